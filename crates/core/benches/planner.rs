@@ -1,0 +1,108 @@
+//! What planning costs: nanoseconds a request, from `handle` to the drained reply.
+//!
+//! Run with `cargo bench -p raidlab-core`. Nothing is read or written: members complete at once, in
+//! order, `DEPTH` requests in flight. Rounds are interleaved over the cases; median and range are
+//! printed.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use raidlab_core::contract::{
+    Completion, Input, IoOutcome, JobResult, Output, Request, RequestId, RequestOp, Segment, Token,
+};
+use raidlab_core::{Array, Config, Layout, Level, Sector, Sectors, Time};
+
+const DEPTH: usize = 32;
+const REQUESTS: u64 = 200_000;
+const ROUNDS: usize = 9;
+/// 1 TiB members.
+const MEMBER: Sectors = Sectors(1 << 31);
+
+struct Case {
+    name: &'static str,
+    layout: Layout,
+    op: RequestOp,
+    sectors: u32,
+    budget: Option<u64>,
+}
+
+fn main() {
+    let chunk = Sectors(128);
+    let raid5 = Layout::new(Level::Raid5, 5).with_chunk(chunk);
+    let case = |name, layout, op, sectors, budget| Case { name, layout, op, sectors, budget };
+    let raid0 = Layout::new(Level::Raid0, 4).with_chunk(chunk);
+    let raid10 = Layout::new(Level::Raid10, 4).with_chunk(chunk);
+    let raid1 = Layout::new(Level::Raid1, 2);
+    let (read, write) = (RequestOp::Read, RequestOp::Write);
+    let cases = [
+        case("raid0(4) 4 KiB read", raid0.clone(), read, 8, Some(80)),
+        case("raid0(4) 4 KiB write", raid0, write, 8, Some(80)),
+        case("raid1(2) 4 KiB read", raid1.clone(), read, 8, Some(80)),
+        case("raid1(2) 4 KiB mirrored write", raid1, write, 8, Some(80)),
+        case("raid10(4) 4 KiB read", raid10.clone(), read, 8, Some(80)),
+        case("raid10(4) 4 KiB mirrored write", raid10, write, 8, Some(80)),
+        case("raid5(5) 4 KiB read", raid5.clone(), read, 8, None),
+        case("raid5(5) 4 KiB write (read-modify-write)", raid5.clone(), write, 8, None),
+        case("raid5(5) 256 KiB full stripe write", raid5, write, 512, None),
+    ];
+    let mut times = vec![Vec::new(); cases.len()];
+    for _ in 0..ROUNDS {
+        for (case, times) in cases.iter().zip(&mut times) {
+            times.push(run(case));
+        }
+    }
+    println!("core alone, {DEPTH} requests in flight, {REQUESTS} requests, {ROUNDS} rounds");
+    for (case, times) in cases.iter().zip(&mut times) {
+        times.sort_by(f64::total_cmp);
+        let (least, median, most) = (times[0], times[ROUNDS / 2], times[ROUNDS - 1]);
+        let budget = case.budget.map_or(String::new(), |b| format!("   budget {b} ns"));
+        println!("{:42} {median:7.1} ns  ({least:.1} to {most:.1}){budget}", case.name);
+    }
+}
+
+/// Nanoseconds a request.
+fn run(case: &Case) -> f64 {
+    let config = Config::uniform(case.layout.clone(), MEMBER);
+    let mut array = Array::new(&config).expect("possible");
+    let places = array.capacity().0 / u64::from(case.sectors);
+    let mut state = 1u64;
+    let mut inputs: Vec<Input<'static>> = Vec::with_capacity(4096);
+    let (mut asked, mut answered, mut now) = (0, 0, 0);
+    let start = Instant::now();
+    while answered < REQUESTS {
+        now += 1;
+        while asked < REQUESTS && asked - answered < DEPTH as u64 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let at = Sector((((state >> 33) * places) >> 31) * u64::from(case.sectors));
+            let segment = Segment { token: Token(0), offset: 0, len: case.sectors };
+            let request = Request {
+                id: RequestId(asked),
+                op: case.op,
+                at,
+                len: Sectors(u64::from(case.sectors)),
+                segments: &[segment],
+                fua: false,
+            };
+            array.handle(Time(now), Input::Request(request));
+            asked += 1;
+        }
+        for input in inputs.drain(..) {
+            array.handle(Time(now), input);
+        }
+        while let Some(output) = array.poll() {
+            match black_box(output) {
+                Output::MemberIo(io) => inputs.push(Input::Completion(Completion {
+                    io: io.io,
+                    outcome: IoOutcome::Ok,
+                    record: None,
+                })),
+                Output::Compute { job } => {
+                    inputs.push(Input::Computed { job, result: JobResult::Done });
+                }
+                Output::Reply { .. } => answered += 1,
+                _ => {}
+            }
+        }
+    }
+    start.elapsed().as_nanos() as f64 / REQUESTS as f64
+}

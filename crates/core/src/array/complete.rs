@@ -1,0 +1,85 @@
+//! The ends of member I/Os: counting them off, and what an error leads to.
+
+use super::Array;
+use super::issue::{IoState, Owner};
+use crate::contract::{Completion, IoOp, IoOutcome, Outcome};
+use crate::geometry::{Holds, Place};
+use crate::units::Sector;
+
+impl Array {
+    #[inline]
+    pub(super) fn complete(&mut self, completion: &Completion) {
+        let (slot, generation) = (completion.io.slot, completion.io.generation);
+        // An answer to an I/O that is no longer known changes nothing.
+        if !self.ios.is_current(slot, generation) {
+            return;
+        }
+        let io = self.ios[slot];
+        self.ios.remove(slot);
+        self.lists.release(&io.segments);
+        self.members[io.member.at()].pending -= 1;
+        match io.owner {
+            Owner::Request(request) => {
+                if completion.outcome != IoOutcome::Ok {
+                    self.request_io_failed(request, &io, completion.outcome);
+                }
+                self.requests[request].pending -= 1;
+                self.settle(request);
+            }
+            Owner::Plan(plan) => self.plan_io_ended(plan, &io, completion.outcome),
+        }
+        if !self.starved_plans.is_empty() || !self.starved_requests.is_empty() {
+            self.resume();
+        }
+    }
+
+    fn request_io_failed(&mut self, slot: u32, io: &IoState, outcome: IoOutcome) {
+        match io.op {
+            IoOp::Read => {
+                if outcome == IoOutcome::Gone {
+                    self.fail_member(io.member);
+                }
+                let bad = self.array_sector(io, outcome);
+                let request = &mut self.requests[slot];
+                request.avoid.insert(io.member);
+                request.again = true;
+                request.first_bad = match (request.first_bad, bad) {
+                    (Some(known), Some(new)) => Some(known.min(new)),
+                    (known, new) => known.or(new),
+                };
+            }
+            _ => self.change_failed(slot, io, outcome),
+        }
+    }
+
+    /// A write or flush failed on one member.
+    fn change_failed(&mut self, slot: u32, io: &IoState, outcome: IoOutcome) {
+        // Like md, the last copy stays in service: a bad sector on it is better than no array.
+        if self.is_last_copy(io.member) {
+            let bad = self.array_sector(io, outcome);
+            if outcome == IoOutcome::Gone {
+                self.fail_member(io.member);
+            }
+            self.requests[slot].outcome = match (outcome, bad) {
+                (IoOutcome::MediaError { .. }, Some(first_bad)) => {
+                    Outcome::MediaError { first_bad }
+                }
+                _ => Outcome::ArrayFailed,
+            };
+            return;
+        }
+        self.fail_member(io.member);
+        if io.op == IoOp::Write {
+            self.requests[slot].check_copies = true;
+        }
+    }
+
+    /// The array sector that an I/O's media error stands for.
+    pub(super) fn array_sector(&self, io: &IoState, outcome: IoOutcome) -> Option<Sector> {
+        let IoOutcome::MediaError { first_bad } = outcome else { return None };
+        match self.geometry.holds(Place { member: io.member, at: first_bad }) {
+            Holds::Data { at, .. } => Some(at),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Segment lists in a slab: built at planning, read by the driver, freed with their I/O or job.
+
+use crate::contract::{Segment, SegmentList};
+
+/// No node.
+pub(super) const NIL: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    segment: Segment,
+    next: u32,
+}
+
+/// A fixed number of list nodes.
+#[derive(Clone, Debug)]
+pub(super) struct ListPool {
+    nodes: Vec<Node>,
+    free: u32,
+    available: usize,
+}
+
+impl ListPool {
+    pub(super) fn new(capacity: usize) -> Self {
+        let nodes = (0..capacity)
+            .map(|i| Node {
+                segment: Segment::default(),
+                next: if i + 1 < capacity { i as u32 + 1 } else { NIL },
+            })
+            .collect();
+        Self { nodes, free: if capacity > 0 { 0 } else { NIL }, available: capacity }
+    }
+
+    /// Nodes left.
+    pub(super) fn available(&self) -> usize {
+        self.available
+    }
+
+    fn take(&mut self, segment: Segment) -> u32 {
+        let index = self.free;
+        assert!(index != NIL, "room is checked before a list is built");
+        self.free = self.nodes[index as usize].next;
+        self.nodes[index as usize] = Node { segment, next: NIL };
+        self.available -= 1;
+        index
+    }
+
+    /// Gives a list's nodes back.
+    #[inline]
+    pub(super) fn release(&mut self, list: &SegmentList) {
+        let mut index = list.rest;
+        while index != NIL {
+            let next = self.nodes[index as usize].next;
+            self.nodes[index as usize].next = self.free;
+            self.free = index;
+            self.available += 1;
+            index = next;
+        }
+    }
+
+    /// The segments of a list, in order.
+    #[inline]
+    pub(super) fn iter(&self, list: &SegmentList) -> Segments<'_> {
+        Segments { pool: self, now: (list.first.len > 0).then_some(list.first), next: list.rest }
+    }
+}
+
+/// The segments of a list, in order.
+#[derive(Clone, Debug)]
+pub struct Segments<'a> {
+    pool: &'a ListPool,
+    now: Option<Segment>,
+    next: u32,
+}
+
+impl Iterator for Segments<'_> {
+    type Item = Segment;
+
+    #[inline]
+    fn next(&mut self) -> Option<Segment> {
+        let now = self.now?;
+        self.now = if self.next == NIL {
+            None
+        } else {
+            let node = self.pool.nodes[self.next as usize];
+            self.next = node.next;
+            Some(node.segment)
+        };
+        Some(now)
+    }
+}
+
+/// A list being built. Segments that continue the one before in the same buffer are joined to it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ListBuilder {
+    list: SegmentList,
+    /// The last segment's node, or NIL while it is the first in place.
+    tail: u32,
+    len: u32,
+}
+
+/// A list of nothing.
+pub(super) const EMPTY: SegmentList = SegmentList {
+    first: Segment { token: crate::contract::Token(0), offset: 0, len: 0 },
+    rest: NIL,
+};
+
+impl ListBuilder {
+    pub(super) const fn new() -> Self {
+        Self { list: EMPTY, tail: NIL, len: 0 }
+    }
+
+    /// Sectors so far.
+    pub(super) const fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Whether the list needs more than the place it is named by.
+    pub(super) const fn has_nodes(&self) -> bool {
+        self.list.rest != NIL
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, pool: &mut ListPool, segment: Segment) {
+        if segment.len == 0 {
+            return;
+        }
+        self.len += segment.len;
+        if self.list.first.len == 0 {
+            self.list.first = segment;
+            return;
+        }
+        let last = if self.tail == NIL {
+            &mut self.list.first
+        } else {
+            &mut pool.nodes[self.tail as usize].segment
+        };
+        if last.token == segment.token && last.offset + last.len == segment.offset {
+            last.len += segment.len;
+            return;
+        }
+        let node = pool.take(segment);
+        if self.tail == NIL {
+            self.list.rest = node;
+        } else {
+            pool.nodes[self.tail as usize].next = node;
+        }
+        self.tail = node;
+    }
+
+    pub(super) const fn finish(self) -> SegmentList {
+        self.list
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::Token;
+
+    fn segment(token: u32, offset: u32, len: u32) -> Segment {
+        Segment { token: Token(token), offset, len }
+    }
+
+    #[test]
+    fn lists_join_neighbours_and_give_nodes_back() {
+        let mut pool = ListPool::new(4);
+        let mut list = ListBuilder::new();
+        for part in [segment(1, 0, 2), segment(1, 2, 3), segment(2, 0, 1), segment(1, 8, 1)] {
+            list.push(&mut pool, part);
+        }
+        assert_eq!(list.len(), 7);
+        let list = list.finish();
+        let all: Vec<_> = pool.iter(&list).collect();
+        assert_eq!(all, [segment(1, 0, 5), segment(2, 0, 1), segment(1, 8, 1)]);
+        assert_eq!(pool.available(), 2);
+        pool.release(&list);
+        assert_eq!(pool.available(), 4);
+        assert_eq!(pool.iter(&EMPTY).count(), 0);
+    }
+}

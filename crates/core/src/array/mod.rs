@@ -1,0 +1,237 @@
+//! The array as a state machine, split by operation.
+//!
+//! Fault model: members may answer any I/O with an error, late or never again; the driver may hand
+//! in answers to I/Os the array no longer knows. Nothing on a member is trusted after an error.
+//! Why it is safe: a write is answered well only when every sector of it lies on a member that is
+//! in service, or is computable from those that are ([`write`], [`stripe`]); overlapping writes go
+//! one after another ([`locks`]); a read is answered well only from members that answered well.
+//! There is no log in this version: after a crash redundancy may be inconsistent (consistency mode
+//! `none`: what was acknowledged and flushed is on every member in service).
+//! Tests: `tests/model.rs`, against a flat copy of what the array should hold, with a member lost at
+//! every point.
+//!
+//! Levels without parity take a straight path: one look-up, one or n member I/Os, no stripe state.
+
+mod complete;
+mod config;
+mod issue;
+mod lists;
+mod locks;
+mod member;
+mod read;
+mod request;
+mod slab;
+mod stripe;
+mod write;
+
+use std::collections::VecDeque;
+
+pub use config::{Config, ConfigError, Limits, MemberConfig};
+pub use lists::Segments;
+
+use crate::contract::{
+    Admin, Event, Input, Job, JobId, Output, Scratch, Segment, SegmentList, Token,
+};
+use crate::geometry::Geometry;
+use crate::layout::Layout;
+use crate::policy::ReadPolicy;
+use crate::units::{MemberIndex, Sectors, Time};
+use issue::{IoState, Run};
+use lists::ListPool;
+use locks::RangeLocks;
+use member::{Member, MemberSet};
+use request::RequestState;
+use slab::Slab;
+use stripe::{JobState, Plan};
+
+/// The planner of one array. See the [crate] documentation for the contract.
+#[derive(Clone, Debug)]
+pub struct Array {
+    layout: Layout,
+    geometry: Geometry,
+    policy: ReadPolicy,
+    capacity: u64,
+    logical_block: u32,
+    /// Segments a request may have.
+    most_segments: u32,
+
+    members: Vec<Member>,
+    failed: MemberSet,
+
+    requests: Slab<RequestState>,
+    /// The segments of each request, `most_segments` to a slot.
+    user_segments: Vec<Segment>,
+    ios: Slab<IoState>,
+    lists: ListPool,
+    locks: RangeLocks,
+    plans: Slab<Plan>,
+    /// Rows of a chunk that one plan works on at most.
+    plan_rows: u64,
+    jobs: Slab<JobState>,
+    operands: Vec<SegmentList>,
+    /// What is being gathered for each member while one request is planned.
+    runs: Vec<Run>,
+    active_runs: usize,
+
+    outputs: VecDeque<Output>,
+    /// Requests and plans that wait for room, in order.
+    starved_requests: VecDeque<u32>,
+    starved_plans: VecDeque<u32>,
+    plugged: bool,
+    /// Requests held back by a plug, in order.
+    held: VecDeque<u32>,
+    now: Time,
+}
+
+impl Array {
+    /// An array over members whose redundancy is consistent; all memory is taken here.
+    ///
+    /// # Errors
+    /// When the layout, the members or the limits cannot be; the error names the key.
+    pub fn new(config: &Config) -> Result<Self, ConfigError> {
+        config::build(config)
+    }
+
+    /// Usable sectors.
+    pub fn capacity(&self) -> Sectors {
+        Sectors(self.capacity)
+    }
+
+    /// Requests start and end on multiples of this many sectors: the largest of the members'.
+    pub fn logical_block(&self) -> u32 {
+        self.logical_block
+    }
+
+    /// Level and parameters.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Where everything lies.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Whether a member is out of service.
+    pub fn is_failed(&self, member: MemberIndex) -> bool {
+        self.failed.contains(member)
+    }
+
+    /// The scratch buffers the driver provides, under the tokens from [`Scratch::FIRST`] on.
+    pub fn scratch(&self) -> Scratch {
+        match &self.geometry {
+            Geometry::Parity(parity) => Scratch {
+                count: self.plans.capacity(),
+                len: ((u64::from(parity.data_chunks()) + 1) * self.plan_rows) as u32,
+            },
+            _ => Scratch { count: 0, len: 0 },
+        }
+    }
+
+    /// Whether a request may be handed in now. Completions and results always may.
+    #[inline]
+    pub fn can_accept(&self) -> bool {
+        self.requests.available() > 0
+    }
+
+    /// Takes one input. Time never goes back; every output is drained before time goes on.
+    #[inline]
+    pub fn handle(&mut self, now: Time, input: Input<'_>) {
+        debug_assert!(now >= self.now, "time goes back from {:?} to {now:?}", self.now);
+        debug_assert!(
+            now == self.now || self.outputs.is_empty(),
+            "outputs are drained before time goes on"
+        );
+        self.now = now.max(self.now);
+        match input {
+            Input::Request(request) => self.accept(&request),
+            Input::Completion(completion) => self.complete(&completion),
+            Input::Computed { job, result } => self.computed(job, result),
+            Input::Plug => self.plugged = true,
+            Input::Unplug => self.unplug(),
+            Input::Admin(Admin::Fail(member)) if member.at() < self.members.len() => {
+                self.fail_member(member);
+            }
+            Input::Admin(command) => {
+                self.outputs.push_back(Output::Event(Event::AdminRefused(command)));
+            }
+            // Nothing in this version asks to be woken.
+            Input::Wake => {}
+        }
+    }
+
+    /// The next output, or `None` when there is nothing to do until the next input.
+    #[inline]
+    pub fn poll(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// The segments of a list, in order; valid until its I/O or job is completed.
+    #[inline]
+    pub fn segments<'a>(&'a self, list: &SegmentList) -> Segments<'a> {
+        self.lists.iter(list)
+    }
+
+    /// The operands of a job; `None` when it is no longer wanted.
+    pub fn job(&self, job: JobId) -> Option<Job<'_>> {
+        if !self.jobs.is_current(job.slot, job.generation) {
+            return None;
+        }
+        let state = &self.jobs[job.slot];
+        let operands = &self.operands[self.operand_range(job.slot)];
+        Some(Job {
+            kernel: state.kernel,
+            len: state.len,
+            sources: &operands[..usize::from(state.sources)],
+            targets: &operands[usize::from(state.sources)..usize::from(state.sources) + 1],
+        })
+    }
+
+    /// A key of everything that decides what the array does next; counters, times and generations
+    /// are left out. Equal states have equal keys.
+    pub fn state_key(&self) -> u64 {
+        let mut key = Key(0xcbf2_9ce4_8422_2325);
+        key.add(self.failed.bits() as u64);
+        key.add((self.failed.bits() >> 64) as u64);
+        key.add(u64::from(self.plugged));
+        for (slot, request) in self.requests.used() {
+            key.add(u64::from(slot));
+            request.add_to_key(&mut |value| key.add(value));
+        }
+        for (slot, io) in self.ios.used() {
+            key.add(u64::from(slot));
+            io.add_to_key(&mut |value| key.add(value));
+        }
+        for (slot, plan) in self.plans.used() {
+            key.add(u64::from(slot));
+            plan.add_to_key(&mut |value| key.add(value));
+        }
+        for (slot, job) in self.jobs.used() {
+            key.add(u64::from(slot));
+            key.add(u64::from(job.plan));
+        }
+        for member in &self.members {
+            key.add(member.head.0);
+        }
+        for slot in self.held.iter().chain(&self.starved_requests).chain(&self.starved_plans) {
+            key.add(u64::from(*slot));
+        }
+        key.0
+    }
+}
+
+/// FNV-1a over 64-bit words.
+struct Key(u64);
+
+impl Key {
+    fn add(&mut self, value: u64) {
+        for byte in value.to_le_bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+}
+
+/// The scratch token of a plan.
+const fn scratch_token(plan: u32) -> Token {
+    Token(Scratch::FIRST + plan)
+}

@@ -1,0 +1,312 @@
+//! Requests: taking them in, going on with those that wait, answering them.
+
+use super::Array;
+use super::lists::ListBuilder;
+use super::member::MemberSet;
+use crate::contract::{Event, Outcome, Output, Request, RequestId, RequestOp, Scratch, Segment};
+use crate::geometry::Geometry;
+use crate::units::Sector;
+
+/// The longest request: 512 GiB.
+const MOST_SECTORS: u64 = 1 << 30;
+
+/// A request between acceptance and reply.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RequestState {
+    pub(super) id: RequestId,
+    pub(super) op: RequestOp,
+    pub(super) fua: bool,
+    pub(super) at: u64,
+    pub(super) end: u64,
+    /// The next sector to plan.
+    pub(super) cursor: u64,
+    /// Parity levels: the next slice of rows of the stripe at the cursor.
+    pub(super) slice: u32,
+    /// Member I/Os and plans not yet ended.
+    pub(super) pending: u32,
+    pub(super) planned: bool,
+    pub(super) outcome: Outcome,
+    /// A member I/O failed: plan the read again, without the members in `avoid`.
+    pub(super) again: bool,
+    pub(super) avoid: MemberSet,
+    /// The first array sector that a member could not read.
+    pub(super) first_bad: Option<Sector>,
+    /// A write lost a copy: see that each sector still has one before answering.
+    pub(super) check_copies: bool,
+    segments: u32,
+    /// The segment found last and where in the request it starts.
+    hint: (u32, u32),
+}
+
+impl RequestState {
+    pub(super) const fn idle() -> Self {
+        Self {
+            id: RequestId(0),
+            op: RequestOp::Flush,
+            fua: false,
+            at: 0,
+            end: 0,
+            cursor: 0,
+            slice: 0,
+            pending: 0,
+            planned: false,
+            outcome: Outcome::Done,
+            again: false,
+            avoid: MemberSet::NONE,
+            first_bad: None,
+            check_copies: false,
+            segments: 0,
+            hint: (0, 0),
+        }
+    }
+
+    pub(super) const fn segment_count(&self) -> usize {
+        self.segments as usize
+    }
+
+    pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
+        add(self.op as u64);
+        add(self.at);
+        add(self.end);
+        add(self.cursor);
+        add(u64::from(self.slice));
+        add(u64::from(self.pending));
+        add(u64::from(self.planned) | u64::from(self.again) << 1 | u64::from(self.fua) << 2);
+        add(u64::from(self.outcome == Outcome::Done));
+        add(self.avoid.bits() as u64);
+        add((self.avoid.bits() >> 64) as u64);
+    }
+}
+
+impl Array {
+    #[inline]
+    pub(super) fn accept(&mut self, request: &Request<'_>) {
+        if let Some(outcome) = self.refuse(request) {
+            self.outputs.push_back(Output::Reply { id: request.id, outcome });
+            return;
+        }
+        let state = RequestState {
+            id: request.id,
+            op: request.op,
+            fua: request.fua,
+            at: request.at.0,
+            end: request.at.0 + request.len.0,
+            cursor: request.at.0,
+            segments: request.segments.len() as u32,
+            ..RequestState::idle()
+        };
+        let Some(slot) = self.requests.insert(state) else {
+            self.outputs.push_back(Output::Reply { id: request.id, outcome: Outcome::Busy });
+            return;
+        };
+        let first = (slot * self.most_segments) as usize;
+        self.user_segments[first..first + request.segments.len()].copy_from_slice(request.segments);
+        if self.plugged {
+            self.held.push_back(slot);
+        } else {
+            self.start(slot);
+        }
+    }
+
+    /// Why a request is answered at once: it asks for nothing, or for what cannot be.
+    #[inline]
+    fn refuse(&self, request: &Request<'_>) -> Option<Outcome> {
+        match request.op {
+            RequestOp::Flush => {
+                return (request.len.0 != 0 || !request.segments.is_empty())
+                    .then_some(Outcome::BadSegments);
+            }
+            RequestOp::Discard | RequestOp::WriteZeroes => return Some(Outcome::NotSupported),
+            RequestOp::Read | RequestOp::Write => {}
+        }
+        let (at, len) = (request.at.0, request.len.0);
+        if at.checked_add(len).is_none_or(|end| end > self.capacity) {
+            return Some(Outcome::OutOfRange);
+        }
+        if request.segments.len() > self.most_segments as usize || len > MOST_SECTORS {
+            return Some(Outcome::BadSegments);
+        }
+        let block = u64::from(self.logical_block - 1);
+        let mut total = 0;
+        for segment in request.segments {
+            if segment.token.0 >= Scratch::FIRST || segment.len == 0 {
+                return Some(Outcome::BadSegments);
+            }
+            total += u64::from(segment.len);
+        }
+        if total != len {
+            return Some(Outcome::BadSegments);
+        }
+        if (at | len) & block != 0 {
+            return Some(Outcome::Misaligned);
+        }
+        (len == 0).then_some(Outcome::Done)
+    }
+
+    pub(super) fn unplug(&mut self) {
+        self.plugged = false;
+        while let Some(slot) = self.held.pop_front() {
+            self.start(slot);
+        }
+    }
+
+    #[inline]
+    fn start(&mut self, slot: u32) {
+        let request = &self.requests[slot];
+        // Parity levels lock rows of stripes, plan by plan.
+        if request.op == RequestOp::Write
+            && self.geometry.copies() > 1
+            && !self.locks.acquire(slot, request.at, request.end)
+        {
+            return;
+        }
+        self.advance(slot);
+    }
+
+    /// Goes on with owners whose wait for a range is over.
+    #[inline]
+    pub(super) fn start_granted(&mut self) {
+        while let Some(owner) = self.locks.next_granted() {
+            if matches!(self.geometry, Geometry::Parity(_)) {
+                self.begin_plan(owner);
+            } else {
+                self.advance(owner);
+            }
+        }
+    }
+
+    /// Plans as much of a request as there is room for.
+    #[inline]
+    pub(super) fn advance(&mut self, slot: u32) {
+        if !self.starved_requests.is_empty() || !self.plan_request(slot) {
+            self.starved_requests.push_back(slot);
+            return;
+        }
+        self.settle(slot);
+    }
+
+    #[inline]
+    fn plan_request(&mut self, slot: u32) -> bool {
+        let planned = match self.requests[slot].op {
+            RequestOp::Read => self.plan_read(slot),
+            RequestOp::Write => self.plan_write(slot),
+            _ => self.plan_flush(slot),
+        };
+        if planned {
+            self.requests[slot].planned = true;
+        }
+        planned
+    }
+
+    /// Goes on with what waited for room, in order.
+    #[inline]
+    pub(super) fn resume(&mut self) {
+        while let Some(plan) = self.starved_plans.pop_front() {
+            if !self.issue_phase(plan) {
+                self.starved_plans.push_front(plan);
+                return;
+            }
+        }
+        while let Some(slot) = self.starved_requests.pop_front() {
+            if !self.plan_request(slot) {
+                self.starved_requests.push_front(slot);
+                return;
+            }
+            self.settle(slot);
+        }
+    }
+
+    /// Answers a request when nothing of it is outstanding.
+    #[inline]
+    pub(super) fn settle(&mut self, slot: u32) {
+        let request = &self.requests[slot];
+        if !request.planned || request.pending > 0 {
+            return;
+        }
+        if request.again && request.outcome == Outcome::Done {
+            let request = &mut self.requests[slot];
+            request.again = false;
+            request.planned = false;
+            request.cursor = request.at;
+            request.slice = 0;
+            self.advance(slot);
+            return;
+        }
+        self.reply(slot);
+    }
+
+    #[inline]
+    fn reply(&mut self, slot: u32) {
+        let request = &self.requests[slot];
+        let (id, op, avoid) = (request.id, request.op, request.avoid);
+        let mut outcome = request.outcome;
+        if request.check_copies && outcome == Outcome::Done && self.lacks_copy(request) {
+            outcome = Outcome::ArrayFailed;
+        }
+        if outcome == Outcome::Done && op == RequestOp::Read && !avoid.is_empty() {
+            for member in avoid.iter() {
+                self.outputs.push_back(Output::Event(Event::ReadRecovered(member)));
+            }
+        }
+        self.outputs.push_back(Output::Reply { id, outcome });
+        self.requests.remove(slot);
+        if op == RequestOp::Write && self.geometry.copies() > 1 {
+            self.locks.release(slot);
+            self.start_granted();
+        }
+    }
+
+    fn lacks_copy(&self, request: &RequestState) -> bool {
+        let mut at = request.at;
+        while at < request.end {
+            let sector = Sector(at);
+            let lost = (0..self.geometry.copies())
+                .all(|copy| self.failed.contains(self.geometry.place(sector, copy).member));
+            if lost {
+                return true;
+            }
+            at += self.geometry.run(sector).0;
+        }
+        false
+    }
+
+    /// Ends the planning of a request that cannot be carried out from `at` on.
+    pub(super) fn give_up(&mut self, slot: u32, at: Sector) {
+        let lost = self.is_lost(self.failed);
+        let request = &mut self.requests[slot];
+        request.cursor = request.end;
+        request.outcome = if request.avoid.is_empty() || lost {
+            Outcome::ArrayFailed
+        } else {
+            Outcome::MediaError { first_bad: request.first_bad.unwrap_or(at) }
+        };
+    }
+
+    /// Adds `len` sectors of the request's payload from `offset` on to a list.
+    #[inline]
+    pub(super) fn carve(&mut self, slot: u32, offset: u64, len: u64, list: &mut ListBuilder) {
+        let first = (slot * self.most_segments) as usize;
+        let request = &mut self.requests[slot];
+        let segments = &self.user_segments[first..first + request.segments as usize];
+        let (mut offset, mut left) = (offset as u32, len as u32);
+        let (mut index, mut start) = request.hint;
+        if start > offset {
+            (index, start) = (0, 0);
+        }
+        while left > 0 {
+            let segment = segments[index as usize];
+            if start + segment.len <= offset {
+                start += segment.len;
+                index += 1;
+                continue;
+            }
+            let skip = offset - start;
+            let take = (segment.len - skip).min(left);
+            let piece = Segment { token: segment.token, offset: segment.offset + skip, len: take };
+            list.push(&mut self.lists, piece);
+            offset += take;
+            left -= take;
+        }
+        request.hint = (index, start);
+    }
+}

@@ -1,0 +1,108 @@
+//! Writes of levels without parity, to every copy in service; and flushes.
+
+use super::Array;
+use super::issue::{Owner, Target};
+use super::lists::{EMPTY, ListBuilder};
+use crate::contract::IoOp;
+use crate::geometry::Geometry;
+use crate::units::{MemberIndex, Sector};
+
+impl Array {
+    /// Plans a write from its cursor on; false when it must wait for room.
+    pub(super) fn plan_write(&mut self, slot: u32) -> bool {
+        if matches!(self.geometry, Geometry::Parity(_)) {
+            while self.requests[slot].cursor < self.requests[slot].end {
+                if !self.plan_stripe_piece(slot) {
+                    return false;
+                }
+            }
+            return true;
+        }
+        let request = &self.requests[slot];
+        let (at, end) = (Sector(request.cursor), request.end);
+        if at.0 == request.at && self.geometry.run(at).0 >= end - at.0 {
+            return self.write_one_run(slot);
+        }
+        let done = self.gather_write(slot);
+        self.send_runs(slot);
+        done
+    }
+
+    /// The usual case: one piece, sent to each copy without gathering.
+    #[inline]
+    fn write_one_run(&mut self, slot: u32) -> bool {
+        let copies = self.geometry.copies();
+        if !self.has_room(slot, usize::from(copies)) {
+            return false;
+        }
+        let request = &self.requests[slot];
+        let (at, fua) = (Sector(request.at), request.fua);
+        let len = (request.end - request.at) as u32;
+        self.requests[slot].cursor += u64::from(len);
+        let mut list = ListBuilder::new();
+        for copy in 0..copies {
+            let place = self.geometry.place(at, copy);
+            if self.failed.contains(place.member) {
+                continue;
+            }
+            // Each I/O gives its nodes back; a list without nodes serves all copies.
+            if list.len() == 0 || list.has_nodes() {
+                list = ListBuilder::new();
+                self.carve(slot, 0, u64::from(len), &mut list);
+            }
+            let target = Target { member: place.member, at: place.at, len };
+            self.emit(Owner::Request(slot), IoOp::Write, fua, target, list.finish());
+        }
+        if self.requests[slot].pending == 0 {
+            self.give_up(slot, at);
+        }
+        true
+    }
+
+    fn gather_write(&mut self, slot: u32) -> bool {
+        let copies = self.geometry.copies();
+        loop {
+            let request = &self.requests[slot];
+            let (at, start, end) = (Sector(request.cursor), request.at, request.end);
+            if at.0 >= end {
+                return true;
+            }
+            if !self.has_room(slot, usize::from(copies)) {
+                return false;
+            }
+            let len = self.geometry.run(at).0.min(end - at.0) as u32;
+            let mut written = false;
+            for copy in 0..copies {
+                let place = self.geometry.place(at, copy);
+                if !self.failed.contains(place.member) {
+                    let target = Target { member: place.member, at: place.at, len };
+                    self.gather(slot, target, at.0 - start);
+                    written = true;
+                }
+            }
+            if !written {
+                self.give_up(slot, at);
+                return true;
+            }
+            self.requests[slot].cursor += u64::from(len);
+        }
+    }
+
+    /// Plans a flush: one to every member in service.
+    pub(super) fn plan_flush(&mut self, slot: u32) -> bool {
+        if self.ios.available() < self.members.len() {
+            return false;
+        }
+        if self.is_lost(self.failed) {
+            self.give_up(slot, Sector(0));
+            return true;
+        }
+        for member in (0..self.members.len() as u16).map(MemberIndex) {
+            if !self.failed.contains(member) {
+                let target = Target { member, at: Sector(0), len: 0 };
+                self.emit(Owner::Request(slot), IoOp::Flush, false, target, EMPTY);
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,119 @@
+//! Every fast path equals the scalar oracle byte for byte, and touches nothing beside its target.
+
+use raidlab_parity::{scalar, xor, xor_into, xor_raw};
+
+/// Room for any tested alignment and length, and guard bytes on both sides.
+const ROOM: usize = 64 + 64 + 4096 + 64;
+/// The byte around targets, which must survive.
+const GUARD: u8 = 0xa5;
+
+/// A small generator (xorshift64*), so that runs repeat exactly.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+}
+
+fn pool(random: &mut Random) -> Vec<Vec<u8>> {
+    (0..32).map(|_| (0..ROOM).map(|_| (random.next() >> 32) as u8).collect()).collect()
+}
+
+/// A 64-byte aligned start in `buffer`, so that an alignment asked for is the real one.
+fn base(buffer: &[u8]) -> usize {
+    buffer.as_ptr().align_offset(64)
+}
+
+fn check(random: &mut Random, pool: &[Vec<u8>], len: usize, count: usize, align: usize) {
+    let mut starts = Vec::new();
+    let sources: Vec<&[u8]> = pool[..count]
+        .iter()
+        .map(|buffer| {
+            // Half the cases share the target's alignment, half are mixed.
+            let shift = if random.next() & 1 == 0 { align } else { random.below(64) };
+            let start = base(buffer) + shift;
+            starts.push(start);
+            &buffer[start..start + len]
+        })
+        .collect();
+    let mut memory = vec![GUARD; ROOM];
+    let start = base(&memory) + align;
+    let mut expected = vec![0; len];
+
+    scalar::xor(&mut expected, &sources);
+    xor(&mut memory[start..start + len], &sources).unwrap();
+    assert_eq!(
+        memory[start..start + len],
+        expected,
+        "xor: {len} bytes, {count} sources at {align}"
+    );
+
+    // The old contents take part: x ^ x = 0.
+    xor_into(&mut memory[start..start + len], &sources).unwrap();
+    assert!(
+        memory[start..start + len].iter().all(|b| *b == 0),
+        "xor_into: {len}, {count}, {align}"
+    );
+    assert!(memory[..start].iter().chain(&memory[start + len..]).all(|b| *b == GUARD));
+
+    // In place: the target is one of the sources, at any position.
+    let which = random.below(count);
+    let mut memory = pool[which].clone();
+    let own = base(&memory) + align;
+    memory.copy_within(starts[which]..starts[which] + len, own);
+    let target = memory[own..].as_mut_ptr();
+    let pointers: Vec<*const u8> = sources
+        .iter()
+        .enumerate()
+        .map(|(i, source)| if i == which { target.cast_const() } else { source.as_ptr() })
+        .collect();
+    // SAFETY: `len` bytes are there behind every pointer, and only the exact source overlaps.
+    unsafe { xor_raw(target, &pointers, len) };
+    assert_eq!(
+        memory[own..own + len],
+        expected,
+        "in place: {len} bytes, {count} sources at {align}"
+    );
+}
+
+#[test]
+fn short_lengths_with_every_source_count() {
+    let mut random = Random(1);
+    let pool = pool(&mut random);
+    for len in 0..=260 {
+        for count in 1..=32 {
+            let align = random.below(64);
+            check(&mut random, &pool, len, count, align);
+        }
+    }
+}
+
+#[test]
+fn every_length_up_to_4096() {
+    let mut random = Random(2);
+    let pool = pool(&mut random);
+    for len in 0..=4096 {
+        let (count, align) = (1 + random.below(32), random.below(64));
+        check(&mut random, &pool, len, count, align);
+    }
+}
+
+#[test]
+fn every_alignment() {
+    let mut random = Random(3);
+    let pool = pool(&mut random);
+    for align in 0..64 {
+        for count in [1, 2, 3, 5, 8, 17, 32] {
+            let len = random.below(4097);
+            check(&mut random, &pool, len, count, align);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Requests per second of one modelled drive on one core: `cargo bench -p raidlab-models`.
+#![allow(clippy::print_stdout, reason = "a benchmark prints")]
+
+use std::time::Instant;
+
+use raidlab_core::units::{Nanos, Sector, Time};
+use raidlab_models::{
+    DriveInput, DriveIo, DriveIoId, DriveKind, DriveOp, DriveOutput, HardDisk, load,
+};
+
+/// A command by its number: operation, first sector, length.
+type Pattern = fn(u64, u64) -> (DriveOp, u64, u32);
+
+/// SplitMix64 of a number.
+fn random(number: u64, end: u64) -> u64 {
+    let state = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed ^ (mixed >> 31)) % end
+}
+
+fn place(number: u64, capacity: u64) -> u64 {
+    random(number, capacity / 8) * 8
+}
+
+fn patterns() -> [(&'static str, Pattern); 5] {
+    [
+        ("random 4 KiB reads", |n, capacity| (DriveOp::Read, place(n, capacity), 8)),
+        ("random 4 KiB writes", |n, capacity| (DriveOp::Write, place(n, capacity), 8)),
+        ("random 4 KiB, 70 % reads", |n, capacity| {
+            let op = if random(!n, 10) < 7 { DriveOp::Read } else { DriveOp::Write };
+            (op, place(n, capacity), 8)
+        }),
+        ("sequential 128 KiB reads", |n, capacity| (DriveOp::Read, n * 256 % capacity, 256)),
+        ("sequential 128 KiB writes", |n, capacity| (DriveOp::Write, n * 256 % capacity, 256)),
+    ]
+}
+
+/// Carries out `count` commands at a depth; gives the virtual time they took.
+fn run(disk: &mut HardDisk, pattern: Pattern, depth: u64, count: u64) -> Nanos {
+    let capacity = disk.capacity().0 / 256 * 256;
+    let (mut now, mut wake, mut next, mut done) = (Time::ZERO, None, 0, 0);
+    while done < count {
+        if next < done + depth && next < count {
+            let (op, at, len) = pattern(next, capacity);
+            let io = DriveIo { id: DriveIoId(next as u32), op, at: Sector(at), len, fua: false };
+            disk.handle(now, DriveInput::Submit(io));
+            next += 1;
+        } else if let Some(at) = wake.take() {
+            now = at;
+            disk.handle(now, DriveInput::Wake);
+        }
+        while let Some(output) = disk.poll() {
+            match output {
+                DriveOutput::Complete { .. } => done += 1,
+                DriveOutput::WakeAt(at) => wake = Some(at),
+            }
+        }
+    }
+    now.since(Time::ZERO)
+}
+
+fn main() {
+    let count = 2_000_000;
+    println!(
+        "{:16} {:28} {:>5} {:>12} {:>9} {:>16}",
+        "drive", "pattern", "depth", "requests/s", "ns each", "virtual"
+    );
+    for name in ["nas-8tb-7200", "pata-80gb-7200"] {
+        let Ok(drive) = load(name) else { return };
+        let DriveKind::HardDisk(spec) = &drive.kind;
+        for (label, pattern) in patterns() {
+            for depth in [1, 32] {
+                let mut disk = HardDisk::new(spec, 1);
+                run(&mut disk, pattern, depth, 10_000);
+                let mut disk = HardDisk::new(spec, 1);
+                let start = Instant::now();
+                let time = run(&mut disk, pattern, depth, count);
+                let each = start.elapsed().as_secs_f64() / count as f64;
+                let virtual_rate = count as f64 / time.as_secs();
+                println!(
+                    "{name:16} {label:28} {depth:>5} {:>12.0} {:>9.0} {virtual_rate:>12.1} io/s",
+                    1.0 / each,
+                    each * 1e9
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Where sectors lie and when they pass under the heads.
+//!
+//! Zones of equally many cylinders, filled cylinder by cylinder, surface by surface. Tracks are
+//! skewed by exactly the time a switch takes, so a stream across tracks loses the switch and no
+//! more. Therefore every sector has one *media time*: how long a stream from sector 0 takes to reach
+//! its start. Media time modulo a turn is the sector's angle, and the difference of two media times
+//! is the time a stream takes from one to the other, across any number of tracks and zones, without
+//! a loop.
+
+use crate::spec::HardDiskFigures;
+
+/// A sector's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spot {
+    /// Media time of the sector's start, in nanoseconds.
+    pub media: u64,
+    /// Media time of its track's start.
+    pub track_media: u64,
+    /// Its cylinder, 0 outermost.
+    pub cylinder: u32,
+    /// Its surface.
+    pub head: u32,
+    /// Its place on the track.
+    pub sector: u32,
+    /// Sectors of this track.
+    pub sectors: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Zone {
+    first: u64,
+    media: u64,
+    cylinder: u32,
+    sectors: u32,
+    per_cylinder: u64,
+}
+
+/// The places of all sectors of a drive.
+#[derive(Clone, Debug)]
+pub(crate) struct Geometry {
+    zones: Vec<Zone>,
+    turn: u64,
+    heads: u32,
+    track_time: u64,
+    cylinder_time: u64,
+    cylinders: u32,
+}
+
+/// Nanoseconds of a turn.
+pub(crate) fn turn(f: &HardDiskFigures) -> u64 {
+    60_000_000_000 / u64::from(f.rpm)
+}
+
+/// Nanoseconds from the end of a cylinder's last track to the start of the next cylinder's first
+/// one: the arm moves and, with several surfaces, another head takes over meanwhile.
+fn cylinder_switch(f: &HardDiskFigures) -> u64 {
+    let head_switch = if f.heads > 1 { f.head_switch.0 } else { 0 };
+    f.track_to_track.0.max(head_switch)
+}
+
+/// Nanoseconds a stream spends per cylinder: a turn per track, and the switches between them.
+fn cylinder_time(f: &HardDiskFigures) -> u64 {
+    let heads = u64::from(f.heads);
+    heads * turn(f) + (heads - 1) * f.head_switch.0 + cylinder_switch(f)
+}
+
+/// Sectors per track of a zone, outermost first: the sustained rate falls linearly from zone to
+/// zone, as the length of tracks does from cylinder to cylinder.
+fn zone_sectors(f: &HardDiskFigures, zone: u32) -> u32 {
+    let steps = f64::from((f.zones - 1).max(1));
+    let (outer, inner) = (f.outer_rate as f64, f.inner_rate as f64);
+    let rate = outer - (outer - inner) * f64::from(zone) / steps;
+    let bytes = rate * cylinder_time(f) as f64 / 1e9 / f64::from(f.heads);
+    ((bytes / 512.0 + 0.5) as u32).max(1)
+}
+
+fn cylinders_per_zone(f: &HardDiskFigures) -> u64 {
+    let sectors: u64 = (0..f.zones).map(|zone| u64::from(zone_sectors(f, zone))).sum();
+    f.capacity.0.div_ceil(sectors * u64::from(f.heads))
+}
+
+impl Geometry {
+    /// Bytes per second that pass under a head where the sustained rate is `sustained`.
+    pub(crate) fn raw_rate(f: &HardDiskFigures, sustained: u64) -> u64 {
+        let turns = f64::from(f.heads) * turn(f) as f64;
+        (sustained as f64 * cylinder_time(f) as f64 / turns) as u64
+    }
+
+    /// How many cylinders these figures make.
+    pub(crate) fn cylinders(f: &HardDiskFigures) -> u64 {
+        cylinders_per_zone(f) * u64::from(f.zones)
+    }
+
+    /// Whether the capacity needs every zone, as it should.
+    pub(crate) fn fills_zones(f: &HardDiskFigures) -> bool {
+        let before: u64 = (0..f.zones - 1).map(|zone| u64::from(zone_sectors(f, zone))).sum();
+        before * u64::from(f.heads) * cylinders_per_zone(f) < f.capacity.0
+    }
+
+    pub(crate) fn new(f: &HardDiskFigures) -> Self {
+        let per_zone = cylinders_per_zone(f);
+        let cylinder_time = cylinder_time(f);
+        let mut zones = Vec::with_capacity(f.zones as usize);
+        let mut first = 0;
+        for zone in 0..f.zones {
+            let before = u64::from(zone) * per_zone;
+            let sectors = zone_sectors(f, zone);
+            let per_cylinder = u64::from(sectors) * u64::from(f.heads);
+            let media = before * cylinder_time;
+            zones.push(Zone { first, media, cylinder: before as u32, sectors, per_cylinder });
+            first += per_cylinder * per_zone;
+        }
+        let turn = turn(f);
+        Self {
+            zones,
+            turn,
+            heads: f.heads,
+            track_time: turn + f.head_switch.0,
+            cylinder_time,
+            cylinders: Self::cylinders(f) as u32,
+        }
+    }
+
+    /// How many cylinders the drive has.
+    pub(crate) fn count(&self) -> u32 {
+        self.cylinders
+    }
+
+    /// The place of a sector.
+    pub(crate) fn locate(&self, at: u64) -> Spot {
+        let zone = &self.zones[self.zones.partition_point(|zone| zone.first <= at) - 1];
+        let offset = at - zone.first;
+        let cylinder = offset / zone.per_cylinder;
+        let rest = (offset % zone.per_cylinder) as u32;
+        let (head, sector) = (rest / zone.sectors, rest % zone.sectors);
+        let track_media =
+            zone.media + cylinder * self.cylinder_time + u64::from(head) * self.track_time;
+        Spot {
+            media: track_media + u64::from(sector) * self.turn / u64::from(zone.sectors),
+            track_media,
+            cylinder: zone.cylinder + cylinder as u32,
+            head,
+            sector,
+            sectors: zone.sectors,
+        }
+    }
+
+    /// Media time at which the `len` sectors from `at`, which lies at `from`, have passed, and the
+    /// place of the last of them. `len` is at least 1.
+    pub(crate) fn end(&self, from: &Spot, at: u64, len: u64) -> (u64, Spot) {
+        let passed = u64::from(from.sector) + len;
+        if passed <= u64::from(from.sectors) {
+            let media = from.track_media + passed * self.turn / u64::from(from.sectors);
+            return (media, *from);
+        }
+        let last = self.locate(at + len - 1);
+        let passed = u64::from(last.sector) + 1;
+        (last.track_media + passed * self.turn / u64::from(last.sectors), last)
+    }
+
+    /// The first sector that a stream has not wholly passed at this media time, and the cylinder
+    /// and surface it is on. The inverse of [`end`](Self::end).
+    pub(crate) fn reached(&self, media: u64) -> (u64, u32, u32) {
+        let zone = &self.zones[self.zones.partition_point(|zone| zone.media <= media) - 1];
+        let offset = media - zone.media;
+        let cylinder = offset / self.cylinder_time;
+        let rest = offset % self.cylinder_time;
+        let head = (rest / self.track_time).min(u64::from(self.heads) - 1);
+        let on_track = rest - head * self.track_time;
+        let sectors = u64::from(zone.sectors);
+        let passed = (((on_track + 1) * sectors - 1) / self.turn).min(sectors);
+        let at = zone.first + cylinder * zone.per_cylinder + head * sectors + passed;
+        (at, zone.cylinder + cylinder as u32, head as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file;
+
+    fn geometry(name: &str) -> (HardDiskFigures, Geometry) {
+        let file::DriveKind::HardDisk(spec) = file::load(name).unwrap().kind;
+        (spec.figures().clone(), Geometry::new(spec.figures()))
+    }
+
+    #[test]
+    fn media_time_runs_without_gaps_except_switches() {
+        for name in ["nas-8tb-7200", "pata-80gb-7200"] {
+            let (f, g) = geometry(name);
+            let mut at = 0;
+            let mut seen = [0u32; 3];
+            while at < 40 * u64::from(g.zones[0].sectors) {
+                let spot = g.locate(at);
+                let left = u64::from(spot.sectors - spot.sector);
+                let (end, last) = g.end(&spot, at, left);
+                assert_eq!((last.cylinder, last.head), (spot.cylinder, spot.head));
+                let next = g.locate(at + left);
+                let (kind, gap) = if next.cylinder == spot.cylinder {
+                    (0, f.head_switch.0)
+                } else {
+                    (1, f.track_to_track.0.max(f.head_switch.0))
+                };
+                assert_eq!(next.media - end, gap, "{name} at {at}");
+                seen[kind] += 1;
+                at += left;
+            }
+            assert!(seen[0] > 0 && seen[1] > 0);
+            let border = g.zones[1].first;
+            let spot = g.locate(border - 1);
+            let (end, _) = g.end(&spot, border - 1, 1);
+            assert_eq!(g.locate(border).media - end, f.track_to_track.0.max(f.head_switch.0));
+            assert_eq!(g.locate(border).cylinder, spot.cylinder + 1);
+        }
+    }
+
+    #[test]
+    fn end_and_reached_are_inverse() {
+        let (f, g) = geometry("nas-8tb-7200");
+        let mut at = 12_345;
+        while at + 5_000 < f.capacity.0 {
+            for len in [1, 7, 600, 4_999] {
+                let spot = g.locate(at);
+                let (end, last) = g.end(&spot, at, len);
+                assert_eq!(g.reached(end), (at + len, last.cylinder, last.head), "{at}+{len}");
+                assert_eq!(g.reached(end - 1).0, at + len - 1, "{at}+{len}");
+            }
+            at += 7_777_777_777 / 5;
+        }
+    }
+
+    #[test]
+    fn zones_hold_the_capacity_and_rates_of_the_file() {
+        for name in ["nas-8tb-7200", "pata-80gb-7200"] {
+            let (f, g) = geometry(name);
+            let last = g.locate(f.capacity.0 - 1);
+            assert!(last.cylinder < g.count());
+            assert!(g.count() - last.cylinder <= f.zones + 1, "{name}: unused cylinders");
+            for (zone, rate) in [(0, f.outer_rate), (g.zones.len() - 1, f.inner_rate)] {
+                let bytes = g.zones[zone].per_cylinder as f64 * 512.0;
+                let sustained = bytes / (g.cylinder_time as f64 / 1e9);
+                assert!((sustained / rate as f64 - 1.0).abs() < 0.002, "{name} zone {zone}");
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The seek curve, through the three points that data sheets print.
+//!
+//! Short seeks, up to a third of the cylinders, are acceleration and braking: a + b x sqrt(d). Long
+//! ones coast at full speed: c + e x d. The form is that of Ruemmler and Wilkes, *An introduction to
+//! disk drive modeling* (IEEE Computer, March 1994). The track-to-track figure is taken at d = 1, the
+//! average at a third of the cylinders, where both parts meet, the full stroke at the end.
+
+use crate::spec::HardDiskFigures;
+
+/// Fixed-point bits of the coefficient and of the root.
+const BITS: u32 = 16;
+
+#[derive(Clone, Debug)]
+pub(crate) struct SeekCurve {
+    knee: u32,
+    shortest: u64,
+    average: u64,
+    /// b, in nanoseconds per root of a cylinder, with [`BITS`] fractional bits.
+    root: u64,
+    /// Full stroke less average, over `span` cylinders.
+    rise: u64,
+    span: u64,
+}
+
+impl SeekCurve {
+    /// `cylinders` is at least 9, as a checked spec ensures.
+    pub(crate) fn new(f: &HardDiskFigures, cylinders: u32) -> Self {
+        let knee = cylinders / 3;
+        let rise = (f.average_seek.0 - f.track_to_track.0) as f64;
+        let root = rise / (f64::from(knee).sqrt() - 1.0) * f64::from(1u32 << BITS);
+        Self {
+            knee,
+            shortest: f.track_to_track.0,
+            average: f.average_seek.0,
+            root: root as u64,
+            rise: f.full_stroke.0 - f.average_seek.0,
+            span: u64::from(cylinders - 1 - knee),
+        }
+    }
+
+    /// Nanoseconds to move over `distance` cylinders, settled for reading; 0 for none.
+    pub(crate) fn time(&self, distance: u32) -> u64 {
+        if distance == 0 {
+            0
+        } else if distance < self.knee {
+            let root = (u64::from(distance) << (2 * BITS)).isqrt() - (1 << BITS);
+            self.shortest + ((self.root * root) >> (2 * BITS))
+        } else {
+            // At most 1e9 x 2^31: fits.
+            self.average + self.rise * u64::from(distance - self.knee) / self.span
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::geometry::Geometry;
+    use crate::file;
+
+    #[test]
+    fn passes_through_the_three_points_and_never_falls() {
+        for name in ["nas-8tb-7200", "pata-80gb-7200"] {
+            let file::DriveKind::HardDisk(spec) = file::load(name).unwrap().kind;
+            let f = spec.figures();
+            let cylinders = Geometry::new(f).count();
+            let curve = SeekCurve::new(f, cylinders);
+            assert_eq!(curve.time(0), 0);
+            assert_eq!(curve.time(1), f.track_to_track.0);
+            assert_eq!(curve.time(cylinders / 3), f.average_seek.0);
+            assert_eq!(curve.time(cylinders - 1), f.full_stroke.0);
+            let before_knee = curve.time(cylinders / 3 - 1);
+            assert!(f.average_seek.0 - before_knee < 1_000, "a jump at the knee of {name}");
+            let mut last = 0;
+            for distance in 0..cylinders {
+                let time = curve.time(distance);
+                assert!(time >= last, "{name} falls at {distance}");
+                last = time;
+            }
+        }
+    }
+}

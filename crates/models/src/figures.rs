@@ -1,0 +1,272 @@
+//! The figures of a drive file: value with unit, status, source.
+
+use std::fmt;
+
+use toml::de::{DeTable, DeValue};
+
+use crate::error::{ModelError, ModelErrorKind};
+
+/// How a figure of a drive is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// From the maker's data sheet or manual.
+    DataSheet,
+    /// Measured on a real drive.
+    Measured,
+    /// Neither; the source says what it rests on.
+    Estimate,
+}
+
+impl Status {
+    const ALL: [Self; 3] = [Self::DataSheet, Self::Measured, Self::Estimate];
+
+    /// The name in drive files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::DataSheet => "data sheet",
+            Self::Measured => "measured",
+            Self::Estimate => "estimate",
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A figure as its drive file gives it, for reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Figure {
+    /// Its key, such as `average_seek`.
+    pub key: &'static str,
+    /// Value and unit, such as `8.0 ms`.
+    pub value: String,
+    /// How it is known.
+    pub status: Status,
+    /// Where it comes from.
+    pub source: String,
+}
+
+/// What a figure counts, and so the units it may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quantity {
+    /// Becomes sectors.
+    Size,
+    /// Becomes nanoseconds.
+    Time,
+    /// Becomes bytes per second.
+    Rate,
+    Count,
+    Speed,
+    /// Becomes 0 or 1.
+    Switch,
+}
+
+impl Quantity {
+    /// Unit and what one of it is in the base unit; sizes in bytes.
+    const fn units(self) -> &'static [(&'static str, f64)] {
+        match self {
+            Self::Size => &[
+                ("bytes", 1.0),
+                ("kib", 1_024.0),
+                ("mib", 1_048_576.0),
+                ("gib", 1_073_741_824.0),
+                ("gb", 1e9),
+                ("tb", 1e12),
+            ],
+            Self::Time => &[("ms", 1e6), ("us", 1e3)],
+            Self::Rate => &[("mb_per_s", 1e6), ("mib_per_s", 1_048_576.0), ("mbit_per_s", 125e3)],
+            Self::Count => &[("count", 1.0)],
+            Self::Speed => &[("rpm", 1.0)],
+            Self::Switch => &[("on", 1.0)],
+        }
+    }
+
+    fn unit_names(self) -> String {
+        let names: Vec<_> = self.units().iter().map(|(name, _)| format!("`{name}`")).collect();
+        names.join(" or ")
+    }
+
+    /// An entry that is right, for messages.
+    fn example(self) -> &'static str {
+        match self {
+            Self::Size => r#"{ kib = 512, status = "estimate", source = "..." }"#,
+            Self::Time => r#"{ ms = 8.0, status = "data sheet", source = "..." }"#,
+            Self::Rate => r#"{ mb_per_s = 200, status = "data sheet", source = "..." }"#,
+            Self::Count => r#"{ count = 4, status = "data sheet", source = "..." }"#,
+            Self::Speed => r#"{ rpm = 7200, status = "data sheet", source = "..." }"#,
+            Self::Switch => r#"{ on = true, status = "estimate", source = "..." }"#,
+        }
+    }
+}
+
+/// A text with a name: what is needed to say where something is wrong.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub path: &'a str,
+    pub text: &'a str,
+}
+
+impl Source<'_> {
+    pub(crate) fn line(&self, offset: usize) -> usize {
+        let before = self.text.as_bytes().iter().take(offset);
+        1 + before.filter(|byte| **byte == b'\n').count()
+    }
+
+    pub(crate) fn error(
+        &self,
+        kind: ModelErrorKind,
+        offset: usize,
+        key: &str,
+        reason: impl Into<String>,
+    ) -> ModelError {
+        ModelError::new(kind, self.path, reason).at_line(self.line(offset)).for_key(key)
+    }
+}
+
+/// Reads the entry of a figure; gives it and its value in the base unit.
+pub(crate) fn read(
+    source: Source<'_>,
+    (key, quantity): (&'static str, Quantity),
+    offset: usize,
+    value: &DeValue<'_>,
+) -> Result<(Figure, u64), ModelError> {
+    let DeValue::Table(entry) = value else {
+        let reason = format!("must be a table, such as {key} = {}", quantity.example());
+        return Err(source.error(ModelErrorKind::WrongType, offset, key, reason));
+    };
+    let mut found = None;
+    for (part, value) in entry {
+        let name = part.get_ref().as_ref();
+        if matches!(name, "status" | "source") {
+            continue;
+        }
+        let unit = quantity.units().iter().find(|(unit, _)| *unit == name);
+        let path = format!("{key}.{name}");
+        let Some(unit) = unit else {
+            let reason =
+                format!("unknown key; here go {}, `status` and `source`", quantity.unit_names());
+            let kind = ModelErrorKind::UnknownKey;
+            return Err(source.error(kind, part.span().start, &path, reason));
+        };
+        if found.is_some() {
+            let reason = format!("the value is given twice; give one of {}", quantity.unit_names());
+            let kind = ModelErrorKind::Contradiction;
+            return Err(source.error(kind, part.span().start, &path, reason));
+        }
+        found = Some((*unit, value));
+    }
+    let Some(((unit, scale), value)) = found else {
+        let reason = format!(
+            "the value is missing; give {}, as in {key} = {}",
+            quantity.unit_names(),
+            quantity.example()
+        );
+        return Err(source.error(ModelErrorKind::Missing, offset, key, reason));
+    };
+    let at = value.span().start;
+    let (shown, number) = number(source, at, &format!("{key}.{unit}"), quantity, value.get_ref())?;
+    let base = to_base(source, at, &format!("{key}.{unit}"), quantity, number * scale)?;
+    let status = status(source, offset, key, entry)?;
+    let text = text(source, offset, key, entry)?;
+    Ok((Figure { key, value: format!("{shown} {unit}"), status, source: text }, base))
+}
+
+fn number(
+    source: Source<'_>,
+    offset: usize,
+    path: &str,
+    quantity: Quantity,
+    value: &DeValue<'_>,
+) -> Result<(String, f64), ModelError> {
+    let wrong = |what: &str| {
+        let reason = format!("must be {what}, not {}", value.type_str());
+        Err(source.error(ModelErrorKind::WrongType, offset, path, reason))
+    };
+    if quantity == Quantity::Switch {
+        return match value {
+            DeValue::Boolean(on) => Ok((on.to_string(), f64::from(u8::from(*on)))),
+            _ => wrong("true or false"),
+        };
+    }
+    let shown = match value {
+        DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str(),
+        DeValue::Float(float) => float.as_str(),
+        _ => return wrong("a decimal number"),
+    };
+    match shown.parse::<f64>() {
+        Ok(number) if number.is_finite() && number >= 0.0 => Ok((shown.to_owned(), number)),
+        _ => {
+            let reason = format!("must be a number from 0 up, not {shown}");
+            Err(source.error(ModelErrorKind::OutOfRange, offset, path, reason))
+        }
+    }
+}
+
+/// In the base unit, rounded where the base unit is fine, refused where it must be whole.
+fn to_base(
+    source: Source<'_>,
+    offset: usize,
+    path: &str,
+    quantity: Quantity,
+    value: f64,
+) -> Result<u64, ModelError> {
+    let wrong = |reason: &str| Err(source.error(ModelErrorKind::OutOfRange, offset, path, reason));
+    if value >= 9e15 {
+        return wrong("is too large for any drive");
+    }
+    match quantity {
+        Quantity::Time | Quantity::Rate => Ok((value + 0.5) as u64),
+        _ if value.fract() != 0.0 => wrong("must be a whole number (sizes: of bytes)"),
+        Quantity::Size if !(value as u64).is_multiple_of(512) => {
+            wrong("must be a multiple of the sector (512 bytes)")
+        }
+        Quantity::Size => Ok(value as u64 / 512),
+        Quantity::Count | Quantity::Speed | Quantity::Switch => Ok(value as u64),
+    }
+}
+
+fn status(
+    source: Source<'_>,
+    offset: usize,
+    key: &str,
+    entry: &DeTable<'_>,
+) -> Result<Status, ModelError> {
+    let known: Vec<_> = Status::ALL.iter().map(|one| format!("\"{one}\"")).collect();
+    let known = known.join(", ");
+    let Some(value) = entry.get("status") else {
+        let reason = format!("`status` is missing; it says how the figure is known: {known}");
+        return Err(source.error(ModelErrorKind::Missing, offset, key, reason));
+    };
+    let (at, path) = (value.span().start, format!("{key}.status"));
+    let Some(name) = value.get_ref().as_str() else {
+        let reason = format!("must be a string: {known}");
+        return Err(source.error(ModelErrorKind::WrongType, at, &path, reason));
+    };
+    Status::ALL.into_iter().find(|one| one.name() == name).ok_or_else(|| {
+        let reason = format!("\"{name}\" is not a status; known: {known}");
+        source.error(ModelErrorKind::OutOfRange, at, &path, reason)
+    })
+}
+
+fn text(
+    source: Source<'_>,
+    offset: usize,
+    key: &str,
+    entry: &DeTable<'_>,
+) -> Result<String, ModelError> {
+    let Some(value) = entry.get("source") else {
+        let reason = "`source` is missing; it says where the figure comes from, as a string";
+        return Err(source.error(ModelErrorKind::Missing, offset, key, reason));
+    };
+    match value.get_ref().as_str() {
+        Some(text) if !text.trim().is_empty() => Ok(text.to_owned()),
+        _ => {
+            let reason = "must be a string that says where the figure comes from";
+            let path = format!("{key}.source");
+            Err(source.error(ModelErrorKind::WrongType, value.span().start, &path, reason))
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What holds for any sequence of commands.
+
+mod rig;
+
+use std::collections::BTreeMap;
+
+use raidlab_core::contract::IoOutcome;
+use raidlab_core::units::{Nanos, Sector, Sectors};
+use raidlab_models::HardDiskFigures;
+use rig::{Done, Flush, NAMES, Random, Read, Rig, Write, figures};
+
+/// A drive so small that random commands meet each other, the cache and the end of the drive.
+fn tiny() -> HardDiskFigures {
+    let mut f = figures("pata-80gb-7200");
+    f.capacity = Sectors(200_000);
+    f.segment = Sectors(128);
+    f.read_segments = 3;
+    f.zones = 8;
+    f.write_buffer = Sectors(512);
+    f.write_extents = 6;
+    f
+}
+
+/// Random commands at random times and depths; gives the completions in order.
+fn trace(f: &HardDiskFigures, seed: u64, commands: u32) -> (Vec<Done>, Rig) {
+    let mut rig = Rig::new(f, seed);
+    let mut random = Random(seed);
+    let mut at = 0;
+    for _ in 0..commands {
+        let longest = if random.below(8) == 0 { 3_000 } else { 64 };
+        let len = 1 + random.below(longest) as u32;
+        if random.below(3) > 0 {
+            at = random.below(f.capacity.0 + 40);
+        }
+        let fua = random.below(6) == 0;
+        match random.below(20) {
+            0 => rig.submit(Flush, 0, 0, false),
+            1..=9 => rig.submit(Read, at, len, fua),
+            10..=18 => rig.submit(Write, at, len, fua),
+            _ => rig.submit(Read, at, 0, false),
+        };
+        at += u64::from(len);
+        match random.below(4) {
+            0 => rig.pass(Nanos(random.below(60_000_000))),
+            1 => rig.pass(Nanos(random.below(300_000))),
+            2 => drop(rig.wake()),
+            _ => {}
+        }
+    }
+    rig.settle();
+    (rig.done.clone(), rig)
+}
+
+#[test]
+fn every_command_completes_exactly_once_and_in_order() {
+    let mut through = tiny();
+    through.write_cache = false;
+    let mut one = tiny();
+    (one.write_extents, one.write_buffer, one.read_segments) = (1, Sectors(64), 1);
+    (one.heads, one.zones, one.segment) = (1, 1, Sectors(8));
+    for f in [tiny(), through, one, figures("nas-8tb-7200")] {
+        for seed in 0..150 {
+            let (done, mut rig) = trace(&f, seed, 400);
+            let ids: Vec<_> = done.iter().map(|one| one.id).collect();
+            assert_eq!(ids, (0..400).collect::<Vec<_>>(), "seed {seed}");
+            assert!(done.is_sorted_by_key(|one| one.at));
+            assert_eq!(
+                rig.run(Flush, 0, 0, false),
+                f.command_overhead,
+                "seed {seed}: clean at rest"
+            );
+            let all = rig.now.since(Default::default());
+            assert!(rig.disk.busy() <= all, "seed {seed}: {:?} of {all:?}", rig.disk.busy());
+        }
+    }
+}
+
+#[test]
+fn same_seed_same_trace() {
+    for name in NAMES {
+        let f = figures(name);
+        let (one, other) = (trace(&f, 5, 3_000).0, trace(&f, 5, 3_000).0);
+        assert_eq!(one, other);
+        let mut rig = Rig::new(&f, 6);
+        let mut same = Rig::new(&f, 7);
+        let differs = (0..20).any(|block| {
+            rig.run(Read, block * 999_999, 8, false) != same.run(Read, block * 999_999, 8, false)
+        });
+        assert!(differs, "the seed gives the angle of the platters");
+    }
+}
+
+/// Times must not depend on needless wakes, nor on when outputs are drained.
+#[test]
+fn extra_wakes_change_nothing() {
+    let f = tiny();
+    let mut plain = Rig::new(&f, 1);
+    let mut woken = Rig::new(&f, 1);
+    let mut random = Random(3);
+    for _ in 0..2_000 {
+        let (at, len) = (random.below(199_000), 1 + random.below(300) as u32);
+        let op = if random.below(2) == 0 { Read } else { Write };
+        let gap = Nanos(random.below(20_000_000));
+        plain.submit(op, at, len, false);
+        woken.submit(op, at, len, false);
+        plain.pass(gap);
+        for _ in 0..8 {
+            woken.pass(Nanos(gap.0 / 8));
+            woken.disk.handle(woken.now, raidlab_models::DriveInput::Wake);
+        }
+        woken.pass(Nanos(gap.0 % 8));
+    }
+    plain.settle();
+    woken.settle();
+    assert_eq!(plain.done, woken.done);
+}
+
+#[test]
+fn ranges_beyond_the_end_are_media_errors() {
+    let f = figures("pata-80gb-7200");
+    let end = f.capacity.0;
+    for (at, len, first_bad) in [
+        (end, 1, end),
+        (end - 4, 8, end),
+        (end + 100, 8, end + 100),
+        (u64::MAX, u32::MAX, u64::MAX),
+    ] {
+        for op in [Read, Write] {
+            let mut rig = Rig::new(&f, 1);
+            rig.submit(op, at, len, false);
+            rig.settle();
+            let outcome = IoOutcome::MediaError { first_bad: Sector(first_bad) };
+            assert_eq!(rig.done.len(), 1);
+            assert_eq!(rig.done[0].outcome, outcome);
+            assert_eq!(rig.done[0].at.0, f.command_overhead.0);
+        }
+    }
+    let mut rig = Rig::new(&f, 1);
+    rig.run(Read, end - 8, 8, false);
+    rig.run(Write, end - 8, 8, true);
+    rig.run(Read, 0, u32::try_from(end).unwrap(), false);
+}
+
+/// The latency of every command of a batch at depth n, drained in FIFO order, sums up the same
+/// whether the queue was in the drive or with the caller.
+#[test]
+fn the_queue_changes_no_service_time() {
+    let f = figures("nas-8tb-7200");
+    let places: Vec<u64> = {
+        let mut random = Random(12);
+        (0..300).map(|_| random.below(f.capacity.0 / 8) * 8).collect()
+    };
+    let mut queued = Rig::new(&f, 1);
+    for at in &places {
+        queued.submit(Read, *at, 8, false);
+    }
+    queued.settle();
+    let mut single = Rig::new(&f, 1);
+    for at in &places {
+        single.run(Read, *at, 8, false);
+    }
+    let ends: BTreeMap<u32, _> = single.done.iter().map(|done| (done.id, done.at)).collect();
+    assert!(queued.done.iter().all(|done| ends[&done.id] == done.at));
+}

@@ -1,0 +1,331 @@
+//! One array, its drives and the host's CPU, joined in virtual time.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use raidlab_core::contract::{
+    Admin, Completion, Event, Input, IoId, IoOp, IoOutcome, JobId, JobResult, MemberIo, Outcome,
+    Output, Request, RequestId, RequestOp, Segment, Token,
+};
+use raidlab_core::{Array, Config, MemberIndex, Nanos, Sector, Sectors, Time};
+use raidlab_models::{DriveInput, DriveIo, DriveIoId, DriveOp, DriveOutput, HardDisk};
+
+use crate::error::SimError;
+use crate::host::{Cpu, HostCosts};
+
+/// An answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Which request.
+    pub id: RequestId,
+    /// How it went.
+    pub outcome: Outcome,
+    /// When.
+    pub at: Time,
+}
+
+/// A member I/O as it was sent out, for comparing drivers of the core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IoRecord {
+    /// Which member.
+    pub member: MemberIndex,
+    /// What was asked.
+    pub op: IoOp,
+    /// Where.
+    pub at: Sector,
+    /// How many sectors.
+    pub len: u32,
+}
+
+/// Something that happens at a known time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Happening {
+    /// A request reaches the array.
+    Arrival(u32),
+    /// A piece of parity is computed.
+    Computed(JobId),
+    /// A drive asked to be woken.
+    Drive(u16),
+}
+
+/// A request on its way to the array.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    id: RequestId,
+    op: RequestOp,
+    at: Sector,
+    len: Sectors,
+    fua: bool,
+}
+
+/// A simulated array.
+#[derive(Debug)]
+pub struct World {
+    array: Array,
+    drives: Vec<HardDisk>,
+    /// The wake-up each drive waits for; later entries of the queue for it are stale.
+    wakes: Vec<Option<Time>>,
+    costs: HostCosts,
+    cpu: Cpu,
+    now: Time,
+    sequence: u64,
+    queue: BinaryHeap<Reverse<(Time, u64, Happening)>>,
+    pending: Vec<Pending>,
+    free_pending: Vec<u32>,
+    /// Requests that arrived while the array was full.
+    backlog: VecDeque<u32>,
+    /// The core's name of each drive I/O in flight.
+    ios: Vec<IoId>,
+    free_ios: Vec<u32>,
+    ended: VecDeque<(IoId, IoOutcome)>,
+    computed: VecDeque<JobId>,
+    answers: VecDeque<Answer>,
+    events: Vec<Event>,
+    next_id: u64,
+    member_requests: u64,
+    record: Option<Vec<IoRecord>>,
+}
+
+impl World {
+    /// An array as `config` says over `drives`, at time zero.
+    ///
+    /// # Errors
+    /// When the configuration cannot be, or a drive is smaller than its member.
+    pub fn new(config: &Config, drives: Vec<HardDisk>, costs: HostCosts) -> Result<Self, SimError> {
+        if drives.len() != config.members.len() {
+            return Err(SimError::drives(format!(
+                "{} drives for {} members",
+                drives.len(),
+                config.members.len()
+            )));
+        }
+        for (index, (drive, member)) in drives.iter().zip(&config.members).enumerate() {
+            if drive.capacity() < member.sectors {
+                return Err(SimError::drives(format!(
+                    "drive {index} has {}, its member needs {}",
+                    drive.capacity(),
+                    member.sectors
+                )));
+            }
+        }
+        let array = Array::new(config)?;
+        let ios = config.limits.ios.max(4 * config.members.len() as u32) as usize;
+        Ok(Self {
+            array,
+            wakes: vec![None; drives.len()],
+            drives,
+            costs,
+            cpu: Cpu::default(),
+            now: Time::ZERO,
+            sequence: 0,
+            queue: BinaryHeap::with_capacity(4 * ios),
+            pending: Vec::with_capacity(256),
+            free_pending: Vec::with_capacity(256),
+            backlog: VecDeque::with_capacity(256),
+            ios: Vec::with_capacity(ios),
+            free_ios: Vec::with_capacity(ios),
+            ended: VecDeque::with_capacity(ios),
+            computed: VecDeque::with_capacity(256),
+            answers: VecDeque::with_capacity(256),
+            events: Vec::new(),
+            next_id: 0,
+            member_requests: 0,
+            record: None,
+        })
+    }
+
+    /// The array.
+    pub fn array(&self) -> &Array {
+        &self.array
+    }
+
+    /// The time.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Member I/Os sent out so far.
+    pub fn member_requests(&self) -> u64 {
+        self.member_requests
+    }
+
+    /// How long the CPU has worked.
+    pub fn cpu_busy(&self) -> Nanos {
+        self.cpu.busy
+    }
+
+    /// How long a drive's mechanism has worked.
+    pub fn drive_busy(&self, member: MemberIndex) -> Nanos {
+        self.drives[member.at()].busy()
+    }
+
+    /// Keeps a record of every member I/O from now on.
+    pub fn start_record(&mut self) {
+        self.record = Some(Vec::new());
+    }
+
+    /// The record so far.
+    pub fn record(&self) -> &[IoRecord] {
+        self.record.as_deref().unwrap_or(&[])
+    }
+
+    /// News of the array so far.
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// Takes a member out of service now.
+    pub fn fail(&mut self, member: MemberIndex) {
+        self.array.handle(self.now, Input::Admin(Admin::Fail(member)));
+        self.drain();
+    }
+
+    /// Submits a request now; it reaches the array when the CPU has worked on it.
+    pub fn submit(&mut self, op: RequestOp, at: Sector, len: Sectors, fua: bool) -> RequestId {
+        let id = RequestId(self.next_id);
+        self.next_id += 1;
+        let request = Pending { id, op, at, len, fua };
+        let slot = if let Some(slot) = self.free_pending.pop() {
+            self.pending[slot as usize] = request;
+            slot
+        } else {
+            self.pending.push(request);
+            self.pending.len() as u32 - 1
+        };
+        let arrival = self.cpu.serve(self.now, self.costs.request);
+        self.schedule(arrival, Happening::Arrival(slot));
+        id
+    }
+
+    /// The next answer, if one is there.
+    pub fn next_answer(&mut self) -> Option<Answer> {
+        self.answers.pop_front()
+    }
+
+    /// Moves on to the next moment at which something happens, and lets it happen; false when
+    /// nothing will.
+    pub fn step(&mut self) -> bool {
+        let Some(Reverse((time, _, _))) = self.queue.peek() else { return false };
+        self.now = *time;
+        while let Some(Reverse((time, _, _))) = self.queue.peek()
+            && *time == self.now
+        {
+            let Some(Reverse((_, _, happening))) = self.queue.pop() else { break };
+            match happening {
+                Happening::Arrival(slot) => self.backlog.push_back(slot),
+                Happening::Computed(job) => self.computed.push_back(job),
+                Happening::Drive(member) => self.wake_drive(member),
+            }
+        }
+        self.hand_in();
+        true
+    }
+
+    fn schedule(&mut self, at: Time, happening: Happening) {
+        self.queue.push(Reverse((at, self.sequence, happening)));
+        self.sequence += 1;
+    }
+
+    fn wake_drive(&mut self, member: u16) {
+        if self.wakes[usize::from(member)] == Some(self.now) {
+            self.wakes[usize::from(member)] = None;
+            self.drives[usize::from(member)].handle(self.now, DriveInput::Wake);
+            self.drain_drive(member);
+        }
+    }
+
+    fn drain_drive(&mut self, member: u16) {
+        while let Some(output) = self.drives[usize::from(member)].poll() {
+            match output {
+                DriveOutput::Complete { id, outcome } => {
+                    self.ended.push_back((self.ios[id.0 as usize], outcome));
+                    self.free_ios.push(id.0);
+                }
+                DriveOutput::WakeAt(at) => {
+                    self.wakes[usize::from(member)] = Some(at);
+                    self.schedule(at, Happening::Drive(member));
+                }
+            }
+        }
+    }
+
+    /// Hands in everything that is ready now, then drains the array; again while that makes more.
+    fn hand_in(&mut self) {
+        loop {
+            let mut any = false;
+            while let Some((io, outcome)) = self.ended.pop_front() {
+                let completion = Completion { io, outcome, record: None };
+                self.array.handle(self.now, Input::Completion(completion));
+                any = true;
+            }
+            while let Some(job) = self.computed.pop_front() {
+                let input = Input::Computed { job, result: JobResult::Done };
+                self.array.handle(self.now, input);
+                any = true;
+            }
+            while self.array.can_accept()
+                && let Some(slot) = self.backlog.pop_front()
+            {
+                self.arrive(slot);
+                any = true;
+            }
+            if !any {
+                return;
+            }
+            self.drain();
+        }
+    }
+
+    fn arrive(&mut self, slot: u32) {
+        let Pending { id, op, at, len, fua } = self.pending[slot as usize];
+        self.free_pending.push(slot);
+        let whole = [Segment { token: Token(0), offset: 0, len: len.0 as u32 }];
+        let segments = if len == Sectors::ZERO { &[][..] } else { &whole[..] };
+        let request = Request { id, op, at, len, segments, fua };
+        self.array.handle(self.now, Input::Request(request));
+    }
+
+    fn drain(&mut self) {
+        while let Some(output) = self.array.poll() {
+            match output {
+                Output::MemberIo(io) => self.send(&io),
+                Output::Compute { job } => {
+                    let bytes = self.array.job(job).map_or(0, |job| {
+                        job.sources.len() as u64 * Sectors(u64::from(job.len)).bytes()
+                    });
+                    let done = self.cpu.serve(self.now, self.costs.parity(bytes));
+                    self.schedule(done, Happening::Computed(job));
+                }
+                Output::Reply { id, outcome } => {
+                    self.answers.push_back(Answer { id, outcome, at: self.now });
+                }
+                Output::Event(event) => self.events.push(event),
+                // Nothing in this version of the core asks for metadata or timers.
+                Output::Meta(_) | Output::WakeAt(_) => {}
+            }
+        }
+    }
+
+    fn send(&mut self, io: &MemberIo) {
+        self.member_requests += 1;
+        if let Some(record) = &mut self.record {
+            record.push(IoRecord { member: io.member, op: io.op, at: io.at, len: io.len });
+        }
+        let op = match io.op {
+            IoOp::Read => DriveOp::Read,
+            IoOp::Write => DriveOp::Write,
+            // Discard and write-zeroes are not sent out by this version of the core.
+            _ => DriveOp::Flush,
+        };
+        let slot = if let Some(slot) = self.free_ios.pop() {
+            self.ios[slot as usize] = io.io;
+            slot
+        } else {
+            self.ios.push(io.io);
+            self.ios.len() as u32 - 1
+        };
+        let request = DriveIo { id: DriveIoId(slot), op, at: io.at, len: io.len, fua: io.fua };
+        self.drives[io.member.at()].handle(self.now, DriveInput::Submit(request));
+        self.drain_drive(io.member.0);
+    }
+}

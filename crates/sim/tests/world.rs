@@ -1,0 +1,118 @@
+//! Worlds against what follows from their parts.
+
+use raidlab_core::contract::{IoOp, Outcome, RequestOp};
+use raidlab_core::{Config, Layout, Level, MemberIndex, Nanos, Sector, Sectors, Time};
+use raidlab_models::{DriveKind, HardDisk, HardDiskSpec, load};
+use raidlab_sim::{Answer, HostCosts, SimErrorKind, World};
+
+fn spec() -> HardDiskSpec {
+    let DriveKind::HardDisk(spec) = load("nas-8tb-7200").expect("built in").kind;
+    spec
+}
+
+fn world(layout: Layout, seed: u64) -> World {
+    let spec = spec();
+    let drives: Vec<_> =
+        (0..u64::from(layout.members)).map(|m| HardDisk::new(&spec, seed * 100 + m)).collect();
+    let size = drives[0].capacity();
+    World::new(&Config::uniform(layout, size), drives, HostCosts::default()).expect("fits")
+}
+
+fn one(world: &mut World, op: RequestOp, at: u64, len: u64) -> Answer {
+    world.submit(op, Sector(at), Sectors(len), false);
+    loop {
+        if let Some(answer) = world.next_answer() {
+            return answer;
+        }
+        assert!(world.step(), "a request is always answered");
+    }
+}
+
+/// 200 requests at places drawn from the seed; the times of the answers.
+fn run(layout: Layout, op: RequestOp, seed: u64) -> (Vec<Time>, u64) {
+    let mut world = world(layout, seed);
+    let places = world.array().capacity().0 / 8;
+    let mut state = seed + 1;
+    let times = (0..200)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let answer = one(&mut world, op, (state >> 11) % places * 8, 8);
+            assert_eq!(answer.outcome, Outcome::Done);
+            answer.at
+        })
+        .collect();
+    (times, world.member_requests())
+}
+
+#[test]
+fn the_same_seed_gives_the_same_times() {
+    for level in [Level::Raid0, Level::Raid1, Level::Raid5, Level::Raid10] {
+        let layout = Layout::new(level, 4);
+        for op in [RequestOp::Read, RequestOp::Write] {
+            assert_eq!(run(layout.clone(), op, 3), run(layout.clone(), op, 3));
+        }
+        // Few writes show nothing of the seed: the drives' buffers take them all.
+        let read = |seed| run(layout.clone(), RequestOp::Read, seed).0;
+        assert_ne!(read(3), read(4));
+    }
+}
+
+#[test]
+fn member_requests_follow_the_level() {
+    let count = |layout, op| run(layout, op, 1).1;
+    let raid5 = Layout::new(Level::Raid5, 5);
+    assert_eq!(count(Layout::new(Level::Raid0, 4), RequestOp::Write), 200);
+    assert_eq!(count(Layout::new(Level::Raid1, 3), RequestOp::Write), 600);
+    assert_eq!(count(Layout::new(Level::Raid10, 4), RequestOp::Write), 400);
+    assert_eq!(count(raid5.clone(), RequestOp::Read), 200);
+    assert_eq!(count(raid5, RequestOp::Write), 800, "a small write is four");
+}
+
+#[test]
+fn a_lost_member_is_computed_from_the_others() {
+    let mut world = world(Layout::new(Level::Raid5, 5), 1);
+    world.start_record();
+    world.fail(MemberIndex(0));
+    assert_eq!(one(&mut world, RequestOp::Read, 0, 8).outcome, Outcome::Done);
+    let members: Vec<_> = world.record().iter().map(|io| (io.op, io.member.0)).collect();
+    assert_eq!(members, [1, 2, 3, 4].map(|m| (IoOp::Read, m)));
+}
+
+#[test]
+fn the_cpu_takes_its_time_and_one_thing_after_another() {
+    let costs = HostCosts { request: Nanos::from_millis(50), parity_rate: 1 << 30 };
+    let spec = spec();
+    let drives: Vec<_> = (0..3).map(|m| HardDisk::new(&spec, m)).collect();
+    let config = Config::uniform(Layout::new(Level::Raid5, 3), drives[0].capacity());
+    let mut world = World::new(&config, drives, costs).expect("fits");
+    // Two requests of 50 ms CPU each, then 2 MiB of parity operands at 1 GiB/s for a full stripe.
+    world.submit(RequestOp::Read, Sector(0), Sectors(8), false);
+    world.submit(RequestOp::Write, Sector(0), Sectors(2048), false);
+    while world.step() {}
+    let answers: Vec<_> = std::iter::from_fn(|| world.next_answer()).collect();
+    assert_eq!(answers.len(), 2);
+    assert!(answers[1].at >= Time(100_000_000));
+    assert_eq!(world.cpu_busy(), Nanos(100_000_000 + 976_562), "1 MiB of operands: 1/1024 s");
+}
+
+#[test]
+fn more_requests_than_the_array_takes_are_all_answered() {
+    let mut world = world(Layout::new(Level::Raid0, 4), 1);
+    for index in 0..1000 {
+        world.submit(RequestOp::Read, Sector(index * 8), Sectors(8), false);
+    }
+    while world.step() {}
+    let done = std::iter::from_fn(|| world.next_answer());
+    assert_eq!(done.filter(|answer| answer.outcome == Outcome::Done).count(), 1000);
+}
+
+#[test]
+fn drives_that_do_not_fit_are_refused() {
+    let config = Config::uniform(Layout::new(Level::Raid0, 2), Sectors(1 << 40));
+    let drives: Vec<_> = (0..2).map(|m| HardDisk::new(&spec(), m)).collect();
+    let one_drive = vec![drives[0].clone()];
+    let error = World::new(&config, drives, HostCosts::default()).expect_err("too small");
+    assert_eq!(error.kind(), SimErrorKind::Drives);
+    let error = World::new(&config, one_drive, HostCosts::default()).expect_err("too few");
+    assert!(error.to_string().contains("1 drives for 2 members"), "{error}");
+}

@@ -1,0 +1,158 @@
+//! The results document, `schema_version` 1. Keys stay stable within a schema version.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The version of the document's schema that this code writes.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Everything a run of a study found, and what is needed to repeat it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// The version of raidlab that ran the study.
+    pub raidlab: String,
+    /// The study's title.
+    pub study: String,
+    /// The seed every random choice was drawn from.
+    pub seed: u64,
+    /// Which clock the times are by.
+    pub clock: Clock,
+    /// What the study ran on: for virtual time the drive models, else the machine.
+    pub host: BTreeMap<String, String>,
+    /// What the cells have in common.
+    pub settings: BTreeMap<String, String>,
+    /// What a reader must know before believing the numbers.
+    pub warnings: Vec<String>,
+    /// The layouts that percentages are against; of several, the mean of their medians.
+    pub baseline: Vec<String>,
+    /// The layouts of the study, in its order.
+    pub layouts: Vec<LayoutRow>,
+    /// The workloads of the study, in its order.
+    pub workloads: Vec<WorkloadRow>,
+    /// One entry per layout, workload, process count and state.
+    pub cells: Vec<Cell>,
+}
+
+/// A clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Clock {
+    /// Time as the models count it.
+    Virtual,
+    /// Time as it passed on the machine.
+    Real,
+}
+
+/// A layout of the study.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LayoutRow {
+    /// Its name in the cells.
+    pub name: String,
+    /// Usable bytes.
+    pub capacity: u64,
+    /// Lost members it survives, whichever they are.
+    pub survives: u16,
+}
+
+/// A workload of the study.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkloadRow {
+    /// Its name in the cells.
+    pub name: String,
+    /// In words: block size, bytes per process, the span they lie in, depth, how it ends.
+    pub description: String,
+}
+
+/// Which way is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    /// A rate.
+    Higher,
+    /// A time.
+    Lower,
+}
+
+/// What a comparison with the baseline shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verdict {
+    /// Better than the baseline.
+    #[serde(rename = "faster")]
+    Faster,
+    /// Worse than the baseline.
+    #[serde(rename = "slower")]
+    Slower,
+    /// The samples do not show which.
+    #[serde(rename = "no difference shown")]
+    NoDifferenceShown,
+}
+
+/// What held a cell back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bottleneck {
+    /// The resource that was busiest, such as `member 2` or `cpu`.
+    pub resource: String,
+    /// The share of the time it was busy, 0 to 1.
+    pub busy: f64,
+}
+
+/// A published figure that a replay is held against.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Published {
+    /// The published value, in the cell's unit.
+    pub value: f64,
+    /// (median / value - 1) x 100.
+    pub error_percent: f64,
+    /// The model was calibrated on this cell.
+    pub calibrated: bool,
+}
+
+/// One layout x workload x process count x state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// The layout's name.
+    pub layout: String,
+    /// The workload's name.
+    pub workload: String,
+    /// How many processes at once.
+    pub processes: u32,
+    /// `healthy`, `degraded` or `rebuilding`.
+    pub state: String,
+    /// What was measured: `mib_per_s`, `iops`, `seconds`.
+    pub metric: String,
+    /// Which way is better.
+    pub better: Better,
+    /// The unit of the values: `MiB/s`, `1/s`, `s`.
+    pub unit: String,
+    /// One value a round, in the order of the rounds.
+    pub samples: Vec<f64>,
+    /// Their median.
+    pub median: f64,
+    /// A distribution-free interval of the median from order statistics; null below 6 samples.
+    pub ci95: Option<[f64; 2]>,
+    /// The interval's real coverage, at least 0.95; null below 6 samples.
+    pub coverage: Option<f64>,
+    /// Their mean.
+    pub mean: f64,
+    /// (median / baseline - 1) x 100; null when the baseline has no such cell.
+    pub percent_vs_baseline: Option<f64>,
+    /// What the rounds show against the baseline; null for the baseline itself.
+    pub verdict: Option<Verdict>,
+    /// What varies besides the named axes.
+    pub settings: BTreeMap<String, String>,
+    /// Median over rounds of the time until the first process was done, in seconds.
+    pub first_done_s: f64,
+    /// Median over rounds of the time until the last process was done, in seconds.
+    pub last_done_s: f64,
+    /// CPU seconds of the benchmark's own process; null where nothing measures it.
+    pub process_cpu_s: Option<f64>,
+    /// CPU seconds of the whole system; null where nothing measures it.
+    pub system_cpu_s: Option<f64>,
+    /// What held the cell back; null where nothing tells.
+    pub bottleneck: Option<Bottleneck>,
+    /// The published figure; null outside a replay.
+    pub published: Option<Published>,
+}

@@ -1,0 +1,49 @@
+//! Looking things up in a results document.
+
+use crate::document::{Better, Cell, Results};
+
+impl Cell {
+    /// Its axes as people say them: `raid5(4), dd-write 6MiB, 2 processes`, and the state unless
+    /// healthy.
+    pub fn title(&self) -> String {
+        let processes = if self.processes == 1 { "process" } else { "processes" };
+        let state = if self.state == "healthy" { "" } else { &format!(", {}", self.state) };
+        format!("{}, {}, {} {processes}{state}", self.layout, self.workload, self.processes)
+    }
+
+    /// Whether its median is better than another's.
+    pub fn beats(&self, other: &Self) -> bool {
+        match self.better {
+            Better::Higher => self.median > other.median,
+            Better::Lower => self.median < other.median,
+        }
+    }
+}
+
+impl Results {
+    /// The cell with these axes.
+    pub fn cell(&self, layout: &str, workload: &str, processes: u32, state: &str) -> Option<&Cell> {
+        self.row(workload, processes, state).find(|cell| cell.layout == layout)
+    }
+
+    /// The cell with the best median among all layouts; of equals the first of the document.
+    pub fn best(&self, workload: &str, processes: u32, state: &str) -> Option<&Cell> {
+        self.row(workload, processes, state).reduce(
+            |best, cell| {
+                if cell.beats(best) { cell } else { best }
+            },
+        )
+    }
+
+    /// The cells of one workload, process count and state: one per layout.
+    pub fn row<'a, 'k>(
+        &'a self,
+        workload: &'k str,
+        processes: u32,
+        state: &'k str,
+    ) -> impl Iterator<Item = &'a Cell> + use<'a, 'k> {
+        self.cells.iter().filter(move |cell| {
+            cell.workload == workload && cell.processes == processes && cell.state == state
+        })
+    }
+}

@@ -1,0 +1,80 @@
+//! The document as JSON: pretty, keys in a stable order, equal documents byte for byte equal.
+
+use serde::Deserialize;
+
+use crate::document::{Cell, Results, SCHEMA_VERSION};
+use crate::error::{ResultsError, ResultsErrorKind};
+
+/// What every version of the document has.
+#[derive(Deserialize)]
+struct Version {
+    schema_version: u32,
+}
+
+impl Results {
+    /// The document as text that ends with a newline.
+    ///
+    /// # Errors
+    /// [`ResultsErrorKind::NotFinite`] when a value is infinite or not a number: JSON has no word
+    /// for these, and a silent null would hide that something went wrong.
+    pub fn to_json(&self) -> Result<String, ResultsError> {
+        self.check_finite()?;
+        let mut text = serde_json::to_string_pretty(self).map_err(ResultsError::malformed)?;
+        text.push('\n');
+        Ok(text)
+    }
+
+    /// A document from its text. Every number is read back exactly as it was written.
+    ///
+    /// # Errors
+    /// [`ResultsErrorKind::Malformed`] when the text is not such a document,
+    /// [`ResultsErrorKind::SchemaVersion`] when it is of another version.
+    pub fn from_json(text: &str) -> Result<Self, ResultsError> {
+        let version: Version = serde_json::from_str(text).map_err(ResultsError::malformed)?;
+        if version.schema_version != SCHEMA_VERSION {
+            let found = version.schema_version;
+            let context = format!(
+                "the document has schema_version {found}; this version of raidlab reads {SCHEMA_VERSION}"
+            );
+            return Err(ResultsError::new(ResultsErrorKind::SchemaVersion, context));
+        }
+        serde_json::from_str(text).map_err(ResultsError::malformed)
+    }
+
+    /// Every number of every cell is finite.
+    fn check_finite(&self) -> Result<(), ResultsError> {
+        for cell in &self.cells {
+            if let Some((key, value)) = numbers(cell).find(|(_, value)| !value.is_finite()) {
+                let context =
+                    format!("{key} of {} is {value}; results must be finite numbers", cell.title());
+                return Err(ResultsError::new(ResultsErrorKind::NotFinite, context));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Every floating-point number of a cell with its key.
+fn numbers(cell: &Cell) -> impl Iterator<Item = (&'static str, f64)> {
+    let always = [
+        ("median", cell.median),
+        ("mean", cell.mean),
+        ("first_done_s", cell.first_done_s),
+        ("last_done_s", cell.last_done_s),
+    ];
+    let published = cell.published.as_ref();
+    let sometimes = [
+        ("ci95", cell.ci95.map(|interval| interval[0])),
+        ("ci95", cell.ci95.map(|interval| interval[1])),
+        ("coverage", cell.coverage),
+        ("percent_vs_baseline", cell.percent_vs_baseline),
+        ("process_cpu_s", cell.process_cpu_s),
+        ("system_cpu_s", cell.system_cpu_s),
+        ("bottleneck.busy", cell.bottleneck.as_ref().map(|bottleneck| bottleneck.busy)),
+        ("published.value", published.map(|published| published.value)),
+        ("published.error_percent", published.map(|published| published.error_percent)),
+    ];
+    let samples = cell.samples.iter().map(|sample| ("samples", *sample));
+    let given = sometimes.into_iter().filter_map(|(key, value)| Some((key, value?)));
+    always.into_iter().chain(given).chain(samples)
+}

@@ -1,0 +1,17 @@
+//! The results document and the statistics of comparison.
+//!
+//! [`document`] is the document, [`json`] how it is stored, [`find`] how to look things up in it,
+//! [`statistics`] the formulas behind its numbers. Nothing here knows what was measured or how.
+#![forbid(unsafe_code)]
+
+pub mod document;
+pub mod error;
+pub mod find;
+pub mod json;
+pub mod statistics;
+
+pub use document::{
+    Better, Bottleneck, Cell, Clock, LayoutRow, Published, Results, SCHEMA_VERSION, Verdict,
+    WorkloadRow,
+};
+pub use error::{ResultsError, ResultsErrorKind};

@@ -1,0 +1,155 @@
+//! The formulas behind the numbers of a results document: pure functions of slices.
+//!
+//! Medians and their intervals use nothing but the order of the samples, so no shape of
+//! distribution is assumed; benchmark times are skewed and often have two humps.
+
+use crate::document::{Better, Verdict};
+
+/// The confidence that every interval here reaches at least.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// The fewest samples for which an interval of the median can reach [`CONFIDENCE`]: from 5
+/// samples, even the whole range covers the median with 1 - 2/2^5 = 93.75 % only.
+pub const FEWEST_SAMPLES: usize = 6;
+
+/// Ratios nearer to 1 than this are not called different in virtual time.
+pub const NOISE_VIRTUAL: f64 = 0.01;
+
+/// Ratios nearer to 1 than this are not called different in real time.
+pub const NOISE_REAL: f64 = 0.03;
+
+/// An interval of the median.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// The lower end: a sample.
+    pub low: f64,
+    /// The upper end: a sample.
+    pub high: f64,
+    /// The probability that such an interval covers the median, at least [`CONFIDENCE`].
+    pub coverage: f64,
+}
+
+/// The ranks of the samples that bound an interval of the median.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ranks {
+    /// The rank of the lower end; the smallest sample has rank 1.
+    pub low: usize,
+    /// The rank of the upper end.
+    pub high: usize,
+    /// The probability that they bound the median, at least [`CONFIDENCE`].
+    pub coverage: f64,
+}
+
+/// The middle value, or the mean of the two middle values; `None` of nothing.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let sorted = sorted(values);
+    let upper = *sorted.get(sorted.len() / 2)?;
+    if sorted.len() % 2 == 1 {
+        return Some(upper);
+    }
+    let lower = sorted[sorted.len() / 2 - 1];
+    // Equal neighbours give exactly themselves, and no sum overflows.
+    Some(lower + (upper - lower) / 2.0)
+}
+
+/// The arithmetic mean; `None` of nothing.
+pub fn mean(values: &[f64]) -> Option<f64> {
+    if values.is_empty() {
+        return None;
+    }
+    Some(values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// The narrowest symmetric pair of ranks among `count` samples that bounds the median with at
+/// least [`CONFIDENCE`]; `None` below [`FEWEST_SAMPLES`].
+///
+/// The number of samples below the median is binomial with p = 1/2, so the samples of rank k and
+/// n + 1 - k bound it with probability 1 - 2 P(B(n, 1/2) < k), exactly and for any continuous
+/// distribution. Source: H. A. David and H. N. Nagaraja, "Order Statistics", 3rd edition (2003),
+/// section 7.1.
+pub fn median_ranks(count: usize) -> Option<Ranks> {
+    // tail = P(B < k) = below / 2^halvings, with below = C(n, 0) + .. + C(n, k - 1). The
+    // coefficients are whole numbers and exact up to 2^53; large ones are scaled, not rounded away.
+    const LARGE: f64 = 1.157_920_892_373_162e77; // 2^256
+    let (mut coefficient, mut below, mut halvings) = (1.0, 0.0, count as u64);
+    let mut found = None;
+    for rank in 1..=count / 2 {
+        below += coefficient;
+        let coverage = 1.0 - 2.0 * below * two_to_minus(halvings);
+        if coverage < CONFIDENCE {
+            break;
+        }
+        found = Some(Ranks { low: rank, high: count + 1 - rank, coverage });
+        coefficient = coefficient * (count + 1 - rank) as f64 / rank as f64;
+        if coefficient > LARGE {
+            coefficient /= LARGE;
+            below /= LARGE;
+            halvings -= 256;
+        }
+    }
+    found
+}
+
+/// 2 to the power of minus `power`, exactly; 0 where no floating-point number is small enough.
+fn two_to_minus(power: u64) -> f64 {
+    if power > 1022 { 0.0 } else { f64::from_bits((1023 - power) << 52) }
+}
+
+/// The interval of the median by [`median_ranks`]; `None` below [`FEWEST_SAMPLES`].
+pub fn median_interval(values: &[f64]) -> Option<Interval> {
+    let ranks = median_ranks(values.len())?;
+    let sorted = sorted(values);
+    let (low, high) = (sorted[ranks.low - 1], sorted[ranks.high - 1]);
+    Some(Interval { low, high, coverage: ranks.coverage })
+}
+
+/// What the rounds show about `values` against `baseline`, both in the order of the rounds.
+///
+/// Every round compares under equal conditions, so the ratios of each round are taken first and
+/// the interval is that of their median. It must lie wholly above 1 + `noise` or wholly below
+/// 1 - `noise`; else, and below [`FEWEST_SAMPLES`] rounds, no difference is shown. Rounds beyond
+/// the shorter of the two slices do not count.
+pub fn paired_verdict(values: &[f64], baseline: &[f64], noise: f64, better: Better) -> Verdict {
+    let ratios: Vec<f64> = values.iter().zip(baseline).map(|(value, base)| value / base).collect();
+    if ratios.iter().any(|ratio| !ratio.is_finite()) {
+        return Verdict::NoDifferenceShown;
+    }
+    let Some(interval) = median_interval(&ratios) else { return Verdict::NoDifferenceShown };
+    let (larger, smaller) = match better {
+        Better::Higher => (Verdict::Faster, Verdict::Slower),
+        Better::Lower => (Verdict::Slower, Verdict::Faster),
+    };
+    if interval.low > 1.0 + noise {
+        larger
+    } else if interval.high < 1.0 - noise {
+        smaller
+    } else {
+        Verdict::NoDifferenceShown
+    }
+}
+
+/// The baseline's value in each round: the mean over its layouts. As long as the shortest list;
+/// empty when there is no layout.
+pub fn baseline_per_round(layouts: &[&[f64]]) -> Vec<f64> {
+    let rounds = layouts.iter().map(|samples| samples.len()).min().unwrap_or(0);
+    let at = |round: usize| layouts.iter().map(|samples| samples[round]).collect::<Vec<_>>();
+    (0..rounds).filter_map(|round| mean(&at(round))).collect()
+}
+
+/// (median / mean of the medians of the baseline's layouts - 1) x 100.
+///
+/// `None` when the baseline has no medians or their mean is nothing.
+pub fn percent_vs_baseline(median: f64, baseline_medians: &[f64]) -> Option<f64> {
+    let baseline = mean(baseline_medians)?;
+    if baseline == 0.0 {
+        return None;
+    }
+    Some((median / baseline - 1.0) * 100.0)
+}
+
+/// A copy in ascending order.
+fn sorted(values: &[f64]) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+}

@@ -1,0 +1,25 @@
+//! Study files, the matrix of cells, and how a study is run.
+//!
+//! A study file is read by [`parse`] into a checked [`Study`]; [`cells`] and [`order`] say which
+//! cells are run and in which order; [`run_rounds`] and [`run_rounds_parallel`] run them by a
+//! [`Runner`], which is all that differs between real and virtual time; [`summarise`] makes the
+//! results document of the samples.
+#![forbid(unsafe_code)]
+
+mod error;
+mod matrix;
+pub mod modelled;
+mod parallel;
+mod parse;
+mod run;
+mod study;
+mod suggest;
+mod summary;
+
+pub use error::{StudyError, StudyErrorKind};
+pub use matrix::{CellKey, cell_seed, cell_title, cells, order};
+pub use parallel::run_rounds_parallel;
+pub use parse::{default_study, load, parse};
+pub use run::{Event, Progress, Runner, Sample, Samples, run_rounds};
+pub use study::{DriveSource, Drives, NamedLayout, Origin, State, Study};
+pub use summary::summarise;

@@ -1,0 +1,74 @@
+//! Which cells a study has, in which order a round runs them, and the seed of each run.
+
+use raidlab_workload::random::{Random, mix};
+
+use crate::study::{State, Study};
+
+/// What seeds are drawn for: different purposes never share one.
+const FOR_ORDER: u64 = 1;
+const FOR_CELL: u64 = 2;
+
+/// A cell of a study: one layout x workload x process count x state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CellKey {
+    /// The index of the layout in the study.
+    pub layout: usize,
+    /// The index of the workload in the study.
+    pub workload: usize,
+    /// How many processes at once.
+    pub processes: u32,
+    /// The state of the array.
+    pub state: State,
+}
+
+/// Every cell of a study in the order of its results: by workload, processes, state and layout.
+pub fn cells(study: &Study) -> Vec<CellKey> {
+    let mut cells = Vec::new();
+    for workload in 0..study.workloads.len() {
+        for &processes in &study.processes {
+            for &state in &study.states {
+                let layouts = 0..study.layouts.len();
+                cells.extend(layouts.map(|layout| CellKey { layout, workload, processes, state }));
+            }
+        }
+    }
+    cells
+}
+
+/// The order in which a round (from 0) runs the cells: each once, in a fresh random order drawn
+/// from the study's seed, so that drift and neighbours spread over all cells alike.
+pub fn order(study: &Study, round: u32) -> Vec<CellKey> {
+    let cells = cells(study);
+    order_of(study, round, cells.len()).into_iter().map(|index| cells[index]).collect()
+}
+
+/// The same as indices into [`cells`].
+pub(crate) fn order_of(study: &Study, round: u32, cells: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..cells).collect();
+    Random::new(mix(&[study.seed, FOR_ORDER, u64::from(round)])).shuffle(&mut order);
+    order
+}
+
+/// The seed of one run of a cell in a round (from 0).
+///
+/// The layout does not enter: within a round all layouts meet the same random draws, so that the
+/// ratio of two of them shows the layouts and not the luck of the draw (common random numbers).
+pub fn cell_seed(study: &Study, key: &CellKey, round: u32) -> u64 {
+    mix(&[
+        study.seed,
+        FOR_CELL,
+        u64::from(round),
+        key.workload as u64,
+        u64::from(key.processes),
+        key.state as u64,
+    ])
+}
+
+/// A cell as people say it: `raid5(4), dd-write 6MiB, 2 processes`, and the state unless healthy.
+pub fn cell_title(study: &Study, key: &CellKey) -> String {
+    let layout = &study.layouts[key.layout].name;
+    let workload = &study.workloads[key.workload].name;
+    let processes = if key.processes == 1 { "process" } else { "processes" };
+    let state = if key.state == State::Healthy { "" } else { &format!(", {}", key.state) };
+    format!("{layout}, {workload}, {} {processes}{state}", key.processes)
+}

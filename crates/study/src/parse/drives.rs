@@ -1,0 +1,53 @@
+//! `[[drives]]`: groups of equal drives.
+
+use raidlab_core::layout::MOST_MEMBERS;
+
+use super::table::{Table, check_unique};
+use crate::error::{StudyError, StudyErrorKind as Kind};
+use crate::study::{DriveSource, Drives};
+
+const KEYS: [&str; 5] = ["name", "model", "path", "file", "count"];
+
+/// The keys of which a group has exactly one.
+const SOURCES: [&str; 3] = ["model", "path", "file"];
+
+/// The files of members are multiples of this, so that direct I/O works wherever they lie.
+const FILE_UNIT: u64 = 4096;
+
+pub(super) fn read(tables: &[Table<'_>]) -> Result<Vec<Drives>, StudyError> {
+    let mut groups: Vec<Drives> = Vec::new();
+    for table in tables {
+        let group = read_one(table)?;
+        check_unique(table, &group.name, groups.iter().map(|group| group.name.as_str()))?;
+        groups.push(group);
+    }
+    Ok(groups)
+}
+
+fn read_one(table: &Table<'_>) -> Result<Drives, StudyError> {
+    table.check_keys(&KEYS)?;
+    let name = table.required_text("name", "name = \"nas\"")?.to_string();
+    let count = table.integer("count", 1..=u64::from(MOST_MEMBERS))?.unwrap_or(1) as u16;
+    Ok(Drives { name, source: source(table)?, count })
+}
+
+fn source(table: &Table<'_>) -> Result<DriveSource, StudyError> {
+    const EXAMPLE: &str = "model = \"nas-8tb-7200\"; or file = \"64MiB\" for files of that size";
+    let given: Vec<&str> = SOURCES.into_iter().filter(|key| table.has(key)).collect();
+    if let [first, second, ..] = given[..] {
+        let reason = format!("stands beside `{first}`; a group has one of {}", SOURCES.join(", "));
+        return Err(table.error(Kind::WrongValue, second, reason));
+    }
+    if table.has("path") {
+        let reason = "block devices are not supported by this version; use `model` or `file`";
+        return Err(table.error(Kind::NotSupported, "path", reason));
+    }
+    if let Some(size) = table.size("file")? {
+        if !size.0.is_multiple_of(FILE_UNIT) {
+            let reason = format!("{size} is not a multiple of 4KiB");
+            return Err(table.error(Kind::WrongValue, "file", reason));
+        }
+        return Ok(DriveSource::File(size));
+    }
+    Ok(DriveSource::Model(table.required_text("model", EXAMPLE)?.to_string()))
+}

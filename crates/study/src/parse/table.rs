@@ -1,0 +1,271 @@
+//! A table of the file, read key by key: every error knows its line and key.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use raidlab_core::Size;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::error::{StudyError, StudyErrorKind as Kind};
+use crate::suggest::did_you_mean;
+
+/// The text of the file and what it is called.
+pub(super) struct Source<'a> {
+    pub(super) text: &'a str,
+    pub(super) path: &'a str,
+}
+
+impl<'a> Source<'a> {
+    /// The file as TOML.
+    pub(super) fn document(&self) -> Result<Spanned<DeTable<'a>>, StudyError> {
+        DeTable::parse(self.text).map_err(|error| {
+            let line = error.span().map(|span| self.line(span.start));
+            let reason = format!("this is not TOML: {}", error.message());
+            StudyError::new(Kind::Syntax, self.path, line, "", reason).with_source(error)
+        })
+    }
+
+    /// The line of a byte of the text, from 1.
+    fn line(&self, at: usize) -> u32 {
+        let before = &self.text.as_bytes()[..at.min(self.text.len())];
+        1 + before.iter().filter(|byte| **byte == b'\n').count() as u32
+    }
+}
+
+/// A table of the file.
+pub(super) struct Table<'a> {
+    source: &'a Source<'a>,
+    table: &'a DeTable<'a>,
+    /// The line it starts at.
+    pub(super) line: u32,
+    /// What its list is called, such as `layouts`; empty for the file itself.
+    pub(super) name: &'static str,
+}
+
+impl<'a> Table<'a> {
+    /// The whole file.
+    pub(super) fn root(source: &'a Source<'a>, table: &'a DeTable<'a>) -> Self {
+        Self { source, table, line: 1, name: "" }
+    }
+
+    /// An error about a key of this table: at its value, or at the table where it is absent.
+    pub(super) fn error(&self, kind: Kind, key: &str, reason: impl Into<String>) -> StudyError {
+        let line = self.find(key).map_or(self.line, |value| self.line_of(value));
+        self.error_at(kind, line, key, reason)
+    }
+
+    /// An error about a key of this table at a line of its own.
+    pub(super) fn error_at(
+        &self,
+        kind: Kind,
+        line: u32,
+        key: &str,
+        reason: impl Into<String>,
+    ) -> StudyError {
+        let key = if self.name.is_empty() { key.into() } else { format!("{}.{key}", self.name) };
+        StudyError::new(kind, self.source.path, Some(line), key, reason)
+    }
+
+    /// Refuses keys that mean nothing here; of several, the first of the file.
+    pub(super) fn check_keys(&self, known: &[&str]) -> Result<(), StudyError> {
+        let unknown = self.table.keys().filter(|key| !known.contains(&key.get_ref().as_ref()));
+        let Some(key) = unknown.min_by_key(|key| key.span().start) else { return Ok(()) };
+        let line = self.source.line(key.span().start);
+        let hint = did_you_mean(key.get_ref(), known);
+        let reason = format!("unknown key{hint}; known here: {}", known.join(", "));
+        Err(self.error_at(Kind::UnknownKey, line, key.get_ref(), reason))
+    }
+
+    /// Whether the key is there.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.find(key).is_some()
+    }
+
+    /// A text.
+    pub(super) fn text(&self, key: &str) -> Result<Option<&'a str>, StudyError> {
+        let Some(value) = self.find(key) else { return Ok(None) };
+        match value.get_ref() {
+            DeValue::String(text) => Ok(Some(text)),
+            other => Err(self.wrong_type(key, value, other, "a text in quotes")),
+        }
+    }
+
+    /// A text that is neither absent nor empty; `example` shows how it is written.
+    pub(super) fn required_text(&self, key: &str, example: &str) -> Result<&'a str, StudyError> {
+        match self.text(key)? {
+            None => Err(self.missing(key, example)),
+            Some(text) => self.not_empty(key, text),
+        }
+    }
+
+    /// A name that is not empty, where there is one.
+    pub(super) fn optional_name(&self, key: &str) -> Result<Option<&'a str>, StudyError> {
+        self.text(key)?.map(|text| self.not_empty(key, text)).transpose()
+    }
+
+    /// A whole number within a range.
+    pub(super) fn integer(
+        &self,
+        key: &str,
+        range: RangeInclusive<u64>,
+    ) -> Result<Option<u64>, StudyError> {
+        self.find(key).map(|value| self.integer_value(key, value, range)).transpose()
+    }
+
+    /// A size above nothing, such as `"4GiB"`.
+    pub(super) fn size(&self, key: &str) -> Result<Option<Size>, StudyError> {
+        let Some(value) = self.find(key) else { return Ok(None) };
+        let DeValue::String(text) = value.get_ref() else {
+            let found = value.get_ref().type_str();
+            let reason = format!("found {found}; write a size with its unit, such as \"64KiB\"");
+            return Err(self.error(Kind::WrongUnit, key, reason));
+        };
+        let size: Size = text.parse().map_err(|reason| self.error(Kind::WrongUnit, key, reason))?;
+        if size.0 == 0 {
+            return Err(self.error(Kind::WrongValue, key, "must be more than nothing"));
+        }
+        Ok(Some(size))
+    }
+
+    /// A list of texts, not empty, each with its line.
+    pub(super) fn texts(
+        &self,
+        key: &str,
+        example: &str,
+    ) -> Result<Option<Vec<(&'a str, u32)>>, StudyError> {
+        let Some(items) = self.list(key, example)? else { return Ok(None) };
+        let texts = items.iter().map(|item| match item.get_ref() {
+            DeValue::String(text) => Ok((text.as_ref(), self.line_of(item))),
+            other => Err(self.wrong_type(key, item, other, "a text in quotes")),
+        });
+        texts.collect::<Result<_, _>>().map(Some)
+    }
+
+    /// A list of whole numbers, not empty, each with its line.
+    pub(super) fn integers(
+        &self,
+        key: &str,
+        range: RangeInclusive<u64>,
+        example: &str,
+    ) -> Result<Option<Vec<(u64, u32)>>, StudyError> {
+        let Some(items) = self.list(key, example)? else { return Ok(None) };
+        let numbers = items.iter().map(|item| {
+            let number = self.integer_value(key, item, range.clone())?;
+            Ok((number, self.line_of(item)))
+        });
+        numbers.collect::<Result<_, _>>().map(Some)
+    }
+
+    /// A list of tables, at least one.
+    pub(super) fn tables(&self, key: &'static str) -> Result<Vec<Table<'a>>, StudyError> {
+        let wanted = format!("a list of tables, each headed [[{key}]]");
+        let Some(value) = self.find(key) else {
+            let reason = format!("there is none; add at least one table headed [[{key}]]");
+            return Err(self.error(Kind::MissingKey, key, reason));
+        };
+        let DeValue::Array(items) = value.get_ref() else {
+            return Err(self.wrong_type(key, value, value.get_ref(), &wanted));
+        };
+        if items.is_empty() {
+            let reason = format!("the list is empty; add at least one table headed [[{key}]]");
+            return Err(self.error(Kind::MissingKey, key, reason));
+        }
+        let tables = items.iter().map(|item| match item.get_ref() {
+            DeValue::Table(table) => {
+                Ok(Table { source: self.source, table, line: self.line_of(item), name: key })
+            }
+            other => Err(self.wrong_type(key, item, other, &wanted)),
+        });
+        tables.collect()
+    }
+
+    /// Notes the lines of this table, if it has a name, and of its keys.
+    pub(super) fn record_lines(&self, name: &str, lines: &mut BTreeMap<String, u32>) {
+        let prefix = if name.is_empty() { String::new() } else { format!("{name}.") };
+        if !name.is_empty() {
+            lines.insert(name.to_string(), self.line);
+        }
+        for (key, value) in self.table {
+            lines.insert(format!("{prefix}{}", key.get_ref()), self.line_of(value));
+        }
+    }
+
+    /// The error for a key that must be there.
+    pub(super) fn missing(&self, key: &str, example: &str) -> StudyError {
+        self.error(Kind::MissingKey, key, format!("missing; write for instance {example}"))
+    }
+
+    fn find(&self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
+        self.table.iter().find(|(name, _)| name.get_ref() == key).map(|(_, value)| value)
+    }
+
+    fn line_of<T>(&self, value: &Spanned<T>) -> u32 {
+        self.source.line(value.span().start)
+    }
+
+    fn not_empty(&self, key: &str, text: &'a str) -> Result<&'a str, StudyError> {
+        if text.trim().is_empty() {
+            return Err(self.error(Kind::WrongValue, key, "must not be empty"));
+        }
+        Ok(text)
+    }
+
+    fn list(
+        &self,
+        key: &str,
+        example: &str,
+    ) -> Result<Option<&'a [Spanned<DeValue<'a>>]>, StudyError> {
+        let Some(value) = self.find(key) else { return Ok(None) };
+        match value.get_ref() {
+            DeValue::Array(items) if items.is_empty() => {
+                let reason = format!("the list is empty; write for instance {example}");
+                Err(self.error(Kind::WrongValue, key, reason))
+            }
+            DeValue::Array(items) => Ok(Some(items)),
+            other => Err(self.wrong_type(key, value, other, &format!("a list, such as {example}"))),
+        }
+    }
+
+    fn integer_value(
+        &self,
+        key: &str,
+        value: &Spanned<DeValue<'_>>,
+        range: RangeInclusive<u64>,
+    ) -> Result<u64, StudyError> {
+        let DeValue::Integer(integer) = value.get_ref() else {
+            return Err(self.wrong_type(key, value, value.get_ref(), "a whole number"));
+        };
+        let number = u64::from_str_radix(integer.as_str(), integer.radix()).ok();
+        number.filter(|number| range.contains(number)).ok_or_else(|| {
+            let (from, to) = (range.start(), range.end());
+            let reason = format!("{integer} is out of range; from {from} to {to}");
+            self.error_at(Kind::WrongValue, self.line_of(value), key, reason)
+        })
+    }
+
+    fn wrong_type<T>(
+        &self,
+        key: &str,
+        at: &Spanned<T>,
+        found: &DeValue<'_>,
+        wanted: &str,
+    ) -> StudyError {
+        let reason = format!("found {}; must be {wanted}", found.type_str());
+        self.error_at(Kind::WrongType, self.line_of(at), key, reason)
+    }
+}
+
+/// Refuses a name that an earlier table of the same list has.
+pub(super) fn check_unique<'a>(
+    table: &Table<'_>,
+    name: &str,
+    mut earlier: impl Iterator<Item = &'a str>,
+) -> Result<(), StudyError> {
+    if earlier.any(|other| other == name) {
+        let list = table.name;
+        let reason = format!("two {list} are called `{name}`; give one of them another `name`");
+        return Err(table.error(Kind::DuplicateName, "name", reason));
+    }
+    Ok(())
+}

@@ -1,0 +1,268 @@
+//! How a study is run: rounds of all cells until the intervals are narrow enough.
+
+use std::ops::{ControlFlow, Range};
+
+use raidlab_core::Nanos;
+use raidlab_results::statistics::{CONFIDENCE, FEWEST_SAMPLES, median, median_interval};
+
+use crate::matrix::{CellKey, cell_seed, cell_title, cells, order_of};
+use crate::study::Study;
+
+/// How many cells a warning names.
+const MOST_NAMED: usize = 8;
+
+/// What one run of a cell measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// The value of the workload's metric, in its unit.
+    pub value: f64,
+    /// The time until the first process was done.
+    pub first_done: Nanos,
+    /// The time until the last process was done.
+    pub last_done: Nanos,
+    /// Bytes moved by all processes.
+    pub bytes: u64,
+    /// Reads and writes of all processes.
+    pub ops: u64,
+    /// CPU seconds of the benchmark's own process, where something measures it.
+    pub process_cpu_s: Option<f64>,
+    /// CPU seconds of the whole system, where something measures it.
+    pub system_cpu_s: Option<f64>,
+    /// The busiest resource and the share of the time it was busy, 0 to 1.
+    pub bottleneck: Option<(String, f64)>,
+}
+
+/// Runs cells: all that differs between real and virtual time.
+pub trait Runner {
+    /// Why a cell could not be run.
+    type Error;
+
+    /// Runs a cell once, in a round (from 0), with a seed that is the same for all layouts.
+    ///
+    /// # Errors
+    /// Whatever keeps it from giving a sample; the study ends there.
+    fn run(&mut self, key: &CellKey, round: u32, seed: u64) -> Result<Sample, Self::Error>;
+}
+
+/// How far a study is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// What just happened.
+    pub event: Event<'a>,
+    /// To which cell.
+    pub key: &'a CellKey,
+    /// In which round, from 0.
+    pub round: u32,
+    /// How many rounds are planned by now; may grow up to the study's most.
+    pub rounds: u32,
+    /// How many runs of cells are finished.
+    pub done: usize,
+    /// How many runs of cells are planned by now.
+    pub total: usize,
+}
+
+/// What just happened to a cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Event<'a> {
+    /// Its run started.
+    Started,
+    /// Its run gave this.
+    Finished(&'a Sample),
+}
+
+/// What the rounds of a study gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Samples {
+    /// The cells, as [`cells`] lists them.
+    pub cells: Vec<CellKey>,
+    /// For every cell its samples, one a complete round, in the order of the rounds.
+    pub samples: Vec<Vec<Sample>>,
+    /// How many rounds are complete.
+    pub rounds: u32,
+    /// Whether the run was stopped before it was done.
+    pub aborted: bool,
+    /// What a reader must know: which cells missed the precision, whether rounds are missing.
+    pub warnings: Vec<String>,
+}
+
+/// Runs the rounds of a study one cell after the other.
+///
+/// Every cell runs at least `study.rounds` times; then more rounds follow, up to
+/// `study.max_rounds`, until half the width of every cell's 95 % interval is at most
+/// `study.precision_percent` of its median. `progress` is told of every start and end of a run
+/// and may stop the study; then only complete rounds count.
+///
+/// # Errors
+/// The first error of the runner.
+pub fn run_rounds<R: Runner>(
+    study: &Study,
+    runner: &mut R,
+    progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
+) -> Result<Samples, R::Error> {
+    rounds_in_batches(study, |collected, rounds| {
+        for task in collected.tasks(study, rounds) {
+            if collected.report(&task, Event::Started, progress).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            let key = &collected.cells[task.cell];
+            let sample = runner.run(key, task.round, cell_seed(study, key, task.round))?;
+            if collected.finish(&task, sample, progress).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })
+}
+
+/// A run of a cell that is to be done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Task {
+    pub(crate) round: u32,
+    pub(crate) cell: usize,
+}
+
+/// What was collected so far.
+pub(crate) struct Collected {
+    pub(crate) cells: Vec<CellKey>,
+    /// By round and cell.
+    rounds: Vec<Vec<Option<Sample>>>,
+    done: usize,
+}
+
+impl Collected {
+    /// The runs of some rounds, in the order in which they are to be started.
+    pub(crate) fn tasks(&self, study: &Study, rounds: Range<u32>) -> Vec<Task> {
+        let cells = self.cells.len();
+        let of_round =
+            |round| order_of(study, round, cells).into_iter().map(move |cell| Task { round, cell });
+        rounds.flat_map(of_round).collect()
+    }
+
+    /// Puts a sample into its place and tells of it.
+    pub(crate) fn finish(
+        &mut self,
+        task: &Task,
+        sample: Sample,
+        progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        self.done += 1;
+        let flow = self.report(task, Event::Finished(&sample), progress);
+        self.rounds[task.round as usize][task.cell] = Some(sample);
+        flow
+    }
+
+    /// Tells of an event.
+    pub(crate) fn report(
+        &self,
+        task: &Task,
+        event: Event<'_>,
+        progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        progress(Progress {
+            event,
+            key: &self.cells[task.cell],
+            round: task.round,
+            rounds: self.rounds.len() as u32,
+            done: self.done,
+            total: self.rounds.len() * self.cells.len(),
+        })
+    }
+
+    /// The values of a cell, up to the first round that lacks one.
+    fn values(&self, cell: usize) -> Vec<f64> {
+        self.rounds.iter().map_while(|round| Some(round[cell].as_ref()?.value)).collect()
+    }
+
+    /// The cells whose interval is wider than the precision, the widest first.
+    fn imprecise(&self, precision_percent: f64) -> Vec<(usize, f64)> {
+        let widths =
+            (0..self.cells.len()).map(|cell| (cell, half_width_percent(&self.values(cell))));
+        let mut wide: Vec<_> = widths.filter(|(_, width)| *width > precision_percent).collect();
+        wide.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
+        wide
+    }
+
+    /// The samples of the complete rounds.
+    fn into_samples(mut self, study: &Study, aborted: bool) -> Samples {
+        let complete = self.rounds.iter().take_while(|round| round.iter().all(Option::is_some));
+        let complete = complete.count();
+        self.rounds.truncate(complete);
+        let mut warnings = Vec::new();
+        if aborted {
+            let least = study.rounds;
+            warnings.push(format!(
+                "stopped early: {complete} complete rounds count, at least {least} were planned"
+            ));
+        }
+        if complete > 0 {
+            warnings.extend(self.precision_warning(study, complete));
+        }
+        let mut samples = vec![Vec::with_capacity(complete); self.cells.len()];
+        for round in self.rounds {
+            for (cell, sample) in round.into_iter().enumerate() {
+                samples[cell].extend(sample);
+            }
+        }
+        Samples { cells: self.cells, samples, rounds: complete as u32, aborted, warnings }
+    }
+
+    /// Names the cells that missed the precision.
+    fn precision_warning(&self, study: &Study, complete: usize) -> Option<String> {
+        if complete < FEWEST_SAMPLES {
+            return Some(format!(
+                "{complete} rounds are too few for a 95 % interval of a median and for any verdict; \
+                 run at least {FEWEST_SAMPLES}"
+            ));
+        }
+        let wide = self.imprecise(study.precision_percent);
+        if wide.is_empty() {
+            return None;
+        }
+        let name = |(cell, width): &(usize, f64)| {
+            format!("{} (+-{width:.1} %)", cell_title(study, &self.cells[*cell]))
+        };
+        let mut named: Vec<String> = wide.iter().take(MOST_NAMED).map(name).collect();
+        if wide.len() > MOST_NAMED {
+            named.push(format!("{} more", wide.len() - MOST_NAMED));
+        }
+        Some(format!(
+            "after {complete} rounds the {} % interval of {} of {} cells is wider than +-{} % of the \
+             median; more rounds would narrow it: {}",
+            CONFIDENCE * 100.0,
+            wide.len(),
+            self.cells.len(),
+            study.precision_percent,
+            named.join("; ")
+        ))
+    }
+}
+
+/// Runs batches of rounds, the fewest first and then one more at a time, until the study is done.
+pub(crate) fn rounds_in_batches<E>(
+    study: &Study,
+    mut batch: impl FnMut(&mut Collected, Range<u32>) -> Result<ControlFlow<()>, E>,
+) -> Result<Samples, E> {
+    let mut collected = Collected { cells: cells(study), rounds: Vec::new(), done: 0 };
+    let most = study.max_rounds.max(study.rounds);
+    let mut rounds = 0..study.rounds;
+    loop {
+        collected.rounds.resize(rounds.end as usize, vec![None; collected.cells.len()]);
+        if batch(&mut collected, rounds.clone())?.is_break() {
+            return Ok(collected.into_samples(study, true));
+        }
+        if rounds.end >= most || collected.imprecise(study.precision_percent).is_empty() {
+            return Ok(collected.into_samples(study, false));
+        }
+        rounds = rounds.end..rounds.end + 1;
+    }
+}
+
+/// Half the width of the interval in percent of the median; infinite where there is none.
+fn half_width_percent(values: &[f64]) -> f64 {
+    match (median_interval(values), median(values)) {
+        (Some(interval), Some(median)) if median != 0.0 => {
+            (interval.high - interval.low) / 2.0 / median * 100.0
+        }
+        _ => f64::INFINITY,
+    }
+}

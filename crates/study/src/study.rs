@@ -1,0 +1,193 @@
+//! A study as checked values, and where in its file they stand.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use raidlab_core::policy::ReadPolicy;
+use raidlab_core::{Layout, Sectors, Size};
+use raidlab_workload::{WorkloadErrorKind, WorkloadSpec};
+
+use crate::error::{StudyError, StudyErrorKind};
+
+/// A study: which layouts of which drives are compared, by which workloads, and how often.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Study {
+    /// What it is about.
+    pub title: String,
+    /// Every random choice is drawn from this.
+    pub seed: u64,
+    /// How often every cell is run at least.
+    pub rounds: u32,
+    /// How often every cell is run at most; at least `rounds`.
+    pub max_rounds: u32,
+    /// Half the width of the interval of a cell's median that is aimed at, in percent of the
+    /// median.
+    pub precision_percent: f64,
+    /// The names of the layouts that percentages are against.
+    pub baseline: Vec<String>,
+    /// How many processes at once, in turn.
+    pub processes: Vec<u32>,
+    /// The states of the array, in turn.
+    pub states: Vec<State>,
+    /// The groups of drives.
+    pub drives: Vec<Drives>,
+    /// The layouts that are compared.
+    pub layouts: Vec<NamedLayout>,
+    /// The workloads they are compared by.
+    pub workloads: Vec<WorkloadSpec>,
+    /// Where all this stands.
+    pub origin: Origin,
+}
+
+/// The state of an array while a workload runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum State {
+    /// Every member works.
+    Healthy,
+    /// As many members are missing as the level survives. Not carried out by this version.
+    Degraded,
+    /// A replaced member is being filled. Not carried out by this version.
+    Rebuilding,
+}
+
+impl State {
+    /// Every state there is a word for.
+    pub const ALL: [Self; 3] = [Self::Healthy, Self::Degraded, Self::Rebuilding];
+
+    /// The name in study files and results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Healthy => "healthy",
+            Self::Degraded => "degraded",
+            Self::Rebuilding => "rebuilding",
+        }
+    }
+
+    /// Whether this version carries it out.
+    pub const fn is_supported(self) -> bool {
+        matches!(self, Self::Healthy)
+    }
+}
+
+impl FromStr for State {
+    type Err = String;
+
+    /// Reads a name; the error says which there are.
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|state| state.name() == text).ok_or_else(|| {
+            let known = Self::ALL.map(Self::name).join(", ");
+            format!("`{text}` is not a state; known: {known}")
+        })
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A group of equal drives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drives {
+    /// Its name.
+    pub name: String,
+    /// What the drives are.
+    pub source: DriveSource,
+    /// How many there are.
+    pub count: u16,
+}
+
+/// What the drives of a group are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DriveSource {
+    /// A modelled drive: the name of a built-in one, or the path of a drive file (ends in `.toml`).
+    Model(String),
+    /// A file of this size for each.
+    File(Size),
+}
+
+/// A layout under its name in the study.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedLayout {
+    /// Its name: unique in the study.
+    pub name: String,
+    /// Level and parameters; checked.
+    pub layout: Layout,
+    /// Which copy a read takes.
+    pub read_policy: ReadPolicy,
+    /// The index of the group its members are from; the group has enough.
+    pub drives: usize,
+}
+
+/// Where the parts of a study stand, for errors that only show when it is run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The study file.
+    pub path: String,
+    /// The lines, by names such as `rounds`, `layouts[2]` and `layouts[2].chunk`.
+    pub lines: BTreeMap<String, u32>,
+}
+
+impl Origin {
+    /// The line of a key in the table `name[index]`, else that of the table.
+    pub fn line(&self, name: &str, index: usize, key: &str) -> Option<u32> {
+        let table = format!("{name}[{index}]");
+        let exact = self.lines.get(&format!("{table}.{key}"));
+        exact.or_else(|| self.lines.get(&table)).copied()
+    }
+
+    /// An error about a key in the table `name[index]`, such as the `model` of `drives[0]`.
+    pub fn error(
+        &self,
+        kind: StudyErrorKind,
+        (name, index, key): (&str, usize, &str),
+        reason: impl Into<String>,
+    ) -> StudyError {
+        let line = self.line(name, index, key);
+        StudyError::new(kind, &self.path, line, format!("{name}.{key}"), reason)
+    }
+}
+
+impl Study {
+    /// The indices of the baseline's layouts.
+    pub fn baseline_layouts(&self) -> Vec<usize> {
+        let layouts = self.layouts.iter().enumerate();
+        let named = layouts.filter(|(_, layout)| self.baseline.contains(&layout.name));
+        named.map(|(index, _)| index).collect()
+    }
+
+    /// Checks that every workload fits on every layout with every number of processes.
+    ///
+    /// `capacities` and `logical_blocks` (in sectors) belong to the layouts, in their order.
+    ///
+    /// # Errors
+    /// [`StudyErrorKind::DoesNotFit`], or [`StudyErrorKind::WrongValue`] when requests are not
+    /// whole blocks of the array; both name layout, workload and what would be right.
+    pub fn check_capacity(
+        &self,
+        capacities: &[Sectors],
+        logical_blocks: &[u32],
+    ) -> Result<(), StudyError> {
+        let sizes = capacities.iter().zip(logical_blocks);
+        for (layout, (&capacity, &logical_block)) in self.layouts.iter().zip(sizes) {
+            for (index, workload) in self.workloads.iter().enumerate() {
+                for &processes in &self.processes {
+                    workload.check(capacity, processes, logical_block).map_err(|error| {
+                        let kind = match error.kind {
+                            WorkloadErrorKind::DoesNotFit | WorkloadErrorKind::Span => {
+                                StudyErrorKind::DoesNotFit
+                            }
+                            _ => StudyErrorKind::WrongValue,
+                        };
+                        let reason =
+                            format!("{} on {}: {}", workload.name, layout.name, error.reason);
+                        self.origin.error(kind, ("workloads", index, error.key), reason)
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

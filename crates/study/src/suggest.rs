@@ -1,0 +1,64 @@
+//! "Did you mean ...?"
+
+/// The candidate nearest to a word, if any is near enough to be meant: at most two slips, and
+/// fewer than half of its letters.
+pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
+    let near = candidates.iter().map(|candidate| (distance(word, candidate), *candidate));
+    let meant = near.filter(|(slips, name)| *slips <= 2 && slips * 2 < name.chars().count());
+    meant.min_by_key(|(slips, _)| *slips).map(|(_, name)| name)
+}
+
+/// ` (did you mean `rounds`?)`, or nothing.
+pub(crate) fn did_you_mean(word: &str, candidates: &[&str]) -> String {
+    nearest(word, candidates).map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
+}
+
+/// How many letters must be put in, taken out, replaced or swapped with their neighbour.
+fn distance(from: &str, to: &str) -> usize {
+    let (from, to): (Vec<_>, Vec<_>) = (from.chars().collect(), to.chars().collect());
+    let mut rows = vec![(0..=to.len()).collect::<Vec<_>>()];
+    for i in 1..=from.len() {
+        let mut row = vec![i];
+        for j in 1..=to.len() {
+            let replaced = rows[i - 1][j - 1] + usize::from(from[i - 1] != to[j - 1]);
+            let mut least = replaced.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            let swapped = i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1];
+            if swapped {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    rows[from.len()][to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_counted() {
+        for (from, to, slips) in [
+            ("rounds", "rounds", 0),
+            ("round", "rounds", 1),
+            ("ruonds", "rounds", 1),
+            ("chnuk", "chunk", 1),
+            ("", "abc", 3),
+            ("kitten", "sitting", 3),
+        ] {
+            assert_eq!(distance(from, to), slips, "{from} {to}");
+        }
+    }
+
+    #[test]
+    fn only_near_names_are_suggested() {
+        let names = ["rounds", "seed", "title", "max_rounds"];
+        assert_eq!(nearest("runds", &names), Some("rounds"));
+        assert_eq!(nearest("sede", &names), Some("seed"));
+        assert_eq!(nearest("colour", &names), None);
+        assert_eq!(nearest("ab", &["cd"]), None);
+        assert_eq!(did_you_mean("titel", &names), " (did you mean `title`?)");
+        assert_eq!(did_you_mean("x", &names), "");
+    }
+}

@@ -1,0 +1,358 @@
+//! Study files that are wrong: each with the line, the key and words of the error.
+
+use raidlab_study::StudyErrorKind::{self, *};
+use raidlab_study::parse;
+
+/// A good study, line by line, in which single lines are replaced.
+const GOOD: &str = r#"title = "A study"
+seed = 1
+rounds = 6
+max_rounds = 6
+precision = "5%"
+baseline = ["single"]
+processes = [1, 2]
+states = ["healthy"]
+
+[[drives]]
+name = "nas"
+model = "nas-8tb-7200"
+count = 4
+
+[[layouts]]
+level = "single"
+
+[[layouts]]
+name = "five"
+level = "raid5"
+members = 4
+chunk = "64KiB"
+rotation = "left-symmetric"
+drives = "nas"
+
+[[layouts]]
+level = "raid10"
+members = 4
+near = 2
+
+[[workloads]]
+kind = "random-read"
+block = "4KiB"
+size = "4MiB"
+span = "100%"
+"#;
+
+/// The text with line `line` (from 1) replaced.
+fn with(line: usize, new: &str) -> String {
+    let lines = GOOD.lines().enumerate();
+    lines.map(|(at, old)| if at + 1 == line { new } else { old }.to_string() + "\n").collect()
+}
+
+fn check(text: &str, kind: StudyErrorKind, line: u32, key: &str, words: &[&str]) {
+    let error = parse(text, "my.toml").expect_err(&format!("{key} {words:?}"));
+    let shown = error.to_string();
+    assert_eq!((error.kind, error.line, error.key.as_str()), (kind, Some(line), key), "{shown}");
+    for word in words {
+        assert!(error.reason.contains(word), "`{shown}` lacks `{word}`");
+    }
+    let place = if key.is_empty() {
+        format!("my.toml:{line}: ")
+    } else {
+        format!("my.toml:{line}: {key}: ")
+    };
+    assert!(shown.starts_with(&place), "{shown}");
+}
+
+/// Replaces one line by the text and expects the error at the same line.
+fn check_line(cases: &[(usize, &str, StudyErrorKind, &str, &[&str])]) {
+    parse(GOOD, "good").unwrap();
+    for (line, new, kind, key, words) in cases {
+        check(&with(*line, new), *kind, *line as u32, key, words);
+    }
+}
+
+#[test]
+fn the_file_itself() {
+    check_line(&[
+        (3, "rounds =", Syntax, "", &["not TOML"]),
+        (4, "rounds = 7", Syntax, "", &["duplicate key"]),
+        (2, "sede = 1", UnknownKey, "sede", &["did you mean `seed`?", "known here: title, seed"]),
+        (2, "colour = 1", UnknownKey, "colour", &["unknown key; known here"]),
+        (1, "title = 5", WrongType, "title", &["found integer; must be a text in quotes"]),
+        (1, "title = \" \"", WrongValue, "title", &["must not be empty"]),
+        (2, "seed = -1", WrongValue, "seed", &["-1 is out of range; from 0 to"]),
+        (2, "seed = \"1\"", WrongType, "seed", &["found string; must be a whole number"]),
+        (2, "seed = 1.5", WrongType, "seed", &["found float"]),
+        (3, "rounds = 0", WrongValue, "rounds", &["0 is out of range; from 1 to 10000"]),
+        (4, "max_rounds = 5", WrongValue, "max_rounds", &["less than the 6 rounds"]),
+        (5, "precision = 5", WrongUnit, "precision", &["such as \"5%\""]),
+        (5, "precision = \"5\"", WrongUnit, "precision", &["`5` is not a percentage", "\"5%\""]),
+        (5, "precision = \"0%\"", WrongValue, "precision", &["`0%` is out of range"]),
+        (5, "precision = \"NaN%\"", WrongValue, "precision", &["out of range"]),
+        (5, "precision = \"101%\"", WrongValue, "precision", &["up to 100%"]),
+    ]);
+    check(&with(2, "zeta = 1\nalpha = 2"), UnknownKey, 2, "zeta", &["unknown key; known here"]);
+    check(&with(1, ""), MissingKey, 1, "title", &["missing; write for instance title ="]);
+}
+
+#[test]
+fn lists() {
+    let names = "they are: single, five, raid10(4)";
+    check_line(&[
+        (
+            6,
+            "baseline = \"single\"",
+            WrongType,
+            "baseline",
+            &["a list, such as baseline = [\"single\"]"],
+        ),
+        (6, "baseline = []", WrongValue, "baseline", &["the list is empty"]),
+        (6, "baseline = [\"singel\"]", UnknownName, "baseline", &["did you mean `single`?", names]),
+        (
+            6,
+            "baseline = [\"raid6(4)\"]",
+            UnknownName,
+            "baseline",
+            &["`raid6(4)` names no layout", names],
+        ),
+        (
+            6,
+            "baseline = [\"five\", \"five\"]",
+            DuplicateName,
+            "baseline",
+            &["`five` stands here twice"],
+        ),
+        (6, "baseline = [5]", WrongType, "baseline", &["found integer"]),
+        (7, "processes = 4", WrongType, "processes", &["such as processes = [1, 2, 4]"]),
+        (7, "processes = []", WrongValue, "processes", &["empty"]),
+        (7, "processes = [1, 0]", WrongValue, "processes", &["0 is out of range; from 1 to 4096"]),
+        (7, "processes = [2, 1, 2]", DuplicateName, "processes", &["2 stands here twice"]),
+        (7, "processes = [1, \"2\"]", WrongType, "processes", &["found string"]),
+        (
+            8,
+            "states = [\"helthy\"]",
+            UnknownName,
+            "states",
+            &["did you mean `healthy`?", "degraded"],
+        ),
+        (8, "states = [\"degraded\"]", NotSupported, "states", &["not supported by this version"]),
+        (8, "states = [\"rebuilding\"]", NotSupported, "states", &["use `healthy`"]),
+        (8, "states = [\"healthy\", \"healthy\"]", DuplicateName, "states", &["twice"]),
+    ]);
+    let spread = with(6, "baseline = [\n  \"single\",\n  \"six\",\n]");
+    check(&spread, UnknownName, 8, "baseline", &["`six` names no layout"]);
+}
+
+#[test]
+fn drives() {
+    check_line(&[
+        (11, "nmae = \"nas\"", UnknownKey, "drives.nmae", &["did you mean `name`?"]),
+        (12, "path = \"/dev/null\"", NotSupported, "drives.path", &["use `model` or `file`"]),
+        (12, "file = \"64Mib/s\"", WrongUnit, "drives.file", &["is not a size", "such as 64KiB"]),
+        (12, "file = 64", WrongUnit, "drives.file", &["write a size with its unit"]),
+        (12, "file = \"1000B\"", WrongValue, "drives.file", &["1000B is not a multiple of 4KiB"]),
+        (12, "file = \"0MiB\"", WrongValue, "drives.file", &["more than nothing"]),
+        (12, "model = \"\"", WrongValue, "drives.model", &["must not be empty"]),
+        (13, "count = 0", WrongValue, "drives.count", &["0 is out of range; from 1 to 128"]),
+        (13, "count = \"4\"", WrongType, "drives.count", &["a whole number"]),
+        (
+            13,
+            "file = \"64MiB\"",
+            WrongValue,
+            "drives.file",
+            &["beside `model`", "model, path, file"],
+        ),
+    ]);
+    let renamed = with(11, "name = \"disks\"");
+    check(
+        &renamed,
+        UnknownName,
+        24,
+        "layouts.drives",
+        &["`nas` names no group", "they are: disks"],
+    );
+    check(&with(11, ""), MissingKey, 10, "drives.name", &["write for instance name = \"nas\""]);
+    check(&with(12, ""), MissingKey, 10, "drives.model", &["model = \"nas-8tb-7200\"", "file ="]);
+    let twice = GOOD.to_string() + "[[drives]]\nname = \"nas\"\nfile = \"1MiB\"\n";
+    check(&twice, DuplicateName, 37, "drives.name", &["two drives are called `nas`"]);
+    let none = GOOD.replace("[[drives]]", "[[layouts]]");
+    check(&none, MissingKey, 1, "drives", &["headed [[drives]]"]);
+    let single = GOOD.replace("[[drives]]", "[drives]");
+    check(&single, WrongType, 10, "drives", &["found table; must be a list", "[[drives]]"]);
+    let empty = GOOD.replace("[[drives]]", "[[other]]").replacen('\n', "\ndrives = []\n", 1);
+    let error = parse(&empty, "my.toml").unwrap_err();
+    assert_eq!((error.kind, error.key.as_str()), (UnknownKey, "other"), "{error}");
+}
+
+#[test]
+fn layouts() {
+    check_line(&[
+        (
+            20,
+            "level = \"raid6\"",
+            UnknownName,
+            "layouts.level",
+            &["`raid6` is not a level", "raid10, single"],
+        ),
+        (20, "level = \"riad5\"", UnknownName, "layouts.level", &["did you mean `raid5`?"]),
+        (
+            21,
+            "members = 2",
+            ImpossibleLayout,
+            "layouts.members",
+            &["raid5 needs at least 3 members, not 2"],
+        ),
+        (21, "members = 200", ImpossibleLayout, "layouts.members", &["at most 128 members"]),
+        (
+            21,
+            "members = 5",
+            TooFewDrives,
+            "layouts.members",
+            &["5 members need more drives than the 4 of `nas`"],
+        ),
+        (21, "members = 0", WrongValue, "layouts.members", &["out of range"]),
+    ]);
+}
+
+#[test]
+fn parameters_of_layouts() {
+    check_line(&[
+        (
+            22,
+            "chunk = \"1000B\"",
+            ImpossibleLayout,
+            "layouts.chunk",
+            &["not a multiple of the sector"],
+        ),
+        (22, "chunk = \"96KiB\"", ImpossibleLayout, "layouts.chunk", &["power of two, not 96KiB"]),
+        (22, "chunk = \"64KB/s\"", WrongUnit, "layouts.chunk", &["`64KB/s` is not a size"]),
+        (22, "chunk = 64", WrongUnit, "layouts.chunk", &["found integer", "\"64KiB\""]),
+        (22, "chunck = \"64KiB\"", UnknownKey, "layouts.chunck", &["did you mean `chunk`?"]),
+        (
+            23,
+            "rotation = \"left-symetric\"",
+            UnknownName,
+            "layouts.rotation",
+            &["did you mean `left-symmetric`?"],
+        ),
+        (
+            23,
+            "rotation = \"clockwise\"",
+            UnknownName,
+            "layouts.rotation",
+            &["not a rotation; known: left-symmetric"],
+        ),
+        (23, "near = 2", ImpossibleLayout, "layouts.near", &["raid5 has no near; leave it out"]),
+        (
+            24,
+            "drives = \"nsa\"",
+            UnknownName,
+            "layouts.drives",
+            &["names no group of drives", "they are: nas"],
+        ),
+        (
+            19,
+            "name = \"single\"",
+            DuplicateName,
+            "layouts.name",
+            &["two layouts are called `single`"],
+        ),
+        (29, "near = 5", ImpossibleLayout, "layouts.near", &["from 2 to the 4 members, not 5"]),
+        (
+            29,
+            "rotation = \"left-symmetric\"",
+            ImpossibleLayout,
+            "layouts.rotation",
+            &["raid10 has no rotation"],
+        ),
+    ]);
+}
+
+#[test]
+fn layouts_as_a_whole() {
+    check(&with(21, ""), MissingKey, 18, "layouts.members", &["members = 4"]);
+    check(&with(20, ""), MissingKey, 18, "layouts.level", &["level = \"raid5\""]);
+    let named = with(29, "name = \"five\"");
+    check(&named, DuplicateName, 29, "layouts.name", &["two layouts are called `five`"]);
+    let unnamed = with(27, "level = \"linear\"")
+        .replace("near = 2\n", "[[layouts]]\nlevel = \"linear\"\nmembers = 4\n");
+    check(&unnamed, DuplicateName, 29, "layouts.name", &["`linear(4)`", "another `name`"]);
+    let single = with(16, "level = \"single\"\nmembers = 2");
+    check(&single, ImpossibleLayout, 17, "layouts.members", &["`single` is one drive alone"]);
+    let mirror = with(27, "level = \"raid1\"").replace("near = 2", "chunk = \"64KiB\"");
+    check(&mirror, ImpossibleLayout, 29, "layouts.chunk", &["raid1 has no chunk; leave it out"]);
+}
+
+#[test]
+fn workloads() {
+    check_line(&[
+        (
+            32,
+            "kind = \"random-reed\"",
+            UnknownName,
+            "workloads.kind",
+            &["did you mean `random-read`?"],
+        ),
+        (
+            32,
+            "kind = \"bonnie\"",
+            UnknownName,
+            "workloads.kind",
+            &["not a kind of workload; known: dd-write"],
+        ),
+        (
+            33,
+            "block = \"5000B\"",
+            WrongValue,
+            "workloads.block",
+            &["multiple of the sector (512 bytes)"],
+        ),
+        (33, "block = \"4 parsecs\"", WrongUnit, "workloads.block", &["is not a size"]),
+        (33, "block = \"2GiB\"", WrongValue, "workloads.block", &["at most 1GiB"]),
+        (
+            34,
+            "size = \"4098KiB\"",
+            WrongValue,
+            "workloads.size",
+            &["not a multiple of the block (4KiB)"],
+        ),
+        (34, "size = 4", WrongUnit, "workloads.size", &["with its unit"]),
+        (34, "size = \"0\"", WrongValue, "workloads.size", &["more than nothing"]),
+        (35, "span = \"101%\"", WrongUnit, "workloads.span", &["from 1% to 100%"]),
+        (35, "span = \"half\"", WrongUnit, "workloads.span", &["such as 50% or 64GiB"]),
+        (35, "span = 50", WrongType, "workloads.span", &["found integer"]),
+        (35, "spam = \"50%\"", UnknownKey, "workloads.spam", &["did you mean `span`?"]),
+    ]);
+    check(&with(34, ""), MissingKey, 31, "workloads.size", &["size = \"4GiB\""]);
+    check(&with(32, ""), MissingKey, 31, "workloads.kind", &["kind = \"dd-write\""]);
+    let twice = GOOD.to_string() + "[[workloads]]\nkind = \"random-read\"\nsize = \"1MiB\"\n";
+    check(
+        &twice,
+        DuplicateName,
+        36,
+        "workloads.name",
+        &["two workloads are called `random-read 4KiB`"],
+    );
+}
+
+/// Cut anywhere, or with any line missing or doubled, a study gives a value or an error whose line
+/// is in the file.
+#[test]
+fn no_text_makes_it_panic() {
+    let lines: Vec<&str> = GOOD.lines().collect();
+    let mut texts: Vec<String> = (0..GOOD.len()).map(|end| GOOD[..end].to_string()).collect();
+    for at in 0..lines.len() {
+        let (before, after) = lines.split_at(at);
+        texts.push([before, &after[1..]].concat().join("\n"));
+        texts.push([before, &after[..1], after].concat().join("\n"));
+        texts.push([before, &["\u{0}[[é"], after].concat().join("\r\n"));
+    }
+    let mut wrong = 0;
+    for text in &texts {
+        if let Err(error) = parse(text, "my.toml") {
+            wrong += 1;
+            let last = text.lines().count().max(1) as u32;
+            assert!(error.line.is_some_and(|line| (1..=last + 1).contains(&line)), "{error}");
+        }
+    }
+    assert!(wrong > texts.len() / 2, "{wrong} of {}", texts.len());
+}

@@ -1,0 +1,356 @@
+//! Running studies with a runner whose samples follow from the cell, the round and the seed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::{Condvar, Mutex};
+
+use raidlab_core::{Nanos, Sectors};
+use raidlab_results::{Clock, Results, Verdict};
+use raidlab_study::{
+    CellKey, Event, Progress, Runner, Sample, Samples, Study, cell_seed, cells, default_study,
+    order, parse, run_rounds, run_rounds_parallel, summarise,
+};
+
+fn study() -> Study {
+    parse(default_study(), "default").unwrap()
+}
+
+/// A value that depends on everything a runner is given, but little on the seed.
+struct Fake {
+    runs: Vec<(CellKey, u32, u64)>,
+    /// How many percent the seed may change the value.
+    spread: f64,
+    fails: fn(&CellKey, u32) -> bool,
+}
+
+impl Fake {
+    fn new(spread: f64) -> Self {
+        Self { runs: Vec::new(), spread, fails: |_, _| false }
+    }
+}
+
+impl Runner for Fake {
+    type Error = String;
+
+    fn run(&mut self, key: &CellKey, round: u32, seed: u64) -> Result<Sample, String> {
+        self.runs.push((*key, round, seed));
+        if (self.fails)(key, round) {
+            return Err(format!("{key:?} {round}"));
+        }
+        let noise = 1.0 + (seed % 1000) as f64 / 1000.0 * self.spread / 100.0;
+        let nanos = 1_000_000 * (key.layout as u64 + 1) + seed % 1000;
+        Ok(Sample {
+            value: 100.0 * (key.layout + 1) as f64 * noise,
+            first_done: Nanos(nanos / 2),
+            last_done: Nanos(nanos),
+            bytes: 1,
+            ops: 1,
+            process_cpu_s: (key.layout == 1).then_some(0.5),
+            system_cpu_s: None,
+            bottleneck: (round > 0).then(|| (format!("member {}", round % 2), 0.25)),
+        })
+    }
+}
+
+fn on(_: Progress<'_>) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+fn results(study: &Study, samples: &Samples) -> Results {
+    let host = BTreeMap::from([("drives".to_string(), "4".to_string())]);
+    let capacities = vec![Sectors(1 << 20); study.layouts.len()];
+    let warnings = vec!["first of all".to_string()];
+    summarise(study, samples, Clock::Virtual, host, BTreeMap::new(), warnings, &capacities)
+}
+
+#[test]
+fn a_round_runs_every_cell_once_in_an_order_of_its_own() {
+    let study = study();
+    let all: BTreeSet<CellKey> = cells(&study).into_iter().collect();
+    assert_eq!(all.len(), 72);
+    let mut seen = BTreeSet::new();
+    for round in 0..20 {
+        let order_now = order(&study, round);
+        assert_eq!(order_now.len(), 72);
+        assert_eq!(order_now.iter().copied().collect::<BTreeSet<_>>(), all);
+        assert_eq!(order_now, order(&study, round));
+        assert!(seen.insert(order_now), "round {round} has the order of another");
+    }
+    let other = Study { seed: 2, ..study.clone() };
+    assert_ne!(order(&study, 0), order(&other, 0));
+
+    let mut runner = Fake::new(0.0);
+    run_rounds(&study, &mut runner, &mut on).unwrap();
+    let ran: Vec<CellKey> = runner.runs.iter().map(|(key, ..)| *key).collect();
+    let planned: Vec<CellKey> = (0..6).flat_map(|round| order(&study, round)).collect();
+    assert_eq!(ran, planned);
+}
+
+#[test]
+fn layouts_share_seeds_and_nothing_else_does() {
+    let study = study();
+    let mut owners: BTreeMap<u64, (usize, u32, u32)> = BTreeMap::new();
+    for round in 0..6 {
+        for key in cells(&study) {
+            let owner = (key.workload, key.processes, round);
+            let seed = cell_seed(&study, &key, round);
+            assert_eq!(*owners.entry(seed).or_insert(owner), owner);
+        }
+    }
+    assert_eq!(owners.len(), 4 * 3 * 6);
+    let other = Study { seed: 2, ..study.clone() };
+    let key = cells(&study)[0];
+    assert_ne!(cell_seed(&study, &key, 0), cell_seed(&other, &key, 0));
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_document() {
+    let study = Study { max_rounds: 9, precision_percent: 0.01, ..study() };
+    let one = run_rounds(&study, &mut Fake::new(1.0), &mut on).unwrap();
+    let expected = results(&study, &one).to_json().unwrap();
+    for threads in [0, 1, 2, 7, 1000] {
+        let samples = run_rounds_parallel(&study, threads, || Fake::new(1.0), &mut on).unwrap();
+        assert_eq!(samples, one);
+        assert_eq!(results(&study, &samples).to_json().unwrap(), expected);
+    }
+    let other = Study { seed: 2, ..study };
+    let samples = run_rounds(&other, &mut Fake::new(1.0), &mut on).unwrap();
+    assert_ne!(results(&other, &samples).cells, results(&other, &one).cells);
+}
+
+#[test]
+fn progress_counts_up_to_the_end() {
+    for threads in [None, Some(1), Some(2)] {
+        let study = Study { max_rounds: 7, precision_percent: 0.01, ..study() };
+        let (mut started, mut finished, mut last) = (0, 0, (0, 0, 0));
+        let mut watch = |progress: Progress<'_>| {
+            match progress.event {
+                Event::Started => started += 1,
+                Event::Finished(sample) => {
+                    finished += 1;
+                    assert!(sample.value > 0.0);
+                }
+            }
+            assert_eq!(progress.done, finished);
+            assert!(progress.round < progress.rounds);
+            last = (progress.done, progress.total, progress.rounds);
+            ControlFlow::Continue(())
+        };
+        match threads {
+            None => run_rounds(&study, &mut Fake::new(1.0), &mut watch).unwrap(),
+            Some(threads) => {
+                run_rounds_parallel(&study, threads, || Fake::new(1.0), &mut watch).unwrap()
+            }
+        };
+        assert_eq!((started, finished, last), (7 * 72, 7 * 72, (7 * 72, 7 * 72, 7)));
+    }
+}
+
+#[test]
+fn stopping_keeps_complete_rounds_only() {
+    let study = study();
+    for (stop_after, complete) in [(0, 0), (71, 0), (72, 1), (3 * 72 - 1, 2), (3 * 72 + 5, 3)] {
+        let mut stop = |progress: Progress<'_>| {
+            let stop = progress.done >= stop_after;
+            if stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let samples = run_rounds(&study, &mut Fake::new(1.0), &mut stop).unwrap();
+        assert_eq!((samples.rounds, samples.aborted), (complete, true), "{stop_after}");
+        assert!(samples.samples.iter().all(|cell| cell.len() == complete as usize));
+        let said =
+            format!("stopped early: {complete} complete rounds count, at least 6 were planned");
+        assert_eq!(samples.warnings[0], said);
+        let results = results(&study, &samples);
+        assert_eq!(results.cells.len(), if complete == 0 { 0 } else { 72 });
+        results.to_json().unwrap();
+
+        let full = run_rounds(&study, &mut Fake::new(1.0), &mut on).unwrap();
+        for threads in [1, 3] {
+            let make = || Fake::new(1.0);
+            let some = run_rounds_parallel(&study, threads, make, &mut stop).unwrap();
+            assert!(some.aborted || some.rounds == 6);
+            for (cell, all) in some.samples.iter().zip(&full.samples) {
+                assert_eq!(cell[..], all[..some.rounds as usize]);
+            }
+        }
+    }
+}
+
+#[test]
+fn rounds_are_added_until_the_intervals_are_narrow() {
+    let steady = Study { max_rounds: 30, ..study() };
+    let samples = run_rounds(&steady, &mut Fake::new(1.0), &mut on).unwrap();
+    assert_eq!((samples.rounds, samples.aborted), (6, false));
+    assert_eq!(samples.warnings, [] as [String; 0]);
+
+    // A spread of 40 % does not fit into +-5 % with 6 rounds, but the ranks move inwards.
+    let samples = run_rounds(&steady, &mut Fake::new(40.0), &mut on).unwrap();
+    assert!((7..=30).contains(&samples.rounds), "{}", samples.rounds);
+
+    let short = Study { max_rounds: 8, precision_percent: 0.1, ..study() };
+    let samples = run_rounds(&short, &mut Fake::new(40.0), &mut on).unwrap();
+    assert_eq!(samples.rounds, 8);
+    let warning = &samples.warnings[0];
+    assert!(warning.starts_with("after 8 rounds the 95 % interval of 72 of 72 cells"), "{warning}");
+    assert!(warning.contains("wider than +-0.1 % of the median") && warning.ends_with("; 64 more"));
+    let exactly = Study { rounds: 8, max_rounds: 6, ..short };
+    assert_eq!(run_rounds(&exactly, &mut Fake::new(40.0), &mut on).unwrap().rounds, 8);
+
+    let few = Study { rounds: 3, max_rounds: 3, ..study() };
+    let samples = run_rounds(&few, &mut Fake::new(0.0), &mut on).unwrap();
+    assert!(samples.warnings[0].contains("3 rounds are too few"), "{:?}", samples.warnings);
+    let results = results(&few, &samples);
+    assert!(results.cells.iter().all(|cell| cell.ci95.is_none() && cell.coverage.is_none()));
+    let shown = Some(Verdict::NoDifferenceShown);
+    assert!(results.cells.iter().all(|cell| cell.verdict.is_none() || cell.verdict == shown));
+}
+
+/// 100 and 116 in turn: the interval is 16 wide around 108, so half of it is 7.4 % of the median.
+#[test]
+fn precision_is_half_the_width_of_the_interval() {
+    struct Turns(Fake);
+    impl Runner for Turns {
+        type Error = String;
+        fn run(&mut self, key: &CellKey, round: u32, seed: u64) -> Result<Sample, String> {
+            let value = if round.is_multiple_of(2) { 100.0 } else { 116.0 };
+            Ok(Sample { value, ..self.0.run(key, round, seed)? })
+        }
+    }
+    let rounds = |precision_percent| {
+        let study = Study { max_rounds: 7, precision_percent, ..study() };
+        run_rounds(&study, &mut Turns(Fake::new(0.0)), &mut on).unwrap().rounds
+    };
+    assert_eq!((rounds(7.4), rounds(7.5)), (7, 6));
+}
+
+#[test]
+fn only_imprecise_cells_are_named() {
+    struct One(Fake);
+    impl Runner for One {
+        type Error = String;
+        fn run(&mut self, key: &CellKey, round: u32, seed: u64) -> Result<Sample, String> {
+            self.0.spread = if key.layout == 4 && key.workload == 3 { 60.0 } else { 0.0 };
+            self.0.run(key, round, seed)
+        }
+    }
+    let study = Study { processes: vec![2], ..study() };
+    let samples = run_rounds(&study, &mut One(Fake::new(0.0)), &mut on).unwrap();
+    assert_eq!(samples.warnings.len(), 1);
+    let warning = &samples.warnings[0];
+    assert!(warning.contains("1 of 24 cells") && warning.contains("+-5 %"), "{warning}");
+    let named = "narrow it: raid5(4), random-write 4KiB, 2 processes (+-";
+    assert!(warning.contains(named) && !warning.contains("more;"), "{warning}");
+}
+
+#[test]
+fn the_first_failure_is_reported_on_any_number_of_threads() {
+    let study = study();
+    let fails: fn(&CellKey, u32) -> bool = |key, round| round >= 2 && key.layout >= 3;
+    let make = || Fake { fails, ..Fake::new(1.0) };
+    let expected = run_rounds(&study, &mut make(), &mut on).unwrap_err();
+    let first = order(&study, 2).into_iter().find(|key| key.layout >= 3).unwrap();
+    assert_eq!(expected, format!("{first:?} 2"));
+    for threads in [1, 2, 8] {
+        let error = run_rounds_parallel(&study, threads, make, &mut on).unwrap_err();
+        assert_eq!(error, expected);
+    }
+}
+
+/// The first failing run waits until the thread of a later failing one is gone.
+#[test]
+fn a_later_failure_that_comes_first_is_not_reported() {
+    #[derive(Default)]
+    struct Shared {
+        failed: Mutex<bool>,
+        told: Condvar,
+    }
+    struct Slow<'a> {
+        first: CellKey,
+        shared: &'a Shared,
+        fails: bool,
+    }
+    impl Runner for Slow<'_> {
+        type Error = CellKey;
+        fn run(&mut self, key: &CellKey, round: u32, seed: u64) -> Result<Sample, CellKey> {
+            if round == 0 && *key == self.first {
+                let failed = self.shared.failed.lock().unwrap();
+                drop(self.shared.told.wait_while(failed, |failed| !*failed).unwrap());
+                return Err(*key);
+            }
+            self.fails = round == 3;
+            if self.fails { Err(*key) } else { Ok(Fake::new(0.0).run(key, round, seed).unwrap()) }
+        }
+    }
+    impl Drop for Slow<'_> {
+        fn drop(&mut self) {
+            if self.fails {
+                *self.shared.failed.lock().unwrap() = true;
+                self.shared.told.notify_all();
+            }
+        }
+    }
+    let study = study();
+    let (first, shared) = (order(&study, 0)[5], Shared::default());
+    let make = || Slow { first, shared: &shared, fails: false };
+    assert_eq!(run_rounds_parallel(&study, 2, make, &mut on).unwrap_err(), first);
+}
+
+#[test]
+fn of_equal_bottlenecks_the_first_by_name() {
+    let five = Study { rounds: 5, max_rounds: 5, ..study() };
+    let samples = run_rounds(&five, &mut Fake::new(0.0), &mut on).unwrap();
+    let cell = &results(&five, &samples).cells[0];
+    assert_eq!(cell.bottleneck.as_ref().unwrap().resource, "member 0");
+}
+
+#[test]
+fn summaries_compare_with_the_baseline() {
+    let study = study();
+    let samples = run_rounds(&study, &mut Fake::new(0.5), &mut on).unwrap();
+    let found = results(&study, &samples);
+    assert_eq!((found.study.as_str(), found.seed), (study.title.as_str(), 1));
+    assert_eq!(found.baseline, ["single"]);
+    assert_eq!(found.warnings, ["first of all"]);
+    assert_eq!(found.settings["rounds"], "6");
+    assert_eq!(found.settings["noise floor"], "1 %");
+    assert_eq!(found.layouts[4].name, "raid5(4)");
+    assert_eq!((found.layouts[4].capacity, found.layouts[4].survives), (1 << 29, 1));
+    assert!(found.workloads[0].description.contains("4GiB in blocks of 6MiB"));
+    assert_eq!(found.cells.len(), 72);
+
+    let base = found.cell("single", "random-read 4KiB", 2, "healthy").unwrap();
+    assert_eq!((base.percent_vs_baseline, base.verdict), (Some(0.0), None));
+    let cell = found.cell("raid0(4)", "random-read 4KiB", 2, "healthy").unwrap();
+    // The seeds are shared, so the noise cancels: three times the value, exactly as made.
+    assert!((cell.percent_vs_baseline.unwrap() - 200.0).abs() < 1e-9);
+    assert_eq!(cell.verdict, Some(Verdict::Faster));
+    assert_eq!((cell.metric.as_str(), cell.unit.as_str()), ("iops", "1/s"));
+    assert_eq!((cell.samples.len(), cell.coverage), (6, Some(0.96875)));
+    let [low, high] = cell.ci95.unwrap();
+    assert!(300.0 <= low && low <= cell.median && cell.median <= high && high <= 301.5);
+    assert!((cell.last_done_s - 0.003).abs() < 1e-6 && (cell.first_done_s - 0.0015).abs() < 1e-6);
+    assert_eq!((cell.process_cpu_s, cell.system_cpu_s), (None, None));
+    let linear = found.cell("linear(4)", "random-read 4KiB", 2, "healthy").unwrap();
+    assert_eq!(linear.process_cpu_s, Some(0.5));
+    // Rounds 1, 3 and 5 name member 1, rounds 2 and 4 member 0, round 0 none.
+    let bottleneck = cell.bottleneck.as_ref().unwrap();
+    assert_eq!((bottleneck.resource.as_str(), bottleneck.busy), ("member 1", 0.25));
+    assert_eq!(found.best("dd-read 6MiB", 4, "healthy").unwrap().layout, "raid10(4)");
+}
+
+#[test]
+fn the_mean_of_several_layouts_as_baseline() {
+    let two = Study { baseline: vec!["linear(4)".into(), "raid1(2)".into()], ..study() };
+    let samples = run_rounds(&two, &mut Fake::new(0.5), &mut on).unwrap();
+    let found = results(&two, &samples);
+    let verdicts = |layout: &str| {
+        let cell = found.cell(layout, "dd-write 6MiB", 1, "healthy").unwrap();
+        (cell.percent_vs_baseline.unwrap().round(), cell.verdict)
+    };
+    // Values are 100 x (index + 1); the baseline is (200 + 400) / 2.
+    assert_eq!(verdicts("single"), (-67.0, Some(Verdict::Slower)));
+    assert_eq!(verdicts("linear(4)"), (-33.0, None));
+    assert_eq!(verdicts("raid0(4)"), (0.0, Some(Verdict::NoDifferenceShown)));
+    assert_eq!(verdicts("raid1(2)"), (33.0, None));
+    assert_eq!(verdicts("raid10(4)"), (100.0, Some(Verdict::Faster)));
+}

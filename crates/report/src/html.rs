@@ -1,0 +1,317 @@
+//! The report as one self-contained HTML file.
+//!
+//! It asks nothing of any other host and runs no script: styles and pictures are inline, and the
+//! raw numbers stand in a data block. The content security policy forbids anything else.
+
+mod chart;
+
+use std::collections::BTreeMap;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use raidlab_results::document::{Cell, Clock, Results, Verdict};
+
+use crate::view::{Row, Section, View, extent, half_range};
+use crate::{Exporter, ReportError, advice, conclusion, number};
+
+/// Forbids every request and every script; only the style element of the page itself is used.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; \
+                      form-action 'none'";
+
+const STYLE: &str = include_str!("html/style.css");
+
+/// One HTML file: settings, table, a bar chart for each row of the table, every sample, and the
+/// document itself as JSON in the element with the id `raidlab-results`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Html;
+
+impl Exporter for Html {
+    fn export(&self, results: &Results) -> Result<String, ReportError> {
+        let view = View::new(results)?;
+        let json = serde_json::to_string(results).map_err(ReportError::json)?;
+        Ok(page(&view, &json).into_string() + "\n")
+    }
+}
+
+fn page(view: &View<'_>, json: &str) -> Markup {
+    let results = view.results;
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="generator" content={ "raidlab " (results.raidlab) };
+                title { (results.study) " – raidlab" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                header {
+                    h1 { (results.study) }
+                    (settings(view))
+                }
+                main {
+                    (remarks(view))
+                    (table(view))
+                    @for (at, section) in view.sections.iter().enumerate() {
+                        (section_of(view, section, at))
+                    }
+                    (every_cell(view))
+                }
+                footer {
+                    p { "Written by raidlab " (results.raidlab) ". The results document is part of \
+                         this file: the script element raidlab-results holds it as JSON." }
+                }
+                script type="application/json" id="raidlab-results" {
+                    (PreEscaped(json.replace('<', "\\u003c")))
+                }
+            }
+        }
+    }
+}
+
+fn settings(view: &View<'_>) -> Markup {
+    let results = view.results;
+    let clock = match results.clock {
+        Clock::Virtual => "virtual: times as the drive models count them",
+        Clock::Real => "real: times as they passed on the machine",
+    };
+    let map = |map: &BTreeMap<String, String>| {
+        html! { @for (key, value) in map { div { dt { (key) } dd { (value) } } } }
+    };
+    html! {
+        dl.settings {
+            div { dt { "clock" } dd { (clock) } }
+            div { dt { "seed" } dd { (results.seed) } }
+            div { dt { "rounds" } dd { (view.rounds()) " of every cell, in random order" } }
+            div { dt { "baseline" } dd { (view.baseline()) } }
+            (map(&results.host))
+            (map(&results.settings))
+        }
+    }
+}
+
+fn remarks(view: &View<'_>) -> Markup {
+    let advice = advice::remarks(view);
+    html! {
+        @if !view.results.warnings.is_empty() || !advice.is_empty() {
+            ul.remarks {
+                @for warning in &view.results.warnings {
+                    li.warning { strong { "Warning: " } (warning) }
+                }
+                @for remark in advice { li { strong { "Advice: " } (remark) } }
+            }
+        }
+    }
+}
+
+fn table(view: &View<'_>) -> Markup {
+    let layouts = &view.results.layouts;
+    html! {
+        @if view.sections.is_empty() { p { "No cell was measured." } }
+        @else {
+            div.scroll role="region" aria-label="Table of all layouts" tabindex="0" {
+                table.overview {
+                    thead {
+                        tr {
+                            td {}
+                            @for (at, layout) in layouts.iter().enumerate() {
+                                th scope="col" {
+                                    (layout.name)
+                                    @if view.is_baseline(at) { small { "baseline" } }
+                                }
+                            }
+                        }
+                        tr.fact {
+                            th scope="row" { "usable" }
+                            @for layout in layouts { td { (number::bytes(layout.capacity)) } }
+                        }
+                        tr.fact {
+                            th scope="row" { "survives" }
+                            @for layout in layouts { td { (layout.survives) } }
+                        }
+                    }
+                    @for section in &view.sections {
+                        tbody {
+                            tr.group {
+                                th scope="rowgroup" colspan=(layouts.len() + 1) {
+                                    span { (section.title) " " small { (section.direction()) } }
+                                }
+                            }
+                            @for row in &section.rows { (table_row(view, section, row)) }
+                        }
+                    }
+                }
+            }
+            p.legend {
+                "★ best of its row; several where their intervals overlap, none where nothing \
+                 stands out. Percent: difference of the median from " (view.baseline()) ". ~ the \
+                 rounds show no difference from the baseline. ± half of largest minus smallest \
+                 round, in percent of the median. Survives: lost members, whichever they are. In \
+                 the charts a whisker reaches from the smallest to the largest round, and the \
+                 dashed line is the baseline."
+            }
+        }
+    }
+}
+
+fn table_row(view: &View<'_>, section: &Section<'_>, row: &Row<'_>) -> Markup {
+    html! {
+        tr {
+            th scope="row" { (row.label()) }
+            @for (at, cell) in row.cells.iter().enumerate() {
+                @if let Some(cell) = cell {
+                    (table_cell(view, section, row, at, cell))
+                } @else {
+                    td.missing { "not measured" }
+                }
+            }
+        }
+    }
+}
+
+fn table_cell(
+    view: &View<'_>,
+    section: &Section<'_>,
+    row: &Row<'_>,
+    layout: usize,
+    cell: &Cell,
+) -> Markup {
+    let best = row.marked().contains(&layout);
+    html! {
+        td.best[best] title=(tooltip(cell, section.unit)) {
+            span.value {
+                @if best { span.star aria-label="best" role="img" { "★" } " " }
+                (number::number(cell.median))
+            }
+            @if let Some(percent) = shown_percent(view, layout, cell) {
+                span class={ "percent " (verdict_class(cell)) } {
+                    (number::percent(percent))
+                    @if cell.verdict == Some(Verdict::NoDifferenceShown) { "~" }
+                }
+            }
+            @if let Some(half) = half_range(cell) { span.range { (number::spread(half)) } }
+        }
+    }
+}
+
+/// The percentage, which for a baseline of one layout would always be nought.
+fn shown_percent(view: &View<'_>, layout: usize, cell: &Cell) -> Option<f64> {
+    let alone = view.results.baseline.len() == 1 && view.is_baseline(layout);
+    cell.percent_vs_baseline.filter(|_| !alone)
+}
+
+fn verdict_class(cell: &Cell) -> &'static str {
+    match cell.verdict {
+        Some(Verdict::Faster) => "faster",
+        Some(Verdict::Slower) => "slower",
+        Some(Verdict::NoDifferenceShown) | None => "same",
+    }
+}
+
+/// The samples behind a cell.
+fn tooltip(cell: &Cell, unit: &str) -> String {
+    let mut text = format!("median {}", number::with_unit(cell.median, unit));
+    if let Some([low, high]) = cell.ci95 {
+        let coverage = number::share(cell.coverage.unwrap_or(0.95));
+        text.push_str(&format!("\n{coverage} interval {}", number::range(low, high)));
+    }
+    text.push_str(&format!("\nrounds {}", samples(cell)));
+    if let Some(bottleneck) = &cell.bottleneck {
+        let busy = number::share(bottleneck.busy);
+        text.push_str(&format!("\nbusiest {}, {busy}", bottleneck.resource));
+    }
+    text
+}
+
+fn samples(cell: &Cell) -> String {
+    cell.samples.iter().map(|sample| number::number(*sample)).collect::<Vec<_>>().join(", ")
+}
+
+fn section_of(view: &View<'_>, section: &Section<'_>, number: usize) -> Markup {
+    let scales = chart::scales(section);
+    html! {
+        section aria-labelledby=(format!("s{number}")) {
+            h2 id=(format!("s{number}")) {
+                (section.title) " " small { (section.direction()) }
+            }
+            @if !section.workload.description.is_empty() {
+                p.description { (section.workload.description) }
+            }
+            @for sentence in conclusion::sentences(view, section) { p { (sentence) } }
+            div.charts {
+                @for (at, (row, scale)) in section.rows.iter().zip(scales).enumerate() {
+                    figure {
+                        figcaption { (row.label()) }
+                        (chart::chart(view, section, row, scale, &format!("c{number}-{at}")))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// All that is known about each cell, for those who want to check.
+fn every_cell(view: &View<'_>) -> Markup {
+    let published = view.cells().any(|cell| cell.published.is_some());
+    let cpu = view.cells().any(|cell| cell.process_cpu_s.is_some() || cell.system_cpu_s.is_some());
+    let interval =
+        |cell: &Cell| cell.ci95.map_or_else(String::new, |[low, high]| number::range(low, high));
+    let seconds = |value: Option<f64>| value.map_or_else(String::new, number::duration);
+    html! {
+        details {
+            summary { "Every cell: samples, intervals, times" }
+            div.scroll role="region" aria-label="Table of every cell" tabindex="0" {
+                table.cells {
+                    thead {
+                        tr {
+                            th scope="col" { "cell" }
+                            th scope="col" { "median" }
+                            th scope="col" { "mean" }
+                            th scope="col" { "interval" }
+                            th scope="col" { "range" }
+                            th scope="col" { "first done" }
+                            th scope="col" { "last done" }
+                            @if cpu {
+                                th scope="col" { "process CPU" }
+                                th scope="col" { "system CPU" }
+                            }
+                            th scope="col" { "busiest" }
+                            @if published { th scope="col" { "published" } }
+                            th scope="col" { "rounds" }
+                        }
+                    }
+                    @for section in &view.sections { tbody { @for row in &section.rows {
+                        @for cell in row.cells.iter().flatten() {
+                            tr {
+                                th scope="row" {
+                                    (cell.layout) ", " (section.title) ", " (row.label())
+                                }
+                                td { (number::with_unit(cell.median, section.unit)) }
+                                td { (number::number(cell.mean)) }
+                                td { (interval(cell)) }
+                                td { (number::range(extent(cell).0, extent(cell).1)) }
+                                td { (number::duration(cell.first_done_s)) }
+                                td { (number::duration(cell.last_done_s)) }
+                                @if cpu {
+                                    td { (seconds(cell.process_cpu_s)) }
+                                    td { (seconds(cell.system_cpu_s)) }
+                                }
+                                td { @if let Some(one) = &cell.bottleneck {
+                                    (one.resource) " " (number::share(one.busy))
+                                } }
+                                @if published { td { @if let Some(one) = &cell.published {
+                                    (number::number(one.value)) ", "
+                                    (number::percent(one.error_percent))
+                                    @if one.calibrated { " (calibrated on it)" }
+                                } } }
+                                td { (samples(cell)) }
+                            }
+                        }
+                    } } }
+                }
+            }
+        }
+    }
+}

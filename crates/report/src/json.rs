@@ -1,0 +1,20 @@
+//! The results document itself.
+
+use raidlab_results::document::Results;
+
+use crate::{Exporter, ReportError, view};
+
+/// The document as indented JSON with a newline at its end: what `raidlab report` reads back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Json;
+
+impl Exporter for Json {
+    /// # Errors
+    /// `NotFinite` for a number that JSON cannot hold (it would silently become `null`).
+    fn export(&self, results: &Results) -> Result<String, ReportError> {
+        view::check_finite(results)?;
+        let mut text = serde_json::to_string_pretty(results).map_err(ReportError::json)?;
+        text.push('\n');
+        Ok(text)
+    }
+}

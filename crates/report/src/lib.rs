@@ -1,0 +1,32 @@
+//! Reports of a results document: for the terminal, as one self-contained HTML file, as JSON.
+//!
+//! Everything here is a pure function of the document. Nothing looks at the environment, so the
+//! caller says how wide the terminal is and whether it takes colour; the same document gives the
+//! same bytes everywhere.
+#![forbid(unsafe_code)]
+
+mod advice;
+mod conclusion;
+mod error;
+mod html;
+mod json;
+pub mod number;
+mod terminal;
+mod view;
+
+use raidlab_results::document::Results;
+
+pub use error::{ReportError, ReportErrorKind};
+pub use html::Html;
+pub use json::Json;
+pub use terminal::Terminal;
+
+/// Turns a results document into the text of a file or of the terminal.
+pub trait Exporter {
+    /// The whole report.
+    ///
+    /// # Errors
+    /// A document that contradicts itself: an unlisted layout or workload, a cell twice or without
+    /// samples, a number that is not finite, an unknown schema version. See [`ReportErrorKind`].
+    fn export(&self, results: &Results) -> Result<String, ReportError>;
+}

@@ -1,0 +1,212 @@
+//! The report as it is printed: settings, one table, remarks, conclusions.
+//!
+//! What matters most stands last, because that is what a terminal still shows after a long table.
+
+mod table;
+mod text;
+
+use std::collections::BTreeMap;
+
+use raidlab_results::document::{Clock, Results, Verdict};
+
+use crate::view::{View, half_range};
+use crate::{Exporter, ReportError, advice, conclusion};
+use text::{Line, Span, Style};
+
+/// Columns of running text where the width is not known.
+const PROSE_COLUMNS: usize = 100;
+/// Columns below which lines are no longer broken.
+const FEWEST_COLUMNS: usize = 30;
+/// Half ranges below this many percent of the median are left out of the table.
+const RANGE_SHOWN_PERCENT: f64 = 1.0;
+
+/// Plain text for a terminal or a pipe.
+///
+/// The table takes the widest form that fits: each cell on one line, on two or on three; where even
+/// that is too wide, one block of lines for each row with a line for each layout.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Terminal {
+    /// Columns of the terminal; `None` for as many as the table takes, with prose at 100.
+    pub width: Option<u16>,
+    /// Use the escape sequences for bold, dim and coloured text (ECMA-48).
+    pub colour: bool,
+    /// Characters beyond ASCII may be printed; without, `±` becomes `+-` and names are stripped.
+    pub unicode: bool,
+}
+
+impl Exporter for Terminal {
+    fn export(&self, results: &Results) -> Result<String, ReportError> {
+        let view = View::new(results)?;
+        let mut page = Page { terminal: *self, lines: Vec::new() };
+        page.settings(&view);
+        page.gap();
+        page.lines.extend(table::lines(&view, *self));
+        page.gap();
+        page.legend(&view);
+        page.remarks(&view);
+        page.descriptions(&view);
+        page.conclusions(&view);
+        let painted = page.lines.iter().map(|line| text::paint(line, self.colour) + "\n");
+        Ok(painted.collect())
+    }
+}
+
+impl Terminal {
+    fn room(self) -> usize {
+        self.width.map_or(PROSE_COLUMNS, |width| usize::from(width).max(FEWEST_COLUMNS))
+    }
+
+    fn span(self, content: &str, style: Style) -> Span {
+        Span::new(text::clean(content, self.unicode), style)
+    }
+}
+
+/// The lines written so far.
+struct Page {
+    terminal: Terminal,
+    lines: Vec<Line>,
+}
+
+impl Page {
+    fn gap(&mut self) {
+        if self.lines.last().is_some_and(|line| !line.is_empty()) {
+            self.lines.push(Vec::new());
+        }
+    }
+
+    /// Text behind a prefix, broken into lines that start below the text's start; below the prefix
+    /// where that takes more than half of the terminal.
+    fn hanging(&mut self, prefix: Line, content: &str, style: Style) {
+        let room = self.terminal.room();
+        let (indent, mut start) = match text::line_width(&prefix) {
+            indent if indent <= room / 2 => (indent, Some(prefix)),
+            _ => {
+                self.lines.push(prefix);
+                (4, None)
+            }
+        };
+        let content = text::clean(content, self.terminal.unicode);
+        for part in text::wrap(&content, room - indent) {
+            let mut line = start.take().unwrap_or_else(|| vec![Span::blank(indent)]);
+            line.push(Span::new(part, style));
+            self.lines.push(line);
+        }
+    }
+
+    fn heading(&mut self, content: &str) {
+        self.gap();
+        self.hanging(Vec::new(), content, Style::Bold);
+    }
+
+    fn settings(&mut self, view: &View<'_>) {
+        let results = view.results;
+        self.heading(&results.study);
+        let clock = match results.clock {
+            Clock::Virtual => "virtual: times as the drive models count them",
+            Clock::Real => "real: times as they passed on this machine",
+        };
+        self.setting("clock", clock);
+        self.setting("seed", &results.seed.to_string());
+        self.setting("rounds", &format!("{} of every cell, in random order", view.rounds()));
+        self.setting("baseline", &view.baseline());
+        self.settings_map("host", &results.host);
+        self.settings_map("settings", &results.settings);
+        self.setting("raidlab", &results.raidlab);
+    }
+
+    fn setting(&mut self, key: &str, value: &str) {
+        let prefix = vec![Span::new(format!("  {key:<10}"), Style::Dim)];
+        self.hanging(prefix, value, Style::Plain);
+    }
+
+    fn settings_map(&mut self, title: &str, map: &BTreeMap<String, String>) {
+        for (at, (key, value)) in map.iter().enumerate() {
+            self.setting(if at == 0 { title } else { "" }, &format!("{key}: {value}"));
+        }
+    }
+
+    fn legend(&mut self, view: &View<'_>) {
+        let rows = || view.sections.iter().flat_map(|section| &section.rows);
+        let mut entries = Vec::new();
+        if rows().any(|row| !row.marked().is_empty()) {
+            entries.push((
+                "*",
+                "best of its row; several where their intervals overlap, none where nothing \
+                 stands out"
+                    .to_owned(),
+            ));
+        }
+        if view.cells().any(|cell| cell.percent_vs_baseline.is_some()) {
+            entries.push(("+x %", format!("difference of the median from {}", view.baseline())));
+        }
+        if view.cells().any(|cell| cell.verdict == Some(Verdict::NoDifferenceShown)) {
+            entries.push(("~", "the rounds show no difference from the baseline".to_owned()));
+        }
+        if view.cells().any(|cell| shown_range(half_range(cell)).is_some()) {
+            entries.push((
+                "±x %",
+                format!(
+                    "half of largest minus smallest round, in percent of the median; left out \
+                     below {RANGE_SHOWN_PERCENT} %"
+                ),
+            ));
+        }
+        if rows().any(|row| row.cells.iter().any(Option::is_none)) {
+            entries.push(("-", "not measured".to_owned()));
+        }
+        entries.push(("survives", "lost members, whichever they are".to_owned()));
+        for (sign, meaning) in entries {
+            let sign = text::clean(sign, self.terminal.unicode);
+            self.hanging(
+                vec![Span::new(format!("  {sign:<10}"), Style::Plain)],
+                &meaning,
+                Style::Dim,
+            );
+        }
+    }
+
+    fn remarks(&mut self, view: &View<'_>) {
+        self.gap();
+        for warning in &view.results.warnings {
+            self.hanging(vec![Span::new("warning: ", Style::Warning)], warning, Style::Plain);
+        }
+        for remark in advice::remarks(view) {
+            self.hanging(vec![Span::new("advice:  ", Style::Bold)], &remark, Style::Plain);
+        }
+    }
+
+    fn descriptions(&mut self, view: &View<'_>) {
+        let described: Vec<_> =
+            view.results.workloads.iter().filter(|one| !one.description.is_empty()).collect();
+        if described.is_empty() {
+            return;
+        }
+        self.heading("Workloads");
+        for workload in described {
+            let name = format!("  {}: ", workload.name);
+            let prefix = vec![self.terminal.span(&name, Style::Plain)];
+            self.hanging(prefix, &workload.description, Style::Dim);
+        }
+    }
+
+    fn conclusions(&mut self, view: &View<'_>) {
+        if view.sections.is_empty() {
+            return;
+        }
+        self.heading("Conclusions");
+        for section in &view.sections {
+            let mut prefix = format!("  {}: ", section.title);
+            for sentence in conclusion::sentences(view, section) {
+                let span = self.terminal.span(&prefix, Style::Bold);
+                let indent = text::width(&span.text);
+                self.hanging(vec![span], &sentence, Style::Plain);
+                prefix = " ".repeat(indent);
+            }
+        }
+    }
+}
+
+/// The half range if it is large enough to be worth a reader's time.
+fn shown_range(half: Option<f64>) -> Option<f64> {
+    half.filter(|percent| *percent >= RANGE_SHOWN_PERCENT)
+}

@@ -1,0 +1,346 @@
+//! The table, in the widest form that fits the terminal.
+
+use raidlab_results::document::{Cell, Verdict};
+
+use super::text::{self, Line, Span, Style};
+use super::{Terminal, shown_range};
+use crate::number;
+use crate::view::{Row, Section, View, half_range};
+
+/// Columns between two layouts.
+const GAP: usize = 2;
+
+/// How many lines a cell takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Median, percent and range beside each other.
+    OneLine,
+    /// The range below the median.
+    TwoLines,
+    /// Percent and range below the median.
+    ThreeLines,
+}
+
+/// The table's lines.
+pub(super) fn lines(view: &View<'_>, terminal: Terminal) -> Vec<Line> {
+    if view.sections.is_empty() {
+        return vec![vec![Span::new("No cell was measured.", Style::Plain)]];
+    }
+    for form in [Form::OneLine, Form::TwoLines, Form::ThreeLines] {
+        let table = Table::new(view, terminal, form);
+        if terminal.width.is_none_or(|width| table.width() <= usize::from(width)) {
+            return table.lines();
+        }
+    }
+    blocks(view, terminal)
+}
+
+/// What a cell shows; each part ends in a column for its mark.
+struct Parts {
+    value: Span,
+    percent: Option<Span>,
+    range: Option<Span>,
+}
+
+impl Parts {
+    fn new(view: &View<'_>, row: &Row<'_>, layout: usize, terminal: Terminal) -> Option<Self> {
+        let cell = row.cells[layout]?;
+        let best = row.marked().contains(&layout);
+        let value = number::number(cell.median) + if best { "*" } else { " " };
+        let percent = shown_percent(view, layout, cell).map(|percent| {
+            let (mark, style) = match cell.verdict {
+                Some(Verdict::NoDifferenceShown) => ("~", Style::Dim),
+                Some(Verdict::Faster) => (" ", Style::Faster),
+                Some(Verdict::Slower) => (" ", Style::Slower),
+                None => (" ", Style::Plain),
+            };
+            Span::new(number::percent(percent) + mark, style)
+        });
+        let range = shown_range(half_range(cell))
+            .map(|half| terminal.span(&(number::spread(half) + " "), Style::Dim));
+        let style = if best { Style::Bold } else { Style::Plain };
+        Some(Self { value: Span::new(value, style), percent, range })
+    }
+}
+
+/// The percentage, which for a baseline of one layout would always be nought.
+fn shown_percent(view: &View<'_>, layout: usize, cell: &Cell) -> Option<f64> {
+    let alone = view.results.baseline.len() == 1 && view.is_baseline(layout);
+    cell.percent_vs_baseline.filter(|_| !alone)
+}
+
+/// The widths of a column's parts.
+#[derive(Clone, Copy, Default)]
+struct Slots {
+    value: usize,
+    percent: usize,
+    range: usize,
+}
+
+impl Slots {
+    fn include(&mut self, parts: &Parts) {
+        let width = |span: &Option<Span>| span.as_ref().map_or(0, |span| text::width(&span.text));
+        self.value = self.value.max(text::width(&parts.value.text));
+        self.percent = self.percent.max(width(&parts.percent));
+        self.range = self.range.max(width(&parts.range));
+    }
+
+    /// The percent's width with the space before it, where the column has any.
+    fn percent_room(&self) -> usize {
+        if self.percent == 0 { 0 } else { self.percent + 1 }
+    }
+
+    /// A cell's lines, of equal width in all rows of the column.
+    fn fill(&self, parts: Parts, form: Form, has_percent: bool, has_range: bool) -> Vec<Line> {
+        let Parts { value, percent, range } = parts;
+        match form {
+            Form::OneLine => {
+                let mut line = right(Some(value), self.value);
+                line.extend(right(percent, self.percent_room()));
+                line.extend(right(range, self.range));
+                vec![line]
+            }
+            Form::TwoLines => {
+                let first = self.value.max(self.range);
+                let mut line = right(Some(value), first);
+                line.extend(right(percent, self.percent_room()));
+                let mut lines = vec![line];
+                if has_range {
+                    let mut below = right(range, first);
+                    below.push(Span::blank(self.percent_room()));
+                    lines.push(below);
+                }
+                lines
+            }
+            Form::ThreeLines => {
+                let mut lines = vec![vec![value]];
+                lines.extend(has_percent.then(|| percent.into_iter().collect()));
+                lines.extend(has_range.then(|| range.into_iter().collect()));
+                lines
+            }
+        }
+    }
+}
+
+fn right(span: Option<Span>, room: usize) -> Line {
+    let taken = span.as_ref().map_or(0, |span| text::width(&span.text));
+    let mut line = vec![Span::blank(room.saturating_sub(taken))];
+    line.extend(span);
+    line
+}
+
+/// A piece of the table.
+enum Item {
+    Cells { label: Vec<Line>, cells: Vec<Vec<Line>> },
+    Heading(Line),
+    Rule,
+}
+
+struct Table {
+    items: Vec<Item>,
+    label_width: usize,
+    widths: Vec<usize>,
+    unicode: bool,
+}
+
+impl Table {
+    fn new(view: &View<'_>, terminal: Terminal, form: Form) -> Self {
+        let layouts = view.results.layouts.len();
+        let mut slots = vec![Slots::default(); layouts];
+        for row in view.sections.iter().flat_map(|section| &section.rows) {
+            for (at, slot) in slots.iter_mut().enumerate() {
+                if let Some(parts) = Parts::new(view, row, at, terminal) {
+                    slot.include(&parts);
+                }
+            }
+        }
+        let mut items = head(view, terminal);
+        for (at, section) in view.sections.iter().enumerate() {
+            if at > 0 {
+                items.push(Item::Heading(Vec::new()));
+            }
+            items.push(Item::Heading(heading(section, terminal)));
+            items.extend(section.rows.iter().map(|row| cells(view, row, &slots, form, terminal)));
+        }
+        let mut label_width = 0;
+        let mut widths = vec![0; layouts];
+        for item in &items {
+            let Item::Cells { label, cells } = item else { continue };
+            for line in label {
+                label_width = label_width.max(text::line_width(line));
+            }
+            for (width, cell) in widths.iter_mut().zip(cells) {
+                let widest = cell.iter().map(|line| text::line_width(line)).max().unwrap_or(0);
+                *width = widest.max(*width);
+            }
+        }
+        Self { items, label_width, widths, unicode: terminal.unicode }
+    }
+
+    fn width(&self) -> usize {
+        self.label_width + self.widths.iter().map(|width| GAP + width).sum::<usize>()
+    }
+
+    fn lines(self) -> Vec<Line> {
+        let total = self.width();
+        let mut lines = Vec::new();
+        for item in self.items {
+            match item {
+                Item::Rule => {
+                    let stroke = if self.unicode { "─" } else { "-" };
+                    lines.push(vec![Span::new(stroke.repeat(total), Style::Dim)]);
+                }
+                Item::Heading(line) => lines.push(line),
+                Item::Cells { label, cells } => {
+                    let height = cells.iter().map(Vec::len).chain([label.len()]).max();
+                    for at in 0..height.unwrap_or(0) {
+                        let mut line = label.get(at).cloned().unwrap_or_default();
+                        let taken = text::line_width(&line);
+                        line.push(Span::blank(self.label_width.saturating_sub(taken)));
+                        for (cell, width) in cells.iter().zip(&self.widths) {
+                            let part = cell.get(at).cloned().unwrap_or_default();
+                            let blank = GAP + width.saturating_sub(text::line_width(&part));
+                            line.push(Span::blank(blank));
+                            line.extend(part);
+                        }
+                        lines.push(line);
+                    }
+                }
+            }
+        }
+        lines
+    }
+}
+
+/// Names of the layouts and what they offer.
+fn head(view: &View<'_>, terminal: Terminal) -> Vec<Item> {
+    let layouts = || view.results.layouts.iter().enumerate();
+    // A word a line keeps columns narrow: parameters stand below the level. The space below the
+    // marks keeps names flush with the numbers.
+    let names = layouts().map(|(at, layout)| {
+        let words = layout.name.split(' ').filter(|word| !word.is_empty());
+        let mut lines: Vec<Line> =
+            words.map(|word| vec![terminal.span(&format!("{word} "), Style::Bold)]).collect();
+        if view.is_baseline(at) {
+            lines.push(vec![Span::new("baseline ", Style::Dim)]);
+        }
+        lines
+    });
+    let facts = |label: &str, fact: &dyn Fn(usize) -> String| Item::Cells {
+        label: vec![vec![Span::new(label, Style::Dim)]],
+        cells: layouts().map(|(at, _)| vec![vec![Span::new(fact(at) + " ", Style::Dim)]]).collect(),
+    };
+    let listed = &view.results.layouts;
+    vec![
+        Item::Cells { label: Vec::new(), cells: names.collect() },
+        facts("usable", &|at| number::bytes(listed[at].capacity)),
+        facts("survives", &|at| listed[at].survives.to_string()),
+        Item::Rule,
+    ]
+}
+
+fn heading(section: &Section<'_>, terminal: Terminal) -> Line {
+    vec![
+        terminal.span(&section.title, Style::Bold),
+        terminal.span(&format!("  {}", section.direction()), Style::Dim),
+    ]
+}
+
+fn cells(view: &View<'_>, row: &Row<'_>, slots: &[Slots], form: Form, terminal: Terminal) -> Item {
+    let all: Vec<Option<Parts>> =
+        (0..slots.len()).map(|at| Parts::new(view, row, at, terminal)).collect();
+    let has_percent = all.iter().flatten().any(|parts| parts.percent.is_some());
+    let has_range = all.iter().flatten().any(|parts| parts.range.is_some());
+    let cells = all.into_iter().zip(slots).map(|(parts, slots)| {
+        let missing = Parts { value: Span::new("- ", Style::Dim), percent: None, range: None };
+        slots.fill(parts.unwrap_or(missing), form, has_percent, has_range)
+    });
+    Item::Cells { label: label(row, form, terminal), cells: cells.collect() }
+}
+
+/// The row's name: on one line where its cells are.
+fn label(row: &Row<'_>, form: Form, terminal: Terminal) -> Vec<Line> {
+    let processes = format!(" {}", number::counted(row.processes as usize, "process"));
+    let parts: Vec<String> = std::iter::once(processes).chain(row.qualifiers()).collect();
+    let line = |text: &str| vec![terminal.span(text, Style::Plain)];
+    match form {
+        Form::OneLine => vec![line(&parts.join(", "))],
+        _ if parts.len() == 1 => vec![line(&parts[0])],
+        _ => vec![line(&parts[0]), line(&format!("  {}", parts[1..].join(", ")))],
+    }
+}
+
+/// Columns that a block's lines take behind the layout's name at the most.
+const BLOCK_COLUMNS: usize = 34;
+
+/// Names of the layouts in front of a block's lines, or above them where they are too long.
+struct Names {
+    spans: Vec<Span>,
+    room: usize,
+    above: bool,
+}
+
+impl Names {
+    fn new(view: &View<'_>, terminal: Terminal) -> Self {
+        let layouts = view.results.layouts.iter();
+        let spans: Vec<Span> =
+            layouts.map(|layout| terminal.span(&layout.name, Style::Plain)).collect();
+        let room = spans.iter().map(|name| text::width(&name.text)).max().unwrap_or(0);
+        let above = room + 2 * GAP + BLOCK_COLUMNS > terminal.room();
+        Self { spans, room, above }
+    }
+
+    fn with(&self, layout: usize, rest: Line) -> Vec<Line> {
+        let name = self.spans[layout].clone();
+        let mut line = vec![Span::blank(GAP), name];
+        if self.above {
+            let mut below = vec![Span::blank(2 * GAP)];
+            below.extend(rest);
+            return vec![line, below];
+        }
+        line.push(Span::blank(GAP + self.room - text::width(&line[1].text)));
+        line.extend(rest);
+        vec![line]
+    }
+}
+
+/// For narrow terminals: a line for each layout, a block of them for each row.
+fn blocks(view: &View<'_>, terminal: Terminal) -> Vec<Line> {
+    let names = Names::new(view, terminal);
+    let mut lines = Vec::new();
+    for (at, layout) in view.results.layouts.iter().enumerate() {
+        let mut fact = right(Some(Span::new(number::bytes(layout.capacity), Style::Plain)), 9);
+        fact.push(Span::new(format!(" usable, survives {}", layout.survives), Style::Dim));
+        lines.extend(names.with(at, fact));
+    }
+    for section in &view.sections {
+        lines.push(Vec::new());
+        lines.push(heading(section, terminal));
+        for row in &section.rows {
+            lines.push(vec![terminal.span(&format!(" {}", row.label()), Style::Plain)]);
+            lines.extend(block(view, row, &names, terminal));
+        }
+    }
+    lines
+}
+
+fn block(view: &View<'_>, row: &Row<'_>, names: &Names, terminal: Terminal) -> Vec<Line> {
+    let all: Vec<Option<Parts>> =
+        (0..row.cells.len()).map(|at| Parts::new(view, row, at, terminal)).collect();
+    let mut slots = Slots::default();
+    for parts in all.iter().flatten() {
+        slots.include(parts);
+    }
+    let fitted = Slots { percent: slots.percent.max(5), ..slots };
+    let lines = all.into_iter().enumerate().flat_map(|(at, parts)| {
+        let Some(mut parts) = parts else {
+            return names.with(at, vec![Span::new("not measured", Style::Dim)]);
+        };
+        if parts.percent.is_none() && view.is_baseline(at) {
+            parts.percent = Some(Span::new("base ", Style::Dim));
+        }
+        let line = fitted.fill(parts, Form::OneLine, true, true).into_iter().flatten();
+        names.with(at, line.collect())
+    });
+    lines.collect()
+}

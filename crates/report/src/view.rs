@@ -1,0 +1,341 @@
+//! The document arranged as every report shows it: sections of rows of cells, checked once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use raidlab_results::document::{Better, Cell, Results, SCHEMA_VERSION, WorkloadRow};
+
+use crate::number;
+use crate::{ReportError, ReportErrorKind};
+
+/// Rounds below which no distribution-free interval of the median with 95 % coverage exists.
+pub(crate) const ROUNDS_FOR_INTERVAL: usize = 6;
+
+/// A document whose cells are all accounted for.
+pub(crate) struct View<'a> {
+    pub(crate) results: &'a Results,
+    pub(crate) sections: Vec<Section<'a>>,
+}
+
+/// What one workload measured, in one metric.
+pub(crate) struct Section<'a> {
+    pub(crate) workload: &'a WorkloadRow,
+    /// As it is printed: `IOPS` for operations a second.
+    pub(crate) unit: &'a str,
+    pub(crate) better: Better,
+    /// The workload's name, and the metric's where the workload has several.
+    pub(crate) title: String,
+    pub(crate) rows: Vec<Row<'a>>,
+}
+
+/// The cells that are compared with each other, one for each layout.
+pub(crate) struct Row<'a> {
+    pub(crate) processes: u32,
+    pub(crate) state: &'a str,
+    pub(crate) settings: &'a BTreeMap<String, String>,
+    /// In the order of the document's layouts; `None` where a layout was not measured.
+    pub(crate) cells: Vec<Option<&'a Cell>>,
+    /// The layout with the best median.
+    pub(crate) best: usize,
+    /// The layouts that the samples do not tell from the best one, itself included.
+    pub(crate) lead: Vec<usize>,
+    /// The mean of the baseline's medians, when all of them were measured.
+    pub(crate) baseline: Option<f64>,
+}
+
+/// What tells rows apart within a section.
+type RowKey<'a> = (u32, &'a str, &'a BTreeMap<String, String>);
+
+impl<'a> View<'a> {
+    /// Arranges the document.
+    pub(crate) fn new(results: &'a Results) -> Result<Self, ReportError> {
+        check(results)?;
+        let sections: Vec<_> =
+            results.workloads.iter().flat_map(|workload| sections_of(results, workload)).collect();
+        Ok(Self { results, sections })
+    }
+
+    /// Every measured cell in the order of the report.
+    pub(crate) fn cells(&self) -> impl Iterator<Item = &'a Cell> + '_ {
+        self.sections
+            .iter()
+            .flat_map(|section| &section.rows)
+            .flat_map(|row| row.cells.iter().copied().flatten())
+    }
+
+    /// The baseline in words: `single`, `the mean of disk1 and disk2`.
+    pub(crate) fn baseline(&self) -> String {
+        match self.results.baseline.as_slice() {
+            [] => "none".to_owned(),
+            [one] => one.clone(),
+            several => format!("the mean of {}", number::listed(several)),
+        }
+    }
+
+    /// How many rounds the cells have: `6`, `6 to 12`.
+    pub(crate) fn rounds(&self) -> String {
+        let counts: BTreeSet<_> = self.cells().map(|cell| cell.samples.len()).collect();
+        match (counts.first(), counts.last()) {
+            (Some(low), Some(high)) if low < high => {
+                format!("{low} to {high}")
+            }
+            (_, Some(high)) => high.to_string(),
+            _ => "none".to_owned(),
+        }
+    }
+
+    pub(crate) fn is_baseline(&self, layout: usize) -> bool {
+        self.results.baseline.contains(&self.results.layouts[layout].name)
+    }
+}
+
+impl Section<'_> {
+    /// `MiB/s, higher is better`.
+    pub(crate) fn direction(&self) -> String {
+        let way = match self.better {
+            Better::Higher => "higher is better",
+            Better::Lower => "lower is better",
+        };
+        if self.unit.is_empty() { way.to_owned() } else { format!("{}, {way}", self.unit) }
+    }
+}
+
+impl Row<'_> {
+    /// What tells the row from its neighbours: `4 processes, degraded, block=64KiB`.
+    pub(crate) fn label(&self) -> String {
+        let mut label = number::counted(self.processes as usize, "process");
+        for part in self.qualifiers() {
+            label.push_str(", ");
+            label.push_str(&part);
+        }
+        label
+    }
+
+    /// The state when it is not healthy, and the settings that vary.
+    pub(crate) fn qualifiers(&self) -> Vec<String> {
+        let state = (self.state != "healthy").then(|| self.state.to_owned());
+        let settings = self.settings.iter().map(|(key, value)| format!("{key}={value}"));
+        state.into_iter().chain(settings).collect()
+    }
+
+    /// The layouts to mark as best: none when no layout stands out from all the others.
+    pub(crate) fn marked(&self) -> &[usize] {
+        if self.lead.len() < self.measured() { &self.lead } else { &[] }
+    }
+
+    /// How many layouts were measured.
+    pub(crate) fn measured(&self) -> usize {
+        self.cells.iter().flatten().count()
+    }
+
+    /// The cell with the best median.
+    pub(crate) fn best_cell(&self) -> Option<&Cell> {
+        self.cells[self.best]
+    }
+}
+
+/// The interval that stands for a cell: of the median where there is one, else all its samples.
+pub(crate) fn interval(cell: &Cell) -> (f64, f64) {
+    cell.ci95.map_or_else(|| extent(cell), |[low, high]| (low, high))
+}
+
+/// The smallest and the largest sample.
+pub(crate) fn extent(cell: &Cell) -> (f64, f64) {
+    let first = cell.samples.first().copied().unwrap_or(cell.median);
+    cell.samples.iter().fold((first, first), |(low, high), &sample| {
+        (if sample < low { sample } else { low }, if sample > high { sample } else { high })
+    })
+}
+
+/// Half of largest minus smallest sample, in percent of the median; `None` for a single sample.
+pub(crate) fn half_range(cell: &Cell) -> Option<f64> {
+    let (low, high) = extent(cell);
+    let size = if cell.median < 0.0 { -cell.median } else { cell.median };
+    (cell.samples.len() > 1 && size > 0.0).then(|| (high - low) / 2.0 / size * 100.0)
+}
+
+fn sections_of<'a>(results: &'a Results, workload: &'a WorkloadRow) -> Vec<Section<'a>> {
+    let own: Vec<&Cell> =
+        results.cells.iter().filter(|cell| cell.workload == workload.name).collect();
+    let mut metrics: Vec<(&str, &str, Better)> = Vec::new();
+    for cell in &own {
+        let metric = (cell.metric.as_str(), cell.unit.as_str(), cell.better);
+        if !metrics.contains(&metric) {
+            metrics.push(metric);
+        }
+    }
+    let several = metrics.len() > 1;
+    metrics
+        .into_iter()
+        .map(|(metric, unit, better)| {
+            let mine = own.iter().copied().filter(|cell| {
+                (cell.metric.as_str(), cell.unit.as_str(), cell.better) == (metric, unit, better)
+            });
+            let title = match several {
+                true => format!("{}, {metric}", workload.name),
+                false => workload.name.clone(),
+            };
+            let unit = if (metric, unit) == ("iops", "1/s") { "IOPS" } else { unit };
+            Section { workload, unit, better, title, rows: rows_of(results, mine, better) }
+        })
+        .collect()
+}
+
+fn rows_of<'a>(
+    results: &'a Results,
+    cells: impl Iterator<Item = &'a Cell>,
+    better: Better,
+) -> Vec<Row<'a>> {
+    let mut found: Vec<(RowKey<'a>, Vec<Option<&'a Cell>>)> = Vec::new();
+    let mut settings: Vec<&BTreeMap<String, String>> = Vec::new();
+    let mut states = vec!["healthy", "degraded", "rebuilding"];
+    for cell in cells {
+        let key = (cell.processes, cell.state.as_str(), &cell.settings);
+        let at = found.iter().position(|(one, _)| *one == key).unwrap_or_else(|| {
+            found.push((key, vec![None; results.layouts.len()]));
+            found.len() - 1
+        });
+        if let Some(layout) = results.layouts.iter().position(|one| one.name == cell.layout) {
+            found[at].1[layout] = Some(cell);
+        }
+        if !settings.contains(&&cell.settings) {
+            settings.push(&cell.settings);
+        }
+        if !states.contains(&cell.state.as_str()) {
+            states.push(&cell.state);
+        }
+    }
+    // Settings and unknown states in the study's order, which their names need not sort into.
+    found.sort_by_key(|((processes, state, own), _)| {
+        (
+            settings.iter().position(|one| one == own),
+            states.iter().position(|one| one == state),
+            *processes,
+        )
+    });
+    found.into_iter().map(|(key, cells)| row(results, key, cells, better)).collect()
+}
+
+fn row<'a>(
+    results: &Results,
+    (processes, state, settings): RowKey<'a>,
+    cells: Vec<Option<&'a Cell>>,
+    better: Better,
+) -> Row<'a> {
+    let mut best: Option<(usize, &Cell)> = None;
+    for (at, cell) in cells.iter().enumerate() {
+        let Some(cell) = cell else { continue };
+        let beats = best.is_none_or(|(_, leader)| match better {
+            Better::Higher => cell.median > leader.median,
+            Better::Lower => cell.median < leader.median,
+        });
+        if beats {
+            best = Some((at, cell));
+        }
+    }
+    let (best, leader) = best.map_or((0, None), |(at, cell)| (at, Some(cell)));
+    let overlaps = |cell: &Cell| {
+        leader.is_some_and(|leader| {
+            let ((low, high), (from, to)) = (interval(cell), interval(leader));
+            low <= to && from <= high
+        })
+    };
+    let lead = (0..cells.len()).filter(|&at| cells[at].is_some_and(overlaps)).collect();
+    let medians: Option<Vec<f64>> = results
+        .baseline
+        .iter()
+        .map(|name| {
+            let at = results.layouts.iter().position(|layout| layout.name == *name)?;
+            cells[at].map(|cell| cell.median)
+        })
+        .collect();
+    let baseline =
+        medians.filter(|all| !all.is_empty()).map(|all| all.iter().sum::<f64>() / all.len() as f64);
+    Row { processes, state, settings, cells, best, lead, baseline }
+}
+
+fn check(results: &Results) -> Result<(), ReportError> {
+    let wrong = |kind, context: String| Err(ReportError::new(kind, context));
+    if results.schema_version != SCHEMA_VERSION {
+        let found = results.schema_version;
+        return wrong(
+            ReportErrorKind::SchemaVersion,
+            format!("schema_version is {found}, this raidlab reads {SCHEMA_VERSION}"),
+        );
+    }
+    let names: Vec<&str> = results.layouts.iter().map(|layout| layout.name.as_str()).collect();
+    let listed = number::listed(&names);
+    if let Some(name) = results.baseline.iter().find(|name| !names.contains(&name.as_str())) {
+        return wrong(
+            ReportErrorKind::UnknownLayout,
+            format!("baseline names the layout `{name}`; the document lists {listed}"),
+        );
+    }
+    let workloads: Vec<&str> = results.workloads.iter().map(|one| one.name.as_str()).collect();
+    let mut seen = BTreeSet::new();
+    for (at, cell) in results.cells.iter().enumerate() {
+        let place = place(at, cell);
+        if !names.contains(&cell.layout.as_str()) {
+            return wrong(
+                ReportErrorKind::UnknownLayout,
+                format!("{place} names the layout `{}`; the document lists {listed}", cell.layout),
+            );
+        }
+        if !workloads.contains(&cell.workload.as_str()) {
+            let (name, listed) = (&cell.workload, number::listed(&workloads));
+            return wrong(
+                ReportErrorKind::UnknownWorkload,
+                format!("{place} names the workload `{name}`; the document lists {listed}"),
+            );
+        }
+        if cell.samples.is_empty() {
+            return wrong(
+                ReportErrorKind::NoSamples,
+                format!("{place} has no samples; leave out cells that were not measured"),
+            );
+        }
+        let named = (&cell.layout, &cell.workload, &cell.metric);
+        if !seen.insert((named, cell.processes, &cell.state, &cell.settings)) {
+            return wrong(
+                ReportErrorKind::DuplicateCell,
+                format!("{place} stands there twice; a cell has all its rounds in `samples`"),
+            );
+        }
+    }
+    check_finite(results)
+}
+
+/// Refuses numbers that are infinite or not a number.
+pub(crate) fn check_finite(results: &Results) -> Result<(), ReportError> {
+    for (at, cell) in results.cells.iter().enumerate() {
+        let single = [
+            ("median", Some(cell.median)),
+            ("mean", Some(cell.mean)),
+            ("coverage", cell.coverage),
+            ("percent_vs_baseline", cell.percent_vs_baseline),
+            ("first_done_s", Some(cell.first_done_s)),
+            ("last_done_s", Some(cell.last_done_s)),
+            ("process_cpu_s", cell.process_cpu_s),
+            ("system_cpu_s", cell.system_cpu_s),
+            ("bottleneck.busy", cell.bottleneck.as_ref().map(|one| one.busy)),
+            ("published.value", cell.published.as_ref().map(|one| one.value)),
+            ("published.error_percent", cell.published.as_ref().map(|one| one.error_percent)),
+        ];
+        let single = single.into_iter().filter_map(|(key, value)| value.map(|value| (key, value)));
+        let samples = cell.samples.iter().map(|&sample| ("samples", sample));
+        let interval = cell.ci95.into_iter().flatten().map(|end| ("ci95", end));
+        let odd = single.chain(samples).chain(interval).find(|(_, value)| !value.is_finite());
+        if let Some((key, value)) = odd {
+            return Err(ReportError::new(
+                ReportErrorKind::NotFinite,
+                format!("{}: {key} is {value}, and must be a finite number", place(at, cell)),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Where a cell stands in the document, and what it is.
+fn place(at: usize, cell: &Cell) -> String {
+    let Cell { layout, workload, processes, state, .. } = cell;
+    format!("cells[{at}] ({layout}, {workload}, processes {processes}, {state})")
+}

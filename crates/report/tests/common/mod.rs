@@ -1,0 +1,229 @@
+//! Hand-made results documents: the figures are invented.
+#![allow(dead_code, unreachable_pub, reason = "shared by the tests and an example")]
+
+use std::collections::BTreeMap;
+
+use raidlab_report::Terminal;
+use raidlab_results::document::{
+    Better, Bottleneck, Cell, Clock, LayoutRow, Results, SCHEMA_VERSION, Verdict, WorkloadRow,
+};
+
+/// What a row of cells has in common.
+pub struct Shared<'a> {
+    pub workload: &'a str,
+    pub processes: u32,
+    pub state: &'a str,
+    pub unit: &'a str,
+    pub better: Better,
+}
+
+/// Offsets of the rounds from the median, in shares of the spread; the median is their middle.
+const ROUNDS: [f64; 6] = [-0.5, 1.0, 0.0, -1.0, 0.0, 0.5];
+
+/// A cell with `rounds` samples around `median`, at most `spread` percent away.
+pub fn cell(shared: &Shared<'_>, layout: &str, median: f64, spread: f64, rounds: usize) -> Cell {
+    let sample = |at: usize| median * (1.0 + ROUNDS[at % 6] * spread / 100.0);
+    let samples: Vec<f64> = (0..rounds).map(sample).collect();
+    let reach = median * spread / 100.0;
+    let enough = rounds >= 6;
+    let metric = match shared.unit {
+        "MiB/s" => "mib_per_s",
+        "1/s" => "iops",
+        _ => "seconds",
+    };
+    Cell {
+        layout: layout.to_owned(),
+        workload: shared.workload.to_owned(),
+        processes: shared.processes,
+        state: shared.state.to_owned(),
+        metric: metric.to_owned(),
+        better: shared.better,
+        unit: shared.unit.to_owned(),
+        mean: samples.iter().sum::<f64>() / rounds as f64,
+        samples,
+        median,
+        ci95: enough.then_some([median - reach, median + reach]),
+        coverage: enough.then_some(0.96875),
+        percent_vs_baseline: None,
+        verdict: None,
+        settings: BTreeMap::new(),
+        first_done_s: 4_000.0 / median,
+        last_done_s: 4_100.0 / median,
+        process_cpu_s: None,
+        system_cpu_s: None,
+        bottleneck: Some(Bottleneck { resource: "member 0".to_owned(), busy: 0.98 }),
+        published: None,
+    }
+}
+
+/// Percentages and verdicts of a row against the layout `baseline`.
+pub fn compare(cells: &mut [Cell], baseline: &str) {
+    let Some(base) = cells.iter().find(|cell| cell.layout == baseline).cloned() else { return };
+    for cell in cells {
+        let percent = (cell.median / base.median - 1.0) * 100.0;
+        cell.percent_vs_baseline = Some(percent);
+        let better = (cell.better == Better::Higher) == (percent > 0.0);
+        cell.verdict = match percent {
+            _ if cell.layout == baseline => None,
+            percent if percent.abs() < 1.0 => Some(Verdict::NoDifferenceShown),
+            _ if better => Some(Verdict::Faster),
+            _ => Some(Verdict::Slower),
+        };
+    }
+}
+
+const LAYOUTS: [(&str, u64, u16); 6] = [
+    ("single", 1, 0),
+    ("linear(4)", 4, 0),
+    ("raid0(4)", 4, 0),
+    ("raid1(2)", 1, 1),
+    ("raid5(4)", 3, 1),
+    ("raid10(4)", 2, 1),
+];
+
+fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+/// A document with the layouts of the default study and no cells.
+pub fn empty() -> Results {
+    let layouts = LAYOUTS.iter().map(|(name, drives, survives)| LayoutRow {
+        name: (*name).to_owned(),
+        capacity: drives * 8_001_563_222_016,
+        survives: *survives,
+    });
+    Results {
+        schema_version: SCHEMA_VERSION,
+        raidlab: "0.1.0".to_owned(),
+        study: "Four NAS drives, which layout?".to_owned(),
+        seed: 1,
+        clock: Clock::Virtual,
+        host: map(&[("drive nas", "8 TB, 7,200 rpm, SATA (nas-8tb-7200)")]),
+        settings: map(&[
+            ("cache", "drive write cache on, no page cache"),
+            ("chunk", "512KiB where a layout does not say otherwise"),
+        ]),
+        warnings: vec!["the drive model is not calibrated against a real drive".to_owned()],
+        baseline: vec!["single".to_owned()],
+        layouts: layouts.collect(),
+        workloads: Vec::new(),
+        cells: Vec::new(),
+    }
+}
+
+fn workload(name: &str, description: &str) -> WorkloadRow {
+    WorkloadRow { name: name.to_owned(), description: description.to_owned() }
+}
+
+/// Adds a row; a median of 0 stands for a cell that was not measured.
+fn add(results: &mut Results, shared: &Shared<'_>, medians: [f64; 6], spreads: [f64; 6]) {
+    let rows = LAYOUTS.iter().zip(medians.into_iter().zip(spreads));
+    let mut cells: Vec<Cell> = rows
+        .filter(|(_, (median, _))| *median > 0.0)
+        .map(|((name, ..), (median, spread))| cell(shared, name, median, spread, 6))
+        .collect();
+    compare(&mut cells, "single");
+    results.cells.extend(cells);
+}
+
+/// Two workloads, two process counts, six layouts, one cell missing.
+pub fn small() -> Results {
+    let mut results = empty();
+    results.workloads = vec![
+        workload(
+            "dd-write",
+            "sequential write of 1MiB blocks, 4GiB per process, each at its own quarter of the \
+             array, depth 1, ends with a flush",
+        ),
+        workload("random-read", "4KiB at random over 64GiB, 10,000 reads per process, depth 1"),
+    ];
+    let mut shared = Shared {
+        workload: "dd-write",
+        processes: 1,
+        state: "healthy",
+        unit: "MiB/s",
+        better: Better::Higher,
+    };
+    let quiet = [0.2, 0.2, 0.4, 0.3, 2.5, 0.3];
+    add(&mut results, &shared, [201.0, 201.4, 762.0, 199.5, 598.0, 401.0], quiet);
+    shared.processes = 4;
+    add(&mut results, &shared, [88.25, 87.9, 310.0, 82.0, 12.6, 0.0], [0.3; 6]);
+    shared = Shared { workload: "random-read", unit: "1/s", ..shared };
+    shared.processes = 1;
+    add(&mut results, &shared, [78.0, 78.1, 78.2, 78.0, 77.8, 78.3], [0.9; 6]);
+    shared.processes = 4;
+    add(
+        &mut results,
+        &shared,
+        [78.5, 79.0, 1_234.0, 140.0, 273.0, 1_229.0],
+        [1.0, 0.9, 14.0, 1.0, 1.0, 3.0],
+    );
+    results
+}
+
+/// As large as the default study: 6 layouts, 4 workloads, 3 process counts.
+pub fn full() -> Results {
+    let mut results = empty();
+    let names = ["dd-write", "dd-read", "random-read", "random-write"];
+    for (number, name) in names.into_iter().enumerate() {
+        results
+            .workloads
+            .push(workload(name, "blocks of a size, so many bytes per process, a span"));
+        let sequential = number < 2;
+        for processes in [1, 2, 4] {
+            let share = f64::from(processes) * if sequential { -0.1 } else { 0.6 };
+            let base = if sequential { 201.0 } else { 78.0 } * (1.0 + share);
+            let unit = if sequential { "MiB/s" } else { "1/s" };
+            let shared = Shared {
+                workload: name,
+                processes,
+                state: "healthy",
+                unit,
+                better: Better::Higher,
+            };
+            let factors = [1.0, 1.002, 3.8, 0.98, [2.9, 3.1, 3.7, 0.4][number], 2.0];
+            let medians = factors.map(|factor| base * factor + f64::from(processes) / 7.0);
+            add(&mut results, &shared, medians, [0.3, 0.5, 6.0, 1.2, 2.5, 12.0]);
+        }
+    }
+    results
+}
+
+/// Seconds on the real clock, few rounds, a degraded row, a mean of two layouts as the baseline.
+pub fn real() -> Results {
+    let mut results = empty();
+    results.clock = Clock::Real;
+    results.study = "Ein größerer Versuch".to_owned();
+    results.warnings =
+        vec!["all members share one device, so layouts are not comparable".to_owned()];
+    results.layouts.truncate(3);
+    let long = "raid0(4) chunk=64K policy=md-2.6";
+    results.layouts[2].name = long.to_owned();
+    results.baseline = vec!["single".to_owned(), "linear(4)".to_owned()];
+    results.workloads = vec![workload("cp", "")];
+    let shared =
+        |state| Shared { workload: "cp", processes: 2, state, unit: "s", better: Better::Lower };
+    for state in ["degraded", "healthy"] {
+        for (layout, median) in [("single", 4.0), ("linear(4)", 4.2), (long, 1.25)] {
+            let mut cell = cell(&shared(state), layout, median, 12.0, 3);
+            cell.percent_vs_baseline = Some((median / 4.1 - 1.0) * 100.0);
+            cell.last_done_s = 0.05;
+            cell.settings = map(&[("block", "64KiB")]);
+            results.cells.push(cell);
+        }
+    }
+    results
+}
+
+/// File name, exporter and document of every expected text.
+pub fn golden_cases() -> Vec<(&'static str, Terminal, Results)> {
+    let terminal = |width| Terminal { width, colour: false, unicode: true };
+    vec![
+        ("small-120.txt", terminal(Some(120)), small()),
+        ("small-80.txt", terminal(Some(80)), small()),
+        ("small-60.txt", terminal(Some(60)), small()),
+        ("small-piped.txt", terminal(None), small()),
+        ("small-colour-120.txt", Terminal { colour: true, ..terminal(Some(120)) }, small()),
+        ("real-ascii-80.txt", Terminal { unicode: false, ..terminal(Some(80)) }, real()),
+    ]
+}

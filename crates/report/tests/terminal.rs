@@ -1,0 +1,134 @@
+//! The terminal report against expected texts, and what those do not show.
+
+mod common;
+
+use raidlab_report::{Exporter, Terminal};
+
+const TERMINAL: Terminal = Terminal { width: Some(120), colour: false, unicode: true };
+
+/// Columns of a line of these documents, none of which has wide characters.
+fn columns(line: &str) -> usize {
+    line.chars().count()
+}
+
+#[test]
+fn expected_texts() {
+    for (name, terminal, results) in common::golden_cases() {
+        let path = format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"));
+        let expected = std::fs::read_to_string(&path).expect("an expected text");
+        let found = terminal.export(&results).expect("a report");
+        for (number, (expected, found)) in expected.lines().zip(found.lines()).enumerate() {
+            assert_eq!(found, expected, "{name}:{}; see examples/golden.rs", number + 1);
+        }
+        assert_eq!(found.lines().count(), expected.lines().count(), "{name}");
+    }
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for results in [common::small(), common::full(), common::real()] {
+        for width in [60, 72, 80, 100, 120, 140, 200] {
+            let terminal = Terminal { width: Some(width), ..TERMINAL };
+            for line in terminal.export(&results).expect("a report").lines() {
+                assert!(columns(line) <= usize::from(width), "{width}: {line}");
+                assert_eq!(line, line.trim_end());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_form_of_the_table_shows_every_median() {
+    let results = common::full();
+    let count = |text: &str, number: &str| {
+        let parts = text.split(|char: char| !(char.is_ascii_digit() || char == '.'));
+        parts.filter(|part| *part == number).count()
+    };
+    for width in [None, Some(120), Some(80), Some(50)] {
+        let text = Terminal { width, ..TERMINAL }.export(&results).expect("a report");
+        for cell in &results.cells {
+            if cell.median < 999.5 {
+                let number = raidlab_report::number::number(cell.median);
+                assert!(count(&text, &number) > 0, "{width:?}: no {number}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ascii_without_unicode_and_no_escape_without_colour() {
+    let mut results = common::real();
+    results.study = "größer\u{1b}[31m".to_owned();
+    let plain = Terminal { unicode: false, ..TERMINAL };
+    let text = plain.export(&results).expect("a report");
+    assert!(text.bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)), "{text}");
+    let coloured = Terminal { colour: true, ..TERMINAL }.export(&results).expect("a report");
+    assert!(coloured.contains("\u{1b}[1m"));
+    assert!(!coloured.contains("\u{1b}[31m\n"), "the title's own escape sequence came through");
+}
+
+#[test]
+fn advice_on_weak_measurements() {
+    let export = |results: &_| {
+        Terminal { width: None, ..TERMINAL }.export(results).expect("a report").replace('\n', " ")
+    };
+    let advice = |text: &str| text.matches("advice: ").count();
+
+    let mut results = common::small();
+    results.cells.retain(|cell| cell.workload == "dd-write");
+    assert_eq!(advice(&export(&results)), 0, "{}", export(&results));
+
+    results.cells[0].samples[0] *= 0.5;
+    let text = export(&results);
+    assert!(text.contains("the first round stands apart"), "{text}");
+    assert!(text.contains("vari"), "half of the median away is a wide range, too: {text}");
+
+    let mut results = common::small();
+    results.cells.retain(|cell| cell.layout != "single" || cell.processes == 1);
+    assert!(export(&results).contains("2 rows have no complete baseline"), "{}", export(&results));
+
+    let mut results = common::small();
+    results.cells[3].percent_vs_baseline = Some(-4.0);
+    let text = export(&results);
+    assert!(text.contains("1 cell differs from single by 2 % or more"), "{text}");
+}
+
+#[test]
+fn a_document_without_cells_says_so() {
+    let text = TERMINAL.export(&common::empty()).expect("a report");
+    assert!(text.contains("No cell was measured."), "{text}");
+}
+
+#[test]
+fn the_baseline_may_win_and_one_layout_may_be_alone() {
+    let mut results = common::small();
+    results.cells.retain(|cell| cell.workload == "dd-write" && cell.processes == 4);
+    results.cells.retain(|cell| cell.median < 89.0);
+    let wide = Terminal { width: Some(200), ..TERMINAL };
+    let text = wide.export(&results).expect("a report");
+    let expected = "linear(4) share the lead with 4 processes";
+    assert!(text.contains(expected), "their intervals overlap: {text}");
+
+    results.cells.retain(|cell| cell.layout != "linear(4)");
+    let text = wide.export(&results).expect("a report");
+    let expected = "single, the baseline, wins with 4 processes: next is raid1(2), -7.1 % \
+                    (88.2 MiB/s, 97 % interval 88.0..88.5, 6 rounds); busiest: member 0, 98 %.";
+    assert!(text.contains(expected), "{text}");
+
+    results.cells.truncate(1);
+    let text = wide.export(&results).expect("a report");
+    assert!(text.contains("Only single was measured with 4 processes: 88.2 MiB/s"), "{text}");
+}
+
+#[test]
+fn a_long_workload_name_stands_above_its_text() {
+    let mut results = common::real();
+    let name = "parallel-readers-of-one-large-file-each";
+    results.workloads[0].name = name.to_owned();
+    for cell in &mut results.cells {
+        cell.workload = name.to_owned();
+    }
+    let text = Terminal { width: Some(60), ..TERMINAL }.export(&results).expect("a report");
+    assert!(text.contains(&format!("\n  {name}:\n    raid0(4) chunk=64K")), "{text}");
+    assert!(text.lines().all(|line| columns(line) <= 60), "{text}");
+}

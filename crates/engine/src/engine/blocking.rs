@@ -1,0 +1,163 @@
+//! Calls that wait for their answer, for tests and tools. They copy through a buffer of their own.
+
+use raidlab_core::contract::{Admin, Input, Outcome, RequestOp, Segment, Token};
+use raidlab_core::{MemberIndex, SECTOR_BYTES, Sector, Sectors};
+
+use super::{Engine, EngineError, EngineErrorKind};
+
+/// The longest single request of a blocking call, in bytes; longer ones are done in parts.
+const LONGEST: usize = 64 << 20;
+
+impl Engine {
+    /// Reads from the array.
+    ///
+    /// # Errors
+    /// [`EngineErrorKind::InvalidRequest`] when the range is misaligned or does not lie within the
+    /// array; [`EngineErrorKind::MediaError`] or [`EngineErrorKind::ArrayFailed`] when the data are lost;
+    /// [`EngineErrorKind::Busy`] while other requests are outstanding.
+    pub fn read_at(&mut self, at: Sector, into: &mut [u8]) -> Result<(), EngineError> {
+        let mut at = at;
+        for part in into.chunks_mut(LONGEST) {
+            let len = whole_sectors(at, part.len())?;
+            let token = self.bounce(part.len() as u64)?;
+            self.blocking(RequestOp::Read, at, &[segment(token, len)], false)?;
+            part.copy_from_slice(&self.buffers.bytes(token)?[..part.len()]);
+            at += len;
+        }
+        Ok(())
+    }
+
+    /// Writes to the array.
+    ///
+    /// # Errors
+    /// As [`read_at`](Self::read_at).
+    pub fn write_at(&mut self, at: Sector, from: &[u8]) -> Result<(), EngineError> {
+        let mut at = at;
+        for part in from.chunks(LONGEST) {
+            let len = whole_sectors(at, part.len())?;
+            let token = self.bounce(part.len() as u64)?;
+            self.buffers.bytes_mut(token)?[..part.len()].copy_from_slice(part);
+            self.blocking(RequestOp::Write, at, &[segment(token, len)], false)?;
+            at += len;
+        }
+        Ok(())
+    }
+
+    /// Makes everything written before durable.
+    ///
+    /// # Errors
+    /// As [`read_at`](Self::read_at).
+    pub fn flush(&mut self) -> Result<(), EngineError> {
+        self.blocking(RequestOp::Flush, Sector(0), &[], false)
+    }
+
+    /// Takes a member out of service, as an administrator would.
+    ///
+    /// # Errors
+    /// When there is no such member.
+    pub fn fail(&mut self, member: MemberIndex) -> Result<(), EngineError> {
+        if member.at() >= self.members.len() {
+            let reason =
+                format!("the array has members 0 to {}, not {member}", self.members.len() - 1);
+            return Err(EngineError::new(
+                EngineErrorKind::InvalidRequest,
+                "take a member out of service",
+                reason,
+            ));
+        }
+        self.hand_in(Input::Admin(Admin::Fail(member)));
+        self.turn(super::Wait::No);
+        match self.fault.take() {
+            Some(fault) => Err(fault),
+            None => Ok(()),
+        }
+    }
+
+    /// Submits one request, which must be the only one, and waits for its answer.
+    fn blocking(
+        &mut self,
+        op: RequestOp,
+        at: Sector,
+        segments: &[Segment],
+        fua: bool,
+    ) -> Result<(), EngineError> {
+        if self.outstanding > 0 {
+            let reason = format!("{} other requests are outstanding", self.outstanding);
+            return Err(EngineError::new(EngineErrorKind::Busy, "run a blocking request", reason));
+        }
+        self.submit(op, at, segments, fua)?;
+        let mut replies = Vec::with_capacity(1);
+        self.run_until_idle(&mut replies)?;
+        replies.iter().try_for_each(|reply| check_outcome(reply.outcome, op, at))
+    }
+
+    /// The buffer of the blocking calls, at least this long.
+    fn bounce(&mut self, bytes: u64) -> Result<Token, EngineError> {
+        if let Some((token, len)) = self.bounce {
+            if len >= bytes {
+                return Ok(token);
+            }
+            self.buffers.release(token)?;
+            self.bounce = None;
+        }
+        let len = bytes.next_power_of_two().max(64 << 10);
+        let token = self.buffers.allocate(len)?;
+        self.bounce = Some((token, len));
+        Ok(token)
+    }
+}
+
+fn segment(token: Token, len: Sectors) -> Segment {
+    Segment { token, offset: 0, len: len.0 as u32 }
+}
+
+fn whole_sectors(at: Sector, bytes: usize) -> Result<Sectors, EngineError> {
+    Sectors::from_bytes(bytes as u64).ok_or_else(|| {
+        let reason =
+            format!("{bytes} bytes are not a multiple of the sector ({SECTOR_BYTES} bytes)");
+        EngineError::new(EngineErrorKind::InvalidRequest, "read or write the array", reason)
+            .at_offset(at.bytes())
+    })
+}
+
+/// An outcome of a request as an error of this crate.
+pub(crate) fn check_outcome(
+    outcome: Outcome,
+    op: RequestOp,
+    at: Sector,
+) -> Result<(), EngineError> {
+    let (kind, reason) = match outcome {
+        Outcome::Done => return Ok(()),
+        Outcome::Misaligned => (
+            EngineErrorKind::InvalidRequest,
+            "start and length must be multiples of the array's logical block".to_string(),
+        ),
+        Outcome::OutOfRange => {
+            (EngineErrorKind::InvalidRequest, "the range does not lie within the array".into())
+        }
+        Outcome::BadSegments => (
+            EngineErrorKind::InvalidRequest,
+            "the segments are too many or not as long as the request".into(),
+        ),
+        Outcome::MediaError { first_bad } => (
+            EngineErrorKind::MediaError,
+            format!("no copy of {first_bad} of the array can be read"),
+        ),
+        Outcome::ArrayFailed => {
+            (EngineErrorKind::ArrayFailed, "more members are lost than the level survives".into())
+        }
+        Outcome::Busy => (EngineErrorKind::Busy, "the array takes no more requests now".into()),
+        Outcome::ComputeFailed => (EngineErrorKind::Internal, "computing parity failed".into()),
+        Outcome::NotSupported => {
+            (EngineErrorKind::NotSupported, "this version does not carry out the operation".into())
+        }
+    };
+    let operation = match op {
+        RequestOp::Read => "read the array",
+        RequestOp::Write => "write the array",
+        RequestOp::Flush => "flush the array",
+        RequestOp::Discard => "discard a range of the array",
+        RequestOp::WriteZeroes => "zero a range of the array",
+    };
+    Err(EngineError::new(kind, operation, reason).at_offset(at.bytes()))
+}

@@ -1,0 +1,155 @@
+//! The one error type of this crate: kind, context, source.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::raw::Mismatch;
+
+/// What kind of thing went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EngineErrorKind {
+    /// The array cannot be made of these members and this layout.
+    Config,
+    /// A member cannot be opened or is unusable.
+    Member,
+    /// A system call failed.
+    Io,
+    /// The filesystem has not enough room.
+    NoRoom,
+    /// Not enough memory.
+    NoMemory,
+    /// The engine takes no more requests now, or the buffer is in use by one.
+    Busy,
+    /// The request is misaligned, out of range, or its buffers do not fit.
+    InvalidRequest,
+    /// No remaining copy of the data can be read.
+    MediaError,
+    /// More members are lost than the level survives.
+    ArrayFailed,
+    /// This version does not carry out what was asked.
+    NotSupported,
+    /// Bytes read are not the bytes written; see [`EngineError::mismatch`].
+    Mismatch,
+    /// The caller's cancel flag was set.
+    Cancelled,
+    /// The core and the engine disagree: a fault in raidlab.
+    Internal,
+}
+
+/// Why the engine could not do what was asked.
+pub struct EngineError(Box<Detail>);
+
+#[derive(Debug)]
+struct Detail {
+    kind: EngineErrorKind,
+    operation: &'static str,
+    reason: String,
+    path: Option<PathBuf>,
+    offset: Option<u64>,
+    mismatch: Option<Mismatch>,
+    source: Option<io::Error>,
+}
+
+impl EngineError {
+    /// `operation` in the infinitive ("open the member"), `reason` what is wrong and what would be
+    /// right.
+    pub(crate) fn new(
+        kind: EngineErrorKind,
+        operation: &'static str,
+        reason: impl Into<String>,
+    ) -> Self {
+        Self(Box::new(Detail {
+            kind,
+            operation,
+            reason: reason.into(),
+            path: None,
+            offset: None,
+            mismatch: None,
+            source: None,
+        }))
+    }
+
+    /// A system call that failed.
+    pub(crate) fn io(operation: &'static str, path: &Path, source: io::Error) -> Self {
+        let kind = match source.raw_os_error() {
+            Some(libc::ENOSPC | libc::EDQUOT) => EngineErrorKind::NoRoom,
+            _ => EngineErrorKind::Io,
+        };
+        let mut error = Self::new(kind, operation, "the system refused").at_path(path);
+        error.0.source = Some(source);
+        error
+    }
+
+    pub(crate) fn from_mismatch(mismatch: Mismatch) -> Self {
+        let mut error =
+            Self::new(EngineErrorKind::Mismatch, "verify the bytes read", mismatch.to_string());
+        error.0.mismatch = Some(mismatch);
+        error
+    }
+
+    pub(crate) fn cancelled(operation: &'static str) -> Self {
+        Self::new(EngineErrorKind::Cancelled, operation, "cancelled")
+    }
+
+    pub(crate) fn at_path(mut self, path: &Path) -> Self {
+        self.0.path = Some(path.to_path_buf());
+        self
+    }
+
+    pub(crate) fn at_offset(mut self, offset: u64) -> Self {
+        self.0.offset = Some(offset);
+        self
+    }
+
+    /// What kind of thing went wrong.
+    pub fn kind(&self) -> EngineErrorKind {
+        self.0.kind
+    }
+
+    /// The file or directory concerned.
+    pub fn path(&self) -> Option<&Path> {
+        self.0.path.as_deref()
+    }
+
+    /// The byte concerned: of the array, or of the file when [`path`](Self::path) names one.
+    pub fn offset(&self) -> Option<u64> {
+        self.0.offset
+    }
+
+    /// Where wrong bytes were found, for [`EngineErrorKind::Mismatch`].
+    pub fn mismatch(&self) -> Option<&Mismatch> {
+        self.0.mismatch.as_ref()
+    }
+}
+
+impl fmt::Display for EngineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let detail = &self.0;
+        write!(f, "cannot {}", detail.operation)?;
+        if let Some(path) = &detail.path {
+            write!(f, " ({})", path.display())?;
+        }
+        if let Some(offset) = detail.offset {
+            write!(f, " at byte {offset}")?;
+        }
+        write!(f, ": {}", detail.reason)?;
+        match &detail.source {
+            Some(source) => write!(f, ": {source}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for EngineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for EngineError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_ref().map(|source| source as _)
+    }
+}

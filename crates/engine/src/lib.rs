@@ -1,0 +1,27 @@
+//! Runs the RAID core on real members: bytes, clock, threads and system calls live here, RAID logic
+//! does not.
+//!
+//! * [`Engine`] owns an [`Array`](raidlab_core::Array), its [members](Member) and buffers, and
+//!   carries out what the array asks for. One thread runs the loop; file members have threads of
+//!   their own for blocking system calls.
+//! * [`RawTarget`] runs workloads on an engine and verifies every byte they read.
+//! * [`RunDirectory`] makes, and removes, member files in a directory of the user's.
+//!
+//! Fault model: members may fail any I/O, answer short, late or with wrong bytes, and vanish. An error
+//! of a member is an [`IoOutcome`](raidlab_core::contract::IoOutcome) for the core to act on; wrong
+//! bytes are found by [`RawTarget`] and reported with member and offset. Durability is what
+//! `fdatasync` gives; metadata of arrays are not written by this version.
+
+mod buffers;
+mod compute;
+mod engine;
+mod error;
+mod member;
+mod raw;
+mod rundir;
+
+pub use engine::{Engine, EngineConfig, Recorded, Reply};
+pub use error::{EngineError, EngineErrorKind};
+pub use member::{CacheState, FileMember, FileOptions, Member, MemoryMember, NullMember};
+pub use raw::{Holding, Mismatch, RawResult, RawTarget};
+pub use rundir::{Cleaned, RunDirectory, clean_leftovers};

@@ -1,0 +1,226 @@
+//! A member in a file or on a block device, read and written by `preadv` and `pwritev` on threads.
+//!
+//! Fault model: the device behind the file may refuse any call, do part of it, or vanish. Safe because
+//! every outcome goes to the core as data, and no buffer is freed before its call has returned (the
+//! member's threads are joined first). Tests: `tests/members.rs`.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use raidlab_core::contract::IoOutcome;
+use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
+
+use super::system::Disk;
+use super::worker::{Finished, Hub, Ticket, Work, Workers, carry_out};
+use super::{Submission, read_of};
+use crate::buffers::{ALIGNMENT, Area, Piece};
+use crate::error::{EngineError, EngineErrorKind};
+
+/// Whether the kernel's page cache takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CacheState {
+    /// No: reads and writes go to the device.
+    Direct,
+    /// Yes: what was read or written before may come from memory.
+    Buffered,
+}
+
+/// How to use a member file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileOptions {
+    /// Where the member's data start in the file, in sectors.
+    pub data_offset: Sectors,
+    /// How many sectors are data; what is left of the file when `None`.
+    pub sectors: Option<Sectors>,
+    /// Past the page cache where the filesystem has that.
+    pub direct: bool,
+    /// The most I/Os under way at once, each on a thread.
+    pub threads: usize,
+}
+
+impl Default for FileOptions {
+    /// The whole file, direct where possible, 8 I/Os at once.
+    fn default() -> Self {
+        Self { data_offset: Sectors::ZERO, sectors: None, direct: true, threads: 8 }
+    }
+}
+
+/// A member in a file or on a block device.
+#[derive(Debug)]
+pub struct FileMember {
+    disk: Arc<Disk>,
+    path: PathBuf,
+    threads: usize,
+    logical_block: u32,
+    cache: CacheState,
+    batch: Vec<Work>,
+    /// Dropping them waits for the work under way.
+    workers: Option<Workers>,
+}
+
+const OPEN: &str = "open a member";
+
+impl FileMember {
+    /// Opens a member for reading and writing.
+    ///
+    /// # Errors
+    /// When it cannot be opened, is neither a file nor a block device, or is too short for the data
+    /// offset and size asked for.
+    pub fn open(path: &Path, options: FileOptions) -> Result<Self, EngineError> {
+        let file = OpenOptions::new().read(true).write(true).open(path);
+        Self::new(file.map_err(|error| EngineError::io(OPEN, path, error))?, path, options)
+    }
+
+    /// Uses a file that is already open for reading and writing; `path` is for messages.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn new(file: File, path: &Path, options: FileOptions) -> Result<Self, EngineError> {
+        let unusable =
+            |reason: String| EngineError::new(EngineErrorKind::Member, OPEN, reason).at_path(path);
+        let metadata = file.metadata().map_err(|error| EngineError::io(OPEN, path, error))?;
+        let kind = metadata.file_type();
+        if !kind.is_file() && !kind.is_block_device() {
+            return Err(unusable("a member must be a regular file or a block device".into()));
+        }
+        let length = length(&file).map_err(|error| EngineError::io(OPEN, path, error))?;
+        let room = (length / SECTOR_BYTES).saturating_sub(options.data_offset.0);
+        let sectors = options.sectors.unwrap_or(Sectors(room));
+        if sectors == Sectors::ZERO || sectors.0 > room {
+            let needed = options.data_offset.bytes() + sectors.bytes().max(SECTOR_BYTES);
+            return Err(unusable(format!("is {length} bytes long, must be at least {needed}")));
+        }
+        let mut logical_block = 1;
+        let mut cache = CacheState::Buffered;
+        if options.direct
+            && let Some(block) = probe_direct(&file, options.data_offset, sectors)
+        {
+            (logical_block, cache) = (block, CacheState::Direct);
+        }
+        let alignment = match cache {
+            CacheState::Direct => logical_block as usize * SECTOR_BYTES as usize,
+            CacheState::Buffered => 1,
+        };
+        let disk = Disk { file, data_offset: options.data_offset, sectors, alignment };
+        Ok(Self {
+            disk: Arc::new(disk),
+            path: path.to_path_buf(),
+            threads: options.threads,
+            logical_block,
+            cache,
+            batch: Vec::new(),
+            workers: None,
+        })
+    }
+
+    /// The path it was opened by.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Usable sectors.
+    pub fn sectors(&self) -> Sectors {
+        self.disk.sectors
+    }
+
+    /// Where its data start in the file, in sectors.
+    pub fn data_offset(&self) -> Sectors {
+        self.disk.data_offset
+    }
+
+    /// The smallest unit of an I/O, in sectors: 1 or 8.
+    pub fn logical_block(&self) -> u32 {
+        self.logical_block
+    }
+
+    /// Whether the page cache takes part.
+    pub fn cache_state(&self) -> CacheState {
+        self.cache
+    }
+
+    /// Where answers go from now on; before the first submission.
+    pub(crate) fn connect(&mut self, hub: &Arc<Hub>) {
+        self.workers = Some(Workers::new(self.disk.clone(), hub.clone(), self.threads));
+    }
+
+    /// Queues an I/O for [`hand_over`](Self::hand_over).
+    pub(crate) fn queue(&mut self, ticket: Ticket, submission: Submission, pieces: Vec<Piece>) {
+        self.batch.push(Work { ticket, submission, pieces });
+    }
+
+    /// Gives the queued I/Os to the member's threads.
+    pub(crate) fn hand_over(&mut self) {
+        match &mut self.workers {
+            Some(workers) if !self.batch.is_empty() => workers.hand_over(&mut self.batch),
+            _ => {}
+        }
+    }
+
+    /// Takes back the I/O queued last, to be done here.
+    pub(crate) fn take_last(&mut self) -> Option<Work> {
+        self.batch.pop()
+    }
+
+    /// Does a piece of work on the calling thread.
+    pub(crate) fn do_here(&self, work: &Work) -> Finished {
+        carry_out(&self.disk, work)
+    }
+
+    /// Reads on the calling thread.
+    pub(crate) fn read_now(&self, at: Sector, into: &mut [u8]) -> Result<IoOutcome, EngineError> {
+        let submission = read_of(at, into.len());
+        let block = (u64::from(self.logical_block) * SECTOR_BYTES) as usize;
+        let aligned = at.0.is_multiple_of(u64::from(self.logical_block));
+        if !aligned || !into.len().is_multiple_of(block) {
+            let reason = format!("reads start and end on multiples of {block} bytes");
+            let error = EngineError::new(EngineErrorKind::InvalidRequest, "read a member", reason);
+            return Err(error.at_path(&self.path).at_offset(at.bytes()));
+        }
+        let piece = Piece { start: into.as_mut_ptr(), len: into.len() };
+        // SAFETY: the piece is exactly the slice, which is ours alone.
+        Ok(unsafe { self.disk.carry_out(&submission, &[piece]) })
+    }
+}
+
+/// The length of a file or block device in bytes.
+fn length(file: &File) -> io::Result<u64> {
+    // SAFETY: the descriptor is open; seeking moves only the position, which nothing here uses.
+    let end = unsafe { libc::lseek(file.as_raw_fd(), 0, libc::SEEK_END) };
+    if end < 0 { Err(io::Error::last_os_error()) } else { Ok(end as u64) }
+}
+
+/// Switches direct I/O on if the filesystem has it, and finds the unit it works in.
+///
+/// Tries a read of 512 bytes at an odd sector, then one of 4,096 bytes. A data offset that is not on a
+/// multiple of the unit leaves direct I/O off: every I/O would be misaligned.
+fn probe_direct(file: &File, data_offset: Sectors, sectors: Sectors) -> Option<u32> {
+    let descriptor = file.as_raw_fd();
+    // SAFETY: reading and setting flags of an open descriptor.
+    let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFL) };
+    // SAFETY: as above.
+    let on = flags >= 0
+        && unsafe { libc::fcntl(descriptor, libc::F_SETFL, flags | libc::O_DIRECT) } == 0;
+    if !on {
+        return None;
+    }
+    let works = |block: u64| {
+        let area = Area::new(ALIGNMENT).ok()?;
+        let base = data_offset.0;
+        let from = if block == 1 && sectors.0 > 1 { base | 1 } else { base };
+        let (offset, len) = (from * SECTOR_BYTES, (block * SECTOR_BYTES) as usize);
+        // SAFETY: the area has 4,096 bytes, of which at most that many are read into.
+        let read =
+            unsafe { libc::pread(descriptor, area.start().cast(), len, offset as libc::off_t) };
+        (read == len as isize && base.is_multiple_of(block)).then_some(block as u32)
+    };
+    let block = works(1).or_else(|| if sectors.0 >= 8 { works(8) } else { None });
+    if block.is_none() {
+        // SAFETY: as above.
+        unsafe { libc::fcntl(descriptor, libc::F_SETFL, flags) };
+    }
+    block
+}

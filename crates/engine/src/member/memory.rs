@@ -1,0 +1,159 @@
+//! A member in memory, for tests and for measuring the engine with copying.
+
+use std::ops::Range;
+
+use raidlab_core::contract::{IoOp, IoOutcome};
+use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
+
+use super::{Submission, outside};
+use crate::buffers::{Area, Piece};
+use crate::error::EngineError;
+
+/// A member that keeps its data in memory and answers at once. Starts as zeroes.
+///
+/// A range of it can be made unreadable and the whole of it can vanish, so that tests see the errors of
+/// drives.
+#[derive(Debug)]
+pub struct MemoryMember {
+    area: Area,
+    sectors: Sectors,
+    unreadable: Range<u64>,
+    gone: bool,
+}
+
+impl MemoryMember {
+    /// A member of this size, all zeroes.
+    ///
+    /// # Errors
+    /// When there is not enough memory.
+    pub fn new(sectors: Sectors) -> Result<Self, EngineError> {
+        let area = Area::new(sectors.bytes() as usize)?;
+        Ok(Self { area, sectors, unreadable: 0..0, gone: false })
+    }
+
+    /// Its size.
+    pub const fn sectors(&self) -> Sectors {
+        self.sectors
+    }
+
+    /// What it holds.
+    pub fn bytes(&self) -> &[u8] {
+        &self.area.bytes()[..self.sectors.bytes() as usize]
+    }
+
+    /// What it holds, to be changed behind the array's back.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.area.bytes_mut()[..self.sectors.bytes() as usize]
+    }
+
+    /// Reads that touch these sectors fail with a media error from now on; writes still succeed.
+    pub fn make_unreadable(&mut self, sectors: Range<Sector>) {
+        self.unreadable = sectors.start.0..sectors.end.0;
+    }
+
+    /// Every I/O is answered with [`IoOutcome::Gone`] from now on.
+    pub fn vanish(&mut self) {
+        self.gone = true;
+    }
+
+    /// Does one I/O.
+    ///
+    /// # Safety
+    /// The pieces are valid for the I/O, in nobody else's use, not part of this member, and together
+    /// as long as the submission (checked in debug builds; more is never touched).
+    #[inline]
+    pub(crate) unsafe fn carry_out(
+        &mut self,
+        submission: &Submission,
+        pieces: impl Iterator<Item = Piece>,
+    ) -> IoOutcome {
+        if self.gone {
+            return IoOutcome::Gone;
+        }
+        if submission.op == IoOp::Flush {
+            return IoOutcome::Ok;
+        }
+        if let Some(outcome) = outside(submission, self.sectors) {
+            return outcome;
+        }
+        let (from, to) = (submission.at.0, submission.at.0 + submission.len.0);
+        let mut at = (from * SECTOR_BYTES) as usize;
+        let end = (to * SECTOR_BYTES) as usize;
+        match submission.op {
+            IoOp::Read if from < self.unreadable.end && self.unreadable.start < to => {
+                let first_bad = Sector(from.max(self.unreadable.start));
+                return IoOutcome::MediaError { first_bad };
+            }
+            IoOp::Discard | IoOp::WriteZeroes => self.area.bytes_mut()[at..end].fill(0),
+            IoOp::Flush => {}
+            IoOp::Read | IoOp::Write => {
+                for piece in pieces {
+                    let len = piece.len.min(end - at);
+                    let own = self.area.start().wrapping_add(at);
+                    // SAFETY: `at + len <= end`, which lies in the area; the piece is valid for its
+                    // length and apart from the area, as the caller promises.
+                    unsafe {
+                        if submission.op == IoOp::Read {
+                            piece.start.copy_from_nonoverlapping(own, len);
+                        } else {
+                            own.copy_from_nonoverlapping(piece.start, len);
+                        }
+                    }
+                    at += len;
+                }
+                debug_assert_eq!(at, end, "payload as long as the I/O");
+            }
+        }
+        IoOutcome::Ok
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(
+        member: &mut MemoryMember,
+        op: IoOp,
+        at: u64,
+        buffer: &mut [u8],
+        cut: usize,
+    ) -> IoOutcome {
+        let len = Sectors(buffer.len() as u64 / SECTOR_BYTES);
+        let (one, two) = buffer.split_at_mut(cut);
+        let pieces = [one, two].map(|part| Piece { start: part.as_mut_ptr(), len: part.len() });
+        let submission = Submission { op, at: Sector(at), len, fua: false };
+        // SAFETY: the pieces are two halves of a buffer of this test.
+        unsafe { member.carry_out(&submission, pieces.into_iter()) }
+    }
+
+    #[test]
+    fn what_is_written_in_pieces_is_read_in_others() {
+        let mut member = MemoryMember::new(Sectors(16)).unwrap();
+        let mut data: Vec<u8> = (0..2048u32).map(|i| (i / 7) as u8).collect();
+        assert_eq!(run(&mut member, IoOp::Write, 3, &mut data, 512), IoOutcome::Ok);
+        assert_eq!(&member.bytes()[1536..3584], &data[..]);
+        let mut back = vec![0; 2048];
+        assert_eq!(run(&mut member, IoOp::Read, 3, &mut back, 1536), IoOutcome::Ok);
+        assert_eq!(back, data);
+        assert_eq!(run(&mut member, IoOp::WriteZeroes, 4, &mut [0; 512], 0), IoOutcome::Ok);
+        assert!(member.bytes()[2048..2560].iter().all(|byte| *byte == 0));
+        assert_eq!(&member.bytes()[2560..3584], &data[1024..]);
+    }
+
+    #[test]
+    fn errors_are_outcomes() {
+        let mut member = MemoryMember::new(Sectors(16)).unwrap();
+        let bad = |first| IoOutcome::MediaError { first_bad: Sector(first) };
+        let mut buffer = [0; 2048];
+        assert_eq!(run(&mut member, IoOp::Read, 14, &mut buffer, 0), bad(16));
+        assert_eq!(run(&mut member, IoOp::Write, u64::MAX, &mut buffer, 0), bad(u64::MAX));
+        member.make_unreadable(Sector(5)..Sector(7));
+        assert_eq!(run(&mut member, IoOp::Read, 3, &mut buffer, 0), bad(5));
+        assert_eq!(run(&mut member, IoOp::Read, 6, &mut buffer, 0), bad(6));
+        assert_eq!(run(&mut member, IoOp::Read, 7, &mut buffer, 0), IoOutcome::Ok);
+        assert_eq!(run(&mut member, IoOp::Write, 3, &mut buffer, 0), IoOutcome::Ok);
+        member.vanish();
+        assert_eq!(run(&mut member, IoOp::Flush, 0, &mut [], 0), IoOutcome::Gone);
+    }
+}

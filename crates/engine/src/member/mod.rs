@@ -1,0 +1,125 @@
+//! What an array is made of: members in memory, in files, and one that does nothing.
+//!
+//! A member either answers an I/O at once (memory, null) or takes it to its threads and answers later
+//! (files). Its errors are data: an [`IoOutcome`] for the core.
+
+mod file;
+mod memory;
+mod system;
+mod worker;
+
+pub use file::{CacheState, FileMember, FileOptions};
+pub use memory::MemoryMember;
+pub(crate) use worker::{Finished, Hub, Ticket};
+
+use raidlab_core::contract::{IoOp, IoOutcome};
+use raidlab_core::{MemberConfig, Sector, Sectors};
+
+use crate::buffers::Piece;
+use crate::error::{EngineError, EngineErrorKind};
+
+/// An I/O to a member, without its payload.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Submission {
+    pub(crate) op: IoOp,
+    /// Relative to the start of the member's data.
+    pub(crate) at: Sector,
+    pub(crate) len: Sectors,
+    pub(crate) fua: bool,
+}
+
+/// A member that completes everything at once and does nothing: for benchmarks of the engine itself.
+///
+/// Reads leave the buffer as it is.
+#[derive(Clone, Copy, Debug)]
+pub struct NullMember {
+    sectors: Sectors,
+}
+
+impl NullMember {
+    /// A member of this size.
+    pub const fn new(sectors: Sectors) -> Self {
+        Self { sectors }
+    }
+}
+
+/// A member of an array.
+#[derive(Debug)]
+pub enum Member {
+    /// Does nothing.
+    Null(NullMember),
+    /// Keeps its data in memory.
+    Memory(MemoryMember),
+    /// Keeps its data in a file or on a block device.
+    File(Box<FileMember>),
+}
+
+impl Member {
+    /// The member as the core wants to know it.
+    pub fn config(&self) -> MemberConfig {
+        match self {
+            Self::Null(member) => MemberConfig { sectors: member.sectors, logical_block: 1 },
+            Self::Memory(member) => MemberConfig { sectors: member.sectors(), logical_block: 1 },
+            Self::File(member) => {
+                let block = member.logical_block();
+                let sectors = member.sectors().0 / u64::from(block) * u64::from(block);
+                MemberConfig { sectors: Sectors(sectors), logical_block: block }
+            }
+        }
+    }
+
+    /// Bytes before the member's data in its file; zero for members without a file.
+    pub fn data_offset(&self) -> u64 {
+        match self {
+            Self::File(member) => member.data_offset().bytes(),
+            Self::Null(_) | Self::Memory(_) => 0,
+        }
+    }
+
+    /// Reads from the member itself, past the array: for verification.
+    ///
+    /// # Errors
+    /// [`EngineErrorKind::NotSupported`] for a null member, which holds nothing; an error of the range
+    /// or of the medium otherwise.
+    pub fn read_direct(&mut self, at: Sector, into: &mut [u8]) -> Result<(), EngineError> {
+        const OPERATION: &str = "read a member";
+        let outcome = match self {
+            Self::Null(_) => {
+                let reason = "a null member holds nothing that could be read";
+                return Err(EngineError::new(EngineErrorKind::NotSupported, OPERATION, reason));
+            }
+            Self::Memory(member) => {
+                let submission = read_of(at, into.len());
+                let piece = Piece { start: into.as_mut_ptr(), len: into.len() };
+                // SAFETY: the piece is exactly the slice, which is ours alone.
+                unsafe { member.carry_out(&submission, std::iter::once(piece)) }
+            }
+            Self::File(member) => member.read_now(at, into)?,
+        };
+        match outcome {
+            IoOutcome::Ok => Ok(()),
+            other => {
+                let reason = format!("the member answered {other:?}");
+                let offset = self.data_offset() + at.bytes();
+                Err(EngineError::new(EngineErrorKind::MediaError, OPERATION, reason)
+                    .at_offset(offset))
+            }
+        }
+    }
+}
+
+fn read_of(at: Sector, bytes: usize) -> Submission {
+    let len = Sectors(bytes as u64 / raidlab_core::SECTOR_BYTES);
+    Submission { op: IoOp::Read, at, len, fua: false }
+}
+
+/// The outcome for a range that does not lie within a member of `sectors`, or `None` when it does.
+#[inline]
+pub(crate) fn outside(submission: &Submission, sectors: Sectors) -> Option<IoOutcome> {
+    let end = submission.at.0.checked_add(submission.len.0);
+    if end.is_some_and(|end| end <= sectors.0) {
+        return None;
+    }
+    let first_bad = Sector(submission.at.0.max(sectors.0));
+    Some(IoOutcome::MediaError { first_bad })
+}

@@ -1,0 +1,369 @@
+//! System calls on one file: reading and writing lists of pieces in full, and what errors mean.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use raidlab_core::contract::{IoOp, IoOutcome};
+use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
+
+use super::{Submission, outside};
+use crate::buffers::{Area, Piece};
+
+/// The most pieces the kernel takes in one call (`IOV_MAX`).
+const MOST_PIECES: usize = 1024;
+
+/// Zeroes are written in runs of this many bytes where the filesystem cannot make them.
+const ZEROES: usize = 1 << 20;
+
+/// A file or block device that holds a member's data from `data_offset` on.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    pub(crate) file: File,
+    pub(crate) data_offset: Sectors,
+    pub(crate) sectors: Sectors,
+    /// What memory and lengths must be multiples of, in bytes; 1 without direct I/O.
+    pub(crate) alignment: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Read,
+    Write,
+}
+
+impl Disk {
+    /// Does one I/O, however long it takes.
+    ///
+    /// # Safety
+    /// The pieces are valid for the I/O and in nobody else's use.
+    pub(crate) unsafe fn carry_out(&self, submission: &Submission, pieces: &[Piece]) -> IoOutcome {
+        if submission.op == IoOp::Flush {
+            return self.flush();
+        }
+        if let Some(outcome) = outside(submission, self.sectors) {
+            return outcome;
+        }
+        let outcome = match submission.op {
+            // SAFETY: promised by the caller.
+            IoOp::Read => return unsafe { self.transfer(Direction::Read, submission, pieces) },
+            // SAFETY: promised by the caller.
+            IoOp::Write => unsafe { self.transfer(Direction::Write, submission, pieces) },
+            IoOp::Discard => return self.discard(submission),
+            IoOp::WriteZeroes => self.write_zeroes(submission),
+            IoOp::Flush => IoOutcome::Ok,
+        };
+        if submission.fua && outcome == IoOutcome::Ok { self.flush() } else { outcome }
+    }
+
+    /// `fdatasync`. When it fails, writes answered long ago may be lost and the kernel reports that
+    /// only once: the member cannot be trusted any more, whatever the error.
+    fn flush(&self) -> IoOutcome {
+        loop {
+            // SAFETY: the descriptor is open as long as `self.file`.
+            if unsafe { libc::fdatasync(self.file.as_raw_fd()) } == 0 {
+                return IoOutcome::Ok;
+            }
+            if io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
+                return IoOutcome::Gone;
+            }
+        }
+    }
+
+    fn file_offset(&self, at: Sector) -> u64 {
+        (self.data_offset.0 + at.0) * SECTOR_BYTES
+    }
+
+    /// # Safety
+    /// As [`carry_out`](Self::carry_out).
+    unsafe fn transfer(
+        &self,
+        direction: Direction,
+        submission: &Submission,
+        pieces: &[Piece],
+    ) -> IoOutcome {
+        let fits = |value: usize| value.is_multiple_of(self.alignment);
+        if pieces.iter().all(|piece| fits(piece.start.addr()) && fits(piece.len)) {
+            // SAFETY: promised by the caller.
+            return unsafe { self.in_full(direction, submission, pieces) };
+        }
+        // Direct I/O does not take these pieces: go through an aligned buffer.
+        let len = submission.len.bytes() as usize;
+        let Ok(area) = Area::new(len) else { return IoOutcome::Gone };
+        let whole = Piece { start: area.start(), len };
+        if direction == Direction::Write {
+            // SAFETY: the area is `len` bytes and apart from the pieces.
+            unsafe { copy(pieces, whole, direction) };
+        }
+        // SAFETY: the area lives until the call has returned and is ours alone.
+        let outcome = unsafe { self.in_full(direction, submission, &[whole]) };
+        if direction == Direction::Read && outcome == IoOutcome::Ok {
+            // SAFETY: as above.
+            unsafe { copy(pieces, whole, direction) };
+        }
+        outcome
+    }
+
+    /// Repeats the call until all of it is done: the kernel may do less than it was asked for.
+    ///
+    /// # Safety
+    /// As [`carry_out`](Self::carry_out).
+    unsafe fn in_full(
+        &self,
+        direction: Direction,
+        submission: &Submission,
+        pieces: &[Piece],
+    ) -> IoOutcome {
+        let mut vectors: Vec<libc::iovec> = pieces
+            .iter()
+            .map(|piece| libc::iovec { iov_base: piece.start.cast(), iov_len: piece.len })
+            .collect();
+        let total = submission.len.bytes();
+        let (mut done, mut next) = (0u64, 0);
+        while done < total {
+            let offset = (self.file_offset(submission.at) + done) as libc::off_t;
+            let rest = &vectors[next..];
+            let count = rest.len().min(MOST_PIECES) as libc::c_int;
+            let descriptor = self.file.as_raw_fd();
+            // SAFETY: the vectors describe memory the caller promises to be valid and unused.
+            let moved = unsafe {
+                match direction {
+                    Direction::Read => libc::preadv(descriptor, rest.as_ptr(), count, offset),
+                    Direction::Write => libc::pwritev(descriptor, rest.as_ptr(), count, offset),
+                }
+            };
+            let first_bad = Sector(submission.at.0 + done / SECTOR_BYTES);
+            match moved {
+                0 => return IoOutcome::MediaError { first_bad },
+                moved if moved > 0 => {
+                    done += moved as u64;
+                    next += advance(&mut vectors[next..], moved as usize);
+                }
+                _ => match io::Error::last_os_error().raw_os_error() {
+                    Some(libc::EINTR) => {}
+                    error => return outcome_of(error, first_bad),
+                },
+            }
+        }
+        IoOutcome::Ok
+    }
+
+    fn range(&self, submission: &Submission) -> (libc::off_t, libc::off_t) {
+        let offset = self.file_offset(submission.at) as libc::off_t;
+        (offset, submission.len.bytes() as libc::off_t)
+    }
+
+    /// A hint: a filesystem that cannot free the blocks leaves them, which is allowed.
+    fn discard(&self, submission: &Submission) -> IoOutcome {
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        match self.allocate(mode, submission) {
+            Ok(()) | Err(Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL)) => IoOutcome::Ok,
+            Err(error) => outcome_of(error, submission.at),
+        }
+    }
+
+    fn write_zeroes(&self, submission: &Submission) -> IoOutcome {
+        let mode = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE;
+        match self.allocate(mode, submission) {
+            Ok(()) => return IoOutcome::Ok,
+            Err(Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL)) => {}
+            Err(error) => return outcome_of(error, submission.at),
+        }
+        let Ok(area) = Area::new(ZEROES) else { return IoOutcome::Gone };
+        let (mut at, end) = (submission.at, submission.at + submission.len);
+        while at < end {
+            let len = (end - at).min(Sectors(ZEROES as u64 / SECTOR_BYTES));
+            let piece = Piece { start: area.start(), len: len.bytes() as usize };
+            let part = Submission { op: IoOp::Write, at, len, fua: false };
+            // SAFETY: the area is that long and ours alone.
+            let outcome = unsafe { self.in_full(Direction::Write, &part, &[piece]) };
+            if outcome != IoOutcome::Ok {
+                return outcome;
+            }
+            at += len;
+        }
+        IoOutcome::Ok
+    }
+
+    fn allocate(&self, mode: libc::c_int, submission: &Submission) -> Result<(), Option<i32>> {
+        let (offset, len) = self.range(submission);
+        loop {
+            // SAFETY: the descriptor is open as long as `self.file`.
+            if unsafe { libc::fallocate(self.file.as_raw_fd(), mode, offset, len) } == 0 {
+                return Ok(());
+            }
+            match io::Error::last_os_error().raw_os_error() {
+                Some(libc::EINTR) => {}
+                error => return Err(error),
+            }
+        }
+    }
+}
+
+/// Copies between pieces and one run of memory: into the pieces for a read, out of them for a write.
+///
+/// # Safety
+/// All are valid for their lengths, apart from each other, and in nobody else's use.
+unsafe fn copy(pieces: &[Piece], whole: Piece, direction: Direction) {
+    let mut at = 0;
+    for piece in pieces {
+        let len = piece.len.min(whole.len - at);
+        let run = whole.start.wrapping_add(at);
+        // SAFETY: `at + len` is within the whole; the rest is the caller's promise.
+        unsafe {
+            match direction {
+                Direction::Read => piece.start.copy_from_nonoverlapping(run, len),
+                Direction::Write => run.copy_from_nonoverlapping(piece.start, len),
+            }
+        }
+        at += len;
+    }
+}
+
+/// Takes `moved` bytes off the front; gives the number of vectors that are used up.
+fn advance(vectors: &mut [libc::iovec], mut moved: usize) -> usize {
+    for (index, vector) in vectors.iter_mut().enumerate() {
+        if moved < vector.iov_len {
+            vector.iov_base = vector.iov_base.wrapping_byte_add(moved);
+            vector.iov_len -= moved;
+            return index;
+        }
+        moved -= vector.iov_len;
+    }
+    vectors.len()
+}
+
+/// What an error of the system means for the array.
+///
+/// Errors of the medium concern a range; no room concerns a write; whatever else goes wrong with an open
+/// file (its device vanished, the filesystem was shut down) means the member no longer answers.
+fn outcome_of(error: Option<i32>, first_bad: Sector) -> IoOutcome {
+    match error {
+        Some(libc::EIO | libc::EILSEQ | libc::ENODATA | libc::EBADMSG | libc::EREMOTEIO) => {
+            IoOutcome::MediaError { first_bad }
+        }
+        Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => IoOutcome::NoSpace,
+        Some(libc::ETIMEDOUT) => IoOutcome::Timeout,
+        _ => IoOutcome::Gone,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    /// An unnamed file of `sectors` sectors behind 3 sectors of something else.
+    fn disk(sectors: u64, alignment: usize) -> Disk {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("raidlab-engine-system-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .and_then(|file| std::fs::remove_file(&path).map(|()| file))
+            .unwrap();
+        file.set_len((3 + sectors) * SECTOR_BYTES).unwrap();
+        let (data_offset, sectors) = (Sectors(3), Sectors(sectors));
+        Disk { file, data_offset, sectors, alignment }
+    }
+
+    fn run(disk: &Disk, op: IoOp, at: u64, buffer: &mut [u8], cuts: &[usize]) -> IoOutcome {
+        let len = Sectors(buffer.len() as u64 / SECTOR_BYTES);
+        let mut pieces = Vec::new();
+        let mut from = 0;
+        for to in cuts.iter().copied().chain([buffer.len()]) {
+            let start = buffer.as_mut_ptr().wrapping_add(from);
+            pieces.push(Piece { start, len: to - from });
+            from = to;
+        }
+        let submission = Submission { op, at: Sector(at), len, fua: true };
+        // SAFETY: the pieces are parts of a buffer of this test.
+        unsafe { disk.carry_out(&submission, &pieces) }
+    }
+
+    #[test]
+    fn pieces_that_direct_io_would_refuse_go_through_an_aligned_buffer() {
+        for alignment in [1, 512, 4096] {
+            let disk = disk(64, alignment);
+            let mut data: Vec<u8> = (0..8193u32).map(|i| (i * 7 + i / 256) as u8).collect();
+            let cuts = [512, 700, 4096, 4097];
+            assert_eq!(run(&disk, IoOp::Write, 5, &mut data[1..], &cuts), IoOutcome::Ok);
+            let mut back = vec![0; 8193];
+            assert_eq!(run(&disk, IoOp::Read, 5, &mut back[1..], &[3, 5000]), IoOutcome::Ok);
+            assert_eq!(back[1..], data[1..], "alignment {alignment}");
+        }
+    }
+
+    #[test]
+    fn ranges_are_zeroed_and_nothing_beside_them() {
+        let disk = disk(64, 1);
+        let mut data = vec![0xff; 64 * 512];
+        assert_eq!(run(&disk, IoOp::Write, 0, &mut data, &[]), IoOutcome::Ok);
+        for (op, at) in [(IoOp::WriteZeroes, 9), (IoOp::Discard, 24)] {
+            let len = Sectors(8);
+            let submission = Submission { op, at: Sector(at), len, fua: false };
+            // SAFETY: there is no payload.
+            assert_eq!(unsafe { disk.carry_out(&submission, &[]) }, IoOutcome::Ok);
+        }
+        let mut back = vec![1; 64 * 512];
+        assert_eq!(run(&disk, IoOp::Read, 0, &mut back, &[]), IoOutcome::Ok);
+        for (sector, bytes) in back.chunks(512).enumerate() {
+            let zeroed = (9..17).contains(&sector);
+            let may_be_zero = (24..32).contains(&sector);
+            assert!(may_be_zero || bytes.iter().all(|b| *b == if zeroed { 0 } else { 0xff }));
+        }
+    }
+
+    #[test]
+    fn the_end_of_the_member_and_of_the_file_are_media_errors() {
+        let disk = disk(64, 1);
+        let bad = |first| IoOutcome::MediaError { first_bad: Sector(first) };
+        let mut buffer = vec![0; 8 * 512];
+        assert_eq!(run(&disk, IoOp::Read, 60, &mut buffer, &[]), bad(64));
+        disk.file.set_len((3 + 50) * SECTOR_BYTES).unwrap();
+        assert_eq!(run(&disk, IoOp::Read, 44, &mut buffer, &[600]), bad(50));
+        assert_eq!(run(&disk, IoOp::Read, 42, &mut buffer, &[]), IoOutcome::Ok);
+    }
+
+    #[test]
+    fn errors_of_the_system_become_outcomes() {
+        let at = Sector(7);
+        let bad = IoOutcome::MediaError { first_bad: at };
+        for (error, outcome) in [
+            (libc::EIO, bad),
+            (libc::ENODATA, bad),
+            (libc::ENOSPC, IoOutcome::NoSpace),
+            (libc::EDQUOT, IoOutcome::NoSpace),
+            (libc::ETIMEDOUT, IoOutcome::Timeout),
+            (libc::ENODEV, IoOutcome::Gone),
+            (libc::EBADF, IoOutcome::Gone),
+        ] {
+            assert_eq!(outcome_of(Some(error), at), outcome);
+        }
+        assert_eq!(outcome_of(None, at), IoOutcome::Gone);
+    }
+
+    #[test]
+    fn short_transfers_go_on_where_they_stopped() {
+        let mut memory = [0u8; 100];
+        let start = memory.as_mut_ptr();
+        let vector = |from: usize, len| libc::iovec {
+            iov_base: start.wrapping_add(from).cast(),
+            iov_len: len,
+        };
+        for (moved, used, from, left) in
+            [(0, 0, 0, 40), (39, 0, 39, 1), (40, 1, 40, 30), (71, 2, 71, 29)]
+        {
+            let mut vectors = [vector(0, 40), vector(40, 30), vector(70, 30)];
+            assert_eq!(advance(&mut vectors, moved), used);
+            assert_eq!(vectors[used].iov_base, start.wrapping_add(from).cast());
+            assert_eq!(vectors[used].iov_len, left);
+        }
+        assert_eq!(advance(&mut [vector(0, 40)], 40), 1);
+    }
+}

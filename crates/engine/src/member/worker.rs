@@ -1,0 +1,197 @@
+//! Threads for blocking system calls: a queue and threads per file member, one mailbox for all answers.
+//!
+//! The loop hands over a whole batch under one lock, and wakes no more threads than there are I/Os and
+//! sleepers. Threads are started when first needed.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use raidlab_core::contract::IoOutcome;
+
+use super::Submission;
+use super::system::Disk;
+use crate::buffers::Piece;
+
+/// The engine's name for an I/O that a member takes to its threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket(pub(crate) u32);
+
+/// An I/O on its way to a thread.
+#[derive(Debug)]
+pub(crate) struct Work {
+    pub(crate) ticket: Ticket,
+    pub(crate) submission: Submission,
+    pub(crate) pieces: Vec<Piece>,
+}
+
+/// An I/O that a thread has done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Finished {
+    pub(crate) ticket: Ticket,
+    pub(crate) outcome: IoOutcome,
+}
+
+/// Locks; a thread that panicked leaves the plain values in these mutexes whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Where all members of an engine leave their answers.
+#[derive(Debug, Default)]
+pub(crate) struct Hub {
+    mailbox: Mutex<Mailbox>,
+    arrived: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Mailbox {
+    finished: Vec<Finished>,
+    waiting: bool,
+}
+
+impl Hub {
+    fn deliver(&self, finished: Finished) {
+        let mut mailbox = lock(&self.mailbox);
+        mailbox.finished.push(finished);
+        let wake = mailbox.waiting;
+        mailbox.waiting = false;
+        drop(mailbox);
+        if wake {
+            self.arrived.notify_one();
+        }
+    }
+
+    /// Swaps the answers that are there into `taken`, which must be empty.
+    pub(crate) fn take(&self, taken: &mut Vec<Finished>) {
+        std::mem::swap(&mut lock(&self.mailbox).finished, taken);
+    }
+
+    /// The same, after waiting until there is one or `limit` has passed.
+    pub(crate) fn wait(&self, taken: &mut Vec<Finished>, limit: Option<Duration>) {
+        let mut mailbox = lock(&self.mailbox);
+        while mailbox.finished.is_empty() {
+            mailbox.waiting = true;
+            mailbox = match limit {
+                None => self.arrived.wait(mailbox).unwrap_or_else(PoisonError::into_inner),
+                Some(limit) => {
+                    let woken = self.arrived.wait_timeout(mailbox, limit);
+                    woken.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+            if limit.is_some() {
+                mailbox.waiting = false;
+                break;
+            }
+        }
+        std::mem::swap(&mut mailbox.finished, taken);
+    }
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    work: VecDeque<Work>,
+    sleepers: usize,
+    closing: bool,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    arrived: Condvar,
+}
+
+/// The threads of one member.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    shared: Arc<Shared>,
+    disk: Arc<Disk>,
+    hub: Arc<Hub>,
+    most: usize,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Workers {
+    /// At most `most` threads that work on `disk` and answer to `hub`; none is started yet.
+    pub(crate) fn new(disk: Arc<Disk>, hub: Arc<Hub>, most: usize) -> Self {
+        Self { shared: Arc::default(), disk, hub, most: most.max(1), threads: Vec::new() }
+    }
+
+    /// Hands over a batch, emptying it.
+    pub(crate) fn hand_over(&mut self, batch: &mut Vec<Work>) {
+        let mut queue = lock(&self.shared.queue);
+        queue.work.extend(batch.drain(..));
+        let wanted = queue.work.len();
+        let wake = wanted.min(queue.sleepers);
+        drop(queue);
+        for _ in 0..wake {
+            self.shared.arrived.notify_one();
+        }
+        for _ in wake..wanted {
+            if self.threads.len() == self.most || !self.start() {
+                break;
+            }
+        }
+        if self.threads.is_empty() {
+            self.work_off();
+        }
+    }
+
+    /// Starts a thread; false when the system gives none.
+    fn start(&mut self) -> bool {
+        let (shared, disk, hub) = (self.shared.clone(), self.disk.clone(), self.hub.clone());
+        let thread = std::thread::Builder::new().name("member".into());
+        match thread.spawn(move || serve(&shared, &disk, &hub)) {
+            Ok(handle) => {
+                self.threads.push(handle);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Does the queued work here, where the system gives no thread at all.
+    fn work_off(&self) {
+        loop {
+            let next = lock(&self.shared.queue).work.pop_front();
+            let Some(work) = next else { break };
+            self.hub.deliver(carry_out(&self.disk, &work));
+        }
+    }
+}
+
+impl Drop for Workers {
+    /// Waits until all work that was handed over is done, since it uses buffers of the engine.
+    fn drop(&mut self) {
+        lock(&self.shared.queue).closing = true;
+        self.shared.arrived.notify_all();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has nothing under way any more.
+            let _ = thread.join();
+        }
+    }
+}
+
+pub(crate) fn carry_out(disk: &Disk, work: &Work) -> Finished {
+    // SAFETY: the pieces of a work item belong to its I/O until it is delivered.
+    let outcome = unsafe { disk.carry_out(&work.submission, &work.pieces) };
+    Finished { ticket: work.ticket, outcome }
+}
+
+fn serve(shared: &Shared, disk: &Disk, hub: &Hub) {
+    let mut queue = lock(&shared.queue);
+    loop {
+        if let Some(work) = queue.work.pop_front() {
+            drop(queue);
+            hub.deliver(carry_out(disk, &work));
+            queue = lock(&shared.queue);
+        } else if queue.closing {
+            return;
+        } else {
+            queue.sleepers += 1;
+            queue = shared.arrived.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue.sleepers -= 1;
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! A directory of member files that raidlab makes, and removes again without ever touching anything else.
+//!
+//! `DIR/raidlab-run-PID-N/` holds `owner`, a marker that names exactly the files of the run, and the
+//! member files `member-0.img` and so on. While the run lives, its marker is locked (`flock`), which the
+//! kernel undoes however the run ends. Fault model: the run may be killed at any point; others may put
+//! files of their own anywhere, plant links, and clean up at the same time. Why it is safe: the marker is
+//! written under the lock and before any member file; a cleaner removes only what a marker names, only
+//! with the lock in hand, only regular files, by names without a directory part relative to an open
+//! directory, never following a link; directories go only when they are empty. Tests: `tests/rundir.rs`.
+
+mod system;
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use raidlab_core::Size;
+
+use crate::error::{EngineError, EngineErrorKind};
+use system::Directory;
+
+/// What names of run directories begin with.
+const PREFIX: &str = "raidlab-run-";
+/// The marker's name.
+const MARKER: &str = "owner";
+/// The marker's first line.
+const MAGIC: &str = "raidlab run directory, format 1; the files named below belong to raidlab";
+/// Markers longer than this are not ours.
+const LONGEST_MARKER: u64 = 1 << 20;
+
+/// Member files in a directory of their own; removed when dropped.
+#[derive(Debug)]
+pub struct RunDirectory {
+    path: PathBuf,
+    parent: Directory,
+    name: String,
+    directory: Directory,
+    /// Holds the lock as long as it is open.
+    _marker: File,
+    members: Vec<String>,
+    made: usize,
+}
+
+const MAKE: &str = "make a run directory";
+
+impl RunDirectory {
+    /// Makes `members` files of `bytes` bytes each in a new directory below `parent`.
+    ///
+    /// The files read as zeroes, and their room is reserved where the filesystem can do that.
+    ///
+    /// # Errors
+    /// [`EngineErrorKind::NoRoom`] when the filesystem has not enough room, with how much is needed and
+    /// how much is there; [`EngineErrorKind::Io`] when it refuses. Nothing is left behind then.
+    pub fn create(parent: &Path, members: u16, bytes: u64) -> Result<Self, EngineError> {
+        let directory = Directory::open(parent).map_err(|e| EngineError::io(MAKE, parent, e))?;
+        let needed = u64::from(members).saturating_mul(bytes);
+        let room = directory.room().map_err(|e| EngineError::io(MAKE, parent, e))?;
+        if room < needed {
+            let reason = format!(
+                "{members} members of {} need {} ({needed} bytes), there are {room} bytes free",
+                Size(bytes),
+                Size(needed)
+            );
+            let error = EngineError::new(EngineErrorKind::NoRoom, MAKE, reason);
+            return Err(error.at_path(parent));
+        }
+        let mut run = Self::claim(parent, directory, members)?;
+        for index in 0..run.members.len() {
+            run.make_member(index, bytes)?;
+        }
+        Ok(run)
+    }
+
+    /// A new directory with its marker, locked; no member files yet.
+    fn claim(parent: &Path, within: Directory, members: u16) -> Result<Self, EngineError> {
+        let mut number = 0u32;
+        let name = loop {
+            let name = format!("{PREFIX}{}-{number}", std::process::id());
+            match within.make_directory(&name) {
+                Ok(()) => break name,
+                Err(error) if error.raw_os_error() == Some(libc::EEXIST) => number += 1,
+                Err(error) => return Err(EngineError::io(MAKE, &parent.join(name), error)),
+            }
+        };
+        let path = parent.join(&name);
+        let members: Vec<String> = (0..members).map(|n| format!("member-{n}.img")).collect();
+        let prepared = within.directory(&name).and_then(|directory| {
+            let mut marker = directory.make_file(MARKER)?;
+            system::lock(&marker, true)?;
+            let text = format!("{MAGIC}\n{}\n", members.join("\n"));
+            marker.write_all(text.as_bytes())?;
+            marker.sync_all()?;
+            Ok((directory, marker))
+        });
+        match prepared {
+            Ok((directory, marker)) => Ok(Self {
+                path,
+                parent: within,
+                name,
+                directory,
+                _marker: marker,
+                members,
+                made: 0,
+            }),
+            Err(error) => {
+                if let Ok(directory) = within.directory(&name) {
+                    let _ = directory.remove_file(MARKER);
+                }
+                let _ = within.remove_directory(&name);
+                Err(EngineError::io(MAKE, &path, error))
+            }
+        }
+    }
+
+    fn make_member(&mut self, index: usize, bytes: u64) -> Result<(), EngineError> {
+        let name = &self.members[index];
+        let path = self.path.join(name);
+        let failed = |error| EngineError::io("make a member file", &path, error);
+        let file = self.directory.make_file(name).map_err(failed)?;
+        self.made = index + 1;
+        system::allocate(&file, bytes).map_err(failed)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path of a member's file; `None` when there is no such member.
+    pub fn member_path(&self, index: u16) -> Option<PathBuf> {
+        self.members.get(usize::from(index)).map(|name| self.path.join(name))
+    }
+
+    /// Opens a member's file for reading and writing, without following a link.
+    ///
+    /// # Errors
+    /// When there is no such member, or the system refuses.
+    pub fn open_member(&self, index: u16) -> Result<File, EngineError> {
+        const OPERATION: &str = "open a member file";
+        let Some(name) = self.members.get(usize::from(index)) else {
+            let reason = format!("there are {} members, not a member {index}", self.members.len());
+            return Err(EngineError::new(EngineErrorKind::InvalidRequest, OPERATION, reason)
+                .at_path(&self.path));
+        };
+        let opened = self.directory.open_file(name, true);
+        opened.map_err(|error| EngineError::io(OPERATION, &self.path.join(name), error))
+    }
+}
+
+impl Drop for RunDirectory {
+    /// Removes the files that were made, the marker last, and the directory if nothing else is in it.
+    fn drop(&mut self) {
+        // What cannot be removed now is found again by `clean_leftovers`, as long as the marker is there.
+        let all =
+            self.members[..self.made].iter().all(|name| self.directory.remove_file(name).is_ok());
+        if all && self.directory.remove_file(MARKER).is_ok() {
+            let _ = self.parent.remove_directory(&self.name);
+        }
+        // The lock goes with the open marker.
+    }
+}
+
+/// What [`clean_leftovers`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cleaned {
+    /// Directories of runs that were killed: removed.
+    pub removed: Vec<PathBuf>,
+    /// Directories that were left as they are, or as far as something else lies in them, and why.
+    pub kept: Vec<(PathBuf, String)>,
+}
+
+/// Removes what killed runs left in `parent`; leaves runs that live, and all that is not raidlab's.
+///
+/// # Errors
+/// When `parent` cannot be read. What cannot be removed is reported in [`Cleaned::kept`].
+pub fn clean_leftovers(parent: &Path) -> Result<Cleaned, EngineError> {
+    const OPERATION: &str = "look for leftovers of killed runs";
+    let failed = |error| EngineError::io(OPERATION, parent, error);
+    let within = Directory::open(parent).map_err(failed)?;
+    let mut names: Vec<_> = std::fs::read_dir(parent)
+        .and_then(|entries| entries.map(|entry| entry.map(|e| e.file_name())).collect())
+        .map_err(failed)?;
+    names.sort();
+    let mut cleaned = Cleaned::default();
+    for name in names.iter().filter_map(|name| name.to_str()) {
+        if !name.starts_with(PREFIX) {
+            continue;
+        }
+        let path = parent.join(name);
+        match clean_one(&within, name) {
+            Ok(()) => cleaned.removed.push(path),
+            Err(reason) => cleaned.kept.push((path, reason)),
+        }
+    }
+    Ok(cleaned)
+}
+
+/// Removes one left-over directory; the error says why it stays.
+fn clean_one(within: &Directory, name: &str) -> Result<(), String> {
+    let directory = within.directory(name).map_err(|e| format!("is no directory of ours: {e}"))?;
+    let mut marker = directory
+        .open_file(MARKER, false)
+        .map_err(|e| format!("has no readable marker `{MARKER}`: {e}"))?;
+    system::lock(&marker, false).map_err(|_| "its run is still going on".to_string())?;
+    if !directory.is_same_file(MARKER, &marker) {
+        return Err("another process is removing it".into());
+    }
+    let members = read_marker(&mut marker)?;
+    for member in &members {
+        match directory.remove_file(member) {
+            Ok(()) => {}
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}
+            Err(error) => return Err(format!("`{member}` cannot be removed: {error}")),
+        }
+    }
+    // The marker goes only when nothing else is left: an emptied directory without one would not be
+    // known as ours again.
+    let others = directory.others(MARKER).map_err(|error| format!("cannot be read: {error}"))?;
+    if let Some(other) = others.first() {
+        return Err(format!("`{other}` in it is not raidlab's"));
+    }
+    directory.remove_file(MARKER).map_err(|error| format!("marker cannot be removed: {error}"))?;
+    within.remove_directory(name).map_err(|error| format!("cannot be removed: {error}"))
+}
+
+/// The names of the files that belong to the run.
+fn read_marker(marker: &mut File) -> Result<Vec<String>, String> {
+    let mut text = String::new();
+    let read = Read::take(marker, LONGEST_MARKER).read_to_string(&mut text);
+    read.map_err(|error| format!("its marker cannot be read: {error}"))?;
+    let mut lines = text.lines();
+    if lines.next() != Some(MAGIC) {
+        return Err("its marker is not raidlab's".into());
+    }
+    let names: Vec<String> = lines.filter(|line| !line.is_empty()).map(str::to_string).collect();
+    match names.iter().find(|name| !is_member_name(name)) {
+        Some(wrong) => Err(format!("its marker names `{wrong}`, which raidlab would not")),
+        None => Ok(names),
+    }
+}
+
+fn is_member_name(name: &str) -> bool {
+    let number = name.strip_prefix("member-").and_then(|rest| rest.strip_suffix(".img"));
+    number.is_some_and(|n| n.parse::<u16>().is_ok_and(|value| value.to_string() == n))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_raidlab_makes_are_its_own() {
+        for name in ["member-0.img", "member-127.img", "member-65535.img"] {
+            assert!(is_member_name(name), "{name}");
+        }
+        for name in [
+            "",
+            ".",
+            "..",
+            "owner",
+            "member-.img",
+            "member-01.img",
+            "member-+1.img",
+            "member-1.img ",
+            "member-65536.img",
+            "member-1.IMG",
+            "../member-1.img",
+            "member-1/../x.img",
+            "member-x.img",
+        ] {
+            assert!(!is_member_name(name), "{name}");
+        }
+    }
+}

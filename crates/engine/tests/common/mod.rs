@@ -1,0 +1,78 @@
+//! What the tests share: a seeded generator, layouts to try, members, and a directory of their own.
+#![allow(dead_code, unreachable_pub)]
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use raidlab_core::{Layout, Level, Sectors};
+use raidlab_engine::{Member, MemoryMember};
+
+/// xorshift64*.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    pub fn fill(&mut self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            let word = self.next().to_le_bytes();
+            chunk.copy_from_slice(&word[..chunk.len()]);
+        }
+    }
+}
+
+/// Every level, with small chunks so that requests cross many of them.
+pub fn layouts() -> Vec<Layout> {
+    let chunk = |level, members, sectors| Layout::new(level, members).with_chunk(Sectors(sectors));
+    vec![
+        chunk(Level::Linear, 1, 8),
+        chunk(Level::Linear, 3, 8),
+        chunk(Level::Raid0, 4, 8),
+        chunk(Level::Raid0, 3, 12),
+        Layout::new(Level::Raid1, 2),
+        Layout::new(Level::Raid1, 3),
+        chunk(Level::Raid5, 3, 8),
+        chunk(Level::Raid5, 4, 16),
+        chunk(Level::Raid5, 5, 8),
+        chunk(Level::Raid10, 4, 8),
+        chunk(Level::Raid10, 5, 8),
+        chunk(Level::Raid10, 4, 16).with_near(3),
+    ]
+}
+
+pub fn memory_members(count: u16, sectors: Sectors) -> Vec<Member> {
+    (0..count).map(|_| Member::Memory(MemoryMember::new(sectors).unwrap())).collect()
+}
+
+/// A directory of one test, removed with all that is in it.
+pub struct TestDirectory(PathBuf);
+
+impl TestDirectory {
+    pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("raidlab-engine-test-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TestDirectory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,76 @@
+//! Developer tasks, as `cargo xtask ...`: see [`USAGE`].
+#![forbid(unsafe_code)]
+
+use std::env;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+#[path = "../../tests/support/packages.rs"]
+mod packages;
+mod suite;
+mod tidy;
+mod totals;
+
+const USAGE: &str = "\
+usage: cargo xtask TASK
+
+  test [--full]    all checks and tests of the repository; installs what they need where it can.
+                   --full: also what is too long for every run
+  tidy             the rules of the repository that no compiler checks
+  bench [ARG...]   all benchmarks; ARG is handed to `cargo bench`
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match arguments[..] {
+        ["test"] => suite::run(&root(), false),
+        ["test", "--full"] => suite::run(&root(), true),
+        ["tidy"] => tidy(&root()),
+        ["bench", ref more @ ..] => bench(&root(), more),
+        ["help" | "--help" | "-h"] => {
+            print!("{USAGE}");
+            Ok(true)
+        }
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.parent().expect("xtask is a directory of the repository").to_owned()
+}
+
+/// The cargo that runs this task, at the root of the repository.
+fn cargo(root: &Path) -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root);
+    command
+}
+
+/// Prints all breaches; true if there are none.
+fn tidy(root: &Path) -> io::Result<bool> {
+    let breaches = tidy::run(root)?;
+    for breach in &breaches {
+        println!("{breach}");
+    }
+    Ok(breaches.is_empty())
+}
+
+fn bench(root: &Path, arguments: &[&str]) -> io::Result<bool> {
+    let status = cargo(root).args(["bench", "--workspace"]).args(arguments).status()?;
+    Ok(status.success())
+}

@@ -1,0 +1,228 @@
+//! The test command: one step after the other, until one fails.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::packages;
+use crate::totals::Totals;
+
+/// The profile of the tests, as arguments of `cargo test`.
+const PROFILE: &[&str] = &[];
+
+/// What a whole run may take on two cores.
+const LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// Tells the tests whether they can boot a guest: `available`, or `missing:` and why.
+const GUEST: &str = "RAIDLAB_GUEST";
+/// Set to 1: the tests run what is too long for every run.
+const FULL: &str = "RAIDLAB_FULL";
+/// A number by which tests choose their samples; another one for every commit.
+const SAMPLE: &str = "RAIDLAB_SAMPLE";
+
+/// Whether a step went well, or why it was left out.
+enum Outcome {
+    Passed,
+    Failed,
+    LeftOut(String),
+}
+
+impl From<bool> for Outcome {
+    fn from(passed: bool) -> Self {
+        if passed { Self::Passed } else { Self::Failed }
+    }
+}
+
+type Step<'a> = (&'static str, &'a dyn Fn(&mut Totals) -> io::Result<Outcome>);
+
+/// Runs all steps; true if all went well. The last line printed has the totals.
+pub(crate) fn run(root: &Path, full: bool) -> io::Result<bool> {
+    let start = Instant::now();
+    let guest = timed("packages", || Ok(packages_for_guest()))?;
+    let sample = sample(root);
+    println!("xtask: {GUEST}={guest} {SAMPLE}={sample}{}", if full { " full" } else { "" });
+    let test = |totals: &mut Totals| {
+        let mut command = crate::cargo(root);
+        command.args(["test", "--workspace", "--no-fail-fast"]).args(PROFILE);
+        command.env(GUEST, &guest).env(SAMPLE, sample.to_string()).env_remove(FULL);
+        if full {
+            command.env(FULL, "1");
+        }
+        read_totals(command, (io::stdout(), io::stderr()), totals).map(Outcome::from)
+    };
+    let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    let steps: [Step<'_>; 5] = [
+        ("format", &|_| component(root, "rustfmt", &["fmt", "--all", "--check"])),
+        ("tidy", &|_| crate::tidy(root).map(Outcome::from)),
+        ("clippy", &|_| component(root, "clippy", &clippy)),
+        ("tests", &test),
+        ("documentation", &|_| document(root)),
+    ];
+    let mut totals = Totals::default();
+    let failed = first_failure(&steps, &mut totals)?;
+    let took = start.elapsed();
+    println!("xtask: whole run: {:.1} s", took.as_secs_f64());
+    if took > LIMIT {
+        println!("xtask: that is more than the {} s a run may take", LIMIT.as_secs());
+    }
+    totals.skipped().for_each(|line| println!("{line}"));
+    if let Some(name) = failed {
+        totals.count_failed_step();
+        println!("xtask: failed step: {name}");
+    }
+    println!("{totals}");
+    Ok(failed.is_none())
+}
+
+/// Runs the steps up to the first that fails, and names it.
+fn first_failure(steps: &[Step<'_>], totals: &mut Totals) -> io::Result<Option<&'static str>> {
+    for (name, step) in steps {
+        match timed(name, || step(totals))? {
+            Outcome::Passed => {}
+            Outcome::Failed => return Ok(Some(name)),
+            Outcome::LeftOut(why) => totals.skip(name, &why),
+        }
+    }
+    Ok(None)
+}
+
+fn timed<T>(name: &str, step: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    println!("xtask: {name} ...");
+    let start = Instant::now();
+    let result = step();
+    println!("xtask: {name}: {:.1} s", start.elapsed().as_secs_f64());
+    result
+}
+
+/// Installs what a guest needs if it is missing and can be installed; says what to tell the tests.
+fn packages_for_guest() -> String {
+    let missing = packages::missing(&packages::GUEST);
+    if !missing.is_empty() && is_root() {
+        // The lists of packages may be old or not there; fetching them takes long, so only then.
+        let install = [&["install", "-y", "--no-install-recommends"], &missing[..]].concat();
+        if !(apt_get(&install) || (apt_get(&["update"]) && apt_get(&install))) {
+            println!("xtask: apt-get could not install {}", missing.join(", "));
+        }
+    }
+    match packages::missing(&packages::GUEST) {
+        missing if missing.is_empty() => "available".to_owned(),
+        missing => format!("missing:{}", packages::reason(&missing)),
+    }
+}
+
+fn is_root() -> bool {
+    let output = Command::new("id").arg("-u").output();
+    output.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+/// Runs apt-get, if there is one, without questions; true if it went well.
+fn apt_get(arguments: &[&str]) -> bool {
+    let mut command = Command::new("apt-get");
+    command.args(["-qq", "-o", "DPkg::Lock::Timeout=120", "-o", "Acquire::Retries=2"]);
+    command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Runs a cargo command that belongs to a component of the toolchain, which rustup adds if need be.
+fn component(root: &Path, name: &str, arguments: &[&str]) -> io::Result<Outcome> {
+    let present = || {
+        let version = crate::cargo(root).args([arguments[0], "--version"]).output();
+        version.is_ok_and(|output| output.status.success())
+    };
+    if !present() {
+        // Whether that worked shows in what follows.
+        let _ = Command::new("rustup").args(["component", "add", name]).current_dir(root).status();
+        if !present() {
+            return Ok(Outcome::LeftOut(format!("needs the component {name} of the toolchain")));
+        }
+    }
+    Ok(crate::cargo(root).args(arguments).status()?.success().into())
+}
+
+fn document(root: &Path) -> io::Result<Outcome> {
+    let mut command = crate::cargo(root);
+    command.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+    Ok(command.status()?.success().into())
+}
+
+/// Runs a command, passing its output on to `to`, and adds the results of tests in it to `totals`.
+fn read_totals(
+    mut command: Command,
+    to: (impl Write, impl Write + Send + 'static),
+    totals: &mut Totals,
+) -> io::Result<bool> {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let out = child.stdout.take().expect("standard output is piped");
+    let err = child.stderr.take().expect("standard error is piped");
+    let err = thread::spawn(move || pass_on(err, to.1));
+    totals.add(pass_on(out, to.0)?);
+    totals.add(err.join().expect("the reader of standard error does not panic")?);
+    Ok(child.wait()?.success())
+}
+
+fn pass_on(from: impl io::Read, mut to: impl Write) -> io::Result<Totals> {
+    let mut totals = Totals::default();
+    let mut from = BufReader::new(from);
+    let mut line = Vec::new();
+    while from.read_until(b'\n', &mut line)? > 0 {
+        to.write_all(&line)?;
+        to.flush()?;
+        totals.read(String::from_utf8_lossy(&line).trim_end());
+        line.clear();
+    }
+    Ok(totals)
+}
+
+/// A number made of the commit; 0 where there is none.
+fn sample(root: &Path) -> u32 {
+    let output = Command::new("git").arg("-C").arg(root).args(["rev-parse", "HEAD"]).output();
+    let text = match output {
+        Ok(output) if output.status.success() => output.stdout,
+        _ => Vec::new(),
+    };
+    sample_of(&String::from_utf8_lossy(&text))
+}
+
+fn sample_of(commit: &str) -> u32 {
+    commit.get(..8).and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_end_at_the_first_that_fails() {
+        let passes = |_: &mut Totals| Ok(Outcome::Passed);
+        let fails = |_: &mut Totals| Ok(Outcome::Failed);
+        let absent = |_: &mut Totals| Ok(Outcome::LeftOut("needs a".to_owned()));
+        let never = |_: &mut Totals| -> io::Result<Outcome> { panic!("must not run") };
+        let mut totals = Totals::default();
+        let steps: [Step<'_>; 4] =
+            [("one", &passes), ("two", &absent), ("three", &fails), ("four", &never)];
+        assert_eq!(first_failure(&steps, &mut totals).ok(), Some(Some("three")));
+        assert_eq!(totals.skipped().collect::<Vec<_>>(), ["skipped: two (needs a)"]);
+        assert_eq!(first_failure(&steps[..2], &mut totals).ok(), Some(None));
+    }
+
+    #[test]
+    fn both_streams_of_a_command_count() {
+        let mut command = Command::new("sh");
+        let results = "echo 'test result: ok. 2 passed; 0 failed; 0 ignored'";
+        command.arg("-c").arg(format!("{results}; echo 'skipped: a: needs b' >&2; exit 1"));
+        let mut totals = Totals::default();
+        let mut out = Vec::new();
+        let failed = !read_totals(command, (&mut out, io::sink()), &mut totals).expect("sh runs");
+        assert!(failed && out.ends_with(b"0 ignored\n"), "{out:?}");
+        assert_eq!(totals.to_string(), "1 passed, 0 failed, 1 skipped");
+    }
+
+    #[test]
+    fn the_sample_is_a_number_of_the_commit() {
+        assert_eq!(sample_of("00000010ffffffffffff\n"), 16);
+        assert_eq!(sample_of(""), 0);
+        assert_eq!(sample_of("no commit"), 0);
+    }
+}

@@ -1,0 +1,100 @@
+//! The member files on this side, and what the guest leaves.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use raidlab_core::{MemberIndex, Sectors};
+use raidlab_engine::{Engine, EngineConfig, FileMember, FileOptions, Member};
+
+use super::arrays::{Arrays, FILES, Set, TestArray};
+use super::content::pattern_file;
+use super::guest::TempDir;
+
+/// Both sets of member files and a directory shared with the guest; removed when dropped.
+#[derive(Debug)]
+pub(crate) struct Files {
+    share: PathBuf,
+    sets: [Vec<PathBuf>; 2],
+    _directory: TempDir,
+}
+
+impl Files {
+    /// New files, the first set all zero; the share holds the pattern.
+    pub(crate) fn new(arrays: &Arrays) -> Self {
+        let directory = TempDir::new("kernel-md");
+        let share = directory.path().join("share");
+        fs::create_dir(&share).expect("the share is made");
+        fs::write(share.join("pattern"), pattern_file(arrays)).expect("the pattern is written");
+        let length = arrays.sections().iter().sum();
+        let sound = (0..FILES).map(|file| directory.file(&format!("sound{file}"), length));
+        let degraded = (0..FILES).map(|file| directory.path().join(format!("degraded{file}")));
+        let sets = [sound.collect(), degraded.collect()];
+        Self { share, sets, _directory: directory }
+    }
+
+    pub(crate) fn share(&self) -> &Path {
+        &self.share
+    }
+
+    pub(crate) fn paths(&self, set: Set) -> Vec<PathBuf> {
+        self.sets[set as usize].clone()
+    }
+
+    /// Makes the second set from the first.
+    pub(crate) fn copy(&self) {
+        for (from, to) in self.sets[0].iter().zip(&self.sets[1]) {
+            fs::copy(from, to).unwrap_or_else(|error| panic!("{}: {error}", to.display()));
+        }
+    }
+
+    /// What md read, as [`script::seen`](super::script::seen) names it.
+    pub(crate) fn seen(&self, name: &str) -> Vec<u8> {
+        let path = self.share.join(name);
+        fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    fn path(&self, array: &TestArray, set: Set, member: usize) -> &Path {
+        &self.sets[set as usize][array.members[member].0]
+    }
+
+    /// raidlab's engine over the members; each is told where its data start and how long they may be.
+    pub(crate) fn engine(&self, array: &TestArray, set: Set) -> Engine {
+        let open = |(member, sectors): (usize, Sectors)| {
+            let start = Sectors::from_bytes(array.data_start(member));
+            let data_offset = start.expect("sections are whole sectors");
+            let sectors = Some(sectors);
+            let options = FileOptions { data_offset, sectors, ..FileOptions::default() };
+            let opened = FileMember::open(self.path(array, set, member), options);
+            Member::File(Box::new(opened.unwrap_or_else(|error| panic!("{array}: {error}"))))
+        };
+        let members = array.sizes().into_iter().enumerate().map(open);
+        let config = EngineConfig::new(array.layout.clone());
+        let engine = Engine::new(&config, members.collect());
+        engine.unwrap_or_else(|error| panic!("{array}: {error}"))
+    }
+
+    /// What lies in each member's section before and behind its data; the whole of it for members that
+    /// are missing.
+    pub(crate) fn outside_data(
+        &self,
+        array: &TestArray,
+        set: Set,
+        missing: &[u16],
+    ) -> Vec<Vec<u8>> {
+        let geometry = array.geometry();
+        let read = |(member, (start, size)): (usize, &(u64, u64))| {
+            let mut bytes = vec![0; *size as usize];
+            let file = fs::File::open(self.path(array, set, member));
+            let read = file.and_then(|file| file.read_exact_at(&mut bytes, *start));
+            read.unwrap_or_else(|error| panic!("{array}, member {member}: {error}"));
+            let index = member as u16;
+            if !missing.contains(&index) {
+                let start = (array.data_start(member) - start) as usize;
+                bytes.drain(start..start + geometry.used(MemberIndex(index)).bytes() as usize);
+            }
+            bytes
+        };
+        array.sections.iter().enumerate().map(read).collect()
+    }
+}

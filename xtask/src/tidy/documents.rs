@@ -245,8 +245,9 @@ mod tests {
         let count = |text: &str| {
             let mut breaches = Vec::new();
             let tests = ("crates/engine/tests/rundir.rs", TESTS);
-            protocols(&Tree::of(&[(PROTOCOLS[0], text), tests]), &mut breaches);
-            breaches.len()
+            let path = "crates/engine/src/rundir.rs";
+            protocols(&Tree::of(&[(path, text), tests]), &mut breaches);
+            breaches.into_iter().filter(|breach| breach.path == path).count()
         };
         let good = "//! Runs.\n//!\n//! Fault model: a kill. Why it is safe: a\n//! lock. Test: `tests/rundir.rs`.\n";
         assert_eq!(count(good), 0);
@@ -266,6 +267,9 @@ mod tests {
     fn missing_documents_are_breaches() {
         let missing: Vec<String> =
             check(&Tree::default()).into_iter().map(|breach| breach.path).collect();
-        assert_eq!(missing, [ARCHITECTURE, CI, "README.md", PROTOCOLS[0], "CHANGELOG.md"]);
+        let mut expected = vec![ARCHITECTURE, CI, "README.md"];
+        expected.extend(PROTOCOLS);
+        expected.push("CHANGELOG.md");
+        assert_eq!(missing, expected);
     }
 }

@@ -3,8 +3,8 @@
 //! Fault model: members may answer any I/O with an error, late or never again; the driver may hand
 //! in answers to I/Os the array no longer knows. Nothing on a member is trusted after an error.
 //! Why it is safe: a write is answered well only when every sector of it lies on a member that is
-//! in service, or is computable from those that are ([`write`], [`stripe`]); overlapping writes go
-//! one after another ([`locks`]); a read is answered well only from members that answered well.
+//! in service, or is computable from those that are (`write`, `stripe`); overlapping writes go
+//! one after another (`locks`); a read is answered well only from members that answered well.
 //! There is no log in this version: after a crash redundancy may be inconsistent (consistency mode
 //! `none`: what was acknowledged and flushed is on every member in service).
 //! Tests: `tests/model.rs`, against a flat copy of what the array should hold, with a member lost at

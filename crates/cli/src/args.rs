@@ -1,0 +1,124 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use raidlab_core::{Level, Rotation, Size};
+
+/// Compares RAID layouts by evidence: one study, on modelled drives in virtual time or on real
+/// files, through the same RAID code.
+#[derive(Debug, Parser)]
+#[command(name = "raidlab", version, about, max_term_width = 100)]
+#[command(after_help = "Examples:\n  \
+    raidlab compare                       the default study on modelled drives\n  \
+    raidlab compare --on /mnt/scratch     the same on member files, bytes verified\n  \
+    raidlab layout raid5 --members 5      where every chunk and parity lies")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Compare(Compare),
+    Layout(Layout),
+}
+
+/// Runs a study and prints which layout is fastest for which work, by how much, and how sure
+///
+/// Without STUDY: single, linear, raid0, raid1, raid5 and raid10 of modelled 8 TB NAS drives, with
+/// 1, 2 and 4 processes. Each round runs every cell once, in random order; the seed is printed.
+///
+/// With --on DIR the drives are files in a new directory below DIR, sized so that the workloads just
+/// fit. They are removed at the end, also after Ctrl-C; nothing else in DIR is touched. The default
+/// study takes some minutes there.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    raidlab compare                              the default study, virtual time\n  \
+    raidlab compare mine.toml --json out.json    your study, results as JSON\n  \
+    raidlab compare --on /mnt/scratch            member files in /mnt/scratch, real time\n  \
+    raidlab compare --html report.html           one file, readable offline\n  \
+    raidlab compare --size 1GiB --rounds 10      each process moves 1 GiB; 10 rounds\n  \
+    raidlab compare --json - | jq .cells         results for other programs\n\n\
+    Exit status: 0 done, 1 failed or wrong bytes found, 2 bad input, 130 interrupted.")]
+pub(crate) struct Compare {
+    /// A study file (TOML); without it the default study
+    pub(crate) study: Option<PathBuf>,
+    /// Where to run: `virtual` (modelled drives) or a directory for member files, such as /mnt or
+    /// ./virtual
+    #[arg(long, value_name = "virtual|DIR", default_value = "virtual")]
+    pub(crate) on: String,
+    /// Write the results document to this file; `-` prints it instead of the table
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write a report that needs nothing but a browser to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Draw every random choice from this seed instead of the study's
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Run each cell this often, exactly; 6 is the fewest that give an interval
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: Option<u32>,
+    /// Bytes each process moves in every workload, such as 64MiB
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) size: Option<Size>,
+    /// Threads for virtual time; the results do not depend on it [default: one a CPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) threads: Option<u32>,
+    /// No progress, and no report on the terminal when --json or --html writes one
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// When to colour the table
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(crate) color: Color,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// Draws where every chunk of a layout lies, with its parity
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    raidlab layout raid5 --members 5\n  \
+    raidlab layout raid10 --members 5 --near 2 --rows 8\n  \
+    raidlab layout raid0 --members 4 --chunk 64KiB --svg raid0.svg")]
+pub(crate) struct Layout {
+    /// linear, raid0, raid1, raid5 or raid10
+    #[arg(value_parser = parse_level)]
+    pub(crate) level: Level,
+    /// How many members
+    #[arg(long, short = 'n', value_name = "N")]
+    pub(crate) members: u16,
+    /// Contiguous bytes on one member [default: 512KiB where the level has chunks]
+    #[arg(long, short, value_name = "SIZE")]
+    pub(crate) chunk: Option<Size>,
+    /// raid5: how parity rotates; this version has `left-symmetric`
+    #[arg(long, value_parser = parse_rotation)]
+    pub(crate) rotation: Option<Rotation>,
+    /// raid10: copies on neighbouring members [default: 2]
+    #[arg(long, value_name = "N")]
+    pub(crate) near: Option<u16>,
+    /// Rows of chunks to draw [default: until the pattern has repeated]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(crate) rows: Option<u64>,
+    /// Write the drawing as a picture to this file; `-` for standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+}
+
+fn parse_level(text: &str) -> Result<Level, String> {
+    text.parse().map_err(|error: raidlab_core::LayoutError| error.reason)
+}
+
+fn parse_rotation(text: &str) -> Result<Rotation, String> {
+    text.parse().map_err(|error: raidlab_core::LayoutError| error.reason)
+}

@@ -1,0 +1,75 @@
+//! A study on modelled drives, in virtual time, on several threads.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+use raidlab_results::{Clock, Results};
+use raidlab_sim::HostCosts;
+use raidlab_study::modelled::Modelled;
+use raidlab_study::{Study, run_rounds_parallel};
+
+use super::{Setting, follow, results};
+use crate::args::Compare;
+use crate::failure::Failure;
+use crate::progress::Bar;
+
+pub(super) fn run(
+    study: &Study,
+    options: &Compare,
+    cancel: &AtomicBool,
+) -> Result<Results, Failure> {
+    let modelled = Modelled::new(study, HostCosts::default());
+    let modelled = modelled.map_err(|error| super::bad_study(options, error))?;
+    let threads = options.threads.map_or_else(
+        || std::thread::available_parallelism().map_or(1, usize::from),
+        |threads| threads as usize,
+    );
+    let bar = Bar::new(options.quiet);
+    let mut progress = follow(study, &bar, cancel);
+    let samples = run_rounds_parallel(study, threads, || modelled.clone(), &mut progress);
+    bar.clear();
+    let setting = Setting {
+        clock: Clock::Virtual,
+        host: host(study, &modelled),
+        settings: settings(&modelled),
+        warnings: vec![
+            "modelled drives: the error of the models against measured drives has not been \
+             established yet; commands are served first come, first served (no NCQ)"
+                .into(),
+        ],
+        capacities: modelled.capacities(),
+    };
+    results(study, &samples.map_err(Failure::failed)?, setting)
+}
+
+fn host(study: &Study, modelled: &Modelled<'_>) -> BTreeMap<String, String> {
+    let groups = study.drives.iter().zip(modelled.drives());
+    let drives = groups.map(|(group, drive)| {
+        (
+            format!("drives {}", group.name),
+            format!("{} x {} ({})", group.count, drive.title, drive.name),
+        )
+    });
+    let costs = modelled.costs();
+    let cpu = format!(
+        "{} us a request, parity of {} GB/s",
+        costs.request.0 as f64 / 1e3,
+        costs.parity_rate as f64 / 1e9
+    );
+    drives.chain([("modelled cpu".to_string(), cpu)]).collect()
+}
+
+fn settings(modelled: &Modelled<'_>) -> BTreeMap<String, String> {
+    let mut settings = BTreeMap::from([
+        ("target".to_string(), "raw: the array without filesystem or page cache".to_string()),
+        ("cache state".to_string(), "drives start cold and idle".to_string()),
+    ]);
+    for drive in modelled.drives() {
+        let counts = ["data sheet", "measured", "estimate"].map(|status| {
+            let count = drive.figures.iter().filter(|f| f.status.name() == status).count();
+            format!("{count} {status}")
+        });
+        settings.insert(format!("figures of {}", drive.name), counts.join(", "));
+    }
+    settings
+}

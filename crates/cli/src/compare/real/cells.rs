@@ -1,0 +1,240 @@
+//! Cells on member files: set up, fill, run, verify.
+
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+
+use raidlab_core::{Array, Config, Layout, Level, Limits, Sectors};
+use raidlab_engine::{
+    CacheState, Engine, EngineConfig, EngineError, EngineErrorKind, FileMember, FileOptions,
+    Member, Mismatch, RawTarget, RunDirectory,
+};
+use raidlab_study::{CellKey, Runner, Sample, Study, StudyErrorKind, cell_title};
+use raidlab_workload::{Kind, WorkloadSpec};
+
+use super::sizes::Sizes;
+use crate::failure::Failure;
+
+/// The raw target works in whole blocks of this many bytes.
+const BLOCK: u64 = 4096;
+/// Memory for filling, which is not timed, in bytes: little, so that it stays in the cache.
+const FILL_MEMORY: u64 = 12 << 20;
+/// The most memory for the operations of a run, in bytes.
+const RUN_MEMORY: u64 = 256 << 20;
+/// What a probe of the directory writes, in bytes.
+const PROBE_BYTES: u64 = 512 << 10;
+
+/// Runs cells on the member files.
+pub(super) struct Cells<'a> {
+    study: &'a Study,
+    directory: &'a RunDirectory,
+    sizes: &'a Sizes,
+    cancel: &'a AtomicBool,
+    cache: Option<CacheState>,
+}
+
+/// Why a cell gave no sample.
+enum Trouble {
+    Engine(EngineError),
+    /// The run took no time the clock can tell.
+    NoTime,
+    /// Wrong bytes on members, found after the run.
+    Wrong(Vec<Mismatch>),
+}
+
+impl From<EngineError> for Trouble {
+    fn from(error: EngineError) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl<'a> Cells<'a> {
+    pub(super) fn new(
+        study: &'a Study,
+        directory: &'a RunDirectory,
+        sizes: &'a Sizes,
+        cancel: &'a AtomicBool,
+    ) -> Self {
+        Self { study, directory, sizes, cancel, cache: None }
+    }
+
+    /// What the member files turned out to be; `None` before the first was opened.
+    pub(super) fn cache(&self) -> Option<CacheState> {
+        self.cache
+    }
+
+    /// Plans every layout once on the members as they are, so that what cannot be shows before
+    /// hours of work.
+    pub(super) fn check(&mut self) -> Result<(), Failure> {
+        for layout in 0..self.study.layouts.len() {
+            let members = self.members(layout).map_err(Failure::failed)?;
+            let named = &self.study.layouts[layout];
+            let config = Config {
+                layout: named.layout.clone(),
+                members: members.iter().map(Member::config).collect(),
+                read_policy: named.read_policy,
+                limits: Limits::default(),
+            };
+            Array::new(&config).map_err(|error| {
+                let kind = StudyErrorKind::ImpossibleLayout;
+                let place = ("layouts", layout, error.key);
+                let reason = format!("{} (members are files here)", error.reason);
+                Failure::input(self.study.origin.error(kind, place, reason))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn members(&mut self, layout: usize) -> Result<Vec<Member>, EngineError> {
+        let options =
+            FileOptions { sectors: Some(self.sizes.members[layout]), ..Default::default() };
+        let mut members = Vec::new();
+        for index in 0..self.study.layouts[layout].layout.members {
+            let path = self.directory.member_path(index).unwrap_or_default();
+            let file = self.directory.open_member(index)?;
+            let member = FileMember::new(file, &path, options)?;
+            if self.cache != Some(CacheState::Buffered) {
+                self.cache = Some(member.cache_state());
+            }
+            members.push(Member::File(Box::new(member)));
+        }
+        Ok(members)
+    }
+
+    fn target(&mut self, layout: usize) -> Result<RawTarget, EngineError> {
+        let members = self.members(layout)?;
+        let named = &self.study.layouts[layout];
+        let mut config = EngineConfig::new(named.layout.clone());
+        config.read_policy = named.read_policy;
+        RawTarget::new(Engine::new(&config, members)?, false)
+    }
+
+    /// How many blocks of 4 KiB a second the first layout takes at random places, with the flush at
+    /// the end.
+    pub(super) fn probe(&mut self) -> Result<f64, Failure> {
+        let workload = WorkloadSpec::new(Kind::RandomWrite, PROBE_BYTES);
+        let mut measure = || {
+            let mut target = self.target(0)?;
+            let capacity = target.engine().array().capacity();
+            target.run(&mut workload.processes(capacity, 1, self.study.seed), self.cancel)
+        };
+        let run = measure().map_err(|error| match error.kind() {
+            EngineErrorKind::Cancelled => Failure::Interrupted,
+            _ => Failure::failed(format!("probing how fast the directory is: {error}")),
+        })?;
+        let rate = workload.metric().value(run.bytes, run.operations, run.last_done);
+        rate.ok_or_else(|| Failure::failed("probing how fast the directory is took no time"))
+    }
+
+    fn cell(&mut self, key: &CellKey, seed: u64) -> Result<Sample, Trouble> {
+        let mut target = self.target(key.layout)?;
+        let capacity = target.engine().array().capacity();
+        let workload = &self.study.workloads[key.workload];
+        let layout = &self.study.layouts[key.layout].layout;
+        target.set_memory(FILL_MEMORY);
+        for range in filled(workload, layout, capacity, key.processes) {
+            target.fill(range.start, range.end - range.start, self.cancel)?;
+        }
+        let each = workload.size.saturating_add(workload.block);
+        target.set_memory(each.saturating_mul(u64::from(key.processes)).min(RUN_MEMORY));
+        let mut processes = workload.processes(capacity, key.processes, seed);
+        let run = target.run(&mut processes, self.cancel)?;
+        let wrong = target.verify_members(self.cancel)?;
+        if !wrong.is_empty() {
+            return Err(Trouble::Wrong(wrong));
+        }
+        let value = workload.metric().value(run.bytes, run.operations, run.last_done);
+        Ok(Sample {
+            value: value.ok_or(Trouble::NoTime)?,
+            first_done: run.first_done,
+            last_done: run.last_done,
+            bytes: run.bytes,
+            ops: run.operations,
+            process_cpu_s: Some(run.process_cpu.as_secs()),
+            system_cpu_s: run.system_cpu.map(|time| time.as_secs()),
+            bottleneck: None,
+        })
+    }
+}
+
+impl Runner for Cells<'_> {
+    type Error = Failure;
+
+    fn run(&mut self, key: &CellKey, round: u32, seed: u64) -> Result<Sample, Failure> {
+        let title = format!("round {}: {}", round + 1, cell_title(self.study, key));
+        let wrong_bytes = |when: &str, wrong: &[Mismatch]| {
+            let lines: Vec<_> = wrong.iter().map(|one| format!("\n  {one}")).collect();
+            Failure::failed(format!("{title}: wrong bytes {when}:{}", lines.concat()))
+        };
+        self.cell(key, seed).map_err(|trouble| match trouble {
+            Trouble::Wrong(wrong) => wrong_bytes("found on members after the run", &wrong),
+            Trouble::NoTime => {
+                Failure::failed(format!("{title}: took no time; use a larger --size"))
+            }
+            Trouble::Engine(error) => match (error.kind(), error.mismatch()) {
+                (EngineErrorKind::Cancelled, _) => Failure::Interrupted,
+                (_, Some(mismatch)) => wrong_bytes("were read", std::slice::from_ref(mismatch)),
+                _ => Failure::failed(format!("{title}: {error}")),
+            },
+        })
+    }
+}
+
+/// The parts of an array to be filled before a run, in bytes: where its processes will read or
+/// write, in whole stripes, so that parity is consistent there and every byte read is known.
+fn filled(
+    workload: &WorkloadSpec,
+    layout: &Layout,
+    capacity: Sectors,
+    processes: u32,
+) -> Vec<Range<u64>> {
+    let end = capacity.bytes() / BLOCK * BLOCK;
+    let unit = match layout.level {
+        Level::Raid5 => layout.chunk.bytes() * u64::from(layout.members - 1),
+        Level::Linear | Level::Raid0 | Level::Raid1 | Level::Raid10 => BLOCK,
+    };
+    // A multiple of both; chunks are multiples of 512 bytes.
+    let unit = if unit.is_multiple_of(BLOCK) { unit } else { unit * (BLOCK / 512) };
+    let mut ranges: Vec<Range<u64>> = (0..processes)
+        .map(|index| workload.extent(capacity, processes, index))
+        .map(|(from, to)| from / unit * unit..to.next_multiple_of(unit).min(end))
+        .collect();
+    ranges.sort_by_key(|range| range.start);
+    let mut merged: Vec<Range<u64>> = Vec::new();
+    for range in ranges {
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use raidlab_workload::Span;
+
+    #[test]
+    fn only_what_is_used_is_filled_in_whole_stripes() {
+        let chunk = Sectors(16);
+        let raid5 = Layout::new(Level::Raid5, 4).with_chunk(chunk);
+        let stripe = 3 * chunk.bytes();
+        let capacity = Sectors(100 * stripe / 512);
+        let parts = |workload: &WorkloadSpec, layout: &Layout, processes| -> Vec<(u64, u64)> {
+            let ranges = filled(workload, layout, capacity, processes);
+            ranges.into_iter().map(|range| (range.start, range.end)).collect()
+        };
+        let mut workload = WorkloadSpec::new(Kind::DdRead, 2 * BLOCK);
+        workload.block = BLOCK;
+        assert_eq!(parts(&workload, &raid5, 1), [(0, stripe)]);
+        assert_eq!(parts(&workload, &raid5, 2), [(0, stripe), (50 * stripe, 51 * stripe)]);
+        let raid0 = Layout::new(Level::Raid0, 3).with_chunk(chunk);
+        assert_eq!(parts(&workload, &raid0, 1), [(0, 2 * BLOCK)]);
+        // Neighbours in one stripe are filled once.
+        workload.span = Span::Bytes(2 * stripe);
+        assert_eq!(parts(&workload, &raid5, 6), [(0, 2 * stripe)]);
+        let mut random = WorkloadSpec::new(Kind::RandomWrite, BLOCK);
+        random.span = Span::Percent(50);
+        assert_eq!(parts(&random, &raid5, 3), [(0, 50 * stripe)]);
+    }
+}

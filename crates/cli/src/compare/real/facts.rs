@@ -1,0 +1,114 @@
+//! What a run on member files tells besides its samples: the machine, the filesystem, warnings.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use raidlab_core::Size;
+use raidlab_engine::CacheState;
+
+use super::Sizes;
+
+pub(super) fn warnings(parent: &Path, cache: Option<CacheState>) -> Vec<String> {
+    let mut warnings = vec![format!(
+        "all members share the device below {}: layouts compete with themselves for it, so this \
+         table shows what the engine costs, not which layout suits separate drives",
+        parent.display()
+    )];
+    let in_memory = filesystem(parent).is_some_and(|(kind, _)| kind == "tmpfs" || kind == "ramfs");
+    if in_memory {
+        warnings.push("the filesystem lies in memory: no drive takes part in this".into());
+    } else if cache == Some(CacheState::Buffered) {
+        warnings.push(
+            "the filesystem has no direct I/O: reads may come from the page cache".to_string(),
+        );
+    }
+    warnings
+}
+
+pub(super) fn host(parent: &Path) -> BTreeMap<String, String> {
+    let first_line = |path: &str, key: &str| {
+        let text = std::fs::read_to_string(path).ok()?;
+        let line = text.lines().find(|line| line.starts_with(key))?;
+        Some(line[key.len()..].trim_start_matches([':', ' ', '\t']).trim().to_string())
+    };
+    let cpus = std::thread::available_parallelism().map_or(0, usize::from);
+    let facts = [
+        ("kernel", first_line("/proc/sys/kernel/osrelease", "")),
+        ("cpu", first_line("/proc/cpuinfo", "model name").map(|name| format!("{cpus} x {name}"))),
+        ("memory", first_line("/proc/meminfo", "MemTotal")),
+        ("filesystem", filesystem(parent).map(|(kind, device)| format!("{kind} on {device}"))),
+    ];
+    facts.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?))).collect()
+}
+
+pub(super) fn settings(
+    parent: &Path,
+    sizes: &Sizes,
+    cache: Option<CacheState>,
+    probed: Option<f64>,
+) -> BTreeMap<String, String> {
+    let cache = match cache {
+        Some(CacheState::Direct) => "direct I/O, past the page cache",
+        _ => "buffered, through the page cache",
+    };
+    let mut settings = BTreeMap::from([
+        ("target".to_string(), format!("raw: arrays on member files in {}", parent.display())),
+        ("cache state".to_string(), cache.to_string()),
+        ("member file".to_string(), Size(sizes.file).to_string()),
+        ("verified".to_string(), "every byte read, and all members after each run".to_string()),
+    ]);
+    if let Some(rate) = probed {
+        let sizes = format!("the default's, for {rate:.0} random writes a second in a probe");
+        settings.insert("sizes".to_string(), sizes);
+    }
+    settings
+}
+
+/// Kind and device of the filesystem that a directory lies in; `None` where the system does not
+/// tell.
+fn filesystem(directory: &Path) -> Option<(String, String)> {
+    let directory = directory.canonicalize().ok()?;
+    in_mounts(&directory, &std::fs::read_to_string("/proc/self/mountinfo").ok()?)
+}
+
+/// The last mount of the longest mount point above the directory (proc_pid_mountinfo(5)).
+fn in_mounts(directory: &Path, mounts: &str) -> Option<(String, String)> {
+    let above = mounts.lines().filter_map(|line| {
+        let (place, device) = line.split_once(" - ")?;
+        let point = unescaped(place.split(' ').nth(4)?);
+        let mut device = device.split(' ');
+        let found = (device.next()?.to_string(), unescaped(device.next()?));
+        directory.starts_with(&point).then_some((point.len(), found))
+    });
+    above.max_by_key(|(length, _)| *length).map(|(_, found)| found)
+}
+
+/// Blanks, tabs, newlines and backslashes stand there as octal numbers.
+fn unescaped(text: &str) -> String {
+    let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
+    escapes.iter().fold(text.to_string(), |text, (code, plain)| text.replace(code, plain))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mount_nearest_to_the_directory_counts() {
+        let mounts = "\
+22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
+24 22 0:21 / /mnt/my\\040disk rw shared:2 - xfs /dev/sdb1 rw
+25 22 0:22 / /mnt rw - tmpfs none rw
+26 22 0:23 / /mnt rw - btrfs /dev/sdc rw
+";
+        let found = |path: &str| {
+            let (kind, device) = in_mounts(Path::new(path), mounts).expect("a mount");
+            format!("{kind} on {device}")
+        };
+        assert_eq!(found("/home"), "ext4 on /dev/vda");
+        assert_eq!(found("/mnt/my disk/x"), "xfs on /dev/sdb1");
+        assert_eq!(found("/mnt/other"), "btrfs on /dev/sdc");
+        assert_eq!(found("/mntx"), "ext4 on /dev/vda");
+        assert_eq!(in_mounts(Path::new("/"), "nonsense\n - \n"), None);
+    }
+}

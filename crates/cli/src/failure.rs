@@ -1,0 +1,38 @@
+//! How a command fails: what is printed and the exit status.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+use crate::output::note;
+
+/// Why a command stops.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Input that cannot be: exit status 2.
+    Input(String),
+    /// Something did not work: exit status 1.
+    Failed(String),
+    /// Ctrl-C: exit status 130.
+    Interrupted,
+}
+
+impl Failure {
+    pub(crate) fn input(what: impl Display) -> Self {
+        Self::Input(what.to_string())
+    }
+
+    pub(crate) fn failed(what: impl Display) -> Self {
+        Self::Failed(what.to_string())
+    }
+
+    /// Tells the user, and gives the exit status.
+    pub(crate) fn report(&self) -> ExitCode {
+        let (text, status) = match self {
+            Self::Input(what) => (format!("error: {what}"), 2),
+            Self::Failed(what) => (format!("error: {what}"), 1),
+            Self::Interrupted => ("interrupted".to_string(), 130),
+        };
+        note(&text);
+        ExitCode::from(status)
+    }
+}

@@ -1,0 +1,29 @@
+//! raidlab: which RAID level, layout, chunk and number of drives suit your work?
+//!
+//! Exit status: 0 done, 1 failed (also when wrong bytes were found), 2 usage or input that cannot
+//! be, 130 interrupted.
+#![forbid(unsafe_code)]
+
+mod args;
+mod compare;
+mod failure;
+mod interrupt;
+mod layout;
+mod output;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let arguments = args::Arguments::parse();
+    let done = match &arguments.command {
+        args::Command::Compare(options) => compare::run(options),
+        args::Command::Layout(options) => layout::run(options),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

@@ -1,0 +1,73 @@
+//! Progress with the time left, on a terminal; silent when piped.
+
+use std::fmt::Write;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+const TEMPLATE: &str = "{bar:24} {pos}/{len} runs, {left}  {wide_msg}";
+
+/// A bar over the runs of a study.
+#[derive(Debug)]
+pub(crate) struct Bar(ProgressBar);
+
+impl Bar {
+    pub(crate) fn new(quiet: bool) -> Self {
+        if quiet || !std::io::stderr().is_terminal() {
+            return Self(ProgressBar::hidden());
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        // The template is a constant: a bad one shows in the first test that draws it.
+        let style =
+            ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_bar());
+        bar.set_style(style.with_key("left", |state: &ProgressState, out: &mut dyn Write| {
+            // A display that cannot be written to shows nothing.
+            let _ = out.write_str(&left(state.elapsed(), state.pos(), state.len().unwrap_or(0)));
+        }));
+        bar.enable_steady_tick(Duration::from_millis(500));
+        Self(bar)
+    }
+
+    /// `done` of `total` runs are finished; `what` is being run.
+    pub(crate) fn show(&self, done: usize, total: usize, what: String) {
+        self.0.set_length(total as u64);
+        self.0.set_position(done as u64);
+        self.0.set_message(what);
+    }
+
+    pub(crate) fn clear(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// The time left in words. Rounds run their cells in random order, so that the mean over all runs
+/// so far is the best guess for the rest.
+fn left(elapsed: Duration, done: u64, total: u64) -> String {
+    if done == 0 {
+        return "time left not known yet".into();
+    }
+    let rest = elapsed.as_secs_f64() / done as f64 * total.saturating_sub(done) as f64;
+    let seconds = rest.round() as u64;
+    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+    match (hours, minutes) {
+        (0, 0) => format!("about {seconds}s left"),
+        (0, _) => format!("about {minutes}m {:02}s left", seconds % 60),
+        _ => format!("about {hours}h {minutes:02}m left"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_is_the_mean_times_the_rest() {
+        assert_eq!(left(Duration::from_secs(1), 0, 10), "time left not known yet");
+        assert_eq!(left(Duration::from_secs(20), 4, 10), "about 30s left");
+        assert_eq!(left(Duration::from_secs(60), 1, 10), "about 9m 00s left");
+        assert_eq!(left(Duration::from_secs(65), 1, 100), "about 1h 47m left");
+        assert_eq!(left(Duration::from_secs(60), 10, 10), "about 0s left");
+        assert!(ProgressStyle::with_template(TEMPLATE).is_ok());
+    }
+}

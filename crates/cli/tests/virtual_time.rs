@@ -1,0 +1,150 @@
+//! `raidlab compare` on modelled drives: the same bytes every time, and what is printed where.
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use raidlab_results::{Clock, Results};
+use support::{Ran, SMALL, Scratch, command, names, raidlab};
+
+/// The small study with these arguments.
+fn compare(scratch: &Scratch, arguments: &[&str]) -> Command {
+    let study = scratch.file("study.toml", SMALL);
+    let mut command = command();
+    command.arg("compare").arg(study).args(arguments);
+    command
+}
+
+fn ran(mut command: Command) -> Ran {
+    Ran::from(command.output().expect("the binary runs")).good()
+}
+
+#[test]
+fn one_seed_gives_the_same_bytes_on_any_number_of_threads() {
+    let scratch = Scratch::new("determinism");
+    let json = |arguments: &[&str]| {
+        let common = ["--json", "-", "--rounds", "6"];
+        ran(compare(&scratch, &[&common, arguments].concat())).stdout
+    };
+    let first = json(&["--threads", "1"]);
+    assert_eq!(first, json(&["--threads", "1"]));
+    assert_eq!(first, json(&["--threads", "2"]));
+    assert_eq!(first, json(&[]));
+    assert_eq!(first, json(&["--seed", "1"]), "the study's seed");
+    assert_ne!(first, json(&["--seed", "2"]));
+    let results = Results::from_json(&first).expect("a results document");
+    assert_eq!((results.clock, results.seed, results.cells.len()), (Clock::Virtual, 1, 16));
+    assert!(results.cells.iter().all(|cell| cell.samples.len() == 6));
+}
+
+#[test]
+fn piped_output_is_plain() {
+    let scratch = Scratch::new("plain");
+    let table = ran(compare(&scratch, &[])).stdout;
+    assert!(!table.contains(['\x1b', '\r']), "{table}");
+    assert!(table.contains("raid5(3)") && table.contains("seed"), "{table}");
+    let coloured = ran(compare(&scratch, &["--color", "always"])).stdout;
+    assert!(coloured.contains("\x1b["), "{coloured}");
+    assert_eq!(without_escapes(&coloured), table);
+    let mut always = compare(&scratch, &["--color", "always"]);
+    always.env("NO_COLOR", "1");
+    assert_eq!(ran(always).stdout, coloured, "what is asked for counts more");
+    assert_eq!(ran(compare(&scratch, &["--color", "never"])).stdout, table);
+}
+
+/// Text without escape sequences of the form ESC [ ... m.
+fn without_escapes(text: &str) -> String {
+    let mut pieces = text.split("\x1b[");
+    let first = pieces.next().unwrap_or_default().to_string();
+    pieces.fold(first, |text, piece| text + piece.split_once('m').map_or("", |(_, rest)| rest))
+}
+
+/// On a terminal there is colour and progress, unless NO_COLOR or --quiet say otherwise.
+#[test]
+fn a_terminal_gets_colour_and_progress() {
+    let scratch = Scratch::new("terminal");
+    let on_terminal = |arguments: &[&str], no_color: &str| {
+        let inner = compare(&scratch, arguments);
+        let quote = |text: &std::ffi::OsStr| format!("'{}'", text.to_string_lossy());
+        let words: Vec<String> =
+            std::iter::once(inner.get_program()).chain(inner.get_args()).map(quote).collect();
+        let mut script = Command::new("script");
+        script.args(["-qefc", &words.join(" "), "/dev/null"]);
+        script.env("TERM", "xterm-256color").env("NO_COLOR", no_color).stdin(Stdio::null());
+        Ran::from(script.output().expect("script, of util-linux")).good().stdout
+    };
+    let shown = on_terminal(&[], "");
+    assert!(shown.contains("16 runs, ") && shown.contains(" left"), "{shown}");
+    assert!(shown.contains("round 1: "), "{shown}");
+    let colours = |text: &str| text.contains("\x1b[1m") || text.contains("\x1b[3");
+    assert!(colours(&shown), "{shown}");
+    let plain = on_terminal(&["--quiet"], "1");
+    assert!(!plain.contains("\x1b["), "{plain}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let scratch = Scratch::new("pipe");
+    // The reader is gone long before a hundred rounds are done and the document is written.
+    let mut command = compare(&scratch, &["--json", "-", "--rounds", "100"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("runs");
+    drop(child.stdout.take());
+    let mut said = String::new();
+    for line in BufReader::new(child.stderr.take().expect("piped")).lines() {
+        said += &line.expect("text");
+    }
+    assert_eq!((child.wait().expect("a child").code(), said.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_reader_of_errors_that_goes_away_is_no_panic() {
+    let mut command = command();
+    command.args(["compare", "missing.toml"]).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("runs");
+    drop(child.stderr.take());
+    assert_eq!(child.wait().expect("a child").code(), Some(2));
+}
+
+#[test]
+fn reports_are_written_whole_and_replace_what_was_there() {
+    let scratch = Scratch::new("reports");
+    let json = scratch.file("out.json", "old and much longer than nothing");
+    let target = scratch.file("target.html", "old");
+    let link = scratch.path().join("link.html");
+    std::os::unix::fs::symlink(&target, &link).expect("a link");
+    let (json_text, link_text) = (json.display().to_string(), link.display().to_string());
+    let both = ran(compare(&scratch, &["--json", &json_text, "--html", &link_text]));
+    assert!(both.stdout.contains("A small study"), "the table is printed too");
+    let quiet = ["--json", &json_text, "--html", &link_text, "--quiet"];
+    assert_eq!(ran(compare(&scratch, &quiet)).stdout, "");
+    let written = fs::read_to_string(&json).expect("written");
+    assert_eq!(written, ran(compare(&scratch, &["--json", "-"])).stdout);
+    Results::from_json(&written).expect("a results document");
+    assert!(fs::symlink_metadata(&link).expect("there").is_symlink(), "the link stays one");
+    self_contained(&target);
+    assert_eq!(names(scratch.path()), ["link.html", "out.json", "study.toml", "target.html"]);
+    assert_eq!(ran(compare(&scratch, &["--json", "/dev/null", "-q"])).stdout, "");
+}
+
+/// A page that needs nothing but a browser.
+fn self_contained(path: &Path) {
+    let html = fs::read_to_string(path).expect("written");
+    assert!(html.starts_with("<!DOCTYPE html>") && html.contains("<svg"), "{}", &html[..200]);
+    for asks in ["http:", "https:", "src=", "href=", "url(", "@import"] {
+        assert!(!html.contains(asks), "{asks}");
+    }
+}
+
+#[test]
+fn the_default_study_is_what_it_says() {
+    let json = raidlab(["compare", "--json", "-", "--size", "6MiB", "--rounds", "1"]).good();
+    let results = Results::from_json(&json.stdout).expect("a results document");
+    let names: Vec<_> = results.layouts.iter().map(|layout| layout.name.as_str()).collect();
+    assert_eq!(names, ["single", "linear(4)", "raid0(4)", "raid1(2)", "raid5(4)", "raid10(4)"]);
+    assert_eq!(results.cells.len(), 6 * 4 * 3);
+    assert!(results.workloads.iter().all(|workload| workload.description.contains("6MiB")));
+    assert_eq!(results.baseline, ["single"]);
+}

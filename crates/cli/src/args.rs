@@ -26,7 +26,7 @@ pub(crate) enum Command {
 
 /// Runs a study and prints which layout is fastest for which work, by how much, and how sure
 ///
-/// Without STUDY: single, linear, raid0, raid1, raid5 and raid10 of modelled 8 TB NAS drives, with
+/// Without STUDY: single, linear and raid0 to raid10 of modelled 8 TB NAS drives, with
 /// 1, 2 and 4 processes. Each round runs every cell once, in random order; the seed is printed.
 ///
 /// With --on DIR the drives are files in a new directory below DIR, sized so that the workloads just
@@ -89,10 +89,11 @@ pub(crate) enum Color {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     raidlab layout raid5 --members 5\n  \
-    raidlab layout raid10 --members 5 --near 2 --rows 8\n  \
+    raidlab layout raid6 --members 6 --rotation left-asymmetric\n  \
+    raidlab layout raid10 --members 5 --far 2 --rows 8\n  \
     raidlab layout raid0 --members 4 --chunk 64KiB --svg raid0.svg")]
 pub(crate) struct Layout {
-    /// linear, raid0, raid1, raid5 or raid10
+    /// linear, raid0, raid1, raid3, raid4, raid5, raid6 or raid10
     #[arg(value_parser = parse_level)]
     pub(crate) level: Level,
     /// How many members
@@ -101,12 +102,21 @@ pub(crate) struct Layout {
     /// Contiguous bytes on one member [default: 512KiB where the level has chunks]
     #[arg(long, short, value_name = "SIZE")]
     pub(crate) chunk: Option<Size>,
-    /// raid5: how parity rotates; this version has `left-symmetric`
+    /// raid5, raid6: how parity rotates, named as mdadm has it [default: left-symmetric]
     #[arg(long, value_parser = parse_rotation)]
     pub(crate) rotation: Option<Rotation>,
-    /// raid10: copies on neighbouring members [default: 2]
+    /// raid10: copies on neighbouring members [default: 2, or 1 with --far or --offset]
     #[arg(long, value_name = "N")]
     pub(crate) near: Option<u16>,
+    /// raid10: copies in further parts of the members [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(crate) far: Option<u16>,
+    /// raid10: copies in the chunk row below, as mdadm's o2 has them
+    #[arg(long, value_name = "N", conflicts_with = "far")]
+    pub(crate) offset: Option<u16>,
+    /// raid10: members are divided into sets for their far copies; 2 is md's newer way [default: 0]
+    #[arg(long, value_name = "N")]
+    pub(crate) far_sets: Option<u16>,
     /// Rows of chunks to draw [default: until the pattern has repeated]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) rows: Option<u64>,

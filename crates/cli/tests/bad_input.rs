@@ -62,7 +62,7 @@ fn a_study_that_cannot_be_is_refused_with_file_line_and_key() {
         (13, "members = 5", "layouts.members", &["more drives than the 4 of `nas`"]),
         (14, "chunk = \"1000B\"", "layouts.chunk", &["multiple of the sector (512 bytes)"]),
         (14, "chunk = \"64KB/s\"", "layouts.chunk", &["is not a size", "such as 64KiB"]),
-        (15, "rotation = \"left\"", "layouts.rotation", &["known: left-symmetric"]),
+        (15, "rotation = \"left\"", "layouts.rotation", &["raid5 has: left-asymmetric"]),
         (18, "size = \"96 metres\"", "workloads.size", &["is not a size", "such as 64KiB"]),
         (18, "size = \"9TB\"", "workloads.size", &["dd-write 6MiB on single"]),
     ];

@@ -144,7 +144,7 @@ fn layouts_that_cannot_be() {
         (&["raid5", "-n", "4", "-c", "96KiB"], &["--chunk: raid5 needs a chunk that is a power"]),
         (&["raid1", "-n", "2", "-c", "64KiB"], &["--chunk: raid1 has no such parameter"]),
         (&["raid0", "-n", "2", "--near", "2"], &["--near: raid0 has no such parameter"]),
-        (&["raid5", "-n", "4", "--rotation", "right"], &["known: left-symmetric"]),
+        (&["raid5", "-n", "4", "--rotation", "right"], &["known: left-asymmetric"]),
         (&["raid10", "-n", "4", "--near", "5"], &["--near: near must be from 2 to the 4 members"]),
     ];
     for (arguments, words) in table {

@@ -50,6 +50,7 @@ fn world(named: &NamedLayout) -> World {
         layout: named.layout.clone(),
         members: vec![member; usize::from(named.layout.members)],
         read_policy: named.read_policy,
+        traits: Vec::new(),
         limits: Limits::default(),
     };
     let DriveKind::HardDisk(spec) = load("nas-8tb-7200").expect("a drive").kind;
@@ -97,7 +98,7 @@ fn the_raw_targets_ask_members_for_the_same() {
         assert_eq!(one.len(), other.len(), "{title}");
         compared += 1;
     }
-    assert_eq!(compared, 6 * 4, "every layout with every workload");
+    assert_eq!(compared, 9 * 4, "every layout with every workload");
 }
 
 /// Carries out one request in both; gives what each asked its members for, sorted.

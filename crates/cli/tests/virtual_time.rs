@@ -143,8 +143,21 @@ fn the_default_study_is_what_it_says() {
     let json = raidlab(["compare", "--json", "-", "--size", "6MiB", "--rounds", "1"]).good();
     let results = Results::from_json(&json.stdout).expect("a results document");
     let names: Vec<_> = results.layouts.iter().map(|layout| layout.name.as_str()).collect();
-    assert_eq!(names, ["single", "linear(4)", "raid0(4)", "raid1(2)", "raid5(4)", "raid10(4)"]);
-    assert_eq!(results.cells.len(), 6 * 4 * 3);
+    assert_eq!(
+        names,
+        [
+            "single",
+            "linear(4)",
+            "raid0(4)",
+            "raid1(2)",
+            "raid4(4)",
+            "raid5(4)",
+            "raid6(4)",
+            "raid10(4)",
+            "raid10(4) far2"
+        ]
+    );
+    assert_eq!(results.cells.len(), 9 * 4 * 3);
     assert!(results.workloads.iter().all(|workload| workload.description.contains("6MiB")));
     assert_eq!(results.baseline, ["single"]);
 }

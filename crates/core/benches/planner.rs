@@ -1,8 +1,8 @@
 //! What planning costs: nanoseconds a request, from `handle` to the drained reply.
 //!
-//! Run with `cargo bench -p raidlab-core`. Nothing is read or written: members complete at once, in
-//! order, `DEPTH` requests in flight. Rounds are interleaved over the cases; median and range are
-//! printed.
+//! Run with `cargo bench -p raidlab-core [-- WORD]`; WORD chooses the cases with it in their names.
+//! Nothing is read or written: members complete at once, in order, `DEPTH` requests in flight. Rounds
+//! are interleaved over the cases; median and range are printed.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -29,6 +29,7 @@ struct Case {
 fn main() {
     let chunk = Sectors(128);
     let raid5 = Layout::new(Level::Raid5, 5).with_chunk(chunk);
+    let raid6 = Layout::new(Level::Raid6, 6).with_chunk(chunk);
     let case = |name, layout, op, sectors, budget| Case { name, layout, op, sectors, budget };
     let raid0 = Layout::new(Level::Raid0, 4).with_chunk(chunk);
     let raid10 = Layout::new(Level::Raid10, 4).with_chunk(chunk);
@@ -44,7 +45,11 @@ fn main() {
         case("raid5(5) 4 KiB read", raid5.clone(), read, 8, None),
         case("raid5(5) 4 KiB write (read-modify-write)", raid5.clone(), write, 8, None),
         case("raid5(5) 256 KiB full stripe write", raid5, write, 512, None),
+        case("raid6(6) 4 KiB write (reconstruct-write)", raid6.clone(), write, 8, None),
+        case("raid6(6) 256 KiB full stripe write", raid6, write, 512, None),
     ];
+    let word = std::env::args().skip(1).find(|word| !word.starts_with('-')).unwrap_or_default();
+    let cases: Vec<_> = cases.into_iter().filter(|case| case.name.contains(&word)).collect();
     let mut times = vec![Vec::new(); cases.len()];
     for _ in 0..ROUNDS {
         for (case, times) in cases.iter().zip(&mut times) {

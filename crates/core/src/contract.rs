@@ -266,11 +266,13 @@ pub enum Outcome {
 pub enum Kernel {
     /// Target 0 = XOR of all sources. The target may be one of the sources, exactly.
     Xor,
-    /// Targets 0 and 1 = P and Q of the sources, in the order of their coefficients.
+    /// Each target is the P or the Q of the sources, which are all data of the row.
     Pq,
-    /// Update parity in place from old and new data.
+    /// Sources are pairs of old and new data; each target, a P or a Q, is changed in place by the
+    /// difference.
     Delta,
-    /// Rebuild the targets from the sources.
+    /// Targets are the lost data of the row, one or two; sources are all other data and as many of P
+    /// and Q as data are lost.
     Recover,
     /// Are the operands equal?
     Compare,
@@ -284,6 +286,18 @@ pub enum Kernel {
     Zero,
 }
 
+/// What an operand of a job is in its row of the stripe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Data whose coefficient in Q is 2 to this power, in GF(2^8) with polynomial 0x11d.
+    Data(u8),
+    /// P: the XOR of the data.
+    #[default]
+    P,
+    /// Q: the sum of the data, each times its coefficient.
+    Q,
+}
+
 /// A piece of computing, as [`Array::job`](crate::Array::job) shows it.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
@@ -295,6 +309,8 @@ pub struct Job<'a> {
     pub sources: &'a [SegmentList],
     /// What is written.
     pub targets: &'a [SegmentList],
+    /// What the sources are, in their order, then the targets. [`Kernel::Xor`] does not need it.
+    pub roles: &'a [Role],
 }
 
 /// What a metadata record says: plain values, which the driver turns into bytes.

@@ -14,8 +14,10 @@ pub mod contract;
 pub mod geometry;
 pub mod layout;
 pub mod policy;
+pub mod stack;
 pub mod units;
 
 pub use array::{Array, Config, ConfigError, Limits, MemberConfig};
 pub use layout::{Layout, LayoutError, Level, Rotation};
+pub use stack::{Stack, StackConfig};
 pub use units::{MemberIndex, Nanos, SECTOR_BYTES, Sector, Sectors, Size, Time};

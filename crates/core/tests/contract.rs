@@ -43,8 +43,8 @@ fn requests_that_cannot_be_are_answered_at_once() {
         (RequestOp::Read, 0, vec![good, empty], Outcome::BadSegments),
         (RequestOp::Flush, 0, vec![good], Outcome::BadSegments),
         (RequestOp::Read, 0, vec![], Outcome::Done),
-        (RequestOp::Discard, 0, vec![], Outcome::NotSupported),
-        (RequestOp::WriteZeroes, 0, vec![], Outcome::NotSupported),
+        (RequestOp::Discard, 0, vec![good], Outcome::BadSegments),
+        (RequestOp::WriteZeroes, 0, vec![], Outcome::Done),
     ] {
         let id = driver.submit(op, at, &segments);
         assert_eq!(driver.outcome(id), Some(outcome), "{op:?} at {at}");
@@ -194,4 +194,59 @@ fn members_whose_blocks_do_not_fit_are_refused() {
     config.members[1].logical_block = 1;
     config.limits.plans = 0;
     assert_eq!(raidlab_core::Array::new(&config).expect_err("no plans").key, "limits");
+}
+
+#[test]
+fn zeroes_and_discards_reach_every_copy_and_whole_stripes_only() {
+    let ops = |driver: &Driver| -> Vec<_> {
+        driver.log.iter().map(|io| (io.op, io.member.0, io.at.0, io.len)).collect()
+    };
+    let mut mirror = driver(Level::Raid1, 2);
+    mirror.submit_range(RequestOp::Discard, 8, 16);
+    assert_eq!(ops(&mirror), [0, 1].map(|m| (IoOp::Discard, m, 8, 16)));
+    let mut stripes = driver(Level::Raid5, 3);
+    // A stripe is 32 sectors: of 8..80 only the second is whole.
+    stripes.submit_range(RequestOp::Discard, 8, 72);
+    stripes.run();
+    assert_eq!(ops(&stripes), [2, 0, 1].map(|m| (IoOp::WriteZeroes, m, 16, 16)));
+    stripes.log.clear();
+    let id = stripes.submit_range(RequestOp::Discard, 8, 40);
+    assert_eq!(stripes.outcome(id), Some(Outcome::Done), "no whole stripe: nothing to do");
+    assert!(stripes.log.is_empty());
+}
+
+#[test]
+fn raid3_moves_every_spindle_and_takes_whole_sectors_only() {
+    let layout = Layout::new(Level::Raid3, 5);
+    let mut driver = Driver::new(&Config::uniform(layout, Sectors(160)));
+    assert_eq!(driver.array.logical_block(), 4);
+    let whole = segment(&mut driver, 8);
+    driver.submit(RequestOp::Write, 0, &[whole]);
+    driver.run();
+    let sent: Vec<_> = driver.log.iter().map(|io| (io.op, io.member.0, io.len)).collect();
+    assert_eq!(sent, [0, 1, 2, 3, 4].map(|m| (IoOp::Write, m, 2)));
+    driver.log.clear();
+    driver.submit(RequestOp::Read, 0, &[whole]);
+    driver.run();
+    let sent: Vec<_> = driver.log.iter().map(|io| (io.op, io.member.0, io.len)).collect();
+    assert_eq!(sent, [0, 1, 2, 3].map(|m| (IoOp::Read, m, 2)), "parity is not read");
+    let part = Segment { len: 6, ..whole };
+    let id = driver.submit(RequestOp::Read, 0, &[part]);
+    assert_eq!(driver.outcome(id), Some(Outcome::Misaligned));
+}
+
+#[test]
+fn a_small_raid6_write_is_six_and_a_full_stripe_reads_nothing() {
+    let layout = Layout::new(Level::Raid6, 7).with_chunk(Sectors(16));
+    let mut driver = Driver::new(&Config::uniform(layout, Sectors(160)));
+    let whole = segment(&mut driver, 80);
+    driver.submit(RequestOp::Write, 0, &[Segment { len: 8, ..whole }]);
+    driver.run();
+    let count = |op| driver.log.iter().filter(|io| io.op == op).count();
+    assert_eq!((count(IoOp::Read), count(IoOp::Write)), (3, 3));
+    driver.log.clear();
+    driver.submit(RequestOp::Write, 0, &[whole]);
+    driver.run();
+    assert_eq!(driver.log.len(), 7);
+    assert!(driver.log.iter().all(|io| io.op == IoOp::Write && io.len == 16));
 }

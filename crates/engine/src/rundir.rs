@@ -57,9 +57,10 @@ impl RunDirectory {
         let room = directory.room().map_err(|e| EngineError::io(MAKE, parent, e))?;
         if room < needed {
             let reason = format!(
-                "{members} members of {} need {} ({needed} bytes), there are {room} bytes free",
+                "{members} members of {} need {}, there are {} MiB ({room} bytes free)",
                 Size(bytes),
-                Size(needed)
+                Size(needed),
+                room >> 20
             );
             let error = EngineError::new(EngineErrorKind::NoRoom, MAKE, reason);
             return Err(error.at_path(parent));

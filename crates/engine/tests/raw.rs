@@ -271,3 +271,33 @@ fn what_the_target_cannot_do_is_named() {
     let mut all = processes(&target, Kind::DdRead, 1 << 16, 1 << 16, 1);
     assert!(target.run(&mut all, &GO).is_err());
 }
+
+/// A later run on the same members must not find an earlier run's bytes right.
+#[test]
+fn a_lost_write_does_not_pass_for_an_earlier_run_s() {
+    let layout = Layout::new(Level::Raid0, 2);
+    let bytes = |salt| {
+        let mut target = target(&layout).salted(salt);
+        fill_all(&mut target);
+        let mut read = vec![0; 4096];
+        target.into_engine().read_at(Sector(0), &mut read).unwrap();
+        read
+    };
+    assert_eq!(bytes(7), bytes(7));
+    assert_ne!(bytes(7), bytes(8));
+    let mut first = target(&layout).salted(1);
+    fill_all(&mut first);
+    let mut second = RawTarget::new(first.into_engine(), false).unwrap().salted(2);
+    fill_all(&mut second);
+    // What the first run left at the start of member 0 comes back, as if the second never wrote it.
+    let mut earlier = target(&layout).salted(1);
+    fill_all(&mut earlier);
+    let Some(Member::Memory(old)) = earlier.engine_mut().member_mut(MemberIndex(0)) else {
+        panic!("members in memory");
+    };
+    let old = old.bytes()[..4096].to_vec();
+    if let Some(Member::Memory(member)) = second.engine_mut().member_mut(MemberIndex(0)) {
+        member.bytes_mut()[..4096].copy_from_slice(&old);
+    }
+    assert_eq!(second.verify_members(&GO).unwrap().len(), 1);
+}

@@ -1,14 +1,22 @@
-//! Parity arithmetic: XOR of blocks, with run-time dispatch, and a scalar oracle for everything.
+//! Parity arithmetic: XOR of blocks, P and Q, lost data from them, with run-time dispatch, and a scalar
+//! oracle for everything.
 //!
-//! The public functions take slices and check them; [`xor_raw`] is the one unsafe entry, for a
-//! caller whose target may be one of the sources. Every fast path equals [`scalar`] byte for byte
-//! (`tests/equal.rs`). Stores are ordinary (cached) ones: a result that is written to a drive at
-//! once is still in the cache when the drive's driver reads it.
+//! The public functions take slices and check them; those called `_raw` are unsafe, for a caller whose
+//! target may be one of the sources. Every fast path equals [`scalar`] byte for byte (`tests/equal.rs`,
+//! `tests/pq.rs`). Stores are ordinary (cached) ones: a result that is written to a drive at once is
+//! still in the cache when the drive's driver reads it.
 
 mod dispatch;
+mod field;
+mod pq;
 pub mod scalar;
+mod syndrome;
 
 pub use dispatch::{Path, path};
+pub use pq::{
+    Lost, delta, delta_raw, pq, pq_raw, recover_by_p, recover_by_q, recover_raw, recover_two,
+};
+pub use syndrome::{Block, Change};
 
 use std::fmt;
 
@@ -16,8 +24,14 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ParityErrorKind {
-    /// A source is not as long as the target.
+    /// A block is not as long as the target.
     LengthMismatch,
+    /// Not as many exponents as sources.
+    CountMismatch,
+    /// An exponent above 254: the generator's powers repeat after 255.
+    BadExponent,
+    /// An exponent that comes twice: the two blocks could not be told apart.
+    RepeatedExponent,
     /// More blocks than the code has coefficients for.
     TooManyBlocks,
 }
@@ -27,11 +41,11 @@ pub enum ParityErrorKind {
 pub struct ParityError {
     /// What is wrong.
     pub kind: ParityErrorKind,
-    /// The position of the offending block among the sources.
+    /// The position of the offending block or exponent: among the sources, then P, Q or lost data.
     pub source_index: usize,
-    /// Its length in bytes, or for [`ParityErrorKind::TooManyBlocks`] the number of blocks.
+    /// What was found: a length in bytes, a number of blocks or exponents, or an exponent.
     pub found: usize,
-    /// The length in bytes, or the number of blocks, that would be right (at most).
+    /// What would be right: that length or number; of exponents and too many blocks, the highest.
     pub expected: usize,
 }
 
@@ -42,6 +56,19 @@ impl fmt::Display for ParityError {
                 f,
                 "block {} is {} bytes long, must be as long as the target: {} bytes",
                 self.source_index, self.found, self.expected
+            ),
+            ParityErrorKind::CountMismatch => {
+                write!(f, "{} exponents for {} blocks", self.found, self.expected)
+            }
+            ParityErrorKind::BadExponent => write!(
+                f,
+                "block {} has exponent {}, must be from 0 to {}",
+                self.source_index, self.found, self.expected
+            ),
+            ParityErrorKind::RepeatedExponent => write!(
+                f,
+                "block {} has exponent {}, which another block has already",
+                self.source_index, self.found
             ),
             ParityErrorKind::TooManyBlocks => {
                 write!(f, "{} blocks, at most {} can be protected", self.found, self.expected)

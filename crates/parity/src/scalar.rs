@@ -2,9 +2,7 @@
 //!
 //! P and Q are those of Linux md and of H. P. Anvin, "The mathematics of RAID-6": bytes are elements of
 //! GF(2^8) with the polynomial x^8 + x^4 + x^3 + x^2 + 1 (0x11d) and generator 2;
-//! P = sum of D_i, Q = sum of 2^i D_i.
-
-use crate::{ParityError, ParityErrorKind};
+//! P = sum of D_i, Q = sum of 2^(e_i) D_i, where e_i is the exponent of block i.
 
 /// The low eight bits of the field's polynomial 0x11d.
 const POLYNOMIAL: u8 = 0x1d;
@@ -56,38 +54,43 @@ pub fn inverse(value: u8) -> Option<u8> {
     (1..=u8::MAX).find(|other| multiply(value, *other) == 1)
 }
 
-/// Sets `p` and `q` to the two syndromes of `data`, in the order of their coefficients.
+/// Sets `p` and `q` to the two syndromes of `data`, each block with its exponent.
 ///
-/// # Errors
-/// When a block or `q` is not as long as `p` ([`ParityErrorKind::LengthMismatch`]), or when there are
-/// more than [`MOST_BLOCKS`] blocks ([`ParityErrorKind::TooManyBlocks`]).
-pub fn pq(p: &mut [u8], q: &mut [u8], data: &[&[u8]]) -> Result<(), ParityError> {
-    if data.len() > MOST_BLOCKS {
-        return Err(ParityError {
-            kind: ParityErrorKind::TooManyBlocks,
-            source_index: MOST_BLOCKS,
-            found: data.len(),
-            expected: MOST_BLOCKS,
+/// # Panics
+/// When a block or `q` is shorter than `p`: this is for tests, which check that elsewhere.
+pub fn pq(p: &mut [u8], q: &mut [u8], data: &[(&[u8], u8)]) {
+    for at in 0..p.len() {
+        p[at] = data.iter().fold(0, |sum, (block, _)| sum ^ block[at]);
+        q[at] = data.iter().fold(0, |sum, (block, exponent)| {
+            sum ^ multiply(power(usize::from(*exponent)), block[at])
         });
     }
-    let mismatch = |source_index, found| ParityError {
-        kind: ParityErrorKind::LengthMismatch,
-        source_index,
-        found,
-        expected: p.len(),
-    };
-    if q.len() != p.len() {
-        return Err(mismatch(data.len(), q.len()));
-    }
-    if let Some(index) = data.iter().position(|block| block.len() != p.len()) {
-        return Err(mismatch(index, data[index].len()));
-    }
-    for at in 0..p.len() {
-        p[at] = data.iter().fold(0, |sum, block| sum ^ block[at]);
-        q[at] =
-            data.iter().enumerate().fold(0, |sum, (i, block)| sum ^ multiply(power(i), block[at]));
-    }
-    Ok(())
+}
+
+/// One lost byte of data that has `exponent`, from Q and the other data of its position.
+///
+/// Found by trying all bytes.
+pub fn recover_by_q(exponent: u8, q: u8, data: &[(u8, u8)]) -> Option<u8> {
+    let missing = data
+        .iter()
+        .fold(q, |sum, (byte, exponent)| sum ^ multiply(power(usize::from(*exponent)), *byte));
+    (0..=u8::MAX).find(|byte| multiply(power(usize::from(exponent)), *byte) == missing)
+}
+
+/// Two lost bytes of data that have the exponents `lost`, from P, Q and the other data of their
+/// position, each with its exponent; `None` when nothing or more than one thing fits.
+///
+/// Found by trying all bytes.
+pub fn recover_two(lost: [u8; 2], p: u8, q: u8, data: &[(u8, u8)]) -> Option<[u8; 2]> {
+    let [x, y] = lost.map(|exponent| power(usize::from(exponent)));
+    let missing_p = data.iter().fold(p, |sum, (byte, _)| sum ^ byte);
+    let missing_q = data
+        .iter()
+        .fold(q, |sum, (byte, exponent)| sum ^ multiply(power(usize::from(*exponent)), *byte));
+    let fits = |first: &u8| multiply(x, *first) ^ multiply(y, missing_p ^ first) == missing_q;
+    let mut found = (0..=u8::MAX).filter(fits);
+    let first = found.next()?;
+    found.next().is_none().then_some([first, missing_p ^ first])
 }
 
 #[cfg(test)]
@@ -121,37 +124,32 @@ mod tests {
     }
 
     #[test]
-    fn two_lost_blocks_come_back() {
-        let data: Vec<Vec<u8>> =
-            (0..5usize).map(|i| (0..64).map(|at| (i * 89 + at * 7 + 3) as u8).collect()).collect();
-        let blocks: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
-        let (mut p, mut q) = (vec![0; 64], vec![0; 64]);
-        pq(&mut p, &mut q, &blocks).unwrap();
-        let (x, y) = (1, 3);
-        for at in 0..64 {
-            let rest = |with_q: bool| {
-                data.iter()
-                    .enumerate()
-                    .filter(|(i, _)| *i != x && *i != y)
-                    .fold(0, |sum, (i, b)| {
-                        sum ^ if with_q { multiply(power(i), b[at]) } else { b[at] }
-                    })
-            };
-            let (dp, dq) = (p[at] ^ rest(false), q[at] ^ rest(true));
-            // dp = Dx + Dy, dq = g^x Dx + g^y Dy.
-            let divisor = inverse(power(x) ^ power(y)).unwrap();
-            let found = multiply(divisor, dq ^ multiply(power(y), dp));
-            assert_eq!((found, dp ^ found), (data[x][at], data[y][at]));
+    fn lost_bytes_come_back_by_trial() {
+        let bytes = [0x00, 0xff, 0x1d, 0x80, 0x5a];
+        let exponents = [0, 1, 7, 100, 254];
+        let blocks: Vec<(&[u8], u8)> =
+            bytes.iter().zip(exponents).map(|(byte, e)| (std::slice::from_ref(byte), e)).collect();
+        let (mut p, mut q) = ([0], [0]);
+        pq(&mut p, &mut q, &blocks);
+        let rest = |lost: &[usize]| -> Vec<(u8, u8)> {
+            (0..5).filter(|i| !lost.contains(i)).map(|i| (bytes[i], exponents[i])).collect()
+        };
+        for x in 0..5 {
+            assert_eq!(recover_by_q(exponents[x], q[0], &rest(&[x])), Some(bytes[x]));
+            for y in (0..5).filter(|y| *y != x) {
+                let lost = [exponents[x], exponents[y]];
+                let found = recover_two(lost, p[0], q[0], &rest(&[x, y]));
+                assert_eq!(found, Some([bytes[x], bytes[y]]));
+            }
         }
+        assert_eq!(recover_two([3, 3], 0, 0, &[]), None, "any byte fits");
     }
 
+    /// A row worked out by hand: 2 x 80 = 1d, 4 x 80 = 3a, 2 x 01 = 02.
     #[test]
-    fn blocks_are_checked() {
-        let (mut p, mut q) = ([0; 4], [0; 4]);
-        let many = vec![&[0u8; 4][..]; 256];
-        let kind = |error: Result<(), ParityError>| error.unwrap_err().kind;
-        assert_eq!(kind(pq(&mut p, &mut q, &many)), ParityErrorKind::TooManyBlocks);
-        assert_eq!(kind(pq(&mut p, &mut q, &[&[0; 3]])), ParityErrorKind::LengthMismatch);
-        assert_eq!(kind(pq(&mut p, &mut q[..3], &[])), ParityErrorKind::LengthMismatch);
+    fn a_row_by_hand() {
+        let (mut p, mut q) = ([0; 2], [0; 2]);
+        pq(&mut p, &mut q, &[(&[0x11, 1], 0), (&[0x80, 1], 1), (&[0x80, 1], 2)]);
+        assert_eq!((p, q), ([0x11, 1], [0x11 ^ 0x1d ^ 0x3a, 1 ^ 2 ^ 4]));
     }
 }

@@ -313,9 +313,13 @@ impl World {
         }
         let op = match io.op {
             IoOp::Read => DriveOp::Read,
-            IoOp::Write => DriveOp::Write,
-            // Discard and write-zeroes are not sent out by this version of the core.
-            _ => DriveOp::Flush,
+            IoOp::Write | IoOp::WriteZeroes => DriveOp::Write,
+            // A hard disk has nothing to do for a discard.
+            IoOp::Discard => {
+                self.ended.push_back((io.io, IoOutcome::Ok));
+                return;
+            }
+            IoOp::Flush => DriveOp::Flush,
         };
         let slot = if let Some(slot) = self.free_ios.pop() {
             self.ios[slot as usize] = io.io;

@@ -49,15 +49,16 @@ impl<'a> Modelled<'a> {
             })?);
         }
         let modelled = Self { study, drives, costs };
-        let mut capacities = Vec::new();
+        let (mut capacities, mut blocks) = (Vec::new(), Vec::new());
         for index in 0..study.layouts.len() {
             let array = Array::new(&modelled.config(index)).map_err(|error| {
                 let kind = StudyErrorKind::ImpossibleLayout;
                 study.origin.error(kind, ("layouts", index, error.key), error.reason)
             })?;
             capacities.push(array.capacity());
+            blocks.push(array.logical_block());
         }
-        study.check_capacity(&capacities, &vec![1; capacities.len()])?;
+        study.check_capacity(&capacities, &blocks)?;
         Ok(modelled)
     }
 
@@ -85,6 +86,7 @@ impl<'a> Modelled<'a> {
             members: vec![member; usize::from(named.layout.members)],
             layout: named.layout.clone(),
             read_policy: named.read_policy,
+            traits: Vec::new(),
             limits: Limits::default(),
         }
     }

@@ -209,8 +209,9 @@ impl Collected {
     /// Names the cells that missed the precision.
     fn precision_warning(&self, study: &Study, complete: usize) -> Option<String> {
         if complete < FEWEST_SAMPLES {
+            let rounds = if complete == 1 { "round is" } else { "rounds are" };
             return Some(format!(
-                "{complete} rounds are too few for a 95 % interval of a median and for any verdict; \
+                "{complete} {rounds} too few for a 95 % interval of a median and for any verdict; \
                  run at least {FEWEST_SAMPLES}"
             ));
         }

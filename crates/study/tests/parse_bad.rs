@@ -188,10 +188,10 @@ fn layouts() {
     check_line(&[
         (
             20,
-            "level = \"raid6\"",
+            "level = \"raid50\"",
             UnknownName,
             "layouts.level",
-            &["`raid6` is not a level", "raid10, single"],
+            &["`raid50` is not a level", "raid6, raid10, single"],
         ),
         (20, "level = \"riad5\"", UnknownName, "layouts.level", &["did you mean `raid5`?"]),
         (
@@ -239,8 +239,25 @@ fn parameters_of_layouts() {
             "rotation = \"clockwise\"",
             UnknownName,
             "layouts.rotation",
-            &["not a rotation; known: left-symmetric"],
+            &["not a rotation; raid5 has: left-asymmetric, right-asymmetric, left-symmetric"],
         ),
+        (
+            23,
+            "rotation = \"ddf-N-restart\"",
+            ImpossibleLayout,
+            "layouts.rotation",
+            &["raid5 has no ddf-N-restart; possible: left-asymmetric"],
+        ),
+        (23, "far = 2", ImpossibleLayout, "layouts.far", &["raid5 has no far; leave it out"]),
+        (23, "offset = 2", ImpossibleLayout, "layouts.offset", &["raid5 has no offset"]),
+        (23, "far_sets = 2", ImpossibleLayout, "layouts.far_sets", &["raid5 has no far_sets"]),
+        (23, "zones = \"original\"", ImpossibleLayout, "layouts.zones", &["raid5 has no zones"]),
+        (29, "far = 5", ImpossibleLayout, "layouts.far", &["possible are from 2 to the 4 members"]),
+        (29, "near = 1\nfar = 1", ImpossibleLayout, "layouts.near", &["from 2 to the 4 members"]),
+        (29, "offset = 1", WrongValue, "layouts.offset", &["from 2 to"]),
+        (29, "offset = true", WrongType, "layouts.offset", &["a whole number"]),
+        (29, "offset = 5", ImpossibleLayout, "layouts.offset", &["near 1 x offset 5 are 5 copies"]),
+        (29, "far_sets = 2", ImpossibleLayout, "layouts.far_sets", &["at least 2 far copies"]),
         (23, "near = 2", ImpossibleLayout, "layouts.near", &["raid5 has no near; leave it out"]),
         (
             24,
@@ -280,6 +297,18 @@ fn layouts_as_a_whole() {
     check(&single, ImpossibleLayout, 17, "layouts.members", &["`single` is one drive alone"]);
     let mirror = with(27, "level = \"raid1\"").replace("near = 2", "chunk = \"64KiB\"");
     check(&mirror, ImpossibleLayout, 29, "layouts.chunk", &["raid1 has no chunk; leave it out"]);
+    let both = with(29, "offset = 2\nfar = 2");
+    check(&both, ImpossibleLayout, 29, "layouts.offset", &["beside `far`"]);
+    let modes = with(29, "far_sets = 1\nfar = 2");
+    check(&modes, ImpossibleLayout, 29, "layouts.far_sets", &["mode 1 of md", "use 2 for sets"]);
+    let overlap = with(28, "members = 3").replace("near = 2", "near = 2\noffset = 2");
+    check(&overlap, ImpossibleLayout, 30, "layouts.offset", &["near 2 x offset 2 are 4 copies"]);
+    let zones = with(27, "level = \"raid0\"").replace("near = 2", "zones = \"alternat\"");
+    check(&zones, UnknownName, 29, "layouts.zones", &["known: original", "`alternate`?"]);
+    let three = with(27, "level = \"raid3\"");
+    check(&three, ImpossibleLayout, 29, "layouts.near", &["raid3 has no near"]);
+    let three = three.replace("near = 2\n", "");
+    check(&three, ImpossibleLayout, 28, "layouts.members", &["(3, 5, 9, 17, 33, 65), not 4"]);
 }
 
 #[test]

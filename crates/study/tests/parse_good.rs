@@ -23,10 +23,23 @@ fn the_default_study() {
     assert_eq!(study.drives[0].source, DriveSource::Model("nas-8tb-7200".into()));
     assert_eq!((study.drives[0].name.as_str(), study.drives[0].count), ("nas", 4));
     let names: Vec<_> = study.layouts.iter().map(|layout| layout.name.as_str()).collect();
-    let expected = ["single", "linear(4)", "raid0(4)", "raid1(2)", "raid5(4)", "raid10(4)"];
+    let expected = [
+        "single",
+        "linear(4)",
+        "raid0(4)",
+        "raid1(2)",
+        "raid4(4)",
+        "raid5(4)",
+        "raid6(4)",
+        "raid10(4)",
+        "raid10(4) far2",
+    ];
     assert_eq!(names, expected);
+    let policies: Vec<_> = study.layouts.iter().map(|layout| layout.read_policy.name()).collect();
+    let (plain, md) = ("least-busy", "md");
+    assert_eq!(policies, [plain, plain, plain, md, plain, plain, plain, md, md]);
     let striped = study.layouts.iter().filter(|layout| layout.layout.level.has_chunks());
-    assert!(striped.map(|layout| layout.layout.chunk).eq([Sectors(1024); 3]));
+    assert!(striped.map(|layout| layout.layout.chunk).eq([Sectors(1024); 6]));
     let workloads: Vec<_> = study.workloads.iter().map(|w| (w.name.as_str(), w.size)).collect();
     assert_eq!(
         workloads,
@@ -38,8 +51,8 @@ fn the_default_study() {
         ]
     );
     assert!(study.workloads.iter().all(|workload| workload.span == Span::Percent(100)));
-    assert_eq!(cells(&study).len(), 6 * 4 * 3);
-    assert_eq!(cell_title(&study, &cells(&study)[11]), "raid10(4), dd-write 6MiB, 2 processes");
+    assert_eq!(cells(&study).len(), 9 * 4 * 3);
+    assert_eq!(cell_title(&study, &cells(&study)[16]), "raid10(4), dd-write 6MiB, 2 processes");
 }
 
 /// The comment in the default study: 6 MiB are whole stripes of each of its layouts.
@@ -50,8 +63,9 @@ fn the_default_block_is_a_whole_number_of_stripes() {
     for layout in layouts.filter(|layout| layout.level.has_chunks()) {
         let data_chunks = match layout.level {
             Level::Raid0 => layout.members,
-            Level::Raid5 => layout.members - 1,
-            Level::Raid10 => layout.members / layout.near,
+            Level::Raid4 | Level::Raid5 => layout.members - 1,
+            Level::Raid6 => layout.members - 2,
+            Level::Raid10 => layout.members / (layout.near * layout.far),
             other => unreachable!("{other} has no stripes"),
         };
         let stripe = u64::from(data_chunks) * layout.chunk.bytes();
@@ -129,20 +143,61 @@ fn everything_that_can_be_said() {
 }
 
 #[test]
+fn every_kind_of_layout() {
+    let head = r#"
+        title = "Layouts"
+        seed = 1
+        rounds = 6
+        precision = "5%"
+        baseline = ["raid3(5)"]
+        processes = [1]
+        drives = [{ name = "files", file = "64MiB", count = 9 }]
+        workloads = [{ kind = "dd-read", size = "1MiB" }]
+    "#;
+    let mut text = head.to_string();
+    let cases = [
+        ("raid3\"\nmembers = 5", "raid3(5)"),
+        ("raid4\"\nmembers = 4", "raid4(4)"),
+        ("raid5\"\nmembers = 4\nrotation = \"parity-first\"", "raid5(4) parity-first"),
+        ("raid6\"\nmembers = 5", "raid6(5)"),
+        ("raid6\"\nmembers = 5\nrotation = \"la\"", "raid6(5) left-asymmetric"),
+        ("raid6\"\nmembers = 5\nrotation = \"ddf-N-continue\"", "raid6(5) ddf-N-continue"),
+        ("raid10\"\nmembers = 5\nfar = 2", "raid10(5) far2"),
+        ("raid10\"\nmembers = 5\noffset = 2", "raid10(5) offset2"),
+        ("raid10\"\nmembers = 5\nfar = 1", "raid10(5)"),
+        ("raid10\"\nmembers = 8\nnear = 2\nfar = 2", "raid10(8) near2 far2"),
+        ("raid10\"\nmembers = 8\nfar = 2\nfar_sets = 2", "raid10(8) far2 sets"),
+        ("raid0\"\nmembers = 3\nzones = \"alternate\"", "raid0(3) alternate"),
+    ];
+    for (keys, _) in cases {
+        text += &format!("[[layouts]]\nlevel = \"{keys}\n");
+    }
+    let study = parse(&text, "layouts").unwrap();
+    let names: Vec<_> = study.layouts.iter().map(|layout| layout.name.as_str()).collect();
+    assert_eq!(names, cases.map(|(_, name)| name));
+    let layout = &study.layouts[7].layout;
+    assert_eq!((layout.near, layout.far, layout.offset), (1, 2, true));
+    let layout = &study.layouts[9].layout;
+    assert_eq!((layout.near, layout.far, layout.far_sets), (2, 2, 0));
+    assert_eq!(study.layouts[10].layout.far_sets, 2);
+    assert_eq!(study.layouts[5].layout.rotation.md_number(), 10);
+}
+
+#[test]
 fn capacities_are_checked_when_they_are_known() {
     let study = default();
-    let large = vec![Sectors(1 << 34); 6];
-    study.check_capacity(&large, &[8; 6]).unwrap();
+    let large = vec![Sectors(1 << 34); 9];
+    study.check_capacity(&large, &[8; 9]).unwrap();
     let mut small = large.clone();
     small[3] = Sectors::from_bytes(10 << 30).unwrap();
-    let error = study.check_capacity(&small, &[8; 6]).unwrap_err();
+    let error = study.check_capacity(&small, &[8; 9]).unwrap_err();
     assert_eq!(error.kind, StudyErrorKind::DoesNotFit);
     assert_eq!(
         error.to_string(),
-        "default:46: workloads.size: dd-write 6MiB on raid1(2): 4 files of 4GiB do not fit in \
+        "default:59: workloads.size: dd-write 6MiB on raid1(2): 4 files of 4GiB do not fit in \
          10GiB of the array's 10GiB; at most 2556MiB per process"
     );
-    let error = study.check_capacity(&large, &[8, 8, 8, 8, 24, 8]).unwrap_err();
+    let error = study.check_capacity(&large, &[8, 8, 8, 8, 8, 24, 8, 8, 8]).unwrap_err();
     assert_eq!(error.kind, StudyErrorKind::WrongValue);
     assert!(error.reason.contains("raid5(4)") && error.reason.contains("multiple"), "{error}");
 }
@@ -159,4 +214,31 @@ fn files_are_read_from_a_path() {
         error.to_string().contains("no-such-study.toml: cannot read the study file"),
         "{error}"
     );
+}
+
+#[test]
+fn policies_are_read_and_named() {
+    let text = |level: &str, policy: &str| {
+        let members = if level == "raid3" { 5 } else { 4 };
+        format!(
+            "title = \"t\"\n[[drives]]\nname = \"d\"\nmodel = \"nas-8tb-7200\"\ncount = 5\n\
+             [[layouts]]\nlevel = \"{level}\"\nmembers = {members}\npolicy = \"{policy}\"\n\
+             [[workloads]]\nkind = \"dd-read\"\nsize = \"6MiB\"\n"
+        )
+    };
+    let name = |level, policy| {
+        parse(&text(level, policy), "test.toml").map(|study| study.layouts[0].name.clone())
+    };
+    assert_eq!(name("raid1", "md-2.6").unwrap(), "raid1(4) policy=md-2.6");
+    assert_eq!(name("raid1", "md").unwrap(), "raid1(4)", "the default is not named");
+    assert_eq!(name("raid3", "graid3-r").unwrap(), "raid3(5) policy=graid3-r");
+    for (level, policy, words) in [
+        ("raid5", "md", "raid5 has one copy of each block to read"),
+        ("raid10", "md-2.6", "is the rule of raid1"),
+        ("raid1", "md-2.7", "did you mean `md-2.6`"),
+    ] {
+        let error = name(level, policy).unwrap_err().to_string();
+        assert!(error.starts_with("test.toml:9: layouts.policy: "), "{error}");
+        assert!(error.contains(words), "{error}");
+    }
 }

@@ -14,6 +14,8 @@ pub(super) enum Chunk {
     Data { number: u64, copy: u16 },
     /// Parity.
     P,
+    /// The second parity.
+    Q,
     /// Nothing.
     Nothing,
 }
@@ -23,6 +25,7 @@ impl Chunk {
         match self {
             Self::Data { number, .. } => number.to_string(),
             Self::P => "P".into(),
+            Self::Q => "Q".into(),
             Self::Nothing => "-".into(),
         }
     }
@@ -40,14 +43,17 @@ impl Map {
     pub(super) fn new(layout: &Layout, rows: Option<u64>) -> Result<Self, LayoutError> {
         let rows = rows.unwrap_or_else(|| rows_until_repeated(layout));
         let chunk = drawn_chunk(layout).0;
-        // One row more than drawn, so that the last row is one among others.
-        let size = Sectors(if layout.level == Level::Linear { rows } else { rows + 1 } * chunk);
+        // Where copies or members lie one behind another, the whole array is drawn; else one row more
+        // than drawn exists, so that the last row is one among others.
+        let whole = layout.level == Level::Linear || (layout.far > 1 && !layout.offset);
+        let size = Sectors(if whole { rows } else { rows + 1 } * chunk);
         let geometry = Geometry::new(layout, &vec![size; usize::from(layout.members)])?;
         let holds = |row: u64, member| {
             let place = Place { member: MemberIndex(member), at: Sector(row * chunk) };
             match geometry.holds(place) {
                 Holds::Data { at, copy } => Chunk::Data { number: at.0 / chunk, copy },
                 Holds::P { .. } => Chunk::P,
+                Holds::Q { .. } => Chunk::Q,
                 Holds::Nothing => Chunk::Nothing,
             }
         };
@@ -61,10 +67,11 @@ impl Map {
         let chunk = Size(drawn_chunk(layout).bytes());
         let unit = match layout.level {
             Level::Linear | Level::Raid1 => format!("drawn in pieces of {chunk}"),
+            Level::Raid3 => format!("drawn in sectors of {chunk}"),
             _ => format!("chunk {chunk}"),
         };
         let rotation = match layout.level {
-            Level::Raid5 => format!(", {}", layout.rotation.name()),
+            Level::Raid5 | Level::Raid6 => format!(", {}", layout.rotation.name()),
             _ => String::new(),
         };
         let survives = match layout.survives() {
@@ -95,10 +102,10 @@ impl Map {
             text.push('\n');
         }
         text.push_str("\nm0, m1, ...: members; numbers: chunks of the array");
-        text.push_str(if self.layout.level == Level::Raid5 {
-            "; P: parity of the row\n"
-        } else {
-            "\n"
+        text.push_str(match self.layout.level {
+            Level::Raid3 | Level::Raid4 | Level::Raid5 => "; P: parity of the row\n",
+            Level::Raid6 => "; P and Q: parities of the row\n",
+            _ => "\n",
         });
         text
     }
@@ -108,13 +115,13 @@ impl Map {
 fn rows_until_repeated(layout: &Layout) -> u64 {
     let members = u64::from(layout.members);
     match layout.level {
-        Level::Raid5 => members.max(4),
+        Level::Raid5 | Level::Raid6 => members.max(4),
         Level::Raid10 => {
             let near = u64::from(layout.near);
             let slots = members / greatest_common_divisor(members, near) * near;
-            (slots / members).max(4)
+            (slots / members).max(2) * u64::from(layout.far).max(2)
         }
-        Level::Linear | Level::Raid0 | Level::Raid1 => 4,
+        Level::Linear | Level::Raid0 | Level::Raid1 | Level::Raid3 | Level::Raid4 => 4,
     }
 }
 
@@ -154,5 +161,21 @@ m0, m1, ...: members; numbers: chunks of the array; P: parity of the row
         let linear = Map::new(&Layout::new(Level::Linear, 2), Some(2)).expect("possible");
         let numbers: Vec<_> = linear.rows.concat().into_iter().map(Chunk::text).collect();
         assert_eq!(numbers, ["0", "2", "1", "3"]);
+    }
+    #[test]
+    fn parities_and_far_copies_are_drawn() {
+        let numbers = |layout: &Layout| -> Vec<String> {
+            let map = Map::new(layout, None).expect("possible");
+            let row = |row: &Vec<Chunk>| row.iter().map(|c| c.text()).collect::<Vec<_>>().join(" ");
+            map.rows.iter().map(row).collect()
+        };
+        let raid6 = Layout::new(Level::Raid6, 4);
+        assert_eq!(numbers(&raid6), ["Q 0 1 P", "2 3 P Q", "5 P Q 4", "P Q 6 7"]);
+        let far = Layout::new(Level::Raid10, 4).with_far(2);
+        assert_eq!(numbers(&far), ["0 1 2 3", "4 5 6 7", "3 0 1 2", "7 4 5 6"]);
+        let offset = far.clone().with_offset(true);
+        assert_eq!(numbers(&offset), ["0 1 2 3", "3 0 1 2", "4 5 6 7", "7 4 5 6"]);
+        let raid3 = Layout::new(Level::Raid3, 5);
+        assert_eq!(numbers(&raid3)[..2], ["0 1 2 3 P", "4 5 6 7 P"]);
     }
 }

@@ -27,29 +27,46 @@ fn layout(options: &args::Layout) -> Result<Layout, String> {
     let mut layout = Layout::new(options.level, options.members);
     let lacks = |key: &str| Err(format!("--{key}: {} has no such parameter", options.level));
     if let Some(chunk) = options.chunk {
-        if options.level == Level::Raid1 {
+        if matches!(options.level, Level::Raid1 | Level::Raid3) {
             return lacks("chunk");
         }
         layout.chunk = raidlab_core::layout::chunk_from_size(chunk)
             .map_err(|error| format!("--chunk: {}", error.reason))?;
     }
     if let Some(rotation) = options.rotation {
-        if options.level != Level::Raid5 {
+        if options.level.rotations().is_empty() {
             return lacks("rotation");
         }
         layout.rotation = rotation;
     }
-    if let Some(near) = options.near {
+    let copies = [
+        ("near", options.near),
+        ("far", options.far),
+        ("offset", options.offset),
+        ("far-sets", options.far_sets),
+    ];
+    for (key, _) in copies.iter().filter(|(_, value)| value.is_some()) {
         if options.level != Level::Raid10 {
-            return lacks("near");
+            return lacks(key);
         }
+    }
+    if let Some(far) = options.far.or(options.offset) {
+        layout = layout.with_far(far).with_offset(options.offset.is_some());
+    }
+    if let Some(near) = options.near {
         layout.near = near;
+    }
+    if let Some(sets) = options.far_sets {
+        layout.far_sets = sets;
     }
     layout.check().map_err(|error| format!("--{}: {}", error.key, error.reason))?;
     Ok(layout)
 }
 
-/// The chunk to draw with: the layout's, or 512 KiB where it has none.
+/// The chunk to draw with: the layout's, a sector for raid3, or 512 KiB where there is none.
 fn drawn_chunk(layout: &Layout) -> Sectors {
+    if layout.level == Level::Raid3 {
+        return Sectors(1);
+    }
     if layout.chunk == Sectors::ZERO { raidlab_core::layout::DEFAULT_CHUNK } else { layout.chunk }
 }

@@ -12,6 +12,7 @@ const LEFT: usize = 64;
 /// Fills of data by row, from a palette that colour-blind readers can tell apart (Okabe and Ito).
 const DATA: [&str; 2] = ["#cfe5f5", "#9fcbe8"];
 const PARITY: &str = "#f5c77e";
+const SECOND_PARITY: &str = "#e69f00";
 
 /// A standalone SVG document; everything in it comes from numbers and fixed words.
 pub(super) fn draw(map: &Map) -> String {
@@ -48,6 +49,7 @@ fn cell(svg: &mut String, x: usize, y: usize, chunk: Chunk, members: usize) {
     let fill = match chunk {
         Chunk::Data { number, .. } => DATA[(number as usize / members.max(1)) % DATA.len()],
         Chunk::P => PARITY,
+        Chunk::Q => SECOND_PARITY,
         Chunk::Nothing => "none",
     };
     // Writing to a string does not fail.

@@ -1,7 +1,7 @@
 //! The ends of member I/Os: counting them off, and what an error leads to.
 
 use super::Array;
-use super::issue::{IoState, Owner};
+use super::issue::{IoState, Owner, Target, seen_by_policy};
 use crate::contract::{Completion, IoOp, IoOutcome, Outcome};
 use crate::geometry::{Holds, Place};
 use crate::units::Sector;
@@ -9,15 +9,14 @@ use crate::units::Sector;
 impl Array {
     #[inline]
     pub(super) fn complete(&mut self, completion: &Completion) {
-        let (slot, generation) = (completion.io.slot, completion.io.generation);
         // An answer to an I/O that is no longer known changes nothing.
-        if !self.ios.is_current(slot, generation) {
-            return;
-        }
-        let io = self.ios[slot];
-        self.ios.remove(slot);
+        let Some(io) = self.ios.take(completion.io.slot, completion.io.generation) else { return };
         self.lists.release(&io.segments);
         self.members[io.member.at()].pending -= 1;
+        if self.policy_watches {
+            let target = Target { member: io.member, at: io.at, len: io.len };
+            self.policy.completed(self.now, seen_by_policy(io.op, target), io.sent_at);
+        }
         match io.owner {
             Owner::Request(request) => {
                 if completion.outcome != IoOutcome::Ok {
@@ -40,10 +39,10 @@ impl Array {
                     self.fail_member(io.member);
                 }
                 let bad = self.array_sector(io, outcome);
-                let request = &mut self.requests[slot];
-                request.avoid.insert(io.member);
-                request.again = true;
-                request.first_bad = match (request.first_bad, bad) {
+                let trouble = self.trouble(slot);
+                trouble.avoid.insert(io.member);
+                trouble.again = true;
+                trouble.first_bad = match (trouble.first_bad, bad) {
                     (Some(known), Some(new)) => Some(known.min(new)),
                     (known, new) => known.or(new),
                 };
@@ -60,7 +59,7 @@ impl Array {
             if outcome == IoOutcome::Gone {
                 self.fail_member(io.member);
             }
-            self.requests[slot].outcome = match (outcome, bad) {
+            self.trouble(slot).outcome = match (outcome, bad) {
                 (IoOutcome::MediaError { .. }, Some(first_bad)) => {
                     Outcome::MediaError { first_bad }
                 }
@@ -69,8 +68,8 @@ impl Array {
             return;
         }
         self.fail_member(io.member);
-        if io.op == IoOp::Write {
-            self.requests[slot].check_copies = true;
+        if io.op != IoOp::Flush {
+            self.trouble(slot).check_copies = true;
         }
     }
 

@@ -2,8 +2,10 @@
 
 use super::Array;
 use super::lists::{EMPTY, ListBuilder};
+use super::member::Member;
 use crate::contract::{IoId, IoOp, MemberIo, Output, RequestOp, SegmentList};
-use crate::units::{MemberIndex, Sector};
+use crate::policy::{self, IoKind};
+use crate::units::{MemberIndex, Sector, Sectors, Time};
 
 /// Whom a member I/O belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,9 +20,10 @@ pub(super) struct IoState {
     pub(super) owner: Owner,
     pub(super) op: IoOp,
     pub(super) member: MemberIndex,
-    at: Sector,
-    len: u32,
+    pub(super) at: Sector,
+    pub(super) len: u32,
     pub(super) segments: SegmentList,
+    pub(super) sent_at: Time,
 }
 
 impl IoState {
@@ -32,6 +35,7 @@ impl IoState {
             at: Sector(0),
             len: 0,
             segments: EMPTY,
+            sent_at: Time::ZERO,
         }
     }
 
@@ -49,13 +53,30 @@ impl IoState {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     at: u64,
+    len: u32,
     list: ListBuilder,
 }
 
 impl Run {
     pub(super) const fn idle() -> Self {
-        Self { at: 0, list: ListBuilder::new() }
+        Self { at: 0, len: 0, list: ListBuilder::new() }
     }
+}
+
+/// What a request asks of the members it goes to.
+pub(super) const fn io_op(op: RequestOp) -> IoOp {
+    match op {
+        RequestOp::Read => IoOp::Read,
+        RequestOp::Write => IoOp::Write,
+        RequestOp::Flush => IoOp::Flush,
+        RequestOp::Discard => IoOp::Discard,
+        RequestOp::WriteZeroes => IoOp::WriteZeroes,
+    }
+}
+
+/// Whether a request comes with data or room for them.
+pub(super) const fn has_payload(op: RequestOp) -> bool {
+    matches!(op, RequestOp::Read | RequestOp::Write)
 }
 
 /// Where an I/O goes.
@@ -68,7 +89,8 @@ pub(super) struct Target {
 
 impl Array {
     /// Sends out one I/O. There is room: the caller looked.
-    #[inline]
+    // Inlined by force, like the rest of the straight path: measured 95 to 85 ns a mirrored write.
+    #[inline(always)]
     pub(super) fn emit(
         &mut self,
         owner: Owner,
@@ -78,13 +100,17 @@ impl Array {
         segments: SegmentList,
     ) {
         let Target { member, at, len } = target;
-        let state = IoState { owner, op, member, at, len, segments };
-        let slot = self.ios.insert(state).expect("room is checked before an I/O is planned");
-        let io = IoId { slot, generation: self.ios.generation(slot) };
+        let state = IoState { owner, op, member, at, len, segments, sent_at: self.now };
+        let (slot, generation) =
+            self.ios.insert_named(state).expect("room is checked before an I/O is planned");
+        let io = IoId { slot, generation };
         let known = &mut self.members[member.at()];
         known.pending += 1;
         if op != IoOp::Flush {
             known.head = Sector(at.0 + u64::from(len));
+        }
+        if self.policy_watches {
+            self.policy.sent(self.now, seen_by_policy(op, target));
         }
         match owner {
             Owner::Request(slot) => self.requests[slot].pending += 1,
@@ -105,43 +131,33 @@ impl Array {
     pub(super) fn gather(&mut self, slot: u32, target: Target, offset: u64) {
         let Target { member, at, len } = target;
         let mut run = self.runs[member.at()];
-        if run.list.len() > 0 && run.at + u64::from(run.list.len()) != at.0 {
+        if run.len > 0
+            && (run.at + u64::from(run.len) != at.0 || run.list.nodes() >= self.most_segments)
+        {
             self.send_run(slot, member);
             run = Run::idle();
         }
-        if run.list.len() == 0 {
+        if run.len == 0 {
             run.at = at.0;
             self.active_runs += 1;
         }
-        let mut list = run.list;
-        self.carve(slot, offset, u64::from(len), &mut list);
-        self.runs[member.at()] = Run { at: run.at, list };
-    }
-
-    /// Where the member's next I/O would start if it went on from what is planned or gathered, and
-    /// how many are in flight or gathered.
-    #[inline]
-    pub(super) fn member_load(&self, member: MemberIndex) -> (Sector, u32) {
-        let known = &self.members[member.at()];
-        if self.active_runs > 0 {
-            let run = &self.runs[member.at()];
-            if run.list.len() > 0 {
-                return (Sector(run.at + u64::from(run.list.len())), known.pending + 1);
-            }
+        run.len += len;
+        if has_payload(self.requests[slot].op) {
+            self.carve(slot, offset, u64::from(len), &mut run.list);
         }
-        (known.head, known.pending)
+        self.runs[member.at()] = run;
     }
 
     fn send_run(&mut self, slot: u32, member: MemberIndex) {
         let run = std::mem::replace(&mut self.runs[member.at()], Run::idle());
-        if run.list.len() == 0 {
+        if run.len == 0 {
             return;
         }
         self.active_runs -= 1;
         let request = &self.requests[slot];
-        let op = if request.op == RequestOp::Read { IoOp::Read } else { IoOp::Write };
-        let fua = request.fua && op == IoOp::Write;
-        let target = Target { member, at: Sector(run.at), len: run.list.len() };
+        let op = io_op(request.op);
+        let fua = request.fua && op != IoOp::Read;
+        let target = Target { member, at: Sector(run.at), len: run.len };
         self.emit(Owner::Request(slot), op, fua, target, run.list.finish());
     }
 
@@ -154,4 +170,25 @@ impl Array {
             self.send_run(slot, MemberIndex(member as u16));
         }
     }
+}
+
+/// Where the member's next I/O would start if it went on from what is planned or gathered, and how
+/// many are in flight or gathered.
+#[inline]
+pub(super) fn load(known: &Member, run: &Run) -> (Sector, u32) {
+    if run.len > 0 {
+        return (Sector(run.at + u64::from(run.len)), known.pending + 1);
+    }
+    (known.head, known.pending)
+}
+
+/// A member I/O as policies see it.
+pub(super) fn seen_by_policy(op: IoOp, target: Target) -> policy::MemberIo {
+    let Target { member, at, len } = target;
+    let kind = match op {
+        IoOp::Read => IoKind::Read,
+        IoOp::Write => IoKind::Write,
+        _ => IoKind::Other,
+    };
+    policy::MemberIo { member, at, len: Sectors(u64::from(len)), kind }
 }

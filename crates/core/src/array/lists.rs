@@ -17,7 +17,14 @@ pub(super) struct ListPool {
     nodes: Vec<Node>,
     free: u32,
     available: usize,
+    /// In the upper bits of every list's first node: which array's lists these are, in a stack.
+    tag: u32,
 }
+
+/// The bits of a node's number; those above hold the tag.
+const NODE: u32 = (1 << TAG_SHIFT) - 1;
+/// Where in a number the tag of an array starts.
+pub(crate) const TAG_SHIFT: u32 = 24;
 
 impl ListPool {
     pub(super) fn new(capacity: usize) -> Self {
@@ -27,7 +34,12 @@ impl ListPool {
                 next: if i + 1 < capacity { i as u32 + 1 } else { NIL },
             })
             .collect();
-        Self { nodes, free: if capacity > 0 { 0 } else { NIL }, available: capacity }
+        Self { nodes, free: if capacity > 0 { 0 } else { NIL }, available: capacity, tag: 0 }
+    }
+
+    /// Marks the lists made from now on as array `array`'s.
+    pub(super) fn set_tag(&mut self, array: u32) {
+        self.tag = array << TAG_SHIFT;
     }
 
     /// Nodes left.
@@ -47,7 +59,7 @@ impl ListPool {
     /// Gives a list's nodes back.
     #[inline]
     pub(super) fn release(&mut self, list: &SegmentList) {
-        let mut index = list.rest;
+        let mut index = number(list.rest);
         while index != NIL {
             let next = self.nodes[index as usize].next;
             self.nodes[index as usize].next = self.free;
@@ -60,8 +72,23 @@ impl ListPool {
     /// The segments of a list, in order.
     #[inline]
     pub(super) fn iter(&self, list: &SegmentList) -> Segments<'_> {
-        Segments { pool: self, now: (list.first.len > 0).then_some(list.first), next: list.rest }
+        Segments {
+            pool: self,
+            now: (list.first.len > 0).then_some(list.first),
+            next: number(list.rest),
+        }
     }
+}
+
+/// The node that a list's `rest` names, without the tag.
+#[inline]
+const fn number(rest: u32) -> u32 {
+    if rest == NIL { NIL } else { rest & NODE }
+}
+
+/// The array in a stack that a list belongs to; `None` for lists without nodes, which need none.
+pub(crate) fn tag_of(list: &SegmentList) -> Option<usize> {
+    (list.rest != NIL).then_some((list.rest >> TAG_SHIFT) as usize)
 }
 
 /// The segments of a list, in order.
@@ -96,6 +123,7 @@ pub(super) struct ListBuilder {
     /// The last segment's node, or NIL while it is the first in place.
     tail: u32,
     len: u32,
+    nodes: u32,
 }
 
 /// A list of nothing.
@@ -106,7 +134,7 @@ pub(super) const EMPTY: SegmentList = SegmentList {
 
 impl ListBuilder {
     pub(super) const fn new() -> Self {
-        Self { list: EMPTY, tail: NIL, len: 0 }
+        Self { list: EMPTY, tail: NIL, len: 0, nodes: 0 }
     }
 
     /// Sectors so far.
@@ -114,12 +142,17 @@ impl ListBuilder {
         self.len
     }
 
+    /// Segments beyond the first.
+    pub(super) const fn nodes(&self) -> u32 {
+        self.nodes
+    }
+
     /// Whether the list needs more than the place it is named by.
     pub(super) const fn has_nodes(&self) -> bool {
         self.list.rest != NIL
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, pool: &mut ListPool, segment: Segment) {
         if segment.len == 0 {
             return;
@@ -139,8 +172,9 @@ impl ListBuilder {
             return;
         }
         let node = pool.take(segment);
+        self.nodes += 1;
         if self.tail == NIL {
-            self.list.rest = node;
+            self.list.rest = node | pool.tag;
         } else {
             pool.nodes[self.tail as usize].next = node;
         }

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 /// Ranges hash to buckets by these bits; a bucket nobody holds needs no further look.
 const SHIFT: u32 = 7;
-const BUCKETS: usize = 256;
+const BUCKETS: usize = 2048;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range {
@@ -22,6 +22,13 @@ struct Range {
 impl Range {
     fn overlaps(self, other: Self) -> bool {
         self.start < other.end && other.start < self.end
+    }
+
+    /// The bucket of a range that lies in one.
+    #[inline]
+    fn only_bucket(self) -> Option<usize> {
+        let (first, last) = (self.start >> SHIFT, (self.end - 1) >> SHIFT);
+        (first == last).then_some(first as usize % BUCKETS)
     }
 
     #[inline]
@@ -36,7 +43,7 @@ impl Range {
 #[derive(Clone, Debug)]
 pub(super) struct RangeLocks {
     held: Vec<Option<Range>>,
-    buckets: Box<[u32]>,
+    buckets: Box<[u16; BUCKETS]>,
     waiting: VecDeque<(u32, Range)>,
     granted: VecDeque<u32>,
 }
@@ -45,7 +52,7 @@ impl RangeLocks {
     pub(super) fn new(owners: u32) -> Self {
         Self {
             held: vec![None; owners as usize],
-            buckets: vec![0; BUCKETS].into(),
+            buckets: Box::new([0; BUCKETS]),
             waiting: VecDeque::with_capacity(owners as usize),
             granted: VecDeque::with_capacity(owners as usize),
         }
@@ -56,6 +63,15 @@ impl RangeLocks {
     pub(super) fn acquire(&mut self, owner: u32, start: u64, end: u64) -> bool {
         let range = Range { start, end };
         debug_assert!(start < end && self.held[owner as usize].is_none());
+        // The usual case: a small range that nobody else is near.
+        if let Some(bucket) = range.only_bucket()
+            && self.buckets[bucket] == 0
+            && self.waiting.is_empty()
+        {
+            self.held[owner as usize] = Some(range);
+            self.buckets[bucket] = 1;
+            return true;
+        }
         if !self.is_clear(range) {
             self.waiting.push_back((owner, range));
             return false;
@@ -81,16 +97,18 @@ impl RangeLocks {
         }
     }
 
-    /// Unlocks; waiters that may go now come out of [`Self::next_granted`].
+    /// Unlocks; true when waiters may go now, which come out of [`Self::next_granted`].
     #[inline]
-    pub(super) fn release(&mut self, owner: u32) {
-        let Some(range) = self.held[owner as usize].take() else { return };
-        for bucket in range.buckets() {
-            self.buckets[bucket] -= 1;
+    pub(super) fn release(&mut self, owner: u32) -> bool {
+        let Some(range) = self.held[owner as usize].take() else { return false };
+        match range.only_bucket() {
+            Some(bucket) => self.buckets[bucket] -= 1,
+            None => range.buckets().for_each(|bucket| self.buckets[bucket] -= 1),
         }
         if !self.waiting.is_empty() {
             self.grant_waiters();
         }
+        !self.granted.is_empty()
     }
 
     fn grant_waiters(&mut self) {

@@ -15,6 +15,10 @@ impl MemberSet {
 
     #[inline]
     pub(super) const fn contains(self, member: MemberIndex) -> bool {
+        // Nearly always nothing is wrong, and shifting 128 bits takes a while.
+        if self.0 == 0 {
+            return false;
+        }
         self.0 >> member.0 & 1 == 1
     }
 
@@ -76,14 +80,17 @@ impl Array {
         match &self.geometry {
             Geometry::Linear(_) | Geometry::Raid0(_) => !missing.is_empty(),
             Geometry::Mirror(_) => missing.count() == members,
-            Geometry::Parity(_) => missing.count() > 1,
-            Geometry::Raid10(raid10) => {
-                // The pattern of copies repeats after as many chunks as there are members.
+            Geometry::Parity(_) | Geometry::Raid3(_) => missing.count() > self.parities,
+            Geometry::Raid10(_) => {
+                // The pattern of copies repeats after as many chunks as there are members, or
+                // members times far copies.
                 let chunk = self.layout.chunk.0;
-                let chunks = (self.geometry.capacity().0 / chunk).min(u64::from(members));
+                let copies = self.copies;
+                let period = u64::from(members) * u64::from(copies);
+                let chunks = (self.geometry.capacity().0 / chunk).min(period);
                 (0..chunks).any(|index| {
                     let at = Sector(index * chunk);
-                    (0..raid10.copies()).all(|c| missing.contains(raid10.member_of(at, c)))
+                    (0..copies).all(|c| missing.contains(self.geometry.place(at, c).member))
                 })
             }
         }

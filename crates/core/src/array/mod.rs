@@ -26,21 +26,22 @@ mod write;
 
 use std::collections::VecDeque;
 
-pub use config::{Config, ConfigError, Limits, MemberConfig};
+pub use config::{Config, ConfigError, Limits, MemberConfig, check_policy};
 pub use lists::Segments;
+pub(crate) use lists::{TAG_SHIFT, tag_of};
 
 use crate::contract::{
-    Admin, Event, Input, Job, JobId, Output, Scratch, Segment, SegmentList, Token,
+    Admin, Event, Input, Job, JobId, Output, Role, Scratch, Segment, SegmentList, Token,
 };
 use crate::geometry::Geometry;
 use crate::layout::Layout;
-use crate::policy::ReadPolicy;
+use crate::policy::{CopyKind, PolicyState};
 use crate::units::{MemberIndex, Sectors, Time};
 use issue::{IoState, Run};
 use lists::ListPool;
 use locks::RangeLocks;
 use member::{Member, MemberSet};
-use request::RequestState;
+use request::{RequestState, Trouble};
 use slab::Slab;
 use stripe::{JobState, Plan};
 
@@ -49,8 +50,15 @@ use stripe::{JobState, Plan};
 pub struct Array {
     layout: Layout,
     geometry: Geometry,
-    policy: ReadPolicy,
+    policy: PolicyState,
+    /// The policy wants to be told of I/Os.
+    policy_watches: bool,
+    /// The policy may cut a read into a part for each copy.
+    cuts_reads: bool,
+    copy_kind: CopyKind,
     capacity: u64,
+    /// Copies of each sector, as the geometry has them.
+    copies: u16,
     logical_block: u32,
     /// Segments a request may have.
     most_segments: u32,
@@ -59,16 +67,25 @@ pub struct Array {
     failed: MemberSet,
 
     requests: Slab<RequestState>,
+    /// What went wrong with each request, by slot.
+    troubles: Vec<Trouble>,
     /// The segments of each request, `most_segments` to a slot.
     user_segments: Vec<Segment>,
     ios: Slab<IoState>,
     lists: ListPool,
     locks: RangeLocks,
     plans: Slab<Plan>,
+    /// Parity levels: data chunks and parities of a stripe; else 0.
+    data_chunks: u16,
+    parities: u16,
+    /// raid3: sectors that lie together on a data member; else 0.
+    atom: u64,
     /// Rows of a chunk that one plan works on at most.
     plan_rows: u64,
     jobs: Slab<JobState>,
     operands: Vec<SegmentList>,
+    /// What each operand is.
+    roles: Vec<Role>,
     /// What is being gathered for each member while one request is planned.
     runs: Vec<Run>,
     active_runs: usize,
@@ -78,6 +95,10 @@ pub struct Array {
     starved_requests: VecDeque<u32>,
     starved_plans: VecDeque<u32>,
     plugged: bool,
+    /// One of a stack's arrays.
+    nested: bool,
+    /// The first of its scratch buffers.
+    scratch_base: u32,
     /// Requests held back by a plug, in order.
     held: VecDeque<u32>,
     now: Time,
@@ -112,6 +133,11 @@ impl Array {
         &self.geometry
     }
 
+    /// How many segments a request may have.
+    pub fn most_segments(&self) -> u32 {
+        self.most_segments
+    }
+
     /// Whether a member is out of service.
     pub fn is_failed(&self, member: MemberIndex) -> bool {
         self.failed.contains(member)
@@ -119,13 +145,8 @@ impl Array {
 
     /// The scratch buffers the driver provides, under the tokens from [`Scratch::FIRST`] on.
     pub fn scratch(&self) -> Scratch {
-        match &self.geometry {
-            Geometry::Parity(parity) => Scratch {
-                count: self.plans.capacity(),
-                len: ((u64::from(parity.data_chunks()) + 1) * self.plan_rows) as u32,
-            },
-            _ => Scratch { count: 0, len: 0 },
-        }
+        let roles = u64::from(self.data_chunks + self.parities);
+        Scratch { count: self.plans.capacity(), len: (roles * self.plan_rows) as u32 }
     }
 
     /// Whether a request may be handed in now. Completions and results always may.
@@ -178,12 +199,15 @@ impl Array {
             return None;
         }
         let state = &self.jobs[job.slot];
-        let operands = &self.operands[self.operand_range(job.slot)];
+        let first = self.operand_range(job.slot).start;
+        let middle = first + usize::from(state.sources);
+        let end = middle + usize::from(state.targets);
         Some(Job {
             kernel: state.kernel,
             len: state.len,
-            sources: &operands[..usize::from(state.sources)],
-            targets: &operands[usize::from(state.sources)..usize::from(state.sources) + 1],
+            sources: &self.operands[first..middle],
+            targets: &self.operands[middle..end],
+            roles: &self.roles[first..end],
         })
     }
 
@@ -197,6 +221,9 @@ impl Array {
         for (slot, request) in self.requests.used() {
             key.add(u64::from(slot));
             request.add_to_key(&mut |value| key.add(value));
+            if request.trouble {
+                self.troubles[slot as usize].add_to_key(&mut |value| key.add(value));
+            }
         }
         for (slot, io) in self.ios.used() {
             key.add(u64::from(slot));
@@ -213,6 +240,7 @@ impl Array {
         for member in &self.members {
             key.add(member.head.0);
         }
+        self.policy.add_to_key(self.now, &mut |value| key.add(value));
         for slot in self.held.iter().chain(&self.starved_requests).chain(&self.starved_plans) {
             key.add(u64::from(*slot));
         }
@@ -231,7 +259,17 @@ impl Key {
     }
 }
 
-/// The scratch token of a plan.
-const fn scratch_token(plan: u32) -> Token {
-    Token(Scratch::FIRST + plan)
+impl Array {
+    /// Makes this array one of a stack's: its lists carry `tag`, its scratch buffers are those from
+    /// `scratch_base` on, and requests to inner ones (tags above 0) may name the outer one's scratch.
+    pub(crate) fn nest(&mut self, tag: u32, scratch_base: u32) {
+        self.lists.set_tag(tag);
+        self.scratch_base = scratch_base;
+        self.nested = tag > 0;
+    }
+
+    /// The scratch token of a plan.
+    const fn scratch_token(&self, plan: u32) -> Token {
+        Token(Scratch::FIRST + self.scratch_base + plan)
+    }
 }

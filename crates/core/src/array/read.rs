@@ -5,37 +5,62 @@ use super::issue::{Owner, Target};
 use super::lists::ListBuilder;
 use super::member::MemberSet;
 use crate::contract::IoOp;
-use crate::geometry::{Geometry, Place};
-use crate::policy::Candidate;
-use crate::units::Sector;
+use crate::policy::{CopyCandidate, ReadContext};
+use crate::units::{Sector, Sectors};
 
 impl Array {
     /// Plans a read from its cursor on; false when it must wait for room.
     pub(super) fn plan_read(&mut self, slot: u32) -> bool {
+        if self.atom > 0 {
+            // raid3: every read takes all data members.
+            return self.plan_stripes(slot);
+        }
+        let unreadable = self.failed.union(self.avoided(slot));
+        if self.copies > 1 {
+            let done = self.read_copies(slot, unreadable);
+            self.send_runs(slot);
+            return done;
+        }
         let request = &self.requests[slot];
-        let unreadable = self.failed.union(request.avoid);
         let (at, end) = (Sector(request.cursor), request.end);
         // The usual case: one piece on one member, sent out without gathering.
-        if at.0 == request.at
-            && self.geometry.run(at).0 >= end - at.0
-            && let Some(place) = self.choose_copy(at, unreadable)
-        {
-            if !self.has_room(slot, 1) {
-                return false;
+        if at.0 == request.at && self.geometry.run(at).0 >= end - at.0 {
+            let place = self.geometry.place(at, 0);
+            if !unreadable.contains(place.member) {
+                if !self.has_room(slot, 1) {
+                    return false;
+                }
+                let target =
+                    Target { member: place.member, at: place.at, len: (end - at.0) as u32 };
+                self.read_whole(slot, target);
+                return true;
             }
-            let len = (end - at.0) as u32;
-            let mut list = ListBuilder::new();
-            self.carve(slot, 0, u64::from(len), &mut list);
-            let target = Target { member: place.member, at: place.at, len };
-            self.requests[slot].cursor = end;
-            self.emit(Owner::Request(slot), IoOp::Read, false, target, list.finish());
-            return true;
         }
         let done = self.gather_read(slot, unreadable);
         self.send_runs(slot);
         done
     }
 
+    /// Sends out a read of which all lies together on one member.
+    #[inline]
+    fn read_whole(&mut self, slot: u32, target: Target) {
+        let list = self.whole_payload(slot);
+        let request = &mut self.requests[slot];
+        request.cursor = request.end;
+        self.emit(Owner::Request(slot), IoOp::Read, false, target, list.finish());
+    }
+
+    /// Everything from the cursor on, stripe by stripe.
+    pub(super) fn plan_stripes(&mut self, slot: u32) -> bool {
+        while self.requests[slot].cursor < self.requests[slot].end {
+            if !self.plan_stripe_piece(slot) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Levels with one copy of each sector.
     fn gather_read(&mut self, slot: u32, unreadable: MemberSet) -> bool {
         loop {
             let request = &self.requests[slot];
@@ -43,22 +68,17 @@ impl Array {
             if at.0 >= end {
                 return true;
             }
-            let Some(place) = self.choose_copy(at, unreadable) else {
-                if matches!(self.geometry, Geometry::Parity(_)) {
-                    if !self.plan_stripe_piece(slot) {
-                        return false;
-                    }
-                    continue;
-                }
-                self.give_up(slot, at);
-                return true;
-            };
-            if self.stripe_lacks_chunk(at, end, unreadable) {
-                // Other chunks of the stripe are wanted too and serve to compute the lost one.
+            // Other chunks of the stripe are wanted too and serve to compute the lost one.
+            if self.parities > 0 && self.stripe_lacks_chunk(at, end, unreadable) {
                 if !self.plan_stripe_piece(slot) {
                     return false;
                 }
                 continue;
+            }
+            let place = self.geometry.place(at, 0);
+            if unreadable.contains(place.member) {
+                self.give_up(slot, at);
+                return true;
             }
             if !self.has_room(slot, 1) {
                 return false;
@@ -69,21 +89,91 @@ impl Array {
         }
     }
 
-    /// The copy to read `at` from, or `None` when no copy is readable.
-    #[inline]
-    fn choose_copy(&self, at: Sector, unreadable: MemberSet) -> Option<Place> {
-        let copies = self.geometry.copies();
-        if copies == 1 {
-            let place = self.geometry.place(at, 0);
-            return (!unreadable.contains(place.member)).then_some(place);
-        }
-        let candidates = (0..copies).filter_map(|copy| {
+    /// Mirrored levels: each piece from the copy that the policy chooses.
+    fn read_copies(&mut self, slot: u32, unreadable: MemberSet) -> bool {
+        loop {
+            let request = &self.requests[slot];
+            let (at, start, end) = (Sector(request.cursor), request.at, request.end);
+            if at.0 >= end {
+                return true;
+            }
+            // A policy may cut a read into a part for each copy. It decides once for each piece,
+            // so room is looked for first.
+            if !self.has_room(slot, usize::from(self.copies)) {
+                return false;
+            }
+            let len = self.geometry.run(at).0.min(end - at.0) as u32;
+            let whole = at.0 == start && u64::from(len) == end - start;
+            if whole && self.cuts_reads && self.read_parts(slot, unreadable) {
+                return true;
+            }
+            let Some(copy) = self.choose_copy(at, len, unreadable) else {
+                self.give_up(slot, at);
+                return true;
+            };
             let place = self.geometry.place(at, copy);
-            let (head, pending) = self.member_load(place.member);
-            let candidate = Candidate { copy, at: place.at, pending, head };
-            (!unreadable.contains(place.member)).then_some(candidate)
+            let target = Target { member: place.member, at: place.at, len };
+            if whole {
+                self.read_whole(slot, target);
+                return true;
+            }
+            self.gather(slot, target, at.0 - start);
+            self.requests[slot].cursor += u64::from(len);
+        }
+    }
+
+    /// The copy to read `len` sectors at `at` from, or `None` when no copy is readable.
+    #[inline]
+    fn choose_copy(&mut self, at: Sector, len: u32, unreadable: MemberSet) -> Option<u16> {
+        let len = Sectors(u64::from(len));
+        let context = ReadContext { at, len, kind: self.copy_kind, unsynced: false };
+        let Self { geometry, members, runs, policy, now, copies, .. } = self;
+        let candidates = (0..*copies).filter_map(|copy| {
+            let place = geometry.place(at, copy);
+            let (head, pending) =
+                super::issue::load(&members[place.member.at()], &runs[place.member.at()]);
+            let member = place.member;
+            let candidate = CopyCandidate { copy, member, at: place.at, pending, head };
+            (!unreadable.contains(member)).then_some(candidate)
         });
-        let copy = self.policy.choose(candidates)?;
-        Some(self.geometry.place(at, copy))
+        policy.choose(*now, context, candidates)
+    }
+
+    /// Cuts a read that lies together on all its members into a part for each; false when the policy
+    /// would not.
+    fn read_parts(&mut self, slot: u32, unreadable: MemberSet) -> bool {
+        let request = &self.requests[slot];
+        let (at, len) = (Sector(request.at), request.end - request.at);
+        let geometry = &self.geometry;
+        let members = &self.members;
+        let candidates = (0..self.copies).filter_map(|copy| {
+            let place = geometry.place(at, copy);
+            let known = &members[place.member.at()];
+            let (member, at) = (place.member, place.at);
+            let candidate =
+                CopyCandidate { copy, member, at, pending: known.pending, head: known.head };
+            (!unreadable.contains(member)).then_some(candidate)
+        });
+        let block = Sectors(u64::from(self.logical_block));
+        let Some(split) = self.policy.split(Sectors(len), block, candidates.clone()) else {
+            return false;
+        };
+        let mut places = [(0, at); 128];
+        for part in 0..split.parts {
+            let copy = self.policy.part_copy(part, candidates.clone()).unwrap_or(0);
+            let from = u64::from(part) * split.part.0;
+            places[usize::from(part)] = (copy, Sector(at.0 + from));
+        }
+        for &(copy, from) in &places[..usize::from(split.parts)] {
+            let len = split.part.0.min(at.0 + len - from.0);
+            let place = self.geometry.place(from, copy);
+            let mut list = ListBuilder::new();
+            self.carve(slot, from.0 - at.0, len, &mut list);
+            let target = Target { member: place.member, at: place.at, len: len as u32 };
+            self.emit(Owner::Request(slot), IoOp::Read, false, target, list.finish());
+        }
+        let request = &mut self.requests[slot];
+        request.cursor = request.end;
+        true
     }
 }

@@ -25,14 +25,8 @@ pub(super) struct RequestState {
     /// Member I/Os and plans not yet ended.
     pub(super) pending: u32,
     pub(super) planned: bool,
-    pub(super) outcome: Outcome,
-    /// A member I/O failed: plan the read again, without the members in `avoid`.
-    pub(super) again: bool,
-    pub(super) avoid: MemberSet,
-    /// The first array sector that a member could not read.
-    pub(super) first_bad: Option<Sector>,
-    /// A write lost a copy: see that each sector still has one before answering.
-    pub(super) check_copies: bool,
+    /// Something went wrong: see the slot's [`Trouble`].
+    pub(super) trouble: bool,
     segments: u32,
     /// The segment found last and where in the request it starts.
     hint: (u32, u32),
@@ -50,11 +44,7 @@ impl RequestState {
             slice: 0,
             pending: 0,
             planned: false,
-            outcome: Outcome::Done,
-            again: false,
-            avoid: MemberSet::NONE,
-            first_bad: None,
-            check_copies: false,
+            trouble: false,
             segments: 0,
             hint: (0, 0),
         }
@@ -71,11 +61,42 @@ impl RequestState {
         add(self.cursor);
         add(u64::from(self.slice));
         add(u64::from(self.pending));
-        add(u64::from(self.planned) | u64::from(self.again) << 1 | u64::from(self.fua) << 2);
-        add(u64::from(self.outcome == Outcome::Done));
+        add(u64::from(self.planned) | u64::from(self.trouble) << 1 | u64::from(self.fua) << 2);
+    }
+}
+
+/// What went wrong with a request; kept apart, since of most requests there is nothing to keep.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trouble {
+    pub(super) outcome: Outcome,
+    /// A member I/O failed: plan the read again, without the members in `avoid`.
+    pub(super) again: bool,
+    pub(super) avoid: MemberSet,
+    /// The first array sector that a member could not read.
+    pub(super) first_bad: Option<Sector>,
+    /// A write lost a copy: see that each sector still has one before answering.
+    pub(super) check_copies: bool,
+}
+
+impl Trouble {
+    pub(super) const NONE: Self = Self {
+        outcome: Outcome::Done,
+        again: false,
+        avoid: MemberSet::NONE,
+        first_bad: None,
+        check_copies: false,
+    };
+
+    pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
+        add(u64::from(self.outcome == Outcome::Done) | u64::from(self.again) << 1);
         add(self.avoid.bits() as u64);
         add((self.avoid.bits() >> 64) as u64);
     }
+}
+
+/// Whether overlapping requests of this kind go one after another on mirrored levels.
+const fn changes_data(op: RequestOp) -> bool {
+    matches!(op, RequestOp::Write | RequestOp::Discard | RequestOp::WriteZeroes)
 }
 
 impl Array {
@@ -85,13 +106,17 @@ impl Array {
             self.outputs.push_back(Output::Reply { id: request.id, outcome });
             return;
         }
+        let (mut at, mut end) = (request.at.0, request.at.0 + request.len.0);
+        if request.op == RequestOp::Discard {
+            (at, end) = self.discarded(at, end);
+        }
         let state = RequestState {
             id: request.id,
             op: request.op,
             fua: request.fua,
-            at: request.at.0,
-            end: request.at.0 + request.len.0,
-            cursor: request.at.0,
+            at,
+            end,
+            cursor: at,
             segments: request.segments.len() as u32,
             ..RequestState::idle()
         };
@@ -116,7 +141,7 @@ impl Array {
                 return (request.len.0 != 0 || !request.segments.is_empty())
                     .then_some(Outcome::BadSegments);
             }
-            RequestOp::Discard | RequestOp::WriteZeroes => return Some(Outcome::NotSupported),
+            RequestOp::Discard | RequestOp::WriteZeroes => return self.refuse_range(request),
             RequestOp::Read | RequestOp::Write => {}
         }
         let (at, len) = (request.at.0, request.len.0);
@@ -126,10 +151,9 @@ impl Array {
         if request.segments.len() > self.most_segments as usize || len > MOST_SECTORS {
             return Some(Outcome::BadSegments);
         }
-        let block = u64::from(self.logical_block - 1);
         let mut total = 0;
         for segment in request.segments {
-            if segment.token.0 >= Scratch::FIRST || segment.len == 0 {
+            if (segment.token.0 >= Scratch::FIRST && !self.nested) || segment.len == 0 {
                 return Some(Outcome::BadSegments);
             }
             total += u64::from(segment.len);
@@ -137,10 +161,47 @@ impl Array {
         if total != len {
             return Some(Outcome::BadSegments);
         }
-        if (at | len) & block != 0 {
+        if self.is_misaligned(at, len) {
             return Some(Outcome::Misaligned);
         }
         (len == 0).then_some(Outcome::Done)
+    }
+
+    #[inline]
+    fn is_misaligned(&self, at: u64, len: u64) -> bool {
+        // A power of two but for raid3, where it is one times the number of data members: that too.
+        (at | len) & u64::from(self.logical_block - 1) != 0
+    }
+
+    /// As [`Self::refuse`], for requests without payload.
+    fn refuse_range(&self, request: &Request<'_>) -> Option<Outcome> {
+        let (at, len) = (request.at.0, request.len.0);
+        if at.checked_add(len).is_none_or(|end| end > self.capacity) {
+            return Some(Outcome::OutOfRange);
+        }
+        if !request.segments.is_empty() || len > MOST_SECTORS {
+            return Some(Outcome::BadSegments);
+        }
+        if self.is_misaligned(at, len) {
+            return Some(Outcome::Misaligned);
+        }
+        let (from, to) = match request.op {
+            RequestOp::Discard => self.discarded(at, at + len),
+            _ => (at, at + len),
+        };
+        (from >= to).then_some(Outcome::Done)
+    }
+
+    /// What of a range is discarded: on parity levels whole stripes only, so that no parity has to
+    /// be computed for data that nobody wants; on others all of it.
+    fn discarded(&self, at: u64, end: u64) -> (u64, u64) {
+        match &self.geometry {
+            Geometry::Parity(parity) => {
+                let stripe = parity.stripe_sectors();
+                (at.next_multiple_of(stripe), end / stripe * stripe)
+            }
+            _ => (at, end),
+        }
     }
 
     pub(super) fn unplug(&mut self) {
@@ -154,8 +215,8 @@ impl Array {
     fn start(&mut self, slot: u32) {
         let request = &self.requests[slot];
         // Parity levels lock rows of stripes, plan by plan.
-        if request.op == RequestOp::Write
-            && self.geometry.copies() > 1
+        if changes_data(request.op)
+            && self.copies > 1
             && !self.locks.acquire(slot, request.at, request.end)
         {
             return;
@@ -167,7 +228,7 @@ impl Array {
     #[inline]
     pub(super) fn start_granted(&mut self) {
         while let Some(owner) = self.locks.next_granted() {
-            if matches!(self.geometry, Geometry::Parity(_)) {
+            if self.parities > 0 {
                 self.begin_plan(owner);
             } else {
                 self.advance(owner);
@@ -176,7 +237,7 @@ impl Array {
     }
 
     /// Plans as much of a request as there is room for.
-    #[inline]
+    #[inline(always)]
     pub(super) fn advance(&mut self, slot: u32) {
         if !self.starved_requests.is_empty() || !self.plan_request(slot) {
             self.starved_requests.push_back(slot);
@@ -185,12 +246,12 @@ impl Array {
         self.settle(slot);
     }
 
-    #[inline]
+    #[inline(always)]
     fn plan_request(&mut self, slot: u32) -> bool {
         let planned = match self.requests[slot].op {
             RequestOp::Read => self.plan_read(slot),
-            RequestOp::Write => self.plan_write(slot),
-            _ => self.plan_flush(slot),
+            RequestOp::Flush => self.plan_flush(slot),
+            _ => self.plan_write(slot),
         };
         if planned {
             self.requests[slot].planned = true;
@@ -217,42 +278,71 @@ impl Array {
     }
 
     /// Answers a request when nothing of it is outstanding.
-    #[inline]
+    #[inline(always)]
     pub(super) fn settle(&mut self, slot: u32) {
         let request = &self.requests[slot];
         if !request.planned || request.pending > 0 {
             return;
         }
-        if request.again && request.outcome == Outcome::Done {
+        if !request.trouble {
+            self.reply(slot, Outcome::Done);
+            return;
+        }
+        self.settle_trouble(slot);
+    }
+
+    /// The same for a request with which something went wrong.
+    #[cold]
+    fn settle_trouble(&mut self, slot: u32) {
+        let Trouble { mut outcome, again, avoid, check_copies, .. } = self.troubles[slot as usize];
+        if again && outcome == Outcome::Done {
+            self.troubles[slot as usize].again = false;
             let request = &mut self.requests[slot];
-            request.again = false;
             request.planned = false;
             request.cursor = request.at;
             request.slice = 0;
             self.advance(slot);
             return;
         }
-        self.reply(slot);
-    }
-
-    #[inline]
-    fn reply(&mut self, slot: u32) {
         let request = &self.requests[slot];
-        let (id, op, avoid) = (request.id, request.op, request.avoid);
-        let mut outcome = request.outcome;
-        if request.check_copies && outcome == Outcome::Done && self.lacks_copy(request) {
+        if check_copies && outcome == Outcome::Done && self.lacks_copy(request) {
             outcome = Outcome::ArrayFailed;
         }
-        if outcome == Outcome::Done && op == RequestOp::Read && !avoid.is_empty() {
+        if outcome == Outcome::Done && request.op == RequestOp::Read {
             for member in avoid.iter() {
                 self.outputs.push_back(Output::Event(Event::ReadRecovered(member)));
             }
         }
+        self.reply(slot, outcome);
+    }
+
+    /// What is kept of a request's troubles, to add to; from now on it has some.
+    pub(super) fn trouble(&mut self, slot: u32) -> &mut Trouble {
+        let trouble = &mut self.troubles[slot as usize];
+        if !std::mem::replace(&mut self.requests[slot].trouble, true) {
+            *trouble = Trouble::NONE;
+        }
+        trouble
+    }
+
+    /// The members a request does not read.
+    #[inline]
+    pub(super) fn avoided(&self, slot: u32) -> MemberSet {
+        match self.requests[slot].trouble {
+            true => self.troubles[slot as usize].avoid,
+            false => MemberSet::NONE,
+        }
+    }
+
+    #[inline(always)]
+    fn reply(&mut self, slot: u32, outcome: Outcome) {
+        let RequestState { id, op, .. } = self.requests[slot];
         self.outputs.push_back(Output::Reply { id, outcome });
         self.requests.remove(slot);
-        if op == RequestOp::Write && self.geometry.copies() > 1 {
-            self.locks.release(slot);
-            self.start_granted();
+        if changes_data(op) && self.copies > 1 {
+            if self.locks.release(slot) {
+                self.start_granted();
+            }
         }
     }
 
@@ -260,7 +350,7 @@ impl Array {
         let mut at = request.at;
         while at < request.end {
             let sector = Sector(at);
-            let lost = (0..self.geometry.copies())
+            let lost = (0..self.copies)
                 .all(|copy| self.failed.contains(self.geometry.place(sector, copy).member));
             if lost {
                 return true;
@@ -275,11 +365,27 @@ impl Array {
         let lost = self.is_lost(self.failed);
         let request = &mut self.requests[slot];
         request.cursor = request.end;
-        request.outcome = if request.avoid.is_empty() || lost {
+        let trouble = self.trouble(slot);
+        trouble.outcome = if trouble.avoid.is_empty() || lost {
             Outcome::ArrayFailed
         } else {
-            Outcome::MediaError { first_bad: request.first_bad.unwrap_or(at) }
+            Outcome::MediaError { first_bad: trouble.first_bad.unwrap_or(at) }
         };
+    }
+
+    /// The whole payload of a request as a list.
+    #[inline(always)]
+    pub(super) fn whole_payload(&mut self, slot: u32) -> ListBuilder {
+        let request = &self.requests[slot];
+        let mut list = ListBuilder::new();
+        if request.segments == 1 {
+            let first = (slot * self.most_segments) as usize;
+            list.push(&mut self.lists, self.user_segments[first]);
+        } else {
+            let len = request.end - request.at;
+            self.carve(slot, 0, len, &mut list);
+        }
+        list
     }
 
     /// Adds `len` sectors of the request's payload from `offset` on to a list.

@@ -42,11 +42,7 @@ impl<T: Clone> Slab<T> {
 
     #[inline]
     pub(super) fn insert(&mut self, value: T) -> Option<u32> {
-        let slot = self.free.pop()?;
-        let entry = &mut self.entries[slot as usize];
-        entry.used = true;
-        entry.value = value;
-        Some(slot)
+        self.insert_named(value).map(|(slot, _)| slot)
     }
 
     #[inline]
@@ -58,6 +54,29 @@ impl<T: Clone> Slab<T> {
     #[inline]
     pub(super) fn is_current(&self, slot: u32, generation: u32) -> bool {
         self.entries.get(slot as usize).is_some_and(|e| e.used && e.generation == generation)
+    }
+
+    /// Fills a free slot; gives it with its generation.
+    #[inline]
+    pub(super) fn insert_named(&mut self, value: T) -> Option<(u32, u32)> {
+        let slot = self.free.pop()?;
+        let entry = &mut self.entries[slot as usize];
+        entry.used = true;
+        entry.value = value;
+        Some((slot, entry.generation))
+    }
+
+    /// Empties the slot if it is in use by this generation; gives what was in it.
+    #[inline]
+    pub(super) fn take(&mut self, slot: u32, generation: u32) -> Option<T> {
+        let entry = self.entries.get_mut(slot as usize)?;
+        if !entry.used || entry.generation != generation {
+            return None;
+        }
+        entry.used = false;
+        entry.generation = generation.wrapping_add(1);
+        self.free.push(slot);
+        Some(entry.value.clone())
     }
 
     #[inline]

@@ -1,22 +1,16 @@
-//! Writes of levels without parity, to every copy in service; and flushes.
+//! Writes, discards and zeroes of levels without parity, to every copy in service; and flushes.
 
 use super::Array;
-use super::issue::{Owner, Target};
+use super::issue::{Owner, Target, has_payload, io_op};
 use super::lists::{EMPTY, ListBuilder};
 use crate::contract::IoOp;
-use crate::geometry::Geometry;
 use crate::units::{MemberIndex, Sector};
 
 impl Array {
-    /// Plans a write from its cursor on; false when it must wait for room.
+    /// Plans a write, discard or zeroing from its cursor on; false when it must wait for room.
     pub(super) fn plan_write(&mut self, slot: u32) -> bool {
-        if matches!(self.geometry, Geometry::Parity(_)) {
-            while self.requests[slot].cursor < self.requests[slot].end {
-                if !self.plan_stripe_piece(slot) {
-                    return false;
-                }
-            }
-            return true;
+        if self.parities > 0 {
+            return self.plan_stripes(slot);
         }
         let request = &self.requests[slot];
         let (at, end) = (Sector(request.cursor), request.end);
@@ -29,14 +23,14 @@ impl Array {
     }
 
     /// The usual case: one piece, sent to each copy without gathering.
-    #[inline]
+    #[inline(always)]
     fn write_one_run(&mut self, slot: u32) -> bool {
-        let copies = self.geometry.copies();
+        let copies = self.copies;
         if !self.has_room(slot, usize::from(copies)) {
             return false;
         }
         let request = &self.requests[slot];
-        let (at, fua) = (Sector(request.at), request.fua);
+        let (at, fua, op) = (Sector(request.at), request.fua, request.op);
         let len = (request.end - request.at) as u32;
         self.requests[slot].cursor += u64::from(len);
         let mut list = ListBuilder::new();
@@ -46,12 +40,11 @@ impl Array {
                 continue;
             }
             // Each I/O gives its nodes back; a list without nodes serves all copies.
-            if list.len() == 0 || list.has_nodes() {
-                list = ListBuilder::new();
-                self.carve(slot, 0, u64::from(len), &mut list);
+            if has_payload(op) && (list.len() == 0 || list.has_nodes()) {
+                list = self.whole_payload(slot);
             }
             let target = Target { member: place.member, at: place.at, len };
-            self.emit(Owner::Request(slot), IoOp::Write, fua, target, list.finish());
+            self.emit(Owner::Request(slot), io_op(op), fua, target, list.finish());
         }
         if self.requests[slot].pending == 0 {
             self.give_up(slot, at);
@@ -60,7 +53,7 @@ impl Array {
     }
 
     fn gather_write(&mut self, slot: u32) -> bool {
-        let copies = self.geometry.copies();
+        let copies = self.copies;
         loop {
             let request = &self.requests[slot];
             let (at, start, end) = (Sector(request.cursor), request.at, request.end);

@@ -1,8 +1,9 @@
 //! Address maths of every level, in both directions; pure functions of a layout and member sizes.
 //!
-//! Formulas: Linux md (`drivers/md/{md-linear,raid0,raid10,raid5}.c`, kernel 6.1 and 6.12), in the
-//! project's own notation: n members, C sectors a chunk, c = number of a chunk of the array,
-//! o = offset in the chunk. Member addresses are relative to the start of the member's data.
+//! Formulas: Linux md (`drivers/md/{md-linear,raid0,raid10,raid5}.c`, kernel 6.1 and 6.12) and, for
+//! raid3, FreeBSD graid3, in the project's own notation: n members, C sectors a chunk, c = number of
+//! a chunk of the array, s = number of a stripe, o = offset in the chunk. Member addresses are
+//! relative to the start of the member's data.
 
 mod divide;
 mod linear;
@@ -10,12 +11,18 @@ mod mirror;
 mod parity;
 mod raid0;
 mod raid10;
+mod raid3;
+mod raid4;
+mod raid5;
+mod raid6;
+mod stripe;
 
 pub(crate) use divide::Divisor;
 pub use linear::Linear;
 pub use mirror::Mirror;
 pub use parity::{Parity, StripePlace};
 pub use raid0::Raid0;
+pub use raid3::Raid3;
 pub use raid10::Raid10;
 
 use crate::layout::{Layout, LayoutError, Level};
@@ -42,6 +49,11 @@ pub enum Holds {
     },
     /// The P of this stripe.
     P {
+        /// Which stripe, from 0; for raid3 which logical sector.
+        stripe: u64,
+    },
+    /// The Q of this stripe.
+    Q {
         /// Which stripe, from 0.
         stripe: u64,
     },
@@ -60,44 +72,61 @@ pub enum Geometry {
     Mirror(Mirror),
     /// Chunks dealt in turn, in copies.
     Raid10(Raid10),
-    /// Stripes with parity.
+    /// Logical sectors cut over all data members, with parity.
+    Raid3(Raid3),
+    /// Stripes with parity: raid4, raid5, raid6.
     Parity(Parity),
 }
 
 impl Geometry {
-    /// The geometry of `layout` over members with `sizes` usable sectors.
+    /// The geometry of `layout` over members with `sizes` usable sectors, in blocks of one sector.
     ///
     /// # Errors
     /// When the layout is impossible, the number of sizes is not the number of members, or a member
     /// is too small to hold anything.
     pub fn new(layout: &Layout, sizes: &[Sectors]) -> Result<Self, LayoutError> {
+        Self::with_block(layout, sizes, 1)
+    }
+
+    /// The same over members whose largest block is `block` sectors. Only raid3 depends on it: its
+    /// logical sector is that block times the data members.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; also when the block is not a power of two, or the logical sector of raid3
+    /// would be larger than 128 KiB.
+    pub fn with_block(layout: &Layout, sizes: &[Sectors], block: u32) -> Result<Self, LayoutError> {
         layout.check()?;
+        if !block.is_power_of_two() {
+            let reason = format!("a block of {block} sectors is not a power of two");
+            return Err(LayoutError::new("logical_block", reason));
+        }
         if sizes.len() != usize::from(layout.members) {
             return Err(LayoutError::new(
                 "members",
                 format!("{} sizes given for {} members", sizes.len(), layout.members),
             ));
         }
-        if let Some(index) = sizes.iter().position(|size| size.0 < layout.chunk.0.max(1)) {
+        let least = match layout.level {
+            Level::Raid3 => u64::from(block),
+            // One chunk for every far copy.
+            _ => layout.chunk.0.max(1) * u64::from(layout.far),
+        };
+        if let Some(index) = sizes.iter().position(|size| size.0 < least) {
+            let (size, least) = (sizes[index], Sectors(least));
             return Err(LayoutError::new(
                 "members",
-                format!(
-                    "member {index} has room for {} only; {layout} needs at least {}",
-                    sizes[index],
-                    Sectors(layout.chunk.0.max(1))
-                ),
+                format!("member {index} has room for {size} only; {layout} needs at least {least}"),
             ));
         }
         let smallest = sizes.iter().copied().min().unwrap_or(Sectors::ZERO);
         Ok(match layout.level {
             Level::Linear => Self::Linear(Linear::new(sizes, layout.chunk)),
-            Level::Raid0 => Self::Raid0(Raid0::new(sizes, layout.chunk)),
+            Level::Raid0 => Self::Raid0(Raid0::new(sizes, layout.chunk, layout.zones)),
             Level::Raid1 => Self::Mirror(Mirror::new(layout.members, smallest)),
-            Level::Raid10 => {
-                Self::Raid10(Raid10::new(layout.members, layout.near, layout.chunk, smallest))
-            }
-            Level::Raid5 => {
-                Self::Parity(Parity::new(layout.members, layout.rotation, layout.chunk, smallest))
+            Level::Raid3 => Self::Raid3(Raid3::new(layout.members, smallest, block)?),
+            Level::Raid10 => Self::Raid10(Raid10::new(layout, smallest)),
+            Level::Raid4 | Level::Raid5 | Level::Raid6 => {
+                Self::Parity(Parity::new(layout, smallest))
             }
         })
     }
@@ -109,6 +138,7 @@ impl Geometry {
             Self::Raid0(g) => g.capacity(),
             Self::Mirror(g) => g.capacity(),
             Self::Raid10(g) => g.capacity(),
+            Self::Raid3(g) => g.capacity(),
             Self::Parity(g) => g.capacity(),
         }
     }
@@ -116,7 +146,7 @@ impl Geometry {
     /// How many copies of each sector lie on members: 1 for striped and parity levels.
     pub fn copies(&self) -> u16 {
         match self {
-            Self::Linear(_) | Self::Raid0(_) | Self::Parity(_) => 1,
+            Self::Linear(_) | Self::Raid0(_) | Self::Raid3(_) | Self::Parity(_) => 1,
             Self::Mirror(g) => g.copies(),
             Self::Raid10(g) => g.copies(),
         }
@@ -124,13 +154,14 @@ impl Geometry {
 
     /// Sectors from `at` on, to the end of the chunk or member, that lie contiguously on each of
     /// their members. `at` lies within the capacity.
-    #[inline]
+    #[inline(always)]
     pub fn run(&self, at: Sector) -> Sectors {
         match self {
             Self::Linear(g) => g.run(at),
             Self::Raid0(g) => g.run(at),
             Self::Mirror(g) => g.run(at),
             Self::Raid10(g) => g.run(at),
+            Self::Raid3(g) => g.run(at),
             Self::Parity(g) => g.run(at),
         }
     }
@@ -138,13 +169,14 @@ impl Geometry {
     /// Where copy `copy` of `at` lies. `at` lies within the capacity, `copy` below [`copies`].
     ///
     /// [`copies`]: Self::copies
-    #[inline]
+    #[inline(always)]
     pub fn place(&self, at: Sector, copy: u16) -> Place {
         match self {
             Self::Linear(g) => g.place(at),
             Self::Raid0(g) => g.place(at),
             Self::Mirror(g) => g.place(at, copy),
             Self::Raid10(g) => g.place(at, copy),
+            Self::Raid3(g) => g.place(at),
             Self::Parity(g) => g.place(at),
         }
     }
@@ -156,6 +188,7 @@ impl Geometry {
             Self::Raid0(g) => g.holds(place),
             Self::Mirror(g) => g.holds(place),
             Self::Raid10(g) => g.holds(place),
+            Self::Raid3(g) => g.holds(place),
             Self::Parity(g) => g.holds(place),
         }
     }
@@ -167,6 +200,7 @@ impl Geometry {
             Self::Raid0(g) => g.used(member),
             Self::Mirror(g) => g.capacity(),
             Self::Raid10(g) => g.used(member),
+            Self::Raid3(g) => g.used(),
             Self::Parity(g) => g.used(),
         }
     }

@@ -1,21 +1,25 @@
-//! Levels with parity: d data chunks and one P a stripe, at the same address on all members.
+//! Levels with parity in chunks: d data chunks, P and, for raid6, Q a stripe, at the same address on
+//! all members.
 //!
-//! md raid5.c: stripe s = c div d, k = c mod d, member address = s x C + o; the array holds
-//! d x floor(size / C) chunks. With r = s mod n, left-symmetric: P on n-1-r, data chunk k on
-//! (P + 1 + k) mod n.
+//! md raid5.c: for array chunk c, stripe s = c div d, k = c mod d, member address = s x C + o; the
+//! array holds d x floor(size / C) chunks. Which member has which chunk of the stripe is the rule of
+//! the level: raid4.rs, raid5.rs, raid6.rs.
 
-use super::{Divisor, Holds, Place};
-use crate::layout::Rotation;
+use super::stripe::{Role, StripeTable};
+use super::{Divisor, Holds, Place, raid4, raid5, raid6};
+use crate::layout::{Layout, Level};
 use crate::units::{MemberIndex, Sector, Sectors};
 
 /// Stripes with parity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parity {
-    members: Divisor,
+    members: u16,
     data: Divisor,
     chunk: Divisor,
     stripes: u64,
-    rotation: Rotation,
+    /// Stripes after which the places repeat.
+    period: Divisor,
+    table: StripeTable,
 }
 
 /// A sector of the array as a stripe sees it.
@@ -30,31 +34,55 @@ pub struct StripePlace {
 }
 
 impl Parity {
-    pub(super) fn new(members: u16, rotation: Rotation, chunk: Sectors, smallest: Sectors) -> Self {
+    /// `layout` is checked and of raid4, raid5 or raid6.
+    pub(super) fn new(layout: &Layout, smallest: Sectors) -> Self {
+        let (n, rotation) = (layout.members, layout.rotation);
+        let (maps, exponents): (Vec<_>, Vec<_>) = match layout.level {
+            Level::Raid4 => (vec![raid4::map(n)], Vec::new()),
+            Level::Raid5 => {
+                let stripes = 0..raid5::period(n, rotation);
+                (stripes.map(|s| raid5::map(n, rotation, s)).collect(), Vec::new())
+            }
+            _ => {
+                let stripes = 0..raid6::period(n, rotation);
+                let maps = stripes.map(|s| raid6::map(n, rotation, s));
+                maps.map(|map| (map.clone(), raid6::exponents(n, rotation, &map))).unzip()
+            }
+        };
         Self {
-            members: Divisor::new(u64::from(members)),
-            data: Divisor::new(u64::from(members) - 1),
-            chunk: Divisor::new(chunk.0),
-            stripes: smallest.0 / chunk.0,
-            rotation,
+            members: n,
+            data: Divisor::new(maps[0].data.len() as u64),
+            chunk: Divisor::new(layout.chunk.0),
+            stripes: smallest.0 / layout.chunk.0,
+            period: Divisor::new(maps.len() as u64),
+            table: StripeTable::new(&maps, &exponents),
         }
     }
 
     pub(super) fn capacity(&self) -> Sectors {
-        Sectors(self.stripes * self.data.value() * self.chunk.value())
+        Sectors(self.stripes * self.stripe_sectors())
     }
 
     /// Data chunks a stripe.
+    #[inline]
     pub fn data_chunks(&self) -> u16 {
         self.data.value() as u16
     }
 
+    /// Parity chunks a stripe: 1, P, or 2, P and Q.
+    #[inline]
+    pub fn parities(&self) -> u16 {
+        self.members - self.data_chunks()
+    }
+
     /// Sectors a chunk.
+    #[inline]
     pub fn chunk(&self) -> Sectors {
         Sectors(self.chunk.value())
     }
 
     /// Data sectors a stripe.
+    #[inline]
     pub fn stripe_sectors(&self) -> u64 {
         self.data.value() * self.chunk.value()
     }
@@ -76,24 +104,35 @@ impl Parity {
     /// The member with the stripe's P.
     #[inline]
     pub fn p_member(&self, stripe: u64) -> MemberIndex {
-        let n = self.members.value();
-        let r = self.members.remainder(stripe);
-        match self.rotation {
-            Rotation::LeftSymmetric => MemberIndex((n - 1 - r) as u16),
-        }
+        let stripe = self.period.remainder(stripe);
+        MemberIndex(self.table.member(stripe, self.data.value() as usize))
     }
 
-    /// The member with data chunk `chunk` of the stripe.
+    /// The member with the stripe's Q; none but in raid6.
+    #[inline]
+    pub fn q_member(&self, stripe: u64) -> Option<MemberIndex> {
+        if self.parities() < 2 {
+            return None;
+        }
+        let stripe = self.period.remainder(stripe);
+        Some(MemberIndex(self.table.member(stripe, self.data.value() as usize + 1)))
+    }
+
+    /// The member with data chunk `chunk` of the stripe. `chunk` is below [`Self::data_chunks`].
     #[inline]
     pub fn data_member(&self, stripe: u64, chunk: u16) -> MemberIndex {
-        let n = self.members.value();
-        let p = u64::from(self.p_member(stripe).0);
-        match self.rotation {
-            Rotation::LeftSymmetric => {
-                let member = p + 1 + u64::from(chunk);
-                MemberIndex((if member >= n { member - n } else { member }) as u16)
-            }
+        let stripe = self.period.remainder(stripe);
+        MemberIndex(self.table.member(stripe, usize::from(chunk)))
+    }
+
+    /// The power of g with which data chunk `chunk` of the stripe counts in Q; 0 without Q. `chunk`
+    /// is below [`Self::data_chunks`].
+    #[inline]
+    pub fn q_exponent(&self, stripe: u64, chunk: u16) -> u8 {
+        if self.parities() < 2 {
+            return 0;
         }
+        self.table.exponent(self.period.remainder(stripe), usize::from(chunk))
     }
 
     #[inline]
@@ -114,18 +153,16 @@ impl Parity {
 
     pub(super) fn holds(&self, place: Place) -> Holds {
         let (stripe, offset) = self.chunk.split(place.at.0);
-        let n = self.members.value();
-        if u64::from(place.member.0) >= n || stripe >= self.stripes {
+        if place.member.0 >= self.members || stripe >= self.stripes {
             return Holds::Nothing;
         }
-        let p = self.p_member(stripe);
-        if place.member == p {
-            return Holds::P { stripe };
+        match self.table.role(self.period.remainder(stripe), place.member.at()) {
+            Role::P => Holds::P { stripe },
+            Role::Q => Holds::Q { stripe },
+            Role::Data(k) => {
+                let chunk = stripe * self.data.value() + u64::from(k);
+                Holds::Data { at: Sector(chunk * self.chunk.value() + offset), copy: 0 }
+            }
         }
-        let k = match self.rotation {
-            Rotation::LeftSymmetric => (u64::from(place.member.0) + n - u64::from(p.0) - 1) % n,
-        };
-        let chunk = stripe * self.data.value() + k;
-        Holds::Data { at: Sector(chunk * self.chunk.value() + offset), copy: 0 }
     }
 }

@@ -2,11 +2,23 @@
 //!
 //! md raid0.c: each member is rounded down to whole chunks. Zone 0 spans all members up to the
 //! smallest; each further zone starts where the one before ended on the members and uses, in role
-//! order, those that are larger, up to the next smallest. Within a zone the member is chosen by the
-//! chunk number of the *array* (md's "original" layout, kernels below 3.14 and mdadm's default);
-//! with members of one size there is one zone and no such choice.
+//! order, those that are larger, up to the next smallest. The array is the sum of all members; the
+//! chunk need not be a power of two.
+//!
+//! For array sector x in the zone of m members that starts at Z of the array and D of its members:
+//! member address = D + ((x - Z) div (C x m)) x C + x mod C (zones start at whole chunks); among the
+//! zone's members it is number
+//!
+//! - (x div C) mod m, by the chunk number of the *array*: "original", Linux before 3.14 and the
+//!   default of mdadm;
+//! - ((x - Z) div C) mod m, by that of the *zone*: "alternate", Linux 3.14 to 5.3.
+//!
+//! They differ where Z div C is no multiple of m, never in zone 0. An array read in the wrong order
+//! shows the right data at the start and wrong data behind: Linux 5.4 and later refuses several
+//! zones when the superblock does not say which.
 
 use super::{Divisor, Holds, Place};
+use crate::layout::ZoneOrder;
 use crate::units::{MemberIndex, Sector, Sectors};
 
 /// A stretch of the array that is dealt to the same members throughout.
@@ -19,6 +31,8 @@ struct Zone {
     member_start: u64,
     members: Vec<u16>,
     count: Divisor,
+    /// Which of the members has the zone's first chunk.
+    first: u64,
 }
 
 /// Chunks dealt in turn.
@@ -30,7 +44,7 @@ pub struct Raid0 {
 }
 
 impl Raid0 {
-    pub(super) fn new(sizes: &[Sectors], chunk: Sectors) -> Self {
+    pub(super) fn new(sizes: &[Sectors], chunk: Sectors, order: ZoneOrder) -> Self {
         let sizes: Vec<u64> = sizes.iter().map(|size| size.0 / chunk.0 * chunk.0).collect();
         let mut zones: Vec<Zone> = Vec::new();
         let (mut start, mut member_start) = (0, 0);
@@ -39,7 +53,11 @@ impl Raid0 {
                 (0..sizes.len() as u16).filter(|i| sizes[usize::from(*i)] > member_start).collect();
             let end = start + (next - member_start) * members.len() as u64;
             let count = Divisor::new(members.len() as u64);
-            zones.push(Zone { start, end, member_start, members, count });
+            let first = match order {
+                ZoneOrder::Original => count.remainder(start / chunk.0),
+                ZoneOrder::Alternate => 0,
+            };
+            zones.push(Zone { start, end, member_start, members, count, first });
             (start, member_start) = (end, next);
         }
         Self { chunk: Divisor::new(chunk.0), zones, sizes }
@@ -67,9 +85,12 @@ impl Raid0 {
     #[inline]
     pub(super) fn place(&self, at: Sector) -> Place {
         let zone = self.zone(at.0);
-        let (chunk, offset) = self.chunk.split(at.0);
-        let (row, in_row) = zone.count.split(self.chunk.split(at.0 - zone.start).0);
-        let index = if zone.start == 0 { in_row } else { zone.count.remainder(chunk) };
+        let (chunk, offset) = self.chunk.split(at.0 - zone.start);
+        let (row, in_row) = zone.count.split(chunk);
+        let mut index = in_row + zone.first;
+        if index >= zone.count.value() {
+            index -= zone.count.value();
+        }
         Place {
             member: MemberIndex(zone.members[index as usize]),
             at: Sector(zone.member_start + row * self.chunk.value() + offset),
@@ -91,9 +112,7 @@ impl Raid0 {
         };
         let (row, offset) = self.chunk.split(place.at.0 - zone.member_start);
         let count = zone.count.value();
-        // The zone's first chunk need not fall on its first member.
-        let first = zone.count.remainder(zone.start / self.chunk.value());
-        let in_row = (index as u64 + count - first) % count;
+        let in_row = (index as u64 + count - zone.first) % count;
         let at = zone.start + (row * count + in_row) * self.chunk.value() + offset;
         Holds::Data { at: Sector(at), copy: 0 }
     }

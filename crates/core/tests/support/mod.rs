@@ -1,12 +1,14 @@
 //! A driver for tests: members and buffers in memory, one byte a sector, any order of completion.
 
+pub(crate) mod field;
+
 use std::collections::VecDeque;
 
 use raidlab_core::contract::{
-    Admin, Completion, Event, Input, IoOp, IoOutcome, JobId, JobResult, Kernel, MemberIo, Outcome,
-    Output, Request, RequestId, RequestOp, Scratch, Segment, Token,
+    Admin, Completion, Event, Input, IoOp, IoOutcome, Job, JobId, JobResult, Kernel, MemberIo,
+    Outcome, Output, Request, RequestId, RequestOp, Role, Scratch, Segment, SegmentList, Token,
 };
-use raidlab_core::{Array, Config, MemberIndex, Sector, Sectors, Time};
+use raidlab_core::{Array, Config, MemberIndex, Sector, Sectors, Stack, Time};
 
 /// A small generator with a published definition (SplitMix64).
 #[derive(Clone)]
@@ -33,8 +35,46 @@ pub(crate) enum Work {
     Job(JobId),
 }
 
-pub(crate) struct Driver {
-    pub(crate) array: Array,
+/// What a driver drives: an array, or a stack of them.
+pub(crate) trait Planner {
+    fn handle(&mut self, now: Time, input: Input<'_>);
+    fn poll(&mut self) -> Option<Output>;
+    fn list(&self, list: &SegmentList) -> Vec<Segment>;
+    fn job(&self, job: JobId) -> Option<Job<'_>>;
+    fn scratch(&self) -> Scratch;
+}
+
+macro_rules! planner {
+    ($of:ty) => {
+        impl Planner for $of {
+            fn handle(&mut self, now: Time, input: Input<'_>) {
+                self.handle(now, input);
+            }
+
+            fn poll(&mut self) -> Option<Output> {
+                self.poll()
+            }
+
+            fn list(&self, list: &SegmentList) -> Vec<Segment> {
+                self.segments(list).collect()
+            }
+
+            fn job(&self, job: JobId) -> Option<Job<'_>> {
+                self.job(job)
+            }
+
+            fn scratch(&self) -> Scratch {
+                self.scratch()
+            }
+        }
+    };
+}
+
+planner!(Array);
+planner!(Stack);
+
+pub(crate) struct Driver<P: Planner = Array> {
+    pub(crate) array: P,
     /// A byte stands for a sector.
     pub(crate) members: Vec<Vec<u8>>,
     pub(crate) buffers: Vec<Vec<u8>>,
@@ -53,9 +93,16 @@ pub(crate) struct Driver {
 impl Driver {
     pub(crate) fn new(config: &Config) -> Self {
         let array = Array::new(config).expect("a possible configuration");
+        Self::over(array, config.members.iter().map(|m| m.sectors.0))
+    }
+}
+
+impl<P: Planner> Driver<P> {
+    /// Drives `array` over members of these sizes.
+    pub(crate) fn over(array: P, sizes: impl Iterator<Item = u64>) -> Self {
         let scratch = array.scratch();
         Self {
-            members: config.members.iter().map(|m| vec![0; m.sectors.0 as usize]).collect(),
+            members: sizes.map(|size| vec![0; size as usize]).collect(),
             buffers: Vec::new(),
             scratch: vec![vec![0xee; scratch.len as usize]; scratch.count as usize],
             array,
@@ -79,6 +126,16 @@ impl Driver {
         self.next_id += 1;
         let len = Sectors(segments.iter().map(|s| u64::from(s.len)).sum());
         let request = Request { id, op, at: Sector(at), len, segments, fua: false };
+        self.input(Input::Request(request));
+        id
+    }
+
+    /// A request without payload: zeroes or a discard.
+    pub(crate) fn submit_range(&mut self, op: RequestOp, at: u64, len: u64) -> RequestId {
+        let id = RequestId(self.next_id);
+        self.next_id += 1;
+        let (at, len) = (Sector(at), Sectors(len));
+        let request = Request { id, op, at, len, segments: &[], fua: false };
         self.input(Input::Request(request));
         id
     }
@@ -147,7 +204,7 @@ impl Driver {
     }
 
     fn carry_out(&mut self, io: &MemberIo) {
-        let segments: Vec<_> = self.array.segments(&io.segments).collect();
+        let segments = self.array.list(&io.segments);
         let range = io.at.0 as usize..io.at.0 as usize + io.len as usize;
         match io.op {
             IoOp::Read => {
@@ -158,25 +215,41 @@ impl Driver {
                 let bytes = self.gather(&segments);
                 self.members[io.member.at()][range].copy_from_slice(&bytes);
             }
-            _ => assert_eq!(io.op, IoOp::Flush),
+            // A discard leaves anything behind; here something that was never written.
+            IoOp::Discard => self.members[io.member.at()][range].fill(0x99),
+            IoOp::WriteZeroes => self.members[io.member.at()][range].fill(0),
+            IoOp::Flush => {}
         }
     }
 
+    /// Carries a job out sector by sector, from the definitions of P and Q.
     fn compute(&mut self, job: JobId) {
         let view = self.array.job(job).expect("the job is wanted");
-        assert_eq!(view.kernel, Kernel::Xor);
-        let len = view.len as usize;
-        let sources: Vec<Vec<Segment>> =
-            view.sources.iter().map(|list| self.array.segments(list).collect()).collect();
-        let target: Vec<Segment> = self.array.segments(&view.targets[0]).collect();
-        let mut result = vec![0; len];
-        for source in sources {
-            for (sum, byte) in result.iter_mut().zip(self.gather(&source)) {
-                *sum ^= byte;
+        let (kernel, roles) = (view.kernel, view.roles.to_vec());
+        let lists = view.sources.iter().chain(view.targets);
+        let operands: Vec<Vec<Segment>> = lists.map(|list| self.array.list(list)).collect();
+        let (count, len) = (view.sources.len(), view.len as usize);
+        let bytes: Vec<Vec<u8>> = operands.iter().map(|operand| self.gather(operand)).collect();
+        assert!(bytes.iter().all(|operand| operand.len() == len), "operands of one length");
+        let mut results = bytes[count..].to_vec();
+        for at in 0..len {
+            let sources: Vec<(Role, u8)> =
+                (0..count).map(|index| (roles[index], bytes[index][at])).collect();
+            let old: Vec<u8> = results.iter().map(|result| result[at]).collect();
+            let new = field::sector(kernel, &sources, &roles[count..], &old);
+            for (result, byte) in results.iter_mut().zip(new) {
+                result[at] = byte;
             }
         }
-        self.scatter(&target, &result);
-        self.input(Input::Computed { job, result: JobResult::Done });
+        for (target, result) in operands[count..].iter().zip(&results) {
+            self.scatter(target, result);
+        }
+        let result = match (kernel, bytes.iter().all(|operand| *operand == bytes[0])) {
+            (Kernel::Compare, true) => JobResult::Equal,
+            (Kernel::Compare, false) => JobResult::Differs { from: 0, to: len as u32 },
+            _ => JobResult::Done,
+        };
+        self.input(Input::Computed { job, result });
     }
 
     /// Does all work, in order.

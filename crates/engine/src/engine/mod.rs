@@ -135,6 +135,7 @@ impl Engine {
             layout: config.layout.clone(),
             members: members.iter().map(Member::config).collect::<Vec<MemberConfig>>(),
             read_policy: config.read_policy,
+            traits: Vec::new(),
             limits: config.limits,
         };
         let array = Array::new(&core_config).map_err(|error| {

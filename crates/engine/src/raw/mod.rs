@@ -144,6 +144,15 @@ impl RawTarget {
         self.memory = bytes;
     }
 
+    /// Starts the pattern elsewhere: what an earlier target left on the same members is then not taken
+    /// for what this one wrote, should a write get lost.
+    #[must_use]
+    pub fn salted(mut self, salt: u64) -> Self {
+        // Half of the versions are left to count through.
+        self.next_version = (salt ^ (salt >> 32)) as u32 >> 1;
+        self
+    }
+
     /// The engine, to look at.
     pub fn engine(&self) -> &Engine {
         &self.engine

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use raidlab_core::geometry::{Holds, Place};
+use raidlab_core::geometry::{Geometry, Holds, Place};
 use raidlab_core::{MemberIndex, SECTOR_BYTES, Sector, Sectors};
 
 use super::batch::{Action, Client, Prepared};
@@ -27,6 +27,11 @@ pub enum Holding {
     },
     /// The P of this stripe.
     Parity {
+        /// Which stripe, from 0; for raid3 which logical sector.
+        stripe: u64,
+    },
+    /// The Q of this stripe.
+    Q {
         /// Which stripe, from 0.
         stripe: u64,
     },
@@ -59,6 +64,7 @@ impl fmt::Display for Mismatch {
             Some(Holding::Data { copy: 0 }) | None => {}
             Some(Holding::Data { copy }) => write!(f, ", copy {copy}")?,
             Some(Holding::Parity { stripe }) => write!(f, ", parity of stripe {stripe}")?,
+            Some(Holding::Q { stripe }) => write!(f, ", Q of stripe {stripe}")?,
         }
         if let Some(offset) = self.array_offset {
             write!(f, ", byte {offset} of the array")?;
@@ -160,7 +166,7 @@ impl RawTarget {
     }
 
     /// Reads everything the array keeps on its members and checks it: data copies against the pattern,
-    /// parity against the XOR of the pattern of its stripe. Untimed. Members out of service are left out.
+    /// P and Q against those of the pattern of their stripe. Untimed. Members out of service are left out.
     ///
     /// Gives the first wrong byte of each member.
     ///
@@ -238,8 +244,11 @@ impl RawTarget {
             Holds::Data { at, copy } if self.put_pattern(at, into) => {
                 Expected::Bytes(Holding::Data { copy }, Some(at))
             }
-            Holds::P { stripe } if self.put_parity(place, into) => {
+            Holds::P { stripe } if self.put_parity(place, None, into) => {
                 Expected::Bytes(Holding::Parity { stripe }, None)
+            }
+            Holds::Q { stripe } if self.put_parity(place, Some(stripe), into) => {
+                Expected::Bytes(Holding::Q { stripe }, None)
             }
             _ => Expected::Unknown,
         }
@@ -252,21 +261,32 @@ impl RawTarget {
         version != 0 || self.zeroed
     }
 
-    /// The XOR of the patterns of the stripe's data at the same place of the other members: a stripe
-    /// has its chunks at one address on all members. False when some of it is not known.
-    fn put_parity(&self, place: Place, into: &mut [u8; SECTOR]) -> bool {
+    /// P, or Q for the stripe given, of the patterns of the stripe's data at the same place of the other
+    /// members: a stripe has its chunks at one address on all members. False when some of it is not known.
+    fn put_parity(&self, place: Place, q_of: Option<u64>, into: &mut [u8; SECTOR]) -> bool {
         let geometry = self.engine.array().geometry();
-        into.fill(0);
-        (0..self.engine.members().len() as u16).filter(|n| *n != place.member.0).all(|n| {
+        let (mut data, mut exponents) = (Vec::new(), Vec::new());
+        for n in (0..self.engine.members().len() as u16).filter(|n| *n != place.member.0) {
             let other = Place { member: MemberIndex(n), at: place.at };
+            let Holds::Data { at, .. } = geometry.holds(other) else { continue };
             let mut sector = [0; SECTOR];
-            let Holds::Data { at, .. } = geometry.holds(other) else { return true };
-            let known = self.put_pattern(at, &mut sector);
-            for (byte, other) in into.iter_mut().zip(sector) {
-                *byte ^= other;
+            if !self.put_pattern(at, &mut sector) {
+                return false;
             }
-            known
-        })
+            data.push(sector);
+            if let (Some(stripe), Geometry::Parity(parity)) = (q_of, geometry) {
+                exponents.push(parity.q_exponent(stripe, parity.stripe_place(at).chunk));
+            }
+        }
+        let data: Vec<&[u8]> = data.iter().map(<[u8; SECTOR]>::as_slice).collect();
+        into.fill(0);
+        let computed = match q_of {
+            None => raidlab_parity::xor(into, &data),
+            Some(_) => raidlab_parity::pq(None, Some(into), &data, &exponents),
+        };
+        // A geometry with coefficients that cannot be is reported as a difference from zeroes.
+        debug_assert_eq!(computed, Ok(()));
+        true
     }
 
     /// Sectors of the array that a write has reached; the rest is as it was at the start.

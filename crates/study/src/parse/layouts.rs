@@ -1,6 +1,7 @@
 //! `[[layouts]]`: the layouts that are compared.
 
-use raidlab_core::layout::chunk_from_size;
+use raidlab_core::array::check_policy;
+use raidlab_core::layout::{ZoneOrder, chunk_from_size};
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{Layout, LayoutError, Level, Rotation};
 
@@ -9,7 +10,10 @@ use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::study::{Drives, NamedLayout};
 use crate::suggest::did_you_mean;
 
-const KEYS: [&str; 7] = ["name", "level", "members", "chunk", "rotation", "near", "drives"];
+const KEYS: [&str; 12] = [
+    "name", "level", "members", "chunk", "rotation", "near", "far", "offset", "far_sets", "zones",
+    "policy", "drives",
+];
 
 /// The level of one drive alone: linear with one member.
 const SINGLE: &str = "single";
@@ -39,16 +43,17 @@ fn read_one(table: &Table<'_>, drives: &[Drives]) -> Result<NamedLayout, StudyEr
         layout.chunk = chunk_from_size(size).map_err(impossible)?;
     }
     if let Some(name) = table.text("rotation")? {
-        only_for(table, "rotation", level == Level::Raid5, level)?;
-        layout.rotation = name.parse().map_err(|error: LayoutError| {
-            let hint = did_you_mean(name, &Rotation::ALL.map(Rotation::name));
-            let reason = format!("{}{hint}", error.reason);
-            table.error(Kind::UnknownName, "rotation", reason).with_source(error)
-        })?;
+        only_for(table, "rotation", !level.rotations().is_empty(), level)?;
+        layout.rotation = rotation(table, name, level)?;
     }
-    if let Some(near) = table.integer("near", 1..=u64::from(u16::MAX))? {
-        only_for(table, "near", level == Level::Raid10, level)?;
-        layout.near = near as u16;
+    copies(table, &mut layout)?;
+    if let Some(name) = table.text("zones")? {
+        only_for(table, "zones", level == Level::Raid0, level)?;
+        layout.zones = name.parse().map_err(|error: LayoutError| {
+            let hint = did_you_mean(name, &ZoneOrder::ALL.map(ZoneOrder::name));
+            let reason = format!("{}{hint}", error.reason);
+            table.error(Kind::UnknownName, "zones", reason).with_source(error)
+        })?;
     }
     layout.check().map_err(impossible)?;
 
@@ -62,8 +67,80 @@ fn read_one(table: &Table<'_>, drives: &[Drives]) -> Result<NamedLayout, StudyEr
         );
         return Err(table.error(Kind::TooFewDrives, "members", reason));
     }
-    let name = table.optional_name("name")?.map_or_else(|| layout.to_string(), str::to_string);
-    Ok(NamedLayout { name, layout, read_policy: ReadPolicy::default(), drives: group })
+    let read_policy = policy(table, &layout)?;
+    let name = table.optional_name("name")?;
+    let name = name.map_or_else(|| default_name(&layout, read_policy), str::to_string);
+    Ok(NamedLayout { name, layout, read_policy, drives: group })
+}
+
+/// The policy of mirrored levels where a study names none: md's of today, which is what a reader
+/// with a Linux array has.
+const MIRROR_POLICY: ReadPolicy = ReadPolicy::Md;
+
+fn default_policy(layout: &Layout) -> ReadPolicy {
+    match layout.level {
+        Level::Raid1 | Level::Raid10 => MIRROR_POLICY,
+        Level::Raid3 => ReadPolicy::Graid3Plain,
+        _ => ReadPolicy::default(),
+    }
+}
+
+fn policy(table: &Table<'_>, layout: &Layout) -> Result<ReadPolicy, StudyError> {
+    let Some(name) = table.text("policy")? else { return Ok(default_policy(layout)) };
+    let policy: ReadPolicy = name.parse().map_err(|reason: String| {
+        let hint = did_you_mean(name, &ReadPolicy::ALL.map(ReadPolicy::name));
+        table.error(Kind::UnknownName, "policy", format!("{reason}{hint}"))
+    })?;
+    check_policy(policy, layout)
+        .map_err(|reason| table.error(Kind::ImpossibleLayout, "policy", reason))?;
+    Ok(policy)
+}
+
+/// The layout's name, and the policy where it is not the default.
+fn default_name(layout: &Layout, policy: ReadPolicy) -> String {
+    if policy == default_policy(layout) {
+        return layout.to_string();
+    }
+    format!("{layout} policy={policy}")
+}
+
+fn rotation(table: &Table<'_>, name: &str, level: Level) -> Result<Rotation, StudyError> {
+    name.parse().map_err(|error: LayoutError| {
+        let names: Vec<_> = level.rotations().iter().map(|rotation| rotation.name()).collect();
+        let (hint, known) = (did_you_mean(name, &names), names.join(", "));
+        let reason = format!("`{name}` is not a rotation{hint}; {level} has: {known}");
+        table.error(Kind::UnknownName, "rotation", reason).with_source(error)
+    })
+}
+
+/// The copies of raid10: `near`, and `far` or `offset`, which say how many copies as the letters
+/// n, f and o of mdadm do.
+fn copies(table: &Table<'_>, layout: &mut Layout) -> Result<(), StudyError> {
+    let number = |key, range| match table.integer(key, range)? {
+        Some(number) => {
+            only_for(table, key, layout.level == Level::Raid10, layout.level)?;
+            Ok(Some(number as u16))
+        }
+        None => Ok(None),
+    };
+    const MOST: u64 = u16::MAX as u64;
+    let near = number("near", 1..=MOST)?;
+    let far = number("far", 1..=MOST)?;
+    let offset = number("offset", 2..=MOST)?;
+    let far_sets = number("far_sets", 0..=MOST)?;
+    if far.is_some() && offset.is_some() {
+        let reason = "beside `far`; offset copies are far copies in the next row, so give one";
+        return Err(table.error(Kind::ImpossibleLayout, "offset", reason));
+    }
+    let mut with = layout.clone();
+    if let Some(copies) = far.or(offset) {
+        with = with.with_far(copies).with_offset(offset.is_some());
+    }
+    if let Some(near) = near {
+        with = with.with_near(near);
+    }
+    *layout = with.with_far_sets(far_sets.unwrap_or(0));
+    Ok(())
 }
 
 fn level_and_members(table: &Table<'_>) -> Result<Layout, StudyError> {

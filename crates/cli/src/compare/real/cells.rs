@@ -3,12 +3,13 @@
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use raidlab_core::{Array, Config, Layout, Level, Limits, Sectors};
+use raidlab_core::{Array, Config, Layout, Level, Limits, SECTOR_BYTES, Sectors};
 use raidlab_engine::{
     CacheState, Engine, EngineConfig, EngineError, EngineErrorKind, FileMember, FileOptions,
     Member, Mismatch, RawTarget, RunDirectory,
 };
 use raidlab_study::{CellKey, Runner, Sample, Study, StudyErrorKind, cell_title};
+use raidlab_workload::random::mix;
 use raidlab_workload::{Kind, WorkloadSpec};
 
 use super::sizes::Sizes;
@@ -72,6 +73,7 @@ impl<'a> Cells<'a> {
                 layout: named.layout.clone(),
                 members: members.iter().map(Member::config).collect(),
                 read_policy: named.read_policy,
+                traits: Vec::new(),
                 limits: Limits::default(),
             };
             Array::new(&config).map_err(|error| {
@@ -126,7 +128,9 @@ impl<'a> Cells<'a> {
     }
 
     fn cell(&mut self, key: &CellKey, seed: u64) -> Result<Sample, Trouble> {
-        let mut target = self.target(key.layout)?;
+        // Layouts share seeds, and members.
+        let salt = mix(&[seed, key.layout as u64]);
+        let mut target = self.target(key.layout)?.salted(salt);
         let capacity = target.engine().array().capacity();
         let workload = &self.study.workloads[key.workload];
         let layout = &self.study.layouts[key.layout].layout;
@@ -189,7 +193,9 @@ fn filled(
 ) -> Vec<Range<u64>> {
     let end = capacity.bytes() / BLOCK * BLOCK;
     let unit = match layout.level {
-        Level::Raid5 => layout.chunk.bytes() * u64::from(layout.members - 1),
+        Level::Raid3 => SECTOR_BYTES * u64::from(layout.members - 1),
+        Level::Raid4 | Level::Raid5 => layout.chunk.bytes() * u64::from(layout.members - 1),
+        Level::Raid6 => layout.chunk.bytes() * u64::from(layout.members - 2),
         Level::Linear | Level::Raid0 | Level::Raid1 | Level::Raid10 => BLOCK,
     };
     // A multiple of both; chunks are multiples of 512 bytes.

@@ -1,7 +1,7 @@
 //! How large arrays on member files and their members are.
 
 use raidlab_core::geometry::Geometry;
-use raidlab_core::{LayoutError, SECTOR_BYTES, Sectors};
+use raidlab_core::{Layout, LayoutError, Level, SECTOR_BYTES, Sectors};
 use raidlab_study::{DriveSource, NamedLayout, Study, StudyError, StudyErrorKind};
 use raidlab_workload::{Span, WorkloadSpec};
 
@@ -52,8 +52,18 @@ impl Sizes {
             sizes.members.push(member);
             sizes.capacities.push(capacity);
         }
-        study.check_capacity(&sizes.capacities, &vec![BLOCK; sizes.capacities.len()])?;
+        let blocks: Vec<u32> = study.layouts.iter().map(|named| block(&named.layout)).collect();
+        study.check_capacity(&sizes.capacities, &blocks)?;
         Ok(sizes)
+    }
+}
+
+/// The smallest request of an array, in sectors: raid3 takes a sector of each data member at least,
+/// and their number is a power of two.
+fn block(layout: &Layout) -> u32 {
+    match layout.level {
+        Level::Raid3 => BLOCK.max(u32::from(layout.members) - 1),
+        _ => BLOCK,
     }
 }
 

@@ -1,7 +1,7 @@
 //! How a piece of a stripe divides into bands of rows, and how parity is made in each.
 //!
-//! A row is a sector address within the chunks of a stripe; P of a row is the XOR of the data of
-//! that row on all data members. A request covers the end of one chunk, whole chunks, and the start
+//! A row is a sector address within the chunks of a stripe; P and Q of a row are computed from the data
+//! of that row on all data members. A request covers the end of one chunk, whole chunks, and the start
 //! of another, so the rows of its piece fall into at most three bands, in each of which the same
 //! consecutive chunks are covered from end to end.
 
@@ -20,22 +20,47 @@ impl Piece {
     }
 }
 
-/// How the P of a band comes about, or how its lost chunk is computed.
+/// How the parity of a band comes about, or how its lost chunks are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::array) enum Method {
     /// Read: every covered chunk is readable.
     #[default]
     Direct,
-    /// Read: this chunk is lost and computed from all others.
-    Recover(u16),
+    /// Read: lost chunks are computed from all others.
+    Recover,
+    /// Read: P is read too, and must agree with the data.
+    Verify,
     /// Write: every data chunk is covered; nothing is read.
     FullStripe,
-    /// Write: the chunks not covered are read, P made from all.
+    /// Write: the chunks not covered are read, parity made from all.
     ReconstructWrite,
-    /// Write: the covered chunks and P are read, P changed by the difference.
+    /// Write: the covered chunks and parity are read, parity changed by the difference.
     ReadModifyWrite,
-    /// Write: P is out of service; the data are written alone.
+    /// Write: everything readable is read, what is lost computed, parity made from all.
+    RecoverWrite,
+    /// Write: no parity is in service; the data are written alone.
     DataOnly,
+}
+
+/// P in a set of parities.
+pub(in crate::array) const P: u8 = 1;
+/// Q in a set of parities.
+pub(in crate::array) const Q: u8 = 2;
+
+/// What computing lost data takes: which are lost, and which parities are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::array) struct Recovery {
+    /// The lost data chunks, in the front of the array.
+    chunks: [u16; 2],
+    count: u8,
+    /// The parities to read, as a set of [`P`] and [`Q`].
+    pub(in crate::array) parities: u8,
+}
+
+impl Recovery {
+    pub(in crate::array) fn lost(&self) -> &[u16] {
+        &self.chunks[..usize::from(self.count)]
+    }
 }
 
 /// Rows `from..to`, in which chunks `first..=last` are covered.
@@ -46,6 +71,10 @@ pub(in crate::array) struct Band {
     pub(in crate::array) first: u16,
     pub(in crate::array) last: u16,
     pub(in crate::array) method: Method,
+    /// For [`Method::Recover`] and [`Method::RecoverWrite`].
+    pub(in crate::array) recovery: Recovery,
+    /// The parities in service when the method was chosen, as a set.
+    pub(in crate::array) live: u8,
 }
 
 impl Band {
@@ -85,65 +114,90 @@ pub(in crate::array) fn split(
         if i32::from(lowest) > highest {
             continue;
         }
-        let last = highest as u16;
-        bands[count] = Band { from, to, first: lowest, last, method: Method::Direct };
+        bands[count] = Band { from, to, first: lowest, last: highest as u16, ..Band::default() };
         count += 1;
     }
     (bands, count)
 }
 
-/// Which chunks of a stripe cannot be used.
+/// What of a stripe can be used.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::array) struct Health<F: Fn(u16) -> bool> {
     /// Data chunks of the stripe.
     pub(in crate::array) data: u16,
-    /// P is on a member out of service.
-    pub(in crate::array) p_failed: bool,
-    /// P cannot be read (out of service, or its read failed).
-    pub(in crate::array) p_unreadable: bool,
+    /// Parities in service, as a set of [`P`] and [`Q`].
+    pub(in crate::array) live: u8,
+    /// Parities that can be read, as a set.
+    pub(in crate::array) readable: u8,
     /// Whether data chunk k cannot be read.
     pub(in crate::array) unreadable: F,
 }
 
 impl<F: Fn(u16) -> bool> Health<F> {
-    /// How to read a band, or `None` when too much is lost.
-    pub(in crate::array) fn read_method(&self, band: &Band) -> Option<Method> {
-        let mut lost = (0..self.data).filter(|k| (self.unreadable)(*k));
-        let wanted = (0..self.data).find(|k| band.covers(*k) && (self.unreadable)(*k));
-        match wanted {
-            None => Some(Method::Direct),
-            Some(_) if self.p_unreadable => None,
-            Some(k) => {
-                lost.next();
-                lost.next().is_none().then_some(Method::Recover(k))
-            }
+    /// How lost data are computed, or `None` when too much is lost.
+    fn recovery(&self) -> Option<Recovery> {
+        let mut recovery = Recovery::default();
+        for k in (0..self.data).filter(|k| (self.unreadable)(*k)) {
+            let next = usize::from(recovery.count);
+            *recovery.chunks.get_mut(next)? = k;
+            recovery.count += 1;
         }
+        recovery.parities = match (recovery.count, self.readable) {
+            (0, _) => 0,
+            (1, readable) if readable & P != 0 => P,
+            (1, readable) if readable & Q != 0 => Q,
+            (2, readable) if readable == P | Q => P | Q,
+            _ => return None,
+        };
+        Some(recovery)
     }
 
-    /// How to write a band, or `None` when what it needs cannot be read.
-    ///
-    /// Fewest chunks read wins; of equals reconstruct-write, as Linux md with `rmw_level` 1.
-    pub(in crate::array) fn write_method(&self, band: &Band) -> Option<Method> {
-        if self.p_failed {
-            return Some(Method::DataOnly);
+    /// Chooses how to read a band; false when too much is lost.
+    pub(in crate::array) fn choose_read(&self, band: &mut Band) -> bool {
+        band.live = self.live;
+        band.method = Method::Direct;
+        if !(band.first..=band.last).any(|k| (self.unreadable)(k)) {
+            return true;
         }
+        let Some(recovery) = self.recovery() else { return false };
+        band.method = Method::Recover;
+        band.recovery = recovery;
+        true
+    }
+
+    /// Chooses how to write a band; false when what it needs cannot be read.
+    ///
+    /// Fewest chunks read wins; of equals reconstruct-write, as Linux md with `rmw_level` 1. Zeroes
+    /// (`zeroes`) have no payload to take a difference to and are never read-modify-written.
+    pub(in crate::array) fn choose_write(&self, band: &mut Band, zeroes: bool) -> bool {
+        band.live = self.live;
         let covered = band.covered();
+        if self.live == 0 {
+            band.method = Method::DataOnly;
+            return true;
+        }
         if covered == self.data {
-            return Some(Method::FullStripe);
+            band.method = Method::FullStripe;
+            return true;
         }
         let readable = |inside: bool| {
             (0..self.data).all(|k| band.covers(k) != inside || !(self.unreadable)(k))
         };
-        let modify = (readable(true) && !self.p_unreadable).then_some(covered + 1);
-        let reconstruct = readable(false).then_some(self.data - covered);
-        match (modify, reconstruct) {
-            (Some(modify), Some(reconstruct)) if modify < reconstruct => {
-                Some(Method::ReadModifyWrite)
+        let parity_readable = self.live & !self.readable == 0;
+        let modify = (!zeroes && parity_readable && readable(true))
+            .then(|| covered + self.live.count_ones() as u16);
+        let reconstruct = readable(false).then(|| self.data - covered);
+        band.method = match (modify, reconstruct) {
+            (Some(modify), Some(reconstruct)) if modify < reconstruct => Method::ReadModifyWrite,
+            (_, Some(_)) => Method::ReconstructWrite,
+            (Some(_), None) => Method::ReadModifyWrite,
+            (None, None) => {
+                let Some(recovery) = self.recovery() else { return false };
+                band.recovery = recovery;
+                Method::RecoverWrite
             }
-            (_, Some(_)) => Some(Method::ReconstructWrite),
-            (Some(_), None) => Some(Method::ReadModifyWrite),
-            (None, None) => None,
-        }
+        };
+        true
     }
 }
 
@@ -184,39 +238,57 @@ mod tests {
         }
     }
 
-    fn method(data: u16, covered: u16, lost: Option<u16>, p_lost: bool) -> Option<Method> {
-        let health = Health {
-            data,
-            p_failed: p_lost,
-            p_unreadable: p_lost,
-            unreadable: |k| Some(k) == lost,
-        };
-        let band = Band { from: 0, to: 1, first: 0, last: covered - 1, method: Method::Direct };
-        health.write_method(&band)
+    /// How a write of the first `covered` of `data` chunks is done, with chunks `lost` and the
+    /// parities `live`.
+    fn write(data: u16, covered: u16, live: u8, lost: &[u16]) -> Option<Method> {
+        let unreadable = |k: u16| lost.contains(&k);
+        let health = Health { data, live, readable: live, unreadable };
+        let mut band = Band { to: 1, last: covered - 1, ..Band::default() };
+        health.choose_write(&mut band, false).then_some(band.method)
     }
 
     #[test]
     fn writes_choose_by_counting_reads() {
-        use Method::{DataOnly, FullStripe, ReadModifyWrite, ReconstructWrite};
-        // covered + 1 reads against data - covered.
-        assert_eq!(method(3, 1, None, false), Some(ReconstructWrite), "2 against 2: a tie");
-        assert_eq!(method(4, 1, None, false), Some(ReadModifyWrite), "2 against 3");
-        assert_eq!(method(4, 2, None, false), Some(ReconstructWrite), "3 against 2");
-        assert_eq!(method(4, 4, None, false), Some(FullStripe));
-        assert_eq!(method(4, 1, None, true), Some(DataOnly));
-        assert_eq!(method(4, 1, Some(0), false), Some(ReconstructWrite), "the written one is lost");
-        assert_eq!(method(2, 1, Some(1), false), Some(ReadModifyWrite), "another one is lost");
-        assert_eq!(method(4, 4, Some(2), false), Some(FullStripe));
+        use Method::{DataOnly, FullStripe, ReadModifyWrite, ReconstructWrite, RecoverWrite};
+        // One parity: covered + 1 reads against data - covered.
+        assert_eq!(write(3, 1, P, &[]), Some(ReconstructWrite), "2 against 2: a tie");
+        assert_eq!(write(4, 1, P, &[]), Some(ReadModifyWrite), "2 against 3");
+        assert_eq!(write(4, 2, P, &[]), Some(ReconstructWrite), "3 against 2");
+        assert_eq!(write(4, 4, P, &[]), Some(FullStripe));
+        assert_eq!(write(4, 1, 0, &[]), Some(DataOnly));
+        assert_eq!(write(4, 1, P, &[0]), Some(ReconstructWrite), "the written one is lost");
+        assert_eq!(write(2, 1, P, &[1]), Some(ReadModifyWrite), "another one is lost");
+        assert_eq!(write(4, 4, P, &[2]), Some(FullStripe));
+        // Two parities: covered + 2 reads.
+        assert_eq!(write(4, 1, P | Q, &[]), Some(ReconstructWrite), "3 against 3: a tie");
+        assert_eq!(write(5, 1, P | Q, &[]), Some(ReadModifyWrite), "3 against 4");
+        assert_eq!(write(5, 1, Q, &[]), Some(ReadModifyWrite), "2 against 4");
+        assert_eq!(write(5, 1, P | Q, &[3, 4]), Some(ReadModifyWrite), "the others are lost");
+        assert_eq!(write(5, 2, P | Q, &[0, 1]), Some(ReconstructWrite));
+        assert_eq!(write(5, 2, P | Q, &[0, 4]), Some(RecoverWrite), "one inside, one outside");
+        assert_eq!(write(5, 2, P, &[0, 4]), None, "three are lost");
+        let health = Health { data: 5, live: P | Q, readable: P | Q, unreadable: |_| false };
+        let mut band = Band { to: 1, ..Band::default() };
+        assert!(health.choose_write(&mut band, true));
+        assert_eq!(band.method, ReconstructWrite, "zeroes have no payload");
     }
 
     #[test]
-    fn writes_refuse_what_cannot_be_known() {
-        let health =
-            Health { data: 4, p_failed: false, p_unreadable: true, unreadable: |k| k == 3 };
-        let band = Band { from: 0, to: 1, first: 0, last: 0, method: Method::Direct };
-        assert_eq!(health.write_method(&band), None);
-        let wanted = Band { first: 3, last: 3, ..band };
-        assert_eq!(health.read_method(&wanted), None, "P is lost too");
-        assert_eq!(health.read_method(&band), Some(Method::Direct));
+    fn reads_recover_from_what_is_there() {
+        let read = |readable: u8, lost: &[u16]| {
+            let unreadable = |k: u16| lost.contains(&k);
+            let health = Health { data: 4, live: readable, readable, unreadable };
+            let mut band = Band { to: 1, last: 1, ..Band::default() };
+            let chosen = health.choose_read(&mut band);
+            chosen.then(|| (band.method, band.recovery.lost().to_vec(), band.recovery.parities))
+        };
+        assert_eq!(read(P, &[3]), Some((Method::Direct, vec![], 0)), "what is lost is not wanted");
+        assert_eq!(read(P, &[1]), Some((Method::Recover, vec![1], P)));
+        assert_eq!(read(P | Q, &[1]), Some((Method::Recover, vec![1], P)), "P is cheaper");
+        assert_eq!(read(Q, &[1]), Some((Method::Recover, vec![1], Q)));
+        assert_eq!(read(P | Q, &[1, 3]), Some((Method::Recover, vec![1, 3], P | Q)));
+        assert_eq!(read(P, &[1, 3]), None);
+        assert_eq!(read(0, &[1]), None);
+        assert_eq!(read(P | Q, &[0, 1, 2]), None);
     }
 }

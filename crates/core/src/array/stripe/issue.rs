@@ -2,8 +2,9 @@
 
 use super::super::issue::{Owner, Target};
 use super::super::lists::{EMPTY, ListBuilder};
-use super::{Array, Band, JobState, Method, Phase, Plan, scratch_token};
-use crate::contract::{IoOp, JobId, Kernel, Output, Segment, SegmentList};
+use super::bands::{P, Q};
+use super::{Array, Band, Geometry, JobState, Method, Plan, Task};
+use crate::contract::{IoOp, JobId, Kernel, Output, Role, Segment};
 use crate::units::Sector;
 
 /// Where a role's rows of a band lie in memory.
@@ -13,41 +14,58 @@ enum Memory {
     Payload,
     /// In the plan's scratch buffer.
     Scratch,
+    /// Nowhere: zeroes.
+    Zeroes,
+}
+
+/// A job being put together.
+struct JobParts {
+    plan: u32,
+    slot: u32,
+    first: usize,
+    sources: u16,
+    targets: u16,
 }
 
 impl Array {
     /// Whether the largest phase of the plan fits into what is free.
     pub(super) fn has_room_for(&self, plan: u32) -> bool {
-        let lists = usize::from(self.layout.members) * super::MOST_BANDS;
-        let segments = self.requests[self.plans[plan].request].segment_count();
-        self.ios.available() >= lists && self.lists.available() >= segments + lists
+        let ranges = usize::from(self.layout.members) * super::MOST_BANDS;
+        let state = &self.plans[plan];
+        let segments = self.requests[state.request].segment_count();
+        // Interleaved payload takes a node an atom.
+        let atoms = match self.atom {
+            0 => 0,
+            atom => ((state.rows.1 - state.rows.0) / atom) as usize * usize::from(self.data_chunks),
+        };
+        self.ios.available() >= ranges && self.lists.available() >= segments + ranges + atoms
     }
 
     pub(super) fn issue_reads(&mut self, plan: u32) {
-        let (p, write) = (self.data_chunks(), self.plans[plan].write);
-        for role in 0..=p {
-            let needed = |band: &Band| read_memory(band, role, write, p);
+        let (data, task) = (self.data_chunks, self.plans[plan].task);
+        for role in 0..data + self.parities {
+            let needed = |band: &Band| read_memory(band, role, data, task);
             self.issue_role(plan, role, IoOp::Read, needed);
         }
     }
 
     pub(super) fn issue_writes(&mut self, plan: u32) {
-        let data = self.data_chunks();
-        for role in 0..=data {
-            let member = self.role_member(self.plans[plan].stripe, role);
-            if self.failed.contains(member) {
+        let Plan { stripe, task, .. } = self.plans[plan];
+        let data = self.data_chunks;
+        for role in 0..data + self.parities {
+            if self.failed.contains(self.role_member(stripe, role)) {
                 continue;
             }
-            let needed = |band: &Band| match role < data {
-                true => band.covers(role).then_some(Memory::Payload),
-                false => (band.method != Method::DataOnly).then_some(Memory::Scratch),
+            let zero = |band: &Band| {
+                task == Task::Zero && (role < data || band.method == Method::FullStripe)
             };
+            let covered = |band: &Band| role >= data || band.covers(role);
+            let memory = if role < data { Memory::Payload } else { Memory::Scratch };
+            let needed = |band: &Band| (covered(band) && !zero(band)).then_some(memory);
             self.issue_role(plan, role, IoOp::Write, needed);
+            let needed = |band: &Band| (covered(band) && zero(band)).then_some(Memory::Zeroes);
+            self.issue_role(plan, role, IoOp::WriteZeroes, needed);
         }
-    }
-
-    fn data_chunks(&self) -> u16 {
-        self.parity().data_chunks()
     }
 
     /// Sends out one role's I/O: the bands that need it, joined where their rows touch.
@@ -60,29 +78,31 @@ impl Array {
     ) {
         let state = self.plans[plan];
         let mut list = ListBuilder::new();
-        let mut from = 0;
+        let (mut from, mut to) = (0, 0);
         for band in state.bands() {
             let Some(memory) = needed(band) else { continue };
-            if list.len() > 0 && from + u64::from(list.len()) != band.from {
-                self.send_rows(plan, role, op, from, list);
+            if to > from && to != band.from {
+                self.send_rows(plan, role, op, (from, to), list);
                 list = ListBuilder::new();
+                to = from;
             }
-            if list.len() == 0 {
+            if to <= from {
                 from = band.from;
             }
+            to = band.to;
             self.add_rows(plan, &state, role, band, memory, &mut list);
         }
-        if list.len() > 0 {
-            self.send_rows(plan, role, op, from, list);
+        if to > from {
+            self.send_rows(plan, role, op, (from, to), list);
         }
     }
 
-    fn send_rows(&mut self, plan: u32, role: u16, op: IoOp, from: u64, list: ListBuilder) {
+    fn send_rows(&mut self, plan: u32, role: u16, op: IoOp, rows: (u64, u64), list: ListBuilder) {
         let state = &self.plans[plan];
-        let at = Sector(self.parity().member_start(state.stripe).0 + from);
+        let at = Sector(self.member_start(state.stripe) + rows.0);
         let member = self.role_member(state.stripe, role);
-        let fua = op == IoOp::Write && self.requests[state.request].fua;
-        let target = Target { member, at, len: list.len() };
+        let fua = op != IoOp::Read && self.requests[state.request].fua;
+        let target = Target { member, at, len: (rows.1 - rows.0) as u32 };
         self.emit(Owner::Plan(plan), op, fua, target, list.finish());
     }
 
@@ -97,18 +117,27 @@ impl Array {
         list: &mut ListBuilder,
     ) {
         let len = band.to - band.from;
-        match memory {
-            Memory::Payload => {
-                let chunk = self.parity().chunk().0;
-                let in_piece = u64::from(role) * chunk + band.from - state.piece.start;
+        match (memory, &self.geometry) {
+            (Memory::Payload, Geometry::Parity(parity)) => {
+                let in_piece = u64::from(role) * parity.chunk().0 + band.from - state.piece.start;
                 self.carve(state.request, state.payload + in_piece, len, list);
             }
-            Memory::Scratch => {
+            (Memory::Payload, _) => {
+                let (atom, data) = (self.atom, u64::from(self.data_chunks));
+                for row in (0..len / atom).map(|row| row * data + u64::from(role)) {
+                    self.carve(state.request, state.payload + row * atom, atom, list);
+                }
+            }
+            (Memory::Scratch, _) => {
                 let offset = u64::from(role) * self.plan_rows + band.from - state.rows.0;
-                let segment =
-                    Segment { token: scratch_token(plan), offset: offset as u32, len: len as u32 };
+                let segment = Segment {
+                    token: self.scratch_token(plan),
+                    offset: offset as u32,
+                    len: len as u32,
+                };
                 list.push(&mut self.lists, segment);
             }
+            (Memory::Zeroes, _) => {}
         }
     }
 
@@ -117,73 +146,194 @@ impl Array {
         job as usize * stride..(job as usize + 1) * stride
     }
 
-    pub(super) fn issue_jobs(&mut self, plan: u32) {
+    /// Jobs that compute what is lost.
+    pub(super) fn issue_recoveries(&mut self, plan: u32) {
         let state = self.plans[plan];
-        debug_assert_eq!(state.phase, Phase::Compute);
+        let data = self.data_chunks;
         for band in state.bands() {
-            let target = match band.method {
-                Method::Direct | Method::DataOnly => continue,
-                Method::Recover(k) => (k, Memory::Payload),
-                _ => (self.data_chunks(), Memory::Scratch),
-            };
-            self.issue_job(plan, &state, band, target);
-        }
-    }
-
-    fn issue_job(&mut self, plan: u32, state: &Plan, band: &Band, target: (u16, Memory)) {
-        let len = (band.to - band.from) as u32;
-        let job = JobState { plan, kernel: Kernel::Xor, len, sources: 0 };
-        let slot = self.jobs.insert(job).expect("a plan has a job for each band");
-        let first = self.operand_range(slot).start;
-        let mut count = 0;
-        let p = self.data_chunks();
-        // The old P comes first: the new one takes its place in memory.
-        for role in std::iter::once(p).chain(0..p) {
-            for memory in job_sources(band, role, p).into_iter().flatten() {
-                self.operands[first + count] = self.operand(plan, state, role, band, memory);
-                count += 1;
+            let recovery = band.recovery;
+            if band.method == Method::Verify {
+                self.issue_sum(plan, &state, band);
+                continue;
             }
+            if !matches!(band.method, Method::Recover | Method::RecoverWrite) {
+                continue;
+            }
+            // With P alone the lost block is the XOR of all others.
+            let kernel = if recovery.parities == P { Kernel::Xor } else { Kernel::Recover };
+            let mut job = self.start_job(plan, kernel, band);
+            for role in 0..data + self.parities {
+                if let Some(memory) = read_memory(band, role, data, state.task) {
+                    self.add_source(&mut job, &state, role, band, memory);
+                }
+            }
+            for &role in recovery.lost() {
+                let wanted = state.task == Task::Read && band.covers(role);
+                let memory = if wanted { Memory::Payload } else { Memory::Scratch };
+                self.add_target(&mut job, &state, role, band, memory);
+            }
+            self.send_job(&job);
         }
-        self.operands[first + count] = self.operand(plan, state, target.0, band, target.1);
-        self.jobs[slot].sources = count as u16;
-        self.plans[plan].pending += 1;
-        let job = JobId { slot, generation: self.jobs.generation(slot) };
-        self.outputs.push_back(Output::Compute { job });
     }
 
-    fn operand(
+    /// For a read that is to agree with its parity: the XOR of the data, in the scratch of role 0,
+    /// which such a read does not use otherwise.
+    fn issue_sum(&mut self, plan: u32, state: &Plan, band: &Band) {
+        let mut job = self.start_job(plan, Kernel::Xor, band);
+        for role in 0..self.data_chunks {
+            self.add_source(&mut job, state, role, band, Memory::Payload);
+        }
+        self.add_target(&mut job, state, 0, band, Memory::Scratch);
+        self.send_job(&job);
+    }
+
+    /// Jobs that compute the new parity, or compare the old one.
+    pub(super) fn issue_parity(&mut self, plan: u32) {
+        let state = self.plans[plan];
+        let data = self.data_chunks;
+        for band in state.bands() {
+            if band.method == Method::Verify {
+                let mut job = self.start_job(plan, Kernel::Compare, band);
+                self.add_source(&mut job, &state, 0, band, Memory::Scratch);
+                self.add_source(&mut job, &state, data, band, Memory::Scratch);
+                self.send_job(&job);
+            }
+            if state.task == Task::Read {
+                continue;
+            }
+            // Zeroes everywhere have a parity of zeroes.
+            let zeroes = band.method == Method::FullStripe && state.task == Task::Zero;
+            let live = self.parities_in_service(&state);
+            if zeroes || live == 0 {
+                continue;
+            }
+            let modify = band.method == Method::ReadModifyWrite;
+            let kernel = match (live & Q != 0, modify) {
+                (false, _) => Kernel::Xor,
+                (true, false) => Kernel::Pq,
+                (true, true) => Kernel::Delta,
+            };
+            let mut job = self.start_job(plan, kernel, band);
+            if kernel == Kernel::Xor && modify {
+                self.add_source(&mut job, &state, data, band, Memory::Scratch);
+            }
+            for role in 0..data {
+                let covered = band.covers(role);
+                if modify && covered {
+                    self.add_source(&mut job, &state, role, band, Memory::Scratch);
+                }
+                if covered && state.task == Task::Write {
+                    self.add_source(&mut job, &state, role, band, Memory::Payload);
+                } else if !covered && !modify {
+                    self.add_source(&mut job, &state, role, band, Memory::Scratch);
+                }
+            }
+            for parity in 0..self.parities {
+                if live >> parity & 1 == 1 {
+                    self.add_target(&mut job, &state, data + parity, band, Memory::Scratch);
+                }
+            }
+            self.send_job(&job);
+        }
+    }
+
+    /// The parities of a plan's stripe that are in service now, as a set.
+    fn parities_in_service(&self, state: &Plan) -> u8 {
+        let roles = (0..self.parities).filter(|parity| {
+            !self.failed.contains(self.role_member(state.stripe, self.data_chunks + parity))
+        });
+        roles.fold(0, |set, parity| set | 1 << parity)
+    }
+
+    fn start_job(&mut self, plan: u32, kernel: Kernel, band: &Band) -> JobParts {
+        let len = (band.to - band.from) as u32;
+        let job = JobState { plan, kernel, len, sources: 0, targets: 0 };
+        let slot = self.jobs.insert(job).expect("a plan has a job for each band");
+        JobParts { plan, slot, first: self.operand_range(slot).start, sources: 0, targets: 0 }
+    }
+
+    fn add_source(
         &mut self,
-        plan: u32,
+        job: &mut JobParts,
         state: &Plan,
         role: u16,
         band: &Band,
         memory: Memory,
-    ) -> SegmentList {
+    ) {
+        debug_assert_eq!(job.targets, 0, "sources come before targets");
+        self.add_operand(job, state, role, band, memory);
+        job.sources += 1;
+    }
+
+    fn add_target(
+        &mut self,
+        job: &mut JobParts,
+        state: &Plan,
+        role: u16,
+        band: &Band,
+        memory: Memory,
+    ) {
+        self.add_operand(job, state, role, band, memory);
+        job.targets += 1;
+    }
+
+    fn add_operand(
+        &mut self,
+        job: &JobParts,
+        state: &Plan,
+        role: u16,
+        band: &Band,
+        memory: Memory,
+    ) {
         let mut list = ListBuilder::new();
-        self.add_rows(plan, state, role, band, memory, &mut list);
-        debug_assert_ne!(list.finish(), EMPTY);
-        list.finish()
+        self.add_rows(job.plan, state, role, band, memory, &mut list);
+        let index = job.first + usize::from(job.sources + job.targets);
+        self.operands[index] = list.finish();
+        self.roles[index] = self.role_name(state.stripe, role);
+        debug_assert_ne!(self.operands[index], EMPTY);
+    }
+
+    /// What a role is called in a job.
+    fn role_name(&self, stripe: u64, role: u16) -> Role {
+        match (&self.geometry, role.checked_sub(self.data_chunks)) {
+            (_, Some(0)) => Role::P,
+            (_, Some(_)) => Role::Q,
+            (Geometry::Parity(parity), None) => Role::Data(parity.q_exponent(stripe, role)),
+            (_, None) => Role::Data(0),
+        }
+    }
+
+    fn send_job(&mut self, job: &JobParts) {
+        let state = &mut self.jobs[job.slot];
+        state.sources = job.sources;
+        state.targets = job.targets;
+        self.plans[job.plan].pending += 1;
+        let id = JobId { slot: job.slot, generation: self.jobs.generation(job.slot) };
+        self.outputs.push_back(Output::Compute { job: id });
     }
 }
 
-/// Where a role's rows of a band are read to, if they are read at all. `p` is the role of P.
-fn read_memory(band: &Band, role: u16, write: bool, p: u16) -> Option<Memory> {
-    let covered = role < p && band.covers(role);
+/// Where a role's rows of a band are read to, if they are read at all. Roles from `data` on are
+/// parities.
+fn read_memory(band: &Band, role: u16, data: u16, task: Task) -> Option<Memory> {
+    let covered = role < data && band.covers(role);
+    let parity = role.checked_sub(data).map(|parity| 1u8 << parity);
+    let lost = band.recovery.lost().contains(&role);
     match band.method {
-        Method::Direct => (covered && !write).then_some(Memory::Payload),
-        Method::Recover(lost) if role == lost => None,
-        Method::Recover(_) if covered => Some(Memory::Payload),
-        Method::Recover(_) => Some(Memory::Scratch),
+        Method::Direct => covered.then_some(Memory::Payload),
+        Method::Verify if role >= data => Some(Memory::Scratch),
+        Method::Verify => Some(Memory::Payload),
+        Method::Recover | Method::RecoverWrite => match parity {
+            Some(parity) => (band.recovery.parities & parity != 0).then_some(Memory::Scratch),
+            None if lost => None,
+            None if covered && task == Task::Read => Some(Memory::Payload),
+            None => Some(Memory::Scratch),
+        },
         Method::FullStripe | Method::DataOnly => None,
-        Method::ReconstructWrite => (role < p && !covered).then_some(Memory::Scratch),
-        Method::ReadModifyWrite => (role == p || covered).then_some(Memory::Scratch),
+        Method::ReconstructWrite => (parity.is_none() && !covered).then_some(Memory::Scratch),
+        Method::ReadModifyWrite => {
+            let wanted = parity.map_or(covered, |parity| band.live & parity != 0);
+            wanted.then_some(Memory::Scratch)
+        }
     }
-}
-
-/// What a band's job takes from a role: nothing, its rows, or its old and its new rows.
-fn job_sources(band: &Band, role: u16, p: u16) -> [Option<Memory>; 2] {
-    let read = read_memory(band, role, true, p);
-    let writes = !matches!(band.method, Method::Recover(_));
-    let new = (writes && role < p && band.covers(role)).then_some(Memory::Payload);
-    [read, new]
 }

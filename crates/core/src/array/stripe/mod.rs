@@ -1,35 +1,48 @@
 //! Work on a stripe of a level with parity: writes, and reads of lost chunks.
 //!
-//! Fault model: as [`super`]; a crash between the writes of a stripe leaves P inconsistent with the
-//! data (the write hole), which this version does not close.
+//! Fault model: as [`super`]; a crash between the writes of a stripe leaves parity inconsistent with
+//! the data (the write hole), which this version does not close.
 //! Why it is safe otherwise: the rows of a plan are locked from before its first read to after its
-//! last write, so nothing changes between reading and the parity computed from it; data and P are
+//! last write, so nothing changes between reading and the parity computed from it; data and parity are
 //! written only when every read and job before went well; an error while reading leads to a new plan
 //! without the member that erred, never to a guess.
-//! Tests: `tests/model.rs::raid5_survives_any_one_member_lost`.
+//! Tests: `tests/model.rs::parity_levels_survive_every_set_of_members_they_promise`.
 //!
-//! A plan goes through up to three phases: read, compute, write. All I/O of a phase is sent out at
-//! once, one range a member where rows touch.
+//! A plan goes through up to four phases: read, recover what is lost, compute parity, write. All I/O of
+//! a phase is sent out at once, one range a member where rows touch.
+//!
+//! raid3 is one stripe as tall as its members, in which every request covers all data members: its
+//! payload goes to them in turn, an atom each.
 
 mod bands;
 mod issue;
 
 use super::issue::IoState;
 use super::member::MemberSet;
-use super::{Array, Output, scratch_token};
+use super::{Array, Output};
 use crate::contract::{Event, IoOutcome, JobId, JobResult, Kernel, Outcome, RequestOp};
 use crate::geometry::{Geometry, Parity};
+use crate::policy::ParityRead;
 use crate::units::{MemberIndex, Sector};
 use bands::{Band, Health, MOST_BANDS, Method, Piece};
 
 /// Jobs a plan has in flight at most: one a band.
 pub(super) const JOBS_PER_PLAN: u32 = MOST_BANDS as u32;
 
+/// What a plan does with its piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Task {
+    Read,
+    Write,
+    /// Write zeroes, without payload.
+    Zero,
+}
+
 /// A piece of a stripe being read or written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     request: u32,
-    write: bool,
+    task: Task,
     stripe: u64,
     piece: Piece,
     /// The rows this plan works on.
@@ -43,6 +56,8 @@ pub(super) struct Plan {
     pub(super) pending: u32,
     /// Members whose reads failed.
     avoid: MemberSet,
+    /// raid3: how the policy wants it read.
+    parity_read: ParityRead,
     first_bad: Option<Sector>,
     /// A read failed: plan again when the phase has ended.
     again: bool,
@@ -52,25 +67,26 @@ pub(super) struct Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Read,
+    Recover,
     Compute,
     Write,
 }
 
 impl Plan {
-    pub(super) const fn idle() -> Self {
-        const NO_BAND: Band = Band { from: 0, to: 0, first: 0, last: 0, method: Method::Direct };
+    pub(super) fn idle() -> Self {
         Self {
             request: 0,
-            write: false,
+            task: Task::Read,
             stripe: 0,
             piece: Piece { start: 0, end: 0 },
             rows: (0, 0),
             payload: 0,
             phase: Phase::Read,
-            bands: [NO_BAND; MOST_BANDS],
+            bands: [Band::default(); MOST_BANDS],
             band_count: 0,
             pending: 0,
             avoid: MemberSet::NONE,
+            parity_read: ParityRead::Plain,
             first_bad: None,
             again: false,
             outcome: Outcome::Done,
@@ -82,22 +98,17 @@ impl Plan {
     }
 
     pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
-        add(u64::from(self.request) | u64::from(self.write) << 32);
+        add(u64::from(self.request) | (self.task as u64) << 32);
         add(self.stripe);
         add(self.piece.start);
         add(self.piece.end);
         add(self.rows.0);
         add(self.phase as u64 | u64::from(self.again) << 8 | u64::from(self.pending) << 16);
         add(self.avoid.bits() as u64);
+        add((self.avoid.bits() >> 64) as u64);
         for band in self.bands() {
-            add(match band.method {
-                Method::Direct => 0,
-                Method::Recover(k) => 8 | u64::from(k) << 8,
-                Method::FullStripe => 1,
-                Method::ReconstructWrite => 2,
-                Method::ReadModifyWrite => 3,
-                Method::DataOnly => 4,
-            });
+            add(band.method as u64 | u64::from(band.live) << 8);
+            add(band.recovery.lost().iter().fold(0, |sum, k| (sum << 16) | (u64::from(*k) + 1)));
         }
     }
 }
@@ -109,16 +120,17 @@ pub(super) struct JobState {
     pub(super) kernel: Kernel,
     pub(super) len: u32,
     pub(super) sources: u16,
+    pub(super) targets: u16,
 }
 
 impl JobState {
     pub(super) const fn idle() -> Self {
-        Self { plan: 0, kernel: Kernel::Xor, len: 0, sources: 0 }
+        Self { plan: 0, kernel: Kernel::Xor, len: 0, sources: 0, targets: 0 }
     }
 }
 
 impl Array {
-    /// The parity geometry; only called for levels that have it.
+    /// The parity geometry; only called for levels that rotate parity over stripes, and raid4.
     fn parity(&self) -> &Parity {
         match &self.geometry {
             Geometry::Parity(parity) => parity,
@@ -138,8 +150,11 @@ impl Array {
         (first..=last).any(|k| unreadable.contains(parity.data_member(stripe, k)))
     }
 
-    /// Makes the plans for the stripe at the request's cursor; false when it must wait for a slot.
+    /// Makes the plans for what comes at the request's cursor; false when it must wait for a slot.
     pub(super) fn plan_stripe_piece(&mut self, slot: u32) -> bool {
+        if matches!(self.geometry, Geometry::Raid3(_)) {
+            return self.plan_raid3_piece(slot);
+        }
         let request = self.requests[slot];
         let (stripe, piece) = piece_at(self.parity(), Sector(request.cursor), request.end);
         let chunk = self.parity().chunk().0;
@@ -151,32 +166,60 @@ impl Array {
             if count == 0 {
                 continue;
             }
-            let plan = Plan {
-                request: slot,
-                write: request.op == RequestOp::Write,
-                stripe,
-                piece,
-                rows: (bands[0].from, bands[count - 1].to),
-                payload: request.cursor - request.at,
-                bands,
-                band_count: count as u8,
-                avoid: request.avoid,
-                ..Plan::idle()
-            };
-            let Some(plan) = self.plans.insert(plan) else {
+            let rows = (bands[0].from, bands[count - 1].to);
+            let plan = Plan { stripe, piece, rows, bands, band_count: count as u8, ..Plan::idle() };
+            if !self.start_plan(slot, plan) {
                 self.requests[slot].slice = slice as u32;
                 return false;
-            };
-            self.requests[slot].pending += 1;
-            let start = self.parity().member_start(stripe).0;
-            let (from, to) = self.plans[plan].rows;
-            if self.locks.acquire(plan, start + from, start + to) {
-                self.begin_plan(plan);
             }
         }
         let request = &mut self.requests[slot];
         request.slice = 0;
         request.cursor += piece.end - piece.start;
+        true
+    }
+
+    /// raid3: as many rows as a plan holds, all data members covered.
+    fn plan_raid3_piece(&mut self, slot: u32) -> bool {
+        let request = self.requests[slot];
+        let data = u64::from(self.data_chunks);
+        let from = request.cursor / data;
+        let to = (from + self.plan_rows).min(request.end / data);
+        let mut bands = [Band::default(); MOST_BANDS];
+        bands[0] = Band { from, to, last: self.data_chunks - 1, ..Band::default() };
+        let piece = Piece { start: request.cursor, end: to * data };
+        let plan = Plan { piece, rows: (from, to), bands, band_count: 1, ..Plan::idle() };
+        if !self.start_plan(slot, plan) {
+            return false;
+        }
+        self.requests[slot].cursor = to * data;
+        true
+    }
+
+    /// Gives a plan its slot and locks its rows; false when there is no slot.
+    fn start_plan(&mut self, slot: u32, mut plan: Plan) -> bool {
+        let request = &self.requests[slot];
+        plan.request = slot;
+        plan.task = match request.op {
+            RequestOp::Read => Task::Read,
+            RequestOp::Write => Task::Write,
+            _ => Task::Zero,
+        };
+        plan.payload = request.cursor - request.at;
+        plan.avoid = self.avoided(slot);
+        if self.plans.available() == 0 {
+            return false;
+        }
+        if self.atom > 0 && plan.task == Task::Read {
+            let complete = self.failed.is_empty() && plan.avoid.is_empty();
+            plan.parity_read = self.policy.parity_read(complete, self.data_chunks);
+        }
+        let Some(index) = self.plans.insert(plan) else { return false };
+        self.requests[slot].pending += 1;
+        let start = self.member_start(plan.stripe);
+        if self.locks.acquire(index, start + plan.rows.0, start + plan.rows.1) {
+            self.begin_plan(index);
+        }
         true
     }
 
@@ -188,34 +231,56 @@ impl Array {
             return;
         }
         let lost = self.is_lost(self.failed);
-        let at = self.parity().stripe_sectors() * self.plans[plan].stripe;
-        let state = &mut self.plans[plan];
-        let first_bad = state.first_bad.unwrap_or(Sector(at + state.piece.start));
-        state.outcome = if lost { Outcome::ArrayFailed } else { Outcome::MediaError { first_bad } };
+        let state = self.plans[plan];
+        let start = self.requests[state.request].at + state.payload;
+        let first_bad = state.first_bad.unwrap_or(Sector(start));
+        self.plans[plan].outcome =
+            if lost { Outcome::ArrayFailed } else { Outcome::MediaError { first_bad } };
         self.end_plan(plan);
     }
 
     fn choose_methods(&mut self, plan: u32) -> bool {
         let state = self.plans[plan];
         let (failed, unreadable) = (self.failed, self.failed.union(state.avoid));
-        let parity = self.parity();
-        let p = parity.p_member(state.stripe);
-        let health = Health {
-            data: parity.data_chunks(),
-            p_failed: failed.contains(p),
-            p_unreadable: unreadable.contains(p),
-            unreadable: |k| unreadable.contains(parity.data_member(state.stripe, k)),
-        };
-        let mut bands = state.bands;
-        // Data on a member out of service, with P out of service too, would be written nowhere.
-        if state.write && self.is_lost(failed) {
+        // Data on members out of service, and no parity for them, would be written nowhere.
+        if state.task != Task::Read && self.is_lost(failed) {
             return false;
         }
+        let without = |missing: MemberSet| {
+            let parities = (0..self.parities).filter(|parity| {
+                let role = self.data_chunks + parity;
+                !missing.contains(self.role_member(state.stripe, role))
+            });
+            parities.fold(0, |set, parity| set | 1 << parity)
+        };
+        // What the policy skips is as good as lost, unless something really is.
+        let skipped = match state.parity_read {
+            ParityRead::Skip(k) if unreadable.is_empty() => Some(k),
+            _ => None,
+        };
+        let health = Health {
+            data: self.data_chunks,
+            live: without(failed),
+            readable: without(unreadable),
+            unreadable: |k| {
+                unreadable.contains(self.role_member(state.stripe, k)) || skipped == Some(k)
+            },
+        };
+        let verify = state.parity_read == ParityRead::Verify && unreadable.is_empty();
+        let mut bands = state.bands;
         for band in &mut bands[..usize::from(state.band_count)] {
-            let method =
-                if state.write { health.write_method(band) } else { health.read_method(band) };
-            let Some(method) = method else { return false };
-            band.method = method;
+            let chosen = match state.task {
+                Task::Read if verify => {
+                    band.method = Method::Verify;
+                    true
+                }
+                Task::Read => health.choose_read(band),
+                Task::Write => health.choose_write(band, false),
+                Task::Zero => health.choose_write(band, true),
+            };
+            if !chosen {
+                return false;
+            }
         }
         self.plans[plan].bands = bands;
         true
@@ -236,7 +301,8 @@ impl Array {
             }
             match self.plans[plan].phase {
                 Phase::Read => self.issue_reads(plan),
-                Phase::Compute => self.issue_jobs(plan),
+                Phase::Recover => self.issue_recoveries(plan),
+                Phase::Compute => self.issue_parity(plan),
                 Phase::Write => self.issue_writes(plan),
             }
             if self.plans[plan].pending > 0 {
@@ -253,8 +319,10 @@ impl Array {
     fn next_phase(&mut self, plan: u32) -> bool {
         let state = &mut self.plans[plan];
         state.phase = match state.phase {
-            Phase::Read => Phase::Compute,
-            Phase::Compute if state.write => Phase::Write,
+            Phase::Read => Phase::Recover,
+            // A read computes nothing more, unless it is to agree with its parity.
+            Phase::Recover => Phase::Compute,
+            Phase::Compute if state.task != Task::Read => Phase::Write,
             _ => return false,
         };
         true
@@ -288,16 +356,21 @@ impl Array {
         if !self.jobs.is_current(job.slot, job.generation) {
             return;
         }
-        let JobState { plan, sources, .. } = self.jobs[job.slot];
-        let range = self.operand_range(job.slot);
-        for index in range.start..range.start + usize::from(sources) + 1 {
+        let JobState { plan, sources, targets, .. } = self.jobs[job.slot];
+        let first = self.operand_range(job.slot).start;
+        for index in first..first + usize::from(sources + targets) {
             self.lists.release(&self.operands[index]);
         }
         self.jobs.remove(job.slot);
         let state = &mut self.plans[plan];
         state.pending -= 1;
-        if result != JobResult::Done {
-            state.outcome = Outcome::ComputeFailed;
+        match result {
+            JobResult::Done | JobResult::Equal => {}
+            JobResult::Differs { .. } => {
+                let start = self.requests[state.request].at + state.payload;
+                state.outcome = Outcome::MediaError { first_bad: Sector(start) };
+            }
+            _ => state.outcome = Outcome::ComputeFailed,
         }
         if state.pending == 0 {
             self.phase_ended(plan);
@@ -322,32 +395,45 @@ impl Array {
     fn end_plan(&mut self, plan: u32) {
         let state = self.plans[plan];
         // A read tells of its recovery when it is answered; a write's is told here.
-        if state.outcome == Outcome::Done && state.write {
+        if state.outcome == Outcome::Done && state.task != Task::Read {
             for member in state.avoid.iter() {
                 self.outputs.push_back(Output::Event(Event::ReadRecovered(member)));
             }
         }
-        let request = &mut self.requests[state.request];
-        request.pending -= 1;
-        if !state.write {
-            request.avoid = request.avoid.union(state.avoid);
-        }
-        if state.outcome != Outcome::Done && request.outcome == Outcome::Done {
-            request.outcome = state.outcome;
+        self.requests[state.request].pending -= 1;
+        if state.outcome != Outcome::Done || !state.avoid.is_empty() {
+            let trouble = self.trouble(state.request);
+            if state.task == Task::Read {
+                trouble.avoid = trouble.avoid.union(state.avoid);
+            }
+            if trouble.outcome == Outcome::Done {
+                trouble.outcome = state.outcome;
+            }
         }
         self.plans.remove(plan);
-        self.locks.release(plan);
-        self.start_granted();
+        if self.locks.release(plan) {
+            self.start_granted();
+        }
         self.settle(state.request);
     }
 
-    /// The member of role `role` in a plan's stripe: data chunk k for k < d, P for d.
+    /// Where a stripe starts on every member.
+    fn member_start(&self, stripe: u64) -> u64 {
+        match &self.geometry {
+            Geometry::Parity(parity) => parity.member_start(stripe).0,
+            _ => 0,
+        }
+    }
+
+    /// The member of role `role` in a stripe: data chunk k for k below the number of data chunks,
+    /// then P, then Q.
     fn role_member(&self, stripe: u64, role: u16) -> MemberIndex {
-        let parity = self.parity();
-        if role < parity.data_chunks() {
-            parity.data_member(stripe, role)
-        } else {
-            parity.p_member(stripe)
+        match &self.geometry {
+            Geometry::Parity(parity) if role < self.data_chunks => parity.data_member(stripe, role),
+            Geometry::Parity(parity) if role == self.data_chunks => parity.p_member(stripe),
+            Geometry::Parity(parity) => parity.q_member(stripe).unwrap_or_default(),
+            // raid3: data members in order, P on the last.
+            _ => MemberIndex(role),
         }
     }
 }

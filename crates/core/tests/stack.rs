@@ -1,0 +1,206 @@
+//! Nested levels against a flat copy of what they should hold.
+
+#[allow(dead_code, reason = "shared by tests that use different parts")]
+mod support;
+
+use raidlab_core::contract::{Admin, Event, Input, IoOutcome, Outcome, RequestOp, Segment};
+use raidlab_core::policy::ReadPolicy;
+use raidlab_core::stack::{Stack, StackConfig};
+use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sector, Sectors};
+use support::{Driver, Random};
+
+const DRIVE: Sectors = Sectors(64);
+
+fn layout(level: Level, members: u16) -> Layout {
+    let layout = Layout::new(level, members);
+    if level.has_chunks() { layout.with_chunk(Sectors(8)) } else { layout }
+}
+
+fn config(outer: Level, arrays: u16, inner: Level, drives: u16, limits: Limits) -> StackConfig {
+    let one = Config { limits, ..Config::uniform(layout(inner, drives), DRIVE) };
+    StackConfig {
+        layout: layout(outer, arrays),
+        read_policy: ReadPolicy::default(),
+        limits,
+        inner: vec![one; usize::from(arrays)],
+    }
+}
+
+fn tight() -> Limits {
+    Limits { requests: 5, segments: 4, ios: 1, plans: 1 }
+}
+
+fn driver(config: &StackConfig) -> Driver<Stack> {
+    let stack = Stack::new(config).expect("possible");
+    let drives = usize::from(stack.drives());
+    Driver::over(stack, std::iter::repeat_n(DRIVE.0, drives))
+}
+
+fn fail(driver: &mut Driver<Stack>, drive: u16) {
+    driver.input(Input::Admin(Admin::Fail(MemberIndex(drive))));
+    driver.run();
+    driver.members[usize::from(drive)].fill(0xbb);
+}
+
+/// Random batches in random order of completion; `lost` drives fail between them.
+fn against_flat_copy(config: &StackConfig, lost: &[u16], seed: u64) {
+    let context = format!("{} of {}, {lost:?}, seed {seed}", config.layout, config.inner[0].layout);
+    let mut random = Random(seed);
+    let mut driver = driver(config);
+    let unit = u64::from(driver.array.logical_block());
+    let capacity = driver.array.capacity().0;
+    let mut flat = vec![0u8; capacity as usize];
+    for round in 0..30 {
+        if round > 0
+            && round % 10 == 0
+            && let Some(drive) = lost.get(round / 10 - 1)
+        {
+            fail(&mut driver, *drive);
+        }
+        let mut at = random.below(capacity / 2) / unit * unit;
+        let mut reads = Vec::new();
+        while at < capacity && driver.array.can_accept() {
+            let len = (1 + random.below(capacity / 3)).next_multiple_of(unit).min(capacity - at);
+            let range = at as usize..(at + len) as usize;
+            let cut = random.below(len + 1) as u32;
+            let bytes: Vec<u8> = range.clone().map(|_| random.next() as u8).collect();
+            let token = driver.buffer(bytes.clone());
+            let segment = |offset, len| Segment { token, offset, len };
+            let segments = [segment(0, cut), segment(cut, len as u32 - cut)];
+            let segments: Vec<_> = segments.into_iter().filter(|s| s.len > 0).collect();
+            match random.below(4) {
+                0 => {
+                    driver.submit(RequestOp::Read, at, &segments);
+                    reads.push((range, token));
+                }
+                1 => {
+                    driver.submit_range(RequestOp::WriteZeroes, at, len);
+                    flat[range].fill(0);
+                }
+                _ => {
+                    driver.submit(RequestOp::Write, at, &segments);
+                    flat[range].copy_from_slice(&bytes);
+                }
+            }
+            at += len + random.below(4) * unit;
+        }
+        let flush = driver.submit(RequestOp::Flush, 0, &[]);
+        driver.run_shuffled(&mut random);
+        let busy = Some(Outcome::Busy);
+        let flushed = driver.outcome(flush);
+        assert!(flushed == Some(Outcome::Done) || flushed == busy, "{context}: {flushed:?}");
+        let others = driver.replies.iter().filter(|(id, _)| *id != flush);
+        for (id, outcome) in others {
+            assert_eq!(*outcome, Outcome::Done, "{context}: {id:?}");
+        }
+        driver.replies.clear();
+        for (range, token) in reads {
+            let found = &driver.buffers[token.0 as usize];
+            assert_eq!(*found, flat[range.clone()], "{context}: read of {range:?}");
+        }
+        driver.buffers.clear();
+    }
+    assert_eq!(driver.read(0, capacity as u32), Ok(flat), "{context}");
+}
+
+#[test]
+fn nested_levels_read_back_what_was_written() {
+    use Level::{Linear, Raid0, Raid1, Raid3, Raid5, Raid6, Raid10};
+    for (outer, arrays, inner, drives, lost) in [
+        (Raid0, 2, Raid1, 2, &[0, 3][..]),
+        (Raid1, 2, Raid0, 2, &[1]),
+        (Raid0, 3, Raid5, 3, &[1, 5, 6]),
+        (Raid0, 2, Raid6, 4, &[0, 2]),
+        (Raid5, 3, Raid1, 2, &[0, 1, 3]),
+        (Raid6, 4, Raid0, 2, &[2, 5]),
+        (Raid5, 3, Raid5, 3, &[0, 1, 4]),
+        (Raid10, 4, Linear, 2, &[1]),
+        (Linear, 2, Raid3, 3, &[0, 4]),
+        (Raid1, 2, Raid3, 3, &[0, 1]),
+        (Raid3, 3, Raid1, 2, &[0, 1, 3]),
+    ] {
+        for seed in 0..6 {
+            for limits in [Limits::default(), tight()] {
+                let config = config(outer, arrays, inner, drives, limits);
+                against_flat_copy(&config, &[], seed);
+                against_flat_copy(&config, lost, seed);
+            }
+        }
+    }
+}
+
+#[test]
+fn drives_are_counted_through_the_inner_arrays() {
+    let mut driver = driver(&config(Level::Raid0, 2, Level::Raid1, 2, Limits::default()));
+    assert_eq!(driver.array.drives(), 4);
+    assert_eq!(driver.write(0, &[7; 16]), Outcome::Done);
+    let sent: Vec<_> = driver.log.iter().map(|io| (io.member.0, io.at.0, io.len)).collect();
+    assert_eq!(sent, [(0, 0, 8), (1, 0, 8), (2, 0, 8), (3, 0, 8)]);
+    fail(&mut driver, 2);
+    let news = [Event::MemberFailed(MemberIndex(2)), Event::Degraded { missing: 1 }];
+    assert_eq!(driver.events, news);
+    driver.events.clear();
+    // The second mirror is gone altogether: so is the stripe over it.
+    fail(&mut driver, 3);
+    assert_eq!(driver.events, [Event::MemberFailed(MemberIndex(3)), Event::ArrayFailed]);
+    assert_eq!(driver.read(0, 16), Err(Outcome::ArrayFailed));
+    assert_eq!(driver.read(0, 8), Ok(vec![7; 8]), "the first mirror still serves");
+    driver.input(Input::Admin(Admin::Fail(MemberIndex(4))));
+    assert_eq!(driver.events.last(), Some(&Event::AdminRefused(Admin::Fail(MemberIndex(4)))));
+}
+
+#[test]
+fn a_bad_sector_of_an_inner_array_is_read_from_another() {
+    let mut driver = driver(&config(Level::Raid1, 2, Level::Raid0, 2, Limits::default()));
+    let bytes: Vec<u8> = (0..128u8).map(|i| i ^ 0x5a).collect();
+    assert_eq!(driver.write(0, &bytes), Outcome::Done);
+    driver.fault = Box::new(|io| {
+        let hit = io.at.0 <= 3 && 3 < io.at.0 + u64::from(io.len);
+        let bad = io.op == raidlab_core::contract::IoOp::Read && io.member.0 == 0 && hit;
+        if bad { IoOutcome::MediaError { first_bad: Sector(3) } } else { IoOutcome::Ok }
+    });
+    for _ in 0..4 {
+        assert_eq!(driver.read(0, 128).as_ref(), Ok(&bytes));
+    }
+    let failed = driver.events.iter().any(|event| matches!(event, Event::MemberFailed(_)));
+    assert!(!failed, "one bad sector is not a failed member");
+}
+
+#[test]
+fn a_drive_that_goes_at_any_io_loses_nothing() {
+    use Level::{Raid0, Raid1, Raid5};
+    for (outer, arrays, inner, drives) in [(Raid1, 2, Raid0, 2), (Raid5, 3, Raid0, 2)] {
+        for nth in 0..12 {
+            let mut driver = driver(&config(outer, arrays, inner, drives, Limits::default()));
+            let mut seen = 0;
+            driver.fault = Box::new(move |io| {
+                seen += usize::from(io.member.0 == 1);
+                let gone = io.member.0 == 1 && seen > nth;
+                if gone { IoOutcome::Gone } else { IoOutcome::Ok }
+            });
+            let mut flat = vec![0; driver.array.capacity().0 as usize];
+            for (round, at) in [0usize, 5, 30, 60, 11].into_iter().enumerate() {
+                let bytes: Vec<u8> = (0..29).map(|i| (i * 7 + round * 31) as u8).collect();
+                flat[at..at + 29].copy_from_slice(&bytes);
+                let context = format!("{outer} of {inner}, I/O {nth}");
+                assert_eq!(driver.write(at as u64, &bytes), Outcome::Done, "{context}");
+                let found = driver.read(0, flat.len() as u32);
+                assert_eq!(found.as_ref(), Ok(&flat), "{context}");
+            }
+        }
+    }
+}
+
+#[test]
+fn stacks_that_cannot_be_are_refused() {
+    let mut wrong = config(Level::Raid0, 2, Level::Raid1, 2, Limits::default());
+    wrong.layout.members = 3;
+    assert_eq!(Stack::new(&wrong).expect_err("two arrays for three").key, "members");
+    let mut wrong = config(Level::Raid0, 2, Level::Raid5, 3, Limits::default());
+    wrong.inner[1].layout.members = 2;
+    assert_eq!(Stack::new(&wrong).expect_err("raid5 of two").key, "members");
+    let many = config(Level::Raid0, 2, Level::Raid1, 2, Limits::default());
+    let inner = vec![many.inner[0].clone(); 128];
+    let many = StackConfig { layout: layout(Level::Raid0, 128), inner, ..many };
+    assert_eq!(Stack::new(&many).expect_err("128 arrays").key, "members");
+}

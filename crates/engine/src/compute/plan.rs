@@ -1,0 +1,186 @@
+//! What a job asks for, from its kernel and the roles of its operands.
+
+use raidlab_core::contract::{Kernel, Role};
+
+/// A source that is data, or the first of a pair of old and new data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Datum {
+    /// Which operand: targets count first, then sources.
+    pub(super) operand: usize,
+    /// Its coefficient in Q is 2 to this power.
+    pub(super) exponent: u8,
+}
+
+/// A kernel with its operands told apart; `p` and `q` are operands, counted as in [`Datum`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Plan {
+    Xor,
+    Pq { p: Option<usize>, q: Option<usize> },
+    Delta { p: Option<usize>, q: Option<usize> },
+    RecoverByP { p: usize },
+    RecoverByQ { exponent: u8, q: usize },
+    RecoverTwo { exponents: [u8; 2], p: usize, q: usize },
+    Zero,
+    Copy,
+    Compare,
+}
+
+/// The plan of a job; puts its data into `data`. `None` when this version lacks the kernel, or the
+/// number of operands or their roles do not suit it.
+pub(super) fn plan(
+    kernel: Kernel,
+    sources: usize,
+    targets: usize,
+    roles: &[Role],
+    data: &mut Vec<Datum>,
+) -> Option<Plan> {
+    data.clear();
+    match (kernel, sources, targets) {
+        (Kernel::Xor, _, 1) => return Some(Plan::Xor),
+        (Kernel::Zero, 0, 1..) => return Some(Plan::Zero),
+        (Kernel::Copy, 1, 1) => return Some(Plan::Copy),
+        (Kernel::Compare, 2.., 0) => return Some(Plan::Compare),
+        (Kernel::Pq | Kernel::Delta | Kernel::Recover, _, 1..=2) => {}
+        _ => return None,
+    }
+    if roles.len() != sources + targets {
+        return None;
+    }
+    let (read, written) = roles.split_at(sources);
+    match kernel {
+        Kernel::Pq => {
+            let (p, q) = parities(written)?;
+            let all = read.iter().enumerate().all(|(n, role)| put(data, *role, targets + n));
+            all.then_some(Plan::Pq { p, q })
+        }
+        Kernel::Delta => {
+            let (p, q) = parities(written)?;
+            let (pairs, odd) = read.as_chunks::<2>();
+            let all = pairs
+                .iter()
+                .enumerate()
+                .all(|(n, [old, new])| old == new && put(data, *old, targets + 2 * n));
+            (all && odd.is_empty()).then_some(Plan::Delta { p, q })
+        }
+        _ => recover(read, written, data),
+    }
+}
+
+fn recover(read: &[Role], written: &[Role], data: &mut Vec<Datum>) -> Option<Plan> {
+    let targets = written.len();
+    let (mut p, mut q) = (None, None);
+    for (n, role) in read.iter().enumerate() {
+        let operand = targets + n;
+        let repeated = match role {
+            Role::Data(_) => !put(data, *role, operand),
+            Role::P => p.replace(operand).is_some(),
+            Role::Q => q.replace(operand).is_some(),
+        };
+        if repeated {
+            return None;
+        }
+    }
+    match (written, p, q) {
+        ([Role::Data(_)], Some(p), None) => Some(Plan::RecoverByP { p }),
+        ([Role::Data(exponent)], None, Some(q)) if *exponent < 255 => {
+            Some(Plan::RecoverByQ { exponent: *exponent, q })
+        }
+        ([Role::Data(x), Role::Data(y)], Some(p), Some(q)) if x != y && *x.max(y) < 255 => {
+            Some(Plan::RecoverTwo { exponents: [*x, *y], p, q })
+        }
+        _ => None,
+    }
+}
+
+/// Adds data; false when it is none, or its exponent is no power of the generator.
+fn put(data: &mut Vec<Datum>, role: Role, operand: usize) -> bool {
+    match role {
+        Role::Data(exponent) if exponent < 255 => {
+            data.push(Datum { operand, exponent });
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Which target is P and which Q; each at most once, nothing else.
+fn parities(roles: &[Role]) -> Option<(Option<usize>, Option<usize>)> {
+    let (mut p, mut q) = (None, None);
+    for (n, role) in roles.iter().enumerate() {
+        let place = match role {
+            Role::P => &mut p,
+            Role::Q => &mut q,
+            Role::Data(_) => return None,
+        };
+        if place.replace(n).is_some() {
+            return None;
+        }
+    }
+    Some((p, q))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(kernel: Kernel, sources: &[Role], targets: &[Role]) -> Option<Plan> {
+        let roles = [sources, targets].concat();
+        plan(kernel, sources.len(), targets.len(), &roles, &mut Vec::new())
+    }
+
+    #[test]
+    fn roles_are_told_apart() {
+        use Role::{Data, P, Q};
+        let mut data = Vec::new();
+        let roles = [Data(7), Data(7), Data(2), Data(2), Q, P];
+        let found = plan(Kernel::Delta, 4, 2, &roles, &mut data);
+        assert_eq!(found, Some(Plan::Delta { p: Some(1), q: Some(0) }));
+        let first = Datum { operand: 2, exponent: 7 };
+        assert_eq!(data, [first, Datum { operand: 4, exponent: 2 }]);
+        let roles = [Q, Data(3), P, Data(5), Data(1)];
+        let found = plan(Kernel::Recover, 3, 2, &roles, &mut data);
+        assert_eq!(found, Some(Plan::RecoverTwo { exponents: [5, 1], p: 4, q: 2 }));
+        assert_eq!(data, [Datum { operand: 3, exponent: 3 }]);
+        let by_q = Plan::RecoverByQ { exponent: 4, q: 1 };
+        assert_eq!(of(Kernel::Recover, &[Q, Data(0)], &[Data(4)]), Some(by_q));
+        let by_p = Plan::RecoverByP { p: 2 };
+        assert_eq!(of(Kernel::Recover, &[Data(0), P], &[Data(4)]), Some(by_p));
+        assert_eq!(of(Kernel::Pq, &[Data(0)], &[Q]), Some(Plan::Pq { p: None, q: Some(0) }));
+    }
+
+    #[test]
+    fn jobs_that_make_no_sense_have_no_plan() {
+        use Role::{Data, P, Q};
+        let jobs: &[(Kernel, &[Role], &[Role])] = &[
+            (Kernel::Locate, &[Data(0), P, Q], &[]),
+            (Kernel::Checksum, &[Data(0)], &[]),
+            (Kernel::Xor, &[Data(0)], &[]),
+            (Kernel::Xor, &[Data(0)], &[P, Q]),
+            (Kernel::Zero, &[Data(0)], &[P]),
+            (Kernel::Zero, &[], &[]),
+            (Kernel::Copy, &[Data(0), Data(1)], &[P]),
+            (Kernel::Compare, &[P], &[]),
+            (Kernel::Compare, &[P, P], &[P]),
+            (Kernel::Pq, &[Data(0), P], &[Q]),
+            (Kernel::Pq, &[Data(255)], &[Q]),
+            (Kernel::Pq, &[Data(0)], &[Q, Q]),
+            (Kernel::Pq, &[Data(0)], &[Data(1)]),
+            (Kernel::Pq, &[Data(0)], &[]),
+            (Kernel::Delta, &[Data(0)], &[P]),
+            (Kernel::Delta, &[Data(0), Data(1)], &[P, Q]),
+            (Kernel::Delta, &[P, P], &[Q]),
+            (Kernel::Recover, &[Data(0)], &[Data(1)]),
+            (Kernel::Recover, &[P, Q, Data(0)], &[Data(1)]),
+            (Kernel::Recover, &[P, P, Data(0)], &[Data(1), Data(2)]),
+            (Kernel::Recover, &[P, Q], &[Data(2), Data(2)]),
+            (Kernel::Recover, &[P, Q], &[Data(2), Data(255)]),
+            (Kernel::Recover, &[Q], &[Data(255)]),
+            (Kernel::Recover, &[P, Data(0)], &[Q]),
+        ];
+        for (kernel, sources, targets) in jobs {
+            assert_eq!(of(*kernel, sources, targets), None, "{kernel:?} {sources:?} {targets:?}");
+        }
+        let short = plan(Kernel::Pq, 2, 1, &[Data(0), Data(1)], &mut Vec::new());
+        assert_eq!(short, None, "a role is missing");
+    }
+}

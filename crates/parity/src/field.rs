@@ -1,0 +1,113 @@
+//! The field GF(2^8) by tables: polynomial 0x11d, generator 2. Elements are named by their logarithm,
+//! the power of the generator that they are: all but zero have one.
+
+/// The products of an element with the sixteen low nibbles, then with the sixteen high ones. The
+/// product with a byte is the sum of two entries (Anvin, "The mathematics of RAID-6", section on
+/// table look-up by vector shuffles).
+pub(crate) type Products = [u8; 32];
+
+/// How many elements but zero there are; powers of the generator repeat after so many.
+pub(crate) const ORDER: usize = 255;
+
+/// 2 to the power of the index.
+const POWERS: [u8; ORDER] = {
+    let mut powers = [1; ORDER];
+    let mut at = 1;
+    while at < ORDER {
+        let before = powers[at - 1] as u16;
+        powers[at] = ((before << 1) ^ (0x11d * (before >> 7))) as u8;
+        at += 1;
+    }
+    powers
+};
+
+/// The logarithm of the index; of 0, which has none, the entry is 0.
+const LOGARITHMS: [u8; 256] = {
+    let mut logarithms = [0; 256];
+    let mut at = 0;
+    while at < ORDER {
+        logarithms[POWERS[at] as usize] = at as u8;
+        at += 1;
+    }
+    logarithms
+};
+
+static PRODUCTS: [Products; ORDER] = {
+    let mut all = [[0; 32]; ORDER];
+    let mut element = 0;
+    while element < ORDER {
+        let mut nibble = 1;
+        while nibble < 16 {
+            let low = element + LOGARITHMS[nibble] as usize;
+            let high = element + LOGARITHMS[nibble << 4] as usize;
+            all[element][nibble] = POWERS[low % ORDER];
+            all[element][16 + nibble] = POWERS[high % ORDER];
+            nibble += 1;
+        }
+        element += 1;
+    }
+    all
+};
+
+/// The products of 2 to the power `exponent`; 255 is the same as 0.
+#[inline]
+pub(crate) fn products(exponent: u8) -> &'static Products {
+    &PRODUCTS[usize::from(exponent) % ORDER]
+}
+
+/// `product` of one byte.
+#[inline]
+pub(crate) fn product(products: &Products, byte: u8) -> u8 {
+    products[usize::from(byte & 15)] ^ products[16 + usize::from(byte >> 4)]
+}
+
+/// The exponent of the inverse.
+pub(crate) fn inverse(exponent: u8) -> u8 {
+    ((ORDER - usize::from(exponent) % ORDER) % ORDER) as u8
+}
+
+/// What recovers the first of two lost blocks x and y: the exponents of A = y / (x + y) and
+/// B = 1 / (x + y).
+///
+/// With dP = Dx + Dy and dQ = x Dx + y Dy: Dx = A dP + B dQ. `x` and `y` are exponents that differ.
+pub(crate) fn two(x: u8, y: u8) -> (u8, u8) {
+    let power = |exponent: u8| POWERS[usize::from(exponent) % ORDER];
+    let sum = LOGARITHMS[usize::from(power(x) ^ power(y))];
+    let b = inverse(sum);
+    (((usize::from(y) + usize::from(b)) % ORDER) as u8, b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scalar;
+
+    #[test]
+    fn every_product_is_the_oracles() {
+        for exponent in 0..=255u8 {
+            let element = scalar::power(usize::from(exponent));
+            for byte in 0..=255 {
+                assert_eq!(
+                    product(products(exponent), byte),
+                    scalar::multiply(element, byte),
+                    "2^{exponent} times {byte}"
+                );
+            }
+            let inverse = scalar::power(usize::from(inverse(exponent)));
+            assert_eq!(scalar::multiply(element, inverse), 1);
+        }
+    }
+
+    #[test]
+    fn the_factors_for_two_lost_blocks_solve_the_equations() {
+        let power = |exponent: u8| scalar::power(usize::from(exponent));
+        for x in 0..255 {
+            for y in (0..255).filter(|y| *y != x) {
+                let (a, b) = two(x, y);
+                let sum = power(x) ^ power(y);
+                assert_eq!(scalar::multiply(power(b), sum), 1, "B of {x}, {y}");
+                assert_eq!(scalar::multiply(power(a), sum), power(y), "A of {x}, {y}");
+            }
+        }
+    }
+}

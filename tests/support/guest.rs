@@ -15,6 +15,8 @@ mod packages;
 
 /// What the test command says about guests: `available`, or `missing:` and why.
 const VARIABLE: &str = "RAIDLAB_GUEST";
+/// The same about GRUB.
+const GRUB: &str = "RAIDLAB_GRUB";
 
 /// A way to run scripts under the Linux md driver. Each run boots a guest of its own.
 pub(crate) struct Guest {
@@ -37,29 +39,42 @@ pub(crate) struct Output {
 /// A guest for the test named `test`; or `None`, after a line about the skipped test on standard
 /// error, on a machine that lacks what a guest needs.
 pub(crate) fn guest_or_skip(test: &str) -> Option<Guest> {
-    match absence() {
-        None => Some(Guest { runner: runner(), sections: Vec::new(), seconds: 120 }),
-        Some(why) => {
-            // Written past the test harness, which would keep the output of a test that passes.
-            let line = format!("skipped: {test}: {why}\n");
-            std::io::stderr().write_all(line.as_bytes()).expect("standard error is open");
-            None
-        }
+    unless_absent(test, [absence(VARIABLE, &packages::GUEST)])
+}
+
+/// The same for a test that needs `grub-fstest` too.
+pub(crate) fn grub_and_guest_or_skip(test: &str) -> Option<Guest> {
+    let grub = absence(GRUB, &packages::GRUB);
+    unless_absent(test, [absence(VARIABLE, &packages::GUEST), grub])
+}
+
+fn unless_absent<const N: usize>(test: &str, reasons: [Option<String>; N]) -> Option<Guest> {
+    let reasons: Vec<String> = reasons.into_iter().flatten().collect();
+    if reasons.is_empty() {
+        return Some(Guest { runner: runner(), sections: Vec::new(), seconds: 120 });
     }
+    // Written past the test harness, which would keep the output of a test that passes.
+    let line = format!("skipped: {test}: {}\n", reasons.join("; "));
+    std::io::stderr().write_all(line.as_bytes()).expect("standard error is open");
+    None
 }
 
-/// Why there can be no guest here.
-fn absence() -> Option<String> {
-    let told = std::env::var(VARIABLE).ok();
-    absence_from(told.as_deref(), || packages::missing(&packages::GUEST))
+/// Why something made of `packages` is not to be had here, if so.
+fn absence(variable: &str, packages: &[packages::Package]) -> Option<String> {
+    let told = std::env::var(variable).ok();
+    absence_from(variable, told.as_deref(), || packages::missing(packages))
 }
 
-fn absence_from(told: Option<&str>, look: impl Fn() -> Vec<&'static str>) -> Option<String> {
+fn absence_from(
+    variable: &str,
+    told: Option<&str>,
+    look: impl Fn() -> Vec<&'static str>,
+) -> Option<String> {
     match told {
         Some("available") => None,
         Some(other) => match other.strip_prefix("missing:") {
             Some(why) => Some(why.to_owned()),
-            None => panic!("{VARIABLE}={other}: expected `available` or `missing:<why>`"),
+            None => panic!("{variable}={other}: expected `available` or `missing:<why>`"),
         },
         None => {
             let missing = look();
@@ -168,10 +183,11 @@ impl Drop for TempDir {
 fn what_is_told_goes_before_what_is_found() {
     let nothing = || Vec::new();
     let something = || vec!["mdadm"];
-    assert_eq!(absence_from(Some("available"), something), None);
-    assert_eq!(absence_from(Some("missing:needs mdadm"), nothing).as_deref(), Some("needs mdadm"));
-    assert_eq!(absence_from(None, nothing), None);
-    assert_eq!(absence_from(None, something).as_deref(), Some("needs mdadm"));
+    let absence = |told, look: fn() -> Vec<&'static str>| absence_from("GUEST", told, look);
+    assert_eq!(absence(Some("available"), something), None);
+    assert_eq!(absence(Some("missing:needs mdadm"), nothing).as_deref(), Some("needs mdadm"));
+    assert_eq!(absence(None, nothing), None);
+    assert_eq!(absence(None, something).as_deref(), Some("needs mdadm"));
 }
 
 #[test]

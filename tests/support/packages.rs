@@ -17,6 +17,9 @@ pub(crate) const GUEST: [Package; 3] = [
     Package { name: "busybox-static", commands: &["busybox"] },
 ];
 
+/// What a test with GRUB as a reader of arrays needs.
+pub(crate) const GRUB: [Package; 1] = [Package { name: "grub-common", commands: &["grub-fstest"] }];
+
 /// The names of those of `packages` of which no command is found.
 pub(crate) fn missing(packages: &[Package]) -> Vec<&'static str> {
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -17,6 +17,8 @@ const LIMIT: Duration = Duration::from_secs(15 * 60);
 
 /// Tells the tests whether they can boot a guest: `available`, or `missing:` and why.
 const GUEST: &str = "RAIDLAB_GUEST";
+/// The same about GRUB as a reader of arrays.
+const GRUB: &str = "RAIDLAB_GRUB";
 /// Set to 1: the tests run what is too long for every run.
 const FULL: &str = "RAIDLAB_FULL";
 /// A number by which tests choose their samples; another one for every commit.
@@ -40,13 +42,15 @@ type Step<'a> = (&'static str, &'a dyn Fn(&mut Totals) -> io::Result<Outcome>);
 /// Runs all steps; true if all went well. The last line printed has the totals.
 pub(crate) fn run(root: &Path, full: bool) -> io::Result<bool> {
     let start = Instant::now();
-    let guest = timed("packages", || Ok(packages_for_guest()))?;
+    let [guest, grub] = timed("packages", || Ok(packages_for_tests()))?;
     let sample = sample(root);
-    println!("xtask: {GUEST}={guest} {SAMPLE}={sample}{}", if full { " full" } else { "" });
+    let more = if full { " full" } else { "" };
+    println!("xtask: {GUEST}={guest} {GRUB}={grub} {SAMPLE}={sample}{more}");
     let test = |totals: &mut Totals| {
         let mut command = crate::cargo(root);
         command.args(["test", "--workspace", "--no-fail-fast"]).args(PROFILE);
-        command.env(GUEST, &guest).env(SAMPLE, sample.to_string()).env_remove(FULL);
+        command.env(GUEST, &guest).env(GRUB, &grub);
+        command.env(SAMPLE, sample.to_string()).env_remove(FULL);
         if full {
             command.env(FULL, "1");
         }
@@ -96,9 +100,11 @@ fn timed<T>(name: &str, step: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     result
 }
 
-/// Installs what a guest needs if it is missing and can be installed; says what to tell the tests.
-fn packages_for_guest() -> String {
-    let missing = packages::missing(&packages::GUEST);
+/// Installs what tests need if it is missing and can be installed; says what to tell them of the guest
+/// and of GRUB.
+fn packages_for_tests() -> [String; 2] {
+    let parts: [&[packages::Package]; 2] = [&packages::GUEST, &packages::GRUB];
+    let missing = parts.map(packages::missing).concat();
     if !missing.is_empty() && is_root() {
         // The lists of packages may be old or not there; fetching them takes long, so only then.
         let install = [&["install", "-y", "--no-install-recommends"], &missing[..]].concat();
@@ -106,10 +112,15 @@ fn packages_for_guest() -> String {
             println!("xtask: apt-get could not install {}", missing.join(", "));
         }
     }
-    match packages::missing(&packages::GUEST) {
-        missing if missing.is_empty() => "available".to_owned(),
-        missing => format!("missing:{}", packages::reason(&missing)),
+    parts.map(|packages| told(&packages::missing(packages)))
+}
+
+/// What tests are told when these packages are missing.
+fn told(missing: &[&str]) -> String {
+    if missing.is_empty() {
+        return "available".to_owned();
     }
+    format!("missing:{}", packages::reason(missing))
 }
 
 fn is_root() -> bool {
@@ -217,6 +228,12 @@ mod tests {
         let failed = !read_totals(command, (&mut out, io::sink()), &mut totals).expect("sh runs");
         assert!(failed && out.ends_with(b"0 ignored\n"), "{out:?}");
         assert_eq!(totals.to_string(), "1 passed, 0 failed, 1 skipped");
+    }
+
+    #[test]
+    fn tests_are_told_which_packages_are_missing() {
+        assert_eq!(told(&[]), "available");
+        assert_eq!(told(&["mdadm", "grub-common"]), "missing:needs mdadm, grub-common");
     }
 
     #[test]

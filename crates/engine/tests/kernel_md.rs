@@ -6,11 +6,15 @@
 //! missing too, and finds redundancy consistent by its own `check`.
 
 mod common;
+#[path = "../../../tests/support/extent.rs"]
+mod extent;
 #[path = "../../../tests/support/guest.rs"]
 mod guest;
 
 #[path = "kernel_md/arrays.rs"]
 mod arrays;
+#[path = "kernel_md/catalogue.rs"]
+mod catalogue;
 #[path = "kernel_md/content.rs"]
 mod content;
 #[path = "kernel_md/files.rs"]
@@ -20,33 +24,44 @@ mod script;
 #[path = "kernel_md/traffic.rs"]
 mod traffic;
 
-use arrays::{Arrays, Set, TestArray};
+use arrays::{Arrays, Set, Shape, TestArray};
 use content::{difference, pattern};
+use extent::Extent;
 use files::Files;
 use guest::{Guest, guest_or_skip};
-use raidlab_core::geometry::Geometry;
-use raidlab_core::{MemberIndex, Sector};
+use raidlab_core::geometry::{Geometry, Parity};
+use raidlab_core::{Level, Sector};
 use raidlab_engine::Engine;
 use traffic::{Tally, write_mixture};
 
 #[test]
 fn md_and_raidlab_read_each_others_arrays_without_parity() {
     let name = "md_and_raidlab_read_each_others_arrays_without_parity";
-    if let Some(guest) = guest_or_skip(name) {
-        exchange(guest, &Arrays::without_parity());
-    }
+    exchange_all(name, catalogue::without_parity);
 }
 
 #[test]
-fn md_and_raidlab_read_each_others_raid5() {
-    if let Some(guest) = guest_or_skip("md_and_raidlab_read_each_others_raid5") {
-        exchange(guest, &Arrays::raid5());
+fn md_and_raidlab_read_each_others_arrays_with_parity() {
+    let name = "md_and_raidlab_read_each_others_arrays_with_parity";
+    exchange_all(name, catalogue::with_parity);
+}
+
+/// The exchange for all shapes of a run, as many in one guest as there is room for.
+fn exchange_all(name: &str, shapes: fn(Extent) -> Vec<Shape>) {
+    let extent = Extent::from_environment();
+    for arrays in Arrays::new(shapes(extent), extent) {
+        let Some(guest) = guest_or_skip(name) else { return };
+        let guest = guest.cut(&arrays.sections()).limit(300);
+        for array in &arrays.list {
+            // Shown when the test fails, or by --nocapture.
+            println!("{array}: read without {:?}, written without {:?}", array.missing, array.lost);
+        }
+        exchange(&guest, &arrays, extent);
     }
 }
 
 /// The whole exchange for some arrays; panics with all that was found wrong.
-fn exchange(guest: Guest, arrays: &Arrays) {
-    let guest = guest.cut(&arrays.sections());
+fn exchange(guest: &Guest, arrays: &Arrays, extent: Extent) {
     let files = Files::new(arrays);
     let mut wrong = Vec::new();
 
@@ -57,7 +72,7 @@ fn exchange(guest: Guest, arrays: &Arrays) {
             wrong.push(format!("{array}: md has [{line}], raidlab expects [{expected}]"));
         }
     }
-    stop_if(&wrong, "number, sectors, data offset of each member");
+    stop_if(&wrong, "number, sectors, layout, data offset of each member");
     let facts = filled.expect_success("md fills the arrays");
     assert_eq!(facts.lines().count(), arrays.list.len(), "a line for every array:\n{facts}");
     for array in &arrays.list {
@@ -65,41 +80,53 @@ fn exchange(guest: Guest, arrays: &Arrays) {
     }
     stop_if(&wrong, "raidlab does not read what md wrote");
 
-    files.copy();
-    let mut models = Vec::new();
-    for array in &arrays.list {
-        models.push(raidlab_writes(&files, array, Set::Sound, &mut wrong));
-        if array.lost.is_empty() {
-            models.push(Vec::new());
-        } else {
-            models.push(raidlab_writes(&files, array, Set::Degraded, &mut wrong));
-        }
+    files.copy(Set::Sound, Set::Filled);
+    let write = |array| raidlab_writes(&files, array, Set::Sound, &[], &mut wrong);
+    let sound: Vec<Vec<u8>> = arrays.list.iter().map(write).collect();
+    for round in 0..arrays.rounds() {
+        files.copy(Set::Filled, Set::Degraded);
+        let mut write = |array: &TestArray| match array.lost.get(round) {
+            Some(lost) => raidlab_writes(&files, array, Set::Degraded, lost, &mut wrong),
+            None => Vec::new(),
+        };
+        let degraded: Vec<Vec<u8>> = arrays.list.iter().map(&mut write).collect();
+        md_reads(guest, arrays, &files, [&sound, &degraded], (round, extent), &mut wrong);
+        stop_if(&wrong, "raidlab's writes, and md reading them");
     }
+}
 
+/// md reads what raidlab wrote into sound arrays (in the first round) and into degraded ones, and checks.
+fn md_reads(
+    guest: &Guest,
+    arrays: &Arrays,
+    files: &Files,
+    models: [&[Vec<u8>]; 2],
+    (round, extent): (usize, Extent),
+    wrong: &mut Vec<String>,
+) {
     let all = [files.paths(Set::Sound), files.paths(Set::Degraded)].concat();
-    let output = guest.run(&script::look(arrays), &all, files.share());
+    let output = guest.run(&script::look(arrays, round, extent), &all, files.share());
     if output.status != 0 {
         // What raidlab is known to have done wrong may be why.
-        stop_if(&wrong, "raidlab's writes");
+        stop_if(wrong, "raidlab's writes");
     }
     let checks = output.expect_success("md reads the arrays");
-    for (array, models) in arrays.list.iter().zip(models.chunks(2)) {
-        for missing in array.missing {
-            let found = files.seen(&script::seen(array, Set::Sound, missing));
-            wrong.extend(compare(array, "md reads", missing, &models[0], &found));
+    for (index, array) in arrays.list.iter().enumerate() {
+        for missing in script::sound_looks(array, round) {
+            let found = files.take_seen(&script::seen(array, Set::Sound, missing));
+            wrong.extend(compare(array, "md reads", missing, &models[0][index], &found));
         }
-        if !array.lost.is_empty() {
-            let found = files.seen(&script::seen(array, Set::Degraded, array.lost));
-            let who = "after degraded writes md reads";
-            wrong.extend(compare(array, who, array.lost, &models[1], &found));
+        let Some(lost) = array.lost.get(round) else { continue };
+        for missing in array.missing_beyond(lost, extent) {
+            let found = files.take_seen(&script::seen(array, Set::Degraded, &missing));
+            let who = format!("after writes without {lost:?} md reads");
+            wrong.extend(compare(array, &who, &missing, &models[1][index], &found));
         }
     }
-    let redundant = arrays.list.iter().filter(|array| array.layout.survives() > 0);
-    let expected: Vec<_> = redundant.map(script::good_check).collect();
-    if checks.lines().ne(expected.iter().map(String::as_str)) {
-        wrong.push(format!("md's check:\n{checks}expected:\n{}", expected.join("\n")));
+    let expected = script::good_checks(arrays, round);
+    if checks != expected {
+        wrong.push(format!("md's check:\n{checks}expected:\n{expected}"));
     }
-    stop_if(&wrong, "raidlab's writes, and md reading them");
 }
 
 fn stop_if(wrong: &[String], what: &str) {
@@ -121,8 +148,8 @@ fn compare(
 fn raidlab_reads_what_md_wrote(files: &Files, array: &TestArray) -> Vec<String> {
     let mut wrong = Vec::new();
     let expected = pattern(array);
-    for missing in array.missing {
-        let mut engine = engine_without(files, array, Set::Sound, missing);
+    for missing in &array.missing {
+        let mut engine = files::without(files.engine(array, Set::Sound), array, missing);
         let mut found = vec![0xee; expected.len()];
         engine.read_at(Sector(0), &mut found).unwrap_or_else(|error| panic!("{array}: {error}"));
         wrong.extend(compare(array, "raidlab reads", missing, &expected, &found));
@@ -131,17 +158,23 @@ fn raidlab_reads_what_md_wrote(files: &Files, array: &TestArray) -> Vec<String> 
     wrong
 }
 
-/// Writes into a copy of the array; returns what it must hold then.
-fn raidlab_writes(files: &Files, array: &TestArray, set: Set, wrong: &mut Vec<String>) -> Vec<u8> {
-    let missing = if set == Set::Sound { &[][..] } else { array.lost };
+/// Writes into a copy of the array, members out of service; returns what it must hold then.
+fn raidlab_writes(
+    files: &Files,
+    array: &TestArray,
+    set: Set,
+    missing: &[u16],
+    wrong: &mut Vec<String>,
+) -> Vec<u8> {
     let before = files.outside_data(array, set, missing);
-    let mut engine = engine_without(files, array, set, missing);
+    let mut engine = files::without(files.engine(array, set), array, missing);
     let mut model = pattern(array);
-    let tally = write_mixture(&mut engine, array, &mut model);
+    let seed = missing.iter().fold(0, |seed, member| seed << 5 | u64::from(member + 1));
+    let tally = write_mixture(&mut engine, array, &mut model, seed);
     wrong.extend(touched(&engine, array, missing));
     drop(engine);
-    if matches!(array.geometry(), Geometry::Parity(_)) {
-        wrong.extend(too_narrow(array, missing, &tally));
+    if let Geometry::Parity(parity) = array.geometry() {
+        wrong.extend(too_narrow(array, &parity, missing, &tally));
     }
     let after = files.outside_data(array, set, missing);
     for (member, (before, after)) in before.iter().zip(&after).enumerate() {
@@ -158,25 +191,30 @@ fn raidlab_writes(files: &Files, array: &TestArray, set: Set, wrong: &mut Vec<St
 }
 
 /// The writes of a mixture must have gone every way there is.
-fn too_narrow(array: &TestArray, missing: &[u16], tally: &Tally) -> Option<String> {
-    let sound = missing.is_empty();
-    // A sound array of fewer than five members never reads less by reading P.
-    let modifies = !sound || array.layout.members >= 5;
-    let right = tally.full_stripe > 0
-        && tally.reconstruct > 0
-        && (tally.modify > 0) == modifies
-        && (tally.without_p > 0) != sound;
+fn too_narrow(
+    array: &TestArray,
+    parity: &Parity,
+    missing: &[u16],
+    tally: &Tally,
+) -> Option<String> {
+    let raid6 = array.layout.level == Level::Raid6;
+    let right = if missing.is_empty() {
+        // One chunk written: only from so many members on is reading parity less than other data.
+        let modifies = array.layout.members >= if raid6 { 7 } else { 5 };
+        let modified = (tally.modify > 0) == modifies;
+        tally.full_stripe > 0 && tally.reconstruct > 0 && modified && tally.without_p == 0
+    } else if raid6 {
+        // Which ways there are depends on what the two lost members hold.
+        tally.reconstruct + tally.modify + tally.without_p > 0
+    } else {
+        let stripes = array.capacity() / 512 / parity.stripe_sectors();
+        let without_p = |stripe: &u64| missing.contains(&parity.p_member(*stripe).0);
+        let lost = (0..stripes).filter(without_p).count() as u64;
+        let with_p = [tally.full_stripe, tally.reconstruct, tally.modify];
+        with_p.iter().all(|kind| (*kind > 0) == (lost < stripes))
+            && (tally.without_p > 0) == (lost > 0)
+    };
     (!right).then(|| format!("{array}, missing {missing:?}: the mixture was {tally:?}"))
-}
-
-/// An engine over the member files, these members out of service, that keeps a record.
-fn engine_without(files: &Files, array: &TestArray, set: Set, missing: &[u16]) -> Engine {
-    let mut engine = files.engine(array, set);
-    for member in missing {
-        engine.fail(MemberIndex(*member)).unwrap_or_else(|error| panic!("{array}: {error}"));
-    }
-    engine.record(true);
-    engine
 }
 
 /// The first I/O to a member that is out of service.

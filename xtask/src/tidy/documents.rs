@@ -4,10 +4,11 @@
 use super::tree::{Breach, Tree};
 
 /// Files that hold a protocol with the disk.
-const PROTOCOLS: [&str; 4] = [
+const PROTOCOLS: [&str; 5] = [
     "crates/core/src/array/mod.rs",
     "crates/core/src/array/locks.rs",
     "crates/core/src/array/stripe/mod.rs",
+    "crates/core/src/stack.rs",
     "crates/engine/src/rundir.rs",
 ];
 

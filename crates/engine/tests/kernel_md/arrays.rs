@@ -1,23 +1,40 @@
 //! The arrays, and where their members lie in the files.
 //!
-//! Every file is cut into the same sections. The sizes leave some room at the end of the members, so
-//! that rounding counts, and an array holds about 6 MiB, so that it can be read as a whole.
+//! Every file is cut into the same sections; an array has a section of its own, or several if its
+//! members differ in size. Arrays hold a few MiB, so that they can be read as a whole.
 
 use std::fmt;
 
 use raidlab_core::geometry::Geometry;
-use raidlab_core::{Layout, Level, Sectors};
+use raidlab_core::{Layout, Level, Sector, Sectors};
+
+use super::extent::Extent;
 
 /// How many files there are of each [`Set`].
-pub(crate) const FILES: usize = 5;
+pub(crate) const FILES: usize = 7;
 
-/// Which of the two sets of member files.
+/// The most sections the guest cuts a file into.
+const MOST_SECTIONS: usize = 15;
+
+/// Which of the sets of member files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Set {
     /// All members were always there.
     Sound,
     /// raidlab writes while members are out of service.
     Degraded,
+    /// As md left them; the guest does not see them.
+    Filled,
+}
+
+/// What an array is like.
+#[derive(Clone, Debug)]
+pub(crate) struct Shape {
+    pub(crate) layout: Layout,
+    /// Room for data on each member, in KiB.
+    pub(crate) rooms: Vec<u64>,
+    /// Where data start on each member, in KiB.
+    pub(crate) data_offset: u64,
 }
 
 /// An array for md and raidlab.
@@ -30,94 +47,89 @@ pub(crate) struct TestArray {
     pub(crate) members: Vec<(usize, usize)>,
     /// Where data start in a section, in KiB.
     pub(crate) data_offset: u64,
-    /// Members to do without when reading, in turn.
-    pub(crate) missing: &'static [&'static [u16]],
-    /// Members out of service while the degraded copy is written; none: there is no such copy.
-    pub(crate) lost: &'static [u16],
+    /// Members to do without when reading, in turn; the first time nothing is missing.
+    pub(crate) missing: Vec<Vec<u16>>,
+    /// Members out of service while the degraded copy is written, one set of them in each round.
+    pub(crate) lost: Vec<Vec<u16>>,
     /// Start in its file and size of each member's section, in bytes.
     pub(crate) sections: Vec<(u64, u64)>,
 }
 
-/// The arrays of one test.
-#[derive(Debug)]
+/// The arrays of one guest.
+#[derive(Debug, Default)]
 pub(crate) struct Arrays {
     pub(crate) list: Vec<TestArray>,
     /// Sizes of the sections, in KiB.
     sections: Vec<u64>,
 }
 
-const WHOLE: &[u16] = &[];
+impl Shape {
+    pub(crate) fn new(layout: Layout, rooms: Vec<u64>, data_offset: u64) -> Self {
+        Self { layout, rooms, data_offset }
+    }
+
+    /// The different sizes of its members, in KiB.
+    fn sizes(&self) -> Vec<u64> {
+        let mut sizes: Vec<u64> = self.rooms.iter().map(|room| room + self.data_offset).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+}
 
 impl Arrays {
-    /// linear, raid0, raid1 and raid10, also of members of several sizes and with an odd number.
-    pub(crate) fn without_parity() -> Self {
-        let mut arrays = Self::cut(&[3300, 2620, 6144, 7168, 4132, 3412, 4812]);
-        let linear = Layout::new(Level::Linear, 3).with_chunk(kib(64));
-        arrays.add_at(linear, vec![(0, 0), (1, 0), (3, 2)], 1024);
-        arrays.add(1, striped(Level::Raid0, 4, 64), 1024);
-        // 23 chunks of each, then two members go on: the second zone starts on the second of them.
-        arrays.add_at(striped(Level::Raid0, 3, 64), vec![(2, 0), (4, 1), (3, 0)], 1088);
-        let two = arrays.add(2, Layout::new(Level::Raid1, 2), 1024);
-        (two.missing, two.lost) = (&[WHOLE, &[0], &[1]], &[0]);
-        let three = arrays.add(3, Layout::new(Level::Raid1, 3), 2048);
-        (three.missing, three.lost) = (&[WHOLE, &[0, 1], &[0, 2], &[1, 2]], &[1]);
-        let four = arrays.add(4, striped(Level::Raid10, 4, 64), 1024);
-        four.missing = &[WHOLE, &[0], &[1], &[2], &[3], &[0, 2], &[1, 3]];
-        four.lost = &[0, 3];
-        let five = arrays.add(5, striped(Level::Raid10, 5, 64), 1024);
-        (five.missing, five.lost) = (&[WHOLE, &[0], &[1], &[2], &[3], &[4]], &[4]);
-        let near3 = arrays.add(6, striped(Level::Raid10, 5, 64).with_near(3), 1024);
-        (near3.missing, near3.lost) = (&[WHOLE, &[0, 1], &[2, 3], &[0, 4]], &[1, 2]);
-        arrays
+    /// The arrays of all shapes, as many in one guest as it has sections for. A sample goes by some
+    /// of the losses of each array when reading and by one of them when writing.
+    pub(crate) fn new(shapes: Vec<Shape>, extent: Extent) -> Vec<Self> {
+        let mut guests: Vec<Self> = Vec::new();
+        for shape in shapes {
+            let sizes = shape.sizes();
+            let full = |arrays: &Self| arrays.sections.len() + sizes.len() > MOST_SECTIONS;
+            if guests.last().is_none_or(full) {
+                guests.push(Self::default());
+            }
+            let arrays = guests.last_mut().expect("one was added");
+            let first = arrays.sections.len();
+            arrays.sections.extend(&sizes);
+            arrays.add(shape, &sizes, first, extent);
+        }
+        guests
     }
 
-    /// raid5 of 3, 4 and 5 members; also with a chunk longer than what the core plans at once.
-    pub(crate) fn raid5() -> Self {
-        let mut arrays = Self::cut(&[4164, 3100, 2600, 5140]);
-        let three = arrays.add(0, striped(Level::Raid5, 3, 128), 1032);
-        (three.missing, three.lost) = (&[WHOLE, &[0], &[1], &[2]], &[1]);
-        let four = arrays.add(1, striped(Level::Raid5, 4, 64), 1024);
-        (four.missing, four.lost) = (&[WHOLE, &[0], &[1], &[2], &[3]], &[2]);
-        let five = arrays.add(2, striped(Level::Raid5, 5, 64), 1024);
-        (five.missing, five.lost) = (&[WHOLE, &[0], &[1], &[2], &[3], &[4]], &[4]);
-        let long = arrays.add(3, striped(Level::Raid5, 3, 2048), 1024);
-        (long.missing, long.lost) = (&[WHOLE, &[0], &[1], &[2]], &[2]);
-        arrays
-    }
-
-    fn cut(sections: &[u64]) -> Self {
-        Self { list: Vec::new(), sections: sections.to_vec() }
-    }
-
-    /// An array of the given section of the first files.
-    fn add(&mut self, section: usize, layout: Layout, data_offset: u64) -> &mut TestArray {
-        let members = (0..usize::from(layout.members)).map(|file| (file, section)).collect();
-        self.add_at(layout, members, data_offset)
-    }
-
-    fn add_at(
-        &mut self,
-        layout: Layout,
-        members: Vec<(usize, usize)>,
-        data_offset: u64,
-    ) -> &mut TestArray {
-        let mut taken = self.list.iter().flat_map(|array| &array.members);
-        assert!(taken.all(|one| !members.contains(one)), "a section is in two arrays");
-        let section = |(_, section): &(usize, usize)| {
+    fn add(&mut self, shape: Shape, sizes: &[u64], first: usize, extent: Extent) {
+        let Shape { layout, rooms, data_offset } = shape;
+        assert!(rooms.len() <= FILES, "{layout}: more members than files");
+        let section = |room: &u64| sizes.iter().position(|size| *size == room + data_offset);
+        let sections = rooms.iter().map(|room| first + section(room).expect("among the sizes"));
+        let members: Vec<(usize, usize)> = sections.enumerate().collect();
+        let place = |(_, section): &(usize, usize)| {
             let start: u64 = self.sections[..*section].iter().sum();
             (start << 10, self.sections[*section] << 10)
         };
-        let sections = members.iter().map(section).collect();
+        let sections = members.iter().map(place).collect();
         let number = self.list.len() + 1;
-        let (missing, lost) = (&[WHOLE][..], WHOLE);
-        let array = TestArray { number, layout, members, data_offset, missing, lost, sections };
+        let (missing, lost) = (vec![Vec::new()], Vec::new());
+        let mut array = TestArray { number, layout, members, data_offset, missing, lost, sections };
+        let losses = array.survivable();
+        // Another one for every array, so that one run has losses of all sorts.
+        let other = match extent {
+            Extent::All => Extent::All,
+            Extent::Sample(sample) => Extent::Sample(sample.wrapping_add(number as u32)),
+        };
+        let writable = losses.iter().filter(|lost| array.md_starts(lost)).cloned().collect();
+        array.lost = other.choose(writable, 1);
+        array.missing.extend(other.choose(losses, 8));
         self.list.push(array);
-        self.list.last_mut().expect("one was added")
     }
 
     /// Sizes of the sections of each file, in bytes.
     pub(crate) fn sections(&self) -> Vec<u64> {
         self.sections.iter().map(|kib| kib << 10).collect()
+    }
+
+    /// How often degraded copies are written.
+    pub(crate) fn rounds(&self) -> usize {
+        self.list.iter().map(|array| array.lost.len()).max().unwrap_or(0).max(1)
     }
 }
 
@@ -140,6 +152,47 @@ impl TestArray {
     pub(crate) fn capacity(&self) -> u64 {
         self.geometry().capacity().bytes()
     }
+
+    /// Every member, then every pair of members that the array can do without.
+    fn survivable(&self) -> Vec<Vec<u16>> {
+        let members = self.layout.members;
+        let pairs = (0..members).flat_map(|one| (one + 1..members).map(move |two| vec![one, two]));
+        let mut losses: Vec<Vec<u16>> = (0..members).map(|one| vec![one]).chain(pairs).collect();
+        let geometry = self.geometry();
+        losses.retain(|lost| {
+            if self.layout.level != Level::Raid10 {
+                return lost.len() <= usize::from(self.layout.survives());
+            }
+            let chunk = self.layout.chunk.0;
+            (0..geometry.capacity().0 / chunk).all(|number| {
+                let at = |copy| geometry.place(Sector(number * chunk), copy).member.0;
+                (0..geometry.copies()).any(|copy| !lost.contains(&at(copy)))
+            })
+        });
+        losses
+    }
+
+    /// Whether md starts the array without these members, which it can do without. md's rule for
+    /// raid10 (`_enough` in raid10.c) takes every run of near x far members that begins at a multiple
+    /// of near for copies of something; with far sets that is not so, and md refuses too much.
+    pub(crate) fn md_starts(&self, lost: &[u16]) -> bool {
+        let Layout { members, near, far, .. } = self.layout;
+        let present = |first: u16| {
+            (0..near * far).any(|step| !lost.contains(&((first * near + step) % members)))
+        };
+        self.layout.level != Level::Raid10 || (0..members).all(present)
+    }
+
+    /// What md does without when it reads the copy written without `lost`: besides that, where
+    /// there is redundancy left, each other member too.
+    pub(crate) fn missing_beyond(&self, lost: &[u16], extent: Extent) -> Vec<Vec<u16>> {
+        let mut missing = vec![lost.to_vec()];
+        if self.layout.level == Level::Raid6 && lost.len() == 1 {
+            let others = (0..self.layout.members).filter(|member| *member != lost[0]);
+            missing.extend(extent.choose(others.map(|other| vec![lost[0], other]).collect(), 2));
+        }
+        missing
+    }
 }
 
 impl fmt::Display for TestArray {
@@ -148,10 +201,7 @@ impl fmt::Display for TestArray {
     }
 }
 
-fn striped(level: Level, members: u16, chunk: u64) -> Layout {
-    Layout::new(level, members).with_chunk(kib(chunk))
-}
-
-fn kib(kib: u64) -> Sectors {
+/// So many KiB in sectors.
+pub(crate) fn kib(kib: u64) -> Sectors {
     Sectors(kib * 2)
 }

@@ -88,10 +88,12 @@ fn places(array: &TestArray, at: u64) -> String {
     let chunk = array.layout.chunk.bytes();
     if let Geometry::Parity(parity) = &geometry {
         let stripe = parity.stripe_place(sector).stripe;
+        let q = parity.q_member(stripe).map(|member| format!(", Q on member {member}"));
         return format!(
-            "chunk {}, stripe {stripe}, {copies}, P on member {}",
+            "chunk {}, stripe {stripe}, {copies}, P on member {}{}",
             at / chunk,
-            parity.p_member(stripe)
+            parity.p_member(stripe),
+            q.unwrap_or_default()
         );
     }
     if array.layout.level.has_chunks() { format!("chunk {}, {copies}", at / chunk) } else { copies }

@@ -11,11 +11,11 @@ use super::arrays::{Arrays, FILES, Set, TestArray};
 use super::content::pattern_file;
 use super::guest::TempDir;
 
-/// Both sets of member files and a directory shared with the guest; removed when dropped.
+/// The sets of member files and a directory shared with the guest; removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Files {
     share: PathBuf,
-    sets: [Vec<PathBuf>; 2],
+    sets: [Vec<PathBuf>; 3],
     _directory: TempDir,
 }
 
@@ -28,8 +28,10 @@ impl Files {
         fs::write(share.join("pattern"), pattern_file(arrays)).expect("the pattern is written");
         let length = arrays.sections().iter().sum();
         let sound = (0..FILES).map(|file| directory.file(&format!("sound{file}"), length));
-        let degraded = (0..FILES).map(|file| directory.path().join(format!("degraded{file}")));
-        let sets = [sound.collect(), degraded.collect()];
+        let later = |set: &str| {
+            (0..FILES).map(|file| directory.path().join(format!("{set}{file}"))).collect()
+        };
+        let sets = [sound.collect(), later("degraded"), later("filled")];
         Self { share, sets, _directory: directory }
     }
 
@@ -41,17 +43,18 @@ impl Files {
         self.sets[set as usize].clone()
     }
 
-    /// Makes the second set from the first.
-    pub(crate) fn copy(&self) {
-        for (from, to) in self.sets[0].iter().zip(&self.sets[1]) {
+    /// Makes a set from another one.
+    pub(crate) fn copy(&self, from: Set, to: Set) {
+        for (from, to) in self.sets[from as usize].iter().zip(&self.sets[to as usize]) {
             fs::copy(from, to).unwrap_or_else(|error| panic!("{}: {error}", to.display()));
         }
     }
 
-    /// What md read, as [`script::seen`](super::script::seen) names it.
-    pub(crate) fn seen(&self, name: &str) -> Vec<u8> {
+    /// What md read, as [`script::seen`](super::script::seen) names it; it is there once only.
+    pub(crate) fn take_seen(&self, name: &str) -> Vec<u8> {
         let path = self.share.join(name);
-        fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        let bytes = fs::read(&path).and_then(|bytes| fs::remove_file(&path).map(|()| bytes));
+        bytes.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
     fn path(&self, array: &TestArray, set: Set, member: usize) -> &Path {
@@ -60,18 +63,9 @@ impl Files {
 
     /// raidlab's engine over the members; each is told where its data start and how long they may be.
     pub(crate) fn engine(&self, array: &TestArray, set: Set) -> Engine {
-        let open = |(member, sectors): (usize, Sectors)| {
-            let start = Sectors::from_bytes(array.data_start(member));
-            let data_offset = start.expect("sections are whole sectors");
-            let sectors = Some(sectors);
-            let options = FileOptions { data_offset, sectors, ..FileOptions::default() };
-            let opened = FileMember::open(self.path(array, set, member), options);
-            Member::File(Box::new(opened.unwrap_or_else(|error| panic!("{array}: {error}"))))
-        };
-        let members = array.sizes().into_iter().enumerate().map(open);
-        let config = EngineConfig::new(array.layout.clone());
-        let engine = Engine::new(&config, members.collect());
-        engine.unwrap_or_else(|error| panic!("{array}: {error}"))
+        let members = (0..array.members.len())
+            .map(|member| (self.path(array, set, member), array.data_start(member)));
+        engine(array, members)
     }
 
     /// What lies in each member's section before and behind its data; the whole of it for members that
@@ -97,4 +91,31 @@ impl Files {
         };
         array.sections.iter().enumerate().map(read).collect()
     }
+}
+
+/// raidlab's engine over the members of an array: path of each, and the byte its data start at. It is
+/// told how long they may be.
+pub(crate) fn engine<'a>(
+    array: &TestArray,
+    members: impl Iterator<Item = (&'a Path, u64)>,
+) -> Engine {
+    let open = |((path, start), sectors): ((&Path, u64), Sectors)| {
+        let data_offset = Sectors::from_bytes(start).expect("sections are whole sectors");
+        let sectors = Some(sectors);
+        let options = FileOptions { data_offset, sectors, ..FileOptions::default() };
+        let opened = FileMember::open(path, options);
+        Member::File(Box::new(opened.unwrap_or_else(|error| panic!("{array}: {error}"))))
+    };
+    let members = members.zip(array.sizes()).map(open).collect();
+    let config = EngineConfig::new(array.layout.clone());
+    Engine::new(&config, members).unwrap_or_else(|error| panic!("{array}: {error}"))
+}
+
+/// The same engine with these members out of service, keeping a record.
+pub(crate) fn without(mut engine: Engine, array: &TestArray, missing: &[u16]) -> Engine {
+    for member in missing {
+        engine.fail(MemberIndex(*member)).unwrap_or_else(|error| panic!("{array}: {error}"));
+    }
+    engine.record(true);
+    engine
 }

@@ -31,9 +31,17 @@ pub(crate) struct Tally {
     pub(crate) without_p: u32,
 }
 
-/// Writes into the array, in `model` too, and flushes. The engine's record is on.
-pub(crate) fn write_mixture(engine: &mut Engine, array: &TestArray, model: &mut [u8]) -> Tally {
-    let mut random = Random(0x6d64 + array.number as u64);
+/// Writes into the array, in `model` too, and flushes; another mixture for every `seed`. The engine's
+/// record is on.
+pub(crate) fn write_mixture(
+    engine: &mut Engine,
+    array: &TestArray,
+    model: &mut [u8],
+    seed: u64,
+) -> Tally {
+    // Not by its number: a sample makes the same mixtures as a run of everything.
+    let members = u64::from(array.layout.members);
+    let mut random = Random((0x6d64 + members) << 16 | seed);
     let geometry = array.geometry();
     let mut tally = Tally::default();
     for write in 1..=ALONE {
@@ -100,17 +108,19 @@ fn row(array: &TestArray) -> u64 {
         Geometry::Raid0(_) | Geometry::Raid10(_) => {
             array.layout.chunk.bytes() * u64::from(array.layout.members)
         }
-        Geometry::Linear(_) | Geometry::Mirror(_) => 256 << 10,
+        Geometry::Linear(_) | Geometry::Mirror(_) | Geometry::Raid3(_) => 256 << 10,
     }
 }
 
-/// Start and length of a write in bytes. The first go to both ends of the array, a tenth of the others is
-/// whole rows.
+/// Start and length of a write in bytes. The first go to both ends of the array; a tenth of the others is
+/// whole rows, a twentieth rows but for the last chunk.
 fn range(random: &mut Random, array: &TestArray, write: u64) -> (u64, u64) {
     let (capacity, row) = (array.capacity(), row(array));
     let mut blocks = |most: u64| (1 + random.below(most / BLOCK)) * BLOCK;
+    let all_but_one = write % 20 == 9;
     let len = match write % 10 {
         0 => row,
+        9 if all_but_one => row - array.layout.chunk.bytes(),
         1..=5 => blocks(32 << 10),
         6 | 7 => blocks(row / 2),
         8 => array.layout.chunk.bytes().max(64 << 10),
@@ -120,7 +130,7 @@ fn range(random: &mut Random, array: &TestArray, write: u64) -> (u64, u64) {
     let at = match write {
         1 => 0,
         2 => capacity - len,
-        _ if write.is_multiple_of(10) => random.below(capacity / row) * row,
+        _ if write.is_multiple_of(10) || all_but_one => random.below(capacity / row) * row,
         _ => random.below((capacity - len) / BLOCK + 1) * BLOCK,
     };
     (at, len)

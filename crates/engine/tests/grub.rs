@@ -1,0 +1,181 @@
+//! GRUB as a third reader: what raidlab writes is what GRUB's own code for md arrays reads.
+//!
+//! mdadm makes the superblocks, in a guest; raidlab writes the data, with members out of service too;
+//! `grub-fstest` reads the member files, again without some of them. GRUB knows nothing of raidlab
+//! and nothing of Linux: a third opinion on where data, P and Q lie. It is asked only about layouts
+//! that it knows; of others it returns wrong data without a word.
+
+mod common;
+#[path = "../../../tests/support/extent.rs"]
+mod extent;
+#[path = "../../../tests/support/guest.rs"]
+mod guest;
+
+#[path = "kernel_md/arrays.rs"]
+#[allow(dead_code)]
+mod arrays;
+#[path = "kernel_md/catalogue.rs"]
+mod catalogue;
+#[path = "kernel_md/content.rs"]
+mod content;
+#[path = "kernel_md/files.rs"]
+#[allow(dead_code)]
+mod files;
+#[path = "kernel_md/script.rs"]
+mod script;
+#[path = "kernel_md/traffic.rs"]
+#[allow(dead_code)]
+mod traffic;
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use arrays::{Arrays, Set, TestArray};
+use content::{difference, pattern};
+use extent::Extent;
+use files::Files;
+use guest::{TempDir, grub_and_guest_or_skip};
+use raidlab_core::Sector;
+use traffic::write_mixture;
+
+#[test]
+fn grub_reads_what_raidlab_writes() {
+    let name = "grub_reads_what_raidlab_writes";
+    let extent = Extent::from_environment();
+    for arrays in Arrays::new(catalogue::known_to_grub(extent), extent) {
+        let Some(guest) = grub_and_guest_or_skip(name) else { return };
+        let files = Files::new(&arrays);
+        let made = guest.cut(&arrays.sections()).run(
+            &script::create(&arrays),
+            &files.paths(Set::Sound),
+            files.share(),
+        );
+        made.expect_success("mdadm makes the superblocks");
+        let mut wrong = Vec::new();
+        for array in &arrays.list {
+            // Shown when the test fails, or by --nocapture.
+            println!("{array}: read without {:?}", array.missing);
+            wrong.extend(read_back(array, &files.paths(Set::Sound), extent));
+        }
+        assert!(wrong.is_empty(), "raidlab's writes, and GRUB reading them:\n{}", wrong.join("\n"));
+    }
+}
+
+/// raidlab fills the array and writes into it, and into a copy of it without each set of lost members;
+/// returns what GRUB reads otherwise.
+fn read_back(array: &TestArray, files: &[PathBuf], extent: Extent) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let filled = Members::new(array, "filled");
+    filled.take_from(array, files);
+    let mut engine = filled.engine(array, &[]);
+    engine.write_at(Sector(0), &pattern(array)).unwrap_or_else(|error| panic!("{array}: {error}"));
+    drop(engine);
+
+    let sound = Members::new(array, "sound");
+    sound.copy_from(&filled);
+    let model = sound.write(array, &[]);
+    let missing = array.missing.iter().filter(|missing| grub_starts(array, missing));
+    for missing in missing.clone() {
+        wrong.extend(sound.compare(array, missing, &model, "GRUB reads"));
+    }
+    let losses = missing.filter(|missing| !missing.is_empty()).collect();
+    for lost in extent.choose(losses, 2) {
+        let degraded = Members::new(array, "degraded");
+        degraded.copy_from(&filled);
+        let model = degraded.write(array, lost);
+        for missing in array.missing_beyond(lost, extent) {
+            let who = format!("after writes without {lost:?} GRUB reads");
+            wrong.extend(degraded.compare(array, &missing, &model, &who));
+        }
+    }
+    wrong
+}
+
+/// Whether GRUB starts the array without these members: it counts them only, so of raid10 it wants
+/// more than are needed when the lost ones are no copies of each other.
+fn grub_starts(array: &TestArray, missing: &[u16]) -> bool {
+    missing.len() <= usize::from(array.layout.survives())
+}
+
+/// The members of one array, a file each; removed when dropped.
+struct Members {
+    paths: Vec<PathBuf>,
+    directory: TempDir,
+}
+
+impl Members {
+    fn new(array: &TestArray, name: &str) -> Self {
+        let directory = TempDir::new(&format!("grub-{name}"));
+        let paths = (0..array.members.len())
+            .map(|member| directory.path().join(format!("member{member}")))
+            .collect();
+        Self { paths, directory }
+    }
+
+    /// Cuts the members out of the files that the guest had.
+    fn take_from(&self, array: &TestArray, files: &[PathBuf]) {
+        for (member, path) in self.paths.iter().enumerate() {
+            let (start, size) = array.sections[member];
+            let mut bytes = vec![0; size as usize];
+            let from = fs::File::open(&files[array.members[member].0]);
+            from.and_then(|file| file.read_exact_at(&mut bytes, start))
+                .and_then(|()| fs::write(path, bytes))
+                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        }
+    }
+
+    fn copy_from(&self, other: &Self) {
+        for (from, to) in other.paths.iter().zip(&self.paths) {
+            fs::copy(from, to).unwrap_or_else(|error| panic!("{}: {error}", to.display()));
+        }
+    }
+
+    fn engine(&self, array: &TestArray, missing: &[u16]) -> raidlab_engine::Engine {
+        let start = array.data_offset << 10;
+        let members = self.paths.iter().map(|path| (path.as_path(), start));
+        files::without(files::engine(array, members), array, missing)
+    }
+
+    /// raidlab writes without these members; returns what the array must hold then.
+    fn write(&self, array: &TestArray, lost: &[u16]) -> Vec<u8> {
+        let mut model = pattern(array);
+        let seed = lost.iter().fold(0, |seed, member| seed << 5 | u64::from(member + 1));
+        write_mixture(&mut self.engine(array, lost), array, &mut model, seed);
+        model
+    }
+
+    /// What GRUB reads otherwise than `expected` when these members are missing, if anything.
+    fn compare(
+        &self,
+        array: &TestArray,
+        missing: &[u16],
+        expected: &[u8],
+        who: &str,
+    ) -> Option<String> {
+        let model = self.directory.path().join("expected");
+        fs::write(&model, expected).unwrap_or_else(|error| panic!("{}: {error}", model.display()));
+        let compared = self.grub(array, missing, "cmp", Some(&model));
+        if compared.status.success() {
+            return None;
+        }
+        let found = self.grub(array, missing, "cat", None);
+        let what = difference(array, expected, &found.stdout).unwrap_or_else(|| "what?".to_owned());
+        let said = [&compared.stdout[..], &compared.stderr[..]].concat();
+        let said = String::from_utf8_lossy(&said).trim().replace('\n', "; ");
+        Some(format!("{array}, missing {missing:?}: {who} otherwise: {what}. GRUB says: {said}"))
+    }
+
+    /// Runs a command of `grub-fstest` on the whole array.
+    fn grub(&self, array: &TestArray, missing: &[u16], what: &str, file: Option<&Path>) -> Output {
+        let present = self.paths.iter().zip(0..).filter(|(_, member)| !missing.contains(member));
+        let images: Vec<_> = present.map(|(path, _)| path).collect();
+        let sectors = array.capacity() / 512;
+        let mut command = Command::new("grub-fstest");
+        command.arg("-c").arg(images.len().to_string()).args(images).arg(what);
+        command.arg(format!("(md/raidlab{})0+{sectors}", array.number)).args(file);
+        command.env("LC_ALL", "C");
+        command.output().unwrap_or_else(|error| panic!("grub-fstest: {error}"))
+    }
+}

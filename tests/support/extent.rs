@@ -1,0 +1,72 @@
+//! How much of a large set of cases a test goes through.
+#![allow(dead_code, reason = "no test uses every helper")]
+
+/// What the test command sets to 1 for a run of everything.
+const FULL: &str = "RAIDLAB_FULL";
+/// What it sets to a number, another one for every commit.
+const SAMPLE: &str = "RAIDLAB_SAMPLE";
+
+/// All cases, or a sample of them that goes by a number: other numbers, other cases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// All of them.
+    All,
+    /// Those of this number.
+    Sample(u32),
+}
+
+impl Extent {
+    /// As the test command wants it; sample 0 where nobody says.
+    pub(crate) fn from_environment() -> Self {
+        let variable = |name| std::env::var(name).ok();
+        Self::from_variables(variable(FULL).as_deref(), variable(SAMPLE).as_deref())
+    }
+
+    fn from_variables(full: Option<&str>, sample: Option<&str>) -> Self {
+        match (full, sample) {
+            (Some("1"), _) => Self::All,
+            (Some(other), _) => panic!("{FULL}={other}: expected 1, or leave it out"),
+            (None, None) => Self::Sample(0),
+            (None, Some(sample)) => match sample.parse() {
+                Ok(number) => Self::Sample(number),
+                Err(error) => panic!("{SAMPLE}={sample}: {error}"),
+            },
+        }
+    }
+
+    /// All of `cases`, or `most` of them from one on that goes by the number, in their order.
+    /// Consecutive numbers take one window of `most` after the other, all around.
+    pub(crate) fn choose<T>(self, mut cases: Vec<T>, most: usize) -> Vec<T> {
+        match self {
+            Self::Sample(number) if cases.len() > most => {
+                let start = number as usize % cases.len() * most % cases.len();
+                cases.rotate_left(start);
+                cases.truncate(most);
+                cases
+            }
+            _ => cases,
+        }
+    }
+}
+
+#[test]
+fn consecutive_samples_take_every_case() {
+    for (cases, most) in [(14, 3), (6, 2), (5, 4), (7, 1)] {
+        let rounds = 0..cases;
+        let chosen = rounds.map(|n| Extent::Sample(n).choose((0..cases).collect(), most));
+        let mut seen: Vec<u32> = chosen.flatten().collect();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len() as u32, cases, "{most} of {cases}");
+    }
+    assert_eq!(Extent::Sample(1).choose(vec!['a', 'b', 'c'], 2), ['c', 'a']);
+    assert_eq!(Extent::Sample(u32::MAX).choose(vec!['a'], 2), ['a']);
+    assert_eq!(Extent::All.choose(vec!['a', 'b'], 1), ['a', 'b']);
+}
+
+#[test]
+fn a_full_run_goes_before_a_sample() {
+    assert_eq!(Extent::from_variables(Some("1"), Some("7")), Extent::All);
+    assert_eq!(Extent::from_variables(None, Some("7")), Extent::Sample(7));
+    assert_eq!(Extent::from_variables(None, None), Extent::Sample(0));
+}

@@ -339,10 +339,8 @@ impl Array {
         let RequestState { id, op, .. } = self.requests[slot];
         self.outputs.push_back(Output::Reply { id, outcome });
         self.requests.remove(slot);
-        if changes_data(op) && self.copies > 1 {
-            if self.locks.release(slot) {
-                self.start_granted();
-            }
+        if changes_data(op) && self.copies > 1 && self.locks.release(slot) {
+            self.start_granted();
         }
     }
 

@@ -132,7 +132,7 @@ fn well_formed(xml: &str) {
 
 #[test]
 fn layouts_that_cannot_be() {
-    let table: [(&[&str], &[&str]); 13] = [
+    let table: [(&[&str], &[&str]); 17] = [
         (&["raid7", "-n", "4"], &["`raid7` is not a level; known: linear, raid0"]),
         (&["raid5"], &["--members <N>"]),
         (&["raid5", "-n", "2"], &["--members: raid5 needs at least 3 members, not 2"]),
@@ -146,6 +146,10 @@ fn layouts_that_cannot_be() {
         (&["raid0", "-n", "2", "--near", "2"], &["--near: raid0 has no such parameter"]),
         (&["raid5", "-n", "4", "--rotation", "right"], &["known: left-asymmetric"]),
         (&["raid10", "-n", "4", "--near", "5"], &["--near: near must be from 2 to the 4 members"]),
+        (&["raid10", "-n", "4", "--far", "2", "--far-sets", "1"], &["--far-sets: mode 1 of md"]),
+        (&["raid10", "-n", "4", "--far", "2", "--offset", "2"], &["cannot be used with"]),
+        (&["raid3", "-n", "4"], &["--members: raid3 takes a power of two and one more"]),
+        (&["raid6", "-n", "3"], &["--members: raid6 needs at least 4 members, not 3"]),
     ];
     for (arguments, words) in table {
         raidlab([&["layout"], arguments].concat()).refused(words);

@@ -59,7 +59,10 @@ fn layout(options: &args::Layout) -> Result<Layout, String> {
     if let Some(sets) = options.far_sets {
         layout.far_sets = sets;
     }
-    layout.check().map_err(|error| format!("--{}: {}", error.key, error.reason))?;
+    layout.check().map_err(|error| {
+        // Keys of study files have underscores where flags have hyphens.
+        format!("--{}: {}", error.key.replace('_', "-"), error.reason)
+    })?;
     Ok(layout)
 }
 

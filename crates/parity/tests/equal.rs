@@ -1,27 +1,9 @@
 //! Every fast path equals the scalar oracle byte for byte, and touches nothing beside its target.
 
+mod common;
+
+use common::{GUARD, ROOM, Random};
 use raidlab_parity::{scalar, xor, xor_into, xor_raw};
-
-/// Room for any tested alignment and length, and guard bytes on both sides.
-const ROOM: usize = 64 + 64 + 4096 + 64;
-/// The byte around targets, which must survive.
-const GUARD: u8 = 0xa5;
-
-/// A small generator (xorshift64*), so that runs repeat exactly.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-}
 
 fn pool(random: &mut Random) -> Vec<Vec<u8>> {
     (0..32).map(|_| (0..ROOM).map(|_| (random.next() >> 32) as u8).collect()).collect()

@@ -1,45 +1,13 @@
 //! P and Q by every path equal the scalar oracle byte for byte, touch nothing beside their targets,
 //! and every loss of one or two data blocks comes back.
 
+mod common;
+
+use common::{GUARD, ROOM, Random};
 use raidlab_parity::{
     Block, Change, Lost, delta, delta_raw, pq, pq_raw, recover_by_p, recover_by_q, recover_raw,
     recover_two, scalar,
 };
-
-/// Room for any tested alignment and length, and guard bytes on both sides.
-const ROOM: usize = 64 + 64 + 4096 + 64;
-/// The byte around targets, which must survive.
-const GUARD: u8 = 0xa5;
-
-/// A small generator (xorshift64*), so that runs repeat exactly.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        ((self.next() >> 16) % end as u64) as usize
-    }
-
-    fn bytes(&mut self, len: usize) -> Vec<u8> {
-        (0..len).map(|_| (self.next() >> 32) as u8).collect()
-    }
-
-    /// The first `count` of all exponents in a random order.
-    fn exponents(&mut self, count: usize) -> Vec<u8> {
-        let mut all: Vec<u8> = (0..255).collect();
-        for at in 0..count {
-            all.swap(at, at + self.below(255 - at));
-        }
-        all.truncate(count);
-        all
-    }
-}
 
 /// A guarded buffer with `len` bytes of `contents` at an alignment of 64 bytes plus `align`.
 struct Guarded {

@@ -1,10 +1,11 @@
 //! Reads: each piece from one copy that is in service; lost pieces of parity levels from the rest.
 
 use super::Array;
-use super::issue::{Owner, Target};
+use super::issue::{Owner, Run, Target, load};
 use super::lists::ListBuilder;
-use super::member::MemberSet;
+use super::member::{Member, MemberSet};
 use crate::contract::IoOp;
+use crate::geometry::Geometry;
 use crate::policy::{CopyCandidate, ReadContext};
 use crate::units::{Sector, Sectors};
 
@@ -128,14 +129,8 @@ impl Array {
         let len = Sectors(u64::from(len));
         let context = ReadContext { at, len, kind: self.copy_kind, unsynced: false };
         let Self { geometry, members, runs, policy, now, copies, .. } = self;
-        let candidates = (0..*copies).filter_map(|copy| {
-            let place = geometry.place(at, copy);
-            let (head, pending) =
-                super::issue::load(&members[place.member.at()], &runs[place.member.at()]);
-            let member = place.member;
-            let candidate = CopyCandidate { copy, member, at: place.at, pending, head };
-            (!unreadable.contains(member)).then_some(candidate)
-        });
+        let candidates = (0..*copies)
+            .filter_map(|copy| candidate(geometry, members, runs, (at, copy), unreadable));
         policy.choose(*now, context, candidates)
     }
 
@@ -144,16 +139,9 @@ impl Array {
     fn read_parts(&mut self, slot: u32, unreadable: MemberSet) -> bool {
         let request = &self.requests[slot];
         let (at, len) = (Sector(request.at), request.end - request.at);
-        let geometry = &self.geometry;
-        let members = &self.members;
-        let candidates = (0..self.copies).filter_map(|copy| {
-            let place = geometry.place(at, copy);
-            let known = &members[place.member.at()];
-            let (member, at) = (place.member, place.at);
-            let candidate =
-                CopyCandidate { copy, member, at, pending: known.pending, head: known.head };
-            (!unreadable.contains(member)).then_some(candidate)
-        });
+        let (geometry, members, runs) = (&self.geometry, &self.members, &self.runs);
+        let candidates = (0..self.copies)
+            .filter_map(|copy| candidate(geometry, members, runs, (at, copy), unreadable));
         let block = Sectors(u64::from(self.logical_block));
         let Some(split) = self.policy.split(Sectors(len), block, candidates.clone()) else {
             return false;
@@ -176,4 +164,20 @@ impl Array {
         request.cursor = request.end;
         true
     }
+}
+
+/// A copy of the block at `at` as policies see it; `None` when it is not readable.
+#[inline(always)]
+fn candidate(
+    geometry: &Geometry,
+    members: &[Member],
+    runs: &[Run],
+    (at, copy): (Sector, u16),
+    unreadable: MemberSet,
+) -> Option<CopyCandidate> {
+    let place = geometry.place(at, copy);
+    let member = place.member;
+    let (head, pending) = load(&members[member.at()], &runs[member.at()]);
+    let candidate = CopyCandidate { copy, member, at: place.at, pending, head };
+    (!unreadable.contains(member)).then_some(candidate)
 }

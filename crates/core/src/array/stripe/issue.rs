@@ -203,7 +203,7 @@ impl Array {
             }
             // Zeroes everywhere have a parity of zeroes.
             let zeroes = band.method == Method::FullStripe && state.task == Task::Zero;
-            let live = self.parities_in_service(&state);
+            let live = self.parities_without(state.stripe, self.failed);
             if zeroes || live == 0 {
                 continue;
             }
@@ -235,14 +235,6 @@ impl Array {
             }
             self.send_job(&job);
         }
-    }
-
-    /// The parities of a plan's stripe that are in service now, as a set.
-    fn parities_in_service(&self, state: &Plan) -> u8 {
-        let roles = (0..self.parities).filter(|parity| {
-            !self.failed.contains(self.role_member(state.stripe, self.data_chunks + parity))
-        });
-        roles.fold(0, |set, parity| set | 1 << parity)
     }
 
     fn start_job(&mut self, plan: u32, kernel: Kernel, band: &Band) -> JobParts {

@@ -246,13 +246,6 @@ impl Array {
         if state.task != Task::Read && self.is_lost(failed) {
             return false;
         }
-        let without = |missing: MemberSet| {
-            let parities = (0..self.parities).filter(|parity| {
-                let role = self.data_chunks + parity;
-                !missing.contains(self.role_member(state.stripe, role))
-            });
-            parities.fold(0, |set, parity| set | 1 << parity)
-        };
         // What the policy skips is as good as lost, unless something really is.
         let skipped = match state.parity_read {
             ParityRead::Skip(k) if unreadable.is_empty() => Some(k),
@@ -260,8 +253,8 @@ impl Array {
         };
         let health = Health {
             data: self.data_chunks,
-            live: without(failed),
-            readable: without(unreadable),
+            live: self.parities_without(state.stripe, failed),
+            readable: self.parities_without(state.stripe, unreadable),
             unreadable: |k| {
                 unreadable.contains(self.role_member(state.stripe, k)) || skipped == Some(k)
             },
@@ -353,15 +346,12 @@ impl Array {
 
     /// One job has ended.
     pub(super) fn computed(&mut self, job: JobId, result: JobResult) {
-        if !self.jobs.is_current(job.slot, job.generation) {
-            return;
-        }
-        let JobState { plan, sources, targets, .. } = self.jobs[job.slot];
+        let Some(state) = self.jobs.take(job.slot, job.generation) else { return };
+        let JobState { plan, sources, targets, .. } = state;
         let first = self.operand_range(job.slot).start;
         for index in first..first + usize::from(sources + targets) {
             self.lists.release(&self.operands[index]);
         }
-        self.jobs.remove(job.slot);
         let state = &mut self.plans[plan];
         state.pending -= 1;
         match result {
@@ -415,6 +405,14 @@ impl Array {
             self.start_granted();
         }
         self.settle(state.request);
+    }
+
+    /// The parities of a stripe that lie on none of the `missing` members, as a set.
+    fn parities_without(&self, stripe: u64, missing: MemberSet) -> u8 {
+        let there = (0..self.parities).filter(|parity| {
+            !missing.contains(self.role_member(stripe, self.data_chunks + parity))
+        });
+        there.fold(0, |set, parity| set | 1 << parity)
     }
 
     /// Where a stripe starts on every member.

@@ -8,17 +8,32 @@ pub(crate) struct Package {
     pub(crate) name: &'static str,
     /// Names of one command, the preferred one first.
     pub(crate) commands: &'static [&'static str],
+    /// Or files of which one is enough, for a package without commands.
+    pub(crate) files: &'static [&'static str],
+}
+
+/// A package known by its commands.
+const fn commands(name: &'static str, commands: &'static [&'static str]) -> Package {
+    Package { name, commands, files: &[] }
 }
 
 /// What a guest with the Linux md driver needs.
 pub(crate) const GUEST: [Package; 3] = [
-    Package { name: "user-mode-linux", commands: &["linux.uml", "linux"] },
-    Package { name: "mdadm", commands: &["mdadm"] },
-    Package { name: "busybox-static", commands: &["busybox"] },
+    commands("user-mode-linux", &["linux.uml", "linux"]),
+    commands("mdadm", &["mdadm"]),
+    commands("busybox-static", &["busybox"]),
 ];
 
 /// What a test with GRUB as a reader of arrays needs.
-pub(crate) const GRUB: [Package; 1] = [Package { name: "grub-common", commands: &["grub-fstest"] }];
+pub(crate) const GRUB: [Package; 1] = [commands("grub-common", &["grub-fstest"])];
+
+/// The library that parity is compared with; its tests look for it themselves.
+#[allow(dead_code, reason = "only the test command installs it")]
+pub(crate) const PARITY: [Package; 1] = [Package {
+    name: "libisal2",
+    commands: &[],
+    files: &["/usr/lib/x86_64-linux-gnu/libisal.so.2", "/usr/lib/aarch64-linux-gnu/libisal.so.2"],
+}];
 
 /// The names of those of `packages` of which no command is found.
 pub(crate) fn missing(packages: &[Package]) -> Vec<&'static str> {
@@ -31,7 +46,11 @@ pub(crate) fn missing(packages: &[Package]) -> Vec<&'static str> {
 
 fn missing_from(packages: &[Package], directories: &[PathBuf]) -> Vec<&'static str> {
     let found = |command: &&str| directories.iter().any(|dir| is_file(&dir.join(command)));
-    let absent = |package: &&Package| !package.commands.iter().any(found);
+    let there = |package: &Package| {
+        package.commands.iter().any(found)
+            || package.files.iter().any(|file| is_file(file.as_ref()))
+    };
+    let absent = |package: &&Package| !there(package);
     packages.iter().filter(absent).map(|package| package.name).collect()
 }
 
@@ -51,8 +70,8 @@ mod tests {
     #[test]
     fn a_package_without_a_command_is_missing() {
         let packages = [
-            Package { name: "shell", commands: &["no-such-command", "sh"] },
-            Package { name: "nothing", commands: &["no-such-command"] },
+            commands("shell", &["no-such-command", "sh"]),
+            commands("nothing", &["no-such-command"]),
         ];
         let directories = ["/nowhere", "/bin", "/usr/bin"].map(PathBuf::from);
         assert_eq!(missing_from(&packages, &directories), ["nothing"]);

@@ -104,7 +104,8 @@ fn timed<T>(name: &str, step: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
 /// and of GRUB.
 fn packages_for_tests() -> [String; 2] {
     let parts: [&[packages::Package]; 2] = [&packages::GUEST, &packages::GRUB];
-    let missing = parts.map(packages::missing).concat();
+    let mut missing = parts.map(packages::missing).concat();
+    missing.extend(packages::missing(&packages::PARITY));
     if !missing.is_empty() && is_root() {
         // The lists of packages may be old or not there; fetching them takes long, so only then.
         let install = [&["install", "-y", "--no-install-recommends"], &missing[..]].concat();

@@ -1,7 +1,9 @@
 //! The memory that payload lies in, by token.
 //!
-//! Every buffer starts on a multiple of 4,096 bytes, as direct I/O wants it, and is zeroed lazily by
-//! the kernel. A buffer that a request is using cannot be looked at: [`Buffers::bytes`] refuses.
+//! Every buffer is zeroed lazily by the kernel and starts where direct I/O of all members allows, but
+//! buffers start at different places of their pages as far as that leaves a choice: parity is computed from
+//! many of them at once, and those on the same place compete for the same few lines of the cache. A buffer
+//! that a request is using cannot be looked at: [`Buffers::bytes`] refuses.
 
 use std::ptr::NonNull;
 
@@ -9,8 +11,12 @@ use raidlab_core::SECTOR_BYTES;
 use raidlab_core::contract::{Scratch, Segment, Token};
 
 use crate::error::{EngineError, EngineErrorKind};
+use crate::member::{CacheState, Member};
 
-/// Where every buffer is aligned to, in bytes.
+/// Bytes in a sector, for memory.
+const SECTOR: usize = SECTOR_BYTES as usize;
+
+/// Where memory from the system is aligned to, in bytes: a page, which is all that direct I/O can ask for.
 pub(crate) const ALIGNMENT: usize = 4096;
 
 /// A run of bytes in memory that a member reads or writes.
@@ -75,9 +81,45 @@ impl Drop for Area {
     }
 }
 
+/// Who reads and writes the buffers besides the user, and what that asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Users {
+    /// Where direct I/O allows a buffer to start, in bytes: a power of two up to [`ALIGNMENT`].
+    alignment: usize,
+    /// Payload is copied by the processor on its way to a member.
+    copying: bool,
+}
+
+impl Users {
+    fn of(members: &[Member]) -> Self {
+        let direct = |member: &Member| match member {
+            Member::File(file) if file.cache_state() == CacheState::Direct => {
+                Some(file.logical_block())
+            }
+            _ => None,
+        };
+        let sectors = members.iter().filter_map(direct).max().unwrap_or(1);
+        let copies =
+            |member: &Member| !matches!(member, Member::Null(_)) && direct(member).is_none();
+        // Nothing is known of members that are not named.
+        let alignment = if members.is_empty() { ALIGNMENT } else { sectors as usize * SECTOR };
+        Self {
+            alignment: alignment.min(ALIGNMENT),
+            copying: members.is_empty() || members.iter().any(copies),
+        }
+    }
+
+    /// How far into its first page buffer number `index` starts.
+    fn stagger(&self, index: usize) -> usize {
+        index % (ALIGNMENT / self.alignment) * self.alignment
+    }
+}
+
 #[derive(Debug)]
 struct Slot {
     area: Area,
+    /// Where the buffer starts in the area.
+    offset: usize,
     bytes: usize,
     /// Segments of unanswered requests that lie in this buffer.
     in_flight: u32,
@@ -91,17 +133,29 @@ pub(crate) struct Buffers {
     scratch_count: usize,
     scratch_bytes: usize,
     scratch_stride: usize,
+    users: Users,
 }
 
 impl Buffers {
-    /// Buffers with the scratch space the core asks for.
-    pub(crate) fn new(scratch: Scratch) -> Result<Self, EngineError> {
-        let scratch_bytes = scratch.len as usize * SECTOR_BYTES as usize;
-        let scratch_stride = scratch_bytes.next_multiple_of(ALIGNMENT);
+    /// Buffers for these members, with the scratch space the core asks for.
+    pub(crate) fn for_members(scratch: Scratch, members: &[Member]) -> Result<Self, EngineError> {
+        Self::used_by(scratch, Users::of(members))
+    }
+
+    fn used_by(scratch: Scratch, users: Users) -> Result<Self, EngineError> {
+        let scratch_bytes = scratch.len as usize * SECTOR;
+        // Each starts a step further within its page than the one before.
+        let scratch_stride = scratch_bytes.next_multiple_of(ALIGNMENT) + users.stagger(1);
         let scratch_count = scratch.count as usize;
         let total = scratch_stride.saturating_mul(scratch_count);
-        let area = Area::new(total)?;
-        Ok(Self { slots: Vec::new(), scratch: area, scratch_count, scratch_bytes, scratch_stride })
+        let scratch = Area::new(total)?;
+        let slots = Vec::new();
+        Ok(Self { slots, scratch, scratch_count, scratch_bytes, scratch_stride, users })
+    }
+
+    /// Whether what is put into a buffer for a member is copied from there by the processor.
+    pub(crate) fn copying(&self) -> bool {
+        self.users.copying
     }
 
     /// A new buffer of `bytes` bytes, all zero.
@@ -118,12 +172,15 @@ impl Buffers {
                 reason,
             ));
         }
-        let slot = Slot { area: Area::new(bytes as usize)?, bytes: bytes as usize, in_flight: 0 };
+        let bytes = bytes as usize;
         let free = self.slots.iter().position(Option::is_none);
-        let index = free.unwrap_or_else(|| {
+        let index = free.unwrap_or(self.slots.len());
+        // Half way round from the scratch buffer of the same number, which is used together with it.
+        let offset = self.users.stagger(index + ALIGNMENT / self.users.alignment / 2);
+        let slot = Slot { area: Area::new(bytes + offset)?, offset, bytes, in_flight: 0 };
+        if free.is_none() {
             self.slots.push(None);
-            self.slots.len() - 1
-        });
+        }
         self.slots[index] = Some(slot);
         Ok(Token(index as u32))
     }
@@ -144,7 +201,7 @@ impl Buffers {
     /// When there is no such buffer, or a request is using it.
     pub(crate) fn bytes(&self, token: Token) -> Result<&[u8], EngineError> {
         let slot = self.idle(token, "look at a buffer")?;
-        Ok(&slot.area.bytes()[..slot.bytes])
+        Ok(&slot.area.bytes()[slot.offset..][..slot.bytes])
     }
 
     /// The contents of a buffer, to be changed.
@@ -154,7 +211,7 @@ impl Buffers {
     pub(crate) fn bytes_mut(&mut self, token: Token) -> Result<&mut [u8], EngineError> {
         self.idle(token, "fill a buffer")?;
         match self.slots[token.0 as usize].as_mut() {
-            Some(slot) => Ok(&mut slot.area.bytes_mut()[..slot.bytes]),
+            Some(slot) => Ok(&mut slot.area.bytes_mut()[slot.offset..][..slot.bytes]),
             None => Ok(&mut []),
         }
     }
@@ -179,12 +236,12 @@ impl Buffers {
     /// The memory of a segment, scratch included; `None` when it does not lie within a buffer.
     #[inline]
     pub(crate) fn piece(&self, segment: Segment) -> Option<Piece> {
-        let offset = segment.offset as usize * SECTOR_BYTES as usize;
-        let len = segment.len as usize * SECTOR_BYTES as usize;
+        let offset = segment.offset as usize * SECTOR;
+        let len = segment.len as usize * SECTOR;
         let (start, bytes) = match Scratch::index(segment.token) {
             None => {
                 let slot = self.slots.get(segment.token.0 as usize)?.as_ref()?;
-                (slot.area.start(), slot.bytes)
+                (slot.area.start().wrapping_add(slot.offset), slot.bytes)
             }
             Some(index) if index < self.scratch_count => {
                 (self.scratch.start().wrapping_add(index * self.scratch_stride), self.scratch_bytes)
@@ -215,9 +272,10 @@ impl Buffers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::member::{MemoryMember, NullMember};
 
     fn buffers() -> Buffers {
-        Buffers::new(Scratch { count: 3, len: 9 }).unwrap()
+        Buffers::for_members(Scratch { count: 3, len: 9 }, &[]).unwrap()
     }
 
     #[test]
@@ -237,6 +295,47 @@ mod tests {
         for wrong in [0, 511, 513, 1 << 42] {
             assert!(buffers.allocate(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn buffers_start_at_different_places_of_their_pages_as_far_as_members_allow() {
+        for alignment in [512, 1024, 4096] {
+            let users = Users { alignment, copying: false };
+            let mut buffers = Buffers::used_by(Scratch { count: 9, len: 16 }, users).unwrap();
+            let mut places = Vec::new();
+            for index in 0..9 {
+                let token = buffers.allocate(4096).unwrap();
+                let own = buffers.bytes(token).unwrap().as_ptr().addr();
+                let segment = Segment { token, offset: 0, len: 8 };
+                assert_eq!(buffers.piece(segment).unwrap().start.addr(), own);
+                let token = Token(Scratch::FIRST + index);
+                let segment = Segment { token, offset: 0, len: 16 };
+                let scratch = buffers.piece(segment).unwrap().start.addr();
+                assert!(own.is_multiple_of(alignment) && scratch.is_multiple_of(alignment));
+                assert_eq!(own % 4096 == scratch % 4096, alignment == 4096);
+                places.push(own % 4096);
+                buffers.bytes_mut(Token(index)).unwrap().fill(index as u8 + 1);
+            }
+            for index in 0..9u8 {
+                let bytes = buffers.bytes(Token(index.into())).unwrap();
+                assert!(bytes.len() == 4096 && bytes.iter().all(|byte| *byte == index + 1));
+            }
+            places.sort_unstable();
+            places.dedup();
+            assert_eq!(places.len(), 4096 / alignment, "all places there are");
+        }
+    }
+
+    #[test]
+    fn what_members_ask_for() {
+        let memory = Member::Memory(MemoryMember::new(raidlab_core::Sectors(8)).unwrap());
+        let null = Member::Null(NullMember::new(raidlab_core::Sectors(8)));
+        let cautious = Users { alignment: 4096, copying: true };
+        assert_eq!(Users::of(&[]), cautious);
+        assert_eq!(Users::of(&[null]), Users { alignment: 512, copying: false });
+        let mixed = [Member::Null(NullMember::new(raidlab_core::Sectors(8))), memory];
+        assert_eq!(Users::of(&mixed), Users { alignment: 512, copying: true });
+        assert!(buffers().copying());
     }
 
     #[test]

@@ -3,14 +3,18 @@
 //! Operands are lists of segments that may be split at different places; they are walked in step, so
 //! each call of a kernel covers the longest run that is contiguous in all of them.
 
+mod checksum;
+mod inspect;
 mod plan;
 #[cfg(test)]
 mod tests;
 
-use raidlab_core::contract::{JobId, JobResult, SegmentList};
+use raidlab_core::contract::{JobId, JobResult, Role, SegmentList};
 use raidlab_core::{Array, SECTOR_BYTES};
-use raidlab_parity::{Block, Change, Lost, delta_raw, pq_raw, recover_raw, xor_raw};
+use raidlab_parity::{Block, Change, Kernels, Lost, Store};
 
+use self::checksum::Checksum;
+use self::inspect::{Seen, locate};
 use self::plan::{Datum, Plan};
 use crate::buffers::{Buffers, Piece};
 
@@ -43,9 +47,8 @@ unsafe impl Send for Computer {}
 impl Computer {
     /// Runs a job to its end.
     ///
-    /// [`JobResult::Failed`] for kernels this version lacks, for jobs the core does not know, and
-    /// for operands whose roles do not suit the kernel, that do not lie in buffers, differ in length
-    /// or overlap in part.
+    /// [`JobResult::Failed`] for jobs the core does not know, and for operands whose number or roles do not
+    /// suit the kernel, that do not lie in buffers, differ in length or overlap in part.
     pub(crate) fn run(&mut self, array: &Array, buffers: &Buffers, job: JobId) -> JobResult {
         let Some(job) = array.job(job) else { return JobResult::Failed };
         let len = u64::from(job.len) * SECTOR_BYTES;
@@ -59,7 +62,9 @@ impl Computer {
                 return JobResult::Failed;
             }
         }
-        self.walk(plan, targets, len as usize)
+        let written = job.roles.get(sources..).unwrap_or_default();
+        let store = store(plan, written, len * (sources + targets) as u64, buffers.copying());
+        self.walk(plan, targets, len as usize, store)
     }
 
     /// Adds an operand; false when it does not lie in buffers or is not `len` bytes long.
@@ -79,46 +84,78 @@ impl Computer {
 
     /// Carries the plan out over operands that are all `len` bytes long, the first `targets` of them
     /// written. [`JobResult::Failed`] when targets overlap each other, or a source in part.
-    fn walk(&mut self, plan: Plan, targets: usize, len: usize) -> JobResult {
+    fn walk(&mut self, plan: Plan, targets: usize, len: usize, store: Store) -> JobResult {
+        if plan == Plan::Checksum {
+            return JobResult::Checksum(self.checksum());
+        }
+        let kernels = Kernels::new(store);
         let mut left = len;
-        let mut differs = None;
+        let mut seen = Seen::default();
         while left > 0 {
-            let rest = |cursor: &Cursor| self.pieces[cursor.next].len - cursor.used;
-            let run = self.cursors.iter().map(rest).min().unwrap_or(left).min(left);
-            self.starts.clear();
-            for cursor in &mut self.cursors {
-                let piece = self.pieces[cursor.next];
-                self.starts.push(piece.start.wrapping_add(cursor.used));
-                cursor.used += run;
-                if cursor.used == piece.len {
-                    cursor.next += 1;
-                    cursor.used = 0;
-                }
-            }
+            let run = self.next_run(left);
             if !apart(&self.starts, targets, run) {
                 return JobResult::Failed;
             }
-            if plan == Plan::Compare {
-                // SAFETY: as below.
-                if let Some((from, to)) = unsafe { difference(&self.starts, run) } {
-                    let base = len - left;
-                    let (first, _) = differs.unwrap_or((base + from, 0));
-                    differs = Some((first, base + to));
+            // SAFETY: every piece lies in a buffer the core has lent for this job, `run` does not pass the
+            // end of any, and the operands are apart as far as needed (just checked).
+            unsafe {
+                match plan {
+                    Plan::Compare => seen.compare(&kernels, &self.starts, run, len - left),
+                    Plan::Locate { p, q } => {
+                        self.gather_blocks();
+                        let parity = (self.starts[p], self.starts[q]);
+                        let found = locate(&kernels, &self.data, &self.blocks, (p, q), parity, run);
+                        seen.add(found, len - left);
+                    }
+                    _ => self.compute(&kernels, plan, targets, run),
                 }
-            } else {
-                // SAFETY: every piece lies in a buffer the core has lent for this job, `run` does not
-                // pass the end of any, and the operands are apart as far as needed (just checked).
-                unsafe { self.compute(plan, targets, run) };
             }
             left -= run;
         }
         debug_assert!(self.cursors.iter().all(|cursor| cursor.next == cursor.end));
-        let sector = |at: usize| (at / SECTOR_BYTES as usize) as u32;
-        match (plan, differs) {
-            (_, Some((from, to))) => JobResult::Differs { from: sector(from), to: sector(to) },
-            (Plan::Compare, None) => JobResult::Equal,
+        match plan {
+            Plan::Compare | Plan::Locate { .. } => seen.result(),
             _ => JobResult::Done,
         }
+    }
+
+    /// Puts the starts of the longest run, of at most `left` bytes, that is contiguous in all operands into
+    /// the list, and moves the cursors behind it; gives its length.
+    fn next_run(&mut self, left: usize) -> usize {
+        let rest = |cursor: &Cursor| self.pieces[cursor.next].len - cursor.used;
+        let run = self.cursors.iter().map(rest).min().unwrap_or(left).min(left);
+        self.starts.clear();
+        for cursor in &mut self.cursors {
+            let piece = self.pieces[cursor.next];
+            self.starts.push(piece.start.wrapping_add(cursor.used));
+            cursor.used += run;
+            if cursor.used == piece.len {
+                cursor.next += 1;
+                cursor.used = 0;
+            }
+        }
+        run
+    }
+
+    /// Of all operands, one after another.
+    fn checksum(&self) -> u32 {
+        let mut sum = Checksum::default();
+        for cursor in &self.cursors {
+            for piece in &self.pieces[cursor.next..cursor.end] {
+                // SAFETY: the piece lies in a buffer the core has lent for this job, to be read.
+                sum.add(unsafe { std::slice::from_raw_parts(piece.start.cast_const(), piece.len) });
+            }
+        }
+        sum.value()
+    }
+
+    /// The data of the current run, as blocks.
+    fn gather_blocks(&mut self) {
+        let starts = &self.starts;
+        let block =
+            |datum: &Datum| Block { start: starts[datum.operand], exponent: datum.exponent };
+        self.blocks.clear();
+        self.blocks.extend(self.data.iter().map(block));
     }
 
     /// One run of every kernel that writes, on the operands at `starts`.
@@ -126,56 +163,70 @@ impl Computer {
     /// # Safety
     /// All operands are valid for reads and writes of `run` bytes and nobody else uses them; targets are
     /// apart from each other, and from sources that are not exactly them.
-    unsafe fn compute(&mut self, plan: Plan, targets: usize, run: usize) {
+    unsafe fn compute(&mut self, kernels: &Kernels, plan: Plan, targets: usize, run: usize) {
+        self.gather_blocks();
         let starts = &self.starts;
         let (written, read) = starts.split_at(targets);
-        self.sources.clear();
-        self.blocks.clear();
-        self.changes.clear();
-        let block =
-            |datum: &Datum| Block { start: starts[datum.operand], exponent: datum.exponent };
+        let (at, blocks) = (|operand: usize| starts[operand].cast_const(), &self.blocks[..]);
         // SAFETY: promised by the caller.
         unsafe {
             match plan {
                 Plan::Xor => {
+                    self.sources.clear();
                     self.sources.extend(read.iter().map(|start| start.cast_const()));
-                    xor_raw(written[0], &self.sources, run);
+                    kernels.xor_raw(written[0], &self.sources, run);
                 }
                 Plan::Pq { p, q } => {
-                    self.blocks.extend(self.data.iter().map(block));
-                    pq_raw(p.map(|p| starts[p]), q.map(|q| starts[q]), &self.blocks, run);
+                    kernels.pq_raw(p.map(|p| starts[p]), q.map(|q| starts[q]), blocks, run);
                 }
                 Plan::Delta { p, q } => {
                     let change = |datum: &Datum| {
-                        let (old, new) = (starts[datum.operand], starts[datum.operand + 1]);
+                        let (old, new) = (at(datum.operand), at(datum.operand + 1));
                         Change { old, new, exponent: datum.exponent }
                     };
+                    self.changes.clear();
                     self.changes.extend(self.data.iter().map(change));
-                    delta_raw(p.map(|p| starts[p]), q.map(|q| starts[q]), &self.changes, run);
+                    let (p, q) = (p.map(|p| starts[p]), q.map(|q| starts[q]));
+                    kernels.delta_raw(p, q, &self.changes, run);
                 }
                 Plan::RecoverByP { p } => {
-                    self.blocks.extend(self.data.iter().map(block));
-                    let lost = Lost::ByP { target: written[0], p: starts[p] };
-                    recover_raw(lost, &self.blocks, run);
+                    let lost = Lost::ByP { target: written[0], p: at(p) };
+                    kernels.recover_raw(lost, blocks, run);
                 }
                 Plan::RecoverByQ { exponent, q } => {
-                    self.blocks.extend(self.data.iter().map(block));
-                    let lost = Lost::ByQ { target: written[0], exponent, q: starts[q] };
-                    recover_raw(lost, &self.blocks, run);
+                    let lost = Lost::ByQ { target: written[0], exponent, q: at(q) };
+                    kernels.recover_raw(lost, blocks, run);
+                }
+                Plan::RecoverWithP { exponent, lost, q } => {
+                    let (target, p) = (written[lost], written[1 - lost]);
+                    kernels.recover_raw(Lost::WithP { target, exponent, p, q: at(q) }, blocks, run);
+                }
+                Plan::RecoverWithQ { exponent, lost, p } => {
+                    let (target, q) = (written[lost], written[1 - lost]);
+                    kernels.recover_raw(Lost::WithQ { target, exponent, p: at(p), q }, blocks, run);
                 }
                 Plan::RecoverTwo { exponents, p, q } => {
-                    self.blocks.extend(self.data.iter().map(block));
-                    let (p, q) = (starts[p].cast_const(), starts[q].cast_const());
+                    let (p, q) = (at(p), at(q));
                     let targets = [written[0], written[1]];
-                    recover_raw(Lost::Two { targets, exponents, p, q }, &self.blocks, run);
+                    kernels.recover_raw(Lost::Two { targets, exponents, p, q }, blocks, run);
                 }
                 Plan::Zero => written.iter().for_each(|target| target.write_bytes(0, run)),
                 // The target may be the source.
                 Plan::Copy => written[0].copy_from(read[0], run),
-                Plan::Compare => {}
+                Plan::Compare | Plan::Locate { .. } | Plan::Checksum => {}
             }
         }
     }
+}
+
+/// How a job's results are to be stored: past the cache when parity is made of more than the cache of a
+/// core holds and only devices read it. What else a job makes is used soon.
+fn store(plan: Plan, written: &[Role], bytes: u64, copying: bool) -> Store {
+    /// Twice the second-level cache of common processors.
+    const FAR: u64 = 2 << 20;
+    let makes = matches!(plan, Plan::Xor | Plan::Pq { .. }) && !written.is_empty();
+    let parity = makes && written.iter().all(|role| matches!(role, Role::P | Role::Q));
+    if parity && !copying && bytes >= FAR { Store::NonTemporal } else { Store::Cached }
 }
 
 /// Whether each of the first `targets` operands is apart from all others over `run` bytes; a source may
@@ -187,26 +238,4 @@ fn apart(starts: &[*mut u8], targets: usize, run: usize) -> bool {
             start.addr().abs_diff(target.addr()) >= run || (other >= targets && start == target)
         })
     })
-}
-
-/// The bytes from the first sector in which the operands differ to the end of the last one.
-///
-/// # Safety
-/// All are valid for reads of `run` bytes, a multiple of the sector, which nobody changes.
-unsafe fn difference(starts: &[*mut u8], run: usize) -> Option<(usize, usize)> {
-    const SECTOR: usize = SECTOR_BYTES as usize;
-    // SAFETY: promised by the caller.
-    let bytes = |start: *mut u8| unsafe { std::slice::from_raw_parts(start.cast_const(), run) };
-    let (first, others) = starts.split_first()?;
-    let first = bytes(*first);
-    let mut found: Option<(usize, usize)> = None;
-    for other in others.iter().map(|other| bytes(*other)).filter(|other| *other != first) {
-        let sectors = first.as_chunks::<SECTOR>().0.iter().zip(other.as_chunks::<SECTOR>().0);
-        for (sector, _) in sectors.enumerate().filter(|(_, (one, other))| one != other) {
-            let at = sector * SECTOR;
-            let (from, to) = found.unwrap_or((at, at));
-            found = Some((from.min(at), to.max(at + SECTOR)));
-        }
-    }
-    found
 }

@@ -66,6 +66,12 @@ pub(crate) fn inverse(exponent: u8) -> u8 {
     ((ORDER - usize::from(exponent) % ORDER) % ORDER) as u8
 }
 
+/// The exponent of `dividend / divisor`; neither is zero.
+pub(crate) fn quotient(dividend: u8, divisor: u8) -> u8 {
+    let logarithm = |element: u8| usize::from(LOGARITHMS[usize::from(element)]);
+    ((logarithm(dividend) + ORDER - logarithm(divisor)) % ORDER) as u8
+}
+
 /// What recovers the first of two lost blocks x and y: the exponents of A = y / (x + y) and
 /// B = 1 / (x + y).
 ///
@@ -95,6 +101,16 @@ mod tests {
             }
             let inverse = scalar::power(usize::from(inverse(exponent)));
             assert_eq!(scalar::multiply(element, inverse), 1);
+        }
+    }
+
+    #[test]
+    fn a_quotient_times_its_divisor_is_its_dividend() {
+        for dividend in 1..=255 {
+            for divisor in 1..=255 {
+                let quotient = scalar::power(usize::from(quotient(dividend, divisor)));
+                assert_eq!(scalar::multiply(quotient, divisor), dividend);
+            }
         }
     }
 

@@ -1,56 +1,28 @@
-//! P and Q by every path equal the scalar oracle byte for byte, touch nothing beside their targets,
-//! and every loss of one or two data blocks comes back.
+//! P and Q by every path equal the scalar oracle byte for byte, and touch nothing beside their targets.
 
 mod common;
 
-use common::{GUARD, ROOM, Random};
-use raidlab_parity::{
-    Block, Change, Lost, delta, delta_raw, pq, pq_raw, recover_by_p, recover_by_q, recover_raw,
-    recover_two, scalar,
-};
+use common::{Guarded, Random, all_kernels, oracle, slices};
+use raidlab_parity::{Block, Change, Kernels, Lost, scalar};
 
-/// A guarded buffer with `len` bytes of `contents` at an alignment of 64 bytes plus `align`.
-struct Guarded {
-    memory: Vec<u8>,
-    start: usize,
-    len: usize,
-}
-
-impl Guarded {
-    fn new(align: usize, contents: &[u8]) -> Self {
-        let mut memory = vec![GUARD; ROOM];
-        let start = memory.as_ptr().align_offset(64) + align;
-        memory[start..start + contents.len()].copy_from_slice(contents);
-        Self { memory, start, len: contents.len() }
-    }
-
-    fn bytes(&mut self) -> &mut [u8] {
-        &mut self.memory[self.start..self.start + self.len]
-    }
-
-    fn is(&self, expected: &[u8]) -> bool {
-        let (before, rest) = self.memory.split_at(self.start);
-        let (bytes, after) = rest.split_at(self.len);
-        bytes == expected && before.iter().chain(after).all(|byte| *byte == GUARD)
+/// Computes, changes and recovers over one random row by all kernels.
+fn check(random: &mut Random, len: usize, count: usize, align: usize) {
+    for kernels in all_kernels() {
+        check_by(&kernels, random, len, count, align);
     }
 }
 
-fn oracle(len: usize, blocks: &[Vec<u8>], exponents: &[u8]) -> (Vec<u8>, Vec<u8>) {
-    let (mut p, mut q) = (vec![0; len], vec![0; len]);
-    let pairs: Vec<(&[u8], u8)> =
-        blocks.iter().map(Vec::as_slice).zip(exponents.iter().copied()).collect();
-    scalar::pq(&mut p, &mut q, &pairs);
-    (p, q)
-}
-
-fn slices(blocks: &[Vec<u8>]) -> Vec<&[u8]> {
-    blocks.iter().map(Vec::as_slice).collect()
+/// Exponents in one of the usual orders.
+fn exponents(random: &mut Random, count: usize) -> Vec<u8> {
+    let mut patterns = random.patterns(count);
+    let which = random.below(patterns.len());
+    patterns.swap_remove(which)
 }
 
 /// Computes, changes and recovers over one random row, all results compared with the oracle.
-fn check(random: &mut Random, len: usize, count: usize, align: usize) {
-    let what = format!("{len} bytes, {count} blocks at {align}");
-    let exponents = random.exponents(count);
+fn check_by(kernels: &Kernels, random: &mut Random, len: usize, count: usize, align: usize) {
+    let exponents = exponents(random, count);
+    let what = format!("{kernels:?}: {len} bytes, {count} blocks at {align}, {exponents:?}");
     let aligned: Vec<Guarded> = (0..count)
         .map(|_| {
             let shift = if random.next() & 1 == 0 { align } else { random.below(64) };
@@ -58,17 +30,16 @@ fn check(random: &mut Random, len: usize, count: usize, align: usize) {
             Guarded::new(shift, &contents)
         })
         .collect();
-    let data: Vec<&[u8]> = aligned.iter().map(|g| &g.memory[g.start..g.start + len]).collect();
-    let (expected_p, expected_q) =
-        oracle(len, &data.iter().map(|d| d.to_vec()).collect::<Vec<_>>(), &exponents);
+    let data: Vec<&[u8]> = aligned.iter().map(Guarded::look).collect();
+    let (expected_p, expected_q) = oracle(len, &data, &exponents);
     let (mut p, mut q) =
         (Guarded::new(align, &vec![1; len]), Guarded::new(63 - align, &vec![2; len]));
-    pq(Some(p.bytes()), Some(q.bytes()), &data, &exponents).unwrap();
+    kernels.pq(Some(p.bytes()), Some(q.bytes()), &data, &exponents).unwrap();
     assert!(p.is(&expected_p) && q.is(&expected_q), "both: {what}");
     let (mut only_p, mut only_q) =
         (Guarded::new(align, &vec![1; len]), Guarded::new(align, &vec![2; len]));
-    pq(Some(only_p.bytes()), None, &data, &exponents).unwrap();
-    pq(None, Some(only_q.bytes()), &data, &exponents).unwrap();
+    kernels.pq(Some(only_p.bytes()), None, &data, &exponents).unwrap();
+    kernels.pq(None, Some(only_q.bytes()), &data, &exponents).unwrap();
     assert!(only_p.is(&expected_p) && only_q.is(&expected_q), "one: {what}");
 
     // Some of the data change.
@@ -76,37 +47,69 @@ fn check(random: &mut Random, len: usize, count: usize, align: usize) {
     let new: Vec<Vec<u8>> = (0..changed).map(|_| random.bytes(len)).collect();
     let mut after: Vec<Vec<u8>> = data.iter().map(|d| d.to_vec()).collect();
     after[..changed].clone_from_slice(&new);
-    let (after_p, after_q) = oracle(len, &after, &exponents);
+    let (after_p, after_q) = oracle(len, &slices(&after), &exponents);
     let (old, new, which) = (&data[..changed], slices(&new), &exponents[..changed]);
-    delta(Some(p.bytes()), Some(q.bytes()), old, &new, which).unwrap();
-    delta(Some(only_p.bytes()), None, old, &new, which).unwrap();
-    delta(None, Some(only_q.bytes()), old, &new, which).unwrap();
+    kernels.delta(Some(p.bytes()), Some(q.bytes()), old, &new, which).unwrap();
+    kernels.delta(Some(only_p.bytes()), None, old, &new, which).unwrap();
+    kernels.delta(None, Some(only_q.bytes()), old, &new, which).unwrap();
     assert!(p.is(&after_p) && q.is(&after_q), "delta: {what}");
     assert!(only_p.is(&after_p) && only_q.is(&after_q), "delta of one: {what}");
+    recover_last(kernels, (&after, &exponents), (&after_p, &after_q), align, &what);
+    let other = random.below(count - 1);
+    recover_two(kernels, (&after, &exponents), (&after_p, &after_q), (other, align), &what);
+}
 
-    // The last block is lost, by P and by Q; then the last and a random one.
-    let last = count - 1;
-    let rest = slices(&after[..last]);
-    let mut target = Guarded::new(align, &vec![3; len]);
-    recover_by_p(target.bytes(), &after_p, &rest).unwrap();
-    assert!(target.is(&after[last]), "by P: {what}");
-    let mut target = Guarded::new(align, &vec![3; len]);
-    recover_by_q(target.bytes(), exponents[last], &after_q, &rest, &exponents[..last]).unwrap();
-    assert!(target.is(&after[last]), "by Q: {what}");
-    let other = random.below(last);
-    let mut rest = rest;
+/// The last block is lost: by P, by Q, with P, with Q.
+fn recover_last(
+    kernels: &Kernels,
+    (row, exponents): (&[Vec<u8>], &[u8]),
+    (p, q): (&[u8], &[u8]),
+    align: usize,
+    what: &str,
+) {
+    let len = p.len();
+    let last = row.len() - 1;
+    let (rest, known, lost) = (slices(&row[..last]), &exponents[..last], exponents[last]);
+    let place = |n: usize| Guarded::new(if n == 0 { align } else { 63 - align }, &vec![3; len]);
+    let mut target = place(0);
+    kernels.recover_by_p(target.bytes(), p, &rest).unwrap();
+    assert!(target.is(&row[last]), "by P: {what}");
+    let mut target = place(0);
+    kernels.recover_by_q(target.bytes(), lost, q, &rest, known).unwrap();
+    assert!(target.is(&row[last]), "by Q: {what}");
+    let (mut target, mut parity) = (place(0), place(1));
+    let both = (target.bytes(), parity.bytes());
+    kernels.recover_with_p(both, lost, q, &rest, known).unwrap();
+    assert!(target.is(&row[last]) && parity.is(p), "with P: {what}");
+    let (mut target, mut parity) = (place(1), place(0));
+    let both = (target.bytes(), parity.bytes());
+    kernels.recover_with_q(both, lost, p, &rest, known).unwrap();
+    assert!(target.is(&row[last]) && parity.is(q), "with Q: {what}");
+}
+
+/// The last block and another one are lost.
+fn recover_two(
+    kernels: &Kernels,
+    (row, exponents): (&[Vec<u8>], &[u8]),
+    (p, q): (&[u8], &[u8]),
+    (other, align): (usize, usize),
+    what: &str,
+) {
+    let len = p.len();
+    let last = row.len() - 1;
+    let mut rest = slices(&row[..last]);
     rest.remove(other);
     let mut known = exponents[..last].to_vec();
     known.remove(other);
     let (mut x, mut y) =
         (Guarded::new(align, &vec![3; len]), Guarded::new(63 - align, &vec![4; len]));
     let lost = [exponents[last], exponents[other]];
-    recover_two([x.bytes(), y.bytes()], lost, &after_p, &after_q, &rest, &known).unwrap();
-    assert!(x.is(&after[last]) && y.is(&after[other]), "two: {what}");
-    for at in (0..len).step_by(61) {
+    kernels.recover_two([x.bytes(), y.bytes()], lost, (p, q), &rest, &known).unwrap();
+    assert!(x.is(&row[last]) && y.is(&row[other]), "two: {what}");
+    for at in (0..len).step_by(461) {
         let data: Vec<(u8, u8)> = rest.iter().map(|b| b[at]).zip(known.iter().copied()).collect();
-        let found = scalar::recover_two(lost, after_p[at], after_q[at], &data);
-        assert_eq!(found, Some([after[last][at], after[other][at]]), "the oracle: {what}");
+        let found = scalar::recover_two(lost, p[at], q[at], &data);
+        assert_eq!(found, Some([row[last][at], row[other][at]]), "the oracle: {what}");
     }
 }
 
@@ -125,11 +128,12 @@ fn short_lengths_with_every_count() {
 }
 
 #[test]
-fn lengths_up_to_4096() {
+fn every_length_up_to_4096() {
     let mut random = Random(2);
-    for len in (0..=4096).step_by(97).chain([4095, 4096]) {
-        let (count, align) = (2 + random.below(7), random.below(64));
-        check(&mut random, len, count, align);
+    let all = all_kernels();
+    for len in 0..=4096 {
+        let (count, align) = (2 + random.below(31), random.below(64));
+        check_by(&all[len % all.len()], &mut random, len, count, align);
     }
 }
 
@@ -142,117 +146,129 @@ fn every_alignment() {
     }
 }
 
-/// Exponent patterns for `count` data: consecutive, shuffled, with holes where P and Q would stand.
-fn patterns(random: &mut Random, count: usize) -> Vec<Vec<u8>> {
-    let consecutive: Vec<u8> = (0..count as u8).collect();
-    let mut shuffled = consecutive.clone();
-    for at in 0..count {
-        shuffled.swap(at, at + random.below(count - at));
-    }
-    let hole = random.below(count + 1) as u8;
-    let holes = (0..count as u8 + 2).filter(|e| *e != hole && *e != hole + 1).collect();
-    vec![consecutive, shuffled, holes, random.exponents(count)]
-}
-
-/// Loses the members `a` and `b` of a row: below `count` data, then P, then Q. Everything that is lost
-/// must come back.
-fn lose(row: &[Vec<u8>], exponents: &[u8], a: usize, b: usize) {
-    let count = exponents.len();
-    let len = row[0].len();
-    let lost_data: Vec<usize> = (0..count).filter(|i| [a, b].contains(i)).collect();
-    let (has_p, has_q) = (![a, b].contains(&count), ![a, b].contains(&(count + 1)));
-    let known: Vec<usize> = (0..count).filter(|i| !lost_data.contains(i)).collect();
-    let rest: Vec<&[u8]> = known.iter().map(|i| row[*i].as_slice()).collect();
-    let rest_exponents: Vec<u8> = known.iter().map(|i| exponents[*i]).collect();
-    let mut found = row.to_vec();
-    for i in [a, b] {
-        found[i] = vec![0xee; len];
-    }
-    match lost_data[..] {
-        [] => {}
-        [x] if has_p => recover_by_p(&mut found[x], &row[count], &rest).unwrap(),
-        [x] => {
-            assert!(has_q);
-            let q = &row[count + 1];
-            recover_by_q(&mut found[x], exponents[x], q, &rest, &rest_exponents).unwrap();
-        }
-        [x, y] => {
-            let (low, high) = found.split_at_mut(y);
-            let lost = [exponents[x], exponents[y]];
-            let (p, q) = (&row[count], &row[count + 1]);
-            recover_two([&mut low[x], &mut high[0]], lost, p, q, &rest, &rest_exponents).unwrap();
-        }
-        _ => unreachable!(),
-    }
-    let (data, parity) = found.split_at_mut(count);
-    let (p, q) = parity.split_at_mut(1);
-    let (p, q) = ((!has_p).then_some(&mut p[0][..]), (!has_q).then_some(&mut q[0][..]));
-    pq(p, q, &slices(data), exponents).unwrap();
-    assert!(found == row, "{exponents:?} without {a} and {b}");
-}
-
-#[test]
-fn every_single_and_double_loss_of_4_to_20_members() {
-    let mut random = Random(4);
-    for members in 4..=20 {
-        let count = members - 2;
-        for exponents in patterns(&mut random, count) {
-            let mut row: Vec<Vec<u8>> = (0..count).map(|_| random.bytes(200)).collect();
-            let (p, q) = oracle(200, &row, &exponents);
-            row.extend([p, q]);
-            for a in 0..members {
-                for b in a..members {
-                    lose(&row, &exponents, a, b);
-                }
-            }
-        }
-    }
-}
-
 #[test]
 fn all_255_blocks_at_once() {
     let mut random = Random(5);
     let exponents: Vec<u8> = (0..255).collect();
-    let blocks: Vec<Vec<u8>> = exponents.iter().map(|_| random.bytes(77)).collect();
-    let (expected_p, expected_q) = oracle(77, &blocks, &exponents);
-    let (mut p, mut q) = (vec![0; 77], vec![0; 77]);
-    pq(Some(&mut p), Some(&mut q), &slices(&blocks), &exponents).unwrap();
-    assert!(p == expected_p && q == expected_q);
+    let blocks: Vec<Vec<u8>> = exponents.iter().map(|_| random.bytes(277)).collect();
+    let expected = oracle(277, &slices(&blocks), &exponents);
+    for kernels in all_kernels() {
+        let (mut p, mut q) = (vec![0; 277], vec![0; 277]);
+        kernels.pq(Some(&mut p), Some(&mut q), &slices(&blocks), &exponents).unwrap();
+        assert!((p, q) == expected, "{kernels:?}");
+    }
+}
+
+/// Every distance between two exponents: short ones are doublings, long ones multiplications.
+#[test]
+fn every_gap_and_lowest_exponent() {
+    let mut random = Random(7);
+    let blocks: Vec<Vec<u8>> = (0..3).map(|_| random.bytes(200)).collect();
+    for gap in 1..=200 {
+        let lowest = random.below(54) as u8;
+        let exponents = [lowest, lowest + gap, lowest + gap + 1 + random.below(2) as u8 % 200];
+        let exponents = exponents.map(|exponent| exponent.min(254));
+        let count = if exponents[1] == exponents[2] { 2 } else { 3 };
+        let (data, exponents) = (slices(&blocks[..count]), &exponents[..count]);
+        let expected = oracle(200, &data, exponents);
+        for kernels in all_kernels() {
+            let (mut p, mut q) = (vec![0; 200], vec![0; 200]);
+            kernels.pq(Some(&mut p), Some(&mut q), &data, exponents).unwrap();
+            assert!((p, q) == expected, "{kernels:?}: {exponents:?}");
+        }
+    }
+}
+
+/// Blocks on the same place of their pages are added group by group, by all operations.
+#[test]
+fn blocks_a_page_apart() {
+    const PLACE: usize = 12288;
+    let mut random = Random(8);
+    let memory = random.bytes(26 * PLACE + 4096);
+    let start = memory.as_ptr().align_offset(4096);
+    for (number, kernels) in all_kernels().into_iter().enumerate() {
+        for count in [7, 9, 11, 12, 16, 21, 23] {
+            let len = [8192, 8192 + 1536, 11111][(count + number) % 3];
+            let exponents = exponents(&mut random, count);
+            let block = |n: usize| &memory[start + n * PLACE..][..len];
+            let mut row: Vec<Vec<u8>> = (0..count).map(|n| block(n).to_vec()).collect();
+            let data: Vec<&[u8]> = (0..count).map(block).collect();
+            let (expected_p, expected_q) = oracle(len, &data, &exponents);
+            let what = format!("{kernels:?}: {len} bytes, {exponents:?}");
+            let (mut p, mut q) = (Guarded::new(0, &row[0]), Guarded::new(32, &row[0]));
+            kernels.pq(Some(p.bytes()), Some(q.bytes()), &data, &exponents).unwrap();
+            assert!(p.is(&expected_p) && q.is(&expected_q), "{what}");
+            let mut only = Guarded::new(0, &row[0]);
+            kernels.pq(None, Some(only.bytes()), &data, &exponents).unwrap();
+            assert!(only.is(&expected_q), "Q only: {what}");
+            // Two lost: the others still lie a page apart.
+            let (mut x, mut y) = (vec![1; len], vec![2; len]);
+            let lost = [exponents[0], exponents[1]];
+            let parity = (&expected_p[..], &expected_q[..]);
+            let (rest, known) = (&data[2..], &exponents[2..]);
+            kernels.recover_two([&mut x, &mut y], lost, parity, rest, known).unwrap();
+            assert!(x == row[0] && y == row[1], "two: {what}");
+            // Everything changes, into what lies before: also a page apart.
+            let new: Vec<&[u8]> = (0..count).map(|n| block(n + 2)).collect();
+            kernels.delta(Some(p.bytes()), Some(q.bytes()), &data, &new, &exponents).unwrap();
+            row = new.iter().map(|block| block.to_vec()).collect();
+            let (after_p, after_q) = oracle(len, &slices(&row), &exponents);
+            assert!(p.is(&after_p) && q.is(&after_q), "delta: {what}");
+        }
+    }
 }
 
 #[test]
 fn targets_may_be_sources_exactly() {
     let mut random = Random(6);
-    for len in [0, 1, 31, 32, 127, 128, 200, 513] {
-        let blocks: Vec<Vec<u8>> = (0..4).map(|_| random.bytes(len)).collect();
-        let exponents = [9, 0, 254, 40];
-        let (p, q) = oracle(len, &blocks, &exponents);
-
-        // P and Q take the places of two data.
-        let mut memory = blocks.clone();
-        let at: Vec<*mut u8> = memory.iter_mut().map(|b| b.as_mut_ptr()).collect();
-        let data: Vec<Block> = at
-            .iter()
-            .zip(exponents)
-            .map(|(start, exponent)| Block { start: *start, exponent })
-            .collect();
-        // SAFETY: `len` bytes each; targets are two of the sources exactly.
-        unsafe { pq_raw(Some(at[1]), Some(at[3]), &data, len) };
-        assert!(memory[1] == p && memory[3] == q && memory[0] == blocks[0]);
-
-        // The two lost ones come back into the places of P and Q.
-        let (targets, lost) = ([at[1], at[3]], [exponents[1], exponents[3]]);
-        let lost = Lost::Two { targets, exponents: lost, p: at[1], q: at[3] };
-        // SAFETY: as above.
-        unsafe { recover_raw(lost, &[data[0], data[2]], len) };
-        assert!(memory == blocks, "{len}");
-
-        // A change whose old contents are P itself: P + P + new.
-        let (new, mut p) = (random.bytes(len), p);
-        let target = p.as_mut_ptr();
-        let change = Change { old: target, new: new.as_ptr(), exponent: 254 };
-        // SAFETY: as above.
-        unsafe { delta_raw(Some(target), None, &[change], len) };
-        assert!(p == new, "{len}");
+    for kernels in all_kernels() {
+        for len in [0, 1, 31, 32, 127, 128, 200, 513] {
+            in_place(&kernels, &mut random, len);
+        }
     }
+}
+
+fn in_place(kernels: &Kernels, random: &mut Random, len: usize) {
+    let blocks: Vec<Vec<u8>> = (0..4).map(|_| random.bytes(len)).collect();
+    let exponents = [9, 0, 254, 40];
+    let (p, q) = oracle(len, &slices(&blocks), &exponents);
+
+    // P and Q take the places of two data.
+    let mut memory = blocks.clone();
+    let at: Vec<*mut u8> = memory.iter_mut().map(|b| b.as_mut_ptr()).collect();
+    let data: Vec<Block> = at
+        .iter()
+        .zip(exponents)
+        .map(|(start, exponent)| Block { start: *start, exponent })
+        .collect();
+    // SAFETY: `len` bytes each; targets are two of the sources exactly.
+    unsafe { kernels.pq_raw(Some(at[1]), Some(at[3]), &data, len) };
+    assert!(memory[1] == p && memory[3] == q && memory[0] == blocks[0], "{kernels:?}: {len}");
+
+    // The two lost ones come back into the places of P and Q.
+    let (targets, lost) = ([at[1], at[3]], [exponents[1], exponents[3]]);
+    let lost = Lost::Two { targets, exponents: lost, p: at[1], q: at[3] };
+    // SAFETY: as above.
+    unsafe { kernels.recover_raw(lost, &[data[0], data[2]], len) };
+    assert!(memory == blocks, "{kernels:?}: {len}");
+
+    // So does one, with the parity that is lost too in the place of that which is not.
+    let (mut found, mut parity) = (vec![0; len], q.clone());
+    let (target, other) = (found.as_mut_ptr(), parity.as_mut_ptr());
+    let lost = Lost::WithP { target, exponent: exponents[3], p: other, q: other };
+    // SAFETY: as above.
+    unsafe { kernels.recover_raw(lost, &data[..3], len) };
+    assert!(found == blocks[3] && parity == p, "{kernels:?}: {len}");
+    let lost = Lost::WithQ { target, exponent: exponents[3], p: other, q: other };
+    // SAFETY: as above.
+    unsafe { kernels.recover_raw(lost, &data[..3], len) };
+    assert!(found == blocks[3] && parity == q, "{kernels:?}: {len}");
+
+    // A change whose old contents are P itself: P + P + new.
+    let (new, mut p) = (random.bytes(len), p);
+    let target = p.as_mut_ptr();
+    let change = Change { old: target, new: new.as_ptr(), exponent: 254 };
+    // SAFETY: as above.
+    unsafe { kernels.delta_raw(Some(target), None, &[change], len) };
+    assert!(p == new, "{kernels:?}: {len}");
 }

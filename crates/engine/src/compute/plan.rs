@@ -15,14 +15,46 @@ pub(super) struct Datum {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     Xor,
-    Pq { p: Option<usize>, q: Option<usize> },
-    Delta { p: Option<usize>, q: Option<usize> },
-    RecoverByP { p: usize },
-    RecoverByQ { exponent: u8, q: usize },
-    RecoverTwo { exponents: [u8; 2], p: usize, q: usize },
+    Pq {
+        p: Option<usize>,
+        q: Option<usize>,
+    },
+    Delta {
+        p: Option<usize>,
+        q: Option<usize>,
+    },
+    RecoverByP {
+        p: usize,
+    },
+    RecoverByQ {
+        exponent: u8,
+        q: usize,
+    },
+    /// Data are target number `lost`, P is the other.
+    RecoverWithP {
+        exponent: u8,
+        lost: usize,
+        q: usize,
+    },
+    /// Data are target number `lost`, Q is the other.
+    RecoverWithQ {
+        exponent: u8,
+        lost: usize,
+        p: usize,
+    },
+    RecoverTwo {
+        exponents: [u8; 2],
+        p: usize,
+        q: usize,
+    },
     Zero,
     Copy,
     Compare,
+    Locate {
+        p: usize,
+        q: usize,
+    },
+    Checksum,
 }
 
 /// The plan of a job; puts its data into `data`. `None` when this version lacks the kernel, or the
@@ -40,7 +72,8 @@ pub(super) fn plan(
         (Kernel::Zero, 0, 1..) => return Some(Plan::Zero),
         (Kernel::Copy, 1, 1) => return Some(Plan::Copy),
         (Kernel::Compare, 2.., 0) => return Some(Plan::Compare),
-        (Kernel::Pq | Kernel::Delta | Kernel::Recover, _, 1..=2) => {}
+        (Kernel::Checksum, 1.., 0) => return Some(Plan::Checksum),
+        (Kernel::Pq | Kernel::Delta | Kernel::Recover, _, 1..=2) | (Kernel::Locate, 3.., 0) => {}
         _ => return None,
     }
     if roles.len() != sources + targets {
@@ -62,15 +95,30 @@ pub(super) fn plan(
                 .all(|(n, [old, new])| old == new && put(data, *old, targets + 2 * n));
             (all && odd.is_empty()).then_some(Plan::Delta { p, q })
         }
+        Kernel::Locate => match tell_apart(read, 0, data)? {
+            (Some(p), Some(q)) if differ(data) => Some(Plan::Locate { p, q }),
+            _ => None,
+        },
         _ => recover(read, written, data),
     }
 }
 
-fn recover(read: &[Role], written: &[Role], data: &mut Vec<Datum>) -> Option<Plan> {
-    let targets = written.len();
+/// Whether no exponent comes twice: only then a block can be told from all others.
+fn differ(data: &[Datum]) -> bool {
+    let mut seen = [false; 256];
+    data.iter().all(|datum| !std::mem::replace(&mut seen[usize::from(datum.exponent)], true))
+}
+
+/// Puts the data of the sources into `data` and gives P and Q, as far as these are there; `None` when a
+/// role comes twice or an exponent is no power of the generator. Sources are counted from `first` on.
+fn tell_apart(
+    read: &[Role],
+    first: usize,
+    data: &mut Vec<Datum>,
+) -> Option<(Option<usize>, Option<usize>)> {
     let (mut p, mut q) = (None, None);
     for (n, role) in read.iter().enumerate() {
-        let operand = targets + n;
+        let operand = first + n;
         let repeated = match role {
             Role::Data(_) => !put(data, *role, operand),
             Role::P => p.replace(operand).is_some(),
@@ -80,10 +128,27 @@ fn recover(read: &[Role], written: &[Role], data: &mut Vec<Datum>) -> Option<Pla
             return None;
         }
     }
+    Some((p, q))
+}
+
+fn recover(read: &[Role], written: &[Role], data: &mut Vec<Datum>) -> Option<Plan> {
+    let (p, q) = tell_apart(read, written.len(), data)?;
     match (written, p, q) {
         ([Role::Data(_)], Some(p), None) => Some(Plan::RecoverByP { p }),
         ([Role::Data(exponent)], None, Some(q)) if *exponent < 255 => {
             Some(Plan::RecoverByQ { exponent: *exponent, q })
+        }
+        ([Role::Data(exponent), Role::P], None, Some(q)) if *exponent < 255 => {
+            Some(Plan::RecoverWithP { exponent: *exponent, lost: 0, q })
+        }
+        ([Role::P, Role::Data(exponent)], None, Some(q)) if *exponent < 255 => {
+            Some(Plan::RecoverWithP { exponent: *exponent, lost: 1, q })
+        }
+        ([Role::Data(exponent), Role::Q], Some(p), None) if *exponent < 255 => {
+            Some(Plan::RecoverWithQ { exponent: *exponent, lost: 0, p })
+        }
+        ([Role::Q, Role::Data(exponent)], Some(p), None) if *exponent < 255 => {
+            Some(Plan::RecoverWithQ { exponent: *exponent, lost: 1, p })
         }
         ([Role::Data(x), Role::Data(y)], Some(p), Some(q)) if x != y && *x.max(y) < 255 => {
             Some(Plan::RecoverTwo { exponents: [*x, *y], p, q })
@@ -145,6 +210,13 @@ mod tests {
         assert_eq!(of(Kernel::Recover, &[Q, Data(0)], &[Data(4)]), Some(by_q));
         let by_p = Plan::RecoverByP { p: 2 };
         assert_eq!(of(Kernel::Recover, &[Data(0), P], &[Data(4)]), Some(by_p));
+        let with_p = Plan::RecoverWithP { exponent: 4, lost: 1, q: 3 };
+        assert_eq!(of(Kernel::Recover, &[Data(0), Q], &[P, Data(4)]), Some(with_p));
+        let with_q = Plan::RecoverWithQ { exponent: 4, lost: 0, p: 2 };
+        assert_eq!(of(Kernel::Recover, &[P, Data(0)], &[Data(4), Q]), Some(with_q));
+        let locate = Plan::Locate { p: 2, q: 0 };
+        assert_eq!(of(Kernel::Locate, &[Q, Data(0), P], &[]), Some(locate));
+        assert_eq!(of(Kernel::Checksum, &[Data(0), P], &[]), Some(Plan::Checksum));
         assert_eq!(of(Kernel::Pq, &[Data(0)], &[Q]), Some(Plan::Pq { p: None, q: Some(0) }));
     }
 
@@ -152,8 +224,13 @@ mod tests {
     fn jobs_that_make_no_sense_have_no_plan() {
         use Role::{Data, P, Q};
         let jobs: &[(Kernel, &[Role], &[Role])] = &[
-            (Kernel::Locate, &[Data(0), P, Q], &[]),
-            (Kernel::Checksum, &[Data(0)], &[]),
+            (Kernel::Locate, &[Data(0), Data(1), P], &[]),
+            (Kernel::Locate, &[Data(0), Data(0), P, Q], &[]),
+            (Kernel::Locate, &[Data(0), P, Q], &[P]),
+            (Kernel::Locate, &[Data(0), P, Q, Q], &[]),
+            (Kernel::Locate, &[P, Q], &[]),
+            (Kernel::Checksum, &[], &[]),
+            (Kernel::Checksum, &[Data(0)], &[P]),
             (Kernel::Xor, &[Data(0)], &[]),
             (Kernel::Xor, &[Data(0)], &[P, Q]),
             (Kernel::Zero, &[Data(0)], &[P]),
@@ -176,6 +253,9 @@ mod tests {
             (Kernel::Recover, &[P, Q], &[Data(2), Data(255)]),
             (Kernel::Recover, &[Q], &[Data(255)]),
             (Kernel::Recover, &[P, Data(0)], &[Q]),
+            (Kernel::Recover, &[P, Data(0)], &[Data(1), P]),
+            (Kernel::Recover, &[Q, Data(0)], &[Data(255), P]),
+            (Kernel::Recover, &[P, Q, Data(0)], &[Data(1), Q]),
         ];
         for (kernel, sources, targets) in jobs {
             assert_eq!(of(*kernel, sources, targets), None, "{kernel:?} {sources:?} {targets:?}");

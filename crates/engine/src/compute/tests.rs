@@ -116,7 +116,8 @@ impl Bench {
             computer.pieces.extend(pieces.iter().map(piece));
             computer.cursors.push(Cursor { next, end: computer.pieces.len(), used: 0 });
         }
-        let result = computer.walk(plan, targets.len(), self.len);
+        let store = if self.random.below(2) == 0 { Store::Cached } else { Store::NonTemporal };
+        let result = computer.walk(plan, targets.len(), self.len, store);
         let mut expected = before;
         for (at, cut) in targets.iter().flat_map(|(pieces, _)| *pieces) {
             expected[*at..at + cut].copy_from_slice(&self.memory[*at..at + cut]);
@@ -236,6 +237,116 @@ fn lost_data_come_back_into_split_operands() {
         for (found, lost) in found.iter().zip(lost) {
             assert!(bench.get(found) == row.data[*lost], "seed {seed}: block {lost} of {count}");
         }
+    }
+}
+
+#[test]
+fn lost_data_come_back_with_the_parity_that_is_lost_too() {
+    for seed in 1..=80 {
+        let mut bench = Bench::new(seed, 1 + seed as usize % 17);
+        let count = 2 + bench.random.below(8);
+        let row = Row::new(&mut bench.random, count, bench.len);
+        let places: Vec<Pieces> = row.data.iter().map(|block| bench.put(block)).collect();
+        let parity = row.parity();
+        let x = bench.random.below(count);
+        // P is lost and Q given, or the other way round.
+        let (lost, given) = if seed % 2 == 0 { (0, 1) } else { (1, 0) };
+        let given_place = bench.put(&parity[given]);
+        let others = (0..count).filter(|n| *n != x);
+        let mut sources: Vec<_> = others.map(|n| (&places[n], row.role(n))).collect();
+        let at = bench.random.below(sources.len() + 1);
+        sources.insert(at, (&given_place, P_AND_Q[given]));
+        let found: [Pieces; 2] = [0x11, 0x22].map(|byte| bench.put(&vec![byte; bench.len]));
+        let mut targets = [(&found[0], row.role(x)), (&found[1], P_AND_Q[lost])];
+        if seed % 4 < 2 {
+            targets.reverse();
+        }
+        assert_eq!(bench.run(Kernel::Recover, &sources, &targets), JobResult::Done);
+        assert!(bench.get(&found[0]) == row.data[x], "seed {seed}: block {x} of {count}");
+        assert!(bench.get(&found[1]) == parity[lost], "seed {seed}: parity");
+    }
+}
+
+/// Changes a byte of an operand; gives its sector.
+fn spoil(bench: &mut Bench, place: &Pieces, at: usize, by: u8) -> u32 {
+    let mut left = at;
+    let piece = place.iter().find(|(_, cut)| {
+        let here = left < *cut;
+        left -= if here { 0 } else { *cut };
+        here
+    });
+    bench.memory[piece.unwrap().0 + left] ^= by;
+    (at / SECTOR_BYTES as usize) as u32
+}
+
+#[test]
+fn the_one_wrong_block_is_located_among_the_sources() {
+    for seed in 1..=120 {
+        let mut bench = Bench::new(seed, 1 + seed as usize % 17);
+        let count = 1 + bench.random.below(8);
+        let row = Row::new(&mut bench.random, count, bench.len);
+        let mut places: Vec<(Pieces, Role)> =
+            (0..count).map(|n| (bench.put(&row.data[n]), row.role(n))).collect();
+        for (contents, role) in row.parity().into_iter().zip(P_AND_Q) {
+            let place = bench.put(&contents);
+            let at = bench.random.below(places.len() + 1);
+            places.insert(at, (place, role));
+        }
+        let sources: Vec<Operand<'_>> = places.iter().map(|(place, role)| (place, *role)).collect();
+        assert_eq!(bench.run(Kernel::Locate, &sources, &[]), JobResult::Equal);
+        let wrong = bench.random.below(sources.len());
+        let (mut from, mut to) = (u32::MAX, 0);
+        for _ in 0..1 + bench.random.below(6) {
+            let (at, by) = (bench.random.below(bench.len), 1 + bench.random.below(127) as u8);
+            let sector = spoil(&mut bench, sources[wrong].0, at, by);
+            (from, to) = (from.min(sector), to.max(sector + 1));
+        }
+        // A byte that was spoilt twice may be right again; the high bit of one surely is not.
+        spoil(&mut bench, sources[wrong].0, from as usize * SECTOR_BYTES as usize, 0x80);
+        let found = bench.run(Kernel::Locate, &sources, &[]);
+        assert_eq!(found, JobResult::Located(wrong as u16), "seed {seed}");
+
+        // One more block, in another byte: of the same sector, or of any, mostly of another run.
+        let other = (wrong + 1 + bench.random.below(sources.len() - 1)) % sources.len();
+        let sectors = bench.len / SECTOR_BYTES as usize;
+        let sector = if seed % 3 == 0 { from as usize } else { bench.random.below(sectors) };
+        let last = (sector + 1) * SECTOR_BYTES as usize - 1;
+        let sector = spoil(&mut bench, sources[other].0, last, 0x80);
+        let expected = JobResult::Differs { from: from.min(sector), to: to.max(sector + 1) };
+        assert_eq!(bench.run(Kernel::Locate, &sources, &[]), expected, "seed {seed}");
+    }
+}
+
+#[test]
+fn checksums_are_of_the_sources_in_their_order() {
+    for seed in 1..=30 {
+        let mut bench = Bench::new(seed, 1 + seed as usize % 17);
+        let count = 1 + bench.random.below(4);
+        let blocks: Vec<Vec<u8>> = (0..count).map(|_| bench.random.bytes(bench.len)).collect();
+        let places: Vec<Pieces> = blocks.iter().map(|block| bench.put(block)).collect();
+        let mut expected = Checksum::default();
+        expected.add(&blocks.concat());
+        let sources: Vec<_> = places.iter().map(|place| (place, Role::P)).collect();
+        let found = bench.run(Kernel::Checksum, &sources, &[]);
+        assert_eq!(found, JobResult::Checksum(expected.value()), "seed {seed}");
+    }
+}
+
+#[test]
+fn only_large_parity_for_devices_goes_past_the_cache() {
+    let (pq, xor) = (Plan::Pq { p: Some(0), q: Some(1) }, Plan::Xor);
+    assert_eq!(store(pq, &P_AND_Q, 2 << 20, false), Store::NonTemporal);
+    assert_eq!(store(xor, &[Role::P], 2 << 20, false), Store::NonTemporal);
+    let delta = Plan::Delta { p: Some(0), q: None };
+    for (plan, written, bytes, copying) in [
+        (pq, &P_AND_Q[..], (2 << 20) - 512, false),
+        (pq, &P_AND_Q, 64 << 20, true),
+        (xor, &[Role::Data(0)], 64 << 20, false),
+        (xor, &[], 64 << 20, false),
+        (delta, &[Role::P], 64 << 20, false),
+        (Plan::RecoverByP { p: 1 }, &[Role::Data(0)], 64 << 20, false),
+    ] {
+        assert_eq!(store(plan, written, bytes, copying), Store::Cached, "{plan:?}");
     }
 }
 

@@ -150,7 +150,7 @@ impl Engine {
         }
         let requests = config.limits.requests as usize;
         Ok(Self {
-            buffers: Buffers::new(array.scratch())?,
+            buffers: Buffers::for_members(array.scratch(), &members)?,
             array,
             members,
             computer: Computer::default(),
@@ -193,7 +193,7 @@ impl Engine {
         self.members.get_mut(member.at())
     }
 
-    /// A new buffer for requests: `bytes` bytes, all zero, aligned to 4,096 bytes.
+    /// A new buffer for requests: `bytes` bytes, all zero, aligned to the members' direct-I/O unit.
     ///
     /// # Errors
     /// When there is no such memory, or `bytes` is not a positive multiple of 512 below 2 TiB.

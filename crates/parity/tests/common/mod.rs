@@ -1,10 +1,19 @@
-//! What the tests of this crate share: room around buffers, and random draws that repeat.
+//! What the tests of this crate share: all kernels of this machine, guarded buffers, an oracle, and random
+//! draws that repeat.
 #![allow(dead_code, reason = "each test uses a part")]
+
+use raidlab_parity::{Kernels, Path, Store, scalar};
 
 /// Room for any tested alignment and length, and guard bytes on both sides.
 pub(crate) const ROOM: usize = 64 + 64 + 4096 + 64;
 /// The byte around targets, which must survive.
 pub(crate) const GUARD: u8 = 0xa5;
+
+/// Every path this machine has, with every way to store.
+pub(crate) fn all_kernels() -> Vec<Kernels> {
+    let of = |path| [Store::Cached, Store::NonTemporal].map(|store| Kernels::on(path, store));
+    Path::ALL.into_iter().flat_map(of).flatten().collect()
+}
 
 /// A small generator (xorshift64*), so that runs repeat exactly.
 pub(crate) struct Random(pub(crate) u64);
@@ -34,4 +43,64 @@ impl Random {
         all.truncate(count);
         all
     }
+
+    /// Exponent patterns for `count` data: consecutive, shuffled, with holes where P and Q would stand, any.
+    pub(crate) fn patterns(&mut self, count: usize) -> Vec<Vec<u8>> {
+        let consecutive: Vec<u8> = (0..count as u8).collect();
+        let mut shuffled = consecutive.clone();
+        for at in 0..count {
+            shuffled.swap(at, at + self.below(count - at));
+        }
+        let hole = self.below(count + 1) as u8;
+        let holes = (0..count as u8 + 2).filter(|e| *e != hole && *e != hole + 1).collect();
+        vec![consecutive, shuffled, holes, self.exponents(count)]
+    }
+}
+
+/// A guarded buffer with `len` bytes of `contents` at an alignment of 64 bytes plus `align`.
+pub(crate) struct Guarded {
+    memory: Vec<u8>,
+    start: usize,
+    len: usize,
+}
+
+impl Guarded {
+    pub(crate) fn new(align: usize, contents: &[u8]) -> Self {
+        let mut memory = vec![GUARD; contents.len() + ROOM - 4096];
+        let start = memory.as_ptr().align_offset(64) + align;
+        memory[start..start + contents.len()].copy_from_slice(contents);
+        Self { memory, start, len: contents.len() }
+    }
+
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..self.start + self.len]
+    }
+
+    pub(crate) fn look(&self) -> &[u8] {
+        &self.memory[self.start..self.start + self.len]
+    }
+
+    pub(crate) fn is(&self, expected: &[u8]) -> bool {
+        let (before, rest) = self.memory.split_at(self.start);
+        let (bytes, after) = rest.split_at(self.len);
+        bytes == expected && before.iter().chain(after).all(|byte| *byte == GUARD)
+    }
+}
+
+/// P and Q of blocks, by tables of the scalar oracle's products.
+pub(crate) fn oracle(len: usize, blocks: &[&[u8]], exponents: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let (mut p, mut q) = (vec![0; len], vec![0; len]);
+    for (block, exponent) in blocks.iter().zip(exponents) {
+        let element = scalar::power(usize::from(*exponent));
+        let products: [u8; 256] = std::array::from_fn(|byte| scalar::multiply(element, byte as u8));
+        for ((p, q), byte) in p.iter_mut().zip(&mut q).zip(*block) {
+            *p ^= byte;
+            *q ^= products[usize::from(*byte)];
+        }
+    }
+    (p, q)
+}
+
+pub(crate) fn slices(blocks: &[Vec<u8>]) -> Vec<&[u8]> {
+    blocks.iter().map(Vec::as_slice).collect()
 }

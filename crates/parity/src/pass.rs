@@ -1,0 +1,297 @@
+//! P and Q in one pass over any number of blocks, and what follows from them: new parity, or lost data.
+//!
+//! A pass goes through all blocks position by position. It reads everything of a position before it
+//! writes there, so a target may be one of the blocks. Q is summed by Horner's rule: from the highest
+//! exponent to the lowest, doubling in between, which needs no tables where exponents follow each other.
+
+use crate::dispatch::{Path, Store};
+use crate::field;
+use crate::lanes::{Lanes, Words};
+use crate::terms::{Place, Term, Terms};
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+
+/// What becomes of the two sums of a pass.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Finish {
+    /// Store the one over which the pass went, or both.
+    Store { p: Option<*mut u8>, q: Option<*mut u8> },
+    /// P is the lost block; Q with it times 2 to the power `exponent` is the new Q.
+    ByP { target: *mut u8, q: *mut u8, exponent: u8 },
+    /// Q times 2 to the power `by` is the lost block; P with it is the new P.
+    ByQ { target: *mut u8, p: Option<*mut u8>, by: u8 },
+    /// Store `a` P + `b` Q (exponents) as the first block, and P without it as the second.
+    Two { first: *mut u8, second: *mut u8, a: u8, b: u8 },
+}
+
+impl Finish {
+    /// Which of the sums are needed.
+    pub(crate) fn sums(&self) -> (bool, bool) {
+        match self {
+            Self::Store { p, q } => (p.is_some(), q.is_some()),
+            Self::ByQ { p, .. } => (p.is_some(), true),
+            Self::ByP { .. } | Self::Two { .. } => (true, true),
+        }
+    }
+
+    /// Whether a target is exactly this block.
+    #[inline]
+    pub(crate) fn writes(&self, block: *const u8) -> bool {
+        self.targets().into_iter().flatten().any(|target| target.cast_const() == block)
+    }
+
+    fn targets(&self) -> [Option<*mut u8>; 2] {
+        match *self {
+            Self::Store { p, q } => [p, q],
+            Self::ByP { target, q, .. } => [Some(target), Some(q)],
+            Self::ByQ { target, p, .. } => [Some(target), p],
+            Self::Two { first, second, .. } => [Some(first), Some(second)],
+        }
+    }
+}
+
+/// A pass: what is added to the two sums at first (nothing without), the blocks, what becomes of it.
+pub(crate) struct Pass<'a, T> {
+    pub(crate) p: Option<*const u8>,
+    pub(crate) q: Option<*const u8>,
+    pub(crate) terms: Terms<'a, T>,
+    pub(crate) finish: Finish,
+    pub(crate) store: Store,
+}
+
+/// Makes a pass over `len` bytes.
+///
+/// # Safety
+/// * This machine can go the path.
+/// * Every address is valid for `len` bytes, of reads or (in `finish`) of writes, and nobody else
+///   writes there meanwhile.
+/// * What is written either starts exactly where something read starts, or does not overlap it; the
+///   blocks written do not overlap each other.
+pub(crate) unsafe fn run<T: Place>(path: Path, pass: &Pass<'_, T>, len: usize) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        match (path, pass.finish.sums()) {
+            (_, (false, false)) => {}
+            #[cfg(target_arch = "x86_64")]
+            (Path::Avx2, (true, false)) => avx2::run::<T, true, false>(pass, len),
+            #[cfg(target_arch = "x86_64")]
+            (Path::Avx2, (false, true)) => avx2::run::<T, false, true>(pass, len),
+            #[cfg(target_arch = "x86_64")]
+            (Path::Avx2, _) => avx2::run::<T, true, true>(pass, len),
+            (_, (true, false)) => words::<T, true, false>(pass, len),
+            (_, (false, true)) => words::<T, false, true>(pass, len),
+            _ => words::<T, true, true>(pass, len),
+        }
+    }
+}
+
+/// # Safety
+/// As [`run`].
+unsafe fn words<T: Place, const P: bool, const Q: bool>(pass: &Pass<'_, T>, len: usize) {
+    // SAFETY: words and bytes are everywhere; the rest is promised by the caller.
+    unsafe {
+        let at = steps::<Words, T, P, Q, false>(pass, false, 0, len);
+        steps::<u8, T, P, Q, false>(pass, false, at, len);
+    }
+}
+
+/// As many steps as fit into bytes `at..len`; gives the first byte that is left.
+///
+/// # Safety
+/// As [`run`], on a machine with the instructions of `V`; `at <= len`; with `CONSECUTIVE` all exponents
+/// follow each other; with `stream` targets are on multiples of 32 bytes, `at` too.
+#[inline(always)]
+unsafe fn steps<V: Lanes, T: Place, const P: bool, const Q: bool, const CONSECUTIVE: bool>(
+    pass: &Pass<'_, T>,
+    stream: bool,
+    mut at: usize,
+    len: usize,
+) -> usize {
+    // A copy of its own cannot be what the stores change.
+    let pass = &Pass { ..*pass };
+    let rest = pass.terms.as_slice().get(1..).unwrap_or_default();
+    while len - at >= V::BYTES {
+        // SAFETY: the step lies within `len`; all reads precede the writes; promised by the caller.
+        unsafe {
+            let begin = begin::<V, T, P>(pass, at);
+            let (p, q) = add::<V, T, P, Q, CONSECUTIVE>(rest, at, begin);
+            finish::<V, T, P, Q>(pass, stream, at, p, q);
+        }
+        at += V::BYTES;
+    }
+    at
+}
+
+/// The sums with the first block only; that of Q has the offset of `V`.
+///
+/// # Safety
+/// As [`steps`], and `at + V::BYTES` is within the blocks.
+#[inline(always)]
+unsafe fn begin<V: Lanes, T: Place, const P: bool>(pass: &Pass<'_, T>, at: usize) -> (V, V) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let first = match pass.terms.as_slice().first() {
+            Some(term) => term.place.load::<V>(at),
+            None => V::zero(),
+        };
+        let p = match pass.p {
+            Some(from) if P => V::load(from.wrapping_add(at)).add(first),
+            _ => first,
+        };
+        (p, first.add(V::offset()))
+    }
+}
+
+/// Adds blocks to the sums of one position.
+///
+/// # Safety
+/// As [`begin`].
+#[inline(always)]
+pub(crate) unsafe fn add<
+    V: Lanes,
+    T: Place,
+    const P: bool,
+    const Q: bool,
+    const CONSECUTIVE: bool,
+>(
+    terms: &[Term<T>],
+    at: usize,
+    (mut p, mut q): (V, V),
+) -> (V, V) {
+    // Two at a time, for fewer jumps.
+    let (pairs, odd) = terms.as_chunks::<2>();
+    // SAFETY: promised by the caller.
+    unsafe {
+        for [first, second] in pairs {
+            (p, q) = add_one::<V, T, P, Q, CONSECUTIVE>(first, at, (p, q));
+            (p, q) = add_one::<V, T, P, Q, CONSECUTIVE>(second, at, (p, q));
+        }
+        if let [last] = odd {
+            (p, q) = add_one::<V, T, P, Q, CONSECUTIVE>(last, at, (p, q));
+        }
+    }
+    (p, q)
+}
+
+/// # Safety
+/// As [`begin`].
+#[inline(always)]
+unsafe fn add_one<V: Lanes, T: Place, const P: bool, const Q: bool, const CONSECUTIVE: bool>(
+    term: &Term<T>,
+    at: usize,
+    (mut p, mut q): (V, V),
+) -> (V, V) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let block = term.place.load::<V>(at);
+        if P {
+            p = p.add(block);
+        }
+        if Q && CONSECUTIVE {
+            q = q.double().add(block);
+        } else if Q {
+            q = raise(q, term.gap).add(block);
+        }
+    }
+    (p, q)
+}
+
+/// `q`, which has the offset, times 2 to the power `by`.
+///
+/// # Safety
+/// The machine has the instructions of `V`.
+#[inline(always)]
+pub(crate) unsafe fn raise<V: Lanes>(mut q: V, by: u8) -> V {
+    /// More doublings than this cost more than a multiplication.
+    const MOST_DOUBLINGS: u8 = 2;
+    // SAFETY: promised by the caller.
+    unsafe {
+        if by > MOST_DOUBLINGS {
+            return q.add(V::offset()).multiply(field::products(by)).add(V::offset());
+        }
+        for _ in 0..by {
+            q = q.double();
+        }
+    }
+    q
+}
+
+/// The sum of Q as it is: the blocks' times 2 to the power of the lowest exponent, without the offset,
+/// and with what the pass starts from.
+///
+/// # Safety
+/// As [`begin`].
+#[inline(always)]
+unsafe fn settle<V: Lanes, T: Place>(pass: &Pass<'_, T>, at: usize, q: V) -> V {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let q = raise(q, pass.terms.lowest()).add(V::offset());
+        match pass.q {
+            Some(from) => q.add(V::load(from.wrapping_add(at))),
+            None => q,
+        }
+    }
+}
+
+/// Makes of the sums of one position what is asked for.
+///
+/// # Safety
+/// As [`begin`].
+#[inline(always)]
+unsafe fn finish<V: Lanes, T: Place, const P: bool, const Q: bool>(
+    pass: &Pass<'_, T>,
+    stream: bool,
+    at: usize,
+    p: V,
+    q: V,
+) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        match pass.finish {
+            Finish::Store { p: to_p, q: to_q } => {
+                if P && let Some(to) = to_p {
+                    put(p, to, at, stream);
+                }
+                if Q && let Some(to) = to_q {
+                    put(settle(pass, at, q), to, at, stream);
+                }
+            }
+            Finish::ByP { target, q: to_q, exponent } => {
+                if P && Q {
+                    let more = p.multiply(field::products(exponent));
+                    put(settle(pass, at, q).add(more), to_q, at, stream);
+                    put(p, target, at, stream);
+                }
+            }
+            Finish::ByQ { target, p: to_p, by } => {
+                if Q {
+                    let found = settle(pass, at, q).multiply(field::products(by));
+                    if P && let Some(to) = to_p {
+                        put(p.add(found), to, at, stream);
+                    }
+                    put(found, target, at, stream);
+                }
+            }
+            Finish::Two { first, second, a, b } => {
+                if P && Q {
+                    let part = settle(pass, at, q).multiply(field::products(b));
+                    let found = p.multiply(field::products(a)).add(part);
+                    put(found, first, at, stream);
+                    put(p.add(found), second, at, stream);
+                }
+            }
+        }
+    }
+}
+
+/// Stores in the cache or past it.
+///
+/// # Safety
+/// As [`Lanes::store`], for `at` bytes behind `to`; with `stream` as [`Lanes::stream`].
+#[inline(always)]
+unsafe fn put<V: Lanes>(lanes: V, to: *mut u8, at: usize, stream: bool) {
+    let to = to.wrapping_add(at);
+    // SAFETY: promised by the caller.
+    unsafe { if stream { lanes.stream(to) } else { lanes.store(to) } }
+}

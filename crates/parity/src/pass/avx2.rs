@@ -1,0 +1,177 @@
+//! A pass by vectors of 256 bits.
+
+use std::arch::x86_64::_mm_sfence;
+
+use super::{Finish, Pass, add, begin, finish, steps};
+use crate::dispatch::{Store, cache_ways};
+use crate::lanes::Lanes;
+use crate::lanes::avx2::{VECTOR, Vectors};
+use crate::terms::{Place, Term, crowded};
+
+/// Bytes of a tile, over which sources are added group by group.
+const TILE: usize = 3 * 512;
+/// Bytes of a block from which on grouping pays: shorter ones stay in the first-level cache.
+const GROUP_FROM: usize = 8192;
+
+/// Sources on the same place of their pages that can be read side by side: the first-level cache must hold
+/// a line of each, and of two targets.
+fn side_by_side() -> usize {
+    cache_ways().saturating_sub(2).max(4)
+}
+
+/// # Safety
+/// As [`super::run`], on a machine with AVX2.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn run<T: Place, const P: bool, const Q: bool>(pass: &Pass<'_, T>, len: usize) {
+    let aligned = |to: Option<*mut u8>| to.is_none_or(|to| to.addr().is_multiple_of(VECTOR));
+    let stream = pass.store == Store::NonTemporal && pass.finish.targets().into_iter().all(aligned);
+    let plain = matches!(pass.finish, Finish::Store { .. }) && T::BLOCKS == 1;
+    // SAFETY: promised by the caller; every `at` is a multiple of the vector's size.
+    unsafe {
+        // Steps are whole cache lines, so that no line is touched by two of them, and as long as there
+        // are registers.
+        if plain && !Q {
+            by::<Vectors<8>, T, P, Q>(pass, stream, len);
+        } else if plain {
+            by::<Vectors<6>, T, P, Q>(pass, stream, len);
+        } else {
+            by::<Vectors<4>, T, P, Q>(pass, stream, len);
+        }
+    }
+    if stream {
+        // Such stores are not ordered with others: whoever is told that the result is there must see it.
+        #[allow(unused_unsafe, reason = "a safe function only from Rust 1.89 on")]
+        // SAFETY: the instruction came with SSE, before AVX2.
+        unsafe {
+            _mm_sfence();
+        }
+    }
+}
+
+/// All `len` bytes, in steps of `V` and, at the end, shorter ones.
+///
+/// # Safety
+/// As [`run`].
+#[inline(always)]
+unsafe fn by<V: Lanes, T: Place, const P: bool, const Q: bool>(
+    pass: &Pass<'_, T>,
+    stream: bool,
+    len: usize,
+) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        if len >= GROUP_FROM && crowded(pass.terms.as_slice(), side_by_side()) {
+            let at = grouped::<V, T, P, Q>(pass, stream, len);
+            rest::<T, P, Q, false>(pass, stream, at, len);
+        } else if !Q || pass.terms.consecutive() {
+            let at = steps::<V, T, P, Q, true>(pass, stream, 0, len);
+            rest::<T, P, Q, true>(pass, stream, at, len);
+        } else {
+            let at = steps::<V, T, P, Q, false>(pass, stream, 0, len);
+            rest::<T, P, Q, false>(pass, stream, at, len);
+        }
+    }
+}
+
+/// Bytes `at..len`, in the shorter steps.
+///
+/// # Safety
+/// As [`run`]; `at` is a multiple of the vector's size, and with `CONSECUTIVE` all exponents follow each
+/// other.
+#[inline(always)]
+unsafe fn rest<T: Place, const P: bool, const Q: bool, const CONSECUTIVE: bool>(
+    pass: &Pass<'_, T>,
+    stream: bool,
+    at: usize,
+    len: usize,
+) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let at = steps::<Vectors<2>, T, P, Q, CONSECUTIVE>(pass, stream, at, len);
+        let at = steps::<Vectors<1>, T, P, Q, CONSECUTIVE>(pass, stream, at, len);
+        steps::<u8, T, P, Q, CONSECUTIVE>(pass, false, at, len);
+    }
+}
+
+/// Sums of a tile between groups.
+#[repr(align(64))]
+struct Carried([u8; TILE]);
+
+/// As many whole steps as there are in `len` bytes, tile by tile; a tile's sources a group at a time, so
+/// that few lines of the cache are in use at once. Gives the first byte that is left.
+///
+/// # Safety
+/// As [`run`].
+#[inline(always)]
+unsafe fn grouped<V: Lanes, T: Place, const P: bool, const Q: bool>(
+    pass: &Pass<'_, T>,
+    stream: bool,
+    len: usize,
+) -> usize {
+    let pass = &Pass { ..*pass };
+    const { assert!(TILE.is_multiple_of(V::BYTES)) };
+    let whole = len / V::BYTES * V::BYTES;
+    let (mut p, mut q) = (Carried([0; TILE]), Carried([0; TILE]));
+    let carried = (p.0.as_mut_ptr(), q.0.as_mut_ptr());
+    let mut at = 0;
+    while at < whole {
+        let end = whole.min(at + TILE);
+        let groups = pass.terms.as_slice().chunks(side_by_side());
+        let last = groups.len() - 1;
+        for (number, group) in groups.enumerate() {
+            // SAFETY: promised by the caller; the last group writes what no group reads any more.
+            unsafe {
+                tile::<V, T, P, Q>(
+                    pass,
+                    group,
+                    carried,
+                    (number == 0, number == last),
+                    stream,
+                    at..end,
+                );
+            }
+        }
+        at = end;
+    }
+    at
+}
+
+/// Adds a group over a tile; the first begins the sums, the last finishes them.
+///
+/// # Safety
+/// As [`run`]; the two carried sums are tiles.
+#[inline(always)]
+unsafe fn tile<V: Lanes, T: Place, const P: bool, const Q: bool>(
+    pass: &Pass<'_, T>,
+    group: &[Term<T>],
+    (carried_p, carried_q): (*mut u8, *mut u8),
+    (first, last): (bool, bool),
+    stream: bool,
+    tile: std::ops::Range<usize>,
+) {
+    for at in tile.clone().step_by(V::BYTES) {
+        let (to_p, to_q) =
+            (carried_p.wrapping_add(at - tile.start), carried_q.wrapping_add(at - tile.start));
+        // SAFETY: the step lies within the tile, a tile within `len`; promised by the caller.
+        unsafe {
+            let sums = if first {
+                begin::<V, T, P>(pass, at)
+            } else {
+                let q = if Q { V::load(to_q) } else { V::offset() };
+                (if P { V::load(to_p) } else { V::zero() }, q)
+            };
+            let group = if first { group.get(1..).unwrap_or_default() } else { group };
+            let (p, q) = add::<V, T, P, Q, false>(group, at, sums);
+            if last {
+                finish::<V, T, P, Q>(pass, stream, at, p, q);
+            } else {
+                if P {
+                    p.store(to_p);
+                }
+                if Q {
+                    q.store(to_q);
+                }
+            }
+        }
+    }
+}

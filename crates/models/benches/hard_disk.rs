@@ -36,10 +36,11 @@ fn patterns() -> [(&'static str, Pattern); 5] {
     ]
 }
 
-/// Carries out `count` commands at a depth; gives the virtual time they took.
-fn run(disk: &mut HardDisk, pattern: Pattern, depth: u64, count: u64) -> Nanos {
+/// Carries out `count` commands at a depth; gives the virtual time they took and how often the drive
+/// was called: once for each command and once for each wake.
+fn run(disk: &mut HardDisk, pattern: Pattern, depth: u64, count: u64) -> (Nanos, u64) {
     let capacity = disk.capacity().0 / 256 * 256;
-    let (mut now, mut wake, mut next, mut done) = (Time::ZERO, None, 0, 0);
+    let (mut now, mut wake, mut next, mut done, mut calls) = (Time::ZERO, None, 0, 0, 0);
     while done < count {
         if next < done + depth && next < count {
             let (op, at, len) = pattern(next, capacity);
@@ -50,6 +51,7 @@ fn run(disk: &mut HardDisk, pattern: Pattern, depth: u64, count: u64) -> Nanos {
             now = at;
             disk.handle(now, DriveInput::Wake);
         }
+        calls += 1;
         while let Some(output) = disk.poll() {
             match output {
                 DriveOutput::Complete { .. } => done += 1,
@@ -57,31 +59,32 @@ fn run(disk: &mut HardDisk, pattern: Pattern, depth: u64, count: u64) -> Nanos {
             }
         }
     }
-    now.since(Time::ZERO)
+    (now.since(Time::ZERO), calls)
 }
 
 fn main() {
-    let count = 2_000_000;
+    let count = 500_000;
     println!(
-        "{:16} {:28} {:>5} {:>12} {:>9} {:>16}",
-        "drive", "pattern", "depth", "requests/s", "ns each", "virtual"
+        "{:16} {:28} {:>5} {:>12} {:>9} {:>6} {:>16}",
+        "drive", "pattern", "depth", "requests/s", "ns each", "calls", "virtual"
     );
-    for name in ["nas-8tb-7200", "pata-80gb-7200"] {
+    for name in ["nas-8tb-7200", "desktop-2tb-7200", "pata-80gb-7200"] {
         let Ok(drive) = load(name) else { return };
-        let DriveKind::HardDisk(spec) = &drive.kind;
+        let DriveKind::HardDisk(spec) = &drive.kind else { return };
         for (label, pattern) in patterns() {
             for depth in [1, 32] {
                 let mut disk = HardDisk::new(spec, 1);
                 run(&mut disk, pattern, depth, 10_000);
                 let mut disk = HardDisk::new(spec, 1);
                 let start = Instant::now();
-                let time = run(&mut disk, pattern, depth, count);
+                let (time, calls) = run(&mut disk, pattern, depth, count);
                 let each = start.elapsed().as_secs_f64() / count as f64;
                 let virtual_rate = count as f64 / time.as_secs();
                 println!(
-                    "{name:16} {label:28} {depth:>5} {:>12.0} {:>9.0} {virtual_rate:>12.1} io/s",
+                    "{name:16} {label:28} {depth:>5} {:>12.0} {:>9.0} {:>6.2} {virtual_rate:>12.1} io/s",
                     1.0 / each,
-                    each * 1e9
+                    each * 1e9,
+                    calls as f64 / count as f64
                 );
             }
         }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 
 use crate::error::{ModelError, ModelErrorKind};
 
@@ -62,6 +62,8 @@ pub(crate) enum Quantity {
     Speed,
     /// Becomes 0 or 1.
     Switch,
+    /// Becomes whole percent.
+    Share,
 }
 
 impl Quantity {
@@ -81,6 +83,20 @@ impl Quantity {
             Self::Count => &[("count", 1.0)],
             Self::Speed => &[("rpm", 1.0)],
             Self::Switch => &[("on", 1.0)],
+            Self::Share => &[("percent", 1.0)],
+        }
+    }
+
+    /// A value in the base unit as a drive file would give it, for figures that it leaves out.
+    pub(crate) fn show(self, value: u64) -> String {
+        match self {
+            Self::Size => format!("{} bytes", value * 512),
+            Self::Time => format!("{} us", value as f64 / 1e3),
+            Self::Rate => format!("{} mb_per_s", value as f64 / 1e6),
+            Self::Count => format!("{value} count"),
+            Self::Speed => format!("{value} rpm"),
+            Self::Switch => format!("{} on", value != 0),
+            Self::Share => format!("{value} percent"),
         }
     }
 
@@ -98,6 +114,7 @@ impl Quantity {
             Self::Count => r#"{ count = 4, status = "data sheet", source = "..." }"#,
             Self::Speed => r#"{ rpm = 7200, status = "data sheet", source = "..." }"#,
             Self::Switch => r#"{ on = true, status = "estimate", source = "..." }"#,
+            Self::Share => r#"{ percent = 80, status = "estimate", source = "..." }"#,
         }
     }
 }
@@ -174,6 +191,67 @@ pub(crate) fn read(
     Ok((Figure { key, value: format!("{shown} {unit}"), status, source: text }, base))
 }
 
+/// An entry that is right, for messages.
+const POINTS: &str = r#"{ points = [[1, 0.8], [1000, 3.1]], status = "measured", source = "..." }"#;
+
+/// Reads the entry of a curve: rows of two numbers, distance in cylinders and milliseconds.
+pub(crate) fn read_points(
+    source: Source<'_>,
+    key: &'static str,
+    offset: usize,
+    value: &DeValue<'_>,
+) -> Result<(Figure, Vec<[f64; 2]>), ModelError> {
+    let wrong = |at: usize, path: &str| {
+        let reason = format!("must be a table of points [cylinders, ms], such as {key} = {POINTS}");
+        Err(source.error(ModelErrorKind::WrongType, at, path, reason))
+    };
+    let DeValue::Table(entry) = value else { return wrong(offset, key) };
+    for part in entry.keys() {
+        let name = part.get_ref().as_ref();
+        if !matches!(name, "points" | "status" | "source") {
+            let reason = "unknown key; here go `points`, `status` and `source`";
+            let (kind, path) = (ModelErrorKind::UnknownKey, format!("{key}.{name}"));
+            return Err(source.error(kind, part.span().start, &path, reason));
+        }
+    }
+    let Some(rows) = entry.get("points") else { return wrong(offset, key) };
+    let path = format!("{key}.points");
+    let DeValue::Array(list) = rows.get_ref() else { return wrong(rows.span().start, &path) };
+    let mut points = Vec::with_capacity(list.len());
+    for row in list.iter() {
+        let found = match row.get_ref() {
+            DeValue::Array(row) => plain_numbers(row),
+            _ => None,
+        };
+        let Some(point) = found else { return wrong(row.span().start, &path) };
+        points.push(point);
+    }
+    let status = status(source, offset, key, entry)?;
+    let text = text(source, offset, key, entry)?;
+    Ok((Figure { key, value: format!("{} points", points.len()), status, source: text }, points))
+}
+
+/// As many plain numbers as asked for, from 0 to four thousand million; none if there are others.
+pub(crate) fn plain_numbers<const N: usize>(row: &DeArray<'_>) -> Option<[f64; N]> {
+    if row.len() != N {
+        return None;
+    }
+    let mut values = [0.0; N];
+    for (slot, value) in values.iter_mut().zip(row.iter()) {
+        *slot = plain(value.get_ref()).filter(|value| (0.0..=4e9).contains(value))?;
+    }
+    Some(values)
+}
+
+/// A decimal number.
+pub(crate) fn plain(value: &DeValue<'_>) -> Option<f64> {
+    match value {
+        DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str().parse().ok(),
+        DeValue::Float(float) => float.as_str().parse().ok(),
+        _ => None,
+    }
+}
+
 fn number(
     source: Source<'_>,
     offset: usize,
@@ -224,7 +302,7 @@ fn to_base(
             wrong("must be a multiple of the sector (512 bytes)")
         }
         Quantity::Size => Ok(value as u64 / 512),
-        Quantity::Count | Quantity::Speed | Quantity::Switch => Ok(value as u64),
+        Quantity::Count | Quantity::Speed | Quantity::Switch | Quantity::Share => Ok(value as u64),
     }
 }
 

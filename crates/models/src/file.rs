@@ -3,9 +3,12 @@
 use raidlab_core::units::{Nanos, Sectors};
 use toml::de::{DeTable, DeValue};
 
+use crate::disk::policy::{CachePolicy, Delivered, ReadAhead, Trigger};
 use crate::error::{ModelError, ModelErrorKind};
-use crate::figures::{Figure, Quantity, Source, Status, read};
+use crate::figures::{Figure, Quantity, Source, Status, read, read_points};
+use crate::smr::{self, SmrSpec};
 use crate::spec::{BadFigure, HardDiskFigures, HardDiskSpec};
+use crate::ssd::{self, SsdSpec};
 
 /// A drive as its file describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,13 +27,27 @@ pub struct DriveSpec {
 
 /// Kinds of drives that can be modelled.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there is one for each drive file, not for each drive"
+)]
 pub enum DriveKind {
     /// `kind = "hard-disk"`.
     HardDisk(HardDiskSpec),
+    /// `kind = "ssd"`.
+    Ssd(SsdSpec),
+    /// `kind = "shingled-disk"`.
+    Smr(SmrSpec),
 }
 
+/// A figure that a kind of drive has: key, quantity, and the default in the base unit if there is one.
+pub(crate) type Key = (&'static str, Quantity, Option<u64>);
+
+/// What a drive file may give as `kind`.
+const KINDS: &str = "\"hard-disk\", \"ssd\", \"shingled-disk\"";
+
 /// Every figure of a hard disk: key, quantity, and the default in the base unit if there is one.
-const KEYS: [(&str, Quantity, Option<u64>); 18] = [
+const KEYS: [Key; 29] = [
     ("capacity", Quantity::Size, None),
     ("rotation", Quantity::Speed, None),
     ("heads", Quantity::Count, None),
@@ -49,13 +66,54 @@ const KEYS: [(&str, Quantity, Option<u64>); 18] = [
     ("write_cache", Quantity::Switch, Some(1)),
     ("write_buffer", Quantity::Size, None),
     ("write_extents", Quantity::Count, Some(128)),
+    ("read_ahead_limit", Quantity::Size, Some(NO_LIMIT)),
+    ("read_ahead_in_order_only", Quantity::Switch, Some(0)),
+    ("stays_a_track_ahead", Quantity::Switch, Some(0)),
+    ("whole_track_reads", Quantity::Switch, Some(0)),
+    ("keeps_delivered", Quantity::Switch, Some(0)),
+    ("written_ranges", Quantity::Count, Some(0)),
+    ("sequential_hold", Quantity::Size, Some(0)),
+    ("immediate_report", Quantity::Switch, Some(0)),
+    ("queue_depth", Quantity::Count, Some(1)),
+    ("queue_choice", Quantity::Count, Some(256)),
+    ("queue_age_limit", Quantity::Time, Some(1_000_000_000)),
 ];
+
+/// The seek curve of a hard disk, which may be left out; points instead of one value.
+const CURVE: Key = ("seek_curve", Quantity::Time, None);
+
+/// More sectors than any segment has.
+const NO_LIMIT: u64 = 1 << 32;
 
 /// The drives compiled in: name and drive file.
 pub fn builtin() -> &'static [(&'static str, &'static str)] {
-    &[
-        ("nas-8tb-7200", include_str!("../../../drives/nas-8tb-7200.toml")),
-        ("pata-80gb-7200", include_str!("../../../drives/pata-80gb-7200.toml")),
+    macro_rules! drives {
+        ($($name:literal),* $(,)?) => {
+            &[$(($name, include_str!(concat!("../../../drives/", $name, ".toml")))),*]
+        };
+    }
+    drives![
+        "desktop-2tb-7200",
+        "dc-6tb-7200",
+        "dc-24tb-7200",
+        "nas-4tb-5400",
+        "nas-8tb-7200",
+        "nas-8tb-7200-ironwolf",
+        "pata-40gb-5400",
+        "pata-80gb-7200",
+        "pata-80gb-7200-2mb",
+        "pata-120gb-7200",
+        "sas-146gb-10k",
+        "sata-160gb-7200",
+        "sata-250gb-7200",
+        "sata-500gb-7200",
+        "smr-8tb-5400",
+        "ssd-nvme3-4tb-dc",
+        "ssd-nvme4-2tb",
+        "ssd-nvme4-2tb-dc",
+        "ssd-nvme5-2tb",
+        "ssd-sata-1tb",
+        "ssd-sata-960gb-dc",
     ]
 }
 
@@ -65,10 +123,7 @@ pub fn builtin() -> &'static [(&'static str, &'static str)] {
 /// When there is no such drive or file, or when [`parse`] fails.
 pub fn load(name_or_path: &str) -> Result<DriveSpec, ModelError> {
     if name_or_path.ends_with(".toml") {
-        let text = std::fs::read_to_string(name_or_path).map_err(|error| {
-            let reason = format!("cannot read the drive file: {error}");
-            ModelError::new(ModelErrorKind::Unreadable, name_or_path, reason).because(error)
-        })?;
+        let text = text_at(name_or_path, "the drive file")?;
         return parse(&text, name_or_path);
     }
     let Some((name, text)) = builtin().iter().find(|(name, _)| *name == name_or_path) else {
@@ -80,6 +135,14 @@ pub fn load(name_or_path: &str) -> Result<DriveSpec, ModelError> {
         return Err(ModelError::new(ModelErrorKind::UnknownDrive, name_or_path, reason));
     };
     parse(text, &format!("drives/{name}.toml"))
+}
+
+/// The text of a file; `what` says in errors what it is.
+pub(crate) fn text_at(path: &str, what: &str) -> Result<String, ModelError> {
+    std::fs::read_to_string(path).map_err(|error| {
+        let reason = format!("cannot read {what}: {error}");
+        ModelError::new(ModelErrorKind::Unreadable, path, reason).because(error)
+    })
 }
 
 /// Reads a drive file. `path` names it in errors and gives the drive its name.
@@ -96,33 +159,95 @@ pub fn parse(text: &str, path: &str) -> Result<DriveSpec, ModelError> {
     })?;
     let table = table.get_ref();
     let title = string(source, table, "title", "the name of the drive")?;
-    let kind = string(source, table, "kind", "\"hard-disk\"")?;
-    if kind != "hard-disk" {
-        let reason = format!("\"{kind}\" is not a kind of drive; known: \"hard-disk\"");
-        let offset = offset_of(table, "kind");
-        return Err(source.error(ModelErrorKind::OutOfRange, offset, "kind", reason));
-    }
+    let kind = string(source, table, "kind", KINDS)?;
+    let (kind, figures) = match kind.as_str() {
+        "hard-disk" => {
+            check_keys(source, table, "a hard disk", &[&KEYS, &[CURVE]])?;
+            let (f, figures) = hard_disk_figures(source, table)?;
+            let spec = HardDiskSpec::new(f).map_err(|bad| wrong(source, table, bad))?;
+            (DriveKind::HardDisk(spec), figures)
+        }
+        "ssd" => {
+            check_keys(source, table, "an SSD", &[&ssd::KEYS])?;
+            let (values, figures) = read_figures(source, table, &ssd::KEYS)?;
+            let spec = SsdSpec::new(ssd::figures(&values));
+            (DriveKind::Ssd(spec.map_err(|bad| wrong(source, table, bad))?), figures)
+        }
+        "shingled-disk" => {
+            check_keys(source, table, "a shingled disk", &[&KEYS, &[CURVE], &smr::KEYS])?;
+            let (f, mut figures) = hard_disk_figures(source, table)?;
+            let (values, more) = read_figures(source, table, &smr::KEYS)?;
+            figures.extend(more);
+            let spec = SmrSpec::new(smr::figures(f, &values));
+            (DriveKind::Smr(spec.map_err(|bad| wrong(source, table, bad))?), figures)
+        }
+        other => {
+            let reason = format!("\"{other}\" is not a kind of drive; known: {KINDS}");
+            let offset = offset_of(table, "kind");
+            return Err(source.error(ModelErrorKind::OutOfRange, offset, "kind", reason));
+        }
+    };
+    let stem = path.rsplit(['/', '\\']).next().unwrap_or(path);
+    let name = stem.strip_suffix(".toml").unwrap_or(stem).to_owned();
+    let capacity = match &kind {
+        DriveKind::HardDisk(spec) => spec.figures().capacity,
+        DriveKind::Ssd(spec) => spec.figures().capacity,
+        DriveKind::Smr(spec) => spec.figures().capacity(),
+    };
+    Ok(DriveSpec { name, title, capacity, kind, figures })
+}
+
+/// Refuses keys that a kind of drive does not have.
+fn check_keys(
+    source: Source<'_>,
+    table: &DeTable<'_>,
+    what: &str,
+    keys: &[&[Key]],
+) -> Result<(), ModelError> {
+    let known: Vec<_> = keys.iter().copied().flatten().map(|(key, ..)| *key).collect();
     for key in table.keys() {
         let name = key.get_ref().as_ref();
-        if !matches!(name, "title" | "kind") && KEYS.iter().all(|(known, ..)| *known != name) {
-            let known: Vec<_> = KEYS.iter().map(|(known, ..)| *known).collect();
-            let reason = format!("unknown key; a hard disk has title, kind, {}", known.join(", "));
+        if !matches!(name, "title" | "kind") && !known.contains(&name) {
+            let reason = format!("unknown key; {what} has title, kind, {}", known.join(", "));
             let offset = key.span().start;
             return Err(source.error(ModelErrorKind::UnknownKey, offset, name, reason));
         }
     }
-    let mut values = [0; KEYS.len()];
-    let mut figures = Vec::with_capacity(KEYS.len());
-    for (slot, (key, quantity, default)) in values.iter_mut().zip(KEYS) {
+    Ok(())
+}
+
+/// The figures of a list of keys, by its order.
+fn read_figures<const N: usize>(
+    source: Source<'_>,
+    table: &DeTable<'_>,
+    keys: &[Key; N],
+) -> Result<([u64; N], Vec<Figure>), ModelError> {
+    let mut values = [0; N];
+    let mut figures = Vec::with_capacity(N);
+    for (slot, (key, quantity, default)) in values.iter_mut().zip(*keys) {
         let (figure, value) = figure(source, table, key, quantity, default)?;
         figures.push(figure);
         *slot = value;
     }
-    let spec = HardDiskSpec::new(hard_disk(&values)).map_err(|bad| wrong(source, table, bad))?;
-    let stem = path.rsplit(['/', '\\']).next().unwrap_or(path);
-    let name = stem.strip_suffix(".toml").unwrap_or(stem).to_owned();
-    let capacity = spec.figures().capacity;
-    Ok(DriveSpec { name, title, capacity, kind: DriveKind::HardDisk(spec), figures })
+    Ok((values, figures))
+}
+
+/// What the file says of the mechanism, unchecked.
+fn hard_disk_figures(
+    source: Source<'_>,
+    table: &DeTable<'_>,
+) -> Result<(HardDiskFigures, Vec<Figure>), ModelError> {
+    let (values, mut figures) = read_figures(source, table, &KEYS)?;
+    let mut disk = hard_disk(&values);
+    if let Some(value) = table.get(CURVE.0) {
+        let offset = offset_of(table, CURVE.0);
+        let (figure, points) = read_points(source, CURVE.0, offset, value.get_ref())?;
+        figures.push(figure);
+        let point =
+            |[cylinders, ms]: &[f64; 2]| (*cylinders as u32, Nanos((ms * 1e6 + 0.5) as u64));
+        disk.seek_points = points.iter().map(point).collect();
+    }
+    Ok((disk, figures))
 }
 
 /// Where a key stands; the start of the text when it does not.
@@ -165,16 +290,43 @@ fn figure(
         let reason = "the figure is missing; docs/drives.md says what it means";
         return Err(ModelError::new(ModelErrorKind::Missing, source.path, reason).for_key(key));
     };
-    let shown =
-        if quantity == Quantity::Switch { "true on".into() } else { format!("{value} count") };
+    let shown = quantity.show(value);
     let source = "default of raidlab".to_owned();
     Ok((Figure { key, value: shown, status: Status::Estimate, source }, value))
 }
 
+/// What does not fit is far outside the range of any figure and is refused by the check.
+fn small(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+/// What the firmware does with the buffer, by the order of [`KEYS`].
+fn policy(values: [u64; 8]) -> CachePolicy {
+    let [
+        read_ahead_limit,
+        in_order_only,
+        stays_ahead,
+        whole_track,
+        keeps_delivered,
+        written_ranges,
+        hold,
+        immediate_report,
+    ] = values;
+    CachePolicy {
+        read_ahead: if stays_ahead != 0 { ReadAhead::Stream } else { ReadAhead::Segment },
+        trigger: if in_order_only != 0 { Trigger::Continued } else { Trigger::EveryRead },
+        most_ahead: Sectors(read_ahead_limit),
+        hold: Sectors(hold),
+        delivered: if keeps_delivered != 0 { Delivered::Kept } else { Delivered::Overwritten },
+        whole_track: whole_track != 0,
+        written_ranges: small(written_ranges),
+        immediate_report: immediate_report != 0,
+        ..CachePolicy::default()
+    }
+}
+
 /// The figures by the order of [`KEYS`].
 fn hard_disk(values: &[u64; KEYS.len()]) -> HardDiskFigures {
-    // What does not fit is far outside the range and is refused by the check.
-    let small = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
     let [
         capacity,
         rotation,
@@ -194,26 +346,37 @@ fn hard_disk(values: &[u64; KEYS.len()]) -> HardDiskFigures {
         write_cache,
         buffer,
         extents,
+        cache @ ..,
+        queue_depth,
+        queue_choice,
+        queue_age_limit,
     ] = *values;
     HardDiskFigures {
         capacity: Sectors(capacity),
         rpm: small(rotation),
         heads: small(heads),
         zones: small(zones),
+        zone_table: Vec::new(),
         track_to_track: Nanos(track_to_track),
         average_seek: Nanos(average_seek),
         full_stroke: Nanos(full_stroke),
+        seek_points: Vec::new(),
         write_settle: Nanos(write_settle),
         head_switch: Nanos(head_switch),
         outer_rate,
         inner_rate,
         command_overhead: Nanos(overhead),
+        overheads: None,
         link_rate,
         read_segments: small(segments),
         segment: Sectors(segment),
         write_cache: write_cache != 0,
         write_buffer: Sectors(buffer),
         write_extents: small(extents),
+        cache: policy(cache),
+        queue_depth: small(queue_depth),
+        queue_choice: small(queue_choice),
+        queue_age_limit: Nanos(queue_age_limit),
     }
 }
 

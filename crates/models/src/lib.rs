@@ -8,16 +8,27 @@
 //! source (`docs/drives.md`). [`load`] reads one, [`builtin`] lists those compiled in.
 #![forbid(unsafe_code)]
 
+pub mod curves;
+mod device;
 pub mod disk;
 mod drive;
 mod error;
 mod figures;
 mod file;
+pub mod queue;
+pub mod smr;
 mod spec;
+pub mod ssd;
+pub mod trace;
 
+pub use device::Drive;
 pub use disk::HardDisk;
+pub use disk::policy::{CachePolicy, CommandOverheads, Delivered, ReadAhead, Trigger, ZoneRow};
 pub use drive::{DriveInput, DriveIo, DriveIoId, DriveOp, DriveOutput};
 pub use error::{ModelError, ModelErrorKind};
 pub use figures::{Figure, Status};
 pub use file::{DriveKind, DriveSpec, builtin, load, parse};
+pub use queue::{Queue, QueueInput, QueueOutput, QueueSpec, Scheduler};
+pub use smr::{Smr, SmrFigures, SmrSpec};
 pub use spec::{BadFigure, HardDiskFigures, HardDiskSpec};
+pub use ssd::{Ssd, SsdFigures, SsdSpec};

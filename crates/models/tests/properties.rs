@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use raidlab_core::contract::IoOutcome;
 use raidlab_core::units::{Nanos, Sector, Sectors};
-use raidlab_models::HardDiskFigures;
+use raidlab_models::{Delivered, HardDiskFigures, ReadAhead, Trigger, ZoneRow};
 use rig::{Done, Flush, NAMES, Random, Read, Rig, Write, figures};
 
 /// A drive so small that random commands meet each other, the cache and the end of the drive.
@@ -72,6 +72,65 @@ fn every_command_completes_exactly_once_and_in_order() {
             let all = rig.now.since(Default::default());
             assert!(rig.disk.busy() <= all, "seed {seed}: {:?} of {all:?}", rig.disk.busy());
         }
+    }
+}
+
+/// A drive with a firmware, zones and a queue drawn at random.
+fn drawn(seed: u64) -> HardDiskFigures {
+    let mut random = Random(seed ^ 0x5eed);
+    let mut f = tiny();
+    let mut below = |end| random.below(end);
+    f.cache.read_ahead = [
+        ReadAhead::None,
+        ReadAhead::Track,
+        ReadAhead::Cylinder,
+        ReadAhead::Segment,
+        ReadAhead::Stream,
+    ][below(5) as usize];
+    f.cache.trigger = [Trigger::EveryRead, Trigger::Continued][below(2) as usize];
+    f.cache.delivered =
+        [Delivered::Kept, Delivered::Overwritten, Delivered::GivenUp][below(3) as usize];
+    f.cache.most_ahead = Sectors(below(400));
+    f.cache.hold = Sectors(below(2) * below(900));
+    f.cache.resumes_on_hit = below(2) == 0;
+    f.cache.whole_track = below(2) == 0;
+    f.cache.written_ranges = below(3) as u32;
+    (f.cache.read_overlap, f.cache.write_overlap) = (below(2) == 0, below(2) == 0);
+    f.write_cache = below(4) != 0;
+    f.cache.immediate_report = f.write_cache && below(2) == 0;
+    f.segment = Sectors(8 + below(900));
+    f.read_segments = 1 + below(4) as u32;
+    f.link_rate = 2_000_000 + below(100) * 1_000_000;
+    f.queue_depth = 1 + below(40) as u32;
+    f.queue_choice = 1 + below(40) as u32;
+    f.queue_age_limit = Nanos(below(3) * 50_000_000);
+    if below(2) == 0 {
+        let zone = |first, last, sectors| ZoneRow {
+            first,
+            last,
+            sectors,
+            track_skew: sectors / 6,
+            cylinder_skew: sectors / 3,
+        };
+        f.zone_table = vec![zone(0, 99, 300), zone(101, 199, 220)];
+        f.capacity = Sectors(100 * 300 * 4 + 99 * 220 * 4 - below(20_000));
+        f.seek_points = vec![(1, Nanos(900_000)), (20, Nanos(700_000)), (190, Nanos(9_000_000))];
+    }
+    f
+}
+
+#[test]
+fn whatever_the_firmware_every_command_completes_once_and_the_drive_comes_to_rest() {
+    for seed in 0..1_500 {
+        let f = drawn(seed);
+        let (done, mut rig) = trace(&f, seed, 200);
+        let mut ids: Vec<_> = done.iter().map(|one| one.id).collect();
+        ids.sort_unstable();
+        assert_eq!(ids, (0..200).collect::<Vec<_>>(), "seed {seed}: {f:?}");
+        assert!(done.is_sorted_by_key(|one| one.at));
+        assert_eq!(rig.run(Flush, 0, 0, false), f.command_overhead, "seed {seed}: clean at rest");
+        let all = rig.now.since(Default::default());
+        assert!(rig.disk.busy() <= all, "seed {seed}: {:?} of {all:?}", rig.disk.busy());
     }
 }
 

@@ -1,16 +1,21 @@
 //! Where sectors lie and when they pass under the heads.
 //!
-//! Zones of equally many cylinders, filled cylinder by cylinder, surface by surface. Tracks are
-//! skewed by exactly the time a switch takes, so a stream across tracks loses the switch and no
-//! more. Therefore every sector has one *media time*: how long a stream from sector 0 takes to reach
-//! its start. Media time modulo a turn is the sector's angle, and the difference of two media times
-//! is the time a stream takes from one to the other, across any number of tracks and zones, without
-//! a loop.
+//! Zones of cylinders, filled cylinder by cylinder, surface by surface. Tracks are skewed: by exactly
+//! the time a switch takes when only rates are known, by so many sectors when the zones were
+//! measured. A stream across tracks loses the skew and no more (a skew too short for its switch
+//! costs a turn more). Therefore every sector has one *media time*: how long a stream from sector 0
+//! takes to reach its start. Media time modulo a turn is the sector's angle, and the difference of
+//! two media times is the time a stream takes from one to the other, across any number of tracks and
+//! zones, without a loop.
+//!
+//! Where measured zones hold more than the capacity, the rest is spare sectors, and lies at the end
+//! of every cylinder in equal shares.
 
+use super::policy::ZoneRow;
 use crate::spec::HardDiskFigures;
 
 /// A sector's place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spot {
     /// Media time of the sector's start, in nanoseconds.
     pub media: u64,
@@ -22,8 +27,10 @@ pub(crate) struct Spot {
     pub head: u32,
     /// Its place on the track.
     pub sector: u32,
-    /// Sectors of this track.
+    /// Sectors that pass in a turn on this track.
     pub sectors: u32,
+    /// Those of them that hold data; the others, at its end, are spare.
+    pub used: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -32,7 +39,10 @@ struct Zone {
     media: u64,
     cylinder: u32,
     sectors: u32,
+    /// Sectors of a cylinder that hold data.
     per_cylinder: u64,
+    track_time: u64,
+    cylinder_time: u64,
 }
 
 /// The places of all sectors of a drive.
@@ -41,8 +51,6 @@ pub(crate) struct Geometry {
     zones: Vec<Zone>,
     turn: u64,
     heads: u32,
-    track_time: u64,
-    cylinder_time: u64,
     cylinders: u32,
 }
 
@@ -79,6 +87,67 @@ fn cylinders_per_zone(f: &HardDiskFigures) -> u64 {
     f.capacity.0.div_ceil(sectors * u64::from(f.heads))
 }
 
+/// Zones by rates.
+fn ramp(f: &HardDiskFigures) -> Vec<Zone> {
+    let per_zone = cylinders_per_zone(f);
+    let cylinder_time = cylinder_time(f);
+    let mut first = 0;
+    let zone = |zone: u32| {
+        let before = u64::from(zone) * per_zone;
+        let sectors = zone_sectors(f, zone);
+        let per_cylinder = u64::from(sectors) * u64::from(f.heads);
+        let made = Zone {
+            first,
+            media: before * cylinder_time,
+            cylinder: before as u32,
+            sectors,
+            per_cylinder,
+            track_time: turn(f) + f.head_switch.0,
+            cylinder_time,
+        };
+        first += per_cylinder * per_zone;
+        made
+    };
+    (0..f.zones).map(zone).collect()
+}
+
+/// Zones by measurement.
+fn measured(f: &HardDiskFigures) -> Vec<Zone> {
+    let (turn, heads) = (turn(f), u64::from(f.heads));
+    let all = Geometry::table_sectors(f);
+    let spare = all - f.capacity.0;
+    let (mut first, mut media) = (0, 0);
+    let zone = |row: &ZoneRow| {
+        let sectors = u64::from(row.sectors);
+        let skewed = |skew: u32, switch: u64| {
+            let time = u64::from(skew) * turn / sectors;
+            if time < switch { time + turn } else { time }
+        };
+        let track_time = turn + skewed(row.track_skew, f.head_switch.0);
+        let last = turn + skewed(row.cylinder_skew, cylinder_switch(f));
+        let cylinder_time = (heads - 1) * track_time + last;
+        let whole = sectors * heads;
+        // Rounded down, so that the cylinders hold the capacity; of the last track a sector stays.
+        let spares = (u128::from(whole) * u128::from(spare) / u128::from(all)) as u64;
+        let per_cylinder = whole - spares.min(sectors - 1);
+        let cylinder = row.first;
+        let made = Zone {
+            first,
+            media,
+            cylinder,
+            sectors: row.sectors,
+            per_cylinder,
+            track_time,
+            cylinder_time,
+        };
+        let cylinders = u64::from(row.last - row.first) + 1;
+        first += per_cylinder * cylinders;
+        media += cylinder_time * cylinders;
+        made
+    };
+    f.zone_table.iter().map(zone).collect()
+}
+
 impl Geometry {
     /// Bytes per second that pass under a head where the sustained rate is `sustained`.
     pub(crate) fn raw_rate(f: &HardDiskFigures, sustained: u64) -> u64 {
@@ -86,9 +155,20 @@ impl Geometry {
         (sustained as f64 * cylinder_time(f) as f64 / turns) as u64
     }
 
+    /// Bytes per second that pass under a head in the outermost zone.
+    pub(crate) fn outermost_raw_rate(f: &HardDiskFigures) -> u64 {
+        match f.zone_table.first() {
+            Some(zone) => u64::from(zone.sectors) * 512 * u64::from(f.rpm) / 60,
+            None => Self::raw_rate(f, f.outer_rate),
+        }
+    }
+
     /// How many cylinders these figures make.
     pub(crate) fn cylinders(f: &HardDiskFigures) -> u64 {
-        cylinders_per_zone(f) * u64::from(f.zones)
+        match f.zone_table.last() {
+            Some(zone) => u64::from(zone.last) + 1,
+            None => cylinders_per_zone(f) * u64::from(f.zones),
+        }
     }
 
     /// Whether the capacity needs every zone, as it should.
@@ -97,33 +177,28 @@ impl Geometry {
         before * u64::from(f.heads) * cylinders_per_zone(f) < f.capacity.0
     }
 
+    /// Sectors that measured zones hold, spare ones included.
+    pub(crate) fn table_sectors(f: &HardDiskFigures) -> u64 {
+        let cylinders = |zone: &ZoneRow| u64::from(zone.last - zone.first) + 1;
+        let of = |zone: &ZoneRow| cylinders(zone) * u64::from(zone.sectors);
+        f.zone_table.iter().map(of).sum::<u64>() * u64::from(f.heads)
+    }
+
     pub(crate) fn new(f: &HardDiskFigures) -> Self {
-        let per_zone = cylinders_per_zone(f);
-        let cylinder_time = cylinder_time(f);
-        let mut zones = Vec::with_capacity(f.zones as usize);
-        let mut first = 0;
-        for zone in 0..f.zones {
-            let before = u64::from(zone) * per_zone;
-            let sectors = zone_sectors(f, zone);
-            let per_cylinder = u64::from(sectors) * u64::from(f.heads);
-            let media = before * cylinder_time;
-            zones.push(Zone { first, media, cylinder: before as u32, sectors, per_cylinder });
-            first += per_cylinder * per_zone;
-        }
-        let turn = turn(f);
-        Self {
-            zones,
-            turn,
-            heads: f.heads,
-            track_time: turn + f.head_switch.0,
-            cylinder_time,
-            cylinders: Self::cylinders(f) as u32,
-        }
+        let zones = if f.zone_table.is_empty() { ramp(f) } else { measured(f) };
+        let cylinders = Self::cylinders(f) as u32;
+        Self { zones, turn: turn(f), heads: f.heads, cylinders }
     }
 
     /// How many cylinders the drive has.
     pub(crate) fn count(&self) -> u32 {
         self.cylinders
+    }
+
+    /// The first sector of the next cylinder.
+    pub(crate) fn cylinder_end(&self, at: u64) -> u64 {
+        let zone = &self.zones[self.zones.partition_point(|zone| zone.first <= at) - 1];
+        at + zone.per_cylinder - (at - zone.first) % zone.per_cylinder
     }
 
     /// The place of a sector.
@@ -134,7 +209,7 @@ impl Geometry {
         let rest = (offset % zone.per_cylinder) as u32;
         let (head, sector) = (rest / zone.sectors, rest % zone.sectors);
         let track_media =
-            zone.media + cylinder * self.cylinder_time + u64::from(head) * self.track_time;
+            zone.media + cylinder * zone.cylinder_time + u64::from(head) * zone.track_time;
         Spot {
             media: track_media + u64::from(sector) * self.turn / u64::from(zone.sectors),
             track_media,
@@ -142,6 +217,7 @@ impl Geometry {
             head,
             sector,
             sectors: zone.sectors,
+            used: zone.sectors.min(zone.per_cylinder as u32 - head * zone.sectors),
         }
     }
 
@@ -149,7 +225,7 @@ impl Geometry {
     /// place of the last of them. `len` is at least 1.
     pub(crate) fn end(&self, from: &Spot, at: u64, len: u64) -> (u64, Spot) {
         let passed = u64::from(from.sector) + len;
-        if passed <= u64::from(from.sectors) {
+        if passed <= u64::from(from.used) {
             let media = from.track_media + passed * self.turn / u64::from(from.sectors);
             return (media, *from);
         }
@@ -163,13 +239,14 @@ impl Geometry {
     pub(crate) fn reached(&self, media: u64) -> (u64, u32, u32) {
         let zone = &self.zones[self.zones.partition_point(|zone| zone.media <= media) - 1];
         let offset = media - zone.media;
-        let cylinder = offset / self.cylinder_time;
-        let rest = offset % self.cylinder_time;
-        let head = (rest / self.track_time).min(u64::from(self.heads) - 1);
-        let on_track = rest - head * self.track_time;
+        let cylinder = offset / zone.cylinder_time;
+        let rest = offset % zone.cylinder_time;
+        let head = (rest / zone.track_time).min(u64::from(self.heads) - 1);
+        let on_track = rest - head * zone.track_time;
         let sectors = u64::from(zone.sectors);
         let passed = (((on_track + 1) * sectors - 1) / self.turn).min(sectors);
-        let at = zone.first + cylinder * zone.per_cylinder + head * sectors + passed;
+        let on_cylinder = (head * sectors + passed).min(zone.per_cylinder);
+        let at = zone.first + cylinder * zone.per_cylinder + on_cylinder;
         (at, zone.cylinder + cylinder as u32, head as u32)
     }
 }
@@ -180,7 +257,7 @@ mod tests {
     use crate::file;
 
     fn geometry(name: &str) -> (HardDiskFigures, Geometry) {
-        let file::DriveKind::HardDisk(spec) = file::load(name).unwrap().kind;
+        let file::DriveKind::HardDisk(spec) = file::load(name).unwrap().kind else { panic!() };
         (spec.figures().clone(), Geometry::new(spec.figures()))
     }
 
@@ -192,7 +269,7 @@ mod tests {
             let mut seen = [0u32; 3];
             while at < 40 * u64::from(g.zones[0].sectors) {
                 let spot = g.locate(at);
-                let left = u64::from(spot.sectors - spot.sector);
+                let left = u64::from(spot.used - spot.sector);
                 let (end, last) = g.end(&spot, at, left);
                 assert_eq!((last.cylinder, last.head), (spot.cylinder, spot.head));
                 let next = g.locate(at + left);
@@ -238,8 +315,57 @@ mod tests {
             assert!(g.count() - last.cylinder <= f.zones + 1, "{name}: unused cylinders");
             for (zone, rate) in [(0, f.outer_rate), (g.zones.len() - 1, f.inner_rate)] {
                 let bytes = g.zones[zone].per_cylinder as f64 * 512.0;
-                let sustained = bytes / (g.cylinder_time as f64 / 1e9);
+                let sustained = bytes / (g.zones[zone].cylinder_time as f64 / 1e9);
                 assert!((sustained / rate as f64 - 1.0).abs() < 0.002, "{name} zone {zone}");
+            }
+        }
+    }
+
+    /// Measured zones, with spare cylinders between them and spare sectors in every cylinder.
+    fn measured() -> (HardDiskFigures, Geometry) {
+        let (mut f, _) = geometry("pata-80gb-7200");
+        let zone = |first, last, sectors| ZoneRow {
+            first,
+            last,
+            sectors,
+            track_skew: sectors / 5,
+            cylinder_skew: sectors / 3,
+        };
+        f.zone_table = vec![zone(0, 299, 186), zone(301, 599, 157), zone(601, 999, 119)];
+        f.capacity = raidlab_core::units::Sectors(Geometry::table_sectors(&f) * 96 / 100);
+        let geometry = Geometry::new(&f);
+        (f, geometry)
+    }
+
+    #[test]
+    fn measured_zones_hold_the_capacity_and_leave_spare_sectors_free() {
+        let (f, g) = measured();
+        let last = g.locate(f.capacity.0 - 1);
+        assert!((990..1_000).contains(&last.cylinder), "{last:?}");
+        assert_eq!(g.count(), 1_000);
+        let per_cylinder = g.zones[0].per_cylinder;
+        assert_eq!(per_cylinder, 4 * 186 - 4 * 186 * 4 / 100);
+        let end = g.locate(per_cylinder - 1);
+        assert_eq!((end.cylinder, end.head, end.sector + 1), (0, 3, end.used));
+        let next = g.locate(per_cylinder);
+        assert_eq!((next.cylinder, next.head, next.sector, next.used), (1, 0, 0, 186));
+        assert_eq!(g.cylinder_end(5), per_cylinder);
+        let border = g.zones[1].first;
+        assert_eq!((g.locate(border - 1).cylinder, g.locate(border).cylinder), (299, 301));
+    }
+
+    #[test]
+    fn end_and_reached_are_inverse_across_spare_sectors() {
+        let (f, g) = measured();
+        for at in (0..f.capacity.0 - 900).step_by(337) {
+            let mut before = 0;
+            for len in [1, 7, 140, 800] {
+                let spot = g.locate(at);
+                let (end, last) = g.end(&spot, at, len);
+                assert!(end > before, "{at}+{len}");
+                before = end;
+                assert_eq!(g.reached(end), (at + len, last.cylinder, last.head), "{at}+{len}");
+                assert_eq!(g.reached(end - 1).0, at + len - 1, "{at}+{len}");
             }
         }
     }

@@ -1,4 +1,6 @@
-//! The seek curve, through the three points that data sheets print.
+//! The seek curve: through measured points, or through the three points that data sheets print.
+//!
+//! Between measured points it is a straight line, beyond the last one the line goes on. With three:
 //!
 //! Short seeks, up to a third of the cylinders, are acceleration and braking: a + b x sqrt(d). Long
 //! ones coast at full speed: c + e x d. The form is that of Ruemmler and Wilkes, *An introduction to
@@ -20,6 +22,8 @@ pub(crate) struct SeekCurve {
     /// Full stroke less average, over `span` cylinders.
     rise: u64,
     span: u64,
+    /// Measured points by ascending distance; with them nothing above counts.
+    points: Vec<(u32, u64)>,
 }
 
 impl SeekCurve {
@@ -35,6 +39,7 @@ impl SeekCurve {
             root: root as u64,
             rise: f.full_stroke.0 - f.average_seek.0,
             span: u64::from(cylinders - 1 - knee),
+            points: f.seek_points.iter().map(|(distance, time)| (*distance, time.0)).collect(),
         }
     }
 
@@ -42,13 +47,28 @@ impl SeekCurve {
     pub(crate) fn time(&self, distance: u32) -> u64 {
         if distance == 0 {
             0
+        } else if !self.points.is_empty() {
+            self.measured(distance)
         } else if distance < self.knee {
-            let root = (u64::from(distance) << (2 * BITS)).isqrt() - (1 << BITS);
+            // The root of a float is rounded alike on every machine, and several times as fast as that
+            // of an integer.
+            let shifted = f64::from(distance) * f64::from(1u32 << BITS) * f64::from(1u32 << BITS);
+            let root = shifted.sqrt() as u64 - (1 << BITS);
             self.shortest + ((self.root * root) >> (2 * BITS))
         } else {
             // At most 1e9 x 2^31: fits.
             self.average + self.rise * u64::from(distance - self.knee) / self.span
         }
+    }
+
+    /// Along the measured points, of which there are at least two.
+    fn measured(&self, distance: u32) -> u64 {
+        let after = self.points.partition_point(|(one, _)| *one < distance);
+        let after = after.clamp(1, self.points.len() - 1);
+        let ((near, low), (far, high)) = (self.points[after - 1], self.points[after]);
+        let (gone, span) = (i64::from(distance) - i64::from(near), i64::from(far - near));
+        // Times of at most 1e9 and distances of at most 2^31: fits.
+        (low as i64 + (high as i64 - low as i64) * gone / span).max(0) as u64
     }
 }
 
@@ -61,7 +81,7 @@ mod tests {
     #[test]
     fn passes_through_the_three_points_and_never_falls() {
         for name in ["nas-8tb-7200", "pata-80gb-7200"] {
-            let file::DriveKind::HardDisk(spec) = file::load(name).unwrap().kind;
+            let file::DriveKind::HardDisk(spec) = file::load(name).unwrap().kind else { panic!() };
             let f = spec.figures();
             let cylinders = Geometry::new(f).count();
             let curve = SeekCurve::new(f, cylinders);
@@ -77,6 +97,23 @@ mod tests {
                 assert!(time >= last, "{name} falls at {distance}");
                 last = time;
             }
+        }
+    }
+
+    #[test]
+    fn measured_points_are_joined_by_straight_lines() {
+        let file::DriveKind::HardDisk(spec) = file::load("pata-80gb-7200").unwrap().kind else {
+            panic!()
+        };
+        let mut f = spec.figures().clone();
+        f.seek_points = [(1, 1_000), (5, 3_000), (10, 2_000), (110, 12_000)]
+            .map(|(cylinders, us)| (cylinders, raidlab_core::units::Nanos::from_micros(us)))
+            .to_vec();
+        let curve = SeekCurve::new(&f, 1_000);
+        for (distance, us) in
+            [(0, 0), (1, 1_000), (3, 2_000), (5, 3_000), (8, 2_400), (60, 7_000), (210, 22_000)]
+        {
+            assert_eq!(curve.time(distance), us * 1_000, "{distance}");
         }
     }
 }

@@ -16,6 +16,10 @@ struct Range {
     start: u64,
     end: u64,
     used: u64,
+    /// Where the last read served from here ended: one that starts there goes on.
+    next: u64,
+    /// Sectors it can hold.
+    room: u64,
 }
 
 impl Segments {
@@ -23,9 +27,20 @@ impl Segments {
         Self { ranges: vec![Range::default(); count as usize], clock: 0, size }
     }
 
-    /// Sectors a segment holds, and how far the drive reads ahead.
+    /// Sectors a segment holds.
     pub(crate) fn size(&self) -> u64 {
         self.size
+    }
+
+    /// Sectors this segment holds: more than others if it runs ahead of a reader in order.
+    pub(crate) fn room(&self, segment: usize) -> u64 {
+        self.ranges[segment].room
+    }
+
+    /// Lets a segment hold this many sectors, if it holds fewer.
+    pub(crate) fn enlarge(&mut self, segment: usize, room: u64) {
+        let range = &mut self.ranges[segment];
+        range.room = range.room.max(room);
     }
 
     /// Marks a segment as just used.
@@ -34,9 +49,21 @@ impl Segments {
         self.ranges[segment].used = self.clock;
     }
 
+    /// A read served from the segment ended at `end`.
+    pub(crate) fn served(&mut self, segment: usize, end: u64) {
+        self.ranges[segment].next = end;
+        self.touch(segment);
+    }
+
+    /// Whether a read from `at` goes on where one ended that is still in a segment.
+    pub(crate) fn continues(&self, at: u64) -> bool {
+        self.ranges.iter().any(|range| range.next == at && range.used > 0)
+    }
+
     /// First sector kept by a segment of which sectors up to `end` were read: old ones make room.
     pub(crate) fn start(&self, segment: usize, end: u64) -> u64 {
-        self.ranges[segment].start.max(end.saturating_sub(self.size))
+        let range = &self.ranges[segment];
+        range.start.max(end.saturating_sub(range.room))
     }
 
     /// One past the last sector of a segment that is not being filled.
@@ -67,8 +94,7 @@ impl Segments {
             }
         }
         let index = chosen.unwrap_or_else(|| {
-            self.ranges[oldest].start = at;
-            self.ranges[oldest].end = at;
+            self.ranges[oldest] = Range { start: at, end: at, used: 0, next: at, room: self.size };
             oldest
         });
         self.touch(index);
@@ -79,6 +105,20 @@ impl Segments {
     pub(crate) fn close(&mut self, segment: usize, end: u64) {
         self.ranges[segment].start = self.start(segment, end);
         self.ranges[segment].end = end;
+    }
+
+    /// A segment holds sectors from `start` on, too, in front of those it has.
+    pub(crate) fn reach_back(&mut self, segment: usize, start: u64) {
+        let range = &mut self.ranges[segment];
+        range.start = range.start.min(start);
+    }
+
+    /// Notes data that came in whole, as written ones do: they join a segment that ends at `start`,
+    /// or replace the one longest unused.
+    pub(crate) fn note(&mut self, start: u64, end: u64) {
+        let index = self.open(start);
+        self.close(index, end);
+        self.served(index, end);
     }
 
     /// Drops everything of a segment in front of `start`.

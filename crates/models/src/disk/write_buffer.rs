@@ -51,12 +51,20 @@ impl WriteBuffer {
         self.capacity
     }
 
-    /// Whether `start .. end` can be taken without having more ranges than allowed.
-    pub(crate) fn can_insert(&self, start: u64, end: u64) -> bool {
-        self.starts.len() < self.most_extents || {
+    /// Whether `start .. end` can be taken without having more ranges than allowed, when `others`
+    /// more have been promised.
+    pub(crate) fn can_insert(&self, start: u64, end: u64, others: usize) -> bool {
+        self.starts.len() + others < self.most_extents || {
             let (first, past) = self.touching(start, end);
             first < past
         }
+    }
+
+    /// Whether data from `start` on go on where dirty data end.
+    pub(crate) fn appends(&self, start: u64) -> bool {
+        let index = self.ends.partition_point(|one| *one < start);
+        self.ends.get(index) == Some(&start)
+            || (self.in_flight.0 < start && self.in_flight.1 == start)
     }
 
     /// Indices of the ranges that overlap or touch `start .. end`.
@@ -219,7 +227,11 @@ mod tests {
         let mut buffer = WriteBuffer::new(1_000, 2);
         buffer.insert(0, 8);
         buffer.insert(100, 108);
-        assert!(!buffer.can_insert(50, 58));
-        assert!(buffer.can_insert(8, 16) && buffer.can_insert(92, 100) && buffer.can_insert(4, 6));
+        assert!(!buffer.can_insert(50, 58, 0));
+        assert!(
+            buffer.can_insert(8, 16, 0)
+                && buffer.can_insert(92, 100, 0)
+                && buffer.can_insert(4, 6, 0)
+        );
     }
 }

@@ -1,6 +1,8 @@
 //! A drive with a clock: hands in commands and wakes, collects completions.
 #![allow(dead_code, unused_imports, reason = "each test file uses its part")]
 
+pub(crate) mod any;
+
 use raidlab_core::contract::IoOutcome;
 use raidlab_core::units::{Nanos, Sector, Sectors, Time};
 use raidlab_models::{
@@ -12,8 +14,14 @@ pub(crate) use DriveOp::{Flush, Read, Write};
 
 pub(crate) const NAMES: [&str; 2] = ["nas-8tb-7200", "pata-80gb-7200"];
 
+/// The figures of a drive that carries out one command at a time.
 pub(crate) fn figures(name: &str) -> HardDiskFigures {
-    let DriveKind::HardDisk(spec) = load(name).unwrap().kind;
+    HardDiskFigures { queue_depth: 1, ..queueing_figures(name) }
+}
+
+/// The figures of a drive as its file gives them.
+pub(crate) fn queueing_figures(name: &str) -> HardDiskFigures {
+    let DriveKind::HardDisk(spec) = load(name).unwrap().kind else { panic!("{name}") };
     spec.figures().clone()
 }
 

@@ -1,0 +1,102 @@
+//! What the mechanism does next: the command queue, destaging, holding on to a reader in order.
+
+use raidlab_core::units::Time;
+
+use super::mechanism::Work;
+use super::{Command, HardDisk, NEVER, Step};
+
+/// Reads that may go before destaging gets a turn.
+const READS_PER_DESTAGE: u32 = 16;
+
+impl HardDisk {
+    /// When the mechanism ends what it does, or begins something.
+    pub(super) fn mechanism_due(&self) -> Time {
+        if let Work::Writing { until, .. } = self.mechanism.work {
+            return until;
+        }
+        let free = self.reserved.max(self.now);
+        if self.commands.iter().any(Command::needs_mechanism) {
+            return free;
+        }
+        if self.writes.is_empty() {
+            return NEVER;
+        }
+        match &self.mechanism.work {
+            Work::Reading(stream) if !self.destage_owed(false) => {
+                let mut rest = self.mechanism.passed(stream, stream.limit);
+                if self.policy.whole_track {
+                    rest = rest.max(self.mechanism.whole_track(stream));
+                }
+                rest.max(free)
+            }
+            _ => free,
+        }
+    }
+
+    /// Whether the write buffer goes first. `waiting`: commands wait for the mechanism, too; a buffer
+    /// that is in demand takes turns with them.
+    fn destage_owed(&self, waiting: bool) -> bool {
+        let demanded = |command: &Command| matches!(command.step, Step::Room | Step::Destaged);
+        self.policy.immediate_report
+            || self.reads_since_destage >= READS_PER_DESTAGE
+            || ((!waiting || self.reads_since_destage > 0) && self.commands.iter().any(demanded))
+    }
+
+    /// The mechanism has come free, or time has come to use it.
+    pub(super) fn mechanism_done(&mut self) {
+        if let Work::Writing { destage, .. } = self.mechanism.work {
+            self.mechanism.work = Work::Idle;
+            if destage {
+                self.writes.arrived();
+                self.room_made();
+            }
+            return;
+        }
+        let waiting = self.commands.iter().any(Command::needs_mechanism);
+        if !self.writes.is_empty() && (!waiting || self.destage_owed(true)) {
+            self.destage();
+        } else if waiting {
+            let index = self.choose();
+            match self.commands[index].step {
+                Step::Read { from } => self.read_now(index, from),
+                _ => self.write_medium(index),
+            }
+        }
+    }
+
+    /// The next command: the one with the least time to reach it times what is left of its patience,
+    /// age limit less age (weighted shortest time first: Seltzer, Chen, Ousterhout, *Disk scheduling
+    /// revisited*, USENIX 1990), among as many of the oldest as the firmware compares. One beyond the
+    /// age limit goes first, and among those the oldest.
+    fn choose(&self) -> usize {
+        let waiting = || {
+            let all = self.commands.iter().enumerate();
+            all.filter(|(_, command)| command.needs_mechanism()).take(self.choice)
+        };
+        let mut each = waiting();
+        let Some((oldest, _)) = each.next() else { return 0 };
+        let patience =
+            |command: &Command| self.age_limit.0.saturating_sub(self.now.since(command.admitted).0);
+        if each.next().is_none() {
+            return oldest;
+        }
+        let place = self.mechanism.place(self.now);
+        let mut best = (u64::MAX, oldest);
+        for (index, command) in waiting() {
+            let write = matches!(command.step, Step::Write);
+            let mut time = self.mechanism.reach(place, self.now, &command.spot, write);
+            if let (Step::Read { from }, Work::Reading(stream)) =
+                (command.step, &self.mechanism.work)
+                && self.kept(stream, from, self.now)
+            {
+                time = time.min(stream.time(command.spot.media));
+            }
+            // At most a few seconds by ten: fits.
+            let cost = time.since(self.now).0.saturating_mul(patience(command));
+            if cost < best.0 {
+                best = (cost, index);
+            }
+        }
+        best.1
+    }
+}

@@ -1,0 +1,82 @@
+//! The same inputs give the same times on every machine, in debug and in release.
+
+mod rig;
+
+use raidlab_core::units::{Nanos, Sectors};
+use raidlab_models::{Delivered, HardDiskFigures, ReadAhead, Trigger, ZoneRow};
+use rig::{Flush, Random, Read, Rig, Write, figures, queueing_figures};
+
+/// FNV-1a (Fowler, Noll, Vo) over what completes when.
+fn hash_of(f: &HardDiskFigures) -> u64 {
+    let mut rig = Rig::new(f, 42);
+    let mut random = Random(7);
+    let mut next = 0;
+    for _ in 0..6_000 {
+        if random.below(3) == 0 {
+            next = random.below(f.capacity.0 - 600);
+        }
+        let len = 1 + random.below(300);
+        let fua = random.below(9) == 0;
+        match random.below(12) {
+            0 => rig.submit(Flush, 0, 0, false),
+            1..=7 => rig.submit(Read, next, len as u32, fua),
+            _ => rig.submit(Write, next, len as u32, fua),
+        };
+        next = (next + len) % (f.capacity.0 - 600);
+        if random.below(2) == 0 {
+            rig.pass(Nanos(random.below(30_000_000)));
+        }
+    }
+    rig.settle();
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for done in &rig.done {
+        for word in [u64::from(done.id), done.at.0] {
+            for byte in word.to_le_bytes() {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+            }
+        }
+    }
+    hash
+}
+
+/// A drive with measured zones and seeks, and a firmware that reads whole tracks and reports at once.
+fn measured() -> HardDiskFigures {
+    let mut f = figures("pata-80gb-7200");
+    let zone = |first, last, sectors| ZoneRow {
+        first,
+        last,
+        sectors,
+        track_skew: sectors / 6,
+        cylinder_skew: sectors / 4,
+    };
+    f.zone_table = vec![zone(0, 999, 400), zone(1_001, 2_999, 300)];
+    f.capacity = Sectors((1_000 * 400 + 1_999 * 300) * 4 / 101 * 100);
+    f.seek_points = [(1, 900), (10, 1_400), (100, 2_300), (999, 5_000), (2_900, 9_100)]
+        .map(|(cylinders, us)| (cylinders, Nanos::from_micros(us)))
+        .to_vec();
+    f.cache.read_ahead = ReadAhead::Stream;
+    f.cache.trigger = Trigger::Continued;
+    f.cache.delivered = Delivered::GivenUp;
+    f.cache.whole_track = true;
+    f.cache.immediate_report = true;
+    f.cache.written_ranges = 2;
+    f
+}
+
+#[test]
+fn completion_times_are_those_of_every_machine() {
+    let hashes = [
+        hash_of(&figures("nas-8tb-7200")),
+        hash_of(&queueing_figures("nas-8tb-7200")),
+        hash_of(&queueing_figures("pata-80gb-7200")),
+        hash_of(&measured()),
+    ];
+    let expected: [u64; 4] = [
+        0x6ec5_8e6e_eb2f_733d,
+        0x433b_83d4_a33d_2671,
+        0xa284_1f7b_f75f_bedb,
+        0xa21f_1ca0_902e_8495,
+    ];
+    let shown = |all: [u64; 4]| all.map(|one| format!("{one:#018x}"));
+    assert_eq!(shown(hashes), shown(expected));
+}

@@ -1,0 +1,412 @@
+//! Request queues and schedulers against orders worked out by hand.
+
+use std::collections::BTreeMap;
+
+use raidlab_core::contract::IoOutcome;
+use raidlab_core::units::{Nanos, Sector, Time};
+use raidlab_models::{
+    DriveIo, DriveIoId, DriveOp, Queue, QueueInput, QueueOutput, QueueSpec, Scheduler,
+};
+
+use DriveOp::{Flush, Read, Write};
+
+/// A queue in front of a drive that takes one request after another, 1 ms each, unless told otherwise.
+struct Rig {
+    queue: Queue,
+    now: Time,
+    /// What the drive has, in order, with its end.
+    drive: Vec<(DriveIo, Time)>,
+    service: Nanos,
+    sent: Vec<(DriveOp, u64, u32)>,
+    ended: Vec<(u32, IoOutcome)>,
+    wake: Option<Time>,
+    next: u32,
+}
+
+impl Rig {
+    fn new(spec: &QueueSpec) -> Self {
+        Self {
+            queue: Queue::new(spec),
+            now: Time::ZERO,
+            drive: Vec::new(),
+            service: Nanos::from_millis(1),
+            sent: Vec::new(),
+            ended: Vec::new(),
+            wake: None,
+            next: 0,
+        }
+    }
+
+    fn of(scheduler: Scheduler) -> Self {
+        Self::new(&scheduler.spec(1))
+    }
+
+    fn handle(&mut self, input: QueueInput) {
+        self.queue.handle(self.now, input);
+        while let Some(output) = self.queue.poll() {
+            match output {
+                QueueOutput::Dispatch(io) => {
+                    self.sent.push((io.op, io.at.0, io.len));
+                    let start = self.drive.last().map_or(self.now, |(_, end)| *end);
+                    self.drive.push((io, start + self.service));
+                }
+                QueueOutput::Complete { id, outcome } => self.ended.push((id.0, outcome)),
+                QueueOutput::WakeAt(at) => self.wake = Some(at),
+            }
+        }
+    }
+
+    fn submit(&mut self, op: DriveOp, at: u64, len: u32, process: u32) {
+        let id = DriveIoId(self.next);
+        self.next += 1;
+        let io = DriveIo { id, op, at: Sector(at), len, fua: false };
+        self.handle(QueueInput::Submit { io, process });
+    }
+
+    /// Lets time pass up to a moment.
+    fn until(&mut self, end: Time) {
+        loop {
+            let drive = self.drive.first().map(|(_, end)| *end);
+            let wake = self.wake.filter(|at| *at > self.now);
+            let Some(at) = drive.into_iter().chain(wake).min().filter(|at| *at <= end) else {
+                self.now = self.now.max(end);
+                return;
+            };
+            self.now = at;
+            if drive == Some(at) {
+                let (io, _) = self.drive.remove(0);
+                self.handle(QueueInput::Ended { id: io.id, outcome: IoOutcome::Ok });
+            } else {
+                self.wake = None;
+                self.handle(QueueInput::Wake);
+            }
+        }
+    }
+
+    fn run(&mut self) {
+        self.until(Time(u64::MAX / 2));
+    }
+
+    fn places(&self) -> Vec<u64> {
+        self.sent.iter().map(|(_, at, _)| *at).collect()
+    }
+}
+
+fn ms(millis: u64) -> Time {
+    Time(millis * 1_000_000)
+}
+
+#[test]
+fn noop_and_none_keep_the_order() {
+    for scheduler in [Scheduler::Noop, Scheduler::None] {
+        let mut rig = Rig::of(scheduler);
+        let places =
+            if scheduler == Scheduler::Noop { vec![500, 100, 900, 50] } else { vec![500, 100] };
+        for at in &places {
+            rig.submit(Read, *at, 8, 0);
+        }
+        rig.run();
+        assert_eq!(rig.places(), places);
+    }
+}
+
+#[test]
+fn neighbours_are_merged() {
+    for scheduler in Scheduler::ALL {
+        let mut rig = Rig::new(&QueueSpec { requests: 128, ..scheduler.spec(1) });
+        rig.submit(Read, 90_000, 8, 0); // At the drive; the rest waits.
+        for at in [108, 116, 100, 500] {
+            rig.submit(Write, at, 8, 0);
+        }
+        rig.submit(Read, 124, 8, 0);
+        rig.run();
+        let writes: Vec<_> = rig.sent.iter().filter(|(op, ..)| *op == Write).collect();
+        let front = scheduler != Scheduler::Noop;
+        let merged = (Write, 100, 24);
+        assert_eq!(writes.contains(&&merged), front, "{scheduler}: {writes:?}");
+        assert_eq!(writes.contains(&&(Write, 108, 16)), !front, "{scheduler}: behind only");
+        assert!(rig.sent.contains(&(Read, 124, 8)), "{scheduler}: reads do not join writes");
+        let mut ids: Vec<_> = rig.ended.iter().map(|(id, _)| *id).collect();
+        ids.sort_unstable();
+        assert_eq!(ids, [0, 1, 2, 3, 4, 5], "{scheduler}: every part ends");
+    }
+}
+
+#[test]
+fn merging_stops_at_the_longest_request() {
+    let mut rig = Rig::new(&QueueSpec { requests: 128, ..Scheduler::Deadline.spec(1) });
+    rig.submit(Read, 90_000, 8, 0);
+    for at in (0..3_072).step_by(256) {
+        rig.submit(Write, at, 256, 0);
+    }
+    rig.run();
+    let lengths: Vec<_> = rig.sent.iter().skip(1).map(|(_, at, len)| (*at, *len)).collect();
+    assert_eq!(lengths, [(0, 1_024), (1_024, 1_024), (2_048, 1_024)], "512 KiB each");
+}
+
+/// `none` looks at the last eight that wait.
+#[test]
+fn none_merges_with_the_last_eight() {
+    let spec = QueueSpec { requests: 128, ..Scheduler::None.spec(1) };
+    for (others, joined) in [(7, true), (8, false)] {
+        let mut rig = Rig::new(&spec);
+        rig.submit(Read, 90_000, 8, 0);
+        rig.submit(Read, 0, 8, 0);
+        for other in 0..others {
+            rig.submit(Read, 1_000 + other * 100, 8, 0);
+        }
+        rig.submit(Read, 8, 8, 0);
+        rig.run();
+        assert_eq!(rig.sent.contains(&(Read, 0, 16)), joined, "{others}");
+    }
+}
+
+#[test]
+fn deadline_goes_one_way_and_then_to_the_oldest() {
+    for scheduler in [Scheduler::Deadline, Scheduler::MqDeadline] {
+        let mut rig = Rig::new(&QueueSpec { requests: 128, ..scheduler.spec(1) });
+        for at in [500, 300, 900, 100, 700, 200] {
+            rig.submit(Read, at, 8, 0);
+        }
+        rig.run();
+        // 500 is sent at once, when nothing lies behind it. `deadline` knows of no next request then and
+        // begins a batch with the oldest; `mq-deadline` goes on from 508. At the end both begin again with
+        // the oldest that is left.
+        let expected: [u64; 6] = match scheduler {
+            Scheduler::Deadline => [500, 300, 700, 900, 100, 200],
+            _ => [500, 700, 900, 300, 100, 200],
+        };
+        assert_eq!(rig.places(), expected, "{scheduler}");
+    }
+}
+
+#[test]
+fn what_comes_in_between_waits_for_deadline_and_is_taken_by_mq_deadline() {
+    for (scheduler, expected) in
+        [(Scheduler::Deadline, [0, 100, 300, 200]), (Scheduler::MqDeadline, [0, 100, 200, 300])]
+    {
+        let mut rig = Rig::new(&QueueSpec { requests: 128, ..scheduler.spec(1) });
+        for at in [0, 100, 300] {
+            rig.submit(Read, at, 8, 0);
+        }
+        rig.until(Time(1_500_000)); // 100 is at the drive, 300 is next.
+        rig.submit(Read, 200, 8, 0);
+        rig.run();
+        assert_eq!(rig.places(), expected, "{scheduler}");
+    }
+}
+
+#[test]
+fn deadline_serves_batches_of_16_and_starves_writes_twice() {
+    for scheduler in [Scheduler::Deadline, Scheduler::MqDeadline] {
+        let mut rig = Rig::new(&QueueSpec { requests: 200, ..scheduler.spec(1) });
+        rig.submit(Read, 0, 8, 0);
+        for index in 1..100 {
+            rig.submit(Read, index * 100, 8, 0);
+            rig.submit(Write, 1_000_000 + index * 100, 8, 0);
+        }
+        rig.until(ms(99));
+        let ops: Vec<_> = rig.sent.iter().map(|(op, ..)| *op).collect();
+        let runs: Vec<_> = ops.chunk_by(|a, b| a == b).map(|run| (run[0], run.len())).collect();
+        // Two batches of reads, one of writes, over and over.
+        assert_eq!(runs[1], (Write, 16), "{scheduler}: {runs:?}");
+        assert_eq!(runs[2], (Read, 32), "{scheduler}: {runs:?}");
+        assert_eq!(runs[3].0, Write, "{scheduler}: {runs:?}");
+    }
+}
+
+#[test]
+fn expired_requests_go_first() {
+    for scheduler in [Scheduler::Deadline, Scheduler::MqDeadline] {
+        let mut rig = Rig::new(&QueueSpec { requests: 10_000, ..scheduler.spec(1) });
+        // Reads ahead of the head come without end; one lies far behind it.
+        rig.submit(Read, 1_000_000, 8, 0);
+        rig.submit(Read, 500, 8, 0);
+        for index in 1..800 {
+            rig.submit(Read, 1_000_000 + index * 100, 8, 0);
+        }
+        rig.run();
+        let place = rig.places().iter().position(|at| *at == 500).unwrap();
+        let latest = if scheduler == Scheduler::Deadline { 1 } else { 500 + 16 };
+        assert!(place <= latest, "{scheduler}: {place}");
+        if scheduler == Scheduler::MqDeadline {
+            assert!(place >= 500, "{scheduler}: not before 500 ms: {place}");
+        }
+    }
+}
+
+/// Two processes read in order, each asks for the next block 0.5 ms after it got the last. Gives
+/// how often the
+/// drive changes from one to the other, and the requests served.
+fn two_readers(scheduler: Scheduler, think: Nanos) -> (usize, usize) {
+    let mut rig = Rig::of(scheduler);
+    let mut next = [0, 10_000_000];
+    let mut due: BTreeMap<Time, u32> = BTreeMap::new();
+    let mut owner = BTreeMap::new();
+    for process in 0..2_u32 {
+        owner.insert(rig.next, process);
+        rig.submit(Read, next[process as usize], 8, process);
+    }
+    let mut seen = 0;
+    while rig.now < ms(2_000) {
+        let step = Time(rig.now.0 + 10_000);
+        rig.until(due.keys().next().copied().unwrap_or(step).min(step));
+        while seen < rig.ended.len() {
+            let mut at = rig.now + think;
+            while due.contains_key(&at) {
+                at = Time(at.0 + 1);
+            }
+            due.insert(at, owner[&rig.ended[seen].0]);
+            seen += 1;
+        }
+        while let Some((at, process)) = due.first_key_value().map(|(at, one)| (*at, *one))
+            && at <= rig.now
+        {
+            due.pop_first();
+            next[process as usize] += 8;
+            owner.insert(rig.next, process);
+            rig.submit(Read, next[process as usize], 8, process);
+        }
+    }
+    let sides: Vec<_> = rig.places().iter().map(|at| *at >= 10_000_000).collect();
+    (sides.windows(2).filter(|pair| pair[0] != pair[1]).count(), sides.len())
+}
+
+#[test]
+fn anticipatory_and_cfq_stay_with_a_reader_that_comes_back() {
+    let think = Nanos::from_micros(500);
+    let (changes, served) = two_readers(Scheduler::Deadline, think);
+    assert!(changes > served / 2, "deadline takes turns: {changes} of {served}");
+    // By expiry of the other's request: every 125 ms at most. By slices: every 100 ms.
+    let (changes, served) = two_readers(Scheduler::Anticipatory, think);
+    println!("anticipatory: {changes} of {served}");
+    assert!((8..=34).contains(&changes), "anticipatory: {changes} of {served}");
+    assert!(served > 1_200, "1.5 ms each: {served}");
+    let (changes, served) = two_readers(Scheduler::Cfq, think);
+    println!("cfq: {changes} of {served}");
+    assert!((17..=22).contains(&changes), "cfq: {changes} of {served}");
+    assert!(served > 1_200, "{served}");
+    // Who thinks for longer than both wait is not waited for: the drive is busy as ever.
+    for scheduler in [Scheduler::Anticipatory, Scheduler::Cfq] {
+        let (_, slow) = two_readers(scheduler, Nanos::from_millis(20));
+        let (_, plain) = two_readers(Scheduler::Noop, Nanos::from_millis(20));
+        assert!(slow as f64 > 0.95 * plain as f64, "{scheduler}: {slow} of {plain}");
+    }
+}
+
+#[test]
+fn anticipatory_waits_as_long_as_it_says() {
+    let mut rig = Rig::of(Scheduler::Anticipatory);
+    // The process has shown that it comes back soon.
+    for block in 0..10 {
+        rig.submit(Read, block * 8, 8, 1);
+        let next = Time(rig.now.0 + 1_200_000);
+        rig.until(next);
+    }
+    let ended = Time(rig.now.0 - 200_000);
+    let other = rig.now;
+    rig.submit(Read, 50_000_000, 8, 2);
+    assert_eq!(rig.drive.len(), 0, "the drive is kept idle");
+    rig.until(Time(ended.0 + 6_666_666));
+    assert_eq!(rig.drive.len(), 0);
+    rig.until(Time(ended.0 + 6_666_667));
+    assert_eq!(rig.drive.len(), 1, "since {other:?}");
+}
+
+#[test]
+fn cfq_keeps_the_drive_idle_for_8_ms_and_writes_give_way() {
+    let mut rig = Rig::of(Scheduler::Cfq);
+    rig.submit(Read, 0, 8, 1);
+    rig.until(ms(1));
+    rig.submit(Read, 1_000_000, 8, 2);
+    rig.until(Time(8_999_999));
+    assert_eq!(rig.places(), [0]);
+    rig.until(ms(9));
+    assert_eq!(rig.places(), [0, 1_000_000]);
+    // 40 writes wait; a read that comes goes after the one at the drive.
+    let mut rig = Rig::of(Scheduler::Cfq);
+    for index in 0..40 {
+        rig.submit(Write, index * 100, 8, 1);
+    }
+    rig.until(Time(2_500_000));
+    rig.submit(Read, 5_000_000, 8, 2);
+    rig.until(ms(5));
+    // And for 8 ms behind it the drive is kept idle for the reader.
+    assert_eq!(rig.places(), [0, 100, 200, 5_000_000]);
+    rig.until(ms(11));
+    assert_eq!(rig.places().len(), 4);
+    rig.until(ms(12));
+    assert_eq!(rig.places().len(), 5);
+    rig.run();
+    assert_eq!(rig.sent.len(), 41);
+}
+
+#[test]
+fn as_many_as_the_drive_takes_and_flushes_first() {
+    let mut rig = Rig::new(&QueueSpec { requests: 4, ..Scheduler::MqDeadline.spec(2) });
+    for index in 0..10 {
+        rig.submit(Write, index * 100, 8, 0);
+        assert!(rig.drive.len() <= 2);
+    }
+    rig.submit(Flush, 0, 0, 0);
+    rig.run();
+    assert_eq!(rig.sent[2].0, Flush);
+    assert_eq!(rig.sent.len(), 11, "those without a request were let in");
+    assert_eq!(rig.ended.len(), 11);
+}
+
+#[test]
+fn a_bad_sector_fails_the_parts_from_it_on() {
+    let mut rig = Rig::of(Scheduler::Deadline);
+    rig.submit(Read, 90_000, 8, 0);
+    for at in [100, 108, 116] {
+        rig.submit(Read, at, 8, 0);
+    }
+    rig.until(ms(1));
+    let (io, _) = rig.drive.remove(0);
+    assert_eq!((io.at, io.len), (Sector(100), 24));
+    let bad = |sector| IoOutcome::MediaError { first_bad: Sector(sector) };
+    rig.handle(QueueInput::Ended { id: io.id, outcome: bad(110) });
+    assert_eq!(rig.ended[1..], [(1, IoOutcome::Ok), (2, bad(110)), (3, bad(116))]);
+}
+
+/// Random traffic: everything ends exactly once, whoever orders it.
+#[test]
+fn every_request_ends_once() {
+    for scheduler in Scheduler::ALL {
+        for depth in [1, 4, 32] {
+            let mut rig = Rig::new(&scheduler.spec(depth));
+            let mut state = 7_u64;
+            let mut below = |end: u64| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 33) % end
+            };
+            for _ in 0..3_000 {
+                let op = [Read, Read, Write, Write, Write, Flush][below(6) as usize];
+                let len = if op == Flush { 0 } else { 8 };
+                rig.submit(op, below(400) * 8, len, below(5) as u32);
+                if below(3) == 0 {
+                    let until = Time(rig.now.0 + below(9_000_000));
+                    rig.until(until);
+                }
+            }
+            rig.run();
+            let mut ids: Vec<_> = rig.ended.iter().map(|(id, _)| *id).collect();
+            ids.sort_unstable();
+            assert!(ids.into_iter().eq(0..3_000), "{scheduler}, depth {depth}");
+            assert!(depth > 1 || rig.sent.len() < 3_000, "{scheduler}: nothing was merged");
+        }
+    }
+}
+
+#[test]
+fn names_are_read_and_unknown_ones_refused() {
+    for scheduler in Scheduler::ALL {
+        assert_eq!(scheduler.name().parse(), Ok(scheduler));
+    }
+    let error = "bfq".parse::<Scheduler>().unwrap_err();
+    assert!(
+        error.contains("known: noop, deadline, anticipatory, cfq, mq-deadline, none"),
+        "{error}"
+    );
+}

@@ -1,0 +1,305 @@
+//! SSDs against closed forms.
+
+mod rig;
+
+use raidlab_core::units::{Nanos, Sectors, Time};
+use raidlab_models::{Drive, Ssd, SsdFigures, SsdSpec};
+use rig::any::AnyRig;
+use rig::{Flush, Random, Read, Write};
+
+const GIB: u64 = 2 << 20;
+
+/// A drive of round figures.
+fn figures() -> SsdFigures {
+    SsdFigures {
+        capacity: Sectors(100 * GIB),
+        flash: Sectors(115 * GIB),
+        channels: 8,
+        dies: 32,
+        planes: 2,
+        page: Sectors(32),
+        bits_per_cell: 3,
+        block_pages: 768,
+        page_read: Nanos::from_micros(50),
+        page_program: Nanos::from_micros(1_000),
+        block_erase: Nanos::from_millis(5),
+        program_suspend: Nanos::from_micros(30),
+        channel_rate: 1_000_000_000,
+        command_overhead: Nanos::from_micros(20),
+        controller_time: Nanos::from_micros(1),
+        link_rate: 4_000_000_000,
+        link_duplex: true,
+        queue_depth: 1_024,
+        write_buffer: Sectors(16_384),
+        power_loss_protection: true,
+        flush_time: Nanos::from_millis(2),
+        live_data: 100,
+        slc_cache: Sectors(0),
+        slc_program: Nanos(0),
+    }
+}
+
+fn rig(f: &SsdFigures) -> AnyRig {
+    AnyRig::new(Ssd::new(&SsdSpec::new(f.clone()).unwrap(), 1))
+}
+
+fn cross(sectors: u64, rate: u64) -> u64 {
+    sectors * 512 * 1_000_000_000 / rate
+}
+
+/// What programming costs a die per word line, erasing included.
+fn word_line(f: &SsdFigures) -> f64 {
+    let pages = f64::from(f.bits_per_cell) / f64::from(f.block_pages);
+    let moved = cross(f.program_unit().0, f.channel_rate);
+    (f.page_program.0 + moved) as f64 + f.block_erase.0 as f64 * pages
+}
+
+fn close(got: f64, expected: f64, percent: f64, what: &str) {
+    println!("{what}: {got:.1}, by formula {expected:.1}");
+    assert!((got / expected - 1.0).abs() < percent / 100.0, "{what}: {got} against {expected}");
+}
+
+#[test]
+fn one_read_at_a_time_takes_the_sum_of_its_parts() {
+    let f = figures();
+    let mut rig = rig(&f);
+    let mut random = Random(1);
+    let parts = f.controller_time.0 + f.command_overhead.0 + f.page_read.0;
+    for len in [1, 8] {
+        for _ in 0..100 {
+            let took = rig.run(Read, random.below(f.capacity.0 / 8 - 8) * 8, len, false);
+            let crossing = cross(len.into(), f.channel_rate) + cross(len.into(), f.link_rate);
+            assert_eq!(took.0, parts + crossing);
+        }
+    }
+}
+
+#[test]
+fn one_write_at_a_time_ends_when_it_has_crossed() {
+    let f = figures();
+    let mut rig = rig(&f);
+    for block in 0..100 {
+        let took = rig.run(Write, block * 8_000, 8, false);
+        let expected = f.controller_time.0 + f.command_overhead.0 + cross(8, f.link_rate);
+        assert_eq!(took.0, expected);
+    }
+}
+
+#[test]
+fn deep_queues_are_bounded_by_dies_then_by_the_controller() {
+    let mut f = figures();
+    f.controller_time = Nanos(100);
+    let read = |f: &SsdFigures| {
+        let mut random = Random(2);
+        let count = 200_000;
+        let mut rig = rig(f);
+        let time =
+            rig.load(1_024, count, |_| (Read, random.below(f.capacity.0 / 8) * 8, 8)).as_secs();
+        count as f64 / time
+    };
+    // Commands meet on dies by chance: of n in a closed system of d servers, n / (n + d - 1) of each
+    // server's time is used.
+    let used = 1_024.0 / (1_024.0 + 31.0);
+    close(read(&f), used * 32.0 / 50e-6, 1.0, "dies / page read");
+    f.controller_time = Nanos::from_micros(4);
+    close(read(&f), 250_000.0, 0.5, "1 / controller time");
+    // One command at a time, although 1,024 wait.
+    f.queue_depth = 1;
+    let one = 4_000 + 20_000 + 50_000 + cross(8, f.channel_rate) + cross(8, f.link_rate);
+    close(read(&f), 1e9 / one as f64, 0.1, "depth 1");
+}
+
+#[test]
+fn long_reads_run_at_the_rate_of_the_bottleneck() {
+    let sequential = |f: &SsdFigures| {
+        let count = 20_000;
+        let time = rig(f).load(64, count, |n| (Read, n * 256 % f.capacity.0, 256)).as_secs();
+        count as f64 * 131_072.0 / time / 1e6
+    };
+    let f = figures();
+    close(sequential(&f), 4_000.0, 1.0, "interface");
+    let dies = SsdFigures { dies: 8, page_read: Nanos::from_micros(80), ..f.clone() };
+    close(sequential(&dies), 8.0 * 16_384.0 / 80.0, 2.0, "dies");
+    let channels = SsdFigures { channels: 2, ..f };
+    close(sequential(&channels), 2_000.0, 2.0, "channels");
+}
+
+#[test]
+fn long_writes_run_at_the_rate_of_programming() {
+    let f = figures();
+    let mut rig = rig(&f);
+    let write = |rig: &mut AnyRig, from: u64, count: usize| {
+        let time = rig.load(4, count, |n| (Write, from + n * 256, 256)).as_secs();
+        count as f64 * 131_072.0 / time / 1e6
+    };
+    write(&mut rig, 0, 2_000);
+    let rate = write(&mut rig, 2_000 * 256, 40_000);
+    let expected = 32.0 * f.program_unit().bytes() as f64 / word_line(&f) * 1e3;
+    close(rate, expected, 1.0, "MB/s of long writes");
+    // With dies to spare the interface is the bottleneck.
+    let f = SsdFigures { dies: 256, channels: 32, ..f };
+    let mut rig = self::rig(&f);
+    write(&mut rig, 0, 2_000);
+    close(write(&mut rig, 512_000, 40_000), 4_000.0, 1.0, "MB/s by the interface");
+}
+
+#[test]
+fn random_writes_pay_for_copying() {
+    for (flash, live) in [(115, 100), (130, 100), (110, 50)] {
+        let f = SsdFigures { flash: Sectors(flash * GIB), live_data: live, ..figures() };
+        let mut rig = rig(&f);
+        let Drive::Ssd(ssd) = &rig.drive else { panic!() };
+        let copies = ssd.amplification() - 1.0;
+        let mut random = Random(3);
+        let mut write = |rig: &mut AnyRig, count: usize| {
+            rig.load(64, count, |_| (Write, random.below(f.capacity.0 / 8) * 8, 8)).as_secs()
+        };
+        write(&mut rig, 20_000);
+        let count = 200_000;
+        let rate = count as f64 / write(&mut rig, count);
+        let copy = word_line(&f)
+            + cross(f.program_unit().0, f.channel_rate) as f64
+            + 3.0 * f.page_read.0 as f64;
+        let each = (word_line(&f) + copies * copy) / (f.program_unit().0 / 8) as f64;
+        close(rate, 32.0 * 1e9 / each, 3.0, &format!("IOPS, {flash} GiB, {live} %"));
+    }
+}
+
+#[test]
+fn the_pseudo_slc_cache_is_used_up_and_comes_back_at_rest() {
+    let f = SsdFigures {
+        slc_cache: Sectors(GIB),
+        slc_program: Nanos::from_micros(200),
+        flash: Sectors(200 * GIB),
+        ..figures()
+    };
+    let mut rig = rig(&f);
+    let mut next = 0;
+    let mut write = |rig: &mut AnyRig, mib: u64| {
+        let from = next;
+        next += mib * 2_048;
+        let time = rig.load(4, mib as usize * 8, |n| (Write, from + n * 256, 256)).as_secs();
+        mib as f64 * 1.048_576 / time
+    };
+    let unit = f.slc_unit();
+    let moved = cross(unit.0, f.channel_rate);
+    let erase = f.block_erase.0 as f64 * 3.0 / 768.0;
+    let slc = 32.0 * unit.bytes() as f64 / ((200_000 + moved) as f64 + erase) * 1e3;
+    let native = 32.0 * f.program_unit().bytes() as f64 / word_line(&f) * 1e3;
+    let slc = slc.min(4_000.0);
+    write(&mut rig, 64);
+    close(write(&mut rig, 900), slc, 2.0, "MB/s into the cache");
+    write(&mut rig, 200);
+    close(write(&mut rig, 1_000), native, 2.0, "MB/s behind it");
+    // A short pause brings nothing, a long one all.
+    rig.pass(Nanos::from_millis(300));
+    close(write(&mut rig, 200), native, 5.0, "MB/s after 0.3 s");
+    rig.pass(Nanos::from_millis(5_000));
+    close(write(&mut rig, 900), slc, 3.0, "MB/s after 5 s");
+    rig.settle();
+}
+
+#[test]
+fn flushes_cost_nothing_with_protection_and_programming_without() {
+    let f = figures();
+    let mut protected = rig(&f);
+    let mut bare = rig(&SsdFigures { power_loss_protection: false, ..f.clone() });
+    let looked = f.controller_time.0 + f.command_overhead.0;
+    for rig in [&mut protected, &mut bare] {
+        assert_eq!(rig.run(Flush, 0, 0, false).0, looked, "nothing to flush");
+        rig.run(Write, 0, 8, false);
+    }
+    assert_eq!(protected.run(Flush, 0, 0, false).0, looked);
+    let programmed = f.page_program.0 + cross(8, f.channel_rate);
+    let took = bare.run(Flush, 0, 0, false);
+    assert_eq!(took.0, looked + programmed + f.flush_time.0);
+    assert_eq!(bare.run(Flush, 0, 0, false).0, looked, "nothing left");
+    // A forced write is the same in one.
+    let took = bare.run(Write, 80, 8, true);
+    let expected = looked + cross(8, f.link_rate) + programmed + f.flush_time.0;
+    assert_eq!(took.0, expected);
+    let took = protected.run(Write, 80, 8, true);
+    assert_eq!(took.0, looked + cross(8, f.link_rate));
+    // What has waited 10 ms is programmed already; the map is not.
+    bare.run(Write, 800, 8, false);
+    bare.pass(Nanos::from_millis(50));
+    assert_eq!(bare.run(Flush, 0, 0, false).0, looked + f.flush_time.0);
+}
+
+#[test]
+fn reads_interrupt_programming() {
+    // One die, so that every read meets it, and nothing to copy.
+    let f = SsdFigures { channels: 1, dies: 1, live_data: 0, ..figures() };
+    let parts = f.controller_time.0 + f.command_overhead.0 + f.page_read.0;
+    let plain = parts + cross(8, f.channel_rate) + cross(8, f.link_rate);
+    let programming = |f: &SsdFigures| {
+        let mut rig = rig(f);
+        rig.run(Write, 0, f.program_unit().0 as u32, false);
+        rig.pass(Nanos::from_micros(300));
+        rig
+    };
+    let took = programming(&f).run(Read, 0, 8, false);
+    assert_eq!(took.0, plain + f.program_suspend.0);
+    // Without suspension it waits for the end: 1 ms from the arrival of the data.
+    let waits = SsdFigures { program_suspend: Nanos::from_millis(100), ..f.clone() };
+    let took = programming(&waits).run(Read, 0, 8, false).0;
+    let ends = cross(f.program_unit().0, f.channel_rate) + f.page_program.0;
+    let arrives = 300_000 + f.controller_time.0 + f.command_overhead.0;
+    assert_eq!(took, plain + ends - arrives);
+    // Programming ends later by what the reads took.
+    let mut rig = programming(&SsdFigures { power_loss_protection: false, ..f.clone() });
+    let begun = rig.now.0 - 300_000 + cross(f.program_unit().0, f.channel_rate);
+    rig.run(Read, 0, 8, false);
+    rig.run(Flush, 0, 0, false);
+    let interrupted = f.program_suspend.0 + f.page_read.0;
+    let expected = begun + f.page_program.0 + interrupted + f.flush_time.0;
+    assert_eq!(rig.now, Time(expected));
+}
+
+#[test]
+fn every_command_ends_once_and_the_seed_decides_all() {
+    let tiny = SsdFigures {
+        capacity: Sectors(GIB),
+        flash: Sectors(GIB * 11 / 10),
+        dies: 3,
+        channels: 2,
+        queue_depth: 7,
+        write_buffer: Sectors(256),
+        power_loss_protection: false,
+        slc_cache: Sectors(2_000),
+        slc_program: Nanos::from_micros(100),
+        link_duplex: false,
+        ..figures()
+    };
+    let spec = SsdSpec::new(tiny.clone()).unwrap();
+    let trace = |seed| {
+        let mut random = Random(seed);
+        let mut rig = AnyRig::new(Ssd::new(&spec, seed));
+        for _ in 0..2_000 {
+            let at = random.below(tiny.capacity.0 + 20);
+            let len = 1 + random.below(600) as u32;
+            let fua = random.below(5) == 0;
+            match random.below(10) {
+                0 => rig.submit(Flush, 0, 0, false),
+                1..=4 => rig.submit(Read, at, len, false),
+                5 => rig.submit(Read, at, 0, false),
+                _ => rig.submit(Write, at, len, fua),
+            };
+            match random.below(4) {
+                0 => rig.pass(Nanos(random.below(3_000_000))),
+                1 => drop(rig.wake()),
+                _ => {}
+            }
+        }
+        rig.settle();
+        rig
+    };
+    for seed in 0..30 {
+        let rig = trace(seed);
+        let mut ids: Vec<_> = rig.done.iter().map(|done| done.id).collect();
+        ids.sort_unstable();
+        assert!(ids.into_iter().eq(0..2_000), "seed {seed}");
+        assert!(rig.drive.busy() <= rig.now.since(Time::ZERO), "seed {seed}");
+        assert_eq!(rig.done, trace(seed).done);
+    }
+}

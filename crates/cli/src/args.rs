@@ -22,6 +22,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Compare(Compare),
     Layout(Layout),
+    Drive(Drive),
 }
 
 /// Runs a study and prints which layout is fastest for which work, by how much, and how sure
@@ -131,4 +132,62 @@ fn parse_level(text: &str) -> Result<Level, String> {
 
 fn parse_rotation(text: &str) -> Result<Rotation, String> {
     text.parse().map_err(|error: raidlab_core::LayoutError| error.reason)
+}
+
+/// Lists the drives that can be modelled, shows what a model amounts to, judges it by a measured trace
+#[derive(Args, Debug)]
+pub(crate) struct Drive {
+    #[command(subcommand)]
+    pub(crate) command: DriveCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DriveCommand {
+    List(DriveList),
+    Show(DriveShow),
+    Validate(DriveValidate),
+}
+
+/// Lists the drives compiled in, and the measured ones found in RAIDLAB_TRACES
+#[derive(Args, Debug)]
+pub(crate) struct DriveList {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Shows a drive's figures with their sources, its seek curve, rate over capacity and random requests a
+/// second over queue depth
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    raidlab drive show nas-8tb-7200\n  \
+    raidlab drive show ./my-drive.toml --json")]
+pub(crate) struct DriveShow {
+    /// A drive of `raidlab drive list`, or the path of a drive file (ends in .toml)
+    pub(crate) name: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Replays a measured trace on a drive's model and prints how near it comes
+///
+/// Traces and the parameters of measured drives are looked for in the directory RAIDLAB_TRACES,
+/// ../shared/traces unless set.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    raidlab drive validate cheetah9LP\n  \
+    raidlab drive validate ./my-drive.toml --trace my-drive.trace")]
+pub(crate) struct DriveValidate {
+    /// A measured drive of RAIDLAB_TRACES, a drive of `raidlab drive list`, or the path of a drive file
+    pub(crate) name: String,
+    /// The trace [default: NAME.trace in RAIDLAB_TRACES, or beside a drive file]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// The angle of the platters at the start is drawn from this
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }

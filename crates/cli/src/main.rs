@@ -6,6 +6,7 @@
 
 mod args;
 mod compare;
+mod drive;
 mod failure;
 mod interrupt;
 mod layout;
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
     let done = match &arguments.command {
         args::Command::Compare(options) => compare::run(options),
         args::Command::Layout(options) => layout::run(options),
+        args::Command::Drive(options) => drive::run(options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -133,7 +133,7 @@ fn terminal(color: Color) -> Terminal {
 }
 
 /// Whether the locale says UTF-8; a locale that says nothing is taken to.
-fn takes_unicode() -> bool {
+pub(crate) fn takes_unicode() -> bool {
     let mut set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(std::env::var_os);
     let first = set.find(|value| !value.is_empty());
     first.is_none_or(|value| {

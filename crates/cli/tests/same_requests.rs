@@ -53,7 +53,9 @@ fn world(named: &NamedLayout) -> World {
         traits: Vec::new(),
         limits: Limits::default(),
     };
-    let DriveKind::HardDisk(spec) = load("nas-8tb-7200").expect("a drive").kind;
+    let DriveKind::HardDisk(spec) = load("nas-8tb-7200").expect("a drive").kind else {
+        panic!("a hard disk");
+    };
     let drives = (0..u64::from(named.layout.members)).map(|seed| HardDisk::new(&spec, seed));
     let mut world = World::new(&config, drives.collect(), HostCosts::default()).expect("a world");
     world.start_record();

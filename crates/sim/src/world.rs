@@ -8,7 +8,10 @@ use raidlab_core::contract::{
     Output, Request, RequestId, RequestOp, Segment, Token,
 };
 use raidlab_core::{Array, Config, MemberIndex, Nanos, Sector, Sectors, Time};
-use raidlab_models::{DriveInput, DriveIo, DriveIoId, DriveOp, DriveOutput, HardDisk};
+use raidlab_models::{
+    Drive, DriveInput, DriveIo, DriveIoId, DriveOp, DriveOutput, Queue, QueueInput, QueueOutput,
+    QueueSpec,
+};
 
 use crate::error::SimError;
 use crate::host::{Cpu, HostCosts};
@@ -46,6 +49,8 @@ enum Happening {
     Computed(JobId),
     /// A drive asked to be woken.
     Drive(u16),
+    /// A request queue asked to be woken.
+    Queue(u16),
 }
 
 /// A request on its way to the array.
@@ -56,15 +61,26 @@ struct Pending {
     at: Sector,
     len: Sectors,
     fua: bool,
+    process: u32,
 }
+
+/// On whose behalf member I/Os go out that follow from the end of others, not from an arrival: md's
+/// thread, not any process.
+const KERNEL: u32 = u32::MAX;
 
 /// A simulated array.
 #[derive(Debug)]
 pub struct World {
     array: Array,
-    drives: Vec<HardDisk>,
+    drives: Vec<Drive>,
     /// The wake-up each drive waits for; later entries of the queue for it are stale.
     wakes: Vec<Option<Time>>,
+    /// The request queue of each drive; none when I/Os go to the drives as they come.
+    queues: Vec<Queue>,
+    queue_wakes: Vec<Option<Time>>,
+    /// On whose behalf member I/Os go out at present.
+    process: u32,
+    happened: u64,
     costs: HostCosts,
     cpu: Cpu,
     now: Time,
@@ -91,7 +107,12 @@ impl World {
     ///
     /// # Errors
     /// When the configuration cannot be, or a drive is smaller than its member.
-    pub fn new(config: &Config, drives: Vec<HardDisk>, costs: HostCosts) -> Result<Self, SimError> {
+    pub fn new<D: Into<Drive>>(
+        config: &Config,
+        drives: Vec<D>,
+        costs: HostCosts,
+    ) -> Result<Self, SimError> {
+        let drives: Vec<Drive> = drives.into_iter().map(Into::into).collect();
         if drives.len() != config.members.len() {
             return Err(SimError::drives(format!(
                 "{} drives for {} members",
@@ -114,6 +135,10 @@ impl World {
             array,
             wakes: vec![None; drives.len()],
             drives,
+            queues: Vec::new(),
+            queue_wakes: Vec::new(),
+            process: KERNEL,
+            happened: 0,
             costs,
             cpu: Cpu::default(),
             now: Time::ZERO,
@@ -134,6 +159,14 @@ impl World {
         })
     }
 
+    /// Puts a request queue with its scheduler in front of every drive. Before the first request.
+    #[must_use]
+    pub fn with_queues(mut self, spec: &QueueSpec) -> Self {
+        self.queues = self.drives.iter().map(|_| Queue::new(spec)).collect();
+        self.queue_wakes = vec![None; self.queues.len()];
+        self
+    }
+
     /// The array.
     pub fn array(&self) -> &Array {
         &self.array
@@ -149,12 +182,17 @@ impl World {
         self.member_requests
     }
 
+    /// Entries of the event queue that were worked off so far, stale ones included.
+    pub fn happened(&self) -> u64 {
+        self.happened
+    }
+
     /// How long the CPU has worked.
     pub fn cpu_busy(&self) -> Nanos {
         self.cpu.busy
     }
 
-    /// How long a drive's mechanism has worked.
+    /// How long a drive's bottleneck has worked: the mechanism of a disk.
     pub fn drive_busy(&self, member: MemberIndex) -> Nanos {
         self.drives[member.at()].busy()
     }
@@ -180,11 +218,23 @@ impl World {
         self.drain();
     }
 
-    /// Submits a request now; it reaches the array when the CPU has worked on it.
+    /// Submits a request now, on behalf of process 0; it reaches the array when the CPU has worked on it.
     pub fn submit(&mut self, op: RequestOp, at: Sector, len: Sectors, fua: bool) -> RequestId {
+        self.submit_for(0, op, at, len, fua)
+    }
+
+    /// The same on behalf of a process, for the schedulers that tell processes apart.
+    pub fn submit_for(
+        &mut self,
+        process: u32,
+        op: RequestOp,
+        at: Sector,
+        len: Sectors,
+        fua: bool,
+    ) -> RequestId {
         let id = RequestId(self.next_id);
         self.next_id += 1;
-        let request = Pending { id, op, at, len, fua };
+        let request = Pending { id, op, at, len, fua, process };
         let slot = if let Some(slot) = self.free_pending.pop() {
             self.pending[slot as usize] = request;
             slot
@@ -211,10 +261,12 @@ impl World {
             && *time == self.now
         {
             let Some(Reverse((_, _, happening))) = self.queue.pop() else { break };
+            self.happened += 1;
             match happening {
                 Happening::Arrival(slot) => self.backlog.push_back(slot),
                 Happening::Computed(job) => self.computed.push_back(job),
                 Happening::Drive(member) => self.wake_drive(member),
+                Happening::Queue(member) => self.wake_queue(member),
             }
         }
         self.hand_in();
@@ -237,13 +289,47 @@ impl World {
     fn drain_drive(&mut self, member: u16) {
         while let Some(output) = self.drives[usize::from(member)].poll() {
             match output {
+                DriveOutput::Complete { id, outcome } if self.queues.is_empty() => {
+                    self.complete(id, outcome);
+                }
                 DriveOutput::Complete { id, outcome } => {
-                    self.ended.push_back((self.ios[id.0 as usize], outcome));
-                    self.free_ios.push(id.0);
+                    self.feed_queue(member, QueueInput::Ended { id, outcome });
                 }
                 DriveOutput::WakeAt(at) => {
                     self.wakes[usize::from(member)] = Some(at);
                     self.schedule(at, Happening::Drive(member));
+                }
+            }
+        }
+    }
+
+    fn complete(&mut self, id: DriveIoId, outcome: IoOutcome) {
+        self.ended.push_back((self.ios[id.0 as usize], outcome));
+        self.free_ios.push(id.0);
+    }
+
+    fn wake_queue(&mut self, member: u16) {
+        if self.queue_wakes[usize::from(member)] == Some(self.now) {
+            self.queue_wakes[usize::from(member)] = None;
+            self.feed_queue(member, QueueInput::Wake);
+            self.drain_drive(member);
+        }
+    }
+
+    /// Hands an input to a request queue. What it sends is handed to the drive, whose outputs the caller
+    /// drains.
+    fn feed_queue(&mut self, member: u16, input: QueueInput) {
+        let index = usize::from(member);
+        self.queues[index].handle(self.now, input);
+        while let Some(output) = self.queues[index].poll() {
+            match output {
+                QueueOutput::Dispatch(io) => {
+                    self.drives[index].handle(self.now, DriveInput::Submit(io));
+                }
+                QueueOutput::Complete { id, outcome } => self.complete(id, outcome),
+                QueueOutput::WakeAt(at) => {
+                    self.queue_wakes[index] = Some(at);
+                    self.schedule(at, Happening::Queue(member));
                 }
             }
         }
@@ -277,12 +363,18 @@ impl World {
     }
 
     fn arrive(&mut self, slot: u32) {
-        let Pending { id, op, at, len, fua } = self.pending[slot as usize];
+        let Pending { id, op, at, len, fua, process } = self.pending[slot as usize];
         self.free_pending.push(slot);
         let whole = [Segment { token: Token(0), offset: 0, len: len.0 as u32 }];
         let segments = if len == Sectors::ZERO { &[][..] } else { &whole[..] };
         let request = Request { id, op, at, len, segments, fua };
         self.array.handle(self.now, Input::Request(request));
+        if !self.queues.is_empty() {
+            // What the array sends out at once is on behalf of whoever asked.
+            self.process = process;
+            self.drain();
+            self.process = KERNEL;
+        }
     }
 
     fn drain(&mut self) {
@@ -314,7 +406,7 @@ impl World {
         let op = match io.op {
             IoOp::Read => DriveOp::Read,
             IoOp::Write | IoOp::WriteZeroes => DriveOp::Write,
-            // A hard disk has nothing to do for a discard.
+            // The models of drives have nothing to do for a discard.
             IoOp::Discard => {
                 self.ended.push_back((io.io, IoOutcome::Ok));
                 return;
@@ -329,7 +421,12 @@ impl World {
             self.ios.len() as u32 - 1
         };
         let request = DriveIo { id: DriveIoId(slot), op, at: io.at, len: io.len, fua: io.fua };
-        self.drives[io.member.at()].handle(self.now, DriveInput::Submit(request));
+        if self.queues.is_empty() {
+            self.drives[io.member.at()].handle(self.now, DriveInput::Submit(request));
+        } else {
+            let process = self.process;
+            self.feed_queue(io.member.0, QueueInput::Submit { io: request, process });
+        }
         self.drain_drive(io.member.0);
     }
 }

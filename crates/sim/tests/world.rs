@@ -6,7 +6,7 @@ use raidlab_models::{DriveKind, HardDisk, HardDiskSpec, load};
 use raidlab_sim::{Answer, HostCosts, SimErrorKind, World};
 
 fn spec() -> HardDiskSpec {
-    let DriveKind::HardDisk(spec) = load("nas-8tb-7200").expect("built in").kind;
+    let DriveKind::HardDisk(spec) = load("nas-8tb-7200").expect("built in").kind else { panic!() };
     spec
 }
 

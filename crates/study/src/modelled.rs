@@ -7,7 +7,7 @@ use raidlab_core::contract::{Outcome, RequestId, RequestOp};
 use raidlab_core::{
     Array, Config, Limits, MemberConfig, MemberIndex, Nanos, Sector, Sectors, Time,
 };
-use raidlab_models::{DriveKind, DriveSpec, HardDisk, load};
+use raidlab_models::{Drive, DriveSpec, load};
 use raidlab_sim::{Answer, HostCosts, World};
 use raidlab_workload::random::mix;
 use raidlab_workload::{Op, OpResult, Process};
@@ -97,14 +97,19 @@ impl<'a> Modelled<'a> {
     /// When the world cannot be set up.
     pub fn world(&self, layout: usize, seed: u64) -> Result<World, StudyError> {
         let config = self.config(layout);
-        let DriveKind::HardDisk(spec) = &self.drives[self.study.layouts[layout].drives].kind;
-        let drives = (0..config.members.len() as u64)
-            .map(|member| HardDisk::new(spec, mix(&[seed, member])))
+        let group = self.study.layouts[layout].drives;
+        let kind = &self.drives[group].kind;
+        let drives: Vec<_> = (0..config.members.len() as u64)
+            .map(|member| Drive::new(kind, mix(&[seed, member])))
             .collect();
-        World::new(&config, drives, self.costs).map_err(|error| {
+        let world = World::new(&config, drives, self.costs).map_err(|error| {
             let place = ("layouts", layout, "level");
             let reason = error.to_string();
             self.study.origin.error(StudyErrorKind::ImpossibleLayout, place, reason)
+        })?;
+        Ok(match self.study.drives[group].scheduler {
+            Some(scheduler) => world.with_queues(&scheduler.spec(kind.queue_depth())),
+            None => world,
         })
     }
 }
@@ -168,7 +173,8 @@ impl Target<'_> {
         self.moved.bytes += len;
         self.moved.operations += u64::from(op != RequestOp::Flush);
         let (at, len) = (Sector(at / 512), Sectors(len / 512));
-        running.waits_for = Some(self.world.submit(op, at, len, false));
+        let process = index as u32;
+        running.waits_for = Some(self.world.submit_for(process, op, at, len, false));
     }
 }
 

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{Layout, Sectors, Size};
+use raidlab_models::Scheduler;
 use raidlab_workload::{WorkloadErrorKind, WorkloadSpec};
 
 use crate::error::{StudyError, StudyErrorKind};
@@ -97,6 +98,9 @@ pub struct Drives {
     pub source: DriveSource,
     /// How many there are.
     pub count: u16,
+    /// Modelled drives: the request queue in front of each. Without one, requests go to the drive as
+    /// they come.
+    pub scheduler: Option<Scheduler>,
 }
 
 /// What the drives of a group are.

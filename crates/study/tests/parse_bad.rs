@@ -152,6 +152,14 @@ fn drives() {
         (12, "file = \"1000B\"", WrongValue, "drives.file", &["1000B is not a multiple of 4KiB"]),
         (12, "file = \"0MiB\"", WrongValue, "drives.file", &["more than nothing"]),
         (12, "model = \"\"", WrongValue, "drives.model", &["must not be empty"]),
+        (
+            13,
+            "scheduler = \"dedline\"",
+            UnknownName,
+            "drives.scheduler",
+            &["known: noop, deadline", "did you mean `deadline`?"],
+        ),
+        (13, "scheduler = 1", WrongType, "drives.scheduler", &["a text in quotes"]),
         (13, "count = 0", WrongValue, "drives.count", &["0 is out of range; from 1 to 128"]),
         (13, "count = \"4\"", WrongType, "drives.count", &["a whole number"]),
         (
@@ -162,6 +170,8 @@ fn drives() {
             &["beside `model`", "model, path, file"],
         ),
     ]);
+    let real = with(12, "file = \"64MiB\"\nscheduler = \"cfq\"");
+    check(&real, WrongValue, 13, "drives.scheduler", &["only modelled drives"]);
     let renamed = with(11, "name = \"disks\"");
     check(
         &renamed,

@@ -1,12 +1,14 @@
 //! `[[drives]]`: groups of equal drives.
 
 use raidlab_core::layout::MOST_MEMBERS;
+use raidlab_models::Scheduler;
 
 use super::table::{Table, check_unique};
 use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::study::{DriveSource, Drives};
+use crate::suggest::did_you_mean;
 
-const KEYS: [&str; 5] = ["name", "model", "path", "file", "count"];
+const KEYS: [&str; 6] = ["name", "model", "path", "file", "count", "scheduler"];
 
 /// The keys of which a group has exactly one.
 const SOURCES: [&str; 3] = ["model", "path", "file"];
@@ -28,7 +30,22 @@ fn read_one(table: &Table<'_>) -> Result<Drives, StudyError> {
     table.check_keys(&KEYS)?;
     let name = table.required_text("name", "name = \"nas\"")?.to_string();
     let count = table.integer("count", 1..=u64::from(MOST_MEMBERS))?.unwrap_or(1) as u16;
-    Ok(Drives { name, source: source(table)?, count })
+    let source = source(table)?;
+    let scheduler = scheduler(table, &source)?;
+    Ok(Drives { name, source, count, scheduler })
+}
+
+fn scheduler(table: &Table<'_>, source: &DriveSource) -> Result<Option<Scheduler>, StudyError> {
+    let Some(name) = table.text("scheduler")? else { return Ok(None) };
+    if !matches!(source, DriveSource::Model(_)) {
+        let reason = "only modelled drives have a request queue here; real ones have the kernel's";
+        return Err(table.error(Kind::WrongValue, "scheduler", reason));
+    }
+    let scheduler = name.parse().map_err(|reason: String| {
+        let hint = did_you_mean(name, &Scheduler::ALL.map(Scheduler::name));
+        table.error(Kind::UnknownName, "scheduler", format!("{reason}{hint}"))
+    })?;
+    Ok(Some(scheduler))
 }
 
 fn source(table: &Table<'_>) -> Result<DriveSource, StudyError> {

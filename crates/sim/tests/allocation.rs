@@ -1,0 +1,87 @@
+//! Nothing is allocated per request once a world is warm.
+
+use std::alloc::{GlobalAlloc, Layout as Block, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use raidlab_core::contract::RequestOp;
+use raidlab_core::{Config, Layout, Level, Sector, Sectors};
+use raidlab_models::{Drive, Scheduler, load};
+use raidlab_sim::{HostCosts, World};
+
+/// The system's allocator, counting.
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: everything is handed to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    // SAFETY: the caller's promises are those that the system's allocator asks for.
+    unsafe fn alloc(&self, block: Block) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { System.alloc(block) }
+    }
+
+    // SAFETY: the caller's promises are those that the system's allocator asks for.
+    unsafe fn dealloc(&self, at: *mut u8, block: Block) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(at, block) }
+    }
+
+    // SAFETY: the caller's promises are those that the system's allocator asks for.
+    unsafe fn realloc(&self, at: *mut u8, block: Block, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: as above.
+        unsafe { System.realloc(at, block, size) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+fn load_world(world: &mut World, op: RequestOp, depth: u64, count: u64, state: &mut u64) {
+    let places = world.array().capacity().0 / 8;
+    let (mut asked, mut answered) = (0, 0);
+    while answered < count {
+        while asked < count && asked - answered < depth {
+            *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            world.submit(op, Sector((*state >> 11) % places * 8), Sectors(8), false);
+            asked += 1;
+        }
+        world.step();
+        while world.next_answer().is_some() {
+            answered += 1;
+        }
+    }
+}
+
+/// One test, so that no other allocates beside it.
+#[test]
+fn a_warm_world_allocates_nothing() {
+    let cases = [
+        ("nas-8tb-7200", Level::Raid5, 9, 9, None),
+        ("nas-8tb-7200", Level::Raid5, 9, 288, None),
+        ("nas-8tb-7200", Level::Raid0, 4, 32, Some(Scheduler::MqDeadline)),
+        ("pata-80gb-7200", Level::Raid5, 4, 16, Some(Scheduler::Deadline)),
+        ("ssd-nvme4-2tb-dc", Level::Raid5, 5, 64, None),
+        ("ssd-sata-1tb", Level::Raid1, 2, 32, Some(Scheduler::None)),
+    ];
+    for (name, level, members, depth, scheduler) in cases {
+        let spec = load(name).expect("built in");
+        for op in [RequestOp::Read, RequestOp::Write] {
+            let drives: Vec<_> = (0..members).map(|seed| Drive::new(&spec.kind, seed)).collect();
+            let config = Config::uniform(Layout::new(level, members as u16), spec.capacity);
+            let mut world = World::new(&config, drives, HostCosts::default()).expect("fits");
+            if let Some(scheduler) = scheduler {
+                world = world.with_queues(&scheduler.spec(spec.kind.queue_depth()));
+            }
+            let mut state = 1;
+            load_world(&mut world, op, depth, 60_000, &mut state);
+            let before = ALLOCATIONS.load(Ordering::Relaxed);
+            load_world(&mut world, op, depth, 20_000, &mut state);
+            let more = ALLOCATIONS.load(Ordering::Relaxed) - before;
+            println!("{name} {level}({members}) {op:?} x {depth}: {more}");
+            assert_eq!(more, 0, "{name} {level}({members}) {op:?} at depth {depth}");
+        }
+    }
+}

@@ -96,11 +96,9 @@ fn run(case: &Case) -> f64 {
         }
         while let Some(output) = array.poll() {
             match black_box(output) {
-                Output::MemberIo(io) => inputs.push(Input::Completion(Completion {
-                    io: io.io,
-                    outcome: IoOutcome::Ok,
-                    record: None,
-                })),
+                Output::MemberIo(io) => {
+                    inputs.push(Input::Completion(Completion { io: io.io, outcome: IoOutcome::Ok }))
+                }
                 Output::Compute { job } => {
                     inputs.push(Input::Computed { job, result: JobResult::Done });
                 }

@@ -65,6 +65,11 @@ pub struct Scratch {
     pub len: u32,
 }
 
+impl SegmentList {
+    /// No segment.
+    pub const EMPTY: Self = crate::array::EMPTY_LIST;
+}
+
 impl Scratch {
     /// The first scratch token; a driver's own tokens lie below.
     pub const FIRST: u32 = 1 << 31;
@@ -159,15 +164,13 @@ pub enum IoOutcome {
     NoSpace,
 }
 
-/// The end of a [`MemberIo`] or [`MetaIo`].
+/// The end of a [`MemberIo`] or of a metadata I/O ([`Output::Meta`]).
 #[derive(Clone, Copy, Debug)]
 pub struct Completion {
     /// Which I/O.
     pub io: IoId,
     /// How it went.
     pub outcome: IoOutcome,
-    /// Metadata that was read, for a [`MetaIo`] that reads.
-    pub record: Option<Record>,
 }
 
 /// The result of a job.
@@ -192,22 +195,119 @@ pub enum JobResult {
     Failed,
 }
 
-/// Commands of the administrator.
+/// Which side a repair may believe where redundancy disagrees.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Believe {
+    /// None: mend only what P and Q together can name (raid6).
+    #[default]
+    Nobody,
+    /// The data: parity is written anew. On mirrors the first copy.
+    Data,
+    /// What this member holds is wrong: it is written anew from the others.
+    NotMember(MemberIndex),
+}
+
+/// What a scrub does where redundancy disagrees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scrub {
+    /// Count and list; write nothing.
+    Check,
+    /// Count, list and mend, as far as the side to believe is known.
+    Repair(Believe),
+}
+
+/// How fast background work goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pacing {
+    /// Bytes a second and member that it takes even while there is other work; md's
+    /// `speed_limit_min`, by default 1,000 KiB/s.
+    pub least: u64,
+    /// Bytes a second and member that it never exceeds; md's `speed_limit_max`, by default
+    /// 200,000 KiB/s.
+    pub most: u64,
+    /// Instead of `least`: the share of time in percent, 1 to 100, that it may be at work.
+    pub share: Option<u8>,
+}
+
+impl Default for Pacing {
+    fn default() -> Self {
+        Self { least: 1_000 << 10, most: 200_000 << 10, share: None }
+    }
+}
+
+/// Commands of the administrator. One that makes no sense now is answered with
+/// [`Event::Refused`] and changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Admin {
     /// Take a member out of service.
     Fail(MemberIndex),
-    /// Put a fresh drive in the place of a failed member.
-    Add(MemberIndex),
-    /// Copy a serving member to a fresh drive, then swap them.
-    Replace(MemberIndex),
-    /// Compare redundancy everywhere; repair it when `repair` is set.
-    StartScrub {
-        /// Mend what can be mended without guessing.
-        repair: bool,
+    /// A fresh drive is in the place of a failed member: rebuild it. Its log area, where the mode has
+    /// one, holds no whole entry: the driver has seen to that, also for a drive that was here before.
+    Add {
+        /// Whose place.
+        member: MemberIndex,
+        /// Sectors it has for data.
+        sectors: Sectors,
     },
-    /// Stop background work.
+    /// The same drive is back: rebuild what changed while it was away, by the bitmap. A drive whose
+    /// superblock names members in service as failed went on without them: the driver must not hand
+    /// it in, but add it as a fresh one.
+    ReAdd {
+        /// Which member.
+        member: MemberIndex,
+        /// The events of the newest superblock found on it, in which it is in service itself.
+        events: u64,
+    },
+    /// Copy a member to a fresh drive while it goes on serving, then swap them. Its log area holds no
+    /// whole entry, as for [`Admin::Add`]. The fresh drive is
+    /// [`Array::replacement`](crate::Array::replacement) of the member.
+    Replace {
+        /// Which member.
+        member: MemberIndex,
+        /// Sectors the fresh drive has for data.
+        sectors: Sectors,
+        /// Replace it although it is healthy (no corrected error, no bad block).
+        consent: bool,
+    },
+    /// Compare redundancy everywhere.
+    StartScrub(Scrub),
+    /// How fast background work goes from now on.
+    Pace(Pacing),
+    /// Stop scrubbing; a rebuild or resync goes on when the array is assembled again.
     StopBackground,
+    /// No more writes: make everything durable and mark the array clean.
+    Stop,
+}
+
+/// Why a command was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    /// There is no such member.
+    NoSuchMember,
+    /// The level has no redundancy to do it with.
+    NoRedundancy,
+    /// The member is in service; fail it first, or give consent.
+    InService,
+    /// The member is not in service.
+    NotInService,
+    /// The fresh drive is smaller than its place.
+    TooSmall,
+    /// Redundancy cannot be compared while members are missing.
+    Degraded,
+    /// More members are lost than the level survives.
+    ArrayFailed,
+    /// Other background work is under way.
+    Busy,
+    /// I/O is still in flight to the drive that was there before.
+    InFlight,
+    /// Nothing tells what changed while the member was away: add it as a fresh drive.
+    NothingKnown,
+    /// What is believed cannot be told apart on this level.
+    NobodyToBelieve,
+    /// A figure is out of its range.
+    OutOfRange,
+    /// This version does not carry it out.
+    NotSupported,
 }
 
 /// An input to the core.
@@ -255,6 +355,10 @@ pub enum Outcome {
     ArrayFailed,
     /// A job that the request needed failed.
     ComputeFailed,
+    /// Parity that the request needs was not made consistent after an unclean stop.
+    Inconsistent,
+    /// The array was stopped.
+    Stopped,
     /// This version does not carry out the operation.
     NotSupported,
     /// The request came while `can_accept()` was false.
@@ -313,80 +417,118 @@ pub struct Job<'a> {
     pub roles: &'a [Role],
 }
 
-/// What a metadata record says: plain values, which the driver turns into bytes.
+/// A set of members, as records have it: member m is bit m mod 64 of word m div 64.
+pub type MemberBits = [u64; 2];
+
+/// The state of the array as a member's superblock tells it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Superblock {
+    /// Grows by one with every change of state.
+    pub events: u64,
+    /// Members out of service.
+    pub failed: MemberBits,
+    /// Members being rebuilt, which are good below `rebuilt_to` only.
+    pub rebuilding: MemberBits,
+    /// No write was under way: redundancy is consistent.
+    pub clean: bool,
+    /// The journal is in use.
+    pub journal: bool,
+    /// The rebuild goes by the bitmap: what it does not name is good beyond `rebuilt_to` too.
+    pub by_bitmap: bool,
+    /// Members being rebuilt are good below this sector.
+    pub rebuilt_to: Sector,
+    /// Redundancy is consistent below this sector: of a member for levels with parity, of the array
+    /// for mirrors; [`Sector::MAX`] when everywhere.
+    pub synced_to: Sector,
+    /// The first sequence number of the journal that is not yet retired.
+    pub journal_tail: u64,
+    /// Bits of the bitmap set since this many events name everything a member missed that left then
+    /// or later.
+    pub bitmap_since: u64,
+}
+
+/// A metadata record: plain values, which the driver turns into bytes with a checksum. A record
+/// whose checksum is wrong when it is read was never written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Record {
-    /// The state of the array as this member knows it.
-    Superblock {
-        /// Grows with every change of state.
-        events: u64,
-        /// The member's place in the array.
-        role: MemberRole,
-        /// Redundancy is known to be consistent.
-        clean: bool,
-        /// A member being rebuilt holds good data below this sector.
-        rebuilt_to: Sector,
-    },
-    /// Part of the write-intent bitmap.
+    /// The state of the array; one a member.
+    Superblock(Superblock),
+    /// Part of the write-intent bitmap; every member has all pages.
     BitmapPage {
         /// Which page.
         page: u32,
         /// 64 bits of it, the first of the page in the lowest bit.
         bits: u64,
     },
-    /// A partial-parity log entry.
+    /// An entry of the log on the member that holds P (raid5): its payload is the XOR of the data
+    /// chunks of these rows that are not being written; nothing when all are.
     PartialParity {
+        /// Which place of the member's log, from 0.
+        slot: u32,
+        /// Grows with each entry of this member.
+        generation: u64,
         /// The stripe it protects.
         stripe: u64,
+        /// The rows, in sectors from the start of the chunk.
+        from: u32,
+        /// One past the last row.
+        to: u32,
         /// Which data chunks are being written, a bit each.
-        written: u64,
+        written: MemberBits,
     },
-    /// A journal entry.
+    /// An entry of the journal: its payload is what is about to be written to each of `roles`, in
+    /// their order, `to - from` sectors each.
     JournalEntry {
-        /// Its number in the ring.
+        /// Where in the journal's log area it starts, in sectors.
+        at: Sector,
+        /// Its number, growing by one.
         sequence: u64,
         /// The stripe it protects.
         stripe: u64,
+        /// The rows, in sectors from the start of the chunk.
+        from: u32,
+        /// One past the last row.
+        to: u32,
+        /// Which roles of the stripe: data chunks from bit 0 on, then P, then Q.
+        roles: MemberBits,
     },
 }
 
-/// What a drive is to an array, as its metadata say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum MemberRole {
-    /// Serves this place.
-    Active(MemberIndex),
-    /// Waits to replace a member.
-    Spare,
-    /// Failed.
-    Faulty,
-    /// Holds the journal.
-    Journal,
-}
+/// The sectors that the record at the head of a log entry takes; its payload follows.
+pub const LOG_HEADER: u32 = 8;
 
-/// Reading or writing metadata.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum MetaOp {
-    /// The record comes back in the [`Completion`].
-    Read,
-    /// The record is to be written.
-    Write,
-}
-
-/// An I/O of metadata to one member.
+/// A metadata I/O, as [`Array::meta`](crate::Array::meta) shows it. The record and its payload are
+/// written as one: a reader finds both whole, or neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetaIo {
-    /// The core's name for it.
-    pub io: IoId,
     /// Which member.
     pub member: MemberIndex,
-    /// Read or write.
-    pub op: MetaOp,
-    /// Flush the member before.
+    /// What is written.
+    pub record: Record,
+    /// Where in the member's log area an entry of a log starts, header first; 0 for other records.
+    /// The log area of a member lies behind its data, that of the journal at its start.
+    pub at: Sector,
+    /// The payload of a log entry.
+    pub payload: SegmentList,
+    /// Make every write completed before this I/O durable on this member first.
     pub flush: bool,
     /// Complete when durable.
     pub fua: bool,
-    /// The record, or which kind is wanted.
-    pub record: Record,
+}
+
+/// What goes on in the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Work {
+    /// The journal or the partial-parity log is written out after an unclean stop.
+    Replay,
+    /// Redundancy is made consistent.
+    Resync,
+    /// This member is computed anew.
+    Rebuild(MemberIndex),
+    /// This member is copied to its replacement.
+    Replace(MemberIndex),
+    /// Redundancy is compared.
+    Scrub(Scrub),
 }
 
 /// News of the array.
@@ -399,12 +541,84 @@ pub enum Event {
         /// How many members are out of service.
         missing: u16,
     },
-    /// More members are lost than the level survives.
+    /// More members are lost than the level survives: nothing is written any more, and reads are
+    /// answered as far as what they ask for can still be computed.
     ArrayFailed,
     /// A read that failed on this member was answered from the others.
     ReadRecovered(MemberIndex),
-    /// A command that this version does not carry out, or that makes no sense now.
-    AdminRefused(Admin),
+    /// What a member could not read was written anew and reads well now.
+    Corrected {
+        /// Which member.
+        member: MemberIndex,
+        /// First sector.
+        at: Sector,
+        /// How many.
+        len: u32,
+    },
+    /// These sectors of a member cannot be read, and what they held could not be written anew.
+    BadBlocks {
+        /// Which member.
+        member: MemberIndex,
+        /// First sector.
+        at: Sector,
+        /// How many.
+        len: u32,
+    },
+    /// Background work begins, at the start or where it was interrupted.
+    Started(Work),
+    /// How far background work is.
+    Progress {
+        /// What.
+        work: Work,
+        /// Sectors of each member (of the array, on mirrors) that are done.
+        done: Sectors,
+        /// Sectors in all.
+        of: Sectors,
+        /// When it will end at the present pace.
+        ends: Time,
+    },
+    /// Redundancy disagrees here.
+    Mismatch {
+        /// First sector: of every member for levels with parity, of the array for mirrors.
+        at: Sector,
+        /// How many sectors.
+        len: u32,
+        /// The member that P and Q say is wrong, where they can.
+        guilty: Option<MemberIndex>,
+    },
+    /// A mismatch was mended by writing this member anew.
+    Mended {
+        /// Which member.
+        member: MemberIndex,
+        /// First sector of it.
+        at: Sector,
+        /// How many.
+        len: u32,
+    },
+    /// Background work is over.
+    Finished {
+        /// What.
+        work: Work,
+        /// Sectors in which redundancy disagreed (scrub).
+        mismatched: Sectors,
+        /// Sectors that could not be had from anywhere (rebuild, resync, scrub).
+        lost: Sectors,
+    },
+    /// Background work was stopped before its end.
+    Interrupted(Work),
+    /// A member that was rebuilt, or came back, serves in full, and superblocks say so.
+    Restored(MemberIndex),
+    /// A member's replacement has taken its place: from this output on, the drive that was
+    /// [`Array::replacement`](crate::Array::replacement) of it is meant by the member's own number.
+    Replaced(MemberIndex),
+    /// The replacement of this member failed; the member serves on.
+    ReplacementFailed(MemberIndex),
+    /// The journal failed: from now on the array works in mode `resync`, with the write hole open.
+    JournalFailed,
+    /// After [`Admin::Stop`]: everything is durable and the array is marked clean.
+    Stopped,
+    /// A command that makes no sense now; nothing has changed.
+    Refused(Admin, Refusal),
 }
 
 /// An output of the core.
@@ -413,7 +627,16 @@ pub enum Output {
     /// Do this I/O; answer with [`Input::Completion`].
     MemberIo(MemberIo),
     /// Do this metadata I/O; answer with [`Input::Completion`].
-    Meta(MetaIo),
+    Meta {
+        /// Look it up with [`Array::meta`](crate::Array::meta).
+        io: IoId,
+    },
+    /// The deadline of this I/O has passed: answer it with [`IoOutcome::Timeout`] as soon as its
+    /// buffers are safe from it.
+    Abandon {
+        /// Which I/O.
+        io: IoId,
+    },
     /// Do this computing; answer with [`Input::Computed`].
     Compute {
         /// Look it up with [`Array::job`](crate::Array::job).

@@ -10,6 +10,8 @@
 #![forbid(unsafe_code)]
 
 pub mod array;
+pub mod bugs;
+pub mod consistency;
 pub mod contract;
 pub mod geometry;
 pub mod layout;
@@ -17,7 +19,7 @@ pub mod policy;
 pub mod stack;
 pub mod units;
 
-pub use array::{Array, Config, ConfigError, Limits, MemberConfig};
+pub use array::{Array, Config, ConfigError, Consistency, Limits, MemberConfig, Settings, Tie};
 pub use layout::{Layout, LayoutError, Level, Rotation};
 pub use stack::{Stack, StackConfig};
 pub use units::{MemberIndex, Nanos, SECTOR_BYTES, Sector, Sectors, Size, Time};

@@ -13,10 +13,12 @@
 
 use std::collections::VecDeque;
 
-use crate::array::{Array, Config, ConfigError, Limits, MemberConfig, Segments, TAG_SHIFT, tag_of};
+use crate::array::{
+    Array, Config, ConfigError, Limits, MemberConfig, Segments, Settings, TAG_SHIFT, tag_of,
+};
 use crate::contract::{
     Admin, Completion, Event, Input, IoId, IoOp, IoOutcome, Job, JobId, MemberIo, Outcome, Output,
-    Request, RequestId, RequestOp, Scratch, Segment, SegmentList,
+    Refusal, Request, RequestId, RequestOp, Scratch, Segment, SegmentList,
 };
 use crate::layout::Layout;
 use crate::policy::ReadPolicy;
@@ -77,6 +79,11 @@ impl Stack {
         let mut inner = Vec::new();
         let (mut first, mut buffers, mut len) = (0, 0, 0);
         for (index, one) in config.inner.iter().enumerate() {
+            if one.settings.consistency.has_superblocks() {
+                let reason =
+                    "arrays of a stack keep no superblocks in this version; use none".into();
+                return Err(ConfigError { key: "consistency", reason });
+            }
             let mut one = one.clone();
             // What the outer array may send at once: its gathered pieces and one request's segments, or
             // the atoms of a raid3.
@@ -103,6 +110,7 @@ impl Stack {
             read_policy: config.read_policy,
             traits: Vec::new(),
             limits: config.limits,
+            settings: Settings::default(),
         };
         let mut outer = Array::new(&outer)?;
         outer.nest(0, buffers);
@@ -152,11 +160,11 @@ impl Stack {
     pub fn handle(&mut self, now: Time, input: Input<'_>) {
         self.now = now;
         match input {
-            Input::Completion(Completion { io, outcome, record }) => {
+            Input::Completion(Completion { io, outcome }) => {
                 let (array, io) = untag_io(io);
                 if let Some(one) = array.checked_sub(1).and_then(|index| self.inner.get_mut(index))
                 {
-                    let completion = Completion { io, outcome, record };
+                    let completion = Completion { io, outcome };
                     one.array.handle(now, Input::Completion(completion));
                 }
             }
@@ -170,7 +178,15 @@ impl Stack {
                 let (index, member) = self.locate(drive);
                 self.inner[index].array.handle(now, Input::Admin(Admin::Fail(member)));
             }
-            // Requests, plugs and commands that no array of this version carries out.
+            // Nothing but failing a drive is carried out on a stack in this version.
+            Input::Admin(command) => {
+                let reason = match command {
+                    Admin::Fail(_) => Refusal::NoSuchMember,
+                    _ => Refusal::NotSupported,
+                };
+                self.outer.refuse(command, reason);
+            }
+            // Requests and plugs.
             other => self.outer.handle(now, other),
         }
     }
@@ -250,7 +266,12 @@ impl Stack {
                 None
             }
             // Its members are arrays: their drives have told.
-            Output::Event(Event::MemberFailed(_) | Event::Degraded { .. }) => None,
+            Output::Event(
+                Event::MemberFailed(_)
+                | Event::Degraded { .. }
+                | Event::Corrected { .. }
+                | Event::BadBlocks { .. },
+            ) => None,
             Output::Compute { job } => Some(Output::Compute { job: tag_job(0, job) }),
             other => Some(other),
         }
@@ -298,6 +319,14 @@ impl Stack {
             Output::Event(Event::ReadRecovered(member)) => {
                 Some(Output::Event(Event::ReadRecovered(drive(one, member))))
             }
+            Output::Event(Event::Corrected { member, at, len }) => {
+                let member = drive(one, member);
+                Some(Output::Event(Event::Corrected { member, at, len }))
+            }
+            Output::Event(Event::BadBlocks { member, at, len }) => {
+                let member = drive(one, member);
+                Some(Output::Event(Event::BadBlocks { member, at, len }))
+            }
             Output::Event(Event::Degraded { .. }) => {
                 let missing = self.missing();
                 Some(Output::Event(Event::Degraded { missing }))
@@ -328,7 +357,7 @@ impl Stack {
             // An array that failed, or could not compute, is a member that is gone.
             _ => IoOutcome::Gone,
         };
-        let completion = Completion { io, outcome, record: None };
+        let completion = Completion { io, outcome };
         self.outer.handle(self.now, Input::Completion(completion));
         if self.inner[index].array.can_accept()
             && let Some(next) = self.inner[index].waiting.pop_front()

@@ -31,6 +31,9 @@ pub struct Nanos(pub u64);
 pub struct MemberIndex(pub u16);
 
 impl Sector {
+    /// Beyond all others.
+    pub const MAX: Self = Self(u64::MAX);
+
     /// The byte this sector starts at.
     pub const fn bytes(self) -> u64 {
         self.0 * SECTOR_BYTES

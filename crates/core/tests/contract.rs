@@ -4,7 +4,8 @@
 mod support;
 
 use raidlab_core::contract::{
-    Admin, Completion, Event, Input, IoOp, IoOutcome, Outcome, RequestOp, Scratch, Segment, Token,
+    Admin, Completion, Event, Input, IoOp, IoOutcome, Outcome, Refusal, RequestOp, Scratch,
+    Segment, Token,
 };
 use raidlab_core::{Config, Layout, Level, Limits, MemberConfig, MemberIndex, Sectors};
 use support::{Driver, Random, Work};
@@ -16,7 +17,7 @@ fn driver(level: Level, members: u16) -> Driver {
     }
     let mut config = Config::uniform(layout, Sectors(160));
     config.members[0].logical_block = 8;
-    config.limits = Limits { requests: 4, segments: 4, ios: 16, plans: 2 };
+    config.limits = Limits { requests: 4, segments: 4, ios: 16, plans: 2, units: 2 };
     Driver::new(&config)
 }
 
@@ -77,7 +78,7 @@ fn late_and_repeated_completions_change_nothing() {
     let Work::Io(first) = driver.work[0] else { panic!("a write") };
     driver.run();
     let before = driver.array.state_key();
-    let again = Completion { io: first.io, outcome: IoOutcome::Gone, record: None };
+    let again = Completion { io: first.io, outcome: IoOutcome::Gone };
     driver.input(Input::Completion(again));
     assert_eq!(driver.array.state_key(), before);
     assert!(driver.events.is_empty());
@@ -113,10 +114,9 @@ fn a_flush_reaches_every_member_in_service() {
 #[test]
 fn commands_this_version_lacks_are_refused_by_event() {
     let mut driver = driver(Level::Raid1, 2);
-    for command in [Admin::Add(MemberIndex(0)), Admin::Fail(MemberIndex(7)), Admin::StopBackground]
-    {
+    for command in [Admin::Fail(MemberIndex(7)), Admin::Fail(MemberIndex(9))] {
         driver.input(Input::Admin(command));
-        assert_eq!(driver.events.last(), Some(&Event::AdminRefused(command)));
+        assert_eq!(driver.events.last(), Some(&Event::Refused(command, Refusal::NoSuchMember)));
     }
 }
 

@@ -1,5 +1,6 @@
 //! The array against a flat copy of what it should hold.
 
+#[allow(dead_code, reason = "shared by tests that use different parts")]
 mod support;
 
 use std::cell::Cell;
@@ -52,7 +53,7 @@ fn config(layout: &Layout, limits: Limits) -> Config {
 }
 
 fn tight() -> Limits {
-    Limits { requests: 6, segments: 5, ios: 1, plans: 2 }
+    Limits { requests: 6, segments: 5, ios: 1, plans: 2, units: 1 }
 }
 
 /// Cuts `len` sectors into segments of two buffers, out of order.

@@ -3,7 +3,9 @@
 #[allow(dead_code, reason = "shared by tests that use different parts")]
 mod support;
 
-use raidlab_core::contract::{Admin, Event, Input, IoOutcome, Outcome, RequestOp, Segment};
+use raidlab_core::contract::{
+    Admin, Event, Input, IoOutcome, Outcome, Refusal, RequestOp, Segment,
+};
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::stack::{Stack, StackConfig};
 use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sector, Sectors};
@@ -27,7 +29,7 @@ fn config(outer: Level, arrays: u16, inner: Level, drives: u16, limits: Limits) 
 }
 
 fn tight() -> Limits {
-    Limits { requests: 5, segments: 4, ios: 1, plans: 1 }
+    Limits { requests: 5, segments: 4, ios: 1, plans: 1, units: 1 }
 }
 
 fn driver(config: &StackConfig) -> Driver<Stack> {
@@ -145,8 +147,9 @@ fn drives_are_counted_through_the_inner_arrays() {
     assert_eq!(driver.events, [Event::MemberFailed(MemberIndex(3)), Event::ArrayFailed]);
     assert_eq!(driver.read(0, 16), Err(Outcome::ArrayFailed));
     assert_eq!(driver.read(0, 8), Ok(vec![7; 8]), "the first mirror still serves");
-    driver.input(Input::Admin(Admin::Fail(MemberIndex(4))));
-    assert_eq!(driver.events.last(), Some(&Event::AdminRefused(Admin::Fail(MemberIndex(4)))));
+    let command = Admin::Fail(MemberIndex(4));
+    driver.input(Input::Admin(command));
+    assert_eq!(driver.events.last(), Some(&Event::Refused(command, Refusal::NoSuchMember)));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::Array;
 use super::issue::{IoState, Owner, Target, seen_by_policy};
+use crate::bugs::Bug;
 use crate::contract::{Completion, IoOp, IoOutcome, Outcome};
 use crate::geometry::{Holds, Place};
 use crate::units::Sector;
@@ -11,33 +12,63 @@ impl Array {
     pub(super) fn complete(&mut self, completion: &Completion) {
         // An answer to an I/O that is no longer known changes nothing.
         let Some(io) = self.ios.take(completion.io.slot, completion.io.generation) else { return };
+        let outcome = match completion.outcome {
+            IoOutcome::Ok => IoOutcome::Ok,
+            error => self.seen(&io, error),
+        };
         self.lists.release(&io.segments);
         self.members[io.member.at()].pending -= 1;
-        if self.policy_watches {
+        if self.policy_watches && !io.meta && io.member.0 < self.layout.members {
             let target = Target { member: io.member, at: io.at, len: io.len };
             self.policy.completed(self.now, seen_by_policy(io.op, target), io.sent_at);
         }
         match io.owner {
             Owner::Request(request) => {
-                if completion.outcome != IoOutcome::Ok {
-                    self.request_io_failed(request, &io, completion.outcome);
+                if outcome != IoOutcome::Ok {
+                    self.request_io_failed(request, &io, outcome);
+                } else if !self.partial.is_empty() {
+                    self.mended_by_write(&io);
                 }
                 self.requests[request].pending -= 1;
+                #[cfg(feature = "seeded-bugs")]
+                self.answer_early(request);
                 self.settle(request);
             }
-            Owner::Plan(plan) => self.plan_io_ended(plan, &io, completion.outcome),
+            Owner::Plan(plan) => self.plan_io_ended(plan, &io, outcome),
+            Owner::Unit(unit) => self.unit_io_ended(unit, &io, outcome),
+            Owner::Round(round) => self.round_io_ended(round, &io, outcome),
+            Owner::Log => self.replay_io_ended(&io, outcome),
         }
-        if !self.starved_plans.is_empty() || !self.starved_requests.is_empty() {
+        if self.is_starved() {
             self.resume();
         }
     }
 
+    /// What the array sees of an error: all of it, unless a bug is planted.
+    #[cold]
+    fn seen(&self, io: &IoState, error: IoOutcome) -> IoOutcome {
+        let late = error == IoOutcome::Timeout;
+        let ignored = match io.op {
+            _ if io.meta => false,
+            IoOp::Read => {
+                self.has_bug(Bug::ReadErrorIgnored) && matches!(error, IoOutcome::MediaError { .. })
+            }
+            IoOp::Flush => self.has_bug(Bug::FlushErrorIgnored),
+            _ if late => self.has_bug(Bug::TimeoutIgnored),
+            _ => self.has_bug(Bug::WriteErrorIgnored),
+        };
+        if ignored { IoOutcome::Ok } else { error }
+    }
+
     fn request_io_failed(&mut self, slot: u32, io: &IoState, outcome: IoOutcome) {
         match io.op {
+            // The drive was replaced while it was read: its place is read again.
+            IoOp::Read if io.member.0 >= self.layout.members => self.trouble(slot).again = true,
             IoOp::Read => {
                 if outcome == IoOutcome::Gone {
                     self.fail_member(io.member);
                 }
+                self.read_failed(io, outcome);
                 let bad = self.array_sector(io, outcome);
                 let trouble = self.trouble(slot);
                 trouble.avoid.insert(io.member);
@@ -53,6 +84,10 @@ impl Array {
 
     /// A write or flush failed on one member.
     fn change_failed(&mut self, slot: u32, io: &IoState, outcome: IoOutcome) {
+        if io.member.0 >= self.layout.members {
+            self.fail_device(io.member);
+            return;
+        }
         // Like md, the last copy stays in service: a bad sector on it is better than no array.
         if self.is_last_copy(io.member) {
             let bad = self.array_sector(io, outcome);

@@ -3,19 +3,26 @@
 use std::collections::VecDeque;
 use std::fmt;
 
+use super::background::{Background, Unit, unit_rows};
+use super::gather::Gather;
 use super::issue::{IoState, Run};
 use super::lists::{EMPTY, ListPool};
 use super::locks::RangeLocks;
+use super::log::{Log, least_sectors};
 use super::member::{Member, MemberSet};
+use super::meta::{MOST_ROUNDS, NO_META, Round};
+use super::permit::{Bitmap, Permits, check_bitmap};
 use super::request::{RequestState, Trouble};
+use super::settings::{Consistency, Settings};
 use super::slab::Slab;
-use super::stripe::{JOBS_PER_PLAN, JobState, Plan};
+use super::stripe::{Cache, JOBS_PER_PLAN, JobState, Plan};
+use super::timers::Timers;
 use super::{Array, Segment};
 use crate::contract::Role;
 use crate::geometry::Geometry;
 use crate::layout::{Layout, LayoutError, Level};
 use crate::policy::{CopyKind, MemberTraits, PolicyState, ReadPolicy};
-use crate::units::{Sectors, Time};
+use crate::units::{MemberIndex, Sectors, Time};
 
 /// A member as the array sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,11 +44,13 @@ pub struct Limits {
     pub ios: u32,
     /// Stripes being worked on (parity levels), at least 1.
     pub plans: u32,
+    /// Ranges that background work (rebuild, resync, scrub, healing) holds at once, at least 1.
+    pub units: u32,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { requests: 128, segments: 256, ios: 1024, plans: 32 }
+        Self { requests: 128, segments: 256, ios: 1024, plans: 32, units: 8 }
     }
 }
 
@@ -58,6 +67,8 @@ pub struct Config {
     pub traits: Vec<MemberTraits>,
     /// How much at once.
     pub limits: Limits,
+    /// How it keeps redundancy consistent, and what it does about errors.
+    pub settings: Settings,
 }
 
 impl Config {
@@ -70,6 +81,7 @@ impl Config {
             read_policy: ReadPolicy::default(),
             traits: Vec::new(),
             limits: Limits::default(),
+            settings: Settings::default(),
         }
     }
 }
@@ -99,6 +111,8 @@ impl From<LayoutError> for ConfigError {
 
 /// One plan holds at most this many rows (1 MiB), so that a huge chunk does not need huge scratch.
 const MOST_PLAN_ROWS: u64 = 2048;
+/// Jobs a unit has in flight at most: one for each parity it compares.
+const JOBS_PER_UNIT: u32 = 2;
 /// raid3: one plan holds at most this many atoms of payload, a list node each.
 const MOST_PLAN_ATOMS: u64 = 512;
 
@@ -138,75 +152,178 @@ impl Shape {
     }
 }
 
+/// How much of everything an array has room for.
+struct Room {
+    ios: u32,
+    plans: u32,
+    jobs: u32,
+    operands: usize,
+    /// Slices of stripes kept in memory.
+    cached: u32,
+    /// Nodes of segment lists.
+    nodes: usize,
+    /// What asks for permission to write: plans, or requests.
+    owners: u32,
+    outputs: usize,
+    requests: usize,
+    /// Members, their replacements, the journal.
+    devices: usize,
+    /// Sectors that requests start and end on.
+    logical_block: u32,
+    /// Sectors of a range of background work.
+    rows: u64,
+}
+
+impl Room {
+    fn new(config: &Config, shape: &Shape, geometry: &Geometry) -> Self {
+        let (limits, copies) = (config.limits, geometry.copies());
+        let block = config.members.iter().map(|member| member.logical_block).max().unwrap_or(1);
+        let members = u32::from(config.layout.members);
+        // A plan or unit sends three ranges to each member at most, replacements among them.
+        let ios = limits.ios.max(8 * members + 8);
+        let plans = if shape.parities > 0 { limits.plans } else { 0 };
+        let is_redundant = shape.parities > 0 || copies > 1;
+        let unit_jobs = if is_redundant { limits.units * JOBS_PER_UNIT } else { 0 };
+        let jobs = plans * JOBS_PER_PLAN + unit_jobs;
+        // Old and new data of every chunk and the old P, then P and Q as targets; or all copies.
+        let operands = (2 * usize::from(shape.data_chunks) + 3).max(copies.into());
+        // raid3 writes nothing but whole rows.
+        let caches = shape.atom == 0 && plans > 0;
+        Self {
+            ios,
+            plans,
+            jobs,
+            operands: jobs as usize * operands,
+            cached: if caches { config.settings.cached_stripes } else { 0 },
+            // Enough that the largest step of one request always fits when nothing else is in flight.
+            nodes: 2 * ios as usize
+                + 2 * (limits.segments as usize + 6) * (members as usize + 2)
+                + 2 * shape.atoms(),
+            owners: if shape.parities > 0 { plans } else { limits.requests },
+            outputs: (2 * ios + limits.requests + jobs + 4 * members + 16 * limits.units) as usize,
+            requests: limits.requests as usize,
+            devices: 2 * members as usize + 1,
+            // A sector of raid3 is one of each data member's.
+            logical_block: if shape.atom > 0 {
+                block * u32::from(shape.data_chunks)
+            } else {
+                block
+            },
+            rows: unit_rows(geometry, &config.layout, u64::from(block)),
+        }
+    }
+}
+
 pub(super) fn build(config: &Config) -> Result<Array, ConfigError> {
-    let layout = &config.layout;
     let sizes: Vec<Sectors> = config.members.iter().map(|member| member.sectors).collect();
     let block = logical_block(config)?;
-    let geometry = Geometry::with_block(layout, &sizes, block)?;
-    // A sector of raid3 is one of each data member's.
-    let logical_block = match &geometry {
-        Geometry::Raid3(raid3) => block * u32::from(raid3.data_members()),
-        _ => block,
-    };
-    check_policy(config.read_policy, layout)
+    let geometry = Geometry::with_block(&config.layout, &sizes, block)?;
+    check_policy(config.read_policy, &config.layout)
         .map_err(|reason| ConfigError { key: "policy", reason })?;
     let policy = PolicyState::new(config.read_policy, &traits(config)?);
     let limits = config.limits;
-    if limits.requests == 0 || limits.segments == 0 || limits.plans == 0 {
-        let reason = "requests, segments and plans must each be at least 1".into();
+    if limits.requests == 0 || limits.segments == 0 || limits.plans == 0 || limits.units == 0 {
+        let reason = "requests, segments, plans and units must each be at least 1".into();
         return Err(ConfigError { key: "limits", reason });
     }
-    let members = u32::from(layout.members);
-    let ios = limits.ios.max(4 * members);
-    let parity = Shape::of(&geometry, u64::from(block));
-    let plans = if parity.parities > 0 { limits.plans } else { 0 };
-    let jobs = plans * JOBS_PER_PLAN;
-    // Old and new data of every chunk and the old P, then P and Q as targets.
-    let operands = jobs as usize * (2 * usize::from(parity.data_chunks) + 3);
-    // Enough that the largest step of one request always fits when nothing else is in flight.
-    let nodes = 2 * ios as usize
-        + 2 * (limits.segments as usize + 6) * (members as usize + 2)
-        + 2 * parity.atoms();
-    let capacity = geometry.capacity().0 / u64::from(logical_block) * u64::from(logical_block);
-    let outputs = (ios + limits.requests + jobs + 4 * members) as usize;
-    Ok(Array {
-        capacity,
+    config.settings.check(&config.layout)?;
+    let shape = Shape::of(&geometry, u64::from(block));
+    check_journal(config.settings.consistency, &shape)?;
+    check_bitmap(config.settings.consistency, covered(&geometry, &shape))?;
+    Ok(with_room(config, geometry, &shape, policy))
+}
+
+/// What bits and flags are of: array sectors on mirrors, rows of the members for parity.
+fn covered(geometry: &Geometry, shape: &Shape) -> u64 {
+    match shape.data_chunks {
+        0 => geometry.capacity().0,
+        _ => geometry.used(MemberIndex(0)).0,
+    }
+}
+
+fn permits(config: &Config, covered: u64, owners: u32) -> Permits {
+    let mode = config.settings.consistency;
+    let bitmap = Bitmap::new(mode, covered);
+    Permits::new(mode.has_superblocks(), config.layout.members, owners, bitmap)
+}
+
+/// The array with all its memory; everything was checked.
+fn with_room(config: &Config, geometry: Geometry, shape: &Shape, policy: PolicyState) -> Array {
+    let (layout, limits, settings) = (&config.layout, config.limits, config.settings);
+    let room = Room::new(config, shape, &geometry);
+    let block = u64::from(room.logical_block);
+    Array {
+        capacity: geometry.capacity().0 / block * block,
         copies: geometry.copies(),
-        logical_block,
+        logical_block: room.logical_block,
         most_segments: limits.segments,
         policy_watches: policy.watches(),
         policy,
         cuts_reads: matches!(config.read_policy, ReadPolicy::GmirrorSplit { .. }),
         copy_kind: copy_kind(layout),
-        members: vec![Member::default(); usize::from(layout.members)],
-        failed: MemberSet::default(),
+        members: vec![Member::new(settings.most_bad_blocks); room.devices],
+        failed: MemberSet::NONE,
+        rebuilding: MemberSet::NONE,
+        partial: MemberSet::NONE,
+        replacing: MemberSet::NONE,
+        stopped: false,
+        settings,
+        sizes: config.members.iter().map(|member| member.sectors).collect(),
+        metas: vec![NO_META; room.ios as usize],
+        rounds: Slab::new(MOST_ROUNDS, Round::idle()),
+        starved_rounds: VecDeque::with_capacity(MOST_ROUNDS as usize),
+        timers: Timers::default(),
+        held_replies: VecDeque::with_capacity(room.requests),
+        log: Log::new(settings.consistency, layout, room.plans),
+        permits: permits(config, covered(&geometry, shape), room.owners),
+        background: Background::new(room.rows, settings.pacing),
+        units: Slab::new(limits.units, Unit::idle()),
+        starved_units: VecDeque::with_capacity(limits.units as usize),
+        #[cfg(feature = "seeded-bugs")]
+        bug: None,
         requests: Slab::new(limits.requests, RequestState::idle()),
-        troubles: vec![Trouble::NONE; limits.requests as usize],
+        troubles: vec![Trouble::NONE; room.requests],
         user_segments: vec![Segment::default(); (limits.requests * limits.segments) as usize],
-        ios: Slab::new(ios, IoState::idle()),
-        lists: ListPool::new(nodes),
-        locks: RangeLocks::new(limits.requests.max(plans)),
-        plans: Slab::new(plans, Plan::idle()),
-        data_chunks: parity.data_chunks,
-        parities: parity.parities,
-        atom: parity.atom,
-        plan_rows: parity.plan_rows,
-        jobs: Slab::new(jobs, JobState::idle()),
-        operands: vec![EMPTY; operands],
-        roles: vec![Role::default(); operands],
-        runs: vec![Run::idle(); usize::from(layout.members)],
+        ios: Slab::new(room.ios, IoState::idle()),
+        lists: ListPool::new(room.nodes),
+        // Requests or plans, then units of background work.
+        locks: RangeLocks::new(limits.requests.max(room.plans) + limits.units),
+        plans: Slab::new(room.plans, Plan::idle()),
+        data_chunks: shape.data_chunks,
+        parities: shape.parities,
+        atom: shape.atom,
+        plan_rows: shape.plan_rows,
+        jobs: Slab::new(room.jobs, JobState::idle()),
+        operands: vec![EMPTY; room.operands],
+        roles: vec![Role::default(); room.operands],
+        runs: vec![Run::idle(); room.devices - 1],
         active_runs: 0,
-        outputs: VecDeque::with_capacity(outputs),
-        starved_requests: VecDeque::with_capacity(limits.requests as usize),
-        starved_plans: VecDeque::with_capacity(plans as usize),
+        outputs: VecDeque::with_capacity(room.outputs),
+        starved_requests: VecDeque::with_capacity(room.requests),
+        starved_plans: VecDeque::with_capacity(room.plans as usize),
         plugged: false,
+        holding: false,
         nested: false,
         scratch_base: 0,
-        held: VecDeque::with_capacity(limits.requests as usize),
+        held: VecDeque::with_capacity(room.requests),
+        gather: Gather::new(limits.requests),
+        cache: Cache::new(room.cached, shape.data_chunks + shape.parities),
         now: Time::ZERO,
         layout: layout.clone(),
         geometry,
-    })
+    }
+}
+
+/// A journal holds at least the entries of one plan.
+fn check_journal(mode: Consistency, shape: &Shape) -> Result<(), ConfigError> {
+    let Consistency::Journal { sectors } = mode else { return Ok(()) };
+    let least = least_sectors(shape.data_chunks + shape.parities, shape.plan_rows);
+    if sectors.0 >= least {
+        return Ok(());
+    }
+    let least = Sectors(least);
+    let reason = format!("a journal of {sectors} is too small; a stripe takes up to {least}");
+    Err(ConfigError { key: "consistency", reason })
 }
 
 fn logical_block(config: &Config) -> Result<u32, ConfigError> {

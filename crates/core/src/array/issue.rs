@@ -3,6 +3,7 @@
 use super::Array;
 use super::lists::{EMPTY, ListBuilder};
 use super::member::Member;
+use crate::bugs::Bug;
 use crate::contract::{IoId, IoOp, MemberIo, Output, RequestOp, SegmentList};
 use crate::policy::{self, IoKind};
 use crate::units::{MemberIndex, Sector, Sectors, Time};
@@ -12,6 +13,12 @@ use crate::units::{MemberIndex, Sector, Sectors, Time};
 pub(super) enum Owner {
     Request(u32),
     Plan(u32),
+    /// A unit of background work.
+    Unit(u32),
+    /// A round over all members.
+    Round(u32),
+    /// The replay of a log.
+    Log,
 }
 
 /// A member I/O in flight.
@@ -24,6 +31,10 @@ pub(super) struct IoState {
     pub(super) len: u32,
     pub(super) segments: SegmentList,
     pub(super) sent_at: Time,
+    /// A metadata I/O.
+    pub(super) meta: bool,
+    /// The driver was told that the deadline has passed.
+    pub(super) abandoned: bool,
 }
 
 impl IoState {
@@ -36,6 +47,8 @@ impl IoState {
             len: 0,
             segments: EMPTY,
             sent_at: Time::ZERO,
+            meta: false,
+            abandoned: false,
         }
     }
 
@@ -43,6 +56,9 @@ impl IoState {
         add(match self.owner {
             Owner::Request(slot) => u64::from(slot),
             Owner::Plan(slot) => u64::from(slot) | 1 << 32,
+            Owner::Unit(slot) => u64::from(slot) | 2 << 32,
+            Owner::Round(slot) => u64::from(slot) | 3 << 32,
+            Owner::Log => 4 << 32,
         });
         add(self.op as u64 | u64::from(self.member.0) << 8 | u64::from(self.len) << 32);
         add(self.at.0);
@@ -100,7 +116,9 @@ impl Array {
         segments: SegmentList,
     ) {
         let Target { member, at, len } = target;
-        let state = IoState { owner, op, member, at, len, segments, sent_at: self.now };
+        let sent_at = self.now;
+        let (meta, abandoned) = (false, false);
+        let state = IoState { owner, op, member, at, len, segments, sent_at, meta, abandoned };
         let (slot, generation) =
             self.ios.insert_named(state).expect("room is checked before an I/O is planned");
         let io = IoId { slot, generation };
@@ -109,15 +127,27 @@ impl Array {
         if op != IoOp::Flush {
             known.head = Sector(at.0 + u64::from(len));
         }
-        if self.policy_watches {
+        if self.policy_watches && member.0 < self.layout.members {
             self.policy.sent(self.now, seen_by_policy(op, target));
         }
-        match owner {
-            Owner::Request(slot) => self.requests[slot].pending += 1,
-            Owner::Plan(slot) => self.plans[slot].pending += 1,
+        self.count_in(owner);
+        if self.settings.deadline.is_some() {
+            self.watch_deadline();
         }
         let io = MemberIo { io, member, op, fua, at, len, segments };
         self.outputs.push_back(Output::MemberIo(io));
+    }
+
+    /// Counts one more I/O of an owner.
+    #[inline(always)]
+    pub(super) fn count_in(&mut self, owner: Owner) {
+        match owner {
+            Owner::Request(slot) => self.requests[slot].pending += 1,
+            Owner::Plan(slot) => self.plans[slot].pending += 1,
+            Owner::Unit(slot) => self.units[slot].pending += 1,
+            Owner::Round(slot) => self.count_round_io(slot),
+            Owner::Log => self.count_replay_io(),
+        }
     }
 
     /// Whether one more piece of a request, on `copies` members, fits beside what is gathered.
@@ -156,7 +186,7 @@ impl Array {
         self.active_runs -= 1;
         let request = &self.requests[slot];
         let op = io_op(request.op);
-        let fua = request.fua && op != IoOp::Read;
+        let fua = request.fua && op != IoOp::Read && !self.has_bug(Bug::DropFua);
         let target = Target { member, at: Sector(run.at), len: run.len };
         self.emit(Owner::Request(slot), op, fua, target, run.list.finish());
     }

@@ -127,7 +127,7 @@ pub(super) struct ListBuilder {
 }
 
 /// A list of nothing.
-pub(super) const EMPTY: SegmentList = SegmentList {
+pub(crate) const EMPTY: SegmentList = SegmentList {
     first: Segment { token: crate::contract::Token(0), offset: 0, len: 0 },
     rest: NIL,
 };

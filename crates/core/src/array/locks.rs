@@ -89,6 +89,11 @@ impl RangeLocks {
             && !self.waiting.iter().any(|(_, other)| other.overlaps(range))
     }
 
+    /// Whether nobody holds, or waits for, anything of a range.
+    pub(super) fn is_free(&self, start: u64, end: u64) -> bool {
+        self.is_clear(Range { start, end })
+    }
+
     #[inline]
     fn hold(&mut self, owner: u32, range: Range) {
         self.held[owner as usize] = Some(range);

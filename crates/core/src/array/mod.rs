@@ -12,38 +12,57 @@
 //!
 //! Levels without parity take a straight path: one look-up, one or n member I/Os, no stripe state.
 
+mod admin;
+mod background;
+mod bad_blocks;
 mod complete;
 mod config;
+mod deadline;
+mod gather;
 mod issue;
 mod lists;
 mod locks;
+mod log;
 mod member;
+mod meta;
+mod permit;
 mod read;
 mod request;
+mod settings;
 mod slab;
 mod stripe;
+mod timers;
 mod write;
 
 use std::collections::VecDeque;
 
+pub use background::{Status, WorkStatus};
 pub use config::{Config, ConfigError, Limits, MemberConfig, check_policy};
 pub use lists::Segments;
-pub(crate) use lists::{TAG_SHIFT, tag_of};
+pub(crate) use lists::{EMPTY as EMPTY_LIST, TAG_SHIFT, tag_of};
+pub(crate) use permit::Start;
+pub use settings::{Consistency, Settings, Tie};
 
 use crate::contract::{
-    Admin, Event, Input, Job, JobId, Output, Role, Scratch, Segment, SegmentList, Token,
+    Input, Job, JobId, LOG_HEADER, MetaIo, Output, Role, Scratch, Segment, SegmentList, Token,
 };
 use crate::geometry::Geometry;
 use crate::layout::Layout;
 use crate::policy::{CopyKind, PolicyState};
 use crate::units::{MemberIndex, Sectors, Time};
+use background::{Background, Unit};
+use gather::Gather;
 use issue::{IoState, Run};
 use lists::ListPool;
 use locks::RangeLocks;
+use log::Log;
 use member::{Member, MemberSet};
+use meta::Round;
+use permit::Permits;
 use request::{RequestState, Trouble};
 use slab::Slab;
-use stripe::{JobState, Plan};
+use stripe::{Cache, JobState, Plan};
+use timers::Timers;
 
 /// The planner of one array. See the [crate] documentation for the contract.
 #[derive(Clone, Debug)]
@@ -63,8 +82,36 @@ pub struct Array {
     /// Segments a request may have.
     most_segments: u32,
 
+    /// The members, then a replacement for each, then the journal.
     members: Vec<Member>,
+    /// Out of service: no I/O goes there.
     failed: MemberSet,
+    /// Written, and readable below how far they are rebuilt; not counted as redundancy.
+    rebuilding: MemberSet,
+    /// Members with places that cannot be read: all that are being rebuilt or have bad blocks.
+    partial: MemberSet,
+    /// Members with a replacement, which is written too.
+    replacing: MemberSet,
+    /// Nothing is written any more: too much is lost, or the administrator said so.
+    stopped: bool,
+    settings: Settings,
+    /// Sectors each member has for data.
+    sizes: Vec<Sectors>,
+    /// Metadata I/O in flight, by the slot of its I/O.
+    metas: Vec<MetaIo>,
+    rounds: Slab<Round>,
+    starved_rounds: VecDeque<u32>,
+    timers: Timers,
+    log: Log,
+    background: Background,
+    /// Ranges that background work holds.
+    units: Slab<Unit>,
+    starved_units: VecDeque<u32>,
+    /// Requests that are done, to be answered when a member's failure is recorded.
+    held_replies: VecDeque<u32>,
+    permits: Permits,
+    #[cfg(feature = "seeded-bugs")]
+    bug: Option<crate::bugs::Bug>,
 
     requests: Slab<RequestState>,
     /// What went wrong with each request, by slot.
@@ -95,12 +142,17 @@ pub struct Array {
     starved_requests: VecDeque<u32>,
     starved_plans: VecDeque<u32>,
     plugged: bool,
+    /// Requests wait: plugged, or a log is being replayed.
+    holding: bool,
     /// One of a stack's arrays.
     nested: bool,
     /// The first of its scratch buffers.
     scratch_base: u32,
     /// Requests held back by a plug, in order.
     held: VecDeque<u32>,
+    gather: Gather,
+    /// Stripes kept in memory.
+    cache: Cache,
     now: Time,
 }
 
@@ -146,7 +198,12 @@ impl Array {
     /// The scratch buffers the driver provides, under the tokens from [`Scratch::FIRST`] on.
     pub fn scratch(&self) -> Scratch {
         let roles = u64::from(self.data_chunks + self.parities);
-        Scratch { count: self.plans.capacity(), len: (roles * self.plan_rows) as u32 }
+        // Partial parity has a place of its own.
+        let partial = u64::from(self.logs_partial_parity());
+        let plan = (roles + partial) * self.plan_rows;
+        let units = if self.is_redundant() { self.units.capacity() } else { 0 };
+        let len = plan.max(self.unit_scratch()) as u32;
+        Scratch { count: self.plans.capacity() + units + self.cache.capacity(), len }
     }
 
     /// Whether a request may be handed in now. Completions and results always may.
@@ -168,16 +225,20 @@ impl Array {
             Input::Request(request) => self.accept(&request),
             Input::Completion(completion) => self.complete(&completion),
             Input::Computed { job, result } => self.computed(job, result),
-            Input::Plug => self.plugged = true,
+            Input::Plug => (self.plugged, self.holding) = (true, true),
             Input::Unplug => self.unplug(),
-            Input::Admin(Admin::Fail(member)) if member.at() < self.members.len() => {
-                self.fail_member(member);
-            }
+            // Either may end what held room that others wait for.
             Input::Admin(command) => {
-                self.outputs.push_back(Output::Event(Event::AdminRefused(command)));
+                self.command(command);
+                self.resume();
             }
-            // Nothing in this version asks to be woken.
-            Input::Wake => {}
+            Input::Wake => {
+                self.woken();
+                self.resume();
+            }
+        }
+        if self.timers.changed {
+            self.end_input();
         }
     }
 
@@ -233,15 +294,37 @@ impl Array {
             key.add(u64::from(slot));
             plan.add_to_key(&mut |value| key.add(value));
         }
+        for (slot, round) in self.rounds.used() {
+            key.add(u64::from(slot));
+            round.add_to_key(&mut |value| key.add(value));
+        }
+        self.log_to_key(&mut |value| key.add(value));
+        self.cache.add_to_key(&mut |value| key.add(value));
+        self.gather_to_key(&mut |value| key.add(value));
+        self.background_to_key(&mut |value| key.add(value));
+        self.permits.add_to_key(&mut |value| key.add(value));
         for (slot, job) in self.jobs.used() {
             key.add(u64::from(slot));
-            key.add(u64::from(job.plan));
+            key.add(job.owner.number());
         }
         for member in &self.members {
             key.add(member.head.0);
+            key.add(member.good_to);
+            key.add(member.kept_to);
+            key.add(member.hole_from);
+            for (from, to) in member.bad.iter() {
+                key.add(from);
+                key.add(to);
+            }
+        }
+        for set in [self.rebuilding, self.replacing] {
+            key.add(set.bits() as u64);
+            key.add((set.bits() >> 64) as u64);
         }
         self.policy.add_to_key(self.now, &mut |value| key.add(value));
-        for slot in self.held.iter().chain(&self.starved_requests).chain(&self.starved_plans) {
+        let starved = self.starved_requests.iter().chain(&self.starved_plans);
+        let waiting = starved.chain(&self.starved_units).chain(&self.starved_rounds);
+        for slot in self.held.iter().chain(waiting).chain(&self.held_replies) {
             key.add(u64::from(*slot));
         }
         key.0
@@ -259,7 +342,27 @@ impl Key {
     }
 }
 
+#[cfg(feature = "seeded-bugs")]
 impl Array {
+    /// Plants a bug, for the checker to find.
+    pub fn plant(&mut self, bug: crate::bugs::Bug) {
+        self.bug = Some(bug);
+    }
+}
+
+impl Array {
+    /// Whether a bug is planted; never without the feature `seeded-bugs`.
+    #[inline(always)]
+    fn has_bug(&self, bug: crate::bugs::Bug) -> bool {
+        #[cfg(feature = "seeded-bugs")]
+        return self.bug == Some(bug);
+        #[cfg(not(feature = "seeded-bugs"))]
+        {
+            let _ = bug;
+            false
+        }
+    }
+
     /// Makes this array one of a stack's: its lists carry `tag`, its scratch buffers are those from
     /// `scratch_base` on, and requests to inner ones (tags above 0) may name the outer one's scratch.
     pub(crate) fn nest(&mut self, tag: u32, scratch_base: u32) {
@@ -271,5 +374,23 @@ impl Array {
     /// The scratch token of a plan.
     const fn scratch_token(&self, plan: u32) -> Token {
         Token(Scratch::FIRST + self.scratch_base + plan)
+    }
+
+    /// Whether something is left when a member is lost.
+    const fn is_redundant(&self) -> bool {
+        self.copies > 1 || self.parities > 0
+    }
+}
+
+impl Array {
+    /// Sectors of log that a member or replacement has behind its data, or the log device in all.
+    pub fn log_sectors(&self, device: MemberIndex) -> Sectors {
+        match self.settings.consistency {
+            Consistency::PartialParity { slots } if device.0 < 2 * self.layout.members => {
+                Sectors(u64::from(slots) * (u64::from(LOG_HEADER) + self.plan_rows))
+            }
+            Consistency::Journal { sectors } if device == self.journal() => sectors,
+            _ => Sectors::ZERO,
+        }
     }
 }

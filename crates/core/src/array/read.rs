@@ -4,6 +4,7 @@ use super::Array;
 use super::issue::{Owner, Run, Target, load};
 use super::lists::ListBuilder;
 use super::member::{Member, MemberSet};
+use crate::bugs::Bug;
 use crate::contract::IoOp;
 use crate::geometry::Geometry;
 use crate::policy::{CopyCandidate, ReadContext};
@@ -16,7 +17,10 @@ impl Array {
             // raid3: every read takes all data members.
             return self.plan_stripes(slot);
         }
-        let unreadable = self.failed.union(self.avoided(slot));
+        let mut unreadable = self.failed.union(self.avoided(slot));
+        if self.has_bug(Bug::ReadFailedMember) {
+            unreadable = self.avoided(slot);
+        }
         if self.copies > 1 {
             let done = self.read_copies(slot, unreadable);
             self.send_runs(slot);
@@ -27,7 +31,8 @@ impl Array {
         // The usual case: one piece on one member, sent out without gathering.
         if at.0 == request.at && self.geometry.run(at).0 >= end - at.0 {
             let place = self.geometry.place(at, 0);
-            if !unreadable.contains(place.member) {
+            if !unreadable.contains(place.member) && !self.lacks(place.member, place.at, end - at.0)
+            {
                 if !self.has_room(slot, 1) {
                     return false;
                 }
@@ -77,14 +82,20 @@ impl Array {
                 continue;
             }
             let place = self.geometry.place(at, 0);
-            if unreadable.contains(place.member) {
+            let len = self.geometry.run(at).0.min(end - at.0) as u32;
+            if unreadable.contains(place.member)
+                || self.lacks(place.member, place.at, u64::from(len))
+            {
+                if self.has_bug(Bug::SalvageGuesses) {
+                    self.requests[slot].cursor += u64::from(len);
+                    continue;
+                }
                 self.give_up(slot, at);
                 return true;
             }
             if !self.has_room(slot, 1) {
                 return false;
             }
-            let len = self.geometry.run(at).0.min(end - at.0) as u32;
             self.gather(slot, Target { member: place.member, at: place.at, len }, at.0 - start);
             self.requests[slot].cursor += u64::from(len);
         }
@@ -109,6 +120,10 @@ impl Array {
                 return true;
             }
             let Some(copy) = self.choose_copy(at, len, unreadable) else {
+                if self.has_bug(Bug::SalvageGuesses) {
+                    self.requests[slot].cursor += u64::from(len);
+                    continue;
+                }
                 self.give_up(slot, at);
                 return true;
             };
@@ -127,10 +142,33 @@ impl Array {
     #[inline]
     fn choose_copy(&mut self, at: Sector, len: u32, unreadable: MemberSet) -> Option<u16> {
         let len = Sectors(u64::from(len));
-        let context = ReadContext { at, len, kind: self.copy_kind, unsynced: false };
+        let unsynced = self.is_unsynced(at.0 + len.0);
+        let context = ReadContext { at, len, kind: self.copy_kind, unsynced };
+        if unsynced || !self.partial.is_empty() {
+            return self.choose_among_partial(context, unreadable);
+        }
         let Self { geometry, members, runs, policy, now, copies, .. } = self;
         let candidates = (0..*copies)
             .filter_map(|copy| candidate(geometry, members, runs, (at, copy), unreadable));
+        policy.choose(*now, context, candidates)
+    }
+
+    /// The same while some members are readable in part only, or copies may differ: then the first
+    /// is taken whatever the policy, as a resync does, so that what was read once is read again.
+    #[cold]
+    fn choose_among_partial(&mut self, context: ReadContext, unreadable: MemberSet) -> Option<u16> {
+        let ReadContext { at, len, .. } = context;
+        let mut lacking = [false; 128];
+        for copy in 0..self.copies {
+            let place = self.geometry.place(at, copy);
+            lacking[usize::from(copy)] = self.lacks(place.member, place.at, len.0);
+        }
+        let Self { geometry, members, runs, policy, now, copies, .. } = self;
+        let most = if context.unsynced { 1 } else { usize::MAX };
+        let candidates = (0..*copies)
+            .filter(|copy| !lacking[usize::from(*copy)])
+            .filter_map(|copy| candidate(geometry, members, runs, (at, copy), unreadable))
+            .take(most);
         policy.choose(*now, context, candidates)
     }
 
@@ -143,6 +181,10 @@ impl Array {
         let candidates = (0..self.copies)
             .filter_map(|copy| candidate(geometry, members, runs, (at, copy), unreadable));
         let block = Sectors(u64::from(self.logical_block));
+        // What cannot be read everywhere, or is not the same everywhere, is not cut.
+        if !self.partial.is_empty() || self.is_unsynced(at.0 + len) {
+            return false;
+        }
         let Some(split) = self.policy.split(Sectors(len), block, candidates.clone()) else {
             return false;
         };

@@ -1,14 +1,16 @@
 //! Requests: taking them in, going on with those that wait, answering them.
 
 use super::Array;
+use super::issue::Owner;
 use super::lists::ListBuilder;
 use super::member::MemberSet;
+use crate::bugs::Bug;
 use crate::contract::{Event, Outcome, Output, Request, RequestId, RequestOp, Scratch, Segment};
 use crate::geometry::Geometry;
 use crate::units::Sector;
 
 /// The longest request: 512 GiB.
-const MOST_SECTORS: u64 = 1 << 30;
+pub(super) const MOST_SECTORS: u64 = 1 << 30;
 
 /// A request between acceptance and reply.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +32,8 @@ pub(super) struct RequestState {
     segments: u32,
     /// The segment found last and where in the request it starts.
     hint: (u32, u32),
+    #[cfg(feature = "seeded-bugs")]
+    answered: bool,
 }
 
 impl RequestState {
@@ -47,7 +51,16 @@ impl RequestState {
             trouble: false,
             segments: 0,
             hint: (0, 0),
+            #[cfg(feature = "seeded-bugs")]
+            answered: false,
         }
+    }
+
+    /// Makes what another request asks for part of this one, behind it.
+    pub(super) const fn take_over(&mut self, other: &Self) {
+        self.end = other.end;
+        self.segments += other.segments;
+        self.fua |= other.fua;
     }
 
     pub(super) const fn segment_count(&self) -> usize {
@@ -76,6 +89,10 @@ pub(super) struct Trouble {
     pub(super) first_bad: Option<Sector>,
     /// A write lost a copy: see that each sector still has one before answering.
     pub(super) check_copies: bool,
+    /// A read goes on block by block; from here, and in the end to there.
+    blocks: Option<(u64, u64)>,
+    /// Members whose errors were made good in earlier blocks.
+    recovered: MemberSet,
 }
 
 impl Trouble {
@@ -85,24 +102,29 @@ impl Trouble {
         avoid: MemberSet::NONE,
         first_bad: None,
         check_copies: false,
+        blocks: None,
+        recovered: MemberSet::NONE,
     };
 
     pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
         add(u64::from(self.outcome == Outcome::Done) | u64::from(self.again) << 1);
+        let (from, to) = self.blocks.unwrap_or((u64::MAX, u64::MAX));
+        add(from);
+        add(to);
         add(self.avoid.bits() as u64);
         add((self.avoid.bits() >> 64) as u64);
     }
 }
 
 /// Whether overlapping requests of this kind go one after another on mirrored levels.
-const fn changes_data(op: RequestOp) -> bool {
+pub(super) const fn changes_data(op: RequestOp) -> bool {
     matches!(op, RequestOp::Write | RequestOp::Discard | RequestOp::WriteZeroes)
 }
 
 impl Array {
     #[inline]
     pub(super) fn accept(&mut self, request: &Request<'_>) {
-        if let Some(outcome) = self.refuse(request) {
+        if let Some(outcome) = self.refusal(request) {
             self.outputs.push_back(Output::Reply { id: request.id, outcome });
             return;
         }
@@ -126,7 +148,7 @@ impl Array {
         };
         let first = (slot * self.most_segments) as usize;
         self.user_segments[first..first + request.segments.len()].copy_from_slice(request.segments);
-        if self.plugged {
+        if self.holding {
             self.held.push_back(slot);
         } else {
             self.start(slot);
@@ -135,7 +157,7 @@ impl Array {
 
     /// Why a request is answered at once: it asks for nothing, or for what cannot be.
     #[inline]
-    fn refuse(&self, request: &Request<'_>) -> Option<Outcome> {
+    fn refusal(&self, request: &Request<'_>) -> Option<Outcome> {
         match request.op {
             RequestOp::Flush => {
                 return (request.len.0 != 0 || !request.segments.is_empty())
@@ -173,7 +195,7 @@ impl Array {
         (at | len) & u64::from(self.logical_block - 1) != 0
     }
 
-    /// As [`Self::refuse`], for requests without payload.
+    /// As [`Self::refusal`], for requests without payload.
     fn refuse_range(&self, request: &Request<'_>) -> Option<Outcome> {
         let (at, len) = (request.at.0, request.len.0);
         if at.checked_add(len).is_none_or(|end| end > self.capacity) {
@@ -206,6 +228,16 @@ impl Array {
 
     pub(super) fn unplug(&mut self) {
         self.plugged = false;
+        self.release_held();
+    }
+
+    /// Starts what was held back, unless something still holds it.
+    pub(super) fn release_held(&mut self) {
+        self.holding = self.plugged || self.is_replaying();
+        if self.holding {
+            return;
+        }
+        self.gather_held();
         while let Some(slot) = self.held.pop_front() {
             self.start(slot);
         }
@@ -214,13 +246,47 @@ impl Array {
     #[inline]
     fn start(&mut self, slot: u32) {
         let request = &self.requests[slot];
-        // Parity levels lock rows of stripes, plan by plan.
-        if changes_data(request.op)
-            && self.copies > 1
-            && !self.locks.acquire(slot, request.at, request.end)
-        {
-            return;
+        if changes_data(request.op) {
+            if self.stopped {
+                self.refuse_change(slot);
+                return;
+            }
+            // Parity levels lock rows of stripes, plan by plan.
+            if self.copies > 1 {
+                let (at, end) = (request.at, request.end);
+                let locks = !self.has_bug(Bug::SkipMirrorLock);
+                if locks && !self.locks.acquire(slot, at, end) {
+                    return;
+                }
+                if !self.permit_request(slot) {
+                    return;
+                }
+            }
         }
+        self.advance(slot);
+    }
+
+    /// Answers a change to an array that takes none any more.
+    #[cold]
+    fn refuse_change(&mut self, slot: u32) {
+        let id = self.requests[slot].id;
+        let outcome = self.refused_outcome();
+        self.outputs.push_back(Output::Reply { id, outcome });
+        self.requests.remove(slot);
+        self.stop_when_quiet(None);
+    }
+
+    /// Ends a request of a mirrored level of which nothing has gone out.
+    pub(super) fn refuse_request(&mut self, slot: u32, outcome: Outcome) {
+        self.trouble(slot).outcome = outcome;
+        let request = &mut self.requests[slot];
+        request.cursor = request.end;
+        request.planned = true;
+        self.settle(slot);
+    }
+
+    /// Goes on with a request whose change may go out now.
+    pub(super) fn request_permitted(&mut self, slot: u32) {
         self.advance(slot);
     }
 
@@ -228,9 +294,11 @@ impl Array {
     #[inline]
     pub(super) fn start_granted(&mut self) {
         while let Some(owner) = self.locks.next_granted() {
-            if self.parities > 0 {
+            if owner >= self.unit_owner(0) {
+                self.begin_unit(owner - self.unit_owner(0));
+            } else if self.parities > 0 {
                 self.begin_plan(owner);
-            } else {
+            } else if self.permit_request(owner) {
                 self.advance(owner);
             }
         }
@@ -259,9 +327,30 @@ impl Array {
         planned
     }
 
+    /// Whether something waits for room.
+    #[inline]
+    pub(super) fn is_starved(&self) -> bool {
+        !self.starved_plans.is_empty()
+            || !self.starved_requests.is_empty()
+            || !self.starved_rounds.is_empty()
+            || !self.starved_units.is_empty()
+    }
+
     /// Goes on with what waited for room, in order.
     #[inline]
     pub(super) fn resume(&mut self) {
+        while let Some(round) = self.starved_rounds.pop_front() {
+            if !self.issue_round(round) {
+                self.starved_rounds.push_front(round);
+                return;
+            }
+        }
+        while let Some(unit) = self.starved_units.pop_front() {
+            if !self.issue_unit(unit) {
+                self.starved_units.push_front(unit);
+                return;
+            }
+        }
         while let Some(plan) = self.starved_plans.pop_front() {
             if !self.issue_phase(plan) {
                 self.starved_plans.push_front(plan);
@@ -284,7 +373,16 @@ impl Array {
         if !request.planned || request.pending > 0 {
             return;
         }
-        if !request.trouble {
+        if request.op != RequestOp::Read && !self.may_reply(slot) {
+            return;
+        }
+        self.answer(slot);
+    }
+
+    /// Answers a request of which nothing is outstanding.
+    #[inline(always)]
+    pub(super) fn answer(&mut self, slot: u32) {
+        if !self.requests[slot].trouble {
             self.reply(slot, Outcome::Done);
             return;
         }
@@ -296,24 +394,58 @@ impl Array {
     fn settle_trouble(&mut self, slot: u32) {
         let Trouble { mut outcome, again, avoid, check_copies, .. } = self.troubles[slot as usize];
         if again && outcome == Outcome::Done {
-            self.troubles[slot as usize].again = false;
+            let trouble = &mut self.troubles[slot as usize];
+            trouble.again = false;
             let request = &mut self.requests[slot];
             request.planned = false;
-            request.cursor = request.at;
+            request.cursor = trouble.blocks.map_or(request.at, |(from, _)| from);
             request.slice = 0;
             self.advance(slot);
             return;
         }
+        if self.requests[slot].op == RequestOp::Read && self.read_next_block(slot) {
+            return;
+        }
+        let recovered = self.troubles[slot as usize].recovered;
         let request = &self.requests[slot];
         if check_copies && outcome == Outcome::Done && self.lacks_copy(request) {
             outcome = Outcome::ArrayFailed;
         }
         if outcome == Outcome::Done && request.op == RequestOp::Read {
-            for member in avoid.iter() {
+            for member in avoid.union(recovered).iter() {
                 self.outputs.push_back(Output::Event(Event::ReadRecovered(member)));
             }
         }
         self.reply(slot, outcome);
+        self.answer_joined(slot, outcome);
+    }
+
+    /// A read that cannot be had as a whole may be had block by block, as not all of it need be bad
+    /// on the same members; and if not, the first block that is lost is known. False when there is
+    /// nothing more to read.
+    fn read_next_block(&mut self, slot: u32) -> bool {
+        let block = u64::from(self.logical_block);
+        let (request, trouble) = (&mut self.requests[slot], &mut self.troubles[slot as usize]);
+        let (next, last) = match (trouble.outcome, trouble.blocks) {
+            (Outcome::Done, Some((_, last))) if request.end < last => (request.end, last),
+            (Outcome::MediaError { .. } | Outcome::Inconsistent, None)
+                if request.end - request.at > block =>
+            {
+                (request.at, request.end)
+            }
+            _ => return false,
+        };
+        let known = match trouble.blocks {
+            Some(_) => trouble.recovered.union(trouble.avoid),
+            None => MemberSet::NONE,
+        };
+        *trouble = Trouble { blocks: Some((next, last)), recovered: known, ..Trouble::NONE };
+        request.cursor = next;
+        request.end = (next + block).min(last);
+        request.planned = false;
+        request.slice = 0;
+        self.advance(slot);
+        true
     }
 
     /// What is kept of a request's troubles, to add to; from now on it has some.
@@ -337,10 +469,41 @@ impl Array {
     #[inline(always)]
     fn reply(&mut self, slot: u32, outcome: Outcome) {
         let RequestState { id, op, .. } = self.requests[slot];
-        self.outputs.push_back(Output::Reply { id, outcome });
+        if !self.was_answered(slot) {
+            self.outputs.push_back(Output::Reply { id, outcome });
+        }
+        if changes_data(op) && self.copies > 1 {
+            self.written(Owner::Request(slot));
+            self.requests.remove(slot);
+            if self.locks.release(slot) {
+                self.start_granted();
+            }
+            return;
+        }
         self.requests.remove(slot);
-        if changes_data(op) && self.copies > 1 && self.locks.release(slot) {
-            self.start_granted();
+    }
+
+    /// Whether a planted bug has answered a request before its time.
+    #[inline(always)]
+    fn was_answered(&self, _slot: u32) -> bool {
+        #[cfg(feature = "seeded-bugs")]
+        return self.requests[_slot].answered;
+        #[cfg(not(feature = "seeded-bugs"))]
+        false
+    }
+
+    /// Answers a request when the first of its I/Os has ended well.
+    #[cfg(feature = "seeded-bugs")]
+    pub(super) fn answer_early(&mut self, slot: u32) {
+        let RequestState { id, op, planned, trouble, answered, .. } = self.requests[slot];
+        let early = match op {
+            RequestOp::Flush => self.has_bug(Bug::AckFlushEarly),
+            RequestOp::Read => false,
+            _ => self.copies > 1 && self.has_bug(Bug::AckWriteEarly),
+        };
+        if early && planned && !trouble && !answered {
+            self.requests[slot].answered = true;
+            self.outputs.push_back(Output::Reply { id, outcome: Outcome::Done });
         }
     }
 
@@ -360,14 +523,13 @@ impl Array {
 
     /// Ends the planning of a request that cannot be carried out from `at` on.
     pub(super) fn give_up(&mut self, slot: u32, at: Sector) {
-        let lost = self.is_lost(self.failed);
+        let lost = self.is_lost(self.missing());
         let request = &mut self.requests[slot];
         request.cursor = request.end;
         let trouble = self.trouble(slot);
-        trouble.outcome = if trouble.avoid.is_empty() || lost {
-            Outcome::ArrayFailed
-        } else {
-            Outcome::MediaError { first_bad: trouble.first_bad.unwrap_or(at) }
+        trouble.outcome = match lost {
+            true => Outcome::ArrayFailed,
+            false => Outcome::MediaError { first_bad: trouble.first_bad.unwrap_or(at) },
         };
     }
 
@@ -376,9 +538,11 @@ impl Array {
     pub(super) fn whole_payload(&mut self, slot: u32) -> ListBuilder {
         let request = &self.requests[slot];
         let mut list = ListBuilder::new();
-        if request.segments == 1 {
-            let first = (slot * self.most_segments) as usize;
-            list.push(&mut self.lists, self.user_segments[first]);
+        let first = (slot * self.most_segments) as usize;
+        let segment = self.user_segments[first];
+        // A read that goes on block by block is shorter than its payload.
+        if request.segments == 1 && u64::from(segment.len) == request.end - request.at {
+            list.push(&mut self.lists, segment);
         } else {
             let len = request.end - request.at;
             self.carve(slot, 0, len, &mut list);

@@ -50,6 +50,12 @@ impl<T: Clone> Slab<T> {
         self.entries[slot as usize].generation
     }
 
+    /// The generation of a slot in use.
+    pub(super) fn used_generation(&self, slot: u32) -> Option<u32> {
+        let entry = &self.entries[slot as usize];
+        entry.used.then_some(entry.generation)
+    }
+
     /// Whether the slot is in use by this generation.
     #[inline]
     pub(super) fn is_current(&self, slot: u32, generation: u32) -> bool {

@@ -3,6 +3,7 @@
 use super::Array;
 use super::issue::{Owner, Target, has_payload, io_op};
 use super::lists::{EMPTY, ListBuilder};
+use crate::bugs::Bug;
 use crate::contract::IoOp;
 use crate::units::{MemberIndex, Sector};
 
@@ -11,6 +12,11 @@ impl Array {
     pub(super) fn plan_write(&mut self, slot: u32) -> bool {
         if self.parities > 0 {
             return self.plan_stripes(slot);
+        }
+        if self.stopped {
+            let outcome = self.refused_outcome();
+            self.trouble(slot).outcome = outcome;
+            return true;
         }
         let request = &self.requests[slot];
         let (at, end) = (Sector(request.cursor), request.end);
@@ -26,17 +32,18 @@ impl Array {
     #[inline(always)]
     fn write_one_run(&mut self, slot: u32) -> bool {
         let copies = self.copies;
-        if !self.has_room(slot, usize::from(copies)) {
+        if !self.has_room(slot, self.write_width()) {
             return false;
         }
         let request = &self.requests[slot];
-        let (at, fua, op) = (Sector(request.at), request.fua, request.op);
+        let (at, op) = (Sector(request.at), request.op);
+        let fua = request.fua && !self.has_bug(Bug::DropFua);
         let len = (request.end - request.at) as u32;
         self.requests[slot].cursor += u64::from(len);
         let mut list = ListBuilder::new();
         for copy in 0..copies {
             let place = self.geometry.place(at, copy);
-            if self.failed.contains(place.member) {
+            if !self.is_written(place.member) {
                 continue;
             }
             // Each I/O gives its nodes back; a list without nodes serves all copies.
@@ -45,11 +52,22 @@ impl Array {
             }
             let target = Target { member: place.member, at: place.at, len };
             self.emit(Owner::Request(slot), io_op(op), fua, target, list.finish());
+            if self.is_replacing(place.member) {
+                let list = if has_payload(op) { self.whole_payload(slot) } else { list };
+                let target = Target { member: self.replacement(place.member), ..target };
+                self.emit(Owner::Request(slot), io_op(op), fua, target, list.finish());
+            }
         }
         if self.requests[slot].pending == 0 {
             self.give_up(slot, at);
         }
         true
+    }
+
+    /// I/Os that one piece takes at most.
+    #[inline(always)]
+    fn write_width(&self) -> usize {
+        usize::from(self.copies) << u32::from(!self.replacing.is_empty())
     }
 
     fn gather_write(&mut self, slot: u32) -> bool {
@@ -60,16 +78,24 @@ impl Array {
             if at.0 >= end {
                 return true;
             }
-            if !self.has_room(slot, usize::from(copies)) {
+            if !self.has_room(slot, self.write_width()) {
                 return false;
             }
             let len = self.geometry.run(at).0.min(end - at.0) as u32;
             let mut written = false;
+            let skips = at.0 > start && at.0 + u64::from(len) >= end;
             for copy in 0..copies {
+                if skips && copy > 0 && copy + 1 == copies && self.has_bug(Bug::WriteSkipsCopy) {
+                    continue;
+                }
                 let place = self.geometry.place(at, copy);
-                if !self.failed.contains(place.member) {
+                if self.is_written(place.member) {
                     let target = Target { member: place.member, at: place.at, len };
                     self.gather(slot, target, at.0 - start);
+                    if self.is_replacing(place.member) {
+                        let member = self.replacement(place.member);
+                        self.gather(slot, Target { member, ..target }, at.0 - start);
+                    }
                     written = true;
                 }
             }
@@ -83,15 +109,20 @@ impl Array {
 
     /// Plans a flush: one to every member in service.
     pub(super) fn plan_flush(&mut self, slot: u32) -> bool {
-        if self.ios.available() < self.members.len() {
+        if self.ios.available() < 2 * usize::from(self.layout.members) {
             return false;
         }
-        if self.is_lost(self.failed) {
+        if self.is_lost(self.missing()) {
             self.give_up(slot, Sector(0));
             return true;
         }
-        for member in (0..self.members.len() as u16).map(MemberIndex) {
-            if !self.failed.contains(member) {
+        let served = |member: &MemberIndex| self.is_served(*member);
+        let last = (0..self.layout.members).map(MemberIndex).rfind(served);
+        for member in (0..2 * self.layout.members).map(MemberIndex) {
+            if Some(member) == last && self.has_bug(Bug::SkipFlushOneMember) {
+                continue;
+            }
+            if self.is_served(member) {
                 let target = Target { member, at: Sector(0), len: 0 };
                 self.emit(Owner::Request(slot), IoOp::Flush, false, target, EMPTY);
             }

@@ -1,6 +1,6 @@
 //! P and Q from their definitions, a byte at a time: GF(2^8), polynomial 0x11d, generator 2.
 
-use raidlab_core::contract::{Kernel, Role};
+use raidlab_core::contract::{JobResult, Kernel, Role};
 
 pub(crate) fn multiply(mut a: u8, mut b: u8) -> u8 {
     let mut product = 0;
@@ -52,7 +52,9 @@ pub(crate) fn sector(
             changed.collect()
         }
         Kernel::Recover => recover(sources, targets),
-        Kernel::Compare => Vec::new(),
+        Kernel::Compare | Kernel::Locate => Vec::new(),
+        Kernel::Zero => vec![0; targets.len()],
+        Kernel::Copy => vec![sources[0].1],
         other => panic!("not asked for in this version: {other:?}"),
     }
 }
@@ -89,4 +91,35 @@ fn recover(sources: &[(Role, u8)], targets: &[Role]) -> Vec<u8> {
         }
     }
     panic!("no value fits");
+}
+
+/// The one block that explains every sector in which P and Q disagree with the data, if there is
+/// one.
+pub(crate) fn locate(roles: &[Role], blocks: &[Vec<u8>]) -> JobResult {
+    let len = blocks.first().map_or(0, Vec::len);
+    let row = |at: usize| -> Vec<(Role, u8)> {
+        roles.iter().zip(blocks).map(|(role, block)| (*role, block[at])).collect()
+    };
+    let disagrees = |row: &[(Role, u8)]| {
+        let data: Vec<_> =
+            row.iter().copied().filter(|(role, _)| matches!(role, Role::Data(_))).collect();
+        row.iter()
+            .any(|(role, byte)| !matches!(role, Role::Data(_)) && *byte != parity(*role, &data))
+    };
+    // A block is guilty when some other value of it makes the row agree.
+    let explains = |row: &[(Role, u8)], index: usize| {
+        (0..=255).any(|value| {
+            let mut other = row.to_vec();
+            other[index].1 = value;
+            !disagrees(&other)
+        })
+    };
+    let wrong: Vec<_> = (0..len).map(row).filter(|row| disagrees(row)).collect();
+    if wrong.is_empty() {
+        return JobResult::Equal;
+    }
+    let guilty = (0..roles.len()).find(|index| wrong.iter().all(|row| explains(row, *index)));
+    guilty.map_or(JobResult::Differs { from: 0, to: len as u32 }, |index| {
+        JobResult::Located(index as u16)
+    })
 }

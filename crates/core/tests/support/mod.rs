@@ -2,13 +2,21 @@
 
 pub(crate) mod field;
 
-use std::collections::VecDeque;
+mod cache;
+mod records;
 
+use std::collections::{BTreeSet, VecDeque};
+
+use raidlab_core::consistency::{Allow, AssembleError};
 use raidlab_core::contract::{
-    Admin, Completion, Event, Input, IoOp, IoOutcome, Job, JobId, JobResult, Kernel, MemberIo,
-    Outcome, Output, Request, RequestId, RequestOp, Role, Scratch, Segment, SegmentList, Token,
+    Admin, Completion, Event, Input, IoId, IoOp, IoOutcome, Job, JobId, JobResult, Kernel,
+    LOG_HEADER, MemberIo, MetaIo, Outcome, Output, Request, RequestId, RequestOp, Role, Scratch,
+    Segment, SegmentList, Token,
 };
 use raidlab_core::{Array, Config, MemberIndex, Sector, Sectors, Stack, Time};
+
+use cache::Caches;
+use records::Records;
 
 /// A small generator with a published definition (SplitMix64).
 #[derive(Clone)]
@@ -33,6 +41,9 @@ impl Random {
 pub(crate) enum Work {
     Io(MemberIo),
     Job(JobId),
+    Meta(IoId),
+    /// An I/O that was given up: it ends with a timeout.
+    Abandoned(IoId),
 }
 
 /// What a driver drives: an array, or a stack of them.
@@ -42,10 +53,11 @@ pub(crate) trait Planner {
     fn list(&self, list: &SegmentList) -> Vec<Segment>;
     fn job(&self, job: JobId) -> Option<Job<'_>>;
     fn scratch(&self) -> Scratch;
+    fn meta(&self, io: IoId) -> Option<MetaIo>;
 }
 
 macro_rules! planner {
-    ($of:ty) => {
+    ($of:ty, $meta:expr) => {
         impl Planner for $of {
             fn handle(&mut self, now: Time, input: Input<'_>) {
                 self.handle(now, input);
@@ -66,12 +78,16 @@ macro_rules! planner {
             fn scratch(&self) -> Scratch {
                 self.scratch()
             }
+
+            fn meta(&self, io: IoId) -> Option<MetaIo> {
+                $meta(self, io)
+            }
         }
     };
 }
 
-planner!(Array);
-planner!(Stack);
+planner!(Array, |array: &Array, io| array.meta(io).copied());
+planner!(Stack, |_: &Stack, _| None);
 
 pub(crate) struct Driver<P: Planner = Array> {
     pub(crate) array: P,
@@ -84,16 +100,129 @@ pub(crate) struct Driver<P: Planner = Array> {
     pub(crate) events: Vec<Event>,
     /// Every member I/O sent out.
     pub(crate) log: Vec<MemberIo>,
+    /// Where the log area of each device starts.
+    data: Vec<u64>,
+    /// Metadata as it lies on the devices.
+    pub(crate) records: Records,
+    /// What a metadata I/O meets.
+    pub(crate) meta_fault: Box<dyn FnMut(&MetaIo) -> IoOutcome>,
+    /// What is in the members' caches only.
+    pub(crate) caches: Caches,
+    /// When the array wants to be woken.
+    pub(crate) wake: Option<Time>,
     /// What a member I/O meets: asked once for each.
     pub(crate) fault: Box<dyn FnMut(&MemberIo) -> IoOutcome>,
     pub(crate) now: Time,
     next_id: u64,
+    changes: BTreeSet<RequestId>,
 }
 
 impl Driver {
     pub(crate) fn new(config: &Config) -> Self {
         let array = Array::new(config).expect("a possible configuration");
-        Self::over(array, config.members.iter().map(|m| m.sectors.0))
+        let mut driver = Self::over_devices(array, config);
+        for member in 0..config.layout.members {
+            driver.records.format(MemberIndex(member), &driver.array);
+        }
+        driver
+    }
+
+    /// Members with their logs, then as many replacements, then the journal.
+    fn over_devices(array: Array, config: &Config) -> Self {
+        let members = config.layout.members;
+        let logs: Vec<u64> =
+            (0..=2 * members).map(|m| array.log_sectors(MemberIndex(m)).0).collect();
+        let size = |device: u16| {
+            let data = config.members.get(usize::from(device % members.max(1)));
+            let data = if device < 2 * members { data.map_or(0, |m| m.sectors.0) } else { 0 };
+            data + logs[usize::from(device)]
+        };
+        let mut driver = Self::over(array, (0..=2 * members).map(size));
+        let data = config.members.iter().map(|m| m.sectors.0);
+        driver.data = data.clone().chain(data).collect();
+        driver
+    }
+
+    /// After a crash at which everything completed is durable: what is found is assembled again,
+    /// without the members `lost`.
+    pub(crate) fn reassemble(
+        &mut self,
+        config: &Config,
+        lost: &[u16],
+        allow: Allow,
+    ) -> Result<(), AssembleError> {
+        let found = self.records.found(config, &self.members, lost);
+        let array = Array::assemble(config, &found, allow)?;
+        let mut driver = Self::over_devices(array, config);
+        driver.members = std::mem::take(&mut self.members);
+        driver.caches = Caches::new(&driver.members);
+        if self.caches.is_used() {
+            driver.caches.begin();
+        }
+        driver.records = std::mem::take(&mut self.records);
+        driver.next_id = self.next_id;
+        driver.changes = std::mem::take(&mut self.changes);
+        *self = driver;
+        self.drain();
+        Ok(())
+    }
+
+    /// Another array over copies of the same members.
+    pub(crate) fn with_members(&self, array: Array, config: &Config) -> Self {
+        let mut driver = Self::over_devices(array, config);
+        driver.members.clone_from(&self.members);
+        driver.drain();
+        driver
+    }
+
+    /// The power fails: what is in caches or on its way is kept or lost, sector by sector, and
+    /// records as wholes. What is found is assembled again without the members `lost`.
+    pub(crate) fn crash(
+        &mut self,
+        config: &Config,
+        random: &mut Random,
+        lost: &[u16],
+        allow: Allow,
+    ) -> Result<(), AssembleError> {
+        self.lose_power(random);
+        self.reassemble(config, lost, allow)
+    }
+
+    /// The first half of [`Self::crash`].
+    pub(crate) fn lose_power(&mut self, random: &mut Random) {
+        assert!(self.caches.is_used(), "begun before the first write");
+        for work in std::mem::take(&mut self.work) {
+            match work {
+                Work::Io(io) if matches!(io.op, IoOp::Write | IoOp::WriteZeroes) => {
+                    let segments = self.array.list(&io.segments);
+                    let mut bytes = self.gather(&segments);
+                    bytes.resize(io.len as usize, 0);
+                    self.caches.wrote(io.member.at(), io.at.0 as usize, &bytes, false);
+                }
+                Work::Meta(io) if random.below(2) == 0 => self.write_record(io),
+                _ => {}
+            }
+        }
+        self.members = self.caches.crash(random);
+    }
+
+    /// Wakes the array when it wants, at most `times`, and does all work in between.
+    pub(crate) fn run_until_idle(&mut self, times: usize) {
+        self.run();
+        for _ in 0..times {
+            let Some(at) = self.wake.take() else { return };
+            self.now = self.now.max(at);
+            self.input(Input::Wake);
+            self.run();
+        }
+    }
+}
+
+impl Driver {
+    /// Members that are not out of service.
+    pub(crate) fn in_service(&self) -> Vec<u16> {
+        let members = self.array.layout().members;
+        (0..members).filter(|m| !self.array.is_failed(MemberIndex(*m))).collect()
     }
 }
 
@@ -101,8 +230,10 @@ impl<P: Planner> Driver<P> {
     /// Drives `array` over members of these sizes.
     pub(crate) fn over(array: P, sizes: impl Iterator<Item = u64>) -> Self {
         let scratch = array.scratch();
+        let members: Vec<Vec<u8>> = sizes.map(|size| vec![0; size as usize]).collect();
         Self {
-            members: sizes.map(|size| vec![0; size as usize]).collect(),
+            caches: Caches::new(&members),
+            members,
             buffers: Vec::new(),
             scratch: vec![vec![0xee; scratch.len as usize]; scratch.count as usize],
             array,
@@ -110,9 +241,14 @@ impl<P: Planner> Driver<P> {
             replies: Vec::new(),
             events: Vec::new(),
             log: Vec::new(),
+            data: Vec::new(),
+            records: Records::default(),
+            meta_fault: Box::new(|_| IoOutcome::Ok),
+            wake: None,
             fault: Box::new(|_| IoOutcome::Ok),
             now: Time::ZERO,
             next_id: 0,
+            changes: BTreeSet::new(),
         }
     }
 
@@ -122,12 +258,31 @@ impl<P: Planner> Driver<P> {
     }
 
     pub(crate) fn submit(&mut self, op: RequestOp, at: u64, segments: &[Segment]) -> RequestId {
+        self.submit_as(op, at, segments, false)
+    }
+
+    fn submit_as(&mut self, op: RequestOp, at: u64, segments: &[Segment], fua: bool) -> RequestId {
         let id = RequestId(self.next_id);
         self.next_id += 1;
         let len = Sectors(segments.iter().map(|s| u64::from(s.len)).sum());
-        let request = Request { id, op, at: Sector(at), len, segments, fua: false };
+        if op != RequestOp::Read {
+            self.changes.insert(id);
+        }
+        let request = Request { id, op, at: Sector(at), len, segments, fua };
         self.input(Input::Request(request));
         id
+    }
+
+    /// Submits a write, and leaves it at that.
+    pub(crate) fn begin_write(&mut self, at: u64, bytes: &[u8], fua: bool) -> RequestId {
+        let token = self.buffer(bytes.to_vec());
+        let segment = Segment { token, offset: 0, len: bytes.len() as u32 };
+        self.submit_as(RequestOp::Write, at, &[segment], fua)
+    }
+
+    /// Whether a request was a write or a flush.
+    pub(crate) fn is_change(&self, id: RequestId) -> bool {
+        self.changes.contains(&id)
     }
 
     /// A request without payload: zeroes or a discard.
@@ -149,13 +304,40 @@ impl<P: Planner> Driver<P> {
         while let Some(output) = self.array.poll() {
             match output {
                 Output::MemberIo(io) => {
+                    if io.op == IoOp::Flush {
+                        self.caches.flush_sent(io.io);
+                    }
                     self.log.push(io);
                     self.work.push_back(Work::Io(io));
                 }
                 Output::Compute { job } => self.work.push_back(Work::Job(job)),
                 Output::Reply { id, outcome } => self.replies.push((id, outcome)),
-                Output::Event(event) => self.events.push(event),
-                Output::Meta(_) | Output::WakeAt(_) => panic!("not in this version: {output:?}"),
+                Output::Event(event) => {
+                    if let Event::Replaced(member) = event {
+                        self.swap_drives(member);
+                    }
+                    self.events.push(event);
+                }
+                Output::Meta { io } => self.work.push_back(Work::Meta(io)),
+                Output::Abandon { io } => self.abandon(io),
+                Output::WakeAt(at) => self.wake = Some(at),
+            }
+        }
+    }
+
+    /// The replacement is the member from now on; what is in flight goes to the drive it was sent
+    /// to.
+    fn swap_drives(&mut self, member: MemberIndex) {
+        let other = MemberIndex((self.data.len() / 2) as u16 + member.0);
+        self.members.swap(member.at(), other.at());
+        self.records.rename(other.0, member.0);
+        for work in &mut self.work {
+            if let Work::Io(io) = work {
+                io.member = match io.member {
+                    now if now == member => other,
+                    now if now == other => member,
+                    now => now,
+                };
             }
         }
     }
@@ -196,11 +378,45 @@ impl<P: Planner> Driver<P> {
                 if outcome == IoOutcome::Ok {
                     self.carry_out(&io);
                 }
-                let completion = Completion { io: io.io, outcome, record: None };
+                let completion = Completion { io: io.io, outcome };
                 self.input(Input::Completion(completion));
             }
             Work::Job(job) => self.compute(job),
+            Work::Meta(io) => {
+                let meta = self.array.meta(io).expect("the record is wanted");
+                let outcome = (self.meta_fault)(&meta);
+                if outcome == IoOutcome::Ok {
+                    self.write_record(io);
+                }
+                self.input(Input::Completion(Completion { io, outcome }));
+            }
+            Work::Abandoned(io) => {
+                let outcome = IoOutcome::Timeout;
+                self.input(Input::Completion(Completion { io, outcome }));
+            }
         }
+    }
+
+    fn write_record(&mut self, io: IoId) {
+        let meta = self.array.meta(io).expect("the record is wanted");
+        let payload = self.array.list(&meta.payload);
+        let payload = self.gather(&payload);
+        let device = meta.member.at();
+        let data = self.data.get(device).copied().unwrap_or(0);
+        let start = (data + meta.at.0) as usize + LOG_HEADER as usize;
+        self.caches.wrote(device, start, &payload, true);
+        self.records.write(&meta, payload, &mut self.members[device], data);
+    }
+
+    /// The driver gives up an I/O that the array no longer waits for.
+    fn abandon(&mut self, io: IoId) {
+        let is_it = |work: &Work| match work {
+            Work::Io(known) => known.io == io,
+            Work::Meta(known) => *known == io,
+            _ => false,
+        };
+        self.work.retain(|work| !is_it(work));
+        self.work.push_back(Work::Abandoned(io));
     }
 
     fn carry_out(&mut self, io: &MemberIo) {
@@ -213,12 +429,17 @@ impl<P: Planner> Driver<P> {
             }
             IoOp::Write => {
                 let bytes = self.gather(&segments);
+                self.caches.wrote(io.member.at(), range.start, &bytes, io.fua);
                 self.members[io.member.at()][range].copy_from_slice(&bytes);
             }
             // A discard leaves anything behind; here something that was never written.
-            IoOp::Discard => self.members[io.member.at()][range].fill(0x99),
-            IoOp::WriteZeroes => self.members[io.member.at()][range].fill(0),
-            IoOp::Flush => {}
+            IoOp::Discard | IoOp::WriteZeroes => {
+                let byte = if io.op == IoOp::Discard { 0x99 } else { 0 };
+                let bytes = vec![byte; io.len as usize];
+                self.caches.wrote(io.member.at(), range.start, &bytes, io.fua);
+                self.members[io.member.at()][range].fill(byte);
+            }
+            IoOp::Flush => self.caches.flushed(io.io, io.member.at()),
         }
     }
 
@@ -245,6 +466,7 @@ impl<P: Planner> Driver<P> {
             self.scatter(target, result);
         }
         let result = match (kernel, bytes.iter().all(|operand| *operand == bytes[0])) {
+            (Kernel::Locate, _) => field::locate(&roles, &bytes),
             (Kernel::Compare, true) => JobResult::Equal,
             (Kernel::Compare, false) => JobResult::Differs { from: 0, to: len as u32 },
             _ => JobResult::Done,
@@ -294,6 +516,8 @@ impl<P: Planner> Driver<P> {
     pub(crate) fn fail(&mut self, member: u16) {
         self.input(Input::Admin(Admin::Fail(MemberIndex(member))));
         // Whatever is on a failed drive must never be seen again.
-        self.members[usize::from(member)].fill(0xbb);
+        let bytes = &mut self.members[usize::from(member)];
+        bytes.fill(0xbb);
+        self.caches.reset(usize::from(member), bytes);
     }
 }

@@ -5,6 +5,8 @@
 //! of another, so the rows of its piece fall into at most three bands, in each of which the same
 //! consecutive chunks are covered from end to end.
 
+use super::super::Tie;
+
 /// The part of a stripe that a request covers: data sectors `start..end`, counted through the
 /// stripe's data chunks in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,13 +133,26 @@ pub(in crate::array) struct Health<F: Fn(u16) -> bool> {
     pub(in crate::array) readable: u8,
     /// Whether data chunk k cannot be read.
     pub(in crate::array) unreadable: F,
+    /// What wins when both ways of writing read equally much.
+    pub(in crate::array) tie: Tie,
+    /// Roles that need not be read, since they are in memory: data chunks, then parities.
+    pub(in crate::array) cached: u128,
 }
 
 impl<F: Fn(u16) -> bool> Health<F> {
+    const fn is_cached(&self, role: u16) -> bool {
+        self.cached >> role & 1 == 1
+    }
+
+    /// Whether a data chunk can be had neither from its member nor from memory.
+    fn lacks(&self, k: u16) -> bool {
+        !self.is_cached(k) && (self.unreadable)(k)
+    }
+
     /// How lost data are computed, or `None` when too much is lost.
     fn recovery(&self) -> Option<Recovery> {
         let mut recovery = Recovery::default();
-        for k in (0..self.data).filter(|k| (self.unreadable)(*k)) {
+        for k in (0..self.data).filter(|k| self.lacks(*k)) {
             let next = usize::from(recovery.count);
             *recovery.chunks.get_mut(next)? = k;
             recovery.count += 1;
@@ -156,7 +171,7 @@ impl<F: Fn(u16) -> bool> Health<F> {
     pub(in crate::array) fn choose_read(&self, band: &mut Band) -> bool {
         band.live = self.live;
         band.method = Method::Direct;
-        if !(band.first..=band.last).any(|k| (self.unreadable)(k)) {
+        if !(band.first..=band.last).any(|k| self.lacks(k)) {
             return true;
         }
         let Some(recovery) = self.recovery() else { return false };
@@ -167,7 +182,7 @@ impl<F: Fn(u16) -> bool> Health<F> {
 
     /// Chooses how to write a band; false when what it needs cannot be read.
     ///
-    /// Fewest chunks read wins; of equals reconstruct-write, as Linux md with `rmw_level` 1. Zeroes
+    /// Fewest chunks read wins; of equals what the tie rule says. Zeroes
     /// (`zeroes`) have no payload to take a difference to and are never read-modify-written.
     pub(in crate::array) fn choose_write(&self, band: &mut Band, zeroes: bool) -> bool {
         band.live = self.live;
@@ -180,15 +195,27 @@ impl<F: Fn(u16) -> bool> Health<F> {
             band.method = Method::FullStripe;
             return true;
         }
-        let readable = |inside: bool| {
-            (0..self.data).all(|k| band.covers(k) != inside || !(self.unreadable)(k))
-        };
+        let readable =
+            |inside: bool| (0..self.data).all(|k| band.covers(k) != inside || !self.lacks(k));
         let parity_readable = self.live & !self.readable == 0;
+        // What is in memory is not read.
+        let cached = |inside: bool| {
+            (0..self.data).filter(|k| band.covers(*k) == inside && self.is_cached(*k)).count()
+                as u16
+        };
+        let parities = self.live & !(self.cached >> self.data) as u8;
         let modify = (!zeroes && parity_readable && readable(true))
-            .then(|| covered + self.live.count_ones() as u16);
-        let reconstruct = readable(false).then(|| self.data - covered);
+            .then(|| covered - cached(true) + parities.count_ones() as u16);
+        let reconstruct = readable(false).then(|| self.data - covered - cached(false));
+        let wins = |modify: u16, reconstruct: u16| match self.tie {
+            Tie::ReconstructWrite => modify < reconstruct,
+            Tie::ReadModifyWrite => modify <= reconstruct,
+            Tie::NeverModify => false,
+        };
         band.method = match (modify, reconstruct) {
-            (Some(modify), Some(reconstruct)) if modify < reconstruct => Method::ReadModifyWrite,
+            (Some(modify), Some(reconstruct)) if wins(modify, reconstruct) => {
+                Method::ReadModifyWrite
+            }
             (_, Some(_)) => Method::ReconstructWrite,
             (Some(_), None) => Method::ReadModifyWrite,
             (None, None) => {
@@ -242,7 +269,8 @@ mod tests {
     /// parities `live`.
     fn write(data: u16, covered: u16, live: u8, lost: &[u16]) -> Option<Method> {
         let unreadable = |k: u16| lost.contains(&k);
-        let health = Health { data, live, readable: live, unreadable };
+        let tie = Tie::default();
+        let health = Health { data, live, readable: live, unreadable, tie, cached: 0 };
         let mut band = Band { to: 1, last: covered - 1, ..Band::default() };
         health.choose_write(&mut band, false).then_some(band.method)
     }
@@ -267,7 +295,10 @@ mod tests {
         assert_eq!(write(5, 2, P | Q, &[0, 1]), Some(ReconstructWrite));
         assert_eq!(write(5, 2, P | Q, &[0, 4]), Some(RecoverWrite), "one inside, one outside");
         assert_eq!(write(5, 2, P, &[0, 4]), None, "three are lost");
-        let health = Health { data: 5, live: P | Q, readable: P | Q, unreadable: |_| false };
+        let unreadable = |_| false;
+        let tie = Tie::default();
+        let (live, readable) = (P | Q, P | Q);
+        let health = Health { data: 5, live, readable, unreadable, tie, cached: 0 };
         let mut band = Band { to: 1, ..Band::default() };
         assert!(health.choose_write(&mut band, true));
         assert_eq!(band.method, ReconstructWrite, "zeroes have no payload");
@@ -277,7 +308,9 @@ mod tests {
     fn reads_recover_from_what_is_there() {
         let read = |readable: u8, lost: &[u16]| {
             let unreadable = |k: u16| lost.contains(&k);
-            let health = Health { data: 4, live: readable, readable, unreadable };
+            let tie = Tie::default();
+            let live = readable;
+            let health = Health { data: 4, live, readable, unreadable, tie, cached: 0 };
             let mut band = Band { to: 1, last: 1, ..Band::default() };
             let chosen = health.choose_read(&mut band);
             chosen.then(|| (band.method, band.recovery.lost().to_vec(), band.recovery.parities))

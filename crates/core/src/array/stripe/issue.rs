@@ -1,15 +1,17 @@
 //! What a plan sends out: reads, jobs and writes, one range a member where rows touch.
 
 use super::super::issue::{Owner, Target};
-use super::super::lists::{EMPTY, ListBuilder};
+use super::super::lists::{EMPTY, ListBuilder, NIL};
 use super::bands::{P, Q};
-use super::{Array, Band, Geometry, JobState, Method, Plan, Task};
-use crate::contract::{IoOp, JobId, Kernel, Output, Role, Segment};
-use crate::units::Sector;
+use super::{Array, Band, Geometry, JobOwner, JobState, MOST_BANDS, Method, Plan, Task};
+use crate::bugs::Bug;
+use crate::contract::{IoOp, JobId, Kernel, Output, Role, Segment, SegmentList};
+use crate::layout::Rotation;
+use crate::units::{MemberIndex, Sector};
 
 /// Where a role's rows of a band lie in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Memory {
+pub(in crate::array) enum Memory {
     /// In the request's payload.
     Payload,
     /// In the plan's scratch buffer.
@@ -30,41 +32,79 @@ struct JobParts {
 impl Array {
     /// Whether the largest phase of the plan fits into what is free.
     pub(super) fn has_room_for(&self, plan: u32) -> bool {
-        let ranges = usize::from(self.layout.members) * super::MOST_BANDS;
+        let twice = u32::from(!self.replacing.is_empty());
+        let devices = usize::from(self.layout.members) << twice;
+        let ranges = devices * MOST_BANDS;
         let state = &self.plans[plan];
-        let segments = self.requests[state.request].segment_count();
+        // What goes to a member goes to its replacement too.
+        let segments = self.requests[state.request].segment_count() << twice;
         // Interleaved payload takes a node an atom.
         let atoms = match self.atom {
             0 => 0,
             atom => ((state.rows.1 - state.rows.0) / atom) as usize * usize::from(self.data_chunks),
         };
-        self.ios.available() >= ranges && self.lists.available() >= segments + ranges + atoms
+        // What is copied to or from the cache.
+        let copied = match state.cache {
+            NIL => 0,
+            _ => segments + 2 * MOST_BANDS * usize::from(self.data_chunks + self.parities),
+        };
+        self.ios.available() >= ranges
+            && self.lists.available() >= segments + ranges + atoms + copied
     }
 
     pub(super) fn issue_reads(&mut self, plan: u32) {
-        let (data, task) = (self.data_chunks, self.plans[plan].task);
+        let state = self.plans[plan];
+        let (data, task) = (self.data_chunks, state.task);
+        let mut cached = [0u128; MOST_BANDS];
+        if state.cache != NIL {
+            self.load_cached(plan, |band, role| read_memory(band, role, data, task));
+            for (cached, band) in cached.iter_mut().zip(state.bands()) {
+                *cached = self.cached_roles(&state, band);
+            }
+        }
         for role in 0..data + self.parities {
-            let needed = |band: &Band| read_memory(band, role, data, task);
-            self.issue_role(plan, role, IoOp::Read, needed);
+            let is_cached = |band: &Band| {
+                let index = state.bands().iter().position(|known| known.from == band.from);
+                index.is_some_and(|index| cached[index] >> role & 1 == 1)
+            };
+            let needed = |band: &Band| match state.cache != NIL && is_cached(band) {
+                true => None,
+                false => read_memory(band, role, data, task),
+            };
+            let member = self.role_member(self.plans[plan].stripe, role);
+            self.issue_role(plan, (role, member), IoOp::Read, needed);
         }
     }
 
     pub(super) fn issue_writes(&mut self, plan: u32) {
+        if self.cache.capacity() > 0 && self.atom == 0 {
+            self.store_planned(plan);
+        }
         let Plan { stripe, task, .. } = self.plans[plan];
         let data = self.data_chunks;
+        let lost = self.lost_without_parity(stripe);
         for role in 0..data + self.parities {
-            if self.failed.contains(self.role_member(stripe, role)) {
+            if !self.is_written(self.role_member(stripe, role)) {
                 continue;
             }
+            // A member that came back meanwhile gets data, but no parity: none was computed.
+            let live = |band: &Band| {
+                let skipped = (band.first..=band.last).any(|k| lost >> k & 1 == 1);
+                role < data || band.live >> (role - data) & 1 == 1 && !skipped
+            };
             let zero = |band: &Band| {
                 task == Task::Zero && (role < data || band.method == Method::FullStripe)
             };
-            let covered = |band: &Band| role >= data || band.covers(role);
+            let covered = |band: &Band| live(band) && (role >= data || band.covers(role));
             let memory = if role < data { Memory::Payload } else { Memory::Scratch };
-            let needed = |band: &Band| (covered(band) && !zero(band)).then_some(memory);
-            self.issue_role(plan, role, IoOp::Write, needed);
-            let needed = |band: &Band| (covered(band) && zero(band)).then_some(Memory::Zeroes);
-            self.issue_role(plan, role, IoOp::WriteZeroes, needed);
+            let member = self.role_member(stripe, role);
+            let replacement = self.is_replacing(member).then(|| self.replacement(member));
+            for device in [Some(member), replacement].into_iter().flatten() {
+                let needed = |band: &Band| (covered(band) && !zero(band)).then_some(memory);
+                self.issue_role(plan, (role, device), IoOp::Write, needed);
+                let needed = |band: &Band| (covered(band) && zero(band)).then_some(Memory::Zeroes);
+                self.issue_role(plan, (role, device), IoOp::WriteZeroes, needed);
+            }
         }
     }
 
@@ -72,7 +112,7 @@ impl Array {
     fn issue_role(
         &mut self,
         plan: u32,
-        role: u16,
+        (role, device): (u16, MemberIndex),
         op: IoOp,
         needed: impl Fn(&Band) -> Option<Memory>,
     ) {
@@ -82,7 +122,7 @@ impl Array {
         for band in state.bands() {
             let Some(memory) = needed(band) else { continue };
             if to > from && to != band.from {
-                self.send_rows(plan, role, op, (from, to), list);
+                self.send_rows(plan, device, op, (from, to), list);
                 list = ListBuilder::new();
                 to = from;
             }
@@ -93,21 +133,28 @@ impl Array {
             self.add_rows(plan, &state, role, band, memory, &mut list);
         }
         if to > from {
-            self.send_rows(plan, role, op, (from, to), list);
+            self.send_rows(plan, device, op, (from, to), list);
         }
     }
 
-    fn send_rows(&mut self, plan: u32, role: u16, op: IoOp, rows: (u64, u64), list: ListBuilder) {
+    fn send_rows(
+        &mut self,
+        plan: u32,
+        member: MemberIndex,
+        op: IoOp,
+        rows: (u64, u64),
+        list: ListBuilder,
+    ) {
         let state = &self.plans[plan];
         let at = Sector(self.member_start(state.stripe) + rows.0);
-        let member = self.role_member(state.stripe, role);
         let fua = op != IoOp::Read && self.requests[state.request].fua;
+        let fua = fua && !self.has_bug(Bug::DropFua);
         let target = Target { member, at, len: (rows.1 - rows.0) as u32 };
         self.emit(Owner::Plan(plan), op, fua, target, list.finish());
     }
 
     /// Adds a role's rows of a band to a list.
-    fn add_rows(
+    pub(in crate::array) fn add_rows(
         &mut self,
         plan: u32,
         state: &Plan,
@@ -190,7 +237,11 @@ impl Array {
     /// Jobs that compute the new parity, or compare the old one.
     pub(super) fn issue_parity(&mut self, plan: u32) {
         let state = self.plans[plan];
+        if state.cache != NIL && state.task == Task::Read {
+            self.store_planned(plan);
+        }
         let data = self.data_chunks;
+        let partial = self.logs_partial_parity();
         for band in state.bands() {
             if band.method == Method::Verify {
                 let mut job = self.start_job(plan, Kernel::Compare, band);
@@ -204,6 +255,7 @@ impl Array {
             // Zeroes everywhere have a parity of zeroes.
             let zeroes = band.method == Method::FullStripe && state.task == Task::Zero;
             let live = self.parities_without(state.stripe, self.failed);
+            let live = live & band.live;
             if zeroes || live == 0 {
                 continue;
             }
@@ -214,12 +266,16 @@ impl Array {
                 (true, true) => Kernel::Delta,
             };
             let mut job = self.start_job(plan, kernel, band);
+            if partial {
+                self.add_parity_by_log(&mut job, &state, band);
+                continue;
+            }
             if kernel == Kernel::Xor && modify {
                 self.add_source(&mut job, &state, data, band, Memory::Scratch);
             }
             for role in 0..data {
                 let covered = band.covers(role);
-                if modify && covered {
+                if modify && covered && !self.forgets_old(kernel, band, role) {
                     self.add_source(&mut job, &state, role, band, Memory::Scratch);
                 }
                 if covered && state.task == Task::Write {
@@ -237,9 +293,114 @@ impl Array {
         }
     }
 
+    /// Jobs that compute what the log needs: the XOR of what a plan does not write, or zeroes.
+    pub(super) fn issue_preparation(&mut self, plan: u32) {
+        let state = self.plans[plan];
+        let data = self.data_chunks;
+        if !self.logs_partial_parity() {
+            if state.task == Task::Zero && self.is_journalled() {
+                for band in state.bands() {
+                    let mut job = self.start_job(plan, Kernel::Zero, band);
+                    self.add_target(&mut job, &state, band.first, band, Memory::Scratch);
+                    self.send_job(&job);
+                }
+            }
+            return;
+        }
+        let is_live = self.parities_without(state.stripe, self.failed) != 0;
+        for band in state.bands() {
+            if !is_live || band.live == 0 || band.method == Method::FullStripe {
+                continue;
+            }
+            let mut job = self.start_job(plan, Kernel::Xor, band);
+            let modify = band.method == Method::ReadModifyWrite;
+            if modify {
+                self.add_source(&mut job, &state, data, band, Memory::Scratch);
+            }
+            let left_out = self.left_out(band);
+            for role in 0..data {
+                let forgotten = modify && self.forgets_old(Kernel::Xor, band, role);
+                if band.covers(role) == modify && left_out != Some(role) && !forgotten {
+                    self.add_source(&mut job, &state, role, band, Memory::Scratch);
+                }
+            }
+            self.add_target(&mut job, &state, data + 1, band, Memory::Scratch);
+            self.send_job(&job);
+        }
+    }
+
+    /// The seeded bug: chunks whose writes leave parity as it was, since they are lost.
+    fn lost_without_parity(&self, stripe: u64) -> u128 {
+        if !self.has_bug(Bug::DegradedSkipsParity) {
+            return 0;
+        }
+        let lost = |k: &u16| self.failed.contains(self.role_member(stripe, *k));
+        (0..self.data_chunks).filter(lost).fold(0, |set, k| set | 1 << k)
+    }
+
+    /// The seeded bug: the old data of the last chunk are not taken out of P.
+    fn forgets_old(&self, kernel: Kernel, band: &Band, role: u16) -> bool {
+        kernel == Kernel::Xor && role == band.last && self.has_bug(Bug::ReadModifyOldParity)
+    }
+
+    /// The chunk that the seeded bug of partial parity leaves out.
+    fn left_out(&self, band: &Band) -> Option<u16> {
+        let last = (0..self.data_chunks).rev().find(|k| !band.covers(*k))?;
+        let some = self.data_chunks - band.covered() > 1;
+        let reads = band.method != Method::ReadModifyWrite;
+        (some && reads && self.has_bug(Bug::PplWrongXor)).then_some(last)
+    }
+
+    /// Sources and target of P = partial parity XOR the new data; zeroes add nothing.
+    fn add_parity_by_log(&mut self, job: &mut JobParts, state: &Plan, band: &Band) {
+        let data = self.data_chunks;
+        if band.method != Method::FullStripe {
+            self.add_source(job, state, data + 1, band, Memory::Scratch);
+        }
+        if let Some(role) = self.left_out(band) {
+            self.add_source(job, state, role, band, Memory::Scratch);
+        }
+        if state.task == Task::Write {
+            for role in band.first..=band.last {
+                self.add_source(job, state, role, band, Memory::Payload);
+            }
+        }
+        self.add_target(job, state, data, band, Memory::Scratch);
+        self.send_job(job);
+    }
+
+    /// Adds the rows of a band's partial parity to a list.
+    pub(in crate::array) fn add_partial_rows(
+        &mut self,
+        plan: u32,
+        state: &Plan,
+        band: &Band,
+        list: &mut ListBuilder,
+    ) {
+        self.add_rows(plan, state, self.data_chunks + 1, band, Memory::Scratch, list);
+    }
+
+    /// A job from one list to another.
+    pub(super) fn start_list_job(
+        &mut self,
+        plan: u32,
+        kernel: Kernel,
+        len: u32,
+        lists: (SegmentList, SegmentList),
+    ) {
+        let owner = JobOwner::Plan(plan);
+        let job = JobState { owner, kernel, len, sources: 0, targets: 0 };
+        let slot = self.jobs.insert(job).expect("a plan has a job for each band");
+        let first = self.operand_range(slot).start;
+        (self.operands[first], self.operands[first + 1]) = lists;
+        self.roles[first..first + 2].fill(Role::Data(0));
+        self.send_job(&JobParts { plan, slot, first, sources: 1, targets: 1 });
+    }
+
     fn start_job(&mut self, plan: u32, kernel: Kernel, band: &Band) -> JobParts {
         let len = (band.to - band.from) as u32;
-        let job = JobState { plan, kernel, len, sources: 0, targets: 0 };
+        let owner = JobOwner::Plan(plan);
+        let job = JobState { owner, kernel, len, sources: 0, targets: 0 };
         let slot = self.jobs.insert(job).expect("a plan has a job for each band");
         JobParts { plan, slot, first: self.operand_range(slot).start, sources: 0, targets: 0 }
     }
@@ -282,14 +443,22 @@ impl Array {
         let index = job.first + usize::from(job.sources + job.targets);
         self.operands[index] = list.finish();
         self.roles[index] = self.role_name(state.stripe, role);
+        if self.has_bug(Bug::WrongQOrder)
+            && self.layout.rotation == Rotation::LeftAsymmetric
+            && matches!(self.jobs[job.slot].kernel, Kernel::Pq | Kernel::Delta)
+            && let Role::Data(exponent) = &mut self.roles[index]
+        {
+            *exponent = role as u8;
+        }
         debug_assert_ne!(self.operands[index], EMPTY);
     }
 
     /// What a role is called in a job.
-    fn role_name(&self, stripe: u64, role: u16) -> Role {
+    pub(in crate::array) fn role_name(&self, stripe: u64, role: u16) -> Role {
         match (&self.geometry, role.checked_sub(self.data_chunks)) {
-            (_, Some(0)) => Role::P,
-            (_, Some(_)) => Role::Q,
+            (_, Some(1)) if self.parities > 1 => Role::Q,
+            // Partial parity counts as P does.
+            (_, Some(_)) => Role::P,
             (Geometry::Parity(parity), None) => Role::Data(parity.q_exponent(stripe, role)),
             (_, None) => Role::Data(0),
         }

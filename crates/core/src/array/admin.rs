@@ -1,0 +1,155 @@
+//! Commands of the administrator, and why some are refused.
+//!
+//! Whether a command can be carried out is asked before anything is changed.
+
+use super::Array;
+use crate::contract::{Admin, Believe, Event, Output, Pacing, Refusal, Scrub, Work};
+use crate::units::{MemberIndex, Sectors};
+
+impl Array {
+    /// Carries out a command, or refuses it and changes nothing.
+    pub(super) fn command(&mut self, command: Admin) {
+        if let Some(reason) = self.reason_against(command) {
+            self.refuse(command, reason);
+            return;
+        }
+        match command {
+            Admin::Fail(member) => self.fail_member(member),
+            Admin::Add { member, .. } => self.begin_rebuild(member, false),
+            Admin::ReAdd { member, .. } => self.begin_rebuild(member, true),
+            Admin::Replace { member, .. } => self.begin_replace(member),
+            Admin::StartScrub(scrub) => {
+                self.begin_work(Work::Scrub(scrub));
+                self.pump();
+            }
+            Admin::Pace(pacing) => self.set_pace(pacing),
+            Admin::StopBackground => self.halt_background(),
+            Admin::Stop => self.stop(),
+        }
+    }
+
+    /// Tells why a command is not carried out.
+    pub(crate) fn refuse(&mut self, command: Admin, reason: Refusal) {
+        self.outputs.push_back(Output::Event(Event::Refused(command, reason)));
+    }
+
+    /// Why a command makes no sense now.
+    fn reason_against(&self, command: Admin) -> Option<Refusal> {
+        match command {
+            Admin::Fail(member) => self
+                .no_member(member)
+                .or_else(|| self.failed.contains(member).then_some(Refusal::NotInService)),
+            Admin::Add { member, sectors } => {
+                self.cannot_return(member).or_else(|| self.does_not_fit(member, sectors))
+            }
+            Admin::ReAdd { member, events } => self.cannot_return(member).or_else(|| {
+                let known = self.has_bitmap() && self.bitmap_reaches(member, events);
+                (!known).then_some(Refusal::NothingKnown)
+            }),
+            Admin::Replace { member, sectors, consent } => self
+                .cannot_be_replaced(member, consent)
+                .or_else(|| self.does_not_fit(member, sectors)),
+            Admin::StartScrub(scrub) => self.cannot_be_scrubbed(scrub),
+            Admin::Pace(Pacing { least, most, share }) => {
+                let share = share.is_none_or(|share| (1..=100).contains(&share));
+                (most == 0 || least > most || !share).then_some(Refusal::OutOfRange)
+            }
+            Admin::StopBackground => None,
+            Admin::Stop if self.is_replaying() => Some(Refusal::Busy),
+            Admin::Stop => self.is_lost(self.missing()).then_some(Refusal::ArrayFailed),
+        }
+    }
+
+    fn no_member(&self, member: MemberIndex) -> Option<Refusal> {
+        (member.0 >= self.layout.members).then_some(Refusal::NoSuchMember)
+    }
+
+    /// What stands against any work on a member's redundancy.
+    fn no_work(&self, member: MemberIndex) -> Option<Refusal> {
+        if let Some(reason) = self.no_member(member) {
+            return Some(reason);
+        }
+        if !self.is_redundant() {
+            return Some(Refusal::NoRedundancy);
+        }
+        self.takes_no_work()
+    }
+
+    fn takes_no_work(&self) -> Option<Refusal> {
+        if self.is_lost(self.missing()) {
+            return Some(Refusal::ArrayFailed);
+        }
+        // Stopped by command: the array is on its way out of service.
+        self.stopped.then_some(Refusal::Busy)
+    }
+
+    fn cannot_return(&self, member: MemberIndex) -> Option<Refusal> {
+        if let Some(reason) = self.no_work(member) {
+            return Some(reason);
+        }
+        if !self.failed.contains(member) {
+            return Some(Refusal::InService);
+        }
+        if !self.can_rebuild(member) {
+            return Some(Refusal::Degraded);
+        }
+        (self.members[member.at()].pending > 0).then_some(Refusal::InFlight)
+    }
+
+    fn cannot_be_replaced(&self, member: MemberIndex, consent: bool) -> Option<Refusal> {
+        if let Some(reason) = self.no_work(member) {
+            return Some(reason);
+        }
+        if self.missing().contains(member) {
+            return Some(Refusal::NotInService);
+        }
+        let known = &self.members[member.at()];
+        let is_healthy = known.corrected == 0 && known.bad.is_empty();
+        if is_healthy && !consent {
+            return Some(Refusal::InService);
+        }
+        if self.is_background_busy() || self.replacing.contains(member) {
+            return Some(Refusal::Busy);
+        }
+        let other = self.replacement(member);
+        (self.members[other.at()].pending > 0).then_some(Refusal::InFlight)
+    }
+
+    /// Whether a fresh drive is too small for a member's place.
+    fn does_not_fit(&self, member: MemberIndex, sectors: Sectors) -> Option<Refusal> {
+        // A log lies behind all the data a member may have, used or not.
+        let needed = match self.log_sectors(member) {
+            Sectors::ZERO => self.geometry.used(member),
+            _ => self.sizes[member.at()],
+        };
+        (sectors < needed).then_some(Refusal::TooSmall)
+    }
+
+    fn cannot_be_scrubbed(&self, scrub: Scrub) -> Option<Refusal> {
+        if !self.is_redundant() {
+            return Some(Refusal::NoRedundancy);
+        }
+        if let Scrub::Repair(believe) = scrub {
+            match believe {
+                // Only P and Q together can name who is wrong.
+                Believe::Nobody if self.parities < 2 => return Some(Refusal::NobodyToBelieve),
+                Believe::NotMember(member) if member.0 >= self.layout.members => {
+                    return Some(Refusal::NoSuchMember);
+                }
+                _ => {}
+            }
+        }
+        if let Some(reason) = self.takes_no_work() {
+            return Some(reason);
+        }
+        if !self.missing().is_empty() {
+            return Some(Refusal::Degraded);
+        }
+        self.is_background_busy().then_some(Refusal::Busy)
+    }
+
+    fn set_pace(&mut self, pacing: Pacing) {
+        self.set_pacing(pacing);
+        self.pump();
+    }
+}

@@ -1,0 +1,299 @@
+//! Background work: rebuild, replacement, resync, scrub and healing, range by range.
+//!
+//! Fault model: any read or write of a range may fail; members, the replacement or the array may be
+//! lost at any point; a crash may come at any point. What a range's sources hold is trusted only as
+//! far as requests trust it (bad blocks, what is not rebuilt, parity not yet made consistent).
+//! Why it is safe: a range is locked as requests lock it from before its first read to after its
+//! last write, so that nothing is written over with older data; new writes go to a member that is
+//! being rebuilt, and to a replacement, from the start, so what is done stays done; how far work is
+//! counts for reads only below its lowest unfinished range, and is recorded only after a flush of
+//! all members; what cannot be had from anywhere is listed as bad on the member that should hold
+//! it, never guessed.
+//! Tests: `tests/background.rs::every_level_is_rebuilt_under_load` and its neighbours,
+//! `tests/errors.rs`, `tests/admin.rs`.
+//!
+//! One piece of work is under way at a time: first what the log has, then resync, rebuilds,
+//! replacements; a scrub only when nothing else is. [`work`] begins and ends it, [`pace`] says how
+//! fast it goes, [`unit`] carries out one range, [`sources`] says from what, [`heal`] mends what a
+//! member could not read.
+
+mod heal;
+mod pace;
+mod sources;
+mod status;
+mod unit;
+mod work;
+
+pub use status::{Status, WorkStatus};
+pub(super) use unit::Unit;
+
+use super::Array;
+use super::member::MemberSet;
+use crate::bugs::Bug;
+use crate::contract::Work;
+use crate::geometry::Geometry;
+use crate::layout::Layout;
+use crate::units::{MemberIndex, Time};
+use pace::Pace;
+
+/// Sectors of a range at most.
+const MOST_ROWS: u64 = 256;
+/// A member has at least this many ranges, however small it is.
+const LEAST_RANGES: u64 = 16;
+
+/// Which ranges a resync covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Resync {
+    /// None: redundancy is consistent.
+    #[default]
+    None,
+    /// All.
+    All,
+    /// Those the bitmap names.
+    ByBitmap,
+}
+
+/// What an array that is assembled has to do first.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Todo {
+    /// Which ranges may disagree.
+    pub(crate) resync: Resync,
+    /// Below this, redundancy is consistent already.
+    pub(crate) synced_to: u64,
+    /// Parity is to be believed although it may be inconsistent: the administrator said so.
+    pub(crate) trust_parity: bool,
+    /// Of the members to rebuild, which are in `rebuilding` and good below their `good_to`, only
+    /// what the bitmap names is rebuilt.
+    pub(crate) by_bitmap: bool,
+    /// A log is to be written out before anything else.
+    pub(crate) replay: bool,
+    /// Nothing is known of what was under way: all parity is believed.
+    pub(crate) is_unknown: bool,
+}
+
+/// What goes on in the background.
+#[derive(Clone, Debug)]
+pub(super) struct Background {
+    /// Sectors of a member that a range has at most.
+    rows: u64,
+    work: Option<Running>,
+    /// Grows with each piece of work, so that ranges of earlier ones are known.
+    serial: u32,
+    /// Nothing new is begun until a command asks for work.
+    halted: bool,
+    /// A log is being written out.
+    replaying: bool,
+    resync: Resync,
+    /// Redundancy is consistent below this; `u64::MAX` when everywhere.
+    synced_to: u64,
+    /// The same, made durable.
+    synced_kept: u64,
+    /// Members of which parity is believed although it may be inconsistent: those that were missing
+    /// when the administrator said so.
+    trust: MemberSet,
+    /// Members of which only what the bitmap names is rebuilt.
+    by_bitmap: MemberSet,
+    /// Members of which everything that was lost in a rebuild has been written since.
+    filled: MemberSet,
+    /// The first address at which a resync found redundancy lost.
+    unsynced_from: u64,
+    flush: Option<Flush>,
+    /// A member whose replacement holds everything and waits for its superblock.
+    taking_over: Option<MemberIndex>,
+    /// A member that is rebuilt and waits for the superblocks to say so; whether those on their way do.
+    restoring: Option<(MemberIndex, bool)>,
+    pace: Pace,
+    /// Ranges are being handed out: not anew from within.
+    pumping: bool,
+}
+
+/// A piece of work under way.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    work: Work,
+    /// The next address to hand out: of the member for rebuilds, replacements and levels with
+    /// parity, else of the array.
+    cursor: u64,
+    end: u64,
+    /// Where it began this time, and when.
+    began: (u64, Time),
+    /// Ranges in flight.
+    units: u32,
+    mismatched: u64,
+    lost: u64,
+    /// How far it is was told last, in 64ths.
+    told: u64,
+    /// How far it was recorded last.
+    kept: u64,
+}
+
+/// A flush of all members under way.
+#[derive(Clone, Copy, Debug)]
+struct Flush {
+    serial: u32,
+    then: Then,
+}
+
+/// What follows a flush.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    /// It is recorded that work is this far.
+    Keep(u64),
+    /// Work is over.
+    Finish,
+    /// These members are whole again.
+    Fill(MemberSet),
+}
+
+impl Background {
+    pub(super) fn new(rows: u64, pace: crate::contract::Pacing) -> Self {
+        Self {
+            rows,
+            work: None,
+            serial: 0,
+            halted: false,
+            replaying: false,
+            resync: Resync::None,
+            synced_to: u64::MAX,
+            synced_kept: u64::MAX,
+            trust: MemberSet::NONE,
+            by_bitmap: MemberSet::NONE,
+            filled: MemberSet::NONE,
+            unsynced_from: u64::MAX,
+            flush: None,
+            taking_over: None,
+            restoring: None,
+            pace: Pace::new(pace),
+            pumping: false,
+        }
+    }
+}
+
+/// Sectors of a member that a range has at most: small enough that a tiny array has several.
+pub(super) fn unit_rows(geometry: &Geometry, layout: &Layout, block: u64) -> u64 {
+    let used = geometry.used(MemberIndex(0)).0;
+    let rows = (used / LEAST_RANGES).next_multiple_of(block).clamp(block, MOST_ROWS.max(block));
+    match geometry {
+        Geometry::Parity(_) | Geometry::Raid10(_) => rows.min(layout.chunk.0),
+        _ => rows,
+    }
+}
+
+impl Array {
+    /// The lock owner that a unit is.
+    #[inline]
+    pub(super) fn unit_owner(&self, unit: u32) -> u32 {
+        self.requests.capacity().max(self.plans.capacity()) + unit
+    }
+
+    /// Sectors of scratch that one unit needs: a place for each role, and one for each parity made
+    /// to compare with.
+    pub(super) fn unit_scratch(&self) -> u64 {
+        if !self.is_redundant() {
+            return 0;
+        }
+        u64::from(self.width() + self.parities) * self.background.rows
+    }
+
+    /// Data chunks and parities of a stripe, or copies.
+    fn width(&self) -> u16 {
+        if self.parities > 0 { self.data_chunks + self.parities } else { self.copies }
+    }
+
+    /// Sectors that members read and write at least.
+    pub(super) fn member_block(&self) -> u64 {
+        if self.atom > 0 { self.atom } else { u64::from(self.logical_block) }
+    }
+
+    /// Whether copies below `end` of the array may differ, since they were not made consistent yet.
+    #[inline(always)]
+    pub(super) fn is_unsynced(&self, end: u64) -> bool {
+        end > self.background.synced_to
+    }
+
+    /// Whether parity of rows `from..to` of the members is consistent.
+    #[inline]
+    pub(super) fn is_parity_consistent(&self, from: u64, to: u64) -> bool {
+        let background = &self.background;
+        to <= background.synced_to
+            || background.resync == Resync::ByBitmap && !self.bitmap_found(from..to)
+    }
+
+    /// Whether what these members lack in rows `from..to` may be computed from parity.
+    #[inline]
+    pub(super) fn is_parity_trusted(&self, from: u64, to: u64, lacking: MemberSet) -> bool {
+        self.is_parity_consistent(from, to)
+            || !lacking.is_empty() && lacking.is_within(self.background.trust)
+    }
+
+    /// Below this, redundancy is consistent and that is durable, as superblocks have it: of a member
+    /// for levels with parity, of the array for mirrors; `u64::MAX` when everywhere.
+    pub(super) fn synced_to(&self) -> u64 {
+        if self.has_bug(Bug::ResyncCleanEarly) { u64::MAX } else { self.background.synced_kept }
+    }
+
+    /// Below this all members being rebuilt are good, durably.
+    pub(super) fn rebuilt_to(&self) -> u64 {
+        let kept = self.rebuilt_again().iter().map(|member| self.members[member.at()].kept_to);
+        kept.min().unwrap_or(0)
+    }
+
+    /// Members that are rebuilt when the array is assembled again: those being rebuilt, and those
+    /// with blocks that were lost in a rebuild. The list of these is kept in memory only, and what
+    /// they hold would be taken for good.
+    pub(super) fn rebuilt_again(&self) -> MemberSet {
+        let mut set = self.rebuilding;
+        // Also who has no such block any more: until that is durable, a crash takes it back.
+        for member in (0..self.layout.members).map(MemberIndex) {
+            if self.members[member.at()].hole_from < u64::MAX {
+                set.insert(member);
+            }
+        }
+        set
+    }
+
+    /// Whether nothing of it is under way any more, not even what was interrupted.
+    pub(super) fn is_background_halted(&self) -> bool {
+        let background = &self.background;
+        background.work.is_none()
+            && background.flush.is_none()
+            && background.taking_over.is_none()
+            && background.restoring.is_none()
+            && self.units.used().next().is_none()
+    }
+
+    /// Whether a rebuild of this member goes by the bitmap.
+    pub(super) fn is_rebuilt_by_bitmap(&self, member: MemberIndex) -> bool {
+        self.background.by_bitmap.contains(member)
+    }
+
+    pub(super) fn background_to_key(&self, add: &mut dyn FnMut(u64)) {
+        let background = &self.background;
+        add(u64::from(background.halted) | u64::from(background.replaying) << 1);
+        add(background.resync as u64);
+        add(background.trust.bits() as u64);
+        add(background.synced_to);
+        add(background.synced_kept);
+        add(background.by_bitmap.bits() as u64);
+        if let Some(running) = &background.work {
+            add(work::key_of(running.work));
+            add(running.cursor);
+            add(running.kept);
+            add(u64::from(running.units));
+        }
+        add(background.taking_over.map_or(0, |member| u64::from(member.0) + 1));
+        add(background.restoring.map_or(0, |(m, said)| u64::from(m.0 + 1) << 1 | u64::from(said)));
+        if let Some(flush) = &background.flush {
+            add(u64::from(flush.serial == background.serial));
+            add(match flush.then {
+                Then::Keep(to) => to << 1,
+                Then::Finish => 1,
+                Then::Fill(members) => members.bits() as u64 ^ u64::MAX,
+            });
+        }
+        for (slot, unit) in self.units.used() {
+            add(u64::from(slot));
+            unit.add_to_key(add);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Sectors of a member that cannot be read: a short sorted list of ranges.
+
+/// Ranges of sectors that do not touch, in order. Room is taken at set-up.
+#[derive(Clone, Debug, Default)]
+pub(super) struct BadBlocks {
+    ranges: Vec<(u64, u64)>,
+    most: usize,
+}
+
+impl BadBlocks {
+    pub(super) fn new(most: u16) -> Self {
+        // One more: taking a piece out of a range's middle makes two of it.
+        Self { ranges: Vec::with_capacity(usize::from(most) + 1), most: usize::from(most) }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// The ranges in order, first sector and one past the last.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.ranges.iter().copied()
+    }
+
+    /// The first bad sector in `from..to`.
+    pub(super) fn first_in(&self, from: u64, to: u64) -> Option<u64> {
+        let index = self.ranges.partition_point(|range| range.1 <= from);
+        let range = self.ranges.get(index)?;
+        (range.0 < to).then(|| range.0.max(from))
+    }
+
+    /// Adds a range; false when the list is full, which leaves it as it was.
+    pub(super) fn insert(&mut self, mut from: u64, mut to: u64) -> bool {
+        // All that overlap or touch become one.
+        let first = self.ranges.partition_point(|range| range.1 < from);
+        let last = self.ranges.partition_point(|range| range.0 <= to);
+        if first == last {
+            if self.ranges.len() >= self.most {
+                return false;
+            }
+            self.ranges.insert(first, (from, to));
+            return true;
+        }
+        from = from.min(self.ranges[first].0);
+        to = to.max(self.ranges[last - 1].1);
+        self.ranges[first] = (from, to);
+        self.ranges.drain(first + 1..last);
+        true
+    }
+
+    /// Takes a range out, because it was written. When that would make two of one and there is no
+    /// room, the rest of it stays listed on one side only as long as it is bad: never less.
+    pub(super) fn remove(&mut self, from: u64, to: u64) {
+        let mut index = self.ranges.partition_point(|range| range.1 <= from);
+        while let Some(&(start, end)) = self.ranges.get(index)
+            && start < to
+        {
+            match (start < from, to < end) {
+                (false, false) => {
+                    self.ranges.remove(index);
+                    continue;
+                }
+                (true, false) => self.ranges[index].1 = from,
+                (false, true) => self.ranges[index].0 = to,
+                (true, true) if self.ranges.len() < self.most => {
+                    self.ranges[index].1 = from;
+                    self.ranges.insert(index + 1, (to, end));
+                }
+                // No room for two: the whole range stays listed.
+                (true, true) => {}
+            }
+            index += 1;
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.ranges.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_join_and_part_like_a_set_of_sectors() {
+        let mut seed = 1u64;
+        let mut next = |limit: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) % limit
+        };
+        let mut list = BadBlocks::new(64);
+        let mut known = [false; 64];
+        for _ in 0..4000 {
+            let from = next(60);
+            let to = from + 1 + next(4);
+            let bad = next(2) == 0;
+            if bad {
+                assert!(list.insert(from, to));
+            } else {
+                list.remove(from, to);
+            }
+            known[from as usize..to as usize].fill(bad);
+            for at in 0..64 {
+                assert_eq!(list.first_in(at, at + 1).is_some(), known[at as usize], "{at}");
+            }
+            let first = known.iter().position(|bad| *bad).map(|at| at as u64);
+            assert_eq!(list.first_in(0, 64), first);
+            let ranges: Vec<_> = list.iter().collect();
+            assert!(ranges.windows(2).all(|pair| pair[0].1 < pair[1].0), "{ranges:?}");
+        }
+    }
+
+    #[test]
+    fn a_full_list_never_forgets() {
+        let mut list = BadBlocks::new(2);
+        assert!(list.insert(0, 8) && list.insert(10, 11));
+        assert!(!list.insert(20, 21), "full");
+        assert!(list.insert(8, 10), "joins the two");
+        assert_eq!(list.iter().collect::<Vec<_>>(), [(0, 11)]);
+        assert!(list.insert(20, 21));
+        list.remove(4, 5);
+        assert_eq!(list.first_in(4, 5), Some(4), "no room for two halves: all stays listed");
+        list.clear();
+        assert!(list.is_empty());
+    }
+}

@@ -1,0 +1,247 @@
+//! Partial parity (raid5), as md's PPL: before a plan writes, the XOR of the chunks it does not write
+//! goes to a log on the member with P.
+//!
+//! Fault model: a crash at any point, with writes that were not flushed lost or torn sector by sector
+//! in any combination, and after it any one member lost; a log entry is found whole or not at all.
+//! Why it is safe: P of a row is the partial parity XOR what the written chunks hold now, whatever
+//! arrived of them, provided that the chunks not written hold what they held when it was taken. So
+//! * an entry is durable before any data or parity of its plan goes out, and its rows stay locked;
+//! * for each row only the newest entry counts, even if it cannot be applied: an older one knows
+//!   less. Places are taken strictly in turn, but entries being written may arrive in any order or
+//!   be torn, so a newer entry of some rows may be overwritten before an older one. That is why at
+//!   most half a turn of entries is being written at any time, and a place is taken only when the
+//!   places of half a turn after it may be taken too: an entry that is half a turn or more behind
+//!   the newest found does not count at replay. Whatever it protected is durable, and what was
+//!   overwritten by entries being written when the power went is older still;
+//! * a chunk that is not written must be durable: when an earlier write to these rows was not yet
+//!   flushed, and wrote a chunk that this one does not, the plan waits for a flush of all members;
+//! * a place is used again only after its writes have ended and all members were flushed;
+//! * an entry describes rows in which the same chunks are written: one a band. A chunk that is not in
+//!   flight in a row is never taken for one that is.
+//!
+//! What it does not save: what was in flight (written and not yet durable) on the member that is
+//! lost itself. Nothing is done for rows of which a written chunk is lost: all that is computed from
+//! their parity are the very sectors in flight. With P lost there is nothing to make consistent, and
+//! no entry is written, but a place is taken all the same: until what was written is durable, it
+//! counts as any other write not flushed, should the member come back. Degraded plans log as others do: what is
+//! lost counts in the partial parity, through the old P or by being computed. Zeroes are a write like
+//! any other.
+//! A member that comes in anew has an empty log (its driver sees to that), and while a member is
+//! being replaced its entries go to both drives; every range of the replacement is copied under lock
+//! before it takes over, so no earlier entry is missing there. A member being rebuilt is written and
+//! logged like one in service.
+//! Tests: `tests/logs.rs::partial_parity_survives_a_crash_at_any_point`.
+
+use super::super::issue::Owner;
+use super::super::lists::ListBuilder;
+use super::super::meta::NO_META;
+use super::super::stripe::Band;
+use super::super::{Array, LOG_HEADER};
+use super::{Logged, Stage, chunk_set, words};
+use crate::bugs::Bug;
+use crate::contract::{MetaIo, Record};
+use crate::units::{MemberIndex, Sector};
+
+/// What is in a place of a ring.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    stage: Stage,
+    stripe: u64,
+    rows: (u32, u32),
+    written: u128,
+    /// It is on the medium, or never will be.
+    logged: bool,
+}
+
+/// Entries of a ring that may be being written at once.
+pub(super) const fn most_being_logged(slots: u64) -> u64 {
+    slots / 2
+}
+
+/// The places of one member's log, taken in turn: generation g goes to place g mod their number.
+#[derive(Clone, Debug)]
+pub(super) struct Ring {
+    places: Vec<Entry>,
+    /// The generation of the next entry.
+    next: u64,
+}
+
+impl Ring {
+    pub(super) fn new(slots: u32) -> Self {
+        let idle =
+            Entry { stage: Stage::Durable, stripe: 0, rows: (0, 0), written: 0, logged: true };
+        Self { places: vec![idle; slots as usize], next: 1 }
+    }
+
+    const fn slot(&self, generation: u64) -> usize {
+        (generation % self.places.len() as u64) as usize
+    }
+
+    fn has_room_for(&self, count: u64) -> bool {
+        let most = most_being_logged(self.places.len() as u64);
+        let mut next = self.next..self.next + count + most;
+        let behind = self.next.saturating_sub(most)..(self.next + count).saturating_sub(most);
+        next.all(|generation| self.places[self.slot(generation)].stage == Stage::Durable)
+            && behind.clone().all(|generation| self.places[self.slot(generation)].logged)
+    }
+
+    /// Whether these rows have a write that is not durable, of a chunk that is not in `written`.
+    fn is_unsettled(&self, stripe: u64, rows: (u32, u32), written: u128) -> bool {
+        self.places.iter().any(|entry| {
+            entry.stage != Stage::Durable
+                && entry.stripe == stripe
+                && entry.rows.0 < rows.1
+                && rows.0 < entry.rows.1
+                && entry.written & !written != 0
+        })
+    }
+
+    fn take(&mut self, entry: Entry) -> u64 {
+        let generation = self.next;
+        let slot = self.slot(generation);
+        self.places[slot] = entry;
+        self.next += 1;
+        generation
+    }
+
+    fn ended(&mut self, logged: Logged, stage: Stage) {
+        for generation in logged.first..logged.first + u64::from(logged.count) {
+            let slot = self.slot(generation);
+            self.places[slot].stage = stage;
+            self.places[slot].logged = true;
+        }
+    }
+
+    fn logged(&mut self, logged: Logged) {
+        for generation in logged.first..logged.first + u64::from(logged.count) {
+            let slot = self.slot(generation);
+            self.places[slot].logged = true;
+        }
+    }
+
+    /// Everything that has ended is to be made durable; false when there is nothing.
+    pub(super) fn begin_flush(&mut self) -> bool {
+        let mut any = false;
+        for entry in self.places.iter_mut().filter(|entry| entry.stage == Stage::Ended) {
+            entry.stage = Stage::Flushing;
+            any = true;
+        }
+        any
+    }
+
+    pub(super) fn flushed(&mut self) {
+        for entry in self.places.iter_mut().filter(|entry| entry.stage == Stage::Flushing) {
+            entry.stage = Stage::Durable;
+        }
+    }
+
+    pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
+        add(self.slot(self.next) as u64);
+        for entry in self.places.iter().filter(|entry| entry.stage != Stage::Durable) {
+            add(entry.stage as u64 | u64::from(entry.logged) << 3 | entry.stripe << 4);
+            add(u64::from(entry.rows.0) | u64::from(entry.rows.1) << 32);
+            words(entry.written).into_iter().for_each(&mut *add);
+        }
+    }
+}
+
+/// What a band says of itself in a log.
+const fn band_rows(band: &Band) -> (u32, u32) {
+    (band.from as u32, band.to as u32)
+}
+
+impl Array {
+    /// Logs the partial parity of a plan's bands; false when it must wait.
+    pub(super) fn log_partial_parity(&mut self, plan: u32) -> bool {
+        if self.log.logged[plan as usize].count > 0 {
+            // Its places are taken; what it logs no more, since P went out of service, needs none.
+            return true;
+        }
+        let state = self.plans[plan];
+        let p_role = self.data_chunks;
+        let member = self.role_member(state.stripe, p_role);
+        // Parity that is not written needs no entry. But should its member come back, what was written
+        // meanwhile must be durable before an entry for the same rows: it takes a place.
+        let is_live =
+            !self.failed.contains(member) && state.bands().iter().all(|band| band.live != 0);
+        let ring = &self.log.rings[member.at()];
+        let is_unsettled = |band: &Band| {
+            ring.is_unsettled(state.stripe, band_rows(band), chunk_set(band.first, band.last))
+        };
+        if self.is_log_queue_ahead()
+            || !ring.has_room_for(state.bands().len() as u64)
+            || is_live && state.bands().iter().any(is_unsettled)
+        {
+            self.wait_for_log(plan);
+            return false;
+        }
+        let first = ring.next;
+        for band in state.bands() {
+            let written = chunk_set(band.first, band.last);
+            let (rows, stripe) = (band_rows(band), state.stripe);
+            let entry = Entry { stage: Stage::Busy, stripe, rows, written, logged: !is_live };
+            let ring = &mut self.log.rings[member.at()];
+            let generation = ring.take(entry);
+            if !is_live {
+                continue;
+            }
+            let slot = ring.slot(generation) as u32;
+            let record = Record::PartialParity {
+                slot,
+                generation,
+                stripe,
+                from: rows.0,
+                to: rows.1,
+                written: words(written),
+            };
+            let at = Sector(u64::from(slot) * self.log_place());
+            let replacement = self.replacing.contains(member).then(|| self.replacement(member));
+            for device in [Some(member), replacement].into_iter().flatten() {
+                let mut list = ListBuilder::new();
+                if band.covered() < self.data_chunks {
+                    self.add_partial_rows(plan, &state, band, &mut list);
+                }
+                let payload = list.finish();
+                let meta = MetaIo { member: device, record, at, payload, fua: true, ..NO_META };
+                self.emit_meta(Owner::Plan(plan), meta);
+            }
+        }
+        let count = state.bands().len() as u8;
+        self.log.logged[plan as usize] = Logged { member: member.0, first, count };
+        true
+    }
+
+    /// Sectors of one place of the log of partial parity.
+    pub(super) fn log_place(&self) -> u64 {
+        u64::from(LOG_HEADER) + self.plan_rows
+    }
+
+    /// The entries of a plan are on the medium: others may be written.
+    pub(in crate::array) fn plan_logged(&mut self, plan: u32) {
+        let logged = self.log.logged[plan as usize];
+        if self.logs_partial_parity() && logged.count > 0 {
+            self.log.rings[usize::from(logged.member)].logged(logged);
+            if !self.log.waiting.is_empty() {
+                self.retry_logging();
+            }
+        }
+    }
+
+    /// The writes of entries have ended.
+    pub(super) fn partial_ended(&mut self, logged: Logged, durable: bool) {
+        let early = self.has_bug(Bug::PplReusedEarly);
+        let stage = if durable || early { Stage::Durable } else { Stage::Ended };
+        self.log.rings[usize::from(logged.member)].ended(logged, stage);
+    }
+
+    /// Whether the log of partial parity is kept on this member.
+    pub(in crate::array) fn logs_partial_parity(&self) -> bool {
+        !self.log.rings.is_empty()
+    }
+
+    /// A member's log goes on behind this entry.
+    pub(super) fn continue_ring(&mut self, member: MemberIndex, generation: u64) {
+        let ring = &mut self.log.rings[member.at()];
+        ring.next = ring.next.max(generation + 1);
+    }
+}

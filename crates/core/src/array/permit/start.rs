@@ -1,0 +1,142 @@
+//! What is recorded, and what must be, when an array starts from what was found on its members.
+
+use super::{Array, Flag};
+use crate::array::background::{Resync, Todo};
+use crate::array::member::MemberSet;
+use crate::array::settings::Consistency;
+use crate::array::timers::Timer;
+use crate::bugs::Bug;
+use crate::consistency::LogEntry;
+use crate::contract::{MemberBits, Superblock};
+use crate::units::Time;
+
+/// What the members were found to say, judged.
+#[derive(Clone, Debug)]
+pub(crate) struct Start<'a> {
+    /// The newest superblock.
+    pub(crate) newest: Superblock,
+    /// Members that are not taken in service.
+    pub(crate) failed: MemberBits,
+    /// Members whose rebuild goes on.
+    pub(crate) rebuilding: MemberBits,
+    /// Some member in service does not have the newest superblock.
+    pub(crate) level: bool,
+    /// Bits found on the members in service, 64 a page.
+    pub(crate) bits: Vec<u64>,
+    /// The administrator accepts what parity says where writes were in flight.
+    pub(crate) trust_parity: bool,
+    pub(crate) log: &'a [LogEntry],
+    /// The log device is there.
+    pub(crate) journal: bool,
+}
+
+impl Array {
+    /// Takes over what was found. What has to be done begins at the first input, when the time is
+    /// known.
+    pub(crate) fn start_from(&mut self, start: &Start<'_>) {
+        let newest = start.newest;
+        let (failed, rebuilding) =
+            (MemberSet::from_words(start.failed), MemberSet::from_words(start.rebuilding));
+        self.failed = failed;
+        self.rebuilding = rebuilding;
+        for member in rebuilding.iter() {
+            self.members[member.at()].good_to = newest.rebuilt_to.0;
+            self.note_partial(member);
+        }
+        self.restore_log(&newest, start.journal);
+        self.replay_logs(start.log);
+        self.begin_at_start(self.todo(start));
+
+        let known = MemberSet::from_words(newest.failed);
+        let update = &mut self.permits.update;
+        update.begin_with(newest, start.level);
+        update.gone = failed.without(known);
+        // Bits may have been cleared since the newest superblock, if nobody was missing: nobody who
+        // could be one behind in service has missed any of what they stood for.
+        let whole = [newest.failed, newest.rebuilding].iter().flatten().all(|word| *word == 0);
+        let least = if whole { newest.events.saturating_sub(1) } else { 0 };
+        let since = newest.bitmap_since.max(least);
+        if let Consistency::Bitmap { .. } = self.settings.consistency {
+            self.permits.bitmap.begin_with(&start.bits, since);
+        }
+        self.permits.flag = if newest.clean { Flag::Clean } else { Flag::Marking };
+        let unchanged = newest.clean
+            && !start.level
+            && failed == known
+            && rebuilding == MemberSet::from_words(newest.rebuilding)
+            && self.is_journal_used() == newest.journal;
+        self.permits.update.wanted = !unchanged;
+        self.note_holds();
+        self.wake_at_start();
+    }
+
+    /// A start without superblocks: nothing is known of what was under way.
+    pub(crate) fn start_unknown(&mut self, failed: MemberBits) {
+        self.failed = MemberSet::from_words(failed);
+        let resync = if self.is_redundant() { Resync::All } else { Resync::None };
+        self.begin_at_start(Todo {
+            resync,
+            trust_parity: true,
+            is_unknown: true,
+            ..Todo::default()
+        });
+        self.wake_at_start();
+    }
+
+    fn todo(&self, start: &Start<'_>) -> Todo {
+        let Superblock { clean, synced_to, by_bitmap, .. } = start.newest;
+        // What the log has in flight it makes consistent; the rest is as it was.
+        let logged = match self.settings.consistency {
+            Consistency::PartialParity { .. } => true,
+            Consistency::Journal { .. } => self.is_journal_used(),
+            _ => false,
+        };
+        let kept = if clean || logged { synced_to.0 } else { 0 };
+        let resync = match self.settings.consistency {
+            _ if kept == u64::MAX => Resync::None,
+            Consistency::Bitmap { .. } => Resync::ByBitmap,
+            _ => Resync::All,
+        };
+        let trust_parity = start.trust_parity;
+        let replay = self.is_replaying();
+        Todo { resync, synced_to: kept, trust_parity, by_bitmap, replay, is_unknown: false }
+    }
+
+    /// Asks for an input, whatever it is.
+    fn wake_at_start(&mut self) {
+        if self.permits.update.wanted || self.permits.bitmap.is_used() {
+            self.timers.set(Timer::Clean, Time::ZERO);
+            self.tell_wake();
+        }
+    }
+
+    /// Whether the array is lost without these members.
+    pub(crate) fn is_lost_without(&self, missing: MemberBits) -> bool {
+        self.is_lost(MemberSet::from_words(missing))
+    }
+
+    /// The bitmap's pages.
+    pub(crate) fn bitmap_pages(&self) -> usize {
+        self.permits.bitmap.pages()
+    }
+
+    /// Whether a planted bug takes members in service that are not fresh.
+    pub(crate) fn takes_stale(&self) -> bool {
+        self.has_bug(Bug::StaleMemberAccepted)
+    }
+
+    /// Whether a planted bug takes halves for a whole.
+    pub(crate) fn takes_diverged(&self) -> bool {
+        self.has_bug(Bug::DivergedAccepted)
+    }
+
+    /// What the array keeps of its state on the members.
+    pub(crate) const fn mode(&self) -> Consistency {
+        self.settings.consistency
+    }
+
+    /// Parities of a stripe; 0 on levels without.
+    pub(crate) const fn parity_count(&self) -> u16 {
+        self.parities
+    }
+}

@@ -1,0 +1,133 @@
+//! How an array keeps redundancy consistent over a crash, and what it does about errors.
+
+use super::ConfigError;
+use crate::contract::Pacing;
+use crate::layout::{Layout, Level};
+use crate::units::{Nanos, Sectors};
+
+/// What keeps redundancy consistent over a crash. What each mode promises stands in the table of
+/// [`crate::consistency`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Consistency {
+    /// Nothing, and no superblocks either: the driver remembers the state of the array.
+    #[default]
+    None,
+    /// Superblocks with a flag that says whether writes were under way; all redundancy is made
+    /// consistent after an unclean stop.
+    Resync,
+    /// As `Resync`, with a bit for each range of the members (of the array, on mirrors) that may be
+    /// inconsistent: only those are made consistent, and a member that was away gets only those.
+    Bitmap {
+        /// Sectors a bit stands for: a power of two.
+        chunk: Sectors,
+    },
+    /// raid5: the XOR of what is not being written is logged on the member with P before each write.
+    PartialParity {
+        /// Entries each member's log has room for, at least 6: half of them may be on their way at once.
+        slots: u32,
+    },
+    /// Levels with parity: data and parity go to a log device before they go to the members.
+    Journal {
+        /// Sectors of the log device.
+        sectors: Sectors,
+    },
+}
+
+impl Consistency {
+    /// Whether members carry superblocks.
+    pub const fn has_superblocks(self) -> bool {
+        !matches!(self, Self::None)
+    }
+}
+
+/// Which way of making parity wins when both read equally much.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Tie {
+    /// Reconstruct-write, as Linux md with `rmw_level` 1.
+    #[default]
+    ReconstructWrite,
+    /// Read-modify-write, as Linux md with `rmw_level` 2.
+    ReadModifyWrite,
+    /// Never read-modify-write, as Linux md with `rmw_level` 0.
+    NeverModify,
+}
+
+/// How an array keeps redundancy consistent, and what it does about errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// What keeps redundancy consistent over a crash.
+    pub consistency: Consistency,
+    /// How long a member may take for one I/O before it is given up; `None` for ever.
+    pub deadline: Option<Nanos>,
+    /// How often a block that could not be read is written anew and read again before it is listed
+    /// as bad.
+    pub heal_tries: u8,
+    /// Corrected errors after which a member is taken out of service; md's `max_read_errors`.
+    pub most_corrected: u32,
+    /// Bad blocks a member's list holds; md has room for 512. A member with more is taken out of
+    /// service.
+    pub most_bad_blocks: u16,
+    /// How fast background work goes until told otherwise.
+    pub pacing: Pacing,
+    /// Idle time after which the array is marked clean; md's `safe_mode_delay`.
+    pub clean_after: Nanos,
+    /// How often quiet bits of the bitmap are looked for; two quiet looks clear one, as in md.
+    pub bitmap_delay: Nanos,
+    /// How parity is made when both ways read equally much.
+    pub tie: Tie,
+    /// Stripes whose parity and data are kept in memory for later writes; 0 for none.
+    pub cached_stripes: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            consistency: Consistency::None,
+            deadline: None,
+            heal_tries: 2,
+            most_corrected: 20,
+            most_bad_blocks: 512,
+            pacing: Pacing::default(),
+            clean_after: Nanos(200_000_000),
+            bitmap_delay: Nanos(5_000_000_000),
+            tie: Tie::default(),
+            cached_stripes: 0,
+        }
+    }
+}
+
+impl Settings {
+    /// Whether they are possible for a layout.
+    ///
+    /// # Errors
+    /// With the key `consistency` and what would be right.
+    pub fn check(&self, layout: &Layout) -> Result<(), ConfigError> {
+        let error = |reason: String| Err(ConfigError { key: "consistency", reason });
+        let level = layout.level;
+        let redundant = !matches!(level, Level::Linear | Level::Raid0);
+        let stripes = matches!(level, Level::Raid4 | Level::Raid5 | Level::Raid6);
+        match self.consistency {
+            Consistency::None => {}
+            _ if !redundant => {
+                return error(format!("{level} has no redundancy to keep consistent; use none"));
+            }
+            Consistency::Resync => {}
+            Consistency::Bitmap { chunk } if !chunk.0.is_power_of_two() => {
+                return error(format!("a bitmap chunk of {chunk} is not a power of two"));
+            }
+            Consistency::Bitmap { .. } => {}
+            Consistency::PartialParity { .. } if level != Level::Raid5 => {
+                return error(format!("a partial-parity log is for raid5, not {level}"));
+            }
+            Consistency::PartialParity { slots: 0..6 } => {
+                return error("a partial-parity log needs at least 6 slots".into());
+            }
+            Consistency::PartialParity { .. } => {}
+            Consistency::Journal { .. } if !stripes => {
+                return error(format!("a journal is for raid4, raid5 and raid6, not {level}"));
+            }
+            Consistency::Journal { .. } => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,310 @@
+//! A bounded cache of stripes: what was read and written of their rows stays in memory, so that a
+//! later write, or a read of what is lost, reads less from the members.
+//!
+//! Fault model: as [`super`]. The cache is memory of the driver and is gone with a crash.
+//! Why it is safe: a place holds for each role of a slice of a stripe one range of rows that is what
+//! the role's member holds, or would hold if it were in service. Only a plan that has the rows
+//! locked looks at them or changes them, and at its end what it wrote is forgotten unless all of its
+//! I/O went well. When a member fails, or background work has the rows, they are
+//! forgotten too; so the cache never knows more than was answered well.
+//! Tests: `tests/stripes.rs::a_cache_changes_nothing_but_the_number_of_reads`.
+//!
+//! Places are found in sets of eight by the number of their slice; in a set the one not used for the
+//! longest time makes room. With the setting 0 there are none, and plans never ask.
+
+use super::super::lists::{ListBuilder, NIL};
+use super::{Array, Band, Kernel, Memory, Method, Plan, Task};
+use crate::bugs::Bug;
+use crate::contract::{Scratch, Segment, Token};
+
+/// Places in a set.
+const WAYS: usize = 8;
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// The slice plus one; 0 for none.
+    name: u64,
+    /// When it was used last.
+    used: u64,
+    /// Plans that work with it.
+    pins: u32,
+}
+
+/// The places of a cache.
+#[derive(Clone, Debug)]
+pub(in crate::array) struct Cache {
+    places: Vec<Place>,
+    /// For each place and role the rows it holds, from the start of the slice.
+    rows: Vec<(u32, u32)>,
+    roles: usize,
+    uses: u64,
+    /// How often everything was forgotten.
+    epoch: u32,
+}
+
+impl Cache {
+    pub(in crate::array) fn new(places: u32, roles: u16) -> Self {
+        let idle = Place { name: 0, used: 0, pins: 0 };
+        Self {
+            places: vec![idle; places as usize],
+            rows: vec![(0, 0); places as usize * usize::from(roles)],
+            roles: usize::from(roles),
+            uses: 0,
+            epoch: 0,
+        }
+    }
+
+    pub(in crate::array) fn capacity(&self) -> u32 {
+        self.places.len() as u32
+    }
+
+    fn set_of(&self, slice: u64) -> std::ops::Range<usize> {
+        let sets = self.places.len().div_ceil(WAYS);
+        let set = (slice % sets as u64) as usize;
+        let start = |set: usize| set * self.places.len() / sets;
+        start(set)..start(set + 1)
+    }
+
+    fn find(&self, slice: u64) -> Option<u32> {
+        let mut set = self.set_of(slice);
+        set.find(|place| self.places[*place].name == slice + 1).map(|place| place as u32)
+    }
+
+    /// The place of a slice, found or made; pinned.
+    fn pin(&mut self, slice: u64) -> Option<u32> {
+        let found = match self.find(slice) {
+            Some(place) => place,
+            None => {
+                let free = self.set_of(slice).filter(|place| self.places[*place].pins == 0);
+                let oldest = free.min_by_key(|place| self.places[*place].used)?;
+                self.places[oldest].name = slice + 1;
+                self.forget(oldest as u32, (0, u32::MAX), 0..self.roles);
+                oldest as u32
+            }
+        };
+        self.uses += 1;
+        let place = &mut self.places[found as usize];
+        place.used = self.uses;
+        place.pins += 1;
+        Some(found)
+    }
+
+    fn rows_of(&mut self, place: u32, role: usize) -> &mut (u32, u32) {
+        &mut self.rows[place as usize * self.roles + role]
+    }
+
+    fn holds(&self, place: u32, role: u16, rows: (u32, u32)) -> bool {
+        let held = self.rows[place as usize * self.roles + usize::from(role)];
+        held.0 <= rows.0 && rows.1 <= held.1
+    }
+
+    /// Forgets rows of some roles; of what is left on both sides the longer part is kept.
+    fn forget(&mut self, place: u32, rows: (u32, u32), roles: std::ops::Range<usize>) {
+        for role in roles {
+            let held = self.rows_of(place, role);
+            let before = (held.0, held.1.min(rows.0));
+            let after = (held.0.max(rows.1), held.1);
+            let len = |rows: (u32, u32)| rows.1.saturating_sub(rows.0);
+            *held = if len(before) >= len(after) { before } else { after };
+            if held.0 >= held.1 {
+                *held = (0, 0);
+            }
+        }
+    }
+
+    /// Keeps rows of a role: with those held where they touch, else instead of them.
+    fn keep(&mut self, place: u32, role: u16, rows: (u32, u32)) {
+        let held = self.rows_of(place, usize::from(role));
+        let touches = held.0 <= rows.1 && rows.0 <= held.1;
+        *held = if touches { (held.0.min(rows.0), held.1.max(rows.1)) } else { rows };
+    }
+
+    /// Forgets everything.
+    pub(in crate::array) fn clear(&mut self) {
+        self.rows.fill((0, 0));
+        self.epoch = self.epoch.wrapping_add(1);
+    }
+
+    pub(in crate::array) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
+        for (index, place) in self.places.iter().enumerate().filter(|(_, place)| place.name > 0) {
+            add(place.name);
+            let older = self.places.iter().filter(|other| other.used < place.used).count();
+            add(older as u64 | u64::from(place.pins) << 32);
+            for rows in &self.rows[index * self.roles..(index + 1) * self.roles] {
+                add(u64::from(rows.0) | u64::from(rows.1) << 32);
+            }
+        }
+    }
+}
+
+/// Where a role's rows of a band lie in memory when the plan is done with them, if they are what the
+/// member holds or is to hold.
+fn kept_memory(band: &Band, role: u16, data: u16, live: u8, task: Task) -> Option<Memory> {
+    let covered = role < data && band.covers(role);
+    let parity = role.checked_sub(data).map(|parity| 1u8 << parity);
+    match (task, band.method, parity) {
+        (Task::Zero, ..) => None,
+        (Task::Read, Method::Recover, Some(parity)) => {
+            (band.recovery.parities & parity != 0).then_some(Memory::Scratch)
+        }
+        (Task::Read, Method::Recover, None) if covered => Some(Memory::Payload),
+        (Task::Read, Method::Recover, None) => Some(Memory::Scratch),
+        (Task::Read, ..) => None,
+        (_, _, Some(parity)) => (band.live & live & parity != 0).then_some(Memory::Scratch),
+        (_, _, None) if covered => Some(Memory::Payload),
+        (_, Method::ReconstructWrite | Method::RecoverWrite, None) => Some(Memory::Scratch),
+        _ => None,
+    }
+}
+
+impl Array {
+    /// The number of the slice of a stripe that a plan works on.
+    fn slice_of(&self, stripe: u64, row: u64) -> u64 {
+        let chunk = self.parity().chunk().0;
+        stripe * chunk.div_ceil(self.plan_rows) + row / self.plan_rows
+    }
+
+    /// Rows of the array's slices, counted from the start of theirs.
+    fn rows_in_slice(&self, rows: (u64, u64)) -> (u32, u32) {
+        let start = rows.0 / self.plan_rows * self.plan_rows;
+        ((rows.0 - start) as u32, (rows.1 - start) as u32)
+    }
+
+    /// Gives a plan its place in the cache, if there is one for it.
+    pub(super) fn pin_cache(&mut self, plan: u32) {
+        if self.cache.capacity() == 0 || self.atom > 0 {
+            return;
+        }
+        let state = &self.plans[plan];
+        let slice = self.slice_of(state.stripe, state.rows.0);
+        let place = self.cache.pin(slice).unwrap_or(NIL);
+        let state = &mut self.plans[plan];
+        state.cache = place;
+        state.cache_epoch = self.cache.epoch;
+    }
+
+    /// The roles of which the cache has all rows of a band, as a set.
+    pub(super) fn cached_roles(&self, state: &Plan, band: &Band) -> u128 {
+        if state.cache == NIL {
+            return 0;
+        }
+        let rows = self.rows_in_slice((band.from, band.to));
+        let roles = 0..self.data_chunks + self.parities;
+        let held = roles.filter(|role| self.cache.holds(state.cache, *role, rows));
+        held.fold(0, |set, role| set | 1 << role)
+    }
+
+    /// Adds a role's rows of a band in the cache to a list.
+    fn add_cached_rows(&mut self, state: &Plan, role: u16, band: &Band, list: &mut ListBuilder) {
+        let rows = self.rows_in_slice((band.from, band.to));
+        let index = self.plans.capacity() + self.units.capacity() + state.cache;
+        let token = Token(Scratch::FIRST + self.scratch_base + index);
+        let offset = (u64::from(role) * self.plan_rows) as u32 + rows.0;
+        let segment = Segment { token, offset, len: rows.1 - rows.0 };
+        list.push(&mut self.lists, segment);
+    }
+
+    /// Copies what the cache has to where a plan would have read it to.
+    pub(super) fn load_cached(&mut self, plan: u32, needed: impl Fn(&Band, u16) -> Option<Memory>) {
+        let state = self.plans[plan];
+        let (mut from, mut to) = (ListBuilder::new(), ListBuilder::new());
+        for band in state.bands() {
+            let cached = self.cached_roles(&state, band);
+            for role in (0..self.data_chunks + self.parities).filter(|r| cached >> r & 1 == 1) {
+                if let Some(memory) = needed(band, role) {
+                    self.add_cached_rows(&state, role, band, &mut from);
+                    self.add_rows(plan, &state, role, band, memory, &mut to);
+                }
+            }
+        }
+        self.send_copy(plan, from, to);
+    }
+
+    fn send_copy(&mut self, plan: u32, from: ListBuilder, to: ListBuilder) {
+        debug_assert_eq!(from.len(), to.len(), "a copy is as long as what is copied");
+        if from.len() > 0 {
+            let lists = (from.finish(), to.finish());
+            self.start_list_job(plan, Kernel::Copy, from.len(), lists);
+        }
+    }
+
+    /// Copies what a plan has in memory to its place.
+    pub(super) fn store_planned(&mut self, plan: u32) {
+        let state = self.plans[plan];
+        if state.cache == NIL {
+            return;
+        }
+        let (mut from, mut to) = (ListBuilder::new(), ListBuilder::new());
+        for band in state.bands() {
+            for role in 0..self.data_chunks + self.parities {
+                if let Some(memory) = self.memory_kept(&state, band, role) {
+                    self.add_rows(plan, &state, role, band, memory, &mut from);
+                    self.add_cached_rows(&state, role, band, &mut to);
+                }
+            }
+        }
+        self.send_copy(plan, from, to);
+    }
+
+    fn memory_kept(&self, state: &Plan, band: &Band, role: u16) -> Option<Memory> {
+        if self.keeps_old(state, band, role) {
+            return None;
+        }
+        let live = self.parities_without(state.stripe, self.failed);
+        kept_memory(band, role, self.data_chunks, live, state.task)
+    }
+
+    /// The seeded bug: parity that is known stays as it was.
+    fn keeps_old(&self, state: &Plan, band: &Band, role: u16) -> bool {
+        role >= self.data_chunks
+            && self.has_bug(Bug::CacheNotInvalidated)
+            && self.cached_roles(state, band) >> role & 1 == 1
+    }
+
+    /// A plan has ended: its place knows what was stored, if all went `well`, and of what was written
+    /// nothing else.
+    pub(super) fn unpin_cache(&mut self, state: &Plan, well: bool) {
+        if self.cache.capacity() == 0 || self.atom > 0 {
+            return;
+        }
+        let slice = self.slice_of(state.stripe, state.rows.0);
+        let Some(place) = self.cache.find(slice) else { return };
+        let pinned = state.cache != NIL;
+        if pinned {
+            self.cache.places[place as usize].pins -= 1;
+        }
+        let known = well && pinned && state.cache_epoch == self.cache.epoch;
+        for band in state.bands() {
+            let rows = self.rows_in_slice((band.from, band.to));
+            for role in 0..self.data_chunks + self.parities {
+                let written = state.task != Task::Read
+                    && (role >= self.data_chunks || band.covers(role))
+                    && !self.keeps_old(state, band, role);
+                if known && self.memory_kept(state, band, role).is_some() {
+                    self.cache.keep(place, role, rows);
+                } else if written {
+                    self.cache.forget(place, rows, usize::from(role)..usize::from(role) + 1);
+                }
+            }
+        }
+    }
+
+    /// Background work is about to change these rows of the members.
+    pub(in crate::array) fn forget_rows(&mut self, from: u64, to: u64) {
+        if self.cache.capacity() == 0 || self.atom > 0 {
+            return;
+        }
+        let chunk = self.parity().chunk().0;
+        let mut at = from;
+        while at < to {
+            let (stripe, row) = (at / chunk, at % chunk);
+            let end = ((row / self.plan_rows + 1) * self.plan_rows).min(chunk).min(row + to - at);
+            if let Some(place) = self.cache.find(self.slice_of(stripe, row)) {
+                let rows = self.rows_in_slice((row, end));
+                let roles = self.data_chunks + self.parities;
+                self.cache.forget(place, rows, 0..usize::from(roles));
+            }
+            at += end - row;
+        }
+    }
+}

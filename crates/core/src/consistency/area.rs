@@ -1,0 +1,115 @@
+//! Where a driver without a metadata format of its own keeps records: behind what the array uses of
+//! each device.
+//!
+//! ```text
+//! | data | log | pages of the bitmap, two places each | superblock, two places |
+//! ```
+//!
+//! Every record takes a place of 4 KiB; superblock and pages have two, written in turn, so that a torn
+//! write leaves the one before. Counted from the end of the device, on multiples of 4 KiB.
+
+use crate::array::{Array, Consistency};
+use crate::units::{MemberIndex, Sector, Sectors};
+
+/// Sectors of a record's place (4 KiB).
+pub const RECORD: u32 = 8;
+
+/// Bits of the bitmap in a page.
+const PAGE_BITS: u64 = 64;
+
+/// How much room records take on the devices of an array.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MetaArea {
+    /// Sectors of log behind the data of each member.
+    pub log: Sectors,
+    /// Pages of the bitmap.
+    pub pages: u32,
+    /// Whether there are records at all.
+    pub used: bool,
+}
+
+impl MetaArea {
+    /// What an array needs whose members have at most so many sectors for data.
+    pub fn of(array: &Array, consistency: Consistency, largest: Sectors) -> Self {
+        if !consistency.has_superblocks() {
+            return Self::default();
+        }
+        let covered = if array.geometry().copies() > 1 { array.capacity() } else { largest };
+        let pages = match consistency {
+            Consistency::Bitmap { chunk } => covered.0.div_ceil(chunk.0).div_ceil(PAGE_BITS) as u32,
+            _ => 0,
+        };
+        Self { log: array.log_sectors(MemberIndex(0)), pages, used: true }
+    }
+
+    /// Sectors in all, besides data: log and records, and what it takes to round.
+    pub fn sectors(&self) -> Sectors {
+        if !self.used {
+            return Sectors::ZERO;
+        }
+        let records = u64::from(RECORD) * 2 * (u64::from(self.pages) + 1);
+        // Data end on a multiple of the members' block, records start on one of 4 KiB.
+        Sectors(self.log.0 + records + u64::from(RECORD))
+    }
+
+    /// Sectors for data on a device of `total` sectors that works in blocks of `block`; `None` when
+    /// nothing is left.
+    pub fn data(&self, total: Sectors, block: u32) -> Option<Sectors> {
+        let left = total.0.checked_sub(self.sectors().0)?;
+        let block = u64::from(block.max(1));
+        let data = left / block * block;
+        (data > 0).then_some(Sectors(data))
+    }
+
+    /// A place of the superblock, 0 or 1, on a device of `total` sectors.
+    pub const fn superblock(total: Sectors, place: u32) -> Sector {
+        let end = total.0 / RECORD as u64 * RECORD as u64;
+        Sector(end.saturating_sub((RECORD * (2 - place)) as u64))
+    }
+
+    /// A place, 0 or 1, of a page of the bitmap on a device of `total` sectors.
+    pub const fn page(total: Sectors, page: u32, place: u32) -> Sector {
+        let before = RECORD as u64 * 2 * (page as u64 + 1);
+        Sector(Self::superblock(total, 0).0.saturating_sub(before) + (RECORD * place) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::Config;
+    use crate::layout::{Layout, Level};
+
+    #[test]
+    fn places_lie_apart_behind_data_and_log() {
+        let mut config = Config::uniform(Layout::new(Level::Raid5, 4), Sectors(100_000));
+        for consistency in [
+            Consistency::Resync,
+            Consistency::Bitmap { chunk: Sectors(128) },
+            Consistency::PartialParity { slots: 6 },
+        ] {
+            config.settings.consistency = consistency;
+            let array = Array::new(&config).unwrap();
+            let area = MetaArea::of(&array, consistency, Sectors(100_000));
+            for total in 100_000..100_009 {
+                let total = Sectors(total);
+                for block in [1, 8] {
+                    let data = area.data(total, block).unwrap();
+                    assert!(data.0.is_multiple_of(u64::from(block)));
+                    let mut end = data.0 + area.log.0;
+                    let pages = (0..area.pages)
+                        .rev()
+                        .map(|page| [0, 1].map(|place| MetaArea::page(total, page, place).0));
+                    let blocks = [0, 1].map(|place| MetaArea::superblock(total, place).0);
+                    for at in pages.chain([blocks]).flatten() {
+                        assert!(at >= end && at.is_multiple_of(8), "{at} after {end}");
+                        end = at + u64::from(RECORD);
+                    }
+                    assert!(end <= total.0);
+                }
+            }
+            assert_eq!(area.data(area.sectors(), 1), None);
+        }
+        assert_eq!(MetaArea::default().sectors(), Sectors::ZERO);
+    }
+}

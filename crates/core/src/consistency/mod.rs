@@ -1,0 +1,35 @@
+//! What an array promises after a crash, and how it starts from what is found on its members.
+//!
+//! | mode | crash, all members back | crash, and as many members lost as the level survives |
+//! |---|---|---|
+//! | `none` | as below; all redundancy made consistent | mirrors: as below; parity: *unless torn* |
+//! | `resync` | as below; the same, unless it was clean | mirrors, or clean: as below; parity: *refused* |
+//! | `bitmap` | as below; what bits name made consistent | as `resync`; bits name all rows concerned |
+//! | `ppl` (raid5) | as below; the log makes parity consistent | as below, *but for the lost* |
+//! | `journal` | as below; the journal is written out | as below, for raid6 too |
+//!
+//! *Unless torn*: as below, but what the lost members held in rows with writes that were not durable
+//! may be anything. *Refused*: unless allowed, then as `none`. *But for the lost*: what the lost member
+//! held in sectors with writes that were not durable may be anything.
+//!
+//! "As below": every sector holds its last durable value, any later acknowledged one, or one in
+//! flight; a sector never written keeps its own. A write is durable when it was `fua`, or answered
+//! before a flush was submitted that was answered well.
+//!
+//! In modes with superblocks (all but `none`), further:
+//! * What was answered after a member failed is never lost by that member coming back: it is out of
+//!   service in every later start until it is added again. A start with members missing must be
+//!   allowed, and takes them out of service in the same way.
+//! * Members that each went on without the other are not started together.
+//! * When more members are lost than the level survives, nothing is written any more, and writes and
+//!   flushes that were not answered well before may be lost; once enough of the members are back, the
+//!   array starts with everything that was answered before.
+//! * The journal lost at run time: the array goes on as `resync`. Lost at a start: refused unless the
+//!   array was clean or a dirty start is allowed, then as `resync`.
+//! * A start decides by what it finds alone; interrupted at any point and begun again, it ends the same.
+
+mod area;
+mod assembly;
+
+pub use area::{MetaArea, RECORD};
+pub use assembly::{Allow, AssembleError, Found, LogEntry};

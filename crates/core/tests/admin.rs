@@ -1,0 +1,201 @@
+//! Commands: each that makes no sense now is refused by name and changes nothing.
+
+#[allow(dead_code, reason = "shared by tests that use different parts")]
+mod support;
+#[allow(dead_code, reason = "shared by tests that use different parts")]
+mod worst;
+
+use raidlab_core::contract::{Admin, Believe, Event, Input, Pacing, Refusal, Scrub, Work};
+use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sectors};
+use worst::{Bench, config, layouts};
+
+const M: fn(u16) -> MemberIndex = MemberIndex;
+
+fn add(member: u16, sectors: u64) -> Admin {
+    Admin::Add { member: M(member), sectors: Sectors(sectors) }
+}
+
+fn replace(member: u16, sectors: u64, consent: bool) -> Admin {
+    Admin::Replace { member: M(member), sectors: Sectors(sectors), consent }
+}
+
+fn re_add(member: u16) -> Admin {
+    Admin::ReAdd { member: M(member), events: 1 }
+}
+
+fn repair(believe: Believe) -> Admin {
+    Admin::StartScrub(Scrub::Repair(believe))
+}
+
+const CHECK: Admin = Admin::StartScrub(Scrub::Check);
+
+/// Hands in a command that must be refused, and sees that nothing else comes of it.
+fn refused(bench: &mut Bench, command: Admin, reason: Refusal) {
+    let (before, events) = (bench.driver.array.state_key(), bench.driver.events.len());
+    let (log, work) = (bench.driver.log.len(), bench.driver.work.len());
+    bench.driver.input(Input::Admin(command));
+    let told = &bench.driver.events[events..];
+    assert_eq!(told, [Event::Refused(command, reason)], "{} {command:?}", bench.layout);
+    assert_eq!(bench.driver.array.state_key(), before, "{} {command:?}", bench.layout);
+    assert_eq!((bench.driver.log.len(), bench.driver.work.len()), (log, work));
+}
+
+fn bench(layout: &Layout) -> Bench {
+    Bench::new(&config(layout, Limits::default()), 1)
+}
+
+#[test]
+fn a_healthy_array_refuses_what_makes_no_sense() {
+    for layout in layouts() {
+        let mut bench = bench(&layout);
+        let n = layout.members;
+        let raid6 = layout.level == Level::Raid6;
+        for (command, reason) in [
+            (Admin::Fail(M(n)), Refusal::NoSuchMember),
+            (add(n, 64), Refusal::NoSuchMember),
+            (re_add(n + 3), Refusal::NoSuchMember),
+            (replace(2 * n, 64, true), Refusal::NoSuchMember),
+            (repair(Believe::NotMember(M(n))), Refusal::NoSuchMember),
+            (add(0, 64), Refusal::InService),
+            (re_add(0), Refusal::InService),
+            (replace(0, 64, false), Refusal::InService),
+            (replace(0, 7, true), Refusal::TooSmall),
+            (Admin::Pace(Pacing { least: 2, most: 1, share: None }), Refusal::OutOfRange),
+            (Admin::Pace(Pacing { least: 0, most: 0, share: None }), Refusal::OutOfRange),
+            (Admin::Pace(Pacing { share: Some(0), ..Pacing::default() }), Refusal::OutOfRange),
+            (Admin::Pace(Pacing { share: Some(101), ..Pacing::default() }), Refusal::OutOfRange),
+        ] {
+            refused(&mut bench, command, reason);
+        }
+        if !raid6 {
+            refused(&mut bench, repair(Believe::Nobody), Refusal::NobodyToBelieve);
+        }
+        bench.idle();
+        bench.assert_whole();
+    }
+}
+
+#[test]
+fn a_degraded_array_refuses_what_makes_no_sense() {
+    for layout in layouts() {
+        let mut bench = bench(&layout);
+        bench.fail(1);
+        for (command, reason) in [
+            (Admin::Fail(M(1)), Refusal::NotInService),
+            (replace(1, 64, true), Refusal::NotInService),
+            (add(1, 7), Refusal::TooSmall),
+            (CHECK, Refusal::Degraded),
+            (repair(Believe::Data), Refusal::Degraded),
+            (re_add(1), Refusal::NothingKnown),
+        ] {
+            refused(&mut bench, command, reason);
+        }
+        bench.add(1);
+        for (command, reason) in [
+            (add(1, 64), Refusal::InService),
+            (replace(1, 64, true), Refusal::NotInService),
+            (replace(0, 64, true), Refusal::Busy),
+            (CHECK, Refusal::Degraded),
+        ] {
+            refused(&mut bench, command, reason);
+        }
+        bench.load_until(|bench| bench.has(Event::Restored(M(1))));
+        bench.assert_whole();
+    }
+}
+
+#[test]
+fn one_thing_at_a_time() {
+    for layout in layouts() {
+        let mut bench = bench(&layout);
+        bench.admin(CHECK);
+        refused(&mut bench, CHECK, Refusal::Busy);
+        refused(&mut bench, replace(0, 64, true), Refusal::Busy);
+        bench.admin(Admin::StopBackground);
+        assert!(bench.has(Event::Interrupted(Work::Scrub(Scrub::Check))));
+        bench.settle();
+        bench.admin(replace(0, 64, true));
+        assert!(bench.has(Event::Started(Work::Replace(M(0)))));
+        refused(&mut bench, CHECK, Refusal::Busy);
+        refused(&mut bench, replace(0, 64, true), Refusal::Busy);
+        refused(&mut bench, replace(1, 64, true), Refusal::Busy);
+        // Given up, it is as if it had not begun.
+        bench.admin(Admin::StopBackground);
+        assert!(bench.has(Event::Interrupted(Work::Replace(M(0)))));
+        bench.settle();
+        assert_eq!(bench.driver.array.status().replacing, [0; 2]);
+        bench.admin(CHECK);
+        bench.idle();
+        let (work, none) = (Work::Scrub(Scrub::Check), Sectors::ZERO);
+        assert!(bench.has(Event::Finished { work, mismatched: none, lost: none }), "{layout}");
+    }
+}
+
+#[test]
+fn an_array_without_redundancy_or_hope_refuses_it() {
+    let mut none = bench(&Layout::new(Level::Raid0, 3).with_chunk(Sectors(8)));
+    for command in [add(0, 64), re_add(0), replace(0, 64, true), CHECK, repair(Believe::Data)] {
+        refused(&mut none, command, Refusal::NoRedundancy);
+    }
+    for layout in layouts().into_iter().filter(worst::has_parity) {
+        let mut bench = bench(&layout);
+        for member in 0..=layout.survives() {
+            bench.fail(member);
+        }
+        assert!(bench.has(Event::ArrayFailed));
+        for command in [add(0, 64), replace(layout.members - 1, 64, true), CHECK, Admin::Stop] {
+            refused(&mut bench, command, Refusal::ArrayFailed);
+        }
+    }
+}
+
+#[test]
+fn a_drive_with_io_in_flight_is_not_taken_for_a_fresh_one() {
+    for layout in layouts() {
+        let mut bench = bench(&layout);
+        bench.write_some(0);
+        bench.settle_until_each_has_io();
+        bench.admin(Admin::Fail(M(1)));
+        if bench.in_flight_to(M(1)) {
+            refused(&mut bench, add(1, 64), Refusal::InFlight);
+        }
+        bench.settle();
+        bench.add(1);
+        bench.load_until(|bench| bench.has(Event::Restored(M(1))));
+        bench.assert_whole();
+    }
+}
+
+#[test]
+fn a_member_that_has_erred_is_replaced_without_consent() {
+    let layout = Layout::new(Level::Raid1, 2);
+    let mut bench = bench(&layout);
+    let mut once = false;
+    bench.driver.fault = Box::new(move |io| {
+        use raidlab_core::contract::{IoOp, IoOutcome};
+        if io.op == IoOp::Read && io.member == M(0) && !std::mem::replace(&mut once, true) {
+            return IoOutcome::Timeout;
+        }
+        IoOutcome::Ok
+    });
+    refused(&mut bench, replace(0, 64, false), Refusal::InService);
+    bench.driver.read(0, 4).expect("the other copy");
+    assert_eq!(bench.driver.array.corrected(M(0)), 1);
+    bench.admin(replace(0, 64, false));
+    bench.load_until(|bench| bench.has(Event::Replaced(M(0))));
+    assert_eq!(bench.driver.array.corrected(M(0)), 0);
+    bench.assert_whole();
+}
+
+#[test]
+fn a_place_with_a_log_behind_it_is_larger() {
+    let layout = Layout::new(Level::Raid5, 3).with_chunk(Sectors(8));
+    let mut config = Config::uniform(layout, Sectors(68));
+    config.settings.consistency = Consistency::PartialParity { slots: 6 };
+    let mut bench = Bench::new(&config, 1);
+    bench.admin(Admin::Fail(M(1)));
+    bench.idle();
+    refused(&mut bench, add(1, 64), Refusal::TooSmall);
+    bench.admin(add(1, 68));
+    assert!(bench.has(Event::Started(Work::Rebuild(M(1)))));
+}

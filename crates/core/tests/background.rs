@@ -1,0 +1,290 @@
+//! Background work under load, in random order: rebuild, replacement, resync, scrub, pacing.
+
+#[allow(dead_code, reason = "shared by tests that use different parts")]
+mod support;
+#[allow(dead_code, reason = "shared by tests that use different parts")]
+mod worst;
+
+use raidlab_core::contract::{Admin, Believe, Event, IoOp, Pacing, Scrub, Work};
+use raidlab_core::{Layout, Level, Limits, MemberIndex, Sectors};
+use worst::{Bench, config, has_parity, layouts, tight};
+
+const M: fn(u16) -> MemberIndex = MemberIndex;
+
+fn finished(work: Work) -> Event {
+    Event::Finished { work, mismatched: Sectors::ZERO, lost: Sectors::ZERO }
+}
+
+#[test]
+fn every_level_is_rebuilt_under_load() {
+    for layout in layouts() {
+        for member in 0..layout.members {
+            for seed in 0..4 {
+                let limits = if seed % 2 == 0 { tight() } else { Limits::default() };
+                let mut bench = Bench::new(&config(&layout, limits), seed);
+                bench.fail(member);
+                let count = bench.driver.log.len();
+                bench.load_until(|bench| bench.driver.log.len() > count + 40);
+                bench.add(member);
+                assert!(bench.has(Event::Started(Work::Rebuild(M(member)))));
+                bench.load_until(|bench| bench.has(Event::Restored(M(member))));
+                assert!(bench.has(finished(Work::Rebuild(M(member)))), "{layout}");
+                assert_eq!(bench.driver.array.status().rebuilding, [0; 2]);
+                bench.assert_whole();
+            }
+        }
+    }
+}
+
+#[test]
+fn two_members_are_rebuilt_one_after_the_other() {
+    for layout in layouts().into_iter().filter(|l| l.level == Level::Raid6) {
+        for seed in 0..6 {
+            let mut bench = Bench::new(&config(&layout, tight()), seed);
+            let (one, other) = (seed as u16 % 4, (seed as u16 + 1) % 4);
+            bench.fail(one);
+            bench.fail(other);
+            bench.add(one);
+            bench.add(other);
+            let restored = [Event::Restored(M(one)), Event::Restored(M(other))];
+            bench.load_until(|bench| restored.iter().all(|event| bench.has(*event)));
+            bench.assert_whole();
+        }
+    }
+}
+
+#[test]
+fn a_replacement_takes_over_under_load() {
+    for layout in layouts() {
+        for member in 0..layout.members {
+            for seed in 0..4 {
+                let limits = if seed % 2 == 0 { tight() } else { Limits::default() };
+                let mut bench = Bench::new(&config(&layout, limits), seed);
+                let other = usize::from(layout.members + member);
+                bench.driver.members[other].fill(0x66);
+                let (member, sectors) = (M(member), Sectors(64));
+                bench.admin(Admin::Replace { member, sectors, consent: true });
+                bench.load_until(|bench| bench.has(Event::Replaced(member)));
+                assert!(bench.has(finished(Work::Replace(member))), "{layout}");
+                // What went is never seen again.
+                bench.driver.members[other].fill(0x66);
+                bench.assert_whole();
+                let count = bench.driver.log.len();
+                bench.load_until(|bench| bench.driver.log.len() > count + 40);
+                bench.assert_whole();
+                let late = &bench.driver.log[count..];
+                assert!(late.iter().all(|io| io.member.at() < usize::from(layout.members)));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_degraded_array_replaces_and_rebuilds() {
+    for layout in layouts().into_iter().filter(|l| l.survives() > 0) {
+        for seed in 0..12 {
+            let limits = if seed % 2 == 0 { tight() } else { Limits::default() };
+            let mut bench = Bench::new(&config(&layout, limits), seed);
+            let n = u64::from(layout.members);
+            let (one, other) = (M((seed % n) as u16), M(((seed / 3 + 1 + seed) % n) as u16));
+            if one == other || layout.members == 2 {
+                continue;
+            }
+            bench.driver.members[layout.members as usize + one.at()].fill(0x66);
+            bench.fail(other.0);
+            if bench.has(Event::ArrayFailed) {
+                continue;
+            }
+            bench.admin(Admin::Replace { member: one, sectors: Sectors(64), consent: true });
+            bench.load_until(|bench| bench.has(Event::Replaced(one)));
+            bench.driver.members[layout.members as usize + one.at()].fill(0x66);
+            bench.add(other.0);
+            bench.load_until(|bench| bench.has(Event::Restored(other)));
+            bench.assert_whole();
+        }
+    }
+}
+
+#[test]
+fn a_replacement_is_flushed_before_it_takes_over() {
+    for layout in layouts() {
+        let mut bench = Bench::new(&config(&layout, Limits::default()), 1);
+        let (member, sectors) = (M(1), Sectors(64));
+        bench.admin(Admin::Replace { member, sectors, consent: true });
+        while !bench.has(Event::Replaced(member)) {
+            assert!(bench.step());
+        }
+        let other = M(layout.members + 1);
+        let last = |op| bench.driver.log.iter().rposition(|io| io.member == other && io.op == op);
+        assert!(last(IoOp::Write).is_some(), "{layout}");
+        assert!(last(IoOp::Flush) > last(IoOp::Write), "{layout}");
+    }
+}
+
+#[test]
+fn a_check_finds_what_was_planted_and_writes_nothing() {
+    for layout in layouts() {
+        for seed in 0..4 {
+            let mut bench = Bench::new(&config(&layout, Limits::default()), seed);
+            bench.admin(Admin::StartScrub(Scrub::Check));
+            bench.load_until(|bench| bench.has(finished(Work::Scrub(Scrub::Check))));
+            let at = 9 + seed;
+            let member = (seed % u64::from(layout.members)) as u16;
+            bench.driver.members[usize::from(member)][at as usize] ^= 0x21;
+            let before = bench.driver.members.clone();
+            let used = bench.expected(member, at).is_some();
+            bench.driver.events.clear();
+            bench.admin(Admin::StartScrub(Scrub::Check));
+            bench.idle();
+            let work = Work::Scrub(Scrub::Check);
+            let mismatched = Sectors(u64::from(used));
+            let lost = Sectors::ZERO;
+            assert!(bench.has(Event::Finished { work, mismatched, lost }), "{layout} {member}");
+            let told = bench.driver.events.iter().filter_map(|event| match event {
+                Event::Mismatch { at, len, guilty } => Some((at.0, *len, *guilty)),
+                _ => None,
+            });
+            let told: Vec<_> = told.collect();
+            if has_parity(&layout) {
+                let guilty = (layout.level == Level::Raid6).then_some(M(member));
+                assert_eq!(told, [(at, 1, guilty)], "{layout}");
+            } else {
+                assert_eq!(told.len(), usize::from(used), "{layout}");
+            }
+            assert_eq!(bench.driver.members, before, "{layout}");
+        }
+    }
+}
+
+#[test]
+fn a_repair_mends_what_it_can_name_or_is_told() {
+    for layout in layouts() {
+        for member in 0..layout.members {
+            for at in [0, 7, 19] {
+                let raid6 = layout.level == Level::Raid6;
+                let believe = [Believe::Nobody, Believe::NotMember(M(member))];
+                for believe in believe.into_iter().skip(usize::from(!raid6)) {
+                    let mut bench = Bench::new(&config(&layout, Limits::default()), at);
+                    if bench.expected(member, at).is_none() {
+                        continue;
+                    }
+                    bench.driver.members[usize::from(member)][at as usize] ^= 0x40;
+                    bench.admin(Admin::StartScrub(Scrub::Repair(believe)));
+                    bench.idle();
+                    bench.assert_whole();
+                    let mended = bench.driver.events.iter().filter(
+                        |event| matches!(event, Event::Mended { member: m, .. } if *m == M(member)),
+                    );
+                    assert_eq!(mended.count(), 1, "{layout} {member} {at}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_repair_that_can_name_nobody_writes_nothing() {
+    let layout = Layout::new(Level::Raid6, 6).with_chunk(Sectors(8));
+    let mut bench = Bench::new(&config(&layout, Limits::default()), 3);
+    // Two wrong blocks in a row.
+    bench.driver.members[1][12] ^= 1;
+    bench.driver.members[3][12] ^= 0x7e;
+    let before = bench.driver.members.clone();
+    bench.admin(Admin::StartScrub(Scrub::Repair(Believe::Nobody)));
+    bench.idle();
+    assert_eq!(bench.driver.members, before);
+    assert!(bench.driver.events.iter().any(|e| matches!(e, Event::Mismatch { guilty: None, .. })));
+    // Told to believe the data, it makes both parities anew.
+    bench.admin(Admin::StartScrub(Scrub::Repair(Believe::Data)));
+    bench.idle();
+    bench.driver.events.clear();
+    bench.admin(Admin::StartScrub(Scrub::Check));
+    bench.idle();
+    assert!(bench.has(finished(Work::Scrub(Scrub::Check))));
+}
+
+#[test]
+fn background_work_is_never_faster_than_the_most() {
+    for layout in
+        [Layout::new(Level::Raid1, 2), Layout::new(Level::Raid6, 5).with_chunk(Sectors(8))]
+    {
+        for most in [1u64 << 10, 64 << 10, 1 << 20] {
+            let mut config = config(&layout, Limits::default());
+            config.settings.pacing = Pacing { least: 0, most, share: None };
+            let mut bench = Bench::new(&config, 1);
+            bench.fail(1);
+            let began = bench.driver.now.0;
+            bench.add(1);
+            bench.idle();
+            assert!(bench.has(Event::Restored(M(1))));
+            // 64 sectors, of which the last 4 need not be waited for.
+            let took = bench.driver.now.0 - began;
+            let least = (60 * 512) * 1_000_000_000 / most;
+            assert!(took >= least, "{took} ns, not {least}");
+            assert!(took < least + least / 50 + 10_000, "{took} ns, not about {least}");
+            bench.assert_whole();
+        }
+    }
+}
+
+#[test]
+fn beside_other_work_it_goes_one_by_one_unless_it_is_behind() {
+    for (least, most_at_once) in [(0, 1), (1 << 50, 7)] {
+        let mut config = config(&Layout::new(Level::Raid1, 2), Limits::default());
+        config.settings.pacing = Pacing { least, most: 1 << 60, share: None };
+        let mut bench = Bench::new(&config, 1);
+        bench.fail(1);
+        // A read that is never answered.
+        let token = bench.driver.buffer(vec![0; 1]);
+        let segment = raidlab_core::contract::Segment { token, offset: 0, len: 1 };
+        bench.driver.submit(raidlab_core::contract::RequestOp::Read, 0, &[segment]);
+        let read = bench.driver.work.pop_front();
+        bench.add(1);
+        let mut at_once = 0;
+        while !bench.has(Event::Restored(M(1))) {
+            let moves = |work: &&support::Work| matches!(work, support::Work::Io(io) if io.op != IoOp::Flush);
+            at_once = at_once.max(bench.driver.work.iter().filter(moves).count());
+            assert!(bench.step(), "it goes on beside other work");
+        }
+        assert_eq!(at_once, most_at_once, "with a least of {least}");
+        bench.driver.work.extend(read);
+        bench.idle();
+        bench.assert_whole();
+    }
+}
+
+#[test]
+fn by_share_of_time_it_rests_as_it_should() {
+    let layout = Layout::new(Level::Raid5, 3).with_chunk(Sectors(8));
+    for share in [10u64, 25, 50, 100] {
+        let mut config = config(&layout, Limits::default());
+        let pacing = Pacing { least: 0, most: u64::MAX, share: Some(share as u8) };
+        config.settings.pacing = pacing;
+        let mut bench = Bench::new(&config, 1);
+        bench.fail(2);
+        bench.add(2);
+        // Every piece of work takes a nanosecond; all other time is rest.
+        let (mut busy, began) = (0, bench.driver.now.0);
+        while !bench.has(Event::Restored(M(2))) {
+            busy += u64::from(!bench.driver.work.is_empty());
+            assert!(bench.step());
+        }
+        let took = bench.driver.now.0 - began;
+        let expected = busy * 100 / share;
+        assert!(took.abs_diff(expected) <= expected / 4 + 10, "{took} of {expected} at {share} %");
+    }
+}
+
+#[test]
+fn what_needs_no_copy_is_read_from_where_least_is_to_do() {
+    let mut bench = Bench::new(&config(&Layout::new(Level::Raid1, 3), Limits::default()), 1);
+    bench.fail(0);
+    bench.driver.log.clear();
+    bench.add(0);
+    bench.idle();
+    for member in [1, 2] {
+        let reads =
+            bench.driver.log.iter().filter(|io| io.op == IoOp::Read && io.member == M(member));
+        assert!(reads.count() > 4, "member {member}");
+    }
+}

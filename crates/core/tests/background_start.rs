@@ -1,0 +1,411 @@
+//! Background work after a start: resync, all or by the bitmap; rebuilds that go on where they were;
+//! members that come back.
+
+#[allow(dead_code, reason = "shared by tests that use different parts")]
+mod support;
+#[allow(dead_code, reason = "shared by tests that use different parts")]
+mod worst;
+
+use raidlab_core::consistency::Allow;
+use raidlab_core::contract::{Admin, Event, IoOp, Outcome, Pacing, Record, Refusal, Scrub, Work};
+use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sector, Sectors};
+use worst::{Bench, has_parity, layouts, tight};
+
+const M: fn(u16) -> MemberIndex = MemberIndex;
+
+fn with(layout: &Layout, limits: Limits, consistency: Consistency) -> Config {
+    let mut config = worst::config(layout, limits);
+    config.settings.consistency = consistency;
+    config
+}
+
+fn by_bitmap(layout: &Layout, limits: Limits) -> Config {
+    with(layout, limits, Consistency::Bitmap { chunk: Sectors(8) })
+}
+
+fn finished(work: Work) -> Event {
+    Event::Finished { work, mismatched: Sectors::ZERO, lost: Sectors::ZERO }
+}
+
+#[test]
+fn a_resync_makes_redundancy_agree_under_load() {
+    for layout in layouts() {
+        for seed in 0..8 {
+            let limits = if seed % 2 == 0 { tight() } else { Limits::default() };
+            let config = match seed % 4 < 2 {
+                true => with(&layout, limits, Consistency::Resync),
+                false => by_bitmap(&layout, limits),
+            };
+            let mut bench = Bench::new(&config, seed);
+            bench.write_some(12 + 5 * seed as usize);
+            bench.crash(&config, &[], Allow::default());
+            bench.learn();
+            bench.load_until(|bench| bench.has(finished(Work::Resync)));
+            assert_eq!(bench.driver.array.status().synced_to, Sector::MAX);
+            bench.assert_whole();
+            // Nothing of it is left for the next start.
+            bench.crash(&config, &[], Allow::default());
+            bench.idle();
+            bench.learn();
+            bench.assert_whole();
+        }
+    }
+}
+
+#[test]
+fn a_resync_by_the_bitmap_touches_what_it_names_only() {
+    for layout in
+        [Layout::new(Level::Raid1, 2), Layout::new(Level::Raid5, 4).with_chunk(Sectors(8))]
+    {
+        let config = by_bitmap(&layout, Limits::default());
+        let mut bench = Bench::new(&config, 1);
+        // Until every bit is cleared.
+        bench.idle();
+        let token = bench.driver.buffer(vec![0x5a; 2]);
+        let segment = raidlab_core::contract::Segment { token, offset: 0, len: 2 };
+        let id = bench.driver.submit(raidlab_core::contract::RequestOp::Write, 17, &[segment]);
+        while bench.driver.outcome(id).is_none() && bench.step() {}
+        let named = match layout.level {
+            Level::Raid1 => 16..24,
+            _ => 0..8,
+        };
+        for at in 0..64 {
+            bench.driver.members[1][at as usize] ^= 0x11;
+        }
+        let before = bench.driver.members.clone();
+        bench.crash(&config, &[], Allow::default());
+        bench.driver.log.clear();
+        bench.idle();
+        assert!(bench.has(finished(Work::Resync)), "{:?}", bench.driver.events);
+        let written = bench.driver.log.iter().filter(|io| io.op == IoOp::Write);
+        let mut written: Vec<_> =
+            written.flat_map(|io| io.at.0..io.at.0 + u64::from(io.len)).collect();
+        written.sort_unstable();
+        assert_eq!(written, named.clone().collect::<Vec<_>>(), "{layout}");
+        for at in (0..64usize).filter(|at| !named.contains(&(*at as u64))) {
+            let count = usize::from(layout.members);
+            for (now, before) in bench.driver.members.iter().zip(&before).take(count) {
+                assert_eq!(now[at], before[at], "{layout}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_resync_that_is_interrupted_goes_on() {
+    for layout in layouts() {
+        for seed in 0..4 {
+            let mut config = with(&layout, Limits::default(), Consistency::Resync);
+            // A sector takes 10 ms, so that the array is quiet, and marked clean, in between.
+            config.settings.pacing = Pacing { least: 0, most: 51_200, share: None };
+            let mut bench = Bench::new(&config, seed);
+            bench.write_some(14 + 3 * seed as usize);
+            bench.crash(&config, &[], Allow::default());
+            bench.learn();
+            for _ in 0..3 {
+                // Further than it was, and marked clean.
+                let from = bench.driver.array.status().synced_to;
+                while bench.driver.array.status().synced_to.0 < from.0 + 28 && bench.step() {}
+                bench.crash(&config, &[], Allow::default());
+                let kept = bench.driver.array.status().synced_to;
+                assert!(kept <= Sector::MAX, "{layout}");
+            }
+            bench.idle();
+            bench.assert_whole();
+        }
+    }
+}
+
+#[test]
+fn parity_is_not_believed_before_it_is_made_consistent() {
+    let layout = Layout::new(Level::Raid5, 3).with_chunk(Sectors(8));
+    let mut config = with(&layout, Limits::default(), Consistency::Resync);
+    // A sector takes half a second.
+    config.settings.pacing = Pacing { least: 0, most: 1024, share: None };
+    let mut bench = Bench::new(&config, 1);
+    bench.write_some(20);
+    bench.settle();
+    bench.write_some(8);
+    bench.crash(&config, &[], Allow::default());
+    bench.learn();
+    while bench.driver.array.status().synced_to < Sector(20) {
+        bench.step();
+    }
+    let synced = bench.driver.array.status().synced_to.0;
+    bench.fail(0);
+    assert!(bench.has(Event::Interrupted(Work::Resync)));
+    let outcomes = (0..bench.flat.len() as u64).map(|at| {
+        let place = bench.driver.array.geometry().place(Sector(at), 0);
+        let outcome = bench.driver.read(at, 1);
+        let expected = match place {
+            place if place.member == M(0) && place.at.0 >= synced => Err(Outcome::Inconsistent),
+            _ => Ok(vec![bench.flat[at as usize]]),
+        };
+        assert_eq!(outcome, expected, "{at}");
+        outcome.is_err()
+    });
+    assert!(outcomes.filter(|bad| *bad).count() > 10);
+    // Taken in again, it would be computed from that parity.
+    let command = Admin::Add { member: M(0), sectors: Sectors(64) };
+    bench.admin(command);
+    assert!(bench.has(Event::Refused(command, Refusal::Degraded)));
+}
+
+#[test]
+fn a_member_with_parity_only_may_fail_in_a_resync() {
+    for layout in
+        [Layout::new(Level::Raid3, 3), Layout::new(Level::Raid4, 4).with_chunk(Sectors(8))]
+    {
+        for seed in 0..4 {
+            let config = with(&layout, tight(), Consistency::Resync);
+            let mut bench = Bench::new(&config, seed);
+            bench.write_some(20);
+            bench.crash(&config, &[], Allow::default());
+            bench.learn();
+            bench.load_until(|bench| bench.driver.array.status().synced_to >= Sector(12));
+            let parity = layout.members - 1;
+            bench.fail(parity);
+            bench.load_until(|bench| bench.has(finished(Work::Resync)));
+            bench.add(parity);
+            bench.load_until(|bench| bench.has(Event::Restored(M(parity))));
+            bench.assert_whole();
+        }
+    }
+}
+
+#[test]
+fn parity_is_believed_where_the_bitmap_names_nothing() {
+    let layout = Layout::new(Level::Raid5, 3).with_chunk(Sectors(8));
+    let mut config = by_bitmap(&layout, Limits::default());
+    let mut bench = Bench::new(&config, 1);
+    bench.idle();
+    // A write in flight in stripe 5, rows 40 to 48.
+    let token = bench.driver.buffer(vec![0x5a; 2]);
+    let segment = raidlab_core::contract::Segment { token, offset: 0, len: 2 };
+    bench.driver.submit(raidlab_core::contract::RequestOp::Write, 5 * 16 + 3, &[segment]);
+    for _ in 0..9 {
+        bench.step();
+    }
+    config.settings.pacing = Pacing { least: 0, most: 1, share: None };
+    bench.crash(&config, &[], Allow::default());
+    bench.learn();
+    // The first range takes half an hour; by then the member is away.
+    bench.driver.input(raidlab_core::contract::Input::Wake);
+    bench.settle();
+    bench.fail(1);
+    let mut inconsistent = 0;
+    for at in 0..bench.flat.len() as u64 {
+        let place = bench.driver.array.geometry().place(Sector(at), 0);
+        match bench.driver.read(at, 1) {
+            Ok(found) => assert_eq!(found, [bench.flat[at as usize]], "{at}"),
+            Err(outcome) => {
+                assert_eq!(outcome, Outcome::Inconsistent);
+                assert!(place.member == M(1) && (44..48).contains(&place.at.0), "{at}");
+                inconsistent += 1;
+            }
+        }
+    }
+    // Of a new write beside it parity is right.
+    let found = bench.driver.write(2, &[0x77]);
+    assert_eq!((found, bench.driver.read(2, 1)), (Outcome::Done, Ok(vec![0x77])));
+    // The first range of the stripe was made consistent at once.
+    assert_eq!(bench.driver.array.status().synced_to, Sector(44));
+    assert_eq!(inconsistent, 4);
+}
+
+#[test]
+fn a_rebuild_goes_on_where_it_was_recorded() {
+    for layout in layouts().into_iter().filter(|l| l.level != Level::Raid10) {
+        for seed in 0..4 {
+            let config = with(&layout, tight(), Consistency::Resync);
+            let mut bench = Bench::new(&config, seed);
+            bench.fail(1);
+            bench.idle();
+            bench.add(1);
+            let until = 24 + 8 * seed;
+            bench.load_until(|bench| bench.driver.array.good_to(M(1)).0 >= until);
+            let flat = bench.flat.clone();
+            // The last clean word of it, so that parity levels start at all.
+            let kept = loop {
+                let superblock = bench.driver.array.superblock();
+                if bench.driver.array.status().rebuilding == [0; 2] {
+                    break None;
+                }
+                if superblock.rebuilt_to.0 > 0 && superblock.rebuilt_to.0 < 64 {
+                    break Some(superblock.rebuilt_to.0);
+                }
+                bench.step();
+            };
+            let Some(kept) = kept else { continue };
+            bench.crash(&config, &[], Allow { missing: true, dirty_degraded: true });
+            let begun = bench.driver.array.good_to(M(1)).0;
+            assert!(begun <= kept, "{layout}: {begun} of {kept}");
+            bench.driver.log.clear();
+            bench.load_until(|bench| bench.has(Event::Restored(M(1))));
+            let _ = flat;
+            let first =
+                bench.driver.log.iter().find(|io| io.op == IoOp::Write && io.member == M(1));
+            assert!(first.is_some(), "{layout}");
+        }
+    }
+}
+
+#[test]
+fn what_a_rebuild_lost_is_lost_after_a_restart_too() {
+    for layout in
+        [Layout::new(Level::Raid1, 2), Layout::new(Level::Raid5, 4).with_chunk(Sectors(8))]
+    {
+        for replace in [false, true] {
+            let config = with(&layout, Limits::default(), Consistency::Resync);
+            let mut bench = Bench::new(&config, 1);
+            let bad = [(0, 11), (0, 40)];
+            bench.driver.members[usize::from(layout.members) + 1].fill(0x66);
+            if replace {
+                // The member itself cannot be read there either.
+                bench.latent(&[(0, 11), (0, 40), (1, 11), (1, 40)]);
+                bench.admin(Admin::Replace { member: M(1), sectors: Sectors(64), consent: true });
+                bench.load_nothing_until(|bench| bench.has(Event::Replaced(M(1))));
+            } else {
+                bench.fail(1);
+                bench.latent(&bad);
+                bench.add(1);
+                bench.load_nothing_until(|bench| bench.has(Event::Restored(M(1))));
+            }
+            bench.idle_all();
+            let lost = |bench: &mut Bench| -> Vec<u64> {
+                let all = 0..bench.flat.len() as u64;
+                let lost = all.filter(|at| match bench.driver.read(*at, 1) {
+                    Ok(found) => {
+                        assert_eq!(found, [bench.flat[*at as usize]], "{layout} {at}");
+                        false
+                    }
+                    Err(outcome) => {
+                        assert!(matches!(outcome, Outcome::MediaError { .. }), "{outcome:?}");
+                        true
+                    }
+                });
+                lost.collect()
+            };
+            let before = lost(&mut bench);
+            assert!(!before.is_empty());
+            for _ in 0..2 {
+                let fault = std::mem::replace(
+                    &mut bench.driver.fault,
+                    Box::new(|_| raidlab_core::contract::IoOutcome::Ok),
+                );
+                bench.crash(&config, &[], Allow { missing: true, dirty_degraded: true });
+                bench.driver.fault = fault;
+                bench.idle_all();
+                assert_eq!(lost(&mut bench), before, "{layout}");
+            }
+            // Written anew, all is well for good.
+            bench.driver.fault = Box::new(|_| raidlab_core::contract::IoOutcome::Ok);
+            let flat = bench.flat.clone();
+            assert_eq!(bench.driver.write(0, &flat), Outcome::Done);
+            bench.idle_all();
+            assert_eq!(bench.driver.array.superblock().rebuilding, [0; 2], "{layout}");
+            bench.crash(&config, &[], Allow::default());
+            bench.idle_all();
+            assert!(lost(&mut bench).is_empty());
+        }
+    }
+}
+
+#[test]
+fn how_far_a_rebuild_is_gets_recorded_after_a_flush_of_its_drive() {
+    let layout = Layout::new(Level::Raid1, 2);
+    let config = with(&layout, Limits::default(), Consistency::Resync);
+    let mut bench = Bench::new(&config, 1);
+    bench.fail(1);
+    bench.idle();
+    bench.add(1);
+    let mut checkpoints = 0;
+    let mut told = 0;
+    while !bench.has(Event::Restored(M(1))) {
+        let was = bench.driver.array.superblock().rebuilt_to.0;
+        assert!(bench.step());
+        let is = bench.driver.array.superblock().rebuilt_to.0;
+        if is == was || is == 0 || bench.has(Event::Restored(M(1))) {
+            continue;
+        }
+        checkpoints += 1;
+        assert!(is > told, "{is} after {told}");
+        told = is;
+        // Everything of it below was flushed.
+        let log = &bench.driver.log;
+        let last =
+            log.iter().rposition(|io| io.member == M(1) && io.op == IoOp::Write && io.at.0 < is);
+        let flush = log.iter().rposition(|io| io.member == M(1) && io.op == IoOp::Flush);
+        assert!(flush > last, "recorded {is}");
+    }
+    assert!(checkpoints > 1, "{checkpoints}");
+    let flush = bench.driver.log.iter().rposition(|io| io.member == M(1) && io.op == IoOp::Flush);
+    let write = bench.driver.log.iter().rposition(|io| io.member == M(1) && io.op == IoOp::Write);
+    assert!(flush > write, "flushed before it serves in full");
+    let _: Option<Record> = None;
+}
+
+#[test]
+fn a_member_that_comes_back_gets_what_it_missed() {
+    for layout in layouts() {
+        for seed in 0..4 {
+            let config = by_bitmap(&layout, Limits::default());
+            let mut bench = Bench::new(&config, seed);
+            bench.idle();
+            let events = bench.driver.array.superblock().events;
+            // Away, but not changed.
+            bench.admin(Admin::Fail(M(1)));
+            bench.write_some(0);
+            bench.settle();
+            bench.idle();
+            bench.driver.log.clear();
+            bench.driver.events.clear();
+            bench.admin(Admin::ReAdd { member: M(1), events });
+            bench.load_until(|bench| bench.has(Event::Restored(M(1))));
+            bench.settle();
+            bench.assert_whole();
+            assert!(bench.has(Event::Started(Work::Rebuild(M(1)))), "{layout}");
+        }
+    }
+}
+
+#[test]
+fn a_member_that_comes_back_late_is_a_fresh_drive() {
+    let layout = Layout::new(Level::Raid1, 2);
+    let config = by_bitmap(&layout, Limits::default());
+    let mut bench = Bench::new(&config, 1);
+    // Bits are cleared, which a member that left before could have needed.
+    bench.idle();
+    bench.admin(Admin::Fail(M(1)));
+    bench.idle();
+    let command = Admin::ReAdd { member: M(1), events: 0 };
+    bench.admin(command);
+    assert!(bench.has(Event::Refused(command, Refusal::NothingKnown)));
+    bench.add(1);
+    bench.load_until(|bench| bench.has(Event::Restored(M(1))));
+    bench.assert_whole();
+    let resync = with(&layout, Limits::default(), Consistency::Resync);
+    let mut bench = Bench::new(&resync, 1);
+    bench.admin(Admin::Fail(M(1)));
+    bench.idle();
+    let command = Admin::ReAdd { member: M(1), events: 1 };
+    bench.admin(command);
+    assert!(bench.has(Event::Refused(command, Refusal::NothingKnown)));
+}
+
+#[test]
+fn a_stop_waits_for_nothing_in_the_background() {
+    for layout in layouts() {
+        let config = with(&layout, Limits::default(), Consistency::Resync);
+        let mut bench = Bench::new(&config, 1);
+        bench.admin(Admin::StartScrub(Scrub::Check));
+        for _ in 0..5 {
+            bench.step();
+        }
+        bench.admin(Admin::Stop);
+        bench.idle();
+        assert!(bench.has(Event::Interrupted(Work::Scrub(Scrub::Check))));
+        assert!(bench.has(Event::Stopped), "{layout}: {:?}", bench.driver.events);
+        let _ = has_parity(&layout);
+    }
+}

@@ -1,0 +1,410 @@
+//! Errors of members: mended in place, counted, listed; and what is lost exactly when it must be.
+
+#[allow(dead_code, reason = "shared by tests that use different parts")]
+mod support;
+#[allow(dead_code, reason = "shared by tests that use different parts")]
+mod worst;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use raidlab_core::contract::{Event, IoOp, IoOutcome, Outcome, RequestOp, Work};
+use raidlab_core::geometry::{Holds, Place};
+use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sector, Sectors};
+use worst::{Bench, config, layouts, tight};
+
+const M: fn(u16) -> MemberIndex = MemberIndex;
+
+/// Sectors that cannot be read until they are written.
+type Latent = Rc<RefCell<BTreeSet<(u16, u64)>>>;
+
+/// Plants sectors that cannot be read; written ones can again, unless they are `stuck`.
+fn latent(bench: &mut Bench, places: &[(u16, u64)], stuck: bool) -> Latent {
+    let bad: Latent = Rc::new(RefCell::new(places.iter().copied().collect()));
+    let known = bad.clone();
+    bench.driver.fault = Box::new(move |io| {
+        let mut bad = known.borrow_mut();
+        let (from, to) = (io.at.0, io.at.0 + u64::from(io.len));
+        let range = (io.member.0, from)..(io.member.0, to);
+        match io.op {
+            IoOp::Read => match bad.range(range).next() {
+                Some((_, at)) => IoOutcome::MediaError { first_bad: Sector(*at) },
+                None => IoOutcome::Ok,
+            },
+            IoOp::Write | IoOp::WriteZeroes if !stuck => {
+                bad.retain(|place| !range.contains(place));
+                IoOutcome::Ok
+            }
+            _ => IoOutcome::Ok,
+        }
+    });
+    bad
+}
+
+fn read_all(bench: &mut Bench) -> Result<(), Outcome> {
+    let len = bench.flat.len() as u32;
+    let found = bench.driver.read(0, len)?;
+    assert_eq!(found, bench.flat, "{}", bench.layout);
+    Ok(())
+}
+
+#[test]
+fn what_cannot_be_read_is_mended_in_place() {
+    for layout in layouts() {
+        for member in 0..layout.members {
+            for seed in 0..4 {
+                let limits = if seed % 2 == 0 { tight() } else { Limits::default() };
+                let mut bench = Bench::new(&config(&layout, limits), seed);
+                let at = 5 + 7 * seed;
+                let places = [(member, at), (member, at + 1), (member, at + 9)];
+                let bad = latent(&mut bench, &places, false);
+                // As far as reads come by: mirrors read one copy only, and parity is not read.
+                bench.load_until(|bench| bench.driver.log.len() > 400);
+                read_all(&mut bench).expect("enough is left");
+                let data = matches!(
+                    bench
+                        .driver
+                        .array
+                        .geometry()
+                        .holds(Place { member: M(member), at: Sector(at) }),
+                    Holds::Data { .. }
+                );
+                if data && layout.level != Level::Raid1 && layout.level != Level::Raid10 {
+                    assert!(bad.borrow().is_empty(), "{layout} {member}: {:?}", bad.borrow());
+                }
+                assert!(!bench.driver.array.is_failed(M(member)));
+                assert_eq!(bench.driver.array.bad_blocks(M(member)).count(), 0);
+                bench.assert_whole_but(&bad.borrow().iter().copied().collect::<Vec<_>>());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_long_read_is_had_as_long_as_each_block_is() {
+    for layout in layouts() {
+        if layout.level == Level::Raid3 {
+            continue;
+        }
+        for seed in 0..12 {
+            let mut bench = Bench::new(&config(&layout, Limits::default()), seed);
+            // Every member is bad somewhere, no two at the same place.
+            let places: Vec<_> = (0..layout.members)
+                .flat_map(|m| [(m, u64::from(m) * 3 + seed), (m, u64::from(m) + 33 + seed)])
+                .collect();
+            let lost = |bench: &Bench, at: u64| {
+                let geometry = bench.driver.array.geometry();
+                (0..geometry.copies()).all(|copy| {
+                    let place = geometry.place(Sector(at), copy);
+                    places.contains(&(place.member.0, place.at.0))
+                }) && (!worst::has_parity(&layout) || {
+                    let row = geometry.place(Sector(at), 0).at.0;
+                    let bad = places.iter().filter(|place| place.1 == row).count();
+                    bad > usize::from(layout.survives())
+                })
+            };
+            let first = (0..bench.flat.len() as u64).find(|at| lost(&bench, *at));
+            latent(&mut bench, &places, true);
+            // Twice: as it comes, and by what is listed then.
+            for _ in 0..2 {
+                let len = bench.flat.len() as u32;
+                let expected = match first {
+                    Some(at) => Err(Outcome::MediaError { first_bad: Sector(at) }),
+                    None => Ok(bench.flat.clone()),
+                };
+                assert_eq!(bench.driver.read(0, len), expected, "{layout} {seed}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_mended_run_is_told_once_and_counted() {
+    let layout = Layout::new(Level::Raid5, 3).with_chunk(Sectors(8));
+    let mut bench = Bench::new(&config(&layout, Limits::default()), 1);
+    // Data of stripe 0 on member 0 are rows 0..8, of which a unit takes 4.
+    latent(&mut bench, &[(0, 1), (0, 2)], false);
+    read_all(&mut bench).expect("recovered");
+    assert!(bench.has(Event::Corrected { member: M(0), at: Sector(1), len: 2 }));
+    assert!(bench.has(Event::ReadRecovered(M(0))));
+    assert_eq!(bench.driver.array.corrected(M(0)), 1);
+    bench.driver.events.clear();
+    read_all(&mut bench).expect("mended");
+    assert!(bench.driver.events.is_empty());
+}
+
+#[test]
+fn what_stays_bad_is_listed_and_not_read_again_until_it_is_written() {
+    for layout in layouts() {
+        let mut bench = Bench::new(&config(&layout, Limits::default()), 1);
+        let at = (0..64).find(|at| {
+            let place = Place { member: M(0), at: Sector(*at) };
+            matches!(bench.driver.array.geometry().holds(place), Holds::Data { copy: 0, .. })
+        });
+        // A member with parity only is not read.
+        let Some(at) = at else { continue };
+        let bad = latent(&mut bench, &[(0, at)], true);
+        // Whatever copy a policy takes: both times, once each.
+        for _ in 0..4 {
+            read_all(&mut bench).expect("recovered");
+        }
+        let covers = |io: &&raidlab_core::contract::MemberIo| {
+            let range = io.at.0..io.at.0 + u64::from(io.len);
+            io.member == M(0) && io.op == IoOp::Read && range.contains(&at)
+        };
+        if layout.level == Level::Raid10 && !bench.driver.log.iter().any(|io| covers(&io)) {
+            // The other copy lies nearer.
+            continue;
+        }
+        let listed: Vec<_> = bench.driver.array.bad_blocks(M(0)).collect();
+        assert_eq!(listed, [(Sector(at), Sectors(1))], "{layout}");
+        assert!(bench.has(Event::BadBlocks { member: M(0), at: Sector(at), len: 1 }), "{layout}");
+        let heals = bench.driver.log.iter().filter(|io| {
+            io.op == IoOp::Write && io.member == M(0) && (io.at, io.len) == (Sector(at), 1)
+        });
+        assert_eq!(heals.count(), 2, "{layout}: as often as the settings say");
+        bench.driver.log.clear();
+        read_all(&mut bench).expect("recovered");
+        assert_eq!(bench.driver.log.iter().filter(covers).count(), 0, "{layout}");
+        // The drive has found a better place for it.
+        bad.borrow_mut().clear();
+        let flat = bench.flat.clone();
+        assert_eq!(bench.driver.write(0, &flat), Outcome::Done, "{layout}");
+        assert_eq!(bench.driver.array.bad_blocks(M(0)).count(), 0, "{layout}");
+        bench.assert_whole();
+    }
+}
+
+#[test]
+fn a_member_with_too_many_errors_goes_out_of_service() {
+    let layout = Layout::new(Level::Raid1, 2);
+    let mut config = config(&layout, Limits::default());
+    config.settings.most_corrected = 3;
+    for timeout in [false, true] {
+        let mut bench = Bench::new(&config, 1);
+        if timeout {
+            bench.driver.fault = Box::new(|io| match io.op {
+                IoOp::Read if io.member == M(0) => IoOutcome::Timeout,
+                _ => IoOutcome::Ok,
+            });
+        }
+        for at in 0..8 {
+            if !timeout {
+                latent(&mut bench, &[(0, at * 8)], false);
+            }
+            assert_eq!(
+                bench.driver.read(at * 8, 1).expect("a copy"),
+                [bench.flat[at as usize * 8]]
+            );
+            assert_eq!(bench.driver.array.is_failed(M(0)), at > 2, "{timeout} after {at}");
+        }
+        // The last copy stays, whatever it does.
+        if !timeout {
+            for at in 0..8 {
+                latent(&mut bench, &[(1, at * 8)], false);
+                assert!(bench.driver.read(at * 8, 1).is_err());
+            }
+            assert!(!bench.driver.array.is_failed(M(1)));
+        }
+    }
+}
+
+#[test]
+fn a_full_list_takes_the_member_out_of_service() {
+    let layout = Layout::new(Level::Raid5, 3).with_chunk(Sectors(8));
+    let mut config = config(&layout, Limits::default());
+    config.settings.most_bad_blocks = 2;
+    let mut bench = Bench::new(&config, 1);
+    latent(&mut bench, &[(0, 0), (0, 2), (0, 12)], true);
+    for _ in 0..4 {
+        read_all(&mut bench).expect("recovered");
+    }
+    assert!(bench.has(Event::MemberFailed(M(0))));
+    read_all(&mut bench).expect("recovered");
+}
+
+#[test]
+fn a_member_that_cannot_flush_goes_out_of_service() {
+    for outcome in [IoOutcome::Gone, IoOutcome::Timeout, IoOutcome::NoSpace] {
+        for layout in layouts() {
+            let mut bench = Bench::new(&config(&layout, Limits::default()), 1);
+            bench.driver.fault = Box::new(move |io| match io.op {
+                IoOp::Flush if io.member == M(1) => outcome,
+                _ => IoOutcome::Ok,
+            });
+            let id = bench.driver.submit(RequestOp::Flush, 0, &[]);
+            bench.settle_all();
+            assert_eq!(bench.driver.outcome(id), Some(Outcome::Done), "{layout}");
+            assert!(bench.has(Event::MemberFailed(M(1))), "{layout}");
+        }
+    }
+}
+
+#[test]
+fn a_heal_that_cannot_write_fails_the_member() {
+    let layout = Layout::new(Level::Raid6, 4).with_chunk(Sectors(8));
+    let mut bench = Bench::new(&config(&layout, Limits::default()), 1);
+    bench.driver.fault = Box::new(|io| match io.op {
+        _ if io.member != M(2) => IoOutcome::Ok,
+        IoOp::Read | IoOp::Write => IoOutcome::MediaError { first_bad: io.at },
+        _ => IoOutcome::Ok,
+    });
+    read_all(&mut bench).expect("recovered");
+    bench.settle();
+    assert!(bench.has(Event::MemberFailed(M(2))));
+    assert!(!bench.driver.events.iter().any(|e| matches!(e, Event::Corrected { .. })));
+    read_all(&mut bench).expect("recovered");
+}
+
+/// What of a rebuilt array is lost: the places listed as bad on each member, and the sectors of the
+/// array that cannot be read.
+fn rebuild_with(config: &Config, member: u16, bad: &[(u16, u64)]) -> (Bench, Vec<u64>) {
+    let mut bench = Bench::new(config, 3);
+    bench.fail(member);
+    latent(&mut bench, bad, true);
+    bench.add(member);
+    bench.idle();
+    assert!(bench.has(Event::Restored(M(member))), "{}: {:?}", bench.layout, bench.driver.events);
+    let capacity = bench.flat.len() as u64;
+    let unit = worst::block(&bench.layout);
+    let lost = (0..capacity / unit).filter(|index| {
+        let at = index * unit;
+        match bench.driver.read(at, unit as u32) {
+            Ok(bytes) => {
+                assert_eq!(bytes[..], bench.flat[at as usize..(at + unit) as usize], "{at}");
+                false
+            }
+            Err(outcome) => {
+                assert!(matches!(outcome, Outcome::MediaError { .. }), "{outcome:?}");
+                true
+            }
+        }
+    });
+    let lost = lost.collect();
+    (bench, lost)
+}
+
+#[test]
+fn a_bad_source_loses_exactly_its_sectors_and_lists_them() {
+    let layout = Layout::new(Level::Raid5, 4).with_chunk(Sectors(8));
+    let config = config(&layout, tight());
+    let bad = [(0, 1), (0, 2), (2, 21), (3, 63)];
+    let (bench, lost) = rebuild_with(&config, 1, &bad);
+    let listed: Vec<_> =
+        bench.driver.array.bad_blocks(M(1)).map(|(at, len)| (at.0, len.0)).collect();
+    assert_eq!(listed, [(1, 2), (21, 1), (63, 1)]);
+    for (at, len) in [(1, 2), (21, 1), (63, 1)] {
+        assert!(bench.has(Event::BadBlocks { member: M(1), at: Sector(at), len }));
+    }
+    let (work, mismatched) = (Work::Rebuild(M(1)), Sectors::ZERO);
+    assert!(bench.has(Event::Finished { work, mismatched, lost: Sectors(4) }));
+    // Of every row that is lost: what was on the rebuilt member and on the source, where it is data.
+    let holds = |member: u16, at: u64| match bench
+        .driver
+        .array
+        .geometry()
+        .holds(Place { member: M(member), at: Sector(at) })
+    {
+        Holds::Data { at, .. } => Some(at.0),
+        _ => None,
+    };
+    let places = bad.iter().flat_map(|(member, at)| [(*member, *at), (1, *at)]);
+    let mut expected: Vec<_> = places.filter_map(|(member, at)| holds(member, at)).collect();
+    expected.sort_unstable();
+    assert_eq!(lost, expected);
+    let but: Vec<_> = bad.iter().map(|(_, at)| (1, *at)).collect();
+    bench.assert_whole_but(&but);
+}
+
+#[test]
+fn a_bad_source_costs_nothing_where_more_is_left() {
+    let raid6 = Layout::new(Level::Raid6, 5).with_chunk(Sectors(8));
+    for layout in [raid6, Layout::new(Level::Raid1, 3)] {
+        let config = config(&layout, tight());
+        for member in 0..3 {
+            let bad = [((member + 1) % 3, 3), ((member + 2) % 3, 21), ((member + 1) % 3, 22)];
+            let (bench, lost) = rebuild_with(&config, member, &bad);
+            assert!(lost.is_empty(), "{layout}");
+            assert_eq!(bench.driver.array.bad_blocks(M(member)).count(), 0, "{layout}");
+            bench.assert_whole();
+        }
+    }
+}
+
+#[test]
+fn a_bad_source_of_a_mirror_loses_that_sector_only() {
+    for layout in
+        [Layout::new(Level::Raid1, 2), Layout::new(Level::Raid10, 4).with_chunk(Sectors(8))]
+    {
+        let (bench, lost) = rebuild_with(&config(&layout, tight()), 1, &[(0, 11)]);
+        let place = Place { member: M(0), at: Sector(11) };
+        let Holds::Data { at, .. } = bench.driver.array.geometry().holds(place) else { panic!() };
+        assert_eq!(lost, [at.0], "{layout}");
+        // Written anew, it is there again.
+        let mut bench = bench;
+        bench.driver.fault = Box::new(|_| IoOutcome::Ok);
+        assert_eq!(bench.driver.write(at.0, &[0x5a]), Outcome::Done);
+        assert_eq!(bench.driver.read(at.0, 1), Ok(vec![0x5a]));
+        assert_eq!(bench.driver.array.bad_blocks(M(1)).count(), 0);
+    }
+}
+
+#[test]
+fn too_much_lost_in_a_rebuild_stops_all_writes_at_once() {
+    for layout in layouts().into_iter().filter(worst::has_parity) {
+        let mut bench = Bench::new(&config(&layout, Limits::default()), 3);
+        let lost = layout.survives();
+        for member in 0..lost {
+            bench.fail(member);
+        }
+        bench.add(0);
+        for _ in 0..12 {
+            bench.step();
+        }
+        bench.fail(layout.members - 1);
+        assert!(bench.has(Event::ArrayFailed), "{layout}");
+        assert!(bench.has(Event::Interrupted(Work::Rebuild(M(0)))), "{layout}");
+        bench.settle();
+        bench.driver.log.clear();
+        bench.idle();
+        let unit = worst::block(&layout) as usize;
+        assert_eq!(bench.driver.write(0, &vec![1; unit]), Outcome::ArrayFailed, "{layout}");
+        let id = bench.driver.submit_range(RequestOp::WriteZeroes, 0, unit as u64);
+        bench.settle_all();
+        assert_eq!(bench.driver.outcome(id), Some(Outcome::ArrayFailed));
+        assert!(bench.driver.log.iter().all(|io| io.op == IoOp::Read), "{layout}");
+        // What is still there, or computable, is served; never anything else.
+        let mut served = 0;
+        for at in (0..bench.flat.len()).step_by(unit) {
+            if let Ok(bytes) = bench.driver.read(at as u64, unit as u32) {
+                assert_eq!(bytes[..], bench.flat[at..at + unit], "{layout}");
+                served += 1;
+            }
+        }
+        assert!(served > 0 || layout.level == Level::Raid3, "{layout}");
+    }
+}
+
+#[test]
+fn a_member_that_fails_in_its_own_rebuild_interrupts_it() {
+    for outcome in [IoOutcome::Gone, IoOutcome::NoSpace, IoOutcome::Timeout] {
+        for layout in layouts() {
+            let mut bench = Bench::new(&config(&layout, tight()), 3);
+            bench.fail(1);
+            bench.driver.fault = Box::new(move |io| match io.op {
+                IoOp::Write if io.member == M(1) && io.at.0 > 20 => outcome,
+                _ => IoOutcome::Ok,
+            });
+            bench.add(1);
+            bench.idle();
+            assert!(bench.has(Event::Interrupted(Work::Rebuild(M(1)))), "{layout}");
+            assert!(bench.driver.array.is_failed(M(1)), "{layout}");
+            read_all(&mut bench).expect("the others");
+            bench.driver.fault = Box::new(|_| IoOutcome::Ok);
+            bench.add(1);
+            bench.load_until(|bench| bench.has(Event::Restored(M(1))));
+            bench.assert_whole();
+        }
+    }
+}

@@ -18,6 +18,8 @@ usage: cargo xtask TASK
   test [--full]    all checks and tests of the repository; installs what they need where it can.
                    --full: also what is too long for every run
   tidy             the rules of the repository that no compiler checks
+  bugs [ARG...]    plants every seeded bug and shows what finds it; ARG is handed to
+                   `raidlab check --bugs`, such as --sample 8
   bench [ARG...]   all benchmarks; ARG is handed to `cargo bench`
 ";
 
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
         ["test"] => suite::run(&root(), false),
         ["test", "--full"] => suite::run(&root(), true),
         ["tidy"] => tidy(&root()),
+        ["bugs", ref more @ ..] => bugs(&root(), more),
         ["bench", ref more @ ..] => bench(&root(), more),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
@@ -68,6 +71,19 @@ fn tidy(root: &Path) -> io::Result<bool> {
         println!("{breach}");
     }
     Ok(breaches.is_empty())
+}
+
+fn bugs(root: &Path, arguments: &[&str]) -> io::Result<bool> {
+    Ok(check(root, &["--bugs"]).args(arguments).status()?.success())
+}
+
+/// `raidlab check`. Bugs can only be planted in a build of its own, which nothing else uses.
+fn check(root: &Path, arguments: &[&str]) -> Command {
+    let mut command = cargo(root);
+    command.args(["run", "--quiet", "--release", "--package", "raidlab-cli"]);
+    command.args(["--features", "seeded-bugs", "--target-dir", "target/seeded-bugs"]);
+    command.args(["--", "check"]).args(arguments);
+    command
 }
 
 fn bench(root: &Path, arguments: &[&str]) -> io::Result<bool> {

@@ -57,11 +57,15 @@ pub(crate) fn run(root: &Path, full: bool) -> io::Result<bool> {
         read_totals(command, (io::stdout(), io::stderr()), totals).map(Outcome::from)
     };
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    let steps: [Step<'_>; 5] = [
+    let steps: [Step<'_>; 7] = [
         ("format", &|_| component(root, "rustfmt", &["fmt", "--all", "--check"])),
         ("tidy", &|_| crate::tidy(root).map(Outcome::from)),
         ("clippy", &|_| component(root, "clippy", &clippy)),
         ("tests", &test),
+        ("checker", &|_| checker(root, &["--from", &first_seed(sample).to_string()])),
+        ("seeded bugs", &|_| {
+            checker(root, &["--bugs", "--sample", "6", "--by", &sample.to_string()])
+        }),
         ("documentation", &|_| document(root)),
     ];
     let mut totals = Totals::default();
@@ -151,6 +155,16 @@ fn component(root: &Path, name: &str, arguments: &[&str]) -> io::Result<Outcome>
         }
     }
     Ok(crate::cargo(root).args(arguments).status()?.success().into())
+}
+
+/// The first of the seeds that the checker takes for a sample; all of them were run before.
+fn first_seed(sample: u32) -> u32 {
+    sample % 70 * 2000
+}
+
+/// Runs the checker, in the one build in which bugs can be planted, so that there is one to wait for.
+fn checker(root: &Path, arguments: &[&str]) -> io::Result<Outcome> {
+    Ok(crate::check(root, arguments).status()?.success().into())
 }
 
 fn document(root: &Path) -> io::Result<Outcome> {

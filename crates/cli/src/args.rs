@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use raidlab_core::{Level, Rotation, Size};
+use raidlab_study::State;
 
 /// Compares RAID layouts by evidence: one study, on modelled drives in virtual time or on real
 /// files, through the same RAID code.
@@ -12,7 +13,8 @@ use raidlab_core::{Level, Rotation, Size};
 #[command(after_help = "Examples:\n  \
     raidlab compare                       the default study on modelled drives\n  \
     raidlab compare --on /mnt/scratch     the same on member files, bytes verified\n  \
-    raidlab layout raid5 --members 5      where every chunk and parity lies")]
+    raidlab layout raid5 --members 5      where every chunk and parity lies\n  \
+    raidlab check                         whether the RAID code keeps its promises")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -22,6 +24,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Compare(Compare),
     Layout(Layout),
+    Check(crate::check::args::Check),
     Drive(Drive),
 }
 
@@ -40,6 +43,7 @@ pub(crate) enum Command {
     raidlab compare --on /mnt/scratch            member files in /mnt/scratch, real time\n  \
     raidlab compare --html report.html           one file, readable offline\n  \
     raidlab compare --size 1GiB --rounds 10      each process moves 1 GiB; 10 rounds\n  \
+    raidlab compare --states healthy,degraded,rebuilding   with a member lost, and being rebuilt\n  \
     raidlab compare --json - | jq .cells         results for other programs\n\n\
     Exit status: 0 done, 1 failed or wrong bytes found, 2 bad input, 130 interrupted.")]
 pub(crate) struct Compare {
@@ -64,6 +68,10 @@ pub(crate) struct Compare {
     /// Bytes each process moves in every workload, such as 64MiB
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<Size>,
+    /// States of the arrays, separated by commas: healthy, degraded, rebuilding [default: the
+    /// study's]
+    #[arg(long, value_name = "STATE,..", value_delimiter = ',', value_parser = parse_state)]
+    pub(crate) states: Option<Vec<State>>,
     /// Threads for virtual time; the results do not depend on it [default: one a CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: Option<u32>,
@@ -124,6 +132,10 @@ pub(crate) struct Layout {
     /// Write the drawing as a picture to this file; `-` for standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
+}
+
+fn parse_state(text: &str) -> Result<State, String> {
+    text.parse()
 }
 
 fn parse_level(text: &str) -> Result<Level, String> {

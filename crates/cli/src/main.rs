@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod check;
 mod compare;
 mod drive;
 mod failure;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
     let done = match &arguments.command {
         args::Command::Compare(options) => compare::run(options),
         args::Command::Layout(options) => layout::run(options),
+        args::Command::Check(options) => check::run(options),
         args::Command::Drive(options) => drive::run(options),
     };
     match done {

@@ -6,21 +6,31 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-const TEMPLATE: &str = "{bar:24} {pos}/{len} runs, {left}  {wide_msg}";
+const RUNS: &str = "{bar:24} {pos}/{len} runs, {left}  {wide_msg}";
+const SHARE: &str = "{bar:24} {percent}%, {left}  {wide_msg}";
 
-/// A bar over the runs of a study.
+/// A bar over the runs of a study, or over work that is counted otherwise.
 #[derive(Debug)]
 pub(crate) struct Bar(ProgressBar);
 
 impl Bar {
     pub(crate) fn new(quiet: bool) -> Self {
+        Self::with(quiet, RUNS)
+    }
+
+    /// Shows how much is done in percent.
+    pub(crate) fn share(quiet: bool) -> Self {
+        Self::with(quiet, SHARE)
+    }
+
+    fn with(quiet: bool, template: &str) -> Self {
         if quiet || !std::io::stderr().is_terminal() {
             return Self(ProgressBar::hidden());
         }
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        // The template is a constant: a bad one shows in the first test that draws it.
+        // Templates are constants: a bad one shows in the first test that draws it.
         let style =
-            ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_bar());
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style.with_key("left", |state: &ProgressState, out: &mut dyn Write| {
             // A display that cannot be written to shows nothing.
             let _ = out.write_str(&left(state.elapsed(), state.pos(), state.len().unwrap_or(0)));
@@ -29,7 +39,7 @@ impl Bar {
         Self(bar)
     }
 
-    /// `done` of `total` runs are finished; `what` is being run.
+    /// `done` of `total` is finished; `what` is being run.
     pub(crate) fn show(&self, done: usize, total: usize, what: String) {
         self.0.set_length(total as u64);
         self.0.set_position(done as u64);
@@ -68,6 +78,6 @@ mod tests {
         assert_eq!(left(Duration::from_secs(60), 1, 10), "about 9m 00s left");
         assert_eq!(left(Duration::from_secs(65), 1, 100), "about 1h 47m left");
         assert_eq!(left(Duration::from_secs(60), 10, 10), "about 0s left");
-        assert!(ProgressStyle::with_template(TEMPLATE).is_ok());
+        assert!([RUNS, SHARE].iter().all(|text| ProgressStyle::with_template(text).is_ok()));
     }
 }

@@ -3,11 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use raidlab_core::consistency::{MetaArea, RECORD};
 use raidlab_core::contract::{
     Admin, Completion, Event, Input, IoId, IoOp, IoOutcome, JobId, JobResult, MemberIo, Outcome,
-    Output, Request, RequestId, RequestOp, Segment, Token,
+    Output, Record, Request, RequestId, RequestOp, Segment, Token,
 };
-use raidlab_core::{Array, Config, MemberIndex, Nanos, Sector, Sectors, Time};
+use raidlab_core::{Array, Config, Consistency, MemberIndex, Nanos, Sector, Sectors, Time};
 use raidlab_models::{
     Drive, DriveInput, DriveIo, DriveIoId, DriveOp, DriveOutput, Queue, QueueInput, QueueOutput,
     QueueSpec,
@@ -51,6 +52,18 @@ enum Happening {
     Drive(u16),
     /// A request queue asked to be woken.
     Queue(u16),
+    /// The array asked to be woken.
+    Wake,
+}
+
+/// A drive I/O in flight.
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    io: IoId,
+    /// What follows when it went well; metadata that make durable first.
+    then: Option<DriveIo>,
+    /// Answered with a timeout already.
+    abandoned: bool,
 }
 
 /// A request on its way to the array.
@@ -73,11 +86,22 @@ const KERNEL: u32 = u32::MAX;
 pub struct World {
     array: Array,
     drives: Vec<Drive>,
+    /// The drive of each member, replacement and the journal, as the core numbers them.
+    places: Vec<Option<u16>>,
+    area: MetaArea,
+    /// Sectors for data of each member.
+    data: Vec<Sectors>,
+    /// Which of two places a record goes to.
+    turn: bool,
+    /// When the array wants to be woken.
+    wake: Option<Time>,
     /// The wake-up each drive waits for; later entries of the queue for it are stale.
     wakes: Vec<Option<Time>>,
     /// The request queue of each drive; none when I/Os go to the drives as they come.
     queues: Vec<Queue>,
     queue_wakes: Vec<Option<Time>>,
+    /// What the queue of a drive added later is like.
+    queue_spec: Option<QueueSpec>,
     /// On whose behalf member I/Os go out at present.
     process: u32,
     happened: u64,
@@ -90,20 +114,23 @@ pub struct World {
     free_pending: Vec<u32>,
     /// Requests that arrived while the array was full.
     backlog: VecDeque<u32>,
-    /// The core's name of each drive I/O in flight.
-    ios: Vec<IoId>,
+    /// The drive I/Os in flight.
+    ios: Vec<Flight>,
     free_ios: Vec<u32>,
     ended: VecDeque<(IoId, IoOutcome)>,
     computed: VecDeque<JobId>,
     answers: VecDeque<Answer>,
     events: Vec<Event>,
+    event_times: Vec<Time>,
     next_id: u64,
     member_requests: u64,
     record: Option<Vec<IoRecord>>,
 }
 
 impl World {
-    /// An array as `config` says over `drives`, at time zero.
+    /// An array as `config` says over `drives`, at time zero: one for each member, and with
+    /// [`Consistency::Journal`] the log device behind them. Log and metadata of a member lie behind its
+    /// data ([`metadata_sectors`](Self::metadata_sectors)).
     ///
     /// # Errors
     /// When the configuration cannot be, or a drive is smaller than its member.
@@ -113,30 +140,45 @@ impl World {
         costs: HostCosts,
     ) -> Result<Self, SimError> {
         let drives: Vec<Drive> = drives.into_iter().map(Into::into).collect();
-        if drives.len() != config.members.len() {
-            return Err(SimError::drives(format!(
-                "{} drives for {} members",
-                drives.len(),
-                config.members.len()
-            )));
-        }
-        for (index, (drive, member)) in drives.iter().zip(&config.members).enumerate() {
-            if drive.capacity() < member.sectors {
-                return Err(SimError::drives(format!(
-                    "drive {index} has {}, its member needs {}",
-                    drive.capacity(),
-                    member.sectors
-                )));
-            }
+        let members = config.members.len();
+        let journal = match config.settings.consistency {
+            Consistency::Journal { sectors } => Some(sectors),
+            _ => None,
+        };
+        if drives.len() != members + usize::from(journal.is_some()) {
+            let log = if journal.is_some() { " and a log device" } else { "" };
+            let count = drives.len();
+            return Err(SimError::drives(format!("{count} drives for {members} members{log}")));
         }
         let array = Array::new(config)?;
+        let area = Self::area(config)?;
+        let data: Vec<Sectors> = config.members.iter().map(|member| member.sectors).collect();
+        let needs = data.iter().map(|data| *data + area.sectors()).chain(journal);
+        for (index, (drive, needed)) in drives.iter().zip(needs).enumerate() {
+            if drive.capacity() < needed {
+                let capacity = drive.capacity();
+                let reason = format!("drive {index} has {capacity}, its member needs {needed}");
+                return Err(SimError::drives(reason));
+            }
+        }
+        let mut places: Vec<Option<u16>> = vec![None; 2 * members + 1];
+        for (place, drive) in places.iter_mut().zip(0..members as u16) {
+            *place = Some(drive);
+        }
+        places[2 * members] = journal.map(|_| members as u16);
         let ios = config.limits.ios.max(4 * config.members.len() as u32) as usize;
         Ok(Self {
             array,
             wakes: vec![None; drives.len()],
             drives,
+            places,
+            area,
+            data,
+            turn: false,
+            wake: None,
             queues: Vec::new(),
             queue_wakes: Vec::new(),
+            queue_spec: None,
             process: KERNEL,
             happened: 0,
             costs,
@@ -153,10 +195,25 @@ impl World {
             computed: VecDeque::with_capacity(256),
             answers: VecDeque::with_capacity(256),
             events: Vec::new(),
+            event_times: Vec::new(),
             next_id: 0,
             member_requests: 0,
             record: None,
         })
+    }
+
+    /// Sectors that log and metadata take behind the data of each member.
+    ///
+    /// # Errors
+    /// When the configuration cannot be.
+    pub fn metadata_sectors(config: &Config) -> Result<Sectors, SimError> {
+        Ok(Self::area(config)?.sectors())
+    }
+
+    fn area(config: &Config) -> Result<MetaArea, SimError> {
+        let largest = config.members.iter().map(|member| member.sectors).max();
+        let largest = largest.unwrap_or(Sectors::ZERO);
+        Ok(MetaArea::of(&Array::new(config)?, config.settings.consistency, largest))
     }
 
     /// Puts a request queue with its scheduler in front of every drive. Before the first request.
@@ -164,6 +221,7 @@ impl World {
     pub fn with_queues(mut self, spec: &QueueSpec) -> Self {
         self.queues = self.drives.iter().map(|_| Queue::new(spec)).collect();
         self.queue_wakes = vec![None; self.queues.len()];
+        self.queue_spec = Some(*spec);
         self
     }
 
@@ -194,7 +252,7 @@ impl World {
 
     /// How long a drive's bottleneck has worked: the mechanism of a disk.
     pub fn drive_busy(&self, member: MemberIndex) -> Nanos {
-        self.drives[member.at()].busy()
+        self.places[member.at()].map_or(Nanos::ZERO, |drive| self.drives[usize::from(drive)].busy())
     }
 
     /// Keeps a record of every member I/O from now on.
@@ -212,10 +270,54 @@ impl World {
         &self.events
     }
 
+    /// When each of the [`events`](Self::events) was.
+    pub fn event_times(&self) -> &[Time] {
+        &self.event_times
+    }
+
     /// Takes a member out of service now.
     pub fn fail(&mut self, member: MemberIndex) {
-        self.array.handle(self.now, Input::Admin(Admin::Fail(member)));
+        self.command(Admin::Fail(member));
+    }
+
+    /// Carries out a command now; refusals are among the [`events`](Self::events).
+    pub fn command(&mut self, command: Admin) {
+        self.array.handle(self.now, Input::Admin(command));
         self.drain();
+        self.hand_in();
+    }
+
+    /// Puts a fresh drive into the place of a failed member, which is rebuilt from now on.
+    ///
+    /// # Errors
+    /// When the drive is too small or the array refuses; then the array is as before.
+    pub fn add(&mut self, member: MemberIndex, drive: impl Into<Drive>) -> Result<(), SimError> {
+        let drive: Drive = drive.into();
+        let wrong = |reason: String| Err(SimError::drives(format!("add a drive: {reason}")));
+        let Some(place) = self.places.get(member.at()).copied() else {
+            return wrong(format!("there is no member {member}"));
+        };
+        let Some(sectors) = drive.capacity().0.checked_sub(self.area.sectors().0).map(Sectors)
+        else {
+            return wrong(format!("it has {} only", drive.capacity()));
+        };
+        let told = self.events.len();
+        self.drives.push(drive);
+        self.wakes.push(None);
+        if let Some(spec) = &self.queue_spec {
+            self.queues.push(Queue::new(spec));
+            self.queue_wakes.push(None);
+        }
+        self.places[member.at()] = Some(self.drives.len() as u16 - 1);
+        let command = Admin::Add { member, sectors };
+        self.command(command);
+        let refusal = self.events[told..].iter().find_map(|event| match event {
+            Event::Refused(one, reason) if *one == command => Some(*reason),
+            _ => None,
+        });
+        let Some(reason) = refusal else { return Ok(()) };
+        self.places[member.at()] = place;
+        wrong(format!("refused: {reason:?}"))
     }
 
     /// Submits a request now, on behalf of process 0; it reaches the array when the CPU has worked on it.
@@ -266,6 +368,7 @@ impl World {
                 Happening::Arrival(slot) => self.backlog.push_back(slot),
                 Happening::Computed(job) => self.computed.push_back(job),
                 Happening::Drive(member) => self.wake_drive(member),
+                Happening::Wake => self.woken(),
                 Happening::Queue(member) => self.wake_queue(member),
             }
         }
@@ -290,7 +393,7 @@ impl World {
         while let Some(output) = self.drives[usize::from(member)].poll() {
             match output {
                 DriveOutput::Complete { id, outcome } if self.queues.is_empty() => {
-                    self.complete(id, outcome);
+                    self.drive_done(member, id, outcome);
                 }
                 DriveOutput::Complete { id, outcome } => {
                     self.feed_queue(member, QueueInput::Ended { id, outcome });
@@ -303,9 +406,39 @@ impl World {
         }
     }
 
-    fn complete(&mut self, id: DriveIoId, outcome: IoOutcome) {
-        self.ended.push_back((self.ios[id.0 as usize], outcome));
+    fn drive_done(&mut self, drive: u16, id: DriveIoId, outcome: IoOutcome) {
+        let Flight { io, then, abandoned } = self.ios[id.0 as usize];
+        if let Some(next) = then
+            && outcome == IoOutcome::Ok
+            && !abandoned
+        {
+            self.ios[id.0 as usize].then = None;
+            self.hand_to_drive(drive, next);
+            return;
+        }
+        if !abandoned {
+            self.ended.push_back((io, outcome));
+        }
         self.free_ios.push(id.0);
+    }
+
+    /// The array is woken, unless it asked for another time since.
+    fn woken(&mut self) {
+        if self.wake == Some(self.now) {
+            self.wake = None;
+            self.array.handle(self.now, Input::Wake);
+            self.drain();
+        }
+    }
+
+    /// An I/O goes to a drive, or into the queue in front of it. The caller drains the drive.
+    fn hand_to_drive(&mut self, drive: u16, io: DriveIo) {
+        if self.queues.is_empty() {
+            self.drives[usize::from(drive)].handle(self.now, DriveInput::Submit(io));
+        } else {
+            let process = self.process;
+            self.feed_queue(drive, QueueInput::Submit { io, process });
+        }
     }
 
     fn wake_queue(&mut self, member: u16) {
@@ -326,7 +459,7 @@ impl World {
                 QueueOutput::Dispatch(io) => {
                     self.drives[index].handle(self.now, DriveInput::Submit(io));
                 }
-                QueueOutput::Complete { id, outcome } => self.complete(id, outcome),
+                QueueOutput::Complete { id, outcome } => self.drive_done(member, id, outcome),
                 QueueOutput::WakeAt(at) => {
                     self.queue_wakes[index] = Some(at);
                     self.schedule(at, Happening::Queue(member));
@@ -340,7 +473,7 @@ impl World {
         loop {
             let mut any = false;
             while let Some((io, outcome)) = self.ended.pop_front() {
-                let completion = Completion { io, outcome, record: None };
+                let completion = Completion { io, outcome };
                 self.array.handle(self.now, Input::Completion(completion));
                 any = true;
             }
@@ -391,9 +524,13 @@ impl World {
                 Output::Reply { id, outcome } => {
                     self.answers.push_back(Answer { id, outcome, at: self.now });
                 }
-                Output::Event(event) => self.events.push(event),
-                // Nothing in this version of the core asks for metadata or timers.
-                Output::Meta(_) | Output::WakeAt(_) => {}
+                Output::Event(event) => self.event(event),
+                Output::Meta { io } => self.send_meta(io),
+                Output::WakeAt(at) => {
+                    self.wake = Some(at.max(self.now));
+                    self.schedule(at.max(self.now), Happening::Wake);
+                }
+                Output::Abandon { io } => self.abandon(io),
             }
         }
     }
@@ -413,20 +550,77 @@ impl World {
             }
             IoOp::Flush => DriveOp::Flush,
         };
-        let slot = if let Some(slot) = self.free_ios.pop() {
-            self.ios[slot as usize] = io.io;
-            slot
-        } else {
-            self.ios.push(io.io);
-            self.ios.len() as u32 - 1
+        let request = DriveIo { id: DriveIoId(0), op, at: io.at, len: io.len, fua: io.fua };
+        self.submit_to(io.member, io.io, request, None);
+    }
+
+    /// Submits an I/O to the drive in a place; there is none for members that are not there.
+    fn submit_to(&mut self, place: MemberIndex, io: IoId, first: DriveIo, then: Option<DriveIo>) {
+        let Some(drive) = self.places[place.at()] else {
+            self.ended.push_back((io, IoOutcome::Gone));
+            return;
         };
-        let request = DriveIo { id: DriveIoId(slot), op, at: io.at, len: io.len, fua: io.fua };
-        if self.queues.is_empty() {
-            self.drives[io.member.at()].handle(self.now, DriveInput::Submit(request));
-        } else {
-            let process = self.process;
-            self.feed_queue(io.member.0, QueueInput::Submit { io: request, process });
+        let slot = self.free_ios.pop().unwrap_or(self.ios.len() as u32);
+        let id = DriveIoId(slot);
+        let flight = Flight { io, then: then.map(|io| DriveIo { id, ..io }), abandoned: false };
+        match self.ios.get_mut(slot as usize) {
+            Some(place) => *place = flight,
+            None => self.ios.push(flight),
         }
-        self.drain_drive(io.member.0);
+        let first = DriveIo { id, ..first };
+        self.hand_to_drive(drive, first);
+        self.drain_drive(drive);
+    }
+
+    /// A record is a small write at its place.
+    fn send_meta(&mut self, io: IoId) {
+        let Some(meta) = self.array.meta(io).copied() else { return };
+        self.member_requests += 1;
+        let count = self.data.len();
+        let data = self.data.get(meta.member.at() % count.max(1)).copied().unwrap_or_default();
+        let total = data + self.area.sectors();
+        let place = u32::from(self.turn);
+        self.turn = !self.turn;
+        let at = match meta.record {
+            Record::Superblock(_) => MetaArea::superblock(total, place),
+            Record::BitmapPage { page, .. } => MetaArea::page(total, page, place),
+            _ if meta.member == self.array.journal() => meta.at,
+            _ => Sector(data.0 + meta.at.0),
+        };
+        let payload: u32 = self.array.segments(&meta.payload).map(|segment| segment.len).sum();
+        let (id, len) = (DriveIoId(0), RECORD + payload);
+        let write = DriveIo { id, op: DriveOp::Write, at, len, fua: meta.fua };
+        if meta.flush {
+            let flush = DriveIo { op: DriveOp::Flush, at: Sector(0), len: 0, fua: false, ..write };
+            self.submit_to(meta.member, io, flush, Some(write));
+        } else {
+            self.submit_to(meta.member, io, write, None);
+        }
+    }
+
+    /// A modelled drive answers late at worst, and nobody waits for that.
+    fn abandon(&mut self, io: IoId) {
+        let free = &self.free_ios;
+        let flights = self.ios.iter_mut().enumerate();
+        let mut in_flight = flights.filter(|(slot, _)| !free.contains(&(*slot as u32)));
+        if let Some((_, flight)) = in_flight.find(|(_, one)| one.io == io && !one.abandoned) {
+            flight.abandoned = true;
+            self.ended.push_back((io, IoOutcome::Timeout));
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        if let Event::Replaced(member) = event {
+            let place = self.array.replacement(member).at();
+            self.places[member.at()] = self.places[place].take();
+        }
+        // Only how far it is now is of interest.
+        if let (Event::Progress { .. }, Some(Event::Progress { .. })) = (event, self.events.last())
+        {
+            self.events.pop();
+            self.event_times.pop();
+        }
+        self.events.push(event);
+        self.event_times.push(self.now);
     }
 }

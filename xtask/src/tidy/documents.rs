@@ -4,8 +4,17 @@
 use super::tree::{Breach, Tree};
 
 /// Files that hold a protocol with the disk.
-const PROTOCOLS: [&str; 5] = [
+const PROTOCOLS: [&str; 14] = [
     "crates/core/src/array/mod.rs",
+    "crates/core/src/array/meta.rs",
+    "crates/core/src/array/permit/mod.rs",
+    "crates/core/src/array/permit/superblock.rs",
+    "crates/core/src/array/permit/bitmap.rs",
+    "crates/core/src/array/background/mod.rs",
+    "crates/core/src/array/log/partial.rs",
+    "crates/core/src/array/log/journal.rs",
+    "crates/core/src/array/log/replay.rs",
+    "crates/core/src/consistency/assembly.rs",
     "crates/core/src/array/locks.rs",
     "crates/core/src/array/stripe/mod.rs",
     "crates/core/src/stack.rs",

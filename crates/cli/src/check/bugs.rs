@@ -1,0 +1,213 @@
+//! `raidlab check --bugs`: whether planted bugs are found.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use raidlab_core::bugs::Bug;
+use raidlab_sim::check::hunt::{Budget, Found, Hunt, Tried, sample};
+use raidlab_sim::check::part::Report;
+
+use super::args::Check;
+use super::{json, spread, summary, threads};
+use crate::failure::Failure;
+use crate::{interrupt, output};
+
+/// A bug by its name.
+pub(super) fn named(name: &str) -> Result<Bug, Failure> {
+    Bug::ALL.iter().copied().find(|bug| bug.name() == name).ok_or_else(|| {
+        let known: Vec<&str> = Bug::ALL.iter().map(|bug| bug.name()).collect();
+        Failure::input(format!("--bug {name}: no such bug; known: {}", known.join(", ")))
+    })
+}
+
+/// A search without any bug.
+struct Control(Arc<Hunt>, usize);
+
+impl threads::Part for Control {
+    type Report = Report;
+
+    fn cost(&self) -> u64 {
+        1
+    }
+
+    fn name(&self) -> String {
+        "without any bug".into()
+    }
+
+    fn run(&self, _: &mut dyn FnMut(u64)) -> Report {
+        self.0.control(self.1)
+    }
+}
+
+/// The search for one bug.
+struct Search(Arc<Hunt>, Bug);
+
+impl threads::Part for Search {
+    type Report = Result<Found, Tried>;
+
+    fn cost(&self) -> u64 {
+        1
+    }
+
+    fn name(&self) -> String {
+        self.1.name().into()
+    }
+
+    fn run(&self, _: &mut dyn FnMut(u64)) -> Self::Report {
+        self.0.bug(self.1)
+    }
+}
+
+/// What became of a bug.
+type Row = (Bug, Result<Found, Tried>);
+
+pub(super) fn run(options: &Check) -> Result<(), Failure> {
+    let bugs = match (&options.bug, options.sample) {
+        (Some(name), _) => vec![named(name)?],
+        (None, Some(count)) => sample(count as usize, options.by),
+        (None, None) => Bug::ALL.to_vec(),
+    };
+    let cancel = interrupt::flag()?;
+    let threads = threads(options);
+    let start = Instant::now();
+    let mut budget = Budget::default();
+    budget.seeds = options.seeds.unwrap_or(budget.seeds);
+    budget.states = options.crash_states.unwrap_or(budget.states);
+    let mut hunt = Hunt::new(budget);
+    let shared = Arc::new(hunt.clone());
+    let controls = (0..hunt.grounds()).map(|ground| Control(Arc::clone(&shared), ground)).collect();
+    let mut unsound = Vec::new();
+    for (ground, report) in spread(options.quiet, controls, threads, cancel)?.iter().enumerate() {
+        let Some(report) = report else { return Err(Failure::Interrupted) };
+        hunt.leave_out(ground, report);
+        unsound.extend(
+            report.broken.iter().map(|broken| format!("{}: {}", broken.array, broken.what)),
+        );
+    }
+    let shared = Arc::new(hunt);
+    let searches = bugs.iter().map(|bug| Search(Arc::clone(&shared), *bug)).collect();
+    let found = spread(options.quiet, searches, threads, cancel)?;
+    let rows: Vec<Row> =
+        bugs.into_iter().zip(found).filter_map(|(bug, found)| Some((bug, found?))).collect();
+    let seconds = start.elapsed().as_secs_f64();
+    report(options, &rows, &unsound, seconds)?;
+    if cancel.load(Ordering::Relaxed) {
+        return Err(Failure::Interrupted);
+    }
+    let missed: Vec<&str> =
+        rows.iter().filter(|row| row.1.is_err()).map(|row| row.0.name()).collect();
+    if !missed.is_empty() {
+        return Err(Failure::failed(format!("not found: {}", missed.join(", "))));
+    }
+    match unsound.first() {
+        None => Ok(()),
+        Some(first) => Err(Failure::failed(format!(
+            "{} promises are broken without any bug, so that a find may be one of those: {first}",
+            unsound.len()
+        ))),
+    }
+}
+
+fn report(options: &Check, rows: &[Row], unsound: &[String], seconds: f64) -> Result<(), Failure> {
+    let written = match &options.json {
+        Some(path) => output::write(path, &as_json(rows, unsound, seconds)),
+        None => Ok(()),
+    };
+    let printed = options.json.as_deref() == Some(Path::new("-"));
+    if written.is_err() || !(printed || options.quiet && options.json.is_some()) {
+        let text = if options.markdown { as_markdown(rows) } else { as_table(rows, seconds) };
+        output::print(&text)?;
+    }
+    written
+}
+
+/// How many runs, states or seeds it took.
+fn effort(found: &Result<Found, Tried>) -> String {
+    match found {
+        Ok(found) => format!("{} {}", summary::thousands(found.after), found.method.unit()),
+        Err(tried) => {
+            let [runs, states, seeds] =
+                [tried.runs, tried.states, tried.seeds].map(summary::thousands);
+            format!("{runs} runs, {states} states, {seeds} seeds")
+        }
+    }
+}
+
+fn method(found: &Result<Found, Tried>) -> &'static str {
+    found.as_ref().map_or("NOT FOUND", |found| found.method.name())
+}
+
+/// The array of a find without its settings.
+fn place(found: &Result<Found, Tried>) -> &str {
+    let place = found.as_ref().map_or("", |found| found.place.as_str());
+    place.split_once(" sectors").map_or(place, |(before, _)| {
+        before.rsplit_once(" of ").map_or(before, |(before, _)| before)
+    })
+}
+
+fn as_table(rows: &[Row], seconds: f64) -> String {
+    let mut text = String::new();
+    for (bug, found) in rows {
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "{:<24}{:<19}{:>16}  {}",
+            bug.name(),
+            method(found),
+            effort(found),
+            place(found)
+        );
+    }
+    let count = rows.iter().filter(|row| row.1.is_ok()).count();
+    let _ = writeln!(text, "{count} of {} bugs found in {seconds:.1} s", rows.len());
+    text
+}
+
+fn as_markdown(rows: &[Row]) -> String {
+    let mut text =
+        String::from("| bug | what is wrong | found by | after | on |\n|---|---|---|---:|---|\n");
+    for (bug, found) in rows {
+        let place = place(found).replace('|', "\\|");
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {place} |",
+            bug.name(),
+            bug.what(),
+            method(found),
+            effort(found),
+        );
+    }
+    text
+}
+
+fn as_json(rows: &[Row], unsound: &[String], seconds: f64) -> String {
+    let rows = rows.iter().map(|(bug, found)| {
+        let mut members =
+            vec![("bug", json::quoted(bug.name())), ("wrong", json::quoted(bug.what()))];
+        match found {
+            Ok(found) => members.extend([
+                ("found_by", json::quoted(found.method.name())),
+                ("after", found.after.to_string()),
+                ("place", json::quoted(&found.place)),
+                ("what", json::quoted(&found.what)),
+            ]),
+            Err(tried) => members.extend([
+                ("found_by", "null".to_owned()),
+                ("runs", tried.runs.to_string()),
+                ("states", tried.states.to_string()),
+                ("seeds", tried.seeds.to_string()),
+            ]),
+        }
+        json::object(&members)
+    });
+    let members = [
+        ("seconds", format!("{seconds:.3}")),
+        ("bugs", json::list(rows)),
+        ("broken_without", json::list(unsound.iter().map(|what| json::quoted(what)))),
+    ];
+    json::object(&members) + "\n"
+}

@@ -1,0 +1,200 @@
+//! What a check came to, in words.
+
+use std::fmt::Write;
+
+use raidlab_core::Level;
+use raidlab_sim::check::part::{Broken, Choice, Shown, Tally};
+use raidlab_sim::check::swarm::{Class, Mode, Options, Outcome};
+
+use super::Done;
+
+/// Broken promises listed at most; the first of them with its log.
+const LISTED: usize = 20;
+
+/// Writing to a string does not fail.
+macro_rules! line {
+    ($text:expr, $($arg:tt)*) => {{
+        let _ = writeln!($text, $($arg)*);
+    }};
+}
+
+/// The summary of a check, broken promises first.
+pub(super) fn of_check(choice: &Choice, done: &Done) -> String {
+    let mut text = String::new();
+    broken(&mut text, &done.broken);
+    let tally = &done.tally;
+    if tally.failures > 0 {
+        line!(text, "n-th failure        {} runs", thousands(tally.failures));
+    }
+    let crashes = &tally.crashes;
+    if crashes.states > 0 {
+        line!(
+            text,
+            "crash enumeration   {} states, {} distinct images, {} programs, {} power cuts in recoveries",
+            thousands(crashes.states),
+            thousands(crashes.distinct),
+            thousands(crashes.programs),
+            thousands(crashes.nested)
+        );
+    }
+    if let Some(states) = tally.hole {
+        let states = thousands(states);
+        line!(
+            text,
+            "write hole          shown by raid5 without a log after {states} states, as it must"
+        );
+    }
+    if tally.seeds > 0 {
+        line!(
+            text,
+            "swarm               {} seeds, {} requests, {} member I/Os, {} power cuts",
+            thousands(tally.seeds),
+            thousands(tally.requests),
+            thousands(tally.ios),
+            thousands(tally.cuts)
+        );
+        hits(&mut text, choice, tally);
+    }
+    let rate = |count: u64| thousands((count as f64 / done.seconds.max(0.001)) as u64);
+    let work = tally.failures + crashes.states + tally.seeds;
+    line!(
+        text,
+        "time                {:.1} s on {} thread{}, {} runs, states and seeds a second",
+        done.seconds,
+        done.threads,
+        if done.threads == 1 { "" } else { "s" },
+        rate(work)
+    );
+    let (run, all) = done.parts;
+    if run < all {
+        line!(text, "interrupted         {run} of {all} parts were run");
+    } else {
+        line!(text, "hash                {:016x}", tally.hash);
+    }
+    if done.broken.is_empty() {
+        line!(text, "every promise was kept");
+    }
+    text
+}
+
+/// Each class with its hits, and those never hit.
+fn hits(text: &mut String, choice: &Choice, tally: &Tally) {
+    let applies = |class: &Class| applies(*class, choice);
+    let (hit, never): (Vec<Class>, Vec<Class>) =
+        Class::ALL.into_iter().filter(applies).partition(|class| tally.hits.of(*class) > 0);
+    line!(text, "faults hit");
+    for class in hit {
+        line!(text, "    {:<36}{:>12}", class.name(), thousands(tally.hits.of(class)));
+    }
+    if !never.is_empty() {
+        let names: Vec<&str> = never.iter().map(|class| class.name()).collect();
+        line!(text, "never hit           {}", names.join(", "));
+    }
+}
+
+/// Whether a class can be hit at all by what was chosen.
+pub(super) fn applies(class: Class, choice: &Choice) -> bool {
+    let level = |level| choice.levels.is_empty() || choice.levels.contains(&level);
+    let mode = |mode| choice.modes.is_empty() || choice.modes.contains(&mode);
+    let superblocks = choice.modes.is_empty() || choice.modes.iter().any(|m| *m != Mode::None);
+    match class {
+        Class::LogDevice => {
+            mode(Mode::Journal) && [Level::Raid4, Level::Raid5, Level::Raid6].into_iter().any(level)
+        }
+        Class::Split => superblocks && level(Level::Raid1),
+        Class::Superblock | Class::Stale => superblocks,
+        _ => true,
+    }
+}
+
+/// Lists broken promises; the first with the log that replays it.
+fn broken(text: &mut String, all: &[Broken]) {
+    let Some(first) = all.first() else { return };
+    line!(text, "BROKEN: {}", first.what);
+    line!(text, "array: {}", first.array);
+    line!(text, "{}", first.how());
+    for line in first.lines() {
+        line!(text, "{line}");
+    }
+    if let Some(command) = command(first) {
+        line!(text, "replay: {command}");
+    }
+    for other in all.iter().skip(1).take(LISTED) {
+        let what = command(other).unwrap_or_else(|| other.how().replace('\n', "; "));
+        line!(text, "BROKEN: {}", other.what);
+        line!(text, "    array: {}", other.array);
+        line!(text, "    {what}");
+    }
+    if all.len() > LISTED + 1 {
+        line!(text, "and {} more", all.len() - LISTED - 1);
+    }
+}
+
+/// The command that does it again.
+pub(super) fn command(broken: &Broken) -> Option<String> {
+    let Shown::Seed(seed, Options { level, mode, .. }) = &broken.shown_by else { return None };
+    let mut command = String::from("raidlab check");
+    if let Some(level) = level {
+        command += &format!(" --level {level}");
+    }
+    if let Some(mode) = mode {
+        command += &format!(" --mode {}", mode.name());
+    }
+    Some(format!("{command} --replay {seed}"))
+}
+
+/// A seed that kept every promise.
+pub(super) fn of_seed(seed: u64, outcome: &Outcome) -> String {
+    let hits = Class::ALL.into_iter().filter(|class| outcome.hits.of(*class) > 0);
+    let hits: Vec<String> =
+        hits.map(|class| format!("{} ({})", class.name(), outcome.hits.of(class))).collect();
+    format!(
+        "seed {seed}: every promise was kept; {} requests, {} member I/Os, {} power cuts\n\
+         faults: {}\nhash {:016x}\n",
+        outcome.requests,
+        outcome.ios,
+        outcome.crashes,
+        if hits.is_empty() { "none".to_owned() } else { hits.join(", ") },
+        outcome.hash
+    )
+}
+
+/// With commas between the thousands.
+pub(super) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_commas() {
+        let cases = [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")];
+        for (number, text) in cases {
+            assert_eq!(thousands(number), text);
+        }
+    }
+
+    #[test]
+    fn a_class_applies_where_it_can_be_hit() {
+        let of = |levels: &[Level], modes: &[Mode]| Choice {
+            levels: levels.to_vec(),
+            modes: modes.to_vec(),
+        };
+        assert!(Class::ALL.into_iter().all(|class| applies(class, &Choice::default())));
+        assert!(!applies(Class::LogDevice, &of(&[Level::Raid1], &[])));
+        assert!(!applies(Class::LogDevice, &of(&[], &[Mode::Bitmap])));
+        assert!(applies(Class::LogDevice, &of(&[Level::Raid6], &[Mode::Journal])));
+        assert!(!applies(Class::Split, &of(&[Level::Raid5], &[])));
+        assert!(!applies(Class::Superblock, &of(&[], &[Mode::None])));
+    }
+}

@@ -1,0 +1,161 @@
+//! `raidlab check`: what it prints, what it refuses, and that threads make no difference.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use support::{Running, Scratch, raidlab};
+
+/// The arguments of a run that is over in moments.
+const SMALL: [&str; 9] = [
+    "check",
+    "--level=raid1",
+    "--mode=resync",
+    "--seeds=60",
+    "--crash-states=3000",
+    "--failures",
+    "--quiet",
+    "--json",
+    "-",
+];
+
+/// What a document says of something, as it is written there.
+fn figure<'a>(document: &'a str, name: &str) -> &'a str {
+    let start = format!(" \"{name}\": ");
+    let line = document.lines().find_map(|line| line.strip_prefix(&start));
+    line.unwrap_or_else(|| panic!("no {name} in {document}")).trim_end_matches(',')
+}
+
+fn number(document: &str, name: &str) -> u64 {
+    figure(document, name).parse().expect("a number")
+}
+
+#[test]
+fn the_help_names_the_flags() {
+    let help = raidlab(["check", "--help"]).good().stdout;
+    let flags = ["--level", "--mode", "--seeds", "--from", "--crash-states", "--failures"];
+    let more = ["--pairs", "--replay", "--bugs", "--sample", "--by", "--threads", "--json"];
+    for flag in flags.iter().chain(&more) {
+        assert!(help.contains(flag), "{flag}");
+    }
+    assert!(help.contains("Exit status: 0 every promise kept"), "{help}");
+}
+
+#[test]
+fn a_small_run_is_summed_up() {
+    let ran = raidlab(SMALL[..6].iter().chain(&["--threads=2"])).good();
+    let words =
+        ["n-th failure ", "crash enumeration ", "swarm ", "60 seeds", "faults hit", "hash "];
+    for word in words.iter().chain(&["every promise was kept", "on 2 threads"]) {
+        assert!(ran.stdout.contains(word), "`{word}` is not in: {}", ran.stdout);
+    }
+    assert!(!ran.stdout.contains("15 log device"), "raid1 has none: {}", ran.stdout);
+}
+
+#[test]
+fn threads_make_no_difference() {
+    let documents = ["1", "2", "5"].map(|threads| {
+        let ran = raidlab(SMALL.iter().chain(&["--threads", threads])).good();
+        assert_eq!(figure(&ran.stdout, "threads"), threads);
+        ran.stdout
+    });
+    let [one, rest @ ..] = &documents;
+    assert_eq!(figure(one, "seeds"), "60");
+    assert!(number(one, "crash_states") >= 3000 && number(one, "failure_runs") > 1000, "{one}");
+    assert!(number(one, "power_cuts") > 10 && number(one, "member_ios") > 1000, "{one}");
+    assert_eq!((figure(one, "complete"), figure(one, "broken")), ("true", "[]"));
+    for other in rest {
+        for name in ["hash", "crash_states", "distinct_images", "requests", "hits"] {
+            assert_eq!(figure(one, name), figure(other, name), "{name}");
+        }
+    }
+    let others = raidlab(SMALL.iter().chain(&["--from", "60"])).good().stdout;
+    assert_ne!(figure(one, "hash"), figure(&others, "hash"), "other seeds");
+}
+
+#[test]
+fn the_write_hole_of_raid5_is_shown() {
+    let scratch = Scratch::new("hole");
+    let json = scratch.path().join("check.json");
+    let flags = ["check", "--level=raid5", "--mode=none", "--crash-states=2000"];
+    let ran = raidlab(flags.iter().map(Path::new).chain([Path::new("--json"), &json])).good();
+    assert!(ran.stdout.contains("write hole          shown by raid5"), "{}", ran.stdout);
+    let document = fs::read_to_string(json).expect("the figures");
+    assert!(number(&document, "write_hole_after") > 0, "{document}");
+}
+
+#[test]
+fn a_replay_prints_a_line_for_every_event() {
+    let replay = ["check", "--level=raid1", "--mode=bitmap", "--replay", "3"];
+    let ran = raidlab(replay).good();
+    let (log, end) = ran.stdout.rsplit_once("seed 3: every promise was kept").expect("its end");
+    assert!(end.contains("hash "), "{end}");
+    let kinds: Vec<&str> =
+        log.lines().map(|line| line.split_whitespace().nth(1).expect("a kind")).collect();
+    assert!(kinds.len() > 50 && ["S", "R", ">", "<"].iter().all(|kind| kinds.contains(kind)));
+    assert_eq!(raidlab(replay).good().stdout, ran.stdout, "the same again");
+    let other = raidlab(["check", "--level=raid1", "--mode=bitmap", "--replay", "4"]).good();
+    assert_ne!(other.stdout, ran.stdout);
+}
+
+#[test]
+fn what_cannot_be_checked_is_refused() {
+    let refused = |flags: &[&str], words: &[&str]| {
+        raidlab(["check"].iter().chain(flags)).refused(words);
+    };
+    refused(&["--level=raid7"], &["is not a level; known: linear, raid0"]);
+    refused(&["--mode=log"], &["not a mode; known: none, resync, bitmap, ppl, journal"]);
+    refused(&["--level=raid1", "--mode=ppl"], &["--mode ppl: only raid5 can have it"]);
+    refused(&["--seeds=0"], &["nothing to do"]);
+    refused(&["--level=raid0", "--seeds=10"], &["nothing to do", "a level that has redundancy"]);
+    refused(&["--level=raid0", "--replay=1"], &["only levels with redundancy"]);
+    refused(&["--from=18446744073709551615", "--seeds=9"], &["--from", "too large"]);
+    refused(&["--replay=1", "--seeds=5"], &["cannot be used with"]);
+    refused(&["--pairs"], &["--failures"]);
+    refused(&["--sample=3"], &["--bugs"]);
+    refused(&["--threads=0"], &["1..=256"]);
+    refused(&["--json=/nowhere/at/all.json"], &["--json", "cannot be written"]);
+    refused(&["--bug=SkipFlushOneMember"], &["--bug needs --bugs"]);
+}
+
+#[test]
+fn ctrl_c_ends_a_check() {
+    let mut run = Running::start(["check", "--seeds=1000000000", "--level=raid1", "--threads=2"]);
+    let tasks = format!("/proc/{}/task", run.id());
+    run.wait_until("threads at work", || {
+        let names = fs::read_dir(&tasks).ok()?.flatten();
+        let mut names = names.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
+        names.any(|name| name.starts_with("check-")).then_some(())
+    });
+    run.interrupt();
+    let ran = run.finish();
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(130), "interrupted\n"));
+    assert!(ran.stdout.contains("interrupted         "), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("hash "), "a part has no hash: {}", ran.stdout);
+}
+
+#[cfg(not(feature = "seeded-bugs"))]
+#[test]
+fn bugs_need_a_build_of_their_own() {
+    raidlab(["check", "--bugs"]).refused(&["no seeded bugs", "cargo xtask bugs"]);
+    let planted = ["check", "--replay=1", "--bug=SkipFlushOneMember"];
+    raidlab(planted).refused(&["no seeded bugs", "cargo xtask bugs"]);
+}
+
+#[cfg(feature = "seeded-bugs")]
+#[test]
+fn a_planted_bug_is_found() {
+    let one = ["check", "--bugs", "--bug=ReadErrorIgnored", "--seeds=0", "--crash-states=100"];
+    let ran = raidlab(one).good();
+    assert!(ran.stdout.starts_with("ReadErrorIgnored        n-th failure"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("1 of 1 bugs found"), "{}", ran.stdout);
+    let table = raidlab(one.iter().chain(&["--markdown"])).good().stdout;
+    assert!(table.contains("| ReadErrorIgnored | a read that "), "{table}");
+    raidlab(["check", "--bugs", "--bug=None"]).refused(&["no such bug; known: SkipFlush"]);
+    // What looks at too little does not find it, and says so.
+    let missed = raidlab(["check", "--bugs", "--bug=DivergedAccepted", "--seeds=1", "--quiet"]);
+    assert_eq!(missed.code, Some(1));
+    assert!(missed.stdout.contains("NOT FOUND"), "{}", missed.stdout);
+    assert!(missed.stderr.contains("error: not found: DivergedAccepted"), "{}", missed.stderr);
+}

@@ -1,0 +1,222 @@
+//! Judging what a crash left: assemble, recover, read, lose one more, read again.
+
+use raidlab_core::consistency::{Allow, AssembleError};
+use raidlab_core::contract::{Admin, Outcome};
+use raidlab_core::{Consistency, MemberIndex};
+
+use super::{Counts, CrashConfig};
+use crate::check::choices::Random;
+use crate::check::content::{Content, mix};
+use crate::check::rig::{Fault, Rig, Started};
+use crate::check::seen::Seen;
+
+/// Crashes within recoveries, one in another, at most.
+const DEEPEST: usize = 3;
+/// How often an array is woken until it must be quiet.
+const WAKES: usize = 64;
+
+/// Judges images.
+pub(super) struct Judge {
+    seed: u64,
+    nested: u32,
+    seen: Seen,
+    /// One for each depth.
+    rigs: Vec<Rig>,
+}
+
+impl Judge {
+    pub(super) fn new(config: &CrashConfig, base: &Rig, most: usize) -> Self {
+        let mut rigs = vec![base.clone(); DEEPEST + 1];
+        rigs.iter_mut().for_each(|rig| rig.log_mut().stop());
+        Self { seed: config.seed, nested: config.nested, seen: Seen::new(most), rigs }
+    }
+
+    /// What decides the verdict of a crash of `rig` besides what is on the drives.
+    pub(super) fn legal(rig: &Rig, lost: u64) -> u64 {
+        mix(rig.oracle().key(), mix(rig.out_of_service(), lost))
+    }
+
+    /// Whether `image`, left by a crash of `rig`, keeps the promise without the members `lost`;
+    /// `legal` is from [`Self::legal`].
+    pub(super) fn image(
+        &mut self,
+        rig: &Rig,
+        image: &[Content],
+        (lost, legal): (u64, u64),
+        counts: &mut Counts,
+    ) -> bool {
+        let key = rig.drives().image_key(image, legal, lost);
+        if !self.seen.add(key) {
+            return true;
+        }
+        counts.distinct += 1;
+        counts.with_loss += u64::from(lost != 0);
+        self.rigs[0].start_from(rig, image);
+        self.judge(0, lost, key, counts).is_none()
+    }
+
+    /// The same with the log of `rig` going on; gives what is wrong.
+    pub(super) fn verbose(
+        &mut self,
+        rig: &mut Rig,
+        image: &[Content],
+        lost: u64,
+    ) -> Option<String> {
+        let key = rig.drives().image_key(image, Self::legal(rig, lost), lost);
+        for own in &mut self.rigs {
+            own.log_mut().restart();
+            own.log_mut().keep_lines();
+        }
+        self.rigs[0].start_from(rig, image);
+        let what = self.judge(0, lost, key, &mut Counts::default());
+        for own in &mut self.rigs {
+            rig.log_mut().append(own.log());
+        }
+        what
+    }
+
+    /// What is wrong with a copy of a rig at the end of a program.
+    pub(super) fn quiet(&mut self, rig: &Rig) -> Option<String> {
+        self.rigs[0].clone_from(rig);
+        Self::ended(&mut self.rigs[0])
+    }
+
+    /// What is wrong with a rig at the end of a program, without a crash.
+    pub(super) fn ended(rig: &mut Rig) -> Option<String> {
+        if rig.unanswered() > 0 {
+            return Some("a request is never answered".into());
+        }
+        rig.run_on(WAKES);
+        let key = rig.key();
+        finish(rig, false, false, key)
+    }
+
+    /// What is wrong with the rig at `depth`, whose drives start again without `lost`.
+    fn judge(&mut self, depth: usize, lost: u64, key: u64, counts: &mut Counts) -> Option<String> {
+        let rig = &mut self.rigs[depth];
+        let forced = match start(rig, lost) {
+            Ok(forced) => forced,
+            Err(what) => return Some(what),
+        };
+        counts.forced += u64::from(forced);
+        if depth < DEEPEST && self.nested > 0 && mix(key, 5).is_multiple_of(u64::from(self.nested))
+        {
+            let what = self.interrupt(depth, lost, key, counts);
+            if what.is_some() {
+                return what;
+            }
+        }
+        let rig = &mut self.rigs[depth];
+        rig.run_on(WAKES);
+        finish(rig, forced, true, key)
+    }
+
+    /// A crash at some moment of the recovery.
+    fn interrupt(
+        &mut self,
+        depth: usize,
+        lost: u64,
+        key: u64,
+        counts: &mut Counts,
+    ) -> Option<String> {
+        let mut random = Random::new(mix(self.seed, key));
+        let (own, deeper) = self.rigs.split_at_mut(depth + 1);
+        let (own, next) = (&own[depth], &mut deeper[0]);
+        next.clone_from(own);
+        let steps = random.below(40);
+        for _ in 0..steps {
+            match next.outstanding() as u64 {
+                0 if !next.wake() => break,
+                0 => {}
+                outstanding => next.finish(random.below(outstanding) as usize, Fault::None),
+            }
+        }
+        if let Some(what) = next.violation() {
+            return Some(what.to_owned());
+        }
+        counts.nested += 1;
+        next.crash(|ways| random.below(u64::from(ways)) as u32);
+        // One more may be lost, if the level survives it.
+        let mut lost = lost;
+        let out = next.out_of_service() | lost;
+        let one = 1 << random.below(u64::from(next.shape().members));
+        if random.chance(30) && out & one == 0 && next.shape().survives(out | one) {
+            lost |= one;
+        }
+        self.judge(depth + 1, lost, mix(key, 77), counts)
+    }
+}
+
+/// Assembles as the promise says; true when a start had to be forced.
+fn start(rig: &mut Rig, lost: u64) -> Result<bool, String> {
+    let out = lost | rig.out_of_service();
+    let allow = Allow { missing: out != 0, dirty_degraded: false };
+    let refusal = match rig.assemble(lost, allow) {
+        Started::Well => return Ok(false),
+        Started::Refused(refusal) => refusal,
+    };
+    let may_refuse = rig.shape().parities() > 0
+        && out != 0
+        && matches!(rig.shape().mode, Consistency::Resync | Consistency::Bitmap { .. });
+    if !may_refuse || !matches!(refusal, AssembleError::DirtyDegraded(_)) {
+        return Err(format!("a start without {lost:#b} is refused: {refusal:?}"));
+    }
+    match rig.assemble(lost, Allow { dirty_degraded: true, ..allow }) {
+        Started::Well => Ok(true),
+        Started::Refused(refusal) => {
+            Err(format!("a forced start without {lost:#b} is refused: {refusal:?}"))
+        }
+    }
+}
+
+/// Recovery is over: reads everything, compares redundancy, loses one more, reads again.
+fn finish(rig: &mut Rig, forced: bool, crashed: bool, key: u64) -> Option<String> {
+    if let Some(what) = rig.violation() {
+        return Some(what.to_owned());
+    }
+    if rig.outstanding() > 0 || rig.unanswered() > 0 {
+        return Some("recovery does not end".into());
+    }
+    let lenient = forced || !rig.shape().survives(rig.out_of_service());
+    if let Some(what) = read_all(rig, lenient) {
+        return Some(what);
+    }
+    // Without superblocks nobody knows after a crash where it disagrees.
+    let none = rig.shape().mode == Consistency::None && crashed;
+    let in_service = rig.in_service();
+    if !none && let Some(place) = rig.disagreement(in_service) {
+        return Some(format!("redundancy disagrees after recovery: {place:?}"));
+    }
+    let members = u64::from(rig.shape().members);
+    let all = (1u64 << members) - 1;
+    let out = all & !in_service | rig.out_of_service();
+    let further = (0..members).map(|k| (k + key) % members).find(|k| {
+        let one = 1 << k;
+        out & one == 0 && rig.shape().survives(out | one)
+    })?;
+    rig.command(Admin::Fail(MemberIndex(further as u16)));
+    rig.run_on(WAKES);
+    read_all(rig, forced)
+}
+
+/// Reads everything; `lenient`: errors are in order, since nothing is promised.
+fn read_all(rig: &mut Rig, lenient: bool) -> Option<String> {
+    let (capacity, block) = (rig.shape().capacity, rig.shape().logical_block);
+    let longest = u64::from(rig.config().longest) / block * block;
+    let mut at = 0;
+    while at < capacity {
+        let len = longest.min(capacity - at);
+        let outcome = rig.read(at, len);
+        if let Some(what) = rig.violation() {
+            return Some(what.to_owned());
+        }
+        match outcome {
+            Outcome::Done => rig.keep_what_was_read(),
+            _ if lenient => {}
+            outcome => return Some(format!("sectors {at}+{len} cannot be read: {outcome:?}")),
+        }
+        at += len;
+    }
+    rig.forget();
+    None
+}

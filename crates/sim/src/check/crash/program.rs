@@ -1,0 +1,159 @@
+//! Programs: every sequence of a few operations from a list that suits the array.
+
+use raidlab_core::contract::{Admin, Believe, RequestOp, Scrub};
+use raidlab_core::{Consistency, Level, MemberIndex};
+
+use super::CrashConfig;
+use crate::check::choices::Choices;
+use crate::check::rig::{Ask, Rig};
+
+/// An operation of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// A request.
+    Ask(Ask),
+    /// Two requests of one batch.
+    Batch(Ask, Ask),
+    /// A command of the administrator.
+    Command(Admin),
+    /// A member fails and a fresh drive takes its place.
+    Renew(MemberIndex),
+    /// A member fails, and comes back later as it was: what it missed is known by the bitmap.
+    Return(MemberIndex),
+    /// A member is copied to a fresh drive.
+    Replace(MemberIndex),
+}
+
+impl Op {
+    /// Does it, with the I/O that comes before a drive is changed.
+    pub(super) fn submit(self, rig: &mut Rig) {
+        let sectors = rig.config().array.members[0].sectors;
+        match self {
+            Self::Ask(ask) => {
+                rig.submit(ask);
+            }
+            Self::Batch(one, other) => {
+                rig.plug();
+                rig.submit(one);
+                if rig.can_submit() {
+                    rig.submit(other);
+                }
+                rig.unplug();
+            }
+            Self::Command(command) => rig.command(command),
+            // Nobody takes away a drive that is needed.
+            Self::Renew(member) if !rig.shape().survives(rig.out_of_service() | 1 << member.0) => {}
+            Self::Renew(member) => {
+                rig.command(Admin::Fail(member));
+                // By the time the drive is changed, the failure is long recorded.
+                rig.finish_records();
+                rig.renew_drive(member);
+                rig.drop_ghosts();
+                rig.command(Admin::Add { member, sectors });
+            }
+            Self::Return(member) => {
+                let known = rig.drives().superblock(member);
+                rig.command(Admin::Fail(member));
+                rig.finish_records();
+                rig.finish_all_of(member);
+                let events = known.map_or(0, |superblock| superblock.events);
+                rig.command(Admin::ReAdd { member, events });
+            }
+            Self::Replace(member) => {
+                let replacement = rig.array().replacement(member);
+                rig.renew_drive(replacement);
+                rig.command(Admin::Replace { member, sectors, consent: true });
+            }
+        }
+    }
+}
+
+/// Every sequence of so many operations, in order.
+pub(super) struct Programs {
+    alphabet: Vec<Op>,
+    choices: Choices,
+    length: u32,
+}
+
+impl Programs {
+    pub(super) fn new(config: &CrashConfig, base: &Rig, length: u32) -> Self {
+        Self { alphabet: alphabet(config, base), choices: Choices::every(), length }
+    }
+}
+
+impl Iterator for Programs {
+    type Item = Vec<Op>;
+
+    fn next(&mut self) -> Option<Vec<Op>> {
+        while self.choices.next_run() {
+            let count = self.alphabet.len() as u32;
+            let program: Vec<Op> = (0..self.length)
+                .map(|_| self.alphabet[self.choices.below(count) as usize])
+                .collect();
+            // Nothing to lose: no write, no crash state.
+            let writes = |op: &Op| match op {
+                Op::Ask(ask) => !matches!(ask.op, RequestOp::Flush | RequestOp::Read),
+                op => !matches!(op, Op::Command(_)),
+            };
+            if program.iter().any(writes) {
+                return Some(program);
+            }
+        }
+        None
+    }
+}
+
+/// The operations a program is made of: writes within a chunk, over its end, of a whole stripe,
+/// overlapping each other, in a batch, at the end; a read; zeroes; a flush; a member failing,
+/// renewed, coming back or replaced; a scrub.
+fn alphabet(config: &CrashConfig, base: &Rig) -> Vec<Op> {
+    let shape = base.shape();
+    let (block, capacity) = (shape.logical_block, shape.capacity);
+    let write = |at: u64, len: u64, fua| {
+        let len = (len * block).min(capacity.saturating_sub(at * block));
+        Op::Ask(Ask { op: RequestOp::Write, at: at * block, len, fua })
+    };
+    let stripe = match shape.level {
+        Level::Raid4 | Level::Raid5 | Level::Raid6 => {
+            2 * u64::from(shape.members - shape.parities())
+        }
+        Level::Raid10 => u64::from(shape.members),
+        _ => 2,
+    };
+    let mut all = vec![
+        write(0, 1, false),
+        write(0, 1, true),
+        write(1, 2, false),
+        Op::Ask(Ask { op: RequestOp::Flush, at: 0, len: 0, fua: false }),
+        write(0, stripe, false),
+        write(1, 1, true),
+        Op::Ask(Ask { op: RequestOp::WriteZeroes, at: 0, len: 2 * block, fua: false }),
+        // The next stripe, and the end.
+        write(stripe, 2, false),
+        Op::Ask(Ask { op: RequestOp::Read, at: 0, len: 4 * block, fua: false }),
+    ];
+    if capacity / block > stripe + 2 {
+        all.push(write(capacity / block - 2, 2, false));
+    }
+    let in_range = |op: &Op| match op {
+        Op::Ask(ask) => ask.op == RequestOp::Flush || ask.len > 0 && ask.at + ask.len <= capacity,
+        _ => true,
+    };
+    all.retain(in_range);
+    if let (Op::Ask(one), Op::Ask(other)) = (write(0, 1, false), write(1, stripe - 1, false)) {
+        all.push(Op::Batch(one, other));
+    }
+    if config.failures && shape.survives(1) {
+        all.push(Op::Command(Admin::Fail(MemberIndex(0))));
+        let scrub = Scrub::Repair(Believe::Nobody);
+        all.push(Op::Command(Admin::StartScrub(scrub)));
+        all.push(Op::Renew(MemberIndex(1)));
+        if matches!(shape.mode, Consistency::Bitmap { .. }) {
+            all.push(Op::Return(MemberIndex(0)));
+        }
+        if base.config().replacements {
+            all.push(Op::Replace(MemberIndex(0)));
+        }
+    }
+    all
+}

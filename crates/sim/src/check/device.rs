@@ -1,0 +1,753 @@
+//! The drives of an array under check: what they show, what would survive a crash, what is broken.
+//!
+//! Fault model: a drive has a volatile write cache. A write in flight or completed may reach the
+//! medium at any moment, each of its sectors by itself, in any order; nothing but a flush (for what
+//! was completed before it was sent) or the completion of a durable write makes it certain. Of one
+//! sector a crash leaves the last durable value or any that was written later. A metadata record is
+//! found whole or not at all: an entry of a log whose payload is torn is no entry. A record sent
+//! with a flush before it reaches the medium only after what that flush covers. Beyond that: sectors
+//! that cannot be read until written, or not even then; drives that are gone; writes that are
+//! answered well and are lost or land elsewhere; sectors that change by themselves.
+//! Why it is safe to judge by it: everything a real drive with flush and FUA may leave after a power
+//! cut, down to sectors of 512 bytes, is one of the images of [`Drives::image`].
+//! Tests: `a_flush_covers_what_was_completed_before_it`, `a_torn_log_entry_is_no_entry`,
+//! `a_record_with_a_flush_before_it_never_overtakes`.
+//!
+//! All drives lie in one list of sectors, so that a copy of a world is a few copies of memory. A
+//! drive has its data, then its log, then a sector for the superblock and one for each page of the
+//! bitmap.
+
+use std::fmt;
+
+use raidlab_core::consistency::{Found, LogEntry};
+use raidlab_core::contract::{LOG_HEADER, Record, Superblock};
+use raidlab_core::{Array, Config, Consistency, MemberIndex, Sector};
+
+use super::content::{Content, EMPTY, hash_all, mix};
+
+/// A write on its way to a drive's medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket(u32);
+
+/// Where a drive's parts lie in the list of all sectors.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    base: u32,
+    data: u32,
+    log: u32,
+    pages: u32,
+}
+
+impl Span {
+    const fn superblock(&self) -> u32 {
+        self.base + self.data + self.log
+    }
+
+    const fn page(&self, page: u32) -> u32 {
+        self.superblock() + 1 + page
+    }
+
+    const fn end(&self) -> u32 {
+        self.superblock() + 1 + self.pages
+    }
+}
+
+/// A sector's value that is not yet certain to survive.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    at: u32,
+    device: u16,
+    /// An entry of a log, which is there as a whole or torn.
+    whole: bool,
+    value: Content,
+    ticket: u32,
+    /// When it was completed; [`IN_FLIGHT`] until then.
+    done: u32,
+    /// Everything completed before this is on the medium before this is; 0 for nothing.
+    after: u32,
+}
+
+const IN_FLIGHT: u32 = u32::MAX;
+
+/// Drives at most: 31 members, as many replacements, a log device.
+const MOST_DEVICES: usize = 63;
+
+/// A record by the number that stands for it in its sectors.
+#[derive(Clone, Copy, Debug)]
+struct Named {
+    name: Content,
+    at: u32,
+    payload: u32,
+    record: Record,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Bad {
+    at: u32,
+    /// Writing does not mend it.
+    stuck: bool,
+}
+
+/// One thing that a crash decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fate {
+    /// Whose medium.
+    pub device: MemberIndex,
+    /// How many ways it can go: 0 is "as if it had never been written".
+    pub ways: u32,
+    /// Where on the drive.
+    pub at: u32,
+    kind: FateKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FateKind {
+    /// A sector: the last durable value, or one of those written later, in order.
+    Sector(u32),
+    /// An entry of a log: nothing of it, torn, or whole.
+    Entry(u32),
+}
+
+impl fmt::Display for Fate {
+    /// `d0+3` is sector 3 of drive 0 (log, superblock and bitmap behind its data), `d0 entry` an
+    /// entry of its log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            FateKind::Sector(_) => write!(f, "d{}+{}", self.device.0, self.at),
+            FateKind::Entry(_) => write!(f, "d{} entry +{}", self.device.0, self.at),
+        }
+    }
+}
+
+/// All drives of an array: members, their replacements, the log device; numbered as the array does.
+#[derive(Debug, Default)]
+pub struct Drives {
+    spans: Vec<Span>,
+    gone: Vec<bool>,
+    /// What a read sees.
+    live: Vec<Content>,
+    /// What no crash takes away.
+    durable: Vec<Content>,
+    /// In the order in which they cover each other: completed ones in order, then those in flight.
+    pending: Vec<Pending>,
+    bad: Vec<Bad>,
+    names: Vec<Named>,
+    clock: u32,
+    tickets: u32,
+}
+
+impl Clone for Drives {
+    fn clone(&self) -> Self {
+        let mut new = Self::default();
+        new.clone_from(self);
+        new
+    }
+
+    fn clone_from(&mut self, other: &Self) {
+        self.spans.clone_from(&other.spans);
+        self.gone.clone_from(&other.gone);
+        self.live.clone_from(&other.live);
+        self.durable.clone_from(&other.durable);
+        self.pending.clone_from(&other.pending);
+        self.bad.clone_from(&other.bad);
+        self.names.clone_from(&other.names);
+        self.clock = other.clock;
+        self.tickets = other.tickets;
+    }
+}
+
+impl Drives {
+    /// Drives for an array, all empty. Replacements are as large as their members; they hold
+    /// nothing when there are to be none.
+    ///
+    /// # Panics
+    /// With more than 31 members.
+    #[must_use]
+    pub fn new(array: &Array, config: &Config, replacements: bool) -> Self {
+        let members = config.layout.members;
+        assert!(members < 32, "the checker takes up to 31 members, not {members}");
+        let largest = config.members.iter().map(|m| m.sectors.0).max().unwrap_or(0);
+        let pages = match config.settings.consistency {
+            Consistency::Bitmap { chunk } => {
+                largest.max(array.capacity().0).div_ceil(chunk.0.max(1)).div_ceil(64) as u32
+            }
+            _ => 0,
+        };
+        let mut spans = Vec::new();
+        let mut base = 0;
+        for device in 0..=2 * members {
+            let of = usize::from(device % members.max(1));
+            let is_replacement = device >= members && device < 2 * members;
+            let is_there = !is_replacement || replacements;
+            let has_data = device < 2 * members && is_there;
+            let data = if has_data { config.members[of].sectors.0 as u32 } else { 0 };
+            // A replacement takes the member's place, with its log.
+            let log_of = if is_replacement { device % members } else { device };
+            let log = array.log_sectors(MemberIndex(log_of)).0 as u32 * u32::from(is_there);
+            let pages = pages * u32::from(is_there);
+            let span = Span { base, data, log, pages };
+            base = span.end();
+            spans.push(span);
+        }
+        let sectors = vec![EMPTY; base as usize];
+        Self {
+            gone: vec![false; spans.len()],
+            spans,
+            live: sectors.clone(),
+            durable: sectors,
+            clock: 1,
+            ..Self::default()
+        }
+    }
+
+    /// How many drives there are.
+    #[must_use]
+    pub fn count(&self) -> u16 {
+        self.spans.len() as u16
+    }
+
+    /// The sectors of a drive that reads and writes reach: data, then log.
+    #[must_use]
+    pub fn sectors(&self, device: MemberIndex) -> u64 {
+        let span = &self.spans[device.at()];
+        u64::from(span.data + span.log)
+    }
+
+    /// Where the log starts, in sectors.
+    #[must_use]
+    pub fn log_start(&self, device: MemberIndex) -> u64 {
+        u64::from(self.spans[device.at()].data)
+    }
+
+    /// The index of a sector in the list of all.
+    fn index(&self, device: MemberIndex, at: u64) -> u32 {
+        self.spans[device.at()].base + at as u32
+    }
+
+    /// Whether a range lies on the drive.
+    #[must_use]
+    pub fn is_within(&self, device: MemberIndex, at: u64, len: u64) -> bool {
+        device.at() < self.spans.len() && at + len <= self.sectors(device)
+    }
+
+    /// What a read of one sector sees.
+    #[must_use]
+    pub fn live(&self, device: MemberIndex, at: u64) -> Content {
+        self.live[self.index(device, at) as usize]
+    }
+
+    /// Whether every value shown would survive a crash.
+    #[must_use]
+    pub fn is_durable(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Hashes everything that decides what happens next, tickets and times apart.
+    #[must_use]
+    pub fn key(&self) -> u64 {
+        // What is shown follows from what is durable and what is pending.
+        let mut key = hash_all(1, &self.durable);
+        for pending in &self.pending {
+            let state = u64::from(pending.done == IN_FLIGHT) | u64::from(pending.after != 0) << 1;
+            key = mix(mix(key, pending.value), u64::from(pending.at) << 8 | state);
+        }
+        for bad in &self.bad {
+            key = mix(key, u64::from(bad.at) << 1 | u64::from(bad.stuck));
+        }
+        self.gone.iter().fold(key, |key, gone| mix(key, u64::from(*gone)))
+    }
+}
+
+/// Writing, flushing, and how they end.
+impl Drives {
+    fn ticket(&mut self) -> Ticket {
+        self.tickets += 1;
+        Ticket(self.tickets)
+    }
+
+    fn tick(&mut self) -> u32 {
+        self.clock += 1;
+        self.clock
+    }
+
+    /// A write is sent: its sectors may reach the medium from now on.
+    pub fn send_write(
+        &mut self,
+        device: MemberIndex,
+        at: u64,
+        values: impl Iterator<Item = Content>,
+    ) -> Ticket {
+        let Ticket(ticket) = self.ticket();
+        let first = self.index(device, at);
+        for (at, value) in (first..).zip(values) {
+            let (device, whole, done, after) = (device.0, false, IN_FLIGHT, 0);
+            self.pending.push(Pending { at, device, whole, value, ticket, done, after });
+        }
+        Ticket(ticket)
+    }
+
+    /// A metadata record is sent. `at` is where in the log an entry starts, `payload` its payload;
+    /// `flush` puts everything completed before on the medium first.
+    pub fn send_record(
+        &mut self,
+        device: MemberIndex,
+        record: Record,
+        at: u64,
+        payload: &[Content],
+        flush: bool,
+    ) -> Ticket {
+        let Ticket(ticket) = self.ticket();
+        let after = if flush { self.tick() } else { 0 };
+        let span = self.spans[device.at()];
+        let pending = Pending {
+            at: span.superblock(),
+            device: device.0,
+            whole: false,
+            value: EMPTY,
+            ticket,
+            done: IN_FLIGHT,
+            after,
+        };
+        match record {
+            Record::Superblock(_) => {
+                let value = self.name(record, span.superblock(), &[]);
+                self.pending.push(Pending { value, ..pending });
+            }
+            Record::BitmapPage { page, bits } => {
+                let at = span.page(page.min(span.pages.saturating_sub(1)));
+                self.pending.push(Pending { at, value: bits, ..pending });
+            }
+            Record::PartialParity { .. } | Record::JournalEntry { .. } => {
+                let first = span.base + span.data + at as u32;
+                let header = self.name(record, first, payload);
+                let headers = std::iter::repeat_n(header, LOG_HEADER as usize);
+                for (at, value) in (first..).zip(headers.chain(payload.iter().copied())) {
+                    self.pending.push(Pending { at, value, whole: true, ..pending });
+                }
+            }
+        }
+        Ticket(ticket)
+    }
+
+    /// The number that stands for a record.
+    fn name(&mut self, record: Record, at: u32, payload: &[Content]) -> Content {
+        let name = payload.iter().fold(hash_of(&record), |name, value| mix(name, *value)) | 1;
+        if self.names.iter().any(|known| known.name == name && known.at == at) {
+            return name;
+        }
+        if self.names.len() >= 96 {
+            let Self { names, live, durable, pending, .. } = self;
+            names.retain(|known| {
+                let at = known.at as usize;
+                known.name == live[at]
+                    || known.name == durable[at]
+                    || pending.iter().any(|p| p.at == known.at && p.value == known.name)
+            });
+        }
+        self.names.push(Named { name, at, payload: payload.len() as u32, record });
+        name
+    }
+
+    /// A write or record has ended well; `durable`: it is on the medium.
+    pub fn complete(&mut self, ticket: Ticket, durable: bool) {
+        self.complete_part(ticket, usize::MAX, durable);
+    }
+
+    /// Only the first `sectors` of a write were carried out, whatever the drive says.
+    pub fn complete_part(&mut self, ticket: Ticket, sectors: usize, durable: bool) {
+        let done = self.tick();
+        let mut seen = 0;
+        let mut index = 0;
+        let mut moved = Vec::new();
+        while index < self.pending.len() {
+            if self.pending[index].ticket != ticket.0 {
+                index += 1;
+                continue;
+            }
+            let pending = self.pending.remove(index);
+            seen += 1;
+            if seen <= sectors {
+                moved.push(Pending { done, ..pending });
+            }
+        }
+        let Some(first) = moved.first().copied() else { return };
+        if first.after != 0 {
+            self.settle(first.device, first.after);
+        }
+        for pending in moved {
+            self.live[pending.at as usize] = pending.value;
+            self.bad.retain(|bad| bad.at != pending.at || bad.stuck);
+            if durable {
+                self.durable[pending.at as usize] = pending.value;
+                self.pending.retain(|old| old.at != pending.at || old.done == IN_FLIGHT);
+            } else {
+                // Behind what was completed, before what is in flight.
+                let place = self.pending.partition_point(|old| old.done != IN_FLIGHT);
+                self.pending.insert(place, pending);
+            }
+        }
+    }
+
+    /// A write had no effect.
+    pub fn lose(&mut self, ticket: Ticket) {
+        self.complete_part(ticket, 0, false);
+    }
+
+    /// A flush is sent; gives the moment up to which it will make everything durable.
+    pub fn send_flush(&mut self) -> u32 {
+        self.tick()
+    }
+
+    /// A flush has ended well.
+    pub fn complete_flush(&mut self, device: MemberIndex, sent: u32) {
+        self.settle(device.0, sent);
+    }
+
+    /// What was completed before `moment` is on the medium.
+    fn settle(&mut self, device: u16, moment: u32) {
+        let durable = &mut self.durable;
+        self.pending.retain(|pending| {
+            let covered = pending.device == device && pending.done < moment;
+            if covered {
+                durable[pending.at as usize] = pending.value;
+            }
+            !covered
+        });
+    }
+
+    /// A sector is changed by nobody, on the medium.
+    pub fn rot(&mut self, device: MemberIndex, at: u64, bits: Content) {
+        let index = self.index(device, at) as usize;
+        self.live[index] ^= bits;
+        self.durable[index] = self.live[index];
+    }
+
+    /// A sector cannot be read: until it is written, or for good when `stuck`.
+    pub fn damage(&mut self, device: MemberIndex, at: u64, stuck: bool) {
+        let at = self.index(device, at);
+        self.bad.retain(|bad| bad.at != at);
+        self.bad.push(Bad { at, stuck });
+    }
+
+    /// The first sector of a range that cannot be read; with `writing`, not even written.
+    #[must_use]
+    pub fn first_bad(&self, device: MemberIndex, at: u64, len: u64, writing: bool) -> Option<u64> {
+        if self.bad.is_empty() {
+            return None;
+        }
+        let base = self.spans[device.at()].base;
+        let (from, to) = (base + at as u32, base + (at + len) as u32);
+        let bad = self.bad.iter().filter(|b| (b.stuck || !writing) && from <= b.at && b.at < to);
+        bad.map(|b| u64::from(b.at - base)).min()
+    }
+
+    /// Whether the drive no longer answers.
+    #[must_use]
+    pub fn is_gone(&self, device: MemberIndex) -> bool {
+        self.gone[device.at()]
+    }
+
+    /// The drive no longer answers, or does so again.
+    pub fn set_gone(&mut self, device: MemberIndex, gone: bool) {
+        self.gone[device.at()] = gone;
+    }
+
+    /// A fresh drive, which holds junk, is in this one's place.
+    pub fn renew(&mut self, device: MemberIndex) {
+        let span = self.spans[device.at()];
+        self.pending.retain(|pending| pending.device != device.0);
+        self.bad.retain(|bad| bad.at < span.base || bad.at >= span.end());
+        for at in span.base..span.end() {
+            let junk =
+                if at < span.superblock() { mix(0x6a75_6e6b, u64::from(at)) | 1 } else { EMPTY };
+            self.live[at as usize] = junk;
+            self.durable[at as usize] = junk;
+        }
+        self.gone[device.at()] = false;
+    }
+
+    /// The drive of another world is put in this one's place, with all it shows; its write cache is
+    /// written out.
+    pub fn take_drive(&mut self, device: MemberIndex, other: &Self) {
+        self.renew(device);
+        let span = self.spans[device.at()];
+        for at in span.base..span.end() {
+            self.live[at as usize] = other.live[at as usize];
+            self.durable[at as usize] = other.live[at as usize];
+        }
+        let theirs = other.names.iter().filter(|named| (span.base..span.end()).contains(&named.at));
+        self.names.extend(theirs.copied());
+        self.bad.extend(other.bad.iter().filter(|bad| (span.base..span.end()).contains(&bad.at)));
+        self.gone[device.at()] = other.gone[device.at()];
+    }
+
+    /// A replacement takes its member's place.
+    pub fn take_place(&mut self, member: MemberIndex, replacement: MemberIndex) {
+        let (to, from) = (self.spans[member.at()], self.spans[replacement.at()]);
+        self.renew(member);
+        for sector in 0..to.end() - to.base {
+            let (to, from) = ((to.base + sector) as usize, (from.base + sector) as usize);
+            self.live[to] = self.live[from];
+            self.durable[to] = self.durable[from];
+        }
+        for pending in &mut self.pending {
+            if pending.device == replacement.0 {
+                pending.device = member.0;
+                pending.at = to.base + (pending.at - from.base);
+            }
+        }
+        for bad in &mut self.bad {
+            if bad.at >= from.base && bad.at < from.end() {
+                bad.at = to.base + (bad.at - from.base);
+            }
+        }
+        for index in 0..self.names.len() {
+            let mut named = self.names[index];
+            if named.at >= from.base && named.at < from.end() {
+                named.at = to.base + (named.at - from.base);
+                self.names.push(named);
+            }
+        }
+        self.gone[member.at()] = self.gone[replacement.at()];
+        self.renew(replacement);
+    }
+}
+
+/// Crashes, and what is found afterwards.
+impl Drives {
+    /// Everything that a crash decides now.
+    #[must_use]
+    pub fn fates(&self) -> Vec<Fate> {
+        let mut fates: Vec<Fate> = Vec::new();
+        for pending in &self.pending {
+            let kind = match pending.whole {
+                true => FateKind::Entry(pending.ticket),
+                false => FateKind::Sector(pending.at),
+            };
+            match fates.iter_mut().find(|fate| fate.kind == kind) {
+                Some(fate) if !pending.whole => fate.ways += 1,
+                Some(_) => {}
+                None => {
+                    let ways = if pending.whole { 3 } else { 2 };
+                    let device = MemberIndex(pending.device);
+                    let at = pending.at - self.spans[device.at()].base;
+                    fates.push(Fate { device, ways, at, kind });
+                }
+            }
+        }
+        fates
+    }
+
+    /// Writes into `image` what the media hold when each of `fates` goes the way `picks` says.
+    pub fn image(&self, fates: &[Fate], picks: &[u32], image: &mut Vec<Content>) {
+        image.clone_from(&self.durable);
+        // A chosen record proves that the flush before it was done.
+        let mut floors = [0u32; MOST_DEVICES];
+        let chosen = |p: &Pending| {
+            let index = fates.iter().position(|fate| match fate.kind {
+                FateKind::Entry(ticket) => p.whole && ticket == p.ticket,
+                FateKind::Sector(at) => !p.whole && at == p.at,
+            });
+            index.map_or(0, |index| picks[index])
+        };
+        if self.pending.iter().any(|pending| pending.after != 0) {
+            self.raise_floors(fates, picks, &mut floors);
+            for p in &self.pending {
+                if p.done < floors[usize::from(p.device)] {
+                    image[p.at as usize] = p.value;
+                }
+            }
+        }
+        for (fate, pick) in fates.iter().zip(picks) {
+            if let (FateKind::Sector(at), true) = (fate.kind, *pick > 0) {
+                let floor = floors[fate.device.at()];
+                let mut values = self.pending.iter().filter(|p| p.at == at && !p.whole);
+                if let Some(p) = values.nth(*pick as usize - 1)
+                    && p.done >= floor
+                {
+                    image[at as usize] = p.value;
+                }
+            }
+        }
+        let mut index = 0;
+        while index < self.pending.len() {
+            let p = self.pending[index];
+            let run = self.pending[index..].iter().take_while(|q| q.ticket == p.ticket).count();
+            let pick = if p.whole { chosen(&p) } else { 0 };
+            // Torn: all but the last sector.
+            let there = match pick {
+                0 => 0,
+                1 => run - 1,
+                _ => run,
+            };
+            for q in &self.pending[index..index + there] {
+                image[q.at as usize] = q.value;
+            }
+            index += run;
+        }
+    }
+
+    /// For each device the moment before which everything completed must be on the medium, because
+    /// a record that was sent with a flush is.
+    fn raise_floors(&self, fates: &[Fate], picks: &[u32], floors: &mut [u32; MOST_DEVICES]) {
+        for (fate, pick) in fates.iter().zip(picks).filter(|(_, pick)| **pick > 0) {
+            let mut chosen = self.pending.iter().filter(|p| match fate.kind {
+                FateKind::Entry(ticket) => p.whole && p.ticket == ticket,
+                FateKind::Sector(at) => !p.whole && p.at == at,
+            });
+            let skip =
+                if matches!(fate.kind, FateKind::Sector(_)) { *pick as usize - 1 } else { 0 };
+            if let Some(p) = chosen.nth(skip) {
+                let floor = &mut floors[usize::from(p.device)];
+                *floor = (*floor).max(p.after);
+            }
+        }
+    }
+
+    /// Hashes an image without the drives `lost` (a bit each), and the sectors and drives that are
+    /// broken; goes on from `key`.
+    #[must_use]
+    pub fn image_key(&self, image: &[Content], key: u64, lost: u64) -> u64 {
+        let mut key = key;
+        for (device, span) in self.spans.iter().enumerate() {
+            if lost >> device & 1 == 1 {
+                continue;
+            }
+            key = hash_all(key, &image[span.base as usize..span.end() as usize]);
+        }
+        for bad in &self.bad {
+            key = mix(key, u64::from(bad.at) << 1 | u64::from(bad.stuck));
+        }
+        let gone = self.gone.iter().fold(0, |set, gone| set << 1 | u64::from(*gone));
+        mix(key, gone)
+    }
+
+    /// The drives start again with this on their media.
+    pub fn restart(&mut self, image: &[Content]) {
+        self.pending.clear();
+        self.live.copy_from_slice(image);
+        self.durable.copy_from_slice(image);
+    }
+
+    /// A crash now; `pick` chooses one of so many ways for each fate.
+    pub fn crash(&mut self, mut pick: impl FnMut(u32) -> u32) {
+        let fates = self.fates();
+        let picks: Vec<u32> = fates.iter().map(|fate| pick(fate.ways)).collect();
+        let mut image = Vec::new();
+        self.image(&fates, &picks, &mut image);
+        self.restart(&image);
+    }
+
+    /// What a driver finds on the drives but those `lost` (by number; the log device among them).
+    #[must_use]
+    pub fn found(&self, config: &Config, lost: impl Fn(MemberIndex) -> bool) -> Found {
+        let members = config.layout.members;
+        let there = |device: MemberIndex| !lost(device) && !self.gone[device.at()];
+        let mut found = Found { journal: there(MemberIndex(2 * members)), ..Found::default() };
+        for device in (0..members).map(MemberIndex) {
+            let span = self.spans[device.at()];
+            let superblock = there(device).then(|| self.superblock(device)).flatten();
+            found.superblocks.push(superblock);
+            let pages = span.page(0) as usize..span.end() as usize;
+            found.bitmaps.push(if there(device) { self.live[pages].to_vec() } else { Vec::new() });
+        }
+        for device in (0..members).chain([2 * members]).map(MemberIndex) {
+            if there(device) && self.spans[device.at()].log > 0 {
+                self.find_entries(device, &mut found.log);
+            }
+        }
+        found
+    }
+
+    /// The superblock on a drive.
+    #[must_use]
+    pub fn superblock(&self, device: MemberIndex) -> Option<Superblock> {
+        let at = self.spans[device.at()].superblock();
+        match self.named(at)?.record {
+            Record::Superblock(superblock) => Some(superblock),
+            _ => None,
+        }
+    }
+
+    /// The superblock that is on a drive's medium for certain.
+    fn durable_superblock(&self, member: u16) -> Option<Superblock> {
+        let at = self.spans[usize::from(member)].superblock();
+        let name = self.durable[at as usize];
+        let named = self.names.iter().find(|known| known.name == name && known.at == at)?;
+        match named.record {
+            Record::Superblock(superblock) => Some(superblock),
+            _ => None,
+        }
+    }
+
+    /// The events of the newest superblock on the first `members` drives; 0 without any.
+    #[must_use]
+    pub fn newest_events(&self, members: u16) -> u64 {
+        let all = (0..members).filter_map(|member| self.durable_superblock(member));
+        all.map(|superblock| superblock.events).max().unwrap_or(0)
+    }
+
+    /// Of the first `members` drives those (a bit each) that are not recorded as being in service:
+    /// by some superblock that counts, or by having none. 0 when there are no superblocks at all.
+    #[must_use]
+    pub fn said_to_be_out(&self, members: u16) -> u64 {
+        let newest = self.newest_events(members);
+        if newest == 0 {
+            return 0;
+        }
+        (0..members).fold(0, |out, member| match self.durable_superblock(member) {
+            // In the middle of an update some are one behind.
+            Some(sb) if sb.events + 1 >= newest => out | sb.failed[0] | sb.rebuilding[0],
+            _ => out | 1 << member,
+        })
+    }
+
+    /// The record whose number stands in this sector, and which belongs there.
+    fn named(&self, at: u32) -> Option<&Named> {
+        let name = self.live[at as usize];
+        self.names.iter().find(|known| known.name == name && known.at == at)
+    }
+
+    fn find_entries(&self, device: MemberIndex, log: &mut Vec<LogEntry>) {
+        let span = self.spans[device.at()];
+        let start = span.base + span.data;
+        for at in start..start + span.log {
+            if self.live[at as usize] == EMPTY {
+                continue;
+            }
+            let Some(named) = self.named(at) else { continue };
+            let header = at as usize..(at + LOG_HEADER) as usize;
+            let payload = header.end..header.end + named.payload as usize;
+            let (header, payload) = (&self.live[header], &self.live[payload]);
+            let name = payload.iter().fold(hash_of(&named.record), |n, v| mix(n, *v)) | 1;
+            if header.iter().all(|value| *value == name) {
+                let at = Sector(u64::from(at - start));
+                log.push(LogEntry { member: device, at, record: named.record });
+            }
+        }
+    }
+}
+
+/// A hash of a record.
+fn hash_of(record: &Record) -> u64 {
+    let hash = 1;
+    let words = |hash: u64, words: &[u64]| words.iter().fold(hash, |hash, word| mix(hash, *word));
+    match *record {
+        Record::Superblock(s) => {
+            let flags =
+                u64::from(s.clean) | u64::from(s.journal) << 1 | u64::from(s.by_bitmap) << 2;
+            let sets = [s.failed[0], s.failed[1], s.rebuilding[0], s.rebuilding[1]];
+            let places = [s.rebuilt_to.0, s.synced_to.0, s.journal_tail, s.bitmap_since];
+            words(words(mix(hash, s.events), &sets), &places) ^ mix(flags, 7)
+        }
+        Record::BitmapPage { page, bits } => words(hash, &[u64::from(page), bits]),
+        Record::PartialParity { slot, generation, stripe, from, to, written } => {
+            let rows = u64::from(from) << 32 | u64::from(to);
+            words(hash, &[u64::from(slot), generation, stripe, rows, written[0], written[1]])
+        }
+        Record::JournalEntry { at, sequence, stripe, from, to, roles } => {
+            let rows = u64::from(from) << 32 | u64::from(to);
+            words(hash, &[at.0, sequence, stripe, rows, roles[0], roles[1]])
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The n-th failure: an operation is done again and again, and the first, second, third ... of its
+//! member I/Os fails, until none is left to fail.
+//!
+//! Each is failed as an unreadable or unwritable sector, as a timeout (carried out or not), as a
+//! drive that is gone, as one without room, and by never being answered until its deadline; once,
+//! and so that everything of its kind on that drive fails from then on. Metadata I/O counts too.
+//! With pairs, two of them fail.
+//!
+//! Afterwards every request is answered, nothing is outstanding, what was answered well is right,
+//! and errors are in order only where more is lost than the level survives. Then the power goes, and
+//! the array starts again with all drives that still answer, stale ones among them, and everything
+//! is read.
+
+mod judge;
+mod operation;
+
+use std::fmt;
+
+use raidlab_core::contract::IoOp;
+use raidlab_core::{Consistency, Level, Nanos};
+
+use super::crash::CrashConfig;
+use super::rig::{Fault, Rig, RigConfig, Work};
+use crate::error::SimError;
+
+pub use operation::Operation;
+
+/// How an I/O fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Failure {
+    /// Its first sector cannot be read or written; a flush or record: the same outcome.
+    Media,
+    /// No answer in time; not carried out.
+    Timeout,
+    /// No answer in time; carried out all the same.
+    LateWrite,
+    /// The drive is gone.
+    Gone,
+    /// A write: no room.
+    NoSpace,
+    /// Never answered, until the deadline has passed.
+    Hangs,
+}
+
+impl Failure {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Media, Self::Timeout, Self::LateWrite, Self::Gone, Self::NoSpace, Self::Hangs];
+
+    const fn fault(self, sticky: bool) -> Fault {
+        match self {
+            Self::Media => Fault::Media { sector: 0, stuck: sticky },
+            Self::Timeout | Self::Hangs => Fault::Timeout { carried_out: false },
+            Self::LateWrite => Fault::Timeout { carried_out: true },
+            Self::Gone => Fault::Gone,
+            Self::NoSpace => Fault::NoSpace,
+        }
+    }
+}
+
+/// Which I/O fails, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Strike {
+    /// The I/O's number, counted from 0 in the order in which they end.
+    pub at: u32,
+    /// How.
+    pub failure: Failure,
+    /// Everything of its kind on that drive fails from then on.
+    pub sticky: bool,
+}
+
+/// What is done.
+#[derive(Clone, Debug)]
+pub struct NthConfig {
+    /// The array.
+    pub rig: RigConfig,
+    /// Two I/Os fail instead of one.
+    pub pairs: bool,
+    /// I/Os of an operation that are failed at most.
+    pub most: u32,
+    /// This operation only.
+    pub only: Option<Operation>,
+}
+
+impl NthConfig {
+    /// A small array, as [`CrashConfig::new`] makes it, with a deadline of 30 s.
+    #[must_use]
+    pub fn new(level: Level, members: u16, consistency: Consistency) -> Self {
+        let mut rig = CrashConfig::new(level, members, consistency).rig;
+        rig.replacements = true;
+        rig.array.settings.deadline = Some(Nanos(30_000_000_000));
+        Self { rig, pairs: false, most: 400, only: None }
+    }
+
+    /// `LEVEL(MEMBERS) MODE`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        super::crash::name_of(&self.rig)
+    }
+}
+
+/// How much was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NthCounts {
+    /// Runs, each with its failure or two.
+    pub runs: u64,
+    /// For each operation how many I/Os it took, and runs.
+    pub operations: Vec<(Operation, u32, u64)>,
+    /// Operations that this level or version does not have.
+    pub skipped: Vec<Operation>,
+}
+
+/// A run in which something was wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NthViolation {
+    /// The configuration, as [`NthConfig::name`] gives it.
+    pub config: String,
+    /// The operation.
+    pub operation: Operation,
+    /// What failed.
+    pub strikes: Vec<Strike>,
+    /// The number of this run, counted from 1.
+    pub run: u64,
+    /// What is wrong.
+    pub what: String,
+    /// The log, one line per event.
+    pub lines: Vec<String>,
+}
+
+impl fmt::Display for NthViolation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}, {:?}: {}", self.config, self.operation, self.what)?;
+        writeln!(f, "failed: {:?}", self.strikes)?;
+        self.lines.iter().try_for_each(|line| writeln!(f, "{line}"))
+    }
+}
+
+impl std::error::Error for NthViolation {}
+
+/// Does every operation that the level has, with every I/O of it failing in turn; `progress` is told
+/// after each operation.
+///
+/// # Errors
+/// The first run in which something was wrong.
+///
+/// # Panics
+/// When the array of `config` cannot be: ask [`Rig::new`] first.
+pub fn run(
+    config: &NthConfig,
+    progress: &mut dyn FnMut(&NthCounts),
+) -> Result<NthCounts, Box<NthViolation>> {
+    let base = super::crash::base(&config.rig).expect("the array was tried before");
+    let mut counts = NthCounts::default();
+    let wanted = |operation: &Operation| config.only.is_none_or(|only| only == *operation);
+    for operation in Operation::ALL.into_iter().filter(wanted) {
+        let Some(ios) = count(&base, operation) else {
+            counts.skipped.push(operation);
+            continue;
+        };
+        let before = counts.runs;
+        let all = strikes(ios.min(config.most), config.pairs);
+        // First with nothing failing.
+        for strikes in std::iter::once(Vec::new()).chain(all) {
+            counts.runs += 1;
+            let ended = judge::case(&base, operation, &strikes, false);
+            if ended.is_err() {
+                let again = again(config, operation, &strikes, &base);
+                return Err(Box::new(NthViolation { run: counts.runs, ..again }));
+            }
+        }
+        counts.operations.push((operation, ios, counts.runs - before));
+        progress(&counts);
+    }
+    Ok(counts)
+}
+
+/// Does one run again, with its log.
+fn again(config: &NthConfig, operation: Operation, strikes: &[Strike], base: &Rig) -> NthViolation {
+    let (what, lines) = match judge::case(base, operation, strikes, true) {
+        Err(wrong) => *wrong,
+        Ok(()) => ("a replay does not show it again".into(), Vec::new()),
+    };
+    let strikes = strikes.to_vec();
+    NthViolation { config: config.name(), operation, strikes, run: 1, what, lines }
+}
+
+/// Replays a violation with its log; `None` when nothing is wrong any more.
+///
+/// # Errors
+/// When the array of `config` cannot be.
+pub fn replay(
+    config: &NthConfig,
+    violation: &NthViolation,
+) -> Result<Option<NthViolation>, SimError> {
+    let base = super::crash::base(&config.rig)?;
+    let NthViolation { operation, strikes, .. } = violation;
+    let ended = judge::case(&base, *operation, strikes, true);
+    Ok(ended.is_err().then(|| again(config, *operation, strikes, &base)))
+}
+
+/// How many I/Os an operation takes when nothing fails; `None` when there is no such operation here.
+fn count(base: &Rig, operation: Operation) -> Option<u32> {
+    let mut rig = base.clone();
+    if !operation.begin(&mut rig) {
+        return None;
+    }
+    let mut strikes = Strikes::new(&[]);
+    strikes.run(&mut rig);
+    Some(strikes.count)
+}
+
+/// Every way to fail one I/O of `ios`, or two.
+fn strikes(ios: u32, pairs: bool) -> Vec<Vec<Strike>> {
+    let one = |at: u32| {
+        let ways = Failure::ALL.into_iter();
+        ways.flat_map(move |failure| [false, true].map(|sticky| Strike { at, failure, sticky }))
+    };
+    if !pairs {
+        return (0..ios).flat_map(one).map(|strike| vec![strike]).collect();
+    }
+    // Two failures of kinds that take members out of service, or do not.
+    let kinds = [(Failure::Media, false), (Failure::Media, true), (Failure::Gone, true)];
+    let mut all = Vec::new();
+    // The first failure makes more I/O: the second may come after what was counted.
+    for first in 0..ios {
+        for second in first + 1..ios + 4 {
+            for one in kinds {
+                for other in kinds {
+                    let strike = |at, (failure, sticky)| Strike { at, failure, sticky };
+                    all.push(vec![strike(first, one), strike(second, other)]);
+                }
+            }
+        }
+    }
+    all
+}
+
+/// The failures of a run, as it goes on.
+struct Strikes<'a> {
+    strikes: &'a [Strike],
+    /// I/Os ended or held back so far.
+    count: u32,
+    /// What fails from now on: drive, kind.
+    broken: Vec<(u16, u8, Failure)>,
+    /// Drives on which something failed, a bit each.
+    struck: u64,
+}
+
+/// Kinds of I/O that fail together: reads, writes, flushes.
+fn kind_of(work: &Work) -> u8 {
+    match work {
+        Work::Io(io) if io.op == IoOp::Read => 0,
+        Work::Io(io) if io.op == IoOp::Flush => 2,
+        _ => 1,
+    }
+}
+
+impl<'a> Strikes<'a> {
+    fn new(strikes: &'a [Strike]) -> Self {
+        Self { strikes, count: 0, broken: Vec::new(), struck: 0 }
+    }
+
+    /// Ends everything in order, failing what is to fail, and wakes the array until it is quiet.
+    fn run(&mut self, rig: &mut Rig) {
+        let mut wakes = 400;
+        let mut held: Vec<usize> = Vec::new();
+        for _ in 0..200_000 {
+            if rig.violation().is_some() {
+                return;
+            }
+            // What hangs comes last, when its deadline has passed.
+            if let Some(index) = (0..rig.outstanding()).find(|k| rig.is_abandoned(*k)) {
+                held.retain(|known| *known != index);
+                held.iter_mut().filter(|known| **known > index).for_each(|known| *known -= 1);
+                rig.finish(index, Fault::Timeout { carried_out: false });
+                continue;
+            }
+            let Some(index) = (0..rig.outstanding()).find(|k| !held.contains(k)) else {
+                if wakes == 0 || !rig.wake() {
+                    return;
+                }
+                wakes -= 1;
+                continue;
+            };
+            if self.end(rig, index) {
+                held.iter_mut().filter(|known| **known > index).for_each(|known| *known -= 1);
+            } else {
+                held.push(index);
+            }
+        }
+        rig.violate("I/O goes on for ever".into());
+    }
+
+    /// Ends one; false when it hangs.
+    fn end(&mut self, rig: &mut Rig, index: usize) -> bool {
+        let Some(device) = rig.device(index) else {
+            rig.finish(index, Fault::None);
+            return true;
+        };
+        let kind = kind_of(rig.work(index));
+        let strike = self.strikes.iter().find(|strike| strike.at == self.count);
+        self.count += 1;
+        let known = self.broken.iter().find(|b| b.0 == device.0 && b.1 == kind);
+        let failure = match (strike, known) {
+            (Some(strike), _) => {
+                if strike.sticky {
+                    self.broken.push((device.0, kind, strike.failure));
+                }
+                Some((strike.failure, strike.sticky))
+            }
+            (None, Some(broken)) => Some((broken.2, true)),
+            (None, None) => None,
+        };
+        let Some((failure, sticky)) = failure else {
+            rig.finish(index, Fault::None);
+            return true;
+        };
+        self.struck |= 1 << device.0;
+        let has_deadline = rig.config().array.settings.deadline.is_some();
+        if failure == Failure::Hangs && has_deadline {
+            return false;
+        }
+        rig.finish(index, failure.fault(sticky));
+        true
+    }
+}

@@ -1,0 +1,447 @@
+//! The checks cut into parts that can be run apart, in any order and on any number of threads: what
+//! they come to is put together in the order of the parts, and is the same then.
+
+use std::panic::AssertUnwindSafe;
+
+use raidlab_core::{Consistency, Level, Sectors};
+
+use super::content::mix;
+use super::crash::{self, Counts, CrashConfig};
+use super::nth::{self, NthConfig, NthViolation, Operation};
+use super::swarm::{self, Hits, Mode, Options};
+
+/// Which levels and consistency modes are checked; empty for all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// Levels.
+    pub levels: Vec<Level>,
+    /// Modes.
+    pub modes: Vec<Mode>,
+}
+
+/// Small arrays whose crashes are enumerated.
+const CRASH: [(Level, u16); 9] = [
+    (Level::Raid1, 2),
+    (Level::Raid1, 3),
+    (Level::Raid3, 3),
+    (Level::Raid4, 4),
+    (Level::Raid5, 3),
+    (Level::Raid5, 4),
+    (Level::Raid6, 4),
+    (Level::Raid6, 5),
+    (Level::Raid10, 4),
+];
+
+/// Small arrays whose I/Os fail in turn.
+const NTH: [(Level, u16); 9] = [
+    (Level::Linear, 2),
+    (Level::Raid0, 3),
+    (Level::Raid1, 2),
+    (Level::Raid1, 3),
+    (Level::Raid3, 3),
+    (Level::Raid4, 4),
+    (Level::Raid5, 4),
+    (Level::Raid6, 5),
+    (Level::Raid10, 4),
+];
+
+/// Levels the swarm has: those with redundancy.
+const SWARM: [Level; 6] =
+    [Level::Raid1, Level::Raid10, Level::Raid3, Level::Raid4, Level::Raid5, Level::Raid6];
+
+impl Choice {
+    fn has_level(&self, level: Level) -> bool {
+        self.levels.is_empty() || self.levels.contains(&level)
+    }
+
+    fn has_mode(&self, mode: Mode) -> bool {
+        self.modes.is_empty() || self.modes.contains(&mode)
+    }
+
+    /// A mode that is chosen and that no chosen level can have, if there is one.
+    #[must_use]
+    pub fn misfit(&self) -> Option<Mode> {
+        let fits = |mode: &Mode| NTH.iter().any(|(l, _)| self.has_level(*l) && mode.fits(*l));
+        self.modes.iter().copied().find(|mode| !fits(mode))
+    }
+
+    /// The chosen ones of some arrays, each with every chosen mode that its level can have.
+    fn of<'a>(
+        &'a self,
+        arrays: &'a [(Level, u16)],
+    ) -> impl Iterator<Item = (Level, u16, Consistency)> + 'a {
+        let chosen = arrays.iter().filter(|(level, _)| self.has_level(*level));
+        chosen.flat_map(move |&(level, members)| {
+            let modes = Mode::ALL.into_iter();
+            let fitting = modes.filter(move |mode| self.has_mode(*mode) && mode.fits(level));
+            fitting.map(move |mode| (level, members, consistency(mode)))
+        })
+    }
+
+    /// What each seed of the swarm draws from: one of these after the other; empty when nothing
+    /// that is chosen has redundancy.
+    #[must_use]
+    pub fn swarm(&self) -> Vec<Options> {
+        let of = |level, mode| Options { level, mode, ..Options::default() };
+        let levels = SWARM.into_iter().filter(|level| self.levels.contains(level));
+        match (self.levels.is_empty(), self.modes.is_empty()) {
+            (true, true) => vec![of(None, None)],
+            (true, false) => self.modes.iter().map(|mode| of(None, Some(*mode))).collect(),
+            (false, true) => levels.map(|level| of(Some(level), None)).collect(),
+            (false, false) => levels
+                .flat_map(|level| self.modes.iter().map(move |mode| (level, *mode)))
+                .filter(|(level, mode)| mode.fits(*level))
+                .map(|(level, mode)| of(Some(level), Some(mode)))
+                .collect(),
+        }
+    }
+
+    /// Every array whose crashes are enumerated.
+    pub fn crashes(&self) -> impl Iterator<Item = CrashConfig> + '_ {
+        self.of(&CRASH).map(|(level, members, mode)| CrashConfig::new(level, members, mode))
+    }
+
+    /// Every array whose I/Os fail, once for each operation.
+    pub fn failures(&self) -> impl Iterator<Item = NthConfig> + '_ {
+        self.of(&NTH).flat_map(|(level, members, mode)| {
+            let config = NthConfig::new(level, members, mode);
+            Operation::ALL
+                .into_iter()
+                .map(move |one| NthConfig { only: Some(one), ..config.clone() })
+        })
+    }
+}
+
+/// A mode as small arrays have it.
+#[must_use]
+pub fn consistency(mode: Mode) -> Consistency {
+    match mode {
+        Mode::None => Consistency::None,
+        Mode::Resync => Consistency::Resync,
+        Mode::Bitmap => Consistency::Bitmap { chunk: Sectors(2) },
+        Mode::PartialParity => Consistency::PartialParity { slots: 6 },
+        Mode::Journal => Consistency::Journal { sectors: Sectors(64) },
+    }
+}
+
+/// raid5 with nothing that keeps parity consistent, and nothing excepted from the promise: a power
+/// cut and a lost member must be found to change data that were not being written.
+#[must_use]
+pub fn write_hole() -> CrashConfig {
+    let mut config = CrashConfig::new(Level::Raid5, 3, Consistency::None);
+    config.rig.strict = true;
+    config.failures = false;
+    config
+}
+
+/// A part of the checks.
+#[derive(Clone, Debug)]
+pub enum Part {
+    /// Every I/O of an array's operations fails in turn.
+    Failures(Box<NthConfig>),
+    /// Crashes of an array.
+    Crashes(Box<CrashConfig>),
+    /// Crashes of an array that must be found to break its promise.
+    Hole(Box<CrashConfig>),
+    /// Seeds of the swarm.
+    Seeds {
+        /// The first.
+        from: u64,
+        /// How many.
+        count: u64,
+        /// What they draw from, one after the other by their number.
+        options: Vec<Options>,
+    },
+}
+
+/// What a part came to.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// What was done.
+    pub tally: Tally,
+    /// Promises broken, in order. Other parts than seeds end with the first.
+    pub broken: Vec<Broken>,
+}
+
+/// A broken promise, and how to get there again.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    /// The array.
+    pub array: String,
+    /// What is wrong.
+    pub what: String,
+    /// Runs, states or seeds of the part up to here, this one included.
+    pub after: u64,
+    /// What shows it.
+    pub shown_by: Shown,
+}
+
+/// What shows a broken promise.
+#[derive(Clone, Debug)]
+pub enum Shown {
+    /// An I/O that failed.
+    Failure(Box<NthViolation>),
+    /// A crash.
+    Crash(Box<crash::Violation>),
+    /// A seed, with what it draws from.
+    Seed(u64, Options),
+    /// The part as a whole: the code panicked.
+    Panic,
+    /// Nothing: the write hole was not found where it must be.
+    NoHole,
+}
+
+impl Broken {
+    /// The event log, one line per event; a seed is run again for it.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        match &self.shown_by {
+            Shown::Failure(violation) => violation.lines.clone(),
+            Shown::Crash(violation) => violation.lines.clone(),
+            Shown::Seed(seed, options) => {
+                caught(|| swarm::replay(*seed, options).0).unwrap_or_default()
+            }
+            Shown::NoHole | Shown::Panic => Vec::new(),
+        }
+    }
+
+    /// How to get there again, in a few lines.
+    #[must_use]
+    pub fn how(&self) -> String {
+        match &self.shown_by {
+            Shown::Failure(violation) => {
+                format!("{:?}, failing {:?}", violation.operation, violation.strikes)
+            }
+            Shown::Crash(violation) => {
+                let crash::Violation { seed, program, steps, picks, lost, .. } = &**violation;
+                format!(
+                    "seed {seed}, program {program:?}\n\
+                     steps {steps:?}, crash {picks:?}, members lost {lost:#b}"
+                )
+            }
+            Shown::Seed(seed, _) => format!("seed {seed}"),
+            Shown::NoHole | Shown::Panic => String::new(),
+        }
+    }
+}
+
+/// How much was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Runs with an I/O failing.
+    pub failures: u64,
+    /// What crashes came to; `complete` is not used.
+    pub crashes: Counts,
+    /// States until the write hole was found.
+    pub hole: Option<u64>,
+    /// Seeds.
+    pub seeds: u64,
+    /// Requests of all seeds.
+    pub requests: u64,
+    /// Member I/Os of all seeds.
+    pub ios: u64,
+    /// Power cuts of all seeds.
+    pub cuts: u64,
+    /// How often seeds hit each class of faults.
+    pub hits: Hits,
+    /// A hash of everything: the event logs of seeds, the counts of the others.
+    pub hash: u64,
+}
+
+impl Tally {
+    /// Adds what another part came to. The hash depends on the order.
+    pub fn add(&mut self, other: &Self) {
+        self.failures += other.failures;
+        let (sum, one) = (&mut self.crashes, &other.crashes);
+        sum.programs += one.programs;
+        sum.moments += one.moments;
+        sum.states += one.states;
+        sum.distinct += one.distinct;
+        sum.partly += one.partly;
+        sum.drawn += one.drawn;
+        sum.forced += one.forced;
+        sum.nested += one.nested;
+        sum.with_loss += one.with_loss;
+        self.hole = self.hole.or(other.hole);
+        self.seeds += other.seeds;
+        self.requests += other.requests;
+        self.ios += other.ios;
+        self.cuts += other.cuts;
+        self.hits.add(&other.hits);
+        self.hash = mix(self.hash, other.hash);
+    }
+}
+
+/// A guess of what a state, a seed and an operation take, in microseconds, for progress.
+const COST: (u64, u64, u64) = (15, 1000, 50_000);
+
+impl Part {
+    /// About how long it takes, in microseconds: to share out progress.
+    #[must_use]
+    pub fn cost(&self) -> u64 {
+        match self {
+            Self::Failures(_) => COST.2,
+            Self::Crashes(config) => config.states * COST.0,
+            Self::Hole(_) => COST.2,
+            Self::Seeds { count, .. } => count * COST.1,
+        }
+    }
+
+    /// Its name, in a few words.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Failures(config) => match config.only {
+                Some(only) => format!("n-th failure: {} {only:?}", config.name()),
+                None => format!("n-th failure: {}", config.name()),
+            },
+            Self::Crashes(config) => format!("crashes: {}", config.name()),
+            Self::Hole(config) => format!("write hole: {}", config.name()),
+            Self::Seeds { from, count, .. } => {
+                format!("swarm: seeds {from} to {}", from + count - 1)
+            }
+        }
+    }
+
+    /// The same with a bug planted.
+    #[cfg(feature = "seeded-bugs")]
+    #[must_use]
+    pub fn with_bug(&self, bug: raidlab_core::bugs::Bug) -> Self {
+        let mut part = self.clone();
+        match &mut part {
+            Self::Failures(config) => config.rig.bug = Some(bug),
+            Self::Crashes(config) | Self::Hole(config) => config.rig.bug = Some(bug),
+            Self::Seeds { options, .. } => {
+                options.iter_mut().for_each(|options| options.bug = Some(bug));
+            }
+        }
+        part
+    }
+
+    /// Runs it; `progress` is told now and then how much of [`Part::cost`] is done.
+    pub fn run(&self, progress: &mut dyn FnMut(u64)) -> Report {
+        match self {
+            Self::Failures(config) => failures(config),
+            Self::Crashes(config) => crashes(config, progress),
+            Self::Hole(config) => hole(config),
+            Self::Seeds { from, count, options } => {
+                let mut report = Report::default();
+                for seed in *from..from + count {
+                    one_seed(seed, options, seed - from + 1, &mut report);
+                    progress((seed - from + 1) * COST.1);
+                }
+                report
+            }
+        }
+    }
+}
+
+/// Runs something; gives what it panicked with, which the core never does on any input.
+fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    std::panic::catch_unwind(AssertUnwindSafe(run)).map_err(|payload| {
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+        format!("the code panicked: {}", text.unwrap_or("without a message"))
+    })
+}
+
+fn panicked(array: String, what: String) -> Report {
+    let broken = Broken { array, what, after: 0, shown_by: Shown::Panic };
+    Report { broken: vec![broken], ..Report::default() }
+}
+
+fn failures(config: &NthConfig) -> Report {
+    let mut report = Report::default();
+    let ended = match caught(|| nth::run(config, &mut |_| ())) {
+        Ok(ended) => ended,
+        Err(what) => return panicked(config.name(), what),
+    };
+    report.tally.failures = match &ended {
+        Ok(counts) => counts.runs,
+        Err(violation) => violation.run,
+    };
+    report.tally.hash = report.tally.failures;
+    if let Ok(counts) = &ended {
+        let ios = counts.operations.iter().map(|(_, ios, _)| u64::from(*ios));
+        report.tally.hash = ios.fold(report.tally.hash, mix);
+    }
+    report.broken.extend(ended.err().map(|violation| Broken {
+        array: violation.config.clone(),
+        what: violation.what.clone(),
+        after: violation.run,
+        shown_by: Shown::Failure(violation),
+    }));
+    report
+}
+
+fn crashes(config: &CrashConfig, progress: &mut dyn FnMut(u64)) -> Report {
+    let mut report = Report::default();
+    let mut last = Counts::default();
+    let mut tell = |counts: &Counts| {
+        last = *counts;
+        progress(counts.states.min(config.states) * COST.0);
+    };
+    let ended = match caught(|| crash::run(config, &mut tell)) {
+        Ok(ended) => ended,
+        Err(what) => return panicked(config.name(), what),
+    };
+    report.tally.crashes = match &ended {
+        Ok(counts) => *counts,
+        Err(violation) => Counts { states: violation.states, ..last },
+    };
+    let Counts { programs, moments, states, distinct, nested, forced, .. } = report.tally.crashes;
+    report.tally.hash =
+        [programs, moments, states, distinct, nested, forced].into_iter().fold(0, mix);
+    report.broken.extend(ended.err().map(|violation| Broken {
+        array: violation.config.clone(),
+        what: violation.what.clone(),
+        after: violation.states.max(1),
+        shown_by: Shown::Crash(violation),
+    }));
+    report
+}
+
+fn hole(config: &CrashConfig) -> Report {
+    let mut report = Report::default();
+    match crash::run(config, &mut |_| ()) {
+        Err(violation) => {
+            report.tally.hole = Some(violation.states);
+            report.tally.hash = violation.states;
+        }
+        Ok(counts) => report.broken.push(Broken {
+            array: config.name(),
+            what: format!("{} states do not show the write hole", counts.states),
+            after: counts.states,
+            shown_by: Shown::NoHole,
+        }),
+    }
+    report
+}
+
+fn one_seed(seed: u64, options: &[Options], after: u64, report: &mut Report) {
+    let Some(own) = options.get((seed % options.len().max(1) as u64) as usize) else { return };
+    let tally = &mut report.tally;
+    tally.seeds += 1;
+    let ended = caught(|| swarm::run(seed, own)).unwrap_or_else(|what| {
+        let (array, lines) = ("not known".to_owned(), Vec::new());
+        Err(Box::new(swarm::Violation { seed, array, what, lines }))
+    });
+    match ended {
+        Ok(outcome) => {
+            tally.requests += outcome.requests;
+            tally.ios += outcome.ios;
+            tally.cuts += outcome.crashes;
+            tally.hits.add(&outcome.hits);
+            tally.hash = mix(tally.hash, outcome.hash);
+        }
+        Err(violation) => {
+            tally.hash = mix(tally.hash, seed);
+            report.broken.push(Broken {
+                array: violation.array,
+                what: violation.what,
+                after,
+                shown_by: Shown::Seed(seed, *own),
+            });
+        }
+    }
+}

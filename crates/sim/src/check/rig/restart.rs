@@ -1,0 +1,197 @@
+//! Crashes and starts.
+
+use raidlab_core::consistency::{Allow, AssembleError, Found};
+use raidlab_core::contract::{Admin, Input, MemberIo, Record, RequestOp};
+use raidlab_core::{Array, Consistency, MemberIndex};
+
+use super::Rig;
+use crate::check::content::Content;
+use crate::check::device::Fate;
+
+/// How a start went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Started {
+    /// The array is there.
+    Well,
+    /// It was refused.
+    Refused(AssembleError),
+}
+
+impl Rig {
+    /// Writes the metadata of a new array.
+    pub(super) fn format(&mut self) {
+        if !self.config.array.settings.consistency.has_superblocks() {
+            return;
+        }
+        let record = Record::Superblock(self.array.superblock());
+        for member in (0..self.shape.members).map(MemberIndex) {
+            let ticket = self.drives.send_record(member, record, 0, &[], false);
+            self.drives.complete(ticket, true);
+        }
+    }
+
+    pub(super) fn set_up_memory(&mut self) {
+        self.scratch = self.array.scratch();
+        let requests = self.config.array.limits.requests;
+        let buffers = (requests * self.config.longest) as usize;
+        let scratch = (self.scratch.count * self.scratch.len) as usize;
+        self.memory.clear();
+        self.memory.resize(buffers + scratch, 0xeeee_eeee_eeee_eeee);
+        self.free.clear();
+        self.free.extend((0..requests).rev());
+    }
+
+    /// Plants the configured bug.
+    pub(super) fn plant(&mut self) {
+        #[cfg(feature = "seeded-bugs")]
+        if let Some(bug) = self.config.bug {
+            self.array.plant(bug);
+        }
+    }
+
+    /// Members are lost: what they held may be excepted from the promise.
+    pub(super) fn note_lost(&mut self, lost: u64, forced: bool) {
+        if !self.config.strict {
+            self.oracle.lose(lost, forced);
+        }
+    }
+
+    /// An I/O to a member failed: all that it reached, and what else the same read wants of that
+    /// member, is computed from the others, which a crash may have left disagreeing with it. What
+    /// is written there then makes what other lost members held wrong too.
+    pub(super) fn note_unreadable(&mut self, io: &MemberIo) {
+        let MemberIo { member, at, len, .. } = *io;
+        if self.config.strict || member.0 >= self.shape.members || self.shape.parities() == 0 {
+            return;
+        }
+        let lost = self.known_failed | 1 << member.0;
+        self.oracle.lose_rows(lost, at.0..at.0 + u64::from(len));
+        for open in self.open.iter().filter(|open| open.ask.op == RequestOp::Read) {
+            for sector in open.ask.at..open.ask.at + open.ask.len {
+                let (holder, row) = self.shape.copies(sector)[0];
+                if holder == member.0 {
+                    self.oracle.lose_rows(1 << holder, u64::from(row)..u64::from(row) + 1);
+                }
+            }
+        }
+    }
+
+    #[cfg(not(feature = "seeded-bugs"))]
+    fn assembled(&self, found: &Found, allow: Allow) -> Result<Array, AssembleError> {
+        Array::assemble(&self.config.array, found, allow)
+    }
+
+    #[cfg(feature = "seeded-bugs")]
+    fn assembled(&self, found: &Found, allow: Allow) -> Result<Array, AssembleError> {
+        match self.config.bug {
+            Some(bug) => Array::assemble_planted(&self.config.array, found, allow, bug),
+            None => Array::assemble(&self.config.array, found, allow),
+        }
+    }
+
+    /// The power goes; `pick` chooses one of so many ways for each thing that a crash decides, 0 as
+    /// if it had never been written. [`Self::assemble`] comes next.
+    pub fn crash(&mut self, mut pick: impl FnMut(u32) -> u32) {
+        let fates = self.drives.fates();
+        let picks: Vec<u32> = fates.iter().map(|fate| pick(fate.ways)).collect();
+        self.log_crash(&fates, &picks);
+        let mut image = Vec::new();
+        self.drives.image(&fates, &picks, &mut image);
+        self.known_failed = self.remembered();
+        self.restart_drives(&image);
+    }
+
+    /// Members that a driver without superblocks remembers not to use: failed, not rebuilt, or with
+    /// blocks that a rebuild could not have.
+    fn remembered(&self) -> u64 {
+        match self.config.array.settings.consistency {
+            Consistency::None => self.known_failed | self.array.superblock().rebuilding[0],
+            _ => self.known_failed,
+        }
+    }
+
+    /// Puts what a crash decides into the log.
+    pub fn log_crash(&mut self, fates: &[Fate], picks: &[u32]) {
+        let now = self.now.0;
+        self.log.add(now, 'X', &[], |line| {
+            for (fate, pick) in fates.iter().zip(picks) {
+                line.put(format_args!("{fate}={pick} "));
+            }
+        });
+    }
+
+    /// The same with what the media hold afterwards given as a whole.
+    pub fn restart_drives(&mut self, image: &[Content]) {
+        // Whoever was not yet said to be back everywhere may not be taken back.
+        self.known_failed = self.out_of_service();
+        self.drives.restart(image);
+        self.oracle.crash();
+        self.open.clear();
+        self.work.clear();
+        self.jobs.clear();
+        self.wake = None;
+        self.finished = false;
+        self.log_failed = false;
+    }
+
+    /// Becomes what a crash of `other` left that put `image` on the media. Cheaper than a copy: the
+    /// array is not copied, since [`Self::assemble`] makes a new one.
+    pub fn start_from(&mut self, other: &Self, image: &[Content]) {
+        self.drives.clone_from(&other.drives);
+        self.oracle.clone_from(&other.oracle);
+        self.known_failed = other.remembered();
+        self.now = other.now;
+        self.next_id = other.next_id;
+        self.violation = None;
+        self.forget();
+        self.restart_drives(image);
+    }
+
+    /// Starts the array again with what is on the drives, without those `lost` (a bit each: members,
+    /// then replacements, then the log device). After a crash or an orderly stop.
+    pub fn assemble(&mut self, lost: u64, allow: Allow) -> Started {
+        let config = &self.config.array;
+        let members = self.shape.members;
+        let mut dead = lost;
+        let started = if config.settings.consistency == Consistency::None {
+            Array::new(config).map_err(AssembleError::Config)
+        } else {
+            let found = self.drives.found(config, |device| lost >> device.0 & 1 == 1);
+            self.assembled(&found, allow)
+        };
+        let now = self.now.0;
+        let result = started.as_ref().err().cloned();
+        self.log.add(now, 'B', &[lost, u64::from(result.is_none())], |line| {
+            line.put(format_args!("without {lost:#b} {allow:?}: {result:?}"));
+        });
+        let array = match started {
+            Ok(array) => array,
+            Err(refusal) => return Started::Refused(refusal),
+        };
+        for device in (0..=2 * members).map(MemberIndex) {
+            if lost >> device.0 & 1 == 1 {
+                self.drives.set_gone(device, true);
+            }
+        }
+        self.array = array;
+        self.plant();
+        self.set_up_memory();
+        if self.config.array.settings.consistency == Consistency::None {
+            dead |= self.known_failed;
+            for member in (0..members).filter(|m| dead >> m & 1 == 1) {
+                self.array.handle(self.now, Input::Admin(Admin::Fail(MemberIndex(member))));
+            }
+        } else {
+            self.known_failed = 0;
+            for member in (0..members).filter(|m| self.array.is_failed(MemberIndex(*m))) {
+                self.known_failed |= 1 << member;
+            }
+            // What is being rebuilt is computed from the others too.
+            self.known_failed |= self.array.superblock().rebuilding[0];
+            dead |= self.known_failed;
+        }
+        self.note_lost(dead, allow.dirty_degraded);
+        self.drain();
+        Started::Well
+    }
+}

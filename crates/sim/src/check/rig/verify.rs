@@ -1,0 +1,69 @@
+//! Whether redundancy agrees on the drives, looked at from outside the array.
+
+use raidlab_core::contract::Role;
+
+use super::Rig;
+use crate::check::content;
+
+/// A place where redundancy disagrees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disagreement {
+    /// Copies of this sector of the array differ.
+    Copies(u64),
+    /// A parity of this row of the members is not that of its data.
+    Parity(usize, Role),
+}
+
+impl Rig {
+    /// The first place where redundancy disagrees, among members whose bits in `members` are set.
+    /// Sectors that may hold anything are left out.
+    #[must_use]
+    pub fn disagreement(&self, members: u64) -> Option<Disagreement> {
+        if self.shape.parities() == 0 {
+            return self.unequal_copies(members).map(Disagreement::Copies);
+        }
+        (0..self.shape.rows()).find_map(|row| self.wrong_parity(row, members))
+    }
+
+    fn unequal_copies(&self, members: u64) -> Option<u64> {
+        (0..self.shape.capacity).filter(|at| !self.oracle.is_open(*at)).find(|at| {
+            let there = self.shape.copies(*at).iter().filter(|(m, _)| members >> m & 1 == 1);
+            let mut values =
+                there.map(|(m, place)| self.drives.live(device(*m), u64::from(*place)));
+            let first = values.next();
+            values.any(|value| Some(value) != first)
+        })
+    }
+
+    fn wrong_parity(&self, row: usize, members: u64) -> Option<Disagreement> {
+        let roles = self.shape.row(row);
+        let live = |m: usize| self.drives.live(device(m as u16), row as u64);
+        let is_data = |role: &Option<Role>| matches!(role, Some(Role::Data(_)));
+        let all_data = (0..roles.len()).all(|m| !is_data(&roles[m]) || members >> m & 1 == 1);
+        if !all_data {
+            return None;
+        }
+        let data = || {
+            let all = (0..roles.len()).filter(|m| is_data(&roles[*m]));
+            all.filter_map(|m| Some((roles[m]?, live(m))))
+        };
+        (0..roles.len()).filter(|m| members >> m & 1 == 1).find_map(|m| match roles[m] {
+            Some(which @ (Role::P | Role::Q)) => {
+                let wrong = content::parity(which, data()) != live(m);
+                wrong.then_some(Disagreement::Parity(row, which))
+            }
+            _ => None,
+        })
+    }
+
+    /// The members in service (a bit each), as the array says.
+    #[must_use]
+    pub fn in_service(&self) -> u64 {
+        let members = (0..self.shape.members).map(device);
+        members.filter(|m| !self.array.is_failed(*m)).fold(0, |set, m| set | 1 << m.0)
+    }
+}
+
+const fn device(member: u16) -> raidlab_core::MemberIndex {
+    raidlab_core::MemberIndex(member)
+}

@@ -1,0 +1,196 @@
+//! Random arrays.
+
+use raidlab_core::contract::Pacing;
+use raidlab_core::policy::ReadPolicy;
+use raidlab_core::{
+    Config, Consistency, Layout, Level, Limits, Nanos, Rotation, Sectors, Settings, Tie,
+};
+
+use super::Options;
+use crate::check::choices::Random;
+
+/// A consistency mode without its figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// [`Consistency::None`].
+    None,
+    /// [`Consistency::Resync`].
+    Resync,
+    /// [`Consistency::Bitmap`].
+    Bitmap,
+    /// [`Consistency::PartialParity`].
+    PartialParity,
+    /// [`Consistency::Journal`].
+    Journal,
+}
+
+impl Mode {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::None, Self::Resync, Self::Bitmap, Self::PartialParity, Self::Journal];
+
+    /// The name that commands and studies take.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Resync => "resync",
+            Self::Bitmap => "bitmap",
+            Self::PartialParity => "ppl",
+            Self::Journal => "journal",
+        }
+    }
+
+    /// The mode of a setting.
+    #[must_use]
+    pub const fn of(consistency: Consistency) -> Self {
+        match consistency {
+            Consistency::None => Self::None,
+            Consistency::Resync => Self::Resync,
+            Consistency::Bitmap { .. } => Self::Bitmap,
+            Consistency::PartialParity { .. } => Self::PartialParity,
+            Consistency::Journal { .. } => Self::Journal,
+        }
+    }
+
+    /// Whether a level can have it.
+    #[must_use]
+    pub const fn fits(self, level: Level) -> bool {
+        match self {
+            Self::None => true,
+            Self::Resync | Self::Bitmap => !matches!(level, Level::Linear | Level::Raid0),
+            Self::PartialParity => matches!(level, Level::Raid5),
+            Self::Journal => matches!(level, Level::Raid4 | Level::Raid5 | Level::Raid6),
+        }
+    }
+}
+
+/// Levels with redundancy.
+const LEVELS: [Level; 6] =
+    [Level::Raid1, Level::Raid10, Level::Raid3, Level::Raid4, Level::Raid5, Level::Raid6];
+
+/// The longest request, in sectors.
+pub(super) const LONGEST: u32 = 32;
+
+/// An array by the options and the dice.
+pub(super) fn draw(random: &mut Random, options: &Options) -> Config {
+    let wanted = |level: &Level| {
+        options.level.is_none_or(|only| only == *level)
+            && options.mode.is_none_or(|mode| mode.fits(*level))
+    };
+    let levels: Vec<Level> = LEVELS.into_iter().filter(wanted).collect();
+    let level = match levels.len() {
+        0 => Level::Raid5,
+        count => levels[random.below(count as u64) as usize],
+    };
+    let layout = layout(random, level);
+    let chunk = layout.chunk.0.max(1);
+    let rows = chunk * u64::from(layout.far) * (2 + random.below(3));
+    let sectors = if level.has_chunks() { rows } else { 4 + random.below(12) };
+    let modes: Vec<Mode> = Mode::ALL
+        .into_iter()
+        .filter(|mode| mode.fits(level) && options.mode.is_none_or(|only| only == *mode))
+        .collect();
+    let mode = match modes.len() {
+        0 => Mode::None,
+        count => modes[random.below(count as u64) as usize],
+    };
+    let mut config = Config::uniform(layout, Sectors(sectors));
+    config.limits = Limits {
+        requests: 2 + random.below(7) as u32,
+        segments: 1 + random.below(4) as u32,
+        ios: 1,
+        plans: 1 + random.below(4) as u32,
+        units: 1 + random.below(3) as u32,
+    };
+    config.settings = settings(random, mode, chunk, u64::from(config.layout.members));
+    config.read_policy = policy(random, level);
+    config
+}
+
+fn layout(random: &mut Random, level: Level) -> Layout {
+    let chunk = Sectors(1 << random.below(3));
+    let below = |random: &mut Random, from: u16, count: u64| from + random.below(count) as u16;
+    match level {
+        Level::Raid1 => Layout::new(level, below(random, 2, 3)),
+        Level::Raid3 => Layout::new(level, 3),
+        Level::Raid10 => {
+            // md's chunk is a power of two.
+            let layout = match random.below(3) {
+                0 => Layout::new(level, below(random, 3, 3)).with_near(2),
+                1 => Layout::new(level, below(random, 2, 3)).with_near(1).with_far(2),
+                _ => Layout::new(level, below(random, 2, 3))
+                    .with_near(1)
+                    .with_far(2)
+                    .with_offset(true),
+            };
+            layout.with_chunk(chunk)
+        }
+        _ => {
+            let from = level.fewest_members();
+            let layout = Layout::new(level, below(random, from, 3)).with_chunk(chunk);
+            let rotations = level.rotations();
+            match rotations.len() {
+                0 => layout,
+                count => {
+                    let rotation: Rotation = rotations[random.below(count as u64) as usize];
+                    let turned = layout.clone().with_rotation(rotation);
+                    if turned.check().is_ok() { turned } else { layout }
+                }
+            }
+        }
+    }
+}
+
+fn settings(random: &mut Random, mode: Mode, chunk: u64, members: u64) -> Settings {
+    let consistency = match mode {
+        Mode::None => Consistency::None,
+        Mode::Resync => Consistency::Resync,
+        Mode::Bitmap => Consistency::Bitmap { chunk: Sectors(1 << random.below(4)) },
+        Mode::PartialParity => Consistency::PartialParity { slots: 6 + random.below(6) as u32 },
+        Mode::Journal => {
+            // Room for two to five of the largest entries.
+            let largest = 8 + chunk * members;
+            Consistency::Journal { sectors: Sectors(largest * (2 + random.below(4)) + 8) }
+        }
+    };
+    let ties = [Tie::ReconstructWrite, Tie::ReadModifyWrite, Tie::NeverModify];
+    Settings {
+        consistency,
+        deadline: random.chance(30).then_some(Nanos(50_000_000)),
+        heal_tries: 1 + random.below(2) as u8,
+        most_corrected: if random.chance(20) { 2 } else { 20 },
+        most_bad_blocks: if random.chance(20) { 1 } else { 8 },
+        pacing: Pacing {
+            share: random.chance(20).then(|| 10 + random.below(91) as u8),
+            ..Pacing::default()
+        },
+        tie: ties[random.below(3) as usize],
+        cached_stripes: if random.chance(30) { 1 + random.below(3) as u32 } else { 0 },
+        ..Settings::default()
+    }
+}
+
+fn policy(random: &mut Random, level: Level) -> ReadPolicy {
+    if level != Level::Raid1 || random.chance(50) {
+        return ReadPolicy::default();
+    }
+    [ReadPolicy::GmirrorRoundRobin, ReadPolicy::Md26][random.below(2) as usize]
+}
+
+/// An array in words, for messages.
+#[must_use]
+pub fn describe(config: &Config) -> String {
+    let settings = &config.settings;
+    format!(
+        "{} of {} sectors, {:?}, {:?}, {:?}, {:?}, cached stripes {}, deadline {:?}",
+        config.layout,
+        config.members.first().map_or(0, |member| member.sectors.0),
+        settings.consistency,
+        config.read_policy,
+        config.limits,
+        settings.tie,
+        settings.cached_stripes,
+        settings.deadline,
+    )
+}

@@ -1,0 +1,113 @@
+//! What is done to an array at rest when all else is over: two things that random work hardly ever
+//! comes to.
+
+use raidlab_core::MemberIndex;
+use raidlab_core::contract::{Admin, Believe, Event, Refusal, RequestOp, Scrub};
+
+use super::Class;
+use super::arrays::{LONGEST, Mode};
+use super::run::{Run, Step, WAKES};
+use crate::check::rig::Ask;
+
+impl Run {
+    /// Two sectors of a row are changed, in different bits: P and Q name nobody then, and a repair
+    /// that is told nothing must write nothing.
+    pub(super) fn two_silent(&mut self) -> Step {
+        let row = self.random.below(self.rig.shape().rows().max(1) as u64);
+        let first = self.random.below(u64::from(self.members())) as u16;
+        let second = (first + 1) % self.members();
+        let shape = self.rig.shape();
+        let used = !shape.is_unused(first, row) && !shape.is_unused(second, row);
+        if shape.parities() < 2 || !used || self.may_disagree() || self.budget.harmed != 0 {
+            return Ok(());
+        }
+        self.hit(Class::Silent);
+        self.budget.disagrees = true;
+        self.rig.drives_mut().rot(MemberIndex(first), row, 1 << 3);
+        self.rig.drives_mut().rot(MemberIndex(second), row, 1 << 43);
+        let as_found = self.everything();
+        self.rig.command(Admin::StartScrub(Scrub::Repair(Believe::Nobody)));
+        self.rig.run_on(WAKES);
+        if !self.rig.events().iter().any(|event| matches!(event, Event::Mismatch { .. })) {
+            return self.broken(format!("a repair misses row {row}, where two members are wrong"));
+        }
+        self.look()?;
+        if self.everything() != as_found {
+            return self.broken(format!("a repair wrote row {row}, where nobody can be named"));
+        }
+        Ok(())
+    }
+
+    /// Everything that members hold of data and parity.
+    pub(super) fn everything(&self) -> Vec<u64> {
+        let drives = self.rig.drives();
+        let members = (0..self.members()).map(MemberIndex);
+        let sectors = members.flat_map(|m| (0..drives.log_start(m)).map(move |s| (m, s)));
+        sectors.map(|(m, s)| drives.live(m, s)).collect()
+    }
+
+    /// A member is replaced by a fresh drive; when that fails too, the first drive comes back. The
+    /// bitmap does not say what changed since it was there.
+    pub(super) fn old_drive(&mut self) -> Step {
+        let member = self.random.below(u64::from(self.members())) as u16;
+        let device = MemberIndex(member);
+        let known = self.rig.drives().superblock(device);
+        let Some(superblock) = known.filter(|_| self.mode == Mode::Bitmap) else { return Ok(()) };
+        let in_service = (superblock.failed[0] | superblock.rebuilding[0]) >> member & 1 == 0;
+        let quiet = self.budget.harmed == 0 && !self.may_disagree();
+        if !in_service || !quiet || !self.rig.shape().survives(1 << member) {
+            return Ok(());
+        }
+        self.hit(Class::Stale);
+        self.budget.harmed = 1 << member;
+        let old = self.rig.clone();
+        self.fail(device)?;
+        self.write_all()?;
+        self.renew(member);
+        self.rig.run_on(WAKES);
+        self.look()?;
+        self.write_all()?;
+        self.budget.harmed = 1 << member;
+        self.fail(device)?;
+        self.rig.drives_mut().take_drive(device, old.drives());
+        self.rig.command(Admin::ReAdd { member: device, events: superblock.events });
+        self.rig.run_on(WAKES);
+        let refused = Event::Refused(
+            Admin::ReAdd { member: device, events: superblock.events },
+            Refusal::NothingKnown,
+        );
+        let is_refused = self.rig.events().contains(&refused);
+        self.look()?;
+        if is_refused {
+            self.renew(member);
+            self.rig.run_on(WAKES);
+            self.look()?;
+        }
+        let all = (1u64 << self.members()) - 1;
+        if let Some(place) = self.rig.disagreement(all) {
+            return self.broken(format!("redundancy disagrees after an old drive: {place:?}"));
+        }
+        self.read_all(true)
+    }
+
+    fn fail(&mut self, device: MemberIndex) -> Step {
+        self.rig.command(Admin::Fail(device));
+        self.rig.run_on(WAKES);
+        self.look()
+    }
+
+    /// Writes every sector, and waits until all is quiet.
+    fn write_all(&mut self) -> Step {
+        let (capacity, block) = (self.rig.shape().capacity, self.rig.shape().logical_block);
+        let piece = (u64::from(LONGEST) / block * block).max(block);
+        let mut at = 0;
+        while at < capacity {
+            let len = piece.min(capacity - at);
+            self.rig.ask(Ask { op: RequestOp::Write, at, len, fua: false });
+            self.look()?;
+            at += len;
+        }
+        self.rig.run_on(WAKES);
+        self.look()
+    }
+}

@@ -1,0 +1,795 @@
+//! One seed: what happens, and what must hold.
+
+use raidlab_core::consistency::{Allow, AssembleError};
+use raidlab_core::contract::{
+    Admin, Event, IoOp, MetaIo, Outcome as Answered, RequestOp, Scrub, Work as Background,
+};
+use raidlab_core::{Config, MemberIndex, Sector, Sectors};
+
+use super::arrays::{self, LONGEST, Mode, describe};
+use super::budget::Budget;
+use super::{Class, Hits, Options, Outcome, Violation};
+use crate::check::choices::Random;
+use crate::check::rig::{Ask, Fault, Rig, RigConfig, Started, Work};
+
+/// A run under way.
+pub(super) struct Run {
+    seed: u64,
+    pub(super) random: Random,
+    pub(super) rig: Rig,
+    config: Config,
+    pub(super) mode: Mode,
+    enabled: [bool; Class::ALL.len()],
+    /// This seed goes beyond what the array survives.
+    reckless: bool,
+    pub(super) budget: Budget,
+    hits: Hits,
+    requests: u64,
+    ios: u64,
+    crashes: u64,
+    /// Redundancy may disagree for good: a crash without anything that keeps it consistent.
+    open_for_good: bool,
+    /// The log device has failed.
+    log_lost: bool,
+    /// Nothing starts any more, as is due.
+    over: bool,
+    /// Members out of service when the power went.
+    failed_before: u64,
+    /// Sectors that were discarded some time.
+    discarded: Vec<bool>,
+    /// No request is under way any more.
+    at_rest: bool,
+}
+
+/// What a step came to.
+pub(super) type Step<T = ()> = Result<T, Box<Violation>>;
+
+/// How often the array is woken at most until it must be idle.
+pub(super) const WAKES: usize = 3000;
+
+impl Run {
+    pub(super) fn new(seed: u64, options: &Options) -> Step<Self> {
+        let mut random = Random::new(seed);
+        let config = arrays::draw(&mut random, options);
+        let mut set_up = RigConfig::new(config.clone());
+        set_up.longest = LONGEST;
+        set_up.lines = options.lines;
+        #[cfg(feature = "seeded-bugs")]
+        {
+            set_up.bug = options.bug;
+        }
+        let rig = Rig::new(set_up).map_err(|error| {
+            let (what, array) = (format!("cannot be set up: {error}"), describe(&config));
+            Box::new(Violation { seed, array, what, lines: Vec::new() })
+        })?;
+        let mut enabled = [false; Class::ALL.len()];
+        enabled.iter_mut().for_each(|on| *on = random.chance(50));
+        let reckless = random.chance(20);
+        Ok(Self {
+            seed,
+            random,
+            mode: Mode::of(config.settings.consistency),
+            config,
+            enabled,
+            reckless,
+            budget: Budget::default(),
+            hits: Hits::default(),
+            requests: 0,
+            ios: 0,
+            crashes: 0,
+            open_for_good: false,
+            log_lost: false,
+            over: false,
+            failed_before: 0,
+            discarded: vec![false; rig.shape().capacity as usize],
+            at_rest: false,
+            rig,
+        })
+    }
+
+    pub(super) fn go(&mut self) -> Step<Outcome> {
+        let steps = 60 + self.random.below(180);
+        for _ in 0..steps {
+            self.step()?;
+            if self.over {
+                return Ok(self.outcome());
+            }
+        }
+        if self.is_on(Class::Split) && self.random.chance(30) {
+            self.split()?;
+        }
+        self.come_to_rest()?;
+        if self.is_on(Class::Silent) && !self.budget.beyond {
+            self.silent()?;
+            self.two_silent()?;
+        }
+        if self.is_on(Class::Stale) && !self.budget.beyond {
+            self.old_drive()?;
+        }
+        Ok(self.outcome())
+    }
+
+    fn outcome(&self) -> Outcome {
+        Outcome {
+            hash: self.rig.log().hash(),
+            requests: self.requests,
+            ios: self.ios,
+            crashes: self.crashes,
+            hits: self.hits,
+        }
+    }
+
+    /// The event log so far, if it is kept.
+    pub(super) fn lines(&self) -> Vec<String> {
+        self.rig.log().lines().to_vec()
+    }
+
+    pub(super) fn broken<T>(&self, what: impl Into<String>) -> Step<T> {
+        Err(Box::new(Violation {
+            seed: self.seed,
+            array: describe(&self.config),
+            what: what.into(),
+            lines: self.rig.log().lines().to_vec(),
+        }))
+    }
+
+    pub(super) fn is_on(&self, class: Class) -> bool {
+        self.enabled[class as usize]
+    }
+
+    pub(super) fn hit(&mut self, class: Class) {
+        self.hits.hit(class);
+    }
+
+    pub(super) fn members(&self) -> u16 {
+        self.config.layout.members
+    }
+
+    /// Whether one more member may be harmed; harms it if so.
+    fn may_harm(&mut self, member: u16) -> bool {
+        let status = self.rig.array().status();
+        let in_service = (status.failed[0] | status.rebuilding[0]) >> member & 1 == 0;
+        if self.budget.allows(self.rig.shape(), member, in_service) {
+            self.budget.harmed |= 1 << member;
+            return true;
+        }
+        if self.reckless {
+            self.budget.harmed |= 1 << member;
+            self.budget.beyond = true;
+            self.hit(Class::TooMany);
+        }
+        self.reckless
+    }
+
+    fn step(&mut self) -> Step {
+        let outstanding = self.rig.outstanding();
+        match self.random.below(100) {
+            0..30 => self.submit(),
+            30..84 if outstanding > 0 => {
+                let index = self.random.below(outstanding as u64) as usize;
+                let fault = self.fault(index);
+                self.ios += 1;
+                self.rig.finish(index, fault);
+            }
+            84..90 => self.wake(),
+            90..95 => self.administer(),
+            95 if self.crashes < 4 => self.crash()?,
+            96 => self.calm(),
+            _ => {}
+        }
+        self.look()
+    }
+
+    /// Judges answers and news.
+    pub(super) fn look(&mut self) -> Step {
+        if let Some(what) = self.rig.violation() {
+            let what = what.to_string();
+            return self.broken(what);
+        }
+        for index in 0..self.rig.replies().len() {
+            let answer = self.rig.replies()[index];
+            self.requests += 1;
+            let excused = match answer.outcome {
+                Answered::Done => true,
+                Answered::Inconsistent => self.budget.unsynced || self.budget.beyond,
+                _ => self.budget.beyond,
+            };
+            if !excused {
+                let what = format!(
+                    "request {} ({:?} {}+{}) was answered {:?}, though nothing was done that the \
+                     array does not survive (harmed {:#b})",
+                    answer.id,
+                    answer.ask.op,
+                    answer.ask.at,
+                    answer.ask.len,
+                    answer.outcome,
+                    self.budget.harmed
+                );
+                return self.broken(what);
+            }
+        }
+        for index in 0..self.rig.events().len() {
+            let event = self.rig.events()[index];
+            self.hear(event)?;
+        }
+        self.rig.forget();
+        Ok(())
+    }
+
+    fn hear(&mut self, event: Event) -> Step {
+        match event {
+            Event::MemberFailed(member)
+                if self.budget.harmed >> member.0 & 1 == 0 && !self.budget.beyond =>
+            {
+                self.broken(format!(
+                    "member {} was failed though nothing was wrong with it",
+                    member.0
+                ))
+            }
+            Event::ArrayFailed if !self.budget.beyond => {
+                self.broken("the array failed within what it survives")
+            }
+            Event::JournalFailed if !self.log_lost => {
+                self.broken("the log device was failed though nothing was wrong with it")
+            }
+            Event::Mismatch { at, len, .. } if !self.may_disagree() && !self.is_open(at.0, len) => {
+                self.broken(format!("a scrub found what is not there: {event:?}"))
+            }
+            // A log that cannot be read leaves it to a resync.
+            Event::Started(Background::Resync) => {
+                self.budget.unsynced |= self.rig.shape().parities() > 0;
+                Ok(())
+            }
+            Event::Finished { work: Background::Resync | Background::Replay, .. } => {
+                self.budget.unsynced = self.open_for_good;
+                self.budget.disagrees = self.open_for_good;
+                Ok(())
+            }
+            Event::Restored(member) => {
+                self.clear_if_well(member.0);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether copies of a range may differ because nobody cares what it holds.
+    fn is_open(&self, at: u64, len: u32) -> bool {
+        let mirror = self.rig.shape().parities() == 0;
+        // News of a range comes later than its comparison: a write may have ended meanwhile.
+        let open = |sector: u64| {
+            self.rig.oracle().is_open(sector) || self.discarded[sector as usize] && !self.at_rest
+        };
+        mirror && (at..at + u64::from(len)).any(open)
+    }
+
+    /// Whether redundancy may disagree somewhere.
+    pub(super) fn may_disagree(&self) -> bool {
+        self.budget.disagrees || self.budget.beyond || self.rig.unanswered() > 0
+    }
+
+    /// Nothing is wrong with a member any more, if its drive has no bad sector.
+    fn clear_if_well(&mut self, member: u16) {
+        let device = MemberIndex(member);
+        let drives = self.rig.drives();
+        let all = drives.sectors(device);
+        let well = drives.first_bad(device, 0, all, false).is_none() && !drives.is_gone(device);
+        let status = self.rig.array().status();
+        let away = (status.failed[0] | status.rebuilding[0]) >> member & 1 == 1;
+        if well && !away {
+            self.budget.harmed &= !(1 << member);
+        }
+    }
+
+    fn submit(&mut self) {
+        if !self.rig.can_submit() {
+            self.hit(Class::Full);
+            return;
+        }
+        let batch = if self.random.chance(15) { 1 + self.random.below(3) } else { 0 };
+        if batch == 0 {
+            let ask = self.draw_request();
+            self.rig.submit(ask);
+            return;
+        }
+        // Neighbours handed in together.
+        self.rig.plug();
+        let mut ask = self.draw_request();
+        for _ in 0..=batch {
+            if !self.rig.can_submit() {
+                break;
+            }
+            self.rig.submit(ask);
+            let next = ask.at + ask.len;
+            ask = self.draw_request();
+            let block = self.rig.shape().logical_block;
+            if self.random.chance(70) && next + block <= self.rig.shape().capacity {
+                ask = Ask { op: RequestOp::Write, at: next, len: block, ..ask };
+            }
+        }
+        self.rig.unplug();
+    }
+
+    fn draw_request(&mut self) -> Ask {
+        let (capacity, block) = (self.rig.shape().capacity, self.rig.shape().logical_block);
+        let blocks = capacity / block;
+        let at = self.random.below(blocks);
+        let most = (blocks - at).min(u64::from(LONGEST) / block).max(1);
+        let len = if self.random.chance(60) {
+            1 + self.random.below(2)
+        } else {
+            1 + self.random.below(most)
+        };
+        let (at, len) = (at * block, len.min(most) * block);
+        let (op, len) = match self.random.below(100) {
+            0..55 => (RequestOp::Write, len),
+            55..80 => (RequestOp::Read, len),
+            80..90 => (RequestOp::Flush, 0),
+            90..97 => (RequestOp::WriteZeroes, len),
+            _ => (RequestOp::Discard, len),
+        };
+        let at = if len == 0 { 0 } else { at };
+        if op == RequestOp::Discard {
+            self.discarded[at as usize..(at + len) as usize].fill(true);
+        }
+        Ask { op, at, len, fua: op == RequestOp::Write && self.random.chance(20) }
+    }
+
+    /// Whether and how the I/O at `index` fails.
+    fn fault(&mut self, index: usize) -> Fault {
+        if !self.random.chance(4) {
+            return Fault::None;
+        }
+        let (device, op, len) = match *self.rig.work(index) {
+            Work::Io(io) => (io.member, io.op, io.len),
+            Work::Meta(_, MetaIo { member, .. }) => (member, IoOp::Write, 1),
+            Work::Job(_) => return Fault::None,
+        };
+        let members = self.members();
+        let choice = self.random.below(4);
+        let (class, fault) = match choice {
+            0 | 1 => {
+                let sector = self.random.below(u64::from(len.max(1))) as u32;
+                (Class::Media, Fault::Media { sector, stuck: self.random.chance(30) })
+            }
+            2 => (Class::Timeout, Fault::Timeout { carried_out: self.random.chance(50) }),
+            _ => (Class::MemberLost, Fault::Gone),
+        };
+        if device.0 == 2 * members {
+            if !self.is_on(Class::LogDevice) || op == IoOp::Read {
+                return Fault::None;
+            }
+            self.log_lost = true;
+            self.hit(Class::LogDevice);
+            return fault;
+        }
+        if !self.is_on(class) {
+            return Fault::None;
+        }
+        if device.0 < members {
+            let rebuilding = self.budget.harmed & !(1 << device.0) != 0;
+            if !self.may_harm(device.0) {
+                return Fault::None;
+            }
+            if class == Class::Media && op == IoOp::Read && rebuilding {
+                self.hit(Class::MediaInRebuild);
+            }
+        }
+        self.hit(class);
+        fault
+    }
+
+    /// Wakes the array; what is outstanding beyond its deadline then ends with a timeout.
+    fn wake(&mut self) {
+        if self.config.settings.deadline.is_some() && self.rig.outstanding() > 0 {
+            let devices = (0..self.rig.outstanding()).filter_map(|index| self.rig.device(index));
+            let members = self.members();
+            let late: Vec<u16> = devices.map(|device| device.0).collect();
+            if !self.is_on(Class::Timeout) || late.iter().any(|device| *device >= members) {
+                return;
+            }
+            let all = late.iter().fold(self.budget.harmed, |set, member| set | 1 << member);
+            if !self.rig.shape().survives(all) || self.budget.unsynced {
+                return;
+            }
+            self.budget.harmed = all;
+            self.hit(Class::Timeout);
+        }
+        self.rig.wake();
+    }
+
+    /// Everything outstanding ends well.
+    fn calm(&mut self) {
+        self.ios += self.rig.outstanding() as u64;
+        self.rig.run();
+    }
+
+    fn administer(&mut self) {
+        let member = self.random.below(u64::from(self.members())) as u16;
+        let (device, sectors) =
+            (MemberIndex(member), self.config.members[usize::from(member)].sectors);
+        match self.random.below(8) {
+            0 if self.is_on(Class::MemberLost) => {
+                if !self.rig.array().is_failed(device) && self.may_harm(member) {
+                    self.hit(Class::MemberLost);
+                    self.rig.command(Admin::Fail(device));
+                }
+            }
+            1..4 => self.put_back(member),
+            4 => {
+                let replacement = self.rig.array().replacement(device);
+                let in_use = self.rig.array().status().replacing[0] >> member & 1 == 1;
+                if self.is_quiet(replacement) && !in_use {
+                    self.rig.renew_drive(replacement);
+                    self.rig.command(Admin::Replace { member: device, sectors, consent: true });
+                }
+            }
+            5 => self.rig.command(Admin::StartScrub(Scrub::Check)),
+            // Without superblocks nobody would remember what was stopped.
+            6 if self.mode != Mode::None => self.rig.command(Admin::StopBackground),
+            _ => {
+                // None of these makes sense: refused, and nothing changes.
+                let small = Sectors(sectors.0 - 1);
+                let wrong = [
+                    Admin::Add { member: device, sectors: small },
+                    Admin::Fail(MemberIndex(self.members())),
+                    Admin::Replace { member: device, sectors: small, consent: true },
+                ];
+                self.rig.command(wrong[self.random.below(3) as usize]);
+            }
+        }
+    }
+
+    fn is_quiet(&self, device: MemberIndex) -> bool {
+        (0..self.rig.outstanding()).all(|index| self.rig.device(index) != Some(device))
+    }
+
+    /// A failed member's drive comes back, or a fresh one takes its place.
+    fn put_back(&mut self, member: u16) {
+        let device = MemberIndex(member);
+        if !self.rig.array().is_failed(device) || !self.is_quiet(device) || self.budget.beyond {
+            return;
+        }
+        let known = self.rig.drives().superblock(device);
+        if let Some(superblock) = known
+            && self.is_on(Class::Stale)
+            && self.random.chance(50)
+        {
+            self.hit(Class::Stale);
+            self.rig.drives_mut().set_gone(device, false);
+            let rebuilding = superblock.rebuilding[0] >> member & 1 == 1;
+            if !rebuilding && superblock.failed[0] >> member & 1 == 0 {
+                self.rig.command(Admin::ReAdd { member: device, events: superblock.events });
+                return;
+            }
+        }
+        self.renew(member);
+    }
+
+    /// A fresh drive in the place of a failed member.
+    pub(super) fn renew(&mut self, member: u16) {
+        let device = MemberIndex(member);
+        self.rig.renew_drive(device);
+        let sectors = self.config.members[usize::from(member)].sectors;
+        self.rig.command(Admin::Add { member: device, sectors });
+    }
+
+    /// The power goes, and comes back.
+    fn crash(&mut self) -> Step {
+        let classes = [Class::Crash, Class::CrashAndLoss, Class::Torn, Class::CacheLost];
+        if !classes.iter().any(|class| self.is_on(*class)) {
+            return Ok(());
+        }
+        // A sector that cannot be read and parity that may be wrong are two failures.
+        if self.is_unprotected_by_log() && self.harmed_in_service() != 0 {
+            if !self.reckless {
+                return Ok(());
+            }
+            self.budget.beyond = true;
+        }
+        self.crashes += 1;
+        self.failed_before = self.rig.array().status().failed[0];
+        let durable = self.rig.drives().is_durable();
+        let way = self.random.below(3);
+        let random = &mut self.random;
+        self.rig.crash(|ways| match way {
+            0 => 0,
+            1 => ways - 1,
+            _ => random.below(u64::from(ways)) as u32,
+        });
+        if !durable {
+            self.hit(Class::Crash);
+            match way {
+                0 => self.hit(Class::CacheLost),
+                2 => self.hit(Class::Torn),
+                _ => {}
+            }
+        }
+        self.after_crash();
+        self.start_again()?;
+        // Again in the middle of the recovery, up to twice.
+        while self.is_on(Class::CrashInRecovery) && self.random.chance(40) && self.crashes < 6 {
+            self.crashes += 1;
+            self.hit(Class::CrashInRecovery);
+            for _ in 0..self.random.below(8) {
+                match self.rig.outstanding() {
+                    0 => {
+                        self.rig.wake();
+                    }
+                    count => {
+                        let index = self.random.below(count as u64) as usize;
+                        self.rig.finish(index, Fault::None);
+                    }
+                }
+            }
+            self.look()?;
+            self.failed_before = self.rig.array().status().failed[0];
+            let random = &mut self.random;
+            self.rig.crash(|ways| random.below(u64::from(ways)) as u32);
+            self.after_crash();
+            self.start_again()?;
+        }
+        Ok(())
+    }
+
+    /// Whether a crash leaves parity that may be wrong.
+    fn is_unprotected_by_log(&self) -> bool {
+        let logged = match self.mode {
+            Mode::PartialParity => true,
+            Mode::Journal => !self.log_lost,
+            _ => false,
+        };
+        self.rig.shape().parities() > 0 && !logged
+    }
+
+    /// Harmed members that the array uses, for what they can still read.
+    fn harmed_in_service(&self) -> u64 {
+        let failed = self.rig.array().status().failed[0];
+        self.budget.harmed & !failed
+    }
+
+    fn after_crash(&mut self) {
+        self.budget.unsynced |= self.is_unprotected_by_log();
+        self.budget.disagrees = true;
+        if self.mode == Mode::None {
+            self.open_for_good = true;
+        }
+    }
+
+    /// Assembles after a crash: at first without allowing anything, then as little as it takes.
+    fn start_again(&mut self) -> Step {
+        let lost = self.lose_at_start();
+        self.start_without(lost)
+    }
+
+    fn start_without(&mut self, mut lost: u64) -> Step {
+        if self.log_lost && self.mode == Mode::Journal {
+            lost |= 1 << (2 * self.members());
+        }
+        let mut allow = Allow::default();
+        for _ in 0..5 {
+            let refused = match self.rig.assemble(lost, allow) {
+                Started::Well => {
+                    for member in 0..self.members() {
+                        match self.rig.array().is_failed(MemberIndex(member)) {
+                            true => self.budget.harmed |= 1 << member,
+                            // Its failure was not recorded before the power went.
+                            false => self.clear_if_well(member),
+                        }
+                    }
+                    // A sector that cannot be read and parity that may be wrong are two failures.
+                    if self.budget.unsynced && self.harmed_in_service() != 0 {
+                        self.budget.beyond = true;
+                    }
+                    return self.look();
+                }
+                Started::Refused(refused) => refused,
+            };
+            match refused {
+                // Who served last is gone, and with it what was written since the others left: a
+                // start without would go back in time, which only an administrator may want.
+                AssembleError::Missing(_) if self.budget.beyond && self.is_last_gone(lost) => {
+                    self.over = true;
+                    return Ok(());
+                }
+                AssembleError::Missing(_) if !allow.missing => allow.missing = true,
+                AssembleError::DirtyDegraded(_) | AssembleError::JournalMissing
+                    if !allow.dirty_degraded =>
+                {
+                    allow.dirty_degraded = true;
+                }
+                // Who was away while all others were rebuilt looks like a half that went on alone:
+                // it is left out.
+                AssembleError::Diverged { .. } if self.failed_before & !lost != 0 => {
+                    lost |= self.failed_before;
+                }
+                // Refused, since too little is left: that is due then.
+                _ if self.budget.beyond => {
+                    self.over = true;
+                    return Ok(());
+                }
+                other => {
+                    let what =
+                        format!("does not start: {other} (harmed {:#b})", self.budget.harmed);
+                    return self.broken(what);
+                }
+            }
+        }
+        self.broken("does not start, whatever is allowed")
+    }
+
+    /// Whether too many are gone of those that were in service last, as any drive says, gone or
+    /// not, for what they alone have to be there.
+    fn is_last_gone(&self, lost: u64) -> bool {
+        let drives = self.rig.drives();
+        let gone = (0..self.members()).filter(|m| drives.is_gone(MemberIndex(*m)));
+        let away = gone.fold(lost, |set, member| set | 1 << member);
+        let all = (1u64 << self.members()) - 1;
+        !self.rig.shape().survives((away | drives.said_to_be_out(self.members())) & all)
+    }
+
+    /// Which members are lost with the power, and whose superblock is damaged.
+    fn lose_at_start(&mut self) -> u64 {
+        let member = self.random.below(u64::from(self.members())) as u16;
+        let fresh = self.budget.harmed >> member & 1 == 0;
+        // What a forced start may do is the oracle's business: being unsynced is no hindrance here.
+        // Who is whole again may not be so in the superblocks yet.
+        let known =
+            (0..self.members()).filter_map(|m| self.rig.drives().superblock(MemberIndex(m)));
+        let away = known.fold(0, |set, one| set | one.failed[0] | one.rebuilding[0]);
+        let survives = self.rig.shape().survives(self.budget.harmed | away | 1 << member);
+        if !fresh || !survives || self.budget.beyond {
+            return 0;
+        }
+        if self.is_on(Class::CrashAndLoss) && self.random.chance(35) {
+            self.hit(Class::CrashAndLoss);
+            self.budget.harmed |= 1 << member;
+            return 1 << member;
+        }
+        if self.is_on(Class::Superblock) && self.mode != Mode::None && self.random.chance(25) {
+            self.hit(Class::Superblock);
+            self.budget.harmed |= 1 << member;
+            let at = self.rig.drives().sectors(MemberIndex(member));
+            self.rig.drives_mut().rot(MemberIndex(member), at, 0x40);
+        }
+        0
+    }
+
+    /// The faults stop: the array must come back.
+    pub(super) fn come_to_rest(&mut self) -> Step {
+        self.rig.run_on(WAKES);
+        self.look()?;
+        if self.rig.unanswered() > 0 {
+            return self.broken(format!("{} requests are never answered", self.rig.unanswered()));
+        }
+        if self.budget.beyond {
+            return self.read_all(false);
+        }
+        self.renew_failed()?;
+        let status = self.rig.array().status();
+        let unfinished = status.rebuilding != [0, 0] || status.synced_to != Sector::MAX;
+        if unfinished && self.mode != Mode::None {
+            self.stop_and_start()?;
+        }
+        // A drive that came back may have failed once more.
+        self.renew_failed()?;
+        let status = self.rig.array().status();
+        if let Some(work) = status.work {
+            return self.broken(format!("{work:?} never ends"));
+        }
+        if status.failed != [0, 0] || status.rebuilding != [0, 0] {
+            return self.broken(format!("not all members are in service in the end: {status:?}"));
+        }
+        self.at_rest = true;
+        self.read_all(true)?;
+        self.agree()?;
+        self.at_rest = false;
+        Ok(())
+    }
+
+    /// Fresh drives in the places of all failed members.
+    fn renew_failed(&mut self) -> Step {
+        for _ in 0..2 * self.members() {
+            let failed = (0..self.members()).find(|m| self.rig.array().is_failed(MemberIndex(*m)));
+            let Some(member) = failed else { break };
+            self.renew(member);
+            self.rig.run_on(WAKES);
+            self.look()?;
+            if self.rig.array().is_failed(MemberIndex(member)) {
+                return self.broken(format!("member {member} is not taken back"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Redundancy agrees everywhere, says the outside as well as a check of the array itself.
+    fn agree(&mut self) -> Step {
+        if self.open_for_good {
+            return Ok(());
+        }
+        // Reading everything may have found a sector that cannot be written either.
+        let there = self.rig.in_service();
+        if let Some(place) = self.rig.disagreement(there) {
+            return self.broken(format!("redundancy disagrees in the end: {place:?}"));
+        }
+        self.budget.unsynced = false;
+        self.budget.disagrees = false;
+        self.rig.oracle_mut().recovered();
+        self.rig.command(Admin::StartScrub(Scrub::Check));
+        self.rig.run_on(WAKES);
+        self.look()
+    }
+
+    /// An orderly stop, and a start with everything there: what was interrupted goes on.
+    fn stop_and_start(&mut self) -> Step {
+        self.rig.command(Admin::Stop);
+        self.rig.run_on(WAKES);
+        if !self.rig.events().contains(&Event::Stopped) {
+            return self.broken("the array does not stop");
+        }
+        self.look()?;
+        self.failed_before = self.rig.array().status().failed[0];
+        // Nothing of what is not durable is there.
+        self.rig.crash(|_| 0);
+        self.start_without(0)?;
+        self.rig.run_on(WAKES);
+        self.look()
+    }
+
+    /// Reads every sector; the oracle judges what comes.
+    pub(super) fn read_all(&mut self, must_work: bool) -> Step {
+        let (capacity, block) = (self.rig.shape().capacity, self.rig.shape().logical_block);
+        let mut at = 0;
+        while at < capacity {
+            let len = (u64::from(LONGEST) / block * block).min(capacity - at).max(block);
+            let outcome = self.rig.read(at, len);
+            if must_work && outcome != Answered::Done {
+                return self.broken(format!("in the end a read of {at}+{len} gives {outcome:?}"));
+            }
+            self.look()?;
+            at += len;
+        }
+        Ok(())
+    }
+
+    /// Two halves of a mirrored array each go on alone; together they must be refused.
+    fn split(&mut self) -> Step {
+        let level = self.rig.shape().level;
+        let superblocks = self.mode != Mode::None;
+        let quiet = self.budget == Budget::default();
+        if level != raidlab_core::Level::Raid1 || !superblocks || !quiet {
+            return Ok(());
+        }
+        self.come_to_rest()?;
+        if self.budget != Budget::default() {
+            return Ok(());
+        }
+        self.hit(Class::Split);
+        let allow = Allow { missing: true, dirty_degraded: true };
+        let all = (1u64 << self.members()) - 1;
+        let mut other = self.rig.clone();
+        for (rig, lost) in [(&mut self.rig, all & !1), (&mut other, 1)] {
+            rig.crash(|ways| ways - 1);
+            if rig.assemble(lost, allow) != Started::Well {
+                rig.violate("half a mirror does not start alone".into());
+            }
+            rig.ask(Ask { op: RequestOp::Write, at: 0, len: 1, fua: true });
+            rig.run_on(WAKES);
+        }
+        self.rig.crash(|ways| ways - 1);
+        for member in 1..self.members() {
+            self.rig.drives_mut().take_drive(MemberIndex(member), other.drives());
+        }
+        if !matches!(self.rig.assemble(0, allow), Started::Refused(AssembleError::Diverged { .. }))
+        {
+            return self.broken("two halves that each went on alone are assembled together");
+        }
+        // The administrator chooses a half.
+        if self.rig.assemble(all & !1, allow) != Started::Well {
+            return self.broken("half a mirror does not start again");
+        }
+        self.rig.forget();
+        self.budget.harmed = all & !1;
+        Ok(())
+    }
+}

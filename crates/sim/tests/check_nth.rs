@@ -1,0 +1,65 @@
+//! Every member I/O of every operation fails in turn, on every level and consistency mode.
+
+use raidlab_core::{Consistency, Level, Sectors};
+use raidlab_sim::check::nth::{self, NthConfig, NthCounts, Operation};
+
+const BITMAP: Consistency = Consistency::Bitmap { chunk: Sectors(2) };
+const PPL: Consistency = Consistency::PartialParity { slots: 6 };
+const JOURNAL: Consistency = Consistency::Journal { sectors: Sectors(64) };
+
+fn fail_each(config: &NthConfig) -> NthCounts {
+    nth::run(config, &mut |_| ()).unwrap_or_else(|broken| panic!("{broken}"))
+}
+
+fn has(counts: &NthCounts, operation: Operation) -> bool {
+    counts.operations.iter().any(|(known, ios, _)| *known == operation && *ios > 0)
+}
+
+#[test]
+fn every_io_of_every_operation_fails_once_and_for_good() {
+    let levels = [
+        (Level::Linear, 2),
+        (Level::Raid0, 3),
+        (Level::Raid1, 2),
+        (Level::Raid1, 3),
+        (Level::Raid3, 3),
+        (Level::Raid4, 4),
+        (Level::Raid5, 4),
+        (Level::Raid6, 5),
+        (Level::Raid10, 4),
+    ];
+    for (level, members) in levels {
+        let counts = fail_each(&NthConfig::new(level, members, Consistency::None));
+        assert!(has(&counts, Operation::Read) && has(&counts, Operation::WriteLarge));
+        let redundant = !matches!(level, Level::Linear | Level::Raid0);
+        for operation in [Operation::Rebuild, Operation::Replace, Operation::Repair] {
+            assert_eq!(has(&counts, operation), redundant, "{level} {operation:?}");
+        }
+    }
+}
+
+#[test]
+fn records_fail_too() {
+    let configs = [
+        (Level::Raid1, 2, BITMAP),
+        (Level::Raid10, 4, BITMAP),
+        (Level::Raid5, 4, Consistency::Resync),
+        (Level::Raid5, 4, PPL),
+        (Level::Raid6, 5, JOURNAL),
+    ];
+    for (level, members, mode) in configs {
+        let counts = fail_each(&NthConfig::new(level, members, mode));
+        assert!(has(&counts, Operation::Recover), "{level} {mode:?}");
+        assert_eq!(has(&counts, Operation::ReAdd), mode == BITMAP, "{level} {mode:?}");
+    }
+}
+
+#[test]
+fn pairs_of_failures_leave_two_parities_and_mirrors_right() {
+    for (level, members) in [(Level::Raid1, 3), (Level::Raid10, 4)] {
+        let config = NthConfig { most: 12, pairs: true, ..NthConfig::new(level, members, BITMAP) };
+        assert!(fail_each(&config).runs > 3_000);
+    }
+    let config = NthConfig::new(Level::Raid6, 5, Consistency::None);
+    assert!(fail_each(&NthConfig { most: 12, pairs: true, ..config }).runs > 3_000);
+}

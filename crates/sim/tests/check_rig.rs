@@ -1,0 +1,138 @@
+//! The rig drives arrays of all levels, and its oracle notices what is wrong.
+
+use raidlab_core::consistency::Allow;
+use raidlab_core::contract::{Admin, Outcome, RequestOp};
+use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sectors};
+use raidlab_sim::check::choices::Choices;
+use raidlab_sim::check::rig::{Ask, Fault, Rig, RigConfig, Started};
+
+fn config(level: Level, members: u16) -> RigConfig {
+    let mut layout = Layout::new(level, members);
+    if level.has_chunks() {
+        layout = layout.with_chunk(Sectors(2));
+    }
+    let mut config = Config::uniform(layout, Sectors(8));
+    config.limits = Limits { requests: 4, segments: 2, ios: 16, plans: 4, units: 1 };
+    RigConfig { lines: true, ..RigConfig::new(config) }
+}
+
+const ALL: [(Level, u16); 8] = [
+    (Level::Linear, 2),
+    (Level::Raid0, 3),
+    (Level::Raid1, 2),
+    (Level::Raid3, 3),
+    (Level::Raid4, 4),
+    (Level::Raid5, 4),
+    (Level::Raid6, 5),
+    (Level::Raid10, 4),
+];
+
+fn random_ask(rig: &Rig, choices: &mut Choices) -> Ask {
+    let (block, capacity) = (rig.shape().logical_block, rig.shape().capacity);
+    let op = match choices.below(8) {
+        0..4 => RequestOp::Write,
+        4..6 => RequestOp::Read,
+        6 => RequestOp::WriteZeroes,
+        _ => RequestOp::Flush,
+    };
+    if op == RequestOp::Flush {
+        return Ask { op, at: 0, len: 0, fua: false };
+    }
+    let blocks = (capacity / block) as u32;
+    let at = u64::from(choices.below(blocks)) * block;
+    let len = (u64::from(choices.below(6)) + 1) * block;
+    Ask { op, at, len: len.min(capacity - at), fua: op == RequestOp::Write && choices.flip() }
+}
+
+/// Requests in any number at once, I/O ending in any order.
+fn churn(rig: &mut Rig, choices: &mut Choices, steps: u32) {
+    for _ in 0..steps {
+        let outstanding = rig.outstanding() as u32;
+        if rig.can_submit() && choices.below(outstanding + 2) == 0 {
+            let ask = random_ask(rig, choices);
+            rig.submit(ask);
+        } else if outstanding > 0 {
+            rig.finish(choices.below(outstanding) as usize, Fault::None);
+        }
+    }
+    rig.run();
+    assert_eq!(rig.violation(), None, "{}", rig.log().lines().join("\n"));
+    assert_eq!(rig.unanswered(), 0);
+}
+
+#[test]
+fn every_level_keeps_its_data_in_any_order() {
+    for (level, members) in ALL {
+        for seed in 0..20 {
+            let mut rig = Rig::new(config(level, members)).expect("a possible array");
+            let mut choices = Choices::seeded(seed);
+            churn(&mut rig, &mut choices, 300);
+            let all = (1 << members) - 1;
+            assert_eq!(rig.disagreement(all), None, "{level} seed {seed}");
+            assert!(rig.replies().iter().all(|answer| answer.outcome == Outcome::Done));
+            for at in (0..rig.shape().capacity).step_by(rig.shape().logical_block as usize) {
+                let len = rig.shape().logical_block;
+                assert_eq!(rig.read(at, len), Outcome::Done);
+                assert_eq!(rig.violation(), None);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_log() {
+    let hash = |seed| {
+        let mut rig = Rig::new(config(Level::Raid6, 5)).expect("a possible array");
+        churn(&mut rig, &mut Choices::seeded(seed), 200);
+        rig.log().hash()
+    };
+    assert_eq!(hash(7), hash(7));
+    assert_ne!(hash(7), hash(8));
+}
+
+#[test]
+fn a_lost_write_is_noticed() {
+    let mut rig = Rig::new(config(Level::Raid0, 2)).expect("a possible array");
+    rig.submit(Ask { op: RequestOp::Write, at: 0, len: 1, fua: false });
+    rig.finish(0, Fault::Lost);
+    assert_eq!(rig.read(0, 1), Outcome::Done);
+    let violation = rig.violation().expect("the drive lied, and nothing can mend that");
+    assert!(violation.contains("sector 0"), "{violation}");
+}
+
+#[test]
+fn a_copy_goes_on_by_itself() {
+    let mut rig = Rig::new(config(Level::Raid5, 4)).expect("a possible array");
+    rig.submit(Ask { op: RequestOp::Write, at: 0, len: 3, fua: false });
+    let mut copy = rig.clone();
+    assert_eq!(copy.key(), rig.key());
+    copy.run();
+    assert_ne!(copy.key(), rig.key());
+    assert!(copy.unanswered() == 0 && rig.unanswered() == 1);
+    copy.clone_from(&rig);
+    assert_eq!(copy.key(), rig.key());
+}
+
+#[test]
+fn after_a_crash_without_redundancy_each_sector_is_old_or_new() {
+    for seed in 0..50 {
+        let mut rig = Rig::new(config(Level::Raid1, 2)).expect("a possible array");
+        let mut choices = Choices::seeded(seed);
+        for _ in 0..20 {
+            let outstanding = rig.outstanding() as u32;
+            if rig.can_submit() && choices.flip() {
+                let ask = random_ask(&rig, &mut choices);
+                rig.submit(ask);
+            } else if outstanding > 0 {
+                rig.finish(choices.below(outstanding) as usize, Fault::None);
+            }
+        }
+        rig.crash(|ways| choices.below(ways));
+        assert_eq!(rig.assemble(0, Allow::default()), Started::Well);
+        assert_eq!(rig.read(0, rig.shape().capacity), Outcome::Done);
+        assert_eq!(rig.violation(), None, "seed {seed}");
+        rig.command(Admin::Fail(MemberIndex(0)));
+        assert_eq!(rig.read(0, rig.shape().capacity), Outcome::Done);
+        assert_eq!(rig.violation(), None, "seed {seed}");
+    }
+}

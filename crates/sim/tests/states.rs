@@ -1,0 +1,148 @@
+//! What records, timers and spare drives cost in worlds.
+
+use raidlab_core::contract::{Event, Outcome, Pacing, RequestOp, Work};
+use raidlab_core::{Config, Consistency, Layout, Level, MemberIndex, Nanos, Sector, Sectors, Time};
+use raidlab_models::{DriveKind, HardDisk, load};
+use raidlab_sim::{Answer, HostCosts, SimErrorKind, World};
+
+/// 64 MiB of each member.
+const MEMBER: Sectors = Sectors(1 << 17);
+
+fn drive(seed: u64) -> HardDisk {
+    let DriveKind::HardDisk(spec) = load("nas-8tb-7200").expect("built in").kind else {
+        panic!("it is a hard disk");
+    };
+    HardDisk::new(&spec, seed)
+}
+
+fn config(level: Level, members: u16, consistency: Consistency) -> Config {
+    let layout = Layout::new(level, members);
+    let layout = if level.has_chunks() { layout.with_chunk(Sectors(128)) } else { layout };
+    let mut config = Config::uniform(layout, MEMBER);
+    config.settings.consistency = consistency;
+    config
+}
+
+fn world(config: &Config) -> World {
+    let journal = matches!(config.settings.consistency, Consistency::Journal { .. });
+    let count = config.members.len() as u64 + u64::from(journal);
+    let drives = (0..count).map(drive).collect();
+    World::new(config, drives, HostCosts::default()).expect("a world")
+}
+
+fn one(world: &mut World, op: RequestOp, at: u64, len: u64) -> (Answer, Nanos) {
+    let began = world.now();
+    world.submit(op, Sector(at), Sectors(len), false);
+    loop {
+        if let Some(answer) = world.next_answer() {
+            assert_eq!(answer.outcome, Outcome::Done);
+            return (answer, answer.at.since(began));
+        }
+        assert!(world.step(), "a request is always answered");
+    }
+}
+
+/// Lets a world go on until it tells this.
+fn until(world: &mut World, wanted: impl Fn(&Event) -> bool) -> Time {
+    loop {
+        if let Some(at) = world.events().iter().position(&wanted) {
+            return world.event_times()[at];
+        }
+        assert!(world.step(), "it happens: {:?}", world.events());
+    }
+}
+
+#[test]
+fn a_bit_of_the_bitmap_is_recorded_before_the_write_and_costs_what_it_costs() {
+    let bitmap = Consistency::Bitmap { chunk: Sectors(2048) };
+    let mut plain = world(&config(Level::Raid1, 2, Consistency::None));
+    let mut world = world(&config(Level::Raid1, 2, bitmap));
+    let write = RequestOp::Write;
+    let (_, bare) = one(&mut plain, write, 0, 8);
+    let (_, first) = one(&mut world, write, 0, 8);
+    let (_, second) = one(&mut world, write, 64, 8);
+    // A record is durable before its write goes out: the platter has to turn.
+    assert!(first > bare + Nanos::from_millis(2), "{first:?} {bare:?}");
+    assert!(second < first, "the bit is set already: {second:?} {first:?}");
+    let (_, other) = one(&mut world, write, 4096, 8);
+    assert!(other > second, "another bit: {other:?} {second:?}");
+}
+
+#[test]
+fn logs_and_journals_cost_writes() {
+    for (level, consistency) in [
+        (Level::Raid5, Consistency::PartialParity { slots: 32 }),
+        (Level::Raid5, Consistency::Journal { sectors: Sectors(1 << 15) }),
+        (Level::Raid6, Consistency::Journal { sectors: Sectors(1 << 15) }),
+    ] {
+        let mut plain = world(&config(level, 4, Consistency::Resync));
+        let mut logged = world(&config(level, 4, consistency));
+        let write = |world: &mut World| -> u64 {
+            (0..40).map(|n| one(world, RequestOp::Write, 1024 * n, 8).1.0).sum()
+        };
+        let (bare, with) = (write(&mut plain), write(&mut logged));
+        assert!(with > bare, "{level} {consistency:?}: {with} ns, {bare} ns without");
+        assert!(logged.member_requests() > plain.member_requests());
+    }
+}
+
+#[test]
+fn a_rebuild_takes_the_time_that_its_pace_allows() {
+    for (level, members) in [
+        (Level::Raid1, 2),
+        (Level::Raid4, 3),
+        (Level::Raid5, 4),
+        (Level::Raid6, 4),
+        (Level::Raid10, 4),
+    ] {
+        let lost = MemberIndex(1);
+        for (most, least_s, most_s) in [(u64::MAX, 0.2, 1.5), (32 << 20, 1.9, 2.4)] {
+            let mut config = config(level, members, Consistency::Resync);
+            config.settings.pacing = Pacing { least: 1, most, share: None };
+            let mut world = world(&config);
+            one(&mut world, RequestOp::Write, 0, 1024);
+            world.fail(lost);
+            let began = world.now();
+            world.add(lost, drive(99)).expect("a fresh drive");
+            let ended = until(&mut world, |event| {
+                matches!(event, Event::Finished { work: Work::Rebuild(_), .. })
+            });
+            let took = ended.since(began).as_secs();
+            assert!((least_s..most_s).contains(&took), "{level}, at most {most} B/s: {took} s");
+            until(&mut world, |event| *event == Event::Restored(lost));
+            assert!(!world.array().is_failed(lost));
+            world.fail(MemberIndex(0));
+            one(&mut world, RequestOp::Read, 0, 2048);
+        }
+    }
+}
+
+#[test]
+fn a_drive_that_does_not_suit_changes_nothing() {
+    let mut world = world(&config(Level::Raid5, 4, Consistency::Resync));
+    let kind = |error: raidlab_sim::SimError| error.kind();
+    for member in [0, 9] {
+        let refused = world.add(MemberIndex(member), drive(7)).map_err(kind);
+        assert_eq!(refused, Err(SimErrorKind::Drives), "member {member}");
+    }
+    one(&mut world, RequestOp::Write, 0, 8);
+    let journal = config(Level::Raid5, 4, Consistency::Journal { sectors: Sectors(1 << 15) });
+    let drives = (0..4).map(drive).collect();
+    let error = World::new(&journal, drives, HostCosts::default()).map_err(kind);
+    assert_eq!(error.err(), Some(SimErrorKind::Drives), "no log device");
+}
+
+/// Equal seeds, equal times, with timers, records and a rebuild under load.
+#[test]
+fn states_are_repeatable() {
+    let run = || {
+        let bitmap = Consistency::Bitmap { chunk: Sectors(2048) };
+        let mut world = world(&config(Level::Raid5, 4, bitmap));
+        world.fail(MemberIndex(2));
+        world.add(MemberIndex(2), drive(5)).expect("a fresh drive");
+        let times = (0..40).map(|n| one(&mut world, RequestOp::Write, n * 4056 % 90_000, 8).0.at);
+        let times: Vec<Time> = times.collect();
+        (times, world.member_requests(), world.events().len())
+    };
+    assert_eq!(run(), run());
+}

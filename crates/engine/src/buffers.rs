@@ -99,8 +99,8 @@ impl Users {
             _ => None,
         };
         let sectors = members.iter().filter_map(direct).max().unwrap_or(1);
-        let copies =
-            |member: &Member| !matches!(member, Member::Null(_)) && direct(member).is_none();
+        let there = |member: &Member| !matches!(member, Member::Null(_) | Member::Absent);
+        let copies = |member: &Member| there(member) && direct(member).is_none();
         // Nothing is known of members that are not named.
         let alignment = if members.is_empty() { ALIGNMENT } else { sectors as usize * SECTOR };
         Self {

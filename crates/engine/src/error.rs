@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use raidlab_core::contract::{Admin, Refusal};
+
 use crate::raw::Mismatch;
 
 /// What kind of thing went wrong.
@@ -28,6 +30,12 @@ pub enum EngineErrorKind {
     MediaError,
     /// More members are lost than the level survives.
     ArrayFailed,
+    /// The array does not start from what is on its members.
+    Assemble,
+    /// A command that makes no sense now; see [`EngineError::refusal`].
+    Refused,
+    /// The array was stopped.
+    Stopped,
     /// This version does not carry out what was asked.
     NotSupported,
     /// Bytes read are not the bytes written; see [`EngineError::mismatch`].
@@ -49,6 +57,7 @@ struct Detail {
     path: Option<PathBuf>,
     offset: Option<u64>,
     mismatch: Option<Mismatch>,
+    refusal: Option<Refusal>,
     source: Option<io::Error>,
 }
 
@@ -67,6 +76,7 @@ impl EngineError {
             path: None,
             offset: None,
             mismatch: None,
+            refusal: None,
             source: None,
         }))
     }
@@ -86,6 +96,13 @@ impl EngineError {
         let mut error =
             Self::new(EngineErrorKind::Mismatch, "verify the bytes read", mismatch.to_string());
         error.0.mismatch = Some(mismatch);
+        error
+    }
+
+    pub(crate) fn refused(command: Admin, refusal: Refusal) -> Self {
+        let reason = format!("{command:?}: {refusal:?}");
+        let mut error = Self::new(EngineErrorKind::Refused, "carry out a command", reason);
+        error.0.refusal = Some(refusal);
         error
     }
 
@@ -116,6 +133,11 @@ impl EngineError {
     /// The byte concerned: of the array, or of the file when [`path`](Self::path) names one.
     pub fn offset(&self) -> Option<u64> {
         self.0.offset
+    }
+
+    /// Why a command was refused, for [`EngineErrorKind::Refused`].
+    pub fn refusal(&self) -> Option<Refusal> {
+        self.0.refusal
     }
 
     /// Where wrong bytes were found, for [`EngineErrorKind::Mismatch`].

@@ -10,18 +10,19 @@
 //! Fault model: members may fail any I/O, answer short, late or with wrong bytes, and vanish. An error
 //! of a member is an [`IoOutcome`](raidlab_core::contract::IoOutcome) for the core to act on; wrong
 //! bytes are found by [`RawTarget`] and reported with member and offset. Durability is what
-//! `fdatasync` gives; metadata of arrays are not written by this version.
+//! `fdatasync` gives. Metadata of arrays lie behind the data of each member, in raidlab's own form.
 
 mod buffers;
 mod compute;
 mod engine;
 mod error;
 mod member;
+mod metadata;
 mod raw;
 mod rundir;
 
 pub use engine::{Engine, EngineConfig, Recorded, Reply};
 pub use error::{EngineError, EngineErrorKind};
 pub use member::{CacheState, FileMember, FileOptions, Member, MemoryMember, NullMember};
-pub use raw::{Holding, Mismatch, RawResult, RawTarget};
-pub use rundir::{Cleaned, RunDirectory, clean_leftovers};
+pub use raw::{Begin, Holding, Mismatch, RawResult, RawTarget};
+pub use rundir::{Cleaned, Extra, RunDirectory, clean_leftovers};

@@ -1,12 +1,13 @@
 //! A directory of member files that raidlab makes, and removes again without ever touching anything else.
 //!
-//! `DIR/raidlab-run-PID-N/` holds `owner`, a marker that names exactly the files of the run, and the
-//! member files `member-0.img` and so on. While the run lives, its marker is locked (`flock`), which the
-//! kernel undoes however the run ends. Fault model: the run may be killed at any point; others may put
-//! files of their own anywhere, plant links, and clean up at the same time. Why it is safe: the marker is
-//! written under the lock and before any member file; a cleaner removes only what a marker names, only
-//! with the lock in hand, only regular files, by names without a directory part relative to an open
-//! directory, never following a link; directories go only when they are empty. Tests: `tests/rundir.rs`.
+//! `DIR/raidlab-run-PID-N/` holds `owner`, a marker that names exactly the files of the run, the member
+//! files `member-0.img` and so on, and where they are wanted `spare.img` and `journal.img`. While the run
+//! lives, its marker is locked (`flock`), which the kernel undoes however the run ends. Fault model: the
+//! run may be killed at any point; others may put files of their own anywhere, plant links, and clean up at
+//! the same time. Why it is safe: the marker is written under the lock and before any member file; a
+//! cleaner removes only what a marker names, only with the lock in hand, only regular files, by names
+//! without a directory part relative to an open directory, never following a link; directories go only when
+//! they are empty. Tests: `tests/rundir.rs`.
 
 mod system;
 
@@ -27,6 +28,20 @@ const MARKER: &str = "owner";
 const MAGIC: &str = "raidlab run directory, format 1; the files named below belong to raidlab";
 /// Markers longer than this are not ours.
 const LONGEST_MARKER: u64 = 1 << 20;
+
+/// The file of a drive that is put into the place of a failed member.
+const SPARE: &str = "spare.img";
+/// The file of a log device.
+const JOURNAL: &str = "journal.img";
+
+/// Files besides the members.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extra {
+    /// Bytes of a drive that takes a failed member's place.
+    pub spare: Option<u64>,
+    /// Bytes of a log device.
+    pub journal: Option<u64>,
+}
 
 /// Member files in a directory of their own; removed when dropped.
 #[derive(Debug)]
@@ -52,28 +67,47 @@ impl RunDirectory {
     /// [`EngineErrorKind::NoRoom`] when the filesystem has not enough room, with how much is needed and
     /// how much is there; [`EngineErrorKind::Io`] when it refuses. Nothing is left behind then.
     pub fn create(parent: &Path, members: u16, bytes: u64) -> Result<Self, EngineError> {
+        Self::create_with(parent, members, bytes, Extra::default())
+    }
+
+    /// The same with files besides the members.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_with(
+        parent: &Path,
+        members: u16,
+        bytes: u64,
+        extra: Extra,
+    ) -> Result<Self, EngineError> {
         let directory = Directory::open(parent).map_err(|e| EngineError::io(MAKE, parent, e))?;
-        let needed = u64::from(members).saturating_mul(bytes);
+        let more = [(SPARE, extra.spare), (JOURNAL, extra.journal)];
+        let more = more.into_iter().filter_map(|(name, bytes)| Some((name.to_string(), bytes?)));
+        let files = (0..members).map(|n| (format!("member-{n}.img"), bytes));
+        let files: Vec<(String, u64)> = files.chain(more).collect();
+        let needed = files.iter().fold(0u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
         let room = directory.room().map_err(|e| EngineError::io(MAKE, parent, e))?;
         if room < needed {
             let reason = format!(
-                "{members} members of {} need {}, there are {} MiB ({room} bytes free)",
+                "{members} members of {}{} need {}, there are {} MiB ({room} bytes free)",
                 Size(bytes),
+                if files.len() > usize::from(members) { " and what goes with them" } else { "" },
                 Size(needed),
                 room >> 20
             );
             let error = EngineError::new(EngineErrorKind::NoRoom, MAKE, reason);
             return Err(error.at_path(parent));
         }
-        let mut run = Self::claim(parent, directory, members)?;
-        for index in 0..run.members.len() {
-            run.make_member(index, bytes)?;
+        let names = files.iter().map(|(name, _)| name.clone()).collect();
+        let mut run = Self::claim(parent, directory, names)?;
+        for (index, (_, bytes)) in files.iter().enumerate() {
+            run.make_member(index, *bytes)?;
         }
         Ok(run)
     }
 
     /// A new directory with its marker, locked; no member files yet.
-    fn claim(parent: &Path, within: Directory, members: u16) -> Result<Self, EngineError> {
+    fn claim(parent: &Path, within: Directory, members: Vec<String>) -> Result<Self, EngineError> {
         let mut number = 0u32;
         let name = loop {
             let name = format!("{PREFIX}{}-{number}", std::process::id());
@@ -84,7 +118,6 @@ impl RunDirectory {
             }
         };
         let path = parent.join(&name);
-        let members: Vec<String> = (0..members).map(|n| format!("member-{n}.img")).collect();
         let prepared = within.directory(&name).and_then(|directory| {
             let mut marker = directory.make_file(MARKER)?;
             system::lock(&marker, true)?;
@@ -129,7 +162,39 @@ impl RunDirectory {
 
     /// The path of a member's file; `None` when there is no such member.
     pub fn member_path(&self, index: u16) -> Option<PathBuf> {
-        self.members.get(usize::from(index)).map(|name| self.path.join(name))
+        let name = self.members.get(usize::from(index))?;
+        name.starts_with("member-").then(|| self.path.join(name))
+    }
+
+    /// Opens the spare drive's file, as [`open_member`](Self::open_member); gives its path too.
+    ///
+    /// # Errors
+    /// When none was made, or the system refuses.
+    pub fn open_spare(&self) -> Result<(File, PathBuf), EngineError> {
+        self.open_named(SPARE)
+    }
+
+    /// Opens the log device's file, as [`open_spare`](Self::open_spare).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_journal(&self) -> Result<(File, PathBuf), EngineError> {
+        self.open_named(JOURNAL)
+    }
+
+    fn open_named(&self, name: &str) -> Result<(File, PathBuf), EngineError> {
+        const OPERATION: &str = "open a file of the run";
+        let path = self.path.join(name);
+        if !self.members.iter().any(|known| known == name) {
+            let reason = "the run was made without it";
+            return Err(
+                EngineError::new(EngineErrorKind::InvalidRequest, OPERATION, reason).at_path(&path)
+            );
+        }
+        match self.directory.open_file(name, true) {
+            Ok(file) => Ok((file, path)),
+            Err(error) => Err(EngineError::io(OPERATION, &path, error)),
+        }
     }
 
     /// Opens a member's file for reading and writing, without following a link.
@@ -138,8 +203,10 @@ impl RunDirectory {
     /// When there is no such member, or the system refuses.
     pub fn open_member(&self, index: u16) -> Result<File, EngineError> {
         const OPERATION: &str = "open a member file";
-        let Some(name) = self.members.get(usize::from(index)) else {
-            let reason = format!("there are {} members, not a member {index}", self.members.len());
+        let named = self.members.get(usize::from(index));
+        let Some(name) = named.filter(|name| name.starts_with("member-")) else {
+            let members = self.members.iter().filter(|name| name.starts_with("member-")).count();
+            let reason = format!("there are {members} members, not a member {index}");
             return Err(EngineError::new(EngineErrorKind::InvalidRequest, OPERATION, reason)
                 .at_path(&self.path));
         };
@@ -241,6 +308,9 @@ fn read_marker(marker: &mut File) -> Result<Vec<String>, String> {
 }
 
 fn is_member_name(name: &str) -> bool {
+    if name == SPARE || name == JOURNAL {
+        return true;
+    }
     let number = name.strip_prefix("member-").and_then(|rest| rest.strip_suffix(".img"));
     number.is_some_and(|n| n.parse::<u16>().is_ok_and(|value| value.to_string() == n))
 }
@@ -251,7 +321,9 @@ mod tests {
 
     #[test]
     fn only_names_raidlab_makes_are_its_own() {
-        for name in ["member-0.img", "member-127.img", "member-65535.img"] {
+        let ours =
+            ["member-0.img", "member-127.img", "member-65535.img", "spare.img", "journal.img"];
+        for name in ours {
             assert!(is_member_name(name), "{name}");
         }
         for name in [
@@ -268,6 +340,8 @@ mod tests {
             "../member-1.img",
             "member-1/../x.img",
             "member-x.img",
+            "spare.im",
+            "./journal.img",
         ] {
             assert!(!is_member_name(name), "{name}");
         }

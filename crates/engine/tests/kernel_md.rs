@@ -3,7 +3,7 @@
 //! For every array: md creates it and fills it with a pattern; raidlab, told the data offset, reads the
 //! same bytes from the member files, with members missing too. Then raidlab writes all sorts of ranges
 //! into it, and into a copy of it with members out of service; md reads what is there now, with members
-//! missing too, and finds redundancy consistent by its own `check`.
+//! missing too, and finds redundancy consistent by its own `check`. Rebuilds: see `rebuild.rs`.
 
 mod common;
 #[path = "../../../tests/support/extent.rs"]
@@ -19,6 +19,8 @@ mod catalogue;
 mod content;
 #[path = "kernel_md/files.rs"]
 mod files;
+#[path = "kernel_md/rebuild.rs"]
+mod rebuild;
 #[path = "kernel_md/script.rs"]
 mod script;
 #[path = "kernel_md/traffic.rs"]
@@ -44,6 +46,20 @@ fn md_and_raidlab_read_each_others_arrays_without_parity() {
 fn md_and_raidlab_read_each_others_arrays_with_parity() {
     let name = "md_and_raidlab_read_each_others_arrays_with_parity";
     exchange_all(name, catalogue::with_parity);
+}
+
+#[test]
+fn raidlab_rebuilds_what_md_degraded_and_md_takes_it_back() {
+    let name = "raidlab_rebuilds_what_md_degraded_and_md_takes_it_back";
+    let extent = Extent::from_environment();
+    for arrays in Arrays::new(catalogue::redundant(extent), extent) {
+        let Some(guest) = guest_or_skip(name) else { return };
+        let guest = guest.cut(&arrays.sections()).limit(300);
+        for array in &arrays.list {
+            println!("{array}: degraded and rebuilt without {:?}", array.rebuilt());
+        }
+        rebuild::exchange(&guest, &arrays);
+    }
 }
 
 /// The exchange for all shapes of a run, as many in one guest as there is room for.

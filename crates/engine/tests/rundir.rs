@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use common::TestDirectory;
-use raidlab_engine::{EngineErrorKind, RunDirectory, clean_leftovers};
+use raidlab_engine::{EngineErrorKind, Extra, RunDirectory, clean_leftovers};
 
 /// What a killed run leaves: the directory as it was, without the lock.
 fn leftover(directory: &TestDirectory, name: &str) -> PathBuf {
@@ -100,6 +100,30 @@ fn a_live_run_is_left_alone() {
     assert_eq!(clean_leftovers(directory.path()).unwrap().removed, [""; 0].map(PathBuf::from));
     drop(marker);
     assert_eq!(clean_leftovers(directory.path()).unwrap().removed, [left]);
+}
+
+#[test]
+fn a_spare_and_a_journal_are_made_and_removed_too() {
+    let directory = TestDirectory::new();
+    let extra = Extra { spare: Some(8192), journal: Some(12288) };
+    let run = RunDirectory::create_with(directory.path(), 2, 4096, extra).unwrap();
+    let expected = ["journal.img", "member-0.img", "member-1.img", "owner", "spare.img"];
+    assert_eq!(names(run.path()), expected);
+    assert_eq!(run.open_spare().unwrap().0.metadata().unwrap().len(), 8192);
+    assert_eq!(run.open_journal().unwrap().0.metadata().unwrap().len(), 12288);
+    assert!(run.open_member(2).is_err(), "the spare is no member");
+    assert_eq!(run.member_path(2), None);
+    // Killed, it is cleaned up like any other.
+    let left = directory.path().join("raidlab-run-3-0");
+    fs::create_dir(&left).unwrap();
+    for name in expected {
+        fs::copy(run.path().join(name), left.join(name)).unwrap();
+    }
+    assert_eq!(clean_leftovers(directory.path()).unwrap().removed, [left]);
+    drop(run);
+    assert_eq!(names(directory.path()), [""; 0]);
+    let run = RunDirectory::create(directory.path(), 1, 4096).unwrap();
+    assert!(run.open_spare().is_err() && run.open_journal().is_err());
 }
 
 #[test]

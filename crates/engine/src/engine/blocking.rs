@@ -1,7 +1,7 @@
 //! Calls that wait for their answer, for tests and tools. They copy through a buffer of their own.
 
-use raidlab_core::contract::{Admin, Input, Outcome, RequestOp, Segment, Token};
-use raidlab_core::{MemberIndex, SECTOR_BYTES, Sector, Sectors};
+use raidlab_core::contract::{Outcome, RequestOp, Segment, Token};
+use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
 
 use super::{Engine, EngineError, EngineErrorKind};
 
@@ -49,28 +49,6 @@ impl Engine {
     /// As [`read_at`](Self::read_at).
     pub fn flush(&mut self) -> Result<(), EngineError> {
         self.blocking(RequestOp::Flush, Sector(0), &[], false)
-    }
-
-    /// Takes a member out of service, as an administrator would.
-    ///
-    /// # Errors
-    /// When there is no such member.
-    pub fn fail(&mut self, member: MemberIndex) -> Result<(), EngineError> {
-        if member.at() >= self.members.len() {
-            let reason =
-                format!("the array has members 0 to {}, not {member}", self.members.len() - 1);
-            return Err(EngineError::new(
-                EngineErrorKind::InvalidRequest,
-                "take a member out of service",
-                reason,
-            ));
-        }
-        self.hand_in(Input::Admin(Admin::Fail(member)));
-        self.turn(super::Wait::No);
-        match self.fault.take() {
-            Some(fault) => Err(fault),
-            None => Ok(()),
-        }
     }
 
     /// Submits one request, which must be the only one, and waits for its answer.
@@ -146,6 +124,11 @@ pub(crate) fn check_outcome(
         Outcome::ArrayFailed => {
             (EngineErrorKind::ArrayFailed, "more members are lost than the level survives".into())
         }
+        Outcome::Inconsistent => (
+            EngineErrorKind::MediaError,
+            "parity that is needed was not made consistent after an unclean stop".into(),
+        ),
+        Outcome::Stopped => (EngineErrorKind::Stopped, "the array was stopped".into()),
         Outcome::Busy => (EngineErrorKind::Busy, "the array takes no more requests now".into()),
         Outcome::ComputeFailed => (EngineErrorKind::Internal, "computing parity failed".into()),
         Outcome::NotSupported => {

@@ -4,44 +4,31 @@
 //! a member before everything of a round is known, so a batch reaches a member's threads at once.
 //! Null and memory members cost no allocation, lock or system call per request.
 
+mod admin;
 mod blocking;
+mod io;
+mod setup;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use blocking::check_outcome;
+pub use setup::EngineConfig;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use raidlab_core::contract::{
-    Completion, Event, Input, IoId, IoOp, IoOutcome, JobId, JobResult, MemberIo, MetaIo, Outcome,
-    Output, Request, RequestId, RequestOp, Segment, Token,
+    Completion, Event, Input, IoId, IoOp, IoOutcome, JobId, JobResult, Outcome, Output, Request,
+    RequestId, RequestOp, Segment, Token, Work,
 };
-use raidlab_core::policy::ReadPolicy;
-use raidlab_core::{
-    Array, Config, Layout, Limits, MemberConfig, MemberIndex, Sector, Sectors, Time,
-};
+use raidlab_core::{Array, MemberIndex, Sector, Sectors, Time};
 
-use crate::buffers::{Buffers, Piece};
+use crate::buffers::{Area, Buffers};
 use crate::compute::Computer;
 use crate::error::{EngineError, EngineErrorKind};
-use crate::member::{Finished, Hub, Member, Submission, Ticket};
-
-/// What an engine's array is, besides its members.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EngineConfig {
-    /// Level and parameters.
-    pub layout: Layout,
-    /// Which copy a read takes.
-    pub read_policy: ReadPolicy,
-    /// How much at once.
-    pub limits: Limits,
-}
-
-impl EngineConfig {
-    /// A layout with the default read policy and limits.
-    pub fn new(layout: Layout) -> Self {
-        Self { layout, read_policy: ReadPolicy::default(), limits: Limits::default() }
-    }
-}
+use crate::member::{Finished, Hub, Member};
+use crate::metadata::{BlockId, Metadata};
+use io::Flight;
 
 /// The answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,10 +67,20 @@ struct Pending {
 pub struct Engine {
     array: Array,
     /// Dropped before `buffers`: their threads use buffers until they are joined.
+    /// Members, their replacements and the journal, as the core numbers them.
     members: Vec<Member>,
+    /// How many are members.
+    count: usize,
+    /// The members' block in sectors.
+    block: u32,
+    /// What was replaced.
+    retired: Vec<Member>,
+    metadata: Option<Metadata>,
     buffers: Buffers,
     computer: Computer,
     hub: Arc<Hub>,
+    /// Members may take only so long: threads work on memory of their own.
+    deadline: bool,
 
     started: Instant,
     now: Time,
@@ -95,16 +92,22 @@ pub struct Engine {
     free: Vec<u32>,
     outstanding: u32,
     replies: Vec<Reply>,
-    events: Vec<Event>,
+    events: Vec<(Time, Event)>,
+    /// What goes on in the background.
+    background: Vec<Work>,
     fault: Option<EngineError>,
 
     /// Answers to hand in at the next round.
     completions: Vec<Completion>,
     computed: Vec<(JobId, JobResult)>,
 
-    /// I/Os at threads: what the core calls them, by ticket.
-    tickets: Vec<IoId>,
+    /// I/Os at threads, by ticket.
+    flights: Vec<Flight>,
     free_tickets: Vec<u32>,
+    /// Memory for I/Os that may hang.
+    spare_bounces: Vec<Area>,
+    /// I/Os at memory members that answer nothing.
+    stalled: Vec<(IoId, Option<BlockId>)>,
     /// I/Os queued at file members and not handed over yet, and the member of the last one.
     queued: u32,
     last_queued: usize,
@@ -125,59 +128,6 @@ enum Wait {
 }
 
 impl Engine {
-    /// An array over these members, in order. Its redundancy is taken to be consistent.
-    ///
-    /// # Errors
-    /// [`EngineErrorKind::Config`] when layout, members or limits cannot be, with the parameter that is
-    /// wrong; [`EngineErrorKind::NoMemory`].
-    pub fn new(config: &EngineConfig, mut members: Vec<Member>) -> Result<Self, EngineError> {
-        let core_config = Config {
-            layout: config.layout.clone(),
-            members: members.iter().map(Member::config).collect::<Vec<MemberConfig>>(),
-            read_policy: config.read_policy,
-            traits: Vec::new(),
-            limits: config.limits,
-        };
-        let array = Array::new(&core_config).map_err(|error| {
-            let reason = format!("{}: {}", error.key, error.reason);
-            EngineError::new(EngineErrorKind::Config, "make the array", reason)
-        })?;
-        let hub = Arc::<Hub>::default();
-        for member in &mut members {
-            if let Member::File(file) = member {
-                file.connect(&hub);
-            }
-        }
-        let requests = config.limits.requests as usize;
-        Ok(Self {
-            buffers: Buffers::for_members(array.scratch(), &members)?,
-            array,
-            members,
-            computer: Computer::default(),
-            hub,
-            started: Instant::now(),
-            now: Time::ZERO,
-            undrained: false,
-            wake: None,
-            pending: Vec::with_capacity(requests),
-            free: Vec::with_capacity(requests),
-            outstanding: 0,
-            replies: Vec::with_capacity(requests),
-            events: Vec::new(),
-            fault: None,
-            completions: Vec::with_capacity(config.limits.ios as usize),
-            computed: Vec::with_capacity(config.limits.plans as usize),
-            tickets: Vec::new(),
-            free_tickets: Vec::new(),
-            queued: 0,
-            last_queued: 0,
-            at_threads: 0,
-            finished: Vec::new(),
-            recorded: None,
-            bounce: None,
-        })
-    }
-
     /// The planner, to look at.
     pub fn array(&self) -> &Array {
         &self.array
@@ -185,12 +135,13 @@ impl Engine {
 
     /// The members, to look at.
     pub fn members(&self) -> &[Member] {
-        &self.members
+        &self.members[..self.count]
     }
 
-    /// A member, to be changed behind the array's back; `None` when there is no such member.
+    /// A member, its replacement or the log device, by the core's number, to be changed behind the
+    /// array's back; `None` when there is no such device.
     pub fn member_mut(&mut self, member: MemberIndex) -> Option<&mut Member> {
-        self.members.get_mut(member.at())
+        self.members.get_mut(member.at()).filter(|member| !matches!(member, Member::Absent))
     }
 
     /// A new buffer for requests: `bytes` bytes, all zero, aligned to the members' direct-I/O unit.
@@ -233,11 +184,6 @@ impl Engine {
     /// The member I/Os kept since [`record`](Self::record) was switched on.
     pub fn recorded(&self) -> &[Recorded] {
         self.recorded.as_deref().unwrap_or_default()
-    }
-
-    /// The news of the array since the last call.
-    pub fn take_events(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.events)
     }
 
     /// Requests submitted and not answered yet, or answered and not collected.
@@ -328,7 +274,8 @@ impl Engine {
         self.array.handle(self.now, input);
     }
 
-    fn clock(&self) -> Time {
+    /// The engine's clock: time since it was made.
+    pub fn clock(&self) -> Time {
         Time(self.started.elapsed().as_nanos() as u64)
     }
 
@@ -410,6 +357,10 @@ impl Engine {
                 return;
             }
             self.hand_in_answers();
+            // Background work on members in memory would go on to its end.
+            if !self.background.is_empty() && !self.replies.is_empty() {
+                return;
+            }
         }
     }
 
@@ -436,9 +387,10 @@ impl Engine {
                 self.computed.push((job, result));
             }
             Output::Reply { id, outcome } => self.reply(id, outcome),
-            Output::Meta(meta) => self.refuse(&meta),
+            Output::Meta { io } => self.meta_io(io),
+            Output::Abandon { io } => self.abandon(io),
             Output::WakeAt(at) => self.wake = Some(at),
-            Output::Event(event) => self.events.push(event),
+            Output::Event(event) => self.event(event),
         }
     }
 
@@ -454,102 +406,9 @@ impl Engine {
         self.replies.push(Reply { id, outcome });
     }
 
-    /// This version's core asks for no metadata; one that does needs an engine that writes them.
-    #[cold]
-    fn refuse(&mut self, meta: &MetaIo) {
-        let reason = format!("metadata ({:?}) are not supported by this version", meta.record);
-        self.fault = Some(EngineError::new(EngineErrorKind::NotSupported, RUN, reason));
-        self.complete(meta.io, IoOutcome::Gone);
-    }
-
     #[inline]
     fn complete(&mut self, io: IoId, outcome: IoOutcome) {
-        self.completions.push(Completion { io, outcome, record: None });
-    }
-
-    #[inline]
-    fn member_io(&mut self, io: &MemberIo) {
-        if let Some(recorded) = &mut self.recorded {
-            let MemberIo { member, op, at, len, fua, .. } = *io;
-            recorded.push(Recorded { member, op, at, len, fua });
-        }
-        let len = Sectors(u64::from(io.len));
-        let submission = Submission { op: io.op, at: io.at, len, fua: io.fua };
-        let outcome = match &mut self.members[io.member.at()] {
-            Member::Null(_) => IoOutcome::Ok,
-            Member::Memory(member) => {
-                let segments = self.array.segments(&io.segments);
-                let buffers = &self.buffers;
-                let pieces = segments.filter_map(|segment| buffers.piece(segment));
-                // SAFETY: the core lends the segments' memory to this I/O until it is completed;
-                // buffers are apart from members.
-                unsafe { member.carry_out(&submission, pieces) }
-            }
-            Member::File(_) => {
-                self.queue(io, submission);
-                return;
-            }
-        };
-        self.complete(io.io, outcome);
-    }
-
-    fn queue(&mut self, io: &MemberIo, submission: Submission) {
-        let segments = self.array.segments(&io.segments);
-        let pieces: Option<Vec<Piece>> = segments.map(|one| self.buffers.piece(one)).collect();
-        let Some(pieces) = pieces else {
-            let reason = "the core named memory that is no buffer";
-            self.fault = Some(EngineError::new(EngineErrorKind::Internal, RUN, reason));
-            self.complete(io.io, IoOutcome::Gone);
-            return;
-        };
-        let ticket = self.free_tickets.pop().unwrap_or_else(|| {
-            self.tickets.push(io.io);
-            self.tickets.len() as u32 - 1
-        });
-        self.tickets[ticket as usize] = io.io;
-        if let Member::File(member) = &mut self.members[io.member.at()] {
-            member.queue(Ticket(ticket), submission, pieces);
-            self.queued += 1;
-            self.last_queued = io.member.at();
-        }
-    }
-
-    /// Gives what is queued to the members' threads; with a single request outstanding the last I/O is
-    /// done here meanwhile.
-    fn hand_over(&mut self, wait: Wait) {
-        let alone = wait == Wait::Yes && self.outstanding == 1 && self.at_threads == 0;
-        let own = match &mut self.members[self.last_queued] {
-            Member::File(member) if alone => member.take_last(),
-            _ => None,
-        };
-        self.at_threads += self.queued;
-        self.queued = 0;
-        for member in &mut self.members {
-            if let Member::File(member) = member {
-                member.hand_over();
-            }
-        }
-        if let (Some(work), Member::File(member)) = (own, &self.members[self.last_queued]) {
-            let finished = member.do_here(&work);
-            self.finish(finished);
-        }
-    }
-
-    fn take_finished(&mut self) {
-        let mut finished = std::mem::take(&mut self.finished);
-        if finished.is_empty() {
-            self.hub.take(&mut finished);
-        }
-        for one in finished.drain(..) {
-            self.finish(one);
-        }
-        self.finished = finished;
-    }
-
-    fn finish(&mut self, Finished { ticket, outcome }: Finished) {
-        self.at_threads -= 1;
-        self.free_tickets.push(ticket.0);
-        self.complete(self.tickets[ticket.0 as usize], outcome);
+        self.completions.push(Completion { io, outcome });
     }
 }
 

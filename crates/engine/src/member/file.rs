@@ -105,7 +105,14 @@ impl FileMember {
             CacheState::Direct => logical_block as usize * SECTOR_BYTES as usize,
             CacheState::Buffered => 1,
         };
-        let disk = Disk { file, data_offset: options.data_offset, sectors, alignment };
+        let disk = Disk {
+            file,
+            data_offset: options.data_offset,
+            sectors,
+            alignment,
+            #[cfg(test)]
+            gate: Arc::default(),
+        };
         Ok(Self {
             disk: Arc::new(disk),
             path: path.to_path_buf(),
@@ -142,14 +149,20 @@ impl FileMember {
         self.cache
     }
 
+    /// Held for writing, it keeps every system call from coming back.
+    #[cfg(test)]
+    pub(crate) fn gate(&self) -> Arc<std::sync::RwLock<()>> {
+        self.disk.gate.clone()
+    }
+
     /// Where answers go from now on; before the first submission.
     pub(crate) fn connect(&mut self, hub: &Arc<Hub>) {
         self.workers = Some(Workers::new(self.disk.clone(), hub.clone(), self.threads));
     }
 
     /// Queues an I/O for [`hand_over`](Self::hand_over).
-    pub(crate) fn queue(&mut self, ticket: Ticket, submission: Submission, pieces: Vec<Piece>) {
-        self.batch.push(Work { ticket, submission, pieces });
+    pub(crate) fn queue(&mut self, work: Work) {
+        self.batch.push(work);
     }
 
     /// Gives the queued I/Os to the member's threads.
@@ -166,8 +179,37 @@ impl FileMember {
     }
 
     /// Does a piece of work on the calling thread.
-    pub(crate) fn do_here(&self, work: &Work) -> Finished {
+    pub(crate) fn do_here(&self, work: Work) -> Finished {
         carry_out(&self.disk, work)
+    }
+
+    /// Takes an I/O back that no thread has begun, and says whether it was handed over; `None` when a
+    /// thread has.
+    pub(crate) fn cancel(&mut self, ticket: Ticket) -> Option<(Work, bool)> {
+        if let Some(position) = self.batch.iter().position(|work| work.ticket == ticket) {
+            return Some((self.batch.remove(position), false));
+        }
+        let workers = self.workers.as_mut()?;
+        workers.cancel(ticket).map(|work| (work, true))
+    }
+
+    /// Nobody waits for its threads any more; only for members whose I/Os all have memory of their own.
+    pub(crate) fn detach(&mut self) {
+        if let Some(workers) = &mut self.workers {
+            workers.detach();
+        }
+    }
+
+    /// Writes one piece on the calling thread.
+    pub(crate) fn write_now(&self, submission: &Submission, piece: Piece) -> IoOutcome {
+        // SAFETY: the caller's piece is valid and in nobody else's use.
+        unsafe { self.disk.carry_out(submission, &[piece]) }
+    }
+
+    /// Fills with zeroes on the calling thread.
+    pub(crate) fn zero_now(&self, submission: &Submission) -> IoOutcome {
+        // SAFETY: there is no payload.
+        unsafe { self.disk.carry_out(submission, &[]) }
     }
 
     /// Reads on the calling thread.

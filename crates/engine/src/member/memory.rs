@@ -19,6 +19,7 @@ pub struct MemoryMember {
     sectors: Sectors,
     unreadable: Range<u64>,
     gone: bool,
+    stalled: bool,
 }
 
 impl MemoryMember {
@@ -28,7 +29,7 @@ impl MemoryMember {
     /// When there is not enough memory.
     pub fn new(sectors: Sectors) -> Result<Self, EngineError> {
         let area = Area::new(sectors.bytes() as usize)?;
-        Ok(Self { area, sectors, unreadable: 0..0, gone: false })
+        Ok(Self { area, sectors, unreadable: 0..0, gone: false, stalled: false })
     }
 
     /// Its size.
@@ -54,6 +55,16 @@ impl MemoryMember {
     /// Every I/O is answered with [`IoOutcome::Gone`] from now on.
     pub fn vanish(&mut self) {
         self.gone = true;
+    }
+
+    /// No I/O is answered from now on, or again; one that was not answered never is.
+    pub fn stall(&mut self, on: bool) {
+        self.stalled = on;
+    }
+
+    /// Whether it answers nothing.
+    pub(crate) const fn is_stalled(&self) -> bool {
+        self.stalled
     }
 
     /// Does one I/O.
@@ -122,7 +133,7 @@ mod tests {
         let len = Sectors(buffer.len() as u64 / SECTOR_BYTES);
         let (one, two) = buffer.split_at_mut(cut);
         let pieces = [one, two].map(|part| Piece { start: part.as_mut_ptr(), len: part.len() });
-        let submission = Submission { op, at: Sector(at), len, fua: false };
+        let submission = Submission { op, at: Sector(at), len, fua: false, flush_first: false };
         // SAFETY: the pieces are two halves of a buffer of this test.
         unsafe { member.carry_out(&submission, pieces.into_iter()) }
     }

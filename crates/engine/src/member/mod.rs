@@ -10,7 +10,7 @@ mod worker;
 
 pub use file::{CacheState, FileMember, FileOptions};
 pub use memory::MemoryMember;
-pub(crate) use worker::{Finished, Hub, Ticket};
+pub(crate) use worker::{Finished, Hub, Ticket, Work};
 
 use raidlab_core::contract::{IoOp, IoOutcome};
 use raidlab_core::{MemberConfig, Sector, Sectors};
@@ -26,6 +26,8 @@ pub(crate) struct Submission {
     pub(crate) at: Sector,
     pub(crate) len: Sectors,
     pub(crate) fua: bool,
+    /// Make every write completed before durable first.
+    pub(crate) flush_first: bool,
 }
 
 /// A member that completes everything at once and does nothing: for benchmarks of the engine itself.
@@ -52,12 +54,15 @@ pub enum Member {
     Memory(MemoryMember),
     /// Keeps its data in a file or on a block device.
     File(Box<FileMember>),
+    /// The place of a member that is not there; every I/O is answered with [`IoOutcome::Gone`].
+    Absent,
 }
 
 impl Member {
     /// The member as the core wants to know it.
     pub fn config(&self) -> MemberConfig {
         match self {
+            Self::Absent => MemberConfig { sectors: Sectors::ZERO, logical_block: 1 },
             Self::Null(member) => MemberConfig { sectors: member.sectors, logical_block: 1 },
             Self::Memory(member) => MemberConfig { sectors: member.sectors(), logical_block: 1 },
             Self::File(member) => {
@@ -72,7 +77,7 @@ impl Member {
     pub fn data_offset(&self) -> u64 {
         match self {
             Self::File(member) => member.data_offset().bytes(),
-            Self::Null(_) | Self::Memory(_) => 0,
+            Self::Null(_) | Self::Memory(_) | Self::Absent => 0,
         }
     }
 
@@ -95,13 +100,51 @@ impl Member {
                 unsafe { member.carry_out(&submission, std::iter::once(piece)) }
             }
             Self::File(member) => member.read_now(at, into)?,
+            Self::Absent => IoOutcome::Gone,
         };
+        self.direct(outcome, OPERATION, at)
+    }
+
+    /// Fills a range of the member with zeroes, past the array.
+    ///
+    /// # Errors
+    /// An error of the range or of the medium.
+    pub(crate) fn zero_direct(&mut self, at: Sector, len: Sectors) -> Result<(), EngineError> {
+        let op = IoOp::WriteZeroes;
+        let submission = Submission { op, at, len, fua: false, flush_first: false };
+        let outcome = match self {
+            Self::Null(_) => IoOutcome::Ok,
+            // SAFETY: there is no payload.
+            Self::Memory(member) => unsafe { member.carry_out(&submission, std::iter::empty()) },
+            Self::File(member) => member.zero_now(&submission),
+            Self::Absent => IoOutcome::Gone,
+        };
+        self.direct(outcome, "clear old metadata of a member", at)
+    }
+
+    /// Writes one piece on the calling thread, for the engine.
+    pub(crate) fn write_now(&mut self, submission: &Submission, piece: Piece) -> IoOutcome {
+        match self {
+            Self::Null(_) => IoOutcome::Ok,
+            // SAFETY: the piece is the engine's own, in nobody else's use, and apart from the member.
+            Self::Memory(member) => unsafe { member.carry_out(submission, std::iter::once(piece)) },
+            Self::File(member) => member.write_now(submission, piece),
+            Self::Absent => IoOutcome::Gone,
+        }
+    }
+
+    fn direct(
+        &self,
+        outcome: IoOutcome,
+        operation: &'static str,
+        at: Sector,
+    ) -> Result<(), EngineError> {
         match outcome {
             IoOutcome::Ok => Ok(()),
             other => {
                 let reason = format!("the member answered {other:?}");
                 let offset = self.data_offset() + at.bytes();
-                Err(EngineError::new(EngineErrorKind::MediaError, OPERATION, reason)
+                Err(EngineError::new(EngineErrorKind::MediaError, operation, reason)
                     .at_offset(offset))
             }
         }
@@ -110,7 +153,7 @@ impl Member {
 
 fn read_of(at: Sector, bytes: usize) -> Submission {
     let len = Sectors(bytes as u64 / raidlab_core::SECTOR_BYTES);
-    Submission { op: IoOp::Read, at, len, fua: false }
+    Submission { op: IoOp::Read, at, len, fua: false, flush_first: false }
 }
 
 /// The outcome for a range that does not lie within a member of `sectors`, or `None` when it does.

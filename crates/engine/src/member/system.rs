@@ -24,6 +24,9 @@ pub(crate) struct Disk {
     pub(crate) sectors: Sectors,
     /// What memory and lengths must be multiples of, in bytes; 1 without direct I/O.
     pub(crate) alignment: usize,
+    /// Lets tests hold system calls up.
+    #[cfg(test)]
+    pub(crate) gate: std::sync::Arc<std::sync::RwLock<()>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,8 +41,16 @@ impl Disk {
     /// # Safety
     /// The pieces are valid for the I/O and in nobody else's use.
     pub(crate) unsafe fn carry_out(&self, submission: &Submission, pieces: &[Piece]) -> IoOutcome {
+        #[cfg(test)]
+        let _open = self.gate.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         if submission.op == IoOp::Flush {
             return self.flush();
+        }
+        if submission.flush_first {
+            match self.flush() {
+                IoOutcome::Ok => {}
+                other => return other,
+            }
         }
         if let Some(outcome) = outside(submission, self.sectors) {
             return outcome;
@@ -174,7 +185,7 @@ impl Disk {
         while at < end {
             let len = (end - at).min(Sectors(ZEROES as u64 / SECTOR_BYTES));
             let piece = Piece { start: area.start(), len: len.bytes() as usize };
-            let part = Submission { op: IoOp::Write, at, len, fua: false };
+            let part = Submission { op: IoOp::Write, at, len, fua: false, flush_first: false };
             // SAFETY: the area is that long and ours alone.
             let outcome = unsafe { self.in_full(Direction::Write, &part, &[piece]) };
             if outcome != IoOutcome::Ok {
@@ -269,7 +280,7 @@ mod tests {
             .unwrap();
         file.set_len((3 + sectors) * SECTOR_BYTES).unwrap();
         let (data_offset, sectors) = (Sectors(3), Sectors(sectors));
-        Disk { file, data_offset, sectors, alignment }
+        Disk { file, data_offset, sectors, alignment, gate: Default::default() }
     }
 
     fn run(disk: &Disk, op: IoOp, at: u64, buffer: &mut [u8], cuts: &[usize]) -> IoOutcome {
@@ -281,7 +292,7 @@ mod tests {
             pieces.push(Piece { start, len: to - from });
             from = to;
         }
-        let submission = Submission { op, at: Sector(at), len, fua: true };
+        let submission = Submission { op, at: Sector(at), len, fua: true, flush_first: true };
         // SAFETY: the pieces are parts of a buffer of this test.
         unsafe { disk.carry_out(&submission, &pieces) }
     }
@@ -306,7 +317,7 @@ mod tests {
         assert_eq!(run(&disk, IoOp::Write, 0, &mut data, &[]), IoOutcome::Ok);
         for (op, at) in [(IoOp::WriteZeroes, 9), (IoOp::Discard, 24)] {
             let len = Sectors(8);
-            let submission = Submission { op, at: Sector(at), len, fua: false };
+            let submission = Submission { op, at: Sector(at), len, fua: false, flush_first: false };
             // SAFETY: there is no payload.
             assert_eq!(unsafe { disk.carry_out(&submission, &[]) }, IoOutcome::Ok);
         }

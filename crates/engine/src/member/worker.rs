@@ -12,7 +12,7 @@ use raidlab_core::contract::IoOutcome;
 
 use super::Submission;
 use super::system::Disk;
-use crate::buffers::Piece;
+use crate::buffers::{Area, Piece};
 
 /// The engine's name for an I/O that a member takes to its threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,13 +24,18 @@ pub(crate) struct Work {
     pub(crate) ticket: Ticket,
     pub(crate) submission: Submission,
     pub(crate) pieces: Vec<Piece>,
+    /// The memory the pieces lie in, where it is the I/O's own: then the I/O can be given up while a
+    /// thread is at it.
+    pub(crate) bounce: Option<Area>,
 }
 
 /// An I/O that a thread has done.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) ticket: Ticket,
     pub(crate) outcome: IoOutcome,
+    /// [`Work::bounce`], given back.
+    pub(crate) bounce: Option<Area>,
 }
 
 /// Locks; a thread that panicked leaves the plain values in these mutexes whole.
@@ -110,12 +115,21 @@ pub(crate) struct Workers {
     hub: Arc<Hub>,
     most: usize,
     threads: Vec<JoinHandle<()>>,
+    /// Threads may hang, and are not waited for.
+    detached: bool,
 }
 
 impl Workers {
     /// At most `most` threads that work on `disk` and answer to `hub`; none is started yet.
     pub(crate) fn new(disk: Arc<Disk>, hub: Arc<Hub>, most: usize) -> Self {
-        Self { shared: Arc::default(), disk, hub, most: most.max(1), threads: Vec::new() }
+        Self {
+            shared: Arc::default(),
+            disk,
+            hub,
+            most: most.max(1),
+            threads: Vec::new(),
+            detached: false,
+        }
     }
 
     /// Hands over a batch, emptying it.
@@ -138,6 +152,17 @@ impl Workers {
         }
     }
 
+    /// Takes an I/O back that no thread has begun.
+    pub(crate) fn cancel(&mut self, ticket: Ticket) -> Option<Work> {
+        let mut queue = lock(&self.shared.queue);
+        let position = queue.work.iter().position(|work| work.ticket == ticket)?;
+        queue.work.remove(position)
+    }
+
+    pub(crate) fn detach(&mut self) {
+        self.detached = true;
+    }
+
     /// Starts a thread; false when the system gives none.
     fn start(&mut self) -> bool {
         let (shared, disk, hub) = (self.shared.clone(), self.disk.clone(), self.hub.clone());
@@ -156,16 +181,21 @@ impl Workers {
         loop {
             let next = lock(&self.shared.queue).work.pop_front();
             let Some(work) = next else { break };
-            self.hub.deliver(carry_out(&self.disk, &work));
+            self.hub.deliver(carry_out(&self.disk, work));
         }
     }
 }
 
 impl Drop for Workers {
-    /// Waits until all work that was handed over is done, since it uses buffers of the engine.
+    /// Waits until all work that was handed over is done, since it uses buffers of the engine. Where a
+    /// thread hangs nobody waits: I/Os have memory of their own then (a deadline is set).
     fn drop(&mut self) {
         lock(&self.shared.queue).closing = true;
         self.shared.arrived.notify_all();
+        if self.detached {
+            lock(&self.shared.queue).work.clear();
+            self.threads.clear();
+        }
         for thread in self.threads.drain(..) {
             // A thread that panicked has nothing under way any more.
             let _ = thread.join();
@@ -173,10 +203,10 @@ impl Drop for Workers {
     }
 }
 
-pub(crate) fn carry_out(disk: &Disk, work: &Work) -> Finished {
+pub(crate) fn carry_out(disk: &Disk, work: Work) -> Finished {
     // SAFETY: the pieces of a work item belong to its I/O until it is delivered.
     let outcome = unsafe { disk.carry_out(&work.submission, &work.pieces) };
-    Finished { ticket: work.ticket, outcome }
+    Finished { ticket: work.ticket, outcome, bounce: work.bounce }
 }
 
 fn serve(shared: &Shared, disk: &Disk, hub: &Hub) {
@@ -184,7 +214,7 @@ fn serve(shared: &Shared, disk: &Disk, hub: &Hub) {
     loop {
         if let Some(work) = queue.work.pop_front() {
             drop(queue);
-            hub.deliver(carry_out(disk, &work));
+            hub.deliver(carry_out(disk, work));
             queue = lock(&shared.queue);
         } else if queue.closing {
             return;

@@ -1,6 +1,7 @@
 //! What a process will do next, prepared outside the timed span.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use raidlab_core::Time;
 use raidlab_core::contract::{RequestId, RequestOp, Token};
@@ -42,6 +43,7 @@ pub(super) struct Flying {
     pub(super) client: usize,
     pub(super) op: RequestOp,
     pub(super) next: Prepared,
+    pub(super) since: Instant,
 }
 
 impl Flying {
@@ -219,6 +221,7 @@ mod tests {
             client: 0,
             op: RequestOp::Write,
             next: prepared(action, 8192, 8192),
+            since: Instant::now(),
         };
         assert!(flying(write).conflicts(&prepared(Action::Read, 12288, 4096)));
         assert!(flying(write).conflicts(&prepared(write, 4096, 8192)));

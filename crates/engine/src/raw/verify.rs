@@ -153,7 +153,8 @@ impl RawTarget {
 
     /// Reads the block of a member around one sector and checks that sector.
     fn check_sector(&mut self, place: Place) -> Result<Option<Mismatch>, EngineError> {
-        if self.engine.array().is_failed(place.member) {
+        let array = self.engine.array();
+        if array.is_failed(place.member) || place.at >= array.good_to(place.member) {
             return Ok(None);
         }
         let Some(member) = self.engine.member_mut(place.member) else { return Ok(None) };
@@ -166,7 +167,8 @@ impl RawTarget {
     }
 
     /// Reads everything the array keeps on its members and checks it: data copies against the pattern,
-    /// P and Q against those of the pattern of their stripe. Untimed. Members out of service are left out.
+    /// P and Q against those of the pattern of their stripe. Untimed. Members out of service are left out,
+    /// and what is not rebuilt yet.
     ///
     /// Gives the first wrong byte of each member.
     ///
@@ -196,7 +198,9 @@ impl RawTarget {
         let sectors = self.engine.members()[index.at()].config().sectors;
         let block = u64::from(self.engine.members()[index.at()].config().logical_block);
         let used = self.engine.array().geometry().used(index);
-        let end = used.0.next_multiple_of(block).min(sectors.0);
+        let whole = used.0.next_multiple_of(block).min(sectors.0);
+        // A member being rebuilt is good so far only.
+        let end = whole.min(self.engine.array().good_to(index).0 / block * block);
         let mut bytes = vec![0; RUN as usize * SECTOR];
         let mut at = 0;
         while at < end {

@@ -183,6 +183,20 @@ impl TestArray {
         self.layout.level != Level::Raid10 || (0..members).all(present)
     }
 
+    /// The members that a rebuild brings back: in a run of everything another loss for every array.
+    pub(crate) fn rebuilt(&self) -> &[u16] {
+        &self.lost[self.number % self.lost.len()]
+    }
+
+    /// What md writes into a degraded array: where and how many bytes, in whole blocks.
+    pub(crate) fn degraded_writes(&self) -> Vec<(u64, u64)> {
+        const WRITES: u64 = 3;
+        let capacity = self.capacity();
+        let block = |bytes: u64| bytes / 4096 * 4096;
+        let len = block(capacity / 7);
+        (0..WRITES).map(|n| (block((capacity - len) / (WRITES - 1) * n), len)).collect()
+    }
+
     /// What md does without when it reads the copy written without `lost`: besides that, where
     /// there is redundancy left, each other member too.
     pub(crate) fn missing_beyond(&self, lost: &[u16], extent: Extent) -> Vec<Vec<u16>> {

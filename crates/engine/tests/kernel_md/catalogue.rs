@@ -74,6 +74,27 @@ pub(crate) fn with_parity(extent: Extent) -> Vec<Shape> {
     choose(groups, extent)
 }
 
+/// Layouts that survive the loss of a member, for rebuilds.
+pub(crate) fn redundant(extent: Extent) -> Vec<Shape> {
+    let raid5 = |rotation| even(striped(Level::Raid5, 4, 32).with_rotation(rotation), 812, 264);
+    let groups = [
+        (
+            1,
+            vec![
+                even(Layout::new(Level::Raid1, 2), 1536, 264),
+                even(Layout::new(Level::Raid1, 3), 1536, 264),
+            ],
+        ),
+        (1, vec![even(striped(Level::Raid4, 4, 32), 812, 256)]),
+        (2, Rotation::RAID5.map(raid5).into()),
+        (2, raid6(5, 32, 428)),
+        (1, vec![raid10(4, 2, 1), raid10(5, 2, 1)]),
+        (1, vec![raid10(4, 1, 2), raid10(5, 1, 2)]),
+        (1, vec![offset(4, 1, 2), offset(5, 1, 2)]),
+    ];
+    choose(groups, extent)
+}
+
 /// The layouts that GRUB reads right, by its source and by trial: of raid5 and raid6 the four
 /// rotations that mdadm has short names for; raid0 of members of one size. Chunks are no less than the
 /// 32 KiB that GRUB reads at once: where such a read goes on behind a stripe whose P is on the last

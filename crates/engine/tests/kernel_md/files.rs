@@ -57,7 +57,7 @@ impl Files {
         bytes.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    fn path(&self, array: &TestArray, set: Set, member: usize) -> &Path {
+    pub(crate) fn path(&self, array: &TestArray, set: Set, member: usize) -> &Path {
         &self.sets[set as usize][array.members[member].0]
     }
 
@@ -66,6 +66,13 @@ impl Files {
         let members = (0..array.members.len())
             .map(|member| (self.path(array, set, member), array.data_start(member)));
         engine(array, members)
+    }
+
+    /// One member of an array, for the engine.
+    pub(crate) fn member(&self, array: &TestArray, set: Set, member: u16) -> Member {
+        let member = usize::from(member);
+        let path = self.path(array, set, member);
+        open(array, path, array.data_start(member), array.sizes()[member])
     }
 
     /// What lies in each member's section before and behind its data; the whole of it for members that
@@ -99,16 +106,20 @@ pub(crate) fn engine<'a>(
     array: &TestArray,
     members: impl Iterator<Item = (&'a Path, u64)>,
 ) -> Engine {
-    let open = |((path, start), sectors): ((&Path, u64), Sectors)| {
-        let data_offset = Sectors::from_bytes(start).expect("sections are whole sectors");
-        let sectors = Some(sectors);
-        let options = FileOptions { data_offset, sectors, ..FileOptions::default() };
-        let opened = FileMember::open(path, options);
-        Member::File(Box::new(opened.unwrap_or_else(|error| panic!("{array}: {error}"))))
-    };
-    let members = members.zip(array.sizes()).map(open).collect();
+    let members = members
+        .zip(array.sizes())
+        .map(|((path, start), sectors)| open(array, path, start, sectors))
+        .collect();
     let config = EngineConfig::new(array.layout.clone());
     Engine::new(&config, members).unwrap_or_else(|error| panic!("{array}: {error}"))
+}
+
+fn open(array: &TestArray, path: &Path, start: u64, sectors: Sectors) -> Member {
+    let data_offset = Sectors::from_bytes(start).expect("sections are whole sectors");
+    let sectors = Some(sectors);
+    let options = FileOptions { data_offset, sectors, ..FileOptions::default() };
+    let opened = FileMember::open(path, options);
+    Member::File(Box::new(opened.unwrap_or_else(|error| panic!("{array}: {error}"))))
 }
 
 /// The same engine with these members out of service, keeping a record.

@@ -92,6 +92,74 @@ check() { # number, drives
 }
 "#;
 
+/// md takes members out of an array, and writes into what is left of it.
+const DEGRADE: &str = r#"
+degrade() { # drives, those that are lost
+    doing="degrade $*"
+    assemble active "$1"
+    local drive state
+    for drive in $2; do
+        state=/sys/block/md$md/md/dev-${drive#/dev/}/state
+        echo faulty >"$state"
+        for _ in $(seq 100); do
+            if echo remove >"$state" 2>/dev/null; then break; fi
+            sleep 0.02
+        done
+        # Its entry goes a little later.
+        while [ -e "$state" ]; do sleep 0.02; done
+    done
+}
+put() { # name of what is written, where
+    dd if="$SHARE/$1" of="/dev/md$md" bs=64K oflag=direct,seek_bytes conv=notrunc seek="$2" status=none
+}
+"#;
+
+/// The name in the share of what md writes at a byte of an array.
+pub(crate) fn piece(array: &TestArray, at: u64) -> String {
+    format!("piece-{}-{at}", array.number)
+}
+
+/// md degrades the second set of arrays and writes into them.
+pub(crate) fn degrade(arrays: &Arrays) -> String {
+    let mut script = [HEAD, DEGRADE].concat();
+    for array in &arrays.list {
+        let there = |member: &u16| !array.rebuilt().contains(member);
+        let others: Vec<u16> = (0..array.layout.members).filter(there).collect();
+        let (all, lost) =
+            (drives(array, Set::Degraded, &[]), drives(array, Set::Degraded, &others));
+        script.push_str(&format!("degrade '{all}' '{lost}'\n"));
+        for (at, _) in array.degraded_writes() {
+            script.push_str(&format!("put {} {at}\n", piece(array, at)));
+        }
+        script.push_str("stop $md\n");
+    }
+    script
+}
+
+/// md reads and checks both sets. Of the second the members that were lost have old superblocks: the
+/// arrays are created anew over what is there.
+pub(crate) fn confirm(arrays: &Arrays) -> String {
+    let mut script = [HEAD, LOOK].concat();
+    for array in &arrays.list {
+        let (number, arguments) = (array.number, mdadm_arguments(array));
+        for set in [Set::Sound, Set::Degraded] {
+            let (drives, seen) = (drives(array, set, &[]), seen(array, set, &[]));
+            if set == Set::Degraded {
+                script
+                    .push_str(&format!("create {number} '{drives}' {arguments}\nstop {number}\n"));
+            }
+            script.push_str(&format!("look {seen} '{drives}'\ncheck {number} '{drives}'\n"));
+        }
+    }
+    script
+}
+
+/// What [`confirm`] must print.
+pub(crate) fn good_confirmations(arrays: &Arrays) -> String {
+    let good = |array: &TestArray| format!("{} check degraded 0 mismatches 0\n", array.number);
+    arrays.list.iter().map(|array| good(array).repeat(2)).collect()
+}
+
 /// The script of the first guest.
 pub(crate) fn fill(arrays: &Arrays) -> String {
     let mut script = [HEAD, FILL].concat();

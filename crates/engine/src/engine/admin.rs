@@ -1,0 +1,386 @@
+//! Commands of the administrator, devices that come and go, and background work.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use raidlab_core::contract::{Admin, Event, Input, Pacing, Work};
+use raidlab_core::{MemberIndex, Sectors, Time};
+
+use super::{Engine, Wait};
+use crate::error::{EngineError, EngineErrorKind};
+use crate::member::Member;
+use crate::metadata::{Device, Metadata, read_device};
+
+/// How long nothing is looked at but members' answers, while background work is waited for.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+impl Engine {
+    /// Carries out a command that needs no device; see [`add`](Self::add), [`re_add`](Self::re_add) and
+    /// [`replace`](Self::replace) for those that do.
+    ///
+    /// Returns when the command was accepted: what it begins goes on while the engine is used.
+    ///
+    /// # Errors
+    /// [`EngineErrorKind::Refused`] with the core's reason; nothing has changed then.
+    pub fn admin(&mut self, command: Admin) -> Result<(), EngineError> {
+        self.hand_in(Input::Admin(command));
+        // The refusal is the answer to this command, and comes first.
+        let before = self.events.len();
+        self.turn(Wait::No);
+        self.check_fault()?;
+        let told = self
+            .events
+            .iter()
+            .skip(before)
+            .position(|(_, event)| matches!(event, Event::Refused(one, _) if *one == command));
+        match told.map(|position| self.events.remove(before + position)) {
+            Some((_, Event::Refused(_, refusal))) => Err(EngineError::refused(command, refusal)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes a member out of service, as an administrator would.
+    ///
+    /// # Errors
+    /// When there is no such member.
+    pub fn fail(&mut self, member: MemberIndex) -> Result<(), EngineError> {
+        self.existing(member, "take a member out of service")?;
+        self.admin(Admin::Fail(member))
+    }
+
+    /// Sets how fast background work goes.
+    ///
+    /// # Errors
+    /// As [`admin`](Self::admin).
+    pub fn pace(&mut self, pacing: Pacing) -> Result<(), EngineError> {
+        self.admin(Admin::Pace(pacing))
+    }
+
+    /// Puts a fresh device into the place of a failed member and rebuilds it. Old metadata on it are
+    /// wiped.
+    ///
+    /// # Errors
+    /// [`EngineErrorKind::Refused`] with the core's reason, [`EngineErrorKind::Config`] when the device
+    /// does not suit; the array is as before then, but the device may have been wiped.
+    pub fn add(&mut self, member: MemberIndex, device: Member) -> Result<(), EngineError> {
+        const OPERATION: &str = "add a member";
+        self.existing(member, OPERATION)?;
+        self.idle(member, OPERATION)?;
+        self.drain(member)?;
+        let (device, sectors) = self.prepare(member, device, OPERATION)?;
+        self.with_device(member, device, Admin::Add { member, sectors })
+    }
+
+    /// Copies a member to a fresh device while it goes on serving, then swaps them; the old device is
+    /// [`take_retired`](Self::take_retired)'s.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub fn replace(
+        &mut self,
+        member: MemberIndex,
+        device: Member,
+        consent: bool,
+    ) -> Result<(), EngineError> {
+        const OPERATION: &str = "replace a member";
+        self.existing(member, OPERATION)?;
+        let place = self.array.replacement(member);
+        self.idle(place, OPERATION)?;
+        let (device, sectors) = self.prepare(member, device, OPERATION)?;
+        self.with_device(place, device, Admin::Replace { member, sectors, consent })
+    }
+
+    /// Brings a member back that was away: `device`, or the one that was there where it is `None`. What
+    /// changed meanwhile is rebuilt, by the bitmap.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add); [`EngineErrorKind::Member`] when its metadata are not those of this member.
+    pub fn re_add(
+        &mut self,
+        member: MemberIndex,
+        device: Option<Member>,
+    ) -> Result<(), EngineError> {
+        const OPERATION: &str = "bring a member back";
+        self.existing(member, OPERATION)?;
+        self.idle(member, OPERATION)?;
+        self.drain(member)?;
+        let wrong = |reason: String| EngineError::new(EngineErrorKind::Member, OPERATION, reason);
+        let Some(metadata) = &self.metadata else {
+            return Err(wrong("the array has no metadata that tell what changed; add it".into()));
+        };
+        let (array, pages) = (metadata.array(), metadata.area.pages);
+        let mut device = device;
+        let candidate = device.as_mut().unwrap_or(&mut self.members[member.at()]);
+        let found = read_device(candidate)?;
+        let total = candidate.config().sectors;
+        let ours = found.filter(|one| one.array == array && one.device == member.0);
+        let Some(found) = ours else {
+            return Err(wrong(format!("it carries no metadata of member {member} of this array")));
+        };
+        let mut known = Device::blank(total, found.data, &metadata.area);
+        known.next = found.next;
+        known.next.resize(pages as usize + 1, false);
+        let command = Admin::ReAdd { member, events: found.superblock.events };
+        let before = self.swap_metadata(member, known);
+        let outcome = match device {
+            Some(device) => self.with_device(member, device, command),
+            None => self.admin(command),
+        };
+        if outcome.is_err() {
+            self.swap_metadata(member, before);
+        }
+        outcome
+    }
+
+    /// Devices that were replaced, oldest first.
+    pub fn take_retired(&mut self) -> Vec<Member> {
+        let mut retired = std::mem::take(&mut self.retired);
+        if self.any_hangs() {
+            detach(&mut retired);
+        }
+        retired
+    }
+
+    /// The news of the array since the last call.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        self.events.drain(..).map(|(_, event)| event).collect()
+    }
+
+    /// The same with the time of each, by [`clock`](Self::clock).
+    pub fn take_timed_events(&mut self) -> Vec<(Time, Event)> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// What goes on in the background.
+    pub fn background(&self) -> &[Work] {
+        &self.background
+    }
+
+    /// Works until nothing goes on in the background any more.
+    ///
+    /// # Errors
+    /// [`EngineErrorKind::Cancelled`] when `cancel` was set: it goes on at the next call then;
+    /// [`EngineErrorKind::Busy`] while requests are outstanding.
+    pub fn finish_background(&mut self, cancel: &AtomicBool) -> Result<(), EngineError> {
+        const OPERATION: &str = "wait for background work";
+        if self.outstanding > 0 {
+            let reason = format!("{} requests are outstanding", self.outstanding);
+            return Err(EngineError::new(EngineErrorKind::Busy, OPERATION, reason));
+        }
+        self.turn(Wait::No);
+        while !self.background.is_empty() || self.is_between_works() {
+            self.check_fault()?;
+            if cancel.load(Ordering::Relaxed) {
+                return Err(EngineError::cancelled(OPERATION));
+            }
+            if self.at_threads == 0 && self.wake.is_none() && self.stalled.is_empty() {
+                let reason = format!("{:?} waits for nothing", self.background);
+                return Err(EngineError::new(EngineErrorKind::Internal, OPERATION, reason));
+            }
+            let wake = self.wake.map(|at| Duration::from_nanos(at.since(self.clock()).0));
+            self.hub.wait(&mut self.finished, Some(wake.map_or(PATIENCE, |w| w.min(PATIENCE))));
+            self.turn(Wait::No);
+        }
+        self.check_fault()
+    }
+
+    /// Works until the core no longer writes anything, or `limit` has passed: what the state of the array
+    /// asks for after the last request, such as marking it clean.
+    ///
+    /// # Errors
+    /// A fault of raidlab itself.
+    pub fn settle(&mut self, limit: Duration) -> Result<(), EngineError> {
+        let end = Time(self.clock().0.saturating_add(limit.as_nanos() as u64));
+        self.turn(Wait::No);
+        while self.clock() < end && (self.at_threads > 0 || self.wake.is_some()) {
+            let until = self.wake.map_or(end, |wake| wake.min(end));
+            let pause = Duration::from_nanos(until.since(self.clock()).0);
+            self.hub.wait(&mut self.finished, Some(pause.min(PATIENCE)));
+            self.turn(Wait::No);
+        }
+        self.check_fault()
+    }
+
+    /// Stops the array in order: everything durable, marked clean. No more requests are carried out.
+    ///
+    /// # Errors
+    /// [`EngineErrorKind::Refused`] with the core's reason.
+    pub fn stop(&mut self) -> Result<(), EngineError> {
+        self.admin(Admin::Stop)?;
+        while !self.events.iter().any(|(_, event)| *event == Event::Stopped) {
+            self.check_fault()?;
+            if self.at_threads == 0 && self.wake.is_none() {
+                let reason = "stopping the array waits for nothing";
+                return Err(EngineError::new(EngineErrorKind::Internal, "stop the array", reason));
+            }
+            self.hub.wait(&mut self.finished, Some(PATIENCE));
+            self.turn(Wait::No);
+        }
+        Ok(())
+    }
+
+    /// One work has ended and the next, which waits for it, has not begun.
+    fn is_between_works(&self) -> bool {
+        let status = self.array.status();
+        let waits = status.rebuilding != [0, 0] || status.replacing != [0, 0];
+        waits && !status.stopped && self.at_threads > 0
+    }
+
+    /// Takes note of news of the array.
+    pub(super) fn event(&mut self, event: Event) {
+        match event {
+            Event::Started(work) => self.background.push(work),
+            Event::Finished { work, .. } | Event::Interrupted(work) => {
+                self.background.retain(|one| *one != work);
+            }
+            Event::Replaced(member) => self.swap_in(member),
+            // Only how far it is now is of interest.
+            Event::Progress { .. } => {
+                if let Some((_, Event::Progress { .. })) = self.events.last() {
+                    self.events.pop();
+                }
+            }
+            _ => {}
+        }
+        self.events.push((self.now, event));
+    }
+
+    /// From now on the replacement of a member is the member.
+    fn swap_in(&mut self, member: MemberIndex) {
+        let place = self.array.replacement(member).at();
+        let fresh = std::mem::replace(&mut self.members[place], Member::Absent);
+        let mut old = std::mem::replace(&mut self.members[member.at()], fresh);
+        if let Member::File(file) = &mut old {
+            // What was queued for it must not wait for a batch that never comes.
+            file.hand_over();
+        }
+        self.retired.push(old);
+        if let Some(Metadata { devices, .. }) = &mut self.metadata {
+            let fresh = std::mem::take(&mut devices[place]);
+            devices[member.at()] = fresh;
+        }
+    }
+
+    fn existing(&self, member: MemberIndex, operation: &'static str) -> Result<(), EngineError> {
+        if member.at() < self.count {
+            return Ok(());
+        }
+        let reason = format!("the array has members 0 to {}, not {member}", self.count - 1);
+        Err(EngineError::new(EngineErrorKind::InvalidRequest, operation, reason))
+    }
+
+    /// No thread is at work on the device that was there before: it might write late.
+    fn idle(&self, place: MemberIndex, operation: &'static str) -> Result<(), EngineError> {
+        if !self.hangs(place) {
+            return Ok(());
+        }
+        let reason = "a system call on the device that was there before has not come back yet";
+        Err(EngineError::new(EngineErrorKind::Busy, operation, reason))
+    }
+
+    /// Waits until what is in flight to a device that failed has come back.
+    fn drain(&mut self, place: MemberIndex) -> Result<(), EngineError> {
+        self.turn(Wait::No);
+        while self.array.is_failed(place) && self.in_flight(place) {
+            self.hub.wait(&mut self.finished, Some(PATIENCE));
+            self.turn(Wait::No);
+            self.check_fault()?;
+        }
+        self.check_fault()
+    }
+
+    /// Makes a fresh device ready for a member's place; gives it and its sectors for data.
+    fn prepare(
+        &mut self,
+        member: MemberIndex,
+        device: Member,
+        operation: &'static str,
+    ) -> Result<(Member, Sectors), EngineError> {
+        let config = device.config();
+        let wrong = |reason: String| EngineError::new(EngineErrorKind::Config, operation, reason);
+        if config.logical_block > self.block {
+            return Err(wrong(format!(
+                "it works in blocks of {} sectors, the array in blocks of {}",
+                config.logical_block, self.block
+            )));
+        }
+        let mut device = device;
+        let sectors = match &self.metadata {
+            None => config.sectors,
+            Some(metadata) => {
+                let area = metadata.area;
+                let sectors = area.data(config.sectors, self.block).unwrap_or(Sectors::ZERO);
+                let place = metadata.devices[member.at()].data;
+                if sectors >= place {
+                    let known = Device::blank(config.sectors, place, &area);
+                    let (from, len) = metadata.behind_data(&known);
+                    device.zero_direct(from, len)?;
+                }
+                sectors
+            }
+        };
+        Ok((device, sectors))
+    }
+
+    /// Hands in a command with a device in its place; takes the device out again when it is refused.
+    fn with_device(
+        &mut self,
+        place: MemberIndex,
+        mut device: Member,
+        command: Admin,
+    ) -> Result<(), EngineError> {
+        if let Member::File(file) = &mut device {
+            file.connect(&self.hub);
+        }
+        let total = device.config().sectors;
+        let fresh = !matches!(command, Admin::ReAdd { .. });
+        let known = self.metadata.as_ref().filter(|_| fresh).map(|metadata| {
+            let of = place.at() % self.count;
+            Device::blank(total, metadata.devices[of].data, &metadata.area)
+        });
+        let before = std::mem::replace(&mut self.members[place.at()], device);
+        let known = known.map(|known| self.swap_metadata(place, known));
+        let outcome = self.admin(command);
+        if outcome.is_err() {
+            self.members[place.at()] = before;
+            if let Some(known) = known {
+                self.swap_metadata(place, known);
+            }
+        } else if !matches!(before, Member::Absent) {
+            self.retired.push(before);
+        }
+        outcome
+    }
+
+    fn swap_metadata(&mut self, place: MemberIndex, device: Device) -> Device {
+        match &mut self.metadata {
+            Some(metadata) => std::mem::replace(&mut metadata.devices[place.at()], device),
+            None => device,
+        }
+    }
+
+    pub(super) fn check_fault(&mut self) -> Result<(), EngineError> {
+        match self.fault.take() {
+            Some(fault) => Err(fault),
+            None => Ok(()),
+        }
+    }
+}
+
+fn detach(members: &mut [Member]) {
+    for member in members {
+        if let Member::File(file) = member {
+            file.detach();
+        }
+    }
+}
+
+impl Drop for Engine {
+    /// Where a thread hangs nobody waits for it; see `io`.
+    fn drop(&mut self) {
+        if self.any_hangs() {
+            detach(&mut self.members);
+            detach(&mut self.retired);
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! Carrying out member and metadata I/O: at once, on threads, and giving up what takes too long.
+//!
+//! Fault model: a system call on a member may hang for ever. Why it is safe: where a deadline is set,
+//! threads work on memory of their own, which is copied to or from the buffers of the request by the loop
+//! alone; an I/O that is given up keeps that memory until its thread comes back, and a late answer is
+//! thrown away. Tests: `a_member_that_hangs_is_given_up`.
+
+use raidlab_core::contract::{
+    IoId, IoOp, IoOutcome, MemberIo, MetaIo, Record, SegmentList, Superblock,
+};
+use raidlab_core::{MemberIndex, Sector, Sectors};
+
+use super::{Engine, RUN, Recorded, Wait};
+use crate::buffers::{Area, Piece};
+use crate::error::{EngineError, EngineErrorKind};
+use crate::member::{Finished, Member, Submission, Ticket, Work};
+use crate::metadata::{self, BlockId};
+
+/// An I/O at the threads of a member.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flight {
+    pub(super) io: IoId,
+    /// Where its member is, or was.
+    member: MemberIndex,
+    op: IoOp,
+    segments: SegmentList,
+    /// The block of a metadata I/O.
+    block: Option<BlockId>,
+    /// It was answered with a timeout; what the thread answers is of no interest.
+    abandoned: bool,
+    used: bool,
+}
+
+impl Engine {
+    #[inline]
+    pub(super) fn member_io(&mut self, io: &MemberIo) {
+        if let Some(recorded) = &mut self.recorded {
+            let MemberIo { member, op, at, len, fua, .. } = *io;
+            recorded.push(Recorded { member, op, at, len, fua });
+        }
+        let len = Sectors(u64::from(io.len));
+        let (op, at, fua) = (io.op, io.at, io.fua);
+        let submission = Submission { op, at, len, fua, flush_first: false };
+        let outcome = match &mut self.members[io.member.at()] {
+            Member::Null(_) => IoOutcome::Ok,
+            Member::Memory(member) => {
+                if member.is_stalled() {
+                    self.stalled.push((io.io, None));
+                    return;
+                }
+                let segments = self.array.segments(&io.segments);
+                let buffers = &self.buffers;
+                let pieces = segments.filter_map(|segment| buffers.piece(segment));
+                // SAFETY: the core lends the segments' memory to this I/O until it is completed;
+                // buffers are apart from members.
+                unsafe { member.carry_out(&submission, pieces) }
+            }
+            Member::File(_) => {
+                let flight = Flight {
+                    io: io.io,
+                    member: io.member,
+                    op: io.op,
+                    segments: io.segments,
+                    block: None,
+                    abandoned: false,
+                    used: true,
+                };
+                self.queue(flight, submission, None);
+                return;
+            }
+            Member::Absent => IoOutcome::Gone,
+        };
+        self.complete(io.io, outcome);
+    }
+
+    /// Turns a record into bytes and writes it.
+    pub(super) fn meta_io(&mut self, io: IoId) {
+        // `None`: no longer wanted.
+        let Some(meta) = self.array.meta(io).copied() else { return };
+        if let Member::Null(_) = self.members[meta.member.at()] {
+            return self.complete(io, IoOutcome::Ok);
+        }
+        let Some((block, head, submission)) = self.encode(&meta) else {
+            return self.broken(io, "metadata that has no room");
+        };
+        match &mut self.members[meta.member.at()] {
+            Member::Memory(member) => {
+                if member.is_stalled() {
+                    self.stalled.push((io, Some(block)));
+                    return;
+                }
+                let buffers = &self.buffers;
+                let payload = self.array.segments(&meta.payload);
+                let pieces = std::iter::once(head)
+                    .chain(payload.filter_map(|segment| buffers.piece(segment)));
+                // SAFETY: the block is this I/O's, the payload is lent to it until it is completed, and
+                // both are apart from members.
+                let outcome = unsafe { member.carry_out(&submission, pieces) };
+                self.end_block(Some(block));
+                self.complete(io, outcome);
+            }
+            Member::File(_) => {
+                let flight = Flight {
+                    io,
+                    member: meta.member,
+                    op: IoOp::Write,
+                    segments: meta.payload,
+                    block: Some(block),
+                    abandoned: false,
+                    used: true,
+                };
+                self.queue(flight, submission, Some(head));
+            }
+            Member::Null(_) | Member::Absent => {
+                self.end_block(Some(block));
+                self.complete(io, IoOutcome::Gone);
+            }
+        }
+    }
+
+    /// The block of a record, sealed, and the I/O that writes it with its payload.
+    fn encode(&mut self, meta: &MetaIo) -> Option<(BlockId, Piece, Submission)> {
+        let metadata = self.metadata.as_mut()?;
+        let (array, buffers) = (&self.array, &self.buffers);
+        let pieces = || array.segments(&meta.payload).filter_map(|one| buffers.piece(one));
+        let sectors: u64 = array.segments(&meta.payload).map(|one| u64::from(one.len)).sum();
+        let payload = pieces().map(|piece| {
+            // SAFETY: the core lends the payload to this I/O; nobody writes it meanwhile.
+            unsafe { std::slice::from_raw_parts(piece.start.cast_const(), piece.len) }
+        });
+        let (block, head, at) = metadata.begin(meta, payload, sectors as u32)?;
+        let len = Sectors(metadata::bytes(sectors) / raidlab_core::SECTOR_BYTES);
+        let (fua, flush_first) = (meta.fua, meta.flush);
+        Some((block, head, Submission { op: IoOp::Write, at, len, fua, flush_first }))
+    }
+
+    fn end_block(&mut self, block: Option<BlockId>) {
+        if let (Some(metadata), Some(block)) = (&mut self.metadata, block) {
+            metadata.end(block);
+        }
+    }
+
+    pub(super) fn no_meta() -> MetaIo {
+        let record = Record::Superblock(Superblock::default());
+        MetaIo {
+            member: MemberIndex(0),
+            record,
+            at: Sector(0),
+            payload: SegmentList::EMPTY,
+            flush: false,
+            fua: false,
+        }
+    }
+
+    /// Writes a record without payload on the calling thread.
+    pub(super) fn write_record_now(&mut self, meta: &MetaIo) -> Result<(), EngineError> {
+        let Some((block, head, submission)) = self.encode(meta) else { return Ok(()) };
+        let outcome = self.members[meta.member.at()].write_now(&submission, head);
+        self.end_block(Some(block));
+        if outcome == IoOutcome::Ok {
+            return Ok(());
+        }
+        let reason = format!("member {} answered {outcome:?}", meta.member);
+        Err(EngineError::new(EngineErrorKind::Member, "write a superblock", reason))
+    }
+
+    #[cold]
+    fn broken(&mut self, io: IoId, what: &str) {
+        let reason = format!("the core asked for {what}");
+        self.fault = Some(EngineError::new(EngineErrorKind::Internal, RUN, reason));
+        self.complete(io, IoOutcome::Gone);
+    }
+
+    /// Hands an I/O to a file member's queue.
+    fn queue(&mut self, flight: Flight, submission: Submission, head: Option<Piece>) {
+        let segments = self.array.segments(&flight.segments);
+        let payload = segments.map(|one| self.buffers.piece(one));
+        let pieces: Option<Vec<Piece>> = head.map(Some).into_iter().chain(payload).collect();
+        let Some(mut pieces) = pieces else {
+            self.end_block(flight.block);
+            return self.broken(flight.io, "memory that is no buffer");
+        };
+        let mut flight = flight;
+        let mut bounce = None;
+        if self.deadline {
+            match self.own_memory(&submission, &pieces) {
+                Some(area) => {
+                    // The block was copied with the rest.
+                    self.end_block(flight.block.take());
+                    let len = submission.len.bytes() as usize;
+                    let has_payload = matches!(submission.op, IoOp::Read | IoOp::Write);
+                    pieces.clear();
+                    pieces.extend(has_payload.then(|| Piece { start: area.start(), len }));
+                    bounce = Some(area);
+                }
+                None => {
+                    self.end_block(flight.block);
+                    return self.complete(flight.io, IoOutcome::Gone);
+                }
+            }
+        }
+        let member = flight.member;
+        let ticket = match self.free_tickets.pop() {
+            Some(ticket) => {
+                self.flights[ticket as usize] = flight;
+                ticket
+            }
+            None => {
+                self.flights.push(flight);
+                self.flights.len() as u32 - 1
+            }
+        };
+        if let Member::File(file) = &mut self.members[member.at()] {
+            file.queue(Work { ticket: Ticket(ticket), submission, pieces, bounce });
+            self.queued += 1;
+            self.last_queued = member.at();
+        }
+    }
+
+    /// Memory of an I/O's own, holding what a write writes.
+    fn own_memory(&mut self, submission: &Submission, pieces: &[Piece]) -> Option<Area> {
+        let len = match submission.op {
+            IoOp::Read | IoOp::Write => submission.len.bytes() as usize,
+            _ => 0,
+        };
+        let known = self.spare_bounces.iter().position(|area| area.bytes().len() >= len);
+        let area = match known {
+            Some(position) => self.spare_bounces.swap_remove(position),
+            None => Area::new(len.next_power_of_two().max(4096)).ok()?,
+        };
+        if submission.op == IoOp::Write {
+            copy(pieces.iter().copied(), &area, len, Direction::FromPieces);
+        }
+        Some(area)
+    }
+
+    /// Gives what is queued to the members' threads; with a single request outstanding the last I/O is
+    /// done here meanwhile, unless it might hang.
+    pub(super) fn hand_over(&mut self, wait: Wait) {
+        let alone = wait == Wait::Yes && self.outstanding == 1 && self.at_threads == 0;
+        let own = match &mut self.members[self.last_queued] {
+            Member::File(member) if alone && !self.deadline => member.take_last(),
+            _ => None,
+        };
+        self.at_threads += self.queued;
+        self.queued = 0;
+        for member in &mut self.members {
+            if let Member::File(member) = member {
+                member.hand_over();
+            }
+        }
+        if let (Some(work), Member::File(member)) = (own, &self.members[self.last_queued]) {
+            let finished = member.do_here(work);
+            self.finish(finished);
+        }
+    }
+
+    pub(super) fn take_finished(&mut self) {
+        let mut finished = std::mem::take(&mut self.finished);
+        if finished.is_empty() {
+            self.hub.take(&mut finished);
+        }
+        for one in finished.drain(..) {
+            self.finish(one);
+        }
+        self.finished = finished;
+    }
+
+    fn finish(&mut self, Finished { ticket, outcome, bounce }: Finished) {
+        let flight = self.flights[ticket.0 as usize];
+        self.at_threads -= 1;
+        if !flight.abandoned {
+            if let Some(area) = &bounce
+                && flight.op == IoOp::Read
+                && outcome == IoOutcome::Ok
+            {
+                let segments = self.array.segments(&flight.segments);
+                let pieces = segments.filter_map(|one| self.buffers.piece(one));
+                copy(pieces, area, usize::MAX, Direction::ToPieces);
+            }
+            self.end_block(flight.block);
+            self.complete(flight.io, outcome);
+        }
+        self.spare_bounces.extend(bounce);
+        self.flights[ticket.0 as usize].used = false;
+        self.free_tickets.push(ticket.0);
+    }
+
+    /// Whether a thread is at work on a device for somebody who waits.
+    pub(super) fn in_flight(&self, device: MemberIndex) -> bool {
+        self.flights.iter().any(|one| one.used && !one.abandoned && one.member == device)
+    }
+
+    /// Whether a thread hangs in a system call on a device.
+    pub(super) fn hangs(&self, device: MemberIndex) -> bool {
+        self.flights.iter().any(|one| one.used && one.abandoned && one.member == device)
+    }
+
+    /// Whether a thread hangs in a system call on any device.
+    pub(super) fn any_hangs(&self) -> bool {
+        self.flights.iter().any(|one| one.used && one.abandoned)
+    }
+
+    /// The deadline of an I/O has passed: answers it as soon as its buffers are safe.
+    #[cold]
+    pub(super) fn abandon(&mut self, io: IoId) {
+        if let Some(position) = self.stalled.iter().position(|(one, _)| *one == io) {
+            let (io, block) = self.stalled.swap_remove(position);
+            self.end_block(block);
+            return self.complete(io, IoOutcome::Timeout);
+        }
+        let known = self.flights.iter().position(|one| one.used && one.io == io);
+        let Some(index) = known.filter(|index| !self.flights[*index].abandoned) else { return };
+        let flight = self.flights[index];
+        let Member::File(file) = &mut self.members[flight.member.at()] else { return };
+        let ticket = Ticket(index as u32);
+        if let Some((Work { bounce, .. }, handed_over)) = file.cancel(ticket) {
+            // No thread has seen it.
+            if !handed_over {
+                self.queued -= 1;
+                self.at_threads += 1;
+            }
+            return self.finish(Finished { ticket, outcome: IoOutcome::Timeout, bounce });
+        }
+        if !self.deadline {
+            // Without memory of its own the I/O is answered when its thread comes back.
+            return;
+        }
+        self.flights[index].abandoned = true;
+        self.complete(io, IoOutcome::Timeout);
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    FromPieces,
+    ToPieces,
+}
+
+/// Copies between pieces and the start of an area, at most `most` bytes.
+fn copy(pieces: impl Iterator<Item = Piece>, area: &Area, most: usize, direction: Direction) {
+    let room = area.bytes().len().min(most);
+    let mut at = 0;
+    for piece in pieces {
+        let len = piece.len.min(room - at);
+        let own = area.start().wrapping_add(at);
+        // SAFETY: `at + len` lies within the area, which is the I/O's own; the piece is lent to the I/O
+        // until it is completed, and the two are apart.
+        unsafe {
+            match direction {
+                Direction::FromPieces => own.copy_from_nonoverlapping(piece.start, len),
+                Direction::ToPieces => piece.start.copy_from_nonoverlapping(own, len),
+            }
+        }
+        at += len;
+    }
+}

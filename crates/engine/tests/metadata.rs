@@ -1,0 +1,395 @@
+//! Arrays that carry metadata: started again after a crash and after a stop, with members that are stale,
+//! foreign, torn or fresh.
+
+mod common;
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use common::{Random, TestDirectory};
+use raidlab_core::consistency::{Allow, MetaArea};
+use raidlab_core::contract::{Admin, Event, Pacing, Refusal};
+use raidlab_core::{Consistency, Layout, Level, MemberIndex, Nanos, Sector, Sectors};
+use raidlab_engine::{
+    Engine, EngineConfig, EngineErrorKind, FileMember, FileOptions, Member, MemoryMember,
+};
+
+const CHUNK: Sectors = Sectors(16);
+const TOTAL: Sectors = Sectors(3000);
+static RUNNING: AtomicBool = AtomicBool::new(false);
+
+fn config(level: Level, members: u16, consistency: Consistency) -> EngineConfig {
+    let layout = Layout::new(level, members);
+    let layout = if level.has_chunks() { layout.with_chunk(CHUNK) } else { layout };
+    let mut config = EngineConfig::new(layout);
+    config.settings.consistency = consistency;
+    config.settings.pacing = Pacing { least: u64::MAX, most: u64::MAX, share: None };
+    // Limits small enough that a log of the size below holds everything in flight.
+    config.limits.plans = 4;
+    config.limits.requests = 8;
+    config
+}
+
+fn cases() -> Vec<EngineConfig> {
+    use Level::{Raid1, Raid4, Raid5, Raid6, Raid10};
+    let bitmap = Consistency::Bitmap { chunk: Sectors(64) };
+    let journal = Consistency::Journal { sectors: Sectors(4096) };
+    let ppl = Consistency::PartialParity { slots: 8 };
+    vec![
+        config(Raid1, 2, Consistency::Resync),
+        config(Raid1, 3, bitmap),
+        config(Raid10, 4, bitmap),
+        config(Raid10, 5, Consistency::Resync),
+        config(Raid4, 3, journal),
+        config(Raid5, 4, Consistency::Resync),
+        config(Raid5, 4, bitmap),
+        config(Raid5, 4, ppl),
+        config(Raid5, 4, journal),
+        config(Raid6, 5, bitmap),
+        config(Raid6, 5, journal),
+    ]
+}
+
+fn memory(total: Sectors) -> Member {
+    Member::Memory(MemoryMember::new(total).unwrap())
+}
+
+fn fresh(config: &EngineConfig) -> Engine {
+    let members = (0..config.layout.members).map(|_| memory(TOTAL)).collect();
+    Engine::with_journal(config, members, journal_of(config)).unwrap()
+}
+
+fn journal_of(config: &EngineConfig) -> Option<Member> {
+    match config.settings.consistency {
+        Consistency::Journal { sectors } => Some(memory(sectors)),
+        _ => None,
+    }
+}
+
+/// A copy of a member as it is.
+fn copy(engine: &mut Engine, member: MemberIndex) -> Option<Member> {
+    let Some(Member::Memory(there)) = engine.member_mut(member) else { return None };
+    let mut copy = MemoryMember::new(there.sectors()).unwrap();
+    copy.bytes_mut().copy_from_slice(there.bytes());
+    Some(Member::Memory(copy))
+}
+
+/// Members and log device as a crash leaves them now.
+fn crash(engine: &mut Engine) -> (Vec<Option<Member>>, Option<Member>) {
+    let count = engine.members().len() as u16;
+    let members = (0..count).map(|member| copy(engine, MemberIndex(member))).collect();
+    let journal = copy(engine, MemberIndex(2 * count));
+    (members, journal)
+}
+
+fn assemble(
+    config: &EngineConfig,
+    (members, journal): (Vec<Option<Member>>, Option<Member>),
+) -> Engine {
+    let allow = Allow { missing: true, dirty_degraded: true };
+    let engine = Engine::assemble(config, members, journal, allow);
+    engine.unwrap_or_else(|error| panic!("{:?}: {error}", config.layout))
+}
+
+/// An array with its expected content.
+struct Model {
+    bytes: Vec<u8>,
+    random: Random,
+}
+
+impl Model {
+    fn new(engine: &Engine, seed: u64) -> Self {
+        Self { bytes: vec![0; engine.array().capacity().bytes() as usize], random: Random(seed) }
+    }
+
+    fn write(&mut self, engine: &mut Engine, times: usize) {
+        for _ in 0..times {
+            let sectors = self.bytes.len() as u64 / 512;
+            let at = self.random.below(sectors);
+            let len = 1 + self.random.below(70.min(sectors - at));
+            let range = at as usize * 512..(at + len) as usize * 512;
+            self.random.fill(&mut self.bytes[range.clone()]);
+            engine.write_at(Sector(at), &self.bytes[range]).unwrap();
+        }
+    }
+
+    fn check(&self, engine: &mut Engine, what: &str) {
+        let mut found = vec![0xee; self.bytes.len()];
+        let layout = engine.array().layout().clone();
+        let read = engine.read_at(Sector(0), &mut found);
+        read.unwrap_or_else(|error| panic!("{layout}, {what}: {error}"));
+        let wrong = self.bytes.iter().zip(&found).position(|(one, other)| one != other);
+        assert_eq!(wrong, None, "{layout}, {what}: first wrong byte");
+    }
+}
+
+/// Every byte is right, also with each member out of service in turn.
+fn check_redundancy(config: &EngineConfig, engine: &mut Engine, model: &Model, what: &str) {
+    model.check(engine, what);
+    for member in 0..config.layout.members {
+        let mut one = assemble(config, crash(engine));
+        let ended = one.finish_background(&RUNNING);
+        ended
+            .unwrap_or_else(|error| panic!("{config:?}, {what}: {error}, {:?}", one.take_events()));
+        one.fail(MemberIndex(member)).unwrap();
+        model.check(&mut one, &format!("{what}, without member {member}"));
+    }
+}
+
+#[test]
+fn arrays_start_again_after_a_crash_and_after_a_stop() {
+    for config in cases() {
+        let mut engine = fresh(&config);
+        let mut model = Model::new(&engine, 7);
+        for round in 0..3 {
+            model.write(&mut engine, 40);
+            if round == 1 {
+                engine.stop().unwrap();
+            }
+            let devices = crash(&mut engine);
+            engine = assemble(&config, devices);
+            if round == 1 {
+                assert!(engine.background().is_empty(), "{}: clean", config.layout);
+            }
+            engine.finish_background(&RUNNING).unwrap();
+            check_redundancy(&config, &mut engine, &model, &format!("round {round}"));
+        }
+    }
+}
+
+#[test]
+fn a_member_that_was_away_is_not_read_before_it_is_rebuilt() {
+    for config in cases() {
+        let mut engine = fresh(&config);
+        let mut model = Model::new(&engine, 11);
+        model.write(&mut engine, 30);
+        let away = copy(&mut engine, MemberIndex(1)).unwrap();
+        engine.fail(MemberIndex(1)).unwrap();
+        model.write(&mut engine, 30);
+        let (mut members, journal) = crash(&mut engine);
+        members[1] = Some(away);
+        let mut engine = assemble(&config, (members, journal));
+        assert!(engine.array().is_failed(MemberIndex(1)), "{}: stale", config.layout);
+        model.check(&mut engine, "with a stale member");
+        engine.add(MemberIndex(1), memory(TOTAL)).unwrap();
+        model.write(&mut engine, 10);
+        engine.finish_background(&RUNNING).unwrap();
+        assert!(!engine.array().is_failed(MemberIndex(1)));
+        check_redundancy(&config, &mut engine, &model, "rebuilt");
+    }
+}
+
+#[test]
+fn a_member_comes_back_by_the_bitmap() {
+    for (level, members) in [(Level::Raid1, 2), (Level::Raid5, 4), (Level::Raid10, 4)] {
+        let mut config = config(level, members, Consistency::Bitmap { chunk: Sectors(64) });
+        config.settings.bitmap_delay = Nanos::from_millis(2);
+        let mut engine = fresh(&config);
+        let mut model = Model::new(&engine, 5);
+        model.write(&mut engine, 50);
+        // Quiet bits are cleared.
+        engine.settle(Duration::from_millis(50)).unwrap();
+        let away = copy(&mut engine, MemberIndex(1)).unwrap();
+        engine.fail(MemberIndex(1)).unwrap();
+        model.write(&mut engine, 2);
+        engine.record(true);
+        engine.re_add(MemberIndex(1), Some(away)).unwrap();
+        engine.finish_background(&RUNNING).unwrap();
+        let written: u64 = engine
+            .recorded()
+            .iter()
+            .filter(|io| io.member == MemberIndex(1))
+            .map(|io| u64::from(io.len))
+            .sum();
+        engine.record(false);
+        assert!(written > 0 && written < TOTAL.0 / 2, "{level}: {written} sectors written");
+        check_redundancy(&config, &mut engine, &model, "back");
+    }
+    let config = config(Level::Raid1, 2, Consistency::Resync);
+    let mut engine = fresh(&config);
+    engine.fail(MemberIndex(1)).unwrap();
+    let error = engine.re_add(MemberIndex(1), Some(memory(TOTAL))).unwrap_err();
+    assert_eq!(error.kind(), EngineErrorKind::Member);
+    let away = copy(&mut engine, MemberIndex(1));
+    let error = engine.re_add(MemberIndex(1), away).unwrap_err();
+    assert_eq!(error.refusal(), Some(Refusal::NothingKnown));
+}
+
+/// Each sector of the newest superblock of each member is damaged in turn.
+#[test]
+fn a_torn_record_leaves_the_one_before() {
+    let config = config(Level::Raid5, 4, Consistency::Resync);
+    let mut engine = fresh(&config);
+    let mut model = Model::new(&engine, 3);
+    model.write(&mut engine, 10);
+    engine.stop().unwrap();
+    for member in 0..4 {
+        for place in 0..2 {
+            let at = MetaArea::superblock(TOTAL, place);
+            for sector in [0, 3, 7] {
+                let (mut members, journal) = crash(&mut engine);
+                if let Some(Member::Memory(one)) = &mut members[member] {
+                    one.bytes_mut()[((at.0 + sector) * 512) as usize + 20] ^= 0x40;
+                }
+                let mut again = assemble(&config, (members, journal));
+                let what = format!("member {member}, place {place}, {sector}");
+                let served = (0..4).all(|one| !again.array().is_failed(MemberIndex(one)));
+                assert!(served, "{what}: the record before is as good");
+                again.finish_background(&RUNNING).unwrap();
+                model.check(&mut again, &what);
+            }
+        }
+    }
+    // Both places of all members: nothing is taken for an array.
+    let (mut members, journal) = crash(&mut engine);
+    for member in members.iter_mut().flatten() {
+        if let Member::Memory(one) = member {
+            for place in 0..2 {
+                one.bytes_mut()[MetaArea::superblock(TOTAL, place).0 as usize * 512 + 50] ^= 1;
+            }
+        }
+    }
+    let error = Engine::assemble(&config, members, journal, Allow::default()).unwrap_err();
+    assert_eq!(error.kind(), EngineErrorKind::Assemble, "{error}");
+}
+
+#[test]
+fn what_does_not_belong_is_named() {
+    let config = config(Level::Raid5, 4, Consistency::Resync);
+    let (mut one, mut other) = (fresh(&config), fresh(&config));
+    let refused = |members, journal, config: &EngineConfig, word: &str| {
+        let error = Engine::assemble(config, members, journal, Allow::default()).unwrap_err();
+        assert_eq!(error.kind(), EngineErrorKind::Member, "{error}");
+        assert!(error.to_string().contains(word), "{error}");
+    };
+    let (mut members, journal) = crash(&mut one);
+    members[2] = copy(&mut other, MemberIndex(2));
+    refused(members, journal, &config, "member 2 belongs to another array");
+    let (mut members, journal) = crash(&mut one);
+    members.swap(0, 3);
+    refused(members, journal, &config, "given as member 0 is member 3");
+    let mut wrong = config.clone();
+    wrong.layout = wrong.layout.with_chunk(Sectors(32));
+    let (members, journal) = crash(&mut one);
+    refused(members, journal, &wrong, "belongs to an array raid5(4)");
+    let none = EngineConfig { settings: Default::default(), ..config };
+    let error = Engine::assemble(&none, Vec::new(), None, Allow::default()).unwrap_err();
+    assert_eq!(error.kind(), EngineErrorKind::Config);
+}
+
+#[test]
+fn a_member_is_replaced_while_it_serves() {
+    for config in cases() {
+        let mut engine = fresh(&config);
+        let mut model = Model::new(&engine, 23);
+        model.write(&mut engine, 30);
+        let member = MemberIndex(1);
+        let small = engine.replace(member, memory(Sectors(64)), true).unwrap_err();
+        assert_eq!(small.refusal(), Some(Refusal::TooSmall), "{small}");
+        let healthy = engine.replace(member, memory(TOTAL), false).unwrap_err();
+        assert_eq!(healthy.refusal(), Some(Refusal::InService), "{healthy}");
+        engine.take_events();
+        let old = copy(&mut engine, member).unwrap();
+        engine.replace(member, memory(Sectors(TOTAL.0 + 77)), true).unwrap();
+        model.write(&mut engine, 10);
+        engine.finish_background(&RUNNING).unwrap();
+        engine.settle(Duration::from_millis(1)).unwrap();
+        assert!(engine.take_events().contains(&Event::Replaced(member)), "{}", config.layout);
+        assert_eq!(engine.take_retired().len(), 1);
+        assert_eq!(engine.members()[1].config().sectors.0, TOTAL.0 + 77);
+        model.write(&mut engine, 10);
+        check_redundancy(&config, &mut engine, &model, "replaced");
+        // The old device comes back in its place: it is stale.
+        let (mut members, journal) = crash(&mut engine);
+        members[1] = Some(old);
+        let mut again = assemble(&config, (members, journal));
+        assert!(again.array().is_failed(member), "{}", config.layout);
+        model.check(&mut again, "with the replaced device");
+    }
+}
+
+#[test]
+fn a_member_that_answers_nothing_is_given_up_in_time() {
+    let mut config = config(Level::Raid5, 4, Consistency::Resync);
+    config.settings.deadline = Some(Nanos::from_millis(30));
+    let mut engine = fresh(&config);
+    let mut model = Model::new(&engine, 9);
+    model.write(&mut engine, 10);
+    if let Some(Member::Memory(member)) = engine.member_mut(MemberIndex(2)) {
+        member.stall(true);
+    }
+    model.write(&mut engine, 10);
+    model.check(&mut engine, "one member answers nothing");
+    assert!(engine.array().is_failed(MemberIndex(2)));
+    engine.add(MemberIndex(2), memory(TOTAL)).unwrap();
+    engine.finish_background(&RUNNING).unwrap();
+    config.settings.deadline = None;
+    check_redundancy(&config, &mut engine, &model, "rebuilt");
+}
+
+#[test]
+fn commands_that_make_no_sense_change_nothing() {
+    let config = config(Level::Raid5, 4, Consistency::Resync);
+    let mut engine = fresh(&config);
+    let member = MemberIndex(0);
+    for (error, refusal) in [
+        (engine.add(member, memory(TOTAL)), Refusal::InService),
+        (engine.admin(Admin::Fail(MemberIndex(9))), Refusal::NoSuchMember),
+    ] {
+        assert_eq!(error.unwrap_err().refusal(), Some(refusal));
+    }
+    let error = engine.add(MemberIndex(9), memory(TOTAL)).unwrap_err();
+    assert_eq!(error.kind(), EngineErrorKind::InvalidRequest);
+    engine.fail(member).unwrap();
+    let scrub = Admin::StartScrub(raidlab_core::contract::Scrub::Check);
+    assert_eq!(engine.admin(scrub).unwrap_err().refusal(), Some(Refusal::Degraded));
+    let error = engine.add(member, memory(Sectors(64))).unwrap_err();
+    assert_eq!(error.refusal(), Some(Refusal::TooSmall));
+    assert!(engine.background().is_empty());
+    engine.add(member, memory(TOTAL)).unwrap();
+    engine.finish_background(&RUNNING).unwrap();
+    assert!(!engine.array().is_failed(member));
+}
+
+/// The same on files, whose threads answer later; with and without memory of the I/Os' own.
+#[test]
+fn files_are_assembled_and_rebuilt() {
+    let directory = TestDirectory::new();
+    let open = |name: &str| {
+        let path = directory.path().join(name);
+        if !path.exists() {
+            std::fs::write(&path, vec![0x5a; TOTAL.bytes() as usize + 4096]).unwrap();
+        }
+        Member::File(Box::new(FileMember::open(&path, FileOptions::default()).unwrap()))
+    };
+    for (number, mut config) in cases().into_iter().enumerate() {
+        if number % 2 == 1 {
+            config.settings.deadline = Some(Nanos::from_millis(60_000));
+        }
+        let count = config.layout.members;
+        let name = |member: u16| format!("{number}-{member}");
+        let members: Vec<Member> = (0..count).map(|member| open(&name(member))).collect();
+        let has_journal = matches!(config.settings.consistency, Consistency::Journal { .. });
+        let journal = || has_journal.then(|| memory(Sectors(4096)));
+        let mut engine = Engine::with_journal(&config, members, journal()).unwrap();
+        let mut model = Model::new(&engine, 31 + number as u64);
+        // Before the first write parity is whatever the files hold.
+        let zeroes = vec![0; model.bytes.len()];
+        engine.write_at(Sector(0), &zeroes).unwrap();
+        model.write(&mut engine, 20);
+        engine.fail(MemberIndex(0)).unwrap();
+        model.write(&mut engine, 5);
+        engine.add(MemberIndex(0), open(&name(count))).unwrap();
+        model.write(&mut engine, 5);
+        engine.finish_background(&RUNNING).unwrap();
+        engine.stop().unwrap();
+        let journal = copy(&mut engine, MemberIndex(2 * count));
+        drop(engine);
+        let names = std::iter::once(name(count)).chain((1..count).map(name));
+        let members = names.map(|name| Some(open(&name))).collect();
+        let mut again = assemble(&config, (members, journal));
+        model.check(&mut again, "assembled from files");
+        again.fail(MemberIndex(1)).unwrap();
+        model.check(&mut again, "assembled from files, without member 1");
+    }
+}

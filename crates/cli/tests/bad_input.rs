@@ -53,7 +53,7 @@ fn a_study_that_cannot_be_is_refused_with_file_line_and_key() {
         (2, "rounds = 0", "rounds", &["from 1 to"]),
         (2, "rounds = \"six\"", "rounds", &["found string"]),
         (3, "baseline = [\"sinlge\"]", "baseline", &["names no layout", "single, raid5(4)"]),
-        (4, "states = [\"degraded\"]", "states", &["not supported by this version", "`healthy`"]),
+        (4, "states = [\"degarded\"]", "states", &["not a state", "did you mean `degraded`?"]),
         (6, "nam = \"nas\"", "drives.nam", &["did you mean `name`?"]),
         (7, "model = \"nas-9tb\"", "drives.model", &["no such drive; known: "]),
         (7, "path = \"/dev/sdb\"", "drives.path", &["not supported", "use `model` or `file`"]),

@@ -255,3 +255,38 @@ fn files_in_memory_are_called_that() {
     assert!(ran.stdout.contains(words), "{}", ran.stdout);
     assert_eq!(names(scratch.path()), ["study.toml"]);
 }
+
+/// Degraded and rebuilt arrays are verified in full, with every consistency.
+#[test]
+fn states_run_on_real_files_and_every_byte_is_verified() {
+    let scratch = Scratch::new("states");
+    let on = scratch.directory("on");
+    let layouts: String = ["none", "resync", "bitmap", "ppl", "journal"]
+        .map(|mode| {
+            let key = format!("consistency = \"{mode}\"");
+            format!("[[layouts]]\nlevel = \"raid5\"\nmembers = 3\nchunk = \"64KiB\"\n{key}\n")
+        })
+        .concat();
+    let text = format!(
+        "title = \"States\"\nrounds = 1\nstates = [\"degraded\", \"rebuilding\"]\n\
+         journal_size = \"16MiB\"\npacing = {{ least = \"1GB/s\", most = \"1GB/s\" }}\n\
+         [[drives]]\nname = \"f\"\nfile = \"24MiB\"\ncount = 3\n{layouts}\
+         [[workloads]]\nkind = \"random-write\"\nsize = \"256KiB\"\nspan = \"1MiB\"\n\
+         [[workloads]]\nkind = \"dd-read\"\nblock = \"128KiB\"\nsize = \"1MiB\"\n"
+    );
+    let ran = compare(&scratch, &text, &["--json", "-"]).good();
+    let results = Results::from_json(&ran.stdout).expect("a results document");
+    for layout in &results.layouts {
+        let own = |state: &str, metric: &str| {
+            let cells = results.cells.iter().filter(|cell| cell.layout == layout.name);
+            cells.filter(|cell| cell.state == state && cell.metric == metric).count()
+        };
+        assert_eq!((own("degraded", "iops"), own("degraded", "p99_ms")), (1, 2), "{}", layout.name);
+        assert_eq!(own("rebuilding", "mib_per_s"), 1, "{}", layout.name);
+        let (ended, not) =
+            (own("rebuilding", "rebuild_s"), own("rebuilding", "rebuild_estimate_s"));
+        assert_eq!(ended + not, 3, "two under load, one alone: {}", layout.name);
+        assert!(ended >= 1, "alone to its end: {}", layout.name);
+    }
+    assert!(names(&on).is_empty());
+}

@@ -52,6 +52,7 @@ fn world(named: &NamedLayout) -> World {
         read_policy: named.read_policy,
         traits: Vec::new(),
         limits: Limits::default(),
+        settings: named.settings,
     };
     let DriveKind::HardDisk(spec) = load("nas-8tb-7200").expect("a drive").kind else {
         panic!("a hard disk");

@@ -161,3 +161,40 @@ fn the_default_study_is_what_it_says() {
     assert!(results.workloads.iter().all(|workload| workload.description.contains("6MiB")));
     assert_eq!(results.baseline, ["single"]);
 }
+
+#[test]
+fn states_are_columns_of_every_report() {
+    let scratch = Scratch::new("states");
+    let html = scratch.path().join("report.html");
+    let html = html.to_str().expect("a plain path");
+    let states = ["--states", "healthy,degraded,rebuilding", "--rounds", "2"];
+    let table = ran(compare(&scratch, &[&states[..], &["--html", html]].concat())).stdout;
+    let json = ran(compare(&scratch, &[&states[..], &["--json", "-"]].concat())).stdout;
+    let results = Results::from_json(&json).expect("a results document");
+    let html = fs::read_to_string(html).expect("a report");
+    for state in ["degraded", "rebuilding"] {
+        assert!(table.contains(&format!("1 process, {state}")), "{table}");
+        assert!(html.contains(state));
+        let of_state = results.cells.iter().filter(|cell| cell.state == state);
+        assert!(of_state.clone().count() > 8);
+        assert!(of_state.clone().all(|cell| cell.layout == "raid5(3) chunk=64K"));
+        assert!(of_state.clone().any(|cell| cell.metric == "p99_ms"));
+    }
+    for words in
+        ["latency that 99 % of requests stay within", "time of the whole rebuild, estimated"]
+    {
+        assert!(table.contains(words) && html.contains(words), "{words}: {table}");
+    }
+    assert!(table.contains("no load, rebuilding") && table.contains("are estimates"), "{table}");
+    assert!(table.contains("neither degraded nor rebuilding: single"), "{table}");
+    // A rebuild of little is measured to its end.
+    let small = SMALL.replacen("rounds", "member_size = \"64MiB\"\nrounds", 1);
+    let study = scratch.file("cut.toml", small);
+    let mut cut = command();
+    cut.arg("compare").arg(study).args(["--states", "rebuilding", "--json", "-"]);
+    let results = Results::from_json(&ran(cut).stdout).expect("a results document");
+    let alone = results.cells.iter().find(|cell| cell.workload == "rebuild").expect("a rebuild");
+    assert_eq!((alone.metric.as_str(), alone.unit.as_str()), ("rebuild_s", "s"));
+    assert!(alone.median > 0.2 && alone.median < 2.0, "{}", alone.median);
+    assert_eq!(results.layouts[0].capacity, 64 << 20);
+}

@@ -40,7 +40,8 @@ fn no_baseline(view: &View<'_>) -> Option<String> {
         .sections
         .iter()
         .flat_map(|section| section.rows.iter().map(move |row| (section, row)))
-        .filter(|(_, row)| row.baseline.is_none());
+        // What a baseline without redundancy cannot be is no fault of the study.
+        .filter(|(_, row)| row.baseline.is_none() && row.state == "healthy");
     let (section, row) = without.clone().next()?;
     if view.results.baseline.is_empty() {
         return Some("The study names no baseline, so there are no percentages.".to_owned());
@@ -138,7 +139,7 @@ fn distance(one: f64, other: f64) -> f64 {
 }
 
 fn name(cell: &Cell) -> String {
-    let processes = number::counted(cell.processes as usize, "process");
+    let processes = number::processes(cell.processes);
     format!("{} {} with {processes}", cell.layout, cell.workload)
 }
 

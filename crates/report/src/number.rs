@@ -106,6 +106,11 @@ pub(crate) fn listed<S: AsRef<str>>(items: &[S]) -> String {
     text
 }
 
+/// How many processes; none is what a rebuild has beside it when it runs alone.
+pub(crate) fn processes(count: u32) -> String {
+    if count == 0 { "no load".to_owned() } else { counted(count as usize, "process") }
+}
+
 /// A count and its noun: `1 round`, `6 rounds`, `2 processes`.
 pub(crate) fn counted(count: usize, noun: &str) -> String {
     let ending = match (count, noun.ends_with('s')) {

@@ -102,7 +102,7 @@ impl Section<'_> {
 impl Row<'_> {
     /// What tells the row from its neighbours: `4 processes, degraded, block=64KiB`.
     pub(crate) fn label(&self) -> String {
-        let mut label = number::counted(self.processes as usize, "process");
+        let mut label = number::processes(self.processes);
         for part in self.qualifiers() {
             label.push_str(", ");
             label.push_str(&part);
@@ -163,6 +163,7 @@ fn sections_of<'a>(results: &'a Results, workload: &'a WorkloadRow) -> Vec<Secti
             metrics.push(metric);
         }
     }
+    let rates = metrics.iter().filter(|(metric, ..)| what(metric) == Some("")).count();
     let several = metrics.len() > 1;
     metrics
         .into_iter()
@@ -170,14 +171,28 @@ fn sections_of<'a>(results: &'a Results, workload: &'a WorkloadRow) -> Vec<Secti
             let mine = own.iter().copied().filter(|cell| {
                 (cell.metric.as_str(), cell.unit.as_str(), cell.better) == (metric, unit, better)
             });
-            let title = match several {
-                true => format!("{}, {metric}", workload.name),
-                false => workload.name.clone(),
+            let title = match what(metric) {
+                Some("") if rates == 1 => workload.name.clone(),
+                Some("") => format!("{}, {metric}", workload.name),
+                Some(what) => format!("{}, {what}", workload.name),
+                None if several => format!("{}, {metric}", workload.name),
+                None => workload.name.clone(),
             };
             let unit = if (metric, unit) == ("iops", "1/s") { "IOPS" } else { unit };
             Section { workload, unit, better, title, rows: rows_of(results, mine, better) }
         })
         .collect()
+}
+
+/// What a metric is, in words; nothing for the rate that a workload is about.
+fn what(metric: &str) -> Option<&'static str> {
+    match metric {
+        "mib_per_s" | "iops" => Some(""),
+        "p99_ms" => Some("latency that 99 % of requests stay within"),
+        "rebuild_s" => Some("time of the whole rebuild"),
+        "rebuild_estimate_s" => Some("time of the whole rebuild, estimated"),
+        _ => None,
+    }
 }
 
 fn rows_of<'a>(

@@ -117,15 +117,15 @@ pub struct Cell {
     pub layout: String,
     /// The workload's name.
     pub workload: String,
-    /// How many processes at once.
+    /// How many processes at once; 0 for a rebuild while nothing else goes on.
     pub processes: u32,
     /// `healthy`, `degraded` or `rebuilding`.
     pub state: String,
-    /// What was measured: `mib_per_s`, `iops`, `seconds`.
+    /// What was measured: `mib_per_s`, `iops`, `p99_ms`, `rebuild_s`, `rebuild_estimate_s`, `seconds`.
     pub metric: String,
     /// Which way is better.
     pub better: Better,
-    /// The unit of the values: `MiB/s`, `1/s`, `s`.
+    /// The unit of the values: `MiB/s`, `1/s`, `ms`, `s`.
     pub unit: String,
     /// One value a round, in the order of the rounds.
     pub samples: Vec<f64>,
@@ -155,4 +155,7 @@ pub struct Cell {
     pub bottleneck: Option<Bottleneck>,
     /// The published figure; null outside a replay.
     pub published: Option<Published>,
+    /// What must be known of this cell; absent when there is nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }

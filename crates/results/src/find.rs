@@ -6,6 +6,9 @@ impl Cell {
     /// Its axes as people say them: `raid5(4), dd-write 6MiB, 2 processes`, and the state unless
     /// healthy.
     pub fn title(&self) -> String {
+        if self.processes == 0 {
+            return format!("{}, {}", self.layout, self.workload);
+        }
         let processes = if self.processes == 1 { "process" } else { "processes" };
         let state = if self.state == "healthy" { "" } else { &format!(", {}", self.state) };
         format!("{}, {}, {} {processes}{state}", self.layout, self.workload, self.processes)
@@ -35,15 +38,18 @@ impl Results {
         )
     }
 
-    /// The cells of one workload, process count and state: one per layout.
+    /// The cells of one workload, process count and state in the metric that comes first: one per
+    /// layout.
     pub fn row<'a, 'k>(
         &'a self,
         workload: &'k str,
         processes: u32,
         state: &'k str,
     ) -> impl Iterator<Item = &'a Cell> + use<'a, 'k> {
-        self.cells.iter().filter(move |cell| {
+        let is_here = move |cell: &&Cell| {
             cell.workload == workload && cell.processes == processes && cell.state == state
-        })
+        };
+        let metric = self.cells.iter().find(is_here).map(|cell| cell.metric.as_str());
+        self.cells.iter().filter(is_here).filter(move |cell| Some(cell.metric.as_str()) == metric)
     }
 }

@@ -30,6 +30,7 @@ fn cell(layout: &str, processes: u32, median: f64) -> Cell {
         system_cpu_s: None,
         bottleneck: Some(Bottleneck { resource: "member 2".into(), busy: 0.98 }),
         published: None,
+        note: None,
     }
 }
 

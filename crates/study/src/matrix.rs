@@ -1,8 +1,9 @@
 //! Which cells a study has, in which order a round runs them, and the seed of each run.
 
+use raidlab_workload::WorkloadSpec;
 use raidlab_workload::random::{Random, mix};
 
-use crate::study::{State, Study};
+use crate::study::{IDLE_REBUILD, State, Study};
 
 /// What seeds are drawn for: different purposes never share one.
 const FOR_ORDER: u64 = 1;
@@ -13,26 +14,47 @@ const FOR_CELL: u64 = 2;
 pub struct CellKey {
     /// The index of the layout in the study.
     pub layout: usize,
-    /// The index of the workload in the study.
+    /// The index of the workload in the study; one past the last for a rebuild while nothing else goes
+    /// on.
     pub workload: usize,
-    /// How many processes at once.
+    /// How many processes at once; 0 for a rebuild alone.
     pub processes: u32,
     /// The state of the array.
     pub state: State,
 }
 
-/// Every cell of a study in the order of its results: by workload, processes, state and layout.
+impl CellKey {
+    /// The workload; `None` for a rebuild while nothing else goes on.
+    pub fn workload<'a>(&self, study: &'a Study) -> Option<&'a WorkloadSpec> {
+        study.workloads.get(self.workload)
+    }
+}
+
+/// Every cell of a study in the order of its results: by workload, processes, state and layout; then, with
+/// the state `rebuilding`, the rebuilds alone. Layouts without redundancy have healthy cells only.
 pub fn cells(study: &Study) -> Vec<CellKey> {
     let mut cells = Vec::new();
     for workload in 0..study.workloads.len() {
         for &processes in &study.processes {
             for &state in &study.states {
-                let layouts = 0..study.layouts.len();
+                let layouts = having(study, state);
                 cells.extend(layouts.map(|layout| CellKey { layout, workload, processes, state }));
             }
         }
     }
+    if study.states.contains(&State::Rebuilding) {
+        let (workload, processes, state) = (study.workloads.len(), 0, State::Rebuilding);
+        let layouts = having(study, state);
+        cells.extend(layouts.map(|layout| CellKey { layout, workload, processes, state }));
+    }
     cells
+}
+
+/// The layouts that can be in a state.
+fn having(study: &Study, state: State) -> impl Iterator<Item = usize> + '_ {
+    let layouts = study.layouts.iter().enumerate();
+    let able = layouts.filter(move |(_, one)| state == State::Healthy || one.is_redundant());
+    able.map(|(index, _)| index)
 }
 
 /// The order in which a round (from 0) runs the cells: each once, in a fresh random order drawn
@@ -67,7 +89,9 @@ pub fn cell_seed(study: &Study, key: &CellKey, round: u32) -> u64 {
 /// A cell as people say it: `raid5(4), dd-write 6MiB, 2 processes`, and the state unless healthy.
 pub fn cell_title(study: &Study, key: &CellKey) -> String {
     let layout = &study.layouts[key.layout].name;
-    let workload = &study.workloads[key.workload].name;
+    let Some(workload) = key.workload(study).map(|workload| &workload.name) else {
+        return format!("{layout}, {IDLE_REBUILD}");
+    };
     let processes = if key.processes == 1 { "process" } else { "processes" };
     let state = if key.state == State::Healthy { "" } else { &format!(", {}", key.state) };
     format!("{layout}, {workload}, {} {processes}{state}", key.processes)

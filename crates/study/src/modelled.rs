@@ -3,9 +3,12 @@
 //! A workload's processes drive a simulated array without a filesystem; each has one request in
 //! flight. Drives start cold and idle, at an angle drawn from the seed of the run.
 
+mod rebuild;
+
 use raidlab_core::contract::{Outcome, RequestId, RequestOp};
 use raidlab_core::{
-    Array, Config, Limits, MemberConfig, MemberIndex, Nanos, Sector, Sectors, Time,
+    Array, Config, Consistency, Limits, MemberConfig, MemberIndex, Nanos, SECTOR_BYTES, Sector,
+    Sectors, Time,
 };
 use raidlab_models::{Drive, DriveSpec, load};
 use raidlab_sim::{Answer, HostCosts, World};
@@ -15,7 +18,7 @@ use raidlab_workload::{Op, OpResult, Process};
 use crate::error::{StudyError, StudyErrorKind};
 use crate::matrix::{CellKey, cell_title};
 use crate::run::{Runner, Sample};
-use crate::study::{DriveSource, Study};
+use crate::study::{DriveSource, State, Study};
 
 /// A study's drives, loaded, and everything else that is the same for all its cells.
 #[derive(Clone, Debug)]
@@ -49,17 +52,23 @@ impl<'a> Modelled<'a> {
             })?);
         }
         let modelled = Self { study, drives, costs };
+        modelled.check()?;
+        Ok(modelled)
+    }
+
+    /// Every layout is possible and every workload fits.
+    fn check(&self) -> Result<(), StudyError> {
+        let study = self.study;
         let (mut capacities, mut blocks) = (Vec::new(), Vec::new());
         for index in 0..study.layouts.len() {
-            let array = Array::new(&modelled.config(index)).map_err(|error| {
+            let array = Array::new(&self.config(index)?).map_err(|error| {
                 let kind = StudyErrorKind::ImpossibleLayout;
                 study.origin.error(kind, ("layouts", index, error.key), error.reason)
             })?;
             capacities.push(array.capacity());
             blocks.push(array.logical_block());
         }
-        study.check_capacity(&capacities, &blocks)?;
-        Ok(modelled)
+        study.check_capacity(&capacities, &blocks)
     }
 
     /// The drive of each group, in the order of the study.
@@ -74,43 +83,78 @@ impl<'a> Modelled<'a> {
 
     /// The capacity of each layout.
     pub fn capacities(&self) -> Vec<Sectors> {
-        let capacity = |index| Array::new(&self.config(index)).map(|array| array.capacity());
-        (0..self.study.layouts.len()).filter_map(|index| capacity(index).ok()).collect()
+        let capacity = |index| Some(Array::new(&self.config(index).ok()?).ok()?.capacity());
+        (0..self.study.layouts.len()).filter_map(capacity).collect()
     }
 
-    fn config(&self, layout: usize) -> Config {
+    /// A layout over as much of its drives as the study says.
+    fn config(&self, layout: usize) -> Result<Config, StudyError> {
         let named = &self.study.layouts[layout];
-        let sectors = self.drives[named.drives].capacity;
+        let capacity = self.drives[named.drives].capacity;
+        let sectors = self.study.member_size.map_or(capacity, |most| most.min(capacity));
         let member = MemberConfig { sectors, logical_block: 1 };
-        Config {
+        let mut config = Config {
             members: vec![member; usize::from(named.layout.members)],
             layout: named.layout.clone(),
             read_policy: named.read_policy,
             traits: Vec::new(),
             limits: Limits::default(),
-        }
-    }
-
-    /// The array of a layout with its drives, at time zero.
-    ///
-    /// # Errors
-    /// When the world cannot be set up.
-    pub fn world(&self, layout: usize, seed: u64) -> Result<World, StudyError> {
-        let config = self.config(layout);
-        let group = self.study.layouts[layout].drives;
-        let kind = &self.drives[group].kind;
-        let drives: Vec<_> = (0..config.members.len() as u64)
-            .map(|member| Drive::new(kind, mix(&[seed, member])))
-            .collect();
-        let world = World::new(&config, drives, self.costs).map_err(|error| {
+            settings: named.settings,
+        };
+        let behind = World::metadata_sectors(&config).map_err(|error| {
             let place = ("layouts", layout, "level");
             let reason = error.to_string();
             self.study.origin.error(StudyErrorKind::ImpossibleLayout, place, reason)
         })?;
-        Ok(match self.study.drives[group].scheduler {
-            Some(scheduler) => world.with_queues(&scheduler.spec(kind.queue_depth())),
-            None => world,
+        // Log and metadata lie behind the data.
+        let room = Sectors(capacity.0.saturating_sub(behind.0));
+        config.members.iter_mut().for_each(|member| member.sectors = member.sectors.min(room));
+        Ok(config)
+    }
+
+    /// The array of a layout with its drives, at time zero, healthy.
+    ///
+    /// # Errors
+    /// When the world cannot be set up.
+    pub fn world(&self, layout: usize, seed: u64) -> Result<World, StudyError> {
+        self.world_in(layout, State::Healthy, seed)
+    }
+
+    /// The array of a layout as the cells of a state begin with it: its drives cold and idle, members
+    /// lost and replaced as the state says.
+    ///
+    /// # Errors
+    /// When the world cannot be set up.
+    pub fn world_in(&self, layout: usize, state: State, seed: u64) -> Result<World, StudyError> {
+        let config = self.config(layout)?;
+        let members = config.members.len();
+        let group = self.study.layouts[layout].drives;
+        let has_journal = matches!(config.settings.consistency, Consistency::Journal { .. });
+        let count = members + usize::from(has_journal);
+        let drives = (0..count).map(|place| self.drive(layout, place, seed)).collect();
+        let spare = || self.drive(layout, members + 1, seed);
+        let set_up = || {
+            let mut world = World::new(&config, drives, self.costs)?;
+            if let Some(scheduler) = self.study.drives[group].scheduler {
+                let depth = self.drives[group].kind.queue_depth();
+                world = world.with_queues(&scheduler.spec(depth));
+            }
+            rebuild::enter(&mut world, state, spare, |world, member, drive| {
+                world.add(member, drive)
+            })?;
+            Ok(world)
+        };
+        set_up().map_err(|error: raidlab_sim::SimError| {
+            let place = ("layouts", layout, "level");
+            let reason = error.to_string();
+            self.study.origin.error(StudyErrorKind::ImpossibleLayout, place, reason)
         })
+    }
+
+    /// A drive of a layout's group: that of a member, the journal behind them, or the spare.
+    fn drive(&self, layout: usize, place: usize, seed: u64) -> Drive {
+        let group = self.study.layouts[layout].drives;
+        Drive::new(&self.drives[group].kind, mix(&[seed, place as u64]))
     }
 }
 
@@ -118,6 +162,8 @@ impl<'a> Modelled<'a> {
 struct Running {
     process: Process,
     waits_for: Option<RequestId>,
+    since: Time,
+    is_io: bool,
     done_at: Option<Time>,
 }
 
@@ -126,6 +172,8 @@ struct Running {
 struct Moved {
     bytes: u64,
     operations: u64,
+    /// Of every request but flushes, in nanoseconds.
+    latencies: Vec<u64>,
 }
 
 /// Lets processes run on a world to their end; `Err` names the first request that failed.
@@ -150,6 +198,11 @@ impl Target<'_> {
                 }
                 let waiting = self.running.iter().position(|p| p.waits_for == Some(id));
                 if let Some(index) = waiting {
+                    let running = &self.running[index];
+                    let took = self.world.now().since(running.since).0;
+                    if running.is_io {
+                        self.moved.latencies.push(took);
+                    }
                     self.go_on(index, OpResult::Done);
                 }
             }
@@ -172,6 +225,8 @@ impl Target<'_> {
         };
         self.moved.bytes += len;
         self.moved.operations += u64::from(op != RequestOp::Flush);
+        running.since = now;
+        running.is_io = op != RequestOp::Flush;
         let (at, len) = (Sector(at / 512), Sectors(len / 512));
         let process = index as u32;
         running.waits_for = Some(self.world.submit_for(process, op, at, len, false));
@@ -185,7 +240,13 @@ fn run_processes(
 ) -> Result<(Moved, Nanos, Nanos), Outcome> {
     let running = processes
         .into_iter()
-        .map(|process| Running { process, waits_for: None, done_at: None })
+        .map(|process| Running {
+            process,
+            waits_for: None,
+            since: Time::ZERO,
+            is_io: false,
+            done_at: None,
+        })
         .collect();
     let mut target = Target { world, running, moved: Moved::default() };
     target.run()?;
@@ -196,7 +257,7 @@ fn run_processes(
 }
 
 impl Modelled<'_> {
-    /// Runs a cell on a world made for it.
+    /// Runs a cell on a world made for it by [`world_in`](Self::world_in).
     ///
     /// # Errors
     /// When a request fails: on modelled drives without faults that is a defect of raidlab.
@@ -206,7 +267,9 @@ impl Modelled<'_> {
         key: &CellKey,
         seed: u64,
     ) -> Result<Sample, StudyError> {
-        let workload = &self.study.workloads[key.workload];
+        let Some(workload) = key.workload(self.study) else {
+            return self.rebuild_alone(world, key);
+        };
         let processes = workload.processes(world.array().capacity(), key.processes, seed);
         let run = run_processes(world, processes);
         let failed = |what: String| {
@@ -214,7 +277,7 @@ impl Modelled<'_> {
             let reason = format!("{}: {what}", cell_title(self.study, key));
             self.study.origin.error(StudyErrorKind::WrongValue, place, reason)
         };
-        let (moved, first_done, last_done) =
+        let (mut moved, first_done, last_done) =
             run.map_err(|outcome| failed(format!("a request was answered {outcome:?}")))?;
         let value = workload.metric().value(moved.bytes, moved.operations, last_done);
         Ok(Sample {
@@ -226,8 +289,45 @@ impl Modelled<'_> {
             process_cpu_s: None,
             system_cpu_s: Some(world.cpu_busy().as_secs()),
             bottleneck: Some(busiest(world, last_done)),
+            p99: percentile_99(&mut moved.latencies),
+            rebuild: rebuild::progress(world),
         })
     }
+}
+
+impl Modelled<'_> {
+    /// A rebuild while nothing else goes on.
+    fn rebuild_alone(&self, world: &mut World, key: &CellKey) -> Result<Sample, StudyError> {
+        let most = match self.study.member_size {
+            Some(_) => Sectors(u64::MAX),
+            None => Sectors(rebuild::SAMPLE / SECTOR_BYTES),
+        };
+        let rebuild = rebuild::run_alone(world, most);
+        let seconds = rebuild.and_then(|rebuild| Some((rebuild, rebuild.seconds()?.0)));
+        let (rebuild, value) = seconds.ok_or_else(|| {
+            let reason = format!("{}: nothing was rebuilt", cell_title(self.study, key));
+            let place = ("layouts", key.layout, "level");
+            self.study.origin.error(StudyErrorKind::WrongValue, place, reason)
+        })?;
+        Ok(Sample {
+            value,
+            first_done: rebuild.elapsed,
+            last_done: rebuild.elapsed,
+            bytes: 0,
+            ops: 0,
+            process_cpu_s: None,
+            system_cpu_s: Some(world.cpu_busy().as_secs()),
+            bottleneck: Some(busiest(world, rebuild.elapsed)),
+            p99: None,
+            rebuild: Some(rebuild),
+        })
+    }
+}
+
+/// The smallest latency that 99 of 100 do not exceed.
+fn percentile_99(latencies: &mut [u64]) -> Option<Nanos> {
+    let rank = (latencies.len() * 99).div_ceil(100).checked_sub(1)?;
+    Some(Nanos(*latencies.select_nth_unstable(rank).1))
 }
 
 /// The busiest resource and the share of the time it was busy.
@@ -248,7 +348,7 @@ impl Runner for Modelled<'_> {
     type Error = StudyError;
 
     fn run(&mut self, key: &CellKey, _round: u32, seed: u64) -> Result<Sample, StudyError> {
-        let mut world = self.world(key.layout, seed)?;
+        let mut world = self.world_in(key.layout, key.state, seed)?;
         self.run_on(&mut world, key, seed)
     }
 }

@@ -30,6 +30,30 @@ pub struct Sample {
     pub system_cpu_s: Option<f64>,
     /// The busiest resource and the share of the time it was busy, 0 to 1.
     pub bottleneck: Option<(String, f64)>,
+    /// The time that 99 of 100 requests took at most; `None` where there were none.
+    pub p99: Option<Nanos>,
+    /// What a rebuild did meanwhile.
+    pub rebuild: Option<Rebuild>,
+}
+
+/// A rebuild that went on while a cell was measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rebuild {
+    /// How long it went on within what was measured.
+    pub elapsed: Nanos,
+    /// The share of it that was done then; 1 when it ended.
+    pub done: f64,
+}
+
+impl Rebuild {
+    /// The time of the whole rebuild in seconds, and whether that is an estimate: elapsed time over the
+    /// share that was done. `None` when nothing was done.
+    pub fn seconds(&self) -> Option<(f64, bool)> {
+        if self.done >= 1.0 {
+            return Some((self.elapsed.as_secs(), false));
+        }
+        (self.done > 0.0).then(|| (self.elapsed.as_secs() / self.done, true))
+    }
 }
 
 /// Runs cells: all that differs between real and virtual time.

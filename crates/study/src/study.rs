@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use raidlab_core::geometry::Geometry;
 use raidlab_core::policy::ReadPolicy;
-use raidlab_core::{Layout, Sectors, Size};
+use raidlab_core::{Layout, MemberIndex, Sector, Sectors, Settings, Size};
 use raidlab_models::Scheduler;
 use raidlab_workload::{WorkloadErrorKind, WorkloadSpec};
 
@@ -31,6 +32,8 @@ pub struct Study {
     pub processes: Vec<u32>,
     /// The states of the array, in turn.
     pub states: Vec<State>,
+    /// How much of each drive arrays use, from its start; all of it when `None`.
+    pub member_size: Option<Sectors>,
     /// The groups of drives.
     pub drives: Vec<Drives>,
     /// The layouts that are compared.
@@ -46,9 +49,9 @@ pub struct Study {
 pub enum State {
     /// Every member works.
     Healthy,
-    /// As many members are missing as the level survives. Not carried out by this version.
+    /// One member is missing: the one that holds the first sector of the array.
     Degraded,
-    /// A replaced member is being filled. Not carried out by this version.
+    /// A fresh drive has taken the place of that member when the workload starts, and is rebuilt.
     Rebuilding,
 }
 
@@ -63,11 +66,6 @@ impl State {
             Self::Degraded => "degraded",
             Self::Rebuilding => "rebuilding",
         }
-    }
-
-    /// Whether this version carries it out.
-    pub const fn is_supported(self) -> bool {
-        matches!(self, Self::Healthy)
     }
 }
 
@@ -121,8 +119,48 @@ pub struct NamedLayout {
     pub layout: Layout,
     /// Which copy a read takes.
     pub read_policy: ReadPolicy,
+    /// How it keeps redundancy consistent, how background work goes.
+    pub settings: Settings,
     /// The index of the group its members are from; the group has enough.
     pub drives: usize,
+}
+
+impl NamedLayout {
+    /// Whether it survives the loss of a member: only then there are cells besides healthy ones.
+    pub fn is_redundant(&self) -> bool {
+        self.layout.survives() > 0
+    }
+}
+
+/// The member that states without it do without: the first that holds data, which is where the first
+/// copy of the first sector lies.
+pub fn lost_member(geometry: &Geometry) -> MemberIndex {
+    geometry.place(Sector(0), 0).member
+}
+
+/// The name of the rows that show how long a rebuild takes when nothing else goes on.
+pub const IDLE_REBUILD: &str = "rebuild";
+
+/// Whether states can be run with these layouts and workloads.
+pub(crate) fn check_states(
+    states: &[State],
+    layouts: &[NamedLayout],
+    workloads: &[WorkloadSpec],
+) -> Result<(), (StudyErrorKind, String)> {
+    let Some(state) = states.iter().find(|state| **state != State::Healthy) else { return Ok(()) };
+    if !layouts.iter().any(NamedLayout::is_redundant) {
+        let reason = format!("no layout survives the loss of a member: none can be `{state}`");
+        return Err((StudyErrorKind::WrongValue, reason));
+    }
+    let named = |workload: &WorkloadSpec| workload.name == IDLE_REBUILD;
+    if states.contains(&State::Rebuilding) && workloads.iter().any(named) {
+        let reason = format!(
+            "a workload is called `{IDLE_REBUILD}` as the rows of the rebuild are; \
+                              give it another `name`"
+        );
+        return Err((StudyErrorKind::DuplicateName, reason));
+    }
+    Ok(())
 }
 
 /// Where the parts of a study stand, for errors that only show when it is run.
@@ -155,6 +193,25 @@ impl Origin {
 }
 
 impl Study {
+    /// Replaces the states.
+    ///
+    /// # Errors
+    /// What is wrong with them, as in the file.
+    pub fn set_states(&mut self, states: Vec<State>) -> Result<(), String> {
+        check_states(&states, &self.layouts, &self.workloads).map_err(|(_, reason)| reason)?;
+        self.states = states;
+        Ok(())
+    }
+
+    /// Layouts without cells besides healthy ones, where the study has other states.
+    pub fn without_redundancy(&self) -> Vec<&str> {
+        if self.states.iter().all(|state| *state == State::Healthy) {
+            return Vec::new();
+        }
+        let bare = self.layouts.iter().filter(|layout| !layout.is_redundant());
+        bare.map(|layout| layout.name.as_str()).collect()
+    }
+
     /// The indices of the baseline's layouts.
     pub fn baseline_layouts(&self) -> Vec<usize> {
         let layouts = self.layouts.iter().enumerate();

@@ -10,11 +10,11 @@ use raidlab_results::statistics::{
 use raidlab_results::{
     Better, Bottleneck, Cell, Clock, LayoutRow, Results, SCHEMA_VERSION, WorkloadRow,
 };
-use raidlab_workload::Better as WorkloadBetter;
+use raidlab_workload::{Better as WorkloadBetter, Metric};
 
 use crate::matrix::CellKey;
-use crate::run::{Sample, Samples};
-use crate::study::Study;
+use crate::run::{Rebuild, Sample, Samples};
+use crate::study::{IDLE_REBUILD, State, Study};
 
 /// The results document of a study.
 ///
@@ -43,16 +43,21 @@ pub fn summarise(
     all_settings.extend(settings);
     warnings.extend(samples.warnings.iter().cloned());
     let baseline = study.baseline_layouts();
-    let cells = samples.cells.iter().zip(&samples.samples);
-    let cells = cells.filter_map(|(key, own)| {
-        let mut cell = measured(study, key, own)?;
-        if let Some(against) = Against::of(samples, key, &baseline) {
-            cell.percent_vs_baseline = percent_vs_baseline(cell.median, &against.medians);
-            let verdict = || paired_verdict(&cell.samples, &against.per_round, noise, cell.better);
-            cell.verdict = (!baseline.contains(&key.layout)).then(verdict);
-        }
-        Some(cell)
+    let keys = samples.cells.iter().zip(&samples.samples);
+    let cells = keys.flat_map(|(key, own)| {
+        measures(study, own, key).into_iter().filter_map(|measure| {
+            let mut cell = measured(study, key, own, measure)?;
+            if let Some(against) = Against::of(samples, key, &baseline, measure) {
+                cell.percent_vs_baseline = percent_vs_baseline(cell.median, &against.medians);
+                let verdict =
+                    || paired_verdict(&cell.samples, &against.per_round, noise, cell.better);
+                cell.verdict = (!baseline.contains(&key.layout)).then(verdict);
+            }
+            Some(cell)
+        })
     });
+    let cells: Vec<Cell> = cells.collect();
+    warnings.extend(state_warnings(study, &cells));
     Results {
         schema_version: SCHEMA_VERSION,
         raidlab: env!("CARGO_PKG_VERSION").to_string(),
@@ -65,7 +70,7 @@ pub fn summarise(
         baseline: study.baseline.clone(),
         layouts: layout_rows(study, capacities),
         workloads: workload_rows(study),
-        cells: cells.collect(),
+        cells,
     }
 }
 
@@ -77,11 +82,11 @@ struct Against {
 
 impl Against {
     /// `None` unless every layout of the baseline has this workload, process count and state.
-    fn of(samples: &Samples, key: &CellKey, baseline: &[usize]) -> Option<Self> {
+    fn of(samples: &Samples, key: &CellKey, baseline: &[usize], measure: Measure) -> Option<Self> {
         let of_layout = |layout: &usize| {
             let wanted = CellKey { layout: *layout, ..*key };
             let at = samples.cells.iter().position(|cell| *cell == wanted)?;
-            Some(values(&samples.samples[at]))
+            measure.values(&samples.samples[at])
         };
         let all: Vec<Vec<f64>> = baseline.iter().map(of_layout).collect::<Option<_>>()?;
         let medians = all.iter().map(|values| median(values)).collect::<Option<_>>()?;
@@ -90,23 +95,140 @@ impl Against {
     }
 }
 
+/// One of the things that a run of a cell measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Measure {
+    /// The workload's metric.
+    Rate(Metric),
+    /// Latency of requests.
+    P99,
+    /// The time of a rebuild, measured to its end.
+    Rebuild,
+    /// The time of a rebuild, estimated from how far it came.
+    RebuildEstimate,
+}
+
+impl Measure {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Rate(metric) => metric.name(),
+            Self::P99 => "p99_ms",
+            Self::Rebuild => "rebuild_s",
+            Self::RebuildEstimate => "rebuild_estimate_s",
+        }
+    }
+
+    fn unit(self) -> &'static str {
+        match self {
+            Self::Rate(metric) => metric.unit(),
+            Self::P99 => "ms",
+            Self::Rebuild | Self::RebuildEstimate => "s",
+        }
+    }
+
+    fn better(self) -> Better {
+        match self {
+            Self::Rate(metric) => match metric.better() {
+                WorkloadBetter::Higher => Better::Higher,
+                WorkloadBetter::Lower => Better::Lower,
+            },
+            _ => Better::Lower,
+        }
+    }
+
+    /// A value a round; `None` unless every round has one.
+    fn values(self, samples: &[Sample]) -> Option<Vec<f64>> {
+        let value = |sample: &Sample| match self {
+            Self::Rate(_) => Some(sample.value),
+            Self::P99 => Some(sample.p99?.as_secs() * 1e3),
+            Self::Rebuild | Self::RebuildEstimate => Some(sample.rebuild?.seconds()?.0),
+        };
+        samples.iter().map(value).collect()
+    }
+}
+
+/// What a cell shows: latencies only where states are compared, whose point they are.
+fn measures(study: &Study, own: &[Sample], key: &CellKey) -> Vec<Measure> {
+    let mut measures = Vec::new();
+    if let Some(workload) = key.workload(study) {
+        measures.push(Measure::Rate(workload.metric()));
+        if study.states.iter().any(|state| *state != State::Healthy) {
+            measures.push(Measure::P99);
+        }
+    }
+    let rebuilds: Vec<Rebuild> = own.iter().filter_map(|sample| sample.rebuild).collect();
+    if !rebuilds.is_empty() {
+        let all_ended = rebuilds.iter().all(|rebuild| rebuild.done >= 1.0);
+        measures.push(if all_ended { Measure::Rebuild } else { Measure::RebuildEstimate });
+    }
+    measures
+}
+
+/// What must be known of a cell with a rebuild; `None` when there is nothing.
+fn note(key: &CellKey, own: &[Sample], measure: Measure) -> Option<String> {
+    let share = |of: &dyn Fn(&Sample) -> Option<f64>| {
+        let all: Option<Vec<f64>> = own.iter().map(of).collect();
+        median(&all?)
+    };
+    let done = share(&|sample| Some(sample.rebuild?.done))?;
+    if measure == Measure::RebuildEstimate {
+        let percent = done * 100.0;
+        return Some(format!("estimated from {percent:.2} % of the rebuild"));
+    }
+    let shorter = share(&|sample| {
+        let rebuild = sample.rebuild?;
+        Some(rebuild.elapsed.as_secs() / sample.last_done.as_secs().max(1e-9))
+    })?;
+    let is_workload = key.processes > 0 && measure != Measure::Rebuild;
+    (is_workload && done >= 1.0 && shorter < 1.0)
+        .then(|| format!("the rebuild ended after {:.0} % of the run", shorter * 100.0))
+}
+
+/// Which layouts have no cells in some states, and what notes say.
+fn state_warnings(study: &Study, cells: &[Cell]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let bare = study.without_redundancy();
+    if !bare.is_empty() {
+        warnings.push(format!(
+            "without redundancy, so neither degraded nor rebuilding: {}",
+            bare.join(", ")
+        ));
+    }
+    let estimates = cells.iter().filter(|cell| cell.metric == Measure::RebuildEstimate.name());
+    let count = estimates.count();
+    if count > 0 {
+        warnings.push(format!(
+            "{count} rebuild times are estimates (rebuild_estimate_s): time over the share that was \
+             rebuilt; places of a drive differ in speed, and a member_size whose rebuild ends within \
+             the workload gives measured times"
+        ));
+    }
+    let ended = cells.iter().filter(|cell| {
+        cell.note.as_ref().is_some_and(|note| note.starts_with("the rebuild ended"))
+            && cell.metric != Measure::P99.name()
+    });
+    let ended: Vec<String> = ended
+        .map(|cell| format!("{}: {}", cell.title(), cell.note.as_deref().unwrap_or_default()))
+        .collect();
+    if !ended.is_empty() {
+        warnings.push(format!("rebuilding cells that went on without one: {}", ended.join("; ")));
+    }
+    warnings
+}
+
 /// A cell with what was measured, not yet compared; `None` without samples.
-fn measured(study: &Study, key: &CellKey, own: &[Sample]) -> Option<Cell> {
-    let workload = &study.workloads[key.workload];
-    let metric = workload.metric();
-    let samples = values(own);
+fn measured(study: &Study, key: &CellKey, own: &[Sample], measure: Measure) -> Option<Cell> {
+    let workload = key.workload(study).map_or(IDLE_REBUILD, |workload| &workload.name);
+    let samples = measure.values(own)?;
     let interval = median_interval(&samples);
     Some(Cell {
         layout: study.layouts[key.layout].name.clone(),
-        workload: workload.name.clone(),
+        workload: workload.to_string(),
         processes: key.processes,
         state: key.state.name().to_string(),
-        metric: metric.name().to_string(),
-        better: match metric.better() {
-            WorkloadBetter::Higher => Better::Higher,
-            WorkloadBetter::Lower => Better::Lower,
-        },
-        unit: metric.unit().to_string(),
+        metric: measure.name().to_string(),
+        better: measure.better(),
+        unit: measure.unit().to_string(),
         median: median(&samples)?,
         ci95: interval.map(|interval| [interval.low, interval.high]),
         coverage: interval.map(|interval| interval.coverage),
@@ -121,11 +243,8 @@ fn measured(study: &Study, key: &CellKey, own: &[Sample]) -> Option<Cell> {
         system_cpu_s: median_of(own, |sample| sample.system_cpu_s),
         bottleneck: bottleneck(own),
         published: None,
+        note: note(key, own, measure),
     })
-}
-
-fn values(samples: &[Sample]) -> Vec<f64> {
-    samples.iter().map(|sample| sample.value).collect()
 }
 
 /// The median of what every sample has; `None` when one has it not.
@@ -158,9 +277,17 @@ fn layout_rows(study: &Study, capacities: &[Sectors]) -> Vec<LayoutRow> {
 
 fn workload_rows(study: &Study) -> Vec<WorkloadRow> {
     let rows = study.workloads.iter();
-    rows.map(|workload| WorkloadRow {
-        name: workload.name.clone(),
-        description: workload.description(),
-    })
-    .collect()
+    let mut rows: Vec<WorkloadRow> = rows
+        .map(|workload| WorkloadRow {
+            name: workload.name.clone(),
+            description: workload.description(),
+        })
+        .collect();
+    if study.states.contains(&State::Rebuilding) {
+        let part = study.member_size.map_or("all".into(), |size| format!("the first {size}"));
+        let description =
+            format!("one member rebuilt onto a fresh drive, nothing else going on; {part} of it");
+        rows.push(WorkloadRow { name: IDLE_REBUILD.to_string(), description });
+    }
+    rows
 }

@@ -134,12 +134,76 @@ fn lists() {
             "states",
             &["did you mean `healthy`?", "degraded"],
         ),
-        (8, "states = [\"degraded\"]", NotSupported, "states", &["not supported by this version"]),
-        (8, "states = [\"rebuilding\"]", NotSupported, "states", &["use `healthy`"]),
         (8, "states = [\"healthy\", \"healthy\"]", DuplicateName, "states", &["twice"]),
+        (8, "member_size = \"1000\"", WrongValue, "member_size", &["not a multiple of 4KiB"]),
+        (8, "member_size = 4096", WrongUnit, "member_size", &["write a size with its unit"]),
     ]);
+    let bare =
+        with(8, "states = [\"rebuilding\"]").replace("level = \"raid5\"", "level = \"raid0\"");
+    let bare = bare.replace("rotation = \"left-symmetric\"\n", "\n");
+    let bare = bare.replace("level = \"raid10\"", "level = \"raid0\"").replace("near = 2\n", "\n");
+    check(&bare, WrongValue, 8, "states", &["no layout survives", "`rebuilding`"]);
+    let named =
+        with(8, "states = [\"rebuilding\"]").replacen("kind =", "name = \"rebuild\"\nkind =", 1);
+    check(&named, DuplicateName, 8, "states", &["a workload is called `rebuild`"]);
     let spread = with(6, "baseline = [\n  \"single\",\n  \"six\",\n]");
     check(&spread, UnknownName, 8, "baseline", &["`six` names no layout"]);
+}
+
+/// Keys of the study as of a layout; line 22 is the layout's chunk.
+#[test]
+fn consistency_and_pacing() {
+    let chunk = "chunk = \"64KiB\"";
+    let of_layout = |line: &str| with(22, &format!("{chunk}\n{line}"));
+    for (line, kind, key, words) in [
+        ("consistency = \"bitmpa\"", UnknownName, "consistency", ["did you mean `bitmap`?", "ppl"]),
+        ("consistency = 1", WrongType, "consistency", ["a text in quotes", ""]),
+        (
+            "bitmap_chunk = \"1MiB\"",
+            ImpossibleLayout,
+            "bitmap_chunk",
+            ["consistency = \"bitmap\"", ""],
+        ),
+        ("bitmap_chunk = \"12KiB\"", WrongValue, "bitmap_chunk", ["not a power of two", ""]),
+        ("journal_size = \"1MiB\"", ImpossibleLayout, "journal_size", ["\"journal\"", ""]),
+        ("journal_size = \"513\"", WrongValue, "journal_size", ["not a multiple of 4KiB", ""]),
+        ("tie = \"rmw\"", UnknownName, "tie", ["known: reconstruct-write", "read-modify-write"]),
+        ("cached_stripes = -1", WrongValue, "cached_stripes", ["out of range", ""]),
+        ("pacing = \"1MB/s\"", WrongType, "pacing", ["must be a table", "least"]),
+        ("pacing = { lest = \"1MB/s\" }", UnknownKey, "pacing.lest", ["did you mean `least`?", ""]),
+        ("pacing = { least = \"1MB\" }", WrongUnit, "pacing.least", ["bytes a second", "200MiB/s"]),
+        ("pacing = { most = \"1kB/s\" }", WrongValue, "pacing.most", ["less than the least", ""]),
+        ("pacing = { share = \"0%\" }", WrongUnit, "pacing.share", ["from 1% to 100%", ""]),
+        (
+            "pacing = { least = \"1MB/s\", share = \"5%\" }",
+            WrongValue,
+            "pacing.share",
+            ["beside `least`", ""],
+        ),
+    ] {
+        check(
+            &of_layout(line),
+            kind,
+            23,
+            &format!("layouts.{key}").replace("layouts.pacing.", "pacing."),
+            &words,
+        );
+        let key = key.to_string();
+        if !matches!(kind, ImpossibleLayout) {
+            check(&with(8, line), kind, 8, &key, &words);
+        }
+    }
+    let single = |line: &str| with(16, &format!("level = \"single\"\n{line}"));
+    for (line, key) in [
+        ("consistency = \"resync\"", "consistency"),
+        ("tie = \"never-modify\"", "tie"),
+        ("cached_stripes = 4", "cached_stripes"),
+        ("pacing = { share = \"5%\" }", "pacing"),
+    ] {
+        check(&single(line), ImpossibleLayout, 17, &format!("layouts.{key}"), &["linear has no"]);
+    }
+    let six = of_layout("consistency = \"ppl\"").replace("raid5", "raid6");
+    check(&six, ImpossibleLayout, 23, "layouts.consistency", &["is for raid5, not raid6"]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Study files that are right.
 
-use raidlab_core::{Level, Sectors, Size};
+use raidlab_core::contract::Pacing;
+use raidlab_core::{Consistency, Level, Sectors, Size, Tie};
 use raidlab_study::{DriveSource, StudyErrorKind, cell_title, cells, default_study, load, parse};
 use raidlab_study::{State, Study};
 use raidlab_workload::{Kind, Span};
@@ -241,4 +242,61 @@ fn policies_are_read_and_named() {
         assert!(error.starts_with("test.toml:9: layouts.policy: "), "{error}");
         assert!(error.contains(words), "{error}");
     }
+}
+
+#[test]
+fn states_and_settings() {
+    let text = r#"
+        title = "All states"
+        states = ["rebuilding", "degraded", "healthy"]
+        member_size = "8GiB"
+        consistency = "bitmap"
+        bitmap_chunk = "1MiB"
+        cached_stripes = 7
+        pacing = { least = "2MB/s" }
+        drives = [{ name = "nas", model = "nas-8tb-7200", count = 6 }]
+        layouts = [
+            { level = "single" },
+            { level = "raid1", members = 2, pacing = { share = "30%" } },
+            { level = "raid5", members = 4, consistency = "ppl", tie = "never-modify" },
+            { level = "raid5", members = 4, consistency = "journal", journal_size = "1GiB", cached_stripes = 0 },
+            { level = "raid6", members = 6, consistency = "none" },
+            { level = "raid0", members = 2 },
+        ]
+        workloads = [{ kind = "dd-read", size = "6MiB" }]
+    "#;
+    let study = parse(text, "s.toml").unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(study.states, [State::Rebuilding, State::Degraded, State::Healthy]);
+    assert_eq!(study.member_size, Some(Sectors(16 << 20)));
+    let layouts = &study.layouts;
+    let names: Vec<&str> = layouts.iter().map(|layout| layout.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "single",
+            "raid1(2) bitmap bitmap_chunk=1MiB",
+            "raid5(4) ppl tie=never-modify cached_stripes=7",
+            "raid5(4) journal",
+            "raid6(6) cached_stripes=7",
+            "raid0(2)",
+        ]
+    );
+    let mode = |n: usize| layouts[n].settings.consistency;
+    assert_eq!(mode(0), Consistency::None);
+    assert_eq!(mode(1), Consistency::Bitmap { chunk: Sectors(2048) });
+    assert_eq!(mode(2), Consistency::PartialParity { slots: 32 });
+    assert_eq!(mode(3), Consistency::Journal { sectors: Sectors(2 << 20) });
+    assert_eq!(mode(4), Consistency::None);
+    let pacing = |n: usize| layouts[n].settings.pacing;
+    assert_eq!((pacing(1).share, pacing(1).least), (Some(30), Pacing::default().least));
+    assert_eq!((pacing(2).share, pacing(2).least), (None, 2_000_000));
+    assert_eq!(layouts[2].settings.tie, Tie::NeverModify);
+    assert_eq!(study.without_redundancy(), ["single", "raid0(2)"]);
+    // Without redundancy only healthy cells; a rebuild alone for each other layout.
+    let cells = cells(&study);
+    assert_eq!(cells.len(), 6 + 4 + 4 + 4);
+    let alone: Vec<_> = cells.iter().filter(|key| key.workload(&study).is_none()).collect();
+    assert_eq!(alone.len(), 4);
+    assert!(alone.iter().all(|key| key.processes == 0 && key.state == State::Rebuilding));
+    assert_eq!(cell_title(&study, alone[0]), format!("{}, rebuild", names[1]));
 }

@@ -51,6 +51,8 @@ impl Runner for Fake {
             process_cpu_s: (key.layout == 1).then_some(0.5),
             system_cpu_s: None,
             bottleneck: (round > 0).then(|| (format!("member {}", round % 2), 0.25)),
+            p99: None,
+            rebuild: None,
         })
     }
 }

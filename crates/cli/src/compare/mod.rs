@@ -46,6 +46,12 @@ fn load(options: &Compare) -> Result<Study, Failure> {
         study.rounds = rounds;
         study.max_rounds = rounds;
     }
+    if let Some(states) = &options.states {
+        let mut states = states.clone();
+        states.sort_unstable();
+        states.dedup();
+        study.set_states(states).map_err(|what| Failure::input(format!("--states: {what}")))?;
+    }
     if let Some(size) = options.size {
         if size.0 == 0 {
             return Err(Failure::input("--size: must be more than nothing, such as 64MiB"));
@@ -167,6 +173,8 @@ mod tests {
                     process_cpu_s: None,
                     system_cpu_s: None,
                     bottleneck: None,
+                    p99: None,
+                    rebuild: None,
                 };
                 done += 1;
                 let event = Event::Finished(&sample);

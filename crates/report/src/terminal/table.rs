@@ -260,7 +260,7 @@ fn cells(view: &View<'_>, row: &Row<'_>, slots: &[Slots], form: Form, terminal: 
 
 /// The row's name: on one line where its cells are.
 fn label(row: &Row<'_>, form: Form, terminal: Terminal) -> Vec<Line> {
-    let processes = format!(" {}", number::counted(row.processes as usize, "process"));
+    let processes = format!(" {}", number::processes(row.processes));
     let parts: Vec<String> = std::iter::once(processes).chain(row.qualifiers()).collect();
     let line = |text: &str| vec![terminal.span(text, Style::Plain)];
     match form {

@@ -53,6 +53,7 @@ pub fn cell(shared: &Shared<'_>, layout: &str, median: f64, spread: f64, rounds:
         system_cpu_s: None,
         bottleneck: Some(Bottleneck { resource: "member 0".to_owned(), busy: 0.98 }),
         published: None,
+        note: None,
     }
 }
 

@@ -5,6 +5,7 @@ use raidlab_core::layout::{ZoneOrder, chunk_from_size};
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{Layout, LayoutError, Level, Rotation};
 
+use super::settings::{self, Given};
 use super::table::{Table, check_unique};
 use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::study::{Drives, NamedLayout};
@@ -21,18 +22,23 @@ const SINGLE: &str = "single";
 pub(super) fn read(
     tables: &[Table<'_>],
     drives: &[Drives],
+    study: &Given,
 ) -> Result<Vec<NamedLayout>, StudyError> {
     let mut layouts: Vec<NamedLayout> = Vec::new();
     for table in tables {
-        let layout = read_one(table, drives)?;
+        let layout = read_one(table, drives, study)?;
         check_unique(table, &layout.name, layouts.iter().map(|layout| layout.name.as_str()))?;
         layouts.push(layout);
     }
     Ok(layouts)
 }
 
-fn read_one(table: &Table<'_>, drives: &[Drives]) -> Result<NamedLayout, StudyError> {
-    table.check_keys(&KEYS)?;
+fn read_one(
+    table: &Table<'_>,
+    drives: &[Drives],
+    study: &Given,
+) -> Result<NamedLayout, StudyError> {
+    table.check_keys(&[&KEYS[..], &settings::KEYS[..]].concat())?;
     let mut layout = level_and_members(table)?;
     let impossible = |error: LayoutError| {
         table.error(Kind::ImpossibleLayout, error.key, error.reason.clone()).with_source(error)
@@ -69,8 +75,10 @@ fn read_one(table: &Table<'_>, drives: &[Drives]) -> Result<NamedLayout, StudyEr
     }
     let read_policy = policy(table, &layout)?;
     let name = table.optional_name("name")?;
-    let name = name.map_or_else(|| default_name(&layout, read_policy), str::to_string);
-    Ok(NamedLayout { name, layout, read_policy, drives: group })
+    let settings = settings::read(table)?.over(study, &layout, table)?;
+    let default = || default_name(&layout, read_policy) + &settings::suffix(&settings);
+    let name = name.map_or_else(default, str::to_string);
+    Ok(NamedLayout { name, layout, read_policy, settings, drives: group })
 }
 
 /// The policy of mirrored levels where a study names none: md's of today, which is what a reader

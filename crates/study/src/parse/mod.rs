@@ -5,16 +5,18 @@
 
 mod drives;
 mod layouts;
+mod settings;
 mod table;
 mod workloads;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use raidlab_workload::MOST_PROCESSES;
+use raidlab_core::Sectors;
+use raidlab_workload::{MOST_PROCESSES, WorkloadSpec};
 
 use crate::error::{StudyError, StudyErrorKind as Kind};
-use crate::study::{NamedLayout, Origin, State, Study};
+use crate::study::{NamedLayout, Origin, State, Study, check_states};
 use crate::suggest::did_you_mean;
 use table::{Source, Table};
 
@@ -24,7 +26,7 @@ const MOST_ROUNDS: u64 = 10_000;
 /// Rounds where the file names no number: the fewest that give a 95 % interval of the median.
 const DEFAULT_ROUNDS: u64 = 6;
 
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "title",
     "seed",
     "rounds",
@@ -33,6 +35,7 @@ const KEYS: [&str; 11] = [
     "baseline",
     "processes",
     "states",
+    "member_size",
     "drives",
     "layouts",
     "workloads",
@@ -64,7 +67,7 @@ pub fn parse(text: &str, path: &str) -> Result<Study, StudyError> {
     let source = Source { text, path };
     let document = source.document()?;
     let root = Table::root(&source, document.get_ref());
-    root.check_keys(&KEYS)?;
+    root.check_keys(&[&KEYS[..], &settings::KEYS[..]].concat())?;
 
     let rounds = root.integer("rounds", 1..=MOST_ROUNDS)?.unwrap_or(DEFAULT_ROUNDS);
     let max_rounds = root.integer("max_rounds", 1..=MOST_ROUNDS)?.unwrap_or(rounds);
@@ -76,7 +79,7 @@ pub fn parse(text: &str, path: &str) -> Result<Study, StudyError> {
     let drive_tables = root.tables("drives")?;
     let drives = drives::read(&drive_tables)?;
     let layout_tables = root.tables("layouts")?;
-    let layouts = layouts::read(&layout_tables, &drives)?;
+    let layouts = layouts::read(&layout_tables, &drives, &settings::read(&root)?)?;
     let workload_tables = root.tables("workloads")?;
     let workloads = workloads::read(&workload_tables)?;
 
@@ -95,7 +98,8 @@ pub fn parse(text: &str, path: &str) -> Result<Study, StudyError> {
         precision_percent: precision(&root)?,
         baseline: baseline(&root, &layouts)?,
         processes: processes(&root)?,
-        states: states(&root)?,
+        states: states(&root, &layouts, &workloads)?,
+        member_size: member_size(&root)?,
         drives,
         layouts,
         workloads,
@@ -167,8 +171,22 @@ fn processes(root: &Table<'_>) -> Result<Vec<u32>, StudyError> {
     Ok(processes)
 }
 
+/// `member_size = "8GiB"`: how much of each drive arrays use.
+fn member_size(root: &Table<'_>) -> Result<Option<Sectors>, StudyError> {
+    const KEY: &str = "member_size";
+    let Some(size) = root.size(KEY)? else { return Ok(None) };
+    let sectors = Sectors::from_bytes(size.0).filter(|sectors| sectors.0.is_multiple_of(8));
+    sectors.map(Some).ok_or_else(|| {
+        root.error(Kind::WrongValue, KEY, format!("{size} is not a multiple of 4KiB"))
+    })
+}
+
 /// `states = ["healthy"]`, the default.
-fn states(root: &Table<'_>) -> Result<Vec<State>, StudyError> {
+fn states(
+    root: &Table<'_>,
+    layouts: &[NamedLayout],
+    workloads: &[WorkloadSpec],
+) -> Result<Vec<State>, StudyError> {
     const KEY: &str = "states";
     let Some(named) = root.texts(KEY, "states = [\"healthy\"]")? else {
         return Ok(vec![State::Healthy]);
@@ -179,15 +197,13 @@ fn states(root: &Table<'_>) -> Result<Vec<State>, StudyError> {
             let hint = did_you_mean(name, &State::ALL.map(State::name));
             root.error_at(Kind::UnknownName, line, KEY, format!("{reason}{hint}"))
         })?;
-        if !state.is_supported() {
-            let reason = format!("`{state}` is not supported by this version; use `healthy`");
-            return Err(root.error_at(Kind::NotSupported, line, KEY, reason));
-        }
         if states.contains(&state) {
             let reason = format!("`{state}` stands here twice; name it once");
             return Err(root.error_at(Kind::DuplicateName, line, KEY, reason));
         }
         states.push(state);
     }
+    check_states(&states, layouts, workloads)
+        .map_err(|(kind, reason)| root.error(kind, KEY, reason))?;
     Ok(states)
 }

@@ -157,6 +157,24 @@ impl<'a> Table<'a> {
         numbers.collect::<Result<_, _>>().map(Some)
     }
 
+    /// A table under a key; `example` shows how it is written.
+    pub(super) fn table(
+        &self,
+        key: &'static str,
+        example: &str,
+    ) -> Result<Option<Table<'a>>, StudyError> {
+        let Some(value) = self.find(key) else { return Ok(None) };
+        match value.get_ref() {
+            DeValue::Table(table) => {
+                let (source, line) = (self.source, self.line_of(value));
+                Ok(Some(Table { source, table, line, name: key }))
+            }
+            other => {
+                Err(self.wrong_type(key, value, other, &format!("a table, such as {example}")))
+            }
+        }
+    }
+
     /// A list of tables, at least one.
     pub(super) fn tables(&self, key: &'static str) -> Result<Vec<Table<'a>>, StudyError> {
         let wanted = format!("a list of tables, each headed [[{key}]]");

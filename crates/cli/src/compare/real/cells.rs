@@ -3,14 +3,19 @@
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use raidlab_core::{Array, Config, Layout, Level, Limits, SECTOR_BYTES, Sectors};
+use raidlab_core::contract::{Event, Pacing, Work};
+use raidlab_core::{
+    Array, Config, Consistency, Layout, Level, Limits, MemberIndex, SECTOR_BYTES, Sectors, Time,
+};
 use raidlab_engine::{
     CacheState, Engine, EngineConfig, EngineError, EngineErrorKind, FileMember, FileOptions,
-    Member, Mismatch, RawTarget, RunDirectory,
+    Member, Mismatch, RawResult, RawTarget, RunDirectory,
 };
-use raidlab_study::{CellKey, Runner, Sample, Study, StudyErrorKind, cell_title};
+use raidlab_study::{
+    CellKey, Rebuild, Runner, Sample, State, Study, StudyErrorKind, cell_title, lost_member,
+};
 use raidlab_workload::random::mix;
-use raidlab_workload::{Kind, WorkloadSpec};
+use raidlab_workload::{Kind, Process, WorkloadSpec};
 
 use super::sizes::Sizes;
 use crate::failure::Failure;
@@ -40,6 +45,8 @@ enum Trouble {
     NoTime,
     /// Wrong bytes on members, found after the run.
     Wrong(Vec<Mismatch>),
+    /// The rebuild after the run did not come to its end.
+    NotRebuilt,
 }
 
 impl From<EngineError> for Trouble {
@@ -75,6 +82,7 @@ impl<'a> Cells<'a> {
                 read_policy: named.read_policy,
                 traits: Vec::new(),
                 limits: Limits::default(),
+                settings: named.settings,
             };
             Array::new(&config).map_err(|error| {
                 let kind = StudyErrorKind::ImpossibleLayout;
@@ -86,9 +94,12 @@ impl<'a> Cells<'a> {
         Ok(())
     }
 
+    fn options(&self, layout: usize) -> FileOptions {
+        FileOptions { sectors: Some(self.sizes.members[layout]), ..Default::default() }
+    }
+
     fn members(&mut self, layout: usize) -> Result<Vec<Member>, EngineError> {
-        let options =
-            FileOptions { sectors: Some(self.sizes.members[layout]), ..Default::default() };
+        let options = self.options(layout);
         let mut members = Vec::new();
         for index in 0..self.study.layouts[layout].layout.members {
             let path = self.directory.member_path(index).unwrap_or_default();
@@ -107,7 +118,23 @@ impl<'a> Cells<'a> {
         let named = &self.study.layouts[layout];
         let mut config = EngineConfig::new(named.layout.clone());
         config.read_policy = named.read_policy;
-        RawTarget::new(Engine::new(&config, members)?, false)
+        config.settings = named.settings;
+        let journal = match named.settings.consistency {
+            Consistency::Journal { sectors } => {
+                let (file, path) = self.directory.open_journal()?;
+                let options = FileOptions { sectors: Some(sectors), ..Default::default() };
+                Some(Member::File(Box::new(FileMember::new(file, &path, options)?)))
+            }
+            _ => None,
+        };
+        RawTarget::new(Engine::with_journal(&config, members, journal)?, false)
+    }
+
+    /// The file of the drive that takes a failed member's place.
+    fn spare(&self, layout: usize) -> Result<Member, EngineError> {
+        let (file, path) = self.directory.open_spare()?;
+        let member = FileMember::new(file, &path, self.options(layout))?;
+        Ok(Member::File(Box::new(member)))
     }
 
     /// How many blocks of 4 KiB a second the first layout takes at random places, with the flush at
@@ -131,8 +158,10 @@ impl<'a> Cells<'a> {
         // Layouts share seeds, and members.
         let salt = mix(&[seed, key.layout as u64]);
         let mut target = self.target(key.layout)?.salted(salt);
+        let Some(workload) = key.workload(self.study) else {
+            return self.rebuild_alone(&mut target, key);
+        };
         let capacity = target.engine().array().capacity();
-        let workload = &self.study.workloads[key.workload];
         let layout = &self.study.layouts[key.layout].layout;
         target.set_memory(FILL_MEMORY);
         for range in filled(workload, layout, capacity, key.processes) {
@@ -141,10 +170,11 @@ impl<'a> Cells<'a> {
         let each = workload.size.saturating_add(workload.block);
         target.set_memory(each.saturating_mul(u64::from(key.processes)).min(RUN_MEMORY));
         let mut processes = workload.processes(capacity, key.processes, seed);
-        let run = target.run(&mut processes, self.cancel)?;
-        let wrong = target.verify_members(self.cancel)?;
-        if !wrong.is_empty() {
-            return Err(Trouble::Wrong(wrong));
+        let (run, rebuild) = self.run_in_state(&mut target, key, &mut processes)?;
+        self.verify(&mut target)?;
+        if key.state != State::Healthy {
+            self.make_whole(&mut target, key)?;
+            self.verify(&mut target)?;
         }
         let value = workload.metric().value(run.bytes, run.operations, run.last_done);
         Ok(Sample {
@@ -156,8 +186,108 @@ impl<'a> Cells<'a> {
             process_cpu_s: Some(run.process_cpu.as_secs()),
             system_cpu_s: run.system_cpu.map(|time| time.as_secs()),
             bottleneck: None,
+            p99: (run.operations > 0).then_some(run.p99),
+            rebuild,
         })
     }
+
+    /// Runs the processes, the array in the cell's state.
+    fn run_in_state(
+        &self,
+        target: &mut RawTarget,
+        key: &CellKey,
+        processes: &mut [Process],
+    ) -> Result<(RawResult, Option<Rebuild>), Trouble> {
+        if key.state == State::Healthy {
+            return Ok((target.run(processes, self.cancel)?, None));
+        }
+        let member = lose(target)?;
+        if key.state == State::Degraded {
+            return Ok((target.run(processes, self.cancel)?, None));
+        }
+        let mut spare = Some(self.spare(key.layout)?);
+        let mut began = Time::ZERO;
+        let run = target.run_beginning(processes, self.cancel, &mut |engine| {
+            began = engine.clock();
+            spare.take().map_or(Ok(()), |spare| engine.add(member, spare))
+        })?;
+        let rebuild = progress(target.engine_mut(), began);
+        Ok((run, rebuild))
+    }
+
+    /// A rebuild while nothing else goes on, from the fresh drive to the end.
+    fn rebuild_alone(&self, target: &mut RawTarget, key: &CellKey) -> Result<Sample, Trouble> {
+        let capacity = target.engine().array().capacity().bytes();
+        target.set_memory(FILL_MEMORY);
+        target.fill(0, capacity / BLOCK * BLOCK, self.cancel)?;
+        let member = lose(target)?;
+        let spare = self.spare(key.layout)?;
+        let engine = target.engine_mut();
+        let began = engine.clock();
+        engine.add(member, spare)?;
+        engine.finish_background(self.cancel)?;
+        let rebuild = progress(engine, began).ok_or(Trouble::NoTime)?;
+        self.verify(target)?;
+        let (value, _) = rebuild.seconds().ok_or(Trouble::NoTime)?;
+        Ok(Sample {
+            value,
+            first_done: rebuild.elapsed,
+            last_done: rebuild.elapsed,
+            bytes: 0,
+            ops: 0,
+            process_cpu_s: None,
+            system_cpu_s: None,
+            bottleneck: None,
+            p99: None,
+            rebuild: Some(rebuild),
+        })
+    }
+
+    /// Rebuilds what is missing to its end, untimed and as fast as it goes.
+    fn make_whole(&self, target: &mut RawTarget, key: &CellKey) -> Result<(), Trouble> {
+        let engine = target.engine_mut();
+        engine.pace(Pacing { least: u64::MAX, most: u64::MAX, share: None })?;
+        if key.state == State::Degraded {
+            let member = lost_member(engine.array().geometry());
+            engine.add(member, self.spare(key.layout)?)?;
+        }
+        engine.finish_background(self.cancel)?;
+        let member = lost_member(engine.array().geometry());
+        if engine.array().is_failed(member) {
+            return Err(Trouble::NotRebuilt);
+        }
+        Ok(())
+    }
+
+    /// Every byte and all redundancy of the members in service.
+    fn verify(&self, target: &mut RawTarget) -> Result<(), Trouble> {
+        let wrong = target.verify_members(self.cancel)?;
+        if wrong.is_empty() { Ok(()) } else { Err(Trouble::Wrong(wrong)) }
+    }
+}
+
+/// Takes the member out of service that states besides `healthy` do without.
+fn lose(target: &mut RawTarget) -> Result<MemberIndex, EngineError> {
+    let engine = target.engine_mut();
+    let member = lost_member(engine.array().geometry());
+    engine.fail(member)?;
+    engine.take_events();
+    Ok(member)
+}
+
+/// What the rebuild that began at `began` did up to now; `None` when there was none.
+fn progress(engine: &mut Engine, began: Time) -> Option<Rebuild> {
+    let ended = engine.take_timed_events().into_iter().find_map(|(at, event)| match event {
+        Event::Finished { work: Work::Rebuild(_), .. } => Some(at),
+        _ => None,
+    });
+    if let Some(at) = ended {
+        return Some(Rebuild { elapsed: at.since(began), done: 1.0 });
+    }
+    let status = engine.array().status().work?;
+    let is_ours = matches!(status.work, Work::Rebuild(_));
+    let done = status.done.0 as f64 / (status.of.0 as f64).max(1.0);
+    is_ours.then(|| Rebuild { elapsed: engine.clock().since(began), done: done.min(0.999_999) })
 }
 
 impl Runner for Cells<'_> {
@@ -173,6 +303,9 @@ impl Runner for Cells<'_> {
             Trouble::Wrong(wrong) => wrong_bytes("found on members after the run", &wrong),
             Trouble::NoTime => {
                 Failure::failed(format!("{title}: took no time; use a larger --size"))
+            }
+            Trouble::NotRebuilt => {
+                Failure::failed(format!("{title}: the lost member could not be rebuilt"))
             }
             Trouble::Engine(error) => match (error.kind(), error.mismatch()) {
                 (EngineErrorKind::Cancelled, _) => Failure::Interrupted,

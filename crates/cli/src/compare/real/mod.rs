@@ -137,7 +137,8 @@ fn check_parent(parent: &Path) -> Result<(), Failure> {
 
 fn make_directory(parent: &Path, study: &Study, sizes: &Sizes) -> Result<RunDirectory, Failure> {
     let count = study.layouts.iter().map(|layout| layout.layout.members).max().unwrap_or(0);
-    RunDirectory::create(parent, count, sizes.file).map_err(|error| {
+    let made = RunDirectory::create_with(parent, count, sizes.file, sizes.extra(study));
+    made.map_err(|error| {
         let what = format!("--on {}: {error}", parent.display());
         let hint = match error.kind() {
             EngineErrorKind::NoRoom if sizes.given => "make `file` in the study smaller",

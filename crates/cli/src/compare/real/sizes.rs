@@ -1,8 +1,9 @@
 //! How large arrays on member files and their members are.
 
-use raidlab_core::geometry::Geometry;
-use raidlab_core::{Layout, LayoutError, Level, SECTOR_BYTES, Sectors};
-use raidlab_study::{DriveSource, NamedLayout, Study, StudyError, StudyErrorKind};
+use raidlab_core::consistency::MetaArea;
+use raidlab_core::{Array, Config, ConfigError, Consistency, Layout, Level, SECTOR_BYTES, Sectors};
+use raidlab_engine::Extra;
+use raidlab_study::{DriveSource, NamedLayout, State, Study, StudyError, StudyErrorKind};
 use raidlab_workload::{Span, WorkloadSpec};
 
 /// Member files whose size the study leaves open are a multiple of this, in bytes.
@@ -26,6 +27,16 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
+    /// Files besides the members.
+    pub(super) fn extra(&self, study: &Study) -> Extra {
+        let is_sound = study.states.iter().all(|state| *state == State::Healthy);
+        let journals = study.layouts.iter().filter_map(|named| match named.settings.consistency {
+            Consistency::Journal { sectors } => Some(sectors.bytes()),
+            _ => None,
+        });
+        Extra { spare: (!is_sound).then_some(self.file), journal: journals.max() }
+    }
+
     /// For groups of files the size they give; else such that each array just holds every workload,
     /// and all arrays are of about one size.
     pub(super) fn of(study: &Study) -> Result<Self, StudyError> {
@@ -36,7 +47,7 @@ impl Sizes {
             .fold(SMALLEST_ARRAY, u64::max);
         let mut sizes = Self { file: 0, given: false, members: Vec::new(), capacities: Vec::new() };
         for (index, named) in study.layouts.iter().enumerate() {
-            let impossible = |error: LayoutError| {
+            let impossible = |error: ConfigError| {
                 let place = ("layouts", index, error.key);
                 study.origin.error(StudyErrorKind::ImpossibleLayout, place, error.reason)
             };
@@ -47,6 +58,7 @@ impl Sizes {
                 }
                 DriveSource::Model(_) => member_for(named, needed).map_err(impossible)?,
             };
+            let member = study.member_size.map_or(member, |most| most.min(member));
             let capacity = capacity(named, member).map_err(impossible)?;
             sizes.file = sizes.file.max(member.bytes());
             sizes.members.push(member);
@@ -67,9 +79,19 @@ fn block(layout: &Layout) -> u32 {
     }
 }
 
-fn capacity(named: &NamedLayout, member: Sectors) -> Result<Sectors, LayoutError> {
-    let members = vec![member; usize::from(named.layout.members)];
-    Geometry::new(&named.layout, &members).map(|geometry| geometry.capacity())
+/// The capacity over members of this size, behind whose data log and metadata lie.
+fn capacity(named: &NamedLayout, member: Sectors) -> Result<Sectors, ConfigError> {
+    let mut config = Config::uniform(named.layout.clone(), member);
+    (config.settings, config.read_policy) = (named.settings, named.read_policy);
+    let array = Array::new(&config)?;
+    let area = MetaArea::of(&array, named.settings.consistency, member);
+    if !area.used {
+        return Ok(array.capacity());
+    }
+    let Some(data) = area.data(member, BLOCK) else { return Ok(Sectors::ZERO) };
+    config.members.iter_mut().for_each(|member| member.sectors = data);
+    // What is left may be too little for any stripe.
+    Ok(Array::new(&config).map_or(Sectors::ZERO, |array| array.capacity()))
 }
 
 /// Bytes an array must have for a workload: evenly spread files start on whole blocks.
@@ -87,9 +109,15 @@ fn needed(workload: &WorkloadSpec, processes: u32) -> u64 {
 }
 
 /// The smallest member, in whole MiB and chunks, with which the array holds `needed` bytes.
-fn member_for(named: &NamedLayout, needed: u64) -> Result<Sectors, LayoutError> {
+fn member_for(named: &NamedLayout, needed: u64) -> Result<Sectors, ConfigError> {
     let step = ROUND.max(named.layout.chunk.bytes()).next_multiple_of(ROUND) / SECTOR_BYTES;
-    let (mut low, mut high) = (0, needed / (step * SECTOR_BYTES) + 1);
+    // What lies behind the data comes on top.
+    let mut config = Config::uniform(named.layout.clone(), Sectors(needed / SECTOR_BYTES + step));
+    config.settings = named.settings;
+    let sectors = config.members[0].sectors;
+    let area = MetaArea::of(&Array::new(&config)?, named.settings.consistency, sectors);
+    let most = needed / SECTOR_BYTES + area.sectors().0;
+    let (mut low, mut high) = (0, most / step + 1);
     while low + 1 < high {
         let middle = low + (high - low) / 2;
         let enough = capacity(named, Sectors(middle * step))?.bytes() >= needed;

@@ -1,0 +1,149 @@
+//! Degraded and rebuilding cells: what a modelled run measures, and how the document shows it.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use raidlab_core::{Nanos, Sectors};
+use raidlab_results::{Better, Cell, Clock, Results};
+use raidlab_sim::HostCosts;
+use raidlab_study::modelled::Modelled;
+use raidlab_study::{
+    CellKey, Progress, Rebuild, Runner, Sample, State, Study, parse, run_rounds, summarise,
+};
+
+const TEXT: &str = r#"
+title = "States"
+rounds = 2
+states = ["healthy", "degraded", "rebuilding"]
+member_size = "1GiB"
+pacing = { least = "1GB/s", most = "1GB/s" }
+drives = [{ name = "nas", model = "nas-8tb-7200", count = 4 }]
+layouts = [
+    { level = "single" },
+    { level = "raid1", members = 2 },
+    { level = "raid5", members = 4, chunk = "64KiB" },
+    { level = "raid5", members = 4, chunk = "64KiB", consistency = "bitmap" },
+    { level = "raid6", members = 4, chunk = "64KiB" },
+    { level = "raid10", members = 4, chunk = "64KiB" },
+]
+workloads = [
+    { kind = "random-read", size = "4MiB" },
+    { kind = "random-write", size = "256KiB" },
+]
+"#;
+
+fn on(_: Progress<'_>) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+fn summary(study: &Study, samples: &raidlab_study::Samples) -> Results {
+    let capacities = vec![Sectors(1 << 21); study.layouts.len()];
+    let host = BTreeMap::new();
+    summarise(study, samples, Clock::Virtual, host, BTreeMap::new(), Vec::new(), &capacities)
+}
+
+fn find<'a>(
+    found: &'a Results,
+    layout: &str,
+    workload: &str,
+    state: &str,
+    metric: &str,
+) -> &'a Cell {
+    let is_it = |cell: &&Cell| {
+        (&*cell.layout, &*cell.workload, &*cell.state, &*cell.metric)
+            == (layout, workload, state, metric)
+    };
+    let cell = found.cells.iter().find(is_it);
+    cell.unwrap_or_else(|| panic!("{layout}, {workload}, {state}, {metric}"))
+}
+
+#[test]
+fn modelled_states_cost_what_they_must() {
+    let study = parse(TEXT, "s.toml").unwrap_or_else(|error| panic!("{error}"));
+    let mut modelled = Modelled::new(&study, HostCosts::default()).expect("modelled");
+    let samples = run_rounds(&study, &mut modelled, &mut on).expect("runs");
+    let found = summary(&study, &samples);
+    let raid5 = "raid5(4) chunk=64K";
+    let value =
+        |layout, workload, state, metric| find(&found, layout, workload, state, metric).median;
+    let read = |layout, state| value(layout, "random-read 4KiB", state, "iops");
+    for layout in ["raid1(2)", raid5, "raid6(4) chunk=64K", "raid10(4) chunk=64K"] {
+        let (sound, rebuilding) = (read(layout, "healthy"), read(layout, "rebuilding"));
+        assert!(rebuilding < sound, "{layout}: {rebuilding} of {sound} while rebuilding");
+        let p99 = |state| value(layout, "random-read 4KiB", state, "p99_ms");
+        assert!(p99("rebuilding") > p99("healthy"), "{layout}");
+        let alone = find(&found, layout, "rebuild", "rebuilding", "rebuild_s");
+        assert_eq!((alone.processes, alone.samples.len()), (0, 2));
+        // 1 GiB at the 260 MB/s of the outer tracks.
+        assert!((3.5..9.0).contains(&alone.median), "{layout}: {} s", alone.median);
+        let loaded = found.cells.iter().find(|cell| {
+            (&*cell.layout, &*cell.workload) == (layout, "random-read 4KiB")
+                && cell.metric.starts_with("rebuild_")
+        });
+        assert!(loaded.expect("under load").median > alone.median, "{layout}: load slows it down");
+    }
+    // Reading what is lost takes all the others.
+    assert!(read(raid5, "degraded") < read(raid5, "healthy"));
+    // The short workload ends first: the rest is an estimate, and called that.
+    let short = find(&found, raid5, "random-write 4KiB", "rebuilding", "rebuild_estimate_s");
+    assert!(short.note.as_ref().is_some_and(|note| note.starts_with("estimated from")));
+    assert!(found.cells.iter().all(|cell| cell.layout != "single" || cell.state == "healthy"));
+    let warned = |text: &str| found.warnings.iter().any(|warning| warning.contains(text));
+    assert!(warned("neither degraded nor rebuilding: single"), "{:?}", found.warnings);
+    assert!(warned("are estimates"), "{:?}", found.warnings);
+    assert_eq!(found.workloads.last().map(|row| &*row.name), Some("rebuild"));
+    assert!(found.to_json().is_ok());
+
+    let again = run_rounds(&study, &mut modelled, &mut on).expect("runs");
+    assert_eq!(summary(&study, &again), found, "the same seed, the same results");
+}
+
+/// A runner whose rebuilds are given.
+struct Given(fn(u32) -> Rebuild);
+
+impl Runner for Given {
+    type Error = String;
+
+    fn run(&mut self, key: &CellKey, round: u32, _seed: u64) -> Result<Sample, String> {
+        Ok(Sample {
+            value: 10.0,
+            first_done: Nanos::from_millis(4000),
+            last_done: Nanos::from_millis(4000),
+            bytes: 0,
+            ops: 0,
+            process_cpu_s: None,
+            system_cpu_s: None,
+            bottleneck: None,
+            p99: (key.processes > 0).then_some(Nanos::from_millis(7)),
+            rebuild: (key.state == State::Rebuilding).then(|| (self.0)(round)),
+        })
+    }
+}
+
+#[test]
+fn rebuild_times_are_measured_or_called_estimates() {
+    let study = parse(TEXT, "s.toml").unwrap_or_else(|error| panic!("{error}"));
+    let run = |given| summary(&study, &run_rounds(&study, &mut Given(given), &mut on).unwrap());
+    let elapsed = Nanos::from_millis(1000);
+    let ended = run(|_| Rebuild { elapsed: Nanos::from_millis(1000), done: 1.0 });
+    let cell = find(&ended, "raid1(2)", "random-read 4KiB", "rebuilding", "rebuild_s");
+    assert_eq!((cell.median, &*cell.unit, cell.better), (1.0, "s", Better::Lower));
+    assert_eq!(cell.note, None);
+    let rate = find(&ended, "raid1(2)", "random-read 4KiB", "rebuilding", "iops");
+    assert_eq!(rate.note.as_deref(), Some("the rebuild ended after 25 % of the run"));
+    let told = ended.warnings.iter().any(|one| one.contains("went on without one: raid1(2)"));
+    assert!(told, "{:?}", ended.warnings);
+    let latency = find(&ended, "raid1(2)", "random-read 4KiB", "degraded", "p99_ms");
+    assert_eq!((latency.median, &*latency.unit), (7.0, "ms"));
+    // One round without an end makes the cell an estimate.
+    let mixed = run(|round| Rebuild {
+        elapsed: Nanos::from_millis(1000),
+        done: if round == 0 { 1.0 } else { 0.25 },
+    });
+    let cell = find(&mixed, "raid1(2)", "random-read 4KiB", "rebuilding", "rebuild_estimate_s");
+    assert_eq!(cell.samples, [1.0, 4.0]);
+    assert_eq!(cell.note.as_deref(), Some("estimated from 62.50 % of the rebuild"));
+    assert_eq!(Rebuild { elapsed, done: 0.0 }.seconds(), None);
+    assert_eq!(Rebuild { elapsed, done: 0.5 }.seconds(), Some((2.0, true)));
+    assert_eq!(Rebuild { elapsed, done: 1.0 }.seconds(), Some((1.0, false)));
+}

@@ -273,7 +273,11 @@ impl Run {
         let device = MemberIndex(member);
         let drives = self.rig.drives();
         let all = drives.sectors(device);
+        // What was given up is yet to end with a timeout.
+        let mut late = (0..self.rig.outstanding()).filter(|index| self.rig.is_abandoned(*index));
+        let late = late.any(|index| self.rig.device(index) == Some(device));
         let well = drives.first_bad(device, 0, all, false).is_none() && !drives.is_gone(device);
+        let well = well && !late;
         let status = self.rig.array().status();
         let away = (status.failed[0] | status.rebuilding[0]) >> member & 1 == 1;
         if well && !away {

@@ -16,7 +16,8 @@ pub enum Disagreement {
 
 impl Rig {
     /// The first place where redundancy disagrees, among members whose bits in `members` are set.
-    /// Sectors that may hold anything are left out.
+    /// Sectors that may hold anything are left out, and those that cannot be read: what would be
+    /// seen there is not what the array says.
     #[must_use]
     pub fn disagreement(&self, members: u64) -> Option<Disagreement> {
         if self.shape.parities() == 0 {
@@ -27,7 +28,9 @@ impl Rig {
 
     fn unequal_copies(&self, members: u64) -> Option<u64> {
         (0..self.shape.capacity).filter(|at| !self.oracle.is_open(*at)).find(|at| {
-            let there = self.shape.copies(*at).iter().filter(|(m, _)| members >> m & 1 == 1);
+            let there = self.shape.copies(*at).iter().filter(|(m, place)| {
+                members >> m & 1 == 1 && self.is_readable(*m, u64::from(*place))
+            });
             let mut values =
                 there.map(|(m, place)| self.drives.live(device(*m), u64::from(*place)));
             let first = values.next();
@@ -35,8 +38,14 @@ impl Rig {
         })
     }
 
+    fn is_readable(&self, member: u16, at: u64) -> bool {
+        self.drives.first_bad(device(member), at, 1, false).is_none()
+    }
+
     fn wrong_parity(&self, row: usize, members: u64) -> Option<Disagreement> {
         let roles = self.shape.row(row);
+        let unreadable = (0..self.shape.members).filter(|m| !self.is_readable(*m, row as u64));
+        let members = unreadable.fold(members, |set, m| set & !(1 << m));
         let live = |m: usize| self.drives.live(device(m as u16), row as u64);
         let is_data = |role: &Option<Role>| matches!(role, Some(Role::Data(_)));
         let all_data = (0..roles.len()).all(|m| !is_data(&roles[m]) || members >> m & 1 == 1);

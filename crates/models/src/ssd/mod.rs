@@ -3,7 +3,7 @@
 //! **Modelled.** A controller that takes commands one after another; dies that read, program and erase
 //! one thing at a time; channels and the interface as servers; reads that interrupt programming; a
 //! write buffer; a pseudo-SLC cache of fixed size that is emptied when the drive rests; copying for
-//! garbage collection, whose extent comes from a sample of the pages ([`ftl`]); flushes, which cost
+//! garbage collection, whose extent comes from a sample of the pages (`ftl`); flushes, which cost
 //! nothing with power-loss protection and a programming and a write of the map without.
 //!
 //! **Reading.** A command goes to every die that holds a page of it; pages lie on the dies in turn, from

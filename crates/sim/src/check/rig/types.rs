@@ -66,7 +66,7 @@ pub struct Ask {
 /// An answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The request's number, from [`Rig::submit`].
+    /// The request's number, from [`Rig::submit`](super::Rig::submit).
     pub id: u64,
     /// What was asked.
     pub ask: Ask,

@@ -3,7 +3,7 @@
 //! A seed draws an array (level, members, layout, consistency mode, limits, settings), switches a
 //! random half of the fault classes off, and then does random things to it: requests, ends of I/O in
 //! any order with or without a fault, wake-ups, commands, power cuts. What the array survives is
-//! counted ([`budget`]): a run stays within it, so that every request must be answered well, or, one
+//! counted (`budget`): a run stays within it, so that every request must be answered well, or, one
 //! seed in five, goes beyond, where errors are due but wrong data never. In the end the faults stop,
 //! failed drives are replaced, and the array must come back: every request answered, every member in
 //! service, redundancy consistent on every row, every sector with a legal value.

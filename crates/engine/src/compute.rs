@@ -3,7 +3,6 @@
 //! Operands are lists of segments that may be split at different places; they are walked in step, so
 //! each call of a kernel covers the longest run that is contiguous in all of them.
 
-mod checksum;
 mod inspect;
 mod plan;
 #[cfg(test)]
@@ -13,10 +12,10 @@ use raidlab_core::contract::{JobId, JobResult, Role, SegmentList};
 use raidlab_core::{Array, SECTOR_BYTES};
 use raidlab_parity::{Block, Change, Kernels, Lost, Store};
 
-use self::checksum::Checksum;
 use self::inspect::{Seen, locate};
 use self::plan::{Datum, Plan};
 use crate::buffers::{Buffers, Piece};
+use crate::checksum::Checksum;
 
 /// The rest of one operand: pieces `next..end` of the common list, the first without `used` bytes.
 #[derive(Clone, Copy, Debug)]

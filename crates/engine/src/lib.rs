@@ -13,6 +13,7 @@
 //! `fdatasync` gives. Metadata of arrays lie behind the data of each member, in raidlab's own form.
 
 mod buffers;
+mod checksum;
 mod compute;
 mod engine;
 mod error;

@@ -8,7 +8,6 @@
 //! of the bitmap have two places, written in turn, so that the one before survives a torn write.
 //! Tests: `no_flipped_bit_is_taken`, `a_torn_record_leaves_the_one_before`, `tests/metadata.rs`.
 
-mod checksum;
 mod read;
 mod record;
 

@@ -17,7 +17,7 @@
 use raidlab_core::Sector;
 use raidlab_core::contract::{Record, Superblock};
 
-use super::checksum::Checksum;
+use crate::checksum::Checksum;
 
 /// Bytes of a record's block.
 pub(super) const BLOCK: usize = 4096;
@@ -115,7 +115,7 @@ pub(super) fn seal<'a>(block: &mut [u8], payload: impl Iterator<Item = &'a [u8]>
 }
 
 fn checksum<'a>(block: &[u8], payload: impl Iterator<Item = &'a [u8]>) -> u32 {
-    let mut checksum = Checksum::new();
+    let mut checksum = Checksum::default();
     checksum.add(&block[..CHECKSUM.start]);
     checksum.add(&[0; 4]);
     checksum.add(&block[CHECKSUM.end..BLOCK]);

@@ -1,5 +1,5 @@
 //! CRC32C: the cyclic redundancy check with Castagnoli's polynomial, as iSCSI (RFC 3720, section 12.1) and
-//! md's metadata have it; reflected, all ones before and after.
+//! md's metadata have it; reflected, all ones before and after. Metadata and the array's logs use it.
 
 /// The polynomial 0x1edc6f41, reflected.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
@@ -33,7 +33,7 @@ static TABLES: [[u32; 256]; 8] = {
 
 /// A checksum that grows with what is added.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Checksum(u32);
+pub(crate) struct Checksum(u32);
 
 impl Default for Checksum {
     fn default() -> Self {
@@ -42,7 +42,7 @@ impl Default for Checksum {
 }
 
 impl Checksum {
-    pub(super) fn add(&mut self, bytes: &[u8]) {
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("sse4.2") {
             // SAFETY: the instruction was just found to be there.
@@ -52,7 +52,7 @@ impl Checksum {
         self.0 = by_tables(self.0, bytes);
     }
 
-    pub(super) fn value(self) -> u32 {
+    pub(crate) fn value(self) -> u32 {
         !self.0
     }
 }
@@ -103,6 +103,12 @@ mod tests {
         assert_eq!(of(&[0xff; 32]), 0x62a8_ab43);
         let rising: Vec<u8> = (0..32).collect();
         assert_eq!(of(&rising), 0x46dd_794e);
+        for cut in 0..32 {
+            let mut sum = Checksum::default();
+            sum.add(&rising[..cut]);
+            sum.add(&rising[cut..]);
+            assert_eq!(sum.value(), 0x46dd_794e, "cut at {cut}");
+        }
         let falling: Vec<u8> = (0..32).rev().collect();
         assert_eq!(of(&falling), 0x113f_db5c);
         assert_eq!(of(&[]), 0);

@@ -15,7 +15,8 @@ use raidlab_models::{DriveKind, HardDisk, load};
 use raidlab_sim::{HostCosts, World};
 use raidlab_study::modelled::Modelled;
 use raidlab_study::{CellKey, NamedLayout, State, Study};
-use raidlab_workload::{Op, OpResult, WorkloadSpec};
+use raidlab_workload::WorkloadSpec;
+use raidlab_workload::raw::{Op, OpResult};
 
 /// Every member, in both: 64 MiB.
 const MEMBER: Sectors = Sectors((64 << 20) / 512);

@@ -10,7 +10,8 @@ use raidlab_engine::{
     Engine, EngineConfig, EngineErrorKind, FileMember, FileOptions, Holding, Member, NullMember,
     RawTarget, RunDirectory,
 };
-use raidlab_workload::{Kind, Process, WorkloadSpec};
+use raidlab_workload::raw::Process;
+use raidlab_workload::{Kind, WorkloadSpec};
 
 static GO: AtomicBool = AtomicBool::new(false);
 const MEMBER: Sectors = Sectors(1024);

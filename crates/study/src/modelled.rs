@@ -13,7 +13,7 @@ use raidlab_core::{
 use raidlab_models::{Drive, DriveSpec, load};
 use raidlab_sim::{Answer, HostCosts, World};
 use raidlab_workload::random::mix;
-use raidlab_workload::{Op, OpResult, Process};
+use raidlab_workload::raw::{Op, OpResult, Process};
 
 use crate::error::{StudyError, StudyErrorKind};
 use crate::matrix::{CellKey, cell_title};
@@ -279,7 +279,7 @@ impl Modelled<'_> {
         };
         let (mut moved, first_done, last_done) =
             run.map_err(|outcome| failed(format!("a request was answered {outcome:?}")))?;
-        let value = workload.metric().value(moved.bytes, moved.operations, last_done);
+        let value = workload.value(moved.bytes, moved.operations, last_done);
         Ok(Sample {
             value: value.ok_or_else(|| failed("no time passed".into()))?,
             first_done,

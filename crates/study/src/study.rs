@@ -244,7 +244,7 @@ impl Study {
                         };
                         let reason =
                             format!("{} on {}: {}", workload.name, layout.name, error.reason);
-                        self.origin.error(kind, ("workloads", index, error.key), reason)
+                        self.origin.error(kind, ("workloads", index, &error.key), reason)
                     })?;
                 }
             }

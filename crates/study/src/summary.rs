@@ -111,7 +111,7 @@ enum Measure {
 impl Measure {
     fn name(self) -> &'static str {
         match self {
-            Self::Rate(metric) => metric.name(),
+            Self::Rate(metric) => metric.name,
             Self::P99 => "p99_ms",
             Self::Rebuild => "rebuild_s",
             Self::RebuildEstimate => "rebuild_estimate_s",
@@ -120,7 +120,7 @@ impl Measure {
 
     fn unit(self) -> &'static str {
         match self {
-            Self::Rate(metric) => metric.unit(),
+            Self::Rate(metric) => metric.unit,
             Self::P99 => "ms",
             Self::Rebuild | Self::RebuildEstimate => "s",
         }
@@ -128,7 +128,7 @@ impl Measure {
 
     fn better(self) -> Better {
         match self {
-            Self::Rate(metric) => match metric.better() {
+            Self::Rate(metric) => match metric.better {
                 WorkloadBetter::Higher => Better::Higher,
                 WorkloadBetter::Lower => Better::Lower,
             },

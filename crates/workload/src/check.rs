@@ -147,7 +147,7 @@ mod tests {
         // 1 MiB in 3: starts at 0, 320 KiB (of 341) and 640 KiB (of 682); the last has 384 KiB.
         assert_eq!(dd(320 << 10).check(CAPACITY, 3, 1), Ok(()));
         let error = dd(324 << 10).check(CAPACITY, 3, 1).unwrap_err();
-        assert_eq!((error.kind, error.key), (Kind::DoesNotFit, "size"));
+        assert_eq!((error.kind, error.key.as_str()), (Kind::DoesNotFit, "size"));
         let words =
             "3 files of 324KiB do not fit in 1MiB of the array's 1MiB; at most 320KiB per process";
         assert_eq!(error.reason, words);

@@ -19,6 +19,14 @@ pub enum WorkloadErrorKind {
     Processes,
     /// The files of all processes do not fit into the span.
     DoesNotFit,
+    /// A parameter that the workload does not have.
+    UnknownParameter,
+    /// A parameter whose value cannot be.
+    Parameter,
+    /// The workload cannot run on such a target; the reason says what it needs.
+    NotSupported,
+    /// A job file that cannot be read, with its line.
+    JobFile,
 }
 
 /// A workload that cannot be, or cannot be on this array.
@@ -26,8 +34,8 @@ pub enum WorkloadErrorKind {
 pub struct WorkloadError {
     /// Which rule is broken.
     pub kind: WorkloadErrorKind,
-    /// The parameter, as study files call it: `kind`, `block`, `size`, `span`, `processes`.
-    pub key: &'static str,
+    /// The parameter, as study files and the command line call it, such as `block`.
+    pub key: String,
     /// What is wrong and what would be right.
     pub reason: String,
 }
@@ -35,10 +43,10 @@ pub struct WorkloadError {
 impl WorkloadError {
     pub(crate) fn new(
         kind: WorkloadErrorKind,
-        key: &'static str,
+        key: impl Into<String>,
         reason: impl Into<String>,
     ) -> Self {
-        Self { kind, key, reason: reason.into() }
+        Self { kind, key: key.into(), reason: reason.into() }
     }
 }
 

@@ -2,30 +2,39 @@
 //! operation went.
 //!
 //! A workload knows neither kernel nor model: it has no clock, does no I/O and draws its random
-//! places from a seed, so the same workload runs in real time on real members and in virtual time
-//! on modelled drives. Each process has one operation in flight (synchronous and direct, depth 1).
-//!
-//! ```
-//! use raidlab_core::{Sectors, Time};
-//! use raidlab_workload::{Kind, Op, OpResult, WorkloadSpec};
-//!
-//! let spec = WorkloadSpec::new(Kind::DdWrite, 1 << 20);
-//! let mut process = spec.processes(Sectors(1 << 20), 1, 7).remove(0);
-//! let first = process.next(Time::ZERO, OpResult::Start);
-//! assert_eq!(first, Op::Write { at: 0, len: 1 << 20 }); // less than a block of 6 MiB
-//! assert_eq!(process.next(Time(1_000), OpResult::Done), Op::Sync);
-//! assert_eq!(process.next(Time(2_000), OpResult::Done), Op::Done);
-//! ```
+//! places from a seed, so the same workload runs on a real filesystem, on real members and in virtual
+//! time. A [`Workload`] gives a [`Plan`] of [`Process`]es; a target carries out their [`Op`]s and
+//! measures a [`RunRecord`] by a [`Recorder`] and a [`Conductor`], so that all targets measure alike.
 #![forbid(unsafe_code)]
 
 mod check;
+mod conductor;
+pub mod content;
 mod error;
+mod kinds;
 mod metric;
-mod process;
+pub mod names;
+pub mod null;
+mod op;
+mod parameters;
+mod plan;
 pub mod random;
+pub mod raw;
+mod record;
 mod spec;
 
+pub use conductor::{Conductor, ProcessIndex};
 pub use error::{WorkloadError, WorkloadErrorKind};
-pub use metric::{Better, Metric};
-pub use process::{Op, OpResult, Process};
+pub use kinds::{KINDS, KindEntry, Workload, make};
+pub use metric::{Better, Metric, mib_per_second, per_second};
+pub use op::{
+    Attribute, Class, Content, Entry, How, Io, MOST_SLOTS, MOST_STARTED, Mark, Of, Op, OpResult,
+    Path, Root, Seek, Slot, Status,
+};
+pub use parameters::Parameters;
+pub use plan::{
+    Bytes, Expected, FileNeed, Memory, Plan, Planned, Process, SeededBytes, Setting, SourceFile,
+    Zeroes,
+};
+pub use record::{Cpu, IoRecord, MemberTotals, PhaseRecord, ProcessRecord, Recorder, RunRecord};
 pub use spec::{Kind, LARGEST_BLOCK, MOST_PROCESSES, Span, WorkloadSpec};

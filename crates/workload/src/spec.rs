@@ -3,12 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use raidlab_core::{Sectors, Size};
+use raidlab_core::{Nanos, Sectors, Size};
 
 use crate::error::{WorkloadError, WorkloadErrorKind};
-use crate::metric::Metric;
-use crate::process::Process;
+use crate::metric::{Metric, mib_per_second, per_second};
 use crate::random::mix;
+use crate::raw::Process;
 
 /// The largest block of one operation: 1 GiB. Every process holds one block in memory.
 pub const LARGEST_BLOCK: u64 = 1 << 30;
@@ -166,12 +166,22 @@ impl WorkloadSpec {
 
     /// What is measured.
     pub const fn metric(&self) -> Metric {
-        if self.kind.is_random() { Metric::OperationsPerSecond } else { Metric::MibPerSecond }
+        if self.kind.is_random() { Metric::OPERATIONS_PER_SECOND } else { Metric::MIB_PER_SECOND }
     }
 
     /// Whether it changes what is on the array.
     pub const fn writes(&self) -> bool {
         self.kind.writes()
+    }
+
+    /// The value of its metric, from what all processes did until the last of them was done; `None` when
+    /// no time passed.
+    pub fn value(&self, bytes: u64, operations: u64, elapsed: Nanos) -> Option<f64> {
+        if self.kind.is_random() {
+            per_second(operations as f64, elapsed)
+        } else {
+            mib_per_second(bytes, elapsed)
+        }
     }
 
     /// Reads or writes of one process; its flush is not counted.
@@ -250,7 +260,7 @@ mod tests {
             "each process reads 1024 blocks of 4KiB (4MiB) at random places over \
              the first 10 % of the array; one request at a time"
         );
-        let units = Kind::ALL.map(|kind| WorkloadSpec::new(kind, 1 << 20).metric().unit());
+        let units = Kind::ALL.map(|kind| WorkloadSpec::new(kind, 1 << 20).metric().unit);
         assert_eq!(units, ["MiB/s", "MiB/s", "1/s", "1/s"]);
     }
 

@@ -1,7 +1,8 @@
 //! What the processes of a workload ask for, taken as a whole.
 
 use raidlab_core::{Sectors, Time};
-use raidlab_workload::{Kind, Op, OpResult, Process, Span, WorkloadSpec};
+use raidlab_workload::raw::{Op, OpResult, Process};
+use raidlab_workload::{Kind, Span, WorkloadSpec};
 
 const CAPACITY: Sectors = Sectors(100_000 * 8 + 3); // a little over 390 MiB, not a round number
 const BLOCK: u64 = 64 << 10;

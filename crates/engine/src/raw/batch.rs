@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use raidlab_core::Time;
 use raidlab_core::contract::{RequestId, RequestOp, Token};
-use raidlab_workload::{Op, OpResult};
+use raidlab_workload::raw::{Op, OpResult};
 
 use super::pattern::{self, BLOCK, POISON};
 use super::{RawTarget, Source};

@@ -27,7 +27,7 @@ use std::time::Instant;
 
 use raidlab_core::contract::{Outcome, RequestOp, Segment};
 use raidlab_core::{Nanos, SECTOR_BYTES, Sector, Time};
-use raidlab_workload::{Op, OpResult, Process};
+use raidlab_workload::raw::{Op, OpResult, Process};
 
 use crate::engine::{Engine, Reply, check_outcome};
 use crate::error::{EngineError, EngineErrorKind};

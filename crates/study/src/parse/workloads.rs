@@ -33,7 +33,7 @@ fn read_one(table: &Table<'_>) -> Result<WorkloadSpec, StudyError> {
     let name = name.map_or_else(|| WorkloadSpec::default_name(kind, block), str::to_string);
     let workload = WorkloadSpec { name, kind, block, size, span: span(table)? };
     workload.check_parameters().map_err(|error| {
-        table.error(Kind::WrongValue, error.key, error.reason.clone()).with_source(error)
+        table.error(Kind::WrongValue, &error.key, error.reason.clone()).with_source(error)
     })?;
     Ok(workload)
 }

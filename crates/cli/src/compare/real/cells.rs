@@ -15,7 +15,8 @@ use raidlab_study::{
     CellKey, Rebuild, Runner, Sample, State, Study, StudyErrorKind, cell_title, lost_member,
 };
 use raidlab_workload::random::mix;
-use raidlab_workload::{Kind, Process, WorkloadSpec};
+use raidlab_workload::raw::Process;
+use raidlab_workload::{Kind, WorkloadSpec};
 
 use super::sizes::Sizes;
 use crate::failure::Failure;
@@ -150,7 +151,7 @@ impl<'a> Cells<'a> {
             EngineErrorKind::Cancelled => Failure::Interrupted,
             _ => Failure::failed(format!("probing how fast the directory is: {error}")),
         })?;
-        let rate = workload.metric().value(run.bytes, run.operations, run.last_done);
+        let rate = workload.value(run.bytes, run.operations, run.last_done);
         rate.ok_or_else(|| Failure::failed("probing how fast the directory is took no time"))
     }
 
@@ -176,7 +177,7 @@ impl<'a> Cells<'a> {
             self.make_whole(&mut target, key)?;
             self.verify(&mut target)?;
         }
-        let value = workload.metric().value(run.bytes, run.operations, run.last_done);
+        let value = workload.value(run.bytes, run.operations, run.last_done);
         Ok(Sample {
             value: value.ok_or(Trouble::NoTime)?,
             first_done: run.first_done,

@@ -1,0 +1,454 @@
+//! What a run of a workload measured.
+
+use hdrhistogram::Histogram;
+use raidlab_core::{Nanos, Time};
+
+use crate::op::{Class, Mark};
+
+/// The longest latency that is told apart from longer ones: a day, in nanoseconds.
+const LONGEST: u64 = 86_400_000_000_000;
+
+/// Operations of one class in one phase.
+#[derive(Clone, Debug, Default)]
+pub struct IoRecord {
+    /// How many.
+    pub count: u64,
+    /// Bytes they moved.
+    pub bytes: u64,
+    /// The sum of their latencies.
+    pub total: Nanos,
+    /// The shortest latency; zero when there was no operation.
+    pub min: Nanos,
+    /// The longest latency.
+    pub max: Nanos,
+    /// How many took more than 2 s.
+    pub over_2s: u64,
+    /// How many took more than 10 s.
+    pub over_10s: u64,
+    /// Sum of squares of latencies in seconds, for the standard deviation.
+    squares: f64,
+    histogram: Option<Box<Histogram<u64>>>,
+}
+
+impl IoRecord {
+    /// Counts an operation.
+    pub fn add(&mut self, bytes: u64, latency: Nanos) {
+        self.min = if self.count == 0 { latency } else { self.min.min(latency) };
+        self.count += 1;
+        self.bytes += bytes;
+        self.total += latency;
+        self.max = self.max.max(latency);
+        self.over_2s += u64::from(latency.0 > 2_000_000_000);
+        self.over_10s += u64::from(latency.0 > 10_000_000_000);
+        self.squares += latency.as_secs() * latency.as_secs();
+        self.histogram.get_or_insert_with(histogram).saturating_record(latency.0.max(1));
+    }
+
+    /// Adds what another one counted.
+    pub fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
+        self.count += other.count;
+        self.bytes += other.bytes;
+        self.total += other.total;
+        self.max = self.max.max(other.max);
+        self.over_2s += other.over_2s;
+        self.over_10s += other.over_10s;
+        self.squares += other.squares;
+        if let Some(theirs) = &other.histogram {
+            // Both have the same bounds and precision, the only things that can be wrong here.
+            let _ = self.histogram.get_or_insert_with(histogram).add(&**theirs);
+        }
+    }
+
+    /// The latency that this share of the operations (0 to 1) did not exceed, to 1 % and at most the
+    /// longest; `None` when there was none.
+    pub fn quantile(&self, share: f64) -> Option<Nanos> {
+        let histogram = self.histogram.as_ref()?;
+        Some(Nanos(histogram.value_at_quantile(share)).min(self.max).max(self.min))
+    }
+
+    /// The mean latency; `None` when there was no operation.
+    pub fn mean(&self) -> Option<Nanos> {
+        self.total.0.checked_div(self.count).map(Nanos)
+    }
+
+    /// The standard deviation of the latencies in seconds (of the sample, n - 1); zero below two.
+    pub fn deviation(&self) -> f64 {
+        if self.count < 2 {
+            return 0.0;
+        }
+        let (count, sum) = (self.count as f64, self.total.as_secs());
+        ((self.squares - sum * sum / count).max(0.0) / (count - 1.0)).sqrt()
+    }
+
+    /// How many operations took each latency: upper ends of buckets and their counts, rising.
+    pub fn buckets(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
+        let histogram = self.histogram.as_deref();
+        let recorded = histogram.into_iter().flat_map(|histogram| histogram.iter_recorded());
+        recorded.map(|step| (Nanos(step.value_iterated_to()), step.count_since_last_iteration()))
+    }
+}
+
+fn histogram() -> Box<Histogram<u64>> {
+    let made = Histogram::new_with_bounds(1, LONGEST, 2);
+    Box::new(made.expect("the bounds and two digits are allowed"))
+}
+
+/// CPU time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cpu {
+    /// In user mode.
+    pub user: Nanos,
+    /// In the kernel.
+    pub system: Nanos,
+}
+
+impl Cpu {
+    /// Both.
+    pub fn sum(self) -> Nanos {
+        self.user + self.system
+    }
+
+    /// What was used since `earlier`.
+    pub fn since(self, earlier: Self) -> Self {
+        let less = |now: Nanos, then: Nanos| Nanos(now.0.saturating_sub(then.0));
+        Self { user: less(self.user, earlier.user), system: less(self.system, earlier.system) }
+    }
+}
+
+/// A phase of one process.
+#[derive(Clone, Debug, Default)]
+pub struct PhaseRecord {
+    /// When it began, since the run's start; `None` when it never did.
+    pub began: Option<Time>,
+    /// When it ended.
+    pub ended: Option<Time>,
+    /// CPU time of this process within it; `None` where nothing tells.
+    pub cpu: Option<Cpu>,
+    /// Reads.
+    pub reads: IoRecord,
+    /// Writes.
+    pub writes: IoRecord,
+    /// What else was measured: syncs, names.
+    pub others: IoRecord,
+}
+
+impl PhaseRecord {
+    /// How long it took; zero unless it began and ended.
+    pub fn took(&self) -> Nanos {
+        match (self.began, self.ended) {
+            (Some(began), Some(ended)) => ended.since(began),
+            _ => Nanos::ZERO,
+        }
+    }
+
+    /// The operations of a class.
+    pub fn of_mut(&mut self, class: Class) -> &mut IoRecord {
+        match class {
+            Class::Read => &mut self.reads,
+            Class::Write => &mut self.writes,
+            Class::Other => &mut self.others,
+        }
+    }
+}
+
+/// What a process measured.
+#[derive(Clone, Debug, Default)]
+pub struct ProcessRecord {
+    /// Which copy of the workload it belongs to.
+    pub copy: u32,
+    /// When it was done, since the run's start.
+    pub ended: Time,
+    /// Its phases, by the indices of the plan.
+    pub phases: Vec<PhaseRecord>,
+}
+
+/// What members did while a workload ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemberTotals {
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+}
+
+impl MemberTotals {
+    /// What was done since `earlier`.
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            reads: self.reads.saturating_sub(earlier.reads),
+            writes: self.writes.saturating_sub(earlier.writes),
+            bytes_read: self.bytes_read.saturating_sub(earlier.bytes_read),
+            bytes_written: self.bytes_written.saturating_sub(earlier.bytes_written),
+        }
+    }
+}
+
+/// What a run measured.
+#[derive(Clone, Debug, Default)]
+pub struct RunRecord {
+    /// The names of the phases.
+    pub phases: Vec<&'static str>,
+    /// The processes, in the order of the plan.
+    pub processes: Vec<ProcessRecord>,
+    /// CPU time of the processes together; `None` where nothing tells.
+    pub process_cpu: Option<Cpu>,
+    /// Busy CPU time of the whole system over the run; `None` where nothing tells.
+    pub system_cpu: Option<Nanos>,
+    /// What the members did, up to the end of the run; `None` where nothing counts that.
+    pub members: Option<MemberTotals>,
+    /// The busiest resource and the share of the time it was busy, 0 to 1, where something tells.
+    pub bottleneck: Option<(String, f64)>,
+    /// What memory held at the start, in words for reports.
+    pub memory: String,
+    /// What a reader must know, such as that memory could not be dropped.
+    pub warnings: Vec<String>,
+}
+
+impl RunRecord {
+    /// When each copy of the workload was done: when the last of its processes was.
+    pub fn ends(&self) -> Vec<Nanos> {
+        let copies = self.processes.iter().map(|process| process.copy + 1).max().unwrap_or(0);
+        let mut ends = vec![Nanos::ZERO; copies as usize];
+        for process in &self.processes {
+            let end = &mut ends[process.copy as usize];
+            *end = (*end).max(process.ended.since(Time::ZERO));
+        }
+        ends
+    }
+
+    /// When the first copy was done.
+    pub fn first_done(&self) -> Nanos {
+        self.ends().into_iter().min().unwrap_or(Nanos::ZERO)
+    }
+
+    /// When the last copy was done: the time of the run.
+    pub fn last_done(&self) -> Nanos {
+        self.ends().into_iter().max().unwrap_or(Nanos::ZERO)
+    }
+
+    /// Jain's index of the rates of the copies, taking their work as equal: 1 when all end together,
+    /// 1/n when one is infinitely faster than the others. R. Jain, D. Chiu and W. Hawe, "A quantitative
+    /// measure of fairness", DEC TR-301 (1984). `None` below two copies or when no time passed.
+    pub fn fairness(&self) -> Option<f64> {
+        let ends = self.ends();
+        if ends.len() < 2 || ends.contains(&Nanos::ZERO) {
+            return None;
+        }
+        let rates: Vec<f64> = ends.iter().map(|end| 1.0 / end.as_secs()).collect();
+        let sum: f64 = rates.iter().sum();
+        let squares: f64 = rates.iter().map(|rate| rate * rate).sum();
+        Some(sum * sum / (rates.len() as f64 * squares))
+    }
+
+    /// A phase over all processes that had it: from the first start to the last end, CPU and operations
+    /// added. `None` when none had.
+    pub fn phase(&self, index: u16) -> Option<PhaseRecord> {
+        let mut joined: Option<PhaseRecord> = None;
+        for phase in self.processes.iter().filter_map(|one| one.phases.get(usize::from(index))) {
+            if phase.began.is_none() {
+                continue;
+            }
+            let all = joined.get_or_insert_with(|| PhaseRecord {
+                began: phase.began,
+                ended: phase.ended,
+                cpu: Some(Cpu::default()),
+                ..PhaseRecord::default()
+            });
+            all.began = all.began.min(phase.began);
+            all.ended = all.ended.max(phase.ended);
+            all.cpu = all
+                .cpu
+                .zip(phase.cpu)
+                .map(|(a, b)| Cpu { user: a.user + b.user, system: a.system + b.system });
+            all.reads.merge(&phase.reads);
+            all.writes.merge(&phase.writes);
+            all.others.merge(&phase.others);
+        }
+        joined
+    }
+
+    /// Reads, writes and others of all phases and processes.
+    pub fn totals(&self) -> PhaseRecord {
+        let mut all = PhaseRecord::default();
+        for phase in self.processes.iter().flat_map(|process| &process.phases) {
+            all.reads.merge(&phase.reads);
+            all.writes.merge(&phase.writes);
+            all.others.merge(&phase.others);
+        }
+        all
+    }
+
+    /// Bytes written to the members for each byte the processes wrote; `None` where members are not
+    /// counted or nothing was written.
+    pub fn write_amplification(&self) -> Option<f64> {
+        let written = self.totals().writes.bytes;
+        let members = self.members?;
+        (written > 0).then(|| members.bytes_written as f64 / written as f64)
+    }
+}
+
+/// Gathers a process's record while it runs; used by every target, so that all measure alike.
+///
+/// Within a phase, targets report each read and write (`CopyRange` is a write), syncs and operations
+/// on names (list, stat, unlink, mkdir, rmdir, rename, link, symlink) as [`Class::Other`]; open,
+/// close, seek, truncate and set are not operations of their own, but their time counts within a
+/// group.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    record: ProcessRecord,
+    phase: Option<(u16, Option<Cpu>)>,
+    group: Option<Group>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    began: Time,
+    bytes: u64,
+}
+
+impl Recorder {
+    /// For a process of a plan with this many phases.
+    pub fn new(copy: u32, phases: usize) -> Self {
+        let phases = vec![PhaseRecord::default(); phases];
+        Self { record: ProcessRecord { copy, ended: Time::ZERO, phases }, phase: None, group: None }
+    }
+
+    /// A mark at time `now`; `cpu` is asked for only where a phase begins or ends. Marks that make no
+    /// sense (an unknown phase, an end without a beginning) are ignored.
+    pub fn mark(&mut self, mark: Mark, now: Time, cpu: impl FnOnce() -> Option<Cpu>) {
+        match mark {
+            Mark::Begin(index) => {
+                if let Some(phase) = self.record.phases.get_mut(usize::from(index)) {
+                    phase.began = Some(now);
+                    self.phase = Some((index, cpu()));
+                }
+            }
+            Mark::End(index) => {
+                let Some((open, before)) = self.phase.take_if(|(open, _)| *open == index) else {
+                    return;
+                };
+                let phase = &mut self.record.phases[usize::from(open)];
+                phase.ended = Some(now);
+                phase.cpu = before.and_then(|before| Some(cpu()?.since(before)));
+            }
+            Mark::GroupBegin => self.group = Some(Group { began: now, bytes: 0 }),
+            Mark::GroupEnd(class) => {
+                if let Some(group) = self.group.take() {
+                    self.count(class, group.bytes, now.since(group.began));
+                }
+            }
+        }
+    }
+
+    /// Whether latencies of single operations are wanted now.
+    pub fn is_measuring(&self) -> bool {
+        self.phase.is_some()
+    }
+
+    /// An operation of a class that moved `bytes` and took `latency`. Within a group, its bytes are
+    /// added to the group.
+    #[inline]
+    pub fn operation(&mut self, class: Class, bytes: u64, latency: Nanos) {
+        match &mut self.group {
+            Some(group) => group.bytes += bytes,
+            None => self.count(class, bytes, latency),
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, class: Class, bytes: u64, latency: Nanos) {
+        if let Some((open, _)) = self.phase {
+            self.record.phases[usize::from(open)].of_mut(class).add(bytes, latency);
+        }
+    }
+
+    /// The record of a process that is done.
+    pub fn finish(mut self, now: Time, cpu: impl FnOnce() -> Option<Cpu>) -> ProcessRecord {
+        if let Some((open, _)) = self.phase {
+            self.mark(Mark::End(open), now, cpu);
+        }
+        self.record.ended = now;
+        self.record
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time(millis * 1_000_000)
+    }
+
+    #[test]
+    fn phases_and_groups_are_gathered() {
+        let cpu =
+            |millis| move || Some(Cpu { user: Nanos::from_millis(millis), system: Nanos::ZERO });
+        let mut recorder = Recorder::new(1, 2);
+        recorder.operation(Class::Read, 5, Nanos(1)); // outside a phase: not measured
+        recorder.mark(Mark::Begin(1), at(10), cpu(1));
+        recorder.operation(Class::Read, 100, Nanos::from_millis(2));
+        recorder.mark(Mark::GroupBegin, at(20), || None);
+        recorder.operation(Class::Read, 8, Nanos(1));
+        recorder.operation(Class::Write, 8, Nanos(1));
+        recorder.mark(Mark::GroupEnd(Class::Write), at(25), || None);
+        recorder.mark(Mark::End(0), at(26), cpu(9)); // not open
+        recorder.mark(Mark::End(1), at(30), cpu(4));
+        let record = recorder.finish(at(31), || None);
+        assert_eq!((record.copy, record.ended), (1, at(31)));
+        assert!(record.phases[0].began.is_none());
+        let phase = &record.phases[1];
+        assert_eq!(phase.took(), Nanos::from_millis(20));
+        assert_eq!(phase.cpu.map(Cpu::sum), Some(Nanos::from_millis(3)));
+        assert_eq!((phase.reads.count, phase.reads.bytes), (1, 100));
+        assert_eq!((phase.writes.count, phase.writes.bytes), (1, 16));
+        assert_eq!(phase.writes.max, Nanos::from_millis(5));
+    }
+
+    #[test]
+    fn latencies_by_hand() {
+        let mut record = IoRecord::default();
+        assert_eq!((record.quantile(0.5), record.mean()), (None, None));
+        for millis in 1..=100 {
+            record.add(1, Nanos::from_millis(millis));
+        }
+        record.add(1, Nanos::from_millis(11_000));
+        assert_eq!((record.over_2s, record.over_10s, record.count), (1, 1, 101));
+        let half = record.quantile(0.5).expect("operations").as_secs();
+        assert!((half - 0.051).abs() < 0.001, "{half}");
+        assert_eq!(record.quantile(1.0), Some(Nanos::from_millis(11_000)));
+        assert_eq!(record.min, Nanos::from_millis(1));
+        let mut other = IoRecord::default();
+        other.merge(&record);
+        other.merge(&IoRecord::default());
+        assert_eq!((other.count, other.quantile(0.99)), (101, record.quantile(0.99)));
+        let mut two = IoRecord::default();
+        two.add(0, Nanos::from_millis(1_000));
+        two.add(0, Nanos::from_millis(3_000));
+        assert!((two.deviation() - 2f64.sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn fairness_by_hand() {
+        let process = |copy, millis| ProcessRecord { copy, ended: at(millis), phases: vec![] };
+        let record = |processes| RunRecord { processes, ..RunRecord::default() };
+        let run = record(vec![process(0, 500), process(1, 1000), process(0, 1000)]);
+        assert_eq!(run.fairness(), Some(1.0));
+        assert_eq!(
+            (run.first_done(), run.last_done()),
+            (Nanos(1_000_000_000), Nanos(1_000_000_000))
+        );
+        // Rates 1 and 1/3: (4/3)^2 / (2 x 10/9) = 0.8.
+        let run = record(vec![process(0, 1000), process(1, 3000)]);
+        assert!((run.fairness().expect("two copies") - 0.8).abs() < 1e-12);
+        assert_eq!(record(vec![process(0, 1)]).fairness(), None);
+    }
+}

@@ -38,6 +38,19 @@ pub trait Workload: fmt::Debug + Send + Sync {
     /// # Errors
     /// When it has no such size, or cannot be of this one.
     fn resized(&self, bytes: u64) -> Result<Arc<dyn Workload>, WorkloadError>;
+
+    /// The forms in which a run can be printed as the original program prints it, such as `text` and
+    /// `csv`; the first is the one people know.
+    fn formats(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// A run in one of [`formats`](Self::formats), ending with a newline; `host` is the name of the
+    /// machine. `None` for other formats.
+    fn format(&self, format: &str, record: &RunRecord, host: &str) -> Option<String> {
+        let _ = (format, record, host);
+        None
+    }
 }
 
 /// Makes a workload from its parameters.

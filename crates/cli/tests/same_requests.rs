@@ -15,8 +15,8 @@ use raidlab_models::{DriveKind, HardDisk, load};
 use raidlab_sim::{HostCosts, World};
 use raidlab_study::modelled::Modelled;
 use raidlab_study::{CellKey, NamedLayout, State, Study};
-use raidlab_workload::WorkloadSpec;
-use raidlab_workload::raw::{Op, OpResult};
+use raidlab_workload::raw::{Op, OpResult, RawPlan};
+use raidlab_workload::{Kind, Setting, Simple, Workload};
 
 /// Every member, in both: 64 MiB.
 const MEMBER: Sectors = Sectors((64 << 20) / 512);
@@ -28,8 +28,10 @@ type Io = (MemberIndex, IoOp, Sector, u32);
 fn study() -> Study {
     let text = raidlab_study::default_study();
     let mut study = raidlab_study::parse(text, "default.toml").expect("the default study");
-    for workload in &mut study.workloads {
-        workload.size = if workload.kind.is_random() { 512 << 10 } else { 50 << 20 };
+    for spec in &mut study.workloads {
+        let is_random = spec.workload.kind().starts_with("random");
+        let size = if is_random { 512 << 10 } else { 50 << 20 };
+        spec.workload = spec.workload.resized(size).expect("another size");
     }
     study
 }
@@ -64,6 +66,12 @@ fn world(named: &NamedLayout) -> World {
     world
 }
 
+fn plan(workload: &dyn Workload, capacity: Sectors) -> RawPlan {
+    let space = capacity.bytes();
+    let setting = Setting { space: Some(space), ..Setting::new(1, SEED) };
+    RawPlan::new(workload.plan(&setting).expect("a plan"), space).expect("it fits")
+}
+
 fn recorded_by_engine(engine: &Engine) -> Vec<Io> {
     engine.recorded().iter().map(|io| (io.member, io.op, io.at, io.len)).collect()
 }
@@ -85,8 +93,8 @@ fn the_raw_targets_ask_members_for_the_same() {
 
         let mut target = RawTarget::new(engine(named), true).expect("a target");
         let capacity = target.engine().array().capacity();
-        let mut processes = study.workloads[key.workload].processes(capacity, 1, SEED);
-        target.run(&mut processes, &AtomicBool::new(false)).expect("a run");
+        let plan = plan(&*study.workloads[key.workload].workload, capacity);
+        target.run(plan, &AtomicBool::new(false)).expect("a run");
         let one = recorded_by_engine(target.engine());
 
         let mut world = world(named);
@@ -111,7 +119,7 @@ fn one_request(engine: &mut Engine, world: &mut World, op: Op) -> Option<(Vec<Io
         Op::Read { at, len } => (RequestOp::Read, at, len),
         Op::Write { at, len } => (RequestOp::Write, at, len),
         Op::Sync => (RequestOp::Flush, 0, 0),
-        Op::Done => return None,
+        _ => return None,
     };
     let (at, len) = (Sector(at / 512), Sectors(len / 512));
     let before = (engine.recorded().len(), world.record().len());
@@ -143,17 +151,21 @@ fn one_request(engine: &mut Engine, world: &mut World, op: Op) -> Option<(Vec<Io
 fn requests_across_stripes_ask_members_for_the_same() {
     let study = study();
     for named in &study.layouts {
-        for template in &study.workloads {
+        for kind in Kind::ALL {
             // Blocks of a stripe and a bit, at ever other places in their stripes.
-            let workload = WorkloadSpec { block: 2596 << 10, size: 10 << 20, ..template.clone() };
+            let size = if kind.is_random() { 4 * (2596 << 10) } else { 10 << 20 };
+            let workload = Simple { block: 2596 << 10, ..Simple::new(kind, size) };
             let (mut engine, mut world) = (engine(named), world(named));
             let capacity = engine.array().capacity();
-            let mut process = workload.processes(capacity, 1, SEED).remove(0);
+            let mut process = plan(&workload, capacity).processes.remove(0);
             let mut last = OpResult::Start;
             let mut compared = 0;
             loop {
                 let op = process.next(Time::ZERO, last);
                 last = OpResult::Done;
+                if matches!(op, Op::Mark(_)) {
+                    continue;
+                }
                 let Some((one, other)) = one_request(&mut engine, &mut world, op) else { break };
                 assert!(!one.is_empty(), "{} {op:?}", named.name);
                 assert_eq!(one, other, "{} {op:?}", named.name);

@@ -9,7 +9,8 @@ use common::{Random, memory_members};
 use raidlab_core::geometry::{Geometry, Holds, Place};
 use raidlab_core::{Layout, Level, MemberIndex, Rotation, Sector, Sectors};
 use raidlab_engine::{Engine, EngineConfig, Holding, Member, RawTarget};
-use raidlab_workload::{Kind, WorkloadSpec};
+use raidlab_workload::raw::RawPlan;
+use raidlab_workload::{Kind, Setting, Simple, Workload};
 
 static GO: AtomicBool = AtomicBool::new(false);
 const MEMBER: Sectors = Sectors(512);
@@ -27,10 +28,12 @@ fn target(layout: &Layout) -> RawTarget {
 fn work(target: &mut RawTarget, seed: u64) {
     let kinds = [Kind::RandomWrite, Kind::DdWrite, Kind::RandomRead, Kind::DdRead];
     for kind in kinds {
-        let mut spec = WorkloadSpec::new(kind, 1 << 18);
-        spec.block = if kind.is_random() { 4096 } else { 1 << 15 };
-        let mut all = spec.processes(target.engine().array().capacity(), 2, seed);
-        target.run(&mut all, &GO).unwrap();
+        let block = if kind.is_random() { 4096 } else { 1 << 15 };
+        let spec = Simple { block, ..Simple::new(kind, 1 << 18) };
+        let space = target.engine().array().capacity().bytes();
+        let setting = Setting { space: Some(space), ..Setting::new(2, seed) };
+        let plan = RawPlan::new(spec.plan(&setting).unwrap(), space).unwrap();
+        target.run(plan, &GO).unwrap();
     }
 }
 

@@ -10,8 +10,8 @@ use raidlab_engine::{
     Engine, EngineConfig, EngineErrorKind, FileMember, FileOptions, Holding, Member, NullMember,
     RawTarget, RunDirectory,
 };
-use raidlab_workload::raw::Process;
-use raidlab_workload::{Kind, WorkloadSpec};
+use raidlab_workload::raw::RawPlan;
+use raidlab_workload::{Kind, Setting, Simple, Workload};
 
 static GO: AtomicBool = AtomicBool::new(false);
 const MEMBER: Sectors = Sectors(1024);
@@ -22,10 +22,11 @@ fn target(layout: &Layout) -> RawTarget {
     RawTarget::new(engine, true).unwrap()
 }
 
-fn processes(target: &RawTarget, kind: Kind, block: u64, size: u64, count: u32) -> Vec<Process> {
-    let mut spec = WorkloadSpec::new(kind, size);
-    spec.block = block;
-    spec.processes(target.engine().array().capacity(), count, 11)
+fn processes(target: &RawTarget, kind: Kind, block: u64, size: u64, count: u32) -> RawPlan {
+    let spec = Simple { block, ..Simple::new(kind, size) };
+    let space = target.engine().array().capacity().bytes();
+    let setting = Setting { space: Some(space), ..Setting::new(count, 11) };
+    RawPlan::new(spec.plan(&setting).unwrap(), space).unwrap()
 }
 
 fn fill_all(target: &mut RawTarget) {
@@ -49,11 +50,12 @@ fn every_workload_runs_on_every_level() {
             for count in [1, 2, 4] {
                 let (block, size) =
                     if kind.is_random() { (4096, 200 << 12) } else { (1 << 15, 1 << 17) };
-                let mut all = processes(&target, kind, block, size, count);
-                let result = target.run(&mut all, &GO).unwrap();
-                assert_eq!(result.bytes, size * u64::from(count), "{layout} {kind}");
-                assert_eq!(result.operations, size / block * u64::from(count));
-                assert!(result.first_done <= result.last_done && result.last_done.0 > 0);
+                let all = processes(&target, kind, block, size, count);
+                let result = target.run(all, &GO).unwrap();
+                assert_eq!(result.bytes(), size * u64::from(count), "{layout} {kind}");
+                assert_eq!(result.operations(), size / block * u64::from(count));
+                let (first, last) = (result.record.first_done(), result.record.last_done());
+                assert!(first <= last && last.0 > 0);
                 assert_eq!(result.batches, 1);
             }
         }
@@ -70,9 +72,9 @@ fn writers_of_the_same_blocks_leave_one_right_answer() {
     let mut target = RawTarget::new(engine, true).unwrap();
     for round in 0..4 {
         let mut all = processes(&target, Kind::RandomWrite, 4096 << (round % 2), 1 << 20, 8);
-        all.extend(processes(&target, Kind::RandomRead, 4096, 1 << 20, 8));
-        let result = target.run(&mut all, &GO).unwrap();
-        assert_eq!(result.bytes, 16 << 20);
+        all.processes.extend(processes(&target, Kind::RandomRead, 4096, 1 << 20, 8).processes);
+        let result = target.run(all, &GO).unwrap();
+        assert_eq!(result.bytes(), 16 << 20);
         assert_eq!(target.verify_members(&GO).unwrap(), []);
     }
 }
@@ -85,14 +87,14 @@ fn more_than_the_memory_holds_runs_in_batches() {
     let mut target = RawTarget::new(engine, true).unwrap();
     target.set_memory(1 << 20);
     for kind in [Kind::DdWrite, Kind::DdRead, Kind::RandomWrite, Kind::RandomRead] {
-        let mut all = processes(&target, kind, 96 << 10, 3 << 20, 2);
-        let result = target.run(&mut all, &GO).unwrap();
-        assert_eq!((result.bytes, result.operations), (6 << 20, 64));
+        let all = processes(&target, kind, 96 << 10, 3 << 20, 2);
+        let result = target.run(all, &GO).unwrap();
+        assert_eq!((result.bytes(), result.operations()), (6 << 20, 64));
         assert!(result.batches >= 6, "{result:?}");
     }
     // One operation larger than a process's share of the memory.
-    let mut all = processes(&target, Kind::DdWrite, 3 << 20, 3 << 20, 2);
-    assert_eq!(target.run(&mut all, &GO).unwrap().operations, 2);
+    let all = processes(&target, Kind::DdWrite, 3 << 20, 3 << 20, 2);
+    assert_eq!(target.run(all, &GO).unwrap().operations(), 2);
     assert_eq!(target.verify_members(&GO).unwrap(), []);
 }
 
@@ -110,10 +112,11 @@ fn what_a_batch_leaves_over_is_done_in_the_next() {
         (Kind::DdRead, Kind::RandomWrite),
     ] {
         let mut all = processes(&target, small, 4 << 10, 1 << 20, 1);
-        all.extend(processes(&target, large, 64 << 10, 4 << 20, 1));
-        let result = target.run(&mut all, &GO).unwrap();
-        assert_eq!((result.bytes, result.operations), (5 << 20, 256 + 64));
-        assert!(result.first_done < result.last_done);
+        all.processes.extend(processes(&target, large, 64 << 10, 4 << 20, 1).processes);
+        let result = target.run(all, &GO).unwrap();
+        assert_eq!((result.bytes(), result.operations()), (5 << 20, 256 + 64));
+        let ends: Vec<_> = result.record.processes.iter().map(|one| one.ended).collect();
+        assert_ne!(ends[0], ends[1]);
         assert_eq!(target.verify_members(&GO).unwrap(), []);
     }
 }
@@ -131,8 +134,8 @@ fn a_flipped_byte_is_found_by_the_reader_on_every_level() {
             flip(&mut target, place.member.0, place.at.bytes() as usize + 77);
         }
         let first = target.engine().array().geometry().place(Sector(9), 0);
-        let mut all = processes(&target, Kind::DdRead, 1 << 16, 1 << 18, 1);
-        let error = target.run(&mut all, &GO).unwrap_err();
+        let all = processes(&target, Kind::DdRead, 1 << 16, 1 << 18, 1);
+        let error = target.run(all, &GO).unwrap_err();
         assert_eq!(error.kind(), EngineErrorKind::Mismatch, "{layout}");
         let mismatch = error.mismatch().unwrap();
         assert_eq!(mismatch.member, Some(first.member), "{layout}");
@@ -178,11 +181,11 @@ fn flipped_parity_is_named_when_a_degraded_read_meets_it() {
     fill_all(&mut target);
     // Left-symmetric: stripe 0 has its parity on member 3 and its first chunk on member 0.
     flip(&mut target, 3, 600);
-    let healthy = target.run(&mut processes(&target, Kind::DdRead, 1 << 16, 1 << 18, 1), &GO);
+    let healthy = target.run(processes(&target, Kind::DdRead, 1 << 16, 1 << 18, 1), &GO);
     healthy.unwrap();
     target.engine_mut().fail(MemberIndex(0)).unwrap();
-    let mut all = processes(&target, Kind::DdRead, 1 << 16, 1 << 18, 1);
-    let error = target.run(&mut all, &GO).unwrap_err();
+    let all = processes(&target, Kind::DdRead, 1 << 16, 1 << 18, 1);
+    let error = target.run(all, &GO).unwrap_err();
     let mismatch = error.mismatch().unwrap();
     assert_eq!(mismatch.member, Some(MemberIndex(3)));
     assert_eq!(mismatch.member_offset, 600);
@@ -197,8 +200,8 @@ fn degraded_arrays_run_and_verify() {
         fill_all(&mut target);
         target.engine_mut().fail(MemberIndex(layout.members - 1)).unwrap();
         for kind in [Kind::RandomRead, Kind::RandomWrite, Kind::RandomRead] {
-            let mut all = processes(&target, kind, 4096, 1 << 20, 3);
-            target.run(&mut all, &GO).unwrap();
+            let all = processes(&target, kind, 4096, 1 << 20, 3);
+            target.run(all, &GO).unwrap();
         }
         assert_eq!(target.verify_members(&GO).unwrap(), [], "{layout}");
     }
@@ -221,8 +224,8 @@ fn files_are_verified_with_their_data_offset() {
     let mut target = RawTarget::new(engine, true).unwrap();
     for kind in [Kind::DdWrite, Kind::DdRead, Kind::RandomWrite, Kind::RandomRead] {
         let block = if kind.is_random() { 4096 } else { 192 << 10 };
-        let mut all = processes(&target, kind, block, 3 << 20, 4);
-        assert_eq!(target.run(&mut all, &GO).unwrap().bytes, 12 << 20, "{kind}");
+        let all = processes(&target, kind, block, 3 << 20, 4);
+        assert_eq!(target.run(all, &GO).unwrap().bytes(), 12 << 20, "{kind}");
     }
     assert_eq!(target.verify_members(&GO).unwrap(), []);
     // Behind the array's back, in the file, as `dd conv=notrunc` would.
@@ -244,20 +247,20 @@ fn cancelling_stops_and_leaves_the_target_usable() {
     let layout = Layout::new(Level::Raid1, 2);
     let mut target = target(&layout);
     let stop = AtomicBool::new(true);
-    let mut all = processes(&target, Kind::DdWrite, 1 << 16, 1 << 18, 2);
-    let error = target.run(&mut all, &stop).unwrap_err();
+    let all = processes(&target, Kind::DdWrite, 1 << 16, 1 << 18, 2);
+    let error = target.run(all, &stop).unwrap_err();
     assert_eq!(error.kind(), EngineErrorKind::Cancelled);
     assert_eq!(target.verify_members(&stop).unwrap_err().kind(), EngineErrorKind::Cancelled);
-    let mut all = processes(&target, Kind::DdWrite, 1 << 16, 1 << 18, 2);
-    target.run(&mut all, &GO).unwrap();
+    let all = processes(&target, Kind::DdWrite, 1 << 16, 1 << 18, 2);
+    target.run(all, &GO).unwrap();
 }
 
 #[test]
 fn what_the_target_cannot_do_is_named() {
     let layout = Layout::new(Level::Raid0, 2).with_chunk(Sectors(8));
     let mut target = target(&layout);
-    let mut odd = processes(&target, Kind::RandomWrite, 512, 1 << 16, 1);
-    let error = target.run(&mut odd, &GO).unwrap_err();
+    let odd = processes(&target, Kind::RandomWrite, 512, 1 << 16, 1);
+    let error = target.run(odd, &GO).unwrap_err();
     assert_eq!(error.kind(), EngineErrorKind::NotSupported);
     assert!(error.to_string().contains("4 KiB"), "{error}");
     let error = target.fill(0, 1 << 40, &GO).unwrap_err();
@@ -269,8 +272,8 @@ fn what_the_target_cannot_do_is_named() {
     let mut target = RawTarget::new(engine, true).unwrap();
     assert_eq!(target.verify_members(&GO).unwrap_err().kind(), EngineErrorKind::NotSupported);
     // Null members leave the buffer as it is; that is noticed.
-    let mut all = processes(&target, Kind::DdRead, 1 << 16, 1 << 16, 1);
-    assert!(target.run(&mut all, &GO).is_err());
+    let all = processes(&target, Kind::DdRead, 1 << 16, 1 << 16, 1);
+    assert!(target.run(all, &GO).is_err());
 }
 
 /// A later run on the same members must not find an earlier run's bytes right.

@@ -99,6 +99,34 @@ pub struct Bottleneck {
     pub busy: f64,
 }
 
+/// How long reads and writes took: medians over the rounds, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LatencyRow {
+    /// What half of them took at most.
+    pub p50: f64,
+    /// What 99 of 100 took at most.
+    pub p99: f64,
+    /// What 999 of 1,000 took at most.
+    pub p999: f64,
+    /// What the slowest took.
+    pub max: f64,
+}
+
+/// What the members did while a workload ran: medians over the rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MembersRow {
+    /// Reads.
+    pub reads: f64,
+    /// Writes.
+    pub writes: f64,
+    /// Bytes read.
+    pub bytes_read: f64,
+    /// Bytes written.
+    pub bytes_written: f64,
+    /// Bytes written to the members for each byte the processes wrote; null when they wrote nothing.
+    pub write_amplification: Option<f64>,
+}
+
 /// A published figure that a replay is held against.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Published {
@@ -153,6 +181,15 @@ pub struct Cell {
     pub system_cpu_s: Option<f64>,
     /// What held the cell back; null where nothing tells.
     pub bottleneck: Option<Bottleneck>,
+    /// Jain's index of the processes' rates, 1 when all are done at once; absent for a single process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fairness: Option<f64>,
+    /// How long reads and writes took, in milliseconds; absent where nothing tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ms: Option<LatencyRow>,
+    /// What the members did; absent where nothing counts that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub members: Option<MembersRow>,
     /// The published figure; null outside a replay.
     pub published: Option<Published>,
     /// What must be known of this cell; absent when there is nothing.

@@ -70,6 +70,8 @@ fn numbers(cell: &Cell) -> impl Iterator<Item = (&'static str, f64)> {
         ("percent_vs_baseline", cell.percent_vs_baseline),
         ("process_cpu_s", cell.process_cpu_s),
         ("system_cpu_s", cell.system_cpu_s),
+        ("fairness", cell.fairness),
+        ("latency_ms.max", cell.latency_ms.map(|latency| latency.max)),
         ("bottleneck.busy", cell.bottleneck.as_ref().map(|bottleneck| bottleneck.busy)),
         ("published.value", published.map(|published| published.value)),
         ("published.error_percent", published.map(|published| published.error_percent)),

@@ -11,7 +11,7 @@ pub mod json;
 pub mod statistics;
 
 pub use document::{
-    Better, Bottleneck, Cell, Clock, LayoutRow, Published, Results, SCHEMA_VERSION, Verdict,
-    WorkloadRow,
+    Better, Bottleneck, Cell, Clock, LatencyRow, LayoutRow, MembersRow, Published, Results,
+    SCHEMA_VERSION, Verdict, WorkloadRow,
 };
 pub use error::{ResultsError, ResultsErrorKind};

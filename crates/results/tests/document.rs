@@ -29,6 +29,9 @@ fn cell(layout: &str, processes: u32, median: f64) -> Cell {
         process_cpu_s: None,
         system_cpu_s: None,
         bottleneck: Some(Bottleneck { resource: "member 2".into(), busy: 0.98 }),
+        fairness: None,
+        latency_ms: None,
+        members: None,
         published: None,
         note: None,
     }

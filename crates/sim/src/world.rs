@@ -235,6 +235,15 @@ impl World {
         self.now
     }
 
+    /// Lets time pass up to `at` when nothing happens before; otherwise does nothing and gives false.
+    pub fn idle_until(&mut self, at: Time) -> bool {
+        if self.queue.peek().is_some_and(|Reverse((next, _, _))| *next <= at) {
+            return false;
+        }
+        self.now = self.now.max(at);
+        true
+    }
+
     /// Member I/Os sent out so far.
     pub fn member_requests(&self) -> u64 {
         self.member_requests

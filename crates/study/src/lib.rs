@@ -20,7 +20,7 @@ pub use error::{StudyError, StudyErrorKind};
 pub use matrix::{CellKey, cell_seed, cell_title, cells, order};
 pub use parallel::run_rounds_parallel;
 pub use parse::{default_study, load, parse};
-pub use run::{Event, Progress, Rebuild, Runner, Sample, Samples, run_rounds};
+pub use run::{Event, Latency, Progress, Rebuild, Runner, Sample, Samples, run_rounds};
 pub use study::{
     DriveSource, Drives, IDLE_REBUILD, NamedLayout, Origin, State, Study, lost_member,
 };

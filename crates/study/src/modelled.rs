@@ -1,19 +1,19 @@
 //! The modelled raw target: a study's cells on modelled drives, in virtual time.
 //!
-//! A workload's processes drive a simulated array without a filesystem; each has one request in
-//! flight. Drives start cold and idle, at an angle drawn from the seed of the run.
+//! A workload's processes drive a simulated array without a filesystem. Drives start cold and idle, at
+//! an angle drawn from the seed of the run.
 
+mod raw;
 mod rebuild;
 
-use raidlab_core::contract::{Outcome, RequestId, RequestOp};
 use raidlab_core::{
-    Array, Config, Consistency, Limits, MemberConfig, MemberIndex, Nanos, SECTOR_BYTES, Sector,
-    Sectors, Time,
+    Array, Config, Consistency, Limits, MemberConfig, MemberIndex, Nanos, SECTOR_BYTES, Sectors,
 };
 use raidlab_models::{Drive, DriveSpec, load};
-use raidlab_sim::{Answer, HostCosts, World};
+use raidlab_sim::{HostCosts, World};
+use raidlab_workload::Setting;
 use raidlab_workload::random::mix;
-use raidlab_workload::raw::{Op, OpResult, Process};
+use raidlab_workload::raw::RawPlan;
 
 use crate::error::{StudyError, StudyErrorKind};
 use crate::matrix::{CellKey, cell_title};
@@ -158,104 +158,6 @@ impl<'a> Modelled<'a> {
     }
 }
 
-/// A process on the target, with what it waits for.
-struct Running {
-    process: Process,
-    waits_for: Option<RequestId>,
-    since: Time,
-    is_io: bool,
-    done_at: Option<Time>,
-}
-
-/// What all processes moved.
-#[derive(Default)]
-struct Moved {
-    bytes: u64,
-    operations: u64,
-    /// Of every request but flushes, in nanoseconds.
-    latencies: Vec<u64>,
-}
-
-/// Lets processes run on a world to their end; `Err` names the first request that failed.
-struct Target<'w> {
-    world: &'w mut World,
-    running: Vec<Running>,
-    moved: Moved,
-}
-
-impl Target<'_> {
-    fn run(&mut self) -> Result<(), Outcome> {
-        for index in 0..self.running.len() {
-            self.go_on(index, OpResult::Start);
-        }
-        while self.running.iter().any(|process| process.done_at.is_none()) {
-            if !self.world.step() {
-                return Err(Outcome::Busy);
-            }
-            while let Some(Answer { id, outcome, .. }) = self.world.next_answer() {
-                if outcome != Outcome::Done {
-                    return Err(outcome);
-                }
-                let waiting = self.running.iter().position(|p| p.waits_for == Some(id));
-                if let Some(index) = waiting {
-                    let running = &self.running[index];
-                    let took = self.world.now().since(running.since).0;
-                    if running.is_io {
-                        self.moved.latencies.push(took);
-                    }
-                    self.go_on(index, OpResult::Done);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn go_on(&mut self, index: usize, last: OpResult) {
-        let now = self.world.now();
-        let running = &mut self.running[index];
-        let (op, at, len) = match running.process.next(now, last) {
-            Op::Read { at, len } => (RequestOp::Read, at, len),
-            Op::Write { at, len } => (RequestOp::Write, at, len),
-            Op::Sync => (RequestOp::Flush, 0, 0),
-            Op::Done => {
-                running.waits_for = None;
-                running.done_at = Some(now);
-                return;
-            }
-        };
-        self.moved.bytes += len;
-        self.moved.operations += u64::from(op != RequestOp::Flush);
-        running.since = now;
-        running.is_io = op != RequestOp::Flush;
-        let (at, len) = (Sector(at / 512), Sectors(len / 512));
-        let process = index as u32;
-        running.waits_for = Some(self.world.submit_for(process, op, at, len, false));
-    }
-}
-
-/// Runs processes on a world, from time zero to the end of the last; gives the first and last end.
-fn run_processes(
-    world: &mut World,
-    processes: Vec<Process>,
-) -> Result<(Moved, Nanos, Nanos), Outcome> {
-    let running = processes
-        .into_iter()
-        .map(|process| Running {
-            process,
-            waits_for: None,
-            since: Time::ZERO,
-            is_io: false,
-            done_at: None,
-        })
-        .collect();
-    let mut target = Target { world, running, moved: Moved::default() };
-    target.run()?;
-    let ends = || target.running.iter().filter_map(|process| process.done_at);
-    let first = ends().min().unwrap_or(Time::ZERO).since(Time::ZERO);
-    let last = ends().max().unwrap_or(Time::ZERO).since(Time::ZERO);
-    Ok((target.moved, first, last))
-}
-
 impl Modelled<'_> {
     /// Runs a cell on a world made for it by [`world_in`](Self::world_in).
     ///
@@ -270,32 +172,25 @@ impl Modelled<'_> {
         let Some(workload) = key.workload(self.study) else {
             return self.rebuild_alone(world, key);
         };
-        let processes = workload.processes(world.array().capacity(), key.processes, seed);
-        let run = run_processes(world, processes);
         let failed = |what: String| {
             let place = ("workloads", key.workload, "kind");
             let reason = format!("{}: {what}", cell_title(self.study, key));
             self.study.origin.error(StudyErrorKind::WrongValue, place, reason)
         };
-        let (mut moved, first_done, last_done) =
-            run.map_err(|outcome| failed(format!("a request was answered {outcome:?}")))?;
-        let value = workload.value(moved.bytes, moved.operations, last_done);
-        Ok(Sample {
-            value: value.ok_or_else(|| failed("no time passed".into()))?,
-            first_done,
-            last_done,
-            bytes: moved.bytes,
-            ops: moved.operations,
-            process_cpu_s: None,
-            system_cpu_s: Some(world.cpu_busy().as_secs()),
-            bottleneck: Some(busiest(world, last_done)),
-            p99: percentile_99(&mut moved.latencies),
-            rebuild: rebuild::progress(world),
-        })
+        let space = world.array().capacity().bytes();
+        let setting = Setting { space: Some(space), ..Setting::new(key.processes, seed) };
+        let plan = workload.workload.plan(&setting);
+        let plan = plan.and_then(|plan| RawPlan::new(plan, space));
+        let plan = plan.map_err(|error| failed(error.to_string()))?;
+        let mut record = raw::run(world, plan).map_err(failed)?;
+        let elapsed = record.last_done();
+        record.system_cpu = Some(world.cpu_busy());
+        record.bottleneck = Some(busiest(world, elapsed));
+        let sample = Sample::of(&*workload.workload, &record);
+        let sample = sample.ok_or_else(|| failed("no time passed".into()))?;
+        Ok(Sample { rebuild: rebuild::progress(world), ..sample })
     }
-}
 
-impl Modelled<'_> {
     /// A rebuild while nothing else goes on.
     fn rebuild_alone(&self, world: &mut World, key: &CellKey) -> Result<Sample, StudyError> {
         let most = match self.study.member_size {
@@ -310,24 +205,11 @@ impl Modelled<'_> {
             self.study.origin.error(StudyErrorKind::WrongValue, place, reason)
         })?;
         Ok(Sample {
-            value,
-            first_done: rebuild.elapsed,
-            last_done: rebuild.elapsed,
-            bytes: 0,
-            ops: 0,
-            process_cpu_s: None,
             system_cpu_s: Some(world.cpu_busy().as_secs()),
             bottleneck: Some(busiest(world, rebuild.elapsed)),
-            p99: None,
-            rebuild: Some(rebuild),
+            ..Sample::of_rebuild(value, rebuild)
         })
     }
-}
-
-/// The smallest latency that 99 of 100 do not exceed.
-fn percentile_99(latencies: &mut [u64]) -> Option<Nanos> {
-    let rank = (latencies.len() * 99).div_ceil(100).checked_sub(1)?;
-    Some(Nanos(*latencies.select_nth_unstable(rank).1))
 }
 
 /// The busiest resource and the share of the time it was busy.

@@ -42,7 +42,7 @@ where
 /// What a thread tells of a task.
 enum Note<E> {
     Started(usize),
-    Finished(usize, Result<Sample, E>),
+    Finished(usize, Box<Result<Sample, E>>),
 }
 
 /// The tasks of a batch, shared by the threads.
@@ -70,7 +70,7 @@ impl Queue<'_> {
             if result.is_err() {
                 self.stop.store(true, Ordering::Relaxed);
             }
-            let _ = notes.send(Note::Finished(index, result));
+            let _ = notes.send(Note::Finished(index, Box::new(result)));
         }
     }
 }
@@ -103,15 +103,15 @@ where
         for note in received {
             let told = match note {
                 Note::Started(index) => collected.report(&tasks[index], Event::Started, progress),
-                Note::Finished(index, Ok(sample)) => {
-                    collected.finish(&tasks[index], sample, progress)
-                }
-                Note::Finished(index, Err(error)) => {
-                    if first_error.as_ref().is_none_or(|(first, _)| index < *first) {
-                        first_error = Some((index, error));
+                Note::Finished(index, result) => match *result {
+                    Ok(sample) => collected.finish(&tasks[index], sample, progress),
+                    Err(error) => {
+                        if first_error.as_ref().is_none_or(|(first, _)| index < *first) {
+                            first_error = Some((index, error));
+                        }
+                        ControlFlow::Continue(())
                     }
-                    ControlFlow::Continue(())
-                }
+                },
             };
             if told.is_break() {
                 flow = told;

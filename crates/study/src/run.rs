@@ -4,6 +4,7 @@ use std::ops::{ControlFlow, Range};
 
 use raidlab_core::Nanos;
 use raidlab_results::statistics::{CONFIDENCE, FEWEST_SAMPLES, median, median_interval};
+use raidlab_workload::{MemberTotals, RunRecord, Workload};
 
 use crate::matrix::{CellKey, cell_seed, cell_title, cells, order_of};
 use crate::study::Study;
@@ -14,8 +15,9 @@ const MOST_NAMED: usize = 8;
 /// What one run of a cell measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// The value of the workload's metric, in its unit.
-    pub value: f64,
+    /// The values of the workload's metrics, in their order; `None` where it took too short a time to
+    /// tell. Of a rebuild alone: its time in seconds.
+    pub values: Vec<Option<f64>>,
     /// The time until the first process was done.
     pub first_done: Nanos,
     /// The time until the last process was done.
@@ -30,10 +32,92 @@ pub struct Sample {
     pub system_cpu_s: Option<f64>,
     /// The busiest resource and the share of the time it was busy, 0 to 1.
     pub bottleneck: Option<(String, f64)>,
-    /// The time that 99 of 100 requests took at most; `None` where there were none.
-    pub p99: Option<Nanos>,
+    /// How long reads and writes took; `None` where there were none.
+    pub latency: Option<Latency>,
+    /// Jain's index of the copies of the workload; `None` for a single one.
+    pub fairness: Option<f64>,
+    /// What the members did meanwhile; `None` where nothing counts that.
+    pub members: Option<MemberTotals>,
+    /// Bytes that the processes wrote.
+    pub bytes_written: u64,
     /// What a rebuild did meanwhile.
     pub rebuild: Option<Rebuild>,
+}
+
+/// How long reads and writes took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Latency {
+    /// What half of them took at most.
+    pub p50: Nanos,
+    /// What 99 of 100 took at most.
+    pub p99: Nanos,
+    /// What 999 of 1,000 took at most.
+    pub p999: Nanos,
+    /// What the slowest took.
+    pub max: Nanos,
+}
+
+impl Latency {
+    /// Of all reads and writes of a run; `None` when there was none.
+    pub fn of(record: &RunRecord) -> Option<Self> {
+        let mut all = record.totals();
+        all.reads.merge(&all.writes);
+        let quantile = |share| all.reads.quantile(share);
+        Some(Self {
+            p50: quantile(0.5)?,
+            p99: quantile(0.99)?,
+            p999: quantile(0.999)?,
+            max: all.reads.max,
+        })
+    }
+}
+
+impl Sample {
+    /// What a run of a workload measured; `None` when it took too short a time to tell anything.
+    pub fn of(workload: &dyn Workload, record: &RunRecord) -> Option<Self> {
+        let values = workload.values(record);
+        values.iter().any(Option::is_some).then_some(())?;
+        let totals = record.totals();
+        Some(Self {
+            values,
+            first_done: record.first_done(),
+            last_done: record.last_done(),
+            bytes: totals.reads.bytes + totals.writes.bytes,
+            ops: totals.reads.count + totals.writes.count,
+            process_cpu_s: record.process_cpu.map(|cpu| cpu.sum().as_secs()),
+            system_cpu_s: record.system_cpu.map(|cpu| cpu.as_secs()),
+            bottleneck: record.bottleneck.clone(),
+            latency: Latency::of(record),
+            fairness: record.fairness(),
+            members: record.members,
+            bytes_written: totals.writes.bytes,
+            rebuild: None,
+        })
+    }
+
+    /// A rebuild while nothing else went on, that took so many seconds.
+    pub fn of_rebuild(seconds: f64, rebuild: Rebuild) -> Self {
+        Self {
+            values: vec![Some(seconds)],
+            first_done: rebuild.elapsed,
+            last_done: rebuild.elapsed,
+            bytes: 0,
+            ops: 0,
+            process_cpu_s: None,
+            system_cpu_s: None,
+            bottleneck: None,
+            latency: None,
+            fairness: None,
+            members: None,
+            bytes_written: 0,
+            rebuild: Some(rebuild),
+        }
+    }
+
+    /// The first value there is: what intervals are narrowed for.
+    pub fn headline(&self) -> Option<f64> {
+        self.values.iter().flatten().next().copied()
+    }
 }
 
 /// A rebuild that went on while a cell was measured.
@@ -194,7 +278,7 @@ impl Collected {
 
     /// The values of a cell, up to the first round that lacks one.
     fn values(&self, cell: usize) -> Vec<f64> {
-        self.rounds.iter().map_while(|round| Some(round[cell].as_ref()?.value)).collect()
+        self.rounds.iter().map_while(|round| round[cell].as_ref()?.headline()).collect()
     }
 
     /// The cells whose interval is wider than the precision, the widest first.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use raidlab_core::geometry::Geometry;
 use raidlab_core::policy::ReadPolicy;
-use raidlab_core::{Layout, MemberIndex, Sector, Sectors, Settings, Size};
+use raidlab_core::{Layout, MemberIndex, SECTOR_BYTES, Sector, Sectors, Settings, Size};
 use raidlab_models::Scheduler;
 use raidlab_workload::{WorkloadErrorKind, WorkloadSpec};
 
@@ -235,7 +235,9 @@ impl Study {
         for (layout, (&capacity, &logical_block)) in self.layouts.iter().zip(sizes) {
             for (index, workload) in self.workloads.iter().enumerate() {
                 for &processes in &self.processes {
-                    workload.check(capacity, processes, logical_block).map_err(|error| {
+                    let block = u64::from(logical_block) * SECTOR_BYTES;
+                    let checked = workload.workload.check_raw(capacity.bytes(), processes, block);
+                    checked.map_err(|error| {
                         let kind = match error.kind {
                             WorkloadErrorKind::DoesNotFit | WorkloadErrorKind::Span => {
                                 StudyErrorKind::DoesNotFit

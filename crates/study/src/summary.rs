@@ -2,18 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use raidlab_core::Sectors;
+use raidlab_core::{Nanos, Sectors};
 use raidlab_results::statistics::{
     NOISE_REAL, NOISE_VIRTUAL, baseline_per_round, mean, median, median_interval, paired_verdict,
     percent_vs_baseline,
 };
 use raidlab_results::{
-    Better, Bottleneck, Cell, Clock, LayoutRow, Results, SCHEMA_VERSION, WorkloadRow,
+    Better, Bottleneck, Cell, Clock, LatencyRow, LayoutRow, MembersRow, Results, SCHEMA_VERSION,
+    WorkloadRow,
 };
 use raidlab_workload::{Better as WorkloadBetter, Metric};
 
 use crate::matrix::CellKey;
-use crate::run::{Rebuild, Sample, Samples};
+use crate::run::{Latency, Rebuild, Sample, Samples};
 use crate::study::{IDLE_REBUILD, State, Study};
 
 /// The results document of a study.
@@ -98,8 +99,8 @@ impl Against {
 /// One of the things that a run of a cell measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Measure {
-    /// The workload's metric.
-    Rate(Metric),
+    /// One of the workload's metrics, and which.
+    Value(Metric, usize),
     /// Latency of requests.
     P99,
     /// The time of a rebuild, measured to its end.
@@ -111,7 +112,7 @@ enum Measure {
 impl Measure {
     fn name(self) -> &'static str {
         match self {
-            Self::Rate(metric) => metric.name,
+            Self::Value(metric, _) => metric.name,
             Self::P99 => "p99_ms",
             Self::Rebuild => "rebuild_s",
             Self::RebuildEstimate => "rebuild_estimate_s",
@@ -120,7 +121,7 @@ impl Measure {
 
     fn unit(self) -> &'static str {
         match self {
-            Self::Rate(metric) => metric.unit,
+            Self::Value(metric, _) => metric.unit,
             Self::P99 => "ms",
             Self::Rebuild | Self::RebuildEstimate => "s",
         }
@@ -128,7 +129,7 @@ impl Measure {
 
     fn better(self) -> Better {
         match self {
-            Self::Rate(metric) => match metric.better {
+            Self::Value(metric, _) => match metric.better {
                 WorkloadBetter::Higher => Better::Higher,
                 WorkloadBetter::Lower => Better::Lower,
             },
@@ -139,8 +140,8 @@ impl Measure {
     /// A value a round; `None` unless every round has one.
     fn values(self, samples: &[Sample]) -> Option<Vec<f64>> {
         let value = |sample: &Sample| match self {
-            Self::Rate(_) => Some(sample.value),
-            Self::P99 => Some(sample.p99?.as_secs() * 1e3),
+            Self::Value(_, index) => sample.values.get(index).copied().flatten(),
+            Self::P99 => Some(sample.latency?.p99.as_secs() * 1e3),
             Self::Rebuild | Self::RebuildEstimate => Some(sample.rebuild?.seconds()?.0),
         };
         samples.iter().map(value).collect()
@@ -151,7 +152,8 @@ impl Measure {
 fn measures(study: &Study, own: &[Sample], key: &CellKey) -> Vec<Measure> {
     let mut measures = Vec::new();
     if let Some(workload) = key.workload(study) {
-        measures.push(Measure::Rate(workload.metric()));
+        let metrics = workload.workload.metrics().into_iter().enumerate();
+        measures.extend(metrics.map(|(index, metric)| Measure::Value(metric, index)));
         if study.states.iter().any(|state| *state != State::Healthy) {
             measures.push(Measure::P99);
         }
@@ -242,8 +244,38 @@ fn measured(study: &Study, key: &CellKey, own: &[Sample], measure: Measure) -> O
         process_cpu_s: median_of(own, |sample| sample.process_cpu_s),
         system_cpu_s: median_of(own, |sample| sample.system_cpu_s),
         bottleneck: bottleneck(own),
+        fairness: median_of(own, |sample| sample.fairness),
+        latency_ms: latency(own),
+        members: members(own),
         published: None,
         note: note(key, own, measure),
+    })
+}
+
+/// Medians over the rounds of what reads and writes took.
+fn latency(own: &[Sample]) -> Option<LatencyRow> {
+    let of = |get: fn(&Latency) -> Nanos| {
+        median_of(own, |sample| Some(get(&sample.latency?).as_secs() * 1e3))
+    };
+    Some(LatencyRow {
+        p50: of(|one| one.p50)?,
+        p99: of(|one| one.p99)?,
+        p999: of(|one| one.p999)?,
+        max: of(|one| one.max)?,
+    })
+}
+
+/// Medians over the rounds of what the members did.
+fn members(own: &[Sample]) -> Option<MembersRow> {
+    let of = |get: fn(&Sample) -> Option<u64>| median_of(own, |sample| Some(get(sample)? as f64));
+    let written = of(|sample| Some(sample.bytes_written))?;
+    let bytes_written = of(|sample| Some(sample.members?.bytes_written))?;
+    Some(MembersRow {
+        reads: of(|sample| Some(sample.members?.reads))?,
+        writes: of(|sample| Some(sample.members?.writes))?,
+        bytes_read: of(|sample| Some(sample.members?.bytes_read))?,
+        bytes_written,
+        write_amplification: (written > 0.0).then(|| bytes_written / written),
     })
 }
 
@@ -280,7 +312,7 @@ fn workload_rows(study: &Study) -> Vec<WorkloadRow> {
     let mut rows: Vec<WorkloadRow> = rows
         .map(|workload| WorkloadRow {
             name: workload.name.clone(),
-            description: workload.description(),
+            description: workload.workload.description(),
         })
         .collect();
     if study.states.contains(&State::Rebuilding) {

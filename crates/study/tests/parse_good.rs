@@ -1,13 +1,19 @@
 //! Study files that are right.
 
+use std::sync::Arc;
+
 use raidlab_core::contract::Pacing;
 use raidlab_core::{Consistency, Level, Sectors, Size, Tie};
 use raidlab_study::{DriveSource, StudyErrorKind, cell_title, cells, default_study, load, parse};
 use raidlab_study::{State, Study};
-use raidlab_workload::{Kind, Span};
+use raidlab_workload::{Kind, Simple, Span, WorkloadSpec};
 
 fn default() -> Study {
     parse(default_study(), "default").unwrap()
+}
+
+fn simple(name: &str, simple: Simple) -> WorkloadSpec {
+    WorkloadSpec { name: name.into(), workload: Arc::new(simple) }
 }
 
 #[test]
@@ -41,17 +47,16 @@ fn the_default_study() {
     assert_eq!(policies, [plain, plain, plain, md, plain, plain, plain, md, md]);
     let striped = study.layouts.iter().filter(|layout| layout.layout.level.has_chunks());
     assert!(striped.map(|layout| layout.layout.chunk).eq([Sectors(1024); 6]));
-    let workloads: Vec<_> = study.workloads.iter().map(|w| (w.name.as_str(), w.size)).collect();
+    let workload = |name, kind, size| simple(name, Simple::new(kind, size));
     assert_eq!(
-        workloads,
+        study.workloads,
         [
-            ("dd-write 6MiB", 4 << 30),
-            ("dd-read 6MiB", 4 << 30),
-            ("random-read 4KiB", 4 << 20),
-            ("random-write 4KiB", 4 << 20),
+            workload("dd-write 6MiB", Kind::DdWrite, 4 << 30),
+            workload("dd-read 6MiB", Kind::DdRead, 4 << 30),
+            workload("random-read 4KiB", Kind::RandomRead, 4 << 20),
+            workload("random-write 4KiB", Kind::RandomWrite, 4 << 20),
         ]
     );
-    assert!(study.workloads.iter().all(|workload| workload.span == Span::Percent(100)));
     assert_eq!(cells(&study).len(), 9 * 4 * 3);
     assert_eq!(cell_title(&study, &cells(&study)[16]), "raid10(4), dd-write 6MiB, 2 processes");
 }
@@ -70,7 +75,7 @@ fn the_default_block_is_a_whole_number_of_stripes() {
             other => unreachable!("{other} has no stripes"),
         };
         let stripe = u64::from(data_chunks) * layout.chunk.bytes();
-        assert!(study.workloads[0].block.is_multiple_of(stripe), "{layout}");
+        assert!(Kind::DdWrite.default_block().is_multiple_of(stripe), "{layout}");
     }
 }
 
@@ -132,11 +137,11 @@ fn everything_that_can_be_said() {
     assert_eq!(groups, [0, 1, 1, 0]);
     assert_eq!(study.layouts[0].layout.chunk, Sectors(128));
     assert_eq!(study.layouts[1].layout.near, 3);
-    let scatter = &study.workloads[0];
-    assert_eq!((scatter.name.as_str(), scatter.kind), ("scatter", Kind::RandomWrite));
-    assert_eq!((scatter.block, scatter.size), (8 << 10, 80 << 10));
-    assert_eq!(scatter.span, Span::Bytes(1 << 30));
-    assert_eq!(study.workloads[1].block, 6 << 20, "the default block");
+    let span = Span::Bytes(1 << 30);
+    let scatter = Simple { kind: Kind::RandomWrite, block: 8 << 10, size: 80 << 10, span };
+    assert_eq!(study.workloads[0], simple("scatter", scatter));
+    let text = format!("{:?}", study.workloads[1]);
+    assert!(text.contains("block: 6291456"), "the default block: {text}");
     assert_eq!(study.origin.line("layouts", 1, "near"), Some(24));
     assert_eq!(study.origin.line("layouts", 1, "chunk"), Some(20), "that of the table");
     assert_eq!(study.origin.line("layouts", 9, "chunk"), None);

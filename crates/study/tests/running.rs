@@ -43,7 +43,7 @@ impl Runner for Fake {
         let noise = 1.0 + (seed % 1000) as f64 / 1000.0 * self.spread / 100.0;
         let nanos = 1_000_000 * (key.layout as u64 + 1) + seed % 1000;
         Ok(Sample {
-            value: 100.0 * (key.layout + 1) as f64 * noise,
+            values: vec![Some(100.0 * (key.layout + 1) as f64 * noise)],
             first_done: Nanos(nanos / 2),
             last_done: Nanos(nanos),
             bytes: 1,
@@ -51,7 +51,10 @@ impl Runner for Fake {
             process_cpu_s: (key.layout == 1).then_some(0.5),
             system_cpu_s: None,
             bottleneck: (round > 0).then(|| (format!("member {}", round % 2), 0.25)),
-            p99: None,
+            latency: None,
+            fairness: None,
+            members: None,
+            bytes_written: 0,
             rebuild: None,
         })
     }
@@ -133,7 +136,7 @@ fn progress_counts_up_to_the_end() {
                 Event::Started => started += 1,
                 Event::Finished(sample) => {
                     finished += 1;
-                    assert!(sample.value > 0.0);
+                    assert!(sample.headline() > Some(0.0));
                 }
             }
             assert_eq!(progress.done, finished);
@@ -218,7 +221,7 @@ fn precision_is_half_the_width_of_the_interval() {
         type Error = String;
         fn run(&mut self, key: &CellKey, round: u32, seed: u64) -> Result<Sample, String> {
             let value = if round.is_multiple_of(2) { 100.0 } else { 116.0 };
-            Ok(Sample { value, ..self.0.run(key, round, seed)? })
+            Ok(Sample { values: vec![Some(value)], ..self.0.run(key, round, seed)? })
         }
     }
     let rounds = |precision_percent| {

@@ -8,7 +8,7 @@ use raidlab_results::{Better, Cell, Clock, Results};
 use raidlab_sim::HostCosts;
 use raidlab_study::modelled::Modelled;
 use raidlab_study::{
-    CellKey, Progress, Rebuild, Runner, Sample, State, Study, parse, run_rounds, summarise,
+    CellKey, Latency, Progress, Rebuild, Runner, Sample, State, Study, parse, run_rounds, summarise,
 };
 
 const TEXT: &str = r#"
@@ -106,7 +106,7 @@ impl Runner for Given {
 
     fn run(&mut self, key: &CellKey, round: u32, _seed: u64) -> Result<Sample, String> {
         Ok(Sample {
-            value: 10.0,
+            values: vec![Some(10.0)],
             first_done: Nanos::from_millis(4000),
             last_done: Nanos::from_millis(4000),
             bytes: 0,
@@ -114,7 +114,15 @@ impl Runner for Given {
             process_cpu_s: None,
             system_cpu_s: None,
             bottleneck: None,
-            p99: (key.processes > 0).then_some(Nanos::from_millis(7)),
+            latency: (key.processes > 0).then_some(Latency {
+                p50: Nanos::from_millis(1),
+                p99: Nanos::from_millis(7),
+                p999: Nanos::from_millis(8),
+                max: Nanos::from_millis(9),
+            }),
+            fairness: None,
+            members: None,
+            bytes_written: 0,
             rebuild: (key.state == State::Rebuilding).then(|| (self.0)(round)),
         })
     }

@@ -38,6 +38,8 @@ pub struct WorkloadError {
     pub key: String,
     /// What is wrong and what would be right.
     pub reason: String,
+    /// Of an unknown parameter or kind: those that are known.
+    pub known: Vec<String>,
 }
 
 impl WorkloadError {
@@ -46,7 +48,7 @@ impl WorkloadError {
         key: impl Into<String>,
         reason: impl Into<String>,
     ) -> Self {
-        Self { kind, key: key.into(), reason: reason.into() }
+        Self { kind, key: key.into(), reason: reason.into(), known: Vec::new() }
     }
 }
 

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use crate::error::{WorkloadError, WorkloadErrorKind};
 use crate::metric::Metric;
 use crate::parameters::Parameters;
-use crate::plan::{Plan, Setting};
+use crate::plan::{FileNeed, Plan, Setting};
 use crate::record::RunRecord;
+use crate::simple;
 
 /// A workload with its parameters.
 pub trait Workload: fmt::Debug + Send + Sync {
@@ -39,6 +40,26 @@ pub trait Workload: fmt::Debug + Send + Sync {
     /// When it has no such size, or cannot be of this one.
     fn resized(&self, bytes: u64) -> Result<Arc<dyn Workload>, WorkloadError>;
 
+    /// Checks that `copies` fit on a target of `space` bytes without a filesystem, which reads and
+    /// writes whole blocks of `logical_block` bytes.
+    ///
+    /// # Errors
+    /// When it needs a filesystem, does not fit, or does not work in whole blocks.
+    fn check_raw(&self, space: u64, copies: u32, logical_block: u64) -> Result<(), WorkloadError> {
+        let setting = Setting { space: Some(space), ..Setting::new(copies, 0) };
+        crate::raw::check(&self.plan(&setting)?, space, logical_block)
+    }
+
+    /// Bytes that a target without a filesystem must have at least for so many copies.
+    ///
+    /// # Errors
+    /// When it cannot be planned.
+    fn raw_room(&self, copies: u32) -> Result<u64, WorkloadError> {
+        let plan = self.plan(&Setting::new(copies, 0))?;
+        let room = |file: &FileNeed| file.bytes.next_multiple_of(file.unit.max(1)) + file.unit;
+        Ok(plan.files.iter().map(room).fold(0, u64::saturating_add))
+    }
+
     /// The forms in which a run can be printed as the original program prints it, such as `text` and
     /// `csv`; the first is the one people know.
     fn formats(&self) -> &'static [&'static str] {
@@ -67,7 +88,28 @@ pub struct KindEntry {
 }
 
 /// Every kind, in the order in which they are listed.
-pub const KINDS: &[KindEntry] = &[];
+pub const KINDS: &[KindEntry] = &[
+    KindEntry {
+        name: "dd-write",
+        summary: "each writes a file from start to end and flushes: size, block=6MiB, span=100%",
+        make: |parameters| simple::make(simple::Kind::DdWrite, parameters),
+    },
+    KindEntry {
+        name: "dd-read",
+        summary: "each reads a file from start to end: size, block=6MiB, span=100%",
+        make: |parameters| simple::make(simple::Kind::DdRead, parameters),
+    },
+    KindEntry {
+        name: "random-read",
+        summary: "each reads blocks at random places: size, block=4KiB, span=100%",
+        make: |parameters| simple::make(simple::Kind::RandomRead, parameters),
+    },
+    KindEntry {
+        name: "random-write",
+        summary: "each writes blocks at random places and flushes: size, block=4KiB, span=100%",
+        make: |parameters| simple::make(simple::Kind::RandomWrite, parameters),
+    },
+];
 
 /// A workload of a kind.
 ///

@@ -7,7 +7,6 @@
 //! measures a [`RunRecord`] by a [`Recorder`] and a [`Conductor`], so that all targets measure alike.
 #![forbid(unsafe_code)]
 
-mod check;
 mod conductor;
 pub mod content;
 mod error;
@@ -21,6 +20,7 @@ mod plan;
 pub mod random;
 pub mod raw;
 mod record;
+mod simple;
 mod spec;
 
 pub use conductor::{Conductor, ProcessIndex};
@@ -37,4 +37,5 @@ pub use plan::{
     Zeroes,
 };
 pub use record::{Cpu, IoRecord, MemberTotals, PhaseRecord, ProcessRecord, Recorder, RunRecord};
-pub use spec::{Kind, LARGEST_BLOCK, MOST_PROCESSES, Span, WorkloadSpec};
+pub use simple::{Kind, LARGEST_BLOCK, MOST_PROCESSES, Simple, Span};
+pub use spec::WorkloadSpec;

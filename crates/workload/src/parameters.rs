@@ -140,7 +140,8 @@ impl Parameters {
             "" => "is not a parameter of this workload; it has none".to_string(),
             known => format!("is not a parameter of this workload; known: {known}"),
         };
-        Err(WorkloadError::new(WorkloadErrorKind::UnknownParameter, key, reason))
+        let error = WorkloadError::new(WorkloadErrorKind::UnknownParameter, key, reason);
+        Err(WorkloadError { known: self.asked, ..error })
     }
 }
 

@@ -138,6 +138,11 @@ pub struct Plan {
     pub needs_filesystem: Option<&'static str>,
     /// All files on the target, where fixed places do.
     pub files: Vec<FileNeed>,
+    /// On a target without a filesystem: the bytes from its start that the files are spread over; all
+    /// of it where nothing is said.
+    pub span: Option<u64>,
+    /// Whether processes look at the time that they are told, or at tickets that depend on it.
+    pub asks_time: bool,
     /// What the files hold in the end.
     pub expected: Vec<Expected>,
     /// Bytes on the target at most, for a check of the room there.

@@ -57,8 +57,8 @@ fn load(options: &Compare) -> Result<Study, Failure> {
             return Err(Failure::input("--size: must be more than nothing, such as 64MiB"));
         }
         for workload in &mut study.workloads {
-            workload.size = size.0;
-            workload.check_parameters().map_err(|error| {
+            let resized = workload.workload.resized(size.0);
+            workload.workload = resized.map_err(|error| {
                 Failure::input(format!("--size {size}: {}: {}", workload.name, error.reason))
             })?;
         }
@@ -165,7 +165,7 @@ mod tests {
         for round in 0..3 {
             for key in raidlab_study::order(&study, round).iter().skip(usize::from(round == 2)) {
                 let sample = Sample {
-                    value: f64::from(round) + key.layout as f64 / 10.0,
+                    values: vec![Some(f64::from(round) + key.layout as f64 / 10.0)],
                     first_done: Nanos(1),
                     last_done: Nanos(2),
                     bytes: 0,
@@ -173,7 +173,10 @@ mod tests {
                     process_cpu_s: None,
                     system_cpu_s: None,
                     bottleneck: None,
-                    p99: None,
+                    latency: None,
+                    fairness: None,
+                    members: None,
+                    bytes_written: 0,
                     rebuild: None,
                 };
                 done += 1;
@@ -185,7 +188,8 @@ mod tests {
         assert_eq!((samples.rounds, samples.samples.len()), (2, cells.len()));
         for (key, values) in cells.iter().zip(&samples.samples) {
             let layout = key.layout as f64 / 10.0;
-            assert_eq!(values.iter().map(|s| s.value).collect::<Vec<_>>(), [layout, 1.0 + layout]);
+            let values: Vec<_> = values.iter().filter_map(Sample::headline).collect();
+            assert_eq!(values, [layout, 1.0 + layout]);
         }
         assert!(samples.warnings[0].contains("2 of at least 6 rounds"), "{:?}", samples.warnings);
     }

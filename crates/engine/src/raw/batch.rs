@@ -1,18 +1,23 @@
 //! What a process will do next, prepared outside the timed span.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use raidlab_core::Time;
 use raidlab_core::contract::{RequestId, RequestOp, Token};
+use raidlab_core::{Nanos, Time};
 use raidlab_workload::raw::{Op, OpResult};
+use raidlab_workload::{Mark, Recorder};
 
 use super::pattern::{self, BLOCK, POISON};
-use super::{RawTarget, Source};
+use super::{RawTarget, Run, Source};
 use crate::error::{EngineError, EngineErrorKind};
 
 /// The most operations of one process in a batch, whatever their size.
 const MOST_PREPARED: usize = 1 << 16;
+
+/// How many operations of a process are prepared ahead where it looks at the time: alone, and among
+/// several, which must not wait for each other's batches all the time.
+const AHEAD: [usize; 2] = [1, 16];
 
 /// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,12 +28,19 @@ pub(super) enum Action {
         version: u32,
     },
     Sync,
+    Finish,
+    Sleep(Nanos),
+    Compute(Nanos),
+    Mark(Mark),
+    Barrier(u16),
 }
 
 /// An operation with its place in the process's buffer; all in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Prepared {
     pub(super) action: Action,
+    /// The process does not wait for it.
+    pub(super) is_started: bool,
     pub(super) at: u64,
     pub(super) len: u64,
     pub(super) offset: u64,
@@ -54,6 +66,19 @@ impl Flying {
     }
 }
 
+/// What a process is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Can go on.
+    Ready,
+    /// For an answer, or others at a barrier.
+    Waiting,
+    /// For any of what it started.
+    Finishing,
+    /// Until this time since the start of the run.
+    Sleeping(Nanos),
+}
+
 /// A process and its share of the memory.
 #[derive(Debug)]
 pub(super) struct Client<'a, S> {
@@ -63,48 +88,55 @@ pub(super) struct Client<'a, S> {
     last: OpResult,
     /// An operation that was generated and did not fit any more.
     held: Option<Op>,
-    ended: bool,
+    /// It waits for a ticket.
+    wants_ticket: bool,
+    /// It asked for nothing more.
+    pub(super) ended: bool,
     pub(super) token: Option<Token>,
     pub(super) prepared: Vec<Prepared>,
+    /// Bytes of the buffer that are taken.
+    used: u64,
     /// Operations below were submitted.
     pub(super) cursor: usize,
-    /// Its end was noted.
-    pub(super) reported: bool,
+    pub(super) state: State,
+    /// Operations it started that are under way, and that are done and not waited for yet.
+    pub(super) under_way: u32,
+    pub(super) finished: u32,
+    /// Gone when its end was noted.
+    pub(super) recorder: Option<Recorder>,
 }
 
-impl<'a, S> Client<'a, S> {
-    pub(super) fn new(source: &'a mut S, share: u64, capacity: u64) -> Self {
+impl<'a, S: Source> Client<'a, S> {
+    pub(super) fn new(source: &'a mut S, share: u64, capacity: u64, phases: usize) -> Self {
+        let recorder = Recorder::new(source.copy(), phases);
         Self {
             source,
             share,
             capacity,
             last: OpResult::Start,
             held: None,
+            wants_ticket: false,
             ended: false,
             token: None,
             prepared: Vec::new(),
+            used: 0,
             cursor: 0,
-            reported: false,
+            state: State::Ready,
+            under_way: 0,
+            finished: 0,
+            recorder: Some(recorder),
         }
     }
+}
 
-    /// Whether a prepared operation is left.
-    pub(super) fn has_next(&self) -> bool {
-        self.cursor < self.prepared.len()
-    }
-
+impl<S> Client<'_, S> {
     /// Whether all it ever wanted was submitted.
     pub(super) fn is_done(&self) -> bool {
-        self.ended && !self.has_next()
+        self.ended && self.cursor == self.prepared.len()
     }
 
-    /// The next operation as bytes, checked.
-    fn checked(&self, op: Op) -> Result<Option<(Op, u64, u64)>, EngineError> {
-        let (at, len) = match op {
-            Op::Read { at, len } | Op::Write { at, len } => (at, len),
-            Op::Sync => (0, 0),
-            Op::Done => return Ok(None),
-        };
+    /// Checks where a read or write lies.
+    fn check(&self, at: u64, len: u64) -> Result<(), EngineError> {
         let wrong =
             |kind, reason| Err(EngineError::new(kind, "run a workload", reason).at_offset(at));
         if !at.is_multiple_of(BLOCK) || !len.is_multiple_of(BLOCK) {
@@ -115,60 +147,126 @@ impl<'a, S> Client<'a, S> {
             let reason = format!("{len} bytes pass the end of the array, {} bytes", self.capacity);
             return wrong(EngineErrorKind::InvalidRequest, reason);
         }
-        Ok(Some((op, at, len)))
+        Ok(())
     }
 }
 
 impl RawTarget {
-    /// Prepares a process's next operations, up to its share of the memory.
+    /// Prepares what all processes do next, one operation of each in turn, up to their shares of the
+    /// memory; whether anything was prepared.
     ///
     /// What the last batch left over comes first; its data are made anew at another place.
-    pub(super) fn prepare<S: Source>(
+    pub(super) fn prepare_all<S: Source>(
         &mut self,
-        client: &mut Client<'_, S>,
-        now: Time,
-        cancel: &AtomicBool,
-    ) -> Result<(), EngineError> {
-        let mut left = client.prepared.split_off(client.cursor);
-        client.prepared.clear();
-        client.cursor = 0;
-        let mut used = 0;
-        for mut prepared in left.drain(..) {
-            prepared.offset = used;
-            used += prepared.len;
-            self.put(client, prepared)?;
+        run: &mut Run<'_, S>,
+    ) -> Result<bool, EngineError> {
+        let mut any = false;
+        for client in &mut run.clients {
+            let mut left = client.prepared.split_off(client.cursor);
+            client.prepared.clear();
+            (client.cursor, client.used) = (0, 0);
+            any |= !left.is_empty();
+            for mut prepared in left.drain(..) {
+                prepared.offset = client.used;
+                client.used += prepared.len;
+                self.put(client, prepared)?;
+            }
         }
-        while !client.ended {
-            if cancel.load(Ordering::Relaxed) {
-                return Err(EngineError::cancelled("prepare a workload"));
-            }
-            let op = client.held.take().unwrap_or_else(|| client.source.next(now, client.last));
-            client.last = OpResult::Done;
-            let Some((op, at, len)) = client.checked(op)? else {
-                client.ended = true;
-                break;
-            };
-            let full = client.prepared.len() >= MOST_PREPARED;
-            if full || (used > 0 && used + len > client.share) {
-                client.held = Some(op);
-                break;
-            }
-            if len > client.share {
-                // One operation is larger than the share: the buffer grows to hold it.
-                client.share = len;
-                if let Some(token) = client.token.take() {
-                    self.engine.release(token)?;
+        let most = match (run.asks_time, run.clients.len()) {
+            (false, _) => MOST_PREPARED,
+            (true, 1) => AHEAD[0],
+            (true, _) => AHEAD[1],
+        };
+        let now = Time(run.elapsed.0);
+        loop {
+            let mut more = false;
+            for index in 0..run.clients.len() {
+                if run.cancel.load(Ordering::Relaxed) {
+                    return Err(EngineError::cancelled("prepare a workload"));
                 }
+                more |= self.prepare_next(run, index, now, most)?;
             }
-            let action = match op {
-                Op::Read { .. } => Action::Read,
-                Op::Write { .. } => Action::Write { version: self.new_version()? },
-                Op::Sync | Op::Done => Action::Sync,
-            };
-            self.put(client, Prepared { action, at, len, offset: used, expected: 0 })?;
-            used += len;
+            any |= more;
+            if !more {
+                return Ok(any);
+            }
         }
-        Ok(())
+    }
+
+    /// Prepares one operation of a process; false when there is none, or no room for it.
+    fn prepare_next<S: Source>(
+        &mut self,
+        run: &mut Run<'_, S>,
+        index: usize,
+        now: Time,
+        most: usize,
+    ) -> Result<bool, EngineError> {
+        let client = &mut run.clients[index];
+        if client.ended || client.wants_ticket || client.prepared.len() >= most {
+            return Ok(false);
+        }
+        let op = client.held.take().unwrap_or_else(|| client.source.next(now, client.last));
+        client.last = OpResult::Done;
+        let (action, is_started, at, len) = match op {
+            Op::Read { at, len } => (Action::Read, false, at, len),
+            Op::StartRead { at, len } => (Action::Read, true, at, len),
+            Op::Write { at, len } => (Action::Write { version: 0 }, false, at, len),
+            Op::StartWrite { at, len } => (Action::Write { version: 0 }, true, at, len),
+            Op::Sync => (Action::Sync, false, 0, 0),
+            Op::Finish => (Action::Finish, false, 0, 0),
+            Op::Sleep(time) => (Action::Sleep(time), false, 0, 0),
+            Op::Compute(time) => (Action::Compute(time), false, 0, 0),
+            Op::Mark(mark) => (Action::Mark(mark), false, 0, 0),
+            Op::Barrier(barrier) => (Action::Barrier(barrier), false, 0, 0),
+            Op::Put { queue, ticket, times } => {
+                for (other, ticket) in run.conductor.put(queue, ticket, times) {
+                    let other = &mut run.clients[other];
+                    (other.wants_ticket, other.last) = (false, OpResult::Ticket(ticket));
+                }
+                return Ok(true);
+            }
+            Op::Take { queue } => {
+                match run.conductor.take(index, queue) {
+                    Some(ticket) => client.last = OpResult::Ticket(ticket),
+                    None => client.wants_ticket = true,
+                }
+                return Ok(true);
+            }
+            Op::Done => {
+                client.ended = true;
+                return match client.source.failure() {
+                    None => Ok(true),
+                    Some(reason) => {
+                        Err(EngineError::new(EngineErrorKind::NotSupported, super::RUN, reason))
+                    }
+                };
+            }
+        };
+        if op.is_io() {
+            client.check(at, len)?;
+        }
+        if client.used > 0 && client.used + len > client.share {
+            client.held = Some(op);
+            return Ok(false);
+        }
+        self.make_room(client, len)?;
+        let action = match action {
+            Action::Write { .. } => Action::Write { version: self.new_version()? },
+            other => other,
+        };
+        let offset = client.used;
+        client.used += len;
+        self.put(client, Prepared { action, is_started, at, len, offset, expected: 0 })?;
+        Ok(true)
+    }
+
+    /// One operation may be larger than the process's share: the buffer grows to hold it.
+    fn make_room<S>(&mut self, client: &mut Client<'_, S>, len: u64) -> Result<(), EngineError> {
+        if len <= client.share {
+            return Ok(());
+        }
+        client.share = len;
+        client.token.take().map_or(Ok(()), |token| self.engine.release(token))
     }
 
     fn new_version(&mut self) -> Result<u32, EngineError> {
@@ -214,7 +312,14 @@ mod tests {
 
     #[test]
     fn only_overlaps_with_a_write_wait() {
-        let prepared = |action, at, len| Prepared { action, at, len, offset: 0, expected: 0 };
+        let prepared = |action, at, len| Prepared {
+            action,
+            is_started: false,
+            at,
+            len,
+            offset: 0,
+            expected: 0,
+        };
         let write = Action::Write { version: 1 };
         let flying = |action| Flying {
             id: RequestId(1),

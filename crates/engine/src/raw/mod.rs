@@ -10,55 +10,59 @@
 //! the next batch is prepared, while the clock stands. Times are sums over batches. What a device does
 //! on its own while the clock stands (writing back its cache) is not seen; flushes are inside the span.
 //!
-//! **Order.** A process has one operation under way. Where operations of two processes overlap and one
-//! is a write, the later waits for the earlier, as files do under POSIX, so that each read has exactly one
-//! right answer.
+//! What a workload learns only while it runs is taken as the batch is prepared: tickets are dealt out in
+//! turn, and a workload that looks at the time has little prepared ahead, so that it may go on a few
+//! operations longer than by the clock.
+//!
+//! **Order.** Where two operations overlap and one is a write, the later waits for the earlier, as files do under
+//! POSIX, so that each read has exactly one right answer.
 
 mod batch;
 mod cpu;
-mod latency;
 mod pattern;
+mod timed;
 mod verify;
 
 pub use verify::{Holding, Mismatch};
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use raidlab_core::contract::{Outcome, RequestOp, Segment};
-use raidlab_core::{Nanos, SECTOR_BYTES, Sector, Time};
-use raidlab_workload::raw::{Op, OpResult, Process};
+use raidlab_core::{Nanos, Time};
+use raidlab_workload::raw::{Op, OpResult, Process, RawPlan};
+use raidlab_workload::{Conductor, Cpu, ProcessRecord, RunRecord};
 
-use crate::engine::{Engine, Reply, check_outcome};
+use crate::engine::{Engine, Reply};
 use crate::error::{EngineError, EngineErrorKind};
-use batch::{Action, Client, Flying, Prepared};
+use batch::{Client, Flying};
 use cpu::CpuTimes;
-use latency::Latencies;
 use pattern::BLOCK;
 
 /// Memory for prepared operations of all processes, in bytes, where the user sets none.
 const ARENA: u64 = 256 << 20;
 
 /// What a run of a workload took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct RawResult {
-    /// Bytes read and written.
-    pub bytes: u64,
-    /// Reads and writes; flushes are not counted.
-    pub operations: u64,
-    /// Timed span until the first process was done.
-    pub first_done: Nanos,
-    /// Timed span until the last process was done.
-    pub last_done: Nanos,
-    /// CPU time of this operating-system process, all threads, within the timed span.
-    pub process_cpu: Nanos,
-    /// CPU time of the whole machine within the timed span, to a hundredth of a second or so; `None`
-    /// where the system does not tell.
-    pub system_cpu: Option<Nanos>,
+    /// What was measured. Times are sums over batches; the CPU times are those of this operating-system
+    /// process, all threads, and of the whole machine, within the timed span.
+    pub record: RunRecord,
     /// Batches the run was cut into.
     pub batches: u64,
-    /// The time that 99 of 100 reads and writes took at most, to 3 %; zero when there were none.
-    pub p99: Nanos,
+}
+
+impl RawResult {
+    /// Bytes read and written.
+    pub fn bytes(&self) -> u64 {
+        let totals = self.record.totals();
+        totals.reads.bytes + totals.writes.bytes
+    }
+
+    /// Reads and writes; flushes are not counted.
+    pub fn operations(&self) -> u64 {
+        let totals = self.record.totals();
+        totals.reads.count + totals.writes.count
+    }
 }
 
 /// An engine with the knowledge of what its array holds.
@@ -82,11 +86,25 @@ pub type Begin<'a> = dyn FnMut(&mut Engine) -> Result<(), EngineError> + 'a;
 /// Where operations come from.
 trait Source {
     fn next(&mut self, now: Time, last: OpResult) -> Op;
+
+    /// Which copy of a workload it belongs to.
+    fn copy(&self) -> u32;
+
+    /// Why it ended early.
+    fn failure(&self) -> Option<String>;
 }
 
 impl Source for Process {
     fn next(&mut self, now: Time, last: OpResult) -> Op {
         Self::next(self, now, last)
+    }
+
+    fn copy(&self) -> u32 {
+        Self::copy(self)
+    }
+
+    fn failure(&self) -> Option<String> {
+        Self::failure(self).map(ToString::to_string)
     }
 }
 
@@ -108,17 +126,28 @@ impl Source for Fill {
         }
         if std::mem::replace(&mut self.flushed, true) { Op::Done } else { Op::Sync }
     }
+
+    fn copy(&self) -> u32 {
+        0
+    }
+
+    fn failure(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The state of one run.
 struct Run<'a, S> {
     clients: Vec<Client<'a, S>>,
+    conductor: Conductor,
+    /// Processes look at the time: little is prepared ahead.
+    asks_time: bool,
     elapsed: Nanos,
     cancel: &'a AtomicBool,
     result: RawResult,
-    latencies: Latencies,
-    /// When each process that is done was done.
-    done: Vec<Nanos>,
+    process_cpu: Nanos,
+    /// Processes that are done.
+    done: usize,
 }
 
 impl RawTarget {
@@ -183,22 +212,19 @@ impl RawTarget {
     /// As [`run`](Self::run).
     pub fn fill(&mut self, at: u64, len: u64, cancel: &AtomicBool) -> Result<(), EngineError> {
         let mut fill = [Fill { at, end: at + len, flushed: false }];
-        self.run_sources(&mut fill, cancel, &mut |_| Ok(())).map(|_| ())
+        let shared = (Vec::new(), Conductor::new(&[], 0), false);
+        self.run_sources(&mut fill, shared, cancel, &mut |_| Ok(())).map(|_| ())
     }
 
-    /// Runs the processes to their end, verifying what they read.
+    /// Runs the processes of a plan to their end, verifying what they read.
     ///
     /// # Errors
     /// [`EngineErrorKind::Mismatch`] for the first wrong byte that was read, with the member it lies on;
-    /// [`EngineErrorKind::NotSupported`] for operations that do not lie on blocks of 4 KiB;
-    /// [`EngineErrorKind::Cancelled`] when `cancel` was set, nothing being under way any more; what
-    /// the array answers otherwise.
-    pub fn run(
-        &mut self,
-        processes: &mut [Process],
-        cancel: &AtomicBool,
-    ) -> Result<RawResult, EngineError> {
-        self.run_sources(processes, cancel, &mut |_| Ok(()))
+    /// [`EngineErrorKind::NotSupported`] for operations that do not lie on blocks of 4 KiB, or that need a
+    /// filesystem; [`EngineErrorKind::Cancelled`] when `cancel` was set, nothing being under way any
+    /// more; what the array answers otherwise.
+    pub fn run(&mut self, plan: RawPlan, cancel: &AtomicBool) -> Result<RawResult, EngineError> {
+        self.run_beginning(plan, cancel, &mut |_| Ok(()))
     }
 
     /// The same with something done to the engine first, at the start of the timed span: the first
@@ -208,30 +234,45 @@ impl RawTarget {
     /// As [`run`](Self::run), and those of `begin`.
     pub fn run_beginning(
         &mut self,
-        processes: &mut [Process],
+        mut plan: RawPlan,
         cancel: &AtomicBool,
         begin: &mut Begin<'_>,
     ) -> Result<RawResult, EngineError> {
-        self.run_sources(processes, cancel, begin)
+        let conductor = Conductor::new(&plan.barriers, plan.queues);
+        let shared = (plan.phases, conductor, plan.asks_time);
+        self.run_sources(&mut plan.processes, shared, cancel, begin)
     }
 
     fn run_sources<S: Source>(
         &mut self,
         sources: &mut [S],
+        (phases, conductor, asks_time): (Vec<&'static str>, Conductor, bool),
         cancel: &AtomicBool,
         begin: &mut Begin<'_>,
     ) -> Result<RawResult, EngineError> {
         let share = (self.memory / sources.len().max(1) as u64 / BLOCK * BLOCK).max(BLOCK);
         let capacity = self.engine.array().capacity().bytes();
-        let clients =
-            sources.iter_mut().map(|source| Client::new(source, share, capacity)).collect();
+        let client = |source| Client::new(source, share, capacity, phases.len());
+        let clients: Vec<Client<'_, S>> = sources.iter_mut().map(client).collect();
+        let processes = clients.iter().map(|_| ProcessRecord::default()).collect();
+        let record = RunRecord {
+            phases,
+            processes,
+            system_cpu: Some(Nanos::ZERO),
+            memory:
+                "no filesystem: the page cache takes part only where members have no direct I/O"
+                    .into(),
+            ..RunRecord::default()
+        };
         let mut run = Run {
             clients,
+            conductor,
+            asks_time,
             elapsed: Nanos::ZERO,
             cancel,
-            result: RawResult { system_cpu: Some(Nanos::ZERO), ..RawResult::default() },
-            latencies: Latencies::default(),
-            done: Vec::new(),
+            result: RawResult { record, batches: 0 },
+            process_cpu: Nanos::ZERO,
+            done: 0,
         };
         let outcome = self.batches(&mut run, begin);
         // After an error answers may still be due: their buffers can be released only then.
@@ -244,9 +285,8 @@ impl RawTarget {
             }
         }
         outcome.and(drained)?;
-        run.result.first_done = run.done.iter().copied().min().unwrap_or(Nanos::ZERO);
-        run.result.last_done = run.done.iter().copied().max().unwrap_or(Nanos::ZERO);
-        run.result.p99 = run.latencies.percentile(99).unwrap_or(Nanos::ZERO);
+        let cpu = Cpu { user: run.process_cpu, system: Nanos::ZERO };
+        run.result.record.process_cpu = Some(cpu);
         Ok(run.result)
     }
 
@@ -255,159 +295,36 @@ impl RawTarget {
         run: &mut Run<'_, S>,
         begin: &mut Begin<'_>,
     ) -> Result<(), EngineError> {
-        while run.done.len() < run.clients.len() {
-            for client in &mut run.clients {
-                self.prepare(client, Time(run.elapsed.0), run.cancel)?;
-            }
+        while run.done < run.clients.len() {
+            let before = run.done;
+            let prepared = self.prepare_all(run)?;
             self.expected.clear();
-            let before = CpuTimes::now();
+            let times = CpuTimes::now();
             let start = Instant::now();
             if run.result.batches == 0 {
                 begin(&mut self.engine)?;
             }
-            self.timed(run, start)?;
+            let moved = self.timed(run, start)?;
             run.elapsed += nanos(start);
             let after = CpuTimes::now();
-            run.result.process_cpu += after.process_since(&before);
-            run.result.system_cpu =
-                run.result.system_cpu.zip(after.system_since(&before)).map(|(a, b)| a + b);
+            run.process_cpu += after.process_since(&times);
+            let record = &mut run.result.record;
+            record.system_cpu =
+                record.system_cpu.zip(after.system_since(&times)).map(|(a, b)| a + b);
             run.result.batches += 1;
             for index in 0..run.clients.len() {
                 self.verify_batch(&mut run.clients[index], run.cancel)?;
             }
+            if !prepared && !moved && run.done == before {
+                let reason = "processes of the workload wait for each other for ever";
+                return Err(EngineError::new(EngineErrorKind::Internal, RUN, reason));
+            }
         }
         Ok(())
-    }
-
-    /// One batch, within the timed span.
-    fn timed<S: Source>(
-        &mut self,
-        run: &mut Run<'_, S>,
-        start: Instant,
-    ) -> Result<(), EngineError> {
-        let mut idle: Vec<usize> = Vec::with_capacity(run.clients.len());
-        for (index, client) in run.clients.iter().enumerate() {
-            if client.has_next() {
-                idle.push(index);
-            } else if client.is_done() && !client.reported {
-                // A process without any operation is done at once.
-                run.done.push(run.elapsed);
-            }
-        }
-        run.clients.iter_mut().for_each(|client| client.reported |= client.is_done());
-        let mut stopping = false;
-        loop {
-            let cancelled = run.cancel.load(Ordering::Relaxed);
-            if !stopping && !cancelled {
-                self.submit_idle(run, &mut idle)?;
-            }
-            if self.flying.is_empty() {
-                return if cancelled {
-                    Err(EngineError::cancelled("run a workload"))
-                } else {
-                    Ok(())
-                };
-            }
-            self.replies.clear();
-            self.engine.wait_replies(&mut self.replies)?;
-            let now = Instant::now();
-            for position in 0..self.replies.len() {
-                let reply = self.replies[position];
-                let index = self.answered(run, reply, now)?;
-                let client = &mut run.clients[index];
-                if client.has_next() {
-                    idle.push(index);
-                } else if client.is_done() {
-                    client.reported = true;
-                    run.done.push(run.elapsed + nanos(start));
-                } else {
-                    stopping = true;
-                }
-            }
-        }
-    }
-
-    /// Submits the next operation of each idle process, unless it must wait for another's.
-    fn submit_idle<S: Source>(
-        &mut self,
-        run: &mut Run<'_, S>,
-        idle: &mut Vec<usize>,
-    ) -> Result<(), EngineError> {
-        let mut waiting = 0;
-        for position in 0..idle.len() {
-            let index = idle[position];
-            let client = &mut run.clients[index];
-            let next = client.prepared[client.cursor];
-            let conflict = self.flying.iter().any(|other| other.conflicts(&next));
-            if conflict || !self.engine.can_accept() {
-                idle[waiting] = index;
-                waiting += 1;
-                continue;
-            }
-            self.submit(client, index, next)?;
-        }
-        idle.truncate(waiting);
-        Ok(())
-    }
-
-    fn submit<S>(
-        &mut self,
-        client: &mut Client<'_, S>,
-        index: usize,
-        next: Prepared,
-    ) -> Result<(), EngineError> {
-        let at = Sector(next.at / SECTOR_BYTES);
-        let segment = client.token.map(|token| Segment {
-            token,
-            offset: (next.offset / SECTOR_BYTES) as u32,
-            len: (next.len / SECTOR_BYTES) as u32,
-        });
-        let blocks = (next.at / BLOCK) as usize..((next.at + next.len) / BLOCK) as usize;
-        let op = match next.action {
-            Action::Read => {
-                client.prepared[client.cursor].expected = self.expected.len();
-                self.expected.extend_from_slice(&self.versions[blocks]);
-                RequestOp::Read
-            }
-            Action::Write { version } => {
-                self.versions[blocks].fill(version);
-                RequestOp::Write
-            }
-            Action::Sync => RequestOp::Flush,
-        };
-        let segments = match (&segment, next.action) {
-            (Some(segment), Action::Read | Action::Write { .. }) => std::slice::from_ref(segment),
-            _ => &[],
-        };
-        let id = self.engine.submit(op, at, segments, false)?;
-        client.cursor += 1;
-        self.flying.push(Flying { id, client: index, op, next, since: Instant::now() });
-        Ok(())
-    }
-
-    /// Takes an answer; gives the process it is for.
-    fn answered<S>(
-        &mut self,
-        run: &mut Run<'_, S>,
-        reply: Reply,
-        now: Instant,
-    ) -> Result<usize, EngineError> {
-        let Some(position) = self.flying.iter().position(|one| one.id == reply.id) else {
-            let reason = "an answer came to a request that was not made";
-            return Err(EngineError::new(EngineErrorKind::Internal, "run a workload", reason));
-        };
-        let flying = self.flying.swap_remove(position);
-        if reply.outcome != Outcome::Done {
-            check_outcome(reply.outcome, flying.op, Sector(flying.next.at / SECTOR_BYTES))?;
-        }
-        if flying.op != RequestOp::Flush {
-            run.result.bytes += flying.next.len;
-            run.result.operations += 1;
-            run.latencies.add(now.saturating_duration_since(flying.since).as_nanos() as u64);
-        }
-        Ok(flying.client)
     }
 }
+
+const RUN: &str = "run a workload";
 
 fn nanos(start: Instant) -> Nanos {
     Nanos(start.elapsed().as_nanos() as u64)

@@ -52,6 +52,9 @@ pub fn cell(shared: &Shared<'_>, layout: &str, median: f64, spread: f64, rounds:
         process_cpu_s: None,
         system_cpu_s: None,
         bottleneck: Some(Bottleneck { resource: "member 0".to_owned(), busy: 0.98 }),
+        fairness: None,
+        latency_ms: None,
+        members: None,
         published: None,
         note: None,
     }

@@ -91,6 +91,30 @@ impl<'a> Table<'a> {
         }
     }
 
+    /// All keys but some, with their values as text, in the order of the file: texts as they are, whole
+    /// numbers, `true` and `false`.
+    pub(super) fn parameters(&self, but: &[&str]) -> Result<Vec<(String, String)>, StudyError> {
+        let mut pairs: Vec<_> = self.table.iter().collect();
+        pairs.sort_by_key(|(key, _)| key.span().start);
+        let mut parameters = Vec::new();
+        for (key, value) in pairs {
+            let key = key.get_ref().as_ref();
+            if but.contains(&key) {
+                continue;
+            }
+            let text = match value.get_ref() {
+                DeValue::String(text) => text.to_string(),
+                DeValue::Boolean(flag) => flag.to_string(),
+                DeValue::Integer(_) if key != "span" => {
+                    self.integer_value(key, value, 0..=u64::MAX).map(|number| number.to_string())?
+                }
+                other => return Err(self.wrong_type(key, value, other, "a text in quotes")),
+            };
+            parameters.push((key.to_string(), text));
+        }
+        Ok(parameters)
+    }
+
     /// A text that is neither absent nor empty; `example` shows how it is written.
     pub(super) fn required_text(&self, key: &str, example: &str) -> Result<&'a str, StudyError> {
         match self.text(key)? {

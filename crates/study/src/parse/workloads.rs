@@ -1,12 +1,15 @@
 //! `[[workloads]]`: what the layouts are compared by.
 
-use raidlab_workload::{Kind as What, Span, WorkloadError, WorkloadSpec};
+use raidlab_workload::{KINDS, Parameters, WorkloadError, WorkloadErrorKind, WorkloadSpec, make};
 
 use super::table::{Table, check_unique};
 use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::suggest::did_you_mean;
 
-const KEYS: [&str; 5] = ["kind", "name", "block", "size", "span"];
+/// Keys that are not parameters of the workload.
+const OURS: [&str; 2] = ["kind", "name"];
+/// Parameters that are sizes wherever they occur, so that a number without a unit is told so.
+const SIZES: [&str; 2] = ["size", "block"];
 
 pub(super) fn read(tables: &[Table<'_>]) -> Result<Vec<WorkloadSpec>, StudyError> {
     let mut workloads: Vec<WorkloadSpec> = Vec::new();
@@ -20,28 +23,38 @@ pub(super) fn read(tables: &[Table<'_>]) -> Result<Vec<WorkloadSpec>, StudyError
 }
 
 fn read_one(table: &Table<'_>) -> Result<WorkloadSpec, StudyError> {
-    table.check_keys(&KEYS)?;
-    let name = table.required_text("kind", "kind = \"dd-write\"")?;
-    let kind: What = name.parse().map_err(|error: WorkloadError| {
-        let hint = did_you_mean(name, &What::ALL.map(What::name));
-        let reason = format!("{}{hint}", error.reason);
-        table.error(Kind::UnknownName, "kind", reason).with_source(error)
-    })?;
-    let size = table.size("size")?.ok_or_else(|| table.missing("size", "size = \"4GiB\""))?.0;
-    let block = table.size("block")?.map_or(kind.default_block(), |block| block.0);
-    let name = table.optional_name("name")?;
-    let name = name.map_or_else(|| WorkloadSpec::default_name(kind, block), str::to_string);
-    let workload = WorkloadSpec { name, kind, block, size, span: span(table)? };
-    workload.check_parameters().map_err(|error| {
-        table.error(Kind::WrongValue, &error.key, error.reason.clone()).with_source(error)
-    })?;
-    Ok(workload)
+    let kind = table.required_text("kind", "kind = \"dd-write\"")?;
+    for key in SIZES {
+        table.size(key)?;
+    }
+    let pairs = table.parameters(&OURS)?;
+    let parameters = Parameters::new(pairs);
+    let workload = parameters.and_then(|parameters| make(kind, parameters));
+    let mut spec = WorkloadSpec::new(workload.map_err(|error| wrong(table, kind, error))?);
+    if let Some(name) = table.optional_name("name")? {
+        spec.name = name.to_string();
+    }
+    Ok(spec)
 }
 
-/// `span = "100%"` or `span = "64GiB"`; the whole array where nothing is said.
-fn span(table: &Table<'_>) -> Result<Span, StudyError> {
-    let Some(text) = table.text("span")? else { return Ok(Span::default()) };
-    text.parse().map_err(|error: WorkloadError| {
-        table.error(Kind::WrongUnit, "span", error.reason.clone()).with_source(error)
-    })
+/// What a workload says is wrong with it, at its place in the file.
+fn wrong(table: &Table<'_>, name: &str, error: WorkloadError) -> StudyError {
+    if error.kind == WorkloadErrorKind::Size && !table.has("size") {
+        return table.missing("size", "size = \"4GiB\"");
+    }
+    let (kind, hint) = match error.kind {
+        WorkloadErrorKind::UnknownKind => {
+            let known: Vec<&str> = KINDS.iter().map(|entry| entry.name).collect();
+            (Kind::UnknownName, did_you_mean(name, &known))
+        }
+        WorkloadErrorKind::UnknownParameter => {
+            let known: Vec<&str> = error.known.iter().map(String::as_str).collect();
+            (Kind::UnknownKey, did_you_mean(&error.key, &known))
+        }
+        WorkloadErrorKind::Span => (Kind::WrongUnit, String::new()),
+        _ => (Kind::WrongValue, String::new()),
+    };
+    let reason = format!("{}{hint}", error.reason);
+    let key = error.key.clone();
+    table.error(kind, &key, reason).with_source(error)
 }

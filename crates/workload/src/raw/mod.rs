@@ -1,9 +1,24 @@
-//! One process of a workload: a generator of operations.
+//! Workloads on a target without files: an array or a device as one run of bytes.
+//!
+//! Each file of a plan gets a fixed extent ([`RawPlan::new`]). What processes ask of files becomes reads and
+//! writes of the target's bytes; names and positions cost nothing here. Material from elsewhere and
+//! `/dev/null` cost nothing either. What a write puts down is the target's business, so that it can
+//! verify what is read. Workloads that make directories need a filesystem, and are refused.
 
-use raidlab_core::Time;
+mod places;
 
-use crate::random::Random;
-use crate::spec::WorkloadSpec;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use raidlab_core::{Nanos, Time};
+
+use crate::error::{WorkloadError, WorkloadErrorKind};
+use crate::names::{FileId, Slots};
+use crate::op::{self, Io, Mark, Root, Slot, Status};
+use crate::plan::{Plan, Planned};
+
+use places::Places;
+pub use places::check;
 
 /// What a process asks for. Places and lengths are in bytes, from the start of the raw target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,8 +39,59 @@ pub enum Op {
     },
     /// Make every write of this process durable.
     Sync,
+    /// Start a read and do not wait for it.
+    StartRead {
+        /// The first byte.
+        at: u64,
+        /// How many bytes.
+        len: u64,
+    },
+    /// Start a write and do not wait for it.
+    StartWrite {
+        /// The first byte.
+        at: u64,
+        /// How many bytes.
+        len: u64,
+    },
+    /// Wait for one of those that were started, whichever is done first.
+    Finish,
+    /// Do nothing for a while.
+    Sleep(Nanos),
+    /// Use the CPU for a while.
+    Compute(Nanos),
+    /// Wait for others, as [`op::Op::Barrier`].
+    Barrier(u16),
+    /// Put tickets into a queue.
+    Put {
+        /// The queue.
+        queue: u16,
+        /// The ticket.
+        ticket: i64,
+        /// How often.
+        times: u64,
+    },
+    /// Take a ticket. Answered by [`OpResult::Ticket`].
+    Take {
+        /// The queue.
+        queue: u16,
+    },
+    /// Where measuring starts and ends.
+    Mark(Mark),
     /// Nothing more: the process is done.
     Done,
+}
+
+impl Op {
+    /// Whether it is a read or a write, started or waited for.
+    pub const fn is_io(self) -> bool {
+        matches!(
+            self,
+            Self::Read { .. }
+                | Self::Write { .. }
+                | Self::StartRead { .. }
+                | Self::StartWrite { .. }
+        )
+    }
 }
 
 /// How the last operation of a process went.
@@ -35,64 +101,336 @@ pub enum OpResult {
     Start,
     /// It was carried out.
     Done,
-    /// It was not.
-    Failed,
+    /// A ticket.
+    Ticket(i64),
 }
 
-/// One process of a workload. Same seed and results, same operations.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A plan for a raw target.
+#[derive(Debug)]
+pub struct RawPlan {
+    /// The processes of the run.
+    pub processes: Vec<Process>,
+    /// The names of the phases.
+    pub phases: Vec<&'static str>,
+    /// How many processes come to each barrier.
+    pub barriers: Vec<u32>,
+    /// How many queues of tickets there are.
+    pub queues: u16,
+    /// The bytes of the target that files lie in: first byte and the one behind the last.
+    pub extents: Vec<(u64, u64)>,
+    /// The processes look at the time: what they will ask for cannot be known far ahead.
+    pub asks_time: bool,
+}
+
+impl RawPlan {
+    /// Places the files of a plan on a target of `space` bytes.
+    ///
+    /// # Errors
+    /// [`WorkloadErrorKind::NotSupported`] when the plan needs a filesystem,
+    /// [`WorkloadErrorKind::DoesNotFit`] when the files do not fit.
+    pub fn new(plan: Plan, space: u64) -> Result<Self, WorkloadError> {
+        let mut places = Places::new(&plan, space)?;
+        let extents = places.extents();
+        for source in &plan.sources {
+            places.add_source(source.name.clone(), source.bytes.len());
+        }
+        let places = Rc::new(RefCell::new(places));
+        let process = |planned: Planned| Process::new(planned, places.clone());
+        for planned in plan.prepare.into_iter().chain(plan.warm) {
+            process(planned).rehearse()?;
+        }
+        Ok(Self {
+            processes: plan.run.into_iter().map(process).collect(),
+            phases: plan.phases,
+            barriers: plan.barriers,
+            queues: plan.queues,
+            extents,
+            asks_time: plan.asks_time,
+        })
+    }
+}
+
+/// One process on a raw target: a generator of operations. Same seed and results, same operations.
+#[derive(Debug)]
 pub struct Process {
-    program: Program,
-    block: u64,
-    writes: bool,
-    /// A flush is still to come.
-    sync: bool,
+    planned: Planned,
+    places: Rc<RefCell<Places>>,
+    slots: Slots,
+    /// What is left of an operation that is carried out in several.
+    rest: Option<Rest>,
+    /// Tags of what was started, the earliest first, and bytes.
+    started: Vec<(u32, u64)>,
+    last: op::OpResult,
+    /// Nothing is carried out: only names and lengths matter.
+    is_rehearsing: bool,
+    failure: Option<WorkloadError>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Program {
-    /// Block by block from `at` to `end`.
-    Sequential { at: u64, end: u64 },
-    /// `left` operations at any of `places` blocks.
-    Random { random: Random, places: u64, left: u64 },
-    /// Nothing more.
-    Over,
+/// Operations that one operation of the process stands for.
+#[derive(Clone, Copy, Debug)]
+enum Rest {
+    /// Reads or writes of `len` bytes from `at` to `end`, `sync` after each.
+    Run { is_read: bool, at: u64, end: u64, len: u64, sync: bool, moved: u64 },
+    /// A flush, and then what is left.
+    Sync { at: u64, end: u64, len: u64, moved: u64 },
+    /// A write of what was read, for a copy within the target.
+    Copy { to: u64, len: u64 },
 }
 
 impl Process {
-    pub(crate) fn new(spec: &WorkloadSpec, (start, end): (u64, u64), seed: u64) -> Self {
-        let program = if spec.kind.is_random() {
-            let places = (end - start) / spec.block;
-            Program::Random { random: Random::new(seed), places, left: spec.operations() }
-        } else {
-            Program::Sequential { at: start, end }
-        };
-        Self { program, block: spec.block, writes: spec.writes(), sync: spec.writes() }
+    fn new(planned: Planned, places: Rc<RefCell<Places>>) -> Self {
+        Self {
+            planned,
+            places,
+            slots: Slots::default(),
+            rest: None,
+            started: Vec::new(),
+            last: op::OpResult::Start,
+            is_rehearsing: false,
+            failure: None,
+        }
+    }
+
+    /// Which copy of the workload it belongs to.
+    pub fn copy(&self) -> u32 {
+        self.planned.copy
+    }
+
+    /// Why the process ended early: it asked for something a raw target has not.
+    pub fn failure(&self) -> Option<&WorkloadError> {
+        self.failure.as_ref()
+    }
+
+    /// Goes through its operations without carrying them out: lengths of files become known.
+    fn rehearse(mut self) -> Result<(), WorkloadError> {
+        self.is_rehearsing = true;
+        while self.next(Time::ZERO, OpResult::Done) != Op::Done {}
+        self.failure.map_or(Ok(()), Err)
     }
 
     /// What to do next. `now` is the time by the target's clock, `last` how the operation before
-    /// went.
-    ///
-    /// A process ends at its first failed operation, as `dd` does. After [`Op::Done`] it gives
-    /// [`Op::Done`] for ever.
-    pub fn next(&mut self, _now: Time, last: OpResult) -> Op {
-        if last == OpResult::Failed {
-            self.program = Program::Over;
-            self.sync = false;
+    /// went. After [`Op::Done`] it gives [`Op::Done`] for ever.
+    pub fn next(&mut self, now: Time, last: OpResult) -> Op {
+        if let OpResult::Ticket(ticket) = last {
+            self.last = op::OpResult::Ticket(ticket);
         }
-        let (at, len) = match &mut self.program {
-            Program::Sequential { at, end } if *at < *end => {
-                let from = *at;
-                let len = self.block.min(*end - from);
-                *at += len;
-                (from, len)
+        loop {
+            if let Some(op) = self.go_on() {
+                return op;
             }
-            Program::Random { random, places, left } if *left > 0 => {
-                *left -= 1;
-                (random.below(*places) * self.block, self.block)
+            if self.failure.is_some() {
+                return Op::Done;
             }
-            _ => return if std::mem::take(&mut self.sync) { Op::Sync } else { Op::Done },
-        };
-        if self.writes { Op::Write { at, len } } else { Op::Read { at, len } }
+            let last = std::mem::replace(&mut self.last, op::OpResult::Done);
+            let asked = self.planned.process.next(now, last);
+            if let Some(op) = self.translate(asked) {
+                return op;
+            }
+        }
     }
+
+    /// The next of the operations that the last one stands for.
+    fn go_on(&mut self) -> Option<Op> {
+        match self.rest.take()? {
+            Rest::Run { is_read, at, end, len, sync, moved } => {
+                let part = len.min(end - at);
+                let (next, moved) = (at + part, moved + part);
+                self.last = op::OpResult::Moved(moved);
+                if sync {
+                    self.rest = Some(Rest::Sync { at: next, end, len, moved });
+                } else if next < end {
+                    self.rest = Some(Rest::Run { is_read, at: next, end, len, sync, moved });
+                }
+                Some(if is_read { Op::Read { at, len: part } } else { Op::Write { at, len: part } })
+            }
+            Rest::Sync { at, end, len, moved } => {
+                if at < end {
+                    let (is_read, sync) = (false, true);
+                    self.rest = Some(Rest::Run { is_read, at, end, len, sync, moved });
+                }
+                Some(Op::Sync)
+            }
+            Rest::Copy { to, len } => Some(Op::Write { at: to, len }),
+        }
+    }
+
+    /// A file operation as an operation of the target; `None` when it costs nothing there.
+    fn translate(&mut self, asked: op::Op) -> Option<Op> {
+        match asked {
+            op::Op::Read { slot, len, times } => self.run(slot, len, times, true),
+            op::Op::Write { slot, len, times, .. } => self.run(slot, len, times, false),
+            op::Op::At(io) => match self.place(io) {
+                Ok(Some((is_read, at, len))) => {
+                    let sync = !is_read && self.slots.get(slot_of(io)).is_some_and(|f| f.how.sync);
+                    let end = at + len;
+                    self.rest = Some(Rest::Run { is_read, at, end, len, sync, moved: 0 });
+                    self.go_on()
+                }
+                other => self.nothing(other.map(|_| ())),
+            },
+            op::Op::Start { tag, io } => match self.place(io) {
+                Ok(Some((is_read, at, len))) => {
+                    self.started.push((tag, len));
+                    Some(if is_read {
+                        Op::StartRead { at, len }
+                    } else {
+                        Op::StartWrite { at, len }
+                    })
+                }
+                other => self.nothing(other.map(|_| ())),
+            },
+            op::Op::Finish if !self.started.is_empty() => {
+                let (tag, moved) = self.started.remove(0);
+                self.last = op::OpResult::Finished { tag, moved };
+                Some(Op::Finish)
+            }
+            op::Op::Fsync { .. } | op::Op::Fdatasync { .. } | op::Op::SyncAll => Some(Op::Sync),
+            op::Op::CopyRange { from, to, len } => self.copy_range(from, to, len),
+            op::Op::Sleep(time) => Some(Op::Sleep(time)),
+            op::Op::Compute(time) => Some(Op::Compute(time)),
+            op::Op::Barrier(barrier) => Some(Op::Barrier(barrier)),
+            op::Op::Put { queue, ticket, times } => Some(Op::Put { queue, ticket, times }),
+            op::Op::Take { queue } => Some(Op::Take { queue }),
+            op::Op::Mark(mark) => Some(Op::Mark(mark)),
+            op::Op::Done => Some(Op::Done),
+            other => {
+                let named = self.name_op(&other);
+                self.nothing(named)
+            }
+        }
+    }
+
+    /// What costs nothing, or ends the process.
+    fn nothing(&mut self, outcome: Result<(), WorkloadError>) -> Option<Op> {
+        self.failure = outcome.err();
+        None
+    }
+
+    fn run(&mut self, slot: Slot, len: u64, times: u64, is_read: bool) -> Option<Op> {
+        let wanted = len.saturating_mul(times);
+        let Some(file) = self.slots.get(slot) else { return self.nothing(Err(no_file(slot))) };
+        let (position, sync) = (file.position, file.how.sync && !is_read);
+        let id = file.id;
+        let placed = self.part(id, position, wanted, is_read);
+        let (at, moved) = match placed {
+            Ok(placed) => placed,
+            Err(error) => return self.nothing(Err(error)),
+        };
+        if let Some(file) = self.slots.get(slot) {
+            file.position = position + moved;
+        }
+        self.last = op::OpResult::Moved(moved);
+        let at = at.filter(|_| moved > 0 && !self.is_rehearsing)?;
+        self.rest = Some(Rest::Run { is_read, at, end: at + moved, len, sync, moved: 0 });
+        self.go_on()
+    }
+
+    /// Where a read or write at a place lies; `None` when nothing is moved on the target.
+    fn place(&mut self, io: Io) -> Result<Option<(bool, u64, u64)>, WorkloadError> {
+        let (slot, from, len, is_read) = match io {
+            Io::Read { slot, at, len } => (slot, at, len, true),
+            Io::Write { slot, at, len, .. } => (slot, at, len, false),
+        };
+        let Some(file) = self.slots.get(slot) else { return Err(no_file(slot)) };
+        let id = file.id;
+        let (at, moved) = self.part(id, from, len, is_read)?;
+        self.last = op::OpResult::Moved(moved);
+        Ok(at.filter(|_| moved > 0).map(|at| (is_read, at, moved)))
+    }
+
+    /// Where a part of a file lies, and how much of it there is; `/dev/null` takes all and gives nothing.
+    fn part(
+        &self,
+        id: Option<FileId>,
+        position: u64,
+        len: u64,
+        is_read: bool,
+    ) -> Result<(Option<u64>, u64), WorkloadError> {
+        match id {
+            Some(id) => self.places.borrow_mut().range(id, position, len, is_read),
+            None => Ok((None, if is_read { 0 } else { len })),
+        }
+    }
+
+    fn copy_range(&mut self, from: Slot, to: Slot, len: u64) -> Option<Op> {
+        let is_there = |slots: &mut Slots, slot| slots.get(slot).map(|file| *file);
+        let (Some(source), Some(target)) =
+            (is_there(&mut self.slots, from), is_there(&mut self.slots, to))
+        else {
+            return self.nothing(Err(no_file(from)));
+        };
+        let read = self.part(source.id, source.position, len, true);
+        let moved = read.as_ref().map_or(0, |(_, moved)| *moved);
+        let written = self.part(target.id, target.position, moved, false);
+        let (Ok((from_at, _)), Ok((to_at, _))) = (&read, &written) else {
+            return self.nothing(read.and(written).map(|_| ()));
+        };
+        for slot in [from, to] {
+            if let Some(file) = self.slots.get(slot) {
+                file.position += moved;
+            }
+        }
+        self.last = op::OpResult::Moved(moved);
+        if moved == 0 {
+            return None;
+        }
+        match (*from_at, *to_at) {
+            (Some(at), to) => {
+                self.rest = to.map(|to| Rest::Copy { to, len: moved });
+                Some(Op::Read { at, len: moved })
+            }
+            (None, Some(to)) => Some(Op::Write { at: to, len: moved }),
+            (None, None) => None,
+        }
+    }
+
+    /// Operations on names and positions.
+    fn name_op(&mut self, asked: &op::Op) -> Result<(), WorkloadError> {
+        let mut places = self.places.borrow_mut();
+        match asked {
+            op::Op::Open { slot, path, how } => {
+                let id = match path.root {
+                    Root::Null => None,
+                    _ => Some(places.open(path, *how)?),
+                };
+                self.slots.open(*slot, id, *how);
+            }
+            op::Op::Close { slot } => {
+                self.slots.close(*slot).ok_or_else(|| no_file(*slot))?;
+            }
+            op::Op::Seek { slot, to } => {
+                let file = self.slots.get(*slot).ok_or_else(|| no_file(*slot))?;
+                let size = file.id.map_or(0, |id| places.size(id));
+                file.seek(*to, size);
+            }
+            op::Op::Truncate { slot, len } => {
+                let file = self.slots.get(*slot).ok_or_else(|| no_file(*slot))?;
+                if let Some(id) = file.id {
+                    places.set_size(id, *len)?;
+                }
+            }
+            op::Op::Unlink { path } => places.unlink(path)?,
+            op::Op::Stat { path } => {
+                let size = places.stat(path)?;
+                self.last = op::OpResult::Status(Status { size, is_directory: false });
+            }
+            op::Op::Set { .. } | op::Op::DropCached { .. } | op::Op::FsyncDirectory { .. } => {}
+            other => {
+                let reason = format!("{other:?} needs a filesystem");
+                return Err(WorkloadError::new(WorkloadErrorKind::NotSupported, "target", reason));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn slot_of(io: Io) -> Slot {
+    match io {
+        Io::Read { slot, .. } | Io::Write { slot, .. } => slot,
+    }
+}
+
+fn no_file(slot: Slot) -> WorkloadError {
+    let reason = format!("the workload uses slot {}, which holds no file", slot.0);
+    WorkloadError::new(WorkloadErrorKind::NotSupported, "target", reason)
 }

@@ -15,8 +15,8 @@ use raidlab_study::{
     CellKey, Rebuild, Runner, Sample, State, Study, StudyErrorKind, cell_title, lost_member,
 };
 use raidlab_workload::random::mix;
-use raidlab_workload::raw::Process;
-use raidlab_workload::{Kind, WorkloadSpec};
+use raidlab_workload::raw::RawPlan;
+use raidlab_workload::{Kind, Setting, Simple, Workload, WorkloadError};
 
 use super::sizes::Sizes;
 use crate::failure::Failure;
@@ -42,6 +42,8 @@ pub(super) struct Cells<'a> {
 /// Why a cell gave no sample.
 enum Trouble {
     Engine(EngineError),
+    /// The workload cannot be on this array.
+    Workload(WorkloadError),
     /// The run took no time the clock can tell.
     NoTime,
     /// Wrong bytes on members, found after the run.
@@ -141,17 +143,23 @@ impl<'a> Cells<'a> {
     /// How many blocks of 4 KiB a second the first layout takes at random places, with the flush at
     /// the end.
     pub(super) fn probe(&mut self) -> Result<f64, Failure> {
-        let workload = WorkloadSpec::new(Kind::RandomWrite, PROBE_BYTES);
+        let workload = Simple::new(Kind::RandomWrite, PROBE_BYTES);
         let mut measure = || {
             let mut target = self.target(0)?;
-            let capacity = target.engine().array().capacity();
-            target.run(&mut workload.processes(capacity, 1, self.study.seed), self.cancel)
+            let plan = plan(&workload, &target, 1, self.study.seed)?;
+            Ok(target.run(plan, self.cancel)?)
         };
-        let run = measure().map_err(|error| match error.kind() {
-            EngineErrorKind::Cancelled => Failure::Interrupted,
-            _ => Failure::failed(format!("probing how fast the directory is: {error}")),
+        let probing =
+            |what: &str| Failure::failed(format!("probing how fast the directory is{what}"));
+        let run = measure().map_err(|trouble| match trouble {
+            Trouble::Engine(error) if error.kind() == EngineErrorKind::Cancelled => {
+                Failure::Interrupted
+            }
+            Trouble::Engine(error) => probing(&format!(": {error}")),
+            Trouble::Workload(error) => probing(&format!(": {error}")),
+            _ => probing(" failed"),
         })?;
-        let rate = workload.value(run.bytes, run.operations, run.last_done);
+        let rate = workload.values(&run.record)[0];
         rate.ok_or_else(|| Failure::failed("probing how fast the directory is took no time"))
     }
 
@@ -159,37 +167,28 @@ impl<'a> Cells<'a> {
         // Layouts share seeds, and members.
         let salt = mix(&[seed, key.layout as u64]);
         let mut target = self.target(key.layout)?.salted(salt);
-        let Some(workload) = key.workload(self.study) else {
+        let Some(spec) = key.workload(self.study) else {
             return self.rebuild_alone(&mut target, key);
         };
+        let workload = &*spec.workload;
         let capacity = target.engine().array().capacity();
         let layout = &self.study.layouts[key.layout].layout;
+        let plan = plan(workload, &target, key.processes, seed)?;
         target.set_memory(FILL_MEMORY);
-        for range in filled(workload, layout, capacity, key.processes) {
+        for range in filled(&plan.extents, layout, capacity) {
             target.fill(range.start, range.end - range.start, self.cancel)?;
         }
-        let each = workload.size.saturating_add(workload.block);
-        target.set_memory(each.saturating_mul(u64::from(key.processes)).min(RUN_MEMORY));
-        let mut processes = workload.processes(capacity, key.processes, seed);
-        let (run, rebuild) = self.run_in_state(&mut target, key, &mut processes)?;
+        let all: u64 = plan.extents.iter().map(|(start, end)| end - start).sum();
+        let each = all.saturating_add(BLOCK).saturating_mul(2);
+        target.set_memory(each.min(RUN_MEMORY));
+        let (run, rebuild) = self.run_in_state(&mut target, key, plan)?;
         self.verify(&mut target)?;
         if key.state != State::Healthy {
             self.make_whole(&mut target, key)?;
             self.verify(&mut target)?;
         }
-        let value = workload.value(run.bytes, run.operations, run.last_done);
-        Ok(Sample {
-            value: value.ok_or(Trouble::NoTime)?,
-            first_done: run.first_done,
-            last_done: run.last_done,
-            bytes: run.bytes,
-            ops: run.operations,
-            process_cpu_s: Some(run.process_cpu.as_secs()),
-            system_cpu_s: run.system_cpu.map(|time| time.as_secs()),
-            bottleneck: None,
-            p99: (run.operations > 0).then_some(run.p99),
-            rebuild,
-        })
+        let sample = Sample::of(workload, &run.record).ok_or(Trouble::NoTime)?;
+        Ok(Sample { rebuild, ..sample })
     }
 
     /// Runs the processes, the array in the cell's state.
@@ -197,18 +196,18 @@ impl<'a> Cells<'a> {
         &self,
         target: &mut RawTarget,
         key: &CellKey,
-        processes: &mut [Process],
+        plan: RawPlan,
     ) -> Result<(RawResult, Option<Rebuild>), Trouble> {
         if key.state == State::Healthy {
-            return Ok((target.run(processes, self.cancel)?, None));
+            return Ok((target.run(plan, self.cancel)?, None));
         }
         let member = lose(target)?;
         if key.state == State::Degraded {
-            return Ok((target.run(processes, self.cancel)?, None));
+            return Ok((target.run(plan, self.cancel)?, None));
         }
         let mut spare = Some(self.spare(key.layout)?);
         let mut began = Time::ZERO;
-        let run = target.run_beginning(processes, self.cancel, &mut |engine| {
+        let run = target.run_beginning(plan, self.cancel, &mut |engine| {
             began = engine.clock();
             spare.take().map_or(Ok(()), |spare| engine.add(member, spare))
         })?;
@@ -230,18 +229,7 @@ impl<'a> Cells<'a> {
         let rebuild = progress(engine, began).ok_or(Trouble::NoTime)?;
         self.verify(target)?;
         let (value, _) = rebuild.seconds().ok_or(Trouble::NoTime)?;
-        Ok(Sample {
-            value,
-            first_done: rebuild.elapsed,
-            last_done: rebuild.elapsed,
-            bytes: 0,
-            ops: 0,
-            process_cpu_s: None,
-            system_cpu_s: None,
-            bottleneck: None,
-            p99: None,
-            rebuild: Some(rebuild),
-        })
+        Ok(Sample::of_rebuild(value, rebuild))
     }
 
     /// Rebuilds what is missing to its end, untimed and as fast as it goes.
@@ -301,6 +289,7 @@ impl Runner for Cells<'_> {
             Failure::failed(format!("{title}: wrong bytes {when}:{}", lines.concat()))
         };
         self.cell(key, seed).map_err(|trouble| match trouble {
+            Trouble::Workload(error) => Failure::input(format!("{title}: {error}")),
             Trouble::Wrong(wrong) => wrong_bytes("found on members after the run", &wrong),
             Trouble::NoTime => {
                 Failure::failed(format!("{title}: took no time; use a larger --size"))
@@ -317,14 +306,22 @@ impl Runner for Cells<'_> {
     }
 }
 
+/// A workload planned for a target.
+fn plan(
+    workload: &dyn Workload,
+    target: &RawTarget,
+    copies: u32,
+    seed: u64,
+) -> Result<RawPlan, Trouble> {
+    let space = target.engine().array().capacity().bytes();
+    let setting = Setting { space: Some(space), ..Setting::new(copies, seed) };
+    let plan = workload.plan(&setting).and_then(|plan| RawPlan::new(plan, space));
+    plan.map_err(Trouble::Workload)
+}
+
 /// The parts of an array to be filled before a run, in bytes: where its processes will read or
 /// write, in whole stripes, so that parity is consistent there and every byte read is known.
-fn filled(
-    workload: &WorkloadSpec,
-    layout: &Layout,
-    capacity: Sectors,
-    processes: u32,
-) -> Vec<Range<u64>> {
+fn filled(extents: &[(u64, u64)], layout: &Layout, capacity: Sectors) -> Vec<Range<u64>> {
     let end = capacity.bytes() / BLOCK * BLOCK;
     let unit = match layout.level {
         Level::Raid3 => SECTOR_BYTES * u64::from(layout.members - 1),
@@ -334,8 +331,8 @@ fn filled(
     };
     // A multiple of both; chunks are multiples of 512 bytes.
     let unit = if unit.is_multiple_of(BLOCK) { unit } else { unit * (BLOCK / 512) };
-    let mut ranges: Vec<Range<u64>> = (0..processes)
-        .map(|index| workload.extent(capacity, processes, index))
+    let mut ranges: Vec<Range<u64>> = extents
+        .iter()
         .map(|(from, to)| from / unit * unit..to.next_multiple_of(unit).min(end))
         .collect();
     ranges.sort_by_key(|range| range.start);
@@ -360,12 +357,14 @@ mod tests {
         let raid5 = Layout::new(Level::Raid5, 4).with_chunk(chunk);
         let stripe = 3 * chunk.bytes();
         let capacity = Sectors(100 * stripe / 512);
-        let parts = |workload: &WorkloadSpec, layout: &Layout, processes| -> Vec<(u64, u64)> {
-            let ranges = filled(workload, layout, capacity, processes);
+        let parts = |workload: &Simple, layout: &Layout, processes| -> Vec<(u64, u64)> {
+            let space = capacity.bytes();
+            let setting = Setting { space: Some(space), ..Setting::new(processes, 1) };
+            let plan = RawPlan::new(workload.plan(&setting).expect("a plan"), space);
+            let ranges = filled(&plan.expect("it fits").extents, layout, capacity);
             ranges.into_iter().map(|range| (range.start, range.end)).collect()
         };
-        let mut workload = WorkloadSpec::new(Kind::DdRead, 2 * BLOCK);
-        workload.block = BLOCK;
+        let mut workload = Simple { block: BLOCK, ..Simple::new(Kind::DdRead, 2 * BLOCK) };
         assert_eq!(parts(&workload, &raid5, 1), [(0, stripe)]);
         assert_eq!(parts(&workload, &raid5, 2), [(0, stripe), (50 * stripe, 51 * stripe)]);
         let raid0 = Layout::new(Level::Raid0, 3).with_chunk(chunk);
@@ -373,7 +372,7 @@ mod tests {
         // Neighbours in one stripe are filled once.
         workload.span = Span::Bytes(2 * stripe);
         assert_eq!(parts(&workload, &raid5, 6), [(0, 2 * stripe)]);
-        let mut random = WorkloadSpec::new(Kind::RandomWrite, BLOCK);
+        let mut random = Simple::new(Kind::RandomWrite, BLOCK);
         random.span = Span::Percent(50);
         assert_eq!(parts(&random, &raid5, 3), [(0, 50 * stripe)]);
     }

@@ -55,7 +55,7 @@ pub(super) fn run(
     }
     let ours_to_size = options.study.is_none() && options.size.is_none();
     if ours_to_size {
-        set_sizes(study, false, SEQUENTIAL_BYTES);
+        set_sizes(study, false, SEQUENTIAL_BYTES)?;
     }
     let sizes = Sizes::of(study).map_err(|error| super::bad_study(options, error))?;
     let mut warnings = remove_leftovers(parent)?;
@@ -79,10 +79,14 @@ pub(super) fn run(
     results(study, &samples, setting)
 }
 
-fn set_sizes(study: &mut Study, random: bool, bytes: u64) {
-    let all = study.workloads.iter_mut();
-    all.filter(|workload| workload.kind.is_random() == random)
-        .for_each(|workload| workload.size = bytes);
+/// Sizes the workloads of the default study, which has simple ones only.
+fn set_sizes(study: &mut Study, random: bool, bytes: u64) -> Result<(), Failure> {
+    for spec in &mut study.workloads {
+        if spec.workload.kind().starts_with("random-") == random {
+            spec.workload = spec.workload.resized(bytes).map_err(Failure::input)?;
+        }
+    }
+    Ok(())
 }
 
 /// Sizes the random workloads by how fast the directory is; gives its operations a second.
@@ -93,7 +97,7 @@ fn probe(
     cancel: &AtomicBool,
 ) -> Result<Option<f64>, Failure> {
     let rate = Cells::new(study, directory, sizes, cancel).probe()?;
-    set_sizes(study, true, random_bytes(rate));
+    set_sizes(study, true, random_bytes(rate))?;
     Ok(Some(rate))
 }
 

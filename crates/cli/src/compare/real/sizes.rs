@@ -4,7 +4,6 @@ use raidlab_core::consistency::MetaArea;
 use raidlab_core::{Array, Config, ConfigError, Consistency, Layout, Level, SECTOR_BYTES, Sectors};
 use raidlab_engine::Extra;
 use raidlab_study::{DriveSource, NamedLayout, State, Study, StudyError, StudyErrorKind};
-use raidlab_workload::{Span, WorkloadSpec};
 
 /// Member files whose size the study leaves open are a multiple of this, in bytes.
 const ROUND: u64 = 1 << 20;
@@ -40,11 +39,7 @@ impl Sizes {
     /// For groups of files the size they give; else such that each array just holds every workload,
     /// and all arrays are of about one size.
     pub(super) fn of(study: &Study) -> Result<Self, StudyError> {
-        let needed = study
-            .workloads
-            .iter()
-            .flat_map(|workload| study.processes.iter().map(|count| needed(workload, *count)))
-            .fold(SMALLEST_ARRAY, u64::max);
+        let needed = needed(study)?;
         let mut sizes = Self { file: 0, given: false, members: Vec::new(), capacities: Vec::new() };
         for (index, named) in study.layouts.iter().enumerate() {
             let impossible = |error: ConfigError| {
@@ -94,18 +89,19 @@ fn capacity(named: &NamedLayout, member: Sectors) -> Result<Sectors, ConfigError
     Ok(Array::new(&config).map_or(Sectors::ZERO, |array| array.capacity()))
 }
 
-/// Bytes an array must have for a workload: evenly spread files start on whole blocks.
-fn needed(workload: &WorkloadSpec, processes: u32) -> u64 {
-    let files = if workload.kind.is_random() {
-        workload.block
-    } else {
-        (workload.size.next_multiple_of(workload.block) + workload.block)
-            .saturating_mul(u64::from(processes))
-    };
-    match workload.span {
-        Span::Percent(percent) => files.saturating_mul(100).div_ceil(u64::from(percent)),
-        Span::Bytes(bytes) => bytes.max(workload.block),
+/// Bytes an array must have for every workload.
+fn needed(study: &Study) -> Result<u64, StudyError> {
+    let mut most = SMALLEST_ARRAY;
+    for (index, spec) in study.workloads.iter().enumerate() {
+        for &processes in &study.processes {
+            let room = spec.workload.raw_room(processes).map_err(|error| {
+                let place = ("workloads", index, &*error.key);
+                study.origin.error(StudyErrorKind::WrongValue, place, error.reason)
+            })?;
+            most = most.max(room);
+        }
     }
+    Ok(most)
 }
 
 /// The smallest member, in whole MiB and chunks, with which the array holds `needed` bytes.
@@ -144,9 +140,7 @@ mod tests {
         for changes in [&[][..], &[("4GiB", "10MiB")], &[("4GiB", "6MiB"), ("100%", "7%")]] {
             let study = study(changes);
             let sizes = Sizes::of(&study).expect("sizes");
-            let processes = 4;
-            let all = study.workloads.iter().map(|workload| needed(workload, processes));
-            let needed = all.fold(SMALLEST_ARRAY, u64::max);
+            let needed = needed(&study).expect("sizes");
             for (named, (member, capacity)) in
                 study.layouts.iter().zip(sizes.members.iter().zip(&sizes.capacities))
             {

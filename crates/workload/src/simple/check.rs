@@ -2,10 +2,16 @@
 
 use raidlab_core::{SECTOR_BYTES, Sectors, Size};
 
+use super::{Simple, Span};
 use crate::error::{WorkloadError, WorkloadErrorKind as Kind};
-use crate::spec::{LARGEST_BLOCK, MOST_PROCESSES, Span, WorkloadSpec};
 
-impl WorkloadSpec {
+/// The largest block of one operation: 1 GiB. Every process holds one block in memory.
+pub const LARGEST_BLOCK: u64 = 1 << 30;
+
+/// The most processes a workload may have.
+pub const MOST_PROCESSES: u32 = 4096;
+
+impl Simple {
     /// Checks what can be checked without an array.
     ///
     /// # Errors
@@ -72,6 +78,12 @@ impl WorkloadSpec {
         Ok(())
     }
 
+    /// Where file `index` of `processes` starts in a span: evenly spread, rounded down to a block.
+    const fn start(&self, span: u64, processes: u32, index: u32) -> u64 {
+        let even = (span as u128 * index as u128 / processes as u128) as u64;
+        even / self.block * self.block
+    }
+
     /// Each file ends before the next one starts, the last one before the span ends.
     fn check_room(
         &self,
@@ -110,19 +122,19 @@ impl WorkloadSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::Kind as What;
+    use crate::simple::Kind as What;
 
     const CAPACITY: Sectors = Sectors(1 << 11); // 1 MiB
 
-    fn spec(kind: What, block: u64, size: u64) -> WorkloadSpec {
-        WorkloadSpec { block, ..WorkloadSpec::new(kind, size) }
+    fn spec(kind: What, block: u64, size: u64) -> Simple {
+        Simple { block, ..Simple::new(kind, size) }
     }
 
     #[test]
     fn bad_parameters_are_named() {
         let random = |block, size| spec(What::RandomRead, block, size);
         let dd = |block, size| spec(What::DdWrite, block, size);
-        let span = |span| WorkloadSpec { span, ..dd(4096, 4096) };
+        let span = |span| Simple { span, ..dd(4096, 4096) };
         for (spec, kind, words) in [
             (dd(1000, 4096), Kind::Block, "1000B is not a multiple of the sector"),
             (dd(0, 4096), Kind::Block, "not a multiple"),
@@ -156,13 +168,13 @@ mod tests {
         let crowded = dd(512).check(CAPACITY, 17, 1).unwrap_err();
         assert!(crowded.reason.contains("fewer processes"), "{crowded}");
 
-        let half = WorkloadSpec { span: Span::Percent(50), ..dd(768 << 10) };
+        let half = Simple { span: Span::Percent(50), ..dd(768 << 10) };
         assert!(
             half.check(CAPACITY, 1, 1).unwrap_err().reason.contains("fit in 512KiB of the array's")
         );
-        let beyond = WorkloadSpec { span: Span::Bytes(2 << 20), ..dd(4096) };
+        let beyond = Simple { span: Span::Bytes(2 << 20), ..dd(4096) };
         assert_eq!(beyond.check(CAPACITY, 1, 1).unwrap_err().kind, Kind::Span);
-        let tiny = WorkloadSpec { span: Span::Bytes(2048), ..spec(What::RandomRead, 4096, 4096) };
+        let tiny = Simple { span: Span::Bytes(2048), ..spec(What::RandomRead, 4096, 4096) };
         assert_eq!(tiny.check(CAPACITY, 1, 1).unwrap_err().key, "span");
         for processes in [0, MOST_PROCESSES + 1] {
             assert_eq!(dd(512).check(CAPACITY, processes, 1).unwrap_err().kind, Kind::Processes);

@@ -8,6 +8,7 @@ use crate::metric::Metric;
 use crate::parameters::Parameters;
 use crate::plan::{Plan, Setting};
 use crate::record::RunRecord;
+use crate::{hdparm, readers, real_life, sweep, tiobench};
 
 /// A workload with its parameters.
 pub trait Workload: fmt::Debug + Send + Sync {
@@ -67,7 +68,49 @@ pub struct KindEntry {
 }
 
 /// Every kind, in the order in which they are listed.
-pub const KINDS: &[KindEntry] = &[];
+pub const KINDS: &[KindEntry] = &[
+    KindEntry {
+        name: "tiobench-0.3",
+        summary: "tiobench of the 2000s: size (twice memory, 200 to 2000MiB), block=4KiB, operations=4000, \
+                  threads=copies, sync=false, sequential_writers=false, skip",
+        make: tiobench::make_0_3,
+    },
+    KindEntry {
+        name: "tiobench-0.4",
+        summary: "tiobench since 2003-12: size (twice memory), block=4KiB, operations=4000, \
+                  threads=copies, sync=false, sequential_writers=false, skip, direct=false, count=real",
+        make: tiobench::make_0_4,
+    },
+    KindEntry {
+        name: "hdparm-t",
+        summary: "hdparm -t: size (the device, or a file of 2GiB), offset=0B, time=3s, settle=3s, \
+                  direct=false",
+        make: hdparm::make_device,
+    },
+    KindEntry {
+        name: "hdparm-T",
+        summary: "hdparm -T: size (the device, or a file of 2GiB), time=2s, settle=3s, direct=false",
+        make: hdparm::make_cache,
+    },
+    KindEntry {
+        name: "cp-parallel",
+        summary: "each copy copies a file of its own to /dev/null: files=5, size=3200MB, block=64KiB",
+        make: readers::make,
+    },
+    KindEntry {
+        name: "blocksize-sweep",
+        summary: "a file is written in blocks of a size, or of each of some: size=1GiB, block=4KiB, or \
+                  blocks such as 4KiB,64KiB",
+        make: sweep::make,
+    },
+    KindEntry {
+        name: "real-life",
+        summary: "files are read, copied, deleted and rewritten at once: processes=4, files=15, \
+                  operations=120, smallest=1MiB, largest=64MiB, blocks=4KiB,32KiB,256KiB,1MiB, seed=1, \
+                  sync=true",
+        make: real_life::make,
+    },
+];
 
 /// A workload of a kind.
 ///

@@ -199,7 +199,10 @@ impl Workload for RealLife {
         };
         let (smallest, largest) = (part(self.smallest), part(self.largest));
         let made = Self { smallest, largest, ..self.clone() };
-        made.check()?;
+        if made.check().is_err() {
+            let reason = format!("{} cannot be shared by {} files", Size(bytes), self.files);
+            return Err(WorkloadError::new(WorkloadErrorKind::Size, "size", reason));
+        }
         Ok(Arc::new(made))
     }
 }

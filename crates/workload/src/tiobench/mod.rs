@@ -4,7 +4,7 @@
 //!
 //! | | 0.3 (to November 2003) | 0.4 |
 //! |---|---|---|
-//! | opening | write: made or emptied; later phases open what is there | every phase opens for both, makes, and sets the full length |
+//! | opening | written: made or emptied; later what is there | made if need be, set to its full length |
 //! | operations | seek, then read or write | at a place |
 //! | random places | all blocks but the last | all blocks |
 //! | flush | at the end of the two write phases | at the end of all four |

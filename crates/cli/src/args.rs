@@ -13,6 +13,7 @@ use raidlab_study::State;
 #[command(after_help = "Examples:\n  \
     raidlab compare                       the default study on modelled drives\n  \
     raidlab compare --on /mnt/scratch     the same on member files, bytes verified\n  \
+    raidlab run bonnie-2.00               one workload, printed as the original does\n  \
     raidlab layout raid5 --members 5      where every chunk and parity lies\n  \
     raidlab check                         whether the RAID code keeps its promises")]
 pub(crate) struct Arguments {
@@ -23,6 +24,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Compare(Compare),
+    Run(crate::run::Run),
     Layout(Layout),
     Check(crate::check::args::Check),
     Drive(Drive),

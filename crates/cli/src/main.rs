@@ -13,6 +13,7 @@ mod interrupt;
 mod layout;
 mod output;
 mod progress;
+mod run;
 
 use std::process::ExitCode;
 
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
     let done = match &arguments.command {
         args::Command::Compare(options) => compare::run(options),
         args::Command::Layout(options) => layout::run(options),
+        args::Command::Run(options) => run::run(options),
         args::Command::Check(options) => check::run(options),
         args::Command::Drive(options) => drive::run(options),
     };

@@ -1,5 +1,7 @@
 //! Layouts: a level with its parameters, checked, and named as users write them.
 
+mod name;
+
 use std::fmt;
 use std::str::FromStr;
 

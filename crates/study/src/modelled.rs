@@ -11,9 +11,9 @@ use raidlab_core::{
 };
 use raidlab_models::{Drive, DriveSpec, load};
 use raidlab_sim::{HostCosts, World};
-use raidlab_workload::Setting;
 use raidlab_workload::random::mix;
 use raidlab_workload::raw::RawPlan;
+use raidlab_workload::{RunRecord, Setting, Workload};
 
 use crate::error::{StudyError, StudyErrorKind};
 use crate::matrix::{CellKey, cell_title};
@@ -177,18 +177,31 @@ impl Modelled<'_> {
             let reason = format!("{}: {what}", cell_title(self.study, key));
             self.study.origin.error(StudyErrorKind::WrongValue, place, reason)
         };
-        let space = world.array().capacity().bytes();
-        let setting = Setting { space: Some(space), ..Setting::new(key.processes, seed) };
-        let plan = workload.workload.plan(&setting);
-        let plan = plan.and_then(|plan| RawPlan::new(plan, space));
-        let plan = plan.map_err(|error| failed(error.to_string()))?;
-        let mut record = raw::run(world, plan).map_err(failed)?;
-        let elapsed = record.last_done();
-        record.system_cpu = Some(world.cpu_busy());
-        record.bottleneck = Some(busiest(world, elapsed));
+        let setting = Setting::new(key.processes, seed);
+        let record = self.record_on(world, &*workload.workload, setting).map_err(failed)?;
         let sample = Sample::of(&*workload.workload, &record);
         let sample = sample.ok_or_else(|| failed("no time passed".into()))?;
         Ok(Sample { rebuild: rebuild::progress(world), ..sample })
+    }
+
+    /// Runs a workload on the array itself, without a filesystem.
+    ///
+    /// # Errors
+    /// In words: what keeps the workload from this array, or the answer to a request that failed.
+    pub fn record_on(
+        &self,
+        world: &mut World,
+        workload: &dyn Workload,
+        setting: Setting,
+    ) -> Result<RunRecord, String> {
+        let space = world.array().capacity().bytes();
+        let setting = Setting { space: Some(space), ..setting };
+        let plan = workload.plan(&setting).and_then(|plan| RawPlan::new(plan, space));
+        let mut record = raw::run(world, plan.map_err(|error| error.to_string())?)?;
+        record.system_cpu = Some(world.cpu_busy());
+        record.bottleneck = Some(busiest(world, record.last_done()));
+        record.memory = "no filesystem and no page cache; drives start cold and idle".into();
+        Ok(record)
     }
 
     /// A rebuild while nothing else goes on.

@@ -9,6 +9,7 @@ use crate::parameters::Parameters;
 use crate::plan::{FileNeed, Plan, Setting};
 use crate::record::RunRecord;
 use crate::simple;
+use crate::{hdparm, readers, real_life, sweep, tiobench};
 
 /// A workload with its parameters.
 pub trait Workload: fmt::Debug + Send + Sync {
@@ -108,6 +109,47 @@ pub const KINDS: &[KindEntry] = &[
         name: "random-write",
         summary: "each writes blocks at random places and flushes: size, block=4KiB, span=100%",
         make: |parameters| simple::make(simple::Kind::RandomWrite, parameters),
+    },
+    KindEntry {
+        name: "tiobench-0.3",
+        summary: "tiobench of the 2000s: size (twice memory, 200 to 2000MiB), block=4KiB, operations=4000, \
+                  threads=copies, sync=false, sequential_writers=false, skip",
+        make: tiobench::make_0_3,
+    },
+    KindEntry {
+        name: "tiobench-0.4",
+        summary: "tiobench since 2003-12: size (twice memory), block=4KiB, operations=4000, \
+                  threads=copies, sync=false, sequential_writers=false, skip, direct=false, count=real",
+        make: tiobench::make_0_4,
+    },
+    KindEntry {
+        name: "hdparm-t",
+        summary: "hdparm -t: size (the device, or a file of 2GiB), offset=0B, time=3s, settle=3s, \
+                  direct=false",
+        make: hdparm::make_device,
+    },
+    KindEntry {
+        name: "hdparm-T",
+        summary: "hdparm -T: size (the device, or a file of 2GiB), time=2s, settle=3s, direct=false",
+        make: hdparm::make_cache,
+    },
+    KindEntry {
+        name: "cp-parallel",
+        summary: "each copy copies a file of its own to /dev/null: files=5, size=3200MB, block=64KiB",
+        make: readers::make,
+    },
+    KindEntry {
+        name: "blocksize-sweep",
+        summary: "a file is written in blocks of a size, or of each of some: size=1GiB, block=4KiB, or \
+                  blocks such as 4KiB,64KiB",
+        make: sweep::make,
+    },
+    KindEntry {
+        name: "real-life",
+        summary: "files are read, copied, deleted and rewritten at once: processes=4, files=15, \
+                  operations=120, smallest=1MiB, largest=64MiB, blocks=4KiB,32KiB,256KiB,1MiB, seed=1, \
+                  sync=true",
+        make: real_life::make,
     },
 ];
 

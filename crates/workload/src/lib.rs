@@ -10,6 +10,8 @@
 mod conductor;
 pub mod content;
 mod error;
+mod fill_files;
+mod hdparm;
 mod kinds;
 mod metric;
 pub mod names;
@@ -19,9 +21,13 @@ mod parameters;
 mod plan;
 pub mod random;
 pub mod raw;
+mod readers;
+mod real_life;
 mod record;
 mod simple;
 mod spec;
+mod sweep;
+mod tiobench;
 
 pub use conductor::{Conductor, ProcessIndex};
 pub use error::{WorkloadError, WorkloadErrorKind};

@@ -87,7 +87,15 @@ impl Places {
         }
     }
 
+    /// Opens a file. One that nobody made is there all the same, as long as its place, as a device is.
     pub(super) fn open(&mut self, path: &Path, how: How) -> Result<FileId, WorkloadError> {
+        if let Some(&(_, bytes)) = self.extents.get(path)
+            && self.names.find(path).is_none()
+            && !how.create
+        {
+            let (id, _) = self.names.open(path, How::WRITE).map_err(of_name)?;
+            self.names.set_size(id, bytes);
+        }
         let (id, _) = self.names.open(path, how).map_err(of_name)?;
         if path.root == Root::Target && !self.files.contains_key(&id) {
             let Some(&(start, bytes)) = self.extents.get(path) else {

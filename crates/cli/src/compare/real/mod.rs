@@ -22,6 +22,7 @@ use crate::output::note;
 use crate::progress::Bar;
 use cells::Cells;
 use sizes::Sizes;
+pub(crate) use sizes::member_for;
 
 /// The default study's title speaks of drives that take no part here.
 const DEFAULT_TITLE: &str = "Files in one directory, which layout?";

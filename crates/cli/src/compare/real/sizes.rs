@@ -105,7 +105,7 @@ fn needed(study: &Study) -> Result<u64, StudyError> {
 }
 
 /// The smallest member, in whole MiB and chunks, with which the array holds `needed` bytes.
-fn member_for(named: &NamedLayout, needed: u64) -> Result<Sectors, ConfigError> {
+pub(crate) fn member_for(named: &NamedLayout, needed: u64) -> Result<Sectors, ConfigError> {
     let step = ROUND.max(named.layout.chunk.bytes()).next_multiple_of(ROUND) / SECTOR_BYTES;
     // What lies behind the data comes on top.
     let mut config = Config::uniform(named.layout.clone(), Sectors(needed / SECTOR_BYTES + step));

@@ -1,0 +1,150 @@
+//! `raidlab run`: one workload on one target.
+
+mod print;
+mod target;
+mod virtual_time;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use raidlab_core::Layout;
+use raidlab_workload::{KINDS, Parameters, RunRecord, Setting, Workload, make};
+
+use crate::failure::Failure;
+use crate::{interrupt, output};
+use target::Target;
+
+/// Runs one workload on one target, and prints what it measured, also as the original program would
+///
+/// TARGET says where:
+/// modelled (a modelled host with a filesystem on modelled drives, in virtual time),
+/// modelled-raw (the modelled array alone), null (nothing at all: what the workload costs),
+/// DIR (a directory of a mounted filesystem), raw:memory and raw:DIR (an array without a filesystem, in
+/// memory or on member files in DIR), mounted:DIR (an array on member files in DIR with a real
+/// filesystem on it; root), md:DIR (the same with the kernel's own md; root).
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    raidlab run --list                                 every workload and its parameters\n  \
+    raidlab run dd-write size=1GiB --layout 'raid5(4)' on modelled drives\n  \
+    raidlab run dd bs=1MiB count=100 conv=fdatasync --target /mnt\n  \
+    raidlab run bonnie-2.00 n=0 --target /mnt --format csv\n  \
+    raidlab run jobs.fio --target raw:/mnt --layout 'raid10(4)' --json -\n  \
+    raidlab run tar-xf --target mounted:/mnt --layout 'raid1(2)'\n\n\
+    Exit status: 0 done, 1 failed or wrong bytes found, 2 bad input, 130 interrupted.")]
+pub(crate) struct Run {
+    /// A kind of `--list`, or the path of a fio job file (ends in .fio)
+    pub(crate) workload: Option<String>,
+    /// Parameters of the workload, such as size=1GiB
+    #[arg(value_name = "KEY=VALUE")]
+    pub(crate) parameters: Vec<String>,
+    /// List every workload with its parameters and their defaults
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Where to run: modelled, modelled-raw, null, DIR, raw:memory, raw:DIR, mounted:DIR, md:DIR
+    #[arg(long, short, value_name = "TARGET", default_value = "modelled")]
+    pub(crate) target: String,
+    /// The layout of the array, as reports name it: single, raid5(4), "raid10(4) far2 chunk=64K"
+    #[arg(long, short, value_name = "LAYOUT", default_value = "single")]
+    pub(crate) layout: Layout,
+    /// The drive of modelled targets: one of `raidlab drive list`, or a drive file (ends in .toml)
+    #[arg(long, value_name = "NAME", default_value = "nas-8tb-7200")]
+    pub(crate) drive: String,
+    /// The filesystem of mounted arrays: ext4, ext3, ext2, xfs or btrfs
+    #[arg(long, value_name = "KIND", default_value = "ext4")]
+    pub(crate) filesystem: String,
+    /// How many copies of the workload at once, each with files of its own
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) copies: u32,
+    /// Draw every random choice from this seed
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Print only this form: `summary`, or one of the workload's own, such as text, csv, json
+    #[arg(long, value_name = "FORM")]
+    pub(crate) format: Option<String>,
+    /// Write what was measured to this file as JSON; `-` prints it instead of the summary
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+pub(crate) fn run(options: &Run) -> Result<(), Failure> {
+    if options.list {
+        return output::print(&list());
+    }
+    let workload = workload(options)?;
+    output::check(&[("--json", options.json.as_deref())])?;
+    let known = workload.formats();
+    if let Some(format) = &options.format
+        && format != "summary"
+        && !known.contains(&format.as_str())
+    {
+        let known = [&["summary"], known].concat().join(", ");
+        return Err(Failure::input(format!(
+            "--format {format}: {} is printed as {known}",
+            workload.kind()
+        )));
+    }
+    let target: Target = options.target.parse().map_err(Failure::input)?;
+    let cancel = interrupt::flag()?;
+    let setting =
+        Setting { host_memory: target.memory(), ..Setting::new(options.copies, options.seed) };
+    let record = target.run(options, &*workload, setting, cancel)?;
+    show(options, &*workload, &record)
+}
+
+/// Prints what was asked for.
+fn show(options: &Run, workload: &dyn Workload, record: &RunRecord) -> Result<(), Failure> {
+    let host = print::host_name();
+    let own = |format: &str| workload.format(format, record, &host).unwrap_or_default();
+    if let Some(path) = &options.json {
+        output::write(path, &print::json(options, workload, record)?)?;
+    }
+    let printed = options.json.as_deref() == Some(Path::new("-"));
+    match &options.format {
+        Some(format) if format != "summary" => output::print(&own(format)),
+        None if printed => Ok(()),
+        None => {
+            let mut text = print::summary(options, workload, record);
+            if let Some(format) = workload.formats().first() {
+                text.push_str(&format!("\nas the original prints it ({format}):\n"));
+                text.push_str(&own(format));
+            }
+            output::print(&text)
+        }
+        Some(_) => output::print(&print::summary(options, workload, record)),
+    }
+}
+
+/// The workload the command line names.
+fn workload(options: &Run) -> Result<Arc<dyn Workload>, Failure> {
+    let Some(name) = &options.workload else {
+        return Err(Failure::input("which workload? `raidlab run --list` lists them"));
+    };
+    if name.ends_with(".fio") {
+        return job_file(Path::new(name), &options.parameters);
+    }
+    let pairs = options.parameters.iter().map(|text| match text.split_once('=') {
+        Some((key, value)) => (key.to_string(), value.to_string()),
+        None => (text.clone(), "true".to_string()),
+    });
+    let made = Parameters::new(pairs).and_then(|parameters| make(name, parameters));
+    made.map_err(|error| Failure::input(format!("{name}: {error}")))
+}
+
+fn job_file(path: &Path, parameters: &[String]) -> Result<Arc<dyn Workload>, Failure> {
+    if let Some(parameter) = parameters.first() {
+        let what = format!("{parameter}: a job file has its parameters in it");
+        return Err(Failure::input(what));
+    }
+    let what = format!("{}: job files are not supported by this version", path.display());
+    Err(Failure::input(what))
+}
+
+/// Every kind with its parameters.
+fn list() -> String {
+    let width = KINDS.iter().map(|kind| kind.name.len()).max().unwrap_or(0);
+    let line =
+        |kind: &raidlab_workload::KindEntry| format!("{:width$}  {}\n", kind.name, kind.summary);
+    KINDS.iter().map(line).collect()
+}

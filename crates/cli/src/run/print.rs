@@ -1,0 +1,206 @@
+//! What a run measured: for people, and as JSON.
+
+use std::fmt::Write;
+
+use raidlab_core::{Nanos, Size};
+use raidlab_workload::{IoRecord, PhaseRecord, RunRecord, Workload};
+use serde_json::{Value, json};
+
+use super::Run;
+use crate::failure::Failure;
+
+/// The version of the JSON document's schema.
+const SCHEMA_VERSION: u32 = 1;
+
+/// The name of this machine, for formats that show one.
+pub(super) fn host_name() -> String {
+    let text = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    text.map_or_else(|_| "localhost".into(), |text| text.trim().to_string())
+}
+
+/// For people.
+pub(super) fn summary(options: &Run, workload: &dyn Workload, record: &RunRecord) -> String {
+    let mut text = String::new();
+    // Writing to a text does not fail.
+    let _ = summarise(&mut text, options, workload, record);
+    text
+}
+
+fn summarise(
+    text: &mut String,
+    options: &Run,
+    workload: &dyn Workload,
+    record: &RunRecord,
+) -> std::fmt::Result {
+    writeln!(text, "{}: {}", workload.default_name(), workload.description())?;
+    writeln!(text, "target: {}, {}", options.target, clock(options))?;
+    if !record.memory.is_empty() {
+        writeln!(text, "memory at the start: {}", record.memory)?;
+    }
+    writeln!(text)?;
+    for (metric, value) in workload.metrics().iter().zip(workload.values(record)) {
+        match value {
+            Some(value) => {
+                writeln!(text, "{:>14}  {} {}", metric.name, figure(value), metric.unit)?
+            }
+            None => writeln!(text, "{:>14}  too short to tell", metric.name)?,
+        }
+    }
+    writeln!(text)?;
+    for (index, name) in record.phases.iter().enumerate() {
+        let Some(phase) = record.phase(index as u16) else { continue };
+        write_phase(text, name, &phase)?;
+    }
+    write_ends(text, record)?;
+    if let Some(members) = &record.members {
+        writeln!(
+            text,
+            "members: {} reads of {}, {} writes of {}",
+            members.reads,
+            Size(members.bytes_read),
+            members.writes,
+            Size(members.bytes_written)
+        )?;
+    }
+    if let Some(amplification) = record.write_amplification() {
+        writeln!(text, "write amplification: {amplification:.2}")?;
+    }
+    if let Some((resource, busy)) = &record.bottleneck {
+        writeln!(text, "busiest: {resource}, {:.0} % of the time", busy * 100.0)?;
+    }
+    record.warnings.iter().try_for_each(|warning| writeln!(text, "warning: {warning}"))
+}
+
+fn clock(options: &Run) -> &'static str {
+    if options.target.starts_with("modelled") || options.target == "null" {
+        "virtual time"
+    } else {
+        "real time, one run: repeat before you believe it"
+    }
+}
+
+/// Times, CPU and fairness of the whole run.
+fn write_ends(text: &mut String, record: &RunRecord) -> std::fmt::Result {
+    let (first, last) = (record.first_done(), record.last_done());
+    writeln!(text, "first done after {}, last after {}", seconds(first), seconds(last))?;
+    if let Some(fairness) = record.fairness() {
+        let spread = Nanos(last.0.saturating_sub(first.0));
+        writeln!(text, "spread {}, fairness (Jain) {fairness:.4}", seconds(spread))?;
+    }
+    if let Some(cpu) = record.process_cpu {
+        writeln!(text, "CPU of the processes: {}", seconds(cpu.sum()))?;
+    }
+    if let Some(cpu) = record.system_cpu {
+        writeln!(text, "CPU of the whole system: {}", seconds(cpu))?;
+    }
+    Ok(())
+}
+
+fn write_phase(text: &mut String, name: &str, phase: &PhaseRecord) -> std::fmt::Result {
+    let cpu = phase.cpu.map_or(String::new(), |cpu| format!(", CPU {}", seconds(cpu.sum())));
+    writeln!(text, "{name}: {}{cpu}", seconds(phase.took()))?;
+    let kinds = [("reads", &phase.reads), ("writes", &phase.writes), ("others", &phase.others)];
+    for (what, record) in kinds.into_iter().filter(|(_, record)| record.count > 0) {
+        writeln!(text, "  {:>9} {what:6} {:>10}  {}", record.count, bytes(record), times(record))?;
+    }
+    Ok(())
+}
+
+fn bytes(record: &IoRecord) -> String {
+    if record.bytes == 0 { String::new() } else { Size(record.bytes).to_string() }
+}
+
+/// Latencies in the unit that suits them.
+fn times(record: &IoRecord) -> String {
+    let quantile = |share| record.quantile(share).unwrap_or_default();
+    let all = [
+        ("p50", quantile(0.5)),
+        ("p99", quantile(0.99)),
+        ("p99.9", quantile(0.999)),
+        ("max", record.max),
+    ];
+    all.map(|(name, time)| format!("{name} {}", seconds(time))).join("  ")
+}
+
+fn seconds(time: Nanos) -> String {
+    match time.0 {
+        0..1_000 => format!("{} ns", time.0),
+        1_000..1_000_000 => format!("{:.1} us", time.0 as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.2} ms", time.0 as f64 / 1e6),
+        _ => format!("{:.3} s", time.as_secs()),
+    }
+}
+
+fn figure(value: f64) -> String {
+    if value.abs() >= 1000.0 { format!("{value:.0}") } else { format!("{value:.2}") }
+}
+
+/// As JSON, pretty and ending with a newline.
+pub(super) fn json(
+    options: &Run,
+    workload: &dyn Workload,
+    record: &RunRecord,
+) -> Result<String, Failure> {
+    let metrics = workload.metrics();
+    let values = metrics.iter().zip(workload.values(record)).map(
+        |(metric, value)| json!({ "metric": metric.name, "unit": metric.unit, "value": value }),
+    );
+    let phases = (0u16..).zip(&record.phases).filter_map(|(index, name)| {
+        let phase = record.phase(index)?;
+        Some(json!({
+            "name": name,
+            "seconds": phase.took().as_secs(),
+            "cpu_s": phase.cpu.map(|cpu| cpu.sum().as_secs()),
+            "reads": of(&phase.reads),
+            "writes": of(&phase.writes),
+            "others": of(&phase.others),
+        }))
+    });
+    let ends: Vec<f64> = record.ends().iter().map(|end| end.as_secs()).collect();
+    let document = json!({
+        "schema_version": SCHEMA_VERSION,
+        "raidlab": env!("CARGO_PKG_VERSION"),
+        "workload": workload.kind(),
+        "description": workload.description(),
+        "target": options.target,
+        "layout": options.layout.to_string(),
+        "clock": if clock(options) == "virtual time" { "virtual" } else { "real" },
+        "copies": options.copies,
+        "seed": options.seed,
+        "memory": record.memory,
+        "values": values.collect::<Vec<Value>>(),
+        "phases": phases.collect::<Vec<Value>>(),
+        "ends_s": ends,
+        "first_done_s": record.first_done().as_secs(),
+        "last_done_s": record.last_done().as_secs(),
+        "fairness": record.fairness(),
+        "process_cpu_s": record.process_cpu.map(|cpu| cpu.sum().as_secs()),
+        "system_cpu_s": record.system_cpu.map(|cpu| cpu.as_secs()),
+        "members": record.members.map(|members| json!({
+            "reads": members.reads,
+            "writes": members.writes,
+            "bytes_read": members.bytes_read,
+            "bytes_written": members.bytes_written,
+            "write_amplification": record.write_amplification(),
+        })),
+        "bottleneck": record.bottleneck.as_ref().map(|(resource, busy)| json!({
+            "resource": resource, "busy": busy,
+        })),
+        "warnings": record.warnings,
+    });
+    let text = serde_json::to_string_pretty(&document);
+    Ok(text.map_err(|error| Failure::failed(format!("the record as JSON: {error}")))? + "\n")
+}
+
+fn of(record: &IoRecord) -> Value {
+    let millis = |time: Option<Nanos>| time.map(|time| time.as_secs() * 1e3);
+    json!({
+        "count": record.count,
+        "bytes": record.bytes,
+        "mean_ms": millis(record.mean()),
+        "p50_ms": millis(record.quantile(0.5)),
+        "p99_ms": millis(record.quantile(0.99)),
+        "p999_ms": millis(record.quantile(0.999)),
+        "max_ms": (record.count > 0).then_some(record.max.as_secs() * 1e3),
+    })
+}

@@ -1,0 +1,46 @@
+//! Runs on modelled drives, in virtual time.
+
+use raidlab_sim::HostCosts;
+use raidlab_study::Study;
+use raidlab_study::modelled::Modelled;
+use raidlab_workload::{RunRecord, Setting, Workload};
+
+use super::Run;
+use crate::failure::Failure;
+
+/// Runs a workload on a modelled array, with or without a host on top of it.
+pub(super) fn run(
+    options: &Run,
+    workload: &dyn Workload,
+    setting: Setting,
+    with_host: bool,
+) -> Result<RunRecord, Failure> {
+    let study = study(options)?;
+    let modelled = Modelled::new(&study, HostCosts::default())
+        .map_err(|error| Failure::input(format!("--drive {}: {}", options.drive, error.reason)))?;
+    let mut world = modelled.world(0, setting.seed).map_err(|error| {
+        Failure::input(format!("--layout {}: {}", options.layout, error.reason))
+    })?;
+    if with_host {
+        return Err(Failure::input("--target modelled: not supported by this version"));
+    }
+    let record = modelled.record_on(&mut world, workload, setting);
+    record.map_err(|what| {
+        Failure::input(format!("{} on {}: {what}", workload.kind(), options.target))
+    })
+}
+
+/// A study with the one layout, to model.
+fn study(options: &Run) -> Result<Study, Failure> {
+    let text = raidlab_study::default_study();
+    let mut study = raidlab_study::parse(text, "--layout").map_err(Failure::failed)?;
+    study.workloads.clear();
+    let mut layout = study.layouts.swap_remove(0);
+    layout.name = options.layout.to_string();
+    layout.layout = options.layout.clone();
+    study.layouts = vec![layout];
+    study.drives.truncate(1);
+    study.drives[0].source = raidlab_study::DriveSource::Model(options.drive.clone());
+    study.drives[0].count = options.layout.members;
+    Ok(study)
+}

@@ -10,6 +10,7 @@ mod compare;
 mod drive;
 mod failure;
 mod interrupt;
+mod json;
 mod layout;
 mod output;
 mod progress;

@@ -8,7 +8,7 @@ use raidlab_core::geometry::Geometry;
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{Layout, MemberIndex, SECTOR_BYTES, Sector, Sectors, Settings, Size};
 use raidlab_models::Scheduler;
-use raidlab_workload::{WorkloadErrorKind, WorkloadSpec};
+use raidlab_workload::{Setting, WorkloadError, WorkloadErrorKind, WorkloadSpec};
 
 use crate::error::{StudyError, StudyErrorKind};
 
@@ -34,6 +34,8 @@ pub struct Study {
     pub states: Vec<State>,
     /// How much of each drive arrays use, from its start; all of it when `None`.
     pub member_size: Option<Sectors>,
+    /// The filesystem that workloads run on, one of [`FILESYSTEMS`]; on the array itself when `None`.
+    pub filesystem: Option<String>,
     /// The groups of drives.
     pub drives: Vec<Drives>,
     /// The layouts that are compared.
@@ -138,6 +140,15 @@ pub fn lost_member(geometry: &Geometry) -> MemberIndex {
     geometry.place(Sector(0), 0).member
 }
 
+/// Filesystems that a study can name.
+pub const FILESYSTEMS: [&str; 5] = ["ext4", "ext3", "ext2", "xfs", "btrfs"];
+
+/// Bytes an array must have for a filesystem with `files` bytes of files: an eighth for what the filesystem
+/// needs of its own, and 128 MiB for the journal and the smallest filesystem there can be.
+pub fn filesystem_room(files: u64) -> u64 {
+    files.saturating_add(files / 8).saturating_add(128 << 20)
+}
+
 /// The name of the rows that show how long a rebuild takes when nothing else goes on.
 pub const IDLE_REBUILD: &str = "rebuild";
 
@@ -219,6 +230,19 @@ impl Study {
         named.map(|(index, _)| index).collect()
     }
 
+    /// Replaces the filesystem.
+    ///
+    /// # Errors
+    /// When there is none of this name.
+    pub fn set_filesystem(&mut self, name: &str) -> Result<(), String> {
+        if !FILESYSTEMS.contains(&name) {
+            let known = FILESYSTEMS.join(", ");
+            return Err(format!("`{name}` is not a filesystem; known: {known}"));
+        }
+        self.filesystem = Some(name.to_string());
+        Ok(())
+    }
+
     /// Checks that every workload fits on every layout with every number of processes.
     ///
     /// `capacities` and `logical_blocks` (in sectors) belong to the layouts, in their order.
@@ -226,6 +250,7 @@ impl Study {
     /// # Errors
     /// [`StudyErrorKind::DoesNotFit`], or [`StudyErrorKind::WrongValue`] when requests are not
     /// whole blocks of the array; both name layout, workload and what would be right.
+    /// [`StudyErrorKind::NotSupported`] when a workload needs a filesystem and there is none.
     pub fn check_capacity(
         &self,
         capacities: &[Sectors],
@@ -235,17 +260,25 @@ impl Study {
         for (layout, (&capacity, &logical_block)) in self.layouts.iter().zip(sizes) {
             for (index, workload) in self.workloads.iter().enumerate() {
                 for &processes in &self.processes {
-                    let block = u64::from(logical_block) * SECTOR_BYTES;
-                    let checked = workload.workload.check_raw(capacity.bytes(), processes, block);
+                    let checked = match self.filesystem {
+                        Some(_) => fits_on_filesystem(workload, capacity, processes),
+                        None => {
+                            let block = u64::from(logical_block) * SECTOR_BYTES;
+                            workload.workload.check_raw(capacity.bytes(), processes, block)
+                        }
+                    };
                     checked.map_err(|error| {
-                        let kind = match error.kind {
+                        let (kind, hint) = match error.kind {
                             WorkloadErrorKind::DoesNotFit | WorkloadErrorKind::Span => {
-                                StudyErrorKind::DoesNotFit
+                                (StudyErrorKind::DoesNotFit, "")
                             }
-                            _ => StudyErrorKind::WrongValue,
+                            WorkloadErrorKind::NotSupported if self.filesystem.is_none() => {
+                                (StudyErrorKind::NotSupported, ", such as filesystem = \"ext4\"")
+                            }
+                            _ => (StudyErrorKind::WrongValue, ""),
                         };
                         let reason =
-                            format!("{} on {}: {}", workload.name, layout.name, error.reason);
+                            format!("{} on {}: {}{hint}", workload.name, layout.name, error.reason);
                         self.origin.error(kind, ("workloads", index, &error.key), reason)
                     })?;
                 }
@@ -253,4 +286,23 @@ impl Study {
         }
         Ok(())
     }
+}
+
+fn fits_on_filesystem(
+    workload: &WorkloadSpec,
+    capacity: Sectors,
+    processes: u32,
+) -> Result<(), WorkloadError> {
+    let plan = workload.workload.plan(&Setting::new(processes, 0))?;
+    let (room, capacity) = (filesystem_room(plan.room), capacity.bytes());
+    if room <= capacity {
+        return Ok(());
+    }
+    let (files, room, capacity) = (Size(plan.room), Size(room), Size(capacity));
+    Err(WorkloadError {
+        kind: WorkloadErrorKind::DoesNotFit,
+        key: "size".into(),
+        reason: format!("{files} of files and their filesystem need {room}, there are {capacity}"),
+        known: Vec::new(),
+    })
 }

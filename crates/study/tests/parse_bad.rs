@@ -459,3 +459,17 @@ fn no_text_makes_it_panic() {
     }
     assert!(wrong > texts.len() / 2, "{wrong} of {}", texts.len());
 }
+
+#[test]
+fn filesystems_and_parameters_of_workloads() {
+    let words = ["did you mean `ext4`?"];
+    check(&with(2, "filesystem = \"ext5\""), UnknownName, 2, "filesystem", &words);
+    check(&with(2, "filesystem = 4"), WrongType, 2, "filesystem", &["found integer"]);
+    let tiobench = GOOD.replace("random-read", "tiobench-0.3").replace("span = \"100%\"\n", "");
+    parse(&tiobench, "my.toml").expect("a good study");
+    let with = |line: &str| tiobench.replace("block = \"4KiB\"", line);
+    let known = ["is not a parameter", "did you mean `threads`?"];
+    check(&with("thread = 2"), UnknownKey, 33, "workloads.thread", &known);
+    check(&with("threads = 0"), WrongValue, 33, "workloads.threads", &["0"]);
+    check(&with("threads = 1.5"), WrongType, 33, "workloads.threads", &["found float"]);
+}

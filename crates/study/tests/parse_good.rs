@@ -26,6 +26,7 @@ fn the_default_study() {
     assert_eq!(study.baseline_layouts(), [0]);
     assert_eq!(study.processes, [1, 2, 4]);
     assert_eq!(study.states, [State::Healthy]);
+    assert_eq!(study.filesystem, None);
     assert_eq!(study.drives.len(), 1);
     assert_eq!(study.drives[0].source, DriveSource::Model("nas-8tb-7200".into()));
     assert_eq!((study.drives[0].name.as_str(), study.drives[0].count), ("nas", 4));

@@ -11,8 +11,9 @@ use raidlab_sim::check::hunt::{Budget, Found, Hunt, Tried, sample};
 use raidlab_sim::check::part::Report;
 
 use super::args::Check;
-use super::{json, spread, summary, threads};
+use super::{spread, summary, threads};
 use crate::failure::Failure;
+use crate::json;
 use crate::{interrupt, output};
 
 /// A bug by its name.
@@ -186,14 +187,13 @@ fn as_markdown(rows: &[Row]) -> String {
 
 fn as_json(rows: &[Row], unsound: &[String], seconds: f64) -> String {
     let rows = rows.iter().map(|(bug, found)| {
-        let mut members =
-            vec![("bug", json::quoted(bug.name())), ("wrong", json::quoted(bug.what()))];
+        let mut members = vec![("bug", json::text(bug.name())), ("wrong", json::text(bug.what()))];
         match found {
             Ok(found) => members.extend([
-                ("found_by", json::quoted(found.method.name())),
+                ("found_by", json::text(found.method.name())),
                 ("after", found.after.to_string()),
-                ("place", json::quoted(&found.place)),
-                ("what", json::quoted(&found.what)),
+                ("place", json::text(&found.place)),
+                ("what", json::text(&found.what)),
             ]),
             Err(tried) => members.extend([
                 ("found_by", "null".to_owned()),
@@ -202,12 +202,12 @@ fn as_json(rows: &[Row], unsound: &[String], seconds: f64) -> String {
                 ("seeds", tried.seeds.to_string()),
             ]),
         }
-        json::object(&members)
+        json::object(members)
     });
     let members = [
         ("seconds", format!("{seconds:.3}")),
-        ("bugs", json::list(rows)),
-        ("broken_without", json::list(unsound.iter().map(|what| json::quoted(what)))),
+        ("bugs", json::lines(rows)),
+        ("broken_without", json::lines(unsound.iter().map(|what| json::text(what)))),
     ];
-    json::object(&members) + "\n"
+    json::object(members) + "\n"
 }

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use raidlab_models::{DriveSpec, Status, builtin};
 
-use super::{counts, json, kind_name, load_drive, traces};
+use super::{counts, kind_name, load_drive, traces};
 use crate::args::DriveList;
 use crate::failure::Failure;
+use crate::json;
 use crate::output;
 
 pub(super) fn run(options: &DriveList) -> Result<(), Failure> {

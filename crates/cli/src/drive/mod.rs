@@ -1,7 +1,6 @@
 //! `raidlab drive`: which drives can be modelled, what a model amounts to, how near it comes to a
 //! measured drive.
 
-mod json;
 mod list;
 mod plot;
 mod show;

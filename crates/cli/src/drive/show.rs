@@ -3,9 +3,10 @@
 use raidlab_models::curves::{random_rate, seek_curve, sequential_rate};
 use raidlab_models::{DriveKind, DriveOp, DriveSpec, HardDiskSpec};
 
-use super::{json, kind_name, load_drive, plot};
+use super::{kind_name, load_drive, plot};
 use crate::args::DriveShow;
 use crate::failure::Failure;
+use crate::json;
 use crate::output;
 
 /// Places of the capacity at which the rate is taken.

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use raidlab_models::trace::{Report, Score, validate};
 
-use super::{json, traces};
+use super::traces;
 use crate::args::DriveValidate;
 use crate::failure::Failure;
+use crate::json;
 use crate::output;
 
 pub(super) fn run(options: &DriveValidate) -> Result<(), Failure> {

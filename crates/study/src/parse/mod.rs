@@ -16,7 +16,7 @@ use raidlab_core::Sectors;
 use raidlab_workload::{MOST_PROCESSES, WorkloadSpec};
 
 use crate::error::{StudyError, StudyErrorKind as Kind};
-use crate::study::{NamedLayout, Origin, State, Study, check_states};
+use crate::study::{FILESYSTEMS, NamedLayout, Origin, State, Study, check_states};
 use crate::suggest::did_you_mean;
 use table::{Source, Table};
 
@@ -26,7 +26,7 @@ const MOST_ROUNDS: u64 = 10_000;
 /// Rounds where the file names no number: the fewest that give a 95 % interval of the median.
 const DEFAULT_ROUNDS: u64 = 6;
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "title",
     "seed",
     "rounds",
@@ -36,6 +36,7 @@ const KEYS: [&str; 12] = [
     "processes",
     "states",
     "member_size",
+    "filesystem",
     "drives",
     "layouts",
     "workloads",
@@ -100,6 +101,7 @@ pub fn parse(text: &str, path: &str) -> Result<Study, StudyError> {
         processes: processes(&root)?,
         states: states(&root, &layouts, &workloads)?,
         member_size: member_size(&root)?,
+        filesystem: filesystem(&root)?,
         drives,
         layouts,
         workloads,
@@ -179,6 +181,18 @@ fn member_size(root: &Table<'_>) -> Result<Option<Sectors>, StudyError> {
     sectors.map(Some).ok_or_else(|| {
         root.error(Kind::WrongValue, KEY, format!("{size} is not a multiple of 4KiB"))
     })
+}
+
+/// `filesystem = "ext4"`: what workloads run on; the array itself where nothing is said.
+fn filesystem(root: &Table<'_>) -> Result<Option<String>, StudyError> {
+    const KEY: &str = "filesystem";
+    let Some(name) = root.text(KEY)? else { return Ok(None) };
+    if FILESYSTEMS.contains(&name) {
+        return Ok(Some(name.to_string()));
+    }
+    let (hint, known) = (did_you_mean(name, &FILESYSTEMS), FILESYSTEMS.join(", "));
+    let reason = format!("`{name}` is not a filesystem{hint}; known: {known}");
+    Err(root.error(Kind::UnknownName, KEY, reason))
 }
 
 /// `states = ["healthy"]`, the default.

@@ -67,7 +67,7 @@ fn words_and_sizes() {
         (
             "cp-rf",
             "files=10 size=1KB",
-            "copies a tree of 10 files with 1KB to another directory \
+            "copies a tree of 10 files with 1000B to another directory \
              (cp of coreutils 9.1, copy_file_range)",
             "30 files with 3000B",
         ),

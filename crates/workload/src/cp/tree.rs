@@ -21,7 +21,7 @@ use crate::steps::{Measured, blocks, copy_path, make_file, one_phase, planned, r
 use crate::tree::{Shape, TOP, Tree};
 
 pub(crate) const SUMMARY: &str = "a tree of source files copied to another directory: files=19000 \
-    size=214.8MB (of all files) cached=false profile=today|2005 block=4KiB (2005) \
+    size=215MB (of all files) cached=false profile=today|2005 block=4KiB (2005) \
     metric=seconds|mib_per_s|mb_per_s";
 
 #[derive(Clone, Debug)]

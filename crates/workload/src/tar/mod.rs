@@ -7,7 +7,8 @@
 //! mode, and closed; a directory is made, and given its attributes when the first member outside it
 //! comes, or at the end. Modes at making are not modelled (tar makes files with 0600 and directories with
 //! 0700 and sets the mode at the end), nor is what only finds out (`fstat`, opening a directory with
-//! `O_PATH` to set its mode).
+//! `O_PATH` to set its mode), nor the times and the owner of the directory itself that an archive of `.`
+//! sets at the end. A directory that comes after what is in it gets a mode that tar may find it has.
 
 mod archive;
 mod unpack;
@@ -33,7 +34,7 @@ use crate::steps::{Measured, blocks, copy_file, copy_path, one_phase, phase, pla
 use crate::tree::{Shape, Tree};
 
 pub(crate) const SUMMARY: &str = "an archive of source files unpacked where it lies: files=19000 \
-    size=214.8MB (of all files) cached=true metric=seconds|mib_per_s|mb_per_s; archive=PATH unpacks \
+    size=215MB (of all files) cached=true metric=seconds|mib_per_s|mb_per_s; archive=PATH unpacks \
     your own";
 
 /// The name of the archive below the source, and in each copy's directory.

@@ -23,7 +23,7 @@ use crate::random::mix;
 use crate::record::RunRecord;
 use crate::spec::LARGEST_BLOCK;
 use crate::steps::{
-    Measured, check_space, copy_path, make_file, one_phase, planned, writes, wrong,
+    Measured, blocks, check_space, copy_path, make_file, one_phase, planned, writes, wrong,
 };
 
 /// How many reads go before their writes to `/dev/null`.
@@ -300,7 +300,7 @@ impl Workload for Dd {
 
     fn plan(&self, setting: &Setting) -> Result<Plan, WorkloadError> {
         let len = self.skipped() + self.bytes();
-        check_space(setting, "size", len)?;
+        check_space(setting, len, ("bs", self.block))?;
         let mut plan = Plan {
             phases: one_phase(if self.reads { "read" } else { "write" }),
             room: len.saturating_mul(setting.copies.into()),
@@ -317,7 +317,7 @@ impl Workload for Dd {
                 let bytes = Arc::new(Zeroes { len });
                 plan.expected.push(Expected { path: path.clone(), bytes });
             }
-            plan.files.push(FileNeed { path, bytes: len, unit: self.block });
+            plan.files.push(FileNeed { path, bytes: len, unit: blocks(self.block) });
         }
         Ok(plan)
     }

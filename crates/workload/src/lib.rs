@@ -51,4 +51,4 @@ pub use plan::{
 pub use record::{Cpu, IoRecord, MemberTotals, PhaseRecord, ProcessRecord, Recorder, RunRecord};
 pub use simple::{Kind, LARGEST_BLOCK, MOST_PROCESSES, Simple, Span};
 pub use spec::WorkloadSpec;
-pub use tar::{Archive, ArchiveError, Member, MemberKind, ReadAt, TarXf};
+pub use tar::{Archive, ArchiveError, ArchiveMember, ArchiveMemberKind, ReadArchive, TarXf};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use raidlab_core::{Size, Time};
+use raidlab_core::{SECTOR_BYTES, Size, Time};
 
 use crate::error::{WorkloadError, WorkloadErrorKind};
 use crate::metric::{Metric, mib_per_second, per_second};
@@ -138,19 +138,30 @@ pub(crate) fn wrong(key: &str, reason: impl Into<String>) -> WorkloadError {
     WorkloadError::new(WorkloadErrorKind::Parameter, key, reason)
 }
 
-/// Files of `bytes` for each copy fit on a raw target, if it is one.
-pub(crate) fn check_space(setting: &Setting, key: &str, bytes: u64) -> Result<(), WorkloadError> {
+/// On a raw target, whole sectors are moved, and files of `bytes` for each copy fit.
+pub(crate) fn check_space(
+    setting: &Setting,
+    bytes: u64,
+    (key, block): (&str, u64),
+) -> Result<(), WorkloadError> {
     let copies = u64::from(setting.copies.max(1));
     let Some(space) = setting.space else { return Ok(()) };
+    for (key, bytes) in [(key, block), ("size", bytes)] {
+        if !bytes.is_multiple_of(SECTOR_BYTES) {
+            let bytes = Size(bytes);
+            return Err(wrong(key, format!("{bytes} is not a multiple of the sector (512 bytes)")));
+        }
+    }
     if bytes.checked_mul(copies).is_some_and(|all| all <= space) {
         return Ok(());
     }
     let (each, space) = (Size(bytes), Size(space));
     let reason = format!("{copies} files of {each} do not fit in {space}; use a smaller size");
-    Err(WorkloadError::new(WorkloadErrorKind::DoesNotFit, key, reason))
+    Err(WorkloadError::new(WorkloadErrorKind::DoesNotFit, "size", reason))
 }
 
-/// What a file of `bytes` takes on a filesystem with blocks of 4 KiB.
+/// Rounded up to whole blocks of 4 KiB: what a file takes on a filesystem, and where it may start on a
+/// raw target.
 pub(crate) fn blocks(bytes: u64) -> u64 {
     bytes.next_multiple_of(4096)
 }
@@ -197,15 +208,20 @@ mod tests {
 
     #[test]
     fn files_must_fit_on_a_raw_target() {
-        let setting = Setting { space: Some(100), ..Setting::new(3, 1) };
-        assert_eq!(check_space(&setting, "size", 33), Ok(()));
-        let error = check_space(&setting, "size", 34).unwrap_err();
+        let setting = Setting { space: Some(3072), ..Setting::new(3, 1) };
+        let check = |bytes, block| check_space(&setting, bytes, ("bs", block));
+        assert_eq!(check(1024, 512), Ok(()));
+        let error = check(1536, 512).unwrap_err();
         assert_eq!(error.kind, WorkloadErrorKind::DoesNotFit);
         assert!(
-            error.to_string().starts_with("size: 3 files of 34B do not fit in 100B"),
+            error.to_string().starts_with("size: 3 files of 1536B do not fit in 3KiB"),
             "{error}"
         );
-        assert!(check_space(&setting, "size", u64::MAX).is_err());
-        assert_eq!(check_space(&Setting::new(3, 1), "size", u64::MAX), Ok(()));
+        assert!(check(u64::MAX - 511, 512).is_err());
+        let error = check(1000, 512).unwrap_err().to_string();
+        assert_eq!(error, "size: 1000B is not a multiple of the sector (512 bytes)");
+        assert!(check(1024, 700).unwrap_err().to_string().starts_with("bs: 700B is not a"));
+        let setting = Setting::new(3, 1);
+        assert_eq!(check_space(&setting, u64::MAX, ("bs", 7)), Ok(()));
     }
 }

@@ -72,7 +72,7 @@ impl Workload for CpNull {
     }
 
     fn plan(&self, setting: &Setting) -> Result<Plan, WorkloadError> {
-        check_space(setting, "size", self.size)?;
+        check_space(setting, self.size, ("block", self.profile.block))?;
         let mut plan = Plan {
             phases: one_phase("copy"),
             room: blocks(self.size).saturating_mul(setting.copies.into()),
@@ -83,7 +83,7 @@ impl Workload for CpNull {
             let seed = mix(&[setting.seed, copy.into()]);
             plan.prepare.push(planned(copy, make_file(path.clone(), self.size, seed)));
             plan.run.push(planned(copy, self.ops(path.clone())));
-            plan.files.push(FileNeed { path, bytes: self.size, unit: self.profile.block });
+            plan.files.push(FileNeed { path, bytes: self.size, unit: blocks(self.profile.block) });
         }
         Ok(plan)
     }

@@ -19,7 +19,7 @@ use crate::steps::{
     Measured, blocks, check_space, copy_path, one_phase, planned, read_file, wrong,
 };
 
-pub(crate) const SUMMARY: &str = "a file from elsewhere, in memory, copied to the target: size=230MB \
+pub(crate) const SUMMARY: &str = "a file from elsewhere, in memory, copied to the target: size=220MiB \
     cached=true profile=today|2005 block=128KiB (2005: 4KiB) metric=seconds|mib_per_s|mb_per_s";
 
 /// The name of the archive below the source.
@@ -34,7 +34,7 @@ struct CpTar {
 }
 
 pub(crate) fn make(parameters: &mut Parameters) -> Result<Arc<dyn Workload>, WorkloadError> {
-    let size = parameters.size("size", 230_000_000)?;
+    let size = parameters.size("size", 220 << 20)?;
     let cached = parameters.flag("cached", true)?;
     let profile = Profile::from(parameters)?;
     let measured = Measured::from(parameters, Metric::SECONDS)?;
@@ -96,7 +96,7 @@ impl Workload for CpTar {
     }
 
     fn plan(&self, setting: &Setting) -> Result<Plan, WorkloadError> {
-        check_space(setting, "size", self.size)?;
+        check_space(setting, self.size, ("block", self.profile.block))?;
         let bytes = Arc::new(SeededBytes { seed: mix(&[setting.seed]), len: self.size });
         let mut plan = Plan {
             phases: one_phase("copy"),
@@ -114,7 +114,8 @@ impl Workload for CpTar {
             let file = FileCopy::new(Path::source(NAME), path.clone(), way, self.profile.year);
             let process = Box::new(OneFile { copy: file, stage: Stage::Begin });
             plan.run.push(Planned { copy, process });
-            let need = FileNeed { path: path.clone(), bytes: self.size, unit: self.profile.block };
+            let need =
+                FileNeed { path: path.clone(), bytes: self.size, unit: blocks(self.profile.block) };
             plan.files.push(need);
             plan.expected.push(Expected { path, bytes: bytes.clone() });
         }

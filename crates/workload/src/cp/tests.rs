@@ -164,6 +164,11 @@ fn plans_say_what_they_need() {
     assert!(plan.needs_filesystem.is_some());
     assert_eq!((plan.memory, plan.warm.len(), plan.expected.len()), (Memory::Warm, 2, 10));
     let raw = Setting { space: Some(15_000), ..setting };
-    assert!(make("cp-null", "size=10KB").plan(&raw).is_err());
-    assert!(make("cp-tar", "size=7KB").plan(&raw).is_ok());
+    assert!(make("cp-null", "size=10KiB").plan(&raw).is_err());
+    assert!(make("cp-tar", "size=7KB").plan(&raw).is_err());
+    assert!(make("cp-tar", "size=7KiB").plan(&raw).is_ok());
+    let raw = Setting { space: Some(1 << 40), ..setting };
+    for kind in ["dd", "cp-null", "cp-tar"] {
+        assert!(make(kind, "").plan(&raw).is_ok(), "{kind}");
+    }
 }

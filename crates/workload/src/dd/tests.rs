@@ -115,7 +115,7 @@ fn reads_go_to_the_end_unless_counted() {
 
 #[test]
 fn plans_name_files_and_what_they_hold() {
-    let setting = Setting { space: Some(100_000), ..Setting::new(3, 1) };
+    let setting = Setting { space: Some(102_400), ..Setting::new(3, 1) };
     let plan = dd("bs=4KiB count=2 seek=1").plan(&setting).expect("fits");
     let need = |copy: u32| FileNeed { path: copy_path("dd", copy, ""), bytes: 12_288, unit: 4096 };
     assert_eq!(plan.files, [need(0), need(1), need(2)]);

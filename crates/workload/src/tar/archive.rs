@@ -17,7 +17,7 @@ const LONGEST: u64 = 1 << 20;
 
 /// What a member of an archive is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MemberKind {
+pub enum ArchiveMemberKind {
     /// A directory.
     Directory,
     /// A file of so many bytes.
@@ -39,11 +39,11 @@ pub enum MemberKind {
 
 /// A member of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct ArchiveMember {
     /// Its path, relative, without `.` and `..` and without `/` at the end.
     pub path: Arc<str>,
     /// What it is.
-    pub kind: MemberKind,
+    pub kind: ArchiveMemberKind,
     /// Where its contents start in the archive, in bytes: behind all its headers.
     pub data_at: u64,
 }
@@ -51,7 +51,7 @@ pub struct Member {
 /// The members of an archive and where they lie in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Archive {
-    members: Vec<Member>,
+    members: Vec<ArchiveMember>,
     /// Bytes that are read before the end is known.
     read_to: u64,
     len: u64,
@@ -124,14 +124,14 @@ impl fmt::Display for ArchiveError {
 impl std::error::Error for ArchiveError {}
 
 /// How an archive is read: fills a buffer from a place; the error says what kept it.
-pub type ReadAt<'a> = dyn FnMut(u64, &mut [u8]) -> Result<(), String> + 'a;
+pub type ReadArchive<'a> = dyn FnMut(u64, &mut [u8]) -> Result<(), String> + 'a;
 
 impl Archive {
     /// The members of the archive of `len` bytes that `read` gives. Contents are not read.
     ///
     /// # Errors
     /// What is wrong with it, at which byte.
-    pub fn parse(len: u64, read: &mut ReadAt<'_>) -> Result<Self, ArchiveError> {
+    pub fn parse(len: u64, read: &mut ReadArchive<'_>) -> Result<Self, ArchiveError> {
         let mut parser = Parser {
             len,
             read,
@@ -149,12 +149,12 @@ impl Archive {
     }
 
     /// From members whose places are known.
-    pub(crate) fn from_members(members: Vec<Member>, read_to: u64, len: u64) -> Self {
+    pub(crate) fn from_members(members: Vec<ArchiveMember>, read_to: u64, len: u64) -> Self {
         Self { members, read_to, len }
     }
 
     /// The members, in the order of the archive.
-    pub fn members(&self) -> &[Member] {
+    pub fn members(&self) -> &[ArchiveMember] {
         &self.members
     }
 
@@ -165,8 +165,8 @@ impl Archive {
 
     /// Bytes in its files.
     pub fn content_bytes(&self) -> u64 {
-        let of = |member: &Member| match member.kind {
-            MemberKind::File { len } => len,
+        let of = |member: &ArchiveMember| match member.kind {
+            ArchiveMemberKind::File { len } => len,
             _ => 0,
         };
         self.members.iter().map(of).sum()
@@ -188,10 +188,10 @@ struct Long {
 
 struct Parser<'a, 'b> {
     len: u64,
-    read: &'a mut ReadAt<'b>,
+    read: &'a mut ReadArchive<'b>,
     at: u64,
     long: Long,
-    members: Vec<Member>,
+    members: Vec<ArchiveMember>,
     seen: BTreeSet<Arc<str>>,
     /// Directories, also those that only names of other members tell of.
     directories: BTreeSet<Arc<str>>,
@@ -299,17 +299,17 @@ impl Parser<'_, '_> {
         let path = clean(&raw)?;
         let link = long.link.unwrap_or_else(|| up_to_zero(&header[157..257]).to_vec());
         let kind = match kind {
-            b'5' => MemberKind::Directory,
-            0 | b'0' if names_directory => MemberKind::Directory,
-            0 | b'0' | b'7' => MemberKind::File { len: size },
-            b'1' => MemberKind::HardLink { to: self.linked(&path, &link)? },
-            b'2' => MemberKind::Symlink { text: symlink(&path, link)? },
+            b'5' => ArchiveMemberKind::Directory,
+            0 | b'0' if names_directory => ArchiveMemberKind::Directory,
+            0 | b'0' | b'7' => ArchiveMemberKind::File { len: size },
+            b'1' => ArchiveMemberKind::HardLink { to: self.linked(&path, &link)? },
+            b'2' => ArchiveMemberKind::Symlink { text: symlink(&path, link)? },
             other => {
                 let what = unsupported(other);
                 return Err(ArchiveError::Unsupported { path: path.to_string(), what });
             }
         };
-        let size = if matches!(kind, MemberKind::File { .. }) { size } else { 0 };
+        let size = if matches!(kind, ArchiveMemberKind::File { .. }) { size } else { 0 };
         if path.is_empty() {
             // `./`, where the archive is unpacked: there already.
             return Ok(0);
@@ -318,8 +318,8 @@ impl Parser<'_, '_> {
             let reason = "is in the archive twice; pack it once";
             return Err(ArchiveError::Name { path: path.to_string(), reason });
         }
-        self.check_place(&path, kind == MemberKind::Directory)?;
-        self.members.push(Member { path, kind, data_at: self.at + BLOCK });
+        self.check_place(&path, kind == ArchiveMemberKind::Directory)?;
+        self.members.push(ArchiveMember { path, kind, data_at: self.at + BLOCK });
         Ok(size)
     }
 

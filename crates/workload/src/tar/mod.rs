@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use raidlab_core::Size;
 
-pub use archive::{Archive, ArchiveError, Member, MemberKind, ReadAt};
+pub use archive::{Archive, ArchiveError, ArchiveMember, ArchiveMemberKind, ReadArchive};
 use unpack::Unpack;
 use write::{Part, TarBytes};
 
@@ -141,7 +141,7 @@ impl Workload for TarXf {
     fn plan(&self, setting: &Setting) -> Result<Plan, WorkloadError> {
         let (archive, bytes) = self.archive(setting.seed);
         let files = archive.members().iter().map(|member| match member.kind {
-            MemberKind::File { len } => blocks(len),
+            ArchiveMemberKind::File { len } => blocks(len),
             _ => 4096,
         });
         let room = blocks(archive.bytes()) + files.sum::<u64>();
@@ -164,7 +164,7 @@ impl Workload for TarXf {
             let unpack = Unpack::new(archive.clone(), path, directory(copy));
             plan.run.push(planned(copy, phase(0, unpack)));
             for member in archive.members() {
-                let MemberKind::File { len } = member.kind else { continue };
+                let ArchiveMemberKind::File { len } = member.kind else { continue };
                 let path = Path::target(format!("{}/{}", directory(copy), member.path));
                 let bytes = Part { whole: bytes.clone(), at: member.data_at, len };
                 plan.expected.push(Expected { path, bytes: Arc::new(bytes) });

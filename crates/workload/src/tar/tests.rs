@@ -143,18 +143,18 @@ fn members_of_all_formats_are_found() {
         header("./e/./link", b'2', 0, "d"),
     ]);
     let archive = parse(&archive).expect("well formed");
-    let file = |len| MemberKind::File { len };
-    let found: Vec<(&str, &MemberKind)> =
+    let file = |len| ArchiveMemberKind::File { len };
+    let found: Vec<(&str, &ArchiveMemberKind)> =
         archive.members().iter().map(|member| (&*member.path, &member.kind)).collect();
     assert_eq!(
         found,
         [
-            ("d", &MemberKind::Directory),
+            ("d", &ArchiveMemberKind::Directory),
             ("d/old", &file(3)),
             ("d/with a long name", &file(700)),
             (long.as_str(), &file(0)),
-            ("d/hard", &MemberKind::HardLink { to: "d/old".into() }),
-            ("e/link", &MemberKind::Symlink { text: "d".into() }),
+            ("d/hard", &ArchiveMemberKind::HardLink { to: "d/old".into() }),
+            ("e/link", &ArchiveMemberKind::Symlink { text: "d".into() }),
         ]
     );
     assert_eq!(archive.members()[1].data_at, 5 * 512);

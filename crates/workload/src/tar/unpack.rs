@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::archive::{Archive, Member, MemberKind};
+use super::archive::{Archive, ArchiveMember, ArchiveMemberKind};
 use super::write::RECORD;
 use crate::op::{Attribute, Content, How, Of, Op, Path, Slot};
 
@@ -83,20 +83,20 @@ impl Unpack {
         }
     }
 
-    fn member(&mut self, member: &Member) {
+    fn member(&mut self, member: &ArchiveMember) {
         self.need(member.data_at);
         self.leave(&member.path);
         self.make_parents(&member.path);
         let path = self.target(&member.path);
         match &member.kind {
-            MemberKind::Directory => {
+            ArchiveMemberKind::Directory => {
                 // One that a member before it has made keeps its place, and gets its attributes too.
                 if self.made.insert(member.path.clone()) {
                     self.ops.push_back(Op::Mkdir { path });
                 }
                 self.delayed.push(member.path.clone());
             }
-            MemberKind::File { len } => {
+            ArchiveMemberKind::File { len } => {
                 let how = How { exclusive: true, truncate: false, ..How::WRITE };
                 self.ops.push_back(Op::Open { slot: FILE, path, how });
                 self.contents(member.data_at, member.data_at + len);
@@ -104,10 +104,10 @@ impl Unpack {
                 self.set(&of, &[Attribute::Times, Attribute::Owner, Attribute::Mode]);
                 self.ops.push_back(Op::Close { slot: FILE });
             }
-            MemberKind::HardLink { to } => {
+            ArchiveMemberKind::HardLink { to } => {
                 self.ops.push_back(Op::Link { from: self.target(to), to: path });
             }
-            MemberKind::Symlink { text } => {
+            ArchiveMemberKind::Symlink { text } => {
                 self.ops.push_back(Op::Symlink { text: text.clone(), path: path.clone() });
                 self.set(&Of::Path(path), &[Attribute::Times, Attribute::Owner]);
             }

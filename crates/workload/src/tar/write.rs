@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::archive::{Archive, BLOCK, Member, MemberKind, sum};
+use super::archive::{Archive, ArchiveMember, ArchiveMemberKind, BLOCK, sum};
 use crate::plan::{Bytes, SeededBytes};
 use crate::tree::Tree;
 
@@ -26,10 +26,10 @@ impl TarBytes {
         let mut members = Vec::with_capacity(tree.entries.len());
         for entry in &tree.entries {
             let (kind, len) = match entry.bytes {
-                Some(bytes) => (MemberKind::File { len: bytes.len }, bytes.len),
-                None => (MemberKind::Directory, 0),
+                Some(bytes) => (ArchiveMemberKind::File { len: bytes.len }, bytes.len),
+                None => (ArchiveMemberKind::Directory, 0),
             };
-            members.push(Member { path: entry.path.clone(), kind, data_at: at + BLOCK });
+            members.push(ArchiveMember { path: entry.path.clone(), kind, data_at: at + BLOCK });
             at += BLOCK + len.next_multiple_of(BLOCK);
         }
         let read_to = at + 2 * BLOCK;
@@ -88,11 +88,11 @@ impl Bytes for TarBytes {
 }
 
 /// A header. Names of trees made here have less than 100 bytes.
-fn header(member: &Member) -> [u8; 512] {
+fn header(member: &ArchiveMember) -> [u8; 512] {
     let mut header = [0; 512];
     let mut put = |at: usize, text: &[u8]| header[at..at + text.len()].copy_from_slice(text);
     let (size, mode, kind, end) = match member.kind {
-        MemberKind::File { len } => (len, 0o644, b'0', ""),
+        ArchiveMemberKind::File { len } => (len, 0o644, b'0', ""),
         _ => (0, 0o755, b'5', "/"),
     };
     let name = format!("{}{end}", member.path);

@@ -21,9 +21,9 @@ use crate::parameters::Parameters;
 use crate::plan::{Expected, FileNeed, Plan, Setting, Zeroes};
 use crate::random::mix;
 use crate::record::RunRecord;
-use crate::spec::LARGEST_BLOCK;
+use crate::simple::LARGEST_BLOCK;
 use crate::steps::{
-    Measured, blocks, check_space, copy_path, make_file, one_phase, planned, writes, wrong,
+    Measured, check_whole, copy_path, make_file, one_phase, planned, sector, writes, wrong,
 };
 
 /// How many reads go before their writes to `/dev/null`.
@@ -300,7 +300,7 @@ impl Workload for Dd {
 
     fn plan(&self, setting: &Setting) -> Result<Plan, WorkloadError> {
         let len = self.skipped() + self.bytes();
-        check_space(setting, len, ("bs", self.block))?;
+        check_whole(sector(setting), len, ("bs", self.block))?;
         let mut plan = Plan {
             phases: one_phase(if self.reads { "read" } else { "write" }),
             room: len.saturating_mul(setting.copies.into()),
@@ -317,7 +317,7 @@ impl Workload for Dd {
                 let bytes = Arc::new(Zeroes { len });
                 plan.expected.push(Expected { path: path.clone(), bytes });
             }
-            plan.files.push(FileNeed { path, bytes: len, unit: blocks(self.block) });
+            plan.files.push(FileNeed { path, bytes: len, unit: self.block });
         }
         Ok(plan)
     }
@@ -329,6 +329,13 @@ impl Workload for Dd {
         let resized = Self { amount: Amount::Bytes(bytes), ..self.clone() };
         resized.check()?;
         Ok(Arc::new(resized))
+    }
+
+    fn check_raw(&self, space: u64, copies: u32, logical_block: u64) -> Result<(), WorkloadError> {
+        let len = self.skipped() + self.bytes();
+        check_whole(Some(logical_block), len, ("bs", self.block))?;
+        let setting = Setting { space: Some(space), ..Setting::new(copies, 0) };
+        crate::raw::check(&self.plan(&setting)?, space, logical_block)
     }
 
     fn formats(&self) -> &'static [&'static str] {

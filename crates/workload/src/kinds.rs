@@ -156,7 +156,11 @@ pub const KINDS: &[KindEntry] = &[
     KindEntry { name: "cp-tar", summary: crate::cp::TAR_SUMMARY, make: crate::cp::make_tar },
     KindEntry { name: "tar-xf", summary: crate::tar::SUMMARY, make: crate::tar::make },
     KindEntry { name: "cp-rf", summary: crate::cp::RF_SUMMARY, make: crate::cp::make_rf },
-    KindEntry { name: "small-files", summary: crate::small_files::SUMMARY, make: crate::small_files::make },
+    KindEntry {
+        name: "small-files",
+        summary: crate::small_files::SUMMARY,
+        make: crate::small_files::make,
+    },
 ];
 
 /// A workload of a kind.

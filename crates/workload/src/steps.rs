@@ -138,30 +138,29 @@ pub(crate) fn wrong(key: &str, reason: impl Into<String>) -> WorkloadError {
     WorkloadError::new(WorkloadErrorKind::Parameter, key, reason)
 }
 
-/// On a raw target, whole sectors are moved, and files of `bytes` for each copy fit.
-pub(crate) fn check_space(
-    setting: &Setting,
+/// On a raw target whole blocks of it are moved: `bytes` of a file, `block` at a time. Without one
+/// anything goes.
+pub(crate) fn check_whole(
+    logical_block: Option<u64>,
     bytes: u64,
     (key, block): (&str, u64),
 ) -> Result<(), WorkloadError> {
-    let copies = u64::from(setting.copies.max(1));
-    let Some(space) = setting.space else { return Ok(()) };
-    for (key, bytes) in [(key, block), ("size", bytes)] {
-        if !bytes.is_multiple_of(SECTOR_BYTES) {
-            let bytes = Size(bytes);
-            return Err(wrong(key, format!("{bytes} is not a multiple of the sector (512 bytes)")));
-        }
-    }
-    if bytes.checked_mul(copies).is_some_and(|all| all <= space) {
-        return Ok(());
-    }
-    let (each, space) = (Size(bytes), Size(space));
-    let reason = format!("{copies} files of {each} do not fit in {space}; use a smaller size");
-    Err(WorkloadError::new(WorkloadErrorKind::DoesNotFit, "size", reason))
+    let Some(unit) = logical_block else { return Ok(()) };
+    let wrong =
+        [(key, block), ("size", bytes)].into_iter().find(|(_, of)| !of.is_multiple_of(unit));
+    let Some((key, of)) = wrong else { return Ok(()) };
+    let (of, unit) = (Size(of), Size(unit));
+    let kind = if key == "size" { WorkloadErrorKind::Size } else { WorkloadErrorKind::Block };
+    let reason = format!("{of} is not a multiple of the target's block ({unit})");
+    Err(WorkloadError::new(kind, key, reason))
 }
 
-/// Rounded up to whole blocks of 4 KiB: what a file takes on a filesystem, and where it may start on a
-/// raw target.
+/// The block of a raw target, as far as a setting tells: the sector.
+pub(crate) fn sector(setting: &Setting) -> Option<u64> {
+    setting.space.map(|_| SECTOR_BYTES)
+}
+
+/// What a file of `bytes` takes on a filesystem with blocks of 4 KiB.
 pub(crate) fn blocks(bytes: u64) -> u64 {
     bytes.next_multiple_of(4096)
 }
@@ -207,21 +206,13 @@ mod tests {
     }
 
     #[test]
-    fn files_must_fit_on_a_raw_target() {
-        let setting = Setting { space: Some(3072), ..Setting::new(3, 1) };
-        let check = |bytes, block| check_space(&setting, bytes, ("bs", block));
-        assert_eq!(check(1024, 512), Ok(()));
-        let error = check(1536, 512).unwrap_err();
-        assert_eq!(error.kind, WorkloadErrorKind::DoesNotFit);
-        assert!(
-            error.to_string().starts_with("size: 3 files of 1536B do not fit in 3KiB"),
-            "{error}"
-        );
-        assert!(check(u64::MAX - 511, 512).is_err());
-        let error = check(1000, 512).unwrap_err().to_string();
-        assert_eq!(error, "size: 1000B is not a multiple of the sector (512 bytes)");
-        assert!(check(1024, 700).unwrap_err().to_string().starts_with("bs: 700B is not a"));
-        let setting = Setting::new(3, 1);
-        assert_eq!(check_space(&setting, u64::MAX, ("bs", 7)), Ok(()));
+    fn raw_targets_take_whole_blocks() {
+        assert_eq!(check_whole(Some(4096), 8192, ("bs", 4096)), Ok(()));
+        let error = check_whole(Some(512), 1000, ("bs", 512)).unwrap_err();
+        let words = "size: 1000B is not a multiple of the target's block (512B)";
+        assert_eq!((error.kind, error.to_string().as_str()), (WorkloadErrorKind::Size, words));
+        let error = check_whole(Some(4096), 8192, ("bs", 512)).unwrap_err();
+        assert_eq!((error.kind, error.key.as_str()), (WorkloadErrorKind::Block, "bs"));
+        assert_eq!(check_whole(sector(&Setting::new(3, 1)), 7, ("bs", 7)), Ok(()));
     }
 }

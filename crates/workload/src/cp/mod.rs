@@ -18,7 +18,7 @@ mod tree;
 use crate::error::WorkloadError;
 use crate::op::{Content, How, Op, OpResult, Path, Slot};
 use crate::parameters::Parameters;
-use crate::spec::LARGEST_BLOCK;
+use crate::simple::LARGEST_BLOCK;
 use crate::steps::wrong;
 
 pub(crate) use null::{SUMMARY as NULL_SUMMARY, make as make_null};

@@ -15,7 +15,7 @@ use crate::plan::{FileNeed, Plan, Setting};
 use crate::random::mix;
 use crate::record::RunRecord;
 use crate::steps::{
-    Measured, blocks, check_space, copy_path, make_file, one_phase, phase, planned, wrong,
+    Measured, blocks, check_whole, copy_path, make_file, one_phase, phase, planned, sector, wrong,
 };
 
 pub(crate) const SUMMARY: &str = "a file copied to /dev/null: size=1GiB profile=today|2005 \
@@ -72,7 +72,7 @@ impl Workload for CpNull {
     }
 
     fn plan(&self, setting: &Setting) -> Result<Plan, WorkloadError> {
-        check_space(setting, self.size, ("block", self.profile.block))?;
+        check_whole(sector(setting), self.size, ("block", self.profile.block))?;
         let mut plan = Plan {
             phases: one_phase("copy"),
             room: blocks(self.size).saturating_mul(setting.copies.into()),
@@ -83,9 +83,15 @@ impl Workload for CpNull {
             let seed = mix(&[setting.seed, copy.into()]);
             plan.prepare.push(planned(copy, make_file(path.clone(), self.size, seed)));
             plan.run.push(planned(copy, self.ops(path.clone())));
-            plan.files.push(FileNeed { path, bytes: self.size, unit: blocks(self.profile.block) });
+            plan.files.push(FileNeed { path, bytes: self.size, unit: self.profile.block });
         }
         Ok(plan)
+    }
+
+    fn check_raw(&self, space: u64, copies: u32, logical_block: u64) -> Result<(), WorkloadError> {
+        check_whole(Some(logical_block), self.size, ("block", self.profile.block))?;
+        let setting = Setting { space: Some(space), ..Setting::new(copies, 0) };
+        crate::raw::check(&self.plan(&setting)?, space, logical_block)
     }
 
     fn resized(&self, bytes: u64) -> Result<Arc<dyn Workload>, WorkloadError> {

@@ -16,7 +16,7 @@ use crate::plan::{
 use crate::random::mix;
 use crate::record::RunRecord;
 use crate::steps::{
-    Measured, blocks, check_space, copy_path, one_phase, planned, read_file, wrong,
+    Measured, blocks, check_whole, copy_path, one_phase, planned, read_file, sector, wrong,
 };
 
 pub(crate) const SUMMARY: &str = "a file from elsewhere, in memory, copied to the target: size=220MiB \
@@ -96,7 +96,7 @@ impl Workload for CpTar {
     }
 
     fn plan(&self, setting: &Setting) -> Result<Plan, WorkloadError> {
-        check_space(setting, self.size, ("block", self.profile.block))?;
+        check_whole(sector(setting), self.size, ("block", self.profile.block))?;
         let bytes = Arc::new(SeededBytes { seed: mix(&[setting.seed]), len: self.size });
         let mut plan = Plan {
             phases: one_phase("copy"),
@@ -114,12 +114,17 @@ impl Workload for CpTar {
             let file = FileCopy::new(Path::source(NAME), path.clone(), way, self.profile.year);
             let process = Box::new(OneFile { copy: file, stage: Stage::Begin });
             plan.run.push(Planned { copy, process });
-            let need =
-                FileNeed { path: path.clone(), bytes: self.size, unit: blocks(self.profile.block) };
+            let need = FileNeed { path: path.clone(), bytes: self.size, unit: self.profile.block };
             plan.files.push(need);
             plan.expected.push(Expected { path, bytes: bytes.clone() });
         }
         Ok(plan)
+    }
+
+    fn check_raw(&self, space: u64, copies: u32, logical_block: u64) -> Result<(), WorkloadError> {
+        check_whole(Some(logical_block), self.size, ("block", self.profile.block))?;
+        let setting = Setting { space: Some(space), ..Setting::new(copies, 0) };
+        crate::raw::check(&self.plan(&setting)?, space, logical_block)
     }
 
     fn resized(&self, bytes: u64) -> Result<Arc<dyn Workload>, WorkloadError> {

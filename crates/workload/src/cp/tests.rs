@@ -163,12 +163,46 @@ fn plans_say_what_they_need() {
     let plan = make("cp-rf", "files=5 size=10KB cached=true").plan(&setting).expect("a plan");
     assert!(plan.needs_filesystem.is_some());
     assert_eq!((plan.memory, plan.warm.len(), plan.expected.len()), (Memory::Warm, 2, 10));
-    let raw = Setting { space: Some(15_000), ..setting };
-    assert!(make("cp-null", "size=10KiB").plan(&raw).is_err());
-    assert!(make("cp-tar", "size=7KB").plan(&raw).is_err());
-    assert!(make("cp-tar", "size=7KiB").plan(&raw).is_ok());
     let raw = Setting { space: Some(1 << 40), ..setting };
     for kind in ["dd", "cp-null", "cp-tar"] {
         assert!(make(kind, "").plan(&raw).is_ok(), "{kind}");
+        assert_eq!(make(kind, "").check_raw(1 << 40, 2, 512), Ok(()));
+    }
+    for kind in ["cp-null", "cp-tar"] {
+        assert_eq!(make(kind, "").check_raw(1 << 40, 2, 4096), Ok(()));
+        assert!(make(kind, "size=7KB").plan(&raw).is_err());
+        assert!(make(kind, "size=10KiB").check_raw(16 << 10, 2, 512).is_err());
+        assert_eq!(
+            make(kind, "size=1KiB").check_raw(1 << 20, 2, 4096).expect_err("whole").key,
+            "size"
+        );
+    }
+    assert!(make("cp-rf", "files=5 size=10KB").check_raw(1 << 40, 1, 512).is_err());
+}
+
+#[test]
+fn raw_targets_read_and_write_all_of_it() {
+    for (kind, text) in [
+        ("dd", "bs=4KiB size=1MiB conv=fsync seek=3"),
+        ("dd", "bs=4KiB size=1MiB of=null"),
+        ("cp-null", "size=1MiB"),
+        ("cp-tar", "size=1MiB"),
+    ] {
+        let setting = Setting { space: Some(1 << 23), ..Setting::new(2, 1) };
+        let plan = make(kind, text).plan(&setting).expect("a plan");
+        let mut raw = crate::raw::RawPlan::new(plan, 1 << 23).expect("fits");
+        for process in &mut raw.processes {
+            let mut moved = 0;
+            loop {
+                match process.next(raidlab_core::Time::ZERO, crate::raw::OpResult::Done) {
+                    crate::raw::Op::Done => break,
+                    crate::raw::Op::Read { len, .. } | crate::raw::Op::Write { len, .. } => {
+                        moved += len
+                    }
+                    _ => {}
+                }
+            }
+            assert_eq!((process.failure(), moved), (None, 1 << 20), "{kind} {text}");
+        }
     }
 }

@@ -125,8 +125,11 @@ fn plans_name_files_and_what_they_hold() {
     assert_eq!((plan.expected[2].bytes.len(), bytes), (12_288, [0; 12_288]));
     let plan = dd("bs=4KiB count=2 of=null").plan(&setting).expect("fits");
     assert_eq!((plan.prepare.len(), plan.run.len(), plan.expected.len()), (3, 3, 0));
-    let error = dd("size=64KiB").plan(&setting).expect_err("too large");
-    assert!(error.to_string().starts_with("size: 3 files of 64KiB do not fit"), "{error}");
+    let too_large = dd("size=64KiB").check_raw(100 << 10, 3, 512).expect_err("too large");
+    assert!(too_large.to_string().starts_with("size: 3 files, 192KiB in all"), "{too_large}");
+    assert_eq!(dd("bs=4KiB size=1MiB").check_raw(4 << 20, 3, 4096), Ok(()));
+    assert_eq!(dd("size=1MiB").check_raw(4 << 20, 3, 4096).expect_err("blocks").key, "bs");
+    assert!(dd("bs=700B size=1400B").plan(&setting).is_err());
 }
 
 #[test]

@@ -151,6 +151,16 @@ pub const KINDS: &[KindEntry] = &[
                   sync=true",
         make: real_life::make,
     },
+    KindEntry { name: "dd", summary: crate::dd::SUMMARY, make: crate::dd::make },
+    KindEntry { name: "cp-null", summary: crate::cp::NULL_SUMMARY, make: crate::cp::make_null },
+    KindEntry { name: "cp-tar", summary: crate::cp::TAR_SUMMARY, make: crate::cp::make_tar },
+    KindEntry { name: "tar-xf", summary: crate::tar::SUMMARY, make: crate::tar::make },
+    KindEntry { name: "cp-rf", summary: crate::cp::RF_SUMMARY, make: crate::cp::make_rf },
+    KindEntry {
+        name: "small-files",
+        summary: crate::small_files::SUMMARY,
+        make: crate::small_files::make,
+    },
 ];
 
 /// A workload of a kind.

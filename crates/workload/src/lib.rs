@@ -9,6 +9,8 @@
 
 mod conductor;
 pub mod content;
+mod cp;
+mod dd;
 mod error;
 mod fill_files;
 mod hdparm;
@@ -25,9 +27,13 @@ mod readers;
 mod real_life;
 mod record;
 mod simple;
+mod small_files;
 mod spec;
+mod steps;
 mod sweep;
+mod tar;
 mod tiobench;
+mod tree;
 
 pub use conductor::{Conductor, ProcessIndex};
 pub use error::{WorkloadError, WorkloadErrorKind};
@@ -45,3 +51,4 @@ pub use plan::{
 pub use record::{Cpu, IoRecord, MemberTotals, PhaseRecord, ProcessRecord, Recorder, RunRecord};
 pub use simple::{Kind, LARGEST_BLOCK, MOST_PROCESSES, Simple, Span};
 pub use spec::WorkloadSpec;
+pub use tar::{Archive, ArchiveError, ArchiveMember, ArchiveMemberKind, ReadArchive, TarXf};

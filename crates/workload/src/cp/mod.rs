@@ -1,0 +1,163 @@
+//! `cp`: to `/dev/null`, of a file from elsewhere, and of a whole tree.
+//!
+//! Two profiles. `today` is GNU coreutils 9.1 as `strace` shows it (`tests/copy_strace.rs`): between
+//! files of one filesystem `copy_file_range` until nothing is left, otherwise reads and writes of
+//! 128 KiB until a read finds nothing; a file that `copy_file_range` finds empty is read once more. What
+//! it tries in vain is left out, since no operation here may fail: `FICLONE`, and `copy_file_range` to
+//! `/dev/null` or another filesystem. `posix_fadvise(SEQUENTIAL)` and `fstat` are left out too; the
+//! former doubles read-ahead on Linux.
+//!
+//! `2005` is coreutils 5.2.1, by what is known of it and not traced, so an assumption: reads and writes
+//! of the destination's `st_blksize` (4096 bytes for ext3 and for `/dev/null`; `block` says otherwise)
+//! until a read finds nothing, and directories in the order in which the filesystem lists them.
+
+mod null;
+mod tar;
+mod tree;
+
+use crate::error::WorkloadError;
+use crate::op::{Content, How, Op, OpResult, Path, Slot};
+use crate::parameters::Parameters;
+use crate::simple::LARGEST_BLOCK;
+use crate::steps::wrong;
+
+pub(crate) use null::{SUMMARY as NULL_SUMMARY, make as make_null};
+pub(crate) use tar::{SUMMARY as TAR_SUMMARY, make as make_tar};
+pub(crate) use tree::{SUMMARY as RF_SUMMARY, make as make_rf};
+
+/// What is known as today's buffer: 128 KiB.
+const TODAY_BLOCK: u64 = 128 << 10;
+
+/// Which cp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Year {
+    /// coreutils 9.1.
+    Today,
+    /// coreutils 5.2.1.
+    Y2005,
+}
+
+/// Which cp, and the bytes of its reads and writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Profile {
+    year: Year,
+    block: u64,
+}
+
+impl Profile {
+    /// From the parameters `profile` and `block`.
+    fn from(parameters: &mut Parameters) -> Result<Self, WorkloadError> {
+        let years = [("today", Year::Today), ("2005", Year::Y2005)];
+        let year = parameters.choice("profile", Year::Today, &years)?;
+        let default = if year == Year::Today { TODAY_BLOCK } else { 4096 };
+        let block = parameters.size("block", default)?;
+        if block > LARGEST_BLOCK {
+            return Err(wrong("block", "is too large; at most 1GiB"));
+        }
+        Ok(Self { year, block })
+    }
+
+    /// In words, for descriptions.
+    fn words(self) -> String {
+        let block = raidlab_core::Size(self.block);
+        match self.year {
+            Year::Today => format!("cp of coreutils 9.1, blocks of {block}"),
+            Year::Y2005 => format!("cp of coreutils 5.2 as assumed, blocks of {block}"),
+        }
+    }
+}
+
+/// Where a copy of a file goes, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// Within the kernel, on one filesystem; with reads of this many bytes for what looks empty.
+    Range(u64),
+    /// By reads and writes of this many bytes.
+    Blocks(u64),
+}
+
+/// The copying of one file, from its opening to its closing.
+#[derive(Clone, Debug)]
+struct FileCopy {
+    from: Path,
+    to: Path,
+    way: Way,
+    how: How,
+    state: CopyState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CopyState {
+    OpenSource,
+    OpenTarget,
+    FirstMove,
+    /// A `copy_file_range` was asked for; whether it was the first.
+    Ranged {
+        first: bool,
+    },
+    /// A read was asked for.
+    Read,
+    /// A write was.
+    Written,
+    CloseSource,
+    Over,
+}
+
+/// As much as cp asks `copy_file_range` for: the largest multiple of a large power of two.
+const RANGE: u64 = 0x7fff_ffff_c000_0000;
+const SOURCE: Slot = Slot(0);
+const TARGET: Slot = Slot(1);
+
+impl FileCopy {
+    fn new(from: Path, to: Path, way: Way, year: Year) -> Self {
+        let exclusive = year == Year::Today;
+        let how = How { exclusive, truncate: false, ..How::WRITE };
+        Self { from, to, way, how, state: CopyState::OpenSource }
+    }
+
+    /// The next operation, given how the one before went; `None` when the file is copied.
+    fn next(&mut self, last: &OpResult) -> Option<Op> {
+        let (slot, how) = (SOURCE, How::READ);
+        let (op, state) = match self.state {
+            CopyState::OpenSource => {
+                (Op::Open { slot, path: self.from.clone(), how }, CopyState::OpenTarget)
+            }
+            CopyState::OpenTarget => {
+                let (path, how) = (self.to.clone(), self.how);
+                (Op::Open { slot: TARGET, path, how }, CopyState::FirstMove)
+            }
+            CopyState::FirstMove => self.more(true),
+            CopyState::Ranged { first: true } if last.moved() == 0 => self.read(),
+            CopyState::Ranged { .. } | CopyState::Written if last.moved() > 0 => self.more(false),
+            CopyState::Read if last.moved() > 0 => {
+                let (len, content) = (last.moved(), Content::Buffer { from: 0 });
+                (Op::Write { slot: TARGET, len, content, times: 1 }, CopyState::Written)
+            }
+            CopyState::Ranged { .. } | CopyState::Written | CopyState::Read => {
+                (Op::Close { slot: TARGET }, CopyState::CloseSource)
+            }
+            CopyState::CloseSource => (Op::Close { slot }, CopyState::Over),
+            CopyState::Over => return None,
+        };
+        self.state = state;
+        Some(op)
+    }
+
+    fn more(&self, first: bool) -> (Op, CopyState) {
+        match self.way {
+            Way::Range(_) => (
+                Op::CopyRange { from: SOURCE, to: TARGET, len: RANGE },
+                CopyState::Ranged { first },
+            ),
+            Way::Blocks(_) => self.read(),
+        }
+    }
+
+    fn read(&self) -> (Op, CopyState) {
+        let (Way::Range(len) | Way::Blocks(len)) = self.way;
+        (Op::Read { slot: SOURCE, len, times: 1 }, CopyState::Read)
+    }
+}
+
+#[cfg(test)]
+mod tests;

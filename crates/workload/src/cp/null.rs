@@ -1,0 +1,103 @@
+//! `cp FILE /dev/null`: reads a file that was made before.
+
+use std::sync::Arc;
+
+use raidlab_core::Size;
+
+use super::{Profile, Year};
+use crate::dd::to_null;
+use crate::error::WorkloadError;
+use crate::kinds::Workload;
+use crate::metric::Metric;
+use crate::op::{How, Op, Path, Slot};
+use crate::parameters::Parameters;
+use crate::plan::{FileNeed, Plan, Setting};
+use crate::random::mix;
+use crate::record::RunRecord;
+use crate::steps::{
+    Measured, blocks, check_whole, copy_path, make_file, one_phase, phase, planned, sector, wrong,
+};
+
+pub(crate) const SUMMARY: &str = "a file copied to /dev/null: size=1GiB profile=today|2005 \
+    block=128KiB (2005: 4KiB) metric=seconds|mib_per_s|mb_per_s";
+
+#[derive(Clone, Debug)]
+struct CpNull {
+    size: u64,
+    profile: Profile,
+    measured: Measured,
+}
+
+pub(crate) fn make(parameters: &mut Parameters) -> Result<Arc<dyn Workload>, WorkloadError> {
+    let size = parameters.size("size", 1 << 30)?;
+    let profile = Profile::from(parameters)?;
+    let measured = Measured::from(parameters, Metric::SECONDS)?;
+    Ok(Arc::new(CpNull { size, profile, measured }))
+}
+
+impl CpNull {
+    fn ops(&self, path: Path) -> impl Iterator<Item = Op> + use<> {
+        let (slot, null) = (Slot(0), Slot(1));
+        let how = How { create: false, ..How::WRITE };
+        let opens = [
+            Op::Open { slot, path, how: How::READ },
+            Op::Open { slot: null, path: Path::null(), how },
+        ];
+        let copied = to_null(slot, null, self.size, self.profile.block, true);
+        let closes = [Op::Close { slot: null }, Op::Close { slot }];
+        phase(0, opens.into_iter().chain(copied).chain(closes))
+    }
+}
+
+impl Workload for CpNull {
+    fn kind(&self) -> &'static str {
+        "cp-null"
+    }
+
+    fn default_name(&self) -> String {
+        let year = if self.profile.year == Year::Today { "" } else { " 2005" };
+        format!("cp-null{year}")
+    }
+
+    fn description(&self) -> String {
+        format!("copies a file of {} to /dev/null ({})", Size(self.size), self.profile.words())
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        self.measured.metrics()
+    }
+
+    fn values(&self, record: &RunRecord) -> Vec<Option<f64>> {
+        self.measured.values(record.totals().reads.bytes, record)
+    }
+
+    fn plan(&self, setting: &Setting) -> Result<Plan, WorkloadError> {
+        check_whole(sector(setting), self.size, ("block", self.profile.block))?;
+        let mut plan = Plan {
+            phases: one_phase("copy"),
+            room: blocks(self.size).saturating_mul(setting.copies.into()),
+            ..Plan::default()
+        };
+        for copy in 0..setting.copies {
+            let path = copy_path("cp-null", copy, "");
+            let seed = mix(&[setting.seed, copy.into()]);
+            plan.prepare.push(planned(copy, make_file(path.clone(), self.size, seed)));
+            plan.run.push(planned(copy, self.ops(path.clone())));
+            plan.files.push(FileNeed { path, bytes: self.size, unit: self.profile.block });
+        }
+        Ok(plan)
+    }
+
+    fn check_raw(&self, space: u64, copies: u32, logical_block: u64) -> Result<(), WorkloadError> {
+        check_whole(Some(logical_block), self.size, ("block", self.profile.block))?;
+        let setting = Setting { space: Some(space), ..Setting::new(copies, 0) };
+        crate::raw::check(&self.plan(&setting)?, space, logical_block)
+    }
+
+    fn resized(&self, bytes: u64) -> Result<Arc<dyn Workload>, WorkloadError> {
+        if bytes == 0 {
+            return Err(wrong("size", "must be more than nothing"));
+        }
+        Ok(Arc::new(Self { size: bytes, ..self.clone() }))
+    }
+}

@@ -1,0 +1,297 @@
+//! `cp -rf` of a tree of source files to another directory of the target.
+//!
+//! Today's cp visits the entries of a directory by inode number, which it takes from the listing; here
+//! numbers are taken as rising in the order in which the entries were made. That of 2005 takes them as
+//! listed. Each entry is looked up before it is copied, and each directory once more when it was made.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use raidlab_core::{Size, Time};
+
+use super::{FileCopy, Profile, TODAY_BLOCK, Way, Year};
+use crate::error::WorkloadError;
+use crate::kinds::Workload;
+use crate::metric::Metric;
+use crate::op::{Entry, Mark, Op, OpResult, Path};
+use crate::parameters::Parameters;
+use crate::plan::{Expected, Memory, Plan, Planned, Process, Setting};
+use crate::record::RunRecord;
+use crate::steps::{Measured, blocks, copy_path, make_file, one_phase, planned, read_file, wrong};
+use crate::tree::{Shape, TOP, Tree};
+
+pub(crate) const SUMMARY: &str = "a tree of source files copied to another directory: files=19000 \
+    size=215MB (of all files) cached=false profile=today|2005 block=4KiB (2005) \
+    metric=seconds|mib_per_s|mb_per_s";
+
+#[derive(Clone, Debug)]
+struct CpRf {
+    shape: Shape,
+    cached: bool,
+    profile: Profile,
+    measured: Measured,
+}
+
+pub(crate) fn make(parameters: &mut Parameters) -> Result<Arc<dyn Workload>, WorkloadError> {
+    let shape = Shape::from(parameters)?;
+    let cached = parameters.flag("cached", false)?;
+    let has_block = parameters.has("block");
+    let profile = Profile::from(parameters)?;
+    if has_block && profile.year == Year::Today {
+        return Err(wrong("block", "means nothing with profile=today, which copies in the kernel"));
+    }
+    let measured = Measured::from(parameters, Metric::SECONDS)?;
+    Ok(Arc::new(CpRf { shape, cached, profile, measured }))
+}
+
+/// The place of each path in the order of making, where that decides.
+type Ranks = Option<Arc<BTreeMap<Arc<str>, usize>>>;
+
+#[derive(Debug)]
+enum State {
+    Begin,
+    /// Take the next entry.
+    Next,
+    /// An entry was looked up.
+    Found {
+        name: Arc<str>,
+        is_directory: bool,
+    },
+    Made {
+        name: Arc<str>,
+    },
+    MadeFound {
+        name: Arc<str>,
+    },
+    /// A directory was listed.
+    Listed {
+        name: Arc<str>,
+    },
+    File(FileCopy),
+    Over,
+}
+
+/// Copies what is below `from` to below `to`; names are relative to both.
+#[derive(Debug)]
+struct TreeCopy {
+    from: Arc<str>,
+    to: Arc<str>,
+    ranks: Ranks,
+    way: Way,
+    year: Year,
+    state: State,
+    /// Entries still to come in the directories that are open, the innermost last, the next entry of
+    /// each last.
+    left: Vec<Vec<(Arc<str>, bool)>>,
+}
+
+impl TreeCopy {
+    fn path(&self, root: &str, name: &str) -> Path {
+        Path::target(if name.is_empty() { root.to_string() } else { format!("{root}/{name}") })
+    }
+
+    /// The next entry, or the end.
+    fn advance(&mut self) -> (Op, State) {
+        while let Some(directory) = self.left.last_mut() {
+            if let Some((name, is_directory)) = directory.pop() {
+                let path = self.path(&self.from, &name);
+                return (Op::Stat { path }, State::Found { name, is_directory });
+            }
+            self.left.pop();
+        }
+        (Op::Mark(Mark::End(0)), State::Over)
+    }
+
+    fn enter(&mut self, directory: &str, mut entries: Vec<Entry>) {
+        let full = |entry: &Entry| -> Arc<str> {
+            match directory {
+                "" => entry.name.clone(),
+                directory => format!("{directory}/{}", entry.name).into(),
+            }
+        };
+        if let Some(ranks) = &self.ranks {
+            entries.sort_by_key(|entry| ranks.get(&full(entry)).copied());
+        }
+        let left = entries.iter().rev().map(|entry| (full(entry), entry.is_directory));
+        self.left.push(left.collect());
+    }
+
+    fn file(&mut self, mut file: FileCopy, last: &OpResult) -> (Op, State) {
+        match file.next(last) {
+            Some(op) => (op, State::File(file)),
+            None => self.advance(),
+        }
+    }
+}
+
+impl Process for TreeCopy {
+    fn next(&mut self, _now: Time, last: OpResult) -> Op {
+        let (op, state) = match std::mem::replace(&mut self.state, State::Over) {
+            State::Begin => (Op::Mark(Mark::Begin(0)), State::Next),
+            State::Next => self.advance(),
+            State::Found { name, is_directory: true } => {
+                (Op::Mkdir { path: self.path(&self.to, &name) }, State::Made { name })
+            }
+            State::Found { name, .. } => {
+                let (from, to) = (self.path(&self.from, &name), self.path(&self.to, &name));
+                self.file(FileCopy::new(from, to, self.way, self.year), &last)
+            }
+            State::Made { name } => {
+                (Op::Stat { path: self.path(&self.to, &name) }, State::MadeFound { name })
+            }
+            State::MadeFound { name } => {
+                (Op::List { path: self.path(&self.from, &name) }, State::Listed { name })
+            }
+            State::Listed { name } => {
+                if let OpResult::Entries(entries) = last {
+                    self.enter(&name, entries);
+                }
+                self.advance()
+            }
+            State::File(file) => self.file(file, &last),
+            State::Over => (Op::Done, State::Over),
+        };
+        self.state = state;
+        op
+    }
+}
+
+impl CpRf {
+    fn process(&self, copy: u32, ranks: &Ranks) -> TreeCopy {
+        let way = match self.profile.year {
+            Year::Today => Way::Range(TODAY_BLOCK),
+            Year::Y2005 => Way::Blocks(self.profile.block),
+        };
+        TreeCopy {
+            from: format!("cp-rf-{copy}/{TOP}").into(),
+            to: format!("cp-rf-{copy}/copy").into(),
+            ranks: ranks.clone(),
+            way,
+            year: self.profile.year,
+            state: State::Begin,
+            left: vec![vec![("".into(), true)]],
+        }
+    }
+
+    fn prepare(copy: u32, tree: &Arc<Tree>) -> Planned {
+        let tree = tree.clone();
+        let path = move |rest: &str| copy_path("cp-rf", copy, rest);
+        let made = (0..tree.entries.len()).flat_map(move |index| {
+            let entry = &tree.entries[index];
+            let path = path(&format!("/{}", entry.path));
+            let (directory, file) = match entry.bytes {
+                None => (Some(Op::Mkdir { path }), None),
+                Some(bytes) => (None, Some(make_file(path, bytes.len, bytes.seed))),
+            };
+            directory.into_iter().chain(file.into_iter().flatten())
+        });
+        planned(copy, std::iter::once(Op::Mkdir { path: copy_path("cp-rf", copy, "") }).chain(made))
+    }
+
+    fn warm(copy: u32, tree: &Arc<Tree>) -> Planned {
+        let tree = tree.clone();
+        let read = (0..tree.entries.len()).flat_map(move |index| {
+            let entry = &tree.entries[index];
+            let path = copy_path("cp-rf", copy, &format!("/{}", entry.path));
+            entry.bytes.map(|bytes| read_file(path, bytes.len)).into_iter().flatten()
+        });
+        planned(copy, read)
+    }
+}
+
+/// Each path below the tree's own directory, and its place in the order of making.
+fn ranks(tree: &Tree) -> BTreeMap<Arc<str>, usize> {
+    let below = |path: &str| -> Arc<str> { path.get(TOP.len() + 1..).unwrap_or_default().into() };
+    let entries = tree.entries.iter().enumerate();
+    entries.map(|(index, entry)| (below(&entry.path), index)).collect()
+}
+
+impl Workload for CpRf {
+    fn kind(&self) -> &'static str {
+        "cp-rf"
+    }
+
+    fn default_name(&self) -> String {
+        let year = if self.profile.year == Year::Today { "" } else { " 2005" };
+        format!("cp-rf{year}")
+    }
+
+    fn description(&self) -> String {
+        let Shape { files, bytes } = self.shape;
+        let memory = if self.cached { " that lies in memory" } else { "" };
+        let how = match self.profile.year {
+            Year::Today => "cp of coreutils 9.1, copy_file_range".to_string(),
+            Year::Y2005 => self.profile.words(),
+        };
+        format!(
+            "copies a tree of {files} files with {}{memory} to another directory ({how})",
+            Size(bytes)
+        )
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        self.measured.metrics()
+    }
+
+    fn values(&self, record: &RunRecord) -> Vec<Option<f64>> {
+        self.measured.values(record.totals().writes.bytes, record)
+    }
+
+    fn plan(&self, setting: &Setting) -> Result<Plan, WorkloadError> {
+        let tree = Arc::new(Tree::new(self.shape, setting.seed));
+        let ranks = (self.profile.year == Year::Today).then(|| Arc::new(ranks(&tree)));
+        let in_blocks =
+            |entry: &crate::tree::Entry| entry.bytes.map_or(4096, |one| blocks(one.len));
+        let room: u64 = tree.entries.iter().map(in_blocks).sum();
+        let mut plan = Plan {
+            phases: one_phase("copy"),
+            needs_filesystem: Some("cp -rf makes directories and files by name"),
+            room: room.saturating_mul(2 * u64::from(setting.copies)),
+            memory: if self.cached { Memory::Warm } else { Memory::Cold },
+            ..Plan::default()
+        };
+        for copy in 0..setting.copies {
+            plan.prepare.push(Self::prepare(copy, &tree));
+            if self.cached {
+                plan.warm.push(Self::warm(copy, &tree));
+            }
+            let process = Box::new(self.process(copy, &ranks));
+            plan.run.push(Planned { copy, process });
+            for (path, bytes) in tree.files() {
+                let below = path.get(TOP.len()..).unwrap_or_default();
+                let path = copy_path("cp-rf", copy, &format!("/copy{below}"));
+                plan.expected.push(Expected { path, bytes: Arc::new(bytes) });
+            }
+        }
+        Ok(plan)
+    }
+
+    fn resized(&self, bytes: u64) -> Result<Arc<dyn Workload>, WorkloadError> {
+        Ok(Arc::new(Self { shape: self.shape.resized(bytes)?, ..self.clone() }))
+    }
+}
+
+/// The order in which files of a directory are visited that were made in one order and listed in another.
+#[cfg(test)]
+pub(super) fn order_of(year: Year, made: &[&str], listed: OpResult) -> Vec<String> {
+    let ranks = made.iter().enumerate().map(|(rank, name)| (Arc::from(*name), rank)).collect();
+    let mut copy = TreeCopy {
+        from: "from".into(),
+        to: "to".into(),
+        ranks: (year == Year::Today).then(|| Arc::new(ranks)),
+        way: Way::Blocks(4096),
+        year,
+        state: State::Listed { name: "".into() },
+        left: vec![],
+    };
+    let mut last = listed;
+    let mut visited = Vec::new();
+    loop {
+        match copy.next(Time::ZERO, last) {
+            Op::Stat { path } => visited.push(path.text.trim_start_matches("from/").to_string()),
+            Op::Done => return visited,
+            _ => {}
+        }
+        last = OpResult::Moved(0);
+    }
+}

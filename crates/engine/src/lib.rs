@@ -17,13 +17,18 @@ mod checksum;
 mod compute;
 mod engine;
 mod error;
+mod export;
+mod kernel_md;
 mod member;
 mod metadata;
+mod mounted;
 mod raw;
 mod rundir;
 
 pub use engine::{Engine, EngineConfig, Recorded, Reply};
 pub use error::{EngineError, EngineErrorKind};
+pub use export::{ExportCache, FuseExport};
 pub use member::{CacheState, FileMember, FileOptions, Member, MemoryMember, NullMember};
+pub use mounted::{Filesystem, MountOptions, MountedArray, StripeHint, clean_mounts};
 pub use raw::{Begin, Holding, Mismatch, RawResult, RawTarget};
 pub use rundir::{Cleaned, Extra, RunDirectory, clean_leftovers};

@@ -9,7 +9,7 @@
 //! without a directory part relative to an open directory, never following a link; directories go only when
 //! they are empty. Tests: `tests/rundir.rs`.
 
-mod system;
+pub(crate) mod system;
 
 use std::fs::File;
 use std::io::{Read, Write};

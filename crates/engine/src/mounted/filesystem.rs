@@ -17,7 +17,7 @@ pub enum Filesystem {
     Ext3,
     /// ext2: no journal.
     Ext2,
-    /// XFS; mkfs wants 300 MiB at least.
+    /// XFS; mkfs wants 300 MiB at least, with the stripe given more.
     Xfs,
     /// Btrfs; mkfs wants about 110 MiB at least.
     Btrfs,
@@ -72,12 +72,12 @@ impl Filesystem {
                     extended.push_str(",lazy_journal_init=0");
                 }
                 if let Some((chunk, data)) = hint {
-                    // In blocks, which are 4 KiB then.
+                    // In blocks.
                     let stride = (chunk / 4096).max(1);
                     extended.push_str(&format!(",stride={stride},stripe_width={}", stride * data));
-                    arguments.extend(["-b", "4096"].map(String::from));
                 }
-                arguments.extend(["-F", "-q", "-E"].map(String::from));
+                // Small arrays would get blocks of 1 KiB, and not be comparable with large ones.
+                arguments.extend(["-F", "-q", "-b", "4096", "-E"].map(String::from));
                 arguments.push(extended);
             }
             Self::Xfs => {

@@ -164,10 +164,11 @@ fn clean_one(parent: &Path, within: &Directory, name: &str) -> Result<(), String
     stop_arrays(&ours)?;
     take_down_loops(&ours)?;
     let export = &ours[0];
-    for mount in mounted_on(export)? {
-        if mount.kind != TYPE {
-            return Err(format!("a {} is mounted on its `{EXPORT}`", mount.kind));
-        }
+    let mounted = mounted_on(export)?;
+    if let Some(other) = mounted.iter().find(|mount| mount.kind != TYPE) {
+        return Err(format!("a {} is mounted on its `{EXPORT}`", other.kind));
+    }
+    for _ in mounted {
         mounts::unmount_lazily(export)
             .map_err(|error| refused("its exported file cannot be unmounted", error))?;
     }
@@ -220,13 +221,14 @@ const LOOK: &str = "what is attached is not known";
 
 fn unmount_files(point: &Path, ours: &[PathBuf]) -> Result<(), String> {
     let unknown = |error: io::Error| format!("{LOOK}: {error}");
-    for mount in mounted_on(point)? {
-        let mut sources = our_loops(ours).map_err(unknown)?;
-        sources.extend(our_arrays(ours).map_err(unknown)?);
-        if !sources.contains(&mount.source) {
-            let source = mount.source.display();
-            return Err(format!("{source}, mounted in it, is not raidlab's"));
-        }
+    let mounted = mounted_on(point)?;
+    let mut sources = our_loops(ours).map_err(unknown)?;
+    sources.extend(our_arrays(ours).map_err(unknown)?);
+    // All before the first is unmounted, since the uppermost goes first, whoever mounted it.
+    if let Some(other) = mounted.iter().find(|mount| !sources.contains(&mount.source)) {
+        return Err(format!("{}, mounted in it, is not raidlab's", other.source.display()));
+    }
+    for _ in mounted {
         mounts::unmount_lazily(point)
             .map_err(|error| format!("its filesystem cannot be unmounted: {error}"))?;
     }

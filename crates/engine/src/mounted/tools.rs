@@ -23,7 +23,7 @@ pub(crate) fn find(name: &str, package: &str) -> Result<PathBuf, EngineError> {
 pub(crate) struct Ran {
     /// `None`: killed by a signal.
     pub(crate) status: Option<i32>,
-    /// What it printed last, for messages.
+    /// What it printed, in short, for messages.
     pub(crate) said: String,
 }
 
@@ -36,8 +36,12 @@ pub(crate) fn run(program: &Path, arguments: &[&OsStr]) -> Result<Ran, EngineErr
     let mut said = String::from_utf8_lossy(&output.stdout).into_owned();
     said.push_str(&String::from_utf8_lossy(&output.stderr));
     let last: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let last = last[last.len().saturating_sub(8)..].join("; ");
-    Ok(Ran { status: output.status.code(), said: last })
+    // The cause stands first or last.
+    let said = match last.as_slice() {
+        [first, .., two, one] if last.len() > 8 => [*first, "...", *two, *one].join("; "),
+        few => few.join("; "),
+    };
+    Ok(Ran { status: output.status.code(), said })
 }
 
 /// The same for one that must succeed.

@@ -28,6 +28,7 @@ mod rundir;
 pub use engine::{Engine, EngineConfig, Recorded, Reply};
 pub use error::{EngineError, EngineErrorKind};
 pub use export::{ExportCache, FuseExport};
+pub use kernel_md::{InitialSync, KernelMdArray, KernelMdOptions};
 pub use member::{CacheState, FileMember, FileOptions, Member, MemoryMember, NullMember};
 pub use mounted::{Filesystem, MountOptions, MountedArray, StripeHint, clean_mounts};
 pub use raw::{Begin, Holding, Mismatch, RawResult, RawTarget};

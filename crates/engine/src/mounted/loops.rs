@@ -56,7 +56,8 @@ pub(crate) struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// Makes a block device of `file` with this block in bytes. `direct` I/O on the file is a must.
+    /// Makes a block device of `file` with this block in bytes, 0 for the kernel's choice; with direct
+    /// I/O on the file where its filesystem has that.
     pub(crate) fn attach(file: &File, path: &Path, block: u32) -> Result<Self, EngineError> {
         let failed = |error| EngineError::io(ATTACH, path, error);
         let control = open(Path::new(CONTROL)).map_err(failed)?;
@@ -75,10 +76,7 @@ impl LoopDevice {
                 libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE as _, configuration)
             };
             match check(done) {
-                Ok(()) => {
-                    let made = Self { number, _device: device };
-                    return if made.is_direct() { Ok(made) } else { Err(not_direct(path)) };
-                }
+                Ok(()) => return Ok(Self { number, _device: device }),
                 // Somebody was faster.
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {}
                 Err(error) => return Err(failed(error)),
@@ -91,7 +89,8 @@ impl LoopDevice {
         node(self.number)
     }
 
-    fn is_direct(&self) -> bool {
+    /// Whether the file is read and written past the page cache.
+    pub(crate) fn is_direct(&self) -> bool {
         let told = std::fs::read_to_string(attribute(self.number, "loop/dio"));
         // Without a word of the kernel's the flag is believed.
         told.map_or(true, |text| text.trim() == "1")
@@ -175,11 +174,6 @@ fn configuration(file: &File, path: &Path, block: u32) -> Configuration {
         init: [0; 2],
         reserved: [0; 8],
     }
-}
-
-fn not_direct(path: &Path) -> EngineError {
-    let reason = "the file does not take direct I/O, so memory would answer instead of members";
-    EngineError::new(EngineErrorKind::NotSupported, ATTACH, reason).at_path(path)
 }
 
 /// That there are loop devices.

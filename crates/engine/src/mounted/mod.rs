@@ -118,6 +118,10 @@ impl MountedArray {
         let file = file.map_err(|error| EngineError::io(SET_UP, &path, error))?;
         let device = mounted.device.insert(LoopDevice::attach(&file, &path, block)?);
         drop(file);
+        if !device.is_direct() {
+            let reason = "the loop device does not take direct I/O, so memory would answer";
+            return Err(EngineError::new(EngineErrorKind::NotSupported, SET_UP, reason));
+        }
         let at = mounted.place.files();
         mounted.mount = Some(MountedDevice::new(&mounted.programs, &device.path(), at, hint)?);
         Ok(mounted)

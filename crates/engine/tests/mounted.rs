@@ -340,3 +340,41 @@ fn what_others_mounted_in_a_leftover_stays() {
     assert_eq!(cleaned.removed, [left], "{cleaned:?}");
     assert_clean(&directory);
 }
+
+/// What an ordinary user gets to hear, when it is run as such.
+#[test]
+fn an_ordinary_user() {
+    let Some(directory) = std::env::var_os("RAIDLAB_TEST_REFUSED_IN") else { return };
+    let options = MountOptions::default();
+    let engine = engine(Level::Raid1, 2, 16);
+    let refused = MountedArray::new(engine, directory.as_ref(), Filesystem::Ext4, options);
+    let error = refused.err().unwrap();
+    assert_eq!(error.kind(), EngineErrorKind::NotSupported);
+    assert!(error.to_string().contains("needs root"), "{error}");
+}
+
+#[test]
+fn only_root_may_mount_and_is_told_before_anything_is_changed() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    if !can_mount("only_root_may_mount_and_is_told_before_anything_is_changed", &[]) {
+        return;
+    }
+    let directory = TestDirectory::new();
+    let (program, place) = (directory.path().join("program"), directory.path().join("place"));
+    // Where others can reach it.
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    std::fs::create_dir(&place).unwrap();
+    std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let ran = Command::new(&program)
+        .args(["--exact", "an_ordinary_user"])
+        .env("RAIDLAB_TEST_REFUSED_IN", &place)
+        .current_dir("/")
+        .gid(65534)
+        .uid(65534)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success() && said.contains("1 passed"), "{said}");
+    assert_eq!(std::fs::read_dir(&place).unwrap().count(), 0);
+}

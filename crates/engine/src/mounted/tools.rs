@@ -60,3 +60,29 @@ pub(crate) fn run_well(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_missing_is_told_with_its_package() {
+        let error = find("mkfs.no-such-filesystem", "no-such-package").unwrap_err();
+        assert_eq!(error.kind(), EngineErrorKind::NotSupported);
+        let text = error.to_string();
+        assert!(text.contains("mkfs.no-such-filesystem") && text.contains("no-such-package"));
+        assert!(find("sh", "dash").is_ok());
+    }
+
+    #[test]
+    fn what_a_program_complains_of_is_passed_on() {
+        let Ok(shell) = find("sh", "dash") else { return };
+        let script = |text| ["-c".as_ref(), OsStr::new(text)];
+        assert!(run_well("run a test", &shell, &script("true")).is_ok());
+        let error = run_well("run a test", &shell, &script("echo no room >&2; exit 3"));
+        let text = error.unwrap_err().to_string();
+        assert!(text.contains("ended with 3: no room"), "{text}");
+        let error = run_well("run a test", &shell, &script("kill -9 $$"));
+        assert!(error.unwrap_err().to_string().contains("was killed"));
+    }
+}

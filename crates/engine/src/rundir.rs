@@ -9,7 +9,7 @@
 //! without a directory part relative to an open directory, never following a link; directories go only when
 //! they are empty. Tests: `tests/rundir.rs`.
 
-mod system;
+pub(crate) mod system;
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -249,7 +249,8 @@ pub fn clean_leftovers(parent: &Path) -> Result<Cleaned, EngineError> {
         .and_then(|entries| entries.map(|entry| entry.map(|e| e.file_name())).collect())
         .map_err(failed)?;
     names.sort();
-    let mut cleaned = Cleaned::default();
+    // First what holds member files in use.
+    let mut cleaned = crate::mounted::clean_mounts(parent)?;
     for name in names.iter().filter_map(|name| name.to_str()) {
         if !name.starts_with(PREFIX) {
             continue;

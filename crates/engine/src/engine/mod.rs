@@ -14,6 +14,8 @@ mod tests;
 pub(crate) use blocking::check_outcome;
 pub use setup::EngineConfig;
 
+use std::fs::File;
+use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,6 +24,7 @@ use raidlab_core::contract::{
     RequestId, RequestOp, Segment, Token, Work,
 };
 use raidlab_core::{Array, MemberIndex, Sector, Sectors, Time};
+use raidlab_workload::MemberTotals;
 
 use crate::buffers::{Area, Buffers};
 use crate::compute::Computer;
@@ -116,6 +119,7 @@ pub struct Engine {
     finished: Vec<Finished>,
 
     recorded: Option<Vec<Recorded>>,
+    totals: MemberTotals,
     /// The buffer of the blocking calls.
     bounce: Option<(Token, u64)>,
 }
@@ -184,6 +188,12 @@ impl Engine {
     /// The member I/Os kept since [`record`](Self::record) was switched on.
     pub fn recorded(&self) -> &[Recorded] {
         self.recorded.as_deref().unwrap_or_default()
+    }
+
+    /// What was asked of all members since the engine was made: reads and writes of data and of
+    /// metadata, background work included; flushes, discards and writes of zeroes are not counted.
+    pub fn totals(&self) -> MemberTotals {
+        self.totals
     }
 
     /// Requests submitted and not answered yet, or answered and not collected.
@@ -310,6 +320,37 @@ impl Engine {
             self.turn(Wait::Yes);
         }
         self.collect(replies)
+    }
+
+    /// Asks for a sign when members answer: false when there is something to do already, otherwise
+    /// `signal`, an event descriptor, becomes readable with the next answer of a member.
+    pub(crate) fn arm(&self, signal: &Arc<File>) -> bool {
+        self.at_threads == 0 || self.hub.arm(signal)
+    }
+
+    /// Takes back what [`arm`](Self::arm) asked for.
+    pub(crate) fn disarm(&self) {
+        self.hub.disarm();
+    }
+
+    /// How long until the array wants to be woken, if it does.
+    pub(crate) fn wake_in(&self) -> Option<Duration> {
+        self.wake.map(|at| Duration::from_nanos(at.since(self.clock()).0))
+    }
+
+    /// The descriptors that members use.
+    pub(crate) fn descriptors(&self) -> Vec<RawFd> {
+        let all = self.members.iter().chain(&self.retired);
+        let descriptor = |member: &Member| match member {
+            Member::File(file) => Some(file.descriptor()),
+            _ => None,
+        };
+        all.filter_map(descriptor).collect()
+    }
+
+    /// The members' block: what starts and lengths of requests must be multiples of.
+    pub(crate) fn block(&self) -> Sectors {
+        Sectors(u64::from(self.block))
     }
 
     /// Works until every request is answered; adds the answers to `replies`.

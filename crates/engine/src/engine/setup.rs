@@ -11,6 +11,8 @@ use raidlab_core::{
     Settings, Time,
 };
 
+use raidlab_workload::MemberTotals;
+
 use super::{Engine, Wait};
 use crate::buffers::Buffers;
 use crate::compute::Computer;
@@ -260,6 +262,7 @@ impl Engine {
             at_threads: 0,
             finished: Vec::new(),
             recorded: None,
+            totals: MemberTotals::default(),
             bounce: None,
         })
     }

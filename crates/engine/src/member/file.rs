@@ -6,7 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -147,6 +147,11 @@ impl FileMember {
     /// Whether the page cache takes part.
     pub fn cache_state(&self) -> CacheState {
         self.cache
+    }
+
+    /// The descriptor of its file.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.disk.file.as_raw_fd()
     }
 
     /// Held for writing, it keeps every system call from coming back.

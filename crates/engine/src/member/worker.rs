@@ -4,6 +4,8 @@
 //! sleepers. Threads are started when first needed.
 
 use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -54,6 +56,8 @@ pub(crate) struct Hub {
 struct Mailbox {
     finished: Vec<Finished>,
     waiting: bool,
+    /// Written to instead of waking a thread that waits.
+    signal: Option<Arc<File>>,
 }
 
 impl Hub {
@@ -62,10 +66,28 @@ impl Hub {
         mailbox.finished.push(finished);
         let wake = mailbox.waiting;
         mailbox.waiting = false;
+        let signal = mailbox.signal.take();
         drop(mailbox);
+        if let Some(signal) = signal {
+            // An event counter that is full is readable all the same.
+            let _ = (&*signal).write(&1u64.to_ne_bytes());
+        }
         if wake {
             self.arrived.notify_one();
         }
+    }
+
+    /// Asks for one write to `signal` with the next answer; false when there is one already.
+    pub(crate) fn arm(&self, signal: &Arc<File>) -> bool {
+        let mut mailbox = lock(&self.mailbox);
+        let none = mailbox.finished.is_empty();
+        mailbox.signal = none.then(|| Arc::clone(signal));
+        none
+    }
+
+    /// No write to a signal any more.
+    pub(crate) fn disarm(&self) {
+        lock(&self.mailbox).signal = None;
     }
 
     /// Swaps the answers that are there into `taken`, which must be empty.

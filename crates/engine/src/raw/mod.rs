@@ -15,7 +15,7 @@
 //! right answer.
 
 mod batch;
-mod cpu;
+pub(crate) mod cpu;
 mod latency;
 mod pattern;
 mod verify;

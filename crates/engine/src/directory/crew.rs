@@ -239,7 +239,8 @@ impl<'a> Crew<'a> {
     }
 
     fn look_for_deadlock(&self, state: &mut State) {
-        if state.alive > 0 && state.waiting == state.alive && !self.stop.0.load(Ordering::Relaxed) {
+        // Those that stopped for the cancel flag left others waiting; whoever sees them gone sees the flag.
+        if state.alive > 0 && state.waiting == state.alive && self.check().is_ok() {
             let reason = format!(
                 "all {} processes that are not done wait for a barrier or a ticket: a fault in the workload",
                 state.alive

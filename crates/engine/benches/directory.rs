@@ -38,8 +38,15 @@ struct Writer {
     step: u64,
 }
 
+impl Writer {
+    fn start(&self, number: u64, tag: u32) -> Op {
+        let content = Content::Zeroes;
+        Op::Start { tag, io: Io::Write { slot: S, at: number * LEN, len: LEN, content } }
+    }
+}
+
 impl Process for Writer {
-    fn next(&mut self, _now: Time, _last: OpResult) -> Op {
+    fn next(&mut self, _now: Time, last: OpResult) -> Op {
         let step = self.step;
         self.step += 1;
         let how = How { write: true, ..How::default() };
@@ -51,14 +58,15 @@ impl Process for Writer {
             (2.., Shape::Single) if step < 2 + OPERATIONS => {
                 Op::Write { slot: S, len: LEN, content, times: 1 }
             }
-            (2.., Shape::Deep) if step < 2 + OPERATIONS / 4 * 2 => {
-                let (round, within) = ((step - 2) / (2 * DEPTH), (step - 2) % (2 * DEPTH));
-                if within >= DEPTH {
-                    return Op::Finish;
+            // All are started, then each that ends makes room for the next, as fio does it.
+            (2.., Shape::Deep) if step < 2 + DEPTH => self.start(step - 2, step as u32 - 2),
+            (2.., Shape::Deep) if step < 2 + OPERATIONS => match last {
+                OpResult::Finished { tag, .. } => self.start(step - 2, tag),
+                _ => {
+                    self.step -= 1;
+                    Op::Finish
                 }
-                let at = (round * DEPTH + within) * LEN;
-                Op::Start { tag: within as u32, io: Io::Write { slot: S, at, len: LEN, content } }
-            }
+            },
             _ => Op::Done,
         }
     }

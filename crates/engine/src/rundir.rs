@@ -1,14 +1,15 @@
 //! A directory of files that raidlab makes, and removes again without ever touching anything else.
 //!
 //! `DIR/raidlab-run-PID-N/` holds `owner`, a marker that names exactly the files of the run, the member
-//! files `member-0.img` and so on, and where they are wanted `spare.img` and `journal.img`; or, for workloads
-//! that make names of their own, the directory `files`, all of which belongs to the run. While the run lives, its marker is locked (`flock`), which the kernel undoes however the run ends. Fault model: the
-//! run may be killed at any point; others may put files of their own anywhere, plant links, and clean up at
-//! the same time. Why it is safe: the marker is written under the lock and before any member file; a
+//! files `member-0.img` and so on, and where they are wanted `spare.img` and `journal.img`; or, for
+//! workloads that make names of their own, the directory `files`, all of which belongs to the run. While
+//! the run lives, its marker is locked (`flock`), which the kernel undoes however the run ends. Fault model:
+//! the run may be killed at any point; others may put files of their own anywhere, plant links, and clean up
+//! at the same time. Why it is safe: the marker is written under the lock and before any file it names; a
 //! cleaner removes only what a marker names, only with the lock in hand, only regular files, by names
 //! without a directory part relative to an open directory, never following a link; directories go only when
-//! they are empty, except below `files`, where everything goes that is on the same filesystem, again
-//! by names relative to open directories and without following a link. Tests: `tests/rundir.rs`.
+//! they are empty, except below `files`, where everything goes that is on the same filesystem, again by
+//! names relative to open directories and without following a link. Tests: `tests/rundir.rs`.
 
 mod system;
 

@@ -92,7 +92,19 @@ fn seeded_bytes_go_by_their_place_in_the_file() {
         Op::At(Io::Write { slot: S, at: 3000, len: 500, content }).into(),
         seek(S, Seek::End),
         write(S, 2000, content, 1),
-        look(|files| assert!(fs::read(files.join("a")).unwrap() == seeded(5, 7000))),
+        // Reading and copying move the place too.
+        seek(S, Seek::Start(100)),
+        read(S, 200, 3),
+        write(S, 300, content, 1),
+        open(7, "b", NEW),
+        seek(S, Seek::Start(0)),
+        Op::CopyRange { from: S, to: T, len: 1500 }.into(),
+        write(S, 500, content, 1),
+        write(T, 500, content, 1),
+        look(|files| {
+            assert!(fs::read(files.join("a")).unwrap() == seeded(5, 7000));
+            assert!(fs::read(files.join("b")).unwrap() == seeded(5, 2000));
+        }),
     ];
     run_steps(directory.path(), steps).unwrap();
     let (planned, _) = process(

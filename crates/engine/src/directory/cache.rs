@@ -34,9 +34,7 @@ pub(super) fn settle(
         ),
     };
     if let Some((file, path)) = roots.directories().next() {
-        if memory != Memory::AsIs
-            && system::filesystem(file.as_fd()).is_ok_and(|(_, memory)| memory)
-        {
+        if memory != Memory::AsIs && system::is_in_memory(file.as_fd()).unwrap_or(false) {
             warnings.add(format!(
                 "{} is a filesystem in memory: nothing of it can be dropped, and no drive is measured",
                 path.display()

@@ -196,7 +196,7 @@ fn check(path: &Path) -> Result<Place, EngineError> {
         return Err(wrong("it is no directory; name one"));
     }
     system::may_write(directory.as_fd()).map_err(named)?;
-    let (room, _) = system::filesystem(directory.as_fd()).map_err(named)?;
+    let room = system::room(directory.as_fd()).map_err(named)?;
     Ok(Place { room, device: metadata.dev() })
 }
 

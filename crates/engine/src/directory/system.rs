@@ -255,17 +255,27 @@ pub(super) fn may_write(directory: BorrowedFd<'_>) -> io::Result<()> {
     done(|| unsafe { libc::faccessat(directory, here, wanted, libc::AT_EACCESS) })
 }
 
-/// Bytes that an ordinary user may still write to the filesystem, and whether it lies in memory.
-pub(super) fn filesystem(directory: BorrowedFd<'_>) -> io::Result<(u64, bool)> {
-    /// `RAMFS_MAGIC` in `linux/magic.h`.
-    const RAMFS: i64 = 0x8584_58f6;
+/// Bytes that an ordinary user may still write to the filesystem.
+pub(super) fn room(directory: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut status = MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: `status` has room for the result.
+    done(|| unsafe { libc::fstatvfs(directory.as_raw_fd(), status.as_mut_ptr()) })?;
+    // SAFETY: plain integers, zeroed before and filled in by the call.
+    let status = unsafe { status.assume_init() };
+    Ok(status.f_bavail.saturating_mul(status.f_frsize))
+}
+
+/// Whether the filesystem lies in memory.
+pub(super) fn is_in_memory(directory: BorrowedFd<'_>) -> io::Result<bool> {
+    /// `TMPFS_MAGIC` and `RAMFS_MAGIC` in `linux/magic.h`.
+    const KINDS: [i128; 2] = [0x0102_1994, 0x8584_58f6];
     let mut status = MaybeUninit::<libc::statfs>::zeroed();
     // SAFETY: `status` has room for the result.
     done(|| unsafe { libc::fstatfs(directory.as_raw_fd(), status.as_mut_ptr()) })?;
     // SAFETY: plain integers, zeroed before and filled in by the call.
     let status = unsafe { status.assume_init() };
-    let in_memory = [libc::TMPFS_MAGIC as i64, RAMFS].contains(&(status.f_type as i64));
-    Ok((status.f_bavail.saturating_mul(status.f_bsize as u64), in_memory))
+    // The type of the field differs between C libraries.
+    Ok(KINDS.contains(&i128::from(status.f_type)))
 }
 
 /// CPU time of this thread.
@@ -302,4 +312,39 @@ pub(super) fn allow_more_files() -> bool {
     limit.rlim_cur = limit.rlim_max;
     // SAFETY: `limit` is a valid value.
     unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_writes_are_continued() {
+        let from: Vec<u8> = (0..10).collect();
+        let mut to = Vec::new();
+        let three = |to: &mut Vec<u8>, rest: &[u8], at: u64| {
+            assert_eq!(at, to.len() as u64);
+            let moved = rest.len().min(3);
+            to.extend_from_slice(&rest[..moved]);
+            Ok(moved)
+        };
+        in_full(&from, |rest, at| three(&mut to, rest, at)).unwrap();
+        assert_eq!(to, from);
+        let error = in_full(&from, |_, at| Ok(3 - at.min(3) as usize)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WriteZero);
+        in_full(&[], |_, _| Ok(0)).unwrap();
+    }
+
+    #[test]
+    fn interrupted_calls_are_repeated() {
+        let mut left = 3;
+        let result = again(|| {
+            left -= 1;
+            // SAFETY: the place of this thread's error number.
+            unsafe { *libc::__errno_location() = if left > 0 { libc::EINTR } else { libc::EIO } };
+            -1
+        });
+        assert_eq!(result.unwrap_err().raw_os_error(), Some(libc::EIO));
+        assert_eq!(left, 0);
+    }
 }

@@ -44,7 +44,8 @@ impl Answers {
     pub fn moved(&self) -> Vec<u64> {
         self.all()
             .iter()
-            .filter_map(|one| matches!(one, OpResult::Moved(_)).then(|| one.moved()))
+            .filter(|one| matches!(one, OpResult::Moved(_)))
+            .map(OpResult::moved)
             .collect()
     }
 }

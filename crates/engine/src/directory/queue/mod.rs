@@ -280,3 +280,38 @@ impl Worker<'_> {
         Ok(OpResult::Finished { tag, moved })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flight_goes_on_until_all_is_written() {
+        let mut flight = Flight { write: true, len: 10, ..Flight::default() };
+        assert!(!flight.land(4).unwrap() && !flight.land(-i64::from(libc::EAGAIN)).unwrap());
+        assert!(!flight.land(-i64::from(libc::EINTR)).unwrap());
+        assert_eq!(flight.done, 4);
+        assert!(flight.land(6).unwrap());
+        flight.done = 4;
+        assert_eq!(flight.land(0).unwrap_err().kind(), io::ErrorKind::WriteZero);
+        let error = flight.land(-i64::from(libc::ENOSPC)).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENOSPC));
+        let mut read = Flight { len: 10, ..Flight::default() };
+        assert!(read.land(4).unwrap() && read.done == 4, "the end of the file");
+    }
+
+    #[test]
+    fn zeroes_are_zeroes_whatever_was_there() {
+        let zeroes = Some(Content::Zeroes);
+        for other in [None, Some(Content::Seeded { seed: 1 })] {
+            let mut flight = Flight { write: true, len: 100, ..Flight::default() };
+            flight.fill(zeroes).unwrap();
+            flight.len = 50;
+            flight.fill(other).unwrap();
+            flight.memory.bytes_mut()[..50].fill(7);
+            flight.len = 60;
+            flight.fill(zeroes).unwrap();
+            assert_eq!(flight.memory.bytes()[..60], [0; 60]);
+        }
+    }
+}

@@ -261,6 +261,16 @@ fn attributes_are_set() {
     }
 }
 
+/// The flags that this process has a file open with: `proc_pid_fdinfo(5)`.
+fn open_flags(path: &std::path::Path) -> i32 {
+    let is_it = |fd: &fs::DirEntry| fs::read_link(fd.path()).is_ok_and(|link| link == path);
+    let mut open = fs::read_dir("/proc/self/fd").unwrap().map(|fd| fd.unwrap());
+    let fd = open.find(is_it).expect("it is open").file_name().into_string().unwrap();
+    let text = fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).unwrap();
+    let flags = text.lines().find_map(|line| line.strip_prefix("flags:")).unwrap();
+    i32::from_str_radix(flags.trim(), 8).unwrap()
+}
+
 #[test]
 fn files_open_as_they_are_asked_to() {
     let directory = TestDirectory::new();
@@ -275,6 +285,12 @@ fn files_open_as_they_are_asked_to() {
         open(3, "a", How::WRITE),
         look(|files| assert_eq!(fs::metadata(files.join("a")).unwrap().len(), 0, "emptied")),
         open(7, "b", direct),
+        look(|files| {
+            let flags = open_flags(&files.join("b"));
+            assert_eq!(flags & libc::O_DIRECT, libc::O_DIRECT);
+            assert_eq!(flags & libc::O_SYNC, libc::O_SYNC);
+            assert_eq!(open_flags(&files.join("a")) & (libc::O_DIRECT | libc::O_SYNC), 0);
+        }),
         write(T, 8192, Content::Seeded { seed: 3 }, 2),
         write(T, 4096, Content::Stamp { number: 1 }, 1),
         seek(T, Seek::Start(0)),

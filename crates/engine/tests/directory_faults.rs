@@ -47,7 +47,7 @@ fn with_endless(directory: &TestDirectory, steps: Vec<Step>) -> Plan {
 }
 
 fn refused(directory: &TestDirectory, plan: Plan) -> EngineError {
-    let error = run(directory.path(), plan).err().expect("the run fails");
+    let error = run(directory.path(), plan).expect_err("the run fails");
     assert_eq!(names(directory.path()), [""; 0], "all is removed after: {error}");
     error
 }

@@ -285,3 +285,35 @@ impl Drop for Membership<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cancelling_wakes_those_that_wait() {
+        let (cancel, warnings) = (AtomicBool::new(false), Warnings::default());
+        let crew = Crew::new(3, Conductor::new(&[9], 1), &cancel, &warnings);
+        std::thread::scope(|scope| {
+            let crew = &crew;
+            for waiter in 0..2 {
+                scope.spawn(move || {
+                    let _member = Membership(crew);
+                    let halted = match waiter {
+                        0 => crew.take(0, 0).map(|_| ()),
+                        _ => crew.arrive(1, 0),
+                    };
+                    assert!(matches!(halted, Err(Halt::Stopped)));
+                });
+            }
+            while crew.lock().waiting < 2 {
+                std::thread::yield_now();
+            }
+            cancel.store(true, Ordering::Relaxed);
+            drop(Membership(crew));
+            crew.wait_for_all();
+        });
+        let error = crew.into_result().unwrap_err();
+        assert_eq!(error.kind(), EngineErrorKind::Cancelled);
+    }
+}

@@ -5,6 +5,7 @@
 //!   carries out what the array asks for. One thread runs the loop; file members have threads of
 //!   their own for blocking system calls.
 //! * [`RawTarget`] runs workloads on an engine and verifies every byte they read.
+//! * [`DirectoryTarget`] runs workloads on a mounted filesystem, by system calls.
 //! * [`RunDirectory`] makes, and removes, member files in a directory of the user's.
 //!
 //! Fault model: members may fail any I/O, answer short, late or with wrong bytes, and vanish. An error
@@ -15,6 +16,7 @@
 mod buffers;
 mod checksum;
 mod compute;
+mod directory;
 mod engine;
 mod error;
 mod export;
@@ -25,6 +27,7 @@ mod mounted;
 mod raw;
 mod rundir;
 
+pub use directory::{DirectoryOptions, DirectoryTarget};
 pub use engine::{Engine, EngineConfig, Recorded, Reply};
 pub use error::{EngineError, EngineErrorKind};
 pub use export::{ExportCache, FuseExport};

@@ -1,13 +1,15 @@
-//! A directory of member files that raidlab makes, and removes again without ever touching anything else.
+//! A directory of files that raidlab makes, and removes again without ever touching anything else.
 //!
 //! `DIR/raidlab-run-PID-N/` holds `owner`, a marker that names exactly the files of the run, the member
-//! files `member-0.img` and so on, and where they are wanted `spare.img` and `journal.img`. While the run
-//! lives, its marker is locked (`flock`), which the kernel undoes however the run ends. Fault model: the
-//! run may be killed at any point; others may put files of their own anywhere, plant links, and clean up at
-//! the same time. Why it is safe: the marker is written under the lock and before any member file; a
+//! files `member-0.img` and so on, and where they are wanted `spare.img` and `journal.img`; or, for
+//! workloads that make names of their own, the directory `files`, all of which belongs to the run. While
+//! the run lives, its marker is locked (`flock`), which the kernel undoes however the run ends. Fault model:
+//! the run may be killed at any point; others may put files of their own anywhere, plant links, and clean up
+//! at the same time. Why it is safe: the marker is written under the lock and before any file it names; a
 //! cleaner removes only what a marker names, only with the lock in hand, only regular files, by names
 //! without a directory part relative to an open directory, never following a link; directories go only when
-//! they are empty. Tests: `tests/rundir.rs`.
+//! they are empty, except below `files`, where everything goes that is on the same filesystem, again by
+//! names relative to open directories and without following a link. Tests: `tests/rundir.rs`.
 
 pub(crate) mod system;
 
@@ -33,6 +35,10 @@ const LONGEST_MARKER: u64 = 1 << 20;
 const SPARE: &str = "spare.img";
 /// The file of a log device.
 const JOURNAL: &str = "journal.img";
+
+/// The directory in which all belongs to the run, and how a marker names it: no file is called so.
+const TREE: &str = "files";
+const TREE_IN_MARKER: &str = "files/";
 
 /// Files besides the members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,6 +112,20 @@ impl RunDirectory {
         Ok(run)
     }
 
+    /// Makes a new directory below `parent` with an empty directory in it, all of which belongs to the
+    /// run: see [`tree_path`](Self::tree_path).
+    ///
+    /// # Errors
+    /// [`EngineErrorKind::Io`] when the filesystem refuses. Nothing is left behind then.
+    pub fn create_tree(parent: &Path) -> Result<Self, EngineError> {
+        let directory = Directory::open(parent).map_err(|e| EngineError::io(MAKE, parent, e))?;
+        let mut run = Self::claim(parent, directory, vec![TREE_IN_MARKER.into()])?;
+        let made = run.directory.make_directory(TREE);
+        made.map_err(|error| EngineError::io(MAKE, &run.path.join(TREE), error))?;
+        run.made = 1;
+        Ok(run)
+    }
+
     /// A new directory with its marker, locked; no member files yet.
     fn claim(parent: &Path, within: Directory, members: Vec<String>) -> Result<Self, EngineError> {
         let mut number = 0u32;
@@ -158,6 +178,11 @@ impl RunDirectory {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The directory in which all belongs to the run; `None` when there are member files instead.
+    pub fn tree_path(&self) -> Option<PathBuf> {
+        self.members.iter().any(|name| name == TREE_IN_MARKER).then(|| self.path.join(TREE))
     }
 
     /// The path of a member's file; `None` when there is no such member.
@@ -220,7 +245,7 @@ impl Drop for RunDirectory {
     fn drop(&mut self) {
         // What cannot be removed now is found again by `clean_leftovers`, as long as the marker is there.
         let all =
-            self.members[..self.made].iter().all(|name| self.directory.remove_file(name).is_ok());
+            self.members[..self.made].iter().all(|name| remove(&self.directory, name).is_ok());
         if all && self.directory.remove_file(MARKER).is_ok() {
             let _ = self.parent.remove_directory(&self.name);
         }
@@ -276,7 +301,7 @@ fn clean_one(within: &Directory, name: &str) -> Result<(), String> {
     }
     let members = read_marker(&mut marker)?;
     for member in &members {
-        match directory.remove_file(member) {
+        match remove(&directory, member) {
             Ok(()) => {}
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}
             Err(error) => return Err(format!("`{member}` cannot be removed: {error}")),
@@ -290,6 +315,11 @@ fn clean_one(within: &Directory, name: &str) -> Result<(), String> {
     }
     directory.remove_file(MARKER).map_err(|error| format!("marker cannot be removed: {error}"))?;
     within.remove_directory(name).map_err(|error| format!("cannot be removed: {error}"))
+}
+
+/// Removes what a marker names.
+fn remove(directory: &Directory, name: &str) -> std::io::Result<()> {
+    if name == TREE_IN_MARKER { directory.remove_tree(TREE) } else { directory.remove_file(name) }
 }
 
 /// The names of the files that belong to the run.
@@ -309,7 +339,7 @@ fn read_marker(marker: &mut File) -> Result<Vec<String>, String> {
 }
 
 fn is_member_name(name: &str) -> bool {
-    if name == SPARE || name == JOURNAL {
+    if name == SPARE || name == JOURNAL || name == TREE_IN_MARKER {
         return true;
     }
     let number = name.strip_prefix("member-").and_then(|rest| rest.strip_suffix(".img"));
@@ -322,8 +352,14 @@ mod tests {
 
     #[test]
     fn only_names_raidlab_makes_are_its_own() {
-        let ours =
-            ["member-0.img", "member-127.img", "member-65535.img", "spare.img", "journal.img"];
+        let ours = [
+            "member-0.img",
+            "member-127.img",
+            "member-65535.img",
+            "spare.img",
+            "journal.img",
+            "files/",
+        ];
         for name in ours {
             assert!(is_member_name(name), "{name}");
         }
@@ -343,6 +379,9 @@ mod tests {
             "member-x.img",
             "spare.im",
             "./journal.img",
+            "files",
+            "/files/",
+            "files/..",
         ] {
             assert!(!is_member_name(name), "{name}");
         }

@@ -174,3 +174,49 @@ fn whatever_is_not_ours_stays() {
     fs::remove_file(joined.join("notes")).unwrap();
     assert_eq!(clean_leftovers(directory.path()).unwrap().removed, [joined]);
 }
+
+/// A tree with a file below a directory, and links to what is not the run's.
+fn plant(tree: &Path, yours: &Path) {
+    fs::create_dir_all(tree.join("deep/er")).unwrap();
+    (0..5000).for_each(|n| fs::write(tree.join(format!("deep/{n}")), "x").unwrap());
+    fs::write(tree.join("deep/er/file"), "x").unwrap();
+    std::os::unix::fs::symlink(yours, tree.join("to-a-directory")).unwrap();
+    std::os::unix::fs::symlink(yours.join("kept"), tree.join("deep/to-a-file")).unwrap();
+    fs::hard_link(yours.join("kept"), tree.join("same-file")).unwrap();
+}
+
+#[test]
+fn a_tree_goes_with_all_in_it_and_nothing_else() {
+    let directory = TestDirectory::new();
+    let yours = directory.path().join("yours");
+    fs::create_dir(&yours).unwrap();
+    fs::write(yours.join("kept"), "kept").unwrap();
+    let run = RunDirectory::create_tree(directory.path()).unwrap();
+    let tree = run.tree_path().unwrap();
+    assert!(run.open_member(0).is_err() && run.member_path(0).is_none());
+    plant(&tree, &yours);
+
+    let left = directory.path().join("raidlab-run-1-0");
+    fs::create_dir(&left).unwrap();
+    fs::copy(run.path().join("owner"), left.join("owner")).unwrap();
+    fs::create_dir(left.join("files")).unwrap();
+    plant(&left.join("files"), &yours);
+    let gone = directory.path().join("raidlab-run-1-1");
+    fs::create_dir(&gone).unwrap();
+    fs::copy(run.path().join("owner"), gone.join("owner")).unwrap();
+    let linked = directory.path().join("raidlab-run-1-2");
+    fs::create_dir(&linked).unwrap();
+    fs::copy(run.path().join("owner"), linked.join("owner")).unwrap();
+    std::os::unix::fs::symlink(&yours, linked.join("files")).unwrap();
+
+    let cleaned = clean_leftovers(directory.path()).unwrap();
+    assert_eq!(cleaned.removed, [left, gone]);
+    let kept: Vec<&PathBuf> = cleaned.kept.iter().map(|(path, _)| path).collect();
+    assert_eq!(kept.len(), 2, "{:?}", cleaned.kept);
+    assert!(kept.contains(&&linked) && kept.contains(&&run.path().to_path_buf()));
+    assert!(tree.join("deep/er/file").exists(), "the run that lives is left alone");
+    fs::remove_dir_all(linked).unwrap();
+    drop(run);
+    assert_eq!(names(directory.path()), ["yours"]);
+    assert_eq!(fs::read(yours.join("kept")).unwrap(), b"kept");
+}

@@ -4,21 +4,21 @@ use raidlab_core::Nanos;
 
 /// CPU times at one moment.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CpuTimes {
+pub(crate) struct CpuTimes {
     process: u64,
     system: Option<u64>,
 }
 
 impl CpuTimes {
-    pub(super) fn now() -> Self {
+    pub(crate) fn now() -> Self {
         Self { process: process_nanos(), system: system_nanos() }
     }
 
-    pub(super) fn process_since(&self, earlier: &Self) -> Nanos {
+    pub(crate) fn process_since(&self, earlier: &Self) -> Nanos {
         Nanos(self.process.saturating_sub(earlier.process))
     }
 
-    pub(super) fn system_since(&self, earlier: &Self) -> Option<Nanos> {
+    pub(crate) fn system_since(&self, earlier: &Self) -> Option<Nanos> {
         Some(Nanos(self.system?.saturating_sub(earlier.system?)))
     }
 }

@@ -18,7 +18,7 @@
 //! POSIX, so that each read has exactly one right answer.
 
 mod batch;
-mod cpu;
+pub(crate) mod cpu;
 mod pattern;
 mod timed;
 mod verify;

@@ -1,6 +1,6 @@
 //! Files relative to an open directory, never through a link.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
@@ -18,11 +18,12 @@ fn c_string(name: &OsStr) -> io::Result<CString> {
 }
 
 /// A name without a directory part.
-fn plain(name: &str) -> io::Result<CString> {
-    if name.is_empty() || name == "." || name == ".." || name.contains('/') {
+fn plain(name: impl AsRef<OsStr>) -> io::Result<CString> {
+    let name = name.as_ref();
+    if name.is_empty() || name == "." || name == ".." || name.as_bytes().contains(&b'/') {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
-    c_string(OsStr::new(name))
+    c_string(name)
 }
 
 fn check(result: libc::c_int) -> io::Result<()> {
@@ -39,7 +40,7 @@ impl Directory {
         owned(descriptor).map(Self)
     }
 
-    fn open_at(&self, name: &str, flags: libc::c_int) -> io::Result<File> {
+    fn open_at(&self, name: impl AsRef<OsStr>, flags: libc::c_int) -> io::Result<File> {
         let name = plain(name)?;
         let flags = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC;
         // SAFETY: the directory is open and the name a C string that lives through the call.
@@ -48,7 +49,7 @@ impl Directory {
     }
 
     /// A directory in this one.
-    pub(crate) fn directory(&self, name: &str) -> io::Result<Self> {
+    pub(crate) fn directory(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
         self.open_at(name, libc::O_RDONLY | libc::O_DIRECTORY).map(Self)
     }
 
@@ -90,8 +91,42 @@ impl Directory {
         check(unsafe { libc::unlinkat(self.0.as_raw_fd(), c_name.as_ptr(), 0) })
     }
 
+    /// Removes a directory with everything in it; follows no link and does not leave its filesystem.
+    pub(crate) fn remove_tree(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        let within = self.directory(name.as_ref())?;
+        if within.0.metadata()?.dev() != self.0.metadata()?.dev() {
+            return Err(io::Error::from_raw_os_error(libc::EXDEV));
+        }
+        loop {
+            let entries = within.some_entries()?;
+            if entries.is_empty() {
+                return self.remove_directory(name);
+            }
+            for (name, is_directory) in entries {
+                if is_directory {
+                    within.remove_tree(&name)?;
+                } else {
+                    let name = plain(&name)?;
+                    // SAFETY: as in `open_at`.
+                    check(unsafe { libc::unlinkat(within.0.as_raw_fd(), name.as_ptr(), 0) })?;
+                }
+            }
+        }
+    }
+
+    /// Some of the names in this directory, and whether each is a directory; none when it is empty.
+    fn some_entries(&self) -> io::Result<Vec<(OsString, bool)>> {
+        /// A directory may hold millions.
+        const MOST: usize = 4096;
+        let path = format!("/proc/self/fd/{}", self.0.as_raw_fd());
+        let entries = std::fs::read_dir(path)?.take(MOST);
+        entries
+            .map(|entry| entry.and_then(|e| Ok((e.file_name(), e.file_type()?.is_dir()))))
+            .collect()
+    }
+
     /// Removes a directory if it is empty.
-    pub(crate) fn remove_directory(&self, name: &str) -> io::Result<()> {
+    pub(crate) fn remove_directory(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         let name = plain(name)?;
         // SAFETY: as in `open_at`.
         check(unsafe { libc::unlinkat(self.0.as_raw_fd(), name.as_ptr(), libc::AT_REMOVEDIR) })

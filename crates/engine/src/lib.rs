@@ -2,8 +2,8 @@
 //! does not.
 //!
 //! * [`Engine`] owns an [`Array`](raidlab_core::Array), its [members](Member) and buffers, and
-//!   carries out what the array asks for. One thread runs the loop; file members have threads of
-//!   their own for blocking system calls.
+//!   carries out what the array asks for. One thread runs the loop; files and devices are reached
+//!   through one `io_uring`, or by threads of their own with blocking system calls.
 //! * [`RawTarget`] runs workloads on an engine and verifies every byte they read.
 //! * [`RunDirectory`] makes, and removes, member files in a directory of the user's.
 //!
@@ -24,6 +24,6 @@ mod rundir;
 
 pub use engine::{Engine, EngineConfig, Recorded, Reply};
 pub use error::{EngineError, EngineErrorKind};
-pub use member::{CacheState, FileMember, FileOptions, Member, MemoryMember, NullMember};
+pub use member::{CacheState, FileIo, FileMember, FileOptions, Member, MemoryMember, NullMember};
 pub use raw::{Begin, Holding, Mismatch, RawResult, RawTarget};
 pub use rundir::{Cleaned, Extra, RunDirectory, clean_leftovers};

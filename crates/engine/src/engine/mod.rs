@@ -26,7 +26,7 @@ use raidlab_core::{Array, MemberIndex, Sector, Sectors, Time};
 use crate::buffers::{Area, Buffers};
 use crate::compute::Computer;
 use crate::error::{EngineError, EngineErrorKind};
-use crate::member::{Finished, Hub, Member};
+use crate::member::{Finished, Hub, Member, Ring};
 use crate::metadata::{BlockId, Metadata};
 use io::Flight;
 
@@ -66,6 +66,8 @@ struct Pending {
 #[derive(Debug)]
 pub struct Engine {
     array: Array,
+    /// What members in files and on devices share; dropped before `buffers`, which it uses.
+    ring: Option<Ring>,
     /// Dropped before `buffers`: their threads use buffers until they are joined.
     /// Members, their replacements and the journal, as the core numbers them.
     members: Vec<Member>,
@@ -111,7 +113,7 @@ pub struct Engine {
     /// I/Os queued at file members and not handed over yet, and the member of the last one.
     queued: u32,
     last_queued: usize,
-    /// I/Os handed over and not answered.
+    /// I/Os handed over to threads or the ring and not answered.
     at_threads: u32,
     finished: Vec<Finished>,
 
@@ -306,9 +308,11 @@ impl Engine {
                 break;
             }
             let limit = self.wake.map(|at| Duration::from_nanos(at.since(self.clock()).0));
-            self.hub.wait(&mut self.finished, limit);
+            self.wait_members(limit);
             self.turn(Wait::Yes);
         }
+        // What was listed meanwhile shall not wait for the next call.
+        self.submit_listed();
         self.collect(replies)
     }
 
@@ -338,6 +342,17 @@ impl Engine {
     /// Rounds of draining the array and handing in answers, until neither gives anything.
     #[inline]
     fn turn(&mut self, wait: Wait) {
+        if wait == Wait::No && self.ring.is_some() {
+            self.post_ring();
+        }
+        self.rounds(wait);
+        if wait == Wait::No {
+            self.submit_listed();
+        }
+    }
+
+    #[inline]
+    fn rounds(&mut self, wait: Wait) {
         loop {
             while let Some(output) = self.array.poll() {
                 self.carry_out(output);

@@ -5,6 +5,7 @@
 //!   carries out what the array asks for. One thread runs the loop; files and devices are reached
 //!   through one `io_uring`, or by threads of their own with blocking system calls.
 //! * [`RawTarget`] runs workloads on an engine and verifies every byte they read.
+//! * [`Device`] tells what a block device is and who uses it, [`Claim`] opens it for nobody else.
 //! * [`RunDirectory`] makes, and removes, member files in a directory of the user's.
 //!
 //! Fault model: members may fail any I/O, answer short, late or with wrong bytes, and vanish. An error
@@ -15,6 +16,7 @@
 mod buffers;
 mod checksum;
 mod compute;
+mod device;
 mod engine;
 mod error;
 mod member;
@@ -22,6 +24,7 @@ mod metadata;
 mod raw;
 mod rundir;
 
+pub use device::{Claim, Device, DeviceRefusal, SAVED_BYTES, Signature};
 pub use engine::{Engine, EngineConfig, Recorded, Reply};
 pub use error::{EngineError, EngineErrorKind};
 pub use member::{CacheState, FileIo, FileMember, FileOptions, Member, MemoryMember, NullMember};

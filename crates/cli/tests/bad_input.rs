@@ -166,7 +166,7 @@ fn a_place_for_files_that_cannot_be() {
     let right = "--on takes `virtual` or a directory";
     raidlab(["compare", "--on", &file]).refused(&["a-file: not a directory", right]);
     raidlab(["compare", "--on", &missing]).refused(&["missing: No such file", right]);
-    raidlab(["compare", "--on", "/dev/null"]).refused(&["block devices are not supported", right]);
+    raidlab(["compare", "--on", "/dev/null"]).refused(&["1 devices are given", "uses 4"]);
 }
 
 /// Runs without privileges, since a privileged user may write anywhere.

@@ -254,6 +254,41 @@ fn who_does_not_confirm_every_device_by_name_is_refused() {
     assert!(bench.contents() == before && !Path::new(&saved).exists());
 }
 
+/// `script` gives the run a terminal, and what is typed on it.
+#[test]
+fn on_a_terminal_every_device_is_asked_for() {
+    const TEST: &str = "on_a_terminal_every_device_is_asked_for";
+    let Some(bench) = Bench::new(TEST) else { return };
+    if let Err(why) = tool("script", &["--version"]) {
+        return skip(TEST, &why);
+    }
+    let before = bench.contents();
+    let saved = bench.save_directory();
+    let arguments = bench.arguments(&["--destructive", "--save-dir", &saved, "--color", "never"]);
+    let line = format!("{} {}", env!("CARGO_BIN_EXE_raidlab"), arguments.join(" "));
+    let typing = |answers: String| {
+        let mut script = Command::new("script");
+        script.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
+        script.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        let mut child = script.spawn().expect("script runs");
+        let mut keyboard = child.stdin.take().expect("it is piped");
+        keyboard.write_all(answers.as_bytes()).expect("typed");
+        // The terminal stays open until the run has ended.
+        let output = child.wait_with_output().expect("script ends");
+        drop(keyboard);
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let file = |n: usize| bench.loops[n].file.display().to_string();
+    let (code, told) = typing(format!("{}\ny\n", file(0)));
+    assert_eq!(code, Some(3), "{told}");
+    assert!(told.contains("that is not the name of"), "{told}");
+    assert!(bench.contents() == before && !Path::new(&saved).exists());
+    let (code, told) = typing(format!("{}\n{}\n", file(0), file(1)));
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("Type the serial number") && told.contains("raid1(2)"), "{told}");
+    assert!(bench.contents() != before);
+}
+
 #[test]
 fn signatures_are_refused_unless_they_are_given_up() {
     let Some(bench) = Bench::new("signatures_are_refused_unless_they_are_given_up") else { return };

@@ -216,3 +216,20 @@ fn errors_mean_what_they_mean_for_threads() {
     assert_eq!(op(Stage::Transfer).answered(-libc::ENOSPC), Some(IoOutcome::NoSpace));
     assert_eq!(op(Stage::Transfer).answered(-libc::ENODEV), Some(IoOutcome::Gone));
 }
+
+#[test]
+fn what_is_rare_is_left_to_threads() {
+    let (disk, _writer) = pipe(8);
+    let disk = Disk { alignment: 4096, ..Arc::into_inner(disk).unwrap() };
+    let suited = |work: &Work| suits(work, &disk);
+    assert!(suited(&work(0, IoOp::Read, (0, 8), 4096)));
+    assert!(!suited(&work(0, IoOp::Write, (0, 8), 512)), "pieces that are too small");
+    let mut shifted = work(0, IoOp::Read, (0, 8), 4096);
+    shifted.pieces[0].start = shifted.pieces[0].start.wrapping_add(512);
+    assert!(!suited(&shifted), "memory that is misaligned");
+    assert!(!suited(&work(0, IoOp::Read, (4, 8), 4096)), "beyond the end");
+    for op in [IoOp::Discard, IoOp::WriteZeroes] {
+        assert!(!suited(&work(0, op, (0, 8), 4096)));
+    }
+    assert!(suited(&work(0, IoOp::Flush, (0, 0), 512)));
+}

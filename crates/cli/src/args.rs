@@ -38,23 +38,36 @@ pub(crate) enum Command {
 /// With --on DIR the drives are files in a new directory below DIR, sized so that the workloads just
 /// fit. They are removed at the end, also after Ctrl-C; nothing else in DIR is touched. The default
 /// study takes some minutes there.
+///
+/// With --on DEVICE,.. the drives are whole block devices or partitions, in this order: members, then
+/// a spare if states besides healthy run, then a log device if a layout has a journal. Without
+/// --destructive it only prints what would be overwritten. Devices that are mounted, swap, part of an
+/// array, below the root filesystem or read-only are refused always; those that carry any known
+/// signature unless --overwrite-signatures is given. Each must be confirmed by its serial number or
+/// by-id name; the first and last MiB of each are saved before anything is written.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     raidlab compare                              the default study, virtual time\n  \
     raidlab compare mine.toml --json out.json    your study, results as JSON\n  \
     raidlab compare --on /mnt/scratch            member files in /mnt/scratch, real time\n  \
+    raidlab compare --on /dev/sdb,/dev/sdc raid1.toml   shows what it would overwrite\n  \
+    raidlab compare --on /dev/sdb,/dev/sdc raid1.toml --destructive   does it, asking for serials\n  \
+    raidlab compare --on /dev/sdb,/dev/sdc raid1.toml --destructive --yes --confirm-id WD-1,WD-2\n  \
     raidlab compare --html report.html           one file, readable offline\n  \
     raidlab compare --size 1GiB --rounds 10      each process moves 1 GiB; 10 rounds\n  \
     raidlab compare --states healthy,degraded,rebuilding   with a member lost, and being rebuilt\n  \
     raidlab compare --json - | jq .cells         results for other programs\n\n\
-    Exit status: 0 done, 1 failed or wrong bytes found, 2 bad input, 130 interrupted.")]
+    Exit status: 0 done, 1 failed or wrong bytes found, 2 bad input, 3 refused because\n\
+    something might be destroyed (see --on DEVICE,..), 130 interrupted.")]
 pub(crate) struct Compare {
     /// A study file (TOML); without it the default study
     pub(crate) study: Option<PathBuf>,
-    /// Where to run: `virtual` (modelled drives) or a directory for member files, such as /mnt or
-    /// ./virtual
-    #[arg(long, value_name = "virtual|DIR", default_value = "virtual")]
+    /// Where to run: `virtual` (modelled drives), a directory for member files, such as /mnt or
+    /// ./virtual, or block devices, such as /dev/sdb,/dev/sdc
+    #[arg(long, value_name = "virtual|DIR|DEVICE,..", default_value = "virtual")]
     pub(crate) on: String,
+    #[command(flatten)]
+    pub(crate) devices: Devices,
     /// Write the results document to this file; `-` prints it instead of the table
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
@@ -83,6 +96,28 @@ pub(crate) struct Compare {
     /// When to colour the table
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) color: Color,
+}
+
+/// What may be done to block devices.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Block devices")]
+pub(crate) struct Devices {
+    /// Overwrite the devices; without it nothing is written
+    #[arg(long)]
+    pub(crate) destructive: bool,
+    /// Also where filesystems, partition tables or members of arrays are on them
+    #[arg(long)]
+    pub(crate) overwrite_signatures: bool,
+    /// Do not ask; needs --confirm-id
+    #[arg(long, requires = "confirm_id", requires = "destructive")]
+    pub(crate) yes: bool,
+    /// Serial number or by-id name of each device, in their order; for a loop device its file
+    #[arg(long, value_name = "ID,..", value_delimiter = ',', requires = "yes")]
+    pub(crate) confirm_id: Option<Vec<String>>,
+    /// Where the devices' first and last MiB are saved [default: raidlab in XDG_STATE_HOME, which is
+    /// ~/.local/state unless set]
+    #[arg(long, value_name = "DIR", requires = "destructive")]
+    pub(crate) save_dir: Option<PathBuf>,
 }
 
 /// When to use colour.

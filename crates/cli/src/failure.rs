@@ -10,6 +10,8 @@ use crate::output::note;
 pub(crate) enum Failure {
     /// Input that cannot be: exit status 2.
     Input(String),
+    /// Not done because it might destroy something: exit status 3.
+    Refused(String),
     /// Something did not work: exit status 1.
     Failed(String),
     /// Ctrl-C: exit status 130.
@@ -29,6 +31,7 @@ impl Failure {
     pub(crate) fn report(&self) -> ExitCode {
         let (text, status) = match self {
             Self::Input(what) => (format!("error: {what}"), 2),
+            Self::Refused(what) => (format!("refused: {what}"), 3),
             Self::Failed(what) => (format!("error: {what}"), 1),
             Self::Interrupted => ("interrupted".to_string(), 130),
         };

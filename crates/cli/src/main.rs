@@ -1,7 +1,7 @@
 //! raidlab: which RAID level, layout, chunk and number of drives suit your work?
 //!
 //! Exit status: 0 done, 1 failed (also when wrong bytes were found), 2 usage or input that cannot
-//! be, 130 interrupted.
+//! be, 3 refused because it might destroy something, 130 interrupted.
 #![forbid(unsafe_code)]
 
 mod args;

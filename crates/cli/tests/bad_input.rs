@@ -163,10 +163,10 @@ fn a_place_for_files_that_cannot_be() {
     let scratch = Scratch::new("places");
     let file = scratch.file("a-file", "mine").display().to_string();
     let missing = scratch.path().join("missing").display().to_string();
-    let right = "--on takes `virtual` or a directory";
+    let right = "--on takes `virtual`, a directory";
     raidlab(["compare", "--on", &file]).refused(&["a-file: not a directory", right]);
     raidlab(["compare", "--on", &missing]).refused(&["missing: No such file", right]);
-    raidlab(["compare", "--on", "/dev/null"]).refused(&["block devices are not supported", right]);
+    raidlab(["compare", "--on", "/dev/null"]).refused(&["1 devices are given", "uses 4"]);
 }
 
 /// Runs without privileges, since a privileged user may write anywhere.

@@ -1,11 +1,15 @@
 //! What the engine costs per request: random 4 KiB over null members, from the call to the reply; and how
-//! much of what parity and copying allow it reaches when it writes full stripes to members in memory.
+//! much of what parity and copying allow it reaches when it writes full stripes to members in memory; and
+//! what it reaches on files, beside `fio`.
 //!
-//! `cargo bench -p raidlab-engine --bench engine [-- REPETITIONS] [stripes]`; the word leaves the first out.
+//! `cargo bench -p raidlab-engine --bench engine [-- REPETITIONS] [stripes|files]`; a word leaves the others
+//! out. Files lie in the build directory, or in RAIDLAB_BENCH_DIR.
 //! One thread, depth 32. The cases are interleaved: every repetition runs each case once, so that a change
 //! of the machine's speed hits all of them. Printed: median and range over the repetitions. The figures of
 //! SPDK are cited, from one AMD EPYC (Zen 3) core at depth 32; they were not measured in this run.
 
+#[path = "engine/files.rs"]
+mod files;
 #[path = "engine/stripes.rs"]
 mod stripes;
 
@@ -113,10 +117,17 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let given = words.iter().find_map(|word| word.parse::<usize>().ok());
     let repetitions = given.unwrap_or(21).max(1);
-    if !words.iter().any(|word| word == "stripes") {
+    let asked = |name: &str| words.iter().any(|word| word == name);
+    let all = !asked("stripes") && !asked("files");
+    if all {
         on_null_members(repetitions);
     }
-    stripes::run(repetitions);
+    if all || asked("stripes") {
+        stripes::run(repetitions);
+    }
+    if all || asked("files") {
+        files::run_all(given.unwrap_or(5).max(1));
+    }
 }
 
 fn on_null_members(repetitions: usize) {

@@ -2,10 +2,11 @@
 //! does not.
 //!
 //! * [`Engine`] owns an [`Array`](raidlab_core::Array), its [members](Member) and buffers, and
-//!   carries out what the array asks for. One thread runs the loop; file members have threads of
-//!   their own for blocking system calls.
+//!   carries out what the array asks for. One thread runs the loop; files and devices are reached
+//!   through one `io_uring`, or by threads of their own with blocking system calls.
 //! * [`RawTarget`] runs workloads on an engine and verifies every byte they read.
 //! * [`DirectoryTarget`] runs workloads on a mounted filesystem, by system calls.
+//! * [`Device`] tells what a block device is and who uses it, [`Claim`] opens it for nobody else.
 //! * [`RunDirectory`] makes, and removes, member files in a directory of the user's.
 //!
 //! Fault model: members may fail any I/O, answer short, late or with wrong bytes, and vanish. An error
@@ -16,6 +17,7 @@
 mod buffers;
 mod checksum;
 mod compute;
+mod device;
 mod directory;
 mod engine;
 mod error;
@@ -27,12 +29,13 @@ mod mounted;
 mod raw;
 mod rundir;
 
+pub use device::{Claim, Device, DeviceRefusal, SAVED_BYTES, Signature};
 pub use directory::{DirectoryOptions, DirectoryTarget};
 pub use engine::{Engine, EngineConfig, Recorded, Reply};
 pub use error::{EngineError, EngineErrorKind};
 pub use export::{ExportCache, FuseExport};
 pub use kernel_md::{InitialSync, KernelMdArray, KernelMdOptions};
-pub use member::{CacheState, FileMember, FileOptions, Member, MemoryMember, NullMember};
+pub use member::{CacheState, FileIo, FileMember, FileOptions, Member, MemoryMember, NullMember};
 pub use mounted::{Filesystem, MountOptions, MountedArray, StripeHint, clean_mounts};
 pub use raw::{Begin, Holding, Mismatch, RawResult, RawTarget};
 pub use rundir::{Cleaned, Extra, RunDirectory, clean_leftovers};

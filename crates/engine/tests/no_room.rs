@@ -4,7 +4,9 @@ mod common;
 
 use common::{Random, TestDirectory};
 use raidlab_core::{Layout, Level, MemberIndex, Sector, Sectors};
-use raidlab_engine::{Engine, EngineConfig, EngineErrorKind, FileMember, FileOptions, Member};
+use raidlab_engine::{
+    Engine, EngineConfig, EngineErrorKind, FileIo, FileMember, FileOptions, Member,
+};
 
 /// From now on no file of this process may be written at or behind `bytes`.
 fn limit_file_size(bytes: u64) {
@@ -27,6 +29,7 @@ fn a_full_member_fails_the_write_or_leaves_it_to_the_mirror() {
             sectors: Some(Sectors(1024)),
             direct: false,
             threads: 2,
+            engine: FileIo::Auto,
         };
         Member::File(Box::new(FileMember::open(&path, options).unwrap()))
     };

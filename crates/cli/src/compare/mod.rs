@@ -5,7 +5,6 @@ mod real;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use raidlab_core::Sectors;
@@ -25,10 +24,12 @@ pub(crate) fn run(options: &Compare) -> Result<(), Failure> {
     output::check(&[("--json", options.json.as_deref()), ("--html", options.html.as_deref())])?;
     let cancel = interrupt::flag()?;
     let results = if options.on == "virtual" {
-        modelled::run(&study, options, cancel)?
+        real::devices::refuse_flags(options)?;
+        Some(modelled::run(&study, options, cancel)?)
     } else {
-        real::run(&mut study, options, Path::new(&options.on), cancel)?
+        real::run(&mut study, options, cancel)?
     };
+    let Some(results) = results else { return Ok(()) };
     output::reports(options, &results)?;
     if cancel.load(Ordering::Relaxed) { Err(Failure::Interrupted) } else { Ok(()) }
 }

@@ -137,6 +137,17 @@ impl Engine {
         let mut retired = std::mem::take(&mut self.retired);
         if self.any_hangs() {
             detach(&mut retired);
+        } else {
+            // As dropping a member waits for its threads: nothing may be written late.
+            while self.fault.is_none() && self.is_in_ring(&retired) {
+                self.wait_members(Some(PATIENCE));
+                self.turn(Wait::No);
+            }
+        }
+        for member in &mut retired {
+            if let Member::File(file) = member {
+                file.disconnect(&mut self.ring);
+            }
         }
         retired
     }
@@ -178,7 +189,7 @@ impl Engine {
                 return Err(EngineError::new(EngineErrorKind::Internal, OPERATION, reason));
             }
             let wake = self.wake.map(|at| Duration::from_nanos(at.since(self.clock()).0));
-            self.hub.wait(&mut self.finished, Some(wake.map_or(PATIENCE, |w| w.min(PATIENCE))));
+            self.wait_members(Some(wake.map_or(PATIENCE, |w| w.min(PATIENCE))));
             self.turn(Wait::No);
         }
         self.check_fault()
@@ -195,7 +206,7 @@ impl Engine {
         while self.clock() < end && (self.at_threads > 0 || self.wake.is_some()) {
             let until = self.wake.map_or(end, |wake| wake.min(end));
             let pause = Duration::from_nanos(until.since(self.clock()).0);
-            self.hub.wait(&mut self.finished, Some(pause.min(PATIENCE)));
+            self.wait_members(Some(pause.min(PATIENCE)));
             self.turn(Wait::No);
         }
         self.check_fault()
@@ -213,7 +224,7 @@ impl Engine {
                 let reason = "stopping the array waits for nothing";
                 return Err(EngineError::new(EngineErrorKind::Internal, "stop the array", reason));
             }
-            self.hub.wait(&mut self.finished, Some(PATIENCE));
+            self.wait_members(Some(PATIENCE));
             self.turn(Wait::No);
         }
         Ok(())
@@ -252,7 +263,8 @@ impl Engine {
         let mut old = std::mem::replace(&mut self.members[member.at()], fresh);
         if let Member::File(file) = &mut old {
             // What was queued for it must not wait for a batch that never comes.
-            file.hand_over();
+            let listed = file.hand_over(&mut self.ring);
+            self.check_ring(listed);
         }
         self.retired.push(old);
         if let Some(Metadata { devices, .. }) = &mut self.metadata {
@@ -282,7 +294,7 @@ impl Engine {
     fn drain(&mut self, place: MemberIndex) -> Result<(), EngineError> {
         self.turn(Wait::No);
         while self.array.is_failed(place) && self.in_flight(place) {
-            self.hub.wait(&mut self.finished, Some(PATIENCE));
+            self.wait_members(Some(PATIENCE));
             self.turn(Wait::No);
             self.check_fault()?;
         }
@@ -330,7 +342,7 @@ impl Engine {
         command: Admin,
     ) -> Result<(), EngineError> {
         if let Member::File(file) = &mut device {
-            file.connect(&self.hub);
+            file.connect(&self.hub, &mut self.ring);
         }
         let total = device.config().sectors;
         let fresh = !matches!(command, Admin::ReAdd { .. });
@@ -342,7 +354,10 @@ impl Engine {
         let known = known.map(|known| self.swap_metadata(place, known));
         let outcome = self.admin(command);
         if outcome.is_err() {
-            self.members[place.at()] = before;
+            let mut refused = std::mem::replace(&mut self.members[place.at()], before);
+            if let Member::File(file) = &mut refused {
+                file.disconnect(&mut self.ring);
+            }
             if let Some(known) = known {
                 self.swap_metadata(place, known);
             }
@@ -350,6 +365,11 @@ impl Engine {
             self.retired.push(before);
         }
         outcome
+    }
+
+    fn is_in_ring(&self, members: &[Member]) -> bool {
+        let Some(ring) = &self.ring else { return false };
+        members.iter().any(|one| matches!(one, Member::File(file) if file.is_in(ring)))
     }
 
     fn swap_metadata(&mut self, place: MemberIndex, device: Device) -> Device {
@@ -381,6 +401,9 @@ impl Drop for Engine {
         if self.any_hangs() {
             detach(&mut self.members);
             detach(&mut self.retired);
+            if let Some(ring) = &mut self.ring {
+                ring.detach();
+            }
         }
     }
 }

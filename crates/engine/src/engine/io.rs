@@ -5,6 +5,9 @@
 //! alone; an I/O that is given up keeps that memory until its thread comes back, and a late answer is
 //! thrown away. Tests: `a_member_that_hangs_is_given_up`.
 
+use std::io;
+use std::time::Duration;
+
 use raidlab_core::contract::{
     IoId, IoOp, IoOutcome, MemberIo, MetaIo, Record, SegmentList, Superblock,
 };
@@ -13,7 +16,7 @@ use raidlab_core::{MemberIndex, Sector, Sectors};
 use super::{Engine, RUN, Recorded, Wait};
 use crate::buffers::{Area, Piece};
 use crate::error::{EngineError, EngineErrorKind};
-use crate::member::{Finished, Member, Submission, Ticket, Work};
+use crate::member::{Finished, Member, Ring, Submission, Ticket, Work};
 use crate::metadata::{self, BlockId};
 
 /// An I/O at the threads of a member.
@@ -258,10 +261,15 @@ impl Engine {
         };
         self.at_threads += self.queued;
         self.queued = 0;
+        let mut listed = Ok(());
         for member in &mut self.members {
             if let Member::File(member) = member {
-                member.hand_over();
+                listed = listed.and(member.hand_over(&mut self.ring));
             }
+        }
+        self.check_ring(listed);
+        if own.is_some() {
+            self.submit_listed();
         }
         if let (Some(work), Member::File(member)) = (own, &self.members[self.last_queued]) {
             let finished = member.do_here(work);
@@ -271,13 +279,62 @@ impl Engine {
 
     pub(super) fn take_finished(&mut self) {
         let mut finished = std::mem::take(&mut self.finished);
-        if finished.is_empty() {
+        if finished.is_empty() && self.at_threads > self.in_ring() {
             self.hub.take(&mut finished);
+        }
+        if let Some(ring) = &mut self.ring {
+            let reaped = ring.reap(&mut finished);
+            self.check_ring(reaped);
         }
         for one in finished.drain(..) {
             self.finish(one);
         }
         self.finished = finished;
+    }
+
+    fn in_ring(&self) -> u32 {
+        self.ring.as_ref().map_or(0, Ring::in_flight)
+    }
+
+    /// Waits until a member has answered or `limit` has passed; may return early.
+    pub(super) fn wait_members(&mut self, limit: Option<Duration>) {
+        let in_ring = self.in_ring();
+        let Some(ring) = self.ring.as_mut().filter(|_| in_ring > 0) else {
+            return self.hub.wait(&mut self.finished, limit);
+        };
+        let threads = self.at_threads > in_ring;
+        if threads && !self.hub.expect_bell() {
+            return;
+        }
+        let waited = ring.wait(threads, limit);
+        if threads {
+            self.hub.ignore_bell();
+        }
+        self.check_ring(waited);
+    }
+
+    /// Gives the kernel what was listed since it was entered last.
+    #[inline]
+    pub(super) fn submit_listed(&mut self) {
+        if let Some(ring) = &mut self.ring {
+            let submitted = ring.submit();
+            self.check_ring(submitted);
+        }
+    }
+
+    pub(super) fn post_ring(&mut self) {
+        if let Some(ring) = &mut self.ring {
+            let posted = ring.post();
+            self.check_ring(posted);
+        }
+    }
+
+    #[inline]
+    pub(super) fn check_ring(&mut self, done: io::Result<()>) {
+        if let Err(error) = done {
+            let reason = format!("io_uring: {error}");
+            self.fault = Some(EngineError::new(EngineErrorKind::Io, RUN, reason));
+        }
     }
 
     fn finish(&mut self, Finished { ticket, outcome, bounce }: Finished) {

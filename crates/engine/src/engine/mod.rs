@@ -29,7 +29,7 @@ use raidlab_workload::MemberTotals;
 use crate::buffers::{Area, Buffers};
 use crate::compute::Computer;
 use crate::error::{EngineError, EngineErrorKind};
-use crate::member::{Finished, Hub, Member};
+use crate::member::{Finished, Hub, Member, Ring};
 use crate::metadata::{BlockId, Metadata};
 use io::Flight;
 
@@ -69,6 +69,8 @@ struct Pending {
 #[derive(Debug)]
 pub struct Engine {
     array: Array,
+    /// What members in files and on devices share; dropped before `buffers`, which it uses.
+    ring: Option<Ring>,
     /// Dropped before `buffers`: their threads use buffers until they are joined.
     /// Members, their replacements and the journal, as the core numbers them.
     members: Vec<Member>,
@@ -114,7 +116,7 @@ pub struct Engine {
     /// I/Os queued at file members and not handed over yet, and the member of the last one.
     queued: u32,
     last_queued: usize,
-    /// I/Os handed over and not answered.
+    /// I/Os handed over to threads or the ring and not answered.
     at_threads: u32,
     finished: Vec<Finished>,
 
@@ -316,9 +318,11 @@ impl Engine {
                 break;
             }
             let limit = self.wake.map(|at| Duration::from_nanos(at.since(self.clock()).0));
-            self.hub.wait(&mut self.finished, limit);
+            self.wait_members(limit);
             self.turn(Wait::Yes);
         }
+        // What was listed meanwhile shall not wait for the next call.
+        self.submit_listed();
         self.collect(replies)
     }
 
@@ -345,7 +349,13 @@ impl Engine {
             Member::File(file) => Some(file.descriptor()),
             _ => None,
         };
-        all.filter_map(descriptor).collect()
+        let ring = self.ring.iter().flat_map(|ring| ring.descriptors());
+        all.filter_map(descriptor).chain(ring).collect()
+    }
+
+    /// The descriptor that can be read when members have answered through the ring; `None` without one.
+    pub(crate) fn ring_descriptor(&self) -> Option<RawFd> {
+        self.ring.as_ref().map(|ring| ring.descriptors()[0])
     }
 
     /// The members' block: what starts and lengths of requests must be multiples of.
@@ -379,6 +389,17 @@ impl Engine {
     /// Rounds of draining the array and handing in answers, until neither gives anything.
     #[inline]
     fn turn(&mut self, wait: Wait) {
+        if wait == Wait::No && self.ring.is_some() {
+            self.post_ring();
+        }
+        self.rounds(wait);
+        if wait == Wait::No {
+            self.submit_listed();
+        }
+    }
+
+    #[inline]
+    fn rounds(&mut self, wait: Wait) {
         loop {
             while let Some(output) = self.array.poll() {
                 self.carry_out(output);

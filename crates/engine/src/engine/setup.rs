@@ -222,9 +222,10 @@ impl Engine {
         let count = members.len();
         members.resize_with(2 * count, || Member::Absent);
         members.push(journal.unwrap_or(Member::Absent));
+        let mut ring = None;
         for member in &mut members {
             if let Member::File(file) = member {
-                file.connect(&hub);
+                file.connect(&hub, &mut ring);
             }
         }
         let requests = config.limits.requests as usize;
@@ -232,6 +233,7 @@ impl Engine {
         Ok(Self {
             buffers: Buffers::for_members(array.scratch(), &members)?,
             array,
+            ring,
             members,
             count,
             block: core.members.iter().map(|member| member.logical_block).max().unwrap_or(1),

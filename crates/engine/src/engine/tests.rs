@@ -8,26 +8,34 @@ use raidlab_core::{Consistency, Layout, Level, MemberIndex, Nanos, Sector, Secto
 
 use super::{Engine, EngineConfig};
 use crate::error::EngineErrorKind;
-use crate::member::{FileMember, FileOptions, Member};
+use crate::member::{FileIo, FileMember, FileOptions, Member};
 
 const TOTAL: Sectors = Sectors(4096);
 
-fn file(directory: &std::path::Path, name: &str) -> Member {
+fn file(directory: &std::path::Path, name: &str, engine: FileIo) -> Member {
     let path = directory.join(name);
     std::fs::write(&path, vec![0; TOTAL.bytes() as usize]).unwrap();
-    Member::File(Box::new(FileMember::open(&path, FileOptions::default()).unwrap()))
+    let options = FileOptions { engine, ..FileOptions::default() };
+    Member::File(Box::new(FileMember::open(&path, options).unwrap()))
 }
 
 /// A member whose system calls do not come back: requests are answered in time, the late answer does no
 /// harm, and nobody waits for the thread at the end.
 #[test]
 fn a_member_that_hangs_is_given_up() {
-    let directory = std::env::temp_dir().join(format!("raidlab-hang-{}", std::process::id()));
+    for engine in [FileIo::Uring, FileIo::Threads] {
+        hanging_with(engine);
+    }
+}
+
+fn hanging_with(file_io: FileIo) {
+    let name = format!("raidlab-hang-{}-{file_io:?}", std::process::id());
+    let directory = std::env::temp_dir().join(name);
     std::fs::create_dir_all(&directory).unwrap();
     let mut config = EngineConfig::new(Layout::new(Level::Raid1, 2));
     config.settings.consistency = Consistency::Resync;
     config.settings.deadline = Some(Nanos::from_millis(50));
-    let members: Vec<Member> = ["0", "1"].map(|name| file(&directory, name)).into();
+    let members: Vec<Member> = ["0", "1"].map(|name| file(&directory, name, file_io)).into();
     let mut engine = Engine::new(&config, members).unwrap();
     let Member::File(hanging) = &engine.members()[1] else { unreachable!("a file") };
     let gate = hanging.gate();
@@ -44,7 +52,7 @@ fn a_member_that_hangs_is_given_up() {
     assert_eq!(back, data);
     assert!(engine.any_hangs());
     // As long as the thread may still write, no other drive takes the place.
-    let error = engine.add(MemberIndex(1), file(&directory, "2")).unwrap_err();
+    let error = engine.add(MemberIndex(1), file(&directory, "2", file_io)).unwrap_err();
     assert_eq!(error.kind(), EngineErrorKind::Busy, "{error}");
 
     drop(held);
@@ -53,7 +61,7 @@ fn a_member_that_hangs_is_given_up() {
         engine.settle(Duration::from_millis(1)).unwrap();
     }
     assert!(!engine.any_hangs(), "the thread came back");
-    engine.add(MemberIndex(1), file(&directory, "2")).unwrap();
+    engine.add(MemberIndex(1), file(&directory, "2", file_io)).unwrap();
     engine.finish_background(&std::sync::atomic::AtomicBool::new(false)).unwrap();
     engine.fail(MemberIndex(0)).unwrap();
     engine.read_at(Sector(0), &mut back).unwrap();

@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
@@ -184,9 +185,13 @@ impl Server {
         if !self.engine.arm(members) {
             return Ok(());
         }
-        let all: [&File; 3] = [bell, members, &self.device];
-        let watched = if self.free.is_empty() { &all[..2] } else { &all[..] };
-        system::wait(watched, self.engine.wake_in()).map_err(device_error)?;
+        /// What is not waited for.
+        const NOBODY: RawFd = -1;
+        let device = if self.free.is_empty() { NOBODY } else { self.device.as_raw_fd() };
+        // The ring of the members can be read when it has answers.
+        let ring = self.engine.ring_descriptor().unwrap_or(NOBODY);
+        let watched = [bell.as_raw_fd(), members.as_raw_fd(), ring, device];
+        system::wait(&watched, self.engine.wake_in()).map_err(device_error)?;
         for mut event in [&**members, &**bell] {
             // Nothing to read is as good as something read.
             let _ = event.read(&mut [0; 8]);

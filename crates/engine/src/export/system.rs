@@ -79,11 +79,10 @@ pub(super) fn event() -> io::Result<File> {
     Ok(unsafe { File::from_raw_fd(descriptor) })
 }
 
-/// Waits until one of `files` can be read, or `limit` has passed.
-pub(super) fn wait(files: &[&File], limit: Option<Duration>) -> io::Result<()> {
-    let watch =
-        |file: &&File| libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    let mut watched: Vec<libc::pollfd> = files.iter().map(watch).collect();
+/// Waits until one of some descriptors can be read, or `limit` has passed. Negative ones are left out.
+pub(super) fn wait(descriptors: &[RawFd], limit: Option<Duration>) -> io::Result<()> {
+    let watch = |fd: &RawFd| libc::pollfd { fd: *fd, events: libc::POLLIN, revents: 0 };
+    let mut watched: Vec<libc::pollfd> = descriptors.iter().map(watch).collect();
     let limit = limit.map(|limit| libc::timespec {
         tv_sec: limit.as_secs() as libc::time_t,
         tv_nsec: limit.subsec_nanos().into(),

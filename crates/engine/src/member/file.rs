@@ -1,8 +1,9 @@
-//! A member in a file or on a block device, read and written by `preadv` and `pwritev` on threads.
+//! A member in a file or on a block device, read and written through the engine's `io_uring`, or by
+//! `preadv` and `pwritev` on threads.
 //!
 //! Fault model: the device behind the file may refuse any call, do part of it, or vanish. Safe because
 //! every outcome goes to the core as data, and no buffer is freed before its call has returned (the
-//! member's threads are joined first). Tests: `tests/members.rs`.
+//! member's threads are joined first, and the ring drained). Tests: `tests/members.rs`.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -15,6 +16,7 @@ use raidlab_core::contract::IoOutcome;
 use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
 
 use super::system::Disk;
+use super::uring::{self, Ring};
 use super::worker::{Finished, Hub, Ticket, Work, Workers, carry_out};
 use super::{Submission, read_of};
 use crate::buffers::{ALIGNMENT, Area, Piece};
@@ -29,6 +31,19 @@ pub enum CacheState {
     Buffered,
 }
 
+/// Who carries out the I/O of a member file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum FileIo {
+    /// `io_uring` for direct I/O where the kernel has it, threads otherwise: through the page cache the
+    /// kernel hands an I/O to threads of its own, which costs more than ours.
+    #[default]
+    Auto,
+    /// The kernel's `io_uring`, one for all members of an engine.
+    Uring,
+    /// Threads with system calls that wait.
+    Threads,
+}
+
 /// How to use a member file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileOptions {
@@ -38,14 +53,17 @@ pub struct FileOptions {
     pub sectors: Option<Sectors>,
     /// Past the page cache where the filesystem has that.
     pub direct: bool,
-    /// The most I/Os under way at once, each on a thread.
+    /// The most I/Os under way at once, each on a thread, where threads carry them out.
     pub threads: usize,
+    /// Who carries them out.
+    pub engine: FileIo,
 }
 
 impl Default for FileOptions {
-    /// The whole file, direct where possible, 8 I/Os at once.
+    /// The whole file, direct where possible, by `io_uring` where that helps, 8 threads otherwise.
     fn default() -> Self {
-        Self { data_offset: Sectors::ZERO, sectors: None, direct: true, threads: 8 }
+        let (data_offset, engine) = (Sectors::ZERO, FileIo::Auto);
+        Self { data_offset, sectors: None, direct: true, threads: 8, engine }
     }
 }
 
@@ -57,6 +75,10 @@ pub struct FileMember {
     threads: usize,
     logical_block: u32,
     cache: CacheState,
+    /// The engine's ring takes its I/Os.
+    in_ring: bool,
+    /// Its place among the ring's registered files.
+    slot: Option<u32>,
     batch: Vec<Work>,
     /// Dropping them waits for the work under way.
     workers: Option<Workers>,
@@ -69,7 +91,8 @@ impl FileMember {
     ///
     /// # Errors
     /// When it cannot be opened, is neither a file nor a block device, or is too short for the data
-    /// offset and size asked for.
+    /// offset and size asked for; [`EngineErrorKind::NotSupported`] for [`FileIo::Uring`] where the
+    /// kernel refuses that.
     pub fn open(path: &Path, options: FileOptions) -> Result<Self, EngineError> {
         let file = OpenOptions::new().read(true).write(true).open(path);
         Self::new(file.map_err(|error| EngineError::io(OPEN, path, error))?, path, options)
@@ -101,6 +124,16 @@ impl FileMember {
         {
             (logical_block, cache) = (block, CacheState::Direct);
         }
+        let in_ring = match options.engine {
+            FileIo::Auto => cache == CacheState::Direct && uring::unusable().is_none(),
+            FileIo::Uring => true,
+            FileIo::Threads => false,
+        };
+        if let (FileIo::Uring, Some(why)) = (options.engine, uring::unusable()) {
+            let reason = format!("{why}; choose `Auto` or `Threads`");
+            let error = EngineError::new(EngineErrorKind::NotSupported, OPEN, reason);
+            return Err(error.at_path(path));
+        }
         let alignment = match cache {
             CacheState::Direct => logical_block as usize * SECTOR_BYTES as usize,
             CacheState::Buffered => 1,
@@ -119,6 +152,8 @@ impl FileMember {
             threads: options.threads,
             logical_block,
             cache,
+            in_ring,
+            slot: None,
             batch: Vec::new(),
             workers: None,
         })
@@ -154,15 +189,40 @@ impl FileMember {
         self.disk.file.as_raw_fd()
     }
 
+    /// Who carries out its I/O: [`FileIo::Uring`] or [`FileIo::Threads`].
+    ///
+    /// When an engine can have no ring after all (no memory or descriptors left), that is threads.
+    pub fn file_io(&self) -> FileIo {
+        if self.in_ring { FileIo::Uring } else { FileIo::Threads }
+    }
+
     /// Held for writing, it keeps every system call from coming back.
     #[cfg(test)]
     pub(crate) fn gate(&self) -> Arc<std::sync::RwLock<()>> {
         self.disk.gate.clone()
     }
 
-    /// Where answers go from now on; before the first submission.
-    pub(crate) fn connect(&mut self, hub: &Arc<Hub>) {
+    /// Where answers go from now on; before the first submission. Makes the engine's ring if it is the
+    /// first to need one.
+    pub(crate) fn connect(&mut self, hub: &Arc<Hub>, ring: &mut Option<Ring>) {
         self.workers = Some(Workers::new(self.disk.clone(), hub.clone(), self.threads));
+        if self.in_ring && ring.is_none() {
+            *ring = Ring::new(hub).ok();
+        }
+        self.in_ring &= ring.is_some();
+        self.slot = ring.as_mut().filter(|_| self.in_ring).and_then(|one| one.register(&self.disk));
+    }
+
+    /// Leaves the engine's ring; its I/Os there must have been answered, or be given up.
+    pub(crate) fn disconnect(&mut self, ring: &mut Option<Ring>) {
+        if let (Some(slot), Some(ring)) = (self.slot.take(), ring) {
+            ring.unregister(slot);
+        }
+    }
+
+    /// Whether the ring has an I/O of this member.
+    pub(crate) fn is_in(&self, ring: &Ring) -> bool {
+        ring.is_using(&self.disk)
     }
 
     /// Queues an I/O for [`hand_over`](Self::hand_over).
@@ -170,12 +230,20 @@ impl FileMember {
         self.batch.push(work);
     }
 
-    /// Gives the queued I/Os to the member's threads.
-    pub(crate) fn hand_over(&mut self) {
+    /// Lists the queued I/Os in the ring, and gives those that do not suit it to the member's threads.
+    pub(crate) fn hand_over(&mut self, ring: &mut Option<Ring>) -> io::Result<()> {
+        let mut listed = Ok(());
+        if let Some(ring) = ring.as_mut().filter(|_| self.in_ring) {
+            let suited = self.batch.extract_if(.., |work| uring::suits(work, &self.disk));
+            for work in suited {
+                listed = listed.and(ring.push(work, &self.disk, self.slot));
+            }
+        }
         match &mut self.workers {
             Some(workers) if !self.batch.is_empty() => workers.hand_over(&mut self.batch),
             _ => {}
         }
+        listed
     }
 
     /// Takes back the I/O queued last, to be done here.
@@ -242,10 +310,15 @@ fn length(file: &File) -> io::Result<u64> {
 
 /// Switches direct I/O on if the filesystem has it, and finds the unit it works in.
 ///
-/// Tries a read of 512 bytes at an odd sector, then one of 4,096 bytes. A data offset that is not on a
-/// multiple of the unit leaves direct I/O off: every I/O would be misaligned.
+/// Takes the kernel's word (`STATX_DIOALIGN`, Linux 6.1) for what cannot be, then tries a read of 512
+/// bytes at an odd sector, then one of 4,096 bytes. A data offset that is not on a multiple of the unit
+/// leaves direct I/O off: every I/O would be misaligned.
 fn probe_direct(file: &File, data_offset: Sectors, sectors: Sectors) -> Option<u32> {
     let descriptor = file.as_raw_fd();
+    let told = told_alignment(file);
+    if told == Some(0) {
+        return None;
+    }
     // SAFETY: reading and setting flags of an open descriptor.
     let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFL) };
     // SAFETY: as above.
@@ -264,10 +337,26 @@ fn probe_direct(file: &File, data_offset: Sectors, sectors: Sectors) -> Option<u
             unsafe { libc::pread(descriptor, area.start().cast(), len, offset as libc::off_t) };
         (read == len as isize && base.is_multiple_of(block)).then_some(block as u32)
     };
-    let block = works(1).or_else(|| if sectors.0 >= 8 { works(8) } else { None });
+    let small =
+        if told.is_none_or(|bytes| u64::from(bytes) <= SECTOR_BYTES) { works(1) } else { None };
+    let block = small.or_else(|| if sectors.0 >= 8 { works(8) } else { None });
     if block.is_none() {
         // SAFETY: as above.
         unsafe { libc::fcntl(descriptor, libc::F_SETFL, flags) };
     }
     block
+}
+
+/// What offsets and memory of direct I/O must be multiples of, in bytes, as the kernel tells; zero
+/// without direct I/O.
+fn told_alignment(file: &File) -> Option<u32> {
+    // SAFETY: all zeroes is a valid value of this plain structure.
+    let mut told: libc::statx = unsafe { std::mem::zeroed() };
+    let flags = libc::AT_EMPTY_PATH;
+    // SAFETY: the descriptor is open, the path an empty string, and the structure ours.
+    let status = unsafe {
+        libc::statx(file.as_raw_fd(), c"".as_ptr(), flags, libc::STATX_DIOALIGN, &raw mut told)
+    };
+    let known = status == 0 && told.stx_mask & libc::STATX_DIOALIGN != 0;
+    known.then(|| told.stx_dio_offset_align.max(told.stx_dio_mem_align))
 }

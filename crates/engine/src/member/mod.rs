@@ -6,10 +6,12 @@
 mod file;
 mod memory;
 mod system;
+mod uring;
 mod worker;
 
-pub use file::{CacheState, FileMember, FileOptions};
+pub use file::{CacheState, FileIo, FileMember, FileOptions};
 pub use memory::MemoryMember;
+pub(crate) use uring::Ring;
 pub(crate) use worker::{Finished, Hub, Ticket, Work};
 
 use raidlab_core::contract::{IoOp, IoOutcome};

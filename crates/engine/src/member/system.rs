@@ -11,7 +11,7 @@ use super::{Submission, outside};
 use crate::buffers::{Area, Piece};
 
 /// The most pieces the kernel takes in one call (`IOV_MAX`).
-const MOST_PIECES: usize = 1024;
+pub(super) const MOST_PIECES: usize = 1024;
 
 /// Zeroes are written in runs of this many bytes where the filesystem cannot make them.
 const ZEROES: usize = 1 << 20;
@@ -81,7 +81,7 @@ impl Disk {
         }
     }
 
-    fn file_offset(&self, at: Sector) -> u64 {
+    pub(super) fn file_offset(&self, at: Sector) -> u64 {
         (self.data_offset.0 + at.0) * SECTOR_BYTES
     }
 
@@ -232,7 +232,7 @@ unsafe fn copy(pieces: &[Piece], whole: Piece, direction: Direction) {
 }
 
 /// Takes `moved` bytes off the front; gives the number of vectors that are used up.
-fn advance(vectors: &mut [libc::iovec], mut moved: usize) -> usize {
+pub(super) fn advance(vectors: &mut [libc::iovec], mut moved: usize) -> usize {
     for (index, vector) in vectors.iter_mut().enumerate() {
         if moved < vector.iov_len {
             vector.iov_base = vector.iov_base.wrapping_byte_add(moved);
@@ -248,7 +248,7 @@ fn advance(vectors: &mut [libc::iovec], mut moved: usize) -> usize {
 ///
 /// Errors of the medium concern a range; no room concerns a write; whatever else goes wrong with an open
 /// file (its device vanished, the filesystem was shut down) means the member no longer answers.
-fn outcome_of(error: Option<i32>, first_bad: Sector) -> IoOutcome {
+pub(super) fn outcome_of(error: Option<i32>, first_bad: Sector) -> IoOutcome {
     match error {
         Some(libc::EIO | libc::EILSEQ | libc::ENODATA | libc::EBADMSG | libc::EREMOTEIO) => {
             IoOutcome::MediaError { first_bad }

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -50,6 +50,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) struct Hub {
     mailbox: Mutex<Mailbox>,
     arrived: Condvar,
+    /// Wakes who waits for the kernel's ring instead.
+    bell: OnceLock<File>,
 }
 
 #[derive(Debug, Default)]
@@ -61,7 +63,7 @@ struct Mailbox {
 }
 
 impl Hub {
-    fn deliver(&self, finished: Finished) {
+    pub(super) fn deliver(&self, finished: Finished) {
         let mut mailbox = lock(&self.mailbox);
         mailbox.finished.push(finished);
         let wake = mailbox.waiting;
@@ -74,6 +76,10 @@ impl Hub {
         }
         if wake {
             self.arrived.notify_one();
+            if let Some(mut bell) = self.bell.get() {
+                // Fails only when it has been rung more often than can be counted.
+                let _ = bell.write(&1u64.to_ne_bytes());
+            }
         }
     }
 
@@ -88,6 +94,24 @@ impl Hub {
     /// No write to a signal any more.
     pub(crate) fn disarm(&self) {
         lock(&self.mailbox).signal = None;
+    }
+
+    /// The event counter that is rung for who waits with [`expect_bell`](Self::expect_bell); the first
+    /// stays.
+    pub(crate) fn install_bell(&self, bell: File) {
+        let _ = self.bell.set(bell);
+    }
+
+    /// The next answer rings the bell; false when one is there already.
+    pub(crate) fn expect_bell(&self) -> bool {
+        let mut mailbox = lock(&self.mailbox);
+        mailbox.waiting = mailbox.finished.is_empty();
+        mailbox.waiting
+    }
+
+    /// No answer rings the bell any more.
+    pub(crate) fn ignore_bell(&self) {
+        lock(&self.mailbox).waiting = false;
     }
 
     /// Swaps the answers that are there into `taken`, which must be empty.

@@ -1,4 +1,4 @@
-//! Cells on member files: set up, fill, run, verify.
+//! Cells on real members: set up, fill, run, verify.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -9,7 +9,7 @@ use raidlab_core::{
 };
 use raidlab_engine::{
     CacheState, Engine, EngineConfig, EngineError, EngineErrorKind, FileMember, FileOptions,
-    Member, Mismatch, RawResult, RawTarget, RunDirectory,
+    Member, Mismatch, RawResult, RawTarget,
 };
 use raidlab_study::{
     CellKey, Rebuild, Runner, Sample, State, Study, StudyErrorKind, cell_title, lost_member,
@@ -18,6 +18,7 @@ use raidlab_workload::random::mix;
 use raidlab_workload::raw::RawPlan;
 use raidlab_workload::{Kind, Setting, Simple, Workload, WorkloadError};
 
+use super::Drives;
 use super::sizes::Sizes;
 use crate::failure::Failure;
 
@@ -27,13 +28,13 @@ const BLOCK: u64 = 4096;
 const FILL_MEMORY: u64 = 12 << 20;
 /// The most memory for the operations of a run, in bytes.
 const RUN_MEMORY: u64 = 256 << 20;
-/// What a probe of the directory writes, in bytes.
+/// What a probe of the drives writes, in bytes.
 const PROBE_BYTES: u64 = 512 << 10;
 
-/// Runs cells on the member files.
+/// Runs cells on the members.
 pub(super) struct Cells<'a> {
     study: &'a Study,
-    directory: &'a RunDirectory,
+    drives: &'a Drives,
     sizes: &'a Sizes,
     cancel: &'a AtomicBool,
     cache: Option<CacheState>,
@@ -61,14 +62,14 @@ impl From<EngineError> for Trouble {
 impl<'a> Cells<'a> {
     pub(super) fn new(
         study: &'a Study,
-        directory: &'a RunDirectory,
+        drives: &'a Drives,
         sizes: &'a Sizes,
         cancel: &'a AtomicBool,
     ) -> Self {
-        Self { study, directory, sizes, cancel, cache: None }
+        Self { study, drives, sizes, cancel, cache: None }
     }
 
-    /// What the member files turned out to be; `None` before the first was opened.
+    /// What the members turned out to be; `None` before the first was opened.
     pub(super) fn cache(&self) -> Option<CacheState> {
         self.cache
     }
@@ -90,7 +91,7 @@ impl<'a> Cells<'a> {
             Array::new(&config).map_err(|error| {
                 let kind = StudyErrorKind::ImpossibleLayout;
                 let place = ("layouts", layout, error.key);
-                let reason = format!("{} (members are files here)", error.reason);
+                let reason = format!("{} (members are {} here)", error.reason, self.drives.what());
                 Failure::input(self.study.origin.error(kind, place, reason))
             })?;
         }
@@ -105,8 +106,7 @@ impl<'a> Cells<'a> {
         let options = self.options(layout);
         let mut members = Vec::new();
         for index in 0..self.study.layouts[layout].layout.members {
-            let path = self.directory.member_path(index).unwrap_or_default();
-            let file = self.directory.open_member(index)?;
+            let (file, path) = self.drives.member(index)?;
             let member = FileMember::new(file, &path, options)?;
             if self.cache != Some(CacheState::Buffered) {
                 self.cache = Some(member.cache_state());
@@ -124,7 +124,7 @@ impl<'a> Cells<'a> {
         config.settings = named.settings;
         let journal = match named.settings.consistency {
             Consistency::Journal { sectors } => {
-                let (file, path) = self.directory.open_journal()?;
+                let (file, path) = self.drives.journal()?;
                 let options = FileOptions { sectors: Some(sectors), ..Default::default() };
                 Some(Member::File(Box::new(FileMember::new(file, &path, options)?)))
             }
@@ -133,9 +133,9 @@ impl<'a> Cells<'a> {
         RawTarget::new(Engine::with_journal(&config, members, journal)?, false)
     }
 
-    /// The file of the drive that takes a failed member's place.
+    /// The drive that takes a failed member's place.
     fn spare(&self, layout: usize) -> Result<Member, EngineError> {
-        let (file, path) = self.directory.open_spare()?;
+        let (file, path) = self.drives.spare()?;
         let member = FileMember::new(file, &path, self.options(layout))?;
         Ok(Member::File(Box::new(member)))
     }
@@ -150,7 +150,7 @@ impl<'a> Cells<'a> {
             Ok(target.run(plan, self.cancel)?)
         };
         let probing =
-            |what: &str| Failure::failed(format!("probing how fast the directory is{what}"));
+            |what: &str| Failure::failed(format!("probing how fast the drives are{what}"));
         let run = measure().map_err(|trouble| match trouble {
             Trouble::Engine(error) if error.kind() == EngineErrorKind::Cancelled => {
                 Failure::Interrupted
@@ -160,7 +160,7 @@ impl<'a> Cells<'a> {
             _ => probing(" failed"),
         })?;
         let rate = workload.values(&run.record)[0];
-        rate.ok_or_else(|| Failure::failed("probing how fast the directory is took no time"))
+        rate.ok_or_else(|| Failure::failed("probing how fast the drives are took no time"))
     }
 
     fn cell(&mut self, key: &CellKey, seed: u64) -> Result<Sample, Trouble> {

@@ -25,7 +25,8 @@ pub(super) fn warnings(parent: &Path, cache: Option<CacheState>) -> Vec<String> 
     warnings
 }
 
-pub(super) fn host(parent: &Path) -> BTreeMap<String, String> {
+/// The machine, and the filesystem where members are files.
+pub(super) fn host(parent: Option<&Path>) -> BTreeMap<String, String> {
     let first_line = |path: &str, key: &str| {
         let text = std::fs::read_to_string(path).ok()?;
         let line = text.lines().find(|line| line.starts_with(key))?;
@@ -36,13 +37,17 @@ pub(super) fn host(parent: &Path) -> BTreeMap<String, String> {
         ("kernel", first_line("/proc/sys/kernel/osrelease", "")),
         ("cpu", first_line("/proc/cpuinfo", "model name").map(|name| format!("{cpus} x {name}"))),
         ("memory", first_line("/proc/meminfo", "MemTotal")),
-        ("filesystem", filesystem(parent).map(|(kind, device)| format!("{kind} on {device}"))),
+        (
+            "filesystem",
+            parent.and_then(filesystem).map(|(kind, device)| format!("{kind} on {device}")),
+        ),
     ];
     facts.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?))).collect()
 }
 
+/// What was run on, and how.
 pub(super) fn settings(
-    parent: &Path,
+    target: String,
     sizes: &Sizes,
     cache: Option<CacheState>,
     probed: Option<f64>,
@@ -52,7 +57,7 @@ pub(super) fn settings(
         _ => "buffered, through the page cache",
     };
     let mut settings = BTreeMap::from([
-        ("target".to_string(), format!("raw: arrays on member files in {}", parent.display())),
+        ("target".to_string(), target),
         ("cache state".to_string(), cache.to_string()),
         ("member file".to_string(), Size(sizes.file).to_string()),
         ("verified".to_string(), "every byte read, and all members after each run".to_string()),

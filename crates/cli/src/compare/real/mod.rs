@@ -1,17 +1,19 @@
-//! A study on member files of a directory, in real time, every byte verified.
+//! A study on member files of a directory or on block devices, in real time, every byte verified.
 //!
-//! One set of member files serves all layouts in turn, as one set of drives would. For each cell
+//! One set of members serves all layouts in turn, as one set of drives would. For each cell
 //! the array is set up afresh, filled where its processes will read (untimed), run (timed), and
 //! every member is read and compared (untimed).
 
 mod cells;
+pub(super) mod devices;
 mod facts;
 mod sizes;
 
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use raidlab_engine::{CacheState, EngineErrorKind, RunDirectory, clean_leftovers};
+use raidlab_engine::{CacheState, EngineError, EngineErrorKind, RunDirectory, clean_leftovers};
 use raidlab_results::{Clock, Results};
 use raidlab_study::{Samples, Study, run_rounds};
 
@@ -40,40 +42,105 @@ fn random_bytes(rate: f64) -> u64 {
     }
 }
 
+/// What serves as drives.
+enum Drives {
+    Files(RunDirectory),
+    Devices(devices::Devices),
+}
+
+impl Drives {
+    /// Opens a member; gives its path too.
+    fn member(&self, index: u16) -> Result<(File, PathBuf), EngineError> {
+        match self {
+            Self::Files(directory) => {
+                let path = directory.member_path(index).unwrap_or_default();
+                Ok((directory.open_member(index)?, path))
+            }
+            Self::Devices(devices) => devices.member(index),
+        }
+    }
+
+    /// Opens the drive that takes a failed member's place.
+    fn spare(&self) -> Result<(File, PathBuf), EngineError> {
+        match self {
+            Self::Files(directory) => directory.open_spare(),
+            Self::Devices(devices) => devices.spare(),
+        }
+    }
+
+    /// Opens the log device.
+    fn journal(&self) -> Result<(File, PathBuf), EngineError> {
+        match self {
+            Self::Files(directory) => directory.open_journal(),
+            Self::Devices(devices) => devices.journal(),
+        }
+    }
+
+    /// What members are, for messages.
+    fn what(&self) -> &'static str {
+        match self {
+            Self::Files(_) => "files",
+            Self::Devices(_) => "devices",
+        }
+    }
+}
+
+/// Samples with whether the page cache took part.
+type Measured = (Samples, Option<CacheState>);
+
+/// Runs the study in a directory, or on devices; `None` when it was only shown what would be done.
 pub(super) fn run(
+    study: &mut Study,
+    options: &Compare,
+    cancel: &'static AtomicBool,
+) -> Result<Option<Results>, Failure> {
+    if options.threads.is_some() {
+        let reason = "is for virtual time only; on real drives every cell runs alone";
+        return Err(Failure::input(format!("--threads: {reason}")));
+    }
+    match devices::named(&options.on) {
+        Some(paths) => devices::run(study, options, &paths, cancel),
+        None => {
+            devices::refuse_flags(options)?;
+            run_in(study, options, Path::new(&options.on), cancel).map(Some)
+        }
+    }
+}
+
+/// Fits the study to real drives; gives whether random workloads are still to be sized by a probe.
+fn prepare(study: &mut Study, options: &Compare) -> Result<(bool, Sizes), Failure> {
+    let ours_to_size = options.study.is_none() && options.size.is_none();
+    if ours_to_size {
+        set_sizes(study, false, SEQUENTIAL_BYTES)?;
+    }
+    let sizes = Sizes::of(study).map_err(|error| super::bad_study(options, error))?;
+    Ok((ours_to_size, sizes))
+}
+
+fn run_in(
     study: &mut Study,
     options: &Compare,
     parent: &Path,
     cancel: &'static AtomicBool,
 ) -> Result<Results, Failure> {
     check_parent(parent)?;
-    if options.threads.is_some() {
-        let reason = "is for virtual time only; on real files every cell runs alone";
-        return Err(Failure::input(format!("--threads: {reason}")));
-    }
     if options.study.is_none() {
         study.title = DEFAULT_TITLE.to_string();
     }
-    let ours_to_size = options.study.is_none() && options.size.is_none();
-    if ours_to_size {
-        set_sizes(study, false, SEQUENTIAL_BYTES)?;
-    }
-    let sizes = Sizes::of(study).map_err(|error| super::bad_study(options, error))?;
+    let (ours_to_size, sizes) = prepare(study, options)?;
     let mut warnings = remove_leftovers(parent)?;
-    let directory = make_directory(parent, study, &sizes)?;
-    let probed = if ours_to_size { probe(study, &directory, &sizes, cancel) } else { Ok(None) };
-    let study = &*study;
-    let outcome = probed.and_then(|probed| {
-        let measured = measure(study, options, &directory, &sizes, cancel)?;
-        Ok((probed, measured))
-    });
-    remove(directory, cancel);
+    let drives = Drives::Files(make_directory(parent, study, &sizes)?);
+    let outcome = probe_and_measure(study, options, &drives, &sizes, (ours_to_size, cancel));
+    if let Drives::Files(directory) = drives {
+        remove(directory, cancel);
+    }
     let (probed, (samples, cache)) = outcome?;
     warnings.extend(facts::warnings(parent, cache));
+    let target = format!("raw: arrays on member files in {}", parent.display());
     let setting = Setting {
         clock: Clock::Real,
-        host: facts::host(parent),
-        settings: facts::settings(parent, &sizes, cache, probed),
+        host: facts::host(Some(parent)),
+        settings: facts::settings(target, &sizes, cache, probed),
         warnings,
         capacities: sizes.capacities.clone(),
     };
@@ -90,14 +157,26 @@ fn set_sizes(study: &mut Study, random: bool, bytes: u64) -> Result<(), Failure>
     Ok(())
 }
 
-/// Sizes the random workloads by how fast the directory is; gives its operations a second.
+/// Probes the drives where workloads are to be sized by that, and runs the rounds.
+fn probe_and_measure(
+    study: &mut Study,
+    options: &Compare,
+    drives: &Drives,
+    sizes: &Sizes,
+    (ours_to_size, cancel): (bool, &AtomicBool),
+) -> Result<(Option<f64>, Measured), Failure> {
+    let probed = if ours_to_size { probe(study, drives, sizes, cancel)? } else { None };
+    Ok((probed, measure(study, options, drives, sizes, cancel)?))
+}
+
+/// Sizes the random workloads by how fast the drives are; gives their operations a second.
 fn probe(
     study: &mut Study,
-    directory: &RunDirectory,
+    drives: &Drives,
     sizes: &Sizes,
     cancel: &AtomicBool,
 ) -> Result<Option<f64>, Failure> {
-    let rate = Cells::new(study, directory, sizes, cancel).probe()?;
+    let rate = Cells::new(study, drives, sizes, cancel).probe()?;
     set_sizes(study, true, random_bytes(rate))?;
     Ok(Some(rate))
 }
@@ -106,11 +185,11 @@ fn probe(
 fn measure(
     study: &Study,
     options: &Compare,
-    directory: &RunDirectory,
+    drives: &Drives,
     sizes: &Sizes,
     cancel: &AtomicBool,
-) -> Result<(Samples, Option<CacheState>), Failure> {
-    let mut cells = Cells::new(study, directory, sizes, cancel);
+) -> Result<Measured, Failure> {
+    let mut cells = Cells::new(study, drives, sizes, cancel);
     cells.check()?;
     let bar = Bar::new(options.quiet);
     let mut kept = Kept::default();
@@ -129,8 +208,8 @@ fn measure(
 }
 
 fn check_parent(parent: &Path) -> Result<(), Failure> {
-    let right = "--on takes `virtual` or a directory for member files (block devices are not \
-                 supported by this version)";
+    let right = "--on takes `virtual`, a directory for member files, or block devices as in \
+                 /dev/sdb,/dev/sdc";
     let wrong =
         |what: String| Failure::input(format!("--on {}: {what}; {right}", parent.display()));
     match std::fs::metadata(parent) {

@@ -1,0 +1,369 @@
+//! A study on block devices of the user's: shown first, and run only when they are confirmed.
+//!
+//! Devices are claimed exclusively before they are looked at, and stay so until the study has ended.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use raidlab_core::Size;
+use raidlab_engine::{Claim, Device, EngineError, EngineErrorKind, SAVED_BYTES};
+use raidlab_results::{Clock, Results};
+use raidlab_study::Study;
+
+use super::{Drives, Sizes, facts};
+use crate::args::Compare;
+use crate::compare::{Setting, results};
+use crate::failure::Failure;
+use crate::output::{note, print};
+
+/// The log of what was done, beside what was saved.
+const LOG: &str = "devices.log";
+
+/// Devices in the places of drives: members first, then the spare, then the log device.
+pub(super) struct Devices {
+    claims: Vec<Claim>,
+    members: usize,
+    has_spare: bool,
+}
+
+impl Devices {
+    fn open(&self, index: usize) -> Result<(File, PathBuf), EngineError> {
+        let claim = &self.claims[index.min(self.claims.len() - 1)];
+        Ok((claim.file()?, claim.device().path.clone()))
+    }
+
+    pub(super) fn member(&self, index: u16) -> Result<(File, PathBuf), EngineError> {
+        self.open(usize::from(index))
+    }
+
+    pub(super) fn spare(&self) -> Result<(File, PathBuf), EngineError> {
+        self.open(self.members)
+    }
+
+    pub(super) fn journal(&self) -> Result<(File, PathBuf), EngineError> {
+        self.open(self.members + usize::from(self.has_spare))
+    }
+
+    fn each(&self) -> impl Iterator<Item = &Device> {
+        self.claims.iter().map(Claim::device)
+    }
+}
+
+/// The devices that `--on` names, unless it names a directory or `virtual`.
+pub(super) fn named(on: &str) -> Option<Vec<PathBuf>> {
+    let is_directory = std::fs::metadata(on).is_ok_and(|there| there.is_dir());
+    let paths: Vec<PathBuf> = on.split(',').map(PathBuf::from).collect();
+    let is_device = |path: &PathBuf| {
+        use std::os::unix::fs::FileTypeExt;
+        path.starts_with("/dev")
+            || std::fs::metadata(path).is_ok_and(|there| there.file_type().is_block_device())
+    };
+    (!is_directory && paths.iter().any(is_device)).then_some(paths)
+}
+
+/// Refuses flags that are for devices only.
+pub(in crate::compare) fn refuse_flags(options: &Compare) -> Result<(), Failure> {
+    let given = [
+        ("--destructive", options.devices.destructive),
+        ("--overwrite-signatures", options.devices.overwrite_signatures),
+        ("--yes", options.devices.yes),
+        ("--confirm-id", options.devices.confirm_id.is_some()),
+        ("--save-dir", options.devices.save_dir.is_some()),
+    ];
+    match given.iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((flag, _)) => {
+            let reason = "is for block devices only, as in --on /dev/sdb,/dev/sdc";
+            Err(Failure::input(format!("{flag}: {reason}")))
+        }
+    }
+}
+
+/// Shows what would be done, or does it with `--destructive`; `None` when it was only shown.
+pub(super) fn run(
+    study: &mut Study,
+    options: &Compare,
+    paths: &[PathBuf],
+    cancel: &'static AtomicBool,
+) -> Result<Option<Results>, Failure> {
+    let (ours_to_size, sizes) = super::prepare(study, options)?;
+    let flags = &options.devices;
+    let devices = claim(study, &sizes, paths, flags.destructive)?;
+    let problems = problems(&devices, flags.overwrite_signatures);
+    let shown = show(study, &sizes, &devices, &problems);
+    if !flags.destructive {
+        print(&shown)?;
+        return if problems.is_empty() { Ok(None) } else { Err(refused(&problems)) };
+    }
+    if !options.quiet || !problems.is_empty() {
+        note(shown.trim_end());
+    }
+    if !problems.is_empty() {
+        return Err(refused(&problems));
+    }
+    confirm(options, &devices)?;
+    let saved = save(options, &devices)?;
+    let drives = Drives::Devices(devices);
+    let outcome = super::probe_and_measure(study, options, &drives, &sizes, (ours_to_size, cancel));
+    let Drives::Devices(devices) = drives else { return Ok(None) };
+    log(&saved, &format!("ended: {}", if outcome.is_ok() { "done" } else { "stopped" }))?;
+    if cancel.load(Ordering::Relaxed) {
+        note("stopped; the devices hold what the study wrote");
+    }
+    let (probed, (samples, cache)) = outcome?;
+    let target = "raw: arrays on block devices".to_string();
+    let mut settings = facts::settings(target, &sizes, cache, probed);
+    for (index, device) in devices.each().enumerate() {
+        settings.insert(format!("device {index}"), lasting_name(device));
+    }
+    let setting = Setting {
+        clock: Clock::Real,
+        host: facts::host(None),
+        settings,
+        warnings: warnings(&devices),
+        capacities: sizes.capacities.clone(),
+    };
+    results(study, &samples, setting).map(Some)
+}
+
+/// Claims as many devices as the study needs.
+fn claim(study: &Study, sizes: &Sizes, paths: &[PathBuf], write: bool) -> Result<Devices, Failure> {
+    let members = study.layouts.iter().map(|one| one.layout.members).max().unwrap_or(0).into();
+    let extra = sizes.extra(study);
+    let needed =
+        members + usize::from(extra.spare.is_some()) + usize::from(extra.journal.is_some());
+    let on = |what: String| Failure::input(format!("--on: {what}"));
+    if paths.len() != needed {
+        let with = match (extra.spare, extra.journal) {
+            (None, None) => "",
+            (Some(_), None) => ", the last as the spare",
+            (None, Some(_)) => ", the last as the log device",
+            (Some(_), Some(_)) => ", the last two as spare and log device",
+        };
+        let given = paths.len();
+        let reason = format!("{given} devices are given, the study uses {needed}{with}");
+        return Err(on(format!("{reason}; name as many, or change the study")));
+    }
+    let mut devices = Devices { claims: Vec::new(), members, has_spare: extra.spare.is_some() };
+    for path in paths {
+        // The same twice would be busy by ourselves.
+        let own = Device::inspect(path).map_err(|error| on(error.to_string()))?;
+        if let Some(other) = devices.each().find(|other| other.overlaps(&own)) {
+            let both = format!("{} and {}", other.path.display(), path.display());
+            return Err(on(format!("{both} are the same device, or one is part of the other")));
+        }
+        let claim = Claim::take(path, write).map_err(|error| match error.kind() {
+            EngineErrorKind::Io => on(format!("{error}; block devices need root, as a rule")),
+            _ => on(error.to_string()),
+        })?;
+        devices.claims.push(claim);
+    }
+    let sizes_needed = (0..needed).map(|index| match extra.journal {
+        Some(bytes) if index + 1 == needed => bytes,
+        _ => sizes.file,
+    });
+    for (device, bytes) in devices.each().zip(sizes_needed) {
+        if device.size < bytes && device.refusals.is_empty() {
+            let hint = "make member_size, file or --size smaller";
+            let (path, size) = (device.path.display(), Size(device.size));
+            return Err(on(format!("{path} has {size}, the study needs {}; {hint}", Size(bytes))));
+        }
+    }
+    Ok(devices)
+}
+
+/// Everything that stands against writing, one a line.
+fn problems(devices: &Devices, overwrite: bool) -> Vec<String> {
+    let mut problems = Vec::new();
+    for device in devices.each() {
+        let path = device.path.display();
+        problems.extend(device.refusals.iter().map(|why| format!("{path}: {why}")));
+        if !overwrite {
+            let kinds = device.signatures.iter();
+            problems.extend(
+                kinds.map(|one| {
+                    format!("{path}: there is {one}; --overwrite-signatures destroys it")
+                }),
+            );
+        }
+    }
+    problems
+}
+
+fn refused(problems: &[String]) -> Failure {
+    Failure::Refused(format!("nothing was written:\n  {}", problems.join("\n  ")))
+}
+
+/// What a device is called where it must be the same after the next start.
+fn lasting_name(device: &Device) -> String {
+    let name = device.identities().into_iter().next().unwrap_or_else(|| "no serial".into());
+    let model = device.model.as_deref().unwrap_or("unknown model");
+    format!("{name} ({model}, {})", Size(device.size))
+}
+
+fn show(study: &Study, sizes: &Sizes, devices: &Devices, problems: &[String]) -> String {
+    let mut lines = vec![format!("The study \"{}\" would overwrite:", study.title)];
+    for (index, device) in devices.each().enumerate() {
+        let role = match index.checked_sub(devices.members) {
+            None => format!("member {index}"),
+            Some(0) if devices.has_spare => "spare".to_string(),
+            Some(_) => "log device".to_string(),
+        };
+        let or_none = |text: Option<&str>| text.unwrap_or("none").to_string();
+        let by_id = device.by_id.first().map(|link| link.display().to_string());
+        lines.push(format!("  {} ({role})", device.path.display()));
+        lines.push(format!("    model    {}", or_none(device.model.as_deref())));
+        lines.push(format!("    serial   {}", or_none(device.serial.as_deref())));
+        lines.push(format!("    size     {} ({} bytes)", Size(device.size), device.size));
+        lines.push(format!("    by-id    {}", or_none(by_id.as_deref())));
+        if let Some(file) = &device.backing_file {
+            lines.push(format!("    file     {}", file.display()));
+        }
+        let ids = device.identities();
+        let ids =
+            if ids.is_empty() { "none: it cannot be confirmed".into() } else { ids.join(", ") };
+        lines.push(format!("    ids      {ids}"));
+        let signatures: Vec<String> = device.signatures.iter().map(ToString::to_string).collect();
+        let none = "nothing that is known by a signature".to_string();
+        let on_it = if signatures.is_empty() { none } else { signatures.join("; ") };
+        lines.push(format!("    holds    {on_it}"));
+    }
+    let first = Size(sizes.file);
+    lines.push(format!("The first {first} of each are used as drives, again and again, by:"));
+    for (named, capacity) in study.layouts.iter().zip(&sizes.capacities) {
+        lines.push(format!("  {} (array of {})", named.name, Size(capacity.bytes())));
+    }
+    let cells = raidlab_study::cells(study).len();
+    lines.push(format!("{cells} cells, {} to {} rounds.", study.rounds, study.max_rounds));
+    lines.push(if problems.is_empty() {
+        "Nothing was written. --destructive does it, after confirmation of each device.".into()
+    } else {
+        "It would be refused.".into()
+    });
+    lines.join("\n") + "\n"
+}
+
+/// The user names every device by what stays; see [`Device::identities`].
+fn confirm(options: &Compare, devices: &Devices) -> Result<(), Failure> {
+    let refused = |what: String| Failure::Refused(format!("nothing was written: {what}"));
+    if let Some(device) = devices.each().find(|device| device.identities().is_empty()) {
+        let path = device.path.display();
+        let reason = "has neither serial number nor by-id name, so nobody can confirm it is meant";
+        return Err(refused(format!("{path} {reason}")));
+    }
+    if let Some(ids) = &options.devices.confirm_id {
+        if ids.len() != devices.claims.len() {
+            let (given, count) = (ids.len(), devices.claims.len());
+            return Err(refused(format!("--confirm-id has {given} ids for {count} devices")));
+        }
+        return match devices.each().zip(ids).find(|(one, id)| !one.identities().contains(id)) {
+            None => Ok(()),
+            Some((device, id)) => {
+                let ids = device.identities().join("` or `");
+                let path = device.path.display();
+                Err(refused(format!("--confirm-id: {path} is not `{id}`, but `{ids}`")))
+            }
+        };
+    }
+    if !std::io::stdin().is_terminal() {
+        let hint = "give --yes with --confirm-id ID,.. or run it on a terminal";
+        return Err(refused(format!("the devices are not confirmed; {hint}")));
+    }
+    for device in devices.each() {
+        let path = device.path.display();
+        note(&format!("Type the serial number or by-id name of {path} to destroy what is on it:"));
+        let mut line = String::new();
+        let read = std::io::stdin().lock().read_line(&mut line);
+        read.map_err(|error| refused(format!("no answer: {error}")))?;
+        if !device.identities().iter().any(|id| id == line.trim_end_matches(['\r', '\n'])) {
+            return Err(refused(format!("that is not the name of {path}")));
+        }
+    }
+    Ok(())
+}
+
+/// `--save-dir`, or where programs keep such things (XDG base directories).
+fn save_directory(options: &Compare) -> Result<PathBuf, Failure> {
+    if let Some(directory) = &options.devices.save_dir {
+        return Ok(directory.clone());
+    }
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let state = set("XDG_STATE_HOME").map(PathBuf::from);
+    let home = || set("HOME").map(|home| Path::new(&home).join(".local/state"));
+    let state = state.or_else(home).ok_or_else(|| {
+        Failure::input("HOME is not set: say with --save-dir where to save the devices' ends")
+    })?;
+    Ok(state.join("raidlab"))
+}
+
+/// Saves the ends of all devices, says where and how to restore them; gives the log's path.
+fn save(options: &Compare, devices: &Devices) -> Result<PathBuf, Failure> {
+    let directory = save_directory(options)?;
+    std::fs::create_dir_all(&directory).map_err(|error| {
+        Failure::failed(format!("cannot make {}: {error}", directory.display()))
+    })?;
+    let path = directory.join(LOG);
+    for (claim, device) in devices.claims.iter().zip(devices.each()) {
+        let saved = claim.save_ends(&directory).map_err(Failure::failed)?;
+        let (node, file) = (device.path.display(), saved.display());
+        let len = SAVED_BYTES.min(device.size);
+        let flags = "conv=notrunc,fsync iflag=skip_bytes,count_bytes oflag=seek_bytes bs=64K";
+        note(&format!(
+            "saved the first and last {} of {node} in {file}; to restore them:",
+            Size(len)
+        ));
+        note(&format!("  dd if={file} of={node} {flags} count={len}"));
+        let last = device.size - len;
+        note(&format!("  dd if={file} of={node} {flags} count={len} skip={len} seek={last}"));
+        let held: Vec<String> = device.signatures.iter().map(ToString::to_string).collect();
+        let held = if held.is_empty() { "nothing known".into() } else { held.join("; ") };
+        log(
+            &path,
+            &format!("overwriting {} (held {held}); saved in {file}", lasting_name(device)),
+        )?;
+    }
+    Ok(path)
+}
+
+fn log(path: &Path, what: &str) -> Result<(), Failure> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let line = format!("{now} process {}: {what}\n", std::process::id());
+    let file = OpenOptions::new().append(true).create(true).open(path);
+    file.and_then(|mut file| file.write_all(line.as_bytes()))
+        .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
+}
+
+fn warnings(devices: &Devices) -> Vec<String> {
+    let all: Vec<&Device> = devices.each().collect();
+    let mut warnings = Vec::new();
+    for (index, device) in all.iter().enumerate() {
+        if let Some(other) = all[..index].iter().find(|other| other.disk == device.disk) {
+            warnings.push(format!(
+                "devices {} and {} are parts of one disk: layouts compete with themselves for it",
+                other.name, device.name
+            ));
+        }
+    }
+    if all.iter().any(|device| device.backing_file.is_some()) {
+        warnings.push("loop devices are files: what is below them sets the pace".into());
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_told_from_directories() {
+        for directory in ["virtual", "/dev", "/dev/shm", "/tmp", ".", "/tmp/a,b"] {
+            let exists = Path::new(directory).is_dir() || !directory.starts_with("/dev");
+            assert_eq!(named(directory).is_none(), exists, "{directory}");
+        }
+        let named = named("/dev/nothing-a,/dev/nothing-b").expect("devices");
+        assert_eq!(named, [Path::new("/dev/nothing-a"), Path::new("/dev/nothing-b")]);
+    }
+}

@@ -1,0 +1,474 @@
+//! `raidlab compare --on DEVICE,..`: nothing is written that was not meant. On loop devices, which need root.
+
+mod support;
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use raidlab_results::{Clock, Results};
+use support::{Ran, Running, Scratch};
+
+const BYTES: u64 = 16 << 20;
+/// `O_EXCL` of open(2) on Linux.
+const EXCLUSIVE: i32 = 0o200;
+
+/// `raid1(2)` and `raid0(2)` on the first 8 MiB of two devices.
+const STUDY: &str = r#"
+title = "Two devices"
+rounds = 1
+[[drives]]
+name = "two"
+file = "8MiB"
+count = 2
+[[layouts]]
+level = "raid1"
+members = 2
+[[layouts]]
+level = "raid0"
+members = 2
+chunk = "64KiB"
+[[workloads]]
+kind = "dd-write"
+block = "128KiB"
+size = "1MiB"
+[[workloads]]
+kind = "random-read"
+size = "64KiB"
+"#;
+
+fn tool(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
+    let output = Command::new(program).args(arguments).env("PATH", path).output();
+    let output = output.map_err(|error| format!("{program}: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_string());
+    }
+    Err(format!("{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr).trim()))
+}
+
+fn skip(test: &str, why: &str) {
+    // Written past the test harness, which would keep the output of a test that passes.
+    let line = format!("skipped: {test}: {why}\n");
+    std::io::stderr().write_all(line.as_bytes()).expect("standard error is open");
+}
+
+/// A loop device over a file; taken away at the end.
+struct Loop {
+    node: String,
+    file: PathBuf,
+}
+
+impl Loop {
+    fn over(file: &Path) -> Result<Self, String> {
+        let node = tool("losetup", &["--find", "--show", &file.display().to_string()])?;
+        Ok(Self { node, file: file.to_path_buf() })
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let gone = tool("losetup", &["--detach", &self.node]);
+        if !std::thread::panicking() {
+            gone.expect("nothing holds the loop device any more");
+        }
+    }
+}
+
+/// Two loop devices with bytes of their own and a study for them.
+struct Bench {
+    loops: Vec<Loop>,
+    scratch: Scratch,
+    study: PathBuf,
+}
+
+impl Bench {
+    /// `None`, after a line that tells so, where there are no loop devices for us.
+    fn new(test: &str) -> Option<Self> {
+        if tool("id", &["-u"]).as_deref() != Ok("0") {
+            skip(test, "needs root for loop devices");
+            return None;
+        }
+        let scratch = Scratch::new(test);
+        let study = scratch.file("study.toml", STUDY);
+        let mut loops = Vec::new();
+        for n in 0..2u64 {
+            let bytes: Vec<u8> = (0..BYTES).map(|at| (at * 7 + at / 256 + n) as u8).collect();
+            match Loop::over(&scratch.file(&format!("disk{n}.img"), bytes)) {
+                Ok(one) => loops.push(one),
+                Err(why) => {
+                    skip(test, &why);
+                    return None;
+                }
+            }
+        }
+        Some(Self { loops, scratch, study })
+    }
+
+    fn on(&self) -> String {
+        format!("{},{}", self.loops[0].node, self.loops[1].node)
+    }
+
+    fn ids(&self) -> String {
+        format!("{},{}", self.loops[0].file.display(), self.loops[1].file.display())
+    }
+
+    fn arguments(&self, more: &[&str]) -> Vec<String> {
+        let study = self.study.display().to_string();
+        let first = ["compare".to_string(), study, "--on".into(), self.on()];
+        first.into_iter().chain(more.iter().map(ToString::to_string)).collect()
+    }
+
+    fn run(&self, more: &[&str]) -> Ran {
+        support::raidlab(self.arguments(more))
+    }
+
+    fn save_directory(&self) -> String {
+        self.scratch.path().join("saved").display().to_string()
+    }
+
+    /// With all that is needed to overwrite.
+    fn destroy(&self, more: &[&str]) -> Ran {
+        let (ids, saved) = (self.ids(), self.save_directory());
+        let all = ["--destructive", "--yes", "--confirm-id", &ids, "--save-dir", &saved];
+        self.run(&[&all[..], more].concat())
+    }
+
+    fn contents(&self) -> Vec<Vec<u8>> {
+        for one in &self.loops {
+            let device = OpenOptions::new().write(true).open(&one.node).expect("the device");
+            device.sync_all().expect("the file behind it takes it");
+        }
+        self.loops.iter().map(|one| fs::read(&one.file).expect("the file")).collect()
+    }
+
+    /// What refuses: the study shown and then not run, in both ways of asking; nothing is written.
+    fn refuses(&self, more: &[&str], words: &[&str]) {
+        let before = self.contents();
+        for ran in [self.run(more), self.destroy(more)] {
+            assert_eq!(ran.code, Some(3), "{ran:?}");
+            assert!(ran.stderr.contains("refused: nothing was written"), "{ran:?}");
+            for word in words {
+                assert!(ran.stderr.contains(word), "`{word}` is not in {}", ran.stderr);
+            }
+        }
+        assert!(self.contents() == before, "something was written");
+        assert!(!Path::new(&self.save_directory()).exists());
+    }
+}
+
+#[test]
+fn a_dry_run_shows_everything_and_writes_nothing() {
+    let Some(bench) = Bench::new("a_dry_run_shows_everything_and_writes_nothing") else { return };
+    let before = bench.contents();
+    let ran = bench.run(&[]).good();
+    for one in &bench.loops {
+        let file = one.file.display().to_string();
+        assert!(ran.stdout.contains(&one.node) && ran.stdout.contains(&file), "{}", ran.stdout);
+    }
+    for word in [
+        "\"Two devices\" would overwrite",
+        "16MiB (16777216 bytes)",
+        "first 8MiB",
+        "nothing that is known by a signature",
+        "raid1(2)",
+        "Nothing was written",
+    ] {
+        assert!(ran.stdout.contains(word), "`{word}` is not in {}", ran.stdout);
+    }
+    assert!(bench.contents() == before);
+}
+
+#[test]
+fn a_confirmed_run_saves_the_ends_verifies_and_can_be_undone() {
+    let Some(bench) = Bench::new("a_confirmed_run_saves_the_ends_verifies_and_can_be_undone")
+    else {
+        return;
+    };
+    let before = bench.contents();
+    let ran = bench.destroy(&["--json", "-"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let results = Results::from_json(&ran.stdout).expect("a results document");
+    assert_eq!((results.clock, results.cells.len()), (Clock::Real, 4));
+    assert_eq!(results.settings["verified"], "every byte read, and all members after each run");
+    let first = bench.loops[0].file.display().to_string();
+    assert!(results.settings["device 0"].starts_with(&first), "{:?}", results.settings);
+    let text = format!("{:?}", results.settings);
+    assert!(!text.contains("/dev/loop"), "no name that changes: {text}");
+
+    let after = bench.contents();
+    for (before, after) in before.iter().zip(&after) {
+        assert!(before[..8 << 20] != after[..8 << 20], "the study wrote");
+        assert!(before[8 << 20..] == after[8 << 20..], "and nowhere else");
+    }
+    // The commands printed bring the ends back.
+    let commands: Vec<&str> = ran.stderr.lines().filter(|line| line.contains(" dd if=")).collect();
+    assert_eq!(commands.len(), 4, "{}", ran.stderr);
+    for command in commands {
+        tool("sh", &["-c", command]).expect("dd");
+    }
+    for (before, after) in before.iter().zip(&bench.contents()) {
+        assert!(before[..1 << 20] == after[..1 << 20], "the first MiB is back");
+    }
+    let saved: Vec<String> = support::names(Path::new(&bench.save_directory()));
+    assert_eq!(saved.len(), 3, "{saved:?}");
+    let log = fs::read_to_string(Path::new(&bench.save_directory()).join("devices.log"));
+    let log = log.expect("the log");
+    assert!(log.contains(&first) && log.contains("ended: done"), "{log}");
+    let end = fs::read(Path::new(&bench.save_directory()).join(&saved[1])).expect("saved");
+    assert!(
+        before
+            .iter()
+            .any(|one| end[..1 << 20] == one[..1 << 20] && end[1 << 20..] == one[15 << 20..])
+    );
+}
+
+#[test]
+fn who_does_not_confirm_every_device_by_name_is_refused() {
+    let Some(bench) = Bench::new("who_does_not_confirm_every_device_by_name_is_refused") else {
+        return;
+    };
+    let before = bench.contents();
+    let swapped = format!("{},{}", bench.loops[1].file.display(), bench.loops[0].file.display());
+    let one = bench.loops[0].file.display().to_string();
+    let (nodes, saved) = (bench.on(), bench.save_directory());
+    for (ids, word) in [
+        (swapped.as_str(), "is not `"),
+        ("yes,yes", "is not `yes`"),
+        (nodes.as_str(), "is not `/dev/loop"),
+        (one.as_str(), "1 ids for 2 devices"),
+    ] {
+        let ran = bench.run(&["--destructive", "--yes", "--confirm-id", ids, "--save-dir", &saved]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), ""), "{ran:?}");
+        assert!(ran.stderr.contains(word), "{}", ran.stderr);
+    }
+    // Nobody is asked where no terminal is.
+    let ran = bench.run(&["--destructive", "--save-dir", &saved]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(ran.stderr.contains("--yes with --confirm-id"), "{}", ran.stderr);
+    for half in [&["--destructive", "--yes"][..], &["--yes", "--confirm-id", &bench.ids()]] {
+        assert_eq!(bench.run(half).code, Some(2), "{half:?}");
+    }
+    assert!(bench.contents() == before && !Path::new(&saved).exists());
+}
+
+/// `script` gives the run a terminal, and what is typed on it.
+#[test]
+fn on_a_terminal_every_device_is_asked_for() {
+    const TEST: &str = "on_a_terminal_every_device_is_asked_for";
+    let Some(bench) = Bench::new(TEST) else { return };
+    if let Err(why) = tool("script", &["--version"]) {
+        return skip(TEST, &why);
+    }
+    let before = bench.contents();
+    let saved = bench.save_directory();
+    let arguments = bench.arguments(&["--destructive", "--save-dir", &saved, "--color", "never"]);
+    let line = format!("{} {}", env!("CARGO_BIN_EXE_raidlab"), arguments.join(" "));
+    let typing = |answers: String| {
+        let mut script = Command::new("script");
+        script.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
+        script.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        let mut child = script.spawn().expect("script runs");
+        let mut keyboard = child.stdin.take().expect("it is piped");
+        keyboard.write_all(answers.as_bytes()).expect("typed");
+        // The terminal stays open until the run has ended.
+        let output = child.wait_with_output().expect("script ends");
+        drop(keyboard);
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let file = |n: usize| bench.loops[n].file.display().to_string();
+    let (code, told) = typing(format!("{}\ny\n", file(0)));
+    assert_eq!(code, Some(3), "{told}");
+    assert!(told.contains("that is not the name of"), "{told}");
+    assert!(bench.contents() == before && !Path::new(&saved).exists());
+    let (code, told) = typing(format!("{}\n{}\n", file(0), file(1)));
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("Type the serial number") && told.contains("raid1(2)"), "{told}");
+    assert!(bench.contents() != before);
+}
+
+#[test]
+fn signatures_are_refused_unless_they_are_given_up() {
+    let Some(bench) = Bench::new("signatures_are_refused_unless_they_are_given_up") else { return };
+    let node = &bench.loops[1].node;
+    tool("mkswap", &["--label", "precious", node]).expect("mkswap");
+    bench.refuses(&[], &["swap on loop", "(precious)", "--overwrite-signatures"]);
+    let ran = bench.destroy(&["--overwrite-signatures", "--json", "-"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let log = Path::new(&bench.save_directory()).join("devices.log");
+    assert!(fs::read_to_string(log).expect("the log").contains("(precious)"));
+}
+
+#[test]
+fn a_mounted_device_is_refused() {
+    const TEST: &str = "a_mounted_device_is_refused";
+    let Some(bench) = Bench::new(TEST) else { return };
+    let node = &bench.loops[0].node;
+    let point = bench.scratch.directory("mounted point");
+    let text = point.display().to_string();
+    let made = tool("mkfs.ext4", &["-q", "-F", node]).and_then(|_| tool("mount", &[node, &text]));
+    if let Err(why) = made {
+        return skip(TEST, &why);
+    }
+    let refused = std::panic::catch_unwind(|| {
+        let ran = bench.destroy(&["--overwrite-signatures"]);
+        assert_eq!(ran.code, Some(3), "{ran:?}");
+        assert!(ran.stderr.contains(&format!("is mounted at {text}")), "{}", ran.stderr);
+        let ran = bench.run(&["--overwrite-signatures"]);
+        assert_eq!(ran.code, Some(3), "{ran:?}");
+        fs::write(point.join("letter.txt"), "still here").expect("the filesystem works");
+    });
+    tool("umount", &[&text]).expect("umount");
+    assert!(refused.is_ok());
+    tool("fsck.ext4", &["-n", "-f", node]).expect("the filesystem is whole");
+}
+
+#[test]
+fn swap_in_use_is_refused() {
+    const TEST: &str = "swap_in_use_is_refused";
+    let Some(bench) = Bench::new(TEST) else { return };
+    let node = &bench.loops[0].node;
+    let made = tool("mkswap", &[node]).and_then(|_| tool("swapon", &[node]));
+    if let Err(why) = made {
+        return skip(TEST, &why);
+    }
+    let refused = std::panic::catch_unwind(|| {
+        for ran in
+            [bench.destroy(&["--overwrite-signatures"]), bench.run(&["--overwrite-signatures"])]
+        {
+            assert_eq!(ran.code, Some(3), "{ran:?}");
+            assert!(ran.stderr.contains("is swap space in use"), "{}", ran.stderr);
+        }
+    });
+    tool("swapoff", &[node]).expect("swapoff");
+    assert!(refused.is_ok());
+}
+
+#[test]
+fn a_device_below_another_is_refused() {
+    const TEST: &str = "a_device_below_another_is_refused";
+    let Some(bench) = Bench::new(TEST) else { return };
+    let above = Loop::over(Path::new(&bench.loops[1].node)).expect("a loop over a loop");
+    let by = above.node.trim_start_matches("/dev/").to_string();
+    bench.refuses(&["--overwrite-signatures"], &[&format!("is in use by {by}")]);
+}
+
+#[test]
+fn a_device_that_something_has_opened_exclusively_is_refused() {
+    let Some(bench) = Bench::new("a_device_that_something_has_opened_exclusively_is_refused")
+    else {
+        return;
+    };
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(EXCLUSIVE);
+    let held = options.open(&bench.loops[0].node).expect("the device");
+    bench.refuses(&[], &["something has opened it exclusively"]);
+    drop(held);
+    assert_eq!(bench.run(&[]).code, Some(0));
+}
+
+#[test]
+fn a_read_only_device_is_refused() {
+    const TEST: &str = "a_read_only_device_is_refused";
+    let Some(bench) = Bench::new(TEST) else { return };
+    let set = |how| tool("blockdev", &[how, &bench.loops[0].node]);
+    if let Err(why) = set("--setro") {
+        return skip(TEST, &why);
+    }
+    let ran = bench.destroy(&[]);
+    set("--setrw").expect("blockdev");
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(ran.stderr.contains("it is read-only"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_makes_no_sense_is_told_before_anything() {
+    let Some(bench) = Bench::new("what_makes_no_sense_is_told_before_anything") else { return };
+    let (first, second) = (&bench.loops[0].node, &bench.loops[1].node);
+    let study = bench.study.display().to_string();
+    let on = |on: &str| support::raidlab(["compare", &study, "--on", on]);
+    on(first).refused(&["1 devices are given", "uses 2"]);
+    on(&format!("{first},{first}")).refused(&["are the same device"]);
+    on(&format!("{first},/dev/null")).refused(&["/dev/null", "is no block device"]);
+    on(&format!("{first},/dev/does-not-exist")).refused(&["/dev/does-not-exist"]);
+    let large = STUDY.replace("8MiB", "17MiB");
+    fs::write(&bench.study, large).expect("the study");
+    on(&format!("{first},{second}")).refused(&["has 16MiB", "needs 17MiB"]);
+    let there = bench.scratch.path().display().to_string();
+    for on in ["virtual", &there] {
+        let ran = support::raidlab(["compare", &study, "--on", on, "--destructive"]);
+        ran.refused(&["--destructive", "block devices only"]);
+    }
+}
+
+#[test]
+fn the_last_devices_are_spare_and_log_device() {
+    const TEST: &str = "the_last_devices_are_spare_and_log_device";
+    let Some(mut bench) = Bench::new(TEST) else { return };
+    let text = "title = \"States\"\nrounds = 1\nstates = [\"degraded\"]\njournal_size = \"2MiB\"\n\
+        pacing = { least = \"1GB/s\", most = \"1GB/s\" }\n\
+        [[drives]]\nname = \"f\"\nfile = \"8MiB\"\ncount = 3\n\
+        [[layouts]]\nlevel = \"raid5\"\nmembers = 3\nchunk = \"64KiB\"\nconsistency = \"journal\"\n\
+        [[workloads]]\nkind = \"random-write\"\nsize = \"64KiB\"\nspan = \"1MiB\"\n";
+    fs::write(&bench.study, text).expect("the study");
+    bench.run(&[]).refused(&["2 devices are given", "uses 5", "spare and log device"]);
+    for n in 2..5 {
+        let file = bench.scratch.file(&format!("disk{n}.img"), vec![0; BYTES as usize]);
+        bench.loops.push(Loop::over(&file).expect("a loop device"));
+    }
+    let each = |of: fn(&Loop) -> String| bench.loops.iter().map(of).collect::<Vec<_>>().join(",");
+    let (nodes, ids) = (each(|one| one.node.clone()), each(|one| one.file.display().to_string()));
+    let (study, saved) = (bench.study.display().to_string(), bench.save_directory());
+    let ran = support::raidlab([
+        "compare",
+        &study,
+        "--on",
+        &nodes,
+        "--destructive",
+        "--yes",
+        "--confirm-id",
+        &ids,
+        "--save-dir",
+        &saved,
+        "--json",
+        "-",
+    ]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("(spare)") && ran.stderr.contains("(log device)"));
+    let written = |n: usize| bench.contents()[n].iter().any(|byte| *byte != 0);
+    assert!(written(3) && written(4), "the spare was rebuilt, and the log written");
+}
+
+#[test]
+fn after_ctrl_c_the_devices_are_free() {
+    let Some(bench) = Bench::new("after_ctrl_c_the_devices_are_free") else { return };
+    let text = STUDY.replace("rounds = 1", "rounds = 1000");
+    fs::write(&bench.study, text).expect("the study");
+    let (ids, saved) = (bench.ids(), bench.save_directory());
+    let more = ["--destructive", "--yes", "--confirm-id", &ids, "--save-dir", &saved];
+    let mut run = Running::start(bench.arguments(&more));
+    let file = OpenOptions::new().read(true).open(&bench.loops[0].file).expect("the file");
+    let first = || {
+        let mut bytes = [0; 4096];
+        file.read_exact_at(&mut bytes, 4096).expect("the file");
+        bytes
+    };
+    let before = first();
+    run.wait_until("a write", || (first() != before).then_some(()));
+    run.interrupt();
+    let ran = run.finish();
+    assert_eq!(ran.code, Some(130), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("stopped; the devices hold what the study wrote"),
+        "{}",
+        ran.stderr
+    );
+    let log = fs::read_to_string(Path::new(&saved).join("devices.log")).expect("the log");
+    assert!(log.contains("ended: "), "{log}");
+    // Nothing holds them: they can be claimed, and taken away at the end.
+    for one in &bench.loops {
+        OpenOptions::new().read(true).custom_flags(EXCLUSIVE).open(&one.node).expect("free");
+    }
+}

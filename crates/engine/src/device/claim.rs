@@ -1,0 +1,127 @@
+//! A device opened exclusively, from before it is looked at until nothing is written any more.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::{Device, DeviceRefusal};
+use crate::error::{EngineError, EngineErrorKind};
+
+/// How much of each end of a device [`Claim::save_ends`] saves, in bytes: all that tools for partition
+/// tables, filesystems and arrays look at first lies there.
+pub const SAVED_BYTES: u64 = 1 << 20;
+
+const CLAIM: &str = "claim a device";
+
+/// A device with the right to it, where it was to be had.
+#[derive(Debug)]
+pub struct Claim {
+    device: Device,
+    /// `None`: not to be had; the device's refusals say why.
+    file: Option<File>,
+}
+
+impl Claim {
+    /// Opens a device exclusively, for writing when `write` is set, and looks at it then. A device that
+    /// is refused is not an error: [`Device::refusals`] says why, and there is no [`file`](Self::file).
+    ///
+    /// # Errors
+    /// As [`Device::inspect`]; [`Io`](EngineErrorKind::Io) also when the user may not open it.
+    pub fn take(path: &Path, write: bool) -> Result<Self, EngineError> {
+        let failed = |error| EngineError::io(CLAIM, path, error);
+        let metadata = std::fs::metadata(path).map_err(failed)?;
+        if !metadata.file_type().is_block_device() {
+            let error = EngineError::new(EngineErrorKind::Member, CLAIM, "is no block device");
+            return Err(error.at_path(path));
+        }
+        let opened = OpenOptions::new()
+            .read(true)
+            .write(write)
+            .custom_flags(libc::O_EXCL | libc::O_CLOEXEC)
+            .open(path);
+        let (file, refusal) = match opened {
+            Ok(file) => (Some(file), None),
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EBUSY) => (None, Some(DeviceRefusal::Busy)),
+                Some(libc::EROFS) => (None, Some(DeviceRefusal::ReadOnly)),
+                Some(libc::ENOMEDIUM | libc::ENXIO) => (None, Some(DeviceRefusal::Empty)),
+                _ => return Err(failed(error)),
+            },
+        };
+        let mut device = Device::inspect(path)?;
+        // What the path names must still be what was opened.
+        let now = std::fs::metadata(path).map_err(failed)?.rdev();
+        let held = file.as_ref().map(File::metadata).transpose().map_err(failed)?;
+        if held.is_some_and(|held| held.rdev() != now) {
+            let reason = "it became another device meanwhile; try again";
+            return Err(EngineError::new(EngineErrorKind::Member, CLAIM, reason).at_path(path));
+        }
+        match refusal {
+            // Whoever holds it is known already.
+            Some(DeviceRefusal::Busy) if !device.refusals.is_empty() => {}
+            Some(refusal) if !device.refusals.contains(&refusal) => device.refusals.push(refusal),
+            _ => {}
+        }
+        let file = file.filter(|_| device.refusals.is_empty());
+        Ok(Self { device, file })
+    }
+
+    /// What it is.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Another descriptor of the exclusively opened device; it stays claimed while any is open.
+    ///
+    /// # Errors
+    /// [`Refused`](EngineErrorKind::Refused) when the device was refused; [`Io`](EngineErrorKind::Io) when the
+    /// system has no descriptor left.
+    pub fn file(&self) -> Result<File, EngineError> {
+        match &self.file {
+            Some(file) => {
+                file.try_clone().map_err(|e| EngineError::io(CLAIM, &self.device.path, e))
+            }
+            None => {
+                let why: Vec<String> =
+                    self.device.refusals.iter().map(ToString::to_string).collect();
+                let error = EngineError::new(EngineErrorKind::Refused, CLAIM, why.join("; "));
+                Err(error.at_path(&self.device.path))
+            }
+        }
+    }
+
+    /// Saves the first and the last MiB in a new file in `directory`, the first before the last, durably.
+    /// Gives its path.
+    ///
+    /// # Errors
+    /// [`Io`](EngineErrorKind::Io) when it cannot be read or written, as [`file`](Self::file) otherwise.
+    pub fn save_ends(&self, directory: &Path) -> Result<PathBuf, EngineError> {
+        const SAVE: &str = "save the ends of a device";
+        let mut from = self.file()?;
+        let read = |error| EngineError::io(SAVE, &self.device.path, error);
+        let len = SAVED_BYTES.min(self.device.size);
+        let mut ends = vec![0; 2 * len as usize];
+        let (first, last) = ends.split_at_mut(len as usize);
+        for (start, part) in [(0, first), (self.device.size - len, last)] {
+            from.seek(SeekFrom::Start(start)).map_err(read)?;
+            from.read_exact(part).map_err(read)?;
+        }
+        let mut number = 0u32;
+        loop {
+            let name =
+                format!("raidlab-saved-{}-{}-{number}.bin", self.device.name, std::process::id());
+            let path = directory.join(name);
+            let failed = |error| EngineError::io(SAVE, &path, error);
+            match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+                Ok(mut file) => {
+                    file.write_all(&ends).and_then(|()| file.sync_all()).map_err(failed)?;
+                    File::open(directory).and_then(|made| made.sync_all()).map_err(failed)?;
+                    return Ok(path);
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Err(error) => return Err(failed(error)),
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Members on block devices: errors of a real device, blocks of 4 KiB, a size that does not suffice. On loop
+//! devices, which need root.
+
+mod common;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Random, TestDirectory};
+use raidlab_core::{Layout, Level, MemberIndex, Sector, Sectors};
+use raidlab_engine::{
+    CacheState, Claim, DeviceRefusal, Engine, EngineConfig, EngineErrorKind, FileIo, FileMember,
+    FileOptions, Member,
+};
+
+const BYTES: u64 = 4 << 20;
+
+fn tool(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
+    let output = Command::new(program).args(arguments).env("PATH", path).output();
+    let output = output.map_err(|error| format!("{program}: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_string());
+    }
+    Err(format!("{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr).trim()))
+}
+
+/// A loop device; taken away at the end.
+struct Loop(PathBuf);
+
+impl Loop {
+    /// `None`, after a line that tells so, where there is none for us.
+    fn new(test: &str, directory: &TestDirectory, name: &str, block: &str) -> Option<Self> {
+        let file = directory.path().join(name);
+        File::create(&file).and_then(|made| made.set_len(BYTES)).unwrap();
+        let file = file.display().to_string();
+        match tool("losetup", &["--find", "--show", "--sector-size", block, &file]) {
+            Ok(node) => Some(Self(node.into())),
+            Err(why) => {
+                let line = format!("skipped: {test}: {why}\n");
+                std::io::stderr().write_all(line.as_bytes()).unwrap();
+                None
+            }
+        }
+    }
+
+    fn member(&self, engine: FileIo) -> Member {
+        let options = FileOptions { engine, ..FileOptions::default() };
+        let member = FileMember::open(&self.0, options).unwrap();
+        assert_eq!((member.cache_state(), member.file_io()), (CacheState::Direct, engine));
+        Member::File(Box::new(member))
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let gone = tool("losetup", &["--detach", &self.0.display().to_string()]);
+        if !std::thread::panicking() {
+            gone.expect("nothing holds the device any more");
+        }
+    }
+}
+
+const EACH: [FileIo; 2] = [FileIo::Uring, FileIo::Threads];
+
+/// The file behind a loop device is cut: the device answers `EIO` from there on.
+#[test]
+fn errors_of_a_device_are_media_errors_and_the_mirror_helps_out() {
+    for engine in EACH {
+        let directory = TestDirectory::new();
+        let name = "errors_of_a_device_are_media_errors_and_the_mirror_helps_out";
+        let Some(one) = Loop::new(name, &directory, "one", "512") else { return };
+        let Some(two) = Loop::new(name, &directory, "two", "512") else { return };
+        for level in [Level::Linear, Level::Raid1] {
+            let count = if level == Level::Raid1 { 2 } else { 1 };
+            let both = [&one, &two];
+            let members = both[..count].iter().map(|one| one.member(engine)).collect();
+            let layout = Layout::new(level, count as u16);
+            let mut array = Engine::new(&EngineConfig::new(layout), members).unwrap();
+            let mut data = vec![0; array.array().capacity().bytes() as usize];
+            Random(9).fill(&mut data);
+            array.write_at(Sector(0), &data).unwrap();
+            array.flush().unwrap();
+            let file = File::options().write(true).open(directory.path().join("one")).unwrap();
+            file.set_len(BYTES / 2).unwrap();
+            let mut back = vec![0; data.len()];
+            let read = array.read_at(Sector(0), &mut back);
+            if level == Level::Raid1 {
+                read.unwrap();
+                assert!(back == data, "{engine:?}");
+            } else {
+                assert_eq!(read.unwrap_err().kind(), EngineErrorKind::MediaError, "{engine:?}");
+            }
+            file.set_len(BYTES).unwrap();
+        }
+    }
+}
+
+#[test]
+fn devices_with_blocks_of_4_kib_are_used_in_those() {
+    for engine in EACH {
+        let directory = TestDirectory::new();
+        let name = "devices_with_blocks_of_4_kib_are_used_in_those";
+        let Some(one) = Loop::new(name, &directory, "large", "4096") else { return };
+        let Some(two) = Loop::new(name, &directory, "small", "512") else { return };
+        let members = vec![one.member(engine), two.member(engine)];
+        let blocks: Vec<u32> = members.iter().map(|one| one.config().logical_block).collect();
+        assert_eq!(blocks, [8, 1]);
+        let layout = Layout::new(Level::Raid0, 2).with_chunk(Sectors(8));
+        let mut array = Engine::new(&EngineConfig::new(layout), members).unwrap();
+        let mut data = vec![0; 64 << 10];
+        Random(2).fill(&mut data);
+        array.write_at(Sector(8), &data).unwrap();
+        let mut back = vec![0; data.len()];
+        array.read_at(Sector(8), &mut back).unwrap();
+        assert!(back == data);
+        let mut sectors = vec![0; 4096];
+        let member = array.member_mut(MemberIndex(1)).unwrap();
+        member.read_direct(Sector(0), &mut sectors).unwrap();
+        assert!(sectors == data[..4096], "the second chunk of the array");
+    }
+}
+
+#[test]
+fn a_claimed_device_serves_and_nobody_else_gets_it() {
+    let directory = TestDirectory::new();
+    let name = "a_claimed_device_serves_and_nobody_else_gets_it";
+    let Some(device) = Loop::new(name, &directory, "claimed", "512") else { return };
+    let claim = Claim::take(&device.0, true).unwrap();
+    assert_eq!(claim.device().size, BYTES);
+    let open = |sectors| {
+        let options = FileOptions { sectors: Some(Sectors(sectors)), ..FileOptions::default() };
+        FileMember::new(claim.file().unwrap(), Path::new(&device.0), options)
+    };
+    let error = open(BYTES / 512 + 1).unwrap_err();
+    assert_eq!(error.kind(), EngineErrorKind::Member, "{error}");
+    let only = vec![Member::File(Box::new(open(64).unwrap()))];
+    let config = EngineConfig::new(Layout::new(Level::Linear, 1));
+    let mut engine = Engine::new(&config, only).unwrap();
+    engine.write_at(Sector(0), &[7; 4096]).unwrap();
+    let second = Claim::take(&device.0, true).unwrap();
+    assert_eq!(second.device().refusals, [DeviceRefusal::Busy]);
+    assert_eq!(second.file().unwrap_err().kind(), EngineErrorKind::Refused);
+    drop(claim);
+    assert_eq!(Claim::take(&device.0, true).unwrap().device().refusals, [DeviceRefusal::Busy]);
+    // The ring lets files go before the engine is gone.
+    drop(engine);
+    assert!(Claim::take(&device.0, true).unwrap().device().refusals.is_empty());
+    let error = Claim::take(Path::new("/dev/null"), false).unwrap_err();
+    assert_eq!(error.kind(), EngineErrorKind::Member);
+}

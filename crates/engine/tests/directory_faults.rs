@@ -258,13 +258,12 @@ fn leftovers_of_killed_runs_are_removed_at_the_next_start() {
     assert_eq!((names(directory.path()), names(elsewhere.path())), (vec![], vec![]));
 }
 
-/// A small filesystem in memory, mounted in the test's directory.
+/// A small filesystem in memory, mounted in a new directory.
 struct Mounted(PathBuf);
 
 impl Mounted {
     /// `None`, after a line about the skipped test on standard error, where mounting is not permitted.
-    fn new(test: &str, directory: &TestDirectory, flags: libc::c_ulong) -> Option<Self> {
-        let path = directory.path().join("mounted");
+    fn new(test: &str, path: PathBuf, flags: libc::c_ulong) -> Option<Self> {
         fs::create_dir(&path).unwrap();
         let at = CString::new(path.as_os_str().as_bytes()).unwrap();
         let (kind, size) = (c"tmpfs".as_ptr(), c"size=1m".as_ptr());
@@ -292,7 +291,9 @@ impl Drop for Mounted {
 fn a_read_only_filesystem_is_named() {
     let directory = TestDirectory::new();
     let test = "a_read_only_filesystem_is_named";
-    let Some(mounted) = Mounted::new(test, &directory, libc::MS_RDONLY) else { return };
+    let Some(mounted) = Mounted::new(test, directory.path().join("m"), libc::MS_RDONLY) else {
+        return;
+    };
     let error = DirectoryTarget::new(&mounted.0, quiet()).unwrap_err();
     assert!(error.to_string().contains("mounted read-only"), "{error}");
 }
@@ -301,7 +302,7 @@ fn a_read_only_filesystem_is_named() {
 fn a_write_without_room_fails_by_name() {
     let directory = TestDirectory::new();
     let test = "a_write_without_room_fails_by_name";
-    let Some(mounted) = Mounted::new(test, &directory, 0) else { return };
+    let Some(mounted) = Mounted::new(test, directory.path().join("m"), 0) else { return };
     let steps = || vec![open(0, "a", How::WRITE), write(4096, 1000)];
     let error = run_steps(&mounted.0, steps()).err().unwrap();
     assert_eq!(error.kind(), EngineErrorKind::NoRoom);
@@ -320,4 +321,21 @@ fn a_write_without_room_fails_by_name() {
     let cold = Plan { memory: raidlab_workload::Memory::Cold, ..plan(vec![]) };
     let record = run(&mounted.0, cold).unwrap();
     assert!(record.warnings.iter().any(|w| w.contains("a filesystem in memory")), "{record:?}");
+}
+
+#[test]
+fn removing_does_not_go_into_another_filesystem() {
+    let directory = TestDirectory::new();
+    let run = RunDirectory::create_tree(directory.path()).unwrap();
+    let tree = run.tree_path().unwrap();
+    let test = "removing_does_not_go_into_another_filesystem";
+    let Some(mounted) = Mounted::new(test, tree.join("m"), 0) else { return };
+    fs::write(mounted.0.join("yours"), "kept").unwrap();
+    drop(run);
+    assert_eq!(names(&mounted.0), ["yours"]);
+    drop(mounted);
+    // Its run ended long ago as far as anybody can see.
+    let cleaned = raidlab_engine::clean_leftovers(directory.path()).unwrap();
+    assert_eq!(cleaned.removed.len(), 1, "{cleaned:?}");
+    assert_eq!(names(directory.path()), [""; 0]);
 }

@@ -176,9 +176,9 @@ fn whatever_is_not_ours_stays() {
 }
 
 /// A tree with a file below a directory, and links to what is not the run's.
-fn plant(tree: &Path, yours: &Path) {
+fn plant(tree: &Path, yours: &Path, files: u32) {
     fs::create_dir_all(tree.join("deep/er")).unwrap();
-    (0..5000).for_each(|n| fs::write(tree.join(format!("deep/{n}")), "x").unwrap());
+    (0..files).for_each(|n| fs::write(tree.join(format!("deep/{n}")), "x").unwrap());
     fs::write(tree.join("deep/er/file"), "x").unwrap();
     std::os::unix::fs::symlink(yours, tree.join("to-a-directory")).unwrap();
     std::os::unix::fs::symlink(yours.join("kept"), tree.join("deep/to-a-file")).unwrap();
@@ -194,13 +194,14 @@ fn a_tree_goes_with_all_in_it_and_nothing_else() {
     let run = RunDirectory::create_tree(directory.path()).unwrap();
     let tree = run.tree_path().unwrap();
     assert!(run.open_member(0).is_err() && run.member_path(0).is_none());
-    plant(&tree, &yours);
+    plant(&tree, &yours, 3);
 
     let left = directory.path().join("raidlab-run-1-0");
     fs::create_dir(&left).unwrap();
     fs::copy(run.path().join("owner"), left.join("owner")).unwrap();
     fs::create_dir(left.join("files")).unwrap();
-    plant(&left.join("files"), &yours);
+    // More than are looked at in one go.
+    plant(&left.join("files"), &yours, 4200);
     let gone = directory.path().join("raidlab-run-1-1");
     fs::create_dir(&gone).unwrap();
     fs::copy(run.path().join("owner"), gone.join("owner")).unwrap();

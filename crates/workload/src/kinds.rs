@@ -67,7 +67,8 @@ pub struct KindEntry {
 }
 
 /// Every kind, in the order in which they are listed.
-pub const KINDS: &[KindEntry] = &[];
+pub const KINDS: &[KindEntry] =
+    &[KindEntry { name: "fio", summary: crate::fio::SUMMARY, make: crate::fio::make }];
 
 /// A workload of a kind.
 ///

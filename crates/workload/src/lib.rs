@@ -11,6 +11,7 @@ mod check;
 mod conductor;
 pub mod content;
 mod error;
+pub mod fio;
 mod kinds;
 mod metric;
 pub mod names;

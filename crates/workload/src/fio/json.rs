@@ -43,14 +43,14 @@ fn options(given: &[(String, String)]) -> Node {
 }
 
 /// The document, ending with a newline.
-pub(super) fn json(workload: &FioWorkload, record: &RunRecord, host: &str) -> String {
+pub(super) fn json(workload: &FioWorkload, record: &RunRecord) -> String {
     let jobs = entries(workload, record).iter().map(job).collect();
-    let document = object([
-        ("fio version", Node::Text(super::text::version())),
-        ("hostname", Node::Text(host.to_string())),
-        ("global options", options(&workload.global)),
-        ("jobs", Node::List(jobs)),
-    ]);
+    let mut members = vec![("fio version".to_string(), Node::Text(super::text::version()))];
+    if !workload.global.is_empty() {
+        members.push(("global options".to_string(), options(&workload.global)));
+    }
+    members.push(("jobs".to_string(), Node::List(jobs)));
+    let document = Node::Object(members);
     // A tree of texts and numbers can be written whatever is in it.
     let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
     text.push('\n');

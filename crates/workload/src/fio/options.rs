@@ -76,7 +76,7 @@ pub(super) struct Job {
     pub(super) overwrite: bool,
     pub(super) zero_buffers: bool,
     pub(super) percentiles: Vec<f64>,
-    /// The options as they were given, for the report.
+    /// The options as they were given, for the report; bare keys are left out there, as by fio.
     pub(super) given: Vec<(String, String)>,
 }
 
@@ -218,7 +218,7 @@ impl Job {
             return None;
         }
         self.given.retain(|(other, _)| other != key);
-        self.given.push((key.into(), value.unwrap_or("1").into()));
+        self.given.extend(value.map(|value| (key.to_string(), value.to_string())));
         let text = value.unwrap_or_default();
         let answer = self
             .set_switch(key, value)

@@ -399,8 +399,11 @@ impl Worker {
 /// Where a sequential operation goes when the one before ended at `ended`, all from the first byte of
 /// the job's part of the file; `None` behind the end. Backwards it starts at the end again.
 fn next_in_line(ended: u64, skip: i64, extent: &Extent) -> Option<u64> {
+    if ended >= extent.len {
+        return None;
+    }
     if skip == 0 || ended == 0 {
-        return (ended < extent.len).then_some(ended);
+        return Some(ended);
     }
     match ended.checked_add_signed(skip) {
         Some(at) if at < extent.len => Some(at),

@@ -188,10 +188,10 @@ impl Workload for FioWorkload {
         &["text", "json"]
     }
 
-    fn format(&self, format: &str, record: &RunRecord, host: &str) -> Option<String> {
+    fn format(&self, format: &str, record: &RunRecord, _host: &str) -> Option<String> {
         match format {
             "text" => Some(super::text::text(self, record)),
-            "json" => Some(super::json::json(self, record, host)),
+            "json" => Some(super::json::json(self, record)),
             _ => None,
         }
     }

@@ -14,35 +14,58 @@ use support::{Scratch, has_programs, run, workload};
 /// says), how much.
 type Call = (&'static str, usize, Option<u64>, u64);
 
-/// Runs a job file by fio under strace; gives the calls of its only process on the files of the job,
-/// which all have names that begin with `j.`.
-fn traced(job: &str) -> Vec<Call> {
+/// A job with these options as job `number` of a file, whose files all have names that begin so.
+fn section(number: usize, options: &str) -> String {
+    format!(
+        "[{}]\nstonewall\n{}\n",
+        name(number),
+        options.replace("j.", &format!("{}.", name(number)))
+    )
+}
+
+fn name(number: usize) -> String {
+    format!("j{number}")
+}
+
+/// Runs jobs by fio under strace, one after the other; gives the calls of each on its files.
+fn traced(jobs: &[&str]) -> Vec<Vec<Call>> {
     let scratch = Scratch::new("fio");
-    std::fs::write(scratch.0.join("job"), job).expect("written");
-    if job.contains("offset=30%") {
+    let sections = jobs.iter().enumerate().map(|(number, options)| section(number, options));
+    std::fs::write(scratch.0.join("job"), sections.collect::<String>()).expect("written");
+    for (number, _) in jobs.iter().enumerate().filter(|(_, job)| job.contains("offset=30%")) {
         // Of a file that is not there yet, fio takes 30 % to be nothing.
-        std::fs::write(scratch.0.join("j.0.0"), [0; 65_536]).expect("written");
+        let file = format!("{}.0.0", name(number));
+        std::fs::write(scratch.0.join(file), [0; 65_536]).expect("written");
     }
     let calls = "trace=openat,close,read,write,pread64,pwrite64,lseek,fsync,fdatasync";
     let status = Command::new("strace")
         .args(["-ff", "-s", "0", "-e", calls, "-o", "trace", "fio", "job"])
         .current_dir(&scratch.0)
         .stdout(Stdio::null())
+        .stderr(Stdio::null())
         .status()
         .expect("strace");
-    assert!(status.success(), "fio failed on\n{job}");
+    assert!(status.success(), "fio failed on {jobs:?}");
     let files = std::fs::read_dir(&scratch.0).expect("the directory");
-    let names = files.map(|entry| entry.expect("an entry").path());
-    // fio lays files out in a process of its own, which opens them for writing only.
-    let mut traces = names
+    let traces: Vec<String> = files
+        .map(|entry| entry.expect("an entry").path())
         .filter(|path| path.to_string_lossy().contains("trace."))
         .map(|path| std::fs::read_to_string(path).expect("a trace"))
-        .filter(|text| {
-            let is_job = |line: &str| line.contains("\"j.") && !line.contains("O_WRONLY");
-            text.lines().any(is_job)
-        });
-    let trace = traces.next().expect("a process of the job");
-    calls_of(&trace)
+        .collect();
+    let of_job = |number| {
+        let file = format!("\"{}.", name(number));
+        // fio lays files out in a process of its own, which opens them for writing only.
+        let is_own = |line: &str| line.contains(&file) && !line.contains("O_WRONLY");
+        let trace = traces.iter().find(|trace| trace.lines().any(is_own));
+        calls_of(trace.expect("a process of the job"))
+    };
+    (0..jobs.len()).map(of_job).collect()
+}
+
+/// Whether a file is one of a job's, such as `j3.0.0`.
+fn is_name(file: &str) -> bool {
+    let (front, _) = file.split_once('.').unwrap_or_default();
+    front.strip_prefix('j').is_some_and(|number| number.parse::<usize>().is_ok())
 }
 
 fn calls_of(trace: &str) -> Vec<Call> {
@@ -55,7 +78,7 @@ fn calls_of(trace: &str) -> Vec<Call> {
         let arguments = arguments.trim_end().trim_end_matches(')');
         let parts: Vec<&str> = arguments.split(", ").collect();
         if name == "openat" {
-            if let Some(file) = arguments.split('"').nth(1).filter(|file| file.starts_with("j.")) {
+            if let Some(file) = arguments.split('"').nth(1).filter(|file| is_name(file)) {
                 let known = names.iter().position(|known| known == file);
                 let index = known.unwrap_or_else(|| {
                     names.push(file.into());
@@ -86,7 +109,9 @@ fn calls_of(trace: &str) -> Vec<Call> {
 }
 
 /// The same of a run on a target that does nothing.
-fn planned(job: &str) -> Vec<Call> {
+fn planned(options: &str) -> Vec<Call> {
+    // What keeps fio from writing files beside the job is no option of ours.
+    let job = &section(0, &options.replace("verify_state_save=0", ""));
     let (_, steps) = run(&workload(job), 1);
     let mut names: Vec<String> = Vec::new();
     let mut open: BTreeMap<Slot, usize> = BTreeMap::new();
@@ -124,7 +149,7 @@ fn sequential_jobs_make_the_calls_of_fio() {
     if !has_programs("sequential_jobs_make_the_calls_of_fio", &["fio", "strace"]) {
         return;
     }
-    for options in [
+    let jobs = [
         "rw=read\nsize=10k",
         "rw=write\nsize=10k",
         "rw=write\nsize=64k\nfsync=4\nend_fsync=1",
@@ -148,11 +173,9 @@ fn sequential_jobs_make_the_calls_of_fio() {
         "rw=read\nsize=50%\nfilesize=64k",
         "rw=read\nfilesize=64k\noffset=30%",
         "rw=read\nfilesize=16k\nnrfiles=2",
-    ] {
-        let job = format!("[j]\n{options}\n");
-        // What keeps fio from writing files beside the job is no option of ours.
-        let ours = job.replace("verify_state_save=0\n", "");
-        assert_eq!(planned(&ours), traced(&job), "{job}");
+    ];
+    for (options, calls) in jobs.iter().zip(traced(&jobs)) {
+        assert_eq!(planned(options), calls, "{options}");
     }
 }
 
@@ -163,7 +186,7 @@ fn random_jobs_touch_the_blocks_of_fio() {
     if !has_programs("random_jobs_touch_the_blocks_of_fio", &["fio", "strace"]) {
         return;
     }
-    for options in [
+    let jobs = [
         "rw=randread\nsize=64k",
         "rw=randwrite\nsize=64k\nfsync=3\nend_fsync=1",
         "rw=randread\nsize=32k\nio_size=44k",
@@ -171,13 +194,13 @@ fn random_jobs_touch_the_blocks_of_fio() {
         "rw=randwrite\nsize=32k\nverify=md5\nverify_state_save=0",
         "rw=randwrite\nsize=32k\noffset=4k\nbs=8k",
         "rw=randread\nsize=32k\nnrfiles=2",
-    ] {
-        let job = format!("[j]\n{options}\n");
-        let (ours, theirs) = (planned(&job.replace("verify_state_save=0\n", "")), traced(&job));
+    ];
+    for (options, theirs) in jobs.iter().zip(traced(&jobs)) {
+        let ours = planned(options);
         let kinds = |calls: &[Call]| -> Vec<(&str, usize, u64)> {
             calls.iter().map(|call| (call.0, call.1, call.3)).collect()
         };
-        assert_eq!(kinds(&ours), kinds(&theirs), "{job}");
+        assert_eq!(kinds(&ours), kinds(&theirs), "{options}");
         // The blocks of whole passes are the same; of a last, broken one they are drawn.
         let blocks = |mut calls: Vec<Call>| {
             if options.contains("io_size") {
@@ -186,7 +209,7 @@ fn random_jobs_touch_the_blocks_of_fio() {
             calls.sort_unstable();
             calls
         };
-        assert_eq!(blocks(ours), blocks(theirs), "{job}");
+        assert_eq!(blocks(ours), blocks(theirs), "{options}");
     }
 }
 
@@ -216,8 +239,9 @@ fn json_is_the_document_of_fio() {
         return;
     }
     for text in [
-        "[global]\nsize=64k\n[w]\nrw=write\nfsync=4\ndescription=some words\n[r]\nstonewall\nrw=randread\nbs=8k\n",
-        "[global]\nsize=64k\nnumjobs=3\ngroup_reporting\n[a]\nrw=read\n[b]\nrw=write\nbs=16k\n[c]\nnew_group\nrw=read\n",
+        "[global]\nsize=64k\n[w]\nrw=write\nfsync=4\ndescription=words\n[r]\nstonewall\nrw=randread\nbs=8k\n",
+        "[global]\nsize=64k\nnumjobs=3\ngroup_reporting\n[a]\nrw=read\n[b]\nrw=write\nbs=16k\n\
+         [c]\nnew_group\nrw=read\n",
         "[v]\nrw=write\nsize=64k\nverify=crc32c\nverify_state_save=0\n",
         "[p]\nrw=read\nsize=64k\npercentile_list=50:99.9\nioengine=libaio\niodepth=4\n",
     ] {

@@ -150,6 +150,8 @@ pub(super) const NAMES: &[&str] = &[
     "readwrite",
     "bs",
     "blocksize",
+    "bsrange",
+    "blocksize_range",
     "size",
     "io_size",
     "io_limit",
@@ -164,7 +166,9 @@ pub(super) const NAMES: &[&str] = &[
     "sync",
     "numjobs",
     "thread",
+    "threads",
     "runtime",
+    "timeout",
     "time_based",
     "ramp_time",
     "startdelay",
@@ -189,6 +193,11 @@ pub(super) const NAMES: &[&str] = &[
     "nrfiles",
     "nr_files",
     "file_service_type",
+    "disable_slat",
+    "scramble_buffers",
+    "create_serialize",
+    "create_fsync",
+    "allow_file_create",
     "loops",
     "invalidate",
     "number_ios",
@@ -246,7 +255,7 @@ impl Job {
             "overwrite" => (&mut self.overwrite, false),
             "zero_buffers" => (&mut self.zero_buffers, false),
             // Each process of a target is a thread, and every write has bytes of its own.
-            "thread" | "refill_buffers" => return Some(value::switch(value).map(drop)),
+            "thread" | "threads" | "refill_buffers" => return Some(value::switch(value).map(drop)),
             _ => return None,
         };
         Some(value::switch(value).map(|on| *field = on != inverted))
@@ -255,6 +264,14 @@ impl Job {
     fn set_place(&mut self, key: &str, text: &str) -> Option<Answer> {
         Some(match key {
             "bs" | "blocksize" => value::blocks(text, self.blocks).map(|new| self.blocks = new),
+            "bsrange" | "blocksize_range" => match text.split_once('-') {
+                Some((least, most)) if least == most => {
+                    value::blocks(most, self.blocks).map(|new| self.blocks = new)
+                }
+                _ => {
+                    Err(format!("`{text}`: blocks of different sizes are not supported; write bs="))
+                }
+            },
             "size" => value::amount(text).map(|new| self.size = Some(new)),
             "io_size" | "io_limit" => value::amount(text).map(|new| self.io_size = Some(new)),
             "filesize" if text.contains(['-', ',']) => {
@@ -287,7 +304,7 @@ impl Job {
             "numjobs" => {
                 to_u64(1, crate::spec::MOST_PROCESSES.into()).map(|new| self.numjobs = new as u32)
             }
-            "runtime" => value::time(text, second).map(|new| self.runtime = new),
+            "runtime" | "timeout" => value::time(text, second).map(|new| self.runtime = new),
             "ramp_time" => value::time(text, second).map(|new| self.ramp = new),
             "startdelay" if text.contains('-') => {
                 Err(format!("`{text}`: a range of delays is not supported; write one time"))
@@ -322,10 +339,11 @@ impl Job {
             }),
             "verify" => verify(text).map(|new| self.verify = new),
             "sync" => match text {
-                "0" | "none" => Ok(self.sync = false),
-                "1" | "sync" => Ok(self.sync = true),
+                "0" | "none" => Ok(false),
+                "1" | "sync" => Ok(true),
                 _ => Err(format!("`{text}` is not supported; write none or sync")),
-            },
+            }
+            .map(|new| self.sync = new),
             _ => return None,
         })
     }
@@ -502,6 +520,12 @@ fn only(key: &str, text: &str) -> Option<Answer> {
         "verify_fatal" => (&["1", ""], "the first wrong byte ends a run"),
         "clat_percentiles" => (&["1", ""], "percentiles are always reported"),
         "continue_on_error" => (&["none", "0"], "the first error ends a run"),
+        "disable_slat" => (&["1", ""], "the time to submit is not measured"),
+        "scramble_buffers" => (&["1", ""], "every block has bytes of its own"),
+        "create_serialize" | "create_fsync" => {
+            (&["1", ""], "files are laid out one by one and flushed")
+        }
+        "allow_file_create" => (&["1", ""], "every file is made by the job file's run"),
         "file_service_type" => (&["roundrobin", "roundrobin:1"], "files take turns"),
         "fallocate" => (&["none", "0"], "files grow as they are written"),
         "create_on_open" => (&["1", ""], "a file that is only written is made when it is opened"),

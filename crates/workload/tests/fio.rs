@@ -132,6 +132,11 @@ fn times_ramps_and_delays() {
     assert_ne!(all[..16], all[16..32]);
     let sorted = |part: &[(bool, u64, u64)]| part.iter().copied().collect::<BTreeSet<_>>();
     assert_eq!((sorted(&all[16..32]).len(), sorted(&all[..16])), (16, sorted(&all[16..32])));
+    // So it goes on drawing which way the next operation goes.
+    let (_, steps) = run(&workload(&text.replace("rw=read", "rw=rw")), 1);
+    let ways: Vec<bool> = moves(&steps, 0).iter().map(|one| one.0).collect();
+    assert!(ways.len() > 1000);
+    assert!((16..64).all(|pass| ways[..64] != ways[pass..pass + 64]));
     // Without time_based, the runtime only cuts short.
     let short = "[j]\nrw=read\nsize=64m\nruntime=1ms\n";
     let count = moves(&run(&workload(short), 1).1, 0).len();

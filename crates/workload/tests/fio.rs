@@ -152,6 +152,9 @@ fn pauses_numbers_and_removal() {
     assert_eq!(steps.iter().filter(|step| matches!(step.op, Op::Sleep(_))).count(), 2);
     let removed = Op::Unlink { path: Path::target("j.0.0") };
     assert!(steps.iter().any(|step| step.op == removed));
+    let shared = workload("[j]\nrw=write\nsize=64k\nfilename=f\nnumjobs=2\nunlink=1\n");
+    let error = shared.plan(&Setting::new(1, 1)).unwrap_err();
+    assert_eq!(error.to_string(), "unlink: of job `j`: `f` is used by other processes too");
 }
 
 #[test]
@@ -179,6 +182,9 @@ fn files_to_be_read_are_laid_out_and_known_in_the_end() {
     let both =
         plan("[w]\nfilename=f\nsize=1m\nrw=write\n[r]\nfilename=f\nsize=1m\nrw=read\nstonewall\n");
     assert_eq!((both.prepare.len(), both.files.len(), both.expected.len()), (0, 1, 1));
+    // One that may be cut short does not make the file for the next.
+    let text = "[w]\nfilename=f\nsize=1m\nrw=write\nruntime=1\n[r]\nfilename=f\nsize=1m\nrw=read\nstonewall\n";
+    assert_eq!(plan(text).prepare.len(), 1);
     let zeroes = plan("[j]\nrw=write\nsize=1m\nzero_buffers\n");
     let mut bytes = [1; 8];
     zeroes.expected[0].bytes.fill(0, &mut bytes);

@@ -49,7 +49,9 @@ pub(super) fn files(tasks: &[Task]) -> Vec<File> {
             let number = files.len();
             let index = *places.entry(extent.path.clone()).or_insert(number);
             if index == number {
-                let only_writes = !task.job.reads && !task.job.overwrite;
+                // One that may end early leaves a file that is too short for who reads it later.
+                let is_whole = task.job.runtime.0 == 0 && task.job.number_ios == 0;
+                let only_writes = !task.job.reads && !task.job.overwrite && is_whole;
                 files.push(File {
                     path: extent.path.clone(),
                     copy: task.copy,

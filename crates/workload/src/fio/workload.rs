@@ -1,5 +1,6 @@
 //! A job file as a workload: its plan and its values.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use raidlab_core::{Nanos, Size};
@@ -157,6 +158,7 @@ impl Workload for FioWorkload {
             let seed = |path| file(path).map_or(0, |file| file.written_seed(setting.seed));
             task.contents = task.files.iter().map(|one| seed(&one.path)).collect();
         }
+        check_removal(&tasks)?;
         let verifies = self.jobs.iter().any(|job| job.verifies());
         let (run, barriers) = self.run(tasks, setting.copies);
         let is_raw = setting.space.is_some();
@@ -195,6 +197,23 @@ impl Workload for FioWorkload {
             _ => None,
         }
     }
+}
+
+/// Who removes its files uses them alone: nothing tells when the others are done.
+fn check_removal(tasks: &[Task]) -> Result<(), WorkloadError> {
+    let mut users = BTreeMap::new();
+    for extent in tasks.iter().flat_map(|task| &task.files) {
+        *users.entry(&extent.path).or_insert(0u32) += 1;
+    }
+    for task in tasks.iter().filter(|task| task.job.unlink) {
+        let shared = task.files.iter().find(|extent| users.get(&extent.path) != Some(&1));
+        if let Some(extent) = shared {
+            let (name, path) = (&task.job.name, &extent.path);
+            let reason = format!("of job `{name}`: `{path}` is used by other processes too");
+            return Err(WorkloadError::new(WorkloadErrorKind::NotSupported, "unlink", reason));
+        }
+    }
+    Ok(())
 }
 
 /// A job in words.

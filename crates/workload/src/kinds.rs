@@ -161,6 +161,7 @@ pub const KINDS: &[KindEntry] = &[
         summary: crate::small_files::SUMMARY,
         make: crate::small_files::make,
     },
+    KindEntry { name: "fio", summary: crate::fio::SUMMARY, make: crate::fio::make },
 ];
 
 /// A workload of a kind.

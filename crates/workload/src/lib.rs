@@ -13,6 +13,7 @@ mod cp;
 mod dd;
 mod error;
 mod fill_files;
+pub mod fio;
 mod hdparm;
 mod kinds;
 mod metric;

@@ -1,0 +1,198 @@
+//! What a job file finds and leaves: its files before the run, and what they hold after it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use raidlab_core::Time;
+
+use super::options::Engine;
+use super::task::Task;
+use crate::content::file_seed;
+use crate::op::{Content, How, Op, OpResult, Path, Slot};
+use crate::plan::{Bytes, Expected, FileNeed, Planned, Process, SeededBytes, Zeroes};
+
+/// Bytes of one write of a file that is laid out, and of one operation with many of them.
+const BLOCK: u64 = 1 << 20;
+const BLOCKS: u64 = 64;
+
+/// A file of the job file.
+#[derive(Clone, Debug)]
+pub(super) struct File {
+    path: Path,
+    copy: u32,
+    /// Its length when all is done.
+    len: u64,
+    /// How much of it the run is to find; 0 when nothing is laid out.
+    laid: u64,
+    /// Where it lies on a target without a filesystem is a multiple of this.
+    unit: u64,
+    /// The wave and the extent of whoever uses it first, when that one only writes.
+    written_first: Option<(u32, u64)>,
+    /// What it holds in the end, where that can be told.
+    end: Option<End>,
+    number: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Laid,
+    Written,
+    Zeroes,
+}
+
+/// All files, in the order in which the jobs come to them.
+pub(super) fn files(tasks: &[Task]) -> Vec<File> {
+    let mut places: BTreeMap<Path, usize> = BTreeMap::new();
+    let mut files: Vec<File> = Vec::new();
+    for task in tasks.iter().filter(|task| task.job.engine != Engine::Null) {
+        for extent in &task.files {
+            let number = files.len();
+            let index = *places.entry(extent.path.clone()).or_insert(number);
+            if index == number {
+                // One that may end early leaves a file that is too short for who reads it later.
+                let is_whole = task.job.runtime.0 == 0 && task.job.number_ios == 0;
+                let only_writes = !task.job.reads && !task.job.overwrite && is_whole;
+                files.push(File {
+                    path: extent.path.clone(),
+                    copy: task.copy,
+                    len: 0,
+                    laid: 0,
+                    unit: 4096,
+                    written_first: only_writes.then(|| (task.wave, extent.end())),
+                    end: None,
+                    number: number as u64,
+                });
+            }
+            let file = &mut files[index];
+            file.len = file.len.max(extent.end());
+            file.unit = file.unit.max(task.job.largest_block().next_multiple_of(4096));
+            let is_there = file
+                .written_first
+                .is_some_and(|(wave, end)| wave < task.wave && end >= extent.end());
+            if (task.job.reads || task.job.overwrite) && !is_there {
+                file.laid = file.laid.max(extent.end());
+            }
+        }
+    }
+    for file in &mut files {
+        file.end = end_of(file, tasks);
+    }
+    files
+}
+
+/// What a file holds in the end; `None` where that depends on the time, or on what was drawn.
+fn end_of(file: &File, tasks: &[Task]) -> Option<End> {
+    let users = |task: &&Task| task.files.iter().any(|extent| extent.path == file.path);
+    let writers: Vec<&Task> = tasks.iter().filter(users).filter(|task| task.job.writes).collect();
+    let Some(first) = writers.first() else { return (file.laid == file.len).then_some(End::Laid) };
+    if writers.iter().any(|task| task.job.zero_buffers != first.job.zero_buffers) {
+        return None;
+    }
+    let covers = |task: &&Task| {
+        let job = &task.job;
+        let extents = task.files.iter().filter(|extent| extent.path == file.path);
+        let is_whole = extents.clone().any(|extent| {
+            extent.offset == 0 && extent.len == file.len && extent.len.is_multiple_of(job.blocks[1])
+        });
+        let all: u64 = task.files.iter().map(|extent| extent.len).sum();
+        let every_block = if job.random { job.random_map } else { job.skip == 0 };
+        let ends_by_bytes =
+            !job.time_based && job.runtime.0 == 0 && job.number_ios == 0 && !job.reads;
+        is_whole && every_block && ends_by_bytes && all == task.pass && task.total >= task.pass
+    };
+    let end = if first.job.zero_buffers { End::Zeroes } else { End::Written };
+    writers.iter().any(covers).then_some(end)
+}
+
+impl File {
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether it is told what the file holds in the end.
+    pub(super) fn is_known(&self) -> bool {
+        self.end.is_some()
+    }
+
+    pub(super) fn need(&self) -> FileNeed {
+        FileNeed { path: self.path.clone(), bytes: self.len, unit: self.unit }
+    }
+
+    /// The seed of what is laid out, and of what the run writes: the two differ, so that a write that
+    /// was lost is seen.
+    fn seeds(&self, seed: u64) -> [u64; 2] {
+        [file_seed(seed, 2 * self.number), file_seed(seed, 2 * self.number + 1)]
+    }
+
+    pub(super) fn written_seed(&self, seed: u64) -> u64 {
+        self.seeds(seed)[1]
+    }
+
+    pub(super) fn expected(&self, seed: u64) -> Option<Expected> {
+        let [laid, written] = self.seeds(seed);
+        let len = self.len;
+        let bytes: Arc<dyn Bytes> = match self.end? {
+            End::Laid => Arc::new(SeededBytes { seed: laid, len }),
+            End::Written => Arc::new(SeededBytes { seed: written, len }),
+            End::Zeroes => Arc::new(Zeroes { len }),
+        };
+        Some(Expected { path: self.path.clone(), bytes })
+    }
+}
+
+/// What makes the files and directories of each copy before the run.
+pub(super) fn prepare(files: &[File], seed: u64, with_directories: bool) -> Vec<Planned> {
+    let mut copies: BTreeMap<u32, VecDeque<Op>> = BTreeMap::new();
+    let mut made: BTreeSet<String> = BTreeSet::new();
+    for file in files {
+        let ops = copies.entry(file.copy).or_default();
+        let text: &str = &file.path.text;
+        for (end, _) in text.match_indices('/').filter(|_| with_directories) {
+            if made.insert(text[..end].to_string()) {
+                ops.push_back(Op::Mkdir { path: Path::target(&text[..end]) });
+            }
+        }
+        if file.laid > 0 {
+            lay_out(file, seed, ops);
+        }
+    }
+    let planned = |(copy, ops)| Planned { copy, process: Box::new(List(ops)) as Box<dyn Process> };
+    copies.into_iter().filter(|(_, ops)| !ops.is_empty()).map(planned).collect()
+}
+
+/// Whether any file lies in a directory.
+pub(super) fn has_directories(files: &[File]) -> bool {
+    files.iter().any(|file| file.path.text.contains('/'))
+}
+
+fn lay_out(file: &File, seed: u64, ops: &mut VecDeque<Op>) {
+    let slot = Slot(0);
+    let content = Content::Seeded { seed: file.seeds(seed)[0] };
+    ops.push_back(Op::Open { slot, path: file.path.clone(), how: How::WRITE });
+    let mut blocks = file.laid / BLOCK;
+    while blocks > 0 {
+        let times = blocks.min(BLOCKS);
+        ops.push_back(Op::Write { slot, len: BLOCK, content, times });
+        blocks -= times;
+    }
+    let rest = file.laid % BLOCK;
+    if rest > 0 {
+        ops.push_back(Op::Write { slot, len: rest, content, times: 1 });
+    }
+    ops.push_back(Op::Fsync { slot });
+    ops.push_back(Op::Close { slot });
+}
+
+/// One operation after the other.
+#[derive(Debug)]
+struct List(VecDeque<Op>);
+
+impl Process for List {
+    fn next(&mut self, _now: Time, _last: OpResult) -> Op {
+        self.0.pop_front().unwrap_or(Op::Done)
+    }
+}

@@ -1,0 +1,443 @@
+//! One process of a job: which operation comes next.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use raidlab_core::{Nanos, Time};
+
+use super::options::{Engine, Job};
+use super::order::Order;
+use super::task::{Extent, Task};
+use crate::op::{Content, How, Io, Mark, Op, OpResult, Path, Seek, Slot};
+use crate::plan::Process;
+use crate::random::{Random, mix};
+
+/// The phase of a job's operations.
+pub(super) const RUN: u16 = 0;
+/// The phase in which what was written is read back.
+pub(super) const VERIFY: u16 = 1;
+
+/// What the streams of random numbers of a process are for.
+const PLACES: u64 = 0;
+const DIRECTIONS: u64 = 1;
+const ORDERS: u64 = 2;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Not before its delay is over.
+    Delayed,
+    /// Operations go out.
+    Issuing,
+    /// The last ones are waited for.
+    Draining,
+    /// Nothing is left but what is queued.
+    Over,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Read,
+    Write,
+}
+
+/// Where a file stands within a pass.
+#[derive(Clone, Debug)]
+struct Cursor {
+    /// Where the last read and the last write ended, from the file's first byte of the job.
+    ended: [u64; 2],
+    /// How many places of the order were drawn.
+    drawn: u64,
+    order: Order,
+}
+
+/// A process of a job.
+#[derive(Debug)]
+pub(super) struct Worker {
+    task: Arc<Task>,
+    /// The job, not shared with other processes: it is looked at for every operation.
+    job: Arc<Job>,
+    /// The barrier that ends the wave before, and the one that ends this one.
+    walls: [Option<u16>; 2],
+    stage: Stage,
+    /// Goes out before anything else.
+    queue: VecDeque<Op>,
+    /// When the job began.
+    epoch: Time,
+    is_measured: bool,
+    /// Whether this is the reading back.
+    is_check: bool,
+    cursors: Vec<Cursor>,
+    /// The file whose turn it is.
+    turn: usize,
+    places: Random,
+    directions: Random,
+    /// How often all places were gone through.
+    pass: u64,
+    pass_bytes: u64,
+    bytes: u64,
+    count: u64,
+    writes: u64,
+    /// The file that was written last, when nothing came after.
+    written: Option<Slot>,
+    /// Operations since the last pause.
+    unpaused: u64,
+    free: Vec<u32>,
+    /// Where the system's position in each file is.
+    positions: Vec<u64>,
+}
+
+impl Worker {
+    pub(super) fn new(task: Arc<Task>, walls: [Option<u16>; 2]) -> Self {
+        let depth = task.job.depth();
+        let mut worker = Self {
+            job: Arc::new(Job::clone(&task.job)),
+            walls,
+            stage: Stage::Delayed,
+            queue: walls[0].map(Op::Barrier).into_iter().collect(),
+            epoch: Time::ZERO,
+            is_measured: false,
+            is_check: false,
+            cursors: Vec::new(),
+            turn: 0,
+            places: Random::new(0),
+            directions: Random::new(0),
+            pass: 0,
+            pass_bytes: 0,
+            bytes: 0,
+            count: 0,
+            writes: 0,
+            written: None,
+            unpaused: 0,
+            free: (0..depth).rev().collect(),
+            positions: vec![0; task.files.len()],
+            task,
+        };
+        worker.rewind(true);
+        worker
+    }
+
+    /// Back to the start of a pass; `again` with the random numbers of the first one.
+    fn rewind(&mut self, again: bool) {
+        let seed = self.task.seed;
+        if again {
+            self.places = Random::new(mix(&[seed, PLACES]));
+            self.directions = Random::new(mix(&[seed, DIRECTIONS]));
+        }
+        let pass = if again { 0 } else { self.pass };
+        let block = self.job.smallest_block();
+        let files = self.task.files.iter().enumerate();
+        let cursor = |(index, file): (usize, &Extent)| Cursor {
+            ended: [0; 2],
+            drawn: 0,
+            order: Order::new(mix(&[seed, ORDERS, index as u64, pass]), file.len / block),
+        };
+        self.cursors = files.map(cursor).collect();
+        self.pass_bytes = 0;
+        self.turn = 0;
+    }
+
+    fn slots(&self) -> impl Iterator<Item = Slot> + use<> {
+        (0..self.task.files.len() as u16).map(Slot)
+    }
+
+    fn in_flight(&self) -> usize {
+        self.job.depth() as usize - self.free.len()
+    }
+
+    fn open_all(&mut self) {
+        let job = &self.job;
+        let base = if job.writes { How { create: true, ..How::BOTH } } else { How::READ };
+        let how = How { direct: job.direct, sync: job.sync, ..base };
+        for (index, file) in self.task.files.iter().enumerate() {
+            let slot = Slot(index as u16);
+            let nowhere = job.engine == Engine::Null;
+            let path = if nowhere { Path::null() } else { file.path.clone() };
+            let how = if nowhere { How { write: true, ..How::default() } } else { how };
+            self.queue.push_back(Op::Open { slot, path, how });
+            if job.invalidate && !nowhere {
+                self.queue.push_back(Op::DropCached { slot });
+            }
+        }
+        self.positions.fill(0);
+    }
+
+    /// The job begins.
+    fn begin(&mut self, now: Time) {
+        self.epoch = now;
+        self.stage = Stage::Issuing;
+        if self.job.ramp == Nanos::ZERO {
+            self.is_measured = true;
+            self.queue.push_back(Op::Mark(Mark::Begin(RUN)));
+        }
+        self.open_all();
+    }
+
+    /// Whether the time or the number of operations is over; bytes are a matter of the pass.
+    fn is_over(&self, now: Time) -> bool {
+        let job = &self.job;
+        if self.is_check {
+            return false;
+        }
+        let runtime = job.runtime.0.saturating_add(job.ramp.0);
+        (job.runtime != Nanos::ZERO && now.since(self.epoch).0 >= runtime)
+            || (job.number_ios > 0 && self.count >= job.number_ios)
+    }
+
+    /// Whether bytes enough were moved, in all and in this pass.
+    fn are_bytes_enough(&self) -> [bool; 2] {
+        let (task, job) = (&self.task, &self.job);
+        if job.time_based {
+            return [false; 2];
+        }
+        if self.is_check {
+            return [self.bytes >= task.pass; 2];
+        }
+        let all = self.bytes >= task.total.saturating_mul(job.loops);
+        // As fio has it: a job that goes on past its size without looking at a map makes one long pass.
+        let endless = job.writes && (!job.random || !job.random_map);
+        let most = if endless { task.pass.max(task.total) } else { task.pass };
+        [all, self.pass_bytes >= most]
+    }
+
+    /// Queues what comes next; `false` when the job is over.
+    fn issue(&mut self, now: Time) -> bool {
+        if self.is_over(now) {
+            return false;
+        }
+        let job = self.job.clone();
+        if !self.is_measured && now.since(self.epoch) >= job.ramp {
+            self.is_measured = true;
+            self.queue.push_back(Op::Mark(Mark::Begin(RUN)));
+        }
+        let [is_all, is_pass] = self.are_bytes_enough();
+        if is_all {
+            return false;
+        }
+        let due = |every: u64| every > 0 && self.writes.is_multiple_of(every);
+        let flushed = self.written.filter(|_| due(job.fsync) || due(job.fdatasync));
+        let is_pause = job.thinktime > Nanos::ZERO && self.unpaused >= job.thinktime_blocks;
+        // Flushes, pauses and the end of a pass wait for all that is under way.
+        let waits = flushed.is_some() || is_pause && !self.is_check || is_pass;
+        if self.in_flight() > 0 && (waits || self.free.is_empty()) {
+            self.queue.push_back(Op::Finish);
+        } else if let Some(slot) = flushed {
+            self.written = None;
+            let is_full = due(job.fsync);
+            self.queue.push_back(if is_full { Op::Fsync { slot } } else { Op::Fdatasync { slot } });
+        } else if is_pause && !self.is_check {
+            self.unpaused = 0;
+            self.queue.push_back(Op::Sleep(job.thinktime));
+        } else if let Some((way, file, at)) = if is_pass { None } else { self.draw() } {
+            self.operation(way, file, at);
+        } else if self.in_flight() > 0 {
+            self.queue.push_back(Op::Finish);
+        } else {
+            return self.wrap();
+        }
+        true
+    }
+
+    /// After a pass: queues the start of the next one; `false` when there is none.
+    fn wrap(&mut self) -> bool {
+        let job = self.job.clone();
+        let nothing_done = self.pass_bytes == 0;
+        let left = self.task.total.saturating_mul(job.loops).saturating_sub(self.bytes);
+        let is_more = job.time_based
+            || job.loops > 1 && self.pass + 1 < job.loops
+            || job.io_size.is_some() && left >= job.largest_block();
+        if self.is_check || nothing_done || !is_more {
+            return false;
+        }
+        self.pass += 1;
+        self.rewind(!job.time_based);
+        let in_place = job.time_based || job.writes && !job.random;
+        if !in_place {
+            for slot in self.slots() {
+                self.queue.push_back(Op::Close { slot });
+            }
+            self.open_all();
+        } else if job.invalidate && !job.direct && job.engine != Engine::Null {
+            for slot in self.slots() {
+                self.queue.push_back(Op::DropCached { slot });
+            }
+        }
+        true
+    }
+
+    /// Which way, in which file and where the next operation goes; `None` at the end of a pass.
+    fn draw(&mut self) -> Option<(Way, usize, u64)> {
+        let job = self.job.clone();
+        let way = match (job.reads || self.is_check, job.writes && !self.is_check) {
+            (true, true) if self.directions.below(100) < job.read_percent => Way::Read,
+            (true, false) => Way::Read,
+            _ => Way::Write,
+        };
+        let files = self.cursors.len();
+        for step in 0..files {
+            let file = (self.turn + step) % files;
+            if let Some(at) = self.place(file, way) {
+                self.turn = (file + 1) % files;
+                return Some((way, file, at));
+            }
+            // A time-based random job begins a file again on its own, as fio does.
+            if job.time_based && job.random && job.random_map {
+                self.pass += 1;
+                let seed = mix(&[self.task.seed, ORDERS, file as u64, self.pass]);
+                let cursor = &mut self.cursors[file];
+                (cursor.order, cursor.drawn) = (Order::new(seed, cursor.order.count()), 0);
+                if job.invalidate && !job.direct && job.engine != Engine::Null {
+                    self.queue.push_back(Op::DropCached { slot: Slot(file as u16) });
+                }
+                if let Some(at) = self.place(file, way) {
+                    self.turn = (file + 1) % files;
+                    return Some((way, file, at));
+                }
+            }
+        }
+        None
+    }
+
+    /// Bytes of an operation: what is read back is read as it was written.
+    fn block(&self, way: Way) -> u64 {
+        self.job.blocks[usize::from(way == Way::Write || self.is_check)]
+    }
+
+    /// The next place in a file, from its first byte; `None` when there is none left.
+    fn place(&mut self, file: usize, way: Way) -> Option<u64> {
+        let (job, block) = (&self.job, self.block(way));
+        let extent = &self.task.files[file];
+        let cursor = &mut self.cursors[file];
+        let at = if job.random {
+            let blocks = extent.len / block;
+            let number = if !job.random_map {
+                self.places.below(blocks)
+            } else if cursor.drawn < cursor.order.count() {
+                cursor.drawn += 1;
+                cursor.order.at(cursor.drawn - 1)
+            } else {
+                return None;
+            };
+            number * block
+        } else {
+            next_in_line(cursor.ended[usize::from(way == Way::Write)], job.skip, extent)?
+        };
+        (at + block <= extent.len).then_some(extent.offset + at)
+    }
+
+    /// Queues an operation.
+    fn operation(&mut self, way: Way, file: usize, at: u64) {
+        let (len, slot) = (self.block(way), Slot(file as u16));
+        let offset = self.task.files[file].offset;
+        self.cursors[file].ended[usize::from(way == Way::Write)] = at - offset + len;
+        self.bytes += len;
+        self.pass_bytes += len;
+        self.count += 1;
+        self.unpaused += 1;
+        self.writes += u64::from(way == Way::Write);
+        self.written = (way == Way::Write).then_some(slot);
+        let content = if self.job.zero_buffers {
+            Content::Zeroes
+        } else {
+            Content::Seeded { seed: self.task.contents.get(file).copied().unwrap_or_default() }
+        };
+        let io = match way {
+            Way::Read => Io::Read { slot, at, len },
+            Way::Write => Io::Write { slot, at, len, content },
+        };
+        let op = match self.job.engine {
+            Engine::Sync => {
+                if self.positions[file] != at {
+                    self.queue.push_back(Op::Seek { slot, to: Seek::Start(at) });
+                }
+                self.positions[file] = at + len;
+                match way {
+                    Way::Read => Op::Read { slot, len, times: 1 },
+                    Way::Write => Op::Write { slot, len, content, times: 1 },
+                }
+            }
+            Engine::Queued if self.job.depth() > 1 => {
+                let tag = self.free.pop().unwrap_or_default();
+                Op::Start { tag, io }
+            }
+            _ => Op::At(io),
+        };
+        self.queue.push_back(op);
+    }
+
+    /// After the last operation: flushes, the reading back, closing.
+    fn wind_up(&mut self) {
+        let job = self.job.clone();
+        let slots: Vec<Slot> = self.slots().collect();
+        if !self.is_check {
+            if job.end_fsync && job.writes {
+                self.queue.extend(slots.iter().map(|&slot| Op::Fsync { slot }));
+            }
+            self.queue.push_back(Op::Mark(Mark::End(RUN)));
+            if job.verifies() {
+                self.queue.extend(slots.iter().map(|&slot| Op::Close { slot }));
+                self.open_all();
+                self.queue.push_back(Op::Mark(Mark::Begin(VERIFY)));
+                self.is_check = true;
+                self.bytes = 0;
+                self.rewind(true);
+                self.stage = Stage::Issuing;
+                return;
+            }
+        } else {
+            self.queue.push_back(Op::Mark(Mark::End(VERIFY)));
+        }
+        self.queue.extend(slots.iter().map(|&slot| Op::Close { slot }));
+        if job.unlink && job.engine != Engine::Null {
+            let unlink = |file: &Extent| Op::Unlink { path: file.path.clone() };
+            self.queue.extend(self.task.files.iter().map(unlink));
+        }
+        self.queue.extend(self.walls[1].map(Op::Barrier));
+        self.stage = Stage::Over;
+    }
+}
+
+/// Where a sequential operation goes when the one before ended at `ended`, all from the first byte of
+/// the job's part of the file; `None` behind the end. Backwards it starts at the end again.
+fn next_in_line(ended: u64, skip: i64, extent: &Extent) -> Option<u64> {
+    if ended >= extent.len {
+        return None;
+    }
+    if skip == 0 || ended == 0 {
+        return Some(ended);
+    }
+    match ended.checked_add_signed(skip) {
+        Some(at) if at < extent.len => Some(at),
+        _ if skip > 0 => Some(0),
+        _ => extent.len.checked_add_signed(skip),
+    }
+}
+
+impl Process for Worker {
+    fn next(&mut self, now: Time, last: OpResult) -> Op {
+        if let OpResult::Finished { tag, .. } = last {
+            self.free.push(tag);
+        }
+        loop {
+            if let Some(op) = self.queue.pop_front() {
+                return op;
+            }
+            match self.stage {
+                Stage::Delayed => {
+                    let until = Time(self.job.start_delay.0);
+                    if now < until {
+                        return Op::Sleep(until.since(now));
+                    }
+                    self.begin(now);
+                }
+                Stage::Issuing => {
+                    if !self.issue(now) {
+                        self.stage = Stage::Draining;
+                    }
+                }
+                Stage::Draining if self.in_flight() > 0 => return Op::Finish,
+                Stage::Draining => self.wind_up(),
+                Stage::Over => return Op::Done,
+            }
+        }
+    }
+}

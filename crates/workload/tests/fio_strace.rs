@@ -1,0 +1,281 @@
+//! Job files against fio itself: the same calls, the same figures in the same places.
+
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+
+use raidlab_workload::null::Step;
+use raidlab_workload::{Io, Op, Seek, Slot};
+use serde_json::Value;
+
+mod support;
+use support::{Scratch, has_programs, run, workload};
+
+/// A call on a file: which, on which of the files in the order they were first opened, where (where it
+/// says), how much.
+type Call = (&'static str, usize, Option<u64>, u64);
+
+/// A job with these options as job `number` of a file, whose files all have names that begin so.
+fn section(number: usize, options: &str) -> String {
+    format!(
+        "[{}]\nstonewall\n{}\n",
+        name(number),
+        options.replace("j.", &format!("{}.", name(number)))
+    )
+}
+
+fn name(number: usize) -> String {
+    format!("j{number}")
+}
+
+/// Runs jobs by fio under strace, one after the other; gives the calls of each on its files.
+fn traced(jobs: &[&str]) -> Vec<Vec<Call>> {
+    let scratch = Scratch::new("fio");
+    let sections = jobs.iter().enumerate().map(|(number, options)| section(number, options));
+    std::fs::write(scratch.0.join("job"), sections.collect::<String>()).expect("written");
+    for (number, _) in jobs.iter().enumerate().filter(|(_, job)| job.contains("offset=30%")) {
+        // Of a file that is not there yet, fio takes 30 % to be nothing.
+        let file = format!("{}.0.0", name(number));
+        std::fs::write(scratch.0.join(file), [0; 65_536]).expect("written");
+    }
+    let calls = "trace=openat,close,read,write,pread64,pwrite64,lseek,fsync,fdatasync";
+    let status = Command::new("strace")
+        .args(["-ff", "-s", "0", "-e", calls, "-o", "trace", "fio", "job"])
+        .current_dir(&scratch.0)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .expect("strace");
+    assert!(status.success(), "fio failed on {jobs:?}");
+    let files = std::fs::read_dir(&scratch.0).expect("the directory");
+    let traces: Vec<String> = files
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.to_string_lossy().contains("trace."))
+        .map(|path| std::fs::read_to_string(path).expect("a trace"))
+        .collect();
+    let of_job = |number| {
+        let file = format!("\"{}.", name(number));
+        // fio lays files out in a process of its own, which opens them for writing only.
+        let is_own = |line: &str| line.contains(&file) && !line.contains("O_WRONLY");
+        let trace = traces.iter().find(|trace| trace.lines().any(is_own));
+        calls_of(trace.expect("a process of the job"))
+    };
+    (0..jobs.len()).map(of_job).collect()
+}
+
+/// Whether a file is one of a job's, such as `j3.0.0`.
+fn is_name(file: &str) -> bool {
+    let (front, _) = file.split_once('.').unwrap_or_default();
+    front.strip_prefix('j').is_some_and(|number| number.parse::<usize>().is_ok())
+}
+
+fn calls_of(trace: &str) -> Vec<Call> {
+    let mut names: Vec<String> = Vec::new();
+    let mut open: BTreeMap<String, usize> = BTreeMap::new();
+    let mut calls = Vec::new();
+    for line in trace.lines() {
+        let Some((name, rest)) = line.split_once('(') else { continue };
+        let Some((arguments, result)) = rest.rsplit_once(" = ") else { continue };
+        let arguments = arguments.trim_end().trim_end_matches(')');
+        let parts: Vec<&str> = arguments.split(", ").collect();
+        if name == "openat" {
+            if let Some(file) = arguments.split('"').nth(1).filter(|file| is_name(file)) {
+                let known = names.iter().position(|known| known == file);
+                let index = known.unwrap_or_else(|| {
+                    names.push(file.into());
+                    names.len() - 1
+                });
+                open.insert(result.trim().into(), index);
+            }
+            continue;
+        }
+        let Some(&file) = open.get(parts[0]) else { continue };
+        let number = |part: &str| part.parse::<u64>().expect("a number");
+        calls.push(match name {
+            "pread64" => ("read", file, Some(number(parts[3])), number(result)),
+            "pwrite64" => ("write", file, Some(number(parts[3])), number(result)),
+            "read" => ("read", file, None, number(result)),
+            "write" => ("write", file, None, number(result)),
+            "lseek" => ("seek", file, Some(number(parts[1])), 0),
+            "fsync" => ("fsync", file, None, 0),
+            "fdatasync" => ("fdatasync", file, None, 0),
+            "close" => {
+                open.remove(parts[0]);
+                continue;
+            }
+            other => panic!("{other}"),
+        });
+    }
+    calls
+}
+
+/// The same of a run on a target that does nothing.
+fn planned(options: &str) -> Vec<Call> {
+    // What keeps fio from writing files beside the job is no option of ours.
+    let job = &section(0, &options.replace("verify_state_save=0", ""));
+    let (_, steps) = run(&workload(job), 1);
+    let mut names: Vec<String> = Vec::new();
+    let mut open: BTreeMap<Slot, usize> = BTreeMap::new();
+    let mut calls = Vec::new();
+    for Step { op, .. } in steps {
+        let call = match op {
+            Op::Open { slot, path, .. } => {
+                let name = path.to_string();
+                let known = names.iter().position(|known| *known == name);
+                let index = known.unwrap_or_else(|| {
+                    names.push(name);
+                    names.len() - 1
+                });
+                open.insert(slot, index);
+                continue;
+            }
+            Op::At(Io::Read { slot, at, len }) => ("read", open[&slot], Some(at), len),
+            Op::At(Io::Write { slot, at, len, .. }) => ("write", open[&slot], Some(at), len),
+            Op::Read { slot, len, times: 1 } => ("read", open[&slot], None, len),
+            Op::Write { slot, len, times: 1, .. } => ("write", open[&slot], None, len),
+            Op::Seek { slot, to: Seek::Start(at) } => ("seek", open[&slot], Some(at), 0),
+            Op::Fsync { slot } => ("fsync", open[&slot], None, 0),
+            Op::Fdatasync { slot } => ("fdatasync", open[&slot], None, 0),
+            Op::Close { .. } | Op::DropCached { .. } | Op::Mark(_) | Op::Done => continue,
+            other => panic!("{other:?}"),
+        };
+        calls.push(call);
+    }
+    calls
+}
+
+/// Jobs without chance: every call is the same, in the same order.
+#[test]
+fn sequential_jobs_make_the_calls_of_fio() {
+    if !has_programs("sequential_jobs_make_the_calls_of_fio", &["fio", "strace"]) {
+        return;
+    }
+    let jobs = [
+        "rw=read\nsize=10k",
+        "rw=write\nsize=10k",
+        "rw=write\nsize=64k\nfsync=4\nend_fsync=1",
+        "rw=write\nsize=64k\nfsync=4",
+        "rw=write\nsize=64k\nfdatasync=3",
+        "rw=write\nsize=64k\nbs=8k,16k\nfsync_on_close=1",
+        "rw=write:8k\nsize=32k",
+        "rw=read:-8k\nsize=32k",
+        "rw=read\nsize=8k\nloops=3",
+        "rw=read\nsize=8k\nio_size=20k",
+        "rw=write\nsize=8k\nio_size=20k",
+        "rw=read\nsize=40k\nnrfiles=3",
+        "rw=write\nsize=40k\nfilename=j.a:j.b",
+        "rw=read\nsize=20k\nioengine=sync",
+        "rw=write:4k\nsize=20k\nioengine=sync",
+        "rw=write\nsize=16k\noffset=6k",
+        "rw=read\nsize=8k\nfilesize=16k",
+        "rw=read\nsize=32k\nfilesize=16k",
+        "rw=read\nsize=64k\nnumber_ios=5",
+        "rw=write\nsize=16k\nverify=crc32c\nverify_state_save=0",
+        "rw=read\nsize=50%\nfilesize=64k",
+        "rw=read\nfilesize=64k\noffset=30%",
+        "rw=read\nfilesize=16k\nnrfiles=2",
+    ];
+    for (options, calls) in jobs.iter().zip(traced(&jobs)) {
+        assert_eq!(planned(options), calls, "{options}");
+    }
+}
+
+/// Random jobs: which block comes when is drawn otherwise than by fio, but which blocks, how often, and
+/// the flushes between are the same.
+#[test]
+fn random_jobs_touch_the_blocks_of_fio() {
+    if !has_programs("random_jobs_touch_the_blocks_of_fio", &["fio", "strace"]) {
+        return;
+    }
+    let jobs = [
+        "rw=randread\nsize=64k",
+        "rw=randwrite\nsize=64k\nfsync=3\nend_fsync=1",
+        "rw=randread\nsize=32k\nio_size=44k",
+        "rw=randread\nsize=10k\nloops=2",
+        "rw=randwrite\nsize=32k\nverify=md5\nverify_state_save=0",
+        "rw=randwrite\nsize=32k\noffset=4k\nbs=8k",
+        "rw=randread\nsize=32k\nnrfiles=2",
+    ];
+    for (options, theirs) in jobs.iter().zip(traced(&jobs)) {
+        let ours = planned(options);
+        let kinds = |calls: &[Call]| -> Vec<(&str, usize, u64)> {
+            calls.iter().map(|call| (call.0, call.1, call.3)).collect()
+        };
+        assert_eq!(kinds(&ours), kinds(&theirs), "{options}");
+        // The blocks of whole passes are the same; of a last, broken one they are drawn.
+        let blocks = |mut calls: Vec<Call>| {
+            if options.contains("io_size") {
+                calls.truncate(8);
+            }
+            calls.sort_unstable();
+            calls
+        };
+        assert_eq!(blocks(ours), blocks(theirs), "{options}");
+    }
+}
+
+/// Every member of ours is one of fio's, of the same type.
+fn is_part(ours: &Value, theirs: &Value, path: &str) {
+    match (ours, theirs) {
+        (Value::Object(ours), Value::Object(theirs)) => {
+            for (key, value) in ours {
+                let their = theirs.get(key).unwrap_or_else(|| panic!("{path}.{key} is not fio's"));
+                is_part(value, their, &format!("{path}.{key}"));
+            }
+        }
+        (Value::Array(ours), Value::Array(theirs)) => {
+            assert_eq!(ours.len(), theirs.len(), "{path}");
+            for (index, (our, their)) in ours.iter().zip(theirs).enumerate() {
+                is_part(our, their, &format!("{path}[{index}]"));
+            }
+        }
+        (Value::Number(_), Value::Number(_)) | (Value::String(_), Value::String(_)) => {}
+        _ => panic!("{path}: {ours} is not like {theirs}"),
+    }
+}
+
+#[test]
+fn json_is_the_document_of_fio() {
+    if !has_programs("json_is_the_document_of_fio", &["fio"]) {
+        return;
+    }
+    for text in [
+        "[global]\nsize=64k\n[w]\nrw=write\nfsync=4\ndescription=words\n[r]\nstonewall\nrw=randread\nbs=8k\n",
+        "[global]\nsize=64k\nnumjobs=3\ngroup_reporting\n[a]\nrw=read\n[b]\nrw=write\nbs=16k\n\
+         [c]\nnew_group\nrw=read\n",
+        "[v]\nrw=write\nsize=64k\nverify=crc32c\nverify_state_save=0\n",
+        "[p]\nrw=read\nsize=64k\npercentile_list=50:99.9\nioengine=libaio\niodepth=4\n",
+    ] {
+        let scratch = Scratch::new("fio-json");
+        std::fs::write(scratch.0.join("job"), text).expect("written");
+        let output = Command::new("fio")
+            .args(["--output-format=json", "job"])
+            .current_dir(&scratch.0)
+            .output()
+            .expect("fio");
+        let printed = String::from_utf8(output.stdout).expect("text");
+        let document = &printed[printed.find('{').expect("a document")..];
+        let theirs: Value = serde_json::from_str(document).expect("fio's document");
+        let workload = workload(&text.replace("verify_state_save=0\n", ""));
+        let (record, _) = run(&workload, 1);
+        let printed = workload.format("json", &record, "host").expect("a format");
+        let ours: Value = serde_json::from_str(&printed).expect("our document");
+        is_part(&ours, &theirs, "");
+        let jobs = ours["jobs"].as_array().expect("jobs").iter();
+        for (our, their) in jobs.zip(theirs["jobs"].as_array().expect("jobs")) {
+            for key in ["jobname", "groupid", "error", "latency_depth"] {
+                assert_eq!(our[key], their[key], "{key}");
+            }
+            if !text.contains("group_reporting") {
+                let (ours, theirs) = (&our["job options"], &their["job options"]);
+                assert_eq!(ours["rw"], theirs["rw"]);
+            }
+            for way in ["read", "write"] {
+                for key in ["io_bytes", "io_kbytes", "total_ios"] {
+                    assert_eq!(our[way][key], their[way][key], "{way} {key}\n{text}");
+                }
+                assert_eq!(our[way]["clat_ns"]["N"], their[way]["clat_ns"]["N"]);
+            }
+            assert_eq!(our["sync"]["total_ios"], their["sync"]["total_ios"], "{text}");
+        }
+    }
+}

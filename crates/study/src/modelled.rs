@@ -3,6 +3,7 @@
 //! A workload's processes drive a simulated array without a filesystem; each has one request in
 //! flight. Drives start cold and idle, at an angle drawn from the seed of the run.
 
+pub mod host;
 mod rebuild;
 
 use raidlab_core::contract::{Outcome, RequestId, RequestOp};

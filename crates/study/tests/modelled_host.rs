@@ -53,7 +53,7 @@ fn world_of(layout: Layout) -> World {
 }
 
 fn world() -> World {
-    world_of(Layout::new(Level::Single, 1))
+    world_of(Layout::new(Level::Linear, 1))
 }
 
 fn open(how: How) -> Op {
@@ -137,7 +137,10 @@ fn a_cold_sequential_read_is_as_fast_as_the_drive() {
     let bytes = 1_200 * MIB;
     let prepare = vec![open(How::WRITE), write(MIB, 1_200)];
     for len in [4_096, 131_072, MIB] {
-        let record = run(&HostSpec::default(), plan(prepare.clone(), vec![open(How::READ), read(len, bytes / len)]));
+        let record = run(
+            &HostSpec::default(),
+            plan(prepare.clone(), vec![open(How::READ), read(len, bytes / len)]),
+        );
         let (rate, raw) = (bytes as f64 / took(&record), raw_rate(RequestOp::Read, bytes));
         assert!((rate / raw - 1.0).abs() < 0.05, "{len}: {rate} {raw}");
         assert_eq!(record.members.expect("counted").bytes_read / MIB, 1_200);
@@ -218,7 +221,7 @@ fn writes_below_the_limit_take_memory_only_and_above_it_are_paced_by_the_drive()
     let expected = (1_000 - 128) as f64 * MIB as f64 / raw;
     assert!((took(&record) / expected - 1.0).abs() < 0.1, "{} {expected}", took(&record));
     let longest = record.phase(0).expect("a phase").writes.max;
-    assert!(longest > Nanos::from_millis(1), "a writer waits: {longest}");
+    assert!(longest > Nanos::from_millis(1), "a writer waits: {longest:?}");
 }
 
 #[test]
@@ -276,8 +279,8 @@ fn memory_keeps_what_was_used_last() {
         let ops = vec![open(How::READ), all.clone(), back, all];
         run(&host, plan(prepare, ops)).members.expect("counted").bytes_read / MIB
     };
-    assert_eq!(reads(48), 48, "the second time from memory");
-    assert_eq!(reads(96), 192, "least recently used: nothing is left");
+    assert_eq!(reads(48 * MIB), 48, "the second time from memory");
+    assert_eq!(reads(96 * MIB), 192, "least recently used: nothing is left");
 }
 
 #[test]
@@ -290,7 +293,11 @@ fn the_same_plan_takes_the_same_time() {
             for _ in 0..300 {
                 let (at, len) = (random.below(200 * MIB), 1 + random.below(100_000));
                 let io = Io::Write { slot: S, at, len, content: Content::Zeroes };
-                ops.push(Op::At(if random.below(3) > 0 { io } else { Io::Read { slot: S, at, len } }));
+                ops.push(Op::At(if random.below(3) > 0 {
+                    io
+                } else {
+                    Io::Read { slot: S, at, len }
+                }));
                 if random.below(20) == 0 {
                     ops.push(Op::Fdatasync { slot: S });
                 }
@@ -319,7 +326,8 @@ fn barriers_tickets_and_compute() {
             expecting(second.clone(), vec![(1, OpResult::Ticket(7))]),
             script(vec![compute(10)]),
         ];
-        let plan = Plan { run, barriers: vec![2], queues: 1, phases: vec!["run"], ..Plan::default() };
+        let plan =
+            Plan { run, barriers: vec![2], queues: 1, phases: vec!["run"], ..Plan::default() };
         let host = HostSpec { cores, ..HostSpec::default() };
         let record = run_plan(&mut world(), &host, plan).expect("runs");
         let cpu = record.process_cpu.expect("counted");
@@ -395,9 +403,14 @@ fn what_cannot_be_is_named() {
     assert!(error.to_string().contains("file: No such file or directory"), "{error}");
     let error = fails(plan(vec![], vec![Op::Take { queue: 0 }]));
     assert!(error.to_string().contains("wait for each other"), "{error}");
-    let error = fails(plan(vec![], vec![open(How::WRITE), write(1 << 40, 9)]));
+    let DriveKind::HardDisk(spec) = load("nas-8tb-7200").expect("built in").kind else { panic!() };
+    let config = Config::uniform(Layout::new(Level::Linear, 1), Sectors(1 << 18));
+    let mut small =
+        World::new(&config, vec![HardDisk::new(&spec, 0)], HostCosts::default()).expect("fits");
+    let too_long = plan(vec![], vec![open(How::WRITE), write(MIB, 200)]);
+    let error = run_plan(&mut small, &HostSpec::default(), too_long).expect_err("128 MiB");
     assert!(error.to_string().contains("no space left"), "{error}");
-    let error = fails(Plan { room: 1 << 50, ..plan(vec![], vec![]) });
+    let error = fails(Plan { room: 1 << 50, ..Plan::default() });
     assert_eq!(error.kind, StudyErrorKind::DoesNotFit);
     let direct = How { direct: true, ..How::WRITE };
     let error = fails(plan(vec![], vec![open(direct), write(1_000, 1)]));
@@ -426,7 +439,7 @@ fn o_sync_waits_for_every_write() {
     let writes = &record.phase(0).expect("a phase").writes;
     // A flush of a drive with 7,200 turns a minute takes milliseconds, and there are two writes each.
     assert_eq!(writes.count, 20);
-    assert!(writes.min > Nanos::from_millis(4), "{}", writes.min);
+    assert!(writes.min > Nanos::from_millis(4), "{:?}", writes.min);
 }
 
 #[test]

@@ -167,8 +167,7 @@ impl Host {
         if journal.commit.is_some() || journal.running.is_empty() {
             return;
         }
-        let is_wanted =
-            journal.wanted >= journal.number || journal.running.len() as u64 > len / 4;
+        let is_wanted = journal.wanted >= journal.number || journal.running.len() as u64 > len / 4;
         let now = self.now;
         if !is_wanted && self.commit_at().is_none_or(|at| now < at) {
             return;

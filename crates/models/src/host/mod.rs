@@ -38,9 +38,7 @@ use cache::Cache;
 use files::{File, Waiter};
 use journal::Journal;
 use space::Space;
-pub use spec::{
-    BLOCK, CallCosts, DirtyLimit, FilesystemSpec, HostSpec, JournalPlace, JournalSpec,
-};
+pub use spec::{BLOCK, CallCosts, DirtyLimit, FilesystemSpec, HostSpec, JournalPlace, JournalSpec};
 use task::{Kind, Next, Sync, Task};
 use writeback::Writeback;
 
@@ -387,7 +385,9 @@ impl Host {
 
     /// Closes it. No call on it is under way.
     pub fn close(&mut self, handle: Handle) {
-        let Some(open) = self.open.get_mut(handle.0 as usize).and_then(Option::take) else { return };
+        let Some(open) = self.open.get_mut(handle.0 as usize).and_then(Option::take) else {
+            return;
+        };
         if let Some(file) = self.files.get_mut(&open.file) {
             file.opened -= 1;
             if file.opened == 0 && file.is_gone {

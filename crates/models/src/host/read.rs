@@ -247,6 +247,10 @@ mod tests {
         assert_eq!((ahead.missed(1_000, 2, 32, 0), ahead), (alone, before), "at random: no window");
         assert_eq!(ahead.missed(92, 1, 32, 0), window(92..124, 92), "and on");
         assert_eq!(Ahead::default().missed(0, 32, 32, 0), window(0..32, 0), "a read of a window");
-        assert_eq!(Ahead::default().missed(0, 1, 32, 16), window(0..16, 1), "begins with the least");
+        assert_eq!(
+            Ahead::default().missed(0, 1, 32, 16),
+            window(0..16, 1),
+            "begins with the least"
+        );
     }
 }

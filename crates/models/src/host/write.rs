@@ -64,9 +64,8 @@ impl Host {
         let ends = [(pages.start, bytes.start), (pages.end - 1, bytes.end)];
         let in_part = |(page, byte): (u64, u64)| {
             // The last page need not be read for what lies behind the end of the file.
-            let all_behind = page == pages.end - 1
-                && bytes.end >= of.size
-                && bytes.start <= page * BLOCK;
+            let all_behind =
+                page == pages.end - 1 && bytes.end >= of.size && bytes.start <= page * BLOCK;
             (!byte.is_multiple_of(BLOCK)
                 && !all_behind
                 && page * BLOCK < of.size

@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use raidlab_core::contract::{Outcome, RequestId};
 use raidlab_core::{MemberIndex, Nanos, Time};
-use raidlab_models::host::{BlockId, Call, Handle, Host, HostFile, HostInput, HostOutput, TaskId};
 use raidlab_models::HostSpec;
+use raidlab_models::host::{BlockId, Call, Handle, Host, HostFile, HostInput, HostOutput, TaskId};
 use raidlab_sim::{Answer, MemberTotals as Members, World};
 use raidlab_workload::names::{FileId, Names, Slots};
 use raidlab_workload::{

@@ -22,11 +22,7 @@ pub(super) enum Place {
 
 impl Target<'_> {
     /// Begins an operation; gives its result when it took no time.
-    pub(super) fn begin(
-        &mut self,
-        index: usize,
-        op: Op,
-    ) -> Result<Option<OpResult>, StudyError> {
+    pub(super) fn begin(&mut self, index: usize, op: Op) -> Result<Option<OpResult>, StudyError> {
         let now = self.time();
         Ok(match op {
             Op::Sleep(Nanos::ZERO) | Op::Compute(Nanos::ZERO) => Some(OpResult::Done),
@@ -241,7 +237,11 @@ impl Target<'_> {
         let (target, written) = self.place(index, to)?;
         let moved = len.min(self.size(&source).saturating_sub(read.position));
         let Place::Host(id, handle) = target else {
-            return Err(failed(index, "copy_file_range", "the target is no file of the filesystem"));
+            return Err(failed(
+                index,
+                "copy_file_range",
+                "the target is no file of the filesystem",
+            ));
         };
         for (slot, file) in [(from, read), (to, written)] {
             if let Some(open) = self.running[index].slots.get(slot) {

@@ -11,9 +11,10 @@ use super::{Answered, StudyError, Target, failed, host_file};
 
 /// A hash of a name.
 fn hash(name: &str) -> u64 {
-    let words = name.as_bytes().chunks(8).map(|chunk| {
-        chunk.iter().fold(0u64, |word, byte| word << 8 | u64::from(*byte))
-    });
+    let words = name
+        .as_bytes()
+        .chunks(8)
+        .map(|chunk| chunk.iter().fold(0u64, |word, byte| word << 8 | u64::from(*byte)));
     mix(&words.collect::<Vec<_>>())
 }
 
@@ -82,9 +83,8 @@ impl Target<'_> {
                 Ok(None)
             }
             other => {
-                let (path, change, result) = self
-                    .change(&other)
-                    .map_err(|error| failed(index, what(&other), error))?;
+                let (path, change, result) =
+                    self.change(&other).map_err(|error| failed(index, what(&other), error))?;
                 self.names_call(index, path, change, Some(Class::Other), result);
                 Ok(None)
             }

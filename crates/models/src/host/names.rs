@@ -91,7 +91,7 @@ impl Host {
             Change::List(directory) => {
                 let file = self.files.get(&directory.0).ok_or(Failure::NoFile)?;
                 let entries = file.entries.ok_or(Failure::NoFile)?;
-                names.cost = names.cost + Nanos(self.spec.costs.entry.0 * entries);
+                names.cost += Nanos(self.spec.costs.entry.0 * entries);
                 let blocks = file.extents().flat_map(|(_, block, len)| block..block + len);
                 names.reads.extend(blocks);
             }

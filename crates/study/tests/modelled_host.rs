@@ -453,3 +453,14 @@ fn seven_thousand_megabytes_are_few_events() {
     assert!(world.happened() < 300_000, "{}", world.happened());
     assert!(world.drive_busy(MemberIndex(0)) > Nanos::ZERO);
 }
+
+#[test]
+fn a_warm_file_is_in_memory() {
+    let prepare = vec![open(How::WRITE), write(MIB, 8)];
+    let all = vec![open(How::READ), read(MIB, 8)];
+    let warm = vec![script(all.clone())];
+    let plan = Plan { warm, memory: Memory::Warm, ..plan(prepare, all) };
+    let record = run(&HostSpec::default(), plan);
+    assert_eq!(record.members.expect("counted").reads, 0);
+    assert!(record.memory.contains("8 MiB of it in use"), "{}", record.memory);
+}

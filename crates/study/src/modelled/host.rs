@@ -258,8 +258,8 @@ impl<'w> Target<'w> {
         record.system_cpu = Some(Nanos(cores.iter().map(|busy| busy.0).sum()));
         let mut cpu = Cpu::default();
         for one in &self.running {
-            cpu.user = cpu.user + one.cpu.user;
-            cpu.system = cpu.system + one.cpu.system;
+            cpu.user += one.cpu.user;
+            cpu.system += one.cpu.system;
         }
         record.process_cpu = Some(cpu);
         record.bottleneck = Some(busiest);
@@ -412,7 +412,7 @@ impl<'w> Target<'w> {
                 HostOutput::Compute { task, cost } => {
                     if let Some(Some(used)) = self.uses.get(task.0 as usize) {
                         let cpu = &mut self.running[used.process].cpu;
-                        cpu.system = cpu.system + cost;
+                        cpu.system += cost;
                     }
                     if cost == Nanos::ZERO {
                         self.host.handle(now, HostInput::Computed(task));

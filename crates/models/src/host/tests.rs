@@ -173,6 +173,7 @@ fn room_is_given_back() {
     assert_eq!(rig.call(read(handle, 0, 8_192)), Ok(8_192), "it is open");
     rig.host.close(handle);
     assert_eq!((rig.host.available(), rig.host.size(HostFile(2))), (before, 0));
+    assert!(rig.host.cached() < 1 << 20, "its pages are gone: {}", rig.host.cached());
     assert_eq!(rig.call(read(handle, 0, 1)), Err(Failure::NoFile));
 }
 
@@ -240,4 +241,20 @@ fn spans_beyond_the_window_are_asked_for_in_requests_of_the_device() {
     assert_eq!(reads.iter().map(|(_, len)| len).sum::<u64>(), 4 << 20, "{reads:?}");
     assert!(reads.iter().all(|(_, len)| *len <= 512 << 10));
     assert!(reads.len() <= 12, "{reads:?}");
+}
+
+#[test]
+fn the_next_window_is_asked_for_before_it_is_needed() {
+    let mut rig = Rig::new(&spec());
+    let handle = rig.made(FILE);
+    rig.call(write(handle, 0, 1 << 20)).expect("room");
+    rig.call(Call::SyncAll).expect("there");
+    rig.host.drop_cached(None);
+    rig.take_seen();
+    rig.call(read(handle, 0, 4_096)).expect("there");
+    assert_eq!(rig.take_seen(), [(RequestOp::Read, 16_384)]);
+    rig.call(read(handle, 4_096, 4_096)).expect("there");
+    assert_eq!(rig.take_seen(), [(RequestOp::Read, 32_768)], "the mark was in the second page");
+    rig.call(read(handle, 8_192, 8_192)).expect("there");
+    assert_eq!(rig.take_seen(), []);
 }

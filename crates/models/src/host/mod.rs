@@ -6,9 +6,9 @@
 //! ([`HostOutput::Compute`]) and when calls are done. Times are integers, lists ordered: the same
 //! inputs give the same outputs on every machine.
 //!
-//! What is modelled, by file: the page cache ([`cache`]), read-ahead ([`read`]), writes, dirty limits
-//! ([`write`], [`writeback`]), `fsync` ([`sync`]), past the cache ([`direct`]), the journal ([`journal`]),
-//! names ([`names`]) and where files lie ([`space`], [`files`]).
+//! What is modelled, by file: the page cache (`cache`), read-ahead (`read`), writes, dirty limits
+//! (`write`, `writeback`), `fsync` (`sync`), past the cache (`direct`), the journal (`journal`),
+//! names (`names`) and where files lie (`space`, `files`).
 //!
 //! **Left out**: the two lists of Linux's page replacement (here: least recently used, by segments of
 //! 256 KiB), the gradual slowing of writers between the limits (here: they wait at the upper one),

@@ -203,6 +203,7 @@ impl Host {
             for (block, len) in freed {
                 self.cache.forget(METADATA, block..block + len);
             }
+            self.settle_dirty(METADATA);
         }
         if let Some(inode) = file.inode {
             self.space.free_inode(inode, file.entries.is_some());

@@ -133,6 +133,7 @@ impl Host {
                 // To its end; what was made dirty meanwhile counts as new.
                 self.back.turn = 0;
                 self.back.queue.pop_front();
+                self.settle_dirty(number);
                 if aged {
                     self.renew(number);
                 }

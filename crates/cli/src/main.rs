@@ -12,6 +12,7 @@ mod failure;
 mod interrupt;
 mod json;
 mod layout;
+mod mounted;
 mod output;
 mod progress;
 mod run;

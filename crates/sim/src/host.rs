@@ -22,7 +22,7 @@ impl Default for HostCosts {
 /// The CPU as a server.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cpu {
-    free: Time,
+    pub(crate) free: Time,
     pub(crate) busy: Nanos,
 }
 

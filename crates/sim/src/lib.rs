@@ -12,4 +12,4 @@ mod world;
 
 pub use error::{SimError, SimErrorKind};
 pub use host::HostCosts;
-pub use world::{Answer, IoRecord, World};
+pub use world::{Answer, IoRecord, MemberTotals, World};

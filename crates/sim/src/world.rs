@@ -54,6 +54,21 @@ enum Happening {
     Queue(u16),
     /// The array asked to be woken.
     Wake,
+    /// Whoever drives the world asked for a step at this time.
+    Alarm,
+}
+
+/// What the members were asked for: data, parity, log and metadata, of every drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemberTotals {
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
 }
 
 /// A drive I/O in flight.
@@ -124,6 +139,7 @@ pub struct World {
     event_times: Vec<Time>,
     next_id: u64,
     member_requests: u64,
+    totals: MemberTotals,
     record: Option<Vec<IoRecord>>,
 }
 
@@ -198,6 +214,7 @@ impl World {
             event_times: Vec::new(),
             next_id: 0,
             member_requests: 0,
+            totals: MemberTotals::default(),
             record: None,
         })
     }
@@ -249,6 +266,11 @@ impl World {
         self.member_requests
     }
 
+    /// What the members were asked for so far.
+    pub fn member_totals(&self) -> MemberTotals {
+        self.totals
+    }
+
     /// Entries of the event queue that were worked off so far, stale ones included.
     pub fn happened(&self) -> u64 {
         self.happened
@@ -257,6 +279,21 @@ impl World {
     /// How long the CPU has worked.
     pub fn cpu_busy(&self) -> Nanos {
         self.cpu.busy
+    }
+
+    /// When the CPU has done all that it was given so far.
+    pub fn cpu_free(&self) -> Time {
+        self.cpu.free
+    }
+
+    /// Gives the CPU work of `cost` that is nobody's request; says when it is done.
+    pub fn work(&mut self, cost: Nanos) -> Time {
+        self.cpu.serve(self.now, cost)
+    }
+
+    /// Makes [`step`](Self::step) stop at this time, at the latest; times gone by are now.
+    pub fn alarm(&mut self, at: Time) {
+        self.schedule(at.max(self.now), Happening::Alarm);
     }
 
     /// How long a drive's bottleneck has worked: the mechanism of a disk.
@@ -378,6 +415,7 @@ impl World {
                 Happening::Computed(job) => self.computed.push_back(job),
                 Happening::Drive(member) => self.wake_drive(member),
                 Happening::Wake => self.woken(),
+                Happening::Alarm => {}
                 Happening::Queue(member) => self.wake_queue(member),
             }
         }
@@ -559,8 +597,24 @@ impl World {
             }
             IoOp::Flush => DriveOp::Flush,
         };
+        self.count(op, io.len);
         let request = DriveIo { id: DriveIoId(0), op, at: io.at, len: io.len, fua: io.fua };
         self.submit_to(io.member, io.io, request, None);
+    }
+
+    fn count(&mut self, op: DriveOp, sectors: u32) {
+        let bytes = Sectors(u64::from(sectors)).bytes();
+        match op {
+            DriveOp::Read => {
+                self.totals.reads += 1;
+                self.totals.bytes_read += bytes;
+            }
+            DriveOp::Write => {
+                self.totals.writes += 1;
+                self.totals.bytes_written += bytes;
+            }
+            DriveOp::Flush => {}
+        }
     }
 
     /// Submits an I/O to the drive in a place; there is none for members that are not there.
@@ -599,6 +653,7 @@ impl World {
         let payload: u32 = self.array.segments(&meta.payload).map(|segment| segment.len).sum();
         let (id, len) = (DriveIoId(0), RECORD + payload);
         let write = DriveIo { id, op: DriveOp::Write, at, len, fua: meta.fua };
+        self.count(DriveOp::Write, len);
         if meta.flush {
             let flush = DriveIo { op: DriveOp::Flush, at: Sector(0), len: 0, fua: false, ..write };
             self.submit_to(meta.member, io, flush, Some(write));

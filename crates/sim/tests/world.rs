@@ -116,3 +116,22 @@ fn drives_that_do_not_fit_are_refused() {
     let error = World::new(&config, one_drive, HostCosts::default()).expect_err("too few");
     assert!(error.to_string().contains("1 drives for 2 members"), "{error}");
 }
+
+#[test]
+fn members_are_counted_alarms_stop_steps_and_work_takes_the_cpu() {
+    let mut world = world(Layout::new(Level::Raid5, 5), 1);
+    one(&mut world, RequestOp::Write, 0, 8);
+    let totals = world.member_totals();
+    assert_eq!((totals.reads, totals.writes), (2, 2), "old data and parity, new data and parity");
+    assert_eq!((totals.bytes_read, totals.bytes_written), (8_192, 8_192));
+    while world.step() {}
+    let now = world.now();
+    world.alarm(now + Nanos::from_millis(3));
+    world.alarm(Time::ZERO);
+    assert!(world.step() && world.now() == now, "times gone by are now");
+    assert!(world.step() && world.now() == now + Nanos::from_millis(3));
+    let busy = world.cpu_busy();
+    let done = world.work(Nanos::from_millis(2));
+    assert_eq!((done, world.cpu_free()), (now + Nanos::from_millis(5), done));
+    assert_eq!(world.cpu_busy(), busy + Nanos::from_millis(2));
+}

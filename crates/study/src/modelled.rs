@@ -3,17 +3,19 @@
 //! A workload's processes drive a simulated array without a filesystem. Drives start cold and idle, at
 //! an angle drawn from the seed of the run.
 
+pub mod host;
 mod raw;
 mod rebuild;
 
 use raidlab_core::{
     Array, Config, Consistency, Limits, MemberConfig, MemberIndex, Nanos, SECTOR_BYTES, Sectors,
 };
+use raidlab_models::host::HostSpec;
 use raidlab_models::{Drive, DriveSpec, load};
 use raidlab_sim::{HostCosts, World};
 use raidlab_workload::random::mix;
 use raidlab_workload::raw::RawPlan;
-use raidlab_workload::{RunRecord, Setting, Workload};
+use raidlab_workload::{MemberTotals, RunRecord, Setting, Workload};
 
 use crate::error::{StudyError, StudyErrorKind};
 use crate::matrix::{CellKey, cell_title};
@@ -178,8 +180,13 @@ impl Modelled<'_> {
             self.study.origin.error(StudyErrorKind::WrongValue, place, reason)
         };
         let setting = Setting::new(key.processes, seed);
-        let record = self.record_on(world, &*workload.workload, setting).map_err(failed)?;
-        let sample = Sample::of(&*workload.workload, &record);
+        let workload = &*workload.workload;
+        let record = match self.study.filesystem {
+            Some(_) => self.record_on_host(world, workload, setting),
+            None => self.record_on(world, workload, setting),
+        };
+        let record = record.map_err(failed)?;
+        let sample = Sample::of(workload, &record);
         let sample = sample.ok_or_else(|| failed("no time passed".into()))?;
         Ok(Sample { rebuild: rebuild::progress(world), ..sample })
     }
@@ -197,11 +204,30 @@ impl Modelled<'_> {
         let space = world.array().capacity().bytes();
         let setting = Setting { space: Some(space), ..setting };
         let plan = workload.plan(&setting).and_then(|plan| RawPlan::new(plan, space));
+        let before = world.member_totals();
         let mut record = raw::run(world, plan.map_err(|error| error.to_string())?)?;
+        let done = world.member_totals();
+        record.members = Some(totals(&done).since(totals(&before)));
         record.system_cpu = Some(world.cpu_busy());
         record.bottleneck = Some(busiest(world, record.last_done()));
         record.memory = "no filesystem and no page cache; drives start cold and idle".into();
         Ok(record)
+    }
+
+    /// Runs a workload on a filesystem of a modelled host on the array.
+    ///
+    /// # Errors
+    /// In words: what keeps the workload from this host, or the operation that failed.
+    pub fn record_on_host(
+        &self,
+        world: &mut World,
+        workload: &dyn Workload,
+        setting: Setting,
+    ) -> Result<RunRecord, String> {
+        let host = HostSpec::default();
+        let setting = Setting { host_memory: Some(host.memory), ..setting };
+        let plan = workload.plan(&setting).map_err(|error| error.to_string())?;
+        host::run_plan(world, &host, plan).map_err(|error| error.reason)
     }
 
     /// A rebuild while nothing else goes on.
@@ -222,6 +248,16 @@ impl Modelled<'_> {
             bottleneck: Some(busiest(world, rebuild.elapsed)),
             ..Sample::of_rebuild(value, rebuild)
         })
+    }
+}
+
+/// What the members of a world did, as workloads count it.
+fn totals(done: &raidlab_sim::MemberTotals) -> MemberTotals {
+    MemberTotals {
+        reads: done.reads,
+        writes: done.writes,
+        bytes_read: done.bytes_read,
+        bytes_written: done.bytes_written,
     }
 }
 

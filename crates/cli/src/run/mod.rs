@@ -1,5 +1,6 @@
 //! `raidlab run`: one workload on one target.
 
+mod archive;
 mod print;
 mod target;
 mod virtual_time;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use raidlab_core::Layout;
-use raidlab_workload::{KINDS, Parameters, RunRecord, Setting, Workload, make};
+use raidlab_workload::{KINDS, Parameters, RunRecord, Setting, Workload, fio, make};
 
 use crate::failure::Failure;
 use crate::{interrupt, output};
@@ -124,11 +125,16 @@ fn workload(options: &Run) -> Result<Arc<dyn Workload>, Failure> {
     if name.ends_with(".fio") {
         return job_file(Path::new(name), &options.parameters);
     }
+    // Bare words are flags, as fio has them.
     let pairs = options.parameters.iter().map(|text| match text.split_once('=') {
         Some((key, value)) => (key.to_string(), value.to_string()),
-        None => (text.clone(), "true".to_string()),
+        None => (text.clone(), if name == "fio" { "1" } else { "true" }.to_string()),
     });
-    let made = Parameters::new(pairs).and_then(|parameters| make(name, parameters));
+    let pairs: Vec<(String, String)> = pairs.collect();
+    let made = match (name.as_str(), pairs.iter().position(|(key, _)| key == "archive")) {
+        ("tar-xf", Some(position)) => return archive::workload(pairs, position),
+        _ => Parameters::new(pairs).and_then(|parameters| make(name, parameters)),
+    };
     made.map_err(|error| Failure::input(format!("{name}: {error}")))
 }
 
@@ -137,8 +143,11 @@ fn job_file(path: &Path, parameters: &[String]) -> Result<Arc<dyn Workload>, Fai
         let what = format!("{parameter}: a job file has its parameters in it");
         return Err(Failure::input(what));
     }
-    let what = format!("{}: job files are not supported by this version", path.display());
-    Err(Failure::input(what))
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::input(format!("{}: {error}", path.display())))?;
+    let name = path.display().to_string();
+    let parsed = fio::parse(&text, &name, &|variable| std::env::var(variable).ok());
+    Ok(parsed.map_err(|error| Failure::input(error.reason))?.workload())
 }
 
 /// Every kind with its parameters.

@@ -1,23 +1,24 @@
 //! Where a workload runs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 
 use raidlab_core::policy::ReadPolicy;
-use raidlab_core::{SECTOR_BYTES, Sectors, Settings};
+use raidlab_core::{Layout, SECTOR_BYTES, Sectors, Settings};
 use raidlab_engine::{
-    Engine, EngineConfig, EngineError, EngineErrorKind, FileMember, FileOptions, Member,
-    MemoryMember, RawTarget, RunDirectory, clean_leftovers,
+    Engine, EngineConfig, EngineError, EngineErrorKind, FileMember, FileOptions, Filesystem,
+    KernelMdArray, KernelMdOptions, Member, MemoryMember, RawTarget, RunDirectory, clean_leftovers,
 };
-use raidlab_study::NamedLayout;
+use raidlab_study::{NamedLayout, filesystem_room};
 use raidlab_workload::null::NullTarget;
 use raidlab_workload::raw::RawPlan;
-use raidlab_workload::{RunRecord, Setting, Workload};
+use raidlab_workload::{Plan, RunRecord, Setting, Workload};
 
 use super::{Run, virtual_time};
 use crate::compare::member_for;
 use crate::failure::Failure;
+use crate::mounted::{differing, in_directory, on_array};
 
 /// A target by its name on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +35,10 @@ pub(super) enum Target {
     RawFiles(PathBuf),
     /// A directory of a mounted filesystem.
     Directory(PathBuf),
+    /// An array on member files with a filesystem on it.
+    Mounted(PathBuf),
+    /// The same with the kernel's own md.
+    KernelMd(PathBuf),
 }
 
 impl FromStr for Target {
@@ -56,6 +61,8 @@ impl FromStr for Target {
         };
         match text.split_once(':') {
             Some(("raw", path)) => directory(path).map(Self::RawFiles),
+            Some(("mounted", path)) => directory(path).map(Self::Mounted),
+            Some(("md", path)) => directory(path).map(Self::KernelMd),
             _ => directory(text).map(Self::Directory),
         }
     }
@@ -65,7 +72,7 @@ impl Target {
     /// Memory of the host in bytes, where the target has one.
     pub(super) fn memory(&self) -> Option<u64> {
         match self {
-            Self::Directory(_) => host_memory(),
+            Self::Directory(_) | Self::Mounted(_) | Self::KernelMd(_) => host_memory(),
             _ => None,
         }
     }
@@ -92,9 +99,44 @@ impl Target {
             }
             Self::RawMemory | Self::RawFiles(_) => self.raw(options, workload, setting, cancel),
             Self::Directory(path) => {
-                let what = format!("{}: directories are not wired up yet", path.display());
-                Err(Failure::input(what))
+                in_directory(path, plan(&setting)?, cancel, &|| None).map_err(failure)
             }
+            Self::Mounted(parent) => self.mounted(options, parent, plan(&setting)?, cancel),
+            Self::KernelMd(parent) => {
+                let filesystem = filesystem(options)?;
+                let plan = plan(&setting)?;
+                let size = member_size(&options.layout, filesystem_room(plan.room))?.bytes();
+                let md = KernelMdOptions::default();
+                let array = KernelMdArray::new(parent, &options.layout, size, filesystem, md);
+                let array = array.map_err(failure)?;
+                let record = in_directory(&array.path(), plan, cancel, &|| Some(array.totals()));
+                let finished = array.finish();
+                let record = record.map_err(failure)?;
+                finished.map_err(failure)?;
+                Ok(record)
+            }
+        }
+    }
+
+    /// An array on member files with a filesystem on it.
+    fn mounted(
+        &self,
+        options: &Run,
+        parent: &Path,
+        plan: Plan,
+        cancel: &AtomicBool,
+    ) -> Result<RunRecord, Failure> {
+        let filesystem = filesystem(options)?;
+        let size = member_size(&options.layout, filesystem_room(plan.room))?;
+        let (members, directory) = self.members(options.layout.members, size)?;
+        let engine = Engine::new(&EngineConfig::new(options.layout.clone()), members);
+        let engine = engine.map_err(|error| Failure::input(format!("--layout: {error}")))?;
+        let outcome = on_array(engine, parent, filesystem, plan, cancel);
+        drop(directory);
+        let outcome = outcome.map_err(failure)?;
+        match outcome.differing {
+            Some(sectors) if sectors != Sectors::ZERO => Err(Failure::failed(differing(sectors))),
+            _ => Ok(outcome.record),
         }
     }
 
@@ -109,14 +151,7 @@ impl Target {
         let bad =
             |error| Failure::input(format!("{} on {}: {error}", workload.kind(), options.target));
         let room = workload.raw_room(setting.copies).map_err(bad)?;
-        let named = NamedLayout {
-            name: options.layout.to_string(),
-            layout: options.layout.clone(),
-            read_policy: ReadPolicy::default(),
-            settings: Settings::default(),
-            drives: 0,
-        };
-        let member = member_for(&named, room).map_err(Failure::input)?;
+        let member = member_size(&options.layout, room)?;
         let (members, directory) = self.members(options.layout.members, member)?;
         let engine = Engine::new(&EngineConfig::new(options.layout.clone()), members);
         let engine = engine.map_err(|error| Failure::input(format!("--layout: {error}")))?;
@@ -137,7 +172,7 @@ impl Target {
         count: u16,
         size: Sectors,
     ) -> Result<(Vec<Member>, Option<RunDirectory>), Failure> {
-        let Self::RawFiles(parent) = self else {
+        let (Self::RawFiles(parent) | Self::Mounted(parent)) = self else {
             let member = || MemoryMember::new(size).map(Member::Memory);
             let members: Result<Vec<Member>, EngineError> = (0..count).map(|_| member()).collect();
             return Ok((members.map_err(Failure::failed)?, None));
@@ -160,6 +195,34 @@ impl Target {
     }
 }
 
+/// The smallest members with which an array of this layout has so many bytes.
+fn member_size(layout: &Layout, room: u64) -> Result<Sectors, Failure> {
+    let named = NamedLayout {
+        name: layout.to_string(),
+        layout: layout.clone(),
+        read_policy: ReadPolicy::default(),
+        settings: Settings::default(),
+        drives: 0,
+    };
+    member_for(&named, room).map_err(Failure::input)
+}
+
+fn filesystem(options: &Run) -> Result<Filesystem, Failure> {
+    let known = || Filesystem::ALL.map(Filesystem::name).join(", ");
+    Filesystem::from_name(&options.filesystem).ok_or_else(|| {
+        Failure::input(format!("--filesystem {}: known: {}", options.filesystem, known()))
+    })
+}
+
+/// What went wrong on a real target, and the exit status that suits it.
+fn failure(error: EngineError) -> Failure {
+    match error.kind() {
+        EngineErrorKind::Cancelled => Failure::Interrupted,
+        EngineErrorKind::NotSupported | EngineErrorKind::NoRoom => Failure::input(error),
+        _ => Failure::failed(error),
+    }
+}
+
 /// Fills, runs, verifies.
 fn run_raw(engine: Engine, plan: RawPlan, cancel: &AtomicBool) -> Result<RunRecord, Failure> {
     let run = || {
@@ -172,10 +235,7 @@ fn run_raw(engine: Engine, plan: RawPlan, cancel: &AtomicBool) -> Result<RunReco
         let result = target.run(plan, cancel)?;
         Ok((result.record, target.verify_members(cancel)?))
     };
-    let (mut record, wrong) = run().map_err(|error: EngineError| match error.kind() {
-        EngineErrorKind::Cancelled => Failure::Interrupted,
-        _ => Failure::failed(error),
-    })?;
+    let (mut record, wrong) = run().map_err(failure)?;
     if let Some(wrong) = wrong.first() {
         return Err(Failure::failed(format!(
             "wrong bytes found on members after the run: {wrong}"

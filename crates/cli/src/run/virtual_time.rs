@@ -21,10 +21,11 @@ pub(super) fn run(
     let mut world = modelled.world(0, setting.seed).map_err(|error| {
         Failure::input(format!("--layout {}: {}", options.layout, error.reason))
     })?;
-    if with_host {
-        return Err(Failure::input("--target modelled: not supported by this version"));
-    }
-    let record = modelled.record_on(&mut world, workload, setting);
+    let record = if with_host {
+        modelled.record_on_host(&mut world, workload, setting)
+    } else {
+        modelled.record_on(&mut world, workload, setting)
+    };
     record.map_err(|what| {
         Failure::input(format!("{} on {}: {what}", workload.kind(), options.target))
     })

@@ -37,7 +37,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use raidlab_core::Nanos;
-use raidlab_workload::{Conductor, Cpu, Plan, Planned, ProcessRecord, RunRecord};
+use raidlab_workload::{Conductor, Cpu, MemberTotals, Plan, Planned, ProcessRecord, RunRecord};
 
 use crate::error::{EngineError, EngineErrorKind};
 use crate::raw::cpu::CpuTimes;
@@ -120,6 +120,20 @@ impl DirectoryTarget {
     /// [`EngineErrorKind::Mismatch`] when a file does not hold what it should;
     /// [`EngineErrorKind::Cancelled`] when `cancel` was set. The files are removed in any case.
     pub fn run(&mut self, plan: Plan, cancel: &AtomicBool) -> Result<RunRecord, EngineError> {
+        self.run_counting(plan, cancel, &|| None)
+    }
+
+    /// The same with what the members below the filesystem did while the run was measured: `members`
+    /// tells it up to now. What the filesystem writes back after the run is not in it.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_counting(
+        &mut self,
+        plan: Plan,
+        cancel: &AtomicBool,
+        members: &dyn Fn() -> Option<MemberTotals>,
+    ) -> Result<RunRecord, EngineError> {
         self.check_room(&plan)?;
         let target = RunDirectory::create_tree(&self.directory)?;
         let source = match plan.sources.is_empty() {
@@ -146,13 +160,16 @@ impl DirectoryTarget {
         stage.one_after_another(plan.prepare)?;
         let memory = cache::settle(plan.memory, &roots, self.options.system_caches, &warnings)?;
         stage.one_after_another(plan.warm)?;
+        let before = members();
         let measured = stage.all_at_once(plan.run, Conductor::new(&plan.barriers, plan.queues))?;
+        let members = members().zip(before).map(|(after, before)| after.since(before));
         verify::verify(&roots, &plan.expected, cancel)?;
         Ok(RunRecord {
             phases: plan.phases,
             processes: measured.processes,
             process_cpu: measured.process_cpu,
             system_cpu: measured.system_cpu,
+            members,
             memory,
             warnings: warnings.into_list(),
             ..RunRecord::default()

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use raidlab_core::contract::{Admin, Event, Input, Pacing, Work};
-use raidlab_core::{MemberIndex, Sectors, Time};
+use raidlab_core::contract::{Admin, Event, Input, Pacing, Scrub, Work};
+use raidlab_core::{MemberIndex, Sector, Sectors, Time};
 
 use super::{Engine, Wait};
 use crate::error::{EngineError, EngineErrorKind};
@@ -193,6 +193,41 @@ impl Engine {
             self.turn(Wait::No);
         }
         self.check_fault()
+    }
+
+    /// Compares redundancy everywhere, as fast as it goes; gives the sectors that differ.
+    ///
+    /// # Errors
+    /// As [`finish_background`](Self::finish_background); [`EngineErrorKind::Refused`] for a level
+    /// without redundancy.
+    pub fn scrub(&mut self, cancel: &AtomicBool) -> Result<Sectors, EngineError> {
+        self.pace(Pacing { least: u64::MAX, most: u64::MAX, share: None })?;
+        self.admin(Admin::StartScrub(Scrub::Check))?;
+        self.finish_background(cancel)?;
+        let differing = |event| match event {
+            Event::Finished { work: Work::Scrub(_), mismatched, .. } => Some(mismatched),
+            _ => None,
+        };
+        self.take_events().into_iter().find_map(differing).ok_or_else(|| {
+            let reason = "it was broken off";
+            EngineError::new(EngineErrorKind::Internal, "compare redundancy", reason)
+        })
+    }
+
+    /// Fills all members with zeroes, past the array: redundancy of nothing is consistent.
+    ///
+    /// # Errors
+    /// An error of a medium.
+    pub fn clear_members(&mut self) -> Result<(), EngineError> {
+        /// Sectors of one call: a device that writes them itself should not take long.
+        const STEP: u64 = 1 << 17;
+        for member in &mut self.members[..self.count] {
+            let sectors = member.config().sectors.0;
+            for at in (0..sectors).step_by(STEP as usize) {
+                member.zero_direct(Sector(at), Sectors(STEP.min(sectors - at)))?;
+            }
+        }
+        Ok(())
     }
 
     /// Works until the core no longer writes anything, or `limit` has passed: what the state of the array

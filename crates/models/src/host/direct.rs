@@ -1,0 +1,129 @@
+//! Reads and writes past the page cache.
+
+use std::ops::Range;
+
+use raidlab_core::contract::RequestOp;
+use raidlab_core::units::{Sector, Sectors};
+
+use super::files::Waiter;
+use super::spec::BLOCK;
+use super::task::{Kind, Next, Piece, Stage, Sync, Task, Transfer};
+use super::writeback::Work;
+use super::{BlockId, BlockIo, Failure, Host, Purpose};
+
+impl Host {
+    /// Goes on with direct reads and writes: one call after the other.
+    pub(super) fn direct(&mut self, id: u32, task: &mut Task) -> Next {
+        let (Kind::Read(transfer) | Kind::Write(transfer)) = &mut task.kind else {
+            return Next::Wait;
+        };
+        let mut transfer = transfer.clone();
+        let next = self.direct_step(id, task, &mut transfer);
+        if let Kind::Read(place) | Kind::Write(place) = &mut task.kind {
+            *place = transfer;
+        }
+        next
+    }
+
+    fn direct_step(&mut self, id: u32, task: &mut Task, transfer: &mut Transfer) -> Next {
+        let Some(Some(open)) = self.open.get(transfer.handle.0 as usize).copied() else {
+            return Next::Failed(Failure::NoFile);
+        };
+        let writes = matches!(task.kind, Kind::Write(_));
+        if task.requests > 0 && transfer.sync.is_none() {
+            return Next::Wait;
+        }
+        if let Some(piece) = transfer.piece
+            && transfer.sync.is_none()
+            && writes
+        {
+            self.note_written(open.file, transfer.at + piece.bytes);
+            if open.sync {
+                transfer.sync = Some(Sync::of(Some(open.file), true));
+            }
+        }
+        if let Some(sync) = &mut transfer.sync {
+            let next = self.sync(id, task.process, &mut task.requests, sync);
+            if sync.stage != Stage::End {
+                return next;
+            }
+            transfer.sync = None;
+        }
+        self.passed(id, transfer, &mut task.moved);
+        let size = self.files.get(&open.file).map_or(0, |file| file.size);
+        if transfer.times == 0 || (!writes && transfer.at >= size) {
+            return Next::Done;
+        }
+        let (at, len) = (transfer.at, transfer.len);
+        if !at.is_multiple_of(512) || !len.is_multiple_of(512) {
+            return Next::Failed(Failure::Unaligned);
+        }
+        // What is dirty of the file comes first, so that nothing newer is passed by.
+        if self.back.has_work(Waiter::Task(id)) {
+            return Next::Wait;
+        }
+        if self.files.get(&open.file).is_some_and(|file| file.dirtied.is_some()) {
+            let (file, owner) = (open.file, Some(Waiter::Task(id)));
+            self.back.ask(Work { file, pages: 0..u64::MAX, owner, process: task.process });
+            return Next::Wait;
+        }
+        let bytes = if writes { len } else { len.min(size - at) };
+        let pages = at / BLOCK..(at + bytes).div_ceil(BLOCK);
+        if self.is_under_way(open.file) && self.wait_for_writes(Waiter::Task(id), open.file) {
+            return Next::Wait;
+        }
+        if writes {
+            if let Err(failure) = self.make_places(open.file, pages.clone()) {
+                return Next::Failed(failure);
+            }
+            self.cache.forget(open.file, pages);
+        }
+        transfer.piece = Some(Piece { bytes, calls: 1 });
+        let op = if writes { RequestOp::Write } else { RequestOp::Read };
+        self.send_direct(id, task, open.file, op, at..at + bytes);
+        if task.requests == 0 {
+            // A hole: nothing to be read.
+            return Next::Compute(self.spec.costs.call);
+        }
+        Next::Wait
+    }
+
+    fn is_under_way(&self, file: u64) -> bool {
+        self.files.get(&file).is_some_and(|file| !file.flights.is_empty())
+    }
+
+    fn make_places(&mut self, number: u64, pages: Range<u64>) -> Result<(), Failure> {
+        let holes = self.files.get(&number).map(|file| file.holes(pages));
+        for hole in holes.unwrap_or_default() {
+            self.place(number, hole)?;
+        }
+        Ok(())
+    }
+
+    /// Sends the requests of one call; holes have none.
+    fn send_direct(&mut self, id: u32, task: &mut Task, file: u64, op: RequestOp, all: Range<u64>) {
+        let end = all.end.next_multiple_of(512);
+        let mut at = all.start;
+        while at < end {
+            let Some(of) = self.files.get(&file) else { return };
+            let page = at / BLOCK;
+            let Some((block, pages)) = of.place(page) else {
+                at = (page + of.hole(page, end.div_ceil(BLOCK) - page)) * BLOCK;
+                continue;
+            };
+            let into = at % BLOCK;
+            let len = (end - at).min(pages * BLOCK - into).min(self.spec.longest_request);
+            let io = BlockIo {
+                id: BlockId(0),
+                process: task.process,
+                op,
+                at: Sector((block * BLOCK + into) / 512),
+                len: Sectors(len / 512),
+                fua: false,
+            };
+            task.requests += 1;
+            self.send(io, Purpose::Task(id));
+            at += len;
+        }
+    }
+}

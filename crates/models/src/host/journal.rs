@@ -1,0 +1,288 @@
+//! The journal of metadata in ordered mode: a transaction gathers changed blocks; its commit waits for
+//! the data of files that got places in it, writes the blocks to the journal one behind the other,
+//! flushes, and writes a commit block (S. Tweedie, "Journaling the Linux ext2fs Filesystem", 1998;
+//! `Documentation/filesystems/journalling.rst`). The blocks are written to their places later, by
+//! write-back. Without a journal, changed blocks are dirty at once.
+
+use std::collections::BTreeSet;
+
+use raidlab_core::contract::RequestOp;
+use raidlab_core::units::Time;
+
+use super::files::Waiter;
+use super::spec::BLOCK;
+use super::writeback::Work;
+use super::{Host, KERNEL, METADATA, Purpose};
+
+/// Blocks that one descriptor block names: 4 KiB less its header, in tags of 16 bytes.
+const TAGS: u64 = 250;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Ordered data are handed to the array.
+    Submit,
+    /// Ordered data are waited for.
+    Data,
+    Log,
+    Flush,
+    Record,
+}
+
+#[derive(Clone, Debug)]
+struct Commit {
+    number: u64,
+    blocks: BTreeSet<u64>,
+    /// Files whose data come first.
+    files: Vec<u64>,
+    stage: Stage,
+    /// Requests under way.
+    requests: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Journal {
+    /// Its first block and how many it has.
+    area: Option<(u64, u64)>,
+    /// The number of the running transaction, what it has changed, since when.
+    number: u64,
+    running: BTreeSet<u64>,
+    files: BTreeSet<u64>,
+    started: Option<Time>,
+    commit: Option<Commit>,
+    committed: u64,
+    /// Somebody waits for this one.
+    wanted: u64,
+    waiters: Vec<(u64, u32)>,
+    /// Where the next commit goes, and blocks written since all were written to their places.
+    head: u64,
+    used: u64,
+}
+
+impl Journal {
+    pub(super) fn new(area: Option<(u64, u64)>) -> Self {
+        Self {
+            area,
+            number: 1,
+            running: BTreeSet::new(),
+            files: BTreeSet::new(),
+            started: None,
+            commit: None,
+            committed: 0,
+            wanted: 0,
+            waiters: Vec::new(),
+            head: 0,
+            used: 0,
+        }
+    }
+
+    pub(super) fn is_there(&self) -> bool {
+        self.area.is_some()
+    }
+
+    /// A file got places: its data are written before the running transaction.
+    pub(super) fn ordered(&mut self, file: u64) {
+        if self.is_there() {
+            self.files.insert(file);
+        }
+    }
+
+    /// The number of the running transaction.
+    pub(super) fn running(&self) -> u64 {
+        self.number
+    }
+
+    /// The last transaction with anything in it.
+    pub(super) fn last(&self) -> u64 {
+        if self.running.is_empty() { self.number - 1 } else { self.number }
+    }
+
+    /// A task waits for a commit; false when that was long ago, or there is no journal.
+    pub(super) fn wait_for(&mut self, number: u64, id: u32) -> bool {
+        if !self.is_there() || number <= self.committed {
+            return false;
+        }
+        self.wanted = self.wanted.max(number);
+        self.waiters.push((number, id));
+        true
+    }
+
+    /// The next blocks of the journal, `count` of them: one piece, or two around its end.
+    fn next(&mut self, count: u64) -> Vec<(u64, u64)> {
+        let Some((start, len)) = self.area else { return Vec::new() };
+        let count = count.min(len);
+        let first = count.min(len - self.head);
+        let mut pieces = vec![(start + self.head, first)];
+        if count > first {
+            pieces.push((start, count - first));
+        }
+        self.head = (self.head + count) % len;
+        self.used += count;
+        pieces
+    }
+}
+
+impl Host {
+    /// Blocks of metadata are changed.
+    pub(super) fn join(&mut self, blocks: &[u64]) {
+        for block in blocks {
+            self.known.insert(*block);
+            if !self.journal.is_there() {
+                self.cache.make_dirty(METADATA, *block..*block + 1);
+                self.note_dirty(METADATA);
+            } else if self.journal.running.insert(*block) {
+                self.cache.hold(METADATA, *block);
+                self.settle_dirty(METADATA);
+                self.journal.started.get_or_insert(self.now);
+            }
+        }
+    }
+
+    /// A file's inode is changed, and `bitmaps`; `has_grown` when data cannot be found without.
+    pub(super) fn change_metadata(&mut self, number: u64, bitmaps: &[u64], has_grown: bool) {
+        let transaction = self.journal.number;
+        let Some(file) = self.files.get_mut(&number) else { return };
+        file.changed_in = transaction;
+        if has_grown {
+            file.grown_in = transaction;
+        }
+        let inode = file.inode;
+        self.join(bitmaps);
+        if let Some(inode) = inode {
+            let block = self.space.inode_block(inode);
+            self.join(&[block]);
+        }
+    }
+
+    /// When the running transaction is to be committed.
+    pub(super) fn commit_at(&self) -> Option<Time> {
+        let interval = self.spec.filesystem.journal?.commit;
+        let is_idle = self.journal.commit.is_none();
+        self.journal.started.filter(|_| is_idle).map(|started| started + interval)
+    }
+
+    /// Begins a commit that is wanted or due, or large: a quarter of the journal.
+    pub(super) fn commit_if_due(&mut self) {
+        let journal = &mut self.journal;
+        let Some((_, len)) = journal.area else { return };
+        if journal.commit.is_some() || journal.running.is_empty() {
+            return;
+        }
+        let is_wanted = journal.wanted >= journal.number || journal.running.len() as u64 > len / 4;
+        let now = self.now;
+        if !is_wanted && self.commit_at().is_none_or(|at| now < at) {
+            return;
+        }
+        let journal = &mut self.journal;
+        journal.started = None;
+        let files: Vec<u64> = std::mem::take(&mut journal.files).into_iter().collect();
+        journal.commit = Some(Commit {
+            number: journal.number,
+            blocks: std::mem::take(&mut journal.running),
+            files: files.clone(),
+            stage: Stage::Submit,
+            requests: 0,
+        });
+        journal.number += 1;
+        if !self.spec.filesystem.delayed_allocation {
+            // With delayed allocation, what has a place is on its way already.
+            for file in files {
+                let owner = Some(Waiter::Commit);
+                self.back.ask(Work { file, pages: 0..u64::MAX, owner, process: KERNEL });
+            }
+        }
+        self.commit_went_on();
+    }
+
+    /// A request of the commit ended.
+    pub(super) fn commit_request_ended(&mut self) {
+        if let Some(commit) = &mut self.journal.commit {
+            commit.requests -= 1;
+        }
+        self.commit_went_on();
+    }
+
+    /// Goes on with the commit as far as it gets.
+    pub(super) fn commit_went_on(&mut self) {
+        loop {
+            let Some(commit) = &mut self.journal.commit else { return };
+            if commit.requests > 0 {
+                return;
+            }
+            match commit.stage {
+                Stage::Submit if self.back.has_work(Waiter::Commit) => return,
+                Stage::Submit => commit.stage = Stage::Data,
+                Stage::Data => match commit.files.pop() {
+                    Some(file) => {
+                        if self.wait_for_writes(Waiter::Commit, file) {
+                            return;
+                        }
+                    }
+                    None => {
+                        commit.stage = Stage::Log;
+                        let blocks = commit.blocks.len() as u64;
+                        self.log(blocks + blocks.div_ceil(TAGS), false);
+                    }
+                },
+                Stage::Log => {
+                    commit.stage = Stage::Flush;
+                    if self.spec.filesystem.barriers {
+                        commit.requests += 1;
+                        let flush = Self::blocks(KERNEL, RequestOp::Flush, 0, 0);
+                        self.send(flush, Purpose::Commit);
+                    }
+                }
+                Stage::Flush => {
+                    commit.stage = Stage::Record;
+                    let fua = self.spec.filesystem.barriers;
+                    self.log(1, fua);
+                }
+                Stage::Record => {
+                    self.commit_ended();
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Writes blocks to the journal.
+    fn log(&mut self, count: u64, fua: bool) {
+        let longest = self.spec.longest_request / BLOCK;
+        for (start, len) in self.journal.next(count) {
+            let mut done = 0;
+            while done < len {
+                let count = longest.min(len - done);
+                let io = Self::blocks(KERNEL, RequestOp::Write, start + done, count);
+                self.send(super::BlockIo { fua, ..io }, Purpose::Commit);
+                if let Some(commit) = &mut self.journal.commit {
+                    commit.requests += 1;
+                }
+                done += count;
+            }
+        }
+    }
+
+    /// The blocks may now be written to their places, and those who waited go on.
+    fn commit_ended(&mut self) {
+        let Some(commit) = self.journal.commit.take() else { return };
+        self.journal.committed = commit.number;
+        for block in commit.blocks {
+            if !self.journal.running.contains(&block) {
+                self.cache.release(METADATA, block);
+            }
+        }
+        self.note_dirty(METADATA);
+        self.settle_dirty(METADATA);
+        let ready = &mut self.ready;
+        self.journal.waiters.retain(|(number, id)| {
+            if *number <= commit.number {
+                ready.push_back(*id);
+            }
+            *number > commit.number
+        });
+        let len = self.journal.area.map_or(0, |(_, len)| len);
+        if self.journal.used > len / 4 * 3 {
+            self.journal.used = 0;
+            self.ask_for_metadata(None, KERNEL);
+        }
+    }
+}

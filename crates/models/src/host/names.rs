@@ -1,0 +1,214 @@
+//! Operations on names: which blocks of directories, inode tables and bitmaps they read and change.
+//!
+//! A name lies in the block of its directory that its hash says, as with `dir_index` of ext3 and ext4.
+//! What changes takes place at once; what must be read for it is waited for.
+
+use raidlab_core::units::Nanos;
+
+use super::cache::Page;
+use super::files::File;
+use super::spec::BLOCK;
+use super::task::{Kind, Names, Next, Task};
+use super::{Change, Failure, Host, HostFile, METADATA, Step};
+
+/// Names in a block of a directory: entries of 32 bytes (8 and a name of 24), three quarters full.
+const ENTRIES: u64 = 96;
+
+impl Host {
+    /// The block of a directory with a name.
+    fn directory_block(&self, directory: u64, name: u64) -> Option<u64> {
+        let file = self.files.get(&directory)?;
+        file.entries?;
+        let blocks = file.size / BLOCK;
+        file.place(name % blocks.max(1)).map(|(block, _)| block)
+    }
+
+    fn inode_block(&self, file: u64) -> Option<u64> {
+        let inode = self.files.get(&file)?.inode?;
+        Some(self.space.inode_block(inode))
+    }
+
+    /// A directory gets one block more; gives it.
+    pub(super) fn add_directory_block(&mut self, file: &mut File) -> Option<u64> {
+        if self.space.available() == 0 {
+            return None;
+        }
+        let (block, len) = self.space.allocate(file.goal, 1)?;
+        file.map(file.size / BLOCK, block, len);
+        file.size += BLOCK;
+        self.cache.fill(METADATA, block..block + 1);
+        Some(block)
+    }
+
+    /// Begins an operation: what it reads, what it changes.
+    pub(super) fn names(&mut self, path: &[Step], change: Change) -> Result<Names, Failure> {
+        let mut names = Names {
+            reads: Vec::new(),
+            done: 0,
+            cost: self.spec.costs.name,
+            computed: false,
+            writes: Vec::new(),
+            of: Vec::new(),
+        };
+        for step in path {
+            names.reads.extend(self.directory_block(step.directory.0, step.name));
+            names.reads.extend(step.file.and_then(|file| self.inode_block(file.0)));
+        }
+        match change {
+            Change::Nothing => {}
+            Change::Create { file, is_directory } => {
+                let last = path.last().ok_or(Failure::NoFile)?;
+                self.create(&mut names, last, file.0, is_directory)?;
+            }
+            Change::Remove { file, is_last } => {
+                let last = path.last().ok_or(Failure::NoFile)?;
+                self.remove_name(&mut names, last.directory.0, last.name);
+                self.remove_file(&mut names, file.0, is_last);
+            }
+            Change::Link { file, directory, name } => {
+                self.add_name(&mut names, directory.0, name)?;
+                self.change_inode(&mut names, file.0);
+            }
+            Change::Rename { file, directory, name, gone, replaces } => {
+                let last = path.last().ok_or(Failure::NoFile)?;
+                self.remove_name(&mut names, last.directory.0, last.name);
+                if replaces {
+                    names.writes.extend(self.directory_block(directory.0, name));
+                    self.change_inode(&mut names, directory.0);
+                } else {
+                    self.add_name(&mut names, directory.0, name)?;
+                }
+                if let Some(gone) = gone {
+                    self.remove_file(&mut names, gone.0, true);
+                }
+                self.change_inode(&mut names, file.0);
+            }
+            Change::Attribute(file) => self.change_inode(&mut names, file.0),
+            Change::Truncate(HostFile(file), len) => {
+                names.writes = self.truncate(file, len);
+                self.change_inode(&mut names, file);
+            }
+            Change::List(directory) => {
+                let file = self.files.get(&directory.0).ok_or(Failure::NoFile)?;
+                let entries = file.entries.ok_or(Failure::NoFile)?;
+                names.cost += Nanos(self.spec.costs.entry.0 * entries);
+                let blocks = file.extents().flat_map(|(_, block, len)| block..block + len);
+                names.reads.extend(blocks);
+            }
+        }
+        let writes = names.writes.clone();
+        names.reads.extend(writes);
+        Ok(names)
+    }
+
+    fn create(
+        &mut self,
+        names: &mut Names,
+        last: &Step,
+        number: u64,
+        is_directory: bool,
+    ) -> Result<(), Failure> {
+        let parent = last.directory.0;
+        let of = self.files.get(&parent).and_then(|file| file.inode).ok_or(Failure::NoFile)?;
+        let group = if is_directory {
+            let above = (parent != self.root).then_some(of.group);
+            self.space.directory_group(above, last.name)
+        } else {
+            of.group
+        };
+        let mut file = self.new_file(group, is_directory)?;
+        if is_directory {
+            let block = self.add_directory_block(&mut file).ok_or(self.no_space())?;
+            names.writes.extend([block, self.space.block_bitmap(block)]);
+        }
+        names.writes.extend(file.inode.map(|inode| self.space.inode_bitmap(inode)));
+        self.files.insert(number, file);
+        self.change_inode(names, number);
+        self.add_name(names, parent, last.name)
+    }
+
+    fn change_inode(&self, names: &mut Names, file: u64) {
+        names.writes.extend(self.inode_block(file));
+        names.of.push(file);
+    }
+
+    /// A directory gets a name more, and a block more when its blocks are full.
+    fn add_name(&mut self, names: &mut Names, number: u64, name: u64) -> Result<(), Failure> {
+        let mut directory = self.files.remove(&number).ok_or(Failure::NoFile)?;
+        let entries = directory.entries.map_or(1, |entries| entries + 1);
+        directory.entries = Some(entries);
+        let mut has_room = true;
+        if entries > directory.size / BLOCK * ENTRIES {
+            let added = self.add_directory_block(&mut directory);
+            has_room = added.is_some();
+            names.writes.extend(added);
+            names.writes.extend(added.map(|block| self.space.block_bitmap(block)));
+        }
+        self.files.insert(number, directory);
+        names.writes.extend(self.directory_block(number, name));
+        self.change_inode(names, number);
+        if has_room { Ok(()) } else { Err(self.no_space()) }
+    }
+
+    fn remove_name(&mut self, names: &mut Names, number: u64, name: u64) {
+        names.writes.extend(self.directory_block(number, name));
+        if let Some(directory) = self.files.get_mut(&number)
+            && let Some(entries) = &mut directory.entries
+        {
+            *entries = entries.saturating_sub(1);
+        }
+        self.change_inode(names, number);
+    }
+
+    fn remove_file(&mut self, names: &mut Names, number: u64, is_last: bool) {
+        self.change_inode(names, number);
+        let Some(file) = self.files.get_mut(&number) else { return };
+        if !is_last {
+            return;
+        }
+        names.writes.extend(file.inode.map(|inode| self.space.inode_bitmap(inode)));
+        file.is_gone = true;
+        if file.opened == 0 {
+            self.discard(number);
+        }
+    }
+
+    /// Goes on with an operation on names.
+    pub(super) fn name(&mut self, id: u32, task: &mut Task) -> Next {
+        let Kind::Names(names) = &mut task.kind else { return Next::Wait };
+        while let Some(block) = names.reads.get(names.done).copied() {
+            match self.cache.page(METADATA, block) {
+                Page::Present => {
+                    self.cache.touch(METADATA, block..block + 1);
+                    names.done += 1;
+                }
+                Page::Reading => {
+                    self.wait_for_page(id, METADATA, block);
+                    return Next::Wait;
+                }
+                Page::Absent if !self.known.contains(&block) => {
+                    self.cache.fill(METADATA, block..block + 1);
+                }
+                Page::Absent => {
+                    let rest = &names.reads[names.done..];
+                    let follows = |(by, next): &(usize, &u64)| **next == block + *by as u64;
+                    let together = rest.iter().enumerate().take_while(follows).count() as u64;
+                    let window = self.spec.filesystem.inode_read_ahead;
+                    let mut pages = self.space.table_window(block, window);
+                    pages.end = pages.end.max(block + together);
+                    self.fetch_exactly(task.process, METADATA, pages);
+                }
+            }
+        }
+        if !names.computed {
+            names.computed = true;
+            return Next::Compute(names.cost);
+        }
+        let (writes, of) = (std::mem::take(&mut names.writes), std::mem::take(&mut names.of));
+        self.join(&writes);
+        for file in of {
+            self.change_metadata(file, &[], true);
+        }
+        Next::Done
+    }
+}

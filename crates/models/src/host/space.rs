@@ -1,0 +1,345 @@
+//! Where files lie: free blocks, block groups, inodes, and the choice of a group for a directory.
+//!
+//! Rules after M. Cao et al., "State of the Art: Where we are with the ext3 filesystem" (Ottawa Linux
+//! Symposium 2005) and `Documentation/filesystems/ext4`: directories of the root are spread over
+//! groups with room (Orlov), other directories lie in the group of theirs, files in that of their
+//! directory; data go behind the file's last block, or to the start of its group.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::spec::{BLOCK, FilesystemSpec, JournalPlace};
+
+/// Bytes that one group of ext3 and ext4 has; larger ones here are several with metadata together.
+const GROUP: u64 = 128 << 20;
+
+/// Pieces of free space that are looked at for one that is long enough.
+const LOOKS: usize = 64;
+
+/// An inode's place: its group and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Inode {
+    pub(super) group: u64,
+    number: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Group {
+    /// Inodes never used yet begin here.
+    next: u64,
+    free: BTreeSet<u64>,
+    used: u64,
+    directories: u64,
+    free_blocks: u64,
+}
+
+/// The blocks of a filesystem.
+#[derive(Clone, Debug)]
+pub(super) struct Space {
+    blocks: u64,
+    group_blocks: u64,
+    /// Blocks of metadata at the start of each group: bitmaps, then the inode table.
+    bitmaps: u64,
+    table: u64,
+    inodes: u64,
+    per_block: u64,
+    groups: Vec<Group>,
+    /// Free pieces: start and length, apart from each other.
+    free: BTreeMap<u64, u64>,
+    free_blocks: u64,
+    /// Promised to data in memory without a place.
+    reserved: u64,
+    /// The first block of the journal and its length.
+    pub(super) journal: Option<(u64, u64)>,
+}
+
+impl Space {
+    /// An empty filesystem on `blocks` blocks.
+    pub(super) fn new(spec: &FilesystemSpec, blocks: u64) -> Self {
+        let group_blocks = (spec.group_bytes / BLOCK).min(blocks).max(1);
+        let bytes = group_blocks * BLOCK;
+        let inodes = (bytes / spec.inode_ratio).max(16);
+        let per_block = (BLOCK / spec.inode_bytes).max(1);
+        let table = inodes.div_ceil(per_block);
+        let bitmaps = 2 * bytes.div_ceil(GROUP);
+        let mut space = Self {
+            blocks,
+            group_blocks,
+            bitmaps,
+            table,
+            inodes,
+            per_block,
+            groups: Vec::new(),
+            free: BTreeMap::new(),
+            free_blocks: 0,
+            reserved: 0,
+            journal: None,
+        };
+        for group in 0..blocks.div_ceil(group_blocks) {
+            let data = space.data_start(group).min(blocks);
+            let end = ((group + 1) * group_blocks).min(blocks);
+            let (next, free) = (0, BTreeSet::new());
+            space.groups.push(Group { next, free, used: 0, directories: 0, free_blocks: 0 });
+            space.free(data, end.saturating_sub(data));
+        }
+        if let Some(journal) = &spec.journal {
+            let goal = match journal.place {
+                JournalPlace::Start => 0,
+                JournalPlace::Middle => space.data_start(space.groups.len() as u64 / 2),
+            };
+            // As mke2fs does, less where the filesystem is small.
+            let wanted = (journal.bytes / BLOCK).min(blocks / 16).max(1);
+            space.journal = space.allocate(goal, wanted);
+        }
+        space
+    }
+
+    /// The first block for data of a group.
+    pub(super) fn data_start(&self, group: u64) -> u64 {
+        group * self.group_blocks + self.bitmaps + self.table
+    }
+
+    /// Blocks that are neither used nor promised.
+    pub(super) fn available(&self) -> u64 {
+        self.free_blocks.saturating_sub(self.reserved)
+    }
+
+    /// Promises a number of blocks; false when there are not so many.
+    pub(super) fn reserve(&mut self, blocks: u64) -> bool {
+        let fits = blocks <= self.available();
+        self.reserved += if fits { blocks } else { 0 };
+        fits
+    }
+
+    /// Takes promises back.
+    pub(super) fn release(&mut self, blocks: u64) {
+        self.reserved = self.reserved.saturating_sub(blocks);
+    }
+
+    fn group_of(&self, block: u64) -> u64 {
+        block / self.group_blocks
+    }
+
+    /// The bitmap that says whether a block is free.
+    pub(super) fn block_bitmap(&self, block: u64) -> u64 {
+        let group = self.group_of(block);
+        let within = (block % self.group_blocks) * BLOCK / GROUP;
+        group * self.group_blocks + within
+    }
+
+    /// The bitmap that says whether an inode is free.
+    pub(super) fn inode_bitmap(&self, inode: Inode) -> u64 {
+        let within = inode.number * (self.bitmaps / 2) / self.inodes.max(1);
+        inode.group * self.group_blocks + self.bitmaps / 2 + within
+    }
+
+    /// The block of the table with an inode.
+    pub(super) fn inode_block(&self, inode: Inode) -> u64 {
+        inode.group * self.group_blocks + self.bitmaps + inode.number / self.per_block
+    }
+
+    /// The blocks of the table around one of them that are read with it: `window`, aligned.
+    pub(super) fn table_window(&self, block: u64, window: u64) -> std::ops::Range<u64> {
+        let start = self.group_of(block) * self.group_blocks + self.bitmaps;
+        if block < start || block >= start + self.table {
+            return block..block + 1;
+        }
+        let first = block - (block - start) % window;
+        first..(first + window).min(start + self.table)
+    }
+
+    /// Takes up to `wanted` blocks in one piece, from `goal` on where they are free; gives the start
+    /// and how many. `None` when nothing is free.
+    pub(super) fn allocate(&mut self, goal: u64, wanted: u64) -> Option<(u64, u64)> {
+        let at_goal = self.free.range(..=goal).next_back();
+        let at_goal = at_goal.map(|(start, len)| (goal, (start + len).saturating_sub(goal)));
+        let (start, len) = match at_goal {
+            Some((goal, left)) if left > 0 => (goal, left),
+            _ => self.look(goal, wanted)?,
+        };
+        let len = len.min(wanted);
+        self.take(start, len);
+        Some((start, len))
+    }
+
+    /// The first piece behind `goal`, then from the start, that is long enough; else the longest seen.
+    fn look(&self, goal: u64, wanted: u64) -> Option<(u64, u64)> {
+        let mut longest: Option<(u64, u64)> = None;
+        let pieces = self.free.range(goal..).chain(self.free.range(..goal)).take(LOOKS);
+        for (start, len) in pieces {
+            if *len >= wanted {
+                return Some((*start, *len));
+            }
+            if longest.is_none_or(|(_, most)| *len > most) {
+                longest = Some((*start, *len));
+            }
+        }
+        longest
+    }
+
+    fn take(&mut self, start: u64, len: u64) {
+        let Some((piece, length)) = self.free.range(..=start).next_back() else { return };
+        let (piece, end) = (*piece, piece + length);
+        self.free.remove(&piece);
+        if start > piece {
+            self.free.insert(piece, start - piece);
+        }
+        if end > start + len {
+            self.free.insert(start + len, end - start - len);
+        }
+        self.count(start, len, |free, blocks| *free -= blocks);
+        self.free_blocks -= len;
+    }
+
+    /// Gives blocks back.
+    pub(super) fn free(&mut self, start: u64, len: u64) {
+        if len == 0 {
+            return;
+        }
+        self.count(start, len, |free, blocks| *free += blocks);
+        self.free_blocks += len;
+        let (mut from, mut to) = (start, start + len);
+        if let Some((piece, length)) = self.free.range(..start).next_back()
+            && piece + length == start
+        {
+            from = *piece;
+        }
+        if let Some(length) = self.free.remove(&to) {
+            to += length;
+        }
+        self.free.insert(from, to - from);
+    }
+
+    /// Counts blocks of a piece at the groups they lie in.
+    fn count(&mut self, start: u64, len: u64, change: impl Fn(&mut u64, u64)) {
+        let (mut at, end) = (start, start + len);
+        while at < end {
+            let group = self.group_of(at);
+            let next = ((group + 1) * self.group_blocks).min(end);
+            if let Some(group) = self.groups.get_mut(group as usize) {
+                change(&mut group.free_blocks, next - at);
+            }
+            at = next;
+        }
+    }
+
+    /// Takes an inode, in `wanted` or the next group that has one. `None` when there is none.
+    pub(super) fn take_inode(&mut self, wanted: u64, is_directory: bool) -> Option<Inode> {
+        let count = self.groups.len() as u64;
+        let inodes = self.inodes;
+        for group in (0..count).map(|by| (wanted + by) % count) {
+            let one = &mut self.groups[group as usize];
+            if one.used == inodes {
+                continue;
+            }
+            let number = one.free.pop_first().unwrap_or_else(|| {
+                one.next += 1;
+                one.next - 1
+            });
+            one.used += 1;
+            one.directories += u64::from(is_directory);
+            return Some(Inode { group, number });
+        }
+        None
+    }
+
+    /// Gives an inode back.
+    pub(super) fn free_inode(&mut self, inode: Inode, is_directory: bool) {
+        let group = &mut self.groups[inode.group as usize];
+        group.free.insert(inode.number);
+        group.used -= 1;
+        group.directories -= u64::from(is_directory);
+    }
+
+    /// The group for a directory: of those with at least average room the one with the fewest
+    /// directories, from a place on that `hash` says; below the root's own, the parent's while it has
+    /// room.
+    pub(super) fn directory_group(&self, parent: Option<u64>, hash: u64) -> u64 {
+        let count = self.groups.len() as u64;
+        let average = self.free_blocks / count;
+        let has_room = |group: u64| {
+            let one = &self.groups[group as usize];
+            one.free_blocks >= average && one.used < self.inodes
+        };
+        if let Some(parent) = parent {
+            let one = &self.groups[parent as usize];
+            if one.used < self.inodes && one.free_blocks >= average / 4 {
+                return parent;
+            }
+        }
+        let start = hash % count;
+        let order = (0..count).map(|by| (start + by) % count).filter(|group| has_room(*group));
+        order.min_by_key(|group| self.groups[*group as usize].directories).unwrap_or(start)
+    }
+
+    /// Blocks of the whole filesystem.
+    pub(super) fn blocks(&self) -> u64 {
+        self.blocks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn space() -> Space {
+        let journal = None;
+        let spec = FilesystemSpec { group_bytes: 128 << 20, journal, ..FilesystemSpec::default() };
+        Space::new(&spec, 4 * 32_768)
+    }
+
+    #[test]
+    fn groups_are_laid_out_as_mke2fs_does() {
+        let space = space();
+        // 128 MiB at 16 KiB an inode: 8,192 inodes of 256 bytes, 512 blocks; two bitmaps.
+        assert_eq!((space.data_start(0), space.data_start(2)), (514, 2 * 32_768 + 514));
+        assert_eq!(space.available(), 4 * (32_768 - 514));
+        let inode = Inode { group: 1, number: 17 };
+        assert_eq!(space.inode_block(inode), 32_768 + 2 + 1);
+        assert_eq!((space.inode_bitmap(inode), space.block_bitmap(40_000)), (32_769, 32_768));
+        assert_eq!(space.table_window(32_768 + 2 + 33, 32), 32_768 + 34..32_768 + 66);
+        assert_eq!(space.table_window(600, 32), 600..601);
+    }
+
+    #[test]
+    fn pieces_are_taken_at_the_goal_and_join_when_given_back() {
+        let mut space = space();
+        let all = space.free.clone();
+        assert_eq!(space.allocate(1_000, 10), Some((1_000, 10)));
+        assert_eq!(space.allocate(1_000, 10), Some((1_010, 31_758)).map(|(a, _)| (a, 10)));
+        assert_eq!(space.allocate(0, 100), Some((514, 100)), "metadata lie before");
+        assert_eq!(space.allocate(32_767, 100), Some((32_767, 1)), "to the end of the group");
+        assert_eq!(space.allocate(32_767, 100), Some((32_768 + 514, 100)));
+        for (start, len) in [(1_000, 10), (32_767, 1), (514, 100), (1_010, 10), (33_282, 100)] {
+            space.free(start, len);
+        }
+        assert_eq!((&space.free, space.available()), (&all, 4 * (32_768 - 514)));
+        assert!(!space.reserve(4 * 32_768) && space.reserve(1_000));
+        assert_eq!(space.available(), 4 * (32_768 - 514) - 1_000);
+    }
+
+    #[test]
+    fn directories_of_the_root_are_spread() {
+        let mut space = space();
+        let mut groups: Vec<u64> = (0..4)
+            .map(|_| {
+                let group = space.directory_group(None, 2);
+                space.take_inode(group, true).map(|inode| inode.group).unwrap_or(9)
+            })
+            .collect();
+        assert_eq!(groups[0], 2);
+        groups.sort_unstable();
+        assert_eq!(groups, [0, 1, 2, 3]);
+        assert_eq!(space.directory_group(Some(3), 0), 3);
+    }
+
+    #[test]
+    fn inodes_run_out() {
+        let journal = None;
+        let spec = FilesystemSpec { inode_ratio: 1 << 20, journal, ..FilesystemSpec::default() };
+        let mut space = Space::new(&spec, 8_192);
+        let taken: Vec<_> = std::iter::from_fn(|| space.take_inode(0, false)).collect();
+        assert_eq!(taken.len(), 32);
+        space.free_inode(taken[5], false);
+        assert_eq!(space.take_inode(0, false), Some(taken[5]));
+    }
+}

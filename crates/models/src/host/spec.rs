@@ -1,0 +1,241 @@
+//! What a host is like: memory, write-back, read-ahead, CPU, filesystem.
+
+use raidlab_core::units::Nanos;
+
+/// Bytes of a page of memory and of a block of the filesystem.
+pub const BLOCK: u64 = 4_096;
+
+/// How much may be dirty: a share of the memory for the cache, or so many bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DirtyLimit {
+    /// Hundredths of [`HostSpec::memory`]: `vm.dirty_ratio`, `vm.dirty_background_ratio`.
+    Percent(u32),
+    /// Bytes: `vm.dirty_bytes`, `vm.dirty_background_bytes`.
+    Bytes(u64),
+}
+
+impl DirtyLimit {
+    /// Pages, of so many bytes of memory.
+    pub(super) const fn pages(self, memory: u64) -> u64 {
+        match self {
+            Self::Percent(percent) => (memory as u128 * percent as u128 / 100) as u64 / BLOCK,
+            Self::Bytes(bytes) => bytes / BLOCK,
+        }
+    }
+}
+
+/// Where the journal lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JournalPlace {
+    /// In the first group: mke2fs before 1.41.
+    Start,
+    /// In the group in the middle: mke2fs since.
+    Middle,
+}
+
+/// A journal of metadata in ordered mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JournalSpec {
+    /// Its length in bytes. Default 1 GiB: mke2fs 1.43 and later for 128 GiB and more.
+    pub bytes: u64,
+    /// A transaction is committed so long after its first change. Default 5 s: `commit=` of ext3 and
+    /// ext4.
+    pub commit: Nanos,
+    /// Where it lies. Default in the middle.
+    pub place: JournalPlace,
+}
+
+impl Default for JournalSpec {
+    fn default() -> Self {
+        let commit = Nanos::from_millis(5_000);
+        Self { bytes: 1 << 30, commit, place: JournalPlace::Middle }
+    }
+}
+
+/// How files are placed and made durable: ext4 by default, ext3 and ext2 by other values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FilesystemSpec {
+    /// Bytes of a block group: what directories are spread over. Default 2 GiB: 16 groups of 128 MiB
+    /// with their metadata together (`flex_bg`); ext3 has 128 MiB.
+    pub group_bytes: u64,
+    /// Bytes for which there is one inode. Default 16 KiB: `inode_ratio` of `mke2fs.conf`.
+    pub inode_ratio: u64,
+    /// Bytes of an inode in its table. Default 256; 128 before mke2fs 1.41.
+    pub inode_bytes: u64,
+    /// Blocks of the inode table that are read at once. Default 32: `inode_readahead_blks` of ext4; 1
+    /// for ext3.
+    pub inode_read_ahead: u64,
+    /// Whether places are chosen when data are written back, not when they come. Default yes (ext4).
+    pub delayed_allocation: bool,
+    /// Most blocks that are looked for in one piece. Default 2,048 (8 MiB): ext4's largest
+    /// preallocation of a growing file.
+    pub allocation: u64,
+    /// The journal; `None` for ext2, or ext4 without one.
+    pub journal: Option<JournalSpec>,
+    /// Whether commits and `fsync` flush what drives hold in their caches. Default yes: ext4; ext3
+    /// before 3.0 did not.
+    pub barriers: bool,
+}
+
+impl Default for FilesystemSpec {
+    fn default() -> Self {
+        Self {
+            group_bytes: 2 << 30,
+            inode_ratio: 16 << 10,
+            inode_bytes: 256,
+            inode_read_ahead: 32,
+            delayed_allocation: true,
+            allocation: 2_048,
+            journal: Some(JournalSpec::default()),
+            barriers: true,
+        }
+    }
+}
+
+/// CPU time that calls take. What a request to the array costs is counted by whoever carries it out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallCosts {
+    /// A read or write through the page cache, without copying. Default 400 ns (estimate: `dd bs=1`
+    /// makes some 2 to 3 million calls a second on machines of today).
+    pub call: Nanos,
+    /// An operation on names: look up, make, remove. Default 4 µs (estimate: a hot `open` with
+    /// `O_CREAT` on ext4 takes 5 to 10 µs with its `close`).
+    pub name: Nanos,
+    /// An entry of a directory that is listed. Default 60 ns (estimate).
+    pub entry: Nanos,
+    /// Bytes copied between the page cache and a process per second. Default 8 GB/s (estimate: out
+    /// of the processor's caches on one core).
+    pub copy_rate: u64,
+}
+
+impl CallCosts {
+    /// CPU time of copying `bytes`, rounded down.
+    pub fn copy(&self, bytes: u64) -> Nanos {
+        let rate = u128::from(self.copy_rate.max(1));
+        Nanos((u128::from(bytes) * 1_000_000_000 / rate) as u64)
+    }
+}
+
+impl Default for CallCosts {
+    fn default() -> Self {
+        Self {
+            call: Nanos(400),
+            name: Nanos::from_micros(4),
+            entry: Nanos(60),
+            copy_rate: 8_000_000_000,
+        }
+    }
+}
+
+/// A host. Defaults are Linux of today; the sources are `Documentation/admin-guide/sysctl/vm.rst`
+/// for write-back, `Documentation/ABI/testing/sysfs-class-bdi` and `sysfs-block` for requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostSpec {
+    /// Memory for the page cache in bytes, at least 8 MiB. Default 8 GiB.
+    pub memory: u64,
+    /// Above this, write-back begins. Default 10 %.
+    pub dirty_background: DirtyLimit,
+    /// Above this, writers wait. Default 20 %.
+    pub dirty: DirtyLimit,
+    /// Dirty data are written back at this age. Default 30 s.
+    pub dirty_expire: Nanos,
+    /// How often their age is looked at. Default 5 s.
+    pub writeback_interval: Nanos,
+    /// Bytes of a file that are written back before it is the next one's turn. Default 4 MiB:
+    /// `MIN_WRITEBACK_PAGES`, and `MAX_WRITEBACK_PAGES` of 2.6.
+    pub writeback_chunk: u64,
+    /// The read-ahead window grows to this many bytes. Default 128 KiB: `read_ahead_kb`. Nothing
+    /// switches read-ahead off.
+    pub read_ahead: u64,
+    /// And begins with at least this many. Default 16 KiB: four times a read of a page.
+    pub read_ahead_start: u64,
+    /// The longest request to the array in bytes. Default 512 KiB; 1,280 KiB since 4.3 where the
+    /// device takes it (`max_sectors_kb`).
+    pub longest_request: u64,
+    /// Writes on their way to the array at once. Default 128: `nr_requests`.
+    pub requests: u32,
+    /// Processor cores. Default 4.
+    pub cores: u32,
+    /// CPU time after which a process makes room for another. Default 3 ms: `base_slice` of the
+    /// scheduler for four cores and more.
+    pub slice: Nanos,
+    /// CPU time of calls.
+    pub costs: CallCosts,
+    /// The filesystem.
+    pub filesystem: FilesystemSpec,
+}
+
+impl Default for HostSpec {
+    fn default() -> Self {
+        Self {
+            memory: 8 << 30,
+            dirty_background: DirtyLimit::Percent(10),
+            dirty: DirtyLimit::Percent(20),
+            dirty_expire: Nanos::from_millis(30_000),
+            writeback_interval: Nanos::from_millis(5_000),
+            writeback_chunk: 4 << 20,
+            read_ahead: 128 << 10,
+            read_ahead_start: 16 << 10,
+            longest_request: 512 << 10,
+            requests: 128,
+            cores: 4,
+            slice: Nanos::from_millis(3),
+            costs: CallCosts::default(),
+            filesystem: FilesystemSpec::default(),
+        }
+    }
+}
+
+/// Fewest bytes of memory for the page cache.
+const LEAST_MEMORY: u64 = 8 << 20;
+
+impl HostSpec {
+    /// Checks that a host can be like this.
+    ///
+    /// # Errors
+    /// Names the first value that cannot be, and what would be right.
+    pub fn check(&self) -> Result<(), String> {
+        let filesystem = &self.filesystem;
+        let journal = filesystem.journal.map_or(1 << 20, |journal| journal.bytes);
+        let rules = [
+            (self.memory >= LEAST_MEMORY, "memory: at least 8 MiB"),
+            (self.writeback_interval > Nanos::ZERO, "writeback_interval: more than nothing"),
+            (self.writeback_chunk >= BLOCK, "writeback_chunk: at least 4 KiB"),
+            (self.longest_request >= BLOCK, "longest_request: at least 4 KiB"),
+            (self.longest_request <= 1 << 30, "longest_request: at most 1 GiB"),
+            (self.requests > 0, "requests: at least 1"),
+            (self.cores > 0, "cores: at least 1"),
+            (self.slice > Nanos::ZERO, "slice: more than nothing"),
+            (filesystem.group_bytes >= 16 << 20, "group_bytes: at least 16 MiB"),
+            (filesystem.inode_ratio >= 1 << 10, "inode_ratio: at least 1 KiB"),
+            ((64..=BLOCK).contains(&filesystem.inode_bytes), "inode_bytes: 64 to 4,096"),
+            (filesystem.inode_bytes <= filesystem.inode_ratio / 2, "inode_ratio: more, or no room"),
+            (filesystem.inode_read_ahead > 0, "inode_read_ahead: at least 1"),
+            (filesystem.allocation > 0, "allocation: at least 1"),
+            (journal >= 1 << 20, "journal: at least 1 MiB"),
+        ];
+        let broken = rules.iter().find(|(holds, _)| !holds);
+        broken.map_or(Ok(()), |(_, rule)| Err(format!("the host's {rule}")))
+    }
+
+    /// Pages that may be cached.
+    pub(super) fn pages(&self) -> u64 {
+        self.memory / BLOCK
+    }
+
+    /// Dirty pages above which write-back begins.
+    pub(super) fn background(&self) -> u64 {
+        self.dirty_background.pages(self.memory).min(self.pages() / 2)
+    }
+
+    /// Dirty pages and pages being written above which writers wait. Never so few that one piece of a
+    /// write has no room above the background limit, nor all memory.
+    pub(super) fn limit(&self) -> u64 {
+        let least = self.background() + 2 * PIECE / BLOCK;
+        self.dirty.pages(self.memory).min(self.pages() * 3 / 4).max(least)
+    }
+}
+
+/// Bytes that are copied between looks at the limits: as with Linux's `ratelimit_pages`, some pages
+/// go unobserved.
+pub(super) const PIECE: u64 = 256 << 10;

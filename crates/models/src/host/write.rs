@@ -1,0 +1,221 @@
+//! Writes through the page cache.
+
+use std::ops::Range;
+
+use super::cache::Page;
+use super::files::File;
+use super::spec::{BLOCK, PIECE};
+use super::task::{Kind, Next, Stage, Sync, Task};
+use super::{Failure, Host, METADATA};
+
+impl Host {
+    /// Goes on with writes.
+    pub(super) fn write(&mut self, id: u32, task: &mut Task) -> Next {
+        let Kind::Write(transfer) = &mut task.kind else { return Next::Wait };
+        let Some(Some(open)) = self.open.get(transfer.handle.0 as usize).copied() else {
+            return Next::Failed(Failure::NoFile);
+        };
+        if let Some(piece) = transfer.piece
+            && transfer.sync.is_none()
+        {
+            let position = transfer.position();
+            if let Err(failure) = self.put(open.file, position..position + piece.bytes) {
+                return Next::Failed(failure);
+            }
+            if open.sync && piece.calls > 0 {
+                transfer.sync = Some(Sync::of(Some(open.file), true));
+            }
+        }
+        if let Some(sync) = &mut transfer.sync {
+            let next = self.sync(id, task.process, &mut task.requests, sync);
+            if sync.stage != Stage::End {
+                return next;
+            }
+            transfer.sync = None;
+        }
+        self.passed(id, transfer, &mut task.moved);
+        if transfer.times == 0 {
+            return Next::Done;
+        }
+        let position = transfer.position();
+        let most = if open.sync { 1 } else { u64::MAX };
+        let (piece, begun) = transfer.cut(PIECE, u64::MAX, most);
+        let pages = position / BLOCK..(position + piece.bytes).div_ceil(BLOCK);
+        if self.cache.unwritten() + (pages.end - pages.start) > self.spec.limit() {
+            self.back.throttled.push_back(id);
+            return Next::Wait;
+        }
+        let bytes = position..position + piece.bytes;
+        if let Some(page) = self.page_to_read(open.file, &bytes, &pages) {
+            if self.cache.page(open.file, page) == Page::Absent {
+                self.fetch_exactly(task.process, open.file, page..page + 1);
+            }
+            self.wait_for_page(id, open.file, page);
+            return Next::Wait;
+        }
+        let costs = &self.spec.costs;
+        transfer.piece = Some(piece);
+        Next::Compute(raidlab_core::Nanos(costs.call.0 * begun) + costs.copy(piece.bytes))
+    }
+
+    /// A page that is written in part only and must be read first, for the rest of it.
+    fn page_to_read(&self, file: u64, bytes: &Range<u64>, pages: &Range<u64>) -> Option<u64> {
+        let of = self.files.get(&file)?;
+        let ends = [(pages.start, bytes.start), (pages.end - 1, bytes.end)];
+        let in_part = |(page, byte): (u64, u64)| {
+            // The last page need not be read for what lies behind the end of the file.
+            let all_behind =
+                page == pages.end - 1 && bytes.end >= of.size && bytes.start <= page * BLOCK;
+            (!byte.is_multiple_of(BLOCK)
+                && !all_behind
+                && page * BLOCK < of.size
+                && of.place(page).is_some()
+                && self.cache.page(file, page) != Page::Present)
+                .then_some(page)
+        };
+        ends.into_iter().find_map(in_part)
+    }
+
+    /// Bytes of a file are in the page cache from now on and are to be written back.
+    fn put(&mut self, number: u64, bytes: Range<u64>) -> Result<(), Failure> {
+        let pages = bytes.start / BLOCK..bytes.end.div_ceil(BLOCK);
+        let Some(file) = self.files.get(&number) else { return Err(Failure::NoFile) };
+        let holes = file.holes(pages.clone());
+        if self.spec.filesystem.delayed_allocation {
+            let new = |hole: &Range<u64>| {
+                hole.end - hole.start - self.cache.dirty_in(number, hole.clone())
+            };
+            let wanted = holes.iter().map(new).sum();
+            if !self.space.reserve(wanted) {
+                return Err(self.no_space());
+            }
+        } else {
+            for hole in holes {
+                self.place(number, hole)?;
+            }
+        }
+        self.cache.make_dirty(number, pages);
+        self.note_dirty(number);
+        self.note_written(number, bytes.end);
+        Ok(())
+    }
+
+    /// The metadata of a file after a write up to `end`: its times, and its length where it grew.
+    pub(super) fn note_written(&mut self, number: u64, end: u64) {
+        let Some(file) = self.files.get_mut(&number) else { return };
+        let has_grown = end > file.size;
+        file.size = file.size.max(end);
+        self.change_metadata(number, &[], has_grown);
+    }
+
+    pub(super) fn no_space(&self) -> Failure {
+        Failure::NoSpace { of: self.space.blocks() * BLOCK }
+    }
+
+    /// Gives pages without a place one, in as few pieces as there are; counts as change of metadata.
+    pub(super) fn place(&mut self, number: u64, pages: Range<u64>) -> Result<(), Failure> {
+        if pages.end - pages.start > self.space.available() {
+            return Err(self.no_space());
+        }
+        let mut page = pages.start;
+        while page < pages.end {
+            let goal = self.files.get(&number).map_or(0, |file| file.goal);
+            let Some((block, len)) = self.space.allocate(goal, pages.end - page) else {
+                return Err(self.no_space());
+            };
+            if let Some(file) = self.files.get_mut(&number) {
+                file.map(page, block, len);
+            }
+            let bitmap = self.space.block_bitmap(block);
+            self.change_metadata(number, &[bitmap], true);
+            page += len;
+        }
+        if let Some(file) = self.files.get(&number)
+            && file.entries.is_none()
+        {
+            self.journal.ordered(number);
+        }
+        Ok(())
+    }
+
+    /// Notes that a file has dirty pages.
+    pub(super) fn note_dirty(&mut self, number: u64) {
+        let now = self.now;
+        let Some(file) = self.files.get_mut(&number) else { return };
+        if file.dirtied.is_none() {
+            file.dirtied = Some(now);
+            self.back.dirty_files.insert((now, number));
+            self.set_tick();
+        }
+    }
+
+    /// Cuts a file, or lengthens it by a hole.
+    pub(super) fn truncate(&mut self, number: u64, len: u64) -> Vec<u64> {
+        let first = len.div_ceil(BLOCK);
+        self.forget(number, first);
+        let Some(file) = self.files.get_mut(&number) else { return Vec::new() };
+        file.size = len;
+        let freed = file.cut(first);
+        if let Some(inode) = file.inode
+            && first == 0
+        {
+            file.goal = self.space.data_start(inode.group);
+        }
+        self.give_back(&freed)
+    }
+
+    /// Drops pages from `first` on out of memory, and what was promised to them.
+    pub(super) fn forget(&mut self, number: u64, first: u64) {
+        let pages = self.files.get(&number).map_or(0, |file| file.size.div_ceil(BLOCK));
+        if first >= pages {
+            return;
+        }
+        if self.spec.filesystem.delayed_allocation && number != METADATA {
+            let holes = self.files.get(&number).map(|file| file.holes(first..pages));
+            let of = |hole: Range<u64>| self.cache.dirty_in(number, hole);
+            let promised = holes.unwrap_or_default().into_iter().map(of).sum();
+            self.space.release(promised);
+        }
+        self.cache.forget(number, first..u64::MAX);
+        self.settle_dirty(number);
+    }
+
+    /// Gives pieces back; the bitmaps that change.
+    pub(super) fn give_back(&mut self, freed: &[(u64, u64)]) -> Vec<u64> {
+        for (block, len) in freed {
+            self.space.free(*block, *len);
+        }
+        let mut bitmaps: Vec<u64> =
+            freed.iter().map(|(block, _)| self.space.block_bitmap(*block)).collect();
+        bitmaps.dedup();
+        bitmaps
+    }
+
+    /// A file without names that nobody has open goes.
+    pub(super) fn discard(&mut self, number: u64) {
+        self.forget(number, 0);
+        let Some(mut file) = self.files.remove(&number) else { return };
+        let freed = file.cut(0);
+        let bitmaps = self.give_back(&freed);
+        self.join(&bitmaps);
+        if file.entries.is_some() {
+            // What was cached of a directory lies among the metadata.
+            for (block, len) in freed {
+                self.cache.forget(METADATA, block..block + len);
+            }
+            self.settle_dirty(METADATA);
+        }
+        if let Some(inode) = file.inode {
+            self.space.free_inode(inode, file.entries.is_some());
+        }
+        for (_, waiter) in std::mem::take(&mut file.waiters) {
+            self.wake_waiter(waiter);
+        }
+    }
+
+    /// A new file's entry.
+    pub(super) fn new_file(&mut self, group: u64, is_directory: bool) -> Result<File, Failure> {
+        let inode = self.space.take_inode(group, is_directory).ok_or(Failure::NoInodes)?;
+        Ok(File::new(Some(inode), self.space.data_start(inode.group), is_directory))
+    }
+}

@@ -1,0 +1,443 @@
+//! The modelled host as a target: any [`Plan`] on a filesystem and page cache over a simulated array, in
+//! virtual time.
+//!
+//! The processes of a plan call a [`Host`]; its requests go to a [`World`]; CPU time is that of
+//! `Cores`, the first of which also does what the world's requests cost. Nothing has
+//! contents. Preparing, syncing and warming take virtual time too, but the run begins at zero.
+
+mod calls;
+mod cpu;
+mod io;
+mod names;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+use raidlab_core::contract::{Outcome, RequestId};
+use raidlab_core::{MemberIndex, Nanos, Time};
+use raidlab_models::HostSpec;
+use raidlab_models::host::{BlockId, Call, Handle, Host, HostFile, HostInput, HostOutput, TaskId};
+use raidlab_sim::{Answer, MemberTotals as Members, World};
+use raidlab_workload::names::{FileId, Names, Slots};
+use raidlab_workload::{
+    Class, Conductor, Cpu, How, MemberTotals, Memory, Op, OpResult, Path, Plan, Planned, Process,
+    ProcessRecord, Recorder, RunRecord,
+};
+
+use crate::error::{StudyError, StudyErrorKind};
+use cpu::Cores;
+
+/// Runs a plan on an array, all its stages.
+///
+/// # Errors
+/// What no filesystem could carry out, a filesystem that is too small, processes that wait for each
+/// other for ever, and requests that fail: on modelled drives without faults those are defects.
+pub fn run_plan(world: &mut World, host: &HostSpec, plan: Plan) -> Result<RunRecord, StudyError> {
+    let mut target = Target::new(world, host)?;
+    target.run(plan)
+}
+
+fn wrong(kind: StudyErrorKind, key: &str, reason: impl Into<String>) -> StudyError {
+    StudyError::new(kind, "modelled host", None, key, reason)
+}
+
+/// What is still to be done of an operation, and what it is answered with.
+#[derive(Debug)]
+struct Script {
+    calls: VecDeque<Call>,
+    /// Counted as one operation of this class at the end; reads and writes count themselves.
+    class: Option<Class>,
+    began: Time,
+    /// Bytes: gathered from the calls, or known before for operations of a class.
+    moved: u64,
+    /// Operations in memory alone, without calls: their class, how many, their bytes.
+    in_memory: Option<(Class, u64, u64)>,
+    answer: Answered,
+}
+
+#[derive(Debug)]
+enum Answered {
+    With(OpResult),
+    /// With what was moved, by which the position of a slot moves.
+    Moved(Option<raidlab_workload::Slot>),
+}
+
+/// A process of a stage.
+#[derive(Debug)]
+struct Running {
+    process: Box<dyn Process>,
+    is_done: bool,
+    slots: Slots,
+    /// The host's handle of each slot.
+    handles: BTreeMap<u16, Handle>,
+    script: Option<Script>,
+    /// Operations under way, and those that ended and were not asked for.
+    started: u32,
+    ended: VecDeque<(u32, u64)>,
+    /// It waits for one of those.
+    finishes: bool,
+    recorder: Recorder,
+    cpu: Cpu,
+}
+
+/// A call of the host under way.
+#[derive(Clone, Copy, Debug)]
+struct Use {
+    process: usize,
+    /// Of an operation that was started and is not waited for.
+    tag: Option<u32>,
+    /// Reads and writes count as operations of this class.
+    class: Option<Class>,
+    /// When the last operation of it ended.
+    since: Time,
+}
+
+/// Whose turn of the CPU, or sleep, ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    /// A call of the host has used the CPU; so much is still to come.
+    Call(u32, Nanos),
+    /// A process has.
+    Process(usize, Nanos),
+    /// The host wants to be woken.
+    Host,
+}
+
+/// What was counted when the run began.
+struct Base {
+    at: Time,
+    members: Members,
+    busy: Vec<Nanos>,
+    cores: Vec<Nanos>,
+}
+
+struct Target<'w> {
+    world: &'w mut World,
+    host: Host,
+    spec: HostSpec,
+    names: Names,
+    cores: Cores,
+    running: Vec<Running>,
+    ready: VecDeque<(usize, OpResult)>,
+    uses: Vec<Option<Use>>,
+    free_uses: Vec<u32>,
+    requests: BTreeMap<RequestId, BlockId>,
+    timers: BinaryHeap<Reverse<(Time, u64, Timer)>>,
+    sequence: u64,
+    wake: Option<Time>,
+    conductor: Conductor,
+    /// Where processes count time from.
+    began: Time,
+}
+
+/// Makes everything durable and ends.
+#[derive(Debug)]
+struct Settle(bool);
+
+impl Process for Settle {
+    fn next(&mut self, _now: Time, _last: OpResult) -> Op {
+        if std::mem::take(&mut self.0) { Op::SyncAll } else { Op::Done }
+    }
+}
+
+fn failed(process: usize, what: &str, reason: impl std::fmt::Display) -> StudyError {
+    let key = format!("process {process}");
+    wrong(StudyErrorKind::WrongValue, &key, format!("{what}: {reason}"))
+}
+
+impl<'w> Target<'w> {
+    fn new(world: &'w mut World, spec: &HostSpec) -> Result<Self, StudyError> {
+        let names = Names::default();
+        let root = names.find(&Path::target(""));
+        let root = root.ok_or_else(|| wrong(StudyErrorKind::WrongValue, "names", "no root"))?;
+        let host = Host::new(spec, world.array().capacity(), HostFile(root.0));
+        let host = host.map_err(|reason| wrong(StudyErrorKind::WrongValue, "host", reason))?;
+        Ok(Self {
+            began: world.now(),
+            world,
+            host,
+            spec: *spec,
+            names,
+            cores: Cores::new(spec.cores),
+            running: Vec::new(),
+            ready: VecDeque::new(),
+            uses: Vec::new(),
+            free_uses: Vec::new(),
+            requests: BTreeMap::new(),
+            timers: BinaryHeap::new(),
+            sequence: 0,
+            wake: None,
+            conductor: Conductor::new(&[], 0),
+        })
+    }
+
+    fn run(&mut self, plan: Plan) -> Result<RunRecord, StudyError> {
+        let room = self.host.available();
+        if plan.room > room {
+            let reason = format!(
+                "the workload needs {} MiB, the modelled filesystem has {} MiB",
+                plan.room >> 20,
+                room >> 20
+            );
+            return Err(wrong(StudyErrorKind::DoesNotFit, "room", reason));
+        }
+        for source in &plan.sources {
+            self.add_source(&source.name, source.bytes.len())?;
+        }
+        let phases = plan.phases.len();
+        self.stage(plan.prepare, phases, Conductor::new(&[], 0))?;
+        let settle = Planned { copy: 0, process: Box::new(Settle(true)) };
+        self.stage(vec![settle], 0, Conductor::new(&[], 0))?;
+        if plan.memory != Memory::AsIs {
+            self.host.drop_cached(None);
+        }
+        self.stage(plan.warm, phases, Conductor::new(&[], 0))?;
+        let memory = format!(
+            "modelled page cache of {} MiB, {} MiB of it in use at the start",
+            self.spec.memory >> 20,
+            self.host.cached() >> 20
+        );
+        let base = self.base();
+        let conductor = Conductor::new(&plan.barriers, plan.queues);
+        let processes = self.stage(plan.run, phases, conductor)?;
+        let mut record = RunRecord { phases: plan.phases, memory, ..RunRecord::default() };
+        record.processes = processes;
+        self.fill(&mut record, &base);
+        Ok(record)
+    }
+
+    /// Missing directories of a source are made with it.
+    fn add_source(&mut self, name: &str, bytes: u64) -> Result<(), StudyError> {
+        let wrong = |reason: String| wrong(StudyErrorKind::WrongValue, "sources", reason);
+        for (end, _) in name.match_indices('/') {
+            let directory = Path::source(&name[..end]);
+            if self.names.find(&directory).is_none() {
+                self.names.mkdir(&directory).map_err(|error| wrong(error.to_string()))?;
+            }
+        }
+        let opened = self.names.open(&Path::source(name), How::WRITE);
+        let (id, _) = opened.map_err(|error| wrong(error.to_string()))?;
+        self.names.set_size(id, bytes);
+        Ok(())
+    }
+
+    fn base(&self) -> Base {
+        let members = self.world.array().layout().members;
+        Base {
+            at: self.world.now(),
+            members: self.world.member_totals(),
+            busy: (0..members).map(|m| self.world.drive_busy(MemberIndex(m))).collect(),
+            cores: self.cores.busy(self.world),
+        }
+    }
+
+    /// What the world and the cores did since `base`.
+    fn fill(&self, record: &mut RunRecord, base: &Base) {
+        let now = self.base();
+        let earlier = |now: &[Nanos], then: &[Nanos]| -> Vec<Nanos> {
+            now.iter().zip(then).map(|(now, then)| Nanos(now.0 - then.0)).collect()
+        };
+        let cores = earlier(&now.cores, &base.cores);
+        let drives = earlier(&now.busy, &base.busy);
+        let elapsed = now.at.since(base.at).as_secs().max(1e-9);
+        let share = |busy: Nanos| (busy.as_secs() / elapsed).min(1.0);
+        let cpu = cores.iter().map(|busy| share(*busy)).fold(0.0, f64::max);
+        let mut busiest = ("cpu".to_string(), cpu);
+        for (member, busy) in drives.into_iter().enumerate() {
+            if share(busy) > busiest.1 {
+                busiest = (format!("member {member}"), share(busy));
+            }
+        }
+        let (members, before) = (now.members, base.members);
+        record.members = Some(MemberTotals {
+            reads: members.reads - before.reads,
+            writes: members.writes - before.writes,
+            bytes_read: members.bytes_read - before.bytes_read,
+            bytes_written: members.bytes_written - before.bytes_written,
+        });
+        record.system_cpu = Some(Nanos(cores.iter().map(|busy| busy.0).sum()));
+        let mut cpu = Cpu::default();
+        for one in &self.running {
+            cpu.user += one.cpu.user;
+            cpu.system += one.cpu.system;
+        }
+        record.process_cpu = Some(cpu);
+        record.bottleneck = Some(busiest);
+        let left = self.host.dirty();
+        if left >= 1 << 20 {
+            record.warnings.push(format!(
+                "{} MiB were still in memory only at the end of the run",
+                left >> 20
+            ));
+        }
+    }
+
+    /// Runs processes to the end of the last.
+    fn stage(
+        &mut self,
+        planned: Vec<Planned>,
+        phases: usize,
+        conductor: Conductor,
+    ) -> Result<Vec<ProcessRecord>, StudyError> {
+        self.began = self.world.now();
+        self.conductor = conductor;
+        let running = |planned: Planned| Running {
+            process: planned.process,
+            is_done: false,
+            slots: Slots::default(),
+            handles: BTreeMap::new(),
+            script: None,
+            started: 0,
+            ended: VecDeque::new(),
+            finishes: false,
+            recorder: Recorder::new(planned.copy, phases),
+            cpu: Cpu::default(),
+        };
+        self.running = planned.into_iter().map(running).collect();
+        self.ready = (0..self.running.len()).map(|index| (index, OpResult::Start)).collect();
+        let mut records = vec![ProcessRecord::default(); self.running.len()];
+        loop {
+            while let Some((index, last)) = self.ready.pop_front() {
+                self.go_on(index, last, &mut records)?;
+                self.drain()?;
+            }
+            if self.running.iter().all(|one| one.is_done) {
+                return Ok(records);
+            }
+            if !self.world.step() {
+                let reason = "all processes wait for each other; see barriers and queues";
+                return Err(wrong(StudyErrorKind::WrongValue, "processes", reason));
+            }
+            self.happened()?;
+        }
+    }
+
+    /// Lets a process go on until it waits for something.
+    fn go_on(
+        &mut self,
+        index: usize,
+        mut last: OpResult,
+        records: &mut [ProcessRecord],
+    ) -> Result<(), StudyError> {
+        loop {
+            let now = self.time();
+            let op = self.running[index].process.next(now, last);
+            if op == Op::Done {
+                let one = &mut self.running[index];
+                one.is_done = true;
+                let empty = Recorder::new(0, 0);
+                let (recorder, cpu) = (std::mem::replace(&mut one.recorder, empty), one.cpu);
+                records[index] = recorder.finish(now, || Some(cpu));
+                for (_, handle) in std::mem::take(&mut self.running[index].handles) {
+                    self.host.close(handle);
+                }
+                return Ok(());
+            }
+            match self.begin(index, op)? {
+                Some(result) => last = result,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// The time since the stage began.
+    fn time(&self) -> Time {
+        Time(self.world.now().since(self.began).0)
+    }
+
+    /// Answers of the world and timers that are due.
+    fn happened(&mut self) -> Result<(), StudyError> {
+        let now = self.world.now();
+        while let Some(Answer { id, outcome, .. }) = self.world.next_answer() {
+            let Some(block) = self.requests.remove(&id) else { continue };
+            if outcome != Outcome::Done {
+                let reason = format!("a request to the array was answered {outcome:?}");
+                return Err(wrong(StudyErrorKind::WrongValue, "array", reason));
+            }
+            self.host.handle(now, HostInput::Ended(block));
+            self.drain()?;
+        }
+        while let Some(Reverse((at, _, _))) = self.timers.peek()
+            && *at <= now
+        {
+            let Some(Reverse((at, _, timer))) = self.timers.pop() else { break };
+            match timer {
+                Timer::Call(id, Nanos::ZERO) => {
+                    self.host.handle(now, HostInput::Computed(TaskId(id)));
+                }
+                Timer::Call(id, left) => self.compute(Timer::Call(id, left), left),
+                Timer::Process(index, Nanos::ZERO) => self.rested(index),
+                Timer::Process(index, left) => self.compute(Timer::Process(index, left), left),
+                Timer::Host if self.wake == Some(at) => {
+                    self.wake = None;
+                    self.host.handle(now, HostInput::Wake);
+                }
+                // Another time was asked for since.
+                Timer::Host => {}
+            }
+            self.drain()?;
+        }
+        Ok(())
+    }
+
+    fn set_timer(&mut self, at: Time, timer: Timer) {
+        self.timers.push(Reverse((at, self.sequence, timer)));
+        self.sequence += 1;
+        self.world.alarm(at);
+    }
+
+    /// Gives somebody the CPU for `cost`, in slices when there are others.
+    fn compute(&mut self, of: Timer, cost: Nanos) {
+        let is_alone = self.running.len() == 1;
+        let slice = if is_alone { cost } else { cost.min(self.spec.slice) };
+        let end = self.cores.serve(self.world, slice);
+        let left = Nanos(cost.0 - slice.0);
+        let timer = match of {
+            Timer::Call(id, _) => Timer::Call(id, left),
+            Timer::Process(index, _) => Timer::Process(index, left),
+            Timer::Host => of,
+        };
+        self.set_timer(end, timer);
+    }
+
+    /// Carries out what the host asks for.
+    fn drain(&mut self) -> Result<(), StudyError> {
+        while let Some(output) = self.host.poll() {
+            let now = self.world.now();
+            match output {
+                HostOutput::Block(io) => {
+                    let id = self.world.submit_for(io.process, io.op, io.at, io.len, io.fua);
+                    self.requests.insert(id, io.id);
+                }
+                HostOutput::Compute { task, cost } => {
+                    if let Some(Some(used)) = self.uses.get(task.0 as usize) {
+                        let cpu = &mut self.running[used.process].cpu;
+                        cpu.system += cost;
+                    }
+                    if cost == Nanos::ZERO {
+                        self.host.handle(now, HostInput::Computed(task));
+                    } else {
+                        self.compute(Timer::Call(task.0, cost), cost);
+                    }
+                }
+                HostOutput::Moved { task, calls, bytes } => self.moved(task, calls, bytes),
+                HostOutput::Done { task, moved } => self.call_done(task, moved),
+                HostOutput::Failed { task, failure } => {
+                    let used = self.uses.get(task.0 as usize).copied().flatten();
+                    let process = used.map_or(0, |used| used.process);
+                    return Err(failed(process, "an operation failed", failure));
+                }
+                HostOutput::WakeAt(at) => {
+                    self.wake = Some(at);
+                    self.set_timer(at, Timer::Host);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The host's number of a file.
+fn host_file(id: FileId) -> HostFile {
+    HostFile(id.0)
+}

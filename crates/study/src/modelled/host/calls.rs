@@ -1,0 +1,189 @@
+//! Calls of the host under way, and operations that are made of them.
+
+use std::collections::VecDeque;
+
+use raidlab_core::{Nanos, Time};
+use raidlab_models::host::{Call, HostInput, TaskId};
+use raidlab_workload::{Class, OpResult};
+
+use super::{Answered, Script, Target, Timer, Use};
+
+impl Target<'_> {
+    /// Hands a call to the host.
+    pub(super) fn call(
+        &mut self,
+        process: usize,
+        tag: Option<u32>,
+        class: Option<Class>,
+        call: Call,
+    ) {
+        let now = self.world.now();
+        let free = self.free_uses.pop();
+        let id = free.unwrap_or_else(|| {
+            self.uses.push(None);
+            self.uses.len() as u32 - 1
+        });
+        self.uses[id as usize] = Some(Use { process, tag, class, since: now });
+        let (task, process) = (TaskId(id), process as u32);
+        self.host.handle(now, HostInput::Call { task, process, call });
+    }
+
+    /// An operation that begins now, without calls.
+    pub(super) fn script(&self, answer: Answered) -> Script {
+        let (calls, began) = (VecDeque::new(), self.world.now());
+        Script { calls, class: None, began, moved: 0, in_memory: None, answer }
+    }
+
+    /// Begins an operation that is made of calls.
+    pub(super) fn begin_script(
+        &mut self,
+        index: usize,
+        class: Option<Class>,
+        calls: impl IntoIterator<Item = Call>,
+        answer: Answered,
+    ) {
+        let calls = calls.into_iter().collect();
+        self.running[index].script = Some(Script { calls, class, ..self.script(answer) });
+        self.next_call(index);
+    }
+
+    /// The same for an operation of a class that moves so many bytes.
+    pub(super) fn begin_script_of(
+        &mut self,
+        index: usize,
+        class: Class,
+        moved: u64,
+        calls: Vec<Call>,
+        answer: Answered,
+    ) {
+        let calls = VecDeque::from(calls);
+        let script = Script { calls, class: Some(class), moved, ..self.script(answer) };
+        self.running[index].script = Some(script);
+        self.next_call(index);
+    }
+
+    /// The next call of a process's operation, or its end.
+    fn next_call(&mut self, index: usize) {
+        let Some(script) = &mut self.running[index].script else { return };
+        if let Some(call) = script.calls.pop_front() {
+            // Operations of a class of their own are counted as a whole.
+            let class = match call {
+                Call::Read { .. } => Some(Class::Read),
+                Call::Write { .. } => Some(Class::Write),
+                _ => None,
+            };
+            let class = class.filter(|_| script.class.is_none());
+            self.call(index, None, class, call);
+            return;
+        }
+        let Some(script) = self.running[index].script.take() else { return };
+        let took = self.world.now().since(script.began);
+        let one = &mut self.running[index];
+        if let Some(class) = script.class {
+            one.recorder.operation(class, script.moved, took);
+        }
+        if let Some((class, calls, bytes)) = script.in_memory {
+            self.record(index, class, calls, bytes, took);
+        }
+        let one = &mut self.running[index];
+        let result = match script.answer {
+            Answered::With(result) => result,
+            Answered::Moved(slot) => {
+                if let Some(file) = slot.and_then(|slot| one.slots.get(slot)) {
+                    file.position += script.moved;
+                }
+                OpResult::Moved(script.moved)
+            }
+        };
+        self.ready.push_back((index, result));
+    }
+
+    /// Reads or writes of a call ended.
+    pub(super) fn moved(&mut self, task: TaskId, calls: u64, bytes: u64) {
+        let now = self.world.now();
+        let Some(Some(used)) = self.uses.get_mut(task.0 as usize) else { return };
+        let took = now.since(used.since);
+        used.since = now;
+        let (class, index) = (used.class, used.process);
+        if let Some(class) = class {
+            self.record(index, class, calls, bytes, took);
+        }
+    }
+
+    /// Counts equal operations that took a time together.
+    pub(super) fn record(
+        &mut self,
+        index: usize,
+        class: Class,
+        calls: u64,
+        bytes: u64,
+        took: Nanos,
+    ) {
+        let recorder = &mut self.running[index].recorder;
+        if calls == 0 {
+            return;
+        }
+        let (each, rest) = (Nanos(took.0 / calls), took.0 % calls);
+        let of = bytes.div_ceil(calls);
+        for call in 0..calls {
+            let latency = if call == 0 { Nanos(each.0 + rest) } else { each };
+            recorder.operation(class, of.min(bytes - of * call), latency);
+        }
+    }
+
+    /// A call is done.
+    pub(super) fn call_done(&mut self, task: TaskId, moved: u64) {
+        let Some(used) = self.uses.get_mut(task.0 as usize).and_then(Option::take) else { return };
+        self.free_uses.push(task.0);
+        let one = &mut self.running[used.process];
+        let Some(tag) = used.tag else {
+            if let Some(script) = &mut one.script
+                && script.class.is_none()
+            {
+                script.moved += moved;
+            }
+            self.next_call(used.process);
+            return;
+        };
+        self.ended(used.process, tag, moved);
+    }
+
+    /// An operation that was started ended.
+    pub(super) fn ended(&mut self, index: usize, tag: u32, moved: u64) {
+        let one = &mut self.running[index];
+        one.ended.push_back((tag, moved));
+        if one.finishes {
+            one.finishes = false;
+            if let Some(result) = self.take_ended(index) {
+                self.ready.push_back((index, result));
+            }
+        }
+    }
+
+    pub(super) fn take_ended(&mut self, index: usize) -> Option<OpResult> {
+        let one = &mut self.running[index];
+        let (tag, moved) = one.ended.pop_front()?;
+        one.started -= 1;
+        Some(OpResult::Finished { tag, moved })
+    }
+
+    /// A process uses the CPU, in user mode or in the kernel, and is answered then.
+    pub(super) fn use_cpu(&mut self, index: usize, cost: Nanos, user: bool, script: Script) {
+        let one = &mut self.running[index];
+        let cpu = if user { &mut one.cpu.user } else { &mut one.cpu.system };
+        *cpu += cost;
+        one.script = Some(script);
+        self.compute(Timer::Process(index, cost), cost);
+    }
+
+    /// A process sleeps until a time.
+    pub(super) fn sleep(&mut self, index: usize, until: Time) {
+        self.running[index].script = Some(self.script(Answered::With(OpResult::Done)));
+        self.set_timer(until, Timer::Process(index, Nanos::ZERO));
+    }
+
+    /// A process has slept, or used the CPU.
+    pub(super) fn rested(&mut self, index: usize) {
+        self.next_call(index);
+    }
+}

@@ -1,0 +1,312 @@
+//! Operations on open files, and those that need no file.
+
+use raidlab_core::Nanos;
+use raidlab_models::host::{Call, Handle};
+use raidlab_workload::names::{FileId, OpenFile};
+use raidlab_workload::{Class, Io, MOST_STARTED, Op, OpResult, Root, Slot};
+
+use super::{Answered, Script, StudyError, Target, failed, host_file};
+
+/// Bytes that `copy_file_range` moves at once.
+const COPY: u64 = 256 << 10;
+
+/// Where an open file lies.
+pub(super) enum Place {
+    /// On the filesystem.
+    Host(FileId, Handle),
+    /// In memory, from elsewhere; its length.
+    Source(u64),
+    /// `/dev/null`.
+    Null,
+}
+
+impl Target<'_> {
+    /// Begins an operation; gives its result when it took no time.
+    pub(super) fn begin(&mut self, index: usize, op: Op) -> Result<Option<OpResult>, StudyError> {
+        let now = self.time();
+        Ok(match op {
+            Op::Sleep(Nanos::ZERO) | Op::Compute(Nanos::ZERO) => Some(OpResult::Done),
+            Op::Sleep(time) => {
+                self.sleep(index, self.world.now() + time);
+                None
+            }
+            Op::Compute(time) => {
+                let script = self.script(Answered::With(OpResult::Done));
+                self.use_cpu(index, time, true, script);
+                None
+            }
+            Op::Mark(mark) => {
+                let one = &mut self.running[index];
+                let cpu = one.cpu;
+                one.recorder.mark(mark, now, || Some(cpu));
+                Some(OpResult::Done)
+            }
+            Op::Barrier(barrier) => {
+                let Some(freed) = self.conductor.arrive(index, barrier) else { return Ok(None) };
+                let freed = freed.into_iter().map(|other| (other, OpResult::Done));
+                self.ready.extend(freed);
+                Some(OpResult::Done)
+            }
+            Op::Put { queue, ticket, times } => {
+                for (other, ticket) in self.conductor.put(queue, ticket, times) {
+                    self.ready.push_back((other, OpResult::Ticket(ticket)));
+                }
+                Some(OpResult::Done)
+            }
+            Op::Take { queue } => self.conductor.take(index, queue).map(OpResult::Ticket),
+            Op::Finish => {
+                if self.running[index].started == 0 {
+                    return Err(failed(index, "Finish", "nothing was started"));
+                }
+                let ended = self.take_ended(index);
+                self.running[index].finishes = ended.is_none();
+                ended
+            }
+            Op::Start { tag, io } => self.start(index, tag, io)?,
+            other => self.begin_file(index, other)?,
+        })
+    }
+
+    fn begin_file(&mut self, index: usize, op: Op) -> Result<Option<OpResult>, StudyError> {
+        match op {
+            Op::Read { slot, len, times } => {
+                let (place, file) = self.place(index, slot)?;
+                Ok(self.read(index, &place, Some(slot), (file.position, len, times)))
+            }
+            Op::Write { slot, len, times, .. } => {
+                let (place, file) = self.place(index, slot)?;
+                self.write(index, &place, Some(slot), (file.position, len, times))
+            }
+            Op::At(Io::Read { slot, at, len }) => {
+                let (place, _) = self.place(index, slot)?;
+                Ok(self.read(index, &place, None, (at, len, 1)))
+            }
+            Op::At(Io::Write { slot, at, len, .. }) => {
+                let (place, _) = self.place(index, slot)?;
+                self.write(index, &place, None, (at, len, 1))
+            }
+            Op::Seek { slot, to } => {
+                let (place, _) = self.place(index, slot)?;
+                let size = self.size(&place);
+                if let Some(file) = self.running[index].slots.get(slot) {
+                    file.seek(to, size);
+                }
+                Ok(Some(OpResult::Done))
+            }
+            Op::Fsync { slot } => self.fsync(index, slot, false),
+            Op::Fdatasync { slot } => self.fsync(index, slot, true),
+            Op::SyncAll => {
+                let done = Answered::With(OpResult::Done);
+                self.begin_script(index, Some(Class::Other), [Call::SyncAll], done);
+                Ok(None)
+            }
+            Op::CopyRange { from, to, len } => self.copy(index, from, to, len),
+            Op::DropCached { slot } => {
+                if let Place::Host(id, _) = self.place(index, slot)?.0 {
+                    self.host.drop_cached(Some(host_file(id)));
+                }
+                Ok(Some(OpResult::Done))
+            }
+            other => self.begin_names(index, other),
+        }
+    }
+
+    /// What a slot of a process holds.
+    pub(super) fn place(
+        &mut self,
+        index: usize,
+        slot: Slot,
+    ) -> Result<(Place, OpenFile), StudyError> {
+        let one = &mut self.running[index];
+        let Some(file) = one.slots.get(slot).copied() else {
+            return Err(failed(index, "an operation", format!("slot {} holds nothing", slot.0)));
+        };
+        let handle = one.handles.get(&slot.0).copied();
+        let place = match (file.id, handle) {
+            (Some(id), Some(handle)) => Place::Host(id, handle),
+            (Some(id), None) => Place::Source(self.names.status(id).size),
+            (None, _) => Place::Null,
+        };
+        Ok((place, file))
+    }
+
+    pub(super) fn size(&self, place: &Place) -> u64 {
+        match place {
+            Place::Host(id, _) => self.host.size(host_file(*id)),
+            Place::Source(size) => *size,
+            Place::Null => 0,
+        }
+    }
+
+    /// Operations in memory alone: calls of the system, and copying.
+    fn in_memory(
+        &mut self,
+        index: usize,
+        slot: Option<Slot>,
+        (class, calls, bytes): (Class, u64, u64),
+        copied: u64,
+    ) -> Option<OpResult> {
+        if calls == 0 {
+            return Some(OpResult::Moved(0));
+        }
+        let costs = &self.spec.costs;
+        let cost = Nanos(costs.call.0 * calls) + costs.copy(copied);
+        let script = Script {
+            moved: bytes,
+            in_memory: Some((class, calls, bytes)),
+            ..self.script(Answered::Moved(slot))
+        };
+        self.use_cpu(index, cost.max(Nanos(1)), false, script);
+        None
+    }
+
+    fn read(
+        &mut self,
+        index: usize,
+        place: &Place,
+        slot: Option<Slot>,
+        (at, len, times): (u64, u64, u64),
+    ) -> Option<OpResult> {
+        let size = self.size(place);
+        let there = len.saturating_mul(times).min(size.saturating_sub(at));
+        if there == 0 {
+            return Some(OpResult::Moved(0));
+        }
+        let Place::Host(_, handle) = place else {
+            let moves = (Class::Read, there.div_ceil(len), there);
+            return self.in_memory(index, slot, moves, there);
+        };
+        let call = Call::Read { handle: *handle, at, len, times, copies: true };
+        self.begin_script(index, None, [call], Answered::Moved(slot));
+        None
+    }
+
+    fn write(
+        &mut self,
+        index: usize,
+        place: &Place,
+        slot: Option<Slot>,
+        (at, len, times): (u64, u64, u64),
+    ) -> Result<Option<OpResult>, StudyError> {
+        if len == 0 || times == 0 {
+            return Ok(Some(OpResult::Moved(0)));
+        }
+        match place {
+            Place::Null => {
+                let moves = (Class::Write, times, len * times);
+                Ok(self.in_memory(index, slot, moves, 0))
+            }
+            Place::Source(_) => Err(failed(index, "write", "material from elsewhere is read only")),
+            Place::Host(id, handle) => {
+                let end = len.checked_mul(times).and_then(|bytes| at.checked_add(bytes));
+                let Some(end) = end else {
+                    return Err(failed(index, "write", "File too large"));
+                };
+                self.names.grow(*id, end);
+                let call = Call::Write { handle: *handle, at, len, times };
+                self.begin_script(index, None, [call], Answered::Moved(slot));
+                Ok(None)
+            }
+        }
+    }
+
+    fn fsync(
+        &mut self,
+        index: usize,
+        slot: Slot,
+        data_only: bool,
+    ) -> Result<Option<OpResult>, StudyError> {
+        let done = Answered::With(OpResult::Done);
+        let calls = match self.place(index, slot)?.0 {
+            Place::Host(id, _) => Some(Call::Sync { file: host_file(id), data_only }),
+            _ => None,
+        };
+        self.begin_script(index, Some(Class::Other), calls, done);
+        Ok(None)
+    }
+
+    /// Copies within the kernel: read without copying to the process, write with.
+    fn copy(
+        &mut self,
+        index: usize,
+        from: Slot,
+        to: Slot,
+        len: u64,
+    ) -> Result<Option<OpResult>, StudyError> {
+        let (source, read) = self.place(index, from)?;
+        let (target, written) = self.place(index, to)?;
+        let moved = len.min(self.size(&source).saturating_sub(read.position));
+        let Place::Host(id, handle) = target else {
+            return Err(failed(
+                index,
+                "copy_file_range",
+                "the target is no file of the filesystem",
+            ));
+        };
+        for (slot, file) in [(from, read), (to, written)] {
+            if let Some(open) = self.running[index].slots.get(slot) {
+                open.position = file.position + moved;
+            }
+        }
+        self.names.grow(id, written.position + moved);
+        let mut calls = Vec::new();
+        let mut done = 0;
+        while done < moved {
+            let len = COPY.min(moved - done);
+            if let Place::Host(_, handle) = source {
+                let at = read.position + done;
+                calls.push(Call::Read { handle, at, len, times: 1, copies: false });
+            }
+            calls.push(Call::Write { handle, at: written.position + done, len, times: 1 });
+            done += len;
+        }
+        if moved == 0 {
+            return Ok(Some(OpResult::Moved(0)));
+        }
+        let answer = Answered::With(OpResult::Moved(moved));
+        self.begin_script_of(index, Class::Write, moved, calls, answer);
+        Ok(None)
+    }
+
+    /// Starts a read or write that is not waited for.
+    fn start(&mut self, index: usize, tag: u32, io: Io) -> Result<Option<OpResult>, StudyError> {
+        if self.running[index].started >= MOST_STARTED {
+            let reason = format!("more than {MOST_STARTED} operations are under way");
+            return Err(failed(index, "Start", reason));
+        }
+        self.running[index].started += 1;
+        let (slot, at, len, class) = match io {
+            Io::Read { slot, at, len } => (slot, at, len, Class::Read),
+            Io::Write { slot, at, len, .. } => (slot, at, len, Class::Write),
+        };
+        let (place, _) = self.place(index, slot)?;
+        let size = self.size(&place);
+        match place {
+            Place::Host(id, handle) if class == Class::Write && len > 0 => {
+                self.names.grow(id, at + len);
+                self.call(index, Some(tag), Some(class), Call::Write { handle, at, len, times: 1 });
+            }
+            Place::Host(_, handle) if len > 0 && at < size => {
+                let call = Call::Read { handle, at, len, times: 1, copies: true };
+                self.call(index, Some(tag), Some(class), call);
+            }
+            Place::Source(_) if class == Class::Write => {
+                return Err(failed(index, "write", "material from elsewhere is read only"));
+            }
+            // In memory, or nothing to be moved: done at once.
+            Place::Null if class == Class::Write => self.ended_at_once(index, tag, class, len),
+            _ => self.ended_at_once(index, tag, class, len.min(size.saturating_sub(at))),
+        }
+        Ok(Some(OpResult::Done))
+    }
+
+    fn ended_at_once(&mut self, index: usize, tag: u32, class: Class, bytes: u64) {
+        self.record(index, class, u64::from(bytes > 0), bytes, Nanos::ZERO);
+        self.ended(index, tag, bytes);
+    }
+
+    /// Whether a root is on the filesystem.
+    pub(super) fn is_target(root: Root) -> bool {
+        root == Root::Target
+    }
+}

@@ -1,0 +1,258 @@
+//! Operations on names: the tree of names says what they mean, the host what they cost.
+
+use raidlab_core::Nanos;
+use raidlab_models::host::{Call, Change, HostFile, Step};
+use raidlab_workload::names::{FileId, NameError};
+use raidlab_workload::random::mix;
+use raidlab_workload::{Class, How, Of, Op, OpResult, Path, Root, Slot, Status};
+
+use super::io::Place;
+use super::{Answered, StudyError, Target, failed, host_file};
+
+/// A hash of a name.
+fn hash(name: &str) -> u64 {
+    let words = name
+        .as_bytes()
+        .chunks(8)
+        .map(|chunk| chunk.iter().fold(0u64, |word, byte| word << 8 | u64::from(*byte)));
+    mix(&words.collect::<Vec<_>>())
+}
+
+impl Target<'_> {
+    /// The steps of a path as it is now; none off the filesystem.
+    fn steps(&self, path: &Path) -> Vec<Step> {
+        let mut steps = Vec::new();
+        if !Self::is_target(path.root) || path.text.is_empty() {
+            return steps;
+        }
+        let mut directory = self.names.find(&Path::target(""));
+        let mut from = 0;
+        let ends = path.text.match_indices('/').map(|(end, _)| end);
+        for end in ends.chain([path.text.len()]) {
+            let Some(above) = directory else { break };
+            let is_whole = end == path.text.len();
+            let file = if is_whole {
+                self.names.find(path)
+            } else {
+                self.names.find(&Path::target(&path.text[..end]))
+            };
+            let name = hash(&path.text[from..end]);
+            steps.push(Step { directory: host_file(above), name, file: file.map(host_file) });
+            (directory, from) = (file, end + 1);
+        }
+        steps
+    }
+
+    /// Begins an operation on names, open, close and what else concerns whole files.
+    pub(super) fn begin_names(
+        &mut self,
+        index: usize,
+        op: Op,
+    ) -> Result<Option<OpResult>, StudyError> {
+        match op {
+            Op::Open { slot, path, how } => self.open(index, slot, &path, how),
+            Op::Close { slot } => {
+                let one = &mut self.running[index];
+                if one.slots.close(slot).is_none() {
+                    let reason = format!("slot {} holds nothing", slot.0);
+                    return Err(failed(index, "close", reason));
+                }
+                if let Some(handle) = one.handles.remove(&slot.0) {
+                    self.host.close(handle);
+                }
+                Ok(Some(OpResult::Done))
+            }
+            Op::Truncate { slot, len } => {
+                let Place::Host(id, _) = self.place(index, slot)?.0 else {
+                    return Err(failed(index, "truncate", "no file of the filesystem"));
+                };
+                self.names.set_size(id, len);
+                let change = Change::Truncate(host_file(id), len);
+                let call = Call::Names { path: Vec::new(), change };
+                self.begin_script(index, None, [call], Answered::With(OpResult::Done));
+                Ok(None)
+            }
+            Op::Set { of, .. } => self.set(index, &of),
+            Op::FsyncDirectory { path } => {
+                let id = self.there(index, &path)?;
+                let steps = self.steps(&path);
+                let sync = Call::Sync { file: host_file(id), data_only: false };
+                let calls = [Call::Names { path: steps, change: Change::Nothing }, sync];
+                let done = Answered::With(OpResult::Done);
+                self.begin_script(index, Some(Class::Other), calls, done);
+                Ok(None)
+            }
+            other => {
+                let (path, change, result) =
+                    self.change(&other).map_err(|error| failed(index, what(&other), error))?;
+                self.names_call(index, path, change, Some(Class::Other), result);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Hands an operation on names to the host; off the filesystem it is in memory.
+    fn names_call(
+        &mut self,
+        index: usize,
+        path: Option<Vec<Step>>,
+        change: Change,
+        class: Option<Class>,
+        result: OpResult,
+    ) {
+        let answer = Answered::With(result);
+        match path {
+            Some(path) => {
+                self.begin_script(index, class, [Call::Names { path, change }], answer);
+            }
+            None => {
+                let mut script = self.script(answer);
+                script.class = class;
+                self.use_cpu(index, self.spec.costs.name.max(Nanos(1)), false, script);
+            }
+        }
+    }
+
+    /// Changes the tree of names; what the host is to do, and the result.
+    fn change(&mut self, op: &Op) -> Result<(Option<Vec<Step>>, Change, OpResult), NameError> {
+        let on_host = |steps: Vec<Step>, path: &Path| Self::is_target(path.root).then_some(steps);
+        let done = OpResult::Done;
+        Ok(match op {
+            Op::Unlink { path } => {
+                let (steps, file) = (self.steps(path), self.file(path)?);
+                let is_last = self.names.unlink(path)?.is_some();
+                (on_host(steps, path), Change::Remove { file, is_last }, done)
+            }
+            Op::Rmdir { path } => {
+                let (steps, file) = (self.steps(path), self.file(path)?);
+                self.names.rmdir(path)?;
+                (on_host(steps, path), Change::Remove { file, is_last: true }, done)
+            }
+            Op::Mkdir { path } => {
+                let steps = self.steps(path);
+                let file = host_file(self.names.mkdir(path)?);
+                (on_host(steps, path), Change::Create { file, is_directory: true }, done)
+            }
+            Op::Symlink { path, .. } => {
+                let steps = self.steps(path);
+                let how = How { exclusive: true, ..How::WRITE };
+                let file = host_file(self.names.open(path, how)?.0);
+                (on_host(steps, path), Change::Create { file, is_directory: false }, done)
+            }
+            Op::Rename { from, to } => {
+                let (steps, file) = (self.steps(from), self.file(from)?);
+                let (directory, name) = self.parent(to)?;
+                let replaces = self.names.find(to).is_some();
+                let gone = self.names.rename(from, to)?.map(host_file);
+                let change = Change::Rename { file, directory, name, gone, replaces };
+                (on_host(steps, from), change, done)
+            }
+            Op::Link { from, to } => {
+                let (steps, file) = (self.steps(from), self.file(from)?);
+                let (directory, name) = self.parent(to)?;
+                self.names.link(from, to)?;
+                (on_host(steps, from), Change::Link { file, directory, name }, done)
+            }
+            Op::List { path } => {
+                let entries = self.names.list(path)?;
+                let change = Change::List(self.file(path)?);
+                (on_host(self.steps(path), path), change, OpResult::Entries(entries))
+            }
+            Op::Stat { path } => {
+                let file = self.file(path)?;
+                let status = self.names.status(FileId(file.0));
+                let size = match self.host.size(file) {
+                    size if Self::is_target(path.root) && !status.is_directory => size,
+                    _ => status.size,
+                };
+                let status = OpResult::Status(Status { size, ..status });
+                (on_host(self.steps(path), path), Change::Nothing, status)
+            }
+            // Everything else was carried out before.
+            _ => (None, Change::Nothing, done),
+        })
+    }
+
+    fn file(&self, path: &Path) -> Result<HostFile, NameError> {
+        let missing = || NameError { reason: "No such file or directory", path: path.clone() };
+        self.names.find(path).map(host_file).ok_or_else(missing)
+    }
+
+    fn there(&self, index: usize, path: &Path) -> Result<FileId, StudyError> {
+        let file = self.file(path).map_err(|error| failed(index, "fsync", error))?;
+        Ok(FileId(file.0))
+    }
+
+    /// The directory that a new name goes to, and the hash of the name.
+    fn parent(&self, path: &Path) -> Result<(HostFile, u64), NameError> {
+        let (directory, name) = path.text.rsplit_once('/').unwrap_or(("", &path.text));
+        let directory = Path { root: path.root, text: directory.into() };
+        Ok((self.file(&directory)?, hash(name)))
+    }
+
+    fn open(
+        &mut self,
+        index: usize,
+        slot: Slot,
+        path: &Path,
+        how: How,
+    ) -> Result<Option<OpResult>, StudyError> {
+        if self.running[index].slots.get(slot).is_some() {
+            return Err(failed(index, "open", format!("{path}: slot {} is in use", slot.0)));
+        }
+        if path.root == Root::Null {
+            self.running[index].slots.open(slot, None, how);
+            return Ok(Some(OpResult::Done));
+        }
+        let steps = self.steps(path);
+        let opened = self.names.open(path, how);
+        let (id, is_new) = opened.map_err(|error| failed(index, "open", error))?;
+        self.running[index].slots.open(slot, Some(id), how);
+        if !Self::is_target(path.root) {
+            self.names_call(index, None, Change::Nothing, None, OpResult::Done);
+            return Ok(None);
+        }
+        let file = host_file(id);
+        let change = if is_new {
+            Change::Create { file, is_directory: false }
+        } else if how.truncate && self.host.size(file) > 0 {
+            Change::Truncate(file, 0)
+        } else {
+            Change::Nothing
+        };
+        self.names_call(index, Some(steps), change, None, OpResult::Done);
+        // The host has made the file when the call was handed in.
+        let handle = self.host.open(file, how.direct, how.sync);
+        let handle = handle.ok_or_else(|| failed(index, "open", format!("{path}: no inode")))?;
+        self.running[index].handles.insert(slot.0, handle);
+        Ok(None)
+    }
+
+    fn set(&mut self, index: usize, of: &Of) -> Result<Option<OpResult>, StudyError> {
+        let (steps, file) = match of {
+            Of::Slot(slot) => match self.place(index, *slot)?.0 {
+                Place::Host(id, _) => (Some(Vec::new()), host_file(id)),
+                _ => (None, HostFile(0)),
+            },
+            Of::Path(path) => {
+                let file = self.file(path).map_err(|error| failed(index, "set", error))?;
+                (Self::is_target(path.root).then(|| self.steps(path)), file)
+            }
+        };
+        self.names_call(index, steps, Change::Attribute(file), None, OpResult::Done);
+        Ok(None)
+    }
+}
+
+fn what(op: &Op) -> &'static str {
+    match op {
+        Op::Unlink { .. } => "unlink",
+        Op::Rmdir { .. } => "rmdir",
+        Op::Mkdir { .. } => "mkdir",
+        Op::Symlink { .. } => "symlink",
+        Op::Rename { .. } => "rename",
+        Op::Link { .. } => "link",
+        Op::List { .. } => "list",
+        _ => "stat",
+    }
+}

@@ -1,0 +1,466 @@
+//! The modelled host against what follows from its parts.
+
+use std::sync::Arc;
+
+use raidlab_core::contract::{IoOp, Outcome, RequestOp};
+use raidlab_core::{Config, Layout, Level, MemberIndex, Nanos, Sector, Sectors, Time};
+use raidlab_models::host::{CallCosts, DirtyLimit};
+use raidlab_models::{DriveKind, HardDisk, HostSpec, load};
+use raidlab_sim::{HostCosts, World};
+use raidlab_study::modelled::host::run_plan;
+use raidlab_study::{StudyError, StudyErrorKind};
+use raidlab_workload::random::Random;
+use raidlab_workload::{
+    Class, Content, How, Io, Mark, Memory, Op, OpResult, Path, Plan, Planned, Process, RunRecord,
+    SeededBytes, Slot, SourceFile,
+};
+
+const MIB: u64 = 1 << 20;
+const S: Slot = Slot(0);
+
+/// Says its operations one after the other; panics when a result is not what was expected.
+#[derive(Debug)]
+struct Script {
+    ops: std::vec::IntoIter<Op>,
+    results: Vec<(usize, OpResult)>,
+    done: usize,
+}
+
+impl Process for Script {
+    fn next(&mut self, _now: Time, last: OpResult) -> Op {
+        if let Some((_, expected)) = self.results.iter().find(|(op, _)| op + 1 == self.done) {
+            assert_eq!(&last, expected, "operation {}", self.done - 1);
+        }
+        self.done += 1;
+        self.ops.next().unwrap_or(Op::Done)
+    }
+}
+
+fn script(ops: Vec<Op>) -> Planned {
+    expecting(ops, vec![])
+}
+
+fn expecting(ops: Vec<Op>, results: Vec<(usize, OpResult)>) -> Planned {
+    Planned { copy: 0, process: Box::new(Script { ops: ops.into_iter(), results, done: 0 }) }
+}
+
+fn world_of(layout: Layout) -> World {
+    let DriveKind::HardDisk(spec) = load("nas-8tb-7200").expect("built in").kind else { panic!() };
+    let drives: Vec<_> =
+        (0..u64::from(layout.members)).map(|member| HardDisk::new(&spec, member)).collect();
+    let config = Config::uniform(layout, drives[0].capacity());
+    World::new(&config, drives, HostCosts::default()).expect("fits")
+}
+
+fn world() -> World {
+    world_of(Layout::new(Level::Linear, 1))
+}
+
+fn open(how: How) -> Op {
+    Op::Open { slot: S, path: Path::target("file"), how }
+}
+
+fn write(len: u64, times: u64) -> Op {
+    Op::Write { slot: S, len, content: Content::Zeroes, times }
+}
+
+fn read(len: u64, times: u64) -> Op {
+    Op::Read { slot: S, len, times }
+}
+
+fn measured(mut ops: Vec<Op>) -> Vec<Op> {
+    ops.insert(1, Op::Mark(Mark::Begin(0)));
+    ops.push(Op::Mark(Mark::End(0)));
+    ops
+}
+
+fn plan(prepare: Vec<Op>, run: Vec<Op>) -> Plan {
+    Plan {
+        prepare: vec![script(prepare)],
+        run: vec![script(measured(run))],
+        phases: vec!["run"],
+        ..Plan::default()
+    }
+}
+
+fn took(record: &RunRecord) -> f64 {
+    record.phase(0).expect("a phase").took().as_secs()
+}
+
+fn run(host: &HostSpec, plan: Plan) -> RunRecord {
+    run_plan(&mut world(), host, plan).expect("runs")
+}
+
+/// Bytes per second of the drive alone, by requests of 6 MiB from its start, a flush behind writes.
+fn raw_rate(op: RequestOp, bytes: u64) -> f64 {
+    let mut world = world();
+    let block = 6 * MIB;
+    for index in 0..bytes / block {
+        one(&mut world, op, index * block, block);
+    }
+    if op == RequestOp::Write {
+        one(&mut world, RequestOp::Flush, 0, 0);
+    }
+    bytes as f64 / world.now().since(Time::ZERO).as_secs()
+}
+
+fn one(world: &mut World, op: RequestOp, at: u64, len: u64) {
+    world.submit(op, Sector(at / 512), Sectors(len / 512), false);
+    loop {
+        if let Some(answer) = world.next_answer() {
+            assert_eq!(answer.outcome, Outcome::Done);
+            return;
+        }
+        assert!(world.step());
+    }
+}
+
+#[test]
+fn a_cached_read_costs_copying_and_its_calls() {
+    let host = HostSpec::default();
+    let prepare = vec![open(How::WRITE), write(MIB, 64)];
+    let mut plan = plan(prepare, vec![open(How::READ), read(65_536, 1_024)]);
+    plan.memory = Memory::AsIs;
+    let record = run(&host, plan);
+    let CallCosts { call, .. } = host.costs;
+    // 16 pieces of 4 calls for each MiB: a whole number of nanoseconds each.
+    let expected = call.0 * 1_024 + 256 * host.costs.copy(262_144).0;
+    let phase = record.phase(0).expect("a phase");
+    assert_eq!(phase.took(), Nanos(expected));
+    assert_eq!(phase.cpu.map(|cpu| (cpu.user, cpu.system)), Some((Nanos::ZERO, Nanos(expected))));
+    assert_eq!((phase.reads.count, phase.reads.bytes), (1_024, 64 * MIB));
+    assert_eq!(record.members.expect("counted").reads, 0);
+}
+
+#[test]
+fn a_cold_sequential_read_is_as_fast_as_the_drive() {
+    let bytes = 1_200 * MIB;
+    let prepare = vec![open(How::WRITE), write(MIB, 1_200)];
+    for len in [4_096, 131_072, MIB] {
+        let record = run(
+            &HostSpec::default(),
+            plan(prepare.clone(), vec![open(How::READ), read(len, bytes / len)]),
+        );
+        let (rate, raw) = (bytes as f64 / took(&record), raw_rate(RequestOp::Read, bytes));
+        assert!((rate / raw - 1.0).abs() < 0.05, "{len}: {rate} {raw}");
+        assert_eq!(record.members.expect("counted").bytes_read / MIB, 1_200);
+        let (name, share) = record.bottleneck.expect("told");
+        assert!(name == "member 0" && share > 0.9, "{name} {share}");
+    }
+}
+
+#[test]
+fn a_sequential_write_with_fsync_is_as_fast_as_the_drive() {
+    let bytes = 3_000 * MIB;
+    let run_ops = vec![open(How::WRITE), write(MIB, 3_000), Op::Fsync { slot: S }];
+    let record = run(&HostSpec::default(), plan(vec![], run_ops));
+    let (rate, raw) = (bytes as f64 / took(&record), raw_rate(RequestOp::Write, bytes));
+    assert!((rate / raw - 1.0).abs() < 0.05, "{rate} {raw}");
+    let written = record.members.expect("counted").bytes_written;
+    assert!(written >= bytes && written < bytes + 4 * MIB, "{written}");
+}
+
+/// Direct reads of 4 KiB at random, one or several at once.
+fn random_reads(places: &[u64], depth: usize) -> Vec<Op> {
+    let how = How { direct: true, ..How::READ };
+    let mut ops = vec![open(how)];
+    let io = |place: &u64| Io::Read { slot: S, at: place * 4_096, len: 4_096 };
+    if depth == 1 {
+        ops.extend(places.iter().map(|place| Op::At(io(place))));
+        return ops;
+    }
+    for (index, place) in places.iter().enumerate() {
+        if index >= depth {
+            ops.push(Op::Finish);
+        }
+        ops.push(Op::Start { tag: index as u32, io: io(place) });
+    }
+    ops.extend((0..depth).map(|_| Op::Finish));
+    ops
+}
+
+#[test]
+fn direct_random_reads_are_those_of_the_raw_target() {
+    let mut random = Random::new(3);
+    let places: Vec<u64> = (0..2_000).map(|_| random.below(512 * 256)).collect();
+    let prepare = vec![open(How::WRITE), write(MIB, 512)];
+    let record = run(&HostSpec::default(), plan(prepare.clone(), random_reads(&places, 1)));
+    let phase = record.phase(0).expect("a phase");
+    assert_eq!((phase.reads.count, phase.reads.bytes), (2_000, 2_000 * 4_096));
+
+    let mut world = world();
+    for place in &places {
+        // Where the file lies matters little to a drive of 8 TB.
+        one(&mut world, RequestOp::Read, (1 << 30) + place * 4_096, 4_096);
+    }
+    let raw = world.now().since(Time::ZERO).as_secs();
+    let share = took(&record) / raw;
+    assert!((share - 1.0).abs() < 0.01, "{share}");
+
+    // More at once let the drive choose its order.
+    let deep = took(&run(&HostSpec::default(), plan(prepare, random_reads(&places, 16))));
+    assert!(deep < took(&record) * 0.8, "{deep}");
+}
+
+#[test]
+fn writes_below_the_limit_take_memory_only_and_above_it_are_paced_by_the_drive() {
+    let host = HostSpec {
+        dirty_background: DirtyLimit::Bytes(64 * MIB),
+        dirty: DirtyLimit::Bytes(128 * MIB),
+        ..HostSpec::default()
+    };
+    let costs = host.costs;
+    let record = run(&host, plan(vec![], vec![open(How::WRITE), write(MIB, 60)]));
+    let copy = Nanos(60 * costs.call.0 + 240 * costs.copy(262_144).0);
+    assert_eq!(record.phase(0).expect("a phase").took(), copy);
+    assert!(!record.warnings.is_empty(), "60 MiB are in memory only");
+
+    let record = run(&host, plan(vec![], vec![open(How::WRITE), write(MIB, 1_000)]));
+    let raw = raw_rate(RequestOp::Write, 996 * MIB);
+    // All but the limit has been written when the last call returns.
+    let expected = (1_000 - 128) as f64 * MIB as f64 / raw;
+    assert!((took(&record) / expected - 1.0).abs() < 0.1, "{} {expected}", took(&record));
+    let longest = record.phase(0).expect("a phase").writes.max;
+    assert!(longest > Nanos::from_millis(1), "a writer waits: {longest:?}");
+}
+
+#[test]
+fn fsync_writes_data_then_the_journal_then_flushes() {
+    let mut world = world();
+    world.start_record();
+    let ops = vec![open(How::WRITE), write(MIB, 2), Op::Fsync { slot: S }];
+    let empty = Plan { run: vec![script(ops)], phases: vec!["run"], ..Plan::default() };
+    run_plan(&mut world, &HostSpec::default(), empty).expect("runs");
+    let all: Vec<_> = world.record().iter().map(|io| (io.op, u64::from(io.len))).collect();
+    let data = [(IoOp::Write, 1_024); 4];
+    let at = all.windows(4).position(|four| four == data).expect("four writes of 512 KiB");
+    let after: Vec<_> = all[at + 4..].iter().map(|(op, _)| *op).collect();
+    assert_eq!(after, [IoOp::Write, IoOp::Flush, IoOp::Write], "journal, flush, commit block");
+}
+
+#[test]
+fn what_is_unlinked_before_write_back_is_never_written() {
+    let ops = vec![
+        open(How::WRITE),
+        write(MIB, 100),
+        Op::Close { slot: S },
+        Op::Unlink { path: Path::target("file") },
+        Op::Sleep(Nanos::from_millis(60_000)),
+    ];
+    let record = run(&HostSpec::default(), plan(vec![], ops.clone()));
+    let written = record.members.expect("counted").bytes_written;
+    assert!(written < MIB / 2, "metadata only: {written}");
+    let mut kept = ops;
+    kept.remove(3);
+    let record = run(&HostSpec::default(), plan(vec![], kept));
+    assert!(record.members.expect("counted").bytes_written >= 100 * MIB, "after 30 s");
+}
+
+#[test]
+fn dirty_data_wait_for_their_age_and_the_journal_for_5_s() {
+    let written = |seconds: u64| {
+        let sleep = Op::Sleep(Nanos::from_millis(seconds * 1_000));
+        let ops = vec![open(How::WRITE), write(MIB, 10), sleep];
+        run(&HostSpec::default(), plan(vec![], ops)).members.expect("counted").bytes_written
+    };
+    assert_eq!(written(4), 0);
+    assert!((1..MIB).contains(&written(10)), "a commit: {}", written(10));
+    assert!(written(28) < MIB);
+    assert!(written(36) >= 10 * MIB);
+}
+
+#[test]
+fn memory_keeps_what_was_used_last() {
+    let host = HostSpec { memory: 64 * MIB, ..HostSpec::default() };
+    let reads = |bytes: u64| {
+        let prepare = vec![open(How::WRITE), write(MIB, bytes / MIB)];
+        let back = Op::Seek { slot: S, to: raidlab_workload::Seek::Start(0) };
+        let all = read(MIB, bytes / MIB);
+        let ops = vec![open(How::READ), all.clone(), back, all];
+        run(&host, plan(prepare, ops)).members.expect("counted").bytes_read / MIB
+    };
+    assert_eq!(reads(48 * MIB), 48, "the second time from memory");
+    assert_eq!(reads(96 * MIB), 192, "least recently used: nothing is left");
+}
+
+#[test]
+fn the_same_plan_takes_the_same_time() {
+    let once = || {
+        let mut random = Random::new(9);
+        let process = |copy| {
+            let path = Path::target(format!("file{copy}"));
+            let mut ops = vec![Op::Open { slot: S, path, how: How { read: true, ..How::WRITE } }];
+            for _ in 0..300 {
+                let (at, len) = (random.below(200 * MIB), 1 + random.below(100_000));
+                let io = Io::Write { slot: S, at, len, content: Content::Zeroes };
+                ops.push(Op::At(if random.below(3) > 0 {
+                    io
+                } else {
+                    Io::Read { slot: S, at, len }
+                }));
+                if random.below(20) == 0 {
+                    ops.push(Op::Fdatasync { slot: S });
+                }
+            }
+            script(measured(ops))
+        };
+        let run = (0..3).map(process).collect();
+        let plan = Plan { run, phases: vec!["run"], ..Plan::default() };
+        let mut world = world_of(Layout::new(Level::Raid5, 4));
+        let record = run_plan(&mut world, &HostSpec::default(), plan).expect("runs");
+        let ends: Vec<_> = record.processes.iter().map(|process| process.ended).collect();
+        (ends, record.members, world.happened())
+    };
+    assert_eq!(once(), once());
+}
+
+#[test]
+fn barriers_tickets_and_compute() {
+    let take = Op::Take { queue: 0 };
+    let compute = |millis| Op::Compute(Nanos::from_millis(millis));
+    let first = vec![compute(10), Op::Barrier(0), Op::Put { queue: 0, ticket: 7, times: 1 }];
+    let second = vec![Op::Barrier(0), take];
+    let both = |cores| {
+        let run = vec![
+            script(first.clone()),
+            expecting(second.clone(), vec![(1, OpResult::Ticket(7))]),
+            script(vec![compute(10)]),
+        ];
+        let plan =
+            Plan { run, barriers: vec![2], queues: 1, phases: vec!["run"], ..Plan::default() };
+        let host = HostSpec { cores, ..HostSpec::default() };
+        let record = run_plan(&mut world(), &host, plan).expect("runs");
+        let cpu = record.process_cpu.expect("counted");
+        assert_eq!((cpu.user, cpu.system), (Nanos::from_millis(20), Nanos::ZERO));
+        record.last_done()
+    };
+    assert_eq!(both(2), Nanos::from_millis(10));
+    assert_eq!(both(1), Nanos::from_millis(20));
+}
+
+#[test]
+fn small_files_are_made_and_removed_in_little_real_time() {
+    let file = |index: u64| Path::target(format!("d{}/{index}", index % 100));
+    let mut ops: Vec<Op> =
+        (0..100).map(|index| Op::Mkdir { path: Path::target(format!("d{index}")) }).collect();
+    for index in 0..10_000 {
+        ops.push(Op::Open { slot: S, path: file(index), how: How::WRITE });
+        ops.extend([write(1_000, 2), Op::Close { slot: S }]);
+    }
+    ops.push(Op::SyncAll);
+    ops.extend((0..10_000).map(|index| Op::Unlink { path: file(index) }));
+    let list = ops.len();
+    ops.push(Op::List { path: Path::target("d7") });
+    ops.insert(0, Op::Mark(Mark::Begin(0)));
+    let run = vec![expecting(ops, vec![(list + 1, OpResult::Entries(vec![]))])];
+    let plan = Plan { run, phases: vec!["run"], ..Plan::default() };
+    let record = run_plan(&mut world(), &HostSpec::default(), plan).expect("runs");
+    let phase = record.phase(0).expect("a phase");
+    assert_eq!((phase.writes.count, phase.others.count), (20_000, 100 + 10_000 + 2));
+    let members = record.members.expect("counted");
+    // A block of each file, and metadata: the tables of the groups, directories, the journal.
+    assert!((40 * MIB..60 * MIB).contains(&members.bytes_written), "{members:?}");
+}
+
+#[test]
+fn sources_null_and_copies() {
+    let name: Arc<str> = "tree/archive".into();
+    let bytes = Arc::new(SeededBytes { seed: 1, len: 10 * MIB });
+    let sources = vec![SourceFile { name: name.clone(), bytes }];
+    let (from, to, null) = (Slot(1), Slot(0), Slot(2));
+    let open = |slot, path, how| Op::Open { slot, path, how };
+    let copy = Op::CopyRange { from, to, len: 1 << 30 };
+    let ops = vec![
+        open(from, Path::source(name), How::READ),
+        open(to, Path::target("copy"), How::WRITE),
+        Op::Mark(Mark::Begin(0)),
+        copy.clone(),
+        copy,
+        open(null, Path::null(), How::WRITE),
+        Op::Write { slot: null, len: 512, content: Content::Zeroes, times: 1_000 },
+        Op::Stat { path: Path::target("copy") },
+    ];
+    let status = raidlab_workload::Status { size: 10 * MIB, is_directory: false };
+    let results = vec![
+        (3, OpResult::Moved(10 * MIB)),
+        (4, OpResult::Moved(0)),
+        (6, OpResult::Moved(512_000)),
+        (7, OpResult::Status(status)),
+    ];
+    let run = vec![expecting(ops, results)];
+    let plan = Plan { run, sources, phases: vec!["run"], ..Plan::default() };
+    let record = run_plan(&mut world(), &HostSpec::default(), plan).expect("runs");
+    let writes = &record.phase(0).expect("a phase").writes;
+    assert_eq!((writes.count, writes.bytes), (1_001, 10 * MIB + 512_000));
+}
+
+#[test]
+fn what_cannot_be_is_named() {
+    let fails = |plan: Plan| -> StudyError {
+        run_plan(&mut world(), &HostSpec::default(), plan).expect_err("cannot be")
+    };
+    let error = fails(plan(vec![], vec![open(How::READ)]));
+    assert!(error.to_string().contains("file: No such file or directory"), "{error}");
+    let error = fails(plan(vec![], vec![Op::Take { queue: 0 }]));
+    assert!(error.to_string().contains("wait for each other"), "{error}");
+    let DriveKind::HardDisk(spec) = load("nas-8tb-7200").expect("built in").kind else { panic!() };
+    let config = Config::uniform(Layout::new(Level::Linear, 1), Sectors(1 << 18));
+    let mut small =
+        World::new(&config, vec![HardDisk::new(&spec, 0)], HostCosts::default()).expect("fits");
+    let too_long = plan(vec![], vec![open(How::WRITE), write(MIB, 200)]);
+    let error = run_plan(&mut small, &HostSpec::default(), too_long).expect_err("128 MiB");
+    assert!(error.to_string().contains("no space left"), "{error}");
+    let error = fails(Plan { room: 1 << 50, ..Plan::default() });
+    assert_eq!(error.kind, StudyErrorKind::DoesNotFit);
+    let direct = How { direct: true, ..How::WRITE };
+    let error = fails(plan(vec![], vec![open(direct), write(1_000, 1)]));
+    assert!(error.to_string().contains("multiples of 512"), "{error}");
+    let none = HostSpec { cores: 0, ..HostSpec::default() };
+    let error = run_plan(&mut world(), &none, Plan::default()).expect_err("no core");
+    assert!(error.to_string().contains("cores: at least 1"), "{error}");
+}
+
+#[test]
+fn a_group_is_one_operation() {
+    let mut ops = vec![open(How::WRITE), write(4_096, 1)];
+    ops.insert(1, Op::Mark(Mark::GroupBegin));
+    ops.push(Op::Mark(Mark::GroupEnd(Class::Write)));
+    let phase_ops = [vec![Op::Mark(Mark::Begin(0))], ops].concat();
+    let plan = Plan { run: vec![script(phase_ops)], phases: vec!["run"], ..Plan::default() };
+    let record = run(&HostSpec::default(), plan);
+    let writes = &record.phase(0).expect("a phase").writes;
+    assert_eq!((writes.count, writes.bytes), (1, 4_096));
+}
+
+#[test]
+fn o_sync_waits_for_every_write() {
+    let how = How { sync: true, ..How::WRITE };
+    let record = run(&HostSpec::default(), plan(vec![], vec![open(how), write(4_096, 20)]));
+    let writes = &record.phase(0).expect("a phase").writes;
+    // A flush of a drive with 7,200 turns a minute takes milliseconds, and there are two writes each.
+    assert_eq!(writes.count, 20);
+    assert!(writes.min > Nanos::from_millis(4), "{:?}", writes.min);
+}
+
+#[test]
+fn seven_thousand_megabytes_are_few_events() {
+    let mut world = world();
+    let record = run_plan(&mut world, &HostSpec::default(), {
+        plan(vec![], vec![open(How::WRITE), write(MIB, 7_000), Op::Fsync { slot: S }])
+    });
+    let members = record.expect("runs").members.expect("counted");
+    assert!(members.writes < 14_100, "{members:?}");
+    assert!(world.happened() < 300_000, "{}", world.happened());
+    assert!(world.drive_busy(MemberIndex(0)) > Nanos::ZERO);
+}
+
+#[test]
+fn a_warm_file_is_in_memory() {
+    let prepare = vec![open(How::WRITE), write(MIB, 8)];
+    let all = vec![open(How::READ), read(MIB, 8)];
+    let warm = vec![script(all.clone())];
+    let plan = Plan { warm, memory: Memory::Warm, ..plan(prepare, all) };
+    let record = run(&HostSpec::default(), plan);
+    assert_eq!(record.members.expect("counted").reads, 0);
+    assert!(record.memory.contains("8 MiB of it in use"), "{}", record.memory);
+}

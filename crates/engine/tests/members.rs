@@ -294,3 +294,27 @@ fn an_engine_may_change_threads_with_requests_under_way() {
         }
     }
 }
+
+/// Who only polls waits for nobody, and still everything is handed over and comes back.
+#[test]
+fn polling_alone_gets_every_answer() {
+    for how in EACH {
+        let directory = TestDirectory::new();
+        let only = vec![member(&directory, "polled", 4096, how)];
+        let config = EngineConfig::new(Layout::new(Level::Linear, 1).with_chunk(Sectors(8)));
+        let mut engine = Engine::new(&config, only).unwrap();
+        let token = engine.allocate(16 * 8 * 512).unwrap();
+        for n in 0..16 {
+            let segment = Segment { token, offset: n * 8, len: 8 };
+            let at = Sector(u64::from(n) * 8);
+            engine.submit(RequestOp::Write, at, &[segment], n == 3).unwrap();
+        }
+        let mut replies = Vec::new();
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while replies.len() < 16 && std::time::Instant::now() < end {
+            engine.poll_replies(&mut replies).unwrap();
+            std::thread::yield_now();
+        }
+        assert_eq!(replies.len(), 16, "{how:?}");
+    }
+}

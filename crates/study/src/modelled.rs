@@ -70,7 +70,7 @@ impl<'a> Modelled<'a> {
             capacities.push(array.capacity());
             blocks.push(array.logical_block());
         }
-        study.check_capacity(&capacities, &blocks)
+        study.check_capacity(&capacities, &blocks, Some(HostSpec::default().memory))
     }
 
     /// The drive of each group, in the order of the study.

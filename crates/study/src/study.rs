@@ -245,7 +245,8 @@ impl Study {
 
     /// Checks that every workload fits on every layout with every number of processes.
     ///
-    /// `capacities` and `logical_blocks` (in sectors) belong to the layouts, in their order.
+    /// `capacities` and `logical_blocks` (in sectors) belong to the layouts, in their order;
+    /// `host_memory` is that of the host in bytes, where it is known.
     ///
     /// # Errors
     /// [`StudyErrorKind::DoesNotFit`], or [`StudyErrorKind::WrongValue`] when requests are not
@@ -255,13 +256,17 @@ impl Study {
         &self,
         capacities: &[Sectors],
         logical_blocks: &[u32],
+        host_memory: Option<u64>,
     ) -> Result<(), StudyError> {
         let sizes = capacities.iter().zip(logical_blocks);
         for (layout, (&capacity, &logical_block)) in self.layouts.iter().zip(sizes) {
             for (index, workload) in self.workloads.iter().enumerate() {
                 for &processes in &self.processes {
                     let checked = match self.filesystem {
-                        Some(_) => fits_on_filesystem(workload, capacity, processes),
+                        Some(_) => {
+                            let setting = Setting { host_memory, ..Setting::new(processes, 0) };
+                            fits_on_filesystem(workload, capacity, &setting)
+                        }
                         None => {
                             let block = u64::from(logical_block) * SECTOR_BYTES;
                             workload.workload.check_raw(capacity.bytes(), processes, block)
@@ -291,9 +296,9 @@ impl Study {
 fn fits_on_filesystem(
     workload: &WorkloadSpec,
     capacity: Sectors,
-    processes: u32,
+    setting: &Setting,
 ) -> Result<(), WorkloadError> {
-    let plan = workload.workload.plan(&Setting::new(processes, 0))?;
+    let plan = workload.workload.plan(setting)?;
     let (room, capacity) = (filesystem_room(plan.room), capacity.bytes());
     if room <= capacity {
         return Ok(());

@@ -17,7 +17,7 @@ use crate::args::Compare;
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::{interrupt, output};
-pub(crate) use real::member_for;
+pub(crate) use real::{host_memory, member_for};
 
 pub(crate) fn run(options: &Compare) -> Result<(), Failure> {
     let mut study = load(options)?;

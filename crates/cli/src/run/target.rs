@@ -72,7 +72,9 @@ impl Target {
     /// Memory of the host in bytes, where the target has one.
     pub(super) fn memory(&self) -> Option<u64> {
         match self {
-            Self::Directory(_) | Self::Mounted(_) | Self::KernelMd(_) => host_memory(),
+            Self::Directory(_) | Self::Mounted(_) | Self::KernelMd(_) => {
+                crate::compare::host_memory()
+            }
             _ => None,
         }
     }
@@ -243,12 +245,4 @@ fn run_raw(engine: Engine, plan: RawPlan, cancel: &AtomicBool) -> Result<RunReco
     }
     record.memory.push_str("; every byte read was verified, and all members after the run");
     Ok(record)
-}
-
-/// Memory of this machine in bytes; `None` where the system does not tell.
-fn host_memory() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
 }

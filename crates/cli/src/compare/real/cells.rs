@@ -9,7 +9,7 @@ use raidlab_core::{
 };
 use raidlab_engine::{
     CacheState, Engine, EngineConfig, EngineError, EngineErrorKind, FileMember, FileOptions,
-    Member, Mismatch, RawResult, RawTarget,
+    Filesystem, Member, Mismatch, RawResult, RawTarget,
 };
 use raidlab_study::{
     CellKey, Rebuild, Runner, Sample, State, Study, StudyErrorKind, cell_title, lost_member,
@@ -19,8 +19,10 @@ use raidlab_workload::raw::RawPlan;
 use raidlab_workload::{Kind, Setting, Simple, Workload, WorkloadError};
 
 use super::Drives;
+use super::facts;
 use super::sizes::Sizes;
 use crate::failure::Failure;
+use crate::mounted::{differing, on_array};
 
 /// The raw target works in whole blocks of this many bytes.
 const BLOCK: u64 = 4096;
@@ -37,6 +39,8 @@ pub(super) struct Cells<'a> {
     drives: &'a Drives,
     sizes: &'a Sizes,
     cancel: &'a AtomicBool,
+    /// Where workloads run on one.
+    filesystem: Option<Filesystem>,
     cache: Option<CacheState>,
 }
 
@@ -49,6 +53,8 @@ enum Trouble {
     NoTime,
     /// Wrong bytes on members, found after the run.
     Wrong(Vec<Mismatch>),
+    /// Copies or parity differ after the run, in so many sectors.
+    Differing(Sectors),
     /// The rebuild after the run did not come to its end.
     NotRebuilt,
 }
@@ -66,7 +72,8 @@ impl<'a> Cells<'a> {
         sizes: &'a Sizes,
         cancel: &'a AtomicBool,
     ) -> Self {
-        Self { study, drives, sizes, cancel, cache: None }
+        let filesystem = study.filesystem.as_deref().and_then(Filesystem::from_name);
+        Self { study, drives, sizes, cancel, filesystem, cache: None }
     }
 
     /// What the members turned out to be; `None` before the first was opened.
@@ -77,6 +84,11 @@ impl<'a> Cells<'a> {
     /// Plans every layout once on the members as they are, so that what cannot be shows before
     /// hours of work.
     pub(super) fn check(&mut self) -> Result<(), Failure> {
+        if self.filesystem.is_some() && self.study.states.contains(&State::Rebuilding) {
+            let reason = "`rebuilding` on a filesystem is not supported on real drives; leave it out, \
+                          or leave `filesystem` out";
+            return Err(Failure::input(format!("states: {reason}")));
+        }
         for layout in 0..self.study.layouts.len() {
             let members = self.members(layout).map_err(Failure::failed)?;
             let named = &self.study.layouts[layout];
@@ -117,6 +129,10 @@ impl<'a> Cells<'a> {
     }
 
     fn target(&mut self, layout: usize) -> Result<RawTarget, EngineError> {
+        RawTarget::new(self.engine(layout)?, false)
+    }
+
+    fn engine(&mut self, layout: usize) -> Result<Engine, EngineError> {
         let members = self.members(layout)?;
         let named = &self.study.layouts[layout];
         let mut config = EngineConfig::new(named.layout.clone());
@@ -130,7 +146,7 @@ impl<'a> Cells<'a> {
             }
             _ => None,
         };
-        RawTarget::new(Engine::with_journal(&config, members, journal)?, false)
+        Engine::with_journal(&config, members, journal)
     }
 
     /// The drive that takes a failed member's place.
@@ -164,6 +180,9 @@ impl<'a> Cells<'a> {
     }
 
     fn cell(&mut self, key: &CellKey, seed: u64) -> Result<Sample, Trouble> {
+        if let (Some(filesystem), Some(spec)) = (self.filesystem, key.workload(self.study)) {
+            return self.cell_on_filesystem(key, seed, filesystem, &*spec.workload);
+        }
         // Layouts share seeds, and members.
         let salt = mix(&[seed, key.layout as u64]);
         let mut target = self.target(key.layout)?.salted(salt);
@@ -189,6 +208,31 @@ impl<'a> Cells<'a> {
         }
         let sample = Sample::of(workload, &run.record).ok_or(Trouble::NoTime)?;
         Ok(Sample { rebuild, ..sample })
+    }
+
+    /// A cell on a filesystem that is made for it.
+    fn cell_on_filesystem(
+        &mut self,
+        key: &CellKey,
+        seed: u64,
+        filesystem: Filesystem,
+        workload: &dyn Workload,
+    ) -> Result<Sample, Trouble> {
+        let mut engine = self.engine(key.layout)?;
+        engine.clear_members()?;
+        if key.state == State::Degraded {
+            let member = lost_member(engine.array().geometry());
+            engine.fail(member)?;
+            engine.take_events();
+        }
+        let host_memory = facts::memory();
+        let setting = Setting { host_memory, ..Setting::new(key.processes, seed) };
+        let plan = workload.plan(&setting).map_err(Trouble::Workload)?;
+        let outcome = on_array(engine, &self.drives.mount_place(), filesystem, plan, self.cancel)?;
+        match outcome.differing {
+            Some(sectors) if sectors != Sectors::ZERO => Err(Trouble::Differing(sectors)),
+            _ => Sample::of(workload, &outcome.record).ok_or(Trouble::NoTime),
+        }
     }
 
     /// Runs the processes, the array in the cell's state.
@@ -291,6 +335,9 @@ impl Runner for Cells<'_> {
         self.cell(key, seed).map_err(|trouble| match trouble {
             Trouble::Workload(error) => Failure::input(format!("{title}: {error}")),
             Trouble::Wrong(wrong) => wrong_bytes("found on members after the run", &wrong),
+            Trouble::Differing(sectors) => {
+                Failure::failed(format!("{title}: {}", differing(sectors)))
+            }
             Trouble::NoTime => {
                 Failure::failed(format!("{title}: took no time; use a larger --size"))
             }

@@ -114,7 +114,7 @@ pub(super) fn run(
         note("stopped; the devices hold what the study wrote");
     }
     let (probed, (samples, cache)) = outcome?;
-    let target = "raw: arrays on block devices".to_string();
+    let target = facts::target(study, "block devices");
     let mut settings = facts::settings(target, &sizes, cache, probed);
     for (index, device) in devices.each().enumerate() {
         settings.insert(format!("device {index}"), lasting_name(device));

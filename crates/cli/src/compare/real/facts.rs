@@ -5,6 +5,7 @@ use std::path::Path;
 
 use raidlab_core::Size;
 use raidlab_engine::CacheState;
+use raidlab_study::Study;
 
 use super::Sizes;
 
@@ -67,6 +68,25 @@ pub(super) fn settings(
         settings.insert("sizes".to_string(), sizes);
     }
     settings
+}
+
+/// What workloads run on: arrays on `what`.
+pub(super) fn target(study: &Study, what: &str) -> String {
+    match &study.filesystem {
+        None => format!("raw: arrays on {what}"),
+        Some(name) => format!(
+            "{name} made for each run on arrays on {what}, through FUSE and a loop device with direct \
+             I/O; caches dropped before"
+        ),
+    }
+}
+
+/// Memory of this machine in bytes; `None` where the system does not tell.
+pub(crate) fn memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
 }
 
 /// Kind and device of the filesystem that a directory lies in; `None` where the system does not

@@ -23,6 +23,7 @@ use crate::failure::Failure;
 use crate::output::note;
 use crate::progress::Bar;
 use cells::Cells;
+pub(crate) use facts::memory as host_memory;
 use sizes::Sizes;
 pub(crate) use sizes::member_for;
 
@@ -74,6 +75,15 @@ impl Drives {
             Self::Files(directory) => directory.open_journal(),
             Self::Devices(devices) => devices.journal(),
         }
+    }
+
+    /// The directory in which filesystems on arrays are mounted.
+    fn mount_place(&self) -> PathBuf {
+        let beside = match self {
+            Self::Files(directory) => directory.path().parent().map(Path::to_path_buf),
+            Self::Devices(_) => None,
+        };
+        beside.unwrap_or_else(std::env::temp_dir)
     }
 
     /// What members are, for messages.
@@ -136,7 +146,7 @@ fn run_in(
     }
     let (probed, (samples, cache)) = outcome?;
     warnings.extend(facts::warnings(parent, cache));
-    let target = format!("raw: arrays on member files in {}", parent.display());
+    let target = facts::target(study, &format!("member files in {}", parent.display()));
     let setting = Setting {
         clock: Clock::Real,
         host: facts::host(Some(parent)),

@@ -3,7 +3,10 @@
 use raidlab_core::consistency::MetaArea;
 use raidlab_core::{Array, Config, ConfigError, Consistency, Layout, Level, SECTOR_BYTES, Sectors};
 use raidlab_engine::Extra;
-use raidlab_study::{DriveSource, NamedLayout, State, Study, StudyError, StudyErrorKind};
+use raidlab_study::{
+    DriveSource, NamedLayout, State, Study, StudyError, StudyErrorKind, filesystem_room,
+};
+use raidlab_workload::Setting;
 
 /// Member files whose size the study leaves open are a multiple of this, in bytes.
 const ROUND: u64 = 1 << 20;
@@ -60,7 +63,7 @@ impl Sizes {
             sizes.capacities.push(capacity);
         }
         let blocks: Vec<u32> = study.layouts.iter().map(|named| block(&named.layout)).collect();
-        study.check_capacity(&sizes.capacities, &blocks)?;
+        study.check_capacity(&sizes.capacities, &blocks, super::facts::memory())?;
         Ok(sizes)
     }
 }
@@ -94,7 +97,15 @@ fn needed(study: &Study) -> Result<u64, StudyError> {
     let mut most = SMALLEST_ARRAY;
     for (index, spec) in study.workloads.iter().enumerate() {
         for &processes in &study.processes {
-            let room = spec.workload.raw_room(processes).map_err(|error| {
+            let room = match study.filesystem {
+                None => spec.workload.raw_room(processes),
+                Some(_) => {
+                    let host_memory = super::facts::memory();
+                    let setting = Setting { host_memory, ..Setting::new(processes, study.seed) };
+                    spec.workload.plan(&setting).map(|plan| filesystem_room(plan.room))
+                }
+            };
+            let room = room.map_err(|error| {
                 let place = ("workloads", index, &*error.key);
                 study.origin.error(StudyErrorKind::WrongValue, place, error.reason)
             })?;

@@ -74,9 +74,9 @@ fn what_took_too_short_a_time_is_not_told() {
     let mut processes = copy_103(0);
     processes[0].phases[1] = phase(49_999, Some(10), 0);
     processes[0].phases[2] = phase(50_000, Some(10), 0);
-    processes[0].phases[4] = phase(50_000, None, 0);
+    processes[0].phases[4] = phase(70_000, None, 0);
     let values = bonnie.values(&record(processes.clone()));
-    assert_eq!(values[..6], [None, None, Some(65536.0), Some(20.0), Some(65536.0), None]);
+    assert_eq!(values[..6], [None, None, Some(65536.0), Some(20.0), Some(46811.0), None]);
     let both = [processes, copy_103(1)].concat();
     assert_eq!(bonnie.values(&record(both))[..2], [None, None], "nor of both copies");
 }
@@ -264,6 +264,7 @@ fn the_name_makes_room_for_the_size() {
             "aver 8M:16k::100:12 ",
         ),
         (&[("size", "8MiB"), ("seekers", "3")], "averylongmachine 8M "),
+        (&[("size", "8MiB"), ("seekers", "9")], "averylongmachine 8M "),
         (&[("size", "1100MiB")], "averylongmach 1100M "),
         (
             &[("size", "1100MiB"), ("chunk", "16KiB"), ("seeks", "100000"), ("seekers", "12")],

@@ -441,8 +441,9 @@ fn compare_links(test: &str, made: &str, number: &str) {
         ("seekers", "1"),
         ("n", &ours),
         ("fast", "true"),
+        ("sync", "true"),
     ];
-    compare(test, &parameters, &["-s", "1:8k:1:1", "-r", "0", "-n", &theirs, "-f", "-q"]);
+    compare(test, &parameters, &["-s", "1:8k:1:1", "-r", "0", "-n", &theirs, "-f", "-b", "-q"]);
 }
 
 #[test]

@@ -91,13 +91,11 @@ fn original(name: &str, options: &[&str]) -> Calls {
     }
     let output = command.output().expect("strace starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let mut threads = BTreeMap::new();
-    for entry in traces.read_dir().expect("made") {
-        let path = entry.expect("readable").path();
-        let number = path.extension().and_then(|text| text.to_str()?.parse::<u32>().ok());
-        threads.insert(number.expect("t.PID"), trace_of(&path));
-    }
-    threads.into_values().collect()
+    let entries = traces.read_dir().expect("made").map(|entry| entry.expect("readable").path());
+    let mut threads: Vec<Vec<String>> = entries.map(|path| trace_of(&path)).collect();
+    // Not by their numbers, which start over at some point: the main thread makes the files.
+    threads.sort_by_key(|calls| !calls.iter().any(|call| call.ends_with(" new")));
+    threads
 }
 
 fn trace_of(path: &FilePath) -> Vec<String> {

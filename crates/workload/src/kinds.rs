@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::bonnie;
 use crate::error::{WorkloadError, WorkloadErrorKind};
 use crate::metric::Metric;
 use crate::parameters::Parameters;
@@ -90,6 +91,8 @@ pub struct KindEntry {
 
 /// Every kind, in the order in which they are listed.
 pub const KINDS: &[KindEntry] = &[
+    KindEntry { name: bonnie::KIND_103, summary: bonnie::SUMMARY_103, make: bonnie::make_103 },
+    KindEntry { name: bonnie::KIND_200, summary: bonnie::SUMMARY_200, make: bonnie::make_200 },
     KindEntry {
         name: "dd-write",
         summary: "each writes a file from start to end and flushes: size, block=6MiB, span=100%",

@@ -7,6 +7,7 @@
 //! measures a [`RunRecord`] by a [`Recorder`] and a [`Conductor`], so that all targets measure alike.
 #![forbid(unsafe_code)]
 
+pub mod bonnie;
 mod conductor;
 pub mod content;
 mod cp;

@@ -87,6 +87,10 @@ pub(crate) struct Compare {
     /// study's]
     #[arg(long, value_name = "STATE,..", value_delimiter = ',', value_parser = parse_state)]
     pub(crate) states: Option<Vec<State>>,
+    /// Run the workloads on this filesystem on the arrays: ext4, ext3, ext2, xfs, btrfs [default: the
+    /// study's, or none]
+    #[arg(long, value_name = "KIND")]
+    pub(crate) filesystem: Option<String>,
     /// Threads for virtual time; the results do not depend on it [default: one a CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: Option<u32>,

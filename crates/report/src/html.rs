@@ -95,11 +95,12 @@ fn settings(view: &View<'_>) -> Markup {
 fn remarks(view: &View<'_>) -> Markup {
     let advice = advice::remarks(view);
     html! {
-        @if !view.results.warnings.is_empty() || !advice.is_empty() {
+        @if !view.results.warnings.is_empty() || !advice.is_empty() || view.more().is_some() {
             ul.remarks {
                 @for warning in &view.results.warnings {
                     li.warning { strong { "Warning: " } (warning) }
                 }
+                @if let Some(more) = view.more() { li { (more) } }
                 @for remark in advice { li { strong { "Advice: " } (remark) } }
             }
         }

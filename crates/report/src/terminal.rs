@@ -170,6 +170,9 @@ impl Page {
         for warning in &view.results.warnings {
             self.hanging(vec![Span::new("warning: ", Style::Warning)], warning, Style::Plain);
         }
+        if let Some(more) = view.more() {
+            self.hanging(vec![Span::new("more:    ", Style::Dim)], &more, Style::Dim);
+        }
         for remark in advice::remarks(view) {
             self.hanging(vec![Span::new("advice:  ", Style::Bold)], &remark, Style::Plain);
         }

@@ -62,6 +62,15 @@ impl<'a> View<'a> {
             .flat_map(|row| row.cells.iter().copied().flatten())
     }
 
+    /// How many further figures of workloads the document has besides what is shown; in words.
+    pub(crate) fn more(&self) -> Option<String> {
+        let details = self.results.cells.iter().filter(|cell| cell.detail);
+        let metrics: BTreeSet<_> = details.map(|cell| (&cell.workload, &cell.metric)).collect();
+        (!metrics.is_empty()).then(|| {
+            format!("{} further figures of the workloads are in the results as JSON", metrics.len())
+        })
+    }
+
     /// The baseline in words: `single`, `the mean of disk1 and disk2`.
     pub(crate) fn baseline(&self) -> String {
         match self.results.baseline.as_slice() {
@@ -154,8 +163,11 @@ pub(crate) fn half_range(cell: &Cell) -> Option<f64> {
 }
 
 fn sections_of<'a>(results: &'a Results, workload: &'a WorkloadRow) -> Vec<Section<'a>> {
-    let own: Vec<&Cell> =
-        results.cells.iter().filter(|cell| cell.workload == workload.name).collect();
+    let own: Vec<&Cell> = results
+        .cells
+        .iter()
+        .filter(|cell| cell.workload == workload.name && !cell.detail)
+        .collect();
     let mut metrics: Vec<(&str, &str, Better)> = Vec::new();
     for cell in &own {
         let metric = (cell.metric.as_str(), cell.unit.as_str(), cell.better);

@@ -149,11 +149,12 @@ pub struct Cell {
     pub processes: u32,
     /// `healthy`, `degraded` or `rebuilding`.
     pub state: String,
-    /// What was measured: `mib_per_s`, `iops`, `p99_ms`, `rebuild_s`, `rebuild_estimate_s`, `seconds`.
+    /// What was measured: `mib_per_s`, `iops`, `p99_ms`, `rebuild_s`, `rebuild_estimate_s`, `seconds`, and
+    /// the further figures of each workload.
     pub metric: String,
     /// Which way is better.
     pub better: Better,
-    /// The unit of the values: `MiB/s`, `1/s`, `ms`, `s`.
+    /// The unit of the values, such as `MiB/s`, `1/s`, `ms`, `s`.
     pub unit: String,
     /// One value a round, in the order of the rounds.
     pub samples: Vec<f64>,
@@ -192,6 +193,10 @@ pub struct Cell {
     pub members: Option<MembersRow>,
     /// The published figure; null outside a replay.
     pub published: Option<Published>,
+    /// One of the further figures of a workload: kept for those who look for it, not shown in reports;
+    /// absent when it is not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub detail: bool,
     /// What must be known of this cell; absent when there is nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,

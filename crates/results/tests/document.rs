@@ -33,6 +33,7 @@ fn cell(layout: &str, processes: u32, median: f64) -> Cell {
         latency_ms: None,
         members: None,
         published: None,
+        detail: false,
         note: None,
     }
 }

@@ -248,6 +248,7 @@ fn measured(study: &Study, key: &CellKey, own: &[Sample], measure: Measure) -> O
         latency_ms: latency(own),
         members: members(own),
         published: None,
+        detail: matches!(measure, Measure::Value(_, index) if index > 0),
         note: note(key, own, measure),
     })
 }

@@ -48,6 +48,11 @@ fn load(options: &Compare) -> Result<Study, Failure> {
         study.rounds = rounds;
         study.max_rounds = rounds;
     }
+    if let Some(name) = &options.filesystem {
+        study
+            .set_filesystem(name)
+            .map_err(|what| Failure::input(format!("--filesystem: {what}")))?;
+    }
     if let Some(states) = &options.states {
         let mut states = states.clone();
         states.sort_unstable();

@@ -31,7 +31,7 @@ pub(super) fn run(
     let setting = Setting {
         clock: Clock::Virtual,
         host: host(study, &modelled),
-        settings: settings(&modelled),
+        settings: settings(study, &modelled),
         warnings: vec![
             "modelled drives: with figures taken from a drive itself the model is 1.4 to 2.5 % off in \
              five measured drives (docs/fidelity.md); most figures of these drive files come from \
@@ -60,10 +60,18 @@ fn host(study: &Study, modelled: &Modelled<'_>) -> BTreeMap<String, String> {
     drives.chain([("modelled cpu".to_string(), cpu)]).collect()
 }
 
-fn settings(modelled: &Modelled<'_>) -> BTreeMap<String, String> {
+fn settings(study: &Study, modelled: &Modelled<'_>) -> BTreeMap<String, String> {
+    let (target, cache) = match study.filesystem {
+        None => ("raw: the array without filesystem or page cache", "drives start cold and idle"),
+        Some(_) => (
+            "a first model of a Linux host: page cache of 8 GiB and a journalling filesystem, whichever \
+             is named",
+            "memory starts cold, or warm where the workload says so",
+        ),
+    };
     let mut settings = BTreeMap::from([
-        ("target".to_string(), "raw: the array without filesystem or page cache".to_string()),
-        ("cache state".to_string(), "drives start cold and idle".to_string()),
+        ("target".to_string(), target.to_string()),
+        ("cache state".to_string(), cache.to_string()),
     ]);
     for drive in modelled.drives() {
         let counts = ["data sheet", "measured", "estimate"].map(|status| {

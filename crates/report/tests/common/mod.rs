@@ -56,6 +56,7 @@ pub fn cell(shared: &Shared<'_>, layout: &str, median: f64, spread: f64, rounds:
         latency_ms: None,
         members: None,
         published: None,
+        detail: false,
         note: None,
     }
 }

@@ -115,7 +115,7 @@ pub(super) fn run(
     }
     let (probed, (samples, cache)) = outcome?;
     let target = facts::target(study, "block devices");
-    let mut settings = facts::settings(target, &sizes, cache, probed);
+    let mut settings = facts::settings(study, target, &sizes, cache, probed);
     for (index, device) in devices.each().enumerate() {
         settings.insert(format!("device {index}"), lasting_name(device));
     }

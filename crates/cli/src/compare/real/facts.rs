@@ -48,6 +48,7 @@ pub(super) fn host(parent: Option<&Path>) -> BTreeMap<String, String> {
 
 /// What was run on, and how.
 pub(super) fn settings(
+    study: &Study,
     target: String,
     sizes: &Sizes,
     cache: Option<CacheState>,
@@ -59,15 +60,26 @@ pub(super) fn settings(
     };
     let mut settings = BTreeMap::from([
         ("target".to_string(), target),
-        ("cache state".to_string(), cache.to_string()),
+        ("cache state".to_string(), format!("members: {cache}")),
         ("member file".to_string(), Size(sizes.file).to_string()),
-        ("verified".to_string(), "every byte read, and all members after each run".to_string()),
+        ("verified".to_string(), verified(study).to_string()),
     ]);
     if let Some(rate) = probed {
         let sizes = format!("the default's, for {rate:.0} random writes a second in a probe");
         settings.insert("sizes".to_string(), sizes);
     }
     settings
+}
+
+/// What is compared with what it should be, outside the timed span.
+fn verified(study: &Study) -> &'static str {
+    match study.filesystem {
+        None => "every byte read, and all members after each run",
+        Some(_) => {
+            "files that workloads leave with known contents, the filesystem by its checker, copies and \
+             parity, after each run"
+        }
+    }
 }
 
 /// What workloads run on: arrays on `what`.

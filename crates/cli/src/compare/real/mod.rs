@@ -150,7 +150,7 @@ fn run_in(
     let setting = Setting {
         clock: Clock::Real,
         host: facts::host(Some(parent)),
-        settings: facts::settings(target, &sizes, cache, probed),
+        settings: facts::settings(study, target, &sizes, cache, probed),
         warnings,
         capacities: sizes.capacities.clone(),
     };

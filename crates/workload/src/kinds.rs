@@ -91,8 +91,6 @@ pub struct KindEntry {
 
 /// Every kind, in the order in which they are listed.
 pub const KINDS: &[KindEntry] = &[
-    KindEntry { name: bonnie::KIND_103, summary: bonnie::SUMMARY_103, make: bonnie::make_103 },
-    KindEntry { name: bonnie::KIND_200, summary: bonnie::SUMMARY_200, make: bonnie::make_200 },
     KindEntry {
         name: "dd-write",
         summary: "each writes a file from start to end and flushes: size, block=6MiB, span=100%",
@@ -113,6 +111,8 @@ pub const KINDS: &[KindEntry] = &[
         summary: "each writes blocks at random places and flushes: size, block=4KiB, span=100%",
         make: |parameters| simple::make(simple::Kind::RandomWrite, parameters),
     },
+    KindEntry { name: bonnie::KIND_103, summary: bonnie::SUMMARY_103, make: bonnie::make_103 },
+    KindEntry { name: bonnie::KIND_200, summary: bonnie::SUMMARY_200, make: bonnie::make_200 },
     KindEntry {
         name: "tiobench-0.3",
         summary: "tiobench of the 2000s: size (twice memory, 200 to 2000MiB), block=4KiB, operations=4000, \

@@ -92,11 +92,14 @@ impl<'a> Modelled<'a> {
     /// A layout over as much of its drives as the study says.
     fn config(&self, layout: usize) -> Result<Config, StudyError> {
         let named = &self.study.layouts[layout];
-        let capacity = self.drives[named.drives].capacity;
-        let sectors = self.study.member_size.map_or(capacity, |most| most.min(capacity));
-        let member = MemberConfig { sectors, logical_block: 1 };
+        let capacity = |member: usize| self.drives[named.group(member)].capacity;
+        let member = |member: usize| {
+            let sectors = capacity(member);
+            let sectors = self.study.member_size.map_or(sectors, |most| most.min(sectors));
+            MemberConfig { sectors, logical_block: 1 }
+        };
         let mut config = Config {
-            members: vec![member; usize::from(named.layout.members)],
+            members: (0..usize::from(named.layout.members)).map(member).collect(),
             layout: named.layout.clone(),
             read_policy: named.read_policy,
             traits: Vec::new(),
@@ -109,8 +112,10 @@ impl<'a> Modelled<'a> {
             self.study.origin.error(StudyErrorKind::ImpossibleLayout, place, reason)
         })?;
         // Log and metadata lie behind the data.
-        let room = Sectors(capacity.0.saturating_sub(behind.0));
-        config.members.iter_mut().for_each(|member| member.sectors = member.sectors.min(room));
+        for (index, member) in config.members.iter_mut().enumerate() {
+            let room = Sectors(capacity(index).0.saturating_sub(behind.0));
+            member.sectors = member.sectors.min(room);
+        }
         Ok(config)
     }
 
@@ -155,7 +160,7 @@ impl<'a> Modelled<'a> {
 
     /// A drive of a layout's group: that of a member, the journal behind them, or the spare.
     fn drive(&self, layout: usize, place: usize, seed: u64) -> Drive {
-        let group = self.study.layouts[layout].drives;
+        let group = self.study.layouts[layout].group(place);
         Drive::new(&self.drives[group].kind, mix(&[seed, place as u64]))
     }
 }

@@ -42,8 +42,27 @@ pub struct Study {
     pub layouts: Vec<NamedLayout>,
     /// The workloads they are compared by.
     pub workloads: Vec<WorkloadSpec>,
+    /// Published figures of some cells.
+    pub given: Vec<GivenCell>,
     /// Where all this stands.
     pub origin: Origin,
+}
+
+/// A published figure of a cell, by the names of the study.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GivenCell {
+    /// The layout.
+    pub layout: String,
+    /// The workload.
+    pub workload: String,
+    /// How many processes.
+    pub processes: u32,
+    /// The metric.
+    pub metric: String,
+    /// The figure, in the metric's unit.
+    pub value: f64,
+    /// Parameters of the model were fitted to it.
+    pub calibrated: bool,
 }
 
 /// The state of an array while a workload runs.
@@ -123,11 +142,19 @@ pub struct NamedLayout {
     pub read_policy: ReadPolicy,
     /// How it keeps redundancy consistent, how background work goes.
     pub settings: Settings,
-    /// The index of the group its members are from; the group has enough.
+    /// The index of the group its members are from, or its first member; the group has enough.
     pub drives: usize,
+    /// The index of the group of each member, where they are not all of one.
+    pub each: Vec<usize>,
 }
 
 impl NamedLayout {
+    /// The index of the group that the drive in a place is from: that of a member, or what stands behind
+    /// the members (a log device, a spare), which is of the first one's group.
+    pub fn group(&self, place: usize) -> usize {
+        self.each.get(place).copied().unwrap_or(self.drives)
+    }
+
     /// Whether it survives the loss of a member: only then there are cells besides healthy ones.
     pub fn is_redundant(&self) -> bool {
         self.layout.survives() > 0

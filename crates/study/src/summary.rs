@@ -8,8 +8,8 @@ use raidlab_results::statistics::{
     percent_vs_baseline,
 };
 use raidlab_results::{
-    Better, Bottleneck, Cell, Clock, LatencyRow, LayoutRow, MembersRow, Results, SCHEMA_VERSION,
-    WorkloadRow,
+    Better, Bottleneck, Cell, Clock, LatencyRow, LayoutRow, MembersRow, Published, Results,
+    SCHEMA_VERSION, WorkloadRow,
 };
 use raidlab_workload::{Better as WorkloadBetter, Metric};
 
@@ -119,6 +119,10 @@ impl Measure {
         }
     }
 
+    fn is_value(self) -> bool {
+        matches!(self, Self::Value(..))
+    }
+
     fn unit(self) -> &'static str {
         match self {
             Self::Value(metric, _) => metric.unit,
@@ -153,6 +157,8 @@ fn measures(study: &Study, own: &[Sample], key: &CellKey) -> Vec<Measure> {
     let mut measures = Vec::new();
     if let Some(workload) = key.workload(study) {
         let metrics = workload.workload.metrics().into_iter().enumerate();
+        let is_shown = |name: &str| workload.shown.as_ref().is_none_or(|(shown, _)| shown == name);
+        let metrics = metrics.filter(|(_, metric)| is_shown(metric.name));
         measures.extend(metrics.map(|(index, metric)| Measure::Value(metric, index)));
         if study.states.iter().any(|state| *state != State::Healthy) {
             measures.push(Measure::P99);
@@ -220,25 +226,29 @@ fn state_warnings(study: &Study, cells: &[Cell]) -> Vec<String> {
 
 /// A cell with what was measured, not yet compared; `None` without samples.
 fn measured(study: &Study, key: &CellKey, own: &[Sample], measure: Measure) -> Option<Cell> {
-    let workload = key.workload(study).map_or(IDLE_REBUILD, |workload| &workload.name);
+    let spec = key.workload(study);
+    let workload = spec.map_or(IDLE_REBUILD, |workload| &workload.name);
+    let shown = spec.and_then(|spec| spec.shown.as_ref()).filter(|_| measure.is_value());
+    let metric = shown.map_or(measure.name(), |(_, name)| name);
     let samples = measure.values(own)?;
+    let middle = median(&samples)?;
     let interval = median_interval(&samples);
     Some(Cell {
         layout: study.layouts[key.layout].name.clone(),
         workload: workload.to_string(),
         processes: key.processes,
         state: key.state.name().to_string(),
-        metric: measure.name().to_string(),
+        metric: metric.to_string(),
         better: measure.better(),
         unit: measure.unit().to_string(),
-        median: median(&samples)?,
+        median: middle,
         ci95: interval.map(|interval| [interval.low, interval.high]),
         coverage: interval.map(|interval| interval.coverage),
         mean: mean(&samples)?,
         samples,
         percent_vs_baseline: None,
         verdict: None,
-        settings: BTreeMap::new(),
+        settings: spec.map_or_else(BTreeMap::new, |spec| spec.settings.clone()),
         first_done_s: median_of(own, |sample| Some(sample.first_done.as_secs()))?,
         last_done_s: median_of(own, |sample| Some(sample.last_done.as_secs()))?,
         process_cpu_s: median_of(own, |sample| sample.process_cpu_s),
@@ -247,10 +257,23 @@ fn measured(study: &Study, key: &CellKey, own: &[Sample], measure: Measure) -> O
         fairness: median_of(own, |sample| sample.fairness),
         latency_ms: latency(own),
         members: members(own),
-        published: None,
-        detail: matches!(measure, Measure::Value(_, index) if index > 0),
+        published: published(study, key, metric, middle),
+        detail: shown.is_none() && matches!(measure, Measure::Value(_, index) if index > 0),
         note: note(key, own, measure),
     })
+}
+
+/// The published figure of a cell.
+fn published(study: &Study, key: &CellKey, metric: &str, median: f64) -> Option<Published> {
+    let (layout, workload) = (&study.layouts[key.layout].name, &key.workload(study)?.name);
+    let healthy = key.state == State::Healthy;
+    let given = study.given.iter().find(|given| {
+        healthy
+            && (&given.layout, &given.workload) == (layout, workload)
+            && (given.processes, given.metric.as_str()) == (key.processes, metric)
+    })?;
+    let error_percent = (median / given.value - 1.0) * 100.0;
+    Some(Published { value: given.value, error_percent, calibrated: given.calibrated })
 }
 
 /// Medians over the rounds of what reads and writes took.
@@ -309,7 +332,12 @@ fn layout_rows(study: &Study, capacities: &[Sectors]) -> Vec<LayoutRow> {
 }
 
 fn workload_rows(study: &Study) -> Vec<WorkloadRow> {
-    let rows = study.workloads.iter();
+    // Those of one name differ in settings only, which their cells carry.
+    let first = |index: &usize| {
+        let name = &study.workloads[*index].name;
+        study.workloads[..*index].iter().all(|earlier| earlier.name != *name)
+    };
+    let rows = (0..study.workloads.len()).filter(first).map(|index| &study.workloads[index]);
     let mut rows: Vec<WorkloadRow> = rows
         .map(|workload| WorkloadRow {
             name: workload.name.clone(),

@@ -473,3 +473,18 @@ fn filesystems_and_parameters_of_workloads() {
     check(&with("threads = 0"), WrongValue, 33, "workloads.threads", &["0"]);
     check(&with("threads = 1.5"), WrongType, 33, "workloads.threads", &["found float"]);
 }
+
+#[test]
+fn members_of_several_groups() {
+    let two = with(24, "drives = [\"nas\", \"nas\"]");
+    check(&two, WrongValue, 24, "layouts.drives", &["2 groups for 4 members"]);
+    let unknown = with(24, "drives = [\"nas\", \"nas\", \"nas\", \"old\"]");
+    check(&unknown, UnknownName, 24, "layouts.drives", &["`old` names no group"]);
+    let other = "\n[[drives]]\nname = \"old\"\nmodel = \"nas-4tb-5400\"\n";
+    let mixed = with(24, "drives = [\"old\", \"nas\", \"old\", \"nas\"]") + other;
+    check(&mixed, TooFewDrives, 21, "layouts.members", &["2 members", "the 1 of `old`"]);
+    let good = mixed.replace("\"old\", \"nas\"]", "\"nas\", \"nas\"]");
+    let study = parse(&good, "my.toml").expect("a good study");
+    assert_eq!((study.layouts[1].drives, study.layouts[1].each.clone()), (1, vec![1, 0, 0, 0]));
+    assert_eq!([0, 1, 9].map(|place| study.layouts[1].group(place)), [1, 0, 1]);
+}

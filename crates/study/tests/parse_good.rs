@@ -13,7 +13,7 @@ fn default() -> Study {
 }
 
 fn simple(name: &str, simple: Simple) -> WorkloadSpec {
-    WorkloadSpec { name: name.into(), workload: Arc::new(simple) }
+    WorkloadSpec { name: name.into(), ..WorkloadSpec::new(Arc::new(simple)) }
 }
 
 #[test]

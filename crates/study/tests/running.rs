@@ -362,3 +362,75 @@ fn the_mean_of_several_layouts_as_baseline() {
     assert_eq!(verdicts("raid1(2)"), (33.0, None));
     assert_eq!(verdicts("raid10(4)"), (100.0, Some(Verdict::Faster)));
 }
+
+const PUBLISHED: &str = r#"
+title = "Published"
+rounds = 1
+drives = [{ name = "nas", model = "nas-8tb-7200", count = 2 }]
+layouts = [{ level = "single", name = "one" }, { level = "raid0", members = 2, name = "two" }]
+
+[[workloads]]
+kind = "blocksize-sweep"
+name = "sweep"
+size = "1MiB"
+block = "4KiB"
+settings = { block = "4KiB" }
+
+[[workloads]]
+kind = "blocksize-sweep"
+name = "sweep"
+size = "1MiB"
+block = "8KiB"
+settings = { block = "8KiB" }
+
+[[workloads]]
+kind = "tiobench-0.3"
+name = "seq_write"
+size = "1MiB"
+show = "seq_write_mib_per_s"
+show_as = "mib_per_s"
+
+[[given]]
+layout = "two"
+workload = "seq_write"
+metric = "mib_per_s"
+value = 160
+calibrated = true
+"#;
+
+/// A published figure stands beside its cell, a metric has the name that the study gives it, and
+/// workloads of one name are told apart by their settings.
+#[test]
+fn published_figures_stand_beside_their_cells() {
+    let study = parse(PUBLISHED, "published.toml").unwrap_or_else(|error| panic!("{error}"));
+    let samples = run_rounds(&study, &mut Fake::new(0.0), &mut on).unwrap();
+    let found = results(&study, &samples);
+    assert_eq!(found.workloads.len(), 2);
+    let sweep = found.cells.iter().filter(|cell| cell.workload == "sweep" && cell.layout == "one");
+    let blocks: Vec<&str> = sweep.map(|cell| &*cell.settings["block"]).collect();
+    assert_eq!(blocks, ["4KiB", "8KiB"]);
+    let cells: Vec<_> = found.cells.iter().filter(|cell| cell.workload == "seq_write").collect();
+    assert_eq!(cells.len(), 2, "one metric of many is shown");
+    assert!(cells.iter().all(|cell| cell.metric == "mib_per_s" && !cell.detail));
+    assert_eq!(cells[0].published, None);
+    let published = cells[1].published.as_ref().expect("given");
+    assert_eq!((published.value, published.calibrated), (160.0, true));
+    assert!((published.error_percent - 25.0).abs() < 1e-9, "200 against 160");
+}
+
+#[test]
+fn published_figures_of_nothing_are_refused() {
+    for (old, new, words) in [
+        ("workload = \"seq_write\"", "workload = \"seq_writes\"", "did you mean `seq_write`?"),
+        ("layout = \"two\"", "layout = \"three\"", "it has: one, two"),
+        ("value = 160", "value = -1", "not a number above 0"),
+        ("calibrated = true", "calibrated = 1", "true or false"),
+        ("show = \"seq_write_mib_per_s\"", "show = \"mib\"", "is no figure of this"),
+        ("show = \"seq_write_mib_per_s\"\n", "", "show"),
+        ("settings = { block = \"8KiB\" }", "settings = { block = \"4KiB\" }", "`sweep`"),
+    ] {
+        assert!(PUBLISHED.contains(old), "{old}");
+        let error = parse(&PUBLISHED.replace(old, new), "p.toml").expect_err(new).to_string();
+        assert!(error.contains(words), "{new}: {error}");
+    }
+}

@@ -205,6 +205,7 @@ fn member_size(layout: &Layout, room: u64) -> Result<Sectors, Failure> {
         read_policy: ReadPolicy::default(),
         settings: Settings::default(),
         drives: 0,
+        each: Vec::new(),
     };
     member_for(&named, room).map_err(Failure::input)
 }

@@ -63,22 +63,18 @@ fn read_one(
     }
     layout.check().map_err(impossible)?;
 
-    let group = group(table, drives)?;
-    let available = drives[group].count;
-    if layout.members > available {
-        let (members, name) = (layout.members, &drives[group].name);
-        let reason = format!(
-            "{members} members need more drives than the {available} of `{name}`; \
-             use fewer members or raise `count`"
-        );
-        return Err(table.error(Kind::TooFewDrives, "members", reason));
-    }
+    let each = each_group(table, drives, layout.members)?;
+    let group = match each.first() {
+        Some(first) => *first,
+        None => group(table, drives)?,
+    };
+    enough_drives(table, drives, &layout, group, &each)?;
     let read_policy = policy(table, &layout)?;
     let name = table.optional_name("name")?;
     let settings = settings::read(table)?.over(study, &layout, table)?;
     let default = || default_name(&layout, read_policy) + &settings::suffix(&settings);
     let name = name.map_or_else(default, str::to_string);
-    Ok(NamedLayout { name, layout, read_policy, settings, drives: group })
+    Ok(NamedLayout { name, layout, read_policy, settings, drives: group, each })
 }
 
 /// The policy of mirrored levels where a study names none: md's of today, which is what a reader
@@ -181,9 +177,56 @@ fn only_for(table: &Table<'_>, key: &str, has_it: bool, level: Level) -> Result<
     Err(table.error(Kind::ImpossibleLayout, key, reason))
 }
 
+/// No group has fewer drives than the layout takes of it.
+fn enough_drives(
+    table: &Table<'_>,
+    drives: &[Drives],
+    layout: &Layout,
+    group: usize,
+    each: &[usize],
+) -> Result<(), StudyError> {
+    for (index, of) in drives.iter().enumerate() {
+        let members = match each {
+            [] if index == group => layout.members,
+            [] => 0,
+            each => each.iter().filter(|one| **one == index).count() as u16,
+        };
+        let (available, name) = (of.count, &of.name);
+        if members > available {
+            let reason = format!(
+                "{members} members need more drives than the {available} of `{name}`; \
+                 use fewer members or raise `count`"
+            );
+            return Err(table.error(Kind::TooFewDrives, "members", reason));
+        }
+    }
+    Ok(())
+}
+
+/// The groups of the members, `drives = ["disk2", "disk1"]`; none where all are of one.
+fn each_group(
+    table: &Table<'_>,
+    drives: &[Drives],
+    members: u16,
+) -> Result<Vec<usize>, StudyError> {
+    if !table.is_list("drives") {
+        return Ok(Vec::new());
+    }
+    let named = table.texts("drives", "drives = [\"disk1\", \"disk2\"]")?.unwrap_or_default();
+    if named.len() != usize::from(members) {
+        let reason = format!("{} groups for {members} members; name one for each", named.len());
+        return Err(table.error(Kind::WrongValue, "drives", reason));
+    }
+    named.into_iter().map(|(name, _)| find_group(table, drives, name)).collect()
+}
+
 /// The index of the group of drives, the first where none is named.
 fn group(table: &Table<'_>, drives: &[Drives]) -> Result<usize, StudyError> {
     let Some(name) = table.text("drives")? else { return Ok(0) };
+    find_group(table, drives, name)
+}
+
+fn find_group(table: &Table<'_>, drives: &[Drives], name: &str) -> Result<usize, StudyError> {
     drives.iter().position(|group| group.name == name).ok_or_else(|| {
         let names: Vec<&str> = drives.iter().map(|group| group.name.as_str()).collect();
         let (hint, known) = (did_you_mean(name, &names), names.join(", "));

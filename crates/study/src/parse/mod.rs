@@ -4,6 +4,7 @@
 //! it is about and says what would be right.
 
 mod drives;
+mod given;
 mod layouts;
 mod settings;
 mod table;
@@ -26,7 +27,7 @@ const MOST_ROUNDS: u64 = 10_000;
 /// Rounds where the file names no number: the fewest that give a 95 % interval of the median.
 const DEFAULT_ROUNDS: u64 = 6;
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "title",
     "seed",
     "rounds",
@@ -40,6 +41,7 @@ const KEYS: [&str; 13] = [
     "drives",
     "layouts",
     "workloads",
+    "given",
 ];
 
 /// The study that is run where none is named.
@@ -84,6 +86,9 @@ pub fn parse(text: &str, path: &str) -> Result<Study, StudyError> {
     let workload_tables = root.tables("workloads")?;
     let workloads = workloads::read(&workload_tables)?;
 
+    let given_tables = root.optional_tables("given")?;
+    let given = given::read(&given_tables, &layouts, &workloads)?;
+
     let mut lines = BTreeMap::new();
     root.record_lines("", &mut lines);
     for tables in [&drive_tables, &layout_tables, &workload_tables] {
@@ -105,6 +110,7 @@ pub fn parse(text: &str, path: &str) -> Result<Study, StudyError> {
         drives,
         layouts,
         workloads,
+        given,
         origin: Origin { path: path.to_string(), lines },
     })
 }

@@ -82,6 +82,11 @@ impl<'a> Table<'a> {
         self.find(key).is_some()
     }
 
+    /// Whether the key is there and holds a list.
+    pub(super) fn is_list(&self, key: &str) -> bool {
+        self.find(key).is_some_and(|value| matches!(value.get_ref(), DeValue::Array(_)))
+    }
+
     /// A text.
     pub(super) fn text(&self, key: &str) -> Result<Option<&'a str>, StudyError> {
         let Some(value) = self.find(key) else { return Ok(None) };
@@ -135,6 +140,29 @@ impl<'a> Table<'a> {
         range: RangeInclusive<u64>,
     ) -> Result<Option<u64>, StudyError> {
         self.find(key).map(|value| self.integer_value(key, value, range)).transpose()
+    }
+
+    /// `true` or `false`.
+    pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, StudyError> {
+        let Some(value) = self.find(key) else { return Ok(None) };
+        match value.get_ref() {
+            DeValue::Boolean(flag) => Ok(Some(*flag)),
+            other => Err(self.wrong_type(key, value, other, "true or false")),
+        }
+    }
+
+    /// A finite number above 0.
+    pub(super) fn number(&self, key: &str) -> Result<Option<f64>, StudyError> {
+        let Some(value) = self.find(key) else { return Ok(None) };
+        let text = match value.get_ref() {
+            DeValue::Integer(number) => number.as_str(),
+            DeValue::Float(number) => number.as_str(),
+            other => return Err(self.wrong_type(key, value, other, "a number")),
+        };
+        let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
+        number.map(Some).ok_or_else(|| {
+            self.error(Kind::WrongValue, key, format!("{text} is not a number above 0"))
+        })
     }
 
     /// A size above nothing, such as `"4GiB"`.
@@ -197,6 +225,11 @@ impl<'a> Table<'a> {
                 Err(self.wrong_type(key, value, other, &format!("a table, such as {example}")))
             }
         }
+    }
+
+    /// A list of tables; none where the key is absent.
+    pub(super) fn optional_tables(&self, key: &'static str) -> Result<Vec<Table<'a>>, StudyError> {
+        if self.has(key) { self.tables(key) } else { Ok(Vec::new()) }
     }
 
     /// A list of tables, at least one.

@@ -7,7 +7,7 @@ use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::suggest::did_you_mean;
 
 /// Keys that are not parameters of the workload.
-const OURS: [&str; 2] = ["kind", "name"];
+const OURS: [&str; 5] = ["kind", "name", "show", "show_as", "settings"];
 /// Parameters that are sizes wherever they occur, so that a number without a unit is told so.
 const SIZES: [&str; 2] = ["size", "block"];
 
@@ -15,7 +15,9 @@ pub(super) fn read(tables: &[Table<'_>]) -> Result<Vec<WorkloadSpec>, StudyError
     let mut workloads: Vec<WorkloadSpec> = Vec::new();
     for table in tables {
         let workload = read_one(table)?;
-        let earlier = workloads.iter().map(|workload| workload.name.as_str());
+        // Those of one name are told apart by their settings.
+        let same = |other: &&WorkloadSpec| other.settings == workload.settings;
+        let earlier = workloads.iter().filter(same).map(|workload| workload.name.as_str());
         check_unique(table, &workload.name, earlier)?;
         workloads.push(workload);
     }
@@ -34,7 +36,30 @@ fn read_one(table: &Table<'_>) -> Result<WorkloadSpec, StudyError> {
     if let Some(name) = table.optional_name("name")? {
         spec.name = name.to_string();
     }
+    spec.shown = shown(table, &spec)?;
+    if let Some(settings) = table.table("settings", "settings = { block = \"4KiB\" }")? {
+        spec.settings = settings.parameters(&[])?.into_iter().collect();
+    }
     Ok(spec)
+}
+
+/// `show = "seq_write_mib_per_s"`, and `show_as = "mib_per_s"` for another name.
+fn shown(table: &Table<'_>, spec: &WorkloadSpec) -> Result<Option<(String, String)>, StudyError> {
+    let name = table.optional_name("show_as")?;
+    let Some(metric) = table.text("show")? else {
+        return match name {
+            None => Ok(None),
+            Some(_) => Err(table.missing("show", "show = \"mib_per_s\"")),
+        };
+    };
+    let metrics = spec.workload.metrics();
+    let known: Vec<&str> = metrics.iter().map(|metric| metric.name).collect();
+    if known.contains(&metric) {
+        return Ok(Some((metric.to_string(), name.unwrap_or(metric).to_string())));
+    }
+    let hint = did_you_mean(metric, &known);
+    let reason = format!("`{metric}` is no figure of this{hint}; it has: {}", known.join(", "));
+    Err(table.error(Kind::UnknownName, "show", reason))
 }
 
 /// What a workload says is wrong with it, at its place in the file.

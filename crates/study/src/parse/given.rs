@@ -1,0 +1,47 @@
+//! `[[given]]`: published figures that the cells of a replay stand beside.
+
+use raidlab_workload::WorkloadSpec;
+
+use super::table::Table;
+use crate::error::{StudyError, StudyErrorKind as Kind};
+use crate::study::{GivenCell, NamedLayout};
+use crate::suggest::did_you_mean;
+
+const KEYS: [&str; 6] = ["layout", "workload", "processes", "metric", "value", "calibrated"];
+
+pub(super) fn read(
+    tables: &[Table<'_>],
+    layouts: &[NamedLayout],
+    workloads: &[WorkloadSpec],
+) -> Result<Vec<GivenCell>, StudyError> {
+    tables.iter().map(|table| read_one(table, layouts, workloads)).collect()
+}
+
+fn read_one(
+    table: &Table<'_>,
+    layouts: &[NamedLayout],
+    workloads: &[WorkloadSpec],
+) -> Result<GivenCell, StudyError> {
+    table.check_keys(&KEYS)?;
+    let named = |key: &str, known: Vec<&str>| -> Result<String, StudyError> {
+        let name = table.required_text(key, "the name of one of this study")?;
+        if known.contains(&name) {
+            return Ok(name.to_string());
+        }
+        let (hint, known) = (did_you_mean(name, &known), known.join(", "));
+        let reason = format!("`{name}` is not in this study{hint}; it has: {known}");
+        Err(table.error(Kind::UnknownName, key, reason))
+    };
+    let layout = named("layout", layouts.iter().map(|one| one.name.as_str()).collect())?;
+    let workload = named("workload", workloads.iter().map(|one| one.name.as_str()).collect())?;
+    let metric = table.required_text("metric", "metric = \"seconds\"")?.to_string();
+    let value = table.number("value")?.ok_or_else(|| table.missing("value", "value = 159"))?;
+    Ok(GivenCell {
+        layout,
+        workload,
+        processes: table.integer("processes", 1..=4096)?.unwrap_or(1) as u32,
+        metric,
+        value,
+        calibrated: table.flag("calibrated")?.unwrap_or(false),
+    })
+}

@@ -608,7 +608,8 @@ impl World {
         let Pending { id, op, at, len, fua, process } = self.pending[slot as usize];
         self.free_pending.push(slot);
         let whole = [Segment { token: Token(0), offset: 0, len: len.0 as u32 }];
-        let segments = if len == Sectors::ZERO { &[][..] } else { &whole[..] };
+        let is_data = matches!(op, RequestOp::Read | RequestOp::Write) && len > Sectors::ZERO;
+        let segments = if is_data { &whole[..] } else { &[][..] };
         let request = Request { id, op, at, len, segments, fua };
         self.array.handle(self.now, Input::Request(request));
         if !self.queues.is_empty() {

@@ -8,6 +8,7 @@
 //! source (`docs/drives.md`). [`load`] reads one, [`builtin`] lists those compiled in.
 #![forbid(unsafe_code)]
 
+pub mod controller;
 pub mod curves;
 mod device;
 pub mod disk;
@@ -16,12 +17,14 @@ mod error;
 mod figures;
 mod file;
 pub mod host;
+pub mod path;
 pub mod queue;
 pub mod smr;
 mod spec;
 pub mod ssd;
 pub mod trace;
 
+pub use controller::{Controller, ControllerSpec, WritePolicy};
 pub use device::Drive;
 pub use disk::HardDisk;
 pub use disk::policy::{CachePolicy, CommandOverheads, Delivered, ReadAhead, Trigger, ZoneRow};
@@ -30,6 +33,7 @@ pub use error::{ModelError, ModelErrorKind};
 pub use figures::{Figure, Status};
 pub use file::{DriveKind, DriveSpec, builtin, load, parse};
 pub use host::{Host, HostSpec};
+pub use path::{PathSpec, Paths, ServerKind, ServerSpec};
 pub use queue::{Queue, QueueInput, QueueOutput, QueueSpec, Scheduler};
 pub use smr::{Smr, SmrFigures, SmrSpec};
 pub use spec::{BadFigure, HardDiskFigures, HardDiskSpec};

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use raidlab_core::ConfigError;
+use raidlab_models::BadFigure;
 
 /// Which kind of error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +12,10 @@ pub enum SimErrorKind {
     Config,
     /// The drives do not fit the array.
     Drives,
+    /// The paths to the drives cannot be.
+    Paths,
+    /// The controller cannot be.
+    Controller,
 }
 
 /// An error with what it is about.
@@ -24,6 +29,15 @@ pub struct SimError {
 impl SimError {
     pub(crate) fn drives(context: String) -> Self {
         Self { kind: SimErrorKind::Drives, context, source: None }
+    }
+
+    pub(crate) fn paths(wrong: &BadFigure) -> Self {
+        Self { kind: SimErrorKind::Paths, context: format!("paths: {wrong}"), source: None }
+    }
+
+    pub(crate) fn controller(wrong: &BadFigure) -> Self {
+        let context = format!("controller: {wrong}");
+        Self { kind: SimErrorKind::Controller, context, source: None }
     }
 
     /// Which kind.

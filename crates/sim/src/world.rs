@@ -1,5 +1,8 @@
 //! One array, its drives and the host's CPU, joined in virtual time.
 
+mod controller;
+mod paths;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -10,12 +13,13 @@ use raidlab_core::contract::{
 };
 use raidlab_core::{Array, Config, Consistency, MemberIndex, Nanos, Sector, Sectors, Time};
 use raidlab_models::{
-    Drive, DriveInput, DriveIo, DriveIoId, DriveOp, DriveOutput, Queue, QueueInput, QueueOutput,
-    QueueSpec,
+    Controller, Drive, DriveInput, DriveIo, DriveIoId, DriveOp, DriveOutput, Paths, Queue,
+    QueueInput, QueueOutput, QueueSpec,
 };
 
 use crate::error::SimError;
 use crate::host::{Cpu, HostCosts};
+use raidlab_models::path::PathInput;
 
 /// An answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +60,12 @@ enum Happening {
     Wake,
     /// Whoever drives the world asked for a step at this time.
     Alarm,
+    /// A command on its path asked to be woken.
+    Path(u32),
+    /// The controller asked to be woken.
+    Controller(u32),
+    /// Data of a request have passed between host and controller.
+    Transferred(u32),
 }
 
 /// What the members were asked for: data, parity, log and metadata, of every drive.
@@ -117,6 +127,12 @@ pub struct World {
     queue_wakes: Vec<Option<Time>>,
     /// What the queue of a drive added later is like.
     queue_spec: Option<QueueSpec>,
+    /// What lies between host and drives; without it, drives are limited by themselves only.
+    paths: Option<Box<Paths>>,
+    /// What stands in front of the array; without it, the host's requests are the array's.
+    controller: Option<Box<Controller>>,
+    /// Drives answer writes when on the medium, since a controller has their caches off.
+    writes_through: bool,
     /// On whose behalf member I/Os go out at present.
     process: u32,
     happened: u64,
@@ -195,6 +211,9 @@ impl World {
             queues: Vec::new(),
             queue_wakes: Vec::new(),
             queue_spec: None,
+            paths: None,
+            controller: None,
+            writes_through: false,
             process: KERNEL,
             happened: 0,
             costs,
@@ -233,9 +252,14 @@ impl World {
         Ok(MetaArea::of(&Array::new(config)?, config.settings.consistency, largest))
     }
 
-    /// Puts a request queue with its scheduler in front of every drive. Before the first request.
+    /// Puts a request queue with its scheduler in front of every drive. Before the first request. With a
+    /// controller the host sees one disk: then the one queue in front of that is of this kind.
     #[must_use]
     pub fn with_queues(mut self, spec: &QueueSpec) -> Self {
+        if let Some(controller) = &mut self.controller {
+            controller.set_queue(spec);
+            return self;
+        }
         self.queues = self.drives.iter().map(|_| Queue::new(spec)).collect();
         self.queue_wakes = vec![None; self.queues.len()];
         self.queue_spec = Some(*spec);
@@ -354,6 +378,9 @@ impl World {
             self.queues.push(Queue::new(spec));
             self.queue_wakes.push(None);
         }
+        if let Some(paths) = &mut self.paths {
+            paths.add_drive(member.at());
+        }
         self.places[member.at()] = Some(self.drives.len() as u16 - 1);
         let command = Admin::Add { member, sectors };
         self.command(command);
@@ -382,17 +409,20 @@ impl World {
     ) -> RequestId {
         let id = RequestId(self.next_id);
         self.next_id += 1;
-        let request = Pending { id, op, at, len, fua, process };
-        let slot = if let Some(slot) = self.free_pending.pop() {
-            self.pending[slot as usize] = request;
-            slot
-        } else {
-            self.pending.push(request);
-            self.pending.len() as u32 - 1
-        };
+        let slot = self.hold(Pending { id, op, at, len, fua, process });
         let arrival = self.cpu.serve(self.now, self.costs.request);
         self.schedule(arrival, Happening::Arrival(slot));
         id
+    }
+
+    /// Finds a place for a request.
+    fn hold(&mut self, request: Pending) -> u32 {
+        if let Some(slot) = self.free_pending.pop() {
+            self.pending[slot as usize] = request;
+            return slot;
+        }
+        self.pending.push(request);
+        self.pending.len() as u32 - 1
     }
 
     /// The next answer, if one is there.
@@ -411,12 +441,16 @@ impl World {
             let Some(Reverse((_, _, happening))) = self.queue.pop() else { break };
             self.happened += 1;
             match happening {
+                Happening::Arrival(slot) if self.controller.is_some() => self.ask(slot),
                 Happening::Arrival(slot) => self.backlog.push_back(slot),
                 Happening::Computed(job) => self.computed.push_back(job),
                 Happening::Drive(member) => self.wake_drive(member),
                 Happening::Wake => self.woken(),
                 Happening::Alarm => {}
                 Happening::Queue(member) => self.wake_queue(member),
+                Happening::Path(command) => self.wake_path(command),
+                Happening::Controller(what) => self.wake_controller(what),
+                Happening::Transferred(request) => self.transferred(request),
             }
         }
         self.hand_in();
@@ -436,20 +470,50 @@ impl World {
         }
     }
 
+    /// Takes what a drive has to say, and lets what follows from it happen.
     fn drain_drive(&mut self, member: u16) {
+        self.hear_drive(member);
+        if self.paths.is_some() {
+            self.settle_paths();
+        }
+    }
+
+    fn hear_drive(&mut self, member: u16) {
         while let Some(output) = self.drives[usize::from(member)].poll() {
             match output {
-                DriveOutput::Complete { id, outcome } if self.queues.is_empty() => {
-                    self.drive_done(member, id, outcome);
-                }
-                DriveOutput::Complete { id, outcome } => {
-                    self.feed_queue(member, QueueInput::Ended { id, outcome });
-                }
+                DriveOutput::Complete { id, outcome } => self.command_ended(member, id, outcome),
                 DriveOutput::WakeAt(at) => {
                     self.wakes[usize::from(member)] = Some(at);
                     self.schedule(at, Happening::Drive(member));
                 }
             }
+        }
+    }
+
+    /// A drive has ended a command; with paths its end is still to come to the host.
+    fn command_ended(&mut self, member: u16, id: DriveIoId, outcome: IoOutcome) {
+        if let Some(paths) = &mut self.paths {
+            paths.handle(self.now, PathInput::Ended { id, outcome });
+        } else {
+            self.completed(member, id, outcome);
+        }
+    }
+
+    /// The end of a command has come to the host.
+    fn completed(&mut self, member: u16, id: DriveIoId, outcome: IoOutcome) {
+        if self.queues.is_empty() {
+            self.drive_done(member, id, outcome);
+        } else {
+            self.feed_queue(member, QueueInput::Ended { id, outcome });
+        }
+    }
+
+    /// Sends a command to a drive, over its path if there is one.
+    fn dispatch(&mut self, drive: u16, io: DriveIo) {
+        if let Some(paths) = &mut self.paths {
+            paths.handle(self.now, PathInput::Submit { drive, io });
+        } else {
+            self.drives[usize::from(drive)].handle(self.now, DriveInput::Submit(io));
         }
     }
 
@@ -481,7 +545,7 @@ impl World {
     /// An I/O goes to a drive, or into the queue in front of it. The caller drains the drive.
     fn hand_to_drive(&mut self, drive: u16, io: DriveIo) {
         if self.queues.is_empty() {
-            self.drives[usize::from(drive)].handle(self.now, DriveInput::Submit(io));
+            self.dispatch(drive, io);
         } else {
             let process = self.process;
             self.feed_queue(drive, QueueInput::Submit { io, process });
@@ -503,9 +567,7 @@ impl World {
         self.queues[index].handle(self.now, input);
         while let Some(output) = self.queues[index].poll() {
             match output {
-                QueueOutput::Dispatch(io) => {
-                    self.drives[index].handle(self.now, DriveInput::Submit(io));
-                }
+                QueueOutput::Dispatch(io) => self.dispatch(member, io),
                 QueueOutput::Complete { id, outcome } => self.drive_done(member, id, outcome),
                 QueueOutput::WakeAt(at) => {
                     self.queue_wakes[index] = Some(at);
@@ -546,7 +608,8 @@ impl World {
         let Pending { id, op, at, len, fua, process } = self.pending[slot as usize];
         self.free_pending.push(slot);
         let whole = [Segment { token: Token(0), offset: 0, len: len.0 as u32 }];
-        let segments = if len == Sectors::ZERO { &[][..] } else { &whole[..] };
+        let is_data = matches!(op, RequestOp::Read | RequestOp::Write) && len > Sectors::ZERO;
+        let segments = if is_data { &whole[..] } else { &[][..] };
         let request = Request { id, op, at, len, segments, fua };
         self.array.handle(self.now, Input::Request(request));
         if !self.queues.is_empty() {
@@ -565,12 +628,10 @@ impl World {
                     let bytes = self.array.job(job).map_or(0, |job| {
                         job.sources.len() as u64 * Sectors(u64::from(job.len)).bytes()
                     });
-                    let done = self.cpu.serve(self.now, self.costs.parity(bytes));
+                    let done = self.compute(bytes);
                     self.schedule(done, Happening::Computed(job));
                 }
-                Output::Reply { id, outcome } => {
-                    self.answers.push_back(Answer { id, outcome, at: self.now });
-                }
+                Output::Reply { id, outcome } => self.reply(id, outcome),
                 Output::Event(event) => self.event(event),
                 Output::Meta { io } => self.send_meta(io),
                 Output::WakeAt(at) => {
@@ -598,7 +659,8 @@ impl World {
             IoOp::Flush => DriveOp::Flush,
         };
         self.count(op, io.len);
-        let request = DriveIo { id: DriveIoId(0), op, at: io.at, len: io.len, fua: io.fua };
+        let fua = io.fua || (self.writes_through && op == DriveOp::Write);
+        let request = DriveIo { id: DriveIoId(0), op, at: io.at, len: io.len, fua };
         self.submit_to(io.member, io.io, request, None);
     }
 
@@ -652,7 +714,8 @@ impl World {
         };
         let payload: u32 = self.array.segments(&meta.payload).map(|segment| segment.len).sum();
         let (id, len) = (DriveIoId(0), RECORD + payload);
-        let write = DriveIo { id, op: DriveOp::Write, at, len, fua: meta.fua };
+        let fua = meta.fua || self.writes_through;
+        let write = DriveIo { id, op: DriveOp::Write, at, len, fua };
         self.count(DriveOp::Write, len);
         if meta.flush {
             let flush = DriveIo { op: DriveOp::Flush, at: Sector(0), len: 0, fua: false, ..write };

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use raidlab_core::contract::RequestOp;
 use raidlab_core::{Config, Layout, Level, Sector, Sectors};
-use raidlab_models::{Drive, Scheduler, load};
+use raidlab_models::{ControllerSpec, Drive, PathSpec, Scheduler, ServerSpec, load};
 use raidlab_sim::{HostCosts, World};
 
 /// The system's allocator, counting.
@@ -55,6 +55,34 @@ fn load_world(world: &mut World, op: RequestOp, depth: u64, count: u64, state: &
     }
 }
 
+/// Two drives on each PATA channel, a bus and the memory path for all.
+fn paths(drives: u64) -> PathSpec {
+    let of: Vec<usize> = (0..drives as usize).map(|drive| drive / 2).collect();
+    let channels =
+        (0..drives.div_ceil(2)).map(|one| ServerSpec::pata_udma100(&format!("ide{one}")));
+    PathSpec::shared(channels.collect(), &of)
+        .behind(ServerSpec::pci_32_33("pci"))
+        .behind(ServerSpec::memory("memory", 300_000_000))
+}
+
+/// A world within paths, perhaps behind a controller; `depth` requests at once.
+fn warm_within_paths(controller: Option<&ControllerSpec>, op: RequestOp, depth: u64) -> u64 {
+    let spec = load("pata-80gb-7200").expect("built in");
+    let drives: Vec<_> = (0..4).map(|seed| Drive::new(&spec.kind, seed)).collect();
+    let config = Config::uniform(Layout::new(Level::Raid5, 4), spec.capacity);
+    let world = World::new(&config, drives, HostCosts::default()).expect("fits");
+    let world = world.with_queues(&Scheduler::Deadline.spec(1));
+    let mut world = world.with_paths(&paths(4)).expect("can be");
+    if let Some(controller) = controller {
+        world = world.with_controller(controller).expect("can be");
+    }
+    let mut state = 1;
+    load_world(&mut world, op, depth, 30_000, &mut state);
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    load_world(&mut world, op, depth, 10_000, &mut state);
+    ALLOCATIONS.load(Ordering::Relaxed) - before
+}
+
 /// One test, so that no other allocates beside it.
 #[test]
 fn a_warm_world_allocates_nothing() {
@@ -82,6 +110,18 @@ fn a_warm_world_allocates_nothing() {
             let more = ALLOCATIONS.load(Ordering::Relaxed) - before;
             println!("{name} {level}({members}) {op:?} x {depth}: {more}");
             assert_eq!(more, 0, "{name} {level}({members}) {op:?} at depth {depth}");
+        }
+    }
+    let controllers = [
+        None,
+        Some(ControllerSpec::ite8212_bios("card")),
+        Some(ControllerSpec::smart_array_e200i("e200i", true)),
+        Some(ControllerSpec::smart_array_e200i("e200i", false)),
+    ];
+    for controller in &controllers {
+        for op in [RequestOp::Read, RequestOp::Write] {
+            let more = warm_within_paths(controller.as_ref(), op, 16);
+            assert_eq!(more, 0, "{op:?} within paths, {controller:?}");
         }
     }
 }

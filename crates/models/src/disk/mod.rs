@@ -40,7 +40,7 @@ mod schedule;
 pub(crate) mod seek;
 mod segments;
 mod write;
-mod write_buffer;
+pub(crate) mod write_buffer;
 
 use std::collections::VecDeque;
 

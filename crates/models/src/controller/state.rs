@@ -1,0 +1,443 @@
+//! A controller at work.
+
+use std::collections::VecDeque;
+
+use raidlab_core::contract::{IoOutcome, Outcome};
+use raidlab_core::units::{Nanos, Sector, Sectors, Time};
+
+use super::{ControllerSpec, WritePolicy};
+use crate::disk::write_buffer::WriteBuffer;
+use crate::drive::{DriveIo, DriveIoId, DriveOp};
+use crate::queue::{Queue, QueueInput, QueueOutput, QueueSpec};
+
+/// Requests from this number on are destages, not requests of the host.
+const DESTAGE: u32 = 1 << 31;
+/// The wake-up of the request queue.
+const QUEUE: u32 = u32::MAX;
+
+/// An input to a controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ControllerInput {
+    /// A request of the host.
+    Submit {
+        /// The caller's name for it; comes back in [`ControllerOutput::Complete`].
+        id: u32,
+        /// What it asks for.
+        op: DriveOp,
+        /// The first sector of the array.
+        at: Sector,
+        /// How many sectors; none for a flush.
+        len: Sectors,
+        /// Writes: answer when on the media, unless the cache has a battery.
+        fua: bool,
+        /// On whose behalf.
+        process: u32,
+    },
+    /// What [`ControllerOutput::Transfer`] asked for has passed between host and controller.
+    Transferred {
+        /// For which request of the controller.
+        request: u32,
+    },
+    /// The array has answered what [`ControllerOutput::Request`] gave it.
+    Answered {
+        /// Which.
+        request: u32,
+        /// How it went.
+        outcome: Outcome,
+    },
+    /// The time asked for by [`ControllerOutput::WakeAt`] has come. Needless ones do no harm.
+    Wake {
+        /// As it was asked for.
+        what: u32,
+    },
+}
+
+/// An output of a controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ControllerOutput {
+    /// Hand this to the array.
+    Request {
+        /// The controller's name for it.
+        request: u32,
+        /// What it asks for.
+        op: DriveOp,
+        /// The first sector of the array.
+        at: Sector,
+        /// How many sectors.
+        len: Sectors,
+        /// Writes: answer when durable.
+        fua: bool,
+    },
+    /// Pass so much between host and controller, which can have begun at `from`.
+    Transfer {
+        /// For which request of the controller.
+        request: u32,
+        /// Not before then.
+        from: Time,
+        /// How much.
+        len: Sectors,
+        /// [`DriveOp::Read`]: to the host.
+        op: DriveOp,
+    },
+    /// A request of the host ended.
+    Complete {
+        /// The caller's name for it.
+        id: u32,
+        /// How it went.
+        outcome: Outcome,
+    },
+    /// Hand in [`ControllerInput::Wake`] at this time.
+    WakeAt {
+        /// For what.
+        what: u32,
+        /// When.
+        at: Time,
+    },
+}
+
+/// A request of the host, of which some pieces are not back.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    id: u32,
+    left: u32,
+    outcome: Outcome,
+}
+
+/// A request that the queue has sent to the controller.
+#[derive(Clone, Copy, Debug)]
+struct Work {
+    io: DriveIo,
+    /// When it came, then when it went to the array.
+    sent: Time,
+    outcome: Outcome,
+    is_ready: bool,
+}
+
+/// One server, first come, first served.
+#[derive(Clone, Copy, Debug, Default)]
+struct Processor {
+    free: Time,
+    busy: Nanos,
+}
+
+impl Processor {
+    fn serve(&mut self, now: Time, cost: Nanos) -> Time {
+        self.free = self.free.max(now) + cost;
+        self.busy += cost;
+        self.free
+    }
+}
+
+/// Posted writes.
+#[derive(Clone, Debug)]
+struct Posted {
+    dirty: WriteBuffer,
+    /// On their way to the array; a slot without sectors is free.
+    flying: Vec<(u64, u64)>,
+    /// Writes that wait for room.
+    waiting: VecDeque<u32>,
+}
+
+impl Posted {
+    fn room(&self) -> u64 {
+        let flying: u64 = self.flying.iter().map(|(start, end)| end - start).sum();
+        self.dirty.room().saturating_sub(flying)
+    }
+
+    fn takes(&self, io: &DriveIo) -> bool {
+        let end = io.at.0 + u64::from(io.len);
+        self.room() >= u64::from(io.len) && self.dirty.can_insert(io.at.0, end, 0)
+    }
+
+    /// Whether the cache holds all of a range.
+    fn holds(&self, mut at: u64, end: u64) -> bool {
+        while at < end {
+            let flying = self.flying.iter().find(|(from, to)| (*from..*to).contains(&at));
+            let to = self.dirty.covers(at).or(flying.map(|(_, to)| *to));
+            let Some(to) = to else { return false };
+            at = to;
+        }
+        true
+    }
+}
+
+/// A controller at work. See [the module](super) for what is modelled.
+///
+/// Hand in what happens with [`handle`](Self::handle), then drain [`poll`](Self::poll).
+#[derive(Clone, Debug)]
+pub struct Controller {
+    spec: ControllerSpec,
+    queue: Queue,
+    asked: Vec<Asked>,
+    free_asked: Vec<u32>,
+    /// By the queue's own number.
+    works: Vec<Work>,
+    processor: Processor,
+    parity: Processor,
+    posted: Option<Posted>,
+    /// How the request ended that the queue is just being told of.
+    ending: Outcome,
+    outputs: VecDeque<ControllerOutput>,
+}
+
+impl Controller {
+    /// An idle controller. The specification was [checked](ControllerSpec::check). `stripe` is what a
+    /// full stripe of the array holds, for levels without a block of it; `longest` is whole blocks.
+    pub fn new(spec: &ControllerSpec, stripe: Sectors) -> Self {
+        let mut spec = spec.clone();
+        if stripe > Sectors::ZERO {
+            let stripes = (spec.destage.0 / stripe.0).max(1);
+            spec.destage = Sectors(stripes * stripe.0);
+        }
+        let posted = match spec.writes {
+            WritePolicy::Posted { capacity, extents } => Some(Posted {
+                dirty: WriteBuffer::new(capacity.0, extents),
+                flying: vec![(0, 0); spec.destages as usize],
+                waiting: VecDeque::with_capacity(spec.outstanding as usize),
+            }),
+            WritePolicy::Pass | WritePolicy::Through => None,
+        };
+        Self {
+            queue: Queue::new(&spec.queue()),
+            spec,
+            asked: Vec::with_capacity(256),
+            free_asked: Vec::with_capacity(256),
+            works: Vec::with_capacity(256),
+            processor: Processor::default(),
+            parity: Processor::default(),
+            posted,
+            ending: Outcome::Done,
+            outputs: VecDeque::with_capacity(64),
+        }
+    }
+
+    /// The figures, `destage` rounded to full stripes.
+    pub fn spec(&self) -> &ControllerSpec {
+        &self.spec
+    }
+
+    /// Puts another request queue in front, within the controller's limits. Before the first request.
+    pub fn set_queue(&mut self, queue: &QueueSpec) {
+        self.spec.scheduler = queue.scheduler;
+        self.queue = Queue::new(&self.spec.limit(*queue));
+    }
+
+    /// How long the controller's processor worked on requests, and how long on parity.
+    pub fn busy(&self) -> (Nanos, Nanos) {
+        (self.processor.busy, self.parity.busy)
+    }
+
+    /// When parity over so many bytes of operands is computed; none when that is the host's affair.
+    pub fn compute(&mut self, now: Time, bytes: u64) -> Option<Time> {
+        let rate = u128::from(self.spec.parity_rate?.max(1));
+        let cost = Nanos((u128::from(bytes) * 1_000_000_000 / rate) as u64);
+        Some(self.parity.serve(now, cost))
+    }
+
+    /// Takes an input; `now` never goes back.
+    pub fn handle(&mut self, now: Time, input: ControllerInput) {
+        match input {
+            ControllerInput::Submit { id, op, at, len, fua, process } => {
+                self.submit(now, id, (op, at, len, fua), process);
+            }
+            ControllerInput::Transferred { request } => match self.works[request as usize].io.op {
+                DriveOp::Write => self.execute(now, request),
+                _ => self.end(now, request),
+            },
+            ControllerInput::Answered { request, outcome } if request >= DESTAGE => {
+                self.destaged(now, request - DESTAGE, outcome);
+            }
+            ControllerInput::Answered { request, outcome } => {
+                self.answered(now, request, outcome);
+            }
+            ControllerInput::Wake { what: QUEUE } => {
+                self.queue.handle(now, QueueInput::Wake);
+                self.drain_queue(now);
+            }
+            ControllerInput::Wake { what } => self.ready(now, what),
+        }
+    }
+
+    /// The next output; drain until `None` after every [`handle`](Self::handle).
+    pub fn poll(&mut self) -> Option<ControllerOutput> {
+        self.outputs.pop_front()
+    }
+
+    fn submit(
+        &mut self,
+        now: Time,
+        id: u32,
+        (op, at, len, fua): (DriveOp, Sector, Sectors, bool),
+        process: u32,
+    ) {
+        let left = len.0.div_ceil(self.spec.longest.0).max(1) as u32;
+        let asked = Asked { id, left, outcome: Outcome::Done };
+        let slot = if let Some(slot) = self.free_asked.pop() {
+            self.asked[slot as usize] = asked;
+            slot
+        } else {
+            self.asked.push(asked);
+            self.asked.len() as u32 - 1
+        };
+        let id = DriveIoId(slot);
+        for piece in 0..u64::from(left) {
+            let from = piece * self.spec.longest.0;
+            let len = (len.0 - from).min(self.spec.longest.0) as u32;
+            let io = DriveIo { id, op, at: Sector(at.0 + from), len, fua };
+            self.queue.handle(now, QueueInput::Submit { io, process });
+        }
+        self.drain_queue(now);
+    }
+
+    fn drain_queue(&mut self, now: Time) {
+        while let Some(output) = self.queue.poll() {
+            match output {
+                QueueOutput::Dispatch(io) => self.take(now, io),
+                QueueOutput::Complete { id, .. } => self.piece_done(id.0),
+                QueueOutput::WakeAt(at) => {
+                    self.outputs.push_back(ControllerOutput::WakeAt { what: QUEUE, at });
+                }
+            }
+        }
+    }
+
+    fn piece_done(&mut self, slot: u32) {
+        let asked = &mut self.asked[slot as usize];
+        asked.left -= 1;
+        if self.ending != Outcome::Done {
+            asked.outcome = self.ending;
+        }
+        if asked.left == 0 {
+            let (id, outcome) = (asked.id, asked.outcome);
+            self.free_asked.push(slot);
+            self.outputs.push_back(ControllerOutput::Complete { id, outcome });
+        }
+    }
+
+    /// The controller takes a request from the queue.
+    fn take(&mut self, now: Time, io: DriveIo) {
+        let request = io.id.0;
+        let work = Work { io, sent: now, outcome: Outcome::Done, is_ready: false };
+        if self.works.len() <= request as usize {
+            self.works.resize(request as usize + 1, work);
+        }
+        self.works[request as usize] = work;
+        let ready = self.processor.serve(now, self.spec.request);
+        if ready > now {
+            self.outputs.push_back(ControllerOutput::WakeAt { what: request, at: ready });
+        } else {
+            self.ready(now, request);
+        }
+    }
+
+    /// The processor is done with a request.
+    fn ready(&mut self, now: Time, request: u32) {
+        let work = &mut self.works[request as usize];
+        if std::mem::replace(&mut work.is_ready, true) {
+            return;
+        }
+        let DriveIo { op, len, .. } = work.io;
+        if op == DriveOp::Write {
+            let len = Sectors(u64::from(len));
+            self.outputs.push_back(ControllerOutput::Transfer { request, from: now, len, op });
+        } else {
+            self.execute(now, request);
+        }
+    }
+
+    fn execute(&mut self, now: Time, request: u32) {
+        self.works[request as usize].sent = now;
+        let DriveIo { op, at, len, fua, .. } = self.works[request as usize].io;
+        let sectors = Sectors(u64::from(len));
+        let Some(posted) = &mut self.posted else {
+            let output = ControllerOutput::Request { request, op, at, len: sectors, fua };
+            self.outputs.push_back(output);
+            return;
+        };
+        match op {
+            DriveOp::Flush => self.end(now, request),
+            DriveOp::Write => {
+                posted.waiting.push_back(request);
+                self.post(now);
+                self.destage();
+            }
+            DriveOp::Read if posted.holds(at.0, at.0 + sectors.0) => {
+                self.outputs.push_back(ControllerOutput::Transfer {
+                    request,
+                    from: now,
+                    len: sectors,
+                    op,
+                });
+            }
+            DriveOp::Read => {
+                let output = ControllerOutput::Request { request, op, at, len: sectors, fua };
+                self.outputs.push_back(output);
+            }
+        }
+    }
+
+    /// Takes the writes for which there is room, in order.
+    fn post(&mut self, now: Time) {
+        while let Some(posted) = &mut self.posted
+            && let Some(request) = posted.waiting.front().copied()
+        {
+            let io = self.works[request as usize].io;
+            if !posted.takes(&io) {
+                return;
+            }
+            posted.waiting.pop_front();
+            posted.dirty.insert(io.at.0, io.at.0 + u64::from(io.len));
+            self.end(now, request);
+        }
+    }
+
+    /// Sends dirty data to the array, as many pieces at once as may be.
+    fn destage(&mut self) {
+        let Some(posted) = &mut self.posted else { return };
+        let piece = self.spec.destage.0;
+        while let Some(slot) = posted.flying.iter().position(|(start, end)| start == end)
+            && let Some((start, end)) = posted.dirty.next()
+        {
+            let end = end.min((start / piece + 1) * piece);
+            posted.dirty.send(start, end - start);
+            // What is under way is counted here, since there may be several.
+            posted.dirty.arrived();
+            posted.flying[slot] = (start, end);
+            self.outputs.push_back(ControllerOutput::Request {
+                request: DESTAGE + slot as u32,
+                op: DriveOp::Write,
+                at: Sector(start),
+                len: Sectors(end - start),
+                fua: false,
+            });
+        }
+    }
+
+    /// A piece is on the media. One that failed is lost: the controller has nowhere else to put it.
+    fn destaged(&mut self, now: Time, slot: u32, _outcome: Outcome) {
+        if let Some(posted) = &mut self.posted {
+            posted.flying[slot as usize] = (0, 0);
+        }
+        self.post(now);
+        self.destage();
+    }
+
+    fn answered(&mut self, now: Time, request: u32, outcome: Outcome) {
+        let work = &mut self.works[request as usize];
+        work.outcome = outcome;
+        let (io, from) = (work.io, work.sent);
+        if io.op == DriveOp::Read && outcome == Outcome::Done {
+            let (len, op) = (Sectors(u64::from(io.len)), io.op);
+            self.outputs.push_back(ControllerOutput::Transfer { request, from, len, op });
+        } else {
+            self.end(now, request);
+        }
+    }
+
+    fn end(&mut self, now: Time, request: u32) {
+        self.ending = self.works[request as usize].outcome;
+        let ended = QueueInput::Ended { id: DriveIoId(request), outcome: IoOutcome::Ok };
+        self.queue.handle(now, ended);
+        self.drain_queue(now);
+    }
+}

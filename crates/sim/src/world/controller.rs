@@ -1,0 +1,140 @@
+//! A world whose array lies behind a controller that shows the host one disk.
+
+use raidlab_core::contract::{Outcome, RequestId, RequestOp};
+use raidlab_core::{Layout, Level, Sector, Sectors, Time};
+use raidlab_models::controller::{ControllerInput, ControllerOutput};
+use raidlab_models::{Controller, ControllerSpec, DriveOp};
+
+use super::{Answer, Happening, KERNEL, Pending, World};
+use crate::error::SimError;
+
+/// Marks requests to the array that a controller made; the host's count from 0.
+const MADE: u64 = 1 << 63;
+
+/// What a full stripe holds; a block of the array for levels without stripes.
+fn stripe(layout: &Layout, block: u64) -> Sectors {
+    let members = u64::from(layout.members);
+    let data = match layout.level {
+        Level::Raid0 => members,
+        Level::Raid4 | Level::Raid5 => members - 1,
+        Level::Raid6 => members - 2,
+        _ => return Sectors(block),
+    };
+    Sectors(data * layout.chunk.0)
+}
+
+impl World {
+    /// Puts a controller in front of the array: the host sees one disk, with one request queue of the
+    /// controller's scheduler - or of the kind of the queues that stood in front of the members, which
+    /// are gone. Before the first request.
+    ///
+    /// # Errors
+    /// When the controller cannot be.
+    pub fn with_controller(mut self, spec: &ControllerSpec) -> Result<Self, SimError> {
+        spec.check().map_err(|wrong| SimError::controller(&wrong))?;
+        // Requests are cut to whole blocks of the array.
+        let block = u64::from(self.array.logical_block());
+        let longest = Sectors((spec.longest.0 / block).max(1) * block);
+        let spec = spec.clone().with_longest(longest);
+        spec.check().map_err(|wrong| SimError::controller(&wrong))?;
+        let stripe = stripe(self.array.layout(), block);
+        let mut controller = Box::new(Controller::new(&spec, stripe));
+        if let Some(queue) = self.queue_spec.take() {
+            controller.set_queue(&queue);
+            self.queues.clear();
+            self.queue_wakes.clear();
+        }
+        self.writes_through = spec.writes_through();
+        self.controller = Some(controller);
+        Ok(self)
+    }
+
+    /// A request of the host comes to the controller.
+    pub(super) fn ask(&mut self, slot: u32) {
+        let Pending { op, at, len, fua, process, .. } = self.pending[slot as usize];
+        let op = match op {
+            RequestOp::Read => DriveOp::Read,
+            RequestOp::Write => DriveOp::Write,
+            RequestOp::Flush => DriveOp::Flush,
+            RequestOp::Discard | RequestOp::WriteZeroes => return self.backlog.push_back(slot),
+        };
+        // What cannot be is for the array to refuse.
+        let block = u64::from(self.array.logical_block());
+        let aligned = at.0.is_multiple_of(block) && len.0.is_multiple_of(block);
+        let within = at.0.checked_add(len.0).is_some_and(|end| end <= self.array.capacity().0);
+        if op != DriveOp::Flush && (!aligned || !within || len == Sectors::ZERO) {
+            return self.backlog.push_back(slot);
+        }
+        self.feed_controller(ControllerInput::Submit { id: slot, op, at, len, fua, process });
+    }
+
+    pub(super) fn wake_controller(&mut self, what: u32) {
+        self.feed_controller(ControllerInput::Wake { what });
+    }
+
+    pub(super) fn transferred(&mut self, request: u32) {
+        self.feed_controller(ControllerInput::Transferred { request });
+    }
+
+    /// The array answers a request: the host's own, or one that the controller made.
+    pub(super) fn reply(&mut self, id: RequestId, outcome: Outcome) {
+        if id.0 & MADE == 0 {
+            self.answers.push_back(Answer { id, outcome, at: self.now });
+            return;
+        }
+        let request = (id.0 & !MADE) as u32;
+        self.feed_controller(ControllerInput::Answered { request, outcome });
+    }
+
+    /// When parity over so many bytes of operands is computed, by whoever does that.
+    pub(super) fn compute(&mut self, bytes: u64) -> Time {
+        let now = self.now;
+        let controller = self.controller.as_mut();
+        let done = controller.and_then(|controller| controller.compute(now, bytes));
+        done.unwrap_or_else(|| self.cpu.serve(now, self.costs.parity(bytes)))
+    }
+
+    /// Hands an input to the controller, and does what it asks for until it is silent. Its requests wait
+    /// in the backlog for the array.
+    fn feed_controller(&mut self, input: ControllerInput) {
+        let Some(mut controller) = self.controller.take() else { return };
+        controller.handle(self.now, input);
+        while let Some(output) = controller.poll() {
+            match output {
+                ControllerOutput::Request { request, op, at, len, fua } => {
+                    self.made(request, op, (at, len), fua);
+                }
+                ControllerOutput::Transfer { request, from, len, op } => {
+                    let now = self.now;
+                    let paths = self.paths.as_mut();
+                    let done = paths.map(|paths| paths.host_transfer(from, len.bytes(), op));
+                    match done.filter(|done| *done > now) {
+                        Some(done) => self.schedule(done, Happening::Transferred(request)),
+                        None => controller.handle(now, ControllerInput::Transferred { request }),
+                    }
+                }
+                ControllerOutput::Complete { id, outcome } => {
+                    let Pending { id: asked, .. } = self.pending[id as usize];
+                    self.free_pending.push(id);
+                    self.answers.push_back(Answer { id: asked, outcome, at: self.now });
+                }
+                ControllerOutput::WakeAt { what, at } => {
+                    self.schedule(at, Happening::Controller(what));
+                }
+            }
+        }
+        self.controller = Some(controller);
+    }
+
+    /// A request of the controller to the array.
+    fn made(&mut self, request: u32, op: DriveOp, (at, len): (Sector, Sectors), fua: bool) {
+        let op = match op {
+            DriveOp::Read => RequestOp::Read,
+            DriveOp::Write => RequestOp::Write,
+            DriveOp::Flush => RequestOp::Flush,
+        };
+        let id = RequestId(MADE | u64::from(request));
+        let slot = self.hold(Pending { id, op, at, len, fua, process: KERNEL });
+        self.backlog.push_back(slot);
+    }
+}

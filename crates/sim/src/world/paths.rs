@@ -1,0 +1,71 @@
+//! A world whose drives lie at the end of paths.
+
+use raidlab_core::{Nanos, Time};
+use raidlab_models::path::{PathInput, PathOutput};
+use raidlab_models::{DriveInput, PathSpec, Paths};
+
+use super::{Happening, World};
+use crate::error::SimError;
+
+impl World {
+    /// Puts paths between the host and the drives. Before the first request.
+    ///
+    /// # Errors
+    /// When the paths cannot be, or have not one route for each drive.
+    pub fn with_paths(mut self, spec: &PathSpec) -> Result<Self, SimError> {
+        spec.check(self.drives.len()).map_err(|wrong| SimError::paths(&wrong))?;
+        self.paths = Some(Box::new(Paths::new(spec)));
+        Ok(self)
+    }
+
+    /// How long each server of the paths has worked, and the controller with its parity, by name. Work
+    /// that was promised counts in full, so while requests are under way it may be more than has passed.
+    pub fn path_busy(&self) -> Vec<(String, Nanos)> {
+        let servers = self.paths.iter().flat_map(|paths| paths.busy());
+        let mut busy: Vec<_> = servers.map(|(name, busy)| (name.to_owned(), busy)).collect();
+        if let Some(controller) = &self.controller {
+            let (requests, parity) = controller.busy();
+            let spec = controller.spec();
+            busy.push((spec.name.clone(), requests));
+            if spec.parity_rate.is_some() {
+                busy.push((format!("{} parity", spec.name), parity));
+            }
+        }
+        busy
+    }
+
+    /// Whether the paths have a server for the memory of the host.
+    pub fn has_memory_path(&self) -> bool {
+        self.paths.as_ref().is_some_and(|paths| paths.has_memory())
+    }
+
+    /// A copy of so many bytes by a CPU that begins at `at`; gives when it is done. It waits on the
+    /// memory path behind transfers and copies that were promised before, so hand it in when it begins,
+    /// not ahead. Times gone by are now. Without a memory path it takes no time.
+    pub fn memory_copy(&mut self, bytes: u64, at: Time) -> Time {
+        let at = at.max(self.now);
+        self.paths.as_mut().map_or(at, |paths| paths.copy(at, bytes))
+    }
+
+    pub(super) fn wake_path(&mut self, command: u32) {
+        if let Some(paths) = &mut self.paths {
+            paths.handle(self.now, PathInput::Wake { command });
+            self.settle_paths();
+        }
+    }
+
+    /// Takes what the paths have to say until they are silent: commands come to drives, their ends to
+    /// the host, which sends more.
+    pub(super) fn settle_paths(&mut self) {
+        while let Some(output) = self.paths.as_mut().and_then(|paths| paths.poll()) {
+            match output {
+                PathOutput::Dispatch { drive, io } => {
+                    self.drives[usize::from(drive)].handle(self.now, DriveInput::Submit(io));
+                    self.hear_drive(drive);
+                }
+                PathOutput::Complete { drive, id, outcome } => self.completed(drive, id, outcome),
+                PathOutput::WakeAt { command, at } => self.schedule(at, Happening::Path(command)),
+            }
+        }
+    }
+}

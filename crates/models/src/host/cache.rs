@@ -20,6 +20,28 @@ pub(super) enum Page {
     Present,
 }
 
+/// Which of the pages that are being read from now on get marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Marks {
+    None,
+    /// One page.
+    At(u64),
+    /// The first page of every request, from a page on.
+    Every {
+        from: u64,
+    },
+}
+
+impl Marks {
+    fn of(self, pages: &Range<u64>) -> Option<u64> {
+        match self {
+            Self::None => None,
+            Self::At(page) => Some(page),
+            Self::Every { from } => (pages.end > from).then_some(pages.start.max(from)),
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 struct Segment {
     file: u64,
@@ -159,6 +181,14 @@ impl Cache {
         self.run(file, page, most, bits)
     }
 
+    /// How many pages from `page` on are in memory or being read; at most `most`.
+    pub(super) fn there(&self, file: u64, page: u64, most: u64) -> u64 {
+        let bits = |segment: Option<&Segment>| {
+            segment.map_or(0, |segment| segment.present | segment.reading)
+        };
+        self.run(file, page, most, bits)
+    }
+
     /// The first dirty pages within `range`, next to each other; at most `most`.
     pub(super) fn next_dirty(
         &self,
@@ -280,8 +310,9 @@ impl Cache {
         }
     }
 
-    /// Absent pages are being read from now on; the first of them after `mark` is marked.
-    pub(super) fn start_reading(&mut self, file: u64, range: Range<u64>, mark: Option<u64>) {
+    /// Absent pages are being read from now on, some with marks.
+    pub(super) fn start_reading(&mut self, file: u64, range: Range<u64>, marks: Marks) {
+        let mark = marks.of(&range);
         self.change(file, range, true, &mut |segment, mask| {
             segment.reading |= mask & !segment.present;
             if let Some(page) = mark

@@ -16,7 +16,9 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use raidlab_core::contract::{Outcome, RequestId};
 use raidlab_core::{MemberIndex, Nanos, Time};
 use raidlab_models::HostSpec;
-use raidlab_models::host::{BlockId, Call, Handle, Host, HostFile, HostInput, HostOutput, TaskId};
+use raidlab_models::host::{
+    BlockId, Call, Handle, Host, HostFile, HostInput, HostOutput, TaskId, read_ahead_for,
+};
 use raidlab_sim::{Answer, MemberTotals as Members, World};
 use raidlab_workload::names::{FileId, Names, Slots};
 use raidlab_workload::{
@@ -33,8 +35,29 @@ use cpu::Cores;
 /// What no filesystem could carry out, a filesystem that is too small, processes that wait for each
 /// other for ever, and requests that fail: on modelled drives without faults those are defects.
 pub fn run_plan(world: &mut World, host: &HostSpec, plan: Plan) -> Result<RunRecord, StudyError> {
+    run(world, host, plan).map(|run| run.record)
+}
+
+/// A run, and what of the host is not in its record.
+#[derive(Clone, Debug)]
+pub struct HostRun {
+    /// What was measured.
+    pub record: RunRecord,
+    /// Bytes that were dirty in memory, or on their way to the array, at the end: written in no time
+    /// that was measured. A warning of the record tells of a MiB and more.
+    pub unwritten: u64,
+    /// The host, with the read-ahead that it had on this array.
+    pub host: HostSpec,
+}
+
+/// Runs a plan like [`run_plan`]; gives what was left in memory too.
+///
+/// # Errors
+/// As [`run_plan`].
+pub fn run(world: &mut World, host: &HostSpec, plan: Plan) -> Result<HostRun, StudyError> {
     let mut target = Target::new(world, host)?;
-    target.run(plan)
+    let record = target.run(plan)?;
+    Ok(HostRun { record, unwritten: target.host.unwritten(), host: target.spec })
 }
 
 fn wrong(kind: StudyErrorKind, key: &str, reason: impl Into<String>) -> StudyError {
@@ -150,13 +173,15 @@ impl<'w> Target<'w> {
         let names = Names::default();
         let root = names.find(&Path::target(""));
         let root = root.ok_or_else(|| wrong(StudyErrorKind::WrongValue, "names", "no root"))?;
-        let host = Host::new(spec, world.array().capacity(), HostFile(root.0));
+        let mut spec = *spec;
+        spec.read_ahead.get_or_insert(read_ahead_for(spec.kernel, world.array().layout()));
+        let host = Host::new(&spec, world.array().capacity(), HostFile(root.0));
         let host = host.map_err(|reason| wrong(StudyErrorKind::WrongValue, "host", reason))?;
         Ok(Self {
             began: world.now(),
             world,
             host,
-            spec: *spec,
+            spec,
             names,
             cores: Cores::new(spec.cores),
             running: Vec::new(),
@@ -263,7 +288,7 @@ impl<'w> Target<'w> {
         }
         record.process_cpu = Some(cpu);
         record.bottleneck = Some(busiest);
-        let left = self.host.dirty();
+        let left = self.host.unwritten();
         if left >= 1 << 20 {
             record.warnings.push(format!(
                 "{} MiB were still in memory only at the end of the run",

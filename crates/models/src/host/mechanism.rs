@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use raidlab_core::units::Nanos;
 
-use super::spec::{BLOCK, CallCosts, DirtyLimit, HostSpec};
+use super::spec::{CallCosts, DirtyLimit, HostSpec};
 
 /// A mechanism of the host that can be switched off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -152,6 +152,6 @@ mod tests {
     fn writers_without_limits_have_most_of_memory() {
         let host = HostSpec::default().without(Mechanism::DirtyLimit);
         assert_eq!((host.limit(), host.background()), (host.pages() * 3 / 4, host.pages() / 2));
-        assert_eq!(host.pages(), host.memory / BLOCK);
+        assert_eq!(host.pages(), host.memory / super::super::spec::BLOCK);
     }
 }

@@ -144,7 +144,9 @@ struct Target<'w> {
     ready: VecDeque<(usize, OpResult)>,
     uses: Vec<Option<Use>>,
     free_uses: Vec<u32>,
-    requests: BTreeMap<RequestId, BlockId>,
+    /// Requests under way: the world numbers them upwards, from this one on.
+    first_request: u64,
+    requests: VecDeque<Option<BlockId>>,
     timers: BinaryHeap<Reverse<(Time, u64, Timer)>>,
     sequence: u64,
     wake: Option<Time>,
@@ -188,7 +190,8 @@ impl<'w> Target<'w> {
             ready: VecDeque::new(),
             uses: Vec::new(),
             free_uses: Vec::new(),
-            requests: BTreeMap::new(),
+            first_request: 0,
+            requests: VecDeque::new(),
             timers: BinaryHeap::new(),
             sequence: 0,
             wake: None,
@@ -374,7 +377,7 @@ impl<'w> Target<'w> {
     fn happened(&mut self) -> Result<(), StudyError> {
         let now = self.world.now();
         while let Some(Answer { id, outcome, .. }) = self.world.next_answer() {
-            let Some(block) = self.requests.remove(&id) else { continue };
+            let Some(block) = self.take_request(id) else { continue };
             if outcome != Outcome::Done {
                 let reason = format!("a request to the array was answered {outcome:?}");
                 return Err(wrong(StudyErrorKind::WrongValue, "array", reason));
@@ -405,6 +408,26 @@ impl<'w> Target<'w> {
         Ok(())
     }
 
+    fn note_request(&mut self, id: RequestId, block: BlockId) {
+        if self.requests.is_empty() {
+            self.first_request = id.0;
+        }
+        // Numbers between, if any, are not the host's.
+        let index = (id.0 - self.first_request) as usize;
+        self.requests.resize(index, None);
+        self.requests.push_back(Some(block));
+    }
+
+    fn take_request(&mut self, id: RequestId) -> Option<BlockId> {
+        let index = id.0.checked_sub(self.first_request)?;
+        let block = self.requests.get_mut(index as usize)?.take();
+        while let Some(None) = self.requests.front() {
+            self.requests.pop_front();
+            self.first_request += 1;
+        }
+        block
+    }
+
     fn set_timer(&mut self, at: Time, timer: Timer) {
         self.timers.push(Reverse((at, self.sequence, timer)));
         self.sequence += 1;
@@ -432,7 +455,7 @@ impl<'w> Target<'w> {
             match output {
                 HostOutput::Block(io) => {
                     let id = self.world.submit_for(io.process, io.op, io.at, io.len, io.fua);
-                    self.requests.insert(id, io.id);
+                    self.note_request(id, io.id);
                 }
                 HostOutput::Compute { task, cost } => {
                     if let Some(Some(used)) = self.uses.get(task.0 as usize) {

@@ -20,6 +20,28 @@ pub(super) enum Page {
     Present,
 }
 
+/// Which of the pages that are being read from now on get marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Marks {
+    None,
+    /// One page.
+    At(u64),
+    /// The first page of every request, from a page on.
+    Every {
+        from: u64,
+    },
+}
+
+impl Marks {
+    fn of(self, pages: &Range<u64>) -> Option<u64> {
+        match self {
+            Self::None => None,
+            Self::At(page) => Some(page),
+            Self::Every { from } => (pages.end > from).then_some(pages.start.max(from)),
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 struct Segment {
     file: u64,
@@ -60,11 +82,21 @@ fn mask(index: u64, range: &Range<u64>) -> u64 {
     (u64::MAX >> (SEGMENT - (end - start))) << start
 }
 
+/// Segments whose places are remembered.
+const RECENT: u64 = 256;
+
+/// Where the place of a segment is remembered.
+fn recent(file: u64, index: u64) -> usize {
+    (index.wrapping_add(file.wrapping_mul(37)) % RECENT) as usize
+}
+
 /// The page cache. Ranges are of pages, and not empty.
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
     capacity: u64,
     places: BTreeMap<(u64, u64), u32>,
+    /// Places of segments that were looked for last, by [`recent`]: most need not be looked up.
+    recent: Vec<u32>,
     segments: Vec<Segment>,
     free: Vec<u32>,
     /// Segments with something to give up, by their last use.
@@ -85,6 +117,7 @@ impl Cache {
         Self {
             capacity,
             places: BTreeMap::new(),
+            recent: vec![u32::MAX; RECENT as usize],
             segments: Vec::new(),
             free: Vec::new(),
             evictable: BTreeMap::new(),
@@ -112,7 +145,15 @@ impl Cache {
     }
 
     fn segment(&self, file: u64, index: u64) -> Option<&Segment> {
-        Some(&self.segments[*self.places.get(&(file, index))? as usize])
+        Some(&self.segments[self.place(file, index)? as usize])
+    }
+
+    fn place(&self, file: u64, index: u64) -> Option<u32> {
+        let place = self.recent[recent(file, index)];
+        match self.segments.get(place as usize) {
+            Some(segment) if segment.file == file && segment.index == index => Some(place),
+            _ => self.places.get(&(file, index)).copied(),
+        }
     }
 
     /// The state of a page.
@@ -159,6 +200,14 @@ impl Cache {
         self.run(file, page, most, bits)
     }
 
+    /// How many pages from `page` on are in memory or being read; at most `most`.
+    pub(super) fn there(&self, file: u64, page: u64, most: u64) -> u64 {
+        let bits = |segment: Option<&Segment>| {
+            segment.map_or(0, |segment| segment.present | segment.reading)
+        };
+        self.run(file, page, most, bits)
+    }
+
     /// The first dirty pages within `range`, next to each other; at most `most`.
     pub(super) fn next_dirty(
         &self,
@@ -195,16 +244,31 @@ impl Cache {
 
     /// Changes segments of a range; only those that are there, unless `make`.
     fn change(&mut self, file: u64, range: Range<u64>, make: bool, change: Change<'_>) {
+        self.change_all(file, range, make, false, change);
+    }
+
+    fn change_all(
+        &mut self,
+        file: u64,
+        range: Range<u64>,
+        make: bool,
+        used: bool,
+        change: Change<'_>,
+    ) {
         if range.is_empty() {
             return;
         }
         for index in range.start / SEGMENT..=(range.end - 1) / SEGMENT {
-            let place = match self.places.get(&(file, index)) {
-                Some(place) => *place,
+            let place = match self.place(file, index) {
+                Some(place) => place,
                 None if make => self.make(file, index),
                 None => continue,
             };
-            self.change_one(place, mask(index, &range), change);
+            self.recent[recent(file, index)] = place;
+            let is_newest = self.segments[place as usize].stamp == self.clock;
+            self.clock += u64::from(used && !is_newest);
+            let stamp = used.then_some(self.clock);
+            self.change_one(place, mask(index, &range), stamp, change);
         }
     }
 
@@ -225,13 +289,15 @@ impl Cache {
         place
     }
 
-    fn change_one(&mut self, place: u32, mask: u64, change: Change<'_>) {
+    fn change_one(&mut self, place: u32, mask: u64, used: Option<u64>, change: Change<'_>) {
         let segment = &mut self.segments[place as usize];
         let (stamp, was_evictable) = (segment.stamp, segment.evictable() != 0);
+        let was_dirty = segment.dirty != 0;
         self.pages -= segment.pages();
         self.dirty -= u64::from(segment.dirty.count_ones());
         self.writing -= u64::from(segment.writing.count_ones());
         change(segment, mask);
+        segment.stamp = used.unwrap_or(stamp);
         self.pages += segment.pages();
         self.dirty += u64::from(segment.dirty.count_ones());
         self.writing += u64::from(segment.writing.count_ones());
@@ -244,12 +310,14 @@ impl Cache {
         if is_evictable && (!was_evictable || now != stamp) {
             self.evictable.insert(now, place);
         }
-        if is_dirty {
+        if is_dirty && !was_dirty {
             self.dirty_at.insert(key);
-        } else {
+        } else if was_dirty && !is_dirty {
             self.dirty_at.remove(&key);
         }
         if is_empty {
+            // No segment's number.
+            segment.index = u64::MAX;
             self.places.remove(&key);
             self.free.push(place);
         }
@@ -257,12 +325,18 @@ impl Cache {
 
     /// Notes that pages were used.
     pub(super) fn touch(&mut self, file: u64, range: Range<u64>) {
-        let mut clock = self.clock;
-        self.change(file, range, false, &mut |segment, _| {
-            clock += 1;
-            segment.stamp = clock;
-        });
-        self.clock = clock;
+        self.change_used(file, range, false, &mut |_, _| {});
+    }
+
+    /// Changes segments of a range like [`change`](Self::change), and notes that they were used; the
+    /// one that was used last of all stays so.
+    fn change_used(&mut self, file: u64, range: Range<u64>, make: bool, change: Change<'_>) {
+        self.change_all(file, range, make, true, change);
+    }
+
+    /// Whether a file has dirty pages.
+    pub(super) fn has_dirty(&self, file: u64) -> bool {
+        self.dirty_at.range((file, 0)..=(file, u64::MAX)).next().is_some()
     }
 
     /// Makes room until there is no more than fits; what is used now stays as long as it can.
@@ -272,7 +346,7 @@ impl Cache {
         {
             // Out of the order already; `change_one` sees to the rest.
             self.evictable.insert(self.segments[place as usize].stamp, place);
-            self.change_one(place, u64::MAX, &mut |segment, _| {
+            self.change_one(place, u64::MAX, None, &mut |segment, _| {
                 let gone = segment.evictable();
                 segment.present &= !gone;
                 segment.marked &= !gone;
@@ -280,8 +354,9 @@ impl Cache {
         }
     }
 
-    /// Absent pages are being read from now on; the first of them after `mark` is marked.
-    pub(super) fn start_reading(&mut self, file: u64, range: Range<u64>, mark: Option<u64>) {
+    /// Absent pages are being read from now on, some with marks.
+    pub(super) fn start_reading(&mut self, file: u64, range: Range<u64>, marks: Marks) {
+        let mark = marks.of(&range);
         self.change(file, range, true, &mut |segment, mask| {
             segment.reading |= mask & !segment.present;
             if let Some(page) = mark
@@ -295,20 +370,18 @@ impl Cache {
 
     /// Pages were read. Those dropped or written over meanwhile stay as they are.
     pub(super) fn read(&mut self, file: u64, range: Range<u64>) {
-        self.change(file, range.clone(), false, &mut |segment, mask| {
+        self.change_used(file, range, false, &mut |segment, mask| {
             let read = segment.reading & mask;
             segment.reading &= !read;
             segment.present |= read;
         });
-        self.touch(file, range);
     }
 
     /// Pages are there without being read: holes, and what was never written.
     pub(super) fn fill(&mut self, file: u64, range: Range<u64>) {
-        self.change(file, range.clone(), true, &mut |segment, mask| {
+        self.change_used(file, range, true, &mut |segment, mask| {
             segment.present |= mask & !segment.reading;
         });
-        self.touch(file, range);
         self.evict();
     }
 
@@ -325,12 +398,11 @@ impl Cache {
 
     /// Pages are changed in memory.
     pub(super) fn make_dirty(&mut self, file: u64, range: Range<u64>) {
-        self.change(file, range.clone(), true, &mut |segment, mask| {
+        self.change_used(file, range, true, &mut |segment, mask| {
             segment.reading &= !mask;
             segment.present |= mask;
             segment.dirty |= mask;
         });
-        self.touch(file, range);
         self.evict();
     }
 
@@ -350,13 +422,12 @@ impl Cache {
 
     /// Pages are changed and must stay until the journal has them.
     pub(super) fn hold(&mut self, file: u64, page: u64) {
-        self.change(file, page..page + 1, true, &mut |segment, mask| {
+        self.change_used(file, page..page + 1, true, &mut |segment, mask| {
             segment.reading &= !mask;
             segment.present |= mask;
             segment.dirty &= !mask;
             segment.held |= mask;
         });
-        self.touch(file, page..page + 1);
         self.evict();
     }
 
@@ -405,7 +476,7 @@ impl Cache {
             None => self.places.values().copied().filter(of).collect(),
         };
         for place in places {
-            self.change_one(place, u64::MAX, &mut |segment, _| {
+            self.change_one(place, u64::MAX, None, &mut |segment, _| {
                 let gone = segment.evictable();
                 segment.present &= !gone;
                 segment.marked &= !gone;

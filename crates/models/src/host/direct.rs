@@ -9,7 +9,7 @@ use super::files::Waiter;
 use super::spec::BLOCK;
 use super::task::{Kind, Next, Piece, Stage, Sync, Task, Transfer};
 use super::writeback::Work;
-use super::{BlockId, BlockIo, Failure, Host, Purpose};
+use super::{BlockId, BlockIo, Failure, Host, METADATA, Purpose};
 
 impl Host {
     /// Goes on with direct reads and writes: one call after the other.
@@ -76,6 +76,12 @@ impl Host {
             if let Err(failure) = self.make_places(open.file, pages.clone()) {
                 return Next::Failed(failure);
             }
+        }
+        if let Some(block) = self.missing_pointers_of(task.process, open.file, pages.clone()) {
+            self.wait_for_page(id, METADATA, block);
+            return Next::Wait;
+        }
+        if writes {
             self.cache.forget(open.file, pages);
         }
         transfer.piece = Some(Piece { bytes, calls: 1 });
@@ -86,6 +92,19 @@ impl Host {
             return Next::Compute(self.spec.costs.call);
         }
         Next::Wait
+    }
+
+    /// The first indirect block of pages that is not in memory; asks for it.
+    fn missing_pointers_of(&mut self, process: u32, file: u64, pages: Range<u64>) -> Option<u64> {
+        let each = self.pointers?.each;
+        let mut page = pages.start;
+        while page < pages.end {
+            if let Some(block) = self.missing_pointers(process, file, page) {
+                return Some(block);
+            }
+            page += each;
+        }
+        self.missing_pointers(process, file, pages.end - 1)
     }
 
     fn is_under_way(&self, file: u64) -> bool {

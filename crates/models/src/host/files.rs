@@ -27,6 +27,11 @@ pub(super) struct File {
     extents: BTreeMap<u64, (u64, u64)>,
     /// Where the next block is looked for.
     pub(super) goal: u64,
+    /// Blocks behind its end that it keeps for itself, and how many it will keep next.
+    pub(super) kept: Option<(u64, u64)>,
+    pub(super) keeps: u64,
+    /// Indirect blocks, with those above them: by the first page of each, block and length.
+    pub(super) pointers: BTreeMap<u64, (u64, u64)>,
     /// How many names a directory holds.
     pub(super) entries: Option<u64>,
     /// Open so often.
@@ -53,6 +58,9 @@ impl File {
             inode,
             extents: BTreeMap::new(),
             goal,
+            kept: None,
+            keeps: 0,
+            pointers: BTreeMap::new(),
             entries: is_directory.then_some(0),
             opened: 0,
             is_gone: false,
@@ -73,6 +81,12 @@ impl File {
         let (start, (block, len)) = self.extents.range(..=page).next_back()?;
         let into = page - start;
         (into < *len).then(|| (block + into, len - into))
+    }
+
+    /// The indirect block of a page, each being for so many pages.
+    pub(super) fn pointers_of(&self, page: u64, each: u64) -> Option<(u64, u64)> {
+        let (first, piece) = self.pointers.range(..=page).next_back()?;
+        (page - first < each).then_some(*piece)
     }
 
     /// Pages from `page` on that have no place, at most `most`.

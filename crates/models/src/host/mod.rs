@@ -8,17 +8,24 @@
 //!
 //! What is modelled, by file: the page cache (`cache`), read-ahead (`read`), writes, dirty limits
 //! (`write`, `writeback`), `fsync` (`sync`), past the cache (`direct`), the journal (`journal`),
-//! names (`names`) and where files lie (`space`, `files`).
+//! names (`names`), where files lie (`space`, `files`, `blocks`). Presets are those of kernels
+//! ([`Kernel`]), filesystems ([`FilesystemKind`]) and processors ([`Processor`]); every mechanism has a
+//! switch ([`Mechanism`]).
 //!
 //! **Left out**: the two lists of Linux's page replacement (here: least recently used, by segments of
 //! 256 KiB), the gradual slowing of writers between the limits (here: they wait at the upper one),
-//! indirect blocks and extent trees, reservation windows of ext3, waiting for room in the journal.
+//! blocks of extent trees, waiting for room in the journal, soft updates of FFS.
 
+mod blocks;
 mod cache;
 mod direct;
 mod files;
+mod filesystem;
 mod journal;
+mod kernel;
+mod mechanism;
 mod names;
+mod processor;
 mod read;
 mod space;
 mod spec;
@@ -34,9 +41,14 @@ use std::ops::Range;
 use raidlab_core::contract::RequestOp;
 use raidlab_core::units::{Nanos, Sector, Sectors, Time};
 
+use blocks::Pointers;
 use cache::Cache;
 use files::{File, Waiter};
+pub use filesystem::FilesystemKind;
 use journal::Journal;
+pub use kernel::{Kernel, READ_AHEAD, ReadAheadRule, read_ahead_for};
+pub use mechanism::Mechanism;
+pub use processor::Processor;
 use space::Space;
 pub use spec::{BLOCK, CallCosts, DirtyLimit, FilesystemSpec, HostSpec, JournalPlace, JournalSpec};
 use task::{Kind, Next, Sync, Task};
@@ -306,6 +318,8 @@ struct Open {
     direct: bool,
     sync: bool,
     ahead: read::Ahead,
+    /// What is to be read next: put off while an indirect block is read.
+    pending: [Option<read::Window>; 2],
 }
 
 /// A host. See the module for what is modelled.
@@ -328,6 +342,8 @@ pub struct Host {
     /// Blocks of metadata that were ever written: all others need not be read.
     known: BTreeSet<u64>,
     root: u64,
+    /// How files are mapped by pointers.
+    pointers: Option<Pointers>,
     wake: Option<Time>,
     outputs: VecDeque<HostOutput>,
 }
@@ -359,6 +375,7 @@ impl Host {
             reading: BTreeMap::new(),
             known: BTreeSet::new(),
             root: root.0,
+            pointers: spec.filesystem.pointers(),
             wake: None,
             outputs: VecDeque::new(),
             space,
@@ -373,7 +390,8 @@ impl Host {
     /// Opens a file that is there; `direct` is past the page cache, `sync` makes every write durable.
     pub fn open(&mut self, file: HostFile, direct: bool, sync: bool) -> Option<Handle> {
         self.files.get_mut(&file.0)?.opened += 1;
-        let open = Open { file: file.0, direct, sync, ahead: read::Ahead::default() };
+        let ahead = read::Ahead::default();
+        let open = Open { file: file.0, direct, sync, ahead, pending: [None; 2] };
         let free = self.open.iter().position(Option::is_none);
         let index = free.unwrap_or_else(|| {
             self.open.push(None);
@@ -390,8 +408,12 @@ impl Host {
         };
         if let Some(file) = self.files.get_mut(&open.file) {
             file.opened -= 1;
-            if file.opened == 0 && file.is_gone {
-                self.discard(open.file);
+            if file.opened == 0 {
+                if file.is_gone {
+                    self.discard(open.file);
+                } else {
+                    self.give_back_kept(open.file);
+                }
             }
         }
     }
@@ -418,6 +440,11 @@ impl Host {
     /// Bytes in the page cache that are dirty.
     pub fn dirty(&self) -> u64 {
         self.cache.dirty() * BLOCK
+    }
+
+    /// Bytes in the page cache that are dirty or being written.
+    pub fn unwritten(&self) -> u64 {
+        self.cache.unwritten() * BLOCK
     }
 
     /// Bytes free for data.

@@ -85,6 +85,7 @@ impl Host {
             }
             Change::Attribute(file) => self.change_inode(&mut names, file.0),
             Change::Truncate(HostFile(file), len) => {
+                names.reads.extend(self.pointers_to_read(file, len.div_ceil(BLOCK)));
                 names.writes = self.truncate(file, len);
                 self.change_inode(&mut names, file);
             }
@@ -169,6 +170,7 @@ impl Host {
         names.writes.extend(file.inode.map(|inode| self.space.inode_bitmap(inode)));
         file.is_gone = true;
         if file.opened == 0 {
+            names.reads.extend(self.pointers_to_read(number, 0));
             self.discard(number);
         }
     }
@@ -196,7 +198,7 @@ impl Host {
                     let window = self.spec.filesystem.inode_read_ahead;
                     let mut pages = self.space.table_window(block, window);
                     pages.end = pages.end.max(block + together);
-                    self.fetch_exactly(task.process, METADATA, pages);
+                    self.fetch_metadata(task.process, pages);
                 }
             }
         }

@@ -43,6 +43,8 @@ pub(super) struct Space {
     inodes: u64,
     per_block: u64,
     groups: Vec<Group>,
+    /// Whether directories of the root are spread over them.
+    spread: bool,
     /// Free pieces: start and length, apart from each other.
     free: BTreeMap<u64, u64>,
     free_blocks: u64,
@@ -69,6 +71,7 @@ impl Space {
             inodes,
             per_block,
             groups: Vec::new(),
+            spread: spec.spread,
             free: BTreeMap::new(),
             free_blocks: 0,
             reserved: 0,
@@ -254,6 +257,9 @@ impl Space {
     /// directories, from a place on that `hash` says; below the root's own, the parent's while it has
     /// room.
     pub(super) fn directory_group(&self, parent: Option<u64>, hash: u64) -> u64 {
+        if !self.spread {
+            return parent.unwrap_or(0);
+        }
         let count = self.groups.len() as u64;
         let average = self.free_blocks / count;
         let has_room = |group: u64| {
@@ -269,6 +275,11 @@ impl Space {
         let start = hash % count;
         let order = (0..count).map(|by| (start + by) % count).filter(|group| has_room(*group));
         order.min_by_key(|group| self.groups[*group as usize].directories).unwrap_or(start)
+    }
+
+    /// Where data of the group behind that of a block begin; behind the last, those of the first.
+    pub(super) fn next_group(&self, block: u64) -> u64 {
+        self.data_start((self.group_of(block) + 1) % self.groups.len() as u64)
     }
 
     /// Blocks of the whole filesystem.

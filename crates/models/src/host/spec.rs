@@ -2,6 +2,8 @@
 
 use raidlab_core::units::Nanos;
 
+use super::kernel::{Kernel, ReadAheadRule};
+
 /// Bytes of a page of memory and of a block of the filesystem.
 pub const BLOCK: u64 = 4_096;
 
@@ -75,6 +77,21 @@ pub struct FilesystemSpec {
     /// Whether commits and `fsync` flush what drives hold in their caches. Default yes: ext4; ext3
     /// before 3.0 did not.
     pub barriers: bool,
+    /// Bytes that are read at once at least, and that pointers point to: a multiple of 4 KiB. Default
+    /// 4 KiB; 16 KiB for FFS.
+    pub block: u64,
+    /// Pointers in an indirect block, of blocks in a file; none when files are mapped by extents.
+    /// Default none (ext4); 1,024 for ext2 and ext3. The first 12 blocks of a file need none.
+    pub indirect: Option<u64>,
+    /// Most blocks that a growing file keeps for itself behind its end, where places are chosen when
+    /// data come. Default 0, since ext4 chooses later; ext3 has 1,024.
+    pub reservation: u64,
+    /// Whether directories of the root are spread over groups. Default yes; without, files lie one
+    /// behind the other from the start.
+    pub spread: bool,
+    /// Bytes of a file in a group before it goes on in the next. Default none; 32 MiB for FFS
+    /// (`maxbpg`).
+    pub most_in_group: Option<u64>,
 }
 
 impl Default for FilesystemSpec {
@@ -88,6 +105,11 @@ impl Default for FilesystemSpec {
             allocation: 2_048,
             journal: Some(JournalSpec::default()),
             barriers: true,
+            block: BLOCK,
+            indirect: None,
+            reservation: 0,
+            spread: true,
+            most_in_group: None,
         }
     }
 }
@@ -131,6 +153,9 @@ impl Default for CallCosts {
 /// for write-back, `Documentation/ABI/testing/sysfs-class-bdi` and `sysfs-block` for requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostSpec {
+    /// Whose defaults apply where a value is left to the kernel: how far it reads ahead on an array.
+    /// Default Linux 6.1.
+    pub kernel: Kernel,
     /// Memory for the page cache in bytes, at least 8 MiB. Default 8 GiB.
     pub memory: u64,
     /// Above this, write-back begins. Default 10 %.
@@ -144,9 +169,15 @@ pub struct HostSpec {
     /// Bytes of a file that are written back before it is the next one's turn. Default 4 MiB:
     /// `MIN_WRITEBACK_PAGES`, and `MAX_WRITEBACK_PAGES` of 2.6.
     pub writeback_chunk: u64,
-    /// The read-ahead window grows to this many bytes. Default 128 KiB: `read_ahead_kb`. Nothing
-    /// switches read-ahead off.
-    pub read_ahead: u64,
+    /// The read-ahead window grows to this many bytes; 0 switches read-ahead off. Default: what the
+    /// kernel sets for the array, see [`read_ahead_for`](super::kernel::read_ahead_for); a host that
+    /// is not told of an array takes 128 KiB (`read_ahead_kb`).
+    pub read_ahead: Option<u64>,
+    /// How windows open and grow. Default as Linux does it since 2.6.23.
+    pub read_ahead_rule: ReadAheadRule,
+    /// Whether a read longer than the window is asked for in requests as long as the device takes.
+    /// Default yes: since 4.10.
+    pub long_reads: bool,
     /// And begins with at least this many. Default 16 KiB: four times a read of a page.
     pub read_ahead_start: u64,
     /// The longest request to the array in bytes. Default 512 KiB; 1,280 KiB since 4.3 where the
@@ -168,13 +199,16 @@ pub struct HostSpec {
 impl Default for HostSpec {
     fn default() -> Self {
         Self {
+            kernel: Kernel::Linux6_1,
             memory: 8 << 30,
             dirty_background: DirtyLimit::Percent(10),
             dirty: DirtyLimit::Percent(20),
             dirty_expire: Nanos::from_millis(30_000),
             writeback_interval: Nanos::from_millis(5_000),
             writeback_chunk: 4 << 20,
-            read_ahead: 128 << 10,
+            read_ahead: None,
+            read_ahead_rule: ReadAheadRule::OnDemand,
+            long_reads: true,
             read_ahead_start: 16 << 10,
             longest_request: 512 << 10,
             requests: 128,
@@ -212,10 +246,24 @@ impl HostSpec {
             (filesystem.inode_bytes <= filesystem.inode_ratio / 2, "inode_ratio: more, or no room"),
             (filesystem.inode_read_ahead > 0, "inode_read_ahead: at least 1"),
             (filesystem.allocation > 0, "allocation: at least 1"),
+            (
+                filesystem.block >= BLOCK && filesystem.block.is_multiple_of(BLOCK),
+                "block: a multiple of 4 KiB",
+            ),
+            (filesystem.indirect.is_none_or(|many| many > 1), "indirect: at least 2, or none"),
+            (
+                filesystem.most_in_group.is_none_or(|most| most >= 1 << 20),
+                "most_in_group: at least 1 MiB, or none",
+            ),
             (journal >= 1 << 20, "journal: at least 1 MiB"),
         ];
         let broken = rules.iter().find(|(holds, _)| !holds);
         broken.map_or(Ok(()), |(_, rule)| Err(format!("the host's {rule}")))
+    }
+
+    /// Pages that the read-ahead window grows to.
+    pub(super) fn read_ahead_pages(&self) -> u64 {
+        self.read_ahead.unwrap_or(super::kernel::READ_AHEAD) / BLOCK
     }
 
     /// Pages that may be cached.

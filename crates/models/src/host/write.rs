@@ -48,7 +48,11 @@ impl Host {
         let bytes = position..position + piece.bytes;
         if let Some(page) = self.page_to_read(open.file, &bytes, &pages) {
             if self.cache.page(open.file, page) == Page::Absent {
-                self.fetch_exactly(task.process, open.file, page..page + 1);
+                let pages = page..page + 1;
+                if let Some(block) = self.fetch_exactly(task.process, open.file, pages) {
+                    self.wait_for_page(id, METADATA, block);
+                    return Next::Wait;
+                }
             }
             self.wait_for_page(id, open.file, page);
             return Next::Wait;
@@ -114,20 +118,25 @@ impl Host {
 
     /// Gives pages without a place one, in as few pieces as there are; counts as change of metadata.
     pub(super) fn place(&mut self, number: u64, pages: Range<u64>) -> Result<(), Failure> {
-        if pages.end - pages.start > self.space.available() {
+        let wanted = pages.end - pages.start;
+        if wanted > self.space.available() && !self.has_room_kept(number, wanted) {
             return Err(self.no_space());
         }
         let mut page = pages.start;
         while page < pages.end {
-            let goal = self.files.get(&number).map_or(0, |file| file.goal);
-            let Some((block, len)) = self.space.allocate(goal, pages.end - page) else {
+            let mut changed = self.begin_piece(number, page);
+            let wanted = self.piece_end(page, pages.end) - page;
+            let Some((block, len)) = self.take_blocks(number, wanted) else {
+                if self.give_back_all_kept() {
+                    continue;
+                }
                 return Err(self.no_space());
             };
             if let Some(file) = self.files.get_mut(&number) {
                 file.map(page, block, len);
             }
-            let bitmap = self.space.block_bitmap(block);
-            self.change_metadata(number, &[bitmap], true);
+            changed.push(self.space.block_bitmap(block));
+            self.change_metadata(number, &changed, true);
             page += len;
         }
         if let Some(file) = self.files.get(&number)
@@ -136,6 +145,15 @@ impl Host {
             self.journal.ordered(number);
         }
         Ok(())
+    }
+
+    /// Whether there is room with what files keep for themselves; the file itself may have enough.
+    fn has_room_kept(&mut self, number: u64, wanted: u64) -> bool {
+        let kept = self.files.get(&number).and_then(|file| file.kept).map_or(0, |(_, len)| len);
+        if kept >= wanted {
+            return true;
+        }
+        self.give_back_all_kept() && wanted <= self.space.available()
     }
 
     /// Notes that a file has dirty pages.
@@ -153,15 +171,16 @@ impl Host {
     pub(super) fn truncate(&mut self, number: u64, len: u64) -> Vec<u64> {
         let first = len.div_ceil(BLOCK);
         self.forget(number, first);
-        let Some(file) = self.files.get_mut(&number) else { return Vec::new() };
+        let Some(mut file) = self.files.remove(&number) else { return Vec::new() };
         file.size = len;
-        let freed = file.cut(first);
+        let bitmaps = self.cut(&mut file, first);
         if let Some(inode) = file.inode
             && first == 0
         {
             file.goal = self.space.data_start(inode.group);
         }
-        self.give_back(&freed)
+        self.files.insert(number, file);
+        bitmaps
     }
 
     /// Drops pages from `first` on out of memory, and what was promised to them.
@@ -195,16 +214,8 @@ impl Host {
     pub(super) fn discard(&mut self, number: u64) {
         self.forget(number, 0);
         let Some(mut file) = self.files.remove(&number) else { return };
-        let freed = file.cut(0);
-        let bitmaps = self.give_back(&freed);
+        let bitmaps = self.cut(&mut file, 0);
         self.join(&bitmaps);
-        if file.entries.is_some() {
-            // What was cached of a directory lies among the metadata.
-            for (block, len) in freed {
-                self.cache.forget(METADATA, block..block + len);
-            }
-            self.settle_dirty(METADATA);
-        }
         if let Some(inode) = file.inode {
             self.space.free_inode(inode, file.entries.is_some());
         }

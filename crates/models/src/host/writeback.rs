@@ -191,7 +191,7 @@ impl Host {
 
     /// A file whose last dirty page went is not among the dirty ones any more.
     pub(super) fn settle_dirty(&mut self, number: u64) {
-        let is_dirty = self.cache.next_dirty(number, &(0..u64::MAX), 1).is_some();
+        let is_dirty = self.cache.has_dirty(number);
         let Some(file) = self.files.get_mut(&number) else { return };
         if !is_dirty && let Some(since) = file.dirtied.take() {
             self.back.dirty_files.remove(&(since, number));

@@ -16,7 +16,9 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use raidlab_core::contract::{Outcome, RequestId};
 use raidlab_core::{MemberIndex, Nanos, Time};
 use raidlab_models::HostSpec;
-use raidlab_models::host::{BlockId, Call, Handle, Host, HostFile, HostInput, HostOutput, TaskId};
+use raidlab_models::host::{
+    BlockId, Call, Handle, Host, HostFile, HostInput, HostOutput, TaskId, read_ahead_for,
+};
 use raidlab_sim::{Answer, MemberTotals as Members, World};
 use raidlab_workload::names::{FileId, Names, Slots};
 use raidlab_workload::{
@@ -33,8 +35,29 @@ use cpu::Cores;
 /// What no filesystem could carry out, a filesystem that is too small, processes that wait for each
 /// other for ever, and requests that fail: on modelled drives without faults those are defects.
 pub fn run_plan(world: &mut World, host: &HostSpec, plan: Plan) -> Result<RunRecord, StudyError> {
+    run(world, host, plan).map(|run| run.record)
+}
+
+/// A run, and what of the host is not in its record.
+#[derive(Clone, Debug)]
+pub struct HostRun {
+    /// What was measured.
+    pub record: RunRecord,
+    /// Bytes that were dirty in memory, or on their way to the array, at the end: written in no time
+    /// that was measured. A warning of the record tells of a MiB and more.
+    pub unwritten: u64,
+    /// The host, with the read-ahead that it had on this array.
+    pub host: HostSpec,
+}
+
+/// Runs a plan like [`run_plan`]; gives what was left in memory too.
+///
+/// # Errors
+/// As [`run_plan`].
+pub fn run(world: &mut World, host: &HostSpec, plan: Plan) -> Result<HostRun, StudyError> {
     let mut target = Target::new(world, host)?;
-    target.run(plan)
+    let record = target.run(plan)?;
+    Ok(HostRun { record, unwritten: target.host.unwritten(), host: target.spec })
 }
 
 fn wrong(kind: StudyErrorKind, key: &str, reason: impl Into<String>) -> StudyError {
@@ -121,7 +144,9 @@ struct Target<'w> {
     ready: VecDeque<(usize, OpResult)>,
     uses: Vec<Option<Use>>,
     free_uses: Vec<u32>,
-    requests: BTreeMap<RequestId, BlockId>,
+    /// Requests under way: the world numbers them upwards, from this one on.
+    first_request: u64,
+    requests: VecDeque<Option<BlockId>>,
     timers: BinaryHeap<Reverse<(Time, u64, Timer)>>,
     sequence: u64,
     wake: Option<Time>,
@@ -150,20 +175,23 @@ impl<'w> Target<'w> {
         let names = Names::default();
         let root = names.find(&Path::target(""));
         let root = root.ok_or_else(|| wrong(StudyErrorKind::WrongValue, "names", "no root"))?;
-        let host = Host::new(spec, world.array().capacity(), HostFile(root.0));
+        let mut spec = *spec;
+        spec.read_ahead.get_or_insert(read_ahead_for(spec.kernel, world.array().layout()));
+        let host = Host::new(&spec, world.array().capacity(), HostFile(root.0));
         let host = host.map_err(|reason| wrong(StudyErrorKind::WrongValue, "host", reason))?;
         Ok(Self {
             began: world.now(),
             world,
             host,
-            spec: *spec,
+            spec,
             names,
             cores: Cores::new(spec.cores),
             running: Vec::new(),
             ready: VecDeque::new(),
             uses: Vec::new(),
             free_uses: Vec::new(),
-            requests: BTreeMap::new(),
+            first_request: 0,
+            requests: VecDeque::new(),
             timers: BinaryHeap::new(),
             sequence: 0,
             wake: None,
@@ -263,7 +291,7 @@ impl<'w> Target<'w> {
         }
         record.process_cpu = Some(cpu);
         record.bottleneck = Some(busiest);
-        let left = self.host.dirty();
+        let left = self.host.unwritten();
         if left >= 1 << 20 {
             record.warnings.push(format!(
                 "{} MiB were still in memory only at the end of the run",
@@ -349,7 +377,7 @@ impl<'w> Target<'w> {
     fn happened(&mut self) -> Result<(), StudyError> {
         let now = self.world.now();
         while let Some(Answer { id, outcome, .. }) = self.world.next_answer() {
-            let Some(block) = self.requests.remove(&id) else { continue };
+            let Some(block) = self.take_request(id) else { continue };
             if outcome != Outcome::Done {
                 let reason = format!("a request to the array was answered {outcome:?}");
                 return Err(wrong(StudyErrorKind::WrongValue, "array", reason));
@@ -380,6 +408,26 @@ impl<'w> Target<'w> {
         Ok(())
     }
 
+    fn note_request(&mut self, id: RequestId, block: BlockId) {
+        if self.requests.is_empty() {
+            self.first_request = id.0;
+        }
+        // Numbers between, if any, are not the host's.
+        let index = (id.0 - self.first_request) as usize;
+        self.requests.resize(index, None);
+        self.requests.push_back(Some(block));
+    }
+
+    fn take_request(&mut self, id: RequestId) -> Option<BlockId> {
+        let index = id.0.checked_sub(self.first_request)?;
+        let block = self.requests.get_mut(index as usize)?.take();
+        while let Some(None) = self.requests.front() {
+            self.requests.pop_front();
+            self.first_request += 1;
+        }
+        block
+    }
+
     fn set_timer(&mut self, at: Time, timer: Timer) {
         self.timers.push(Reverse((at, self.sequence, timer)));
         self.sequence += 1;
@@ -407,7 +455,7 @@ impl<'w> Target<'w> {
             match output {
                 HostOutput::Block(io) => {
                     let id = self.world.submit_for(io.process, io.op, io.at, io.len, io.fua);
-                    self.requests.insert(id, io.id);
+                    self.note_request(id, io.id);
                 }
                 HostOutput::Compute { task, cost } => {
                     if let Some(Some(used)) = self.uses.get(task.0 as usize) {

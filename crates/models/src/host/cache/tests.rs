@@ -114,7 +114,7 @@ impl Model {
 
 fn apply(cache: &mut Cache, op: u64, file: u64, range: Range<u64>) {
     match op {
-        0 => cache.start_reading(file, range, None),
+        0 => cache.start_reading(file, range, Marks::None),
         1 => cache.read(file, range),
         2 => cache.make_dirty(file, range),
         3 => cache.start_writing(file, range),
@@ -184,7 +184,7 @@ fn random_operations_leave_the_pages_that_a_plain_model_has() {
 #[test]
 fn runs_end_where_pages_do_and_before_marks() {
     let mut cache = Cache::new(10_000);
-    cache.start_reading(1, 10..300, Some(200));
+    cache.start_reading(1, 10..300, Marks::At(200));
     assert_eq!((cache.absent(1, 0, 99), cache.present(1, 10, 99)), (10, 0));
     cache.read(1, 10..290);
     assert_eq!(cache.present(1, 10, 1_000), 190, "up to the mark");

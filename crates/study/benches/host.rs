@@ -1,0 +1,88 @@
+//! How fast virtual time goes with a modelled host: 7,000 MB written and read back by requests of 128 KiB.
+//!
+//! Run with `cargo bench -p raidlab-study`. Best and median of the rounds are printed, with what the
+//! members were asked for and how many events that took.
+
+use std::time::Instant;
+
+use raidlab_core::{Config, Layout, Level};
+use raidlab_models::{Drive, HostSpec, Scheduler, load};
+use raidlab_sim::{HostCosts, World};
+use raidlab_study::modelled::host::run_plan;
+use raidlab_workload::{Content, How, Op, OpResult, Path, Plan, Planned, Process, Slot};
+
+const ROUNDS: usize = 5;
+const S: Slot = Slot(0);
+
+#[derive(Debug)]
+struct Script(std::vec::IntoIter<Op>);
+
+impl Process for Script {
+    fn next(&mut self, _now: raidlab_core::Time, _last: OpResult) -> Op {
+        self.0.next().unwrap_or(Op::Done)
+    }
+}
+
+fn script(ops: Vec<Op>) -> Planned {
+    Planned { copy: 0, process: Box::new(Script(ops.into_iter())) }
+}
+
+fn open(index: u64, how: How) -> Op {
+    Op::Open { slot: S, path: Path::target(format!("file{index}")), how }
+}
+
+/// `dd if=/dev/zero bs=64k` of 7,000 MB, or `cp` of it to `/dev/null`, by some processes at once.
+fn plan(reads: bool, processes: u64) -> Plan {
+    let (len, times) = (65_536, 7_000_000_000 / 65_536);
+    let write = |index| {
+        let content = Content::Zeroes;
+        vec![open(index, How::WRITE), Op::Write { slot: S, len, content, times }]
+    };
+    let read = |index| vec![open(index, How::READ), Op::Read { slot: S, len, times }];
+    let all =
+        |ops: &dyn Fn(u64) -> Vec<Op>| (0..processes).map(|index| script(ops(index))).collect();
+    if reads {
+        Plan { prepare: all(&write), run: all(&read), ..Plan::default() }
+    } else {
+        Plan { run: all(&write), ..Plan::default() }
+    }
+}
+
+fn world(layout: Layout) -> World {
+    let drive = load("pata-80gb-7200").expect("built in");
+    let drives: Vec<_> =
+        (0..u64::from(layout.members)).map(|member| Drive::new(&drive.kind, member)).collect();
+    let config = Config::uniform(layout, drives[0].capacity());
+    let world = World::new(&config, drives, HostCosts::default()).expect("fits");
+    world.with_queues(&Scheduler::Anticipatory.spec(1))
+}
+
+fn main() {
+    let spec = HostSpec { longest_request: 128 << 10, memory: 700 << 20, ..HostSpec::default() };
+    let layouts = [
+        ("single", Layout::new(Level::Linear, 1)),
+        ("raid0(2)", Layout::new(Level::Raid0, 2)),
+        ("raid1(2)", Layout::new(Level::Raid1, 2)),
+    ];
+    for (name, layout) in layouts {
+        for (reads, processes) in [(false, 1), (true, 1), (false, 4), (true, 4)] {
+            let mut times: Vec<f64> = Vec::new();
+            let mut counted = String::new();
+            for _ in 0..ROUNDS {
+                let mut world = world(layout.clone());
+                let began = Instant::now();
+                let record = run_plan(&mut world, &spec, plan(reads, processes)).expect("runs");
+                times.push(began.elapsed().as_secs_f64());
+                let (asked, happened) = (world.member_requests(), world.happened());
+                let virtually = record.last_done().as_secs();
+                counted = format!("{asked} member requests, {happened} events, {virtually:.3} s");
+            }
+            times.sort_by(f64::total_cmp);
+            let what = if reads { "written, then read" } else { "written" };
+            let (best, median) = (times[0], times[ROUNDS / 2]);
+            println!(
+                "{name}, {processes} x 7,000 MB {what}: {best:.3} s, median {median:.3} s; {counted}"
+            );
+        }
+    }
+}

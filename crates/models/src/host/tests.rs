@@ -258,3 +258,171 @@ fn the_next_window_is_asked_for_before_it_is_needed() {
     rig.call(read(handle, 8_192, 8_192)).expect("there");
     assert_eq!(rig.take_seen(), []);
 }
+
+fn on(filesystem: FilesystemKind) -> HostSpec {
+    HostSpec { filesystem: FilesystemSpec::of(filesystem), ..spec() }
+}
+
+/// Where a file of 8 MiB lies: first page, first block and number of blocks of each piece.
+fn pieces(spec: &HostSpec) -> Vec<(u64, u64, u64)> {
+    let mut rig = Rig::new(spec);
+    let handle = rig.made(FILE);
+    rig.call(write(handle, 0, 8 << 20)).expect("room");
+    rig.call(Call::SyncAll).expect("there");
+    let blocks = |(at, sector, len): (u64, Sector, Sectors)| {
+        (at / BLOCK, sector.0 / BLOCK_SECTORS, len.0 / BLOCK_SECTORS)
+    };
+    rig.host.extents(FILE).into_iter().map(blocks).collect()
+}
+
+#[test]
+fn indirect_blocks_lie_in_the_way_of_a_file() {
+    let pieces_of = pieces(&on(FilesystemKind::Ext3));
+    let pages: Vec<u64> = pieces_of.iter().map(|(page, _, _)| *page).collect();
+    assert_eq!(pages, [0, 12, 1_036]);
+    let gaps: Vec<u64> = pieces_of.windows(2).map(|two| two[1].1 - two[0].1 - two[0].2).collect();
+    assert_eq!(gaps, [1, 2], "an indirect block; another with the double one");
+    assert_eq!(pieces(&on(FilesystemKind::Ext3).without(Mechanism::IndirectBlocks)).len(), 1);
+    assert_eq!(pieces(&on(FilesystemKind::Ext4)).len(), 1);
+}
+
+#[test]
+fn a_reader_waits_for_the_indirect_block() {
+    for direct in [false, true] {
+        let mut rig = Rig::new(&on(FilesystemKind::Ext2));
+        let handle = rig.made(FILE);
+        rig.call(write(handle, 0, 1 << 20)).expect("room");
+        rig.call(Call::SyncAll).expect("there");
+        rig.host.drop_cached(None);
+        rig.take_seen();
+        let handle = rig.host.open(FILE, direct, false).expect("there");
+        rig.call(read(handle, 100 << 12, 8_192)).expect("there");
+        let of = |bytes| (RequestOp::Read, bytes);
+        assert_eq!(rig.take_seen(), [of(4_096), of(8_192)], "pointers, then data");
+        rig.call(read(handle, 200 << 12, 4_096)).expect("there");
+        assert_eq!(rig.take_seen(), [of(4_096)], "pointers stay in memory");
+        rig.call(read(handle, 4 << 12, 4_096)).expect("there");
+        assert_eq!(rig.take_seen(), [of(4_096)], "the inode names the first blocks");
+    }
+}
+
+#[test]
+fn cutting_a_file_reads_its_indirect_blocks_and_gives_them_back() {
+    let mut rig = Rig::new(&on(FilesystemKind::Ext3));
+    let before = rig.host.available();
+    let handle = rig.made(FILE);
+    rig.call(write(handle, 0, 16 << 20)).expect("room");
+    rig.call(Call::SyncAll).expect("there");
+    rig.host.drop_cached(None);
+    rig.take_seen();
+    let gone = Change::Remove { file: FILE, is_last: true };
+    rig.host.close(handle);
+    rig.call(Call::Names { path: vec![step(1, Some(FILE))], change: gone }).expect("there");
+    let reads = rig.take_seen().into_iter().filter(|(op, _)| *op == RequestOp::Read);
+    let bytes: u64 = reads.map(|(_, bytes)| bytes).sum();
+    // 4,096 pages: 12, and four pieces of 1,024; a double one. The directory, the inodes, their bitmap.
+    assert_eq!(bytes / BLOCK, 5 + 3);
+    assert_eq!(rig.host.available(), before);
+}
+
+#[test]
+fn growing_files_keep_room_behind_their_end() {
+    let pieces = |spec: &HostSpec| {
+        let mut rig = Rig::new(spec);
+        let handles = [rig.made(FILE), rig.made(HostFile(2))];
+        for part in 0..64 {
+            for handle in handles {
+                rig.call(write(handle, part << 17, 1 << 17)).expect("room");
+            }
+        }
+        let room = rig.host.available();
+        handles.into_iter().for_each(|handle| rig.host.close(handle));
+        assert!(rig.host.available() >= room, "given back");
+        rig.host.extents(FILE).len()
+    };
+    let ext3 = on(FilesystemKind::Ext3).without(Mechanism::IndirectBlocks);
+    let (with, without) = (pieces(&ext3), pieces(&ext3.without(Mechanism::Reservation)));
+    assert_eq!(without, 64, "writers in turn");
+    assert!((2..16).contains(&with), "{with}");
+}
+
+#[test]
+fn full_counts_what_others_keep() {
+    let spec = HostSpec { memory: 1 << 30, ..on(FilesystemKind::Ext3) };
+    let mut rig = Rig::new(&spec);
+    rig.host = Host::new(&spec, Sectors(1 << 16), ROOT).expect("32 MiB");
+    let (first, other) = (rig.made(FILE), rig.made(HostFile(2)));
+    for part in 0..16 {
+        rig.call(write(other, part << 17, 1 << 17)).expect("room");
+    }
+    // Room for its own indirect blocks is not counted.
+    let room = (rig.host.available() >> 17 << 17) - (1 << 17);
+    let mut at = 0;
+    while at < room {
+        rig.call(write(first, at, 1 << 17)).expect("room");
+        at += 1 << 17;
+    }
+    let failure = rig.call(write(first, at, 4 << 20)).expect_err("full");
+    assert_eq!(failure, Failure::NoSpace { of: 32 << 20 });
+}
+
+#[test]
+fn files_of_ffs_go_on_in_the_next_group() {
+    let spec = HostSpec { memory: 1 << 30, ..on(FilesystemKind::Ffs) };
+    let mut rig = Rig::new(&spec);
+    let handle = rig.made(FILE);
+    rig.call(write(handle, 0, 80 << 20)).expect("room");
+    rig.call(Call::SyncAll).expect("there");
+    let group = |(at, sector, _): (u64, Sector, Sectors)| {
+        (at >> 10, sector.0 * 512 / spec.filesystem.group_bytes)
+    };
+    let mut groups: Vec<_> = rig.host.extents(FILE).into_iter().map(group).collect();
+    groups.dedup_by_key(|(_, group)| *group);
+    // 12 blocks of 16 KiB, then 32 MiB in each.
+    let expected = [(0, 0), (192, 1), (192 + 32_768, 2), (192 + 65_536, 3)];
+    assert_eq!(groups, expected);
+}
+
+#[test]
+fn blocks_of_ffs_are_read_as_a_whole() {
+    let mut rig = Rig::new(&on(FilesystemKind::Ffs));
+    let handle = rig.made(FILE);
+    rig.call(write(handle, 0, 128 << 10)).expect("room");
+    rig.call(Call::SyncAll).expect("there");
+    rig.host.drop_cached(None);
+    rig.take_seen();
+    rig.call(read(handle, 70_000, 100)).expect("there");
+    assert_eq!(rig.take_seen(), [(RequestOp::Read, 16_384)]);
+}
+
+#[test]
+fn without_read_ahead_each_read_is_a_request() {
+    let mut rig = Rig::new(&spec().without(Mechanism::ReadAhead));
+    let handle = rig.made(FILE);
+    rig.call(write(handle, 0, 1 << 20)).expect("room");
+    rig.call(Call::SyncAll).expect("there");
+    rig.host.drop_cached(None);
+    rig.take_seen();
+    let all = Call::Read { handle, at: 0, len: 65_536, times: 16, copies: true };
+    rig.call(all).expect("there");
+    assert_eq!(rig.take_seen(), vec![(RequestOp::Read, 65_536); 16]);
+}
+
+#[test]
+fn two_windows_are_in_flight_in_old_kernels() {
+    let old = Kernel::Linux2_6_12.spec();
+    let mut rig = Rig::new(&HostSpec { memory: 64 << 20, ..old });
+    let handle = rig.made(FILE);
+    rig.call(write(handle, 0, 40 << 10)).expect("room");
+    rig.call(write(handle, 40 << 10, 1 << 20)).expect("room");
+    rig.call(Call::SyncAll).expect("there");
+    rig.host.drop_cached(None);
+    rig.take_seen();
+    let (window, page) = (128 << 10, 4_096);
+    rig.call(read(handle, 0, 1)).expect("there");
+    // A quarter of the window; page 12 on lies behind an indirect block.
+    assert_eq!(rig.take_seen(), [(RequestOp::Read, window / 4)]);
+    rig.call(read(handle, 1 << 12, 1)).expect("there");
+    let of = |bytes| (RequestOp::Read, bytes);
+    assert_eq!(rig.take_seen(), [of(4 * page), of(page), of(12 * page)]);
+}

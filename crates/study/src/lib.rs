@@ -22,7 +22,7 @@ pub use parallel::run_rounds_parallel;
 pub use parse::{default_study, load, parse};
 pub use run::{Event, Latency, Progress, Rebuild, Runner, Sample, Samples, run_rounds};
 pub use study::{
-    DriveSource, Drives, FILESYSTEMS, GivenCell, IDLE_REBUILD, NamedLayout, Origin, State, Study,
-    filesystem_room, lost_member,
+    DriveSource, Drives, FILESYSTEMS, GivenCell, Hardware, Host, IDLE_REBUILD, NamedLayout, Origin,
+    State, Study, filesystem_room, lost_member,
 };
 pub use summary::summarise;

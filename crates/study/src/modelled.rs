@@ -11,7 +11,7 @@ use raidlab_core::{
     Array, Config, Consistency, Limits, MemberConfig, MemberIndex, Nanos, SECTOR_BYTES, Sectors,
 };
 use raidlab_models::host::HostSpec;
-use raidlab_models::{Drive, DriveSpec, load};
+use raidlab_models::{Drive, DriveSpec, PathSpec, Scheduler, ServerKind, load};
 use raidlab_sim::{HostCosts, World};
 use raidlab_workload::random::mix;
 use raidlab_workload::raw::RawPlan;
@@ -53,6 +53,9 @@ impl<'a> Modelled<'a> {
                 wrong("model", reason).with_source(error)
             })?);
         }
+        let processor = study.host.as_ref().and_then(|host| host.processor);
+        let costs = processor
+            .map_or(costs, |one| HostCosts { request: one.request, parity_rate: one.parity_rate });
         let modelled = Self { study, drives, costs };
         modelled.check()?;
         Ok(modelled)
@@ -70,7 +73,11 @@ impl<'a> Modelled<'a> {
             capacities.push(array.capacity());
             blocks.push(array.logical_block());
         }
-        study.check_capacity(&capacities, &blocks, Some(HostSpec::default().memory))
+        study.check_capacity(
+            &capacities,
+            &blocks,
+            Some(study.host.as_ref().map_or(HostSpec::default().memory, |host| host.spec.memory)),
+        )
     }
 
     /// The drive of each group, in the order of the study.
@@ -142,7 +149,18 @@ impl<'a> Modelled<'a> {
         let spare = || self.drive(layout, members + 1, seed);
         let set_up = || {
             let mut world = World::new(&config, drives, self.costs)?;
-            if let Some(scheduler) = self.study.drives[group].scheduler {
+            let hardware = &self.study.layouts[layout].hardware;
+            let scheduler = self.scheduler(group);
+            if !hardware.routes.is_empty() {
+                world = world.with_paths(&self.path_spec(layout, count))?;
+            }
+            if let Some(controller) = &hardware.controller {
+                let controller = match scheduler {
+                    Some(scheduler) => controller.clone().with_scheduler(scheduler),
+                    None => controller.clone(),
+                };
+                world = world.with_controller(&controller)?;
+            } else if let Some(scheduler) = scheduler {
                 let depth = self.drives[group].kind.queue_depth();
                 world = world.with_queues(&scheduler.spec(depth));
             }
@@ -156,6 +174,34 @@ impl<'a> Modelled<'a> {
             let reason = error.to_string();
             self.study.origin.error(StudyErrorKind::ImpossibleLayout, place, reason)
         })
+    }
+
+    /// The scheduler of a group's request queues: the study's, or the host's kernel's.
+    fn scheduler(&self, group: usize) -> Option<Scheduler> {
+        let of_kernel = || self.study.host.as_ref().map(|host| host.spec.kernel.scheduler());
+        self.study.drives[group].scheduler.or_else(of_kernel)
+    }
+
+    /// The paths of a layout's drives. What stands behind the members has none; behind a controller,
+    /// what all members have in common lies between the host and it.
+    fn path_spec(&self, layout: usize, drives: usize) -> PathSpec {
+        let hardware = &self.study.layouts[layout].hardware;
+        let mut routes = hardware.routes.clone();
+        routes.resize(drives, Vec::new());
+        let mut host = Vec::new();
+        if hardware.controller.is_some() {
+            // A channel or link leads to drives, behind the controller, though all of them share it.
+            let common = |server: &usize| {
+                let kind = self.study.paths[*server].kind;
+                matches!(kind, ServerKind::Bus | ServerKind::Memory)
+                    && hardware.routes.iter().all(|one| one.contains(server))
+            };
+            host = hardware.routes.iter().flatten().filter(|one| common(one)).copied().collect();
+            host.sort_unstable();
+            host.dedup();
+            routes.iter_mut().for_each(|route| route.retain(|server| !host.contains(server)));
+        }
+        PathSpec { servers: self.study.paths.clone(), routes, host }
     }
 
     /// A drive of a layout's group: that of a member, the journal behind them, or the spare.
@@ -229,7 +275,7 @@ impl Modelled<'_> {
         workload: &dyn Workload,
         setting: Setting,
     ) -> Result<RunRecord, String> {
-        let host = HostSpec::default();
+        let host = self.study.host.as_ref().map_or_else(HostSpec::default, |host| host.spec);
         let setting = Setting { host_memory: Some(host.memory), ..setting };
         let plan = workload.plan(&setting).map_err(|error| error.to_string())?;
         host::run_plan(world, &host, plan).map_err(|error| error.reason)
@@ -275,6 +321,11 @@ fn busiest(world: &World, elapsed: Nanos) -> (String, f64) {
         let busy = share(world.drive_busy(member));
         if busy > busiest.1 {
             busiest = (format!("member {member}"), busy);
+        }
+    }
+    for (name, busy) in world.path_busy() {
+        if share(busy) > busiest.1 {
+            busiest = (name, share(busy));
         }
     }
     busiest

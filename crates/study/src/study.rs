@@ -7,7 +7,8 @@ use std::str::FromStr;
 use raidlab_core::geometry::Geometry;
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{Layout, MemberIndex, SECTOR_BYTES, Sector, Sectors, Settings, Size};
-use raidlab_models::Scheduler;
+use raidlab_models::host::{HostSpec, Processor};
+use raidlab_models::{ControllerSpec, Scheduler, ServerSpec};
 use raidlab_workload::{Setting, WorkloadError, WorkloadErrorKind, WorkloadSpec};
 
 use crate::error::{StudyError, StudyErrorKind};
@@ -42,6 +43,10 @@ pub struct Study {
     pub layouts: Vec<NamedLayout>,
     /// The workloads they are compared by.
     pub workloads: Vec<WorkloadSpec>,
+    /// The modelled host; today's defaults when `None`.
+    pub host: Option<Host>,
+    /// What may lie between host and drives, in virtual time.
+    pub paths: Vec<ServerSpec>,
     /// Published figures of some cells.
     pub given: Vec<GivenCell>,
     /// Where all this stands.
@@ -146,6 +151,27 @@ pub struct NamedLayout {
     pub drives: usize,
     /// The index of the group of each member, where they are not all of one.
     pub each: Vec<usize>,
+    /// What lies between the host and its members, in virtual time.
+    pub hardware: Hardware,
+}
+
+/// What lies between the host and the members of an array, in virtual time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hardware {
+    /// For each member, positions in the study's paths, from the host to the drive; none: nothing that
+    /// limits it.
+    pub routes: Vec<Vec<usize>>,
+    /// What shows the array to the host as one disk.
+    pub controller: Option<ControllerSpec>,
+}
+
+/// The modelled host of a study.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Memory, kernel, filesystem.
+    pub spec: HostSpec,
+    /// Its processor, where the study names one: what requests and parity cost.
+    pub processor: Option<Processor>,
 }
 
 impl NamedLayout {

@@ -206,6 +206,7 @@ fn member_size(layout: &Layout, room: u64) -> Result<Sectors, Failure> {
         settings: Settings::default(),
         drives: 0,
         each: Vec::new(),
+        hardware: raidlab_study::Hardware::default(),
     };
     member_for(&named, room).map_err(Failure::input)
 }

@@ -132,6 +132,7 @@ struct Base {
     members: Members,
     busy: Vec<Nanos>,
     cores: Vec<Nanos>,
+    paths: Vec<(String, Nanos)>,
 }
 
 struct Target<'w> {
@@ -256,6 +257,7 @@ impl<'w> Target<'w> {
             members: self.world.member_totals(),
             busy: (0..members).map(|m| self.world.drive_busy(MemberIndex(m))).collect(),
             cores: self.cores.busy(self.world),
+            paths: self.world.path_busy(),
         }
     }
 
@@ -274,6 +276,13 @@ impl<'w> Target<'w> {
         for (member, busy) in drives.into_iter().enumerate() {
             if share(busy) > busiest.1 {
                 busiest = (format!("member {member}"), share(busy));
+            }
+        }
+        // Servers are listed in one order for as long as a world lives.
+        for ((name, busy), (_, before)) in now.paths.iter().zip(&base.paths) {
+            let busy = share(Nanos(busy.0 - before.0));
+            if busy > busiest.1 {
+                busiest = (name.clone(), busy);
             }
         }
         let (members, before) = (now.members, base.members);

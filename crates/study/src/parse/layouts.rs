@@ -4,16 +4,31 @@ use raidlab_core::array::check_policy;
 use raidlab_core::layout::{ZoneOrder, chunk_from_size};
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{Layout, LayoutError, Level, Rotation};
+use raidlab_models::ServerSpec;
 
+use super::hardware;
 use super::settings::{self, Given};
 use super::table::{Table, check_unique};
 use crate::error::{StudyError, StudyErrorKind as Kind};
-use crate::study::{Drives, NamedLayout};
+use crate::study::{Drives, Hardware, NamedLayout};
 use crate::suggest::did_you_mean;
 
-const KEYS: [&str; 12] = [
-    "name", "level", "members", "chunk", "rotation", "near", "far", "offset", "far_sets", "zones",
-    "policy", "drives",
+const KEYS: [&str; 15] = [
+    "name",
+    "level",
+    "members",
+    "chunk",
+    "rotation",
+    "near",
+    "far",
+    "offset",
+    "far_sets",
+    "zones",
+    "policy",
+    "drives",
+    "route",
+    "controller",
+    "longest_request",
 ];
 
 /// The level of one drive alone: linear with one member.
@@ -22,11 +37,12 @@ const SINGLE: &str = "single";
 pub(super) fn read(
     tables: &[Table<'_>],
     drives: &[Drives],
+    servers: &[ServerSpec],
     study: &Given,
 ) -> Result<Vec<NamedLayout>, StudyError> {
     let mut layouts: Vec<NamedLayout> = Vec::new();
     for table in tables {
-        let layout = read_one(table, drives, study)?;
+        let layout = read_one(table, drives, servers, study)?;
         check_unique(table, &layout.name, layouts.iter().map(|layout| layout.name.as_str()))?;
         layouts.push(layout);
     }
@@ -36,6 +52,7 @@ pub(super) fn read(
 fn read_one(
     table: &Table<'_>,
     drives: &[Drives],
+    servers: &[ServerSpec],
     study: &Given,
 ) -> Result<NamedLayout, StudyError> {
     table.check_keys(&[&KEYS[..], &settings::KEYS[..]].concat())?;
@@ -74,7 +91,14 @@ fn read_one(
     let settings = settings::read(table)?.over(study, &layout, table)?;
     let default = || default_name(&layout, read_policy) + &settings::suffix(&settings);
     let name = name.map_or_else(default, str::to_string);
-    Ok(NamedLayout { name, layout, read_policy, settings, drives: group, each })
+    let routes = hardware::routes(table, servers, layout.members)?;
+    let controller = hardware::controller(table)?;
+    if controller.is_none() && table.has("longest_request") {
+        let reason = "is a controller's; name a `controller`, or leave it out";
+        return Err(table.error(Kind::WrongValue, "longest_request", reason));
+    }
+    let hardware = Hardware { routes, controller };
+    Ok(NamedLayout { name, layout, read_policy, settings, drives: group, each, hardware })
 }
 
 /// The policy of mirrored levels where a study names none: md's of today, which is what a reader

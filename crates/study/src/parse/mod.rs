@@ -5,6 +5,7 @@
 
 mod drives;
 mod given;
+mod hardware;
 mod layouts;
 mod settings;
 mod table;
@@ -27,7 +28,7 @@ const MOST_ROUNDS: u64 = 10_000;
 /// Rounds where the file names no number: the fewest that give a 95 % interval of the median.
 const DEFAULT_ROUNDS: u64 = 6;
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 16] = [
     "title",
     "seed",
     "rounds",
@@ -42,6 +43,8 @@ const KEYS: [&str; 14] = [
     "layouts",
     "workloads",
     "given",
+    "host",
+    "paths",
 ];
 
 /// The study that is run where none is named.
@@ -82,10 +85,13 @@ pub fn parse(text: &str, path: &str) -> Result<Study, StudyError> {
     let drive_tables = root.tables("drives")?;
     let drives = drives::read(&drive_tables)?;
     let layout_tables = root.tables("layouts")?;
-    let layouts = layouts::read(&layout_tables, &drives, &settings::read(&root)?)?;
+    let path_tables = root.optional_tables("paths")?;
+    let paths = hardware::paths(&path_tables)?;
+    let layouts = layouts::read(&layout_tables, &drives, &paths, &settings::read(&root)?)?;
     let workload_tables = root.tables("workloads")?;
     let workloads = workloads::read(&workload_tables)?;
 
+    let filesystem = filesystem(&root)?;
     let given_tables = root.optional_tables("given")?;
     let given = given::read(&given_tables, &layouts, &workloads)?;
 
@@ -106,7 +112,9 @@ pub fn parse(text: &str, path: &str) -> Result<Study, StudyError> {
         processes: processes(&root)?,
         states: states(&root, &layouts, &workloads)?,
         member_size: member_size(&root)?,
-        filesystem: filesystem(&root)?,
+        host: hardware::host(&root, filesystem.as_deref())?,
+        filesystem,
+        paths,
         drives,
         layouts,
         workloads,

@@ -283,7 +283,7 @@ fn compare_bonnie(test: &str, parameters: &[&str], options: &[&str]) -> Option<b
 
 #[test]
 fn the_large_file_as_bonnie() {
-    let parameters = ["size=8MiB", "ram=4MiB", "seeks=800", "n=0", "fast=true"];
+    let parameters = ["size=8MiB", "ram=4MiB", "seeks=800", "n=0", "fast=true", "settle=1us"];
     let options = ["-s", "8:8k:800", "-r", "4", "-n", "0", "-f", "-q"];
     let calls = compare_bonnie("same_calls::the_large_file_as_bonnie", &parameters, &options);
     let Some(calls) = calls else { return };
@@ -293,8 +293,16 @@ fn the_large_file_as_bonnie() {
 
 #[test]
 fn small_files_as_bonnie() {
-    let parameters =
-        ["size=1MiB", "ram=0", "seeks=1", "seekers=1", "n=1:3000:20:3", "fast=true", "sync=true"];
+    let parameters = [
+        "size=1MiB",
+        "ram=0",
+        "seeks=1",
+        "seekers=1",
+        "n=1:3000:20:3",
+        "fast=true",
+        "sync=true",
+        "settle=1us",
+    ];
     let options = ["-s", "1:8k:1:1", "-r", "0", "-n", "1:3000:20:3", "-f", "-b", "-q"];
     compare_bonnie("same_calls::small_files_as_bonnie", &parameters, &options);
 }
@@ -332,7 +340,7 @@ fn sequential_jobs_as_fio() {
 
 #[test]
 fn device_reads_as_hdparm() {
-    let Some(device) = hdparm::loop_or_skip("same_calls_device_reads_as_hdparm") else { return };
+    let Some(device) = hdparm::loop_or_skip("same_calls::device_reads_as_hdparm") else { return };
     let theirs = hdparm::hdparm_calls(&device, &["-t"]);
     assert_eq!(hdparm::reads(&theirs), 4, "{theirs:?}");
     let scratch = in_memory("same-calls-hdparm");

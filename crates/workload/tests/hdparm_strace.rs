@@ -38,7 +38,7 @@ fn workload_calls(kind: &str, parameters: &[(&str, &str)], step: Nanos) -> Vec<S
 
 #[test]
 fn device_reads() {
-    let Some(device) = loop_or_skip("device_reads") else { return };
+    let Some(device) = loop_or_skip("hdparm_strace::device_reads") else { return };
     let calls = hdparm_calls(&device, &["-t"]);
     assert_eq!(reads(&calls), 4, "{calls:?}");
     assert_eq!(workload_calls("hdparm-t", &[], Nanos(1)), calls);
@@ -46,7 +46,9 @@ fn device_reads() {
 
 #[test]
 fn device_reads_past_the_page_cache() {
-    let Some(device) = loop_or_skip("device_reads_past_the_page_cache") else { return };
+    let Some(device) = loop_or_skip("hdparm_strace::device_reads_past_the_page_cache") else {
+        return;
+    };
     let calls = hdparm_calls(&device, &["-t", "--direct"]);
     assert_eq!((calls[0].as_str(), reads(&calls)), ("open direct", 4));
     assert_eq!(workload_calls("hdparm-t", &[("direct", "true")], Nanos(1)), calls);
@@ -54,7 +56,7 @@ fn device_reads_past_the_page_cache() {
 
 #[test]
 fn cached_reads() {
-    let Some(device) = loop_or_skip("cached_reads") else { return };
+    let Some(device) = loop_or_skip("hdparm_strace::cached_reads") else { return };
     let calls = hdparm_calls(&device, &["-T"]);
     // As many reads as hdparm came to in two seconds, not counting the first.
     let timed = reads(&calls) - 1;

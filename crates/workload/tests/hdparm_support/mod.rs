@@ -79,7 +79,7 @@ pub(crate) fn loop_or_skip(test: &str) -> Option<Loop> {
         Ok(made) => Some(made),
         Err(why) => {
             // Written past the test harness, which would keep the output of a test that passes.
-            let line = format!("skipped: hdparm_strace::{test}: {why}\n");
+            let line = format!("skipped: {test}: {why}\n");
             std::io::stderr().write_all(line.as_bytes()).expect("standard error is open");
             None
         }

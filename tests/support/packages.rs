@@ -35,10 +35,30 @@ pub(crate) const PARITY: [Package; 1] = [Package {
     files: &["/usr/lib/x86_64-linux-gnu/libisal.so.2", "/usr/lib/aarch64-linux-gnu/libisal.so.2"],
 }];
 
+/// The programs that workloads are compared with, and what shows their calls; their tests look for them
+/// themselves.
+#[allow(dead_code, reason = "only the test command installs them")]
+pub(crate) const ORIGINALS: [Package; 4] = [
+    commands("bonnie++", &["bonnie++"]),
+    commands("hdparm", &["hdparm"]),
+    commands("fio", &["fio"]),
+    commands("strace", &["strace"]),
+];
+
+/// What makes, checks and mounts filesystems; their tests look for it themselves.
+#[allow(dead_code, reason = "only the test command installs it")]
+pub(crate) const FILESYSTEMS: [Package; 5] = [
+    commands("e2fsprogs", &["mkfs.ext4"]),
+    commands("xfsprogs", &["mkfs.xfs"]),
+    commands("btrfs-progs", &["mkfs.btrfs"]),
+    commands("mount", &["losetup"]),
+    commands("util-linux", &["blkid"]),
+];
+
 /// The names of those of `packages` of which no command is found.
 pub(crate) fn missing(packages: &[Package]) -> Vec<&'static str> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // mdadm lives where an ordinary user's PATH often does not lead.
+    // mdadm, bonnie++ and hdparm live where an ordinary user's PATH often does not lead.
     let administration = ["/usr/sbin", "/sbin"].map(PathBuf::from);
     let directories: Vec<PathBuf> = std::env::split_paths(&path).chain(administration).collect();
     missing_from(packages, &directories)

@@ -109,7 +109,9 @@ fn timed<T>(name: &str, step: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
 fn packages_for_tests() -> [String; 2] {
     let parts: [&[packages::Package]; 2] = [&packages::GUEST, &packages::GRUB];
     let mut missing = parts.map(packages::missing).concat();
-    missing.extend(packages::missing(&packages::PARITY));
+    let others: [&[packages::Package]; 3] =
+        [&packages::PARITY, &packages::ORIGINALS, &packages::FILESYSTEMS];
+    missing.extend(others.into_iter().flat_map(packages::missing));
     if !missing.is_empty() && is_root() {
         // The lists of packages may be old or not there; fetching them takes long, so only then.
         let install = [&["install", "-y", "--no-install-recommends"], &missing[..]].concat();

@@ -2,11 +2,11 @@
 //! level and consistency, healthy and degraded; the core alone, and the engine on null and memory members.
 
 mod common;
-
-use std::alloc::{GlobalAlloc, Layout as Memory, System};
-use std::cell::Cell;
+#[path = "../../../tests/support/counting.rs"]
+mod counting;
 
 use common::{Random, memory_members};
+use counting::allocations;
 use raidlab_core::contract::{
     Admin, Completion, Input, IoOutcome, JobResult, Output, Request, RequestId, RequestOp, Segment,
     Token,
@@ -15,51 +15,6 @@ use raidlab_core::{
     Array, Config, Consistency, Layout, Level, MemberIndex, Sector, Sectors, Settings, Time,
 };
 use raidlab_engine::{Engine, EngineConfig, Member, MemoryMember, NullMember, Reply};
-
-thread_local! {
-    /// Allocations of this thread while it counts.
-    static COUNTED: Cell<Option<u64>> = const { Cell::new(None) };
-}
-
-struct Counting;
-
-fn count() {
-    // A thread that is ending has nothing left to count.
-    let _ = COUNTED.try_with(|counted| counted.set(counted.get().map(|count| count + 1)));
-}
-
-// SAFETY: everything is done by the system's allocator, as it was asked.
-unsafe impl GlobalAlloc for Counting {
-    // SAFETY: as the trait asks: the system's allocator does it.
-    unsafe fn alloc(&self, memory: Memory) -> *mut u8 {
-        count();
-        // SAFETY: promised by the caller.
-        unsafe { System.alloc(memory) }
-    }
-
-    // SAFETY: as the trait asks: the system's allocator does it.
-    unsafe fn dealloc(&self, at: *mut u8, memory: Memory) {
-        // SAFETY: promised by the caller.
-        unsafe { System.dealloc(at, memory) }
-    }
-
-    // SAFETY: as the trait asks: the system's allocator does it.
-    unsafe fn realloc(&self, at: *mut u8, memory: Memory, bytes: usize) -> *mut u8 {
-        count();
-        // SAFETY: promised by the caller.
-        unsafe { System.realloc(at, memory, bytes) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// How often memory is taken, or taken anew, by `work` on this thread.
-fn allocations(work: impl FnOnce()) -> u64 {
-    COUNTED.set(Some(0));
-    work();
-    COUNTED.take().unwrap_or(0)
-}
 
 const MEMBER: Sectors = Sectors(1 << 16);
 const DEPTH: u64 = 16;

@@ -2,10 +2,10 @@
 //! allocator on the thread of a process, while that process repeats what it did before.
 
 mod common;
+#[path = "../../../tests/support/counting.rs"]
+mod counting;
 mod directory_support;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,44 +13,6 @@ use common::TestDirectory;
 use directory_support::*;
 use raidlab_core::Time;
 use raidlab_workload::{Content, How, Io, Mark, Op, OpResult, Planned, Process, Seek, Slot};
-
-thread_local! {
-    /// Allocations of this thread while it counts.
-    static COUNTED: Cell<Option<u64>> = const { Cell::new(None) };
-}
-
-struct Counting;
-
-fn count() {
-    // A thread that is ending has nothing left to count.
-    let _ = COUNTED.try_with(|counted| counted.set(counted.get().map(|count| count + 1)));
-}
-
-// SAFETY: everything is done by the system's allocator, as it was asked.
-unsafe impl GlobalAlloc for Counting {
-    // SAFETY: as the trait asks: the system's allocator does it.
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: promised by the caller.
-        unsafe { System.alloc(layout) }
-    }
-
-    // SAFETY: as the trait asks: the system's allocator does it.
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: promised by the caller.
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    // SAFETY: as the trait asks: the system's allocator does it.
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        count();
-        // SAFETY: promised by the caller.
-        unsafe { System.realloc(at, layout, bytes) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 const S: Slot = Slot(0);
 
@@ -89,6 +51,8 @@ struct Repeating {
     at: usize,
     warm: usize,
     rounds: usize,
+    /// What was counted when the rounds to count began.
+    before: u64,
     counted: Arc<AtomicU64>,
 }
 
@@ -106,10 +70,11 @@ impl Process for Repeating {
         }
         let (round, step) = ((at - 2) / self.ops.len(), (at - 2) % self.ops.len());
         if round == self.warm && step == 0 {
-            COUNTED.set(Some(0));
+            self.before = counting::of_this_thread();
         }
         if round == self.warm + self.rounds {
-            self.counted.store(COUNTED.take().unwrap_or(u64::MAX), Ordering::SeqCst);
+            let taken = counting::of_this_thread() - self.before;
+            self.counted.store(taken, Ordering::SeqCst);
             return Op::Done;
         }
         self.ops[step].clone()
@@ -120,8 +85,14 @@ impl Process for Repeating {
 fn reads_and_writes_take_no_memory() {
     let directory = TestDirectory::new();
     let counted = Arc::new(AtomicU64::new(u64::MAX));
-    let process =
-        Repeating { ops: round(), at: 0, warm: 2, rounds: 50, counted: Arc::clone(&counted) };
+    let process = Repeating {
+        ops: round(),
+        at: 0,
+        warm: 2,
+        rounds: 50,
+        before: 0,
+        counted: Arc::clone(&counted),
+    };
     let planned = Planned { copy: 0, process: Box::new(process) };
     let record = run(directory.path(), plan(vec![planned])).unwrap();
     assert!(record.phase(0).unwrap().reads.count > 2000);

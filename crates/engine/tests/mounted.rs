@@ -17,7 +17,7 @@ use raidlab_engine::{
     Engine, EngineConfig, EngineErrorKind, Filesystem, Member, MountOptions, MountedArray,
     StripeHint, clean_leftovers, clean_mounts,
 };
-use root::{can_mount, traces};
+use root::{can_mount, skip, traces};
 
 const EXT4: [&str; 2] = ["mkfs.ext4", "e2fsck"];
 
@@ -125,7 +125,8 @@ fn every_filesystem_is_made_and_found_sound() {
         (Filesystem::Xfs, ["mkfs.xfs", "xfs_repair"], 512),
         (Filesystem::Btrfs, ["mkfs.btrfs", "btrfs"], 80),
     ] {
-        if !can_mount("every_filesystem_is_made_and_found_sound", &programs) {
+        let test = "every_filesystem_is_made_and_found_sound";
+        if !can_mount(&format!("{test} ({})", filesystem.name()), &programs) {
             continue;
         }
         let directory = TestDirectory::new();
@@ -134,7 +135,7 @@ fn every_filesystem_is_made_and_found_sound() {
         let mounted = MountedArray::new(engine, directory.path(), filesystem, options);
         let mounted = match mounted {
             Err(error) if error.kind() == EngineErrorKind::NotSupported => {
-                eprintln!("skipped: {}: {error}", filesystem.name());
+                skip(&format!("{test} ({})", filesystem.name()), &error.to_string());
                 continue;
             }
             other => other.unwrap(),

@@ -1,43 +1,13 @@
 //! Nothing is allocated per request once a world is warm.
 
-use std::alloc::{GlobalAlloc, Layout as Block, System};
-use std::sync::atomic::{AtomicU64, Ordering};
+#[path = "../../../tests/support/counting.rs"]
+mod counting;
 
+use counting::of_all_threads;
 use raidlab_core::contract::RequestOp;
 use raidlab_core::{Config, Layout, Level, Sector, Sectors};
 use raidlab_models::{ControllerSpec, Drive, PathSpec, Scheduler, ServerSpec, load};
 use raidlab_sim::{HostCosts, World};
-
-/// The system's allocator, counting.
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: everything is handed to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    // SAFETY: the caller's promises are those that the system's allocator asks for.
-    unsafe fn alloc(&self, block: Block) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: as above.
-        unsafe { System.alloc(block) }
-    }
-
-    // SAFETY: the caller's promises are those that the system's allocator asks for.
-    unsafe fn dealloc(&self, at: *mut u8, block: Block) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(at, block) }
-    }
-
-    // SAFETY: the caller's promises are those that the system's allocator asks for.
-    unsafe fn realloc(&self, at: *mut u8, block: Block, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: as above.
-        unsafe { System.realloc(at, block, size) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 fn load_world(world: &mut World, op: RequestOp, depth: u64, count: u64, state: &mut u64) {
     let places = world.array().capacity().0 / 8;
@@ -105,9 +75,9 @@ fn a_warm_world_allocates_nothing() {
             }
             let mut state = 1;
             load_world(&mut world, op, depth, 60_000, &mut state);
-            let before = ALLOCATIONS.load(Ordering::Relaxed);
+            let before = of_all_threads();
             load_world(&mut world, op, depth, 20_000, &mut state);
-            let more = ALLOCATIONS.load(Ordering::Relaxed) - before;
+            let more = of_all_threads() - before;
             println!("{name} {level}({members}) {op:?} x {depth}: {more}");
             assert_eq!(more, 0, "{name} {level}({members}) {op:?} at depth {depth}");
         }

@@ -16,21 +16,11 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use raidlab_workload::{Archive, Bytes, Op, Parameters, Setting, TarXf, Workload, make};
-use support::{Lines, Place, is_root, needs, ours};
+use support::{Place, by_file, entries, is_root, needs, ours};
 
 fn workload(kind: &str, text: &str) -> Arc<dyn Workload> {
     let pairs = text.split_whitespace().map(|pair| pair.split_once('=').expect("key=value"));
     make(kind, Parameters::new(pairs).expect("no key twice")).expect(text)
-}
-
-/// Each file's lines, where the order between files is not the same.
-fn by_file(lines: &Lines) -> BTreeMap<String, Vec<String>> {
-    let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for line in lines {
-        let file = line.split(' ').nth(1).unwrap_or_default();
-        files.entry(file.to_string()).or_default().push(line.clone());
-    }
-    files
 }
 
 #[test]
@@ -130,19 +120,6 @@ fn cp_from_elsewhere_copies_as_cp_does() {
         assert_eq!(ours(cp.plan(&setting).expect("a plan")), theirs, "{size}");
         place.check(&*cp, &setting);
     }
-}
-
-/// Lines from the looking up of one entry to that of the next.
-fn entries(lines: &Lines) -> Vec<Vec<String>> {
-    let mut entries: Vec<Vec<String>> = Vec::new();
-    for line in lines {
-        let begins = line.starts_with("stat ") && line.contains("/linux-2.6.13");
-        match entries.last_mut() {
-            Some(entry) if !begins => entry.push(line.clone()),
-            _ => entries.push(vec![line.clone()]),
-        }
-    }
-    entries
 }
 
 #[test]

@@ -1,112 +1,14 @@
 //! Job files against fio itself: the same calls, the same figures in the same places.
 
 use std::collections::BTreeMap;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use raidlab_workload::null::Step;
 use raidlab_workload::{Io, Op, Seek, Slot};
 use serde_json::Value;
 
 mod support;
-use support::{Scratch, has_programs, run, workload};
-
-/// A call on a file: which, on which of the files in the order they were first opened, where (where it
-/// says), how much.
-type Call = (&'static str, usize, Option<u64>, u64);
-
-/// A job with these options as job `number` of a file, whose files all have names that begin so.
-fn section(number: usize, options: &str) -> String {
-    format!(
-        "[{}]\nstonewall\n{}\n",
-        name(number),
-        options.replace("j.", &format!("{}.", name(number)))
-    )
-}
-
-fn name(number: usize) -> String {
-    format!("j{number}")
-}
-
-/// Runs jobs by fio under strace, one after the other; gives the calls of each on its files.
-fn traced(jobs: &[&str]) -> Vec<Vec<Call>> {
-    let scratch = Scratch::new("fio");
-    let sections = jobs.iter().enumerate().map(|(number, options)| section(number, options));
-    std::fs::write(scratch.0.join("job"), sections.collect::<String>()).expect("written");
-    for (number, _) in jobs.iter().enumerate().filter(|(_, job)| job.contains("offset=30%")) {
-        // Of a file that is not there yet, fio takes 30 % to be nothing.
-        let file = format!("{}.0.0", name(number));
-        std::fs::write(scratch.0.join(file), [0; 65_536]).expect("written");
-    }
-    let calls = "trace=openat,close,read,write,pread64,pwrite64,lseek,fsync,fdatasync";
-    let status = Command::new("strace")
-        .args(["-ff", "-s", "0", "-e", calls, "-o", "trace", "fio", "job"])
-        .current_dir(&scratch.0)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .expect("strace");
-    assert!(status.success(), "fio failed on {jobs:?}");
-    let files = std::fs::read_dir(&scratch.0).expect("the directory");
-    let traces: Vec<String> = files
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.to_string_lossy().contains("trace."))
-        .map(|path| std::fs::read_to_string(path).expect("a trace"))
-        .collect();
-    let of_job = |number| {
-        let file = format!("\"{}.", name(number));
-        // fio lays files out in a process of its own, which opens them for writing only.
-        let is_own = |line: &str| line.contains(&file) && !line.contains("O_WRONLY");
-        let trace = traces.iter().find(|trace| trace.lines().any(is_own));
-        calls_of(trace.expect("a process of the job"))
-    };
-    (0..jobs.len()).map(of_job).collect()
-}
-
-/// Whether a file is one of a job's, such as `j3.0.0`.
-fn is_name(file: &str) -> bool {
-    let (front, _) = file.split_once('.').unwrap_or_default();
-    front.strip_prefix('j').is_some_and(|number| number.parse::<usize>().is_ok())
-}
-
-fn calls_of(trace: &str) -> Vec<Call> {
-    let mut names: Vec<String> = Vec::new();
-    let mut open: BTreeMap<String, usize> = BTreeMap::new();
-    let mut calls = Vec::new();
-    for line in trace.lines() {
-        let Some((name, rest)) = line.split_once('(') else { continue };
-        let Some((arguments, result)) = rest.rsplit_once(" = ") else { continue };
-        let arguments = arguments.trim_end().trim_end_matches(')');
-        let parts: Vec<&str> = arguments.split(", ").collect();
-        if name == "openat" {
-            if let Some(file) = arguments.split('"').nth(1).filter(|file| is_name(file)) {
-                let known = names.iter().position(|known| known == file);
-                let index = known.unwrap_or_else(|| {
-                    names.push(file.into());
-                    names.len() - 1
-                });
-                open.insert(result.trim().into(), index);
-            }
-            continue;
-        }
-        let Some(&file) = open.get(parts[0]) else { continue };
-        let number = |part: &str| part.parse::<u64>().expect("a number");
-        calls.push(match name {
-            "pread64" => ("read", file, Some(number(parts[3])), number(result)),
-            "pwrite64" => ("write", file, Some(number(parts[3])), number(result)),
-            "read" => ("read", file, None, number(result)),
-            "write" => ("write", file, None, number(result)),
-            "lseek" => ("seek", file, Some(number(parts[1])), 0),
-            "fsync" => ("fsync", file, None, 0),
-            "fdatasync" => ("fdatasync", file, None, 0),
-            "close" => {
-                open.remove(parts[0]);
-                continue;
-            }
-            other => panic!("{other}"),
-        });
-    }
-    calls
-}
+use support::{Call, Scratch, has_programs, run, section, traced, workload};
 
 /// The same of a run on a target that does nothing.
 fn planned(options: &str) -> Vec<Call> {

@@ -17,7 +17,8 @@
 //! **Faults.** The first operation that fails ends the run with an error that names it, the path and the
 //! system's reason; all other threads stop at their next operation, or where they wait. So they do when
 //! the cancel flag is set, also between the repetitions of an operation and while asleep. Tests:
-//! `tests/directory.rs` and `tests/directory_faults.rs`.
+//! `tests/directory.rs` and `tests/directory_faults.rs`; that the calls are those of the originals, the
+//! command's own `tests/same_calls.rs`.
 
 mod blocks;
 mod cache;

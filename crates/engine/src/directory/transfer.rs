@@ -118,7 +118,8 @@ impl Worker<'_> {
     /// What the system copies by itself; where it cannot, by reading and writing, which is said.
     pub(super) fn copy_range(&mut self, from: Slot, to: Slot, len: u64) -> Result<OpResult, Halt> {
         self.run.crew.check()?;
-        let wanted = length(len.min(0x7fff_f000))?;
+        // More than a call can move may be asked for, and cp does: the system does what it can.
+        let wanted = usize::try_from(len).unwrap_or(usize::MAX);
         let (source, target) = (self.descriptor(from)?, self.descriptor(to)?);
         let moved = match system::copy_range(source, target, wanted) {
             Ok(moved) => moved as u64,
@@ -127,7 +128,7 @@ impl Worker<'_> {
                     "the kernel does not copy ranges between files here ({error}): they were copied by \
                      reading and writing"
                 ));
-                self.copy_by_hand(from, to, wanted)?
+                self.copy_by_hand(from, to, length(len.min(0x7fff_f000))?)?
             }
             Err(error) => return Err(self.failed(COPY, to, error).into()),
         };

@@ -29,9 +29,14 @@ pub fn can_mount(test: &str, programs: &[&str]) -> bool {
     if missing.is_empty() {
         return true;
     }
-    let line = format!("skipped: {test}: needs {}\n", missing.join(", "));
-    std::io::stderr().write_all(line.as_bytes()).unwrap();
+    skip(test, &format!("needs {}", missing.join(", ")));
     false
+}
+
+/// Says on standard error, past the test harness, that a test or a part of it cannot run here.
+pub fn skip(test: &str, why: &str) {
+    let line = format!("skipped: {test}: {why}\n");
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
 }
 
 /// Lines of `/proc/self/mountinfo` and paths behind loop devices that name this directory.

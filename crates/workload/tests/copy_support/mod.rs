@@ -1,5 +1,6 @@
 //! Runs programs under `strace` and workloads on a target that does nothing, and brings both into the
 //! same lines.
+#![allow(dead_code, reason = "no test uses every helper")]
 
 #[path = "../../../../tests/support/guest.rs"]
 mod guest;
@@ -21,6 +22,29 @@ pub(crate) use ours::ours;
 
 /// Lines such as `write linux-0.tar 131072 at 0`.
 pub(crate) type Lines = Vec<String>;
+
+/// Each file's lines, where the order between files is not the same.
+pub(crate) fn by_file(lines: &Lines) -> BTreeMap<String, Vec<String>> {
+    let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for line in lines {
+        let file = line.split(' ').nth(1).unwrap_or_default();
+        files.entry(file.to_string()).or_default().push(line.clone());
+    }
+    files
+}
+
+/// Lines from the looking up of one entry to that of the next.
+pub(crate) fn entries(lines: &Lines) -> Vec<Vec<String>> {
+    let mut entries: Vec<Vec<String>> = Vec::new();
+    for line in lines {
+        let begins = line.starts_with("stat ") && line.contains("/linux-2.6.13");
+        match entries.last_mut() {
+            Some(entry) if !begins => entry.push(line.clone()),
+            _ => entries.push(vec![line.clone()]),
+        }
+    }
+    entries
+}
 
 fn skip(test: &str, why: &str) {
     let line = format!("skipped: {test}: needs {why}\n");
@@ -76,6 +100,11 @@ impl Place {
         fs::canonicalize(self.directory.path()).expect("there")
     }
 
+    /// Where files from elsewhere lie.
+    pub(crate) fn source(&self) -> PathBuf {
+        self.base().join("source")
+    }
+
     pub(crate) fn target(&self) -> PathBuf {
         self.base().join("target")
     }
@@ -83,7 +112,7 @@ impl Place {
     fn path(&self, path: &Path) -> PathBuf {
         match path.root {
             Root::Target => self.target().join(&*path.text),
-            Root::Source => self.base().join("source").join(&*path.text),
+            Root::Source => self.source().join(&*path.text),
             Root::Null => "/dev/null".into(),
         }
     }
@@ -112,6 +141,11 @@ impl Place {
         self.run(below, &format!("strace {options} -o {}{faults} {command}", log.display()));
         let text = fs::read_to_string(log).expect("written by strace");
         theirs::lines(&text, &self.base(), &self.target().join(below))
+    }
+
+    /// The calls of a thread of raidlab's directory target that ran here, from its trace.
+    pub(crate) fn lines_of_thread(&self, trace: &str) -> Lines {
+        theirs::lines_of_thread(trace, &self.base())
     }
 
     /// Puts the sources down and carries out the stages before the run.

@@ -1,4 +1,4 @@
-//! What a program asked the kernel for, from the output of `strace -y -s 0`, as lines.
+//! What a program asked the kernel for, from the output of `strace -y`, as lines.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -27,20 +27,20 @@ struct Translator<'a> {
 
 /// The lines of a program that ran in `current`; `base` has the target and the sources in it.
 pub(super) fn lines(text: &str, base: &Path, current: &Path) -> Lines {
-    let mut translator = Translator {
-        base,
-        current,
-        lines: Vec::new(),
-        open: BTreeMap::new(),
-        positions: BTreeMap::new(),
-        has_stats: text
-            .lines()
-            .next()
-            .is_some_and(|line| line.contains("\"-rf\"") || line.contains("/cp")),
-    };
-    let is_recursive =
-        text.lines().any(|line| line.starts_with("mkdirat(") && translator.has_stats);
-    translator.has_stats = is_recursive;
+    let first = text.lines().next().unwrap_or_default();
+    let copies = first.contains("\"-rf\"") || first.contains("/cp");
+    let is_recursive = copies && text.lines().any(|line| line.starts_with("mkdirat("));
+    translate(text, base, current, is_recursive)
+}
+
+/// The lines of a thread of raidlab's directory target, all of whose calls count.
+pub(super) fn lines_of_thread(text: &str, base: &Path) -> Lines {
+    translate(text, base, base, true)
+}
+
+fn translate(text: &str, base: &Path, current: &Path, has_stats: bool) -> Lines {
+    let (lines, open, positions) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+    let mut translator = Translator { base, current, lines, open, positions, has_stats };
     for line in text.lines() {
         if let Some(call) = parse(line) {
             translator.call(&call);
@@ -68,8 +68,13 @@ fn parse(line: &str) -> Option<Call<'_>> {
 /// Splits at commas outside of quotes and brackets.
 fn split(text: &str) -> Vec<&str> {
     let (mut parts, mut start, mut depth, mut quoted) = (Vec::new(), 0, 0, false);
+    let mut escaped = false;
     for (at, c) in text.char_indices() {
+        if std::mem::take(&mut escaped) {
+            continue;
+        }
         match c {
+            '\\' => escaped = true,
             '"' => quoted = !quoted,
             '{' | '[' | '<' if !quoted => depth += 1,
             '}' | ']' | '>' if !quoted => depth -= 1,
@@ -93,21 +98,41 @@ fn quoted(argument: &str) -> &str {
     argument.trim_matches('"')
 }
 
+/// The path that `-y` says a descriptor is of.
+fn annotation(argument: &str) -> Option<&Path> {
+    let (_, rest) = argument.split_once('<')?;
+    rest.strip_suffix('>').map(Path::new).filter(|path| path.is_absolute())
+}
+
+/// What is left of a path in the directory of a run of raidlab, or else the path.
+fn within_run(path: &Path) -> &Path {
+    let mut parts = path.components();
+    match parts.next() {
+        Some(Component::Normal(name)) if name.to_string_lossy().starts_with("raidlab-run-") => {
+            parts.next();
+            parts.as_path()
+        }
+        _ => path,
+    }
+}
+
 impl Translator<'_> {
-    /// A name below the target or the sources; `None` for other files.
-    fn role(&self, text: &str) -> Option<String> {
+    /// A name below the target or the sources; `None` for other files. `directory` is the argument that
+    /// says where a relative name starts.
+    fn role(&self, directory: &str, text: &str) -> Option<String> {
         if text == "/dev/null" {
             return Some(text.into());
         }
         let mut path = PathBuf::new();
-        for part in self.current.join(text).components() {
+        let start = annotation(directory).unwrap_or(self.current);
+        for part in start.join(text).components() {
             match part {
                 Component::ParentDir => drop(path.pop()),
                 Component::CurDir => {}
                 other => path.push(other),
             }
         }
-        let below = |name: &str| path.strip_prefix(self.base.join(name)).ok();
+        let below = |name: &str| path.strip_prefix(self.base.join(name)).ok().map(within_run);
         let target = below("target").map(|path| path.display().to_string());
         target.or_else(|| below("source").map(|path| format!("source:{}", path.display())))
     }
@@ -129,7 +154,10 @@ impl Translator<'_> {
     fn call(&mut self, call: &Call<'_>) {
         let argument = |index: usize| call.arguments.get(index).copied().unwrap_or_default();
         match call.name {
-            "openat" => self.opened(quoted(argument(1)), argument(2), call.result as u32),
+            "openat" => {
+                let file = self.role(argument(0), quoted(argument(1)));
+                self.opened(file, argument(2), call.result as u32);
+            }
             "dup2" => {
                 if let (Some(from), Some(to)) = (descriptor(argument(0)), descriptor(argument(1))) {
                     // dd moves files to descriptors 0 and 1 and closes the first one: one file.
@@ -179,9 +207,9 @@ impl Translator<'_> {
         }
     }
 
-    fn opened(&mut self, path: &str, flags: &str, number: u32) {
+    fn opened(&mut self, file: Option<String>, flags: &str, number: u32) {
         self.open.remove(&number);
-        let Some(file) = self.role(path) else { return };
+        let Some(file) = file else { return };
         let has = |flag: &str| flags.split('|').any(|one| one == flag);
         let open = match file.clone() {
             file if has("O_PATH") => Open::Name(file),
@@ -209,7 +237,7 @@ impl Translator<'_> {
     /// Calls on names, and attributes.
     fn name_call(&mut self, call: &Call<'_>) {
         let argument = |index: usize| call.arguments.get(index).copied().unwrap_or_default();
-        let named = |index: usize| self.role(quoted(argument(index)));
+        let named = |index: usize| self.role(argument(index - 1), quoted(argument(index)));
         let line = match call.name {
             "mkdirat" => named(1).map(|path| format!("mkdir {path}")),
             "unlinkat" => named(1).map(|path| format!("unlink {path}")),

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use raidlab_core::Layout;
+use raidlab_engine::Filesystem;
 use raidlab_study::did_you_mean;
 use raidlab_workload::{
     KINDS, Parameters, RunRecord, Setting, Workload, WorkloadErrorKind, fio, make,
@@ -56,8 +57,8 @@ pub(crate) struct Run {
     #[arg(long, value_name = "NAME", default_value = "nas-8tb-7200")]
     pub(crate) drive: String,
     /// The filesystem of mounted arrays: ext4, ext3, ext2, xfs or btrfs
-    #[arg(long, value_name = "KIND", default_value = "ext4")]
-    pub(crate) filesystem: String,
+    #[arg(long, value_name = "KIND", default_value = "ext4", value_parser = filesystem)]
+    pub(crate) filesystem: Filesystem,
     /// How many copies of the workload at once, each with files of its own
     #[arg(long, short = 'n', value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=4096))]
@@ -75,6 +76,12 @@ pub(crate) struct Run {
     /// No progress, and no summary when --json writes a file
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+fn filesystem(name: &str) -> Result<Filesystem, String> {
+    let known = Filesystem::ALL.map(Filesystem::name);
+    Filesystem::from_name(name)
+        .ok_or_else(|| format!("known: {}{}", known.join(", "), did_you_mean(name, &known)))
 }
 
 pub(crate) fn run(options: &Run) -> Result<(), Failure> {
@@ -167,7 +174,7 @@ fn job_file(path: &Path, parameters: &[String]) -> Result<Arc<dyn Workload>, Fai
         .map_err(|error| Failure::input(format!("{}: {error}", path.display())))?;
     let name = path.display().to_string();
     let parsed = fio::parse(&text, &name, &|variable| std::env::var(variable).ok());
-    Ok(parsed.map_err(|error| Failure::input(error.reason))?.workload())
+    Ok(parsed.map_err(Failure::input)?.workload())
 }
 
 /// Every kind with its parameters.

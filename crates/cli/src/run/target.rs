@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{Array, Config, Layout, SECTOR_BYTES, Sectors, Settings};
 use raidlab_engine::{
-    Engine, EngineConfig, EngineError, EngineErrorKind, FileMember, FileOptions, Filesystem,
-    KernelMdArray, KernelMdOptions, Member, MemoryMember, MountedArray, RawTarget, RunDirectory,
-    clean_leftovers,
+    DirectoryTarget, Engine, EngineConfig, EngineError, EngineErrorKind, FileMember, FileOptions,
+    Filesystem, KernelMdArray, KernelMdOptions, Member, MemoryMember, MountedArray, RawTarget,
+    RunDirectory, clean_leftovers,
 };
 use raidlab_study::{NamedLayout, did_you_mean, filesystem_room};
 use raidlab_workload::null::NullTarget;
@@ -140,6 +140,7 @@ impl Target {
         let plan = || planned(real.options, workload, &setting);
         match self {
             Self::Directory(path) => {
+                DirectoryTarget::check_directory(path).map_err(Failure::input)?;
                 in_directory(path, plan()?, real.cancel, &|| None, real.tell).map_err(failure)
             }
             Self::Mounted(parent) => self.mounted(real, parent, plan()?),
@@ -151,7 +152,7 @@ impl Target {
     /// An array on member files with a filesystem on it.
     fn mounted(&self, real: Real<'_>, parent: &Path, plan: Plan) -> Result<RunRecord, Failure> {
         let options = real.options;
-        let filesystem = filesystem(options)?;
+        let filesystem = options.filesystem;
         MountedArray::check_host(filesystem).map_err(failure)?;
         let size = member_size(&options.layout, room(&plan, filesystem))?;
         (real.tell)("making member files");
@@ -232,11 +233,11 @@ fn planned(options: &Run, workload: &dyn Workload, setting: &Setting) -> Result<
 /// An array of the kernel's md driver with a filesystem on it.
 fn kernel_md(real: Real<'_>, parent: &Path, plan: Plan) -> Result<RunRecord, Failure> {
     let layout = &real.options.layout;
-    let filesystem = filesystem(real.options)?;
+    let (filesystem, md) = (real.options.filesystem, KernelMdOptions::default());
+    KernelMdArray::check_host(layout, filesystem, md).map_err(failure)?;
     let size = member_size(layout, room(&plan, filesystem))?.bytes();
     clean(parent)?;
     (real.tell)("making an array and a filesystem");
-    let md = KernelMdOptions::default();
     let array = KernelMdArray::new(parent, layout, size, filesystem, md).map_err(failure)?;
     let members = || Some(array.totals());
     let record = in_directory(&array.path(), plan, real.cancel, &members, real.tell);
@@ -258,8 +259,9 @@ fn make_directory(parent: &Path, count: u16, bytes: u64) -> Result<RunDirectory,
     })
 }
 
-/// Removes what killed runs left in a directory.
+/// Removes what killed runs left in a directory that can be written to.
 fn clean(parent: &Path) -> Result<(), Failure> {
+    DirectoryTarget::check_directory(parent).map_err(Failure::input)?;
     for path in clean_leftovers(parent).map_err(Failure::input)?.removed {
         output::note(&format!("removed what a killed run left behind: {}", path.display()));
     }
@@ -281,13 +283,6 @@ fn member_size(layout: &Layout, room: u64) -> Result<Sectors, Failure> {
 /// Bytes an array must have for a plan on a filesystem.
 fn room(plan: &Plan, filesystem: Filesystem) -> u64 {
     filesystem_room(plan.room).max(filesystem.least_bytes())
-}
-
-fn filesystem(options: &Run) -> Result<Filesystem, Failure> {
-    let known = || Filesystem::ALL.map(Filesystem::name).join(", ");
-    Filesystem::from_name(&options.filesystem).ok_or_else(|| {
-        Failure::input(format!("--filesystem {}: known: {}", options.filesystem, known()))
-    })
 }
 
 /// What went wrong on a real target, and the exit status that suits it.

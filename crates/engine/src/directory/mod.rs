@@ -101,6 +101,14 @@ struct Place {
 }
 
 impl DirectoryTarget {
+    /// Whether a directory can be written to; changes nothing. [`new`](Self::new) asks too.
+    ///
+    /// # Errors
+    /// [`EngineErrorKind::Io`] with what would be right.
+    pub fn check_directory(directory: &Path) -> Result<(), EngineError> {
+        check(directory).map(|_| ())
+    }
+
     /// For runs below `directory`; removes what killed runs left there and in the directory for files
     /// from elsewhere, see [`cleaned`](Self::cleaned).
     ///

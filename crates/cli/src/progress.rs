@@ -7,6 +7,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 const RUNS: &str = "{bar:24} {pos}/{len} runs, {left}  {wide_msg}";
+const STEPS: &str = "{spinner} {elapsed}  {wide_msg}";
 const SHARE: &str = "{bar:24} {percent}%, {left}  {wide_msg}";
 
 /// A bar over the runs of a study, or over work that is counted otherwise.
@@ -21,6 +22,16 @@ impl Bar {
     /// Shows how much is done in percent.
     pub(crate) fn share(quiet: bool) -> Self {
         Self::with(quiet, SHARE)
+    }
+
+    /// Shows what is being done and for how long, where nobody knows how much is left.
+    pub(crate) fn steps(quiet: bool) -> Self {
+        Self::with(quiet, STEPS)
+    }
+
+    /// The next step begins.
+    pub(crate) fn step(&self, what: &'static str) {
+        self.0.set_message(what);
     }
 
     fn with(quiet: bool, template: &str) -> Self {
@@ -78,6 +89,6 @@ mod tests {
         assert_eq!(left(Duration::from_secs(60), 1, 10), "about 9m 00s left");
         assert_eq!(left(Duration::from_secs(65), 1, 100), "about 1h 47m left");
         assert_eq!(left(Duration::from_secs(60), 10, 10), "about 0s left");
-        assert!([RUNS, SHARE].iter().all(|text| ProgressStyle::with_template(text).is_ok()));
+        assert!([RUNS, SHARE, STEPS].iter().all(|text| ProgressStyle::with_template(text).is_ok()));
     }
 }

@@ -30,7 +30,7 @@ mod raw;
 mod rundir;
 
 pub use device::{Claim, Device, DeviceRefusal, SAVED_BYTES, Signature};
-pub use directory::{DirectoryOptions, DirectoryTarget};
+pub use directory::{DirectoryOptions, DirectoryTarget, Step};
 pub use engine::{Engine, EngineConfig, Recorded, Reply};
 pub use error::{EngineError, EngineErrorKind};
 pub use export::{ExportCache, FuseExport};

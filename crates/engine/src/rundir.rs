@@ -95,11 +95,12 @@ impl RunDirectory {
         let room = directory.room().map_err(|e| EngineError::io(MAKE, parent, e))?;
         if room < needed {
             let reason = format!(
-                "{members} members of {}{} need {}, there are {} MiB ({room} bytes free)",
+                "{members} members of {}{} need {}, there are {} MiB ({room} bytes free): {} MiB are missing",
                 Size(bytes),
                 if files.len() > usize::from(members) { " and what goes with them" } else { "" },
                 Size(needed),
-                room >> 20
+                room >> 20,
+                (needed - room).div_ceil(1 << 20)
             );
             let error = EngineError::new(EngineErrorKind::NoRoom, MAKE, reason);
             return Err(error.at_path(parent));

@@ -25,4 +25,5 @@ pub use study::{
     DriveSource, Drives, FILESYSTEMS, GivenCell, Hardware, Host, IDLE_REBUILD, NamedLayout, Origin,
     State, Study, filesystem_room, lost_member,
 };
+pub use suggest::did_you_mean;
 pub use summary::summarise;

@@ -8,8 +8,8 @@ pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str>
     meant.min_by_key(|(slips, _)| *slips).map(|(_, name)| name)
 }
 
-/// ` (did you mean `rounds`?)`, or nothing.
-pub(crate) fn did_you_mean(word: &str, candidates: &[&str]) -> String {
+/// ` (did you mean `rounds`?)` for a word that is near one of the candidates, or nothing.
+pub fn did_you_mean(word: &str, candidates: &[&str]) -> String {
     nearest(word, candidates).map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
 }
 

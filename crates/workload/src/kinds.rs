@@ -176,7 +176,9 @@ pub fn make(kind: &str, mut parameters: Parameters) -> Result<Arc<dyn Workload>,
     let entry = KINDS.iter().find(|entry| entry.name == kind).ok_or_else(|| {
         let known: Vec<&str> = KINDS.iter().map(|entry| entry.name).collect();
         let reason = format!("`{kind}` is not a kind of workload; known: {}", known.join(", "));
-        WorkloadError::new(WorkloadErrorKind::UnknownKind, "kind", reason)
+        let known = known.into_iter().map(str::to_string).collect();
+        let error = WorkloadError::new(WorkloadErrorKind::UnknownKind, "kind", reason);
+        WorkloadError { known, ..error }
     })?;
     let workload = (entry.make)(&mut parameters)?;
     parameters.finish()?;

@@ -10,10 +10,15 @@ use std::sync::Arc;
 
 use clap::Args;
 use raidlab_core::Layout;
-use raidlab_workload::{KINDS, Parameters, RunRecord, Setting, Workload, fio, make};
+use raidlab_engine::Filesystem;
+use raidlab_study::did_you_mean;
+use raidlab_workload::{
+    KINDS, Parameters, RunRecord, Setting, Workload, WorkloadErrorKind, fio, make,
+};
 
 use crate::failure::Failure;
-use crate::{interrupt, output};
+use crate::output;
+use crate::progress::Bar;
 use target::Target;
 
 /// Runs one workload on one target, and prints what it measured, also as the original program would
@@ -52,8 +57,8 @@ pub(crate) struct Run {
     #[arg(long, value_name = "NAME", default_value = "nas-8tb-7200")]
     pub(crate) drive: String,
     /// The filesystem of mounted arrays: ext4, ext3, ext2, xfs or btrfs
-    #[arg(long, value_name = "KIND", default_value = "ext4")]
-    pub(crate) filesystem: String,
+    #[arg(long, value_name = "KIND", default_value = "ext4", value_parser = filesystem)]
+    pub(crate) filesystem: Filesystem,
     /// How many copies of the workload at once, each with files of its own
     #[arg(long, short = 'n', value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=4096))]
@@ -64,14 +69,27 @@ pub(crate) struct Run {
     /// Print only this form: `summary`, or one of the workload's own, such as text, csv, json
     #[arg(long, value_name = "FORM")]
     pub(crate) format: Option<String>,
-    /// Write what was measured to this file as JSON; `-` prints it instead of the summary
-    #[arg(long, value_name = "FILE")]
+    /// Write what was measured (with --list: the list) to this file as JSON; `-`, or no FILE at all,
+    /// prints it instead
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub(crate) json: Option<PathBuf>,
+    /// No progress, and no summary when --json writes a file
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+fn filesystem(name: &str) -> Result<Filesystem, String> {
+    let known = Filesystem::ALL.map(Filesystem::name);
+    Filesystem::from_name(name)
+        .ok_or_else(|| format!("known: {}{}", known.join(", "), did_you_mean(name, &known)))
 }
 
 pub(crate) fn run(options: &Run) -> Result<(), Failure> {
     if options.list {
-        return output::print(&list());
+        return match &options.json {
+            Some(path) => output::write(path, &print::list_json()?),
+            None => output::print(&list()),
+        };
     }
     let workload = workload(options)?;
     output::check(&[("--json", options.json.as_deref())])?;
@@ -87,11 +105,12 @@ pub(crate) fn run(options: &Run) -> Result<(), Failure> {
         )));
     }
     let target: Target = options.target.parse().map_err(Failure::input)?;
-    let cancel = interrupt::flag()?;
     let setting =
         Setting { host_memory: target.memory(), ..Setting::new(options.copies, options.seed) };
-    let record = target.run(options, &*workload, setting, cancel)?;
-    show(options, &*workload, &record)
+    let bar = Bar::steps(options.quiet);
+    let record = target.run(options, &*workload, setting, &|what| bar.step(what));
+    bar.clear();
+    show(options, &*workload, &record?)
 }
 
 /// Prints what was asked for.
@@ -104,7 +123,7 @@ fn show(options: &Run, workload: &dyn Workload, record: &RunRecord) -> Result<()
     let printed = options.json.as_deref() == Some(Path::new("-"));
     match &options.format {
         Some(format) if format != "summary" => output::print(&own(format)),
-        None if printed => Ok(()),
+        None if printed || (options.quiet && options.json.is_some()) => Ok(()),
         None => {
             let mut text = print::summary(options, workload, record);
             if let Some(format) = workload.formats().first() {
@@ -135,7 +154,15 @@ fn workload(options: &Run) -> Result<Arc<dyn Workload>, Failure> {
         ("tar-xf", Some(position)) => return archive::workload(pairs, position),
         _ => Parameters::new(pairs).and_then(|parameters| make(name, parameters)),
     };
-    made.map_err(|error| Failure::input(format!("{name}: {error}")))
+    made.map_err(|error| {
+        let (is_kind, known) = (error.kind == WorkloadErrorKind::UnknownKind, &error.known);
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        if is_kind {
+            Failure::input(format!("{}{}", error.reason, did_you_mean(name, &known)))
+        } else {
+            Failure::input(format!("{name}: {error}{}", did_you_mean(&error.key, &known)))
+        }
+    })
 }
 
 fn job_file(path: &Path, parameters: &[String]) -> Result<Arc<dyn Workload>, Failure> {
@@ -147,7 +174,7 @@ fn job_file(path: &Path, parameters: &[String]) -> Result<Arc<dyn Workload>, Fai
         .map_err(|error| Failure::input(format!("{}: {error}", path.display())))?;
     let name = path.display().to_string();
     let parsed = fio::parse(&text, &name, &|variable| std::env::var(variable).ok());
-    Ok(parsed.map_err(|error| Failure::input(error.reason))?.workload())
+    Ok(parsed.map_err(Failure::input)?.workload())
 }
 
 /// Every kind with its parameters.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use raidlab_core::{Nanos, Size};
-use raidlab_workload::{IoRecord, PhaseRecord, RunRecord, Workload};
+use raidlab_workload::{IoRecord, KINDS, PhaseRecord, RunRecord, Workload};
 use serde_json::{Value, json};
 
 use super::Run;
@@ -188,8 +188,21 @@ pub(super) fn json(
         })),
         "warnings": record.warnings,
     });
-    let text = serde_json::to_string_pretty(&document);
-    Ok(text.map_err(|error| Failure::failed(format!("the record as JSON: {error}")))? + "\n")
+    pretty(&document)
+}
+
+/// Every kind as JSON: what it is, and its parameters with their defaults as one text.
+pub(super) fn list_json() -> Result<String, Failure> {
+    let kinds = KINDS.iter().map(|kind| {
+        let (what, parameters) = kind.summary.split_once(": ").unwrap_or((kind.summary, ""));
+        json!({ "kind": kind.name, "what": what, "parameters": parameters })
+    });
+    pretty(&json!({ "schema_version": SCHEMA_VERSION, "kinds": kinds.collect::<Vec<Value>>() }))
+}
+
+fn pretty(document: &Value) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(document);
+    Ok(text.map_err(|error| Failure::failed(format!("as JSON: {error}")))? + "\n")
 }
 
 fn of(record: &IoRecord) -> Value {

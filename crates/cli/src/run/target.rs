@@ -2,15 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use raidlab_core::policy::ReadPolicy;
-use raidlab_core::{Layout, SECTOR_BYTES, Sectors, Settings};
+use raidlab_core::{Array, Config, Layout, SECTOR_BYTES, Sectors, Settings};
 use raidlab_engine::{
-    Engine, EngineConfig, EngineError, EngineErrorKind, FileMember, FileOptions, Filesystem,
-    KernelMdArray, KernelMdOptions, Member, MemoryMember, RawTarget, RunDirectory, clean_leftovers,
+    DirectoryTarget, Engine, EngineConfig, EngineError, EngineErrorKind, FileMember, FileOptions,
+    Filesystem, KernelMdArray, KernelMdOptions, Member, MemoryMember, MountedArray, RawTarget,
+    RunDirectory, clean_leftovers,
 };
-use raidlab_study::{NamedLayout, filesystem_room};
+use raidlab_study::{NamedLayout, did_you_mean, filesystem_room};
 use raidlab_workload::null::NullTarget;
 use raidlab_workload::raw::RawPlan;
 use raidlab_workload::{Plan, RunRecord, Setting, Workload};
@@ -18,7 +19,8 @@ use raidlab_workload::{Plan, RunRecord, Setting, Workload};
 use super::{Run, virtual_time};
 use crate::compare::member_for;
 use crate::failure::Failure;
-use crate::mounted::{differing, in_directory, on_array};
+use crate::mounted::{Tell, differing, in_directory, on_array};
+use crate::{interrupt, output};
 
 /// A target by its name on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,19 +47,18 @@ impl FromStr for Target {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "null" => return Ok(Self::Null),
-            "modelled" => return Ok(Self::Modelled),
-            "modelled-raw" => return Ok(Self::ModelledRaw),
-            "raw:memory" => return Ok(Self::RawMemory),
-            _ => {}
+        if let Some((_, target)) = Self::named().into_iter().find(|(name, _)| *name == text) {
+            return Ok(target);
         }
         let right = "write modelled, modelled-raw, null, a directory, raw:memory, raw:DIR, \
                      mounted:DIR or md:DIR (a directory of such a name: ./null)";
         let directory = |path: &str| match std::fs::metadata(path) {
             Ok(there) if there.is_dir() => Ok(PathBuf::from(path)),
             Ok(_) => Err(format!("--target {text}: {path} is not a directory; {right}")),
-            Err(error) => Err(format!("--target {text}: {path}: {error}; {right}")),
+            Err(error) => {
+                let meant = did_you_mean(text, &Self::named().map(|(name, _)| name));
+                Err(format!("--target {text}: {path}: {error}{meant}; {right}"))
+            }
         };
         match text.split_once(':') {
             Some(("raw", path)) => directory(path).map(Self::RawFiles),
@@ -68,7 +69,26 @@ impl FromStr for Target {
     }
 }
 
+/// What a run on a real target has besides its workload.
+#[derive(Clone, Copy)]
+pub(super) struct Real<'a> {
+    options: &'a Run,
+    /// Set by Ctrl-C.
+    cancel: &'static AtomicBool,
+    tell: Tell<'a>,
+}
+
 impl Target {
+    /// The targets without a directory.
+    fn named() -> [(&'static str, Self); 4] {
+        [
+            ("null", Self::Null),
+            ("modelled", Self::Modelled),
+            ("modelled-raw", Self::ModelledRaw),
+            ("raw:memory", Self::RawMemory),
+        ]
+    }
+
     /// Memory of the host in bytes, where the target has one.
     pub(super) fn memory(&self) -> Option<u64> {
         match self {
@@ -85,55 +105,61 @@ impl Target {
         options: &Run,
         workload: &dyn Workload,
         setting: Setting,
-        cancel: &'static AtomicBool,
+        tell: Tell<'_>,
     ) -> Result<RunRecord, Failure> {
-        let plan = |setting: &Setting| {
-            workload.plan(setting).map_err(|error| {
-                Failure::input(format!("{} on {}: {error}", workload.kind(), options.target))
-            })
-        };
         match self {
-            Self::Null => NullTarget::default()
-                .run(plan(&setting)?)
-                .map_err(|error| Failure::failed(format!("{}: {error:?}", workload.kind()))),
+            // Nothing is to be tidied up after these two: Ctrl-C just ends them.
+            Self::Null => {
+                tell("running");
+                let plan = planned(options, workload, &setting)?;
+                let record = NullTarget::default().run(plan);
+                record.map_err(|error| Failure::failed(format!("{}: {error:?}", workload.kind())))
+            }
             Self::Modelled | Self::ModelledRaw => {
+                tell("running in virtual time");
                 virtual_time::run(options, workload, setting, *self == Self::Modelled)
             }
-            Self::RawMemory | Self::RawFiles(_) => self.raw(options, workload, setting, cancel),
-            Self::Directory(path) => {
-                in_directory(path, plan(&setting)?, cancel, &|| None).map_err(failure)
-            }
-            Self::Mounted(parent) => self.mounted(options, parent, plan(&setting)?, cancel),
-            Self::KernelMd(parent) => {
-                let filesystem = filesystem(options)?;
-                let plan = plan(&setting)?;
-                let size = member_size(&options.layout, filesystem_room(plan.room))?.bytes();
-                let md = KernelMdOptions::default();
-                let array = KernelMdArray::new(parent, &options.layout, size, filesystem, md);
-                let array = array.map_err(failure)?;
-                let record = in_directory(&array.path(), plan, cancel, &|| Some(array.totals()));
-                let finished = array.finish();
-                let record = record.map_err(failure)?;
-                finished.map_err(failure)?;
-                Ok(record)
+            _ => {
+                let real = Real { options, cancel: interrupt::flag()?, tell };
+                let record = self.run_real(real, workload, setting);
+                match record {
+                    // Whatever failed then failed since things were being taken down.
+                    Err(_) if real.cancel.load(Ordering::Relaxed) => Err(Failure::Interrupted),
+                    record => record,
+                }
             }
         }
     }
 
-    /// An array on member files with a filesystem on it.
-    fn mounted(
+    fn run_real(
         &self,
-        options: &Run,
-        parent: &Path,
-        plan: Plan,
-        cancel: &AtomicBool,
+        real: Real<'_>,
+        workload: &dyn Workload,
+        setting: Setting,
     ) -> Result<RunRecord, Failure> {
-        let filesystem = filesystem(options)?;
-        let size = member_size(&options.layout, filesystem_room(plan.room))?;
+        let plan = || planned(real.options, workload, &setting);
+        match self {
+            Self::Directory(path) => {
+                DirectoryTarget::check_directory(path).map_err(Failure::input)?;
+                in_directory(path, plan()?, real.cancel, &|| None, real.tell).map_err(failure)
+            }
+            Self::Mounted(parent) => self.mounted(real, parent, plan()?),
+            Self::KernelMd(parent) => kernel_md(real, parent, plan()?),
+            _ => self.raw(real, workload, setting),
+        }
+    }
+
+    /// An array on member files with a filesystem on it.
+    fn mounted(&self, real: Real<'_>, parent: &Path, plan: Plan) -> Result<RunRecord, Failure> {
+        let options = real.options;
+        let filesystem = options.filesystem;
+        MountedArray::check_host(filesystem).map_err(failure)?;
+        let size = member_size(&options.layout, room(&plan, filesystem))?;
+        (real.tell)("making member files");
         let (members, directory) = self.members(options.layout.members, size)?;
         let engine = Engine::new(&EngineConfig::new(options.layout.clone()), members);
         let engine = engine.map_err(|error| Failure::input(format!("--layout: {error}")))?;
-        let outcome = on_array(engine, parent, filesystem, plan, cancel);
+        let outcome = on_array(engine, parent, filesystem, plan, real.cancel, real.tell);
         drop(directory);
         let outcome = outcome.map_err(failure)?;
         match outcome.differing {
@@ -145,25 +171,30 @@ impl Target {
     /// An array without a filesystem, every byte verified.
     fn raw(
         &self,
-        options: &Run,
+        real: Real<'_>,
         workload: &dyn Workload,
         setting: Setting,
-        cancel: &AtomicBool,
     ) -> Result<RunRecord, Failure> {
+        let options = real.options;
         let bad =
             |error| Failure::input(format!("{} on {}: {error}", workload.kind(), options.target));
         let room = workload.raw_room(setting.copies).map_err(bad)?;
         let member = member_size(&options.layout, room)?;
-        let (members, directory) = self.members(options.layout.members, member)?;
-        let engine = Engine::new(&EngineConfig::new(options.layout.clone()), members);
-        let engine = engine.map_err(|error| Failure::input(format!("--layout: {error}")))?;
-        let capacity = engine.array().capacity().bytes();
-        let block = u64::from(engine.array().logical_block()) * SECTOR_BYTES;
+        // What cannot be shows before files are made.
+        let array = Array::new(&Config::uniform(options.layout.clone(), member));
+        let array = array.map_err(|error| Failure::input(format!("--layout: {error}")))?;
+        let capacity = array.capacity().bytes();
+        // The engine's raw target works in blocks of 4 KiB at least.
+        let block = (u64::from(array.logical_block()) * SECTOR_BYTES).max(4096);
         workload.check_raw(capacity, setting.copies, block).map_err(bad)?;
         let setting = Setting { space: Some(capacity), ..setting };
         let plan = workload.plan(&setting).and_then(|plan| RawPlan::new(plan, capacity));
         let plan = plan.map_err(bad)?;
-        let outcome = run_raw(engine, plan, cancel);
+        (real.tell)("making members");
+        let (members, directory) = self.members(options.layout.members, member)?;
+        let engine = Engine::new(&EngineConfig::new(options.layout.clone()), members);
+        let engine = engine.map_err(|error| Failure::input(format!("--layout: {error}")))?;
+        let outcome = run_raw(engine, plan, real);
         drop(directory);
         outcome
     }
@@ -179,13 +210,8 @@ impl Target {
             let members: Result<Vec<Member>, EngineError> = (0..count).map(|_| member()).collect();
             return Ok((members.map_err(Failure::failed)?, None));
         };
-        for path in clean_leftovers(parent).map_err(Failure::input)?.removed {
-            crate::output::note(&format!(
-                "removed what a killed run left behind: {}",
-                path.display()
-            ));
-        }
-        let made = RunDirectory::create(parent, count, size.bytes()).map_err(Failure::input)?;
+        clean(parent)?;
+        let made = make_directory(parent, count, size.bytes())?;
         let member = |index| {
             let path = made.member_path(index).unwrap_or_default();
             let file = made.open_member(index)?;
@@ -195,6 +221,51 @@ impl Target {
             (0..count).map(|index| Ok(Member::File(Box::new(member(index)?)))).collect();
         Ok((members.map_err(Failure::failed)?, Some(made)))
     }
+}
+
+/// A plan for a target with a filesystem, or without anything.
+fn planned(options: &Run, workload: &dyn Workload, setting: &Setting) -> Result<Plan, Failure> {
+    workload.plan(setting).map_err(|error| {
+        Failure::input(format!("{} on {}: {error}", workload.kind(), options.target))
+    })
+}
+
+/// An array of the kernel's md driver with a filesystem on it.
+fn kernel_md(real: Real<'_>, parent: &Path, plan: Plan) -> Result<RunRecord, Failure> {
+    let layout = &real.options.layout;
+    let (filesystem, md) = (real.options.filesystem, KernelMdOptions::default());
+    KernelMdArray::check_host(layout, filesystem, md).map_err(failure)?;
+    let size = member_size(layout, room(&plan, filesystem))?.bytes();
+    clean(parent)?;
+    (real.tell)("making an array and a filesystem");
+    let array = KernelMdArray::new(parent, layout, size, filesystem, md).map_err(failure)?;
+    let members = || Some(array.totals());
+    let record = in_directory(&array.path(), plan, real.cancel, &members, real.tell);
+    (real.tell)("checking the filesystem");
+    let finished = array.finish();
+    let record = record.map_err(failure)?;
+    finished.map_err(failure)?;
+    Ok(record)
+}
+
+/// Makes member files.
+fn make_directory(parent: &Path, count: u16, bytes: u64) -> Result<RunDirectory, Failure> {
+    RunDirectory::create(parent, count, bytes).map_err(|error| {
+        let advice = match error.kind() {
+            EngineErrorKind::NoRoom => "make room, or give the workload a smaller size",
+            _ => "choose a directory you may write to",
+        };
+        Failure::input(format!("{error}; {advice}"))
+    })
+}
+
+/// Removes what killed runs left in a directory that can be written to.
+fn clean(parent: &Path) -> Result<(), Failure> {
+    DirectoryTarget::check_directory(parent).map_err(Failure::input)?;
+    for path in clean_leftovers(parent).map_err(Failure::input)?.removed {
+        output::note(&format!("removed what a killed run left behind: {}", path.display()));
+    }
+    Ok(())
 }
 
 /// The smallest members with which an array of this layout has so many bytes.
@@ -211,11 +282,9 @@ fn member_size(layout: &Layout, room: u64) -> Result<Sectors, Failure> {
     member_for(&named, room).map_err(Failure::input)
 }
 
-fn filesystem(options: &Run) -> Result<Filesystem, Failure> {
-    let known = || Filesystem::ALL.map(Filesystem::name).join(", ");
-    Filesystem::from_name(&options.filesystem).ok_or_else(|| {
-        Failure::input(format!("--filesystem {}: known: {}", options.filesystem, known()))
-    })
+/// Bytes an array must have for a plan on a filesystem.
+fn room(plan: &Plan, filesystem: Filesystem) -> u64 {
+    filesystem_room(plan.room).max(filesystem.least_bytes())
 }
 
 /// What went wrong on a real target, and the exit status that suits it.
@@ -228,15 +297,19 @@ fn failure(error: EngineError) -> Failure {
 }
 
 /// Fills, runs, verifies.
-fn run_raw(engine: Engine, plan: RawPlan, cancel: &AtomicBool) -> Result<RunRecord, Failure> {
+fn run_raw(engine: Engine, plan: RawPlan, real: Real<'_>) -> Result<RunRecord, Failure> {
+    let (cancel, tell) = (real.cancel, real.tell);
     let run = || {
         let mut target = RawTarget::new(engine, true)?;
+        tell("filling what is read");
         for (start, end) in &plan.extents {
             let (start, end) = (start / 4096 * 4096, end.next_multiple_of(4096));
             let end = end.min(target.engine().array().capacity().bytes() / 4096 * 4096);
             target.fill(start, end - start, cancel)?;
         }
+        tell("running");
         let result = target.run(plan, cancel)?;
+        tell("comparing all members");
         Ok((result.record, target.verify_members(cancel)?))
     };
     let (mut record, wrong) = run().map_err(failure)?;

@@ -6,7 +6,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a condition is waited for before a test fails. Nothing depends on it while all is well.
@@ -109,8 +109,12 @@ pub(crate) struct Running(Option<Child>);
 
 impl Running {
     pub(crate) fn start<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Self {
-        let mut command = command();
-        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self::of(command().args(arguments))
+    }
+
+    /// The same with a command made elsewhere.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         Self(Some(command.spawn().expect("the binary runs")))
     }
 
@@ -177,6 +181,11 @@ impl Running {
 
     fn take(&mut self) -> Ran {
         self.0.take().expect("still ours").wait_with_output().expect("a child").into()
+    }
+
+    /// How it ended.
+    pub(crate) fn status(mut self) -> ExitStatus {
+        self.0.take().expect("still ours").wait().expect("a child")
     }
 
     /// What it gave when it has ended.

@@ -73,6 +73,19 @@ impl Default for DirectoryOptions {
     }
 }
 
+/// What a run in a directory is at, for those who wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// Makes the files that the run finds.
+    Prepare,
+    /// Syncs, drops what memory holds, and reads what is to be found in memory.
+    Warm,
+    /// Is measured.
+    Run,
+    /// Compares what was written with what it should be.
+    Verify,
+}
+
 /// A directory that workloads are run in; see the head of this module.
 #[derive(Debug)]
 pub struct DirectoryTarget {
@@ -89,6 +102,14 @@ struct Place {
 }
 
 impl DirectoryTarget {
+    /// Whether a directory can be written to; changes nothing. [`new`](Self::new) asks too.
+    ///
+    /// # Errors
+    /// [`EngineErrorKind::Io`] with what would be right.
+    pub fn check_directory(directory: &Path) -> Result<(), EngineError> {
+        check(directory).map(|_| ())
+    }
+
     /// For runs below `directory`; removes what killed runs left there and in the directory for files
     /// from elsewhere, see [`cleaned`](Self::cleaned).
     ///
@@ -135,6 +156,20 @@ impl DirectoryTarget {
         cancel: &AtomicBool,
         members: &dyn Fn() -> Option<MemberTotals>,
     ) -> Result<RunRecord, EngineError> {
+        self.run_telling(plan, cancel, members, &|_| ())
+    }
+
+    /// The same, telling each step as it begins.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_telling(
+        &mut self,
+        plan: Plan,
+        cancel: &AtomicBool,
+        members: &dyn Fn() -> Option<MemberTotals>,
+        tell: &dyn Fn(Step),
+    ) -> Result<RunRecord, EngineError> {
         self.check_room(&plan)?;
         let target = RunDirectory::create_tree(&self.directory)?;
         let source = match plan.sources.is_empty() {
@@ -143,6 +178,7 @@ impl DirectoryTarget {
         };
         let source_path = source.as_ref().and_then(RunDirectory::tree_path);
         let target_path = target.tree_path().unwrap_or_else(|| target.path().to_path_buf());
+        tell(Step::Prepare);
         if let Some(path) = &source_path {
             verify::make_sources(path, &plan.sources, cancel)?;
         }
@@ -159,11 +195,14 @@ impl DirectoryTarget {
             warnings: &warnings,
         };
         stage.one_after_another(plan.prepare)?;
+        tell(Step::Warm);
         let memory = cache::settle(plan.memory, &roots, self.options.system_caches, &warnings)?;
         stage.one_after_another(plan.warm)?;
+        tell(Step::Run);
         let before = members();
         let measured = stage.all_at_once(plan.run, Conductor::new(&plan.barriers, plan.queues))?;
         let members = members().zip(before).map(|(after, before)| after.since(before));
+        tell(Step::Verify);
         verify::verify(&roots, &plan.expected, cancel)?;
         Ok(RunRecord {
             phases: plan.phases,

@@ -104,7 +104,41 @@ impl Drop for RunningArray {
     }
 }
 
+/// What an array is made with.
+struct Needed {
+    arguments: Vec<String>,
+    mdadm: PathBuf,
+    programs: Programs,
+}
+
+impl Needed {
+    fn find(
+        layout: &Layout,
+        filesystem: Filesystem,
+        options: KernelMdOptions,
+    ) -> Result<Self, EngineError> {
+        need_root(MAKE)?;
+        let arguments = mdadm::create_arguments(layout, options.initial)?;
+        need_driver(layout.level)?;
+        need_loops()?;
+        let mdadm = tools::find("mdadm", "mdadm")?;
+        Ok(Self { arguments, mdadm, programs: Programs::find(filesystem)? })
+    }
+}
+
 impl KernelMdArray {
+    /// Whether such an array can be made here; changes nothing. [`new`](Self::new) asks too.
+    ///
+    /// # Errors
+    /// [`EngineErrorKind::NotSupported`] and [`EngineErrorKind::Config`], as [`new`](Self::new).
+    pub fn check_host(
+        layout: &Layout,
+        filesystem: Filesystem,
+        options: KernelMdOptions,
+    ) -> Result<(), EngineError> {
+        Needed::find(layout, filesystem, options).map(|_| ())
+    }
+
     /// Makes member files of `member_bytes` bytes each in `directory`, an array of them, and a filesystem
     /// on it, and mounts that. Needs root and a kernel with the md driver.
     ///
@@ -120,12 +154,7 @@ impl KernelMdArray {
         filesystem: Filesystem,
         options: KernelMdOptions,
     ) -> Result<Self, EngineError> {
-        need_root(MAKE)?;
-        let arguments = mdadm::create_arguments(layout, options.initial)?;
-        need_driver(layout.level)?;
-        need_loops()?;
-        let mdadm = tools::find("mdadm", "mdadm")?;
-        let programs = Programs::find(filesystem)?;
+        let Needed { arguments, mdadm, programs } = Needed::find(layout, filesystem, options)?;
         let directory =
             directory.canonicalize().map_err(|error| EngineError::io(MAKE, directory, error))?;
         let run = RunDirectory::create(&directory, layout.members, member_bytes)?;

@@ -53,6 +53,15 @@ impl Filesystem {
         Self::ALL.into_iter().find(|one| one.name() == name)
     }
 
+    /// Bytes below which mkfs refuses to make one, whatever the stripe is, with some to spare.
+    pub const fn least_bytes(self) -> u64 {
+        match self {
+            Self::Ext4 | Self::Ext3 | Self::Ext2 => 8 << 20,
+            Self::Xfs => 512 << 20,
+            Self::Btrfs => 256 << 20,
+        }
+    }
+
     const fn package(self) -> &'static str {
         match self {
             Self::Ext4 | Self::Ext3 | Self::Ext2 => "e2fsprogs",

@@ -1,6 +1,7 @@
 //! Programs of the system: found, run, and their complaints passed on.
 
 use std::ffi::OsStr;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -27,10 +28,12 @@ pub(crate) struct Ran {
     pub(crate) said: String,
 }
 
-/// Runs a program without input.
+/// Runs a program without input. It has a process group of its own: Ctrl-C on a terminal is for the
+/// run, which takes down what it has set up, and not for the program that it needs for that.
 pub(crate) fn run(program: &Path, arguments: &[&OsStr]) -> Result<Ran, EngineError> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).env("LC_ALL", "C").env("MDADM_NO_UDEV", "1");
+    command.process_group(0);
     let output =
         command.output().map_err(|error| EngineError::io("run a program", program, error))?;
     let mut said = String::from_utf8_lossy(&output.stdout).into_owned();

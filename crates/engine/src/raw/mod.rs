@@ -274,6 +274,7 @@ impl RawTarget {
             process_cpu: Nanos::ZERO,
             done: 0,
         };
+        let before = self.engine.totals();
         let outcome = self.batches(&mut run, begin);
         // After an error answers may still be due: their buffers can be released only then.
         self.replies.clear();
@@ -287,6 +288,7 @@ impl RawTarget {
         outcome.and(drained)?;
         let cpu = Cpu { user: run.process_cpu, system: Nanos::ZERO };
         run.result.record.process_cpu = Some(cpu);
+        run.result.record.members = Some(self.engine.totals().since(before));
         Ok(run.result)
     }
 

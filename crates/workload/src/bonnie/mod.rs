@@ -241,6 +241,23 @@ impl Bonnie {
         size.max(small)
     }
 
+    /// Why files at fixed places on whole blocks would not do.
+    fn needs_filesystem(&self, size: u64) -> Option<&'static str> {
+        let options = &self.options;
+        let writes_bytes = options.version == Version::V200 && options.characters.min(size) > 0;
+        match (options.small.is_some(), writes_bytes) {
+            (true, false) => Some("bonnie++ makes small files; with n=0 it needs none"),
+            (true, true) => Some(
+                "bonnie++ makes small files, and writes and reads single bytes; \
+                 with n=0 fast=true it does neither",
+            ),
+            (false, true) => {
+                Some("bonnie++ 2.00 writes and reads single bytes; with fast=true it does not")
+            }
+            (false, false) => None,
+        }
+    }
+
     fn files(&self, copies: u32, size: u64) -> Vec<FileNeed> {
         let options = &self.options;
         let need = |path, bytes| FileNeed { path, bytes, unit: options.chunk };
@@ -346,7 +363,10 @@ impl Workload for Bonnie {
             return Err(WorkloadError::new(WorkloadErrorKind::Processes, "copies", reason));
         }
         let room = self.room(size).saturating_mul(u64::from(setting.copies));
-        if let Some(space) = setting.space.filter(|space| room > *space) {
+        // Where a filesystem is needed that is a better reason than the room.
+        let needs_filesystem = self.needs_filesystem(size);
+        let space = setting.space.filter(|_| needs_filesystem.is_none());
+        if let Some(space) = space.filter(|space| room > *space) {
             let (room, space) = (Size(room), Size(space));
             let reason = format!("{} copies need {room}; there are {space}", setting.copies);
             return Err(WorkloadError::new(WorkloadErrorKind::DoesNotFit, "size", reason));
@@ -356,7 +376,6 @@ impl Workload for Bonnie {
             let processes = self.copy(copy, size, seed).into_iter();
             processes.map(move |process| Planned { copy, process })
         });
-        let needs_filesystem = "bonnie++ makes small files; with n=0 it needs none";
         let has_large = size > 0;
         let barriers = if has_large { setting.copies as usize * 2 } else { 0 };
         Ok(Plan {
@@ -364,8 +383,8 @@ impl Workload for Bonnie {
             phases: phases::NAMES.to_vec(),
             barriers: vec![options.seekers + 1; barriers],
             queues: if has_large { setting.copies as u16 } else { 0 },
-            needs_filesystem: options.small.map(|_| needs_filesystem),
-            files: match options.small {
+            needs_filesystem,
+            files: match needs_filesystem {
                 None => self.files(setting.copies, size),
                 Some(_) => Vec::new(),
             },

@@ -228,7 +228,8 @@ impl<'a> Cells<'a> {
         let host_memory = facts::memory();
         let setting = Setting { host_memory, ..Setting::new(key.processes, seed) };
         let plan = workload.plan(&setting).map_err(Trouble::Workload)?;
-        let outcome = on_array(engine, &self.drives.mount_place(), filesystem, plan, self.cancel)?;
+        let outcome =
+            on_array(engine, &self.drives.mount_place(), filesystem, plan, self.cancel, &|_| ())?;
         match outcome.differing {
             Some(sectors) if sectors != Sectors::ZERO => Err(Trouble::Differing(sectors)),
             _ => Sample::of(workload, &outcome.record).ok_or(Trouble::NoTime),

@@ -2,7 +2,7 @@
 
 use raidlab_core::consistency::MetaArea;
 use raidlab_core::{Array, Config, ConfigError, Consistency, Layout, Level, SECTOR_BYTES, Sectors};
-use raidlab_engine::Extra;
+use raidlab_engine::{Extra, Filesystem};
 use raidlab_study::{
     DriveSource, NamedLayout, State, Study, StudyError, StudyErrorKind, filesystem_room,
 };
@@ -97,12 +97,13 @@ fn needed(study: &Study) -> Result<u64, StudyError> {
     let mut most = SMALLEST_ARRAY;
     for (index, spec) in study.workloads.iter().enumerate() {
         for &processes in &study.processes {
-            let room = match study.filesystem {
+            let room = match &study.filesystem {
                 None => spec.workload.raw_room(processes),
-                Some(_) => {
+                Some(name) => {
+                    let least = Filesystem::from_name(name).map_or(0, Filesystem::least_bytes);
                     let host_memory = super::facts::memory();
                     let setting = Setting { host_memory, ..Setting::new(processes, study.seed) };
-                    spec.workload.plan(&setting).map(|plan| filesystem_room(plan.room))
+                    spec.workload.plan(&setting).map(|plan| filesystem_room(plan.room).max(least))
                 }
             };
             let room = room.map_err(|error| {

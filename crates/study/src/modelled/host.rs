@@ -209,16 +209,7 @@ impl<'w> Target<'w> {
     /// Missing directories of a source are made with it.
     fn add_source(&mut self, name: &str, bytes: u64) -> Result<(), StudyError> {
         let wrong = |reason: String| wrong(StudyErrorKind::WrongValue, "sources", reason);
-        for (end, _) in name.match_indices('/') {
-            let directory = Path::source(&name[..end]);
-            if self.names.find(&directory).is_none() {
-                self.names.mkdir(&directory).map_err(|error| wrong(error.to_string()))?;
-            }
-        }
-        let opened = self.names.open(&Path::source(name), How::WRITE);
-        let (id, _) = opened.map_err(|error| wrong(error.to_string()))?;
-        self.names.set_size(id, bytes);
-        Ok(())
+        self.names.add_source(name, bytes).map_err(|error| wrong(error.to_string()))
     }
 
     fn base(&self) -> Base {

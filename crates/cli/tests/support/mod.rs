@@ -110,7 +110,13 @@ pub(crate) struct Running(Option<Child>);
 impl Running {
     pub(crate) fn start<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Self {
         let mut command = command();
-        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.args(arguments);
+        Self::spawn(command)
+    }
+
+    /// The same of a command with an environment of its own.
+    pub(crate) fn spawn(mut command: Command) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         Self(Some(command.spawn().expect("the binary runs")))
     }
 

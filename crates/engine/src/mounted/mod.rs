@@ -90,6 +90,22 @@ impl Drop for MountedDevice {
 }
 
 impl MountedArray {
+    /// Looks whether this can be done here, as [`new`](Self::new) does before it changes anything.
+    ///
+    /// # Errors
+    /// [`EngineErrorKind::NotSupported`] when this is not root, or FUSE, loop devices, the filesystem or
+    /// its programs are not here.
+    pub fn check(filesystem: Filesystem) -> Result<(), EngineError> {
+        Self::programs(filesystem).map(|_| ())
+    }
+
+    fn programs(filesystem: Filesystem) -> Result<Programs, EngineError> {
+        mounts::need_root(SET_UP)?;
+        need_device()?;
+        loops::need_loops()?;
+        Programs::find(filesystem)
+    }
+
     /// Exports the array, makes a filesystem on it and mounts it, in a directory of its own in
     /// `directory`. Needs root.
     ///
@@ -103,10 +119,7 @@ impl MountedArray {
         filesystem: Filesystem,
         options: MountOptions,
     ) -> Result<Self, EngineError> {
-        mounts::need_root(SET_UP)?;
-        need_device()?;
-        loops::need_loops()?;
-        let programs = Programs::find(filesystem)?;
+        let programs = Self::programs(filesystem)?;
         let hint = hint(engine.array().layout(), options.stripe);
         let block = engine.block().bytes() as u32;
         let place = Place::create(directory, None)?;

@@ -20,7 +20,7 @@ use raidlab_models::host::{BlockId, Call, Handle, Host, HostFile, HostInput, Hos
 use raidlab_sim::{Answer, MemberTotals as Members, World};
 use raidlab_workload::names::{FileId, Names, Slots};
 use raidlab_workload::{
-    Class, Conductor, Cpu, How, MemberTotals, Memory, Op, OpResult, Path, Plan, Planned, Process,
+    Class, Conductor, Cpu, MemberTotals, Memory, Op, OpResult, Path, Plan, Planned, Process,
     ProcessRecord, Recorder, RunRecord,
 };
 

@@ -228,7 +228,7 @@ fn an_array_with_metadata_is_still_one_after_it_was_cleared() {
         let mut engine = again().unwrap();
         engine.finish_background(&GO).unwrap();
         engine.clear_members().unwrap();
-        engine.stop().unwrap();
+        // As a crash would leave it: nothing is written again.
         drop(engine);
         let mut engine = again().unwrap_or_else(|error| panic!("{consistency:?}: {error}"));
         let mut bytes = vec![1; 64 << 10];

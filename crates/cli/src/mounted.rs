@@ -79,3 +79,104 @@ pub(crate) fn on_array(
 pub(crate) fn differing(sectors: Sectors) -> String {
     format!("wrong bytes: copies or parity differ in {} sectors after the run", sectors.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::fs::FileExt;
+    use std::path::PathBuf;
+
+    use raidlab_core::{Layout, Level, MemberIndex, Time};
+    use raidlab_engine::{EngineConfig, FileMember, FileOptions, Member};
+    use raidlab_workload::{
+        Content, How, Mark, Op, OpResult, Path as Name, Planned, Process, Slot,
+    };
+
+    use super::*;
+
+    static GO: AtomicBool = AtomicBool::new(false);
+
+    /// Writes a file, and flips a byte of another one on the way.
+    #[derive(Debug)]
+    struct Writer {
+        ops: Vec<Op>,
+        /// A member, and where.
+        flip: Option<(PathBuf, u64)>,
+    }
+
+    impl Process for Writer {
+        fn next(&mut self, _now: Time, _last: OpResult) -> Op {
+            if let Some((path, at)) = self.flip.take() {
+                let file = std::fs::File::options().read(true).write(true).open(path);
+                let file = file.expect("a member");
+                let mut byte = [0];
+                file.read_exact_at(&mut byte, at).expect("there");
+                file.write_all_at(&[!byte[0]], at).and_then(|()| file.sync_all()).expect("flipped");
+            }
+            self.ops.pop().unwrap_or(Op::Done)
+        }
+    }
+
+    fn plan(flip: Option<(PathBuf, u64)>) -> Plan {
+        let slot = Slot(0);
+        let ops = vec![
+            Op::Mark(Mark::End(0)),
+            Op::Fsync { slot },
+            Op::Write { slot, len: 1 << 20, content: Content::Seeded { seed: 1 }, times: 4 },
+            Op::Mark(Mark::Begin(0)),
+            Op::Open { slot, path: Name::target("file"), how: How::WRITE },
+        ];
+        let process = Box::new(Writer { ops, flip });
+        let run = vec![Planned { copy: 0, process }];
+        Plan { run, phases: vec!["run"], room: 4 << 20, ..Plan::default() }
+    }
+
+    const MEMBER: u64 = 32 << 20;
+
+    /// Sectors that differ after a run on an array of two files, with a byte of the second flipped while
+    /// the filesystem is mounted, and with the first member lost before.
+    fn differing_of(level: Level, flip: Option<u64>, lost: bool) -> Option<Sectors> {
+        let name = format!("raidlab-cli-scrub-{}-{level:?}-{flip:?}-{lost}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        std::fs::create_dir(&directory).expect("a directory");
+        let paths = [0, 1].map(|n| directory.join(format!("disk{n}")));
+        let members = paths.iter().map(|path| {
+            std::fs::write(path, vec![0; MEMBER as usize]).expect("a file");
+            let member = FileMember::open(path, FileOptions::default()).expect("a member");
+            Member::File(Box::new(member))
+        });
+        let config = EngineConfig::new(Layout::new(level, 2));
+        let mut engine = Engine::new(&config, members.collect()).expect("an engine");
+        if lost {
+            engine.fail(MemberIndex(0)).expect("it goes on");
+        }
+        let plan = plan(flip.map(|at| (paths[1].clone(), at)));
+        let outcome = on_array(engine, &directory, Filesystem::Ext4, plan, &GO);
+        let left = std::fs::read_dir(&directory).expect("there").count();
+        std::fs::remove_dir_all(&directory).expect("ours");
+        assert_eq!(left, 2, "the two files");
+        let outcome = outcome.expect("a run");
+        assert_eq!(outcome.record.totals().writes.bytes, 4 << 20);
+        assert!(outcome.record.members.is_some_and(|done| done.bytes_written >= 4 << 20));
+        outcome.differing
+    }
+
+    #[test]
+    fn a_byte_flipped_under_a_mounted_filesystem_is_found() {
+        if let Err(why) = MountedArray::check_host(Filesystem::Ext4) {
+            let name = "a_byte_flipped_under_a_mounted_filesystem_is_found";
+            let line = format!("skipped: {name}: {why}\n");
+            std::io::stderr().write_all(line.as_bytes()).expect("standard error is open");
+            return;
+        }
+        // In blocks that belong to no file: neither mkfs nor the run nor the checker sees them.
+        let free = MEMBER - (64 << 10) + 77;
+        let found = differing_of(Level::Raid1, Some(free), false).expect("copies are compared");
+        assert!((1..=8).contains(&found.0), "{found:?}");
+        assert!(differing(found).contains(&format!("differ in {} sectors", found.0)));
+        assert_eq!(differing_of(Level::Raid1, None, false), Some(Sectors::ZERO));
+        // Nothing can be compared.
+        assert_eq!(differing_of(Level::Raid1, None, true), None);
+        assert_eq!(differing_of(Level::Raid0, Some(free), false), None);
+    }
+}

@@ -48,9 +48,9 @@ fn warm_within_paths(controller: Option<&ControllerSpec>, op: RequestOp, depth: 
     }
     let mut state = 1;
     load_world(&mut world, op, depth, 30_000, &mut state);
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = of_all_threads();
     load_world(&mut world, op, depth, 10_000, &mut state);
-    ALLOCATIONS.load(Ordering::Relaxed) - before
+    of_all_threads() - before
 }
 
 /// One test, so that no other allocates beside it.

@@ -30,25 +30,40 @@ impl std::error::Error for NameError {}
 #[derive(Clone, Debug)]
 struct Node {
     size: u64,
-    /// The names in a directory, in the order they were made.
-    directory: Option<Vec<Arc<str>>>,
+    /// The names in a directory, by when they were made.
+    directory: Option<Entries>,
     names: u32,
+}
+
+/// Names by a number that rises with each name made, so that one is found and taken out of a
+/// huge directory without going through all.
+type Entries = BTreeMap<u64, Arc<str>>;
+
+/// What a path stands for.
+#[derive(Clone, Copy, Debug)]
+struct Name {
+    id: FileId,
+    /// Its number among the names of its directory.
+    made: u64,
 }
 
 /// Names, and the lengths of files.
 #[derive(Clone, Debug)]
 pub struct Names {
-    paths: BTreeMap<Path, FileId>,
+    paths: BTreeMap<Path, Name>,
     nodes: BTreeMap<FileId, Node>,
     next: u64,
+    /// Names made so far.
+    made: u64,
 }
 
 impl Default for Names {
     /// Empty directories at the roots.
     fn default() -> Self {
-        let mut names = Self { paths: BTreeMap::new(), nodes: BTreeMap::new(), next: 0 };
+        let mut names = Self { paths: BTreeMap::new(), nodes: BTreeMap::new(), next: 0, made: 0 };
         for root in [Root::Target, Root::Source] {
-            names.make(Path { root, text: "".into() }, true);
+            let id = names.make(true);
+            names.paths.insert(Path { root, text: "".into() }, Name { id, made: 0 });
         }
         names
     }
@@ -67,34 +82,40 @@ const MISSING: &str = "No such file or directory";
 const EXISTS: &str = "File exists";
 
 impl Names {
-    fn make(&mut self, path: Path, is_directory: bool) -> FileId {
+    /// A file or directory without a name.
+    fn make(&mut self, is_directory: bool) -> FileId {
         let id = FileId(self.next);
         self.next += 1;
-        let directory = is_directory.then(Vec::new);
+        let directory = is_directory.then(Entries::new);
         self.nodes.insert(id, Node { size: 0, directory, names: 1 });
-        self.paths.insert(path, id);
         id
     }
 
-    fn add_name(&mut self, path: &Path) -> Result<(), NameError> {
+    /// Gives what [`room_for`](Self::room_for) found a place for its name, the last of its directory.
+    fn add_name(&mut self, path: &Path, id: FileId) {
         let (directory, name) = parent(path);
-        match self.entries_mut(&directory) {
-            Some(entries) => {
-                entries.push(name.into());
-                Ok(())
-            }
-            None => error(path, MISSING),
+        self.made += 1;
+        let made = self.made;
+        if let Some(entries) = self.entries_mut(&directory) {
+            entries.insert(made, name.into());
         }
+        self.paths.insert(path.clone(), Name { id, made });
     }
 
-    fn entries_mut(&mut self, directory: &Path) -> Option<&mut Vec<Arc<str>>> {
-        let id = self.paths.get(directory)?;
-        self.nodes.get_mut(id)?.directory.as_mut()
+    /// Whether there is a directory for this name.
+    fn room_for(&mut self, path: &Path) -> Result<(), NameError> {
+        let (directory, _) = parent(path);
+        if self.entries_mut(&directory).is_some() { Ok(()) } else { error(path, MISSING) }
+    }
+
+    fn entries_mut(&mut self, directory: &Path) -> Option<&mut Entries> {
+        let id = self.find(directory)?;
+        self.nodes.get_mut(&id)?.directory.as_mut()
     }
 
     /// The file a name stands for.
     pub fn find(&self, path: &Path) -> Option<FileId> {
-        self.paths.get(path).copied()
+        self.paths.get(path).map(|name| name.id)
     }
 
     /// Opens a file; says whether it was made by this.
@@ -115,11 +136,35 @@ impl Names {
                 Ok((id, false))
             }
             None if how.create => {
-                self.add_name(path)?;
-                Ok((self.make(path.clone(), false), true))
+                self.room_for(path)?;
+                let id = self.make(false);
+                self.add_name(path, id);
+                Ok((id, true))
             }
             None => error(path, MISSING),
         }
+    }
+
+    /// Puts a file from elsewhere below [`Root::Source`], with the directories in its name; one that is
+    /// there twice keeps the greater length.
+    ///
+    /// # Errors
+    /// When a name in it is that of a file, or all of it that of a directory.
+    pub fn add_source(&mut self, name: &str, bytes: u64) -> Result<(), NameError> {
+        for (end, _) in name.match_indices('/') {
+            let directory = Path::source(&name[..end]);
+            match self.find(&directory).map(|id| self.status(id).is_directory) {
+                Some(true) => {}
+                Some(false) => return error(&directory, EXISTS),
+                None => {
+                    self.mkdir(&directory)?;
+                }
+            }
+        }
+        let made = How { write: true, create: true, ..How::default() };
+        let (id, _) = self.open(&Path::source(name), made)?;
+        self.grow(id, bytes);
+        Ok(())
     }
 
     /// Makes a directory.
@@ -130,8 +175,10 @@ impl Names {
         if self.find(path).is_some() {
             return error(path, EXISTS);
         }
-        self.add_name(path)?;
-        Ok(self.make(path.clone(), true))
+        self.room_for(path)?;
+        let id = self.make(true);
+        self.add_name(path, id);
+        Ok(id)
     }
 
     /// Removes a file's name; gives the file when that was its last one.
@@ -171,14 +218,16 @@ impl Names {
     }
 
     fn forget(&mut self, path: &Path) {
-        self.paths.remove(path);
-        let (directory, name) = parent(path);
+        let Some(name) = self.paths.remove(path) else { return };
+        let (directory, _) = parent(path);
         if let Some(entries) = self.entries_mut(&directory) {
-            entries.retain(|entry| **entry != *name);
+            entries.remove(&name.made);
         }
     }
 
-    /// Gives a file another name; what had it before loses it. Directories cannot be renamed here.
+    /// Gives a file another name; what had it before loses it, and is given when that was its last one.
+    /// Between two names of one file nothing happens, as `rename(2)` says. Directories cannot be renamed
+    /// here.
     ///
     /// # Errors
     /// When there is no such file or directory, or it is a directory.
@@ -187,10 +236,14 @@ impl Names {
         if self.status(id).is_directory {
             return error(from, "Is a directory: renaming directories is not supported");
         }
-        let gone = if self.find(to).is_some() { self.unlink(to)? } else { None };
-        self.add_name(to)?;
+        let before = self.find(to);
+        if before == Some(id) {
+            return Ok(None);
+        }
+        let gone = if before.is_some() { self.unlink(to)? } else { None };
+        self.room_for(to)?;
         self.forget(from);
-        self.paths.insert(to.clone(), id);
+        self.add_name(to, id);
         Ok(gone)
     }
 
@@ -203,8 +256,8 @@ impl Names {
         if self.find(to).is_some() {
             return error(to, EXISTS);
         }
-        self.add_name(to)?;
-        self.paths.insert(to.clone(), id);
+        self.room_for(to)?;
+        self.add_name(to, id);
         if let Some(node) = self.nodes.get_mut(&id) {
             node.names += 1;
         }
@@ -230,7 +283,7 @@ impl Names {
             let is_directory = child.is_some_and(|id| self.status(id).is_directory);
             Entry { name: name.clone(), is_directory }
         };
-        Ok(entries.iter().map(entry).collect())
+        Ok(entries.values().map(entry).collect())
     }
 
     /// A file's length and kind; nothing of what is gone.
@@ -334,5 +387,64 @@ mod tests {
         assert_eq!(names.status(a).size, 0);
         assert!(names.rmdir(&at("d")).is_ok());
         assert_eq!(names.list(&at("d")).unwrap_err().to_string(), format!("d: {MISSING}"));
+    }
+
+    fn listed(names: &Names) -> Vec<String> {
+        let entries = names.list(&Path::target("")).expect("the root");
+        entries.iter().map(|entry| entry.name.to_string()).collect()
+    }
+
+    #[test]
+    fn a_directory_keeps_the_order_in_which_names_were_made() {
+        let mut names = Names::default();
+        let at = Path::target;
+        for name in ["b", "z", "a", "m"] {
+            names.open(&at(name), How::WRITE).expect("new");
+        }
+        names.unlink(&at("z")).expect("there");
+        assert_eq!(listed(&names), ["b", "a", "m"]);
+        // What is made again, renamed or linked goes to the end.
+        names.open(&at("z"), How::WRITE).expect("new");
+        names.rename(&at("b"), &at("k")).expect("there");
+        names.link(&at("a"), &at("b")).expect("there");
+        assert_eq!(listed(&names), ["a", "m", "z", "k", "b"]);
+        // What is opened again stays.
+        names.open(&at("a"), How::WRITE).expect("there");
+        names.rename(&at("m"), &at("z")).expect("there");
+        assert_eq!(listed(&names), ["a", "k", "b", "z"]);
+    }
+
+    #[test]
+    fn a_file_renamed_to_itself_stays() {
+        let mut names = Names::default();
+        let at = Path::target;
+        let (id, _) = names.open(&at("a"), How::WRITE).expect("new");
+        names.grow(id, 5);
+        names.link(&at("a"), &at("b")).expect("new");
+        for (from, to) in [("a", "a"), ("a", "b")] {
+            assert_eq!(names.rename(&at(from), &at(to)), Ok(None), "{from} {to}");
+            assert_eq!((listed(&names), names.status(id).size), (vec!["a".into(), "b".into()], 5));
+        }
+        assert_eq!(names.unlink(&at("a")), Ok(None));
+        assert_eq!(names.unlink(&at("b")), Ok(Some(id)));
+        // No name is lost on the way to a directory that is not there.
+        names.open(&at("c"), How::WRITE).expect("new");
+        assert_eq!(names.rename(&at("c"), &at("d/c")).unwrap_err().reason, MISSING);
+        assert_eq!(listed(&names), ["c"]);
+    }
+
+    /// With time that grows with the square of the number this takes minutes.
+    #[test]
+    fn a_hundred_thousand_names_come_and_go() {
+        let mut names = Names::default();
+        let at = |number: u32| Path::target(format!("{:05}", number * 7919 % 100_000));
+        for number in 0..100_000 {
+            names.open(&at(number), How::WRITE).expect("new");
+        }
+        assert_eq!(names.list(&Path::target("")).expect("the root").len(), 100_000);
+        for number in (0..100_000).rev() {
+            assert!(names.unlink(&at(number)).expect("there").is_some());
+        }
+        assert!(listed(&names).is_empty());
     }
 }

@@ -195,36 +195,49 @@ impl Engine {
         self.check_fault()
     }
 
-    /// Compares redundancy everywhere, as fast as it goes; gives the sectors that differ.
+    /// Compares redundancy everywhere, as fast as it goes from now on; gives the sectors that differ.
+    /// Its news stay for [`take_events`](Self::take_events).
     ///
     /// # Errors
     /// As [`finish_background`](Self::finish_background); [`EngineErrorKind::Refused`] for a level
-    /// without redundancy.
+    /// without redundancy, and while a member is missing.
     pub fn scrub(&mut self, cancel: &AtomicBool) -> Result<Sectors, EngineError> {
         self.pace(Pacing { least: u64::MAX, most: u64::MAX, share: None })?;
+        // Earlier scrubs may have left their news.
+        let before = self.events.len();
         self.admin(Admin::StartScrub(Scrub::Check))?;
         self.finish_background(cancel)?;
-        let differing = |event| match event {
-            Event::Finished { work: Work::Scrub(_), mismatched, .. } => Some(mismatched),
+        let differing = |(_, event): &(Time, Event)| match event {
+            Event::Finished { work: Work::Scrub(_), mismatched, .. } => Some(*mismatched),
             _ => None,
         };
-        self.take_events().into_iter().find_map(differing).ok_or_else(|| {
+        self.events.iter().skip(before).find_map(differing).ok_or_else(|| {
             let reason = "it was broken off";
             EngineError::new(EngineErrorKind::Internal, "compare redundancy", reason)
         })
     }
 
-    /// Fills all members with zeroes, past the array: redundancy of nothing is consistent.
+    /// Fills the data of all members with zeroes, past the array: redundancy of nothing is consistent.
+    /// Their metadata and logs stay.
     ///
     /// # Errors
-    /// An error of a medium.
+    /// [`EngineErrorKind::Busy`] while requests are outstanding or work goes on in the background; an
+    /// error of a medium, with the member's file where it has one.
     pub fn clear_members(&mut self) -> Result<(), EngineError> {
+        const OPERATION: &str = "clear a member";
         /// Sectors of one call: a device that writes them itself should not take long.
         const STEP: u64 = 1 << 17;
-        for member in &mut self.members[..self.count] {
-            let sectors = member.config().sectors.0;
+        if self.outstanding > 0 || !self.background.is_empty() {
+            let reason = "requests are outstanding, or work goes on in the background";
+            return Err(EngineError::new(EngineErrorKind::Busy, OPERATION, reason));
+        }
+        let metadata = self.metadata.as_ref();
+        for (index, member) in self.members[..self.count].iter_mut().enumerate() {
+            let all = member.config().sectors.0;
+            let sectors = metadata.map_or(all, |metadata| metadata.devices[index].data.0);
             for at in (0..sectors).step_by(STEP as usize) {
-                member.zero_direct(Sector(at), Sectors(STEP.min(sectors - at)))?;
+                let len = Sectors(STEP.min(sectors - at));
+                member.zero_direct(OPERATION, Sector(at), len)?;
             }
         }
         Ok(())
@@ -361,7 +374,7 @@ impl Engine {
                 if sectors >= place {
                     let known = Device::blank(config.sectors, place, &area);
                     let (from, len) = metadata.behind_data(&known);
-                    device.zero_direct(from, len)?;
+                    device.zero_direct("clear old metadata of a member", from, len)?;
                 }
                 sectors
             }

@@ -18,6 +18,7 @@ pub struct MemoryMember {
     area: Area,
     sectors: Sectors,
     unreadable: Range<u64>,
+    unwritable: Range<u64>,
     gone: bool,
     stalled: bool,
 }
@@ -29,7 +30,7 @@ impl MemoryMember {
     /// When there is not enough memory.
     pub fn new(sectors: Sectors) -> Result<Self, EngineError> {
         let area = Area::new(sectors.bytes() as usize)?;
-        Ok(Self { area, sectors, unreadable: 0..0, gone: false, stalled: false })
+        Ok(Self { area, sectors, unreadable: 0..0, unwritable: 0..0, gone: false, stalled: false })
     }
 
     /// Its size.
@@ -50,6 +51,11 @@ impl MemoryMember {
     /// Reads that touch these sectors fail with a media error from now on; writes still succeed.
     pub fn make_unreadable(&mut self, sectors: Range<Sector>) {
         self.unreadable = sectors.start.0..sectors.end.0;
+    }
+
+    /// Writes that touch these sectors fail with a media error from now on; reads still succeed.
+    pub fn make_unwritable(&mut self, sectors: Range<Sector>) {
+        self.unwritable = sectors.start.0..sectors.end.0;
     }
 
     /// Every I/O is answered with [`IoOutcome::Gone`] from now on.
@@ -93,6 +99,12 @@ impl MemoryMember {
         match submission.op {
             IoOp::Read if from < self.unreadable.end && self.unreadable.start < to => {
                 let first_bad = Sector(from.max(self.unreadable.start));
+                return IoOutcome::MediaError { first_bad };
+            }
+            IoOp::Write | IoOp::WriteZeroes | IoOp::Discard
+                if from < self.unwritable.end && self.unwritable.start < to =>
+            {
+                let first_bad = Sector(from.max(self.unwritable.start));
                 return IoOutcome::MediaError { first_bad };
             }
             IoOp::Discard | IoOp::WriteZeroes => self.area.bytes_mut()[at..end].fill(0),
@@ -164,6 +176,12 @@ mod tests {
         assert_eq!(run(&mut member, IoOp::Read, 6, &mut buffer, 0), bad(6));
         assert_eq!(run(&mut member, IoOp::Read, 7, &mut buffer, 0), IoOutcome::Ok);
         assert_eq!(run(&mut member, IoOp::Write, 3, &mut buffer, 0), IoOutcome::Ok);
+        member.make_unwritable(Sector(9)..Sector(10));
+        for op in [IoOp::Write, IoOp::WriteZeroes] {
+            assert_eq!(run(&mut member, op, 7, &mut buffer, 0), bad(9));
+            assert_eq!(run(&mut member, op, 5, &mut buffer, 0), IoOutcome::Ok);
+        }
+        assert_eq!(run(&mut member, IoOp::Read, 8, &mut buffer, 0), IoOutcome::Ok);
         member.vanish();
         assert_eq!(run(&mut member, IoOp::Flush, 0, &mut [], 0), IoOutcome::Gone);
     }

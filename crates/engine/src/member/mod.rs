@@ -111,7 +111,12 @@ impl Member {
     ///
     /// # Errors
     /// An error of the range or of the medium.
-    pub(crate) fn zero_direct(&mut self, at: Sector, len: Sectors) -> Result<(), EngineError> {
+    pub(crate) fn zero_direct(
+        &mut self,
+        operation: &'static str,
+        at: Sector,
+        len: Sectors,
+    ) -> Result<(), EngineError> {
         let op = IoOp::WriteZeroes;
         let submission = Submission { op, at, len, fua: false, flush_first: false };
         let outcome = match self {
@@ -121,7 +126,7 @@ impl Member {
             Self::File(member) => member.zero_now(&submission),
             Self::Absent => IoOutcome::Gone,
         };
-        self.direct(outcome, "clear old metadata of a member", at)
+        self.direct(outcome, operation, at)
     }
 
     /// Writes one piece on the calling thread, for the engine.
@@ -145,9 +150,16 @@ impl Member {
             IoOutcome::Ok => Ok(()),
             other => {
                 let reason = format!("the member answered {other:?}");
-                let offset = self.data_offset() + at.bytes();
-                Err(EngineError::new(EngineErrorKind::MediaError, operation, reason)
-                    .at_offset(offset))
+                let at = match other {
+                    IoOutcome::MediaError { first_bad } => first_bad,
+                    _ => at,
+                };
+                let error = EngineError::new(EngineErrorKind::MediaError, operation, reason)
+                    .at_offset(self.data_offset() + at.bytes());
+                Err(match self {
+                    Self::File(member) => error.at_path(member.path()),
+                    _ => error,
+                })
             }
         }
     }

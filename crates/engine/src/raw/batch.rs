@@ -89,7 +89,7 @@ pub(super) struct Client<'a, S> {
     /// An operation that was generated and did not fit any more.
     held: Option<Op>,
     /// It waits for a ticket.
-    wants_ticket: bool,
+    pub(super) wants_ticket: bool,
     /// It asked for nothing more.
     pub(super) ended: bool,
     pub(super) token: Option<Token>,
@@ -153,7 +153,7 @@ impl<S> Client<'_, S> {
 
 impl RawTarget {
     /// Prepares what all processes do next, one operation of each in turn, up to their shares of the
-    /// memory; whether anything was prepared.
+    /// memory; whether anything was added to what the last batch left over.
     ///
     /// What the last batch left over comes first; its data are made anew at another place.
     pub(super) fn prepare_all<S: Source>(
@@ -165,7 +165,6 @@ impl RawTarget {
             let mut left = client.prepared.split_off(client.cursor);
             client.prepared.clear();
             (client.cursor, client.used) = (0, 0);
-            any |= !left.is_empty();
             for mut prepared in left.drain(..) {
                 prepared.offset = client.used;
                 client.used += prepared.len;

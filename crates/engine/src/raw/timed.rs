@@ -82,12 +82,13 @@ impl RawTarget {
         Ok(moved)
     }
 
-    /// A process has nothing prepared: notes its end, if it is that.
+    /// A process has nothing prepared: notes its end, if it is that. False when the batch must end, so that
+    /// more is prepared for it; for one that waits for a ticket, that is up to others.
     fn ended<S: Source>(&mut self, run: &mut Run<'_, S>, index: usize, start: Instant) -> bool {
         let now = Time((run.elapsed + nanos(start)).0);
         let client = &mut run.clients[index];
         if !client.ended || client.under_way > 0 {
-            return client.ended;
+            return client.ended || client.wants_ticket;
         }
         if let Some(recorder) = client.recorder.take() {
             run.result.record.processes[index] = recorder.finish(now, || None);

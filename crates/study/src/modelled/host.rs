@@ -22,7 +22,7 @@ use raidlab_models::host::{
 use raidlab_sim::{Answer, MemberTotals as Members, World};
 use raidlab_workload::names::{FileId, Names, Slots};
 use raidlab_workload::{
-    Class, Conductor, Cpu, How, MemberTotals, Memory, Op, OpResult, Path, Plan, Planned, Process,
+    Class, Conductor, Cpu, MemberTotals, Memory, Op, OpResult, Path, Plan, Planned, Process,
     ProcessRecord, Recorder, RunRecord,
 };
 
@@ -238,16 +238,7 @@ impl<'w> Target<'w> {
     /// Missing directories of a source are made with it.
     fn add_source(&mut self, name: &str, bytes: u64) -> Result<(), StudyError> {
         let wrong = |reason: String| wrong(StudyErrorKind::WrongValue, "sources", reason);
-        for (end, _) in name.match_indices('/') {
-            let directory = Path::source(&name[..end]);
-            if self.names.find(&directory).is_none() {
-                self.names.mkdir(&directory).map_err(|error| wrong(error.to_string()))?;
-            }
-        }
-        let opened = self.names.open(&Path::source(name), How::WRITE);
-        let (id, _) = opened.map_err(|error| wrong(error.to_string()))?;
-        self.names.set_size(id, bytes);
-        Ok(())
+        self.names.add_source(name, bytes).map_err(|error| wrong(error.to_string()))
     }
 
     fn base(&self) -> Base {

@@ -1,6 +1,6 @@
 //! The raw target in virtual time: processes on an array without filesystem or page cache.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use raidlab_core::contract::{Outcome, RequestId, RequestOp};
 use raidlab_core::{SECTOR_BYTES, Sector, Sectors, Time};
@@ -17,6 +17,8 @@ struct Running {
     /// Started, done, and not waited for yet.
     done: u32,
     under_way: u32,
+    /// It is done when what it started is.
+    ending: bool,
 }
 
 /// A request under way.
@@ -59,6 +61,7 @@ pub(super) fn run(world: &mut World, plan: RawPlan) -> Result<RunRecord, String>
             finishing: false,
             done: 0,
             under_way: 0,
+            ending: false,
         })
         .collect();
     let mut record = RunRecord { phases: plan.phases, ..RunRecord::default() };
@@ -118,6 +121,10 @@ impl Target<'_> {
         }
         running.under_way -= 1;
         running.done += 1;
+        if running.ending && running.under_way == 0 {
+            self.end(flying.process);
+            return Ok(());
+        }
         if std::mem::take(&mut running.finishing) {
             running.done -= 1;
             return self.go_on(flying.process, OpResult::Done);
@@ -129,15 +136,25 @@ impl Target<'_> {
         Time(self.world.now().since(self.began).0)
     }
 
-    /// Asks a process until it waits for something; those that it frees go on after it.
+    /// Asks a process until it waits for something; those that it frees go on after it, in the order in
+    /// which they came to wait.
     fn go_on(&mut self, index: usize, last: OpResult) -> Result<(), String> {
-        let mut ready = vec![(index, last)];
-        while let Some((index, last)) = ready.pop() {
+        let mut ready = VecDeque::from([(index, last)]);
+        while let Some((index, last)) = ready.pop_front() {
             if let Some(next) = self.ask(index, last, &mut ready)? {
-                ready.push((index, next));
+                ready.push_front((index, next));
             }
         }
         Ok(())
+    }
+
+    /// A process is done now.
+    fn end(&mut self, index: usize) {
+        let now = self.now();
+        if let Some(recorder) = self.running[index].recorder.take() {
+            self.record.processes[index] = recorder.finish(now, || None);
+            self.left -= 1;
+        }
     }
 
     /// One operation of a process; its result when the process need not wait for it.
@@ -145,7 +162,7 @@ impl Target<'_> {
         &mut self,
         index: usize,
         last: OpResult,
-        ready: &mut Vec<(usize, OpResult)>,
+        ready: &mut VecDeque<(usize, OpResult)>,
     ) -> Result<Option<OpResult>, String> {
         let now = self.now();
         let op = self.running[index].process.next(now, last);
@@ -169,8 +186,14 @@ impl Target<'_> {
                     Some(OpResult::Done)
                 }
             }
-            Op::Sleep(time) | Op::Compute(time) => {
+            Op::Sleep(time) => {
                 self.sleepers.insert((Time(self.world.now().0 + time.0), index));
+                None
+            }
+            Op::Compute(time) => {
+                // The CPU has requests and other processes to serve, too.
+                let until = self.world.work(time);
+                self.sleepers.insert((until, index));
                 None
             }
             Op::Mark(mark) => {
@@ -193,9 +216,10 @@ impl Target<'_> {
                 if let Some(error) = self.running[index].process.failure() {
                     return Err(error.to_string());
                 }
-                if let Some(recorder) = self.running[index].recorder.take() {
-                    self.record.processes[index] = recorder.finish(now, || None);
-                    self.left -= 1;
+                if self.running[index].under_way > 0 {
+                    self.running[index].ending = true;
+                } else {
+                    self.end(index);
                 }
                 None
             }

@@ -8,6 +8,7 @@
 mod places;
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use raidlab_core::{Nanos, Time};
@@ -132,7 +133,7 @@ impl RawPlan {
         let mut places = Places::new(&plan, space)?;
         let extents = places.extents();
         for source in &plan.sources {
-            places.add_source(source.name.clone(), source.bytes.len());
+            places.add_source(&source.name, source.bytes.len())?;
         }
         let places = Rc::new(RefCell::new(places));
         let process = |planned: Planned| Process::new(planned, places.clone());
@@ -158,12 +159,24 @@ pub struct Process {
     slots: Slots,
     /// What is left of an operation that is carried out in several.
     rest: Option<Rest>,
-    /// Tags of what was started, the earliest first, and bytes.
-    started: Vec<(u32, u64)>,
+    /// What was started and is not waited for yet, the earliest first.
+    started: VecDeque<Started>,
     last: op::OpResult,
     /// Nothing is carried out: only names and lengths matter.
     is_rehearsing: bool,
     failure: Option<WorkloadError>,
+    is_done: bool,
+}
+
+/// A read or write that was started.
+#[derive(Clone, Copy, Debug)]
+struct Started {
+    tag: u32,
+    moved: u64,
+    /// The target was asked for nothing: at the end of the file, or of a file from elsewhere.
+    is_nothing: bool,
+    /// It is to be durable when it is waited for.
+    sync: bool,
 }
 
 /// Operations that one operation of the process stands for.
@@ -173,8 +186,10 @@ enum Rest {
     Run { is_read: bool, at: u64, end: u64, len: u64, sync: bool, moved: u64 },
     /// A flush, and then what is left.
     Sync { at: u64, end: u64, len: u64, moved: u64 },
-    /// A write of what was read, for a copy within the target.
-    Copy { to: u64, len: u64 },
+    /// A write of what was read, for a copy within the target, and a flush after it with `sync`.
+    Copy { to: u64, len: u64, sync: bool },
+    /// A flush.
+    Flush,
 }
 
 impl Process {
@@ -184,10 +199,11 @@ impl Process {
             places,
             slots: Slots::default(),
             rest: None,
-            started: Vec::new(),
+            started: VecDeque::new(),
             last: op::OpResult::Start,
             is_rehearsing: false,
             failure: None,
+            is_done: false,
         }
     }
 
@@ -218,7 +234,7 @@ impl Process {
             if let Some(op) = self.go_on() {
                 return op;
             }
-            if self.failure.is_some() {
+            if self.is_done || self.failure.is_some() {
                 return Op::Done;
             }
             let last = std::mem::replace(&mut self.last, op::OpResult::Done);
@@ -250,7 +266,11 @@ impl Process {
                 }
                 Some(Op::Sync)
             }
-            Rest::Copy { to, len } => Some(Op::Write { at: to, len }),
+            Rest::Copy { to, len, sync } => {
+                self.rest = sync.then_some(Rest::Flush);
+                Some(Op::Write { at: to, len })
+            }
+            Rest::Flush => Some(Op::Sync),
         }
     }
 
@@ -268,23 +288,16 @@ impl Process {
                 }
                 other => self.nothing(other.map(|_| ())),
             },
-            op::Op::Start { tag, io } => match self.place(io) {
-                Ok(Some((is_read, at, len))) => {
-                    self.started.push((tag, len));
-                    Some(if is_read {
-                        Op::StartRead { at, len }
-                    } else {
-                        Op::StartWrite { at, len }
-                    })
+            op::Op::Start { tag, io } => self.start(tag, io),
+            op::Op::Finish => self.finish(),
+            op::Op::Fsync { slot } | op::Op::Fdatasync { slot } => match self.slots.get(slot) {
+                None => self.nothing(Err(no_file(slot))),
+                Some(file) => {
+                    let id = file.id;
+                    id.is_some_and(|id| self.places.borrow().is_on_target(id)).then_some(Op::Sync)
                 }
-                other => self.nothing(other.map(|_| ())),
             },
-            op::Op::Finish if !self.started.is_empty() => {
-                let (tag, moved) = self.started.remove(0);
-                self.last = op::OpResult::Finished { tag, moved };
-                Some(Op::Finish)
-            }
-            op::Op::Fsync { .. } | op::Op::Fdatasync { .. } | op::Op::SyncAll => Some(Op::Sync),
+            op::Op::SyncAll => Some(Op::Sync),
             op::Op::CopyRange { from, to, len } => self.copy_range(from, to, len),
             op::Op::Sleep(time) => Some(Op::Sleep(time)),
             op::Op::Compute(time) => Some(Op::Compute(time)),
@@ -292,7 +305,10 @@ impl Process {
             op::Op::Put { queue, ticket, times } => Some(Op::Put { queue, ticket, times }),
             op::Op::Take { queue } => Some(Op::Take { queue }),
             op::Op::Mark(mark) => Some(Op::Mark(mark)),
-            op::Op::Done => Some(Op::Done),
+            op::Op::Done => {
+                self.is_done = true;
+                Some(Op::Done)
+            }
             other => {
                 let named = self.name_op(&other);
                 self.nothing(named)
@@ -304,6 +320,38 @@ impl Process {
     fn nothing(&mut self, outcome: Result<(), WorkloadError>) -> Option<Op> {
         self.failure = outcome.err();
         None
+    }
+
+    fn start(&mut self, tag: u32, io: Io) -> Option<Op> {
+        let placed = match self.place(io) {
+            Ok(placed) => placed,
+            Err(error) => return self.nothing(Err(error)),
+        };
+        // How much is moved is told when it is waited for.
+        let moved = std::mem::replace(&mut self.last, op::OpResult::Done).moved();
+        let is_read = matches!(io, Io::Read { .. });
+        let sync = !is_read && self.slots.get(slot_of(io)).is_some_and(|file| file.how.sync);
+        let is_nothing = placed.is_none();
+        self.started.push_back(Started { tag, moved, is_nothing, sync: sync && !is_nothing });
+        placed.map(
+            |(is_read, at, len)| {
+                if is_read { Op::StartRead { at, len } } else { Op::StartWrite { at, len } }
+            },
+        )
+    }
+
+    /// What is done at once is done first. Of the others the target waits for whichever is first; the
+    /// process is told the earliest.
+    fn finish(&mut self) -> Option<Op> {
+        let at_once = self.started.iter().position(|one| one.is_nothing).unwrap_or(0);
+        let Some(Started { tag, moved, is_nothing, sync }) = self.started.remove(at_once) else {
+            let reason = "the workload waits for what it started, and has started nothing";
+            let kind = WorkloadErrorKind::NotSupported;
+            return self.nothing(Err(WorkloadError::new(kind, "target", reason)));
+        };
+        self.last = op::OpResult::Finished { tag, moved };
+        self.rest = sync.then_some(Rest::Flush);
+        (!is_nothing).then_some(Op::Finish)
     }
 
     fn run(&mut self, slot: Slot, len: u64, times: u64, is_read: bool) -> Option<Op> {
@@ -354,10 +402,11 @@ impl Process {
 
     fn copy_range(&mut self, from: Slot, to: Slot, len: u64) -> Option<Op> {
         let is_there = |slots: &mut Slots, slot| slots.get(slot).map(|file| *file);
-        let (Some(source), Some(target)) =
-            (is_there(&mut self.slots, from), is_there(&mut self.slots, to))
-        else {
+        let Some(source) = is_there(&mut self.slots, from) else {
             return self.nothing(Err(no_file(from)));
+        };
+        let Some(target) = is_there(&mut self.slots, to) else {
+            return self.nothing(Err(no_file(to)));
         };
         let read = self.part(source.id, source.position, len, true);
         let moved = read.as_ref().map_or(0, |(_, moved)| *moved);
@@ -376,10 +425,14 @@ impl Process {
         }
         match (*from_at, *to_at) {
             (Some(at), to) => {
-                self.rest = to.map(|to| Rest::Copy { to, len: moved });
+                let sync = target.how.sync;
+                self.rest = to.map(|to| Rest::Copy { to, len: moved, sync });
                 Some(Op::Read { at, len: moved })
             }
-            (None, Some(to)) => Some(Op::Write { at: to, len: moved }),
+            (None, Some(to)) => {
+                self.rest = target.how.sync.then_some(Rest::Flush);
+                Some(Op::Write { at: to, len: moved })
+            }
             (None, None) => None,
         }
     }

@@ -1,7 +1,6 @@
 //! Where the files of a plan lie on a target without a filesystem.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 
 use raidlab_core::Size;
 
@@ -16,6 +15,9 @@ pub(super) struct Places {
     names: Names,
     /// By name: first byte on the target and room in bytes.
     extents: BTreeMap<Path, (u64, u64)>,
+    /// Files that nobody has made or removed yet: there all the same, as long as their places, as a
+    /// device is.
+    untouched: BTreeSet<Path>,
     /// The extents of files that are there, and their names for messages.
     files: BTreeMap<FileId, (Path, u64, u64)>,
 }
@@ -73,28 +75,35 @@ impl Places {
             extents.insert(file.path.clone(), (start, file.bytes));
             (before, end) = (before + file.bytes, start + file.bytes);
         }
-        Ok(Self { names: Names::default(), extents, files: BTreeMap::new() })
+        let untouched = extents.keys().cloned().collect();
+        Ok(Self { names: Names::default(), extents, untouched, files: BTreeMap::new() })
     }
 
     pub(super) fn extents(&self) -> Vec<(u64, u64)> {
         self.extents.values().map(|(start, bytes)| (*start, start + bytes)).collect()
     }
 
-    pub(super) fn add_source(&mut self, name: Arc<str>, bytes: u64) {
-        // A name that is there twice keeps the longer.
-        if let Ok((id, _)) = self.names.open(&Path::source(name), How::WRITE) {
-            self.names.grow(id, bytes);
-        }
+    pub(super) fn add_source(&mut self, name: &str, bytes: u64) -> Result<(), WorkloadError> {
+        self.names.add_source(name, bytes).map_err(of_name)
     }
 
-    /// Opens a file. One that nobody made is there all the same, as long as its place, as a device is.
-    pub(super) fn open(&mut self, path: &Path, how: How) -> Result<FileId, WorkloadError> {
-        if let Some(&(_, bytes)) = self.extents.get(path)
-            && self.names.find(path).is_none()
-            && !how.create
+    /// Puts a file that is untouched among the names, at its full length.
+    fn appear(&mut self, path: &Path) -> Result<(), WorkloadError> {
+        if self.untouched.remove(path)
+            && let Some(&(_, bytes)) = self.extents.get(path)
         {
             let (id, _) = self.names.open(path, How::WRITE).map_err(of_name)?;
             self.names.set_size(id, bytes);
+        }
+        Ok(())
+    }
+
+    /// Opens a file. What is made by this is empty, even where nobody has touched its place.
+    pub(super) fn open(&mut self, path: &Path, how: How) -> Result<FileId, WorkloadError> {
+        if how.create {
+            self.untouched.remove(path);
+        } else {
+            self.appear(path)?;
         }
         let (id, _) = self.names.open(path, how).map_err(of_name)?;
         if path.root == Root::Target && !self.files.contains_key(&id) {
@@ -132,6 +141,11 @@ impl Places {
         Ok((Some(at), moved))
     }
 
+    /// Whether the bytes of a file lie on the target.
+    pub(super) fn is_on_target(&self, id: FileId) -> bool {
+        self.files.contains_key(&id)
+    }
+
     pub(super) fn size(&self, id: FileId) -> u64 {
         self.names.status(id).size
     }
@@ -148,13 +162,15 @@ impl Places {
     }
 
     pub(super) fn unlink(&mut self, path: &Path) -> Result<(), WorkloadError> {
+        self.appear(path)?;
         if let Some(gone) = self.names.unlink(path).map_err(of_name)? {
             self.files.remove(&gone);
         }
         Ok(())
     }
 
-    pub(super) fn stat(&self, path: &Path) -> Result<u64, WorkloadError> {
+    pub(super) fn stat(&mut self, path: &Path) -> Result<u64, WorkloadError> {
+        self.appear(path)?;
         let id = self.names.find(path);
         let missing = || not_supported(format!("{path} is not there"));
         Ok(self.size(id.ok_or_else(missing)?))

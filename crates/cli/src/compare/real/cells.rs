@@ -9,7 +9,7 @@ use raidlab_core::{
 };
 use raidlab_engine::{
     CacheState, Engine, EngineConfig, EngineError, EngineErrorKind, FileMember, FileOptions,
-    Filesystem, Member, Mismatch, RawResult, RawTarget,
+    Filesystem, Member, Mismatch, MountedArray, RawResult, RawTarget,
 };
 use raidlab_study::{
     CellKey, Rebuild, Runner, Sample, State, Study, StudyErrorKind, cell_title, lost_member,
@@ -88,6 +88,10 @@ impl<'a> Cells<'a> {
             let reason = "`rebuilding` on a filesystem is not supported on real drives; leave it out, \
                           or leave `filesystem` out";
             return Err(Failure::input(format!("states: {reason}")));
+        }
+        if let Some(filesystem) = self.filesystem {
+            // Before anything is written to the members.
+            MountedArray::check_host(filesystem).map_err(Failure::failed)?;
         }
         for layout in 0..self.study.layouts.len() {
             let members = self.members(layout).map_err(Failure::failed)?;

@@ -107,6 +107,10 @@ pub(super) fn run(
     confirm(options, &devices)?;
     let saved = save(options, &devices)?;
     let drives = Drives::Devices(devices);
+    let kept = match study.filesystem {
+        None => Vec::new(),
+        Some(_) => super::remove_leftovers(&drives.mount_place())?,
+    };
     let outcome = super::probe_and_measure(study, options, &drives, &sizes, (ours_to_size, cancel));
     let Drives::Devices(devices) = drives else { return Ok(None) };
     log(&saved, &format!("ended: {}", if outcome.is_ok() { "done" } else { "stopped" }))?;
@@ -123,7 +127,7 @@ pub(super) fn run(
         clock: Clock::Real,
         host: facts::host(None),
         settings,
-        warnings: warnings(&devices),
+        warnings: warnings(&devices).into_iter().chain(kept).collect(),
         capacities: sizes.capacities.clone(),
     };
     results(study, &samples, setting).map(Some)

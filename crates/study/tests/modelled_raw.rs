@@ -1,0 +1,219 @@
+//! Processes on the modelled raw target: queue depth, barriers, tickets, sleep, and waiting for ever.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use raidlab_core::{Nanos, Time};
+use raidlab_sim::HostCosts;
+use raidlab_study::modelled::Modelled;
+use raidlab_study::{Study, parse};
+use raidlab_workload::{
+    Content, FileNeed, How, Io, Mark, Metric, Op, OpResult, Path, Plan, Planned, Process,
+    RunRecord, Setting, Slot, Workload, WorkloadError,
+};
+
+const SLOT: Slot = Slot(0);
+const FILE: u64 = 64 << 20;
+
+const TEXT: &str = r#"
+title = "Raw"
+drives = [{ name = "nas", model = "nas-8tb-7200", count = 4 }]
+layouts = [{ level = "raid0", members = 4, chunk = "64KiB" }]
+workloads = [{ kind = "dd-read", size = "6MiB" }]
+"#;
+
+/// A workload that is one plan.
+#[derive(Debug)]
+struct Given(Mutex<Option<Plan>>);
+
+impl Workload for Given {
+    fn kind(&self) -> &'static str {
+        "given"
+    }
+
+    fn default_name(&self) -> String {
+        "given".into()
+    }
+
+    fn description(&self) -> String {
+        "given".into()
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        vec![Metric::MIB_PER_SECOND]
+    }
+
+    fn values(&self, _record: &RunRecord) -> Vec<Option<f64>> {
+        vec![None]
+    }
+
+    fn plan(&self, _setting: &Setting) -> Result<Plan, WorkloadError> {
+        Ok(self.0.lock().unwrap().take().expect("planned once"))
+    }
+
+    fn resized(&self, _bytes: u64) -> Result<Arc<dyn Workload>, WorkloadError> {
+        unreachable!("nobody asks")
+    }
+}
+
+/// Each ticket that was heard, with who heard it.
+type Told = Arc<Mutex<Vec<(usize, i64)>>>;
+
+#[derive(Debug)]
+struct Script {
+    ops: VecDeque<Op>,
+    number: usize,
+    told: Told,
+}
+
+impl Process for Script {
+    fn next(&mut self, _now: Time, last: OpResult) -> Op {
+        if let OpResult::Ticket(ticket) = last {
+            self.told.lock().unwrap().push((self.number, ticket));
+        }
+        self.ops.pop_front().unwrap_or(Op::Done)
+    }
+}
+
+/// Naps until the time it is told is late enough.
+#[derive(Debug)]
+struct Napper;
+
+impl Process for Napper {
+    fn next(&mut self, now: Time, _last: OpResult) -> Op {
+        if now >= Time(10_000_000) { Op::Done } else { Op::Sleep(Nanos::from_millis(3)) }
+    }
+}
+
+fn run_planned(run: Vec<Planned>) -> Result<RunRecord, String> {
+    let study: Study = parse(TEXT, "raw.toml").unwrap_or_else(|error| panic!("{error}"));
+    let modelled = Modelled::new(&study, HostCosts::default()).expect("modelled drives");
+    let mut world = modelled.world(0, 1).expect("a world");
+    let file = FileNeed { path: Path::target("file"), bytes: FILE, unit: 4096 };
+    let plan = Plan {
+        run,
+        phases: vec!["run"],
+        files: vec![file],
+        barriers: vec![2],
+        queues: 1,
+        asks_time: true,
+        ..Plan::default()
+    };
+    let given = Given(Mutex::new(Some(plan)));
+    modelled.record_on(&mut world, &given, Setting::new(1, 1))
+}
+
+fn run_telling(scripts: Vec<Vec<Op>>, told: &Told) -> Result<RunRecord, String> {
+    let process = |(number, ops): (usize, Vec<Op>)| {
+        let process = Box::new(Script { ops: ops.into(), number, told: told.clone() });
+        Planned { copy: number as u32, process }
+    };
+    run_planned(scripts.into_iter().enumerate().map(process).collect())
+}
+
+fn run(scripts: Vec<Vec<Op>>) -> Result<RunRecord, String> {
+    run_telling(scripts, &Told::default())
+}
+
+fn open() -> Op {
+    Op::Open { slot: SLOT, path: Path::target("file"), how: How::BOTH }
+}
+
+/// Reads of one chunk of each of the four members.
+fn reads() -> impl Iterator<Item = Io> {
+    (0..4).map(|chunk| Io::Read { slot: SLOT, at: chunk * (8 << 20) + chunk * 65536, len: 4096 })
+}
+
+fn started() -> impl Iterator<Item = Op> {
+    (0..).zip(reads()).map(|(tag, io)| Op::Start { tag, io })
+}
+
+fn measured(ops: impl Iterator<Item = Op>) -> Vec<Op> {
+    let before = [open(), Op::Mark(Mark::Begin(0))];
+    before.into_iter().chain(ops).chain([Op::Mark(Mark::End(0))]).collect()
+}
+
+fn millis(millis: u64) -> Nanos {
+    Nanos::from_millis(millis)
+}
+
+#[test]
+fn members_work_at_once_for_what_is_started_at_once() {
+    let one_by_one = run(vec![measured(reads().map(Op::At))]).expect("a run");
+    let finishes = (0..4).map(|_| Op::Finish);
+    let at_once = run(vec![measured(started().chain(finishes))]).expect("a run");
+    let of = |record: &RunRecord| {
+        let phase = record.phase(0).expect("it was begun");
+        assert_eq!((phase.reads.count, phase.reads.bytes), (4, 4 * 4096));
+        (phase.took(), phase.reads.max, phase.reads.total)
+    };
+    let ((serial, _, sum), (together, slowest, _)) = (of(&one_by_one), of(&at_once));
+    assert!(serial >= sum, "{serial:?}: one after the other is the sum");
+    assert!(together < serial, "{together:?} of {serial:?}");
+    // The drives do not wait for each other: it takes as long as the slowest, and the host's part.
+    assert!(together.0 < slowest.0 + 1_000_000, "{together:?}, the slowest {slowest:?}");
+}
+
+#[test]
+fn a_process_ends_when_all_it_started_is_done() {
+    let ops = [open()].into_iter().chain([Op::Mark(Mark::Begin(0))]).chain(started());
+    let record = run(vec![ops.collect(), vec![]]).expect("a run");
+    let totals = record.totals();
+    assert_eq!(totals.reads.count, 4, "all were waited for");
+    assert!(record.last_done() >= totals.reads.max && totals.reads.max > Nanos::ZERO);
+    assert_eq!(record.first_done(), Nanos::ZERO);
+}
+
+#[test]
+fn barriers_and_sleep_by_hand() {
+    let phase = [Op::Mark(Mark::Begin(0)), Op::Barrier(0), Op::Mark(Mark::End(0))];
+    let record = run(vec![
+        phase.into_iter().chain([Op::Sleep(millis(1)), Op::Barrier(0)]).collect(),
+        vec![Op::Sleep(millis(5)), Op::Barrier(0), Op::Barrier(0), Op::Sleep(millis(7))],
+    ]);
+    let record = record.expect("a run");
+    assert_eq!(record.phase(0).expect("a phase").took(), millis(5));
+    assert_eq!(record.ends(), [millis(6), millis(13)]);
+}
+
+#[test]
+fn tickets_go_to_who_waited_longest_and_on_in_that_order() {
+    let told = Told::default();
+    let take = || vec![Op::Take { queue: 0 }, Op::Take { queue: 0 }];
+    let put = |ticket, times| Op::Put { queue: 0, ticket, times };
+    let puts = vec![Op::Sleep(millis(2)), put(7, 3), Op::Sleep(millis(2)), put(8, 1), put(9, 2)];
+    run_telling(vec![take(), take(), take(), puts], &told).expect("a run");
+    let told = told.lock().unwrap().clone();
+    assert_eq!(told, [(0, 7), (1, 7), (2, 7), (0, 8), (1, 9), (2, 9)]);
+}
+
+#[test]
+fn time_is_told_as_it_is() {
+    let record = run_planned(vec![Planned { copy: 0, process: Box::new(Napper) }]);
+    assert_eq!(record.expect("a run").last_done(), millis(12));
+}
+
+#[test]
+fn who_computes_shares_the_cpu() {
+    let compute = || vec![Op::Compute(millis(5))];
+    let record = run(vec![compute(), compute(), vec![Op::Sleep(millis(1))]]).expect("a run");
+    assert_eq!(record.ends(), [millis(5), millis(10), millis(1)]);
+    assert_eq!(record.system_cpu, Some(millis(10)));
+}
+
+#[test]
+fn what_cannot_go_on_is_told() {
+    let stuck = |scripts| {
+        let error = run(scripts).unwrap_err();
+        assert!(error.contains("wait for each other for ever"), "{error}");
+    };
+    let take = || Op::Take { queue: 0 };
+    stuck(vec![vec![take()]]);
+    stuck(vec![vec![open(), Op::Barrier(0), Op::SyncAll], vec![Op::Sleep(millis(1)), open()]]);
+    stuck(vec![vec![take()], vec![open(), Op::At(reads().next().expect("one")), take()]]);
+    let odd = Io::Write { slot: SLOT, at: 100, len: 512, content: Content::Zeroes };
+    let error = run(vec![vec![open(), Op::At(odd)]]).unwrap_err();
+    assert!(error.contains("works in whole sectors of 512 bytes"), "{error}");
+    let error = run(vec![vec![Op::Finish]]).unwrap_err();
+    assert!(error.contains("has started nothing"), "{error}");
+}

@@ -151,7 +151,7 @@ mod tests {
             engine.fail(MemberIndex(0)).expect("it goes on");
         }
         let plan = plan(flip.map(|at| (paths[1].clone(), at)));
-        let outcome = on_array(engine, &directory, Filesystem::Ext4, plan, &GO);
+        let outcome = on_array(engine, &directory, Filesystem::Ext4, plan, &GO, &|_| {});
         let left = std::fs::read_dir(&directory).expect("there").count();
         std::fs::remove_dir_all(&directory).expect("ours");
         assert_eq!(left, 2, "the two files");

@@ -193,10 +193,8 @@ impl World {
                 return Err(SimError::drives(reason));
             }
         }
-        let mut places: Vec<Option<u16>> = vec![None; 2 * members + 1];
-        for (place, drive) in places.iter_mut().zip(0..members as u16) {
-            *place = Some(drive);
-        }
+        let mut places: Vec<Option<u16>> = (0..members as u16).map(Some).collect();
+        places.resize(2 * members + 1, None);
         places[2 * members] = journal.map(|_| members as u16);
         let ios = config.limits.ios.max(4 * config.members.len() as u32) as usize;
         Ok(Self {

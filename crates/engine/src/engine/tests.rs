@@ -34,7 +34,8 @@ fn hanging_with(file_io: FileIo) {
     std::fs::create_dir_all(&directory).unwrap();
     let mut config = EngineConfig::new(Layout::new(Level::Raid1, 2));
     config.settings.consistency = Consistency::Resync;
-    config.settings.deadline = Some(Nanos::from_millis(50));
+    // Long enough for a sound disk on a busy machine.
+    config.settings.deadline = Some(Nanos::from_millis(500));
     let members: Vec<Member> = ["0", "1"].map(|name| file(&directory, name, file_io)).into();
     let mut engine = Engine::new(&config, members).unwrap();
     let Member::File(hanging) = &engine.members()[1] else { unreachable!("a file") };

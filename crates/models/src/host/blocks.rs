@@ -108,7 +108,7 @@ impl Host {
     /// Takes up to `wanted` blocks in one piece for a file, first those that it keeps for itself.
     pub(super) fn take_blocks(&mut self, number: u64, wanted: u64) -> Option<(u64, u64)> {
         let most = self.spec.filesystem.reservation;
-        let Some(file) = self.files.get_mut(&number) else { return None };
+        let file = self.files.get_mut(&number)?;
         if let Some((block, len)) = file.kept.take() {
             let taken = len.min(wanted);
             file.kept = (len > taken).then_some((block + taken, len - taken));

@@ -72,10 +72,8 @@ impl Host {
         if self.is_under_way(open.file) && self.wait_for_writes(Waiter::Task(id), open.file) {
             return Next::Wait;
         }
-        if writes {
-            if let Err(failure) = self.make_places(open.file, pages.clone()) {
-                return Next::Failed(failure);
-            }
+        if writes && let Err(failure) = self.make_places(open.file, pages.clone()) {
+            return Next::Failed(failure);
         }
         if let Some(block) = self.missing_pointers_of(task.process, open.file, pages.clone()) {
             self.wait_for_page(id, METADATA, block);

@@ -1,8 +1,9 @@
 //! How fast virtual time goes with a modelled host: 7,000 MB written and read back by requests of 128 KiB,
 //! and the 120 cells of the study `pata-2005`.
 //!
-//! Run with `cargo bench -p raidlab-study`, or `-- tar-xf` for one workload of the study. Best and median of the rounds are printed, with what the
-//! members were asked for and how many events that took; of the study, the sum of each workload.
+//! Run with `cargo bench -p raidlab-study`, or `-- tar-xf` for one workload of the study. Best and median
+//! of the rounds are printed, with what the members were asked for and how many events that took; of the
+//! study, the sum of each workload.
 
 use std::time::Instant;
 

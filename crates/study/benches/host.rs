@@ -1,15 +1,20 @@
-//! How fast virtual time goes with a modelled host: 7,000 MB written and read back by requests of 128 KiB.
+//! How fast virtual time goes with a modelled host: 7,000 MB written and read back by requests of 128 KiB,
+//! and the 120 cells of the study `pata-2005`.
 //!
-//! Run with `cargo bench -p raidlab-study`. Best and median of the rounds are printed, with what the
-//! members were asked for and how many events that took.
+//! Run with `cargo bench -p raidlab-study`, or `-- tar-xf` for one workload of the study. Best and median
+//! of the rounds are printed, with what the members were asked for and how many events that took; of the
+//! study, the sum of each workload.
 
 use std::time::Instant;
 
-use raidlab_core::{Config, Layout, Level};
+use raidlab_core::{Config, Layout, Level, Sectors};
+use raidlab_models::host::{Kernel, Processor};
 use raidlab_models::{Drive, HostSpec, Scheduler, load};
 use raidlab_sim::{HostCosts, World};
 use raidlab_study::modelled::host::run_plan;
-use raidlab_workload::{Content, How, Op, OpResult, Path, Plan, Planned, Process, Slot};
+use raidlab_workload::{
+    Content, How, Op, OpResult, Parameters, Path, Plan, Planned, Process, Setting, Slot,
+};
 
 const ROUNDS: usize = 5;
 const S: Slot = Slot(0);
@@ -57,7 +62,54 @@ fn world(layout: Layout) -> World {
     world.with_queues(&Scheduler::Anticipatory.spec(1))
 }
 
+/// The study's workloads with their parameters.
+const STUDY: [(&str, &[(&str, &str)]); 6] = [
+    ("bonnie-1.03", &[("ram", "756MiB")]),
+    ("dd", &[("bs", "64KiB"), ("count", "106811")]),
+    ("cp-null", &[("size", "7000MB"), ("profile", "2005")]),
+    ("cp-tar", &[("profile", "2005")]),
+    ("tar-xf", &[]),
+    ("cp-rf", &[("profile", "2005")]),
+];
+
+/// The 120 cells of `pata-2005` once, on one core.
+fn study(only: Option<&str>) {
+    let processor = Processor::named("pentium3-860").expect("known");
+    let spec = Kernel::Linux2_6_12.spec().with_processor(&processor);
+    let spec = HostSpec { memory: 700 << 20, ..spec };
+    let mut all = 0.0;
+    for (kind, parameters) in STUDY {
+        if only.is_some_and(|only| only != kind) {
+            continue;
+        }
+        let parameters = Parameters::new(parameters.iter().copied()).expect("once each");
+        let workload = raidlab_workload::make(kind, parameters).expect("can be");
+        let mut took = 0.0;
+        for level in [Level::Linear, Level::Linear, Level::Linear, Level::Raid0, Level::Raid1] {
+            let members = if level == Level::Linear { 1 } else { 2 };
+            for copies in 1..=4 {
+                let chunk = Sectors(if level == Level::Raid0 { 128 } else { 0 });
+                let mut world = world(Layout { chunk, ..Layout::new(level, members) });
+                let setting = Setting { host_memory: Some(spec.memory), ..Setting::new(copies, 1) };
+                let plan = workload.plan(&setting).expect("can be");
+                let began = Instant::now();
+                run_plan(&mut world, &spec, plan).expect("runs");
+                took += began.elapsed().as_secs_f64();
+            }
+        }
+        println!("pata-2005, 20 cells of {kind}: {took:.3} s");
+        all += took;
+    }
+    println!("pata-2005, all of these: {all:.3} s");
+}
+
 fn main() {
+    // Cargo says `--bench` too.
+    let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    study(only.as_deref());
+    if only.is_some() {
+        return;
+    }
     let spec = HostSpec { longest_request: 128 << 10, memory: 700 << 20, ..HostSpec::default() };
     let layouts = [
         ("single", Layout::new(Level::Linear, 1)),

@@ -34,6 +34,8 @@ pub(super) struct Writeback {
     works: VecDeque<Work>,
     /// Files to be written back, and whether for their age.
     queue: VecDeque<(u64, bool)>,
+    /// Those of them for their age.
+    aged: BTreeSet<u64>,
     /// Pages of the first of either that are still to come in its turn.
     turn: u64,
     /// When ages are looked at.
@@ -135,6 +137,7 @@ impl Host {
                 self.back.queue.pop_front();
                 self.settle_dirty(number);
                 if aged {
+                    self.back.aged.remove(&number);
                     self.renew(number);
                 }
             }
@@ -241,7 +244,7 @@ impl Host {
         let old: Vec<u64> =
             self.back.dirty_files.iter().take_while(old).map(|(_, file)| *file).collect();
         for number in old {
-            if !self.back.queue.contains(&(number, true)) {
+            if self.back.aged.insert(number) {
                 self.back.queue.push_back((number, true));
             }
         }

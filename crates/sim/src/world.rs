@@ -416,6 +416,7 @@ impl World {
     }
 
     /// Finds a place for a request.
+    #[inline]
     fn hold(&mut self, request: Pending) -> u32 {
         if let Some(slot) = self.free_pending.pop() {
             self.pending[slot as usize] = request;
@@ -478,6 +479,7 @@ impl World {
         }
     }
 
+    #[inline]
     fn hear_drive(&mut self, member: u16) {
         while let Some(output) = self.drives[usize::from(member)].poll() {
             match output {
@@ -491,6 +493,7 @@ impl World {
     }
 
     /// A drive has ended a command; with paths its end is still to come to the host.
+    #[inline]
     fn command_ended(&mut self, member: u16, id: DriveIoId, outcome: IoOutcome) {
         if let Some(paths) = &mut self.paths {
             paths.handle(self.now, PathInput::Ended { id, outcome });
@@ -500,6 +503,7 @@ impl World {
     }
 
     /// The end of a command has come to the host.
+    #[inline]
     fn completed(&mut self, member: u16, id: DriveIoId, outcome: IoOutcome) {
         if self.queues.is_empty() {
             self.drive_done(member, id, outcome);
@@ -509,6 +513,7 @@ impl World {
     }
 
     /// Sends a command to a drive, over its path if there is one.
+    #[inline]
     fn dispatch(&mut self, drive: u16, io: DriveIo) {
         if let Some(paths) = &mut self.paths {
             paths.handle(self.now, PathInput::Submit { drive, io });

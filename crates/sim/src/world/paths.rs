@@ -56,6 +56,7 @@ impl World {
 
     /// Takes what the paths have to say until they are silent: commands come to drives, their ends to
     /// the host, which sends more.
+    #[inline(never)]
     pub(super) fn settle_paths(&mut self) {
         while let Some(output) = self.paths.as_mut().and_then(|paths| paths.poll()) {
             match output {

@@ -69,10 +69,12 @@ impl World {
         self.feed_controller(ControllerInput::Submit { id: slot, op, at, len, fua, process });
     }
 
+    #[inline(never)]
     pub(super) fn wake_controller(&mut self, what: u32) {
         self.feed_controller(ControllerInput::Wake { what });
     }
 
+    #[inline(never)]
     pub(super) fn transferred(&mut self, request: u32) {
         self.feed_controller(ControllerInput::Transferred { request });
     }

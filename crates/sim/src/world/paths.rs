@@ -47,6 +47,7 @@ impl World {
         self.paths.as_mut().map_or(at, |paths| paths.copy(at, bytes))
     }
 
+    #[inline(never)]
     pub(super) fn wake_path(&mut self, command: u32) {
         if let Some(paths) = &mut self.paths {
             paths.handle(self.now, PathInput::Wake { command });

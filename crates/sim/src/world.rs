@@ -172,14 +172,13 @@ impl World {
         costs: HostCosts,
     ) -> Result<Self, SimError> {
         let drives: Vec<Drive> = drives.into_iter().map(Into::into).collect();
-        let members = config.members.len();
+        let (count, members) = (drives.len(), config.members.len());
         let journal = match config.settings.consistency {
             Consistency::Journal { sectors } => Some(sectors),
             _ => None,
         };
-        if drives.len() != members + usize::from(journal.is_some()) {
+        if count != members + usize::from(journal.is_some()) {
             let log = if journal.is_some() { " and a log device" } else { "" };
-            let count = drives.len();
             return Err(SimError::drives(format!("{count} drives for {members} members{log}")));
         }
         let array = Array::new(config)?;

@@ -172,14 +172,13 @@ impl World {
         costs: HostCosts,
     ) -> Result<Self, SimError> {
         let drives: Vec<Drive> = drives.into_iter().map(Into::into).collect();
-        let members = config.members.len();
+        let (count, members) = (drives.len(), config.members.len());
         let journal = match config.settings.consistency {
             Consistency::Journal { sectors } => Some(sectors),
             _ => None,
         };
-        if drives.len() != members + usize::from(journal.is_some()) {
+        if count != members + usize::from(journal.is_some()) {
             let log = if journal.is_some() { " and a log device" } else { "" };
-            let count = drives.len();
             return Err(SimError::drives(format!("{count} drives for {members} members{log}")));
         }
         let array = Array::new(config)?;
@@ -414,6 +413,7 @@ impl World {
     }
 
     /// Finds a place for a request.
+    #[inline]
     fn hold(&mut self, request: Pending) -> u32 {
         if let Some(slot) = self.free_pending.pop() {
             self.pending[slot as usize] = request;
@@ -476,6 +476,7 @@ impl World {
         }
     }
 
+    #[inline]
     fn hear_drive(&mut self, member: u16) {
         while let Some(output) = self.drives[usize::from(member)].poll() {
             match output {
@@ -489,6 +490,7 @@ impl World {
     }
 
     /// A drive has ended a command; with paths its end is still to come to the host.
+    #[inline]
     fn command_ended(&mut self, member: u16, id: DriveIoId, outcome: IoOutcome) {
         if let Some(paths) = &mut self.paths {
             paths.handle(self.now, PathInput::Ended { id, outcome });
@@ -498,6 +500,7 @@ impl World {
     }
 
     /// The end of a command has come to the host.
+    #[inline]
     fn completed(&mut self, member: u16, id: DriveIoId, outcome: IoOutcome) {
         if self.queues.is_empty() {
             self.drive_done(member, id, outcome);
@@ -507,6 +510,7 @@ impl World {
     }
 
     /// Sends a command to a drive, over its path if there is one.
+    #[inline]
     fn dispatch(&mut self, drive: u16, io: DriveIo) {
         if let Some(paths) = &mut self.paths {
             paths.handle(self.now, PathInput::Submit { drive, io });

@@ -507,6 +507,40 @@ fn requests_that_cannot_be_are_refused_behind_a_controller() {
     }
 }
 
+/// Pieces are whole blocks of the array, whatever the controller's longest request.
+#[test]
+fn requests_to_raid3_are_cut_at_its_blocks() {
+    let card = ControllerSpec::ite8212_bios("card").with_longest(Sectors(100));
+    let mut world = world(&disk(), Level::Raid3, 9).with_controller(&card).expect("can be");
+    assert_eq!(world.array().logical_block(), 8, "100 is no multiple");
+    run(&mut world, READ, (1, 1), |_| (0, 800));
+    run(&mut world, WRITE, (1, 1), |_| (8, 800));
+}
+
+/// A scheduler in front of the one disk that waits for a process's next read is woken when that does not come.
+#[test]
+fn the_scheduler_stands_above_the_array() {
+    let card = ControllerSpec::ite8212_bios("card").with_scheduler(Scheduler::Anticipatory);
+    let mut world = world(&disk(), Level::Raid0, 2).with_controller(&card).expect("can be");
+    let far = world.array().capacity().0 / 256 * 128;
+    for (process, at) in [(1, 0), (1, 8), (1, 16)] {
+        world.submit_for(process, READ, Sector(at), Sectors(8), false);
+        while world.next_answer().is_none() {
+            assert!(world.step());
+        }
+    }
+    let since = world.now();
+    world.submit_for(2, READ, Sector(far), Sectors(8), false);
+    let answer = loop {
+        if let Some(answer) = world.next_answer() {
+            break answer;
+        }
+        assert!(world.step(), "the scheduler waits for ever");
+    };
+    let waited = answer.at.since(since);
+    assert!(waited >= Nanos::from_millis(6), "process 1 was waited for: {waited:?}");
+}
+
 #[test]
 fn raid3_reads_no_two_things_at_once() {
     let reads =

@@ -441,3 +441,61 @@ impl Controller {
         self.drain_queue(now);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(id: u32, at: u64, len: u64) -> ControllerInput {
+        let (op, at, len) = (DriveOp::Write, Sector(at), Sectors(len));
+        ControllerInput::Submit { id, op, at, len, fua: false, process: 0 }
+    }
+
+    /// Hands in an input and what transfers of its own accord; gives the requests to the array and the
+    /// ends of the host's.
+    fn hand(
+        controller: &mut Controller,
+        input: ControllerInput,
+    ) -> (Vec<(u32, u64, u64)>, Vec<u32>) {
+        let (mut requests, mut ends) = (Vec::new(), Vec::new());
+        controller.handle(Time::ZERO, input);
+        while let Some(output) = controller.poll() {
+            match output {
+                ControllerOutput::Request { request, at, len, .. } => {
+                    requests.push((request, at.0, len.0));
+                }
+                ControllerOutput::Transfer { request, .. } => {
+                    controller.handle(Time::ZERO, ControllerInput::Transferred { request });
+                }
+                ControllerOutput::Complete { id, .. } => ends.push(id),
+                ControllerOutput::WakeAt { what, at } => panic!("wakes {what} at {at:?}"),
+            }
+        }
+        (requests, ends)
+    }
+
+    /// Dirty data leave in order and cut at stripes, two at a time; who finds no room waits for it.
+    #[test]
+    fn posted_writes_leave_as_full_stripes() {
+        let spec = ControllerSpec {
+            request: Nanos::ZERO,
+            longest: Sectors(1_024),
+            destages: 2,
+            ..ControllerSpec::smart_array_e200i("c", true)
+        };
+        let spec = spec.with_writes(WritePolicy::Posted { capacity: Sectors(1_200), extents: 8 });
+        let mut controller = Controller::new(&spec, Sectors(384));
+        assert_eq!(controller.spec().destage, Sectors(384), "512 rounded down to a stripe");
+        let first = DESTAGE;
+        let (requests, ends) = hand(&mut controller, write(7, 100, 1_000));
+        assert_eq!(requests, [(first, 100, 284), (first + 1, 384, 384)]);
+        assert_eq!(ends, [7], "at once");
+        let (requests, ends) = hand(&mut controller, write(8, 5_000, 400));
+        assert!(requests.is_empty() && ends.is_empty(), "no room and no more at once");
+        let answered = |request| ControllerInput::Answered { request, outcome: Outcome::Done };
+        let (requests, ends) = hand(&mut controller, answered(first + 1));
+        assert_eq!((requests, ends), (vec![(first + 1, 768, 332)], vec![8]));
+        let (requests, _) = hand(&mut controller, answered(first));
+        assert_eq!(requests, [(first, 5_000, 376)], "up to the end of its stripe");
+    }
+}

@@ -50,6 +50,7 @@ impl World {
     }
 
     /// A request of the host comes to the controller.
+    #[inline(never)]
     pub(super) fn ask(&mut self, slot: u32) {
         let Pending { op, at, len, fua, process, .. } = self.pending[slot as usize];
         let op = match op {
@@ -68,15 +69,18 @@ impl World {
         self.feed_controller(ControllerInput::Submit { id: slot, op, at, len, fua, process });
     }
 
+    #[inline(never)]
     pub(super) fn wake_controller(&mut self, what: u32) {
         self.feed_controller(ControllerInput::Wake { what });
     }
 
+    #[inline(never)]
     pub(super) fn transferred(&mut self, request: u32) {
         self.feed_controller(ControllerInput::Transferred { request });
     }
 
     /// The array answers a request: the host's own, or one that the controller made.
+    #[inline]
     pub(super) fn reply(&mut self, id: RequestId, outcome: Outcome) {
         if id.0 & MADE == 0 {
             self.answers.push_back(Answer { id, outcome, at: self.now });
@@ -87,6 +91,7 @@ impl World {
     }
 
     /// When parity over so many bytes of operands is computed, by whoever does that.
+    #[inline]
     pub(super) fn compute(&mut self, bytes: u64) -> Time {
         let now = self.now;
         let controller = self.controller.as_mut();
@@ -96,6 +101,7 @@ impl World {
 
     /// Hands an input to the controller, and does what it asks for until it is silent. Its requests wait
     /// in the backlog for the array.
+    #[inline(never)]
     fn feed_controller(&mut self, input: ControllerInput) {
         let Some(mut controller) = self.controller.take() else { return };
         controller.handle(self.now, input);

@@ -47,6 +47,7 @@ impl World {
         self.paths.as_mut().map_or(at, |paths| paths.copy(at, bytes))
     }
 
+    #[inline(never)]
     pub(super) fn wake_path(&mut self, command: u32) {
         if let Some(paths) = &mut self.paths {
             paths.handle(self.now, PathInput::Wake { command });
@@ -56,6 +57,7 @@ impl World {
 
     /// Takes what the paths have to say until they are silent: commands come to drives, their ends to
     /// the host, which sends more.
+    #[inline(never)]
     pub(super) fn settle_paths(&mut self) {
         while let Some(output) = self.paths.as_mut().and_then(|paths| paths.poll()) {
             match output {

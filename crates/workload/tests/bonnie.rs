@@ -436,8 +436,20 @@ fn nonsense_is_named() {
     setting.host_memory = Some(8 * MIB);
     let error = workload("bonnie-2.00", &[("n", "200")]).plan(&setting).expect_err("names");
     assert_eq!(error.to_string(), "n: 200K names would fill the memory of 8MiB; use less");
-    let bonnie = workload("bonnie-2.00", &[("size", "8MiB"), ("n", "0")]);
-    let error = bonnie.plan(&Setting { space: Some(15 * MIB), ..Setting::new(2, 1) });
+    let small = Setting { space: Some(15 * MIB), ..Setting::new(2, 1) };
+    // That a filesystem is needed is told before that there is no room.
+    for (kind, n, fast, why) in [
+        ("bonnie-1.03", "16", "false", "with n=0 it needs none"),
+        ("bonnie-2.00", "16", "true", "with n=0 it needs none"),
+        ("bonnie-2.00", "16", "false", "with n=0 fast=true it does neither"),
+        ("bonnie-2.00", "0", "false", "with fast=true it does not"),
+    ] {
+        let plan = workload(kind, &[("size", "8MiB"), ("n", n), ("fast", fast)]).plan(&small);
+        let needs = plan.expect("room is not looked at").needs_filesystem;
+        assert!(needs.is_some_and(|needs| needs.ends_with(why)), "{needs:?}");
+    }
+    let bonnie = workload("bonnie-2.00", &[("size", "8MiB"), ("n", "0"), ("fast", "true")]);
+    let error = bonnie.plan(&small);
     let error = error.expect_err("two of 8 MiB");
     assert_eq!(error.kind, WorkloadErrorKind::DoesNotFit, "{error}");
     assert_eq!(bonnie.plan(&Setting::new(0, 1)).expect_err("none").key, "copies");

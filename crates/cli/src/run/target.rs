@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{Array, Config, Layout, SECTOR_BYTES, Sectors, Settings};
@@ -121,12 +121,7 @@ impl Target {
             }
             _ => {
                 let real = Real { options, cancel: interrupt::flag()?, tell };
-                let record = self.run_real(real, workload, setting);
-                match record {
-                    // Whatever failed then failed since things were being taken down.
-                    Err(_) if real.cancel.load(Ordering::Relaxed) => Err(Failure::Interrupted),
-                    record => record,
-                }
+                self.run_real(real, workload, setting)
             }
         }
     }

@@ -203,6 +203,9 @@ fn head(options: &Options, seed: u64, measured: &[Measured]) -> Vec<String> {
         let names: Vec<&str> = one.case.figures.iter().map(|figure| figure.name).collect();
         let (here, program) = (Path::new("DIR"), one.case.program());
         lines.push(format!("\n{}:", names.join(", ")));
+        if let Some(arguments) = one.case.lay_out(here) {
+            lines.push(format!("  {program} {}", arguments.join(" ")));
+        }
         lines.push(format!("  {program} {}", one.case.original(here).join(" ")));
         lines.push(format!("  raidlab {}", one.case.ours(here).join(" ")));
         lines.push(format!("  cache: {}", one.case.cache));
@@ -248,8 +251,11 @@ impl Measured {
         if let Some(size) = self.case.needs {
             fill(&file, size)?;
         }
-        settle(&file, &INTERRUPTED)?;
         let program = Path::new(self.case.program());
+        if let Some(arguments) = self.case.lay_out(place) {
+            run(program, &arguments, &INTERRUPTED)?;
+        }
+        settle(&file, &INTERRUPTED)?;
         let printed = run(program, &self.case.original(place), &INTERRUPTED)?;
         let figures = self.case.parse(&printed.output, &printed.errors);
         empty(place)?;
@@ -262,7 +268,7 @@ impl Measured {
         let told = parse::ours(&printed.output, &self.case.metrics());
         let told = told.map_err(|reason| Halt::Failed(format!("raidlab: {reason}")))?;
         let first = self.case.figures.first().map_or("", |figure| figure.name);
-        notes.insert(format!("{first}: raidlab says of memory: {}", told.memory));
+        notes.insert(format!("raidlab says of memory: {}", told.memory));
         notes.extend(
             told.warnings.iter().map(|warning| format!("{first}: raidlab warns: {warning}")),
         );

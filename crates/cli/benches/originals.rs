@@ -125,7 +125,7 @@ fn compare(options: &Options) -> Result<(), Halt> {
     println!("{}", table::table(&rows));
     println!(
         "original, ours: medians. ratio: median of ours/original of each pair. within 0.9 to 1.1: the interval\n\
-         lies inside; not shown: it is wider than 0.2; outside: it is narrow and does not lie inside."
+         lies inside; outside: wholly below or above; not shown: neither."
     );
     println!("\nevery pair, original/ours:\n{}", table::pairs(&rows));
     for note in notes {

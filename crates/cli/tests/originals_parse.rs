@@ -76,9 +76,11 @@ fn raidlab_in_json() {
 fn verdicts() {
     let of = |low, high| Verdict::of(Some(Interval { low, high, coverage: 0.97 }));
     assert_eq!(of(0.9, 1.1), Verdict::Within);
-    assert_eq!(of(0.89, 1.0), Verdict::Outside);
-    assert_eq!(of(1.0, 1.11), Verdict::Outside);
+    assert_eq!(of(0.89, 1.0), Verdict::NotShown);
+    assert_eq!(of(1.0, 1.11), Verdict::NotShown);
     assert_eq!(of(0.7, 0.8), Verdict::Outside);
+    assert_eq!(of(0.3, 0.69), Verdict::Outside);
+    assert_eq!(of(1.11, 2.0), Verdict::Outside);
     assert_eq!(of(0.89, 1.1), Verdict::NotShown);
     assert_eq!(of(0.5, 1.0), Verdict::NotShown);
     assert_eq!(Verdict::of(None), Verdict::TooFew);

@@ -7,8 +7,6 @@ use raidlab_results::statistics::{Interval, median, median_interval};
 /// Ratios within these are called equal.
 const LOW: f64 = 0.9;
 const HIGH: f64 = 1.1;
-/// Intervals wider than this show nothing.
-const WIDEST: f64 = 0.2;
 
 /// The figures of an original and ours, pair by pair.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,9 +24,9 @@ pub(crate) struct Row {
 pub(crate) enum Verdict {
     /// It lies inside 0.9 to 1.1.
     Within,
-    /// It is wider than 0.2.
+    /// It lies partly inside: neither is shown.
     NotShown,
-    /// It is narrow and does not lie inside.
+    /// It lies wholly below 0.9 or above 1.1.
     Outside,
     /// There are too few pairs for an interval.
     TooFew,
@@ -40,8 +38,8 @@ impl Verdict {
         match interval {
             None => Self::TooFew,
             Some(Interval { low, high, .. }) if low >= LOW && high <= HIGH => Self::Within,
-            Some(Interval { low, high, .. }) if high - low > WIDEST => Self::NotShown,
-            Some(_) => Self::Outside,
+            Some(Interval { low, high, .. }) if high < LOW || low > HIGH => Self::Outside,
+            Some(_) => Self::NotShown,
         }
     }
 

@@ -169,22 +169,20 @@ fn only_root_may_mount() {
     // Below the system's directory for temporary files, where every user gets to.
     let scratch = Scratch::within(&std::env::temp_dir(), "run-nobody");
     let on = scratch.directory("on");
-    fs::set_permissions(&on, fs::Permissions::from_mode(0o777)).expect("permissions");
-    for kind in ["mounted", "md"] {
-        let target = format!("{kind}:{}", on.display());
-        let mut command = as_nobody(&scratch);
-        let ran = command.args(["run", "dd", "size=1MiB", "-l", "raid1(2)", "--target", &target]);
-        let ran: Ran = ran.output().expect("the binary runs").into();
-        ran.refused(&["mounting needs root; run raidlab as root, or choose a target without"]);
-        assert!(names(&on).is_empty());
-    }
+    // That this is not root is told before anything of the directory.
     fs::set_permissions(&on, fs::Permissions::from_mode(0o555)).expect("permissions");
-    for kind in ["", "raw:"] {
+    for (kind, words) in [
+        ("mounted:", "mounting needs root; run raidlab as root, or choose a target without"),
+        ("md:", "mounting needs root; run raidlab as root, or choose a target without"),
+        ("", "this user may not write there; change its rights, or name another"),
+        ("raw:", "this user may not write there; change its rights, or name another"),
+    ] {
         let target = format!("{kind}{}", on.display());
         let mut command = as_nobody(&scratch);
-        let ran = command.args(["run", "dd", "bs=4KiB", "size=1MiB", "--target", &target]);
-        let ran: Ran = ran.output().expect("the binary runs").into();
-        ran.refused(&["this user may not write there; change its rights, or name another"]);
+        let ran = command.args(["run", "dd", "bs=4KiB", "size=1MiB", "-l", "raid1(2)"]);
+        let ran: Ran = ran.args(["--target", &target]).output().expect("the binary runs").into();
+        ran.refused(&[words]);
+        assert!(names(&on).is_empty());
     }
 }
 

@@ -285,3 +285,23 @@ fn quiet_prints_nothing_beside_a_file() {
     let alone = raidlab(["run", "dd", "--target", "null", "--quiet"]).good().stdout;
     assert_eq!(alone, text);
 }
+
+/// Each example of the help, on a target that needs no time.
+#[test]
+fn the_examples_of_the_help_run() {
+    let scratch = Scratch::new("run-examples");
+    scratch.file("jobs.fio", "[a]\nrw=read\nsize=1m\n");
+    let help = raidlab(["run", "--help"]).good().stdout;
+    let examples = help.lines().filter_map(|line| line.strip_prefix("  raidlab run "));
+    // What follows after two spaces says what it is.
+    let examples: Vec<&str> = examples.filter_map(|line| line.split("  ").next()).collect();
+    assert!(examples.len() >= 6, "{examples:?}");
+    for example in examples {
+        let place = |word: &str| if word.contains("/mnt") { "null" } else { word }.to_string();
+        let words = example.split(' ').map(place).map(|word| word.replace('\'', ""));
+        let mut command = command();
+        command.arg("run").args(words).current_dir(scratch.path());
+        let ran: Ran = command.output().expect("the binary runs").into();
+        assert!(!ran.good().stdout.is_empty(), "{example}");
+    }
+}

@@ -169,22 +169,20 @@ fn only_root_may_mount() {
     // Below the system's directory for temporary files, where every user gets to.
     let scratch = Scratch::within(&std::env::temp_dir(), "run-nobody");
     let on = scratch.directory("on");
-    fs::set_permissions(&on, fs::Permissions::from_mode(0o777)).expect("permissions");
-    for kind in ["mounted", "md"] {
-        let target = format!("{kind}:{}", on.display());
-        let mut command = as_nobody(&scratch);
-        let ran = command.args(["run", "dd", "size=1MiB", "-l", "raid1(2)", "--target", &target]);
-        let ran: Ran = ran.output().expect("the binary runs").into();
-        ran.refused(&["mounting needs root; run raidlab as root, or choose a target without"]);
-        assert!(names(&on).is_empty());
-    }
+    // That this is not root is told before anything of the directory.
     fs::set_permissions(&on, fs::Permissions::from_mode(0o555)).expect("permissions");
-    for kind in ["", "raw:"] {
+    for (kind, words) in [
+        ("mounted:", "mounting needs root; run raidlab as root, or choose a target without"),
+        ("md:", "mounting needs root; run raidlab as root, or choose a target without"),
+        ("", "this user may not write there; change its rights, or name another"),
+        ("raw:", "this user may not write there; change its rights, or name another"),
+    ] {
         let target = format!("{kind}{}", on.display());
         let mut command = as_nobody(&scratch);
-        let ran = command.args(["run", "dd", "bs=4KiB", "size=1MiB", "--target", &target]);
-        let ran: Ran = ran.output().expect("the binary runs").into();
-        ran.refused(&["this user may not write there; change its rights, or name another"]);
+        let ran = command.args(["run", "dd", "bs=4KiB", "size=1MiB", "-l", "raid1(2)"]);
+        let ran: Ran = ran.args(["--target", &target]).output().expect("the binary runs").into();
+        ran.refused(&[words]);
+        assert!(names(&on).is_empty());
     }
 }
 
@@ -286,4 +284,24 @@ fn quiet_prints_nothing_beside_a_file() {
     assert!(with_format.contains("records out"), "{with_format}");
     let alone = raidlab(["run", "dd", "--target", "null", "--quiet"]).good().stdout;
     assert_eq!(alone, text);
+}
+
+/// Each example of the help, on a target that needs no time.
+#[test]
+fn the_examples_of_the_help_run() {
+    let scratch = Scratch::new("run-examples");
+    scratch.file("jobs.fio", "[a]\nrw=read\nsize=1m\n");
+    let help = raidlab(["run", "--help"]).good().stdout;
+    let examples = help.lines().filter_map(|line| line.strip_prefix("  raidlab run "));
+    // What follows after two spaces says what it is.
+    let examples: Vec<&str> = examples.filter_map(|line| line.split("  ").next()).collect();
+    assert!(examples.len() >= 6, "{examples:?}");
+    for example in examples {
+        let place = |word: &str| if word.contains("/mnt") { "null" } else { word }.to_string();
+        let words = example.split(' ').map(place).map(|word| word.replace('\'', ""));
+        let mut command = command();
+        command.arg("run").args(words).current_dir(scratch.path());
+        let ran: Ran = command.output().expect("the binary runs").into();
+        assert!(!ran.good().stdout.is_empty(), "{example}");
+    }
 }

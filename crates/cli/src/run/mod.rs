@@ -31,8 +31,8 @@ use target::Target;
 /// filesystem on it; root), md:DIR (the same with the kernel's own md; root).
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
-    raidlab run --list                                 every workload and its parameters\n  \
-    raidlab run dd-write size=1GiB --layout 'raid5(4)' on modelled drives\n  \
+    raidlab run --list                                  every workload and its parameters\n  \
+    raidlab run dd-write size=1GiB --layout 'raid5(4)'  on modelled drives\n  \
     raidlab run dd bs=1MiB count=100 conv=fdatasync --target /mnt\n  \
     raidlab run bonnie-2.00 n=0 --target /mnt --format csv\n  \
     raidlab run jobs.fio --target raw:/mnt --layout 'raid10(4)' --json -\n  \

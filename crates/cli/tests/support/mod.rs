@@ -185,6 +185,7 @@ impl Running {
 
     /// How it ended.
     pub(crate) fn status(mut self) -> ExitStatus {
+        self.wait_until_end(|| ());
         self.0.take().expect("still ours").wait().expect("a child")
     }
 

@@ -49,7 +49,10 @@ fn members_of(target: &str) -> Members {
 fn arguments<'a>(row: &'a Row, target: &'a str) -> Vec<&'a str> {
     let mut arguments = vec!["run", row.kind];
     arguments.extend(row.parameters.split(' '));
-    arguments.extend(["--target", target, "--layout", "raid1(2)", "--json", "-"]);
+    arguments.extend(["--target", target, "--json", "-"]);
+    if target.contains(':') || target.starts_with("modelled") {
+        arguments.extend(["--layout", "raid1(2)"]);
+    }
     arguments
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use raidlab_core::Layout;
+use raidlab_core::{Layout, Level};
 use raidlab_engine::Filesystem;
 use raidlab_study::did_you_mean;
 use raidlab_workload::{
@@ -51,14 +51,17 @@ pub(crate) struct Run {
     #[arg(long, short, value_name = "TARGET", default_value = "modelled")]
     pub(crate) target: String,
     /// The layout of the array, as reports name it: single, raid5(4), "raid10(4) far2 chunk=64K"
-    #[arg(long, short, value_name = "LAYOUT", default_value = "single")]
-    pub(crate) layout: Layout,
+    /// [default: single]
+    #[arg(long, short, value_name = "LAYOUT")]
+    pub(crate) layout: Option<Layout>,
     /// The drive of modelled targets: one of `raidlab drive list`, or a drive file (ends in .toml)
-    #[arg(long, value_name = "NAME", default_value = "nas-8tb-7200")]
-    pub(crate) drive: String,
+    /// [default: nas-8tb-7200]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) drive: Option<String>,
     /// The filesystem of mounted arrays: ext4, ext3, ext2, xfs or btrfs
-    #[arg(long, value_name = "KIND", default_value = "ext4", value_parser = filesystem)]
-    pub(crate) filesystem: Filesystem,
+    /// [default: ext4]
+    #[arg(long, value_name = "KIND", value_parser = filesystem)]
+    pub(crate) filesystem: Option<Filesystem>,
     /// How many copies of the workload at once, each with files of its own
     #[arg(long, short = 'n', value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=4096))]
@@ -76,6 +79,37 @@ pub(crate) struct Run {
     /// No progress, and no summary when --json writes a file
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+impl Run {
+    fn layout(&self) -> Layout {
+        self.layout.clone().unwrap_or_else(|| Layout::new(Level::Linear, 1))
+    }
+
+    fn drive(&self) -> &str {
+        self.drive.as_deref().unwrap_or("nas-8tb-7200")
+    }
+
+    fn filesystem(&self) -> Filesystem {
+        self.filesystem.unwrap_or(Filesystem::Ext4)
+    }
+
+    /// Refuses flags that the target has no use for.
+    fn check_flags(&self, target: &Target) -> Result<(), Failure> {
+        let uses = target.uses();
+        let given = [
+            ("--layout", self.layout.is_some(), uses.layout),
+            ("--drive", self.drive.is_some(), uses.drive),
+            ("--filesystem", self.filesystem.is_some(), uses.filesystem),
+        ];
+        match given.into_iter().find(|(_, given, used)| *given && !used) {
+            None => Ok(()),
+            Some((flag, ..)) => {
+                let reason = format!("means nothing on --target {}; leave it out", self.target);
+                Err(Failure::input(format!("{flag}: {reason}")))
+            }
+        }
+    }
 }
 
 fn filesystem(name: &str) -> Result<Filesystem, String> {
@@ -105,6 +139,7 @@ pub(crate) fn run(options: &Run) -> Result<(), Failure> {
         )));
     }
     let target: Target = options.target.parse().map_err(Failure::input)?;
+    options.check_flags(&target)?;
     let setting =
         Setting { host_memory: target.memory(), ..Setting::new(options.copies, options.seed) };
     let bar = Bar::steps(options.quiet);

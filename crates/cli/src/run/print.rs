@@ -163,7 +163,7 @@ pub(super) fn json(
         "workload": workload.kind(),
         "description": workload.description(),
         "target": options.target,
-        "layout": options.layout.to_string(),
+        "layout": options.layout().to_string(),
         "clock": if clock(options) == "virtual time" { "virtual" } else { "real" },
         "copies": options.copies,
         "seed": options.seed,

@@ -78,7 +78,24 @@ pub(super) struct Real<'a> {
     tell: Tell<'a>,
 }
 
+/// Which flags a target has a use for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Uses {
+    pub(super) layout: bool,
+    pub(super) drive: bool,
+    pub(super) filesystem: bool,
+}
+
 impl Target {
+    pub(super) fn uses(&self) -> Uses {
+        let is_array = !matches!(self, Self::Null | Self::Directory(_));
+        Uses {
+            layout: is_array,
+            drive: matches!(self, Self::Modelled | Self::ModelledRaw),
+            filesystem: matches!(self, Self::Mounted(_) | Self::KernelMd(_)),
+        }
+    }
+
     /// The targets without a directory.
     fn named() -> [(&'static str, Self); 4] {
         [
@@ -147,12 +164,12 @@ impl Target {
     /// An array on member files with a filesystem on it.
     fn mounted(&self, real: Real<'_>, parent: &Path, plan: Plan) -> Result<RunRecord, Failure> {
         let options = real.options;
-        let filesystem = options.filesystem;
+        let filesystem = options.filesystem();
         MountedArray::check_host(filesystem).map_err(failure)?;
-        let size = member_size(&options.layout, room(&plan, filesystem))?;
+        let size = member_size(&options.layout(), room(&plan, filesystem))?;
         (real.tell)("making member files");
-        let (members, directory) = self.members(options.layout.members, size)?;
-        let engine = Engine::new(&EngineConfig::new(options.layout.clone()), members);
+        let (members, directory) = self.members(options.layout().members, size)?;
+        let engine = Engine::new(&EngineConfig::new(options.layout()), members);
         let engine = engine.map_err(|error| Failure::input(format!("--layout: {error}")))?;
         let outcome = on_array(engine, parent, filesystem, plan, real.cancel, real.tell);
         drop(directory);
@@ -174,9 +191,9 @@ impl Target {
         let bad =
             |error| Failure::input(format!("{} on {}: {error}", workload.kind(), options.target));
         let room = workload.raw_room(setting.copies).map_err(bad)?;
-        let member = member_size(&options.layout, room)?;
+        let member = member_size(&options.layout(), room)?;
         // What cannot be shows before files are made.
-        let array = Array::new(&Config::uniform(options.layout.clone(), member));
+        let array = Array::new(&Config::uniform(options.layout(), member));
         let array = array.map_err(|error| Failure::input(format!("--layout: {error}")))?;
         let capacity = array.capacity().bytes();
         // The engine's raw target works in blocks of 4 KiB at least.
@@ -186,8 +203,8 @@ impl Target {
         let plan = workload.plan(&setting).and_then(|plan| RawPlan::new(plan, capacity));
         let plan = plan.map_err(bad)?;
         (real.tell)("making members");
-        let (members, directory) = self.members(options.layout.members, member)?;
-        let engine = Engine::new(&EngineConfig::new(options.layout.clone()), members);
+        let (members, directory) = self.members(options.layout().members, member)?;
+        let engine = Engine::new(&EngineConfig::new(options.layout()), members);
         let engine = engine.map_err(|error| Failure::input(format!("--layout: {error}")))?;
         let outcome = run_raw(engine, plan, real);
         drop(directory);
@@ -227,8 +244,8 @@ fn planned(options: &Run, workload: &dyn Workload, setting: &Setting) -> Result<
 
 /// An array of the kernel's md driver with a filesystem on it.
 fn kernel_md(real: Real<'_>, parent: &Path, plan: Plan) -> Result<RunRecord, Failure> {
-    let layout = &real.options.layout;
-    let (filesystem, md) = (real.options.filesystem, KernelMdOptions::default());
+    let layout = &real.options.layout();
+    let (filesystem, md) = (real.options.filesystem(), KernelMdOptions::default());
     KernelMdArray::check_host(layout, filesystem, md).map_err(failure)?;
     let size = member_size(layout, room(&plan, filesystem))?.bytes();
     clean(parent)?;

@@ -16,10 +16,11 @@ pub(super) fn run(
     with_host: bool,
 ) -> Result<RunRecord, Failure> {
     let study = study(options)?;
-    let modelled = Modelled::new(&study, HostCosts::default())
-        .map_err(|error| Failure::input(format!("--drive {}: {}", options.drive, error.reason)))?;
+    let modelled = Modelled::new(&study, HostCosts::default()).map_err(|error| {
+        Failure::input(format!("--drive {}: {}", options.drive(), error.reason))
+    })?;
     let mut world = modelled.world(0, setting.seed).map_err(|error| {
-        Failure::input(format!("--layout {}: {}", options.layout, error.reason))
+        Failure::input(format!("--layout {}: {}", options.layout(), error.reason))
     })?;
     let record = if with_host {
         modelled.record_on_host(&mut world, workload, setting)
@@ -37,11 +38,11 @@ fn study(options: &Run) -> Result<Study, Failure> {
     let mut study = raidlab_study::parse(text, "--layout").map_err(Failure::failed)?;
     study.workloads.clear();
     let mut layout = study.layouts.swap_remove(0);
-    layout.name = options.layout.to_string();
-    layout.layout = options.layout.clone();
+    layout.name = options.layout().to_string();
+    layout.layout = options.layout();
     study.layouts = vec![layout];
     study.drives.truncate(1);
-    study.drives[0].source = raidlab_study::DriveSource::Model(options.drive.clone());
-    study.drives[0].count = options.layout.members;
+    study.drives[0].source = raidlab_study::DriveSource::Model(options.drive().to_string());
+    study.drives[0].count = options.layout().members;
     Ok(study)
 }

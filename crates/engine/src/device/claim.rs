@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::{Device, DeviceRefusal};
 use crate::error::{EngineError, EngineErrorKind};
@@ -35,11 +36,7 @@ impl Claim {
             let error = EngineError::new(EngineErrorKind::Member, CLAIM, "is no block device");
             return Err(error.at_path(path));
         }
-        let opened = OpenOptions::new()
-            .read(true)
-            .write(write)
-            .custom_flags(libc::O_EXCL | libc::O_CLOEXEC)
-            .open(path);
+        let opened = open_patiently(path, write);
         let (file, refusal) = match opened {
             Ok(file) => (Some(file), None),
             Err(error) => match error.raw_os_error() {
@@ -124,4 +121,20 @@ impl Claim {
             }
         }
     }
+}
+
+/// Opens a device exclusively. The kernel lets go what a killed process held through a ring only after
+/// the process is gone, so one that is busy is asked again for a second.
+fn open_patiently(path: &Path, write: bool) -> io::Result<File> {
+    const AGAIN: Duration = Duration::from_millis(20);
+    const TIMES: u32 = 50;
+    let mut options = OpenOptions::new();
+    options.read(true).write(write).custom_flags(libc::O_EXCL | libc::O_CLOEXEC);
+    for _ in 0..TIMES {
+        match options.open(path) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => std::thread::sleep(AGAIN),
+            other => return other,
+        }
+    }
+    options.open(path)
 }

@@ -255,10 +255,9 @@ impl Modelled<'_> {
         let space = world.array().capacity().bytes();
         let setting = Setting { space: Some(space), ..setting };
         let plan = workload.plan(&setting).and_then(|plan| RawPlan::new(plan, space));
-        let before = world.member_totals();
+        let before = totals(world);
         let mut record = raw::run(world, plan.map_err(|error| error.to_string())?)?;
-        let done = world.member_totals();
-        record.members = Some(totals(&done).since(totals(&before)));
+        record.members = Some(totals(world).since(before));
         record.system_cpu = Some(world.cpu_busy());
         record.bottleneck = Some(busiest(world, record.last_done()));
         record.memory = "no filesystem and no page cache; drives start cold and idle".into();
@@ -303,7 +302,8 @@ impl Modelled<'_> {
 }
 
 /// What the members of a world did, as workloads count it.
-fn totals(done: &raidlab_sim::MemberTotals) -> MemberTotals {
+fn totals(world: &World) -> MemberTotals {
+    let done = world.member_totals();
     MemberTotals {
         reads: done.reads,
         writes: done.writes,

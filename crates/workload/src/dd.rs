@@ -23,7 +23,8 @@ use crate::random::mix;
 use crate::record::RunRecord;
 use crate::simple::LARGEST_BLOCK;
 use crate::steps::{
-    Measured, check_whole, copy_path, make_file, one_phase, planned, sector, writes, wrong,
+    Measured, check_raw_whole, check_whole, copy_path, make_file, one_phase, planned, sector,
+    writes, wrong,
 };
 
 /// How many reads go before their writes to `/dev/null`.
@@ -333,9 +334,7 @@ impl Workload for Dd {
 
     fn check_raw(&self, space: u64, copies: u32, logical_block: u64) -> Result<(), WorkloadError> {
         let len = self.skipped() + self.bytes();
-        check_whole(Some(logical_block), len, ("bs", self.block))?;
-        let setting = Setting { space: Some(space), ..Setting::new(copies, 0) };
-        crate::raw::check(&self.plan(&setting)?, space, logical_block)
+        check_raw_whole(self, len, ("bs", self.block), (space, copies, logical_block))
     }
 
     fn formats(&self) -> &'static [&'static str] {

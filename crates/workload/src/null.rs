@@ -216,7 +216,7 @@ impl NullTarget {
             }
             Op::At(io) | Op::Start { io, .. } => {
                 let (class, moved) =
-                    self.io(process, *io).ok_or_else(|| unknown(slot_of(*io), &op))?;
+                    self.io(process, *io).ok_or_else(|| unknown(io.slot(), &op))?;
                 process.measure(class, moved);
                 if let Op::Start { tag, .. } = op {
                     process.started.push((tag, moved));
@@ -326,7 +326,7 @@ impl NullTarget {
     }
 
     fn io(&mut self, process: &mut Running, io: Io) -> Option<(Class, u64)> {
-        let file = *process.slots.get(slot_of(io))?;
+        let file = *process.slots.get(io.slot())?;
         Some(match io {
             Io::Read { at, len, .. } => {
                 let size = file.id.map_or(0, |id: FileId| self.names.status(id).size);
@@ -339,11 +339,5 @@ impl NullTarget {
                 (Class::Write, len)
             }
         })
-    }
-}
-
-fn slot_of(io: Io) -> Slot {
-    match io {
-        Io::Read { slot, .. } | Io::Write { slot, .. } => slot,
     }
 }

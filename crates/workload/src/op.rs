@@ -146,6 +146,15 @@ pub enum Io {
     },
 }
 
+impl Io {
+    /// The file.
+    pub const fn slot(self) -> Slot {
+        match self {
+            Self::Read { slot, .. } | Self::Write { slot, .. } => slot,
+        }
+    }
+}
+
 /// Where a seek goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Seek {

@@ -32,13 +32,14 @@ use std::sync::Arc;
 use raidlab_core::{Size, Time};
 
 use crate::error::{WorkloadError, WorkloadErrorKind};
-use crate::fill_files::{Fill, fill_files, write_all};
+use crate::fill_files::{Fill, fill_files};
 use crate::kinds::Workload;
 use crate::metric::Metric;
 use crate::op::{Content, How, Mark, Op, OpResult, Path, Slot};
 use crate::parameters::Parameters;
 use crate::plan::{Expected, Plan, Planned, Process, SeededBytes, Setting};
 use crate::record::RunRecord;
+use crate::steps::writes;
 use crate::{LARGEST_BLOCK, MOST_PROCESSES};
 use day::{Action, Day, Step};
 
@@ -282,7 +283,7 @@ impl Worker {
                 // One that was deleted is made anew; one that is there keeps its length.
                 self.open(TO, file, How { create: true, read: false, ..How::BOTH });
                 let content = Content::Seeded { seed: bytes.seed };
-                self.ops.extend(write_all(TO, bytes.len, self.block, content));
+                self.ops.extend(writes(TO, bytes.len, self.block, content));
                 self.ops.push_back(Op::Close { slot: TO });
                 self.tell(&step);
             }

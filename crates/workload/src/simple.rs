@@ -14,6 +14,7 @@ use crate::parameters::Parameters;
 use crate::plan::{FileNeed, Plan, Planned, Process, Setting};
 use crate::random::{Random, mix};
 use crate::record::RunRecord;
+use crate::steps::{make_file_of, planned};
 
 mod check;
 
@@ -170,10 +171,8 @@ impl Simple {
         if self.kind == Kind::DdWrite {
             return Vec::new();
         }
-        let step = 1 << 20;
-        let fill = |(copy, file): (u32, &FileNeed)| Planned {
-            copy,
-            process: Box::new(Fill { path: file.path.clone(), left: file.bytes, step, state: 0 }),
+        let fill = |(copy, file): (u32, &FileNeed)| {
+            planned(copy, make_file_of(file.path.clone(), file.bytes, Content::Zeroes))
         };
         (0..).zip(files).map(fill).collect()
     }
@@ -383,41 +382,6 @@ impl Process for SimpleProcess {
                 Op::Close { slot }
             }
             Stage::Done => Op::Done,
-        }
-    }
-}
-
-/// Writes a file from start to end.
-#[derive(Debug)]
-struct Fill {
-    path: Path,
-    left: u64,
-    step: u64,
-    state: u32,
-}
-
-impl Process for Fill {
-    fn next(&mut self, _now: Time, _last: OpResult) -> Op {
-        let slot = Slot(0);
-        let content = Content::Zeroes;
-        self.state += 1;
-        match self.state {
-            1 => Op::Open { slot, path: self.path.clone(), how: How::WRITE },
-            2 if self.left >= self.step => {
-                let times = self.left / self.step;
-                self.left %= self.step;
-                Op::Write { slot, len: self.step, content, times }
-            }
-            2 | 3 if self.left > 0 => {
-                self.state = 3;
-                let len = std::mem::take(&mut self.left);
-                Op::Write { slot, len, content, times: 1 }
-            }
-            2..=4 => {
-                self.state = 4;
-                Op::Close { slot }
-            }
-            _ => Op::Done,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use raidlab_core::{SECTOR_BYTES, Size, Time};
 
 use crate::error::{WorkloadError, WorkloadErrorKind};
+use crate::kinds::Workload;
 use crate::metric::{Metric, mib_per_second, per_second};
 use crate::op::{Content, How, Mark, Op, OpResult, Path, Slot};
 use crate::parameters::Parameters;
@@ -62,9 +63,14 @@ pub(crate) fn writes(
 
 /// Makes a file of seeded bytes.
 pub(crate) fn make_file(path: Path, len: u64, seed: u64) -> impl Iterator<Item = Op> {
+    make_file_of(path, len, Content::Seeded { seed })
+}
+
+/// Makes a file.
+pub(crate) fn make_file_of(path: Path, len: u64, content: Content) -> impl Iterator<Item = Op> {
     let slot = Slot(0);
     std::iter::once(Op::Open { slot, path, how: How::WRITE })
-        .chain(writes(slot, len, PIECE, Content::Seeded { seed }))
+        .chain(writes(slot, len, PIECE, content))
         .chain([Op::Close { slot }])
 }
 
@@ -155,6 +161,18 @@ pub(crate) fn check_whole(
     Err(WorkloadError::new(kind, key, reason))
 }
 
+/// [`Workload::check_raw`] of a workload that moves `bytes` of a file in whole blocks.
+pub(crate) fn check_raw_whole(
+    workload: &impl Workload,
+    bytes: u64,
+    block: (&str, u64),
+    (space, copies, logical_block): (u64, u32, u64),
+) -> Result<(), WorkloadError> {
+    check_whole(Some(logical_block), bytes, block)?;
+    let setting = Setting { space: Some(space), ..Setting::new(copies, 0) };
+    crate::raw::check(&workload.plan(&setting)?, space, logical_block)
+}
+
 /// The block of a raw target, as far as a setting tells: the sector.
 pub(crate) fn sector(setting: &Setting) -> Option<u64> {
     setting.space.map(|_| SECTOR_BYTES)
@@ -214,5 +232,21 @@ mod tests {
         let error = check_whole(Some(4096), 8192, ("bs", 512)).unwrap_err();
         assert_eq!((error.kind, error.key.as_str()), (WorkloadErrorKind::Block, "bs"));
         assert_eq!(check_whole(sector(&Setting::new(3, 1)), 7, ("bs", 7)), Ok(()));
+    }
+
+    #[test]
+    fn whole_blocks_and_the_rest() {
+        let lengths = |bytes| -> Vec<(u64, u64)> {
+            let ops = writes(Slot(0), bytes, 10, Content::Zeroes);
+            let length = |op| match op {
+                Op::Write { len, times, .. } => (len, times),
+                other => panic!("{other:?}"),
+            };
+            ops.map(length).collect()
+        };
+        assert_eq!(lengths(0), []);
+        assert_eq!(lengths(9), [(9, 1)]);
+        assert_eq!(lengths(20), [(10, 2)]);
+        assert_eq!(lengths(25), [(10, 2), (5, 1)]);
     }
 }

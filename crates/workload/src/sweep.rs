@@ -13,13 +13,13 @@ use raidlab_core::{Size, Time};
 
 use crate::LARGEST_BLOCK;
 use crate::error::{WorkloadError, WorkloadErrorKind};
-use crate::fill_files::write_all;
 use crate::kinds::Workload;
 use crate::metric::{Metric, mib_per_second};
 use crate::op::{Content, How, Mark, Op, OpResult, Path, Slot};
 use crate::parameters::Parameters;
 use crate::plan::{Expected, FileNeed, Plan, Planned, Process, Setting, Zeroes};
 use crate::record::RunRecord;
+use crate::steps::writes;
 
 const SLOT: Slot = Slot(0);
 
@@ -161,7 +161,7 @@ impl Writer {
             ops.push_back(Op::Open { slot, path: path.clone(), how: How::WRITE });
             ops.push_back(Op::Barrier(0));
             ops.push_back(Op::Mark(Mark::Begin(phase)));
-            ops.extend(write_all(slot, size, *block, Content::Zeroes));
+            ops.extend(writes(slot, size, *block, Content::Zeroes));
             ops.push_back(Op::Fsync { slot });
             ops.push_back(Op::Mark(Mark::End(phase)));
             ops.push_back(Op::Close { slot });

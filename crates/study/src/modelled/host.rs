@@ -19,13 +19,14 @@ use raidlab_models::HostSpec;
 use raidlab_models::host::{
     BlockId, Call, Handle, Host, HostFile, HostInput, HostOutput, TaskId, read_ahead_for,
 };
-use raidlab_sim::{Answer, MemberTotals as Members, World};
+use raidlab_sim::{Answer, World};
 use raidlab_workload::names::{FileId, Names, Slots};
 use raidlab_workload::{
     Class, Conductor, Cpu, MemberTotals, Memory, Op, OpResult, Path, Plan, Planned, Process,
     ProcessRecord, Recorder, RunRecord,
 };
 
+use super::totals;
 use crate::error::{StudyError, StudyErrorKind};
 use cpu::Cores;
 
@@ -129,7 +130,7 @@ enum Timer {
 /// What was counted when the run began.
 struct Base {
     at: Time,
-    members: Members,
+    members: MemberTotals,
     busy: Vec<Nanos>,
     cores: Vec<Nanos>,
     paths: Vec<(String, Nanos)>,
@@ -245,7 +246,7 @@ impl<'w> Target<'w> {
         let members = self.world.array().layout().members;
         Base {
             at: self.world.now(),
-            members: self.world.member_totals(),
+            members: totals(self.world),
             busy: (0..members).map(|m| self.world.drive_busy(MemberIndex(m))).collect(),
             cores: self.cores.busy(self.world),
             paths: self.world.path_busy(),
@@ -276,13 +277,7 @@ impl<'w> Target<'w> {
                 busiest = (name.clone(), busy);
             }
         }
-        let (members, before) = (now.members, base.members);
-        record.members = Some(MemberTotals {
-            reads: members.reads - before.reads,
-            writes: members.writes - before.writes,
-            bytes_read: members.bytes_read - before.bytes_read,
-            bytes_written: members.bytes_written - before.bytes_written,
-        });
+        record.members = Some(now.members.since(base.members));
         record.system_cpu = Some(Nanos(cores.iter().map(|busy| busy.0).sum()));
         let mut cpu = Cpu::default();
         for one in &self.running {

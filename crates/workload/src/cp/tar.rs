@@ -16,7 +16,8 @@ use crate::plan::{
 use crate::random::mix;
 use crate::record::RunRecord;
 use crate::steps::{
-    Measured, blocks, check_whole, copy_path, one_phase, planned, read_file, sector, wrong,
+    Measured, blocks, check_raw_whole, check_whole, copy_path, one_phase, planned, read_file,
+    sector, wrong,
 };
 
 pub(crate) const SUMMARY: &str = "a file from elsewhere, in memory, copied to the target: size=220MiB \
@@ -122,9 +123,8 @@ impl Workload for CpTar {
     }
 
     fn check_raw(&self, space: u64, copies: u32, logical_block: u64) -> Result<(), WorkloadError> {
-        check_whole(Some(logical_block), self.size, ("block", self.profile.block))?;
-        let setting = Setting { space: Some(space), ..Setting::new(copies, 0) };
-        crate::raw::check(&self.plan(&setting)?, space, logical_block)
+        let block = ("block", self.profile.block);
+        check_raw_whole(self, self.size, block, (space, copies, logical_block))
     }
 
     fn resized(&self, bytes: u64) -> Result<Arc<dyn Workload>, WorkloadError> {

@@ -281,7 +281,7 @@ impl Process {
             op::Op::Write { slot, len, times, .. } => self.run(slot, len, times, false),
             op::Op::At(io) => match self.place(io) {
                 Ok(Some((is_read, at, len))) => {
-                    let sync = !is_read && self.slots.get(slot_of(io)).is_some_and(|f| f.how.sync);
+                    let sync = !is_read && self.slots.get(io.slot()).is_some_and(|f| f.how.sync);
                     let end = at + len;
                     self.rest = Some(Rest::Run { is_read, at, end, len, sync, moved: 0 });
                     self.go_on()
@@ -330,7 +330,7 @@ impl Process {
         // How much is moved is told when it is waited for.
         let moved = std::mem::replace(&mut self.last, op::OpResult::Done).moved();
         let is_read = matches!(io, Io::Read { .. });
-        let sync = !is_read && self.slots.get(slot_of(io)).is_some_and(|file| file.how.sync);
+        let sync = !is_read && self.slots.get(io.slot()).is_some_and(|file| file.how.sync);
         let is_nothing = placed.is_none();
         self.started.push_back(Started { tag, moved, is_nothing, sync: sync && !is_nothing });
         placed.map(
@@ -474,12 +474,6 @@ impl Process {
             }
         }
         Ok(())
-    }
-}
-
-fn slot_of(io: Io) -> Slot {
-    match io {
-        Io::Read { slot, .. } | Io::Write { slot, .. } => slot,
     }
 }
 

@@ -323,16 +323,26 @@ fn remove(directory: &Directory, name: &str) -> std::io::Result<()> {
     if name == TREE_IN_MARKER { directory.remove_tree(TREE) } else { directory.remove_file(name) }
 }
 
-/// The names of the files that belong to the run.
-fn read_marker(marker: &mut File) -> Result<Vec<String>, String> {
+/// The lines of a marker of at most `longest` bytes that begins with `magic`, without that one.
+pub(crate) fn marker_lines(
+    marker: &mut File,
+    magic: &str,
+    longest: u64,
+) -> Result<Vec<String>, String> {
     let mut text = String::new();
-    let read = Read::take(marker, LONGEST_MARKER).read_to_string(&mut text);
+    let read = Read::take(marker, longest).read_to_string(&mut text);
     read.map_err(|error| format!("its marker cannot be read: {error}"))?;
     let mut lines = text.lines();
-    if lines.next() != Some(MAGIC) {
+    if lines.next() != Some(magic) {
         return Err("its marker is not raidlab's".into());
     }
-    let names: Vec<String> = lines.filter(|line| !line.is_empty()).map(str::to_string).collect();
+    Ok(lines.map(str::to_string).collect())
+}
+
+/// The names of the files that belong to the run.
+fn read_marker(marker: &mut File) -> Result<Vec<String>, String> {
+    let mut names = marker_lines(marker, MAGIC, LONGEST_MARKER)?;
+    names.retain(|line| !line.is_empty());
     match names.iter().find(|name| !is_member_name(name)) {
         Some(wrong) => Err(format!("its marker names `{wrong}`, which raidlab would not")),
         None => Ok(names),

@@ -11,7 +11,7 @@
 //! Tests: `tests/mounted.rs`.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::mounts::{self, Mount, lies_in, wait_for};
@@ -19,8 +19,8 @@ use super::{loops, tools};
 use crate::error::EngineError;
 use crate::export::system::TYPE;
 use crate::kernel_md::devices;
-use crate::rundir::Cleaned;
 use crate::rundir::system::{Directory, lock};
+use crate::rundir::{Cleaned, marker_lines};
 
 /// What names of these directories begin with.
 const PREFIX: &str = "raidlab-mount-";
@@ -180,18 +180,10 @@ fn clean_one(parent: &Path, within: &Directory, name: &str) -> Result<(), String
 
 /// The run directory that a marker names, if it names one.
 fn read_marker(marker: &mut File) -> Result<Option<String>, String> {
-    let mut text = String::new();
-    let read = Read::take(marker, LONGEST_MARKER).read_to_string(&mut text);
-    read.map_err(|error| format!("its marker cannot be read: {error}"))?;
-    let mut lines = text.lines();
-    if lines.next() != Some(MAGIC) {
-        return Err("its marker is not raidlab's".into());
-    }
-    match lines.next().filter(|name| !name.is_empty()) {
+    let lines = marker_lines(marker, MAGIC, LONGEST_MARKER)?;
+    match lines.into_iter().next().filter(|name| !name.is_empty()) {
         None => Ok(None),
-        Some(name) if name.starts_with(RUN_PREFIX) && !name.contains('/') => {
-            Ok(Some(name.to_string()))
-        }
+        Some(name) if name.starts_with(RUN_PREFIX) && !name.contains('/') => Ok(Some(name)),
         Some(wrong) => Err(format!("its marker names `{wrong}`, which raidlab would not")),
     }
 }

@@ -11,7 +11,7 @@ use raidlab_core::{
     Array, Config, Consistency, Limits, MemberConfig, MemberIndex, Nanos, SECTOR_BYTES, Sectors,
 };
 use raidlab_models::host::HostSpec;
-use raidlab_models::{Drive, DriveSpec, PathSpec, Scheduler, ServerKind, load};
+use raidlab_models::{Drive, DriveSpec, PathSpec, QueueSpec, Scheduler, ServerKind, load};
 use raidlab_sim::{HostCosts, World};
 use raidlab_workload::random::mix;
 use raidlab_workload::raw::RawPlan;
@@ -162,7 +162,7 @@ impl<'a> Modelled<'a> {
                 world = world.with_controller(&controller)?;
             } else if let Some(scheduler) = scheduler {
                 let depth = self.drives[group].kind.queue_depth();
-                world = world.with_queues(&scheduler.spec(depth));
+                world = world.with_queues(&self.queue(scheduler, depth));
             }
             rebuild::enter(&mut world, state, spare, |world, member, drive| {
                 world.add(member, drive)
@@ -180,6 +180,18 @@ impl<'a> Modelled<'a> {
     fn scheduler(&self, group: usize) -> Option<Scheduler> {
         let of_kernel = || self.study.host.as_ref().map(|host| host.spec.kernel.scheduler());
         self.study.drives[group].scheduler.or_else(of_kernel)
+    }
+
+    /// A request queue as the kernel of the study's host has it.
+    fn queue(&self, scheduler: Scheduler, depth: u32) -> QueueSpec {
+        let spec = scheduler.spec(depth);
+        match &self.study.host {
+            None => spec,
+            Some(host) => {
+                let longest = Sectors(host.spec.longest_request / SECTOR_BYTES);
+                QueueSpec { longest: spec.longest.min(longest), ..spec }
+            }
+        }
     }
 
     /// The paths of a layout's drives. What stands behind the members has none; behind a controller,

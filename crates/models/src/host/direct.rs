@@ -87,7 +87,7 @@ impl Host {
         self.send_direct(id, task, open.file, op, at..at + bytes);
         if task.requests == 0 {
             // A hole: nothing to be read.
-            return Next::Compute(self.spec.costs.call);
+            return Next::Compute { cost: self.spec.costs.call, copies: raidlab_core::Nanos::ZERO };
         }
         Next::Wait
     }

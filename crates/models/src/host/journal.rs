@@ -53,6 +53,8 @@ pub(super) struct Journal {
     /// Somebody waits for this one.
     wanted: u64,
     waiters: Vec<(u64, u32)>,
+    /// Who wants to change something and finds the running transaction full.
+    stalled: Vec<u32>,
     /// Where the next commit goes, and blocks written since all were written to their places.
     head: u64,
     used: u64,
@@ -70,6 +72,7 @@ impl Journal {
             committed: 0,
             wanted: 0,
             waiters: Vec::new(),
+            stalled: Vec::new(),
             head: 0,
             used: 0,
         }
@@ -104,6 +107,19 @@ impl Journal {
         self.wanted = self.wanted.max(number);
         self.waiters.push((number, id));
         true
+    }
+
+    /// A task that wants to change metadata waits when the running transaction is full, which it is with
+    /// a quarter of the journal's blocks (`j_max_transaction_buffers`), and cannot be committed yet
+    /// because the one before still is: "the current transaction is already too large; wait for it
+    /// to commit".
+    pub(super) fn stalls(&mut self, id: u32) -> bool {
+        let is_full = self.area.is_some_and(|(_, len)| self.running.len() as u64 > len / 4);
+        if is_full && self.commit.is_some() {
+            self.stalled.push(id);
+            return true;
+        }
+        false
     }
 
     /// The next blocks of the journal, `count` of them: one piece, or two around its end.
@@ -272,6 +288,7 @@ impl Host {
         }
         self.note_dirty(METADATA);
         self.settle_dirty(METADATA);
+        self.ready.extend(self.journal.stalled.drain(..));
         let ready = &mut self.ready;
         self.journal.waiters.retain(|(number, id)| {
             if *number <= commit.number {

@@ -14,7 +14,8 @@
 //!
 //! **Left out**: the two lists of Linux's page replacement (here: least recently used, by segments of
 //! 256 KiB), the gradual slowing of writers between the limits (here: they wait at the upper one),
-//! blocks of extent trees, waiting for room in the journal, soft updates of FFS.
+//! blocks of extent trees, waiting for room in the journal (but not in a transaction), soft updates of
+//! FFS.
 
 mod blocks;
 mod cache;
@@ -232,6 +233,8 @@ pub enum HostOutput {
         task: TaskId,
         /// For how long.
         cost: Nanos,
+        /// How much of that it copies data: what goes through memory.
+        copies: Nanos,
     },
     /// So many reads or writes of a call ended now, the first of them having begun where those before
     /// ended.
@@ -527,10 +530,10 @@ impl Host {
         let name = TaskId(id);
         match next {
             Next::Wait => self.tasks[id as usize] = Some(task),
-            Next::Compute(cost) => {
+            Next::Compute { cost, copies } => {
                 task.computes = true;
                 self.tasks[id as usize] = Some(task);
-                self.outputs.push_back(HostOutput::Compute { task: name, cost });
+                self.outputs.push_back(HostOutput::Compute { task: name, cost, copies });
             }
             Next::Done => {
                 self.outputs.push_back(HostOutput::Done { task: name, moved: task.moved });

@@ -202,9 +202,13 @@ impl Host {
                 }
             }
         }
+        let changes = !names.writes.is_empty() || !names.of.is_empty();
+        if !names.computed && changes && self.journal.stalls(id) {
+            return Next::Wait;
+        }
         if !names.computed {
             names.computed = true;
-            return Next::Compute(names.cost);
+            return Next::Compute { cost: names.cost, copies: Nanos::ZERO };
         }
         let (writes, of) = (std::mem::take(&mut names.writes), std::mem::take(&mut names.of));
         self.join(&writes);

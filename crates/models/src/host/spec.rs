@@ -125,12 +125,20 @@ pub struct CallCosts {
     pub name: Nanos,
     /// An entry of a directory that is listed. Default 60 ns (estimate).
     pub entry: Nanos,
+    /// A byte through `putc` or `getc` of the C library, in picoseconds. Default 2,000 (estimate: a
+    /// locked call of some ten clocks).
+    pub character: u64,
     /// Bytes copied between the page cache and a process per second. Default 8 GB/s (estimate: out
     /// of the processor's caches on one core).
     pub copy_rate: u64,
 }
 
 impl CallCosts {
+    /// CPU time of so many calls of `putc` or `getc`, rounded down.
+    pub fn characters(&self, bytes: u64) -> Nanos {
+        Nanos((u128::from(bytes) * u128::from(self.character) / 1_000) as u64)
+    }
+
     /// CPU time of copying `bytes`, rounded down.
     pub fn copy(&self, bytes: u64) -> Nanos {
         let rate = u128::from(self.copy_rate.max(1));
@@ -143,6 +151,7 @@ impl Default for CallCosts {
         Self {
             call: Nanos(400),
             name: Nanos::from_micros(4),
+            character: 2_000,
             entry: Nanos(60),
             copy_rate: 8_000_000_000,
         }
@@ -192,6 +201,9 @@ pub struct HostSpec {
     pub slice: Nanos,
     /// CPU time of calls.
     pub costs: CallCosts,
+    /// Whether transfers on PATA channels stand still while the CPU copies for the only process there
+    /// is: its copying and its reading take turns. Default no.
+    pub lone_reader_waits: bool,
     /// The filesystem.
     pub filesystem: FilesystemSpec,
 }
@@ -215,6 +227,7 @@ impl Default for HostSpec {
             cores: 4,
             slice: Nanos::from_millis(3),
             costs: CallCosts::default(),
+            lone_reader_waits: false,
             filesystem: FilesystemSpec::default(),
         }
     }

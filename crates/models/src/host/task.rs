@@ -10,7 +10,7 @@ pub(super) enum Next {
     /// It waits for something that will make it ready.
     Wait,
     /// It uses the CPU.
-    Compute(Nanos),
+    Compute { cost: Nanos, copies: Nanos },
     /// It is done.
     Done,
     /// It cannot go on.

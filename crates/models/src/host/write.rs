@@ -45,6 +45,9 @@ impl Host {
             self.back.throttled.push_back(id);
             return Next::Wait;
         }
+        if self.journal.stalls(id) {
+            return Next::Wait;
+        }
         let bytes = position..position + piece.bytes;
         if let Some(page) = self.page_to_read(open.file, &bytes, &pages) {
             if self.cache.page(open.file, page) == Page::Absent {
@@ -59,7 +62,8 @@ impl Host {
         }
         let costs = &self.spec.costs;
         transfer.piece = Some(piece);
-        Next::Compute(raidlab_core::Nanos(costs.call.0 * begun) + costs.copy(piece.bytes))
+        let copies = costs.copy(piece.bytes);
+        Next::Compute { cost: raidlab_core::Nanos(costs.call.0 * begun) + copies, copies }
     }
 
     /// A page that is written in part only and must be read first, for the rest of it.

@@ -216,9 +216,11 @@ impl<'w> Target<'w> {
         }
         let phases = plan.phases.len();
         self.stage(plan.prepare, phases, Conductor::new(&[], 0))?;
-        let settle = Planned { copy: 0, process: Box::new(Settle(true)) };
-        self.stage(vec![settle], 0, Conductor::new(&[], 0))?;
-        if plan.memory != Memory::AsIs {
+        if plan.memory != Memory::JustWritten {
+            let settle = Planned { copy: 0, process: Box::new(Settle(true)) };
+            self.stage(vec![settle], 0, Conductor::new(&[], 0))?;
+        }
+        if matches!(plan.memory, Memory::Cold | Memory::Warm) {
             self.host.drop_cached(None);
         }
         self.stage(plan.warm, phases, Conductor::new(&[], 0))?;
@@ -443,6 +445,21 @@ impl<'w> Target<'w> {
         self.set_timer(end, timer);
     }
 
+    /// For how long a copy that begins now stands still on the memory path, behind transfers.
+    fn wait_for_memory(&mut self, task: TaskId, copies: Nanos) -> Nanos {
+        if copies == Nanos::ZERO || !self.world.has_memory_path() {
+            return Nanos::ZERO;
+        }
+        let begin = self.world.cpu_free().max(self.world.now());
+        let end = self.world.memory_copy(copies, begin);
+        let used = self.uses.get(task.0 as usize).copied().flatten();
+        let reads = used.is_some_and(|used| used.class == Some(Class::Read));
+        if reads && self.spec.lone_reader_waits && self.running.len() == 1 {
+            self.world.pause_transfers(copies);
+        }
+        Nanos(end.since(begin).0 - copies.0)
+    }
+
     /// Carries out what the host asks for.
     fn drain(&mut self) -> Result<(), StudyError> {
         while let Some(output) = self.host.poll() {
@@ -452,7 +469,8 @@ impl<'w> Target<'w> {
                     let id = self.world.submit_for(io.process, io.op, io.at, io.len, io.fua);
                     self.note_request(id, io.id);
                 }
-                HostOutput::Compute { task, cost } => {
+                HostOutput::Compute { task, cost, copies } => {
+                    let cost = cost + self.wait_for_memory(task, copies);
                     if let Some(Some(used)) = self.uses.get(task.0 as usize) {
                         let cpu = &mut self.running[used.process].cpu;
                         cpu.system += cost;

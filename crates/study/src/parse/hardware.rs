@@ -10,8 +10,16 @@ use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::study::Host;
 use crate::suggest::did_you_mean;
 
-const HOST_KEYS: [&str; 7] =
-    ["kernel", "processor", "memory", "cores", "read_ahead", "copy_rate", "read_max"];
+const HOST_KEYS: [&str; 8] = [
+    "kernel",
+    "processor",
+    "memory",
+    "cores",
+    "read_ahead",
+    "copy_rate",
+    "read_max",
+    "lone_reader_waits",
+];
 const PATH_KEYS: [&str; 5] = ["name", "kind", "rate", "switch", "overhead"];
 
 /// `host = { kernel = "linux-2.6.12", processor = "pentium3-860", memory = "756MiB" }`.
@@ -45,6 +53,9 @@ pub(super) fn host(root: &Table<'_>, filesystem: Option<&str>) -> Result<Option<
     }
     if let Some(blocks) = table.integer("read_max", 1..=65_536)? {
         spec = spec.with_read_max(blocks);
+    }
+    if let Some(waits) = table.flag("lone_reader_waits")? {
+        spec.lone_reader_waits = waits;
     }
     if let Some(rate) = rate(&table, "copy_rate")? {
         spec.costs.copy_rate = rate;

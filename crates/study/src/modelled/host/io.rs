@@ -35,6 +35,15 @@ impl Target<'_> {
                 self.use_cpu(index, time, true, script);
                 None
             }
+            Op::Characters(bytes) => {
+                let cost = self.spec.costs.characters(bytes);
+                if cost == Nanos::ZERO {
+                    return Ok(Some(OpResult::Done));
+                }
+                let script = self.script(Answered::With(OpResult::Done));
+                self.use_cpu(index, cost, true, script);
+                None
+            }
             Op::Mark(mark) => {
                 let one = &mut self.running[index];
                 let cpu = one.cpu;

@@ -20,7 +20,7 @@ use raidlab_workload::{MemberTotals, RunRecord, Setting, Workload};
 use crate::error::{StudyError, StudyErrorKind};
 use crate::matrix::{CellKey, cell_title};
 use crate::run::{Runner, Sample};
-use crate::study::{DriveSource, State, Study};
+use crate::study::{DriveSource, Host, State, Study};
 
 /// A study's drives, loaded, and everything else that is the same for all its cells.
 #[derive(Clone, Debug)]
@@ -53,9 +53,7 @@ impl<'a> Modelled<'a> {
                 wrong("model", reason).with_source(error)
             })?);
         }
-        let processor = study.host.as_ref().and_then(|host| host.processor);
-        let costs = processor
-            .map_or(costs, |one| HostCosts { request: one.request, parity_rate: one.parity_rate });
+        let costs = host_costs(study.host.as_ref()).unwrap_or(costs);
         let modelled = Self { study, drives, costs };
         modelled.check()?;
         Ok(modelled)
@@ -73,11 +71,26 @@ impl<'a> Modelled<'a> {
             capacities.push(array.capacity());
             blocks.push(array.logical_block());
         }
-        study.check_capacity(
-            &capacities,
-            &blocks,
-            Some(study.host.as_ref().map_or(HostSpec::default().memory, |host| host.spec.memory)),
-        )
+        let memory = |layout| Some(self.host_spec(layout).memory);
+        study.check_capacity(&capacities, &blocks, memory)?;
+        let ahead = study.workloads.iter().position(|workload| workload.read_ahead.is_some());
+        if let (None, Some(index)) = (&study.filesystem, ahead) {
+            let place = ("workloads", index, "read_ahead");
+            let reason = "without a filesystem nothing reads ahead; add filesystem = \"native\"";
+            return Err(study.origin.error(StudyErrorKind::WrongValue, place, reason));
+        }
+        Ok(())
+    }
+
+    /// The host of a layout.
+    fn host_spec(&self, layout: usize) -> HostSpec {
+        self.study.host_of(layout).map_or_else(HostSpec::default, |host| host.spec)
+    }
+
+    /// What the CPU of a layout's host costs.
+    fn costs_of(&self, layout: usize) -> HostCosts {
+        let own = self.study.layouts[layout].host.as_ref();
+        host_costs(own).unwrap_or(self.costs)
     }
 
     /// The drive of each group, in the order of the study.
@@ -85,7 +98,7 @@ impl<'a> Modelled<'a> {
         &self.drives
     }
 
-    /// What the host's CPU costs.
+    /// What the CPU of the study's host costs.
     pub fn costs(&self) -> HostCosts {
         self.costs
     }
@@ -148,9 +161,9 @@ impl<'a> Modelled<'a> {
         let drives = (0..count).map(|place| self.drive(layout, place, seed)).collect();
         let spare = || self.drive(layout, members + 1, seed);
         let set_up = || {
-            let mut world = World::new(&config, drives, self.costs)?;
+            let mut world = World::new(&config, drives, self.costs_of(layout))?;
             let hardware = &self.study.layouts[layout].hardware;
-            let scheduler = self.scheduler(group);
+            let scheduler = self.scheduler(layout);
             if !hardware.routes.is_empty() {
                 world = world.with_paths(&self.path_spec(layout, count))?;
             }
@@ -176,9 +189,11 @@ impl<'a> Modelled<'a> {
         })
     }
 
-    /// The scheduler of a group's request queues: the study's, or the host's kernel's.
-    fn scheduler(&self, group: usize) -> Option<Scheduler> {
-        let of_kernel = || self.study.host.as_ref().map(|host| host.spec.kernel.scheduler());
+    /// The scheduler of the request queues of a layout's drives: that of their group, or of the host's
+    /// kernel.
+    fn scheduler(&self, layout: usize) -> Option<Scheduler> {
+        let group = self.study.layouts[layout].drives;
+        let of_kernel = || self.study.host_of(layout).map(|host| host.spec.kernel.scheduler());
         self.study.drives[group].scheduler.or_else(of_kernel)
     }
 
@@ -231,9 +246,10 @@ impl Modelled<'_> {
             self.study.origin.error(StudyErrorKind::WrongValue, place, reason)
         };
         let setting = Setting::new(key.processes, seed);
+        let ahead = workload.read_ahead;
         let workload = &*workload.workload;
         let record = match self.study.filesystem {
-            Some(_) => self.record_on_host(world, workload, setting),
+            Some(_) => self.record_on_host_of(key.layout, ahead, world, workload, setting),
             None => self.record_on(world, workload, setting),
         };
         let record = record.map_err(failed)?;
@@ -264,7 +280,7 @@ impl Modelled<'_> {
         Ok(record)
     }
 
-    /// Runs a workload on a filesystem of a modelled host on the array.
+    /// Runs a workload on a filesystem of the study's modelled host on the array.
     ///
     /// # Errors
     /// In words: what keeps the workload from this host, or the operation that failed.
@@ -275,9 +291,25 @@ impl Modelled<'_> {
         setting: Setting,
     ) -> Result<RunRecord, String> {
         let host = self.study.host.as_ref().map_or_else(HostSpec::default, |host| host.spec);
-        let setting = Setting { host_memory: Some(host.memory), ..setting };
-        let plan = workload.plan(&setting).map_err(|error| error.to_string())?;
-        host::run_plan(world, &host, plan).map_err(|error| error.reason)
+        record_on(world, &host, workload, setting)
+    }
+
+    /// The same on the host of a layout, whose world it is; `read_ahead` in bytes takes the place of the
+    /// host's.
+    ///
+    /// # Errors
+    /// As [`record_on_host`](Self::record_on_host).
+    pub fn record_on_host_of(
+        &self,
+        layout: usize,
+        read_ahead: Option<u64>,
+        world: &mut World,
+        workload: &dyn Workload,
+        setting: Setting,
+    ) -> Result<RunRecord, String> {
+        let mut host = self.host_spec(layout);
+        host.read_ahead = read_ahead.or(host.read_ahead);
+        record_on(world, &host, workload, setting)
     }
 
     /// A rebuild while nothing else goes on.
@@ -299,6 +331,24 @@ impl Modelled<'_> {
             ..Sample::of_rebuild(value, rebuild)
         })
     }
+}
+
+/// What the CPU of a host costs; `None` where no processor is named.
+fn host_costs(host: Option<&Host>) -> Option<HostCosts> {
+    let processor = host?.processor?;
+    Some(HostCosts { request: processor.request, parity_rate: processor.parity_rate })
+}
+
+/// Runs a workload on a host.
+fn record_on(
+    world: &mut World,
+    host: &HostSpec,
+    workload: &dyn Workload,
+    setting: Setting,
+) -> Result<RunRecord, String> {
+    let setting = Setting { host_memory: Some(host.memory), ..setting };
+    let plan = workload.plan(&setting).map_err(|error| error.to_string())?;
+    host::run_plan(world, host, plan).map_err(|error| error.reason)
 }
 
 /// What the members of a world did, as workloads count it.

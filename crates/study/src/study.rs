@@ -190,7 +190,8 @@ impl Host {
             _ => name.parse().unwrap_or(own),
         };
         if name != NATIVE && (own == FilesystemKind::Ffs) != (name == FilesystemKind::Ffs.name()) {
-            let reason = format!("{kernel} has no {name}; write {own}, or {NATIVE}, which is the same");
+            let reason =
+                format!("{kernel} has no {name}; write {own}, or {NATIVE}, which is the same");
             return Err(reason);
         }
         // A kernel's own filesystem has the figures of its time.

@@ -65,10 +65,7 @@ pub(super) fn layout_host(
     }
 }
 
-fn read_host(
-    table: &HostTable<'_>,
-    filesystem: FilesystemOf<'_, '_>,
-) -> Result<Host, StudyError> {
+fn read_host(table: &HostTable<'_>, filesystem: FilesystemOf<'_, '_>) -> Result<Host, StudyError> {
     table.own.check_keys(&HOST_KEYS)?;
     let kernel = table.kernel()?;
     let mut host = Host { spec: kernel.spec(), processor: None };

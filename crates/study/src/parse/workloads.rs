@@ -1,8 +1,6 @@
 //! `[[workloads]]`: what the layouts are compared by.
 
-use raidlab_workload::{
-    KINDS, Parameters, WorkloadError, WorkloadErrorKind, WorkloadSpec, make,
-};
+use raidlab_workload::{KINDS, Parameters, WorkloadError, WorkloadErrorKind, WorkloadSpec, make};
 
 use super::table::{Table, check_unique};
 use crate::error::{StudyError, StudyErrorKind as Kind};
@@ -10,16 +8,8 @@ use crate::study::NamedLayout;
 use crate::suggest::did_you_mean;
 
 /// Keys that are not parameters of the workload.
-const OURS: [&str; 8] = [
-    "kind",
-    "name",
-    "show",
-    "show_as",
-    "settings",
-    "only_layouts",
-    "only_processes",
-    "read_ahead",
-];
+const OURS: [&str; 8] =
+    ["kind", "name", "show", "show_as", "settings", "only_layouts", "only_processes", "read_ahead"];
 /// Parameters that are sizes wherever they occur, so that a number without a unit is told so.
 const SIZES: [&str; 2] = ["size", "block"];
 

@@ -10,7 +10,7 @@ mod rebuild;
 use raidlab_core::{
     Array, Config, Consistency, Limits, MemberConfig, MemberIndex, Nanos, SECTOR_BYTES, Sectors,
 };
-use raidlab_models::host::HostSpec;
+use raidlab_models::host::{HostSpec, READ_AHEAD};
 use raidlab_models::{Drive, DriveSpec, PathSpec, Scheduler, ServerKind, load};
 use raidlab_sim::{HostCosts, World};
 use raidlab_workload::random::mix;
@@ -82,9 +82,13 @@ impl<'a> Modelled<'a> {
         Ok(())
     }
 
-    /// The host of a layout.
+    /// The host of a layout. Behind a controller the kernel sees one disk, and reads ahead as on one.
     fn host_spec(&self, layout: usize) -> HostSpec {
-        self.study.host_of(layout).map_or_else(HostSpec::default, |host| host.spec)
+        let mut spec = self.study.host_of(layout).map_or_else(HostSpec::default, |host| host.spec);
+        if self.study.layouts[layout].hardware.controller.is_some() {
+            spec.read_ahead.get_or_insert(READ_AHEAD);
+        }
+        spec
     }
 
     /// What the CPU of a layout's host costs.

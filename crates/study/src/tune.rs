@@ -4,7 +4,7 @@
 //!
 //! [`Search`] knows windows and rates only, not who measures them; [`rate`] measures in virtual time.
 
-use raidlab_models::host::{HostSpec, Kernel, read_ahead_for};
+use raidlab_models::host::{HostSpec, Kernel, READ_AHEAD, read_ahead_for};
 use raidlab_workload::{Setting, Workload};
 
 use crate::modelled::Modelled;
@@ -249,9 +249,14 @@ pub fn host(study: &Study, layout: usize) -> HostSpec {
     study.host_of(layout).map_or_else(HostSpec::default, |host| host.spec)
 }
 
-/// Bytes that the kernel of a layout's host reads ahead when nobody sets it: where its search begins.
+/// Bytes that the kernel of a layout's host reads ahead when nobody sets it, on one disk where a controller
+/// shows it that: where its search begins.
 pub fn default_window(study: &Study, layout: usize) -> u64 {
-    read_ahead_for(host(study, layout).kernel, &study.layouts[layout].layout)
+    let named = &study.layouts[layout];
+    if named.hardware.controller.is_some() {
+        return READ_AHEAD;
+    }
+    read_ahead_for(host(study, layout).kernel, &named.layout)
 }
 
 /// Megabytes a second that a workload's processes get from a layout with a window, in virtual time: its first

@@ -36,7 +36,7 @@ pub(super) fn table(study: &Study, options: &Readahead, tuned: &[Tuned<'_>]) -> 
     let seeds =
         if options.seeds == 1 { "1 seed".into() } else { format!("{} seeds", options.seeds) };
     // Writing to a string does not fail.
-    let mut out = format!("read-ahead of {}\n{files}; virtual clock; {seeds}\n", study.title);
+    let mut out = format!("read-ahead: {}\n{files}; virtual clock; {seeds}\n", study.title);
     for one in tuned {
         let _ = layout(&mut out, study, options, one);
     }

@@ -60,8 +60,9 @@ fn named(study: &Study, names: &[String]) -> Result<Vec<usize>, Failure> {
 fn described(options: &Readahead) -> Result<Study, Failure> {
     let text = raidlab_study::default_study();
     let mut study = raidlab_study::parse(text, "the default study").map_err(Failure::failed)?;
-    study.title = "read-ahead, today's defaults".to_string();
+    study.title = "the layouts of the default study".to_string();
     if !options.layout.is_empty() {
+        study.title = "the layouts named".to_string();
         let mut layouts = Vec::new();
         for text in &options.layout {
             let layout: Layout = text
@@ -75,7 +76,6 @@ fn described(options: &Readahead) -> Result<Study, Failure> {
         study.baseline = vec![layouts[0].name.clone()];
         study.layouts = layouts;
     }
-    study.title.push_str(if options.layout.is_empty() { " and layouts" } else { "" });
     study.drives.truncate(1);
     let most = study.layouts.iter().map(|layout| layout.layout.members).max();
     study.drives[0].count = most.unwrap_or(1);

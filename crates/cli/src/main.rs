@@ -16,6 +16,7 @@ mod mounted;
 mod output;
 mod progress;
 mod run;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         args::Command::Run(options) => run::run(options),
         args::Command::Check(options) => check::run(options),
         args::Command::Drive(options) => drive::run(options),
+        args::Command::Tune(options) => tune::run(options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

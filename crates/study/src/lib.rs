@@ -15,6 +15,7 @@ mod run;
 mod study;
 mod suggest;
 mod summary;
+pub mod tune;
 
 pub use error::{StudyError, StudyErrorKind};
 pub use matrix::{CellKey, cell_seed, cell_title, cells, order};
@@ -22,8 +23,8 @@ pub use parallel::run_rounds_parallel;
 pub use parse::{default_study, load, parse};
 pub use run::{Event, Latency, Progress, Rebuild, Runner, Sample, Samples, run_rounds};
 pub use study::{
-    DriveSource, Drives, FILESYSTEMS, GivenCell, Hardware, Host, IDLE_REBUILD, NamedLayout, Origin,
-    State, Study, filesystem_room, lost_member,
+    DriveSource, Drives, FILESYSTEMS, GivenCell, Hardware, Host, IDLE_REBUILD,
+    MODELLED_FILESYSTEMS, NATIVE, NamedLayout, Origin, State, Study, filesystem_room, lost_member,
 };
 pub use suggest::did_you_mean;
 pub use summary::summarise;

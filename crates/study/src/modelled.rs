@@ -10,7 +10,7 @@ mod rebuild;
 use raidlab_core::{
     Array, Config, Consistency, Limits, MemberConfig, MemberIndex, Nanos, SECTOR_BYTES, Sectors,
 };
-use raidlab_models::host::HostSpec;
+use raidlab_models::host::{HostSpec, READ_AHEAD};
 use raidlab_models::{Drive, DriveSpec, PathSpec, QueueSpec, Scheduler, ServerKind, load};
 use raidlab_sim::{HostCosts, World};
 use raidlab_workload::random::mix;
@@ -20,7 +20,10 @@ use raidlab_workload::{MemberTotals, RunRecord, Setting, Workload};
 use crate::error::{StudyError, StudyErrorKind};
 use crate::matrix::{CellKey, cell_title};
 use crate::run::{Runner, Sample};
-use crate::study::{DriveSource, State, Study};
+use crate::study::{DriveSource, Host, State, Study};
+
+/// Bytes that a command with an address of 28 bits moves at most.
+const SHORT_COMMAND: u64 = 256 * SECTOR_BYTES;
 
 /// A study's drives, loaded, and everything else that is the same for all its cells.
 #[derive(Clone, Debug)]
@@ -53,9 +56,7 @@ impl<'a> Modelled<'a> {
                 wrong("model", reason).with_source(error)
             })?);
         }
-        let processor = study.host.as_ref().and_then(|host| host.processor);
-        let costs = processor
-            .map_or(costs, |one| HostCosts { request: one.request, parity_rate: one.parity_rate });
+        let costs = host_costs(study.host.as_ref()).unwrap_or(costs);
         let modelled = Self { study, drives, costs };
         modelled.check()?;
         Ok(modelled)
@@ -73,11 +74,32 @@ impl<'a> Modelled<'a> {
             capacities.push(array.capacity());
             blocks.push(array.logical_block());
         }
-        study.check_capacity(
-            &capacities,
-            &blocks,
-            Some(study.host.as_ref().map_or(HostSpec::default().memory, |host| host.spec.memory)),
-        )
+        let memory = |layout| Some(self.host_spec(layout).memory);
+        study.check_capacity(&capacities, &blocks, memory)?;
+        let ahead = study.workloads.iter().position(|workload| workload.read_ahead.is_some());
+        if let (None, Some(index)) = (&study.filesystem, ahead) {
+            let place = ("workloads", index, "read_ahead");
+            let reason = "without a filesystem nothing reads ahead; add filesystem = \"native\"";
+            return Err(study.origin.error(StudyErrorKind::WrongValue, place, reason));
+        }
+        Ok(())
+    }
+
+    /// The host of a layout. Behind a controller the kernel sees one disk, and reads ahead as on one.
+    fn host_spec(&self, layout: usize) -> HostSpec {
+        let mut spec = self.study.host_of(layout).map_or_else(HostSpec::default, |host| host.spec);
+        if self.study.layouts[layout].hardware.controller.is_some() {
+            spec.read_ahead.get_or_insert(READ_AHEAD);
+        } else if self.has_short_commands(layout) {
+            spec.longest_request = spec.longest_request.min(SHORT_COMMAND);
+        }
+        spec
+    }
+
+    /// What the CPU of a layout's host costs.
+    fn costs_of(&self, layout: usize) -> HostCosts {
+        let own = self.study.layouts[layout].host.as_ref();
+        host_costs(own).unwrap_or(self.costs)
     }
 
     /// The drive of each group, in the order of the study.
@@ -85,7 +107,7 @@ impl<'a> Modelled<'a> {
         &self.drives
     }
 
-    /// What the host's CPU costs.
+    /// What the CPU of the study's host costs.
     pub fn costs(&self) -> HostCosts {
         self.costs
     }
@@ -148,9 +170,9 @@ impl<'a> Modelled<'a> {
         let drives = (0..count).map(|place| self.drive(layout, place, seed)).collect();
         let spare = || self.drive(layout, members + 1, seed);
         let set_up = || {
-            let mut world = World::new(&config, drives, self.costs)?;
+            let mut world = World::new(&config, drives, self.costs_of(layout))?;
             let hardware = &self.study.layouts[layout].hardware;
-            let scheduler = self.scheduler(group);
+            let scheduler = self.scheduler(layout);
             if !hardware.routes.is_empty() {
                 world = world.with_paths(&self.path_spec(layout, count))?;
             }
@@ -162,7 +184,7 @@ impl<'a> Modelled<'a> {
                 world = world.with_controller(&controller)?;
             } else if let Some(scheduler) = scheduler {
                 let depth = self.drives[group].kind.queue_depth();
-                world = world.with_queues(&self.queue(scheduler, depth));
+                world = world.with_queues(&self.queue(layout, scheduler, depth));
             }
             rebuild::enter(&mut world, state, spare, |world, member, drive| {
                 world.add(member, drive)
@@ -176,22 +198,35 @@ impl<'a> Modelled<'a> {
         })
     }
 
-    /// The scheduler of a group's request queues: the study's, or the host's kernel's.
-    fn scheduler(&self, group: usize) -> Option<Scheduler> {
-        let of_kernel = || self.study.host.as_ref().map(|host| host.spec.kernel.scheduler());
+    /// The scheduler of the request queues of a layout's drives: that of their group, or of the host's
+    /// kernel.
+    fn scheduler(&self, layout: usize) -> Option<Scheduler> {
+        let group = self.study.layouts[layout].drives;
+        let of_kernel = || self.study.host_of(layout).map(|host| host.spec.kernel.scheduler());
         self.study.drives[group].scheduler.or_else(of_kernel)
     }
 
-    /// A request queue as the kernel of the study's host has it.
-    fn queue(&self, scheduler: Scheduler, depth: u32) -> QueueSpec {
+    /// A request queue as the kernel of a layout's host has it.
+    fn queue(&self, layout: usize, scheduler: Scheduler, depth: u32) -> QueueSpec {
         let spec = scheduler.spec(depth);
-        match &self.study.host {
-            None => spec,
-            Some(host) => {
-                let longest = Sectors(host.spec.longest_request / SECTOR_BYTES);
-                QueueSpec { longest: spec.longest.min(longest), ..spec }
-            }
+        if self.study.host_of(layout).is_none() {
+            return spec;
         }
+        let longest = Sectors(self.host_spec(layout).longest_request / SECTOR_BYTES);
+        QueueSpec { longest: spec.longest.min(longest), ..spec }
+    }
+
+    /// Whether the members of a layout are driven by commands of 28-bit addresses, which move 256
+    /// sectors at most (ATA-5): PATA drives below 137 GB.
+    fn has_short_commands(&self, layout: usize) -> bool {
+        let named = &self.study.layouts[layout];
+        let is_channel = |server: &usize| {
+            self.study.paths.get(*server).is_some_and(|one| one.kind == ServerKind::PataChannel)
+        };
+        let members = named.hardware.routes.iter().enumerate();
+        members.filter(|(_, route)| route.iter().any(is_channel)).any(|(member, _)| {
+            self.drives[named.group(member)].capacity.0 <= 1 << 28
+        })
     }
 
     /// The paths of a layout's drives. What stands behind the members has none; behind a controller,
@@ -243,9 +278,10 @@ impl Modelled<'_> {
             self.study.origin.error(StudyErrorKind::WrongValue, place, reason)
         };
         let setting = Setting::new(key.processes, seed);
+        let ahead = workload.read_ahead;
         let workload = &*workload.workload;
         let record = match self.study.filesystem {
-            Some(_) => self.record_on_host(world, workload, setting),
+            Some(_) => self.record_on_host_of(key.layout, ahead, world, workload, setting),
             None => self.record_on(world, workload, setting),
         };
         let record = record.map_err(failed)?;
@@ -276,7 +312,7 @@ impl Modelled<'_> {
         Ok(record)
     }
 
-    /// Runs a workload on a filesystem of a modelled host on the array.
+    /// Runs a workload on a filesystem of the study's modelled host on the array.
     ///
     /// # Errors
     /// In words: what keeps the workload from this host, or the operation that failed.
@@ -287,9 +323,25 @@ impl Modelled<'_> {
         setting: Setting,
     ) -> Result<RunRecord, String> {
         let host = self.study.host.as_ref().map_or_else(HostSpec::default, |host| host.spec);
-        let setting = Setting { host_memory: Some(host.memory), ..setting };
-        let plan = workload.plan(&setting).map_err(|error| error.to_string())?;
-        host::run_plan(world, &host, plan).map_err(|error| error.reason)
+        record_on(world, &host, workload, setting)
+    }
+
+    /// The same on the host of a layout, whose world it is; `read_ahead` in bytes takes the place of the
+    /// host's.
+    ///
+    /// # Errors
+    /// As [`record_on_host`](Self::record_on_host).
+    pub fn record_on_host_of(
+        &self,
+        layout: usize,
+        read_ahead: Option<u64>,
+        world: &mut World,
+        workload: &dyn Workload,
+        setting: Setting,
+    ) -> Result<RunRecord, String> {
+        let mut host = self.host_spec(layout);
+        host.read_ahead = read_ahead.or(host.read_ahead);
+        record_on(world, &host, workload, setting)
     }
 
     /// A rebuild while nothing else goes on.
@@ -311,6 +363,24 @@ impl Modelled<'_> {
             ..Sample::of_rebuild(value, rebuild)
         })
     }
+}
+
+/// What the CPU of a host costs; `None` where no processor is named.
+fn host_costs(host: Option<&Host>) -> Option<HostCosts> {
+    let processor = host?.processor?;
+    Some(HostCosts { request: processor.request, parity_rate: processor.parity_rate })
+}
+
+/// Runs a workload on a host.
+fn record_on(
+    world: &mut World,
+    host: &HostSpec,
+    workload: &dyn Workload,
+    setting: Setting,
+) -> Result<RunRecord, String> {
+    let setting = Setting { host_memory: Some(host.memory), ..setting };
+    let plan = workload.plan(&setting).map_err(|error| error.to_string())?;
+    host::run_plan(world, host, plan).map_err(|error| error.reason)
 }
 
 /// What the members of a world did, as workloads count it.

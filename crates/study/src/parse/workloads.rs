@@ -4,17 +4,22 @@ use raidlab_workload::{KINDS, Parameters, WorkloadError, WorkloadErrorKind, Work
 
 use super::table::{Table, check_unique};
 use crate::error::{StudyError, StudyErrorKind as Kind};
+use crate::study::NamedLayout;
 use crate::suggest::did_you_mean;
 
 /// Keys that are not parameters of the workload.
-const OURS: [&str; 5] = ["kind", "name", "show", "show_as", "settings"];
+const OURS: [&str; 8] =
+    ["kind", "name", "show", "show_as", "settings", "only_layouts", "only_processes", "read_ahead"];
 /// Parameters that are sizes wherever they occur, so that a number without a unit is told so.
 const SIZES: [&str; 2] = ["size", "block"];
 
-pub(super) fn read(tables: &[Table<'_>]) -> Result<Vec<WorkloadSpec>, StudyError> {
+pub(super) fn read(
+    tables: &[Table<'_>],
+    layouts: &[NamedLayout],
+) -> Result<Vec<WorkloadSpec>, StudyError> {
     let mut workloads: Vec<WorkloadSpec> = Vec::new();
     for table in tables {
-        let workload = read_one(table)?;
+        let workload = read_one(table, layouts)?;
         // Those of one name are told apart by their settings.
         let same = |other: &&WorkloadSpec| other.settings == workload.settings;
         let earlier = workloads.iter().filter(same).map(|workload| workload.name.as_str());
@@ -24,7 +29,7 @@ pub(super) fn read(tables: &[Table<'_>]) -> Result<Vec<WorkloadSpec>, StudyError
     Ok(workloads)
 }
 
-fn read_one(table: &Table<'_>) -> Result<WorkloadSpec, StudyError> {
+fn read_one(table: &Table<'_>, layouts: &[NamedLayout]) -> Result<WorkloadSpec, StudyError> {
     let kind = table.required_text("kind", "kind = \"dd-write\"")?;
     for key in SIZES {
         table.size(key)?;
@@ -40,7 +45,20 @@ fn read_one(table: &Table<'_>) -> Result<WorkloadSpec, StudyError> {
     if let Some(settings) = table.table("settings", "settings = { block = \"4KiB\" }")? {
         spec.settings = settings.parameters(&[])?.into_iter().collect();
     }
+    spec.only_layouts = only_layouts(table, layouts)?;
+    spec.only_processes = super::processes_in(table, "only_processes")?.unwrap_or_default();
+    spec.read_ahead = table.size("read_ahead")?.map(|size| size.0);
     Ok(spec)
+}
+
+/// `only_layouts = ["single"]`: on which layouts it runs; on all where nothing is said.
+fn only_layouts(table: &Table<'_>, layouts: &[NamedLayout]) -> Result<Vec<String>, StudyError> {
+    const KEY: &str = "only_layouts";
+    let Some(named) = table.texts(KEY, "only_layouts = [\"single\"]")? else {
+        return Ok(Vec::new());
+    };
+    let known: Vec<&str> = layouts.iter().map(|layout| layout.name.as_str()).collect();
+    super::layouts_named(table, KEY, &named, &known)
 }
 
 /// `show = "seq_write_mib_per_s"`, and `show_as = "mib_per_s"` for another name.

@@ -10,6 +10,7 @@ mod error;
 mod matrix;
 pub mod modelled;
 mod parallel;
+mod parameters;
 mod parse;
 mod run;
 mod study;
@@ -19,11 +20,12 @@ mod summary;
 pub use error::{StudyError, StudyErrorKind};
 pub use matrix::{CellKey, cell_seed, cell_title, cells, order};
 pub use parallel::run_rounds_parallel;
-pub use parse::{default_study, load, parse};
+pub use parameters::{Owner, Parameter, most_free};
+pub use parse::{default_study, load, parse, parse_with};
 pub use run::{Event, Latency, Progress, Rebuild, Runner, Sample, Samples, run_rounds};
 pub use study::{
-    DriveSource, Drives, FILESYSTEMS, GivenCell, Hardware, Host, IDLE_REBUILD, NamedLayout, Origin,
-    State, Study, filesystem_room, lost_member,
+    Calibration, DriveSource, Drives, FILESYSTEMS, GivenCell, Hardware, Host, IDLE_REBUILD,
+    NamedLayout, Origin, State, Study, filesystem_room, lost_member,
 };
 pub use suggest::did_you_mean;
 pub use summary::summarise;

@@ -48,10 +48,11 @@ impl<'a> Modelled<'a> {
                               with --on DIR";
                 return Err(wrong("file", reason.into()));
             };
-            drives.push(load(model).map_err(|error| {
+            let drive = load(model).map_err(|error| {
                 let reason = error.to_string();
                 wrong("model", reason).with_source(error)
-            })?);
+            })?;
+            drives.push(study.drive_with_parameters(index, drive)?);
         }
         let processor = study.host.as_ref().and_then(|host| host.processor);
         let costs = processor

@@ -28,6 +28,7 @@ pub(crate) enum Command {
     Layout(Layout),
     Check(crate::check::args::Check),
     Drive(Drive),
+    Calibrate(crate::calibrate::args::Calibrate),
 }
 
 /// Runs a study and prints which layout is fastest for which work, by how much, and how sure

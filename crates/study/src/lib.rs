@@ -6,6 +6,7 @@
 //! results document of the samples.
 #![forbid(unsafe_code)]
 
+pub mod calibrate;
 mod error;
 mod matrix;
 pub mod modelled;

@@ -112,7 +112,9 @@ fn read(text: &str, path: &str, values: Option<&[f64]>) -> Result<Study, StudyEr
 
     let mut lines = BTreeMap::new();
     root.record_lines("", &mut lines);
-    for tables in [&drive_tables, &layout_tables, &workload_tables, &parameter_tables] {
+    for tables in
+        [&drive_tables, &layout_tables, &workload_tables, &parameter_tables, &given_tables]
+    {
         for (index, table) in tables.iter().enumerate() {
             table.record_lines(&format!("{}[{index}]", table.name), &mut lines);
         }

@@ -156,7 +156,7 @@ fn one_parameter_is_free_for_every_two_cells_that_are_fitted() {
     let none = text
         .replace("value = 2.0\n", "value = 2.0\nfit = false\n")
         .replace("fit = false\nfit = false", "fit = false");
-    check(&none, WrongValue, FIRST + 6, "parameters.free", &["with 0 given cells"]);
+    check(&none, WrongValue, FIRST + 6, "parameters.free", &["no given cell to fit"]);
     good(&second.replacen("free = true", "free = false", 1));
 }
 

@@ -199,6 +199,10 @@ fn check_count(table: &Table<'_>, free: usize, given: &[GivenCell]) -> Result<()
     if free <= most {
         return Ok(());
     }
+    if cells == 0 {
+        let reason = "the study has no given cell to fit it to; set free = false";
+        return Err(table.error(Kind::WrongValue, "free", reason));
+    }
     let reason = format!(
         "this is free parameter {free}, and with {cells} given cells to fit at most {most} may be \
          free: half as many as cells, at least one; set free = false"

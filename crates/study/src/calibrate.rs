@@ -2,10 +2,12 @@
 //!
 //! What is made small is the sum over the cells of a robust loss of ln(modelled / published): squared up
 //! to 15 %, growing in proportion beyond (Huber's), so that a cell which the model does not explain
-//! bends the others little. Parameters are moved in their logarithms and kept within their ranges, by the
-//! method of Levenberg and Marquardt with differences of some percent, since a simulation is not smooth
-//! in small; where that no longer helps, one parameter at a time. Nothing here is random: the same
-//! figures give the same fit.
+//! bends the others little. Parameters are moved in their logarithms and kept within their ranges.
+//!
+//! A simulation is not smooth: a little more time may cost a whole turn of a disk. So the search first
+//! surveys each range; then it goes down by the method of Levenberg and Marquardt, with slopes over
+//! differences of some percent, wide ones first; where that no longer helps, one parameter at a time.
+//! Nothing here is random: the same figures give the same fit.
 
 use crate::error::{StudyError, StudyErrorKind};
 use crate::matrix::CellKey;
@@ -17,8 +19,14 @@ pub const UNEXPLAINED: f64 = 15.0;
 /// Beyond this the loss grows in proportion: ln 1.15, the same in logarithms.
 const KNEE: f64 = 0.139_762;
 
-/// How far parameters are moved to see what that does: 4 %.
-const PROBE: f64 = 0.04;
+/// Values of each parameter that are looked at first, spread over its range.
+const SURVEYED: u32 = 6;
+
+/// How far parameters are moved to see what that does, in logarithms: first wide, then near.
+const PROBES: [f64; 2] = [0.16, 0.04];
+
+/// The first and the last step of one parameter at a time.
+const ALONE: [f64; 2] = [0.08, 0.01];
 
 /// A step or gain smaller than this ends the search; in logarithms, and as a share of the loss.
 const ENOUGH: f64 = 1e-3;
@@ -50,8 +58,8 @@ pub struct Fit {
     pub before: Vec<f64>,
     /// The modelled figures with `values`.
     pub after: Vec<f64>,
-    /// Each figure as modelled with parameters that were fitted to the others only, from the optimum in
-    /// two steps; empty where there are no others.
+    /// Each figure as modelled with parameters that were fitted to the others only: the best for them that
+    /// was seen, and two steps from there; empty where there are no others.
     pub left_out: Vec<f64>,
     /// Which parameters no figure depends on: they were not moved.
     pub without_effect: Vec<bool>,
@@ -74,16 +82,19 @@ pub fn fit<E>(problem: &Problem, evaluate: &mut Evaluate<'_, E>) -> Result<Fit, 
     let first = search.at(start)?;
     let mut best = first.clone();
     if !best.x.is_empty() {
-        best = search.descend(best)?;
+        best = search.survey(best)?;
+        for probe in PROBES {
+            best = search.descend(best, probe)?;
+        }
         // What one parameter at a time gains may open a way for all together.
         let (alone, gained) = search.one_at_a_time(best)?;
-        best = if gained { search.descend(alone)? } else { alone };
+        best = if gained { search.descend(alone, PROBES[1])? } else { alone };
     }
     let rounded = best.x.iter().zip(&problem.ranges);
     let rounded: Vec<f64> = rounded.map(|(x, range)| four_digits(x.exp(), *range)).collect();
     let last = search.at(rounded.iter().map(|value| value.ln()).collect())?;
     let is_better = search.loss(&last.r, None) < (1.0 - ENOUGH) * search.loss(&first.r, None);
-    let slopes = search.slopes(&last)?.0;
+    let slopes = search.slopes(&last, PROBES[0])?;
     let left_out = search.leave_one_out(&last, &slopes)?;
     let has_effect = |index: usize| slopes.iter().any(|row| row[index].abs() > 1e-6);
     Ok(Fit {
@@ -119,11 +130,13 @@ struct Search<'a, 'b, E> {
     problem: &'a Problem,
     evaluate: &'a mut Evaluate<'b, E>,
     evaluations: u32,
+    /// Every point that was looked at.
+    seen: Vec<Point>,
 }
 
 impl<'a, 'b, E> Search<'a, 'b, E> {
     fn new(problem: &'a Problem, evaluate: &'a mut Evaluate<'b, E>) -> Self {
-        Self { problem, evaluate, evaluations: 0 }
+        Self { problem, evaluate, evaluations: 0, seen: Vec::new() }
     }
 
     fn points(&mut self, all: Vec<Vec<f64>>) -> Result<Vec<Point>, E> {
@@ -136,9 +149,42 @@ impl<'a, 'b, E> Search<'a, 'b, E> {
         let published = &self.problem.published;
         let ratio = |(one, other): (&f64, &f64)| (one.max(1e-300) / other).ln();
         let points = all.into_iter().zip(figures);
-        Ok(points
+        let points: Vec<Point> = points
             .map(|(x, figures)| Point { x, r: figures.iter().zip(published).map(ratio).collect() })
-            .collect())
+            .collect();
+        self.seen.extend(points.iter().cloned());
+        Ok(points)
+    }
+
+    /// The best point that was seen, the first of equals, without the cell that is left out; `other` when
+    /// none is better.
+    fn best_or(&self, other: Point, left_out: Option<usize>) -> Point {
+        let mut least = self.loss(&other.r, left_out);
+        let mut best = &other;
+        for point in &self.seen {
+            let loss = self.loss(&point.r, left_out);
+            if loss < least {
+                (least, best) = (loss, point);
+            }
+        }
+        best.clone()
+    }
+
+    /// Looks at values all over each range, one parameter after the other.
+    fn survey(&mut self, start: Point) -> Result<Point, E> {
+        let mut best = start;
+        for (parameter, [least, most]) in self.problem.ranges.iter().enumerate() {
+            let at = |part: u32| {
+                let share = (f64::from(part) + 0.5) / f64::from(SURVEYED);
+                let mut x = best.x.clone();
+                x[parameter] = least.ln() + share * (most / least).ln();
+                x
+            };
+            let points = (0..SURVEYED).map(at).collect();
+            self.points(points)?;
+            best = self.best_or(best, None);
+        }
+        Ok(best)
     }
 
     fn at(&mut self, x: Vec<f64>) -> Result<Point, E> {
@@ -162,34 +208,27 @@ impl<'a, 'b, E> Search<'a, 'b, E> {
         x.clamp(least.ln(), most.ln())
     }
 
-    /// The slopes at a point, and the best of the points that were looked at for them.
-    fn slopes(&mut self, at: &Point) -> Result<(Slopes, Option<Point>), E> {
+    /// The slopes at a point, over differences of `probe`.
+    fn slopes(&mut self, at: &Point, probe: f64) -> Result<Slopes, E> {
         let parameters = at.x.len();
         let probes: Vec<Vec<f64>> = (0..parameters)
             .map(|parameter| {
                 let mut x = at.x.clone();
-                let up = self.clamp(parameter, x[parameter] + PROBE);
-                let down = self.clamp(parameter, x[parameter] - PROBE);
+                let up = self.clamp(parameter, x[parameter] + probe);
+                let down = self.clamp(parameter, x[parameter] - probe);
                 let is_up = up - x[parameter] >= x[parameter] - down;
                 x[parameter] = if is_up { up } else { down };
                 x
             })
             .collect();
-        if probes.is_empty() {
-            return Ok((vec![Vec::new(); at.r.len()], None));
-        }
-        let probes = self.points(probes)?;
+        let probes = if probes.is_empty() { Vec::new() } else { self.points(probes)? };
         let slope = |cell: usize, parameter: usize| {
             let probe: &Point = &probes[parameter];
             let moved = probe.x[parameter] - at.x[parameter];
             if moved == 0.0 { 0.0 } else { (probe.r[cell] - at.r[cell]) / moved }
         };
         let row = |cell| (0..parameters).map(|parameter| slope(cell, parameter)).collect();
-        let slopes = (0..at.r.len()).map(row).collect();
-        let best = probes
-            .into_iter()
-            .min_by(|one, other| self.loss(&one.r, None).total_cmp(&self.loss(&other.r, None)));
-        Ok((slopes, best))
+        Ok((0..at.r.len()).map(row).collect())
     }
 
     /// Where a damped step of Gauss and Newton leads.
@@ -243,12 +282,11 @@ impl<'a, 'b, E> Search<'a, 'b, E> {
     }
 
     /// By Levenberg and Marquardt, until a step gains next to nothing.
-    fn descend(&mut self, start: Point) -> Result<Point, E> {
+    fn descend(&mut self, start: Point, probe: f64) -> Result<Point, E> {
         let (mut best, mut damping) = (start, DAMPING);
         for _ in 0..MOST_STEPS {
             let before = self.loss(&best.r, None);
-            let (slopes, probe) = self.slopes(&best)?;
-            let mut next = None;
+            let slopes = self.slopes(&best, probe)?;
             while damping <= MOST_DAMPING {
                 let x = self.step(&best, &slopes, damping, None);
                 if distance(&x, &best.x) < ENOUGH / 4.0 {
@@ -257,20 +295,16 @@ impl<'a, 'b, E> Search<'a, 'b, E> {
                 let point = self.at(x)?;
                 if self.loss(&point.r, None) < before {
                     damping = (damping / 10.0).max(DAMPING / 10.0);
-                    next = Some(point);
                     break;
                 }
                 damping *= 10.0;
             }
-            let found = next
-                .into_iter()
-                .chain(probe)
-                .min_by(|one, other| self.loss(&one.r, None).total_cmp(&self.loss(&other.r, None)));
-            let Some(found) = found.filter(|one| self.loss(&one.r, None) < before) else { break };
+            // One of those that the slopes came from may be better still.
+            let found = self.best_or(best.clone(), None);
             let gain = before - self.loss(&found.r, None);
             let moved = distance(&found.x, &best.x);
             best = found;
-            if gain < ENOUGH * before && moved < PROBE {
+            if gain <= 0.0 || (gain < ENOUGH * before && moved < PROBES[1]) {
                 break;
             }
             damping = damping.min(1.0);
@@ -280,9 +314,9 @@ impl<'a, 'b, E> Search<'a, 'b, E> {
 
     /// Moves one parameter at a time, ever less far; also says whether that gained anything.
     fn one_at_a_time(&mut self, start: Point) -> Result<(Point, bool), E> {
-        let (mut best, mut gained, mut step) = (start, false, PROBE);
+        let (mut best, mut gained, mut step) = (start, false, ALONE[0]);
         for _ in 0..MOST_STEPS {
-            if step < 0.008 {
+            if step < ALONE[1] {
                 break;
             }
             let mut neighbours = Vec::new();
@@ -296,28 +330,27 @@ impl<'a, 'b, E> Search<'a, 'b, E> {
                 }
             }
             let before = self.loss(&best.r, None);
-            let points = self.points(neighbours)?;
-            let found = points
-                .into_iter()
-                .min_by(|one, other| self.loss(&one.r, None).total_cmp(&self.loss(&other.r, None)));
-            match found.filter(|one| self.loss(&one.r, None) < (1.0 - ENOUGH) * before) {
-                Some(found) => {
-                    best = found;
-                    gained = true;
-                }
-                None => step /= 2.0,
+            self.points(neighbours)?;
+            let found = self.best_or(best.clone(), None);
+            if self.loss(&found.r, None) < (1.0 - ENOUGH) * before {
+                best = found;
+                gained = true;
+            } else {
+                step /= 2.0;
             }
         }
         Ok((best, gained))
     }
 
-    /// Each cell as it is modelled with parameters that were fitted without it.
+    /// Each cell as it is modelled with parameters that were fitted without it: from the best that was
+    /// seen for the other cells, in two steps.
     fn leave_one_out(&mut self, best: &Point, slopes: &Slopes) -> Result<Vec<f64>, E> {
         let cells = best.r.len();
         if cells < 2 || best.x.is_empty() {
             return Ok(Vec::new());
         }
-        let mut fits = vec![best.clone(); cells];
+        let mut fits: Vec<Point> =
+            (0..cells).map(|cell| self.best_or(best.clone(), Some(cell))).collect();
         for _ in 0..2 {
             let steps: Vec<Vec<f64>> = fits
                 .iter()

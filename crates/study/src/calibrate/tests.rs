@@ -34,7 +34,7 @@ fn parameters_of_a_known_model_are_found() {
     for (before, wanted) in fit.before.iter().zip(disk(&[80.0, 1.0])) {
         near(*before, wanted, 0.001);
     }
-    assert!(fit.is_better && fit.evaluations < 80, "{fit:?}");
+    assert!(fit.is_better && fit.evaluations < 100, "{fit:?}");
     assert_eq!(fit.without_effect, [false, false]);
     // Every cell tells the same: leaving one out changes nothing.
     for (left_out, published) in fit.left_out.iter().zip(disk(&[47.1, 0.33])) {
@@ -82,6 +82,21 @@ fn noise_in_the_figures_does_not_stop_the_search() {
     let fit = fitted(noisy, disk(&[47.1, 0.33]), &[90.0, 0.05], &[[10.0, 200.0], [0.01, 10.0]]);
     near(fit.values[0], 47.1, 1.0);
     near(fit.values[1], 0.33, 1.0);
+}
+
+/// A simulation has steps: a little more costs a whole turn. Near the start nothing can be seen of the
+/// way, and there are better places to each side of worse ones.
+#[test]
+fn steps_do_not_hide_what_lies_beyond_them() {
+    let model = |p: &[f64]| -> Vec<f64> {
+        let turns = |work: f64| (work / p[0] / 8.0).ceil() * 8.0 + 0.3 * (p[0] / 5.0).sin();
+        vec![turns(1000.0), turns(2100.0), turns(3300.0), turns(4700.0)]
+    };
+    let fit = fitted(model, model(&[40.0]), &[90.0], &[[10.0, 200.0]]);
+    near(fit.values[0], 40.0, 8.0);
+    for (after, published) in fit.after.iter().zip(model(&[40.0])) {
+        near(*after, published, 3.0);
+    }
 }
 
 #[test]

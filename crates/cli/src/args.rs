@@ -29,6 +29,7 @@ pub(crate) enum Command {
     Check(crate::check::args::Check),
     Drive(Drive),
     Tune(crate::tune::args::Tune),
+    Calibrate(crate::calibrate::args::Calibrate),
 }
 
 /// Runs a study and prints which layout is fastest for which work, by how much, and how sure

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod calibrate;
 mod check;
 mod compare;
 mod drive;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         args::Command::Check(options) => check::run(options),
         args::Command::Drive(options) => drive::run(options),
         args::Command::Tune(options) => tune::run(options),
+        args::Command::Calibrate(options) => calibrate::run(options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

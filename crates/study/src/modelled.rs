@@ -51,10 +51,11 @@ impl<'a> Modelled<'a> {
                               with --on DIR";
                 return Err(wrong("file", reason.into()));
             };
-            drives.push(load(model).map_err(|error| {
+            let drive = load(model).map_err(|error| {
                 let reason = error.to_string();
                 wrong("model", reason).with_source(error)
-            })?);
+            })?;
+            drives.push(study.drive_with_parameters(index, drive)?);
         }
         let costs = host_costs(study.host.as_ref()).unwrap_or(costs);
         let modelled = Self { study, drives, costs };
@@ -224,9 +225,9 @@ impl<'a> Modelled<'a> {
             self.study.paths.get(*server).is_some_and(|one| one.kind == ServerKind::PataChannel)
         };
         let members = named.hardware.routes.iter().enumerate();
-        members.filter(|(_, route)| route.iter().any(is_channel)).any(|(member, _)| {
-            self.drives[named.group(member)].capacity.0 <= 1 << 28
-        })
+        members
+            .filter(|(_, route)| route.iter().any(is_channel))
+            .any(|(member, _)| self.drives[named.group(member)].capacity.0 <= 1 << 28)
     }
 
     /// The paths of a layout's drives. What stands behind the members has none; behind a controller,

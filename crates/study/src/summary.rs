@@ -42,6 +42,11 @@ pub fn summarise(
         ("noise floor".to_string(), format!("{} %", noise * 100.0)),
     ]);
     all_settings.extend(settings);
+    all_settings.extend(study.parameters.iter().map(|one| {
+        let free = if one.free { "free, " } else { "" };
+        let value = format!("{} ({free}{})", one.shown(), one.source);
+        (format!("parameter {}", one.title()), value)
+    }));
     warnings.extend(samples.warnings.iter().cloned());
     let baseline = study.baseline_layouts();
     let keys = samples.cells.iter().zip(&samples.samples);

@@ -15,6 +15,7 @@ mod layout;
 mod mounted;
 mod output;
 mod progress;
+mod replay;
 mod run;
 
 use std::process::ExitCode;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         args::Command::Run(options) => run::run(options),
         args::Command::Check(options) => check::run(options),
         args::Command::Drive(options) => drive::run(options),
+        args::Command::Replay(options) => replay::run(options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

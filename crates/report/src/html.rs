@@ -32,6 +32,15 @@ impl Exporter for Html {
     }
 }
 
+/// Several replays as one HTML file.
+///
+/// # Errors
+/// As [`Exporter::export`].
+pub fn replay_html(documents: &[Results]) -> Result<String, ReportError> {
+    let _ = documents; // TEMP
+    Ok(String::new())
+}
+
 fn page(view: &View<'_>, json: &str) -> Markup {
     let results = view.results;
     html! {

@@ -33,6 +33,8 @@ fn cell(layout: &str, processes: u32, median: f64) -> Cell {
         latency_ms: None,
         members: None,
         published: None,
+        moved: None,
+        spread_percent: None,
         detail: false,
         note: None,
     }

@@ -6,24 +6,27 @@
 //! results document of the samples.
 #![forbid(unsafe_code)]
 
+pub mod ablation;
 mod error;
 mod matrix;
 pub mod modelled;
 mod parallel;
 mod parse;
+pub mod replay;
 mod run;
 mod study;
 mod suggest;
 mod summary;
 
+pub use ablation::Ablation;
 pub use error::{StudyError, StudyErrorKind};
 pub use matrix::{CellKey, cell_seed, cell_title, cells, order};
 pub use parallel::run_rounds_parallel;
 pub use parse::{default_study, load, parse};
 pub use run::{Event, Latency, Progress, Rebuild, Runner, Sample, Samples, run_rounds};
 pub use study::{
-    DriveSource, Drives, FILESYSTEMS, GivenCell, Hardware, Host, IDLE_REBUILD, NamedLayout, Origin,
-    State, Study, filesystem_room, lost_member,
+    DriveSource, Drives, FILESYSTEMS, GivenCell, Hardware, Host, IDLE_REBUILD, NamedLayout, Only,
+    Origin, State, Study, filesystem_room, lost_member,
 };
 pub use suggest::did_you_mean;
 pub use summary::summarise;

@@ -31,7 +31,8 @@ impl CellKey {
 }
 
 /// Every cell of a study in the order of its results: by workload, processes, state and layout; then, with
-/// the state `rebuilding`, the rebuilds alone. Layouts without redundancy have healthy cells only.
+/// the state `rebuilding`, the rebuilds alone. Layouts without redundancy have healthy cells only;
+/// `study.only` may limit them further.
 pub fn cells(study: &Study) -> Vec<CellKey> {
     let mut cells = Vec::new();
     for workload in 0..study.workloads.len() {
@@ -47,6 +48,7 @@ pub fn cells(study: &Study) -> Vec<CellKey> {
         let layouts = having(study, state);
         cells.extend(layouts.map(|layout| CellKey { layout, workload, processes, state }));
     }
+    cells.retain(|key| study.runs(key));
     cells
 }
 

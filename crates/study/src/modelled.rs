@@ -17,6 +17,7 @@ use raidlab_workload::random::mix;
 use raidlab_workload::raw::RawPlan;
 use raidlab_workload::{MemberTotals, RunRecord, Setting, Workload};
 
+use crate::ablation::Ablation;
 use crate::error::{StudyError, StudyErrorKind};
 use crate::matrix::{CellKey, cell_title};
 use crate::run::{Runner, Sample};
@@ -78,6 +79,20 @@ impl<'a> Modelled<'a> {
             &blocks,
             Some(study.host.as_ref().map_or(HostSpec::default().memory, |host| host.spec.memory)),
         )
+    }
+
+    /// The same without a mechanism of its drives or its CPU. What the study itself does without is up to
+    /// [`Study::without`].
+    #[must_use]
+    pub fn without(mut self, ablation: &Ablation) -> Self {
+        self.drives = self.drives.into_iter().map(|drive| ablation.drive(drive)).collect();
+        self.costs = ablation.costs(self.costs);
+        self
+    }
+
+    /// The study.
+    pub fn study(&self) -> &'a Study {
+        self.study
     }
 
     /// The drive of each group, in the order of the study.

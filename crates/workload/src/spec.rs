@@ -13,8 +13,8 @@ pub struct WorkloadSpec {
     pub name: String,
     /// What it does.
     pub workload: Arc<dyn Workload>,
-    /// The one metric that is shown, where not all are, and what it is called then.
-    pub shown: Option<(String, String)>,
+    /// The metrics that are shown, and what each is called then; all, under their names, when empty.
+    pub shown: Vec<(String, String)>,
     /// What tells it from others of its name, such as a block size.
     pub settings: BTreeMap<String, String>,
 }
@@ -22,7 +22,8 @@ pub struct WorkloadSpec {
 impl WorkloadSpec {
     /// Under its default name.
     pub fn new(workload: Arc<dyn Workload>) -> Self {
-        Self { name: workload.default_name(), workload, shown: None, settings: BTreeMap::new() }
+        let (shown, settings) = (Vec::new(), BTreeMap::new());
+        Self { name: workload.default_name(), workload, shown, settings }
     }
 }
 

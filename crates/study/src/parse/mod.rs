@@ -18,7 +18,7 @@ use raidlab_core::Sectors;
 use raidlab_workload::{MOST_PROCESSES, WorkloadSpec};
 
 use crate::error::{StudyError, StudyErrorKind as Kind};
-use crate::study::{FILESYSTEMS, NamedLayout, Origin, State, Study, check_states};
+use crate::study::{FILESYSTEMS, NamedLayout, Only, Origin, State, Study, check_states};
 use crate::suggest::did_you_mean;
 use table::{Source, Table};
 
@@ -103,6 +103,7 @@ pub fn parse(text: &str, path: &str) -> Result<Study, StudyError> {
         }
     }
     Ok(Study {
+        only: Only::default(),
         title: root.required_text("title", "title = \"Which layout?\"")?.to_string(),
         seed: root.integer("seed", 0..=u64::MAX)?.unwrap_or(1),
         rounds: rounds as u32,

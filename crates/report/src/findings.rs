@@ -4,6 +4,7 @@ mod pairs;
 mod rules;
 
 use raidlab_results::document::{Better, Cell, Results};
+use raidlab_results::replay::is_cpu_share;
 use raidlab_results::{Finding, NamedCell};
 
 use crate::number;
@@ -95,7 +96,7 @@ impl<'a> Group<'a> {
 
 /// Whether a cell is a time or a rate that a reader waits for.
 fn is_speed(cell: &Cell) -> bool {
-    !cell.detail && cell.median > 0.0 && !cell.metric.ends_with("_cp")
+    !cell.detail && cell.median > 0.0 && !is_cpu_share(&cell.metric)
 }
 
 /// A cell without its layout: `blocksize_sweep, block=4KiB, with 2 processes`.
@@ -124,14 +125,6 @@ fn gain(better: Better, value: f64, than: f64) -> f64 {
         Better::Higher => value / than,
         Better::Lower => than / value,
     }
-}
-
-/// A factor as people say it: `2.3 times`, or in percent where it is below 2.
-fn times(factor: f64) -> String {
-    if factor >= 2.0 {
-        return format!("{factor:.1} times");
-    }
-    number::percent((factor - 1.0) * 100.0)
 }
 
 /// The baseline in words.

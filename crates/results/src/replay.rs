@@ -221,10 +221,17 @@ impl AblationRow {
         }
     }
 
-    /// The largest change of any cell in size, in percent; 0 without cells.
+    /// The largest change of any cell in size, in percent; 0 without cells. Shares of CPU time do not
+    /// count: they are rounded to whole percent, so that small ones jump.
     pub fn largest(&self) -> f64 {
-        self.workloads.iter().map(|one| one.largest_percent.abs()).fold(0.0, f64::max)
+        let speeds = self.workloads.iter().filter(|one| !is_cpu_share(&one.metric));
+        speeds.map(|one| one.largest_percent.abs()).fold(0.0, f64::max)
     }
+}
+
+/// Whether a metric is a share of CPU time, as bonnie++ prints it beside each rate.
+pub fn is_cpu_share(metric: &str) -> bool {
+    metric.ends_with("_cp")
 }
 
 /// In the order in which workloads and metrics come first.

@@ -251,10 +251,28 @@ impl Modelled<'_> {
             Some(_) => self.record_on_host(world, workload, setting),
             None => self.record_on(world, workload, setting),
         };
-        let record = record.map_err(failed)?;
+        let mut record = record.map_err(failed)?;
+        if let Some((resource, _)) = &mut record.bottleneck {
+            self.name_the_drive(key.layout, resource);
+        }
         let sample = Sample::of(workload, &record);
         let sample = sample.ok_or_else(|| failed("no time passed".into()))?;
         Ok(Sample { rebuild: rebuild::progress(world), ..sample })
+    }
+
+    /// A PATA channel is held for as long as a drive works on a command: with one member on it, it is
+    /// that drive that is busy. Only where members share a channel, the channel is a resource of its own.
+    fn name_the_drive(&self, layout: usize, resource: &mut String) {
+        let paths = &self.study.paths;
+        let channel = paths
+            .iter()
+            .position(|one| one.kind == ServerKind::PataChannel && one.name == *resource);
+        let Some(channel) = channel else { return };
+        let routes = self.study.layouts[layout].hardware.routes.iter();
+        let mut on = routes.enumerate().filter(|(_, route)| route.contains(&channel));
+        if let (Some((member, _)), None) = (on.next(), on.next()) {
+            *resource = format!("member {member}");
+        }
     }
 
     /// Runs a workload on the array itself, without a filesystem.

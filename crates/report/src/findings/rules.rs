@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use raidlab_results::Finding;
 use raidlab_results::document::{Better, Cell, Results};
 
-use super::{Group, baseline_name, finding, gain, is_speed, times, value, what};
+use super::{Group, baseline_name, finding, gain, is_speed, value, what};
 use crate::number::{self, listed};
 
 /// A resource that is busy for less of the time holds nothing up.
@@ -24,12 +24,11 @@ pub(super) fn best(results: &Results) -> Vec<Finding> {
         })?;
         let effect = gain(best.better, best.median, base);
         let text = format!(
-            "{} is the fastest at {}: {}, {} {} than {} ({}).",
+            "{} is the fastest at {}: {}, {} against {} ({}).",
             best.layout,
             group.title(),
             value(best),
-            plain(effect),
-            more(best.better),
+            change(best.median, base),
             baseline_name(results),
             number::with_unit(base, &best.unit)
         );
@@ -40,17 +39,9 @@ pub(super) fn best(results: &Results) -> Vec<Finding> {
     best_of_each_workload(Group::all(results).into_iter().filter_map(of).collect())
 }
 
-/// `21 % more` for a rate, `in 21 % less time` would need another number: a rate either way.
-fn more(better: Better) -> &'static str {
-    match better {
-        Better::Higher => "more",
-        Better::Lower => "faster",
-    }
-}
-
-/// `2.3 times as much, 130 %`: without sign.
-fn plain(factor: f64) -> String {
-    times(factor).trim_start_matches('+').to_owned()
+/// The change of a value in percent.
+fn change(value: f64, from: f64) -> String {
+    number::percent((value / from - 1.0) * 100.0)
 }
 
 fn is_baseline(results: &Results, cell: &Cell) -> bool {
@@ -87,20 +78,22 @@ pub(super) fn slower_than_baseline(results: &Results) -> Vec<Finding> {
             .collect();
         slower.sort_by(|one, other| other.0.total_cmp(&one.0));
         let (effect, _) = *slower.first()?;
-        let named: Vec<String> = slower
+        let mut named: Vec<String> = slower
             .iter()
             .take(MOST_NAMED)
-            .map(|(loss, cell)| {
-                format!("{} ({}, {} slower)", cell.layout, value(cell), plain(*loss))
+            .map(|(_, cell)| {
+                format!("{} ({}, {})", cell.layout, value(cell), change(cell.median, base))
             })
             .collect();
         let further = slower.len().saturating_sub(MOST_NAMED);
-        let further = if further > 0 { format!(" and {further} more") } else { String::new() };
+        if further > 0 {
+            named.push(format!("{further} more"));
+        }
         let text = format!(
-            "At {} slower than {} ({}): {}{further}.",
-            group.title(),
+            "Slower than {} ({}) at {}: {}.",
             baseline_name(results),
             number::with_unit(base, &group.cells[0].unit),
+            group.title(),
             listed(&named)
         );
         let mut cells: Vec<&Cell> = slower.into_iter().map(|(_, cell)| cell).collect();

@@ -63,7 +63,10 @@ impl Page {
 
     fn replay_legend(&mut self, view: &View<'_>) {
         let has = |test: fn(&raidlab_results::Cell) -> bool| view.cells().any(test);
-        let mut entries = vec![("±x %", "largest minus smallest seed, in percent of the mean")];
+        let mut entries = Vec::new();
+        if has(|cell| cell.spread_percent.is_some()) {
+            entries.push(("±x %", "largest minus smallest seed, in percent of the mean"));
+        }
         if has(|cell| cell.published.is_some()) {
             let what = "the published value, and by how much the median is off it";
             entries.push(("published", what));
@@ -83,7 +86,7 @@ impl Page {
         }
         for (sign, meaning) in entries {
             let sign = text::clean(sign, self.terminal.unicode);
-            let prefix = vec![Span::new(format!("  {sign:<12}"), Style::Plain)];
+            let prefix = vec![Span::new(format!("  {sign:<13}"), Style::Plain)];
             self.hanging(prefix, meaning, Style::Dim);
         }
     }

@@ -1,6 +1,7 @@
 //! How a study moves without each of its mechanisms.
 
 use raidlab_results::document::Results;
+use raidlab_results::replay::is_cpu_share;
 use raidlab_results::{AblatedCell, AblationRow};
 
 use super::super::Page;
@@ -103,7 +104,8 @@ fn table(page: &mut Page, heads: &[String], rows: &[(String, Vec<String>)]) {
 
 /// The cells that move most without a mechanism.
 fn most(page: &mut Page, row: &AblationRow) {
-    let mut cells: Vec<&AblatedCell> = row.cells.iter().collect();
+    let speeds = row.cells.iter().filter(|one| !is_cpu_share(&one.cell.metric));
+    let mut cells: Vec<&AblatedCell> = speeds.collect();
     cells.sort_by(|one, other| other.moved.percent.abs().total_cmp(&one.moved.percent.abs()));
     cells.truncate(MOST_NAMED);
     cells.retain(|one| one.moved.percent.abs() >= MOVES_PERCENT);
@@ -120,7 +122,7 @@ fn most(page: &mut Page, row: &AblationRow) {
     page.hanging(prefix, &text, Style::Plain);
 }
 
-/// `raid5(4), blocksize_sweep, block=4KiB, 1 process`; the metric where the workload has several.
+/// `raid5(4), blocksize_sweep, block=4KiB, 2 processes`; the metric where the workload has several.
 fn title(one: &AblatedCell) -> String {
     let cell = &one.cell;
     let settings: String =
@@ -129,8 +131,11 @@ fn title(one: &AblatedCell) -> String {
         "seconds" | "mib_per_s" | "mb_per_s" => String::new(),
         metric => format!(", {metric}"),
     };
-    let processes = number::processes(cell.processes);
-    format!("{}, {}{metric}{settings}, {processes}", cell.layout, cell.workload)
+    let processes = match cell.processes {
+        1 => String::new(),
+        several => format!(", {}", number::processes(several)),
+    };
+    format!("{}, {}{metric}{settings}{processes}", cell.layout, cell.workload)
 }
 
 /// Cells of the layouts that parity moves, by the factor of its cost, beside the best of the others that

@@ -16,6 +16,7 @@ mod layout;
 mod mounted;
 mod output;
 mod progress;
+mod replay;
 mod run;
 mod tune;
 
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         args::Command::Drive(options) => drive::run(options),
         args::Command::Tune(options) => tune::run(options),
         args::Command::Calibrate(options) => calibrate::run(options),
+        args::Command::Replay(options) => replay::run(options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -17,6 +17,7 @@ use raidlab_workload::random::mix;
 use raidlab_workload::raw::RawPlan;
 use raidlab_workload::{MemberTotals, RunRecord, Setting, Workload};
 
+use crate::ablation::Ablation;
 use crate::error::{StudyError, StudyErrorKind};
 use crate::matrix::{CellKey, cell_title};
 use crate::run::{Runner, Sample};
@@ -101,6 +102,20 @@ impl<'a> Modelled<'a> {
     fn costs_of(&self, layout: usize) -> HostCosts {
         let own = self.study.layouts[layout].host.as_ref();
         host_costs(own).unwrap_or(self.costs)
+    }
+
+    /// The same without a mechanism of its drives or its CPU. What the study itself does without is up to
+    /// [`Study::without`].
+    #[must_use]
+    pub fn without(mut self, ablation: &Ablation) -> Self {
+        self.drives = self.drives.into_iter().map(|drive| ablation.drive(drive)).collect();
+        self.costs = ablation.costs(self.costs);
+        self
+    }
+
+    /// The study.
+    pub fn study(&self) -> &'a Study {
+        self.study
     }
 
     /// The drive of each group, in the order of the study.
@@ -285,10 +300,28 @@ impl Modelled<'_> {
             Some(_) => self.record_on_host_of(key.layout, ahead, world, workload, setting),
             None => self.record_on(world, workload, setting),
         };
-        let record = record.map_err(failed)?;
+        let mut record = record.map_err(failed)?;
+        if let Some((resource, _)) = &mut record.bottleneck {
+            self.name_the_drive(key.layout, resource);
+        }
         let sample = Sample::of(workload, &record);
         let sample = sample.ok_or_else(|| failed("no time passed".into()))?;
         Ok(Sample { rebuild: rebuild::progress(world), ..sample })
+    }
+
+    /// A PATA channel is held for as long as a drive works on a command: with one member on it, it is
+    /// that drive that is busy. Only where members share a channel, the channel is a resource of its own.
+    fn name_the_drive(&self, layout: usize, resource: &mut String) {
+        let paths = &self.study.paths;
+        let channel = paths
+            .iter()
+            .position(|one| one.kind == ServerKind::PataChannel && one.name == *resource);
+        let Some(channel) = channel else { return };
+        let routes = self.study.layouts[layout].hardware.routes.iter();
+        let mut on = routes.enumerate().filter(|(_, route)| route.contains(&channel));
+        if let (Some((member, _)), None) = (on.next(), on.next()) {
+            *resource = format!("member {member}");
+        }
     }
 
     /// Runs a workload on the array itself, without a filesystem.

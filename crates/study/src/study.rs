@@ -12,6 +12,7 @@ use raidlab_models::{ControllerSpec, Scheduler, ServerSpec};
 use raidlab_workload::{Setting, WorkloadError, WorkloadErrorKind, WorkloadSpec};
 
 use crate::error::{StudyError, StudyErrorKind};
+use crate::matrix::CellKey;
 use crate::parameters::Parameter;
 
 /// A study: which layouts of which drives are compared, by which workloads, and how often.
@@ -56,8 +57,33 @@ pub struct Study {
     pub calibration: Option<Calibration>,
     /// Published figures of some cells.
     pub given: Vec<GivenCell>,
+    /// Which cells are run, where not all are. No study file says so: it is for looking closer.
+    pub only: Only,
     /// Where all this stands.
     pub origin: Origin,
+}
+
+/// Which cells of a study are run: an empty list is no limit. Seeds do not depend on it, so a cell comes
+/// out as in a run of all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Only {
+    /// Names of layouts.
+    pub layouts: Vec<String>,
+    /// Names of workloads.
+    pub workloads: Vec<String>,
+    /// Process counts.
+    pub processes: Vec<u32>,
+}
+
+impl Only {
+    /// Whether a cell is run.
+    fn has(&self, layout: &str, workload: &str, processes: u32) -> bool {
+        let named =
+            |list: &[String], name: &str| list.is_empty() || list.iter().any(|one| one == name);
+        named(&self.layouts, layout)
+            && named(&self.workloads, workload)
+            && (self.processes.is_empty() || self.processes.contains(&processes))
+    }
 }
 
 /// A published figure of a cell, by the names of the study.
@@ -321,6 +347,12 @@ impl Origin {
 }
 
 impl Study {
+    /// Whether a cell is run.
+    pub(crate) fn runs(&self, key: &CellKey) -> bool {
+        let workload = key.workload(self).map_or(IDLE_REBUILD, |workload| &workload.name);
+        self.only.has(&self.layouts[key.layout].name, workload, key.processes)
+    }
+
     /// Replaces the states.
     ///
     /// # Errors

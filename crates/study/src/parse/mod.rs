@@ -21,7 +21,7 @@ use raidlab_workload::{MOST_PROCESSES, WorkloadSpec};
 use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::parameters::Parts;
 use crate::study::{
-    FILESYSTEMS, MODELLED_FILESYSTEMS, NamedLayout, Origin, State, Study, check_states,
+    FILESYSTEMS, MODELLED_FILESYSTEMS, NamedLayout, Only, Origin, State, Study, check_states,
 };
 use crate::suggest::did_you_mean;
 use table::{Source, Table};
@@ -127,6 +127,7 @@ fn read(text: &str, path: &str, values: Option<&[f64]>) -> Result<Study, StudyEr
         }
     }
     Ok(Study {
+        only: Only::default(),
         title: root.required_text("title", "title = \"Which layout?\"")?.to_string(),
         seed: root.integer("seed", 0..=u64::MAX)?.unwrap_or(1),
         rounds,

@@ -36,7 +36,9 @@ impl Target<'_> {
                     let reason = format!("slot {} holds nothing", slot.0);
                     return Err(failed(index, "close", reason));
                 }
-                if let Some(handle) = one.handles.remove(&slot.0) {
+                if let Some(handle) =
+                    one.handles.get_mut(usize::from(slot.0)).and_then(Option::take)
+                {
                     self.host.close(handle);
                 }
                 Ok(Some(OpResult::Done))
@@ -203,7 +205,11 @@ impl Target<'_> {
         // The host has made the file when the call was handed in.
         let handle = self.host.open(file, how.direct, how.sync);
         let handle = handle.ok_or_else(|| failed(index, "open", format!("{path}: no inode")))?;
-        self.running[index].handles.insert(slot.0, handle);
+        let handles = &mut self.running[index].handles;
+        if handles.len() <= usize::from(slot.0) {
+            handles.resize(usize::from(slot.0) + 1, None);
+        }
+        handles[usize::from(slot.0)] = Some(handle);
         Ok(None)
     }
 

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use raidlab_core::contract::RequestOp;
 use raidlab_core::units::Time;
 
+use super::blockset::BlockSet;
 use super::files::Waiter;
 use super::spec::BLOCK;
 use super::writeback::Work;
@@ -31,7 +32,7 @@ enum Stage {
 #[derive(Clone, Debug)]
 struct Commit {
     number: u64,
-    blocks: BTreeSet<u64>,
+    blocks: Vec<u64>,
     /// Files whose data come first.
     files: Vec<u64>,
     stage: Stage,
@@ -45,7 +46,9 @@ pub(super) struct Journal {
     area: Option<(u64, u64)>,
     /// The number of the running transaction, what it has changed, since when.
     number: u64,
-    running: BTreeSet<u64>,
+    running: BlockSet,
+    /// The same one by one.
+    blocks: Vec<u64>,
     files: BTreeSet<u64>,
     started: Option<Time>,
     commit: Option<Commit>,
@@ -65,7 +68,8 @@ impl Journal {
         Self {
             area,
             number: 1,
-            running: BTreeSet::new(),
+            running: BlockSet::default(),
+            blocks: Vec::new(),
             files: BTreeSet::new(),
             started: None,
             commit: None,
@@ -96,7 +100,7 @@ impl Journal {
 
     /// The last transaction with anything in it.
     pub(super) fn last(&self) -> u64 {
-        if self.running.is_empty() { self.number - 1 } else { self.number }
+        if self.blocks.is_empty() { self.number - 1 } else { self.number }
     }
 
     /// A task waits for a commit; false when that was long ago, or there is no journal.
@@ -141,11 +145,13 @@ impl Host {
     /// Blocks of metadata are changed.
     pub(super) fn join(&mut self, blocks: &[u64]) {
         for block in blocks {
-            self.known.insert(*block);
             if !self.journal.is_there() {
+                self.known.insert(*block);
                 self.cache.make_dirty(METADATA, *block..*block + 1);
                 self.note_dirty(METADATA);
             } else if self.journal.running.insert(*block) {
+                self.known.insert(*block);
+                self.journal.blocks.push(*block);
                 self.cache.hold(METADATA, *block);
                 self.settle_dirty(METADATA);
                 self.journal.started.get_or_insert(self.now);
@@ -180,20 +186,24 @@ impl Host {
     pub(super) fn commit_if_due(&mut self) {
         let journal = &mut self.journal;
         let Some((_, len)) = journal.area else { return };
-        if journal.commit.is_some() || journal.running.is_empty() {
+        if journal.commit.is_some() || journal.blocks.is_empty() {
             return;
         }
-        let is_wanted = journal.wanted >= journal.number || journal.running.len() as u64 > len / 4;
+        let is_wanted = journal.wanted >= journal.number || journal.blocks.len() as u64 > len / 4;
         let now = self.now;
         if !is_wanted && self.commit_at().is_none_or(|at| now < at) {
             return;
         }
         let journal = &mut self.journal;
         journal.started = None;
+        let blocks = std::mem::take(&mut journal.blocks);
+        for block in &blocks {
+            journal.running.remove(*block);
+        }
         let files: Vec<u64> = std::mem::take(&mut journal.files).into_iter().collect();
         journal.commit = Some(Commit {
             number: journal.number,
-            blocks: std::mem::take(&mut journal.running),
+            blocks,
             files: files.clone(),
             stage: Stage::Submit,
             requests: 0,
@@ -282,7 +292,7 @@ impl Host {
         let Some(commit) = self.journal.commit.take() else { return };
         self.journal.committed = commit.number;
         for block in commit.blocks {
-            if !self.journal.running.contains(&block) {
+            if !self.journal.running.contains(block) {
                 self.cache.release(METADATA, block);
             }
         }

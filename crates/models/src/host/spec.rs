@@ -141,8 +141,12 @@ impl CallCosts {
 
     /// CPU time of copying `bytes`, rounded down.
     pub fn copy(&self, bytes: u64) -> Nanos {
-        let rate = u128::from(self.copy_rate.max(1));
-        Nanos((u128::from(bytes) * 1_000_000_000 / rate) as u64)
+        let rate = self.copy_rate.max(1);
+        // Wide division is slow, and only more than 18 GB need it.
+        match bytes.checked_mul(1_000_000_000) {
+            Some(product) => Nanos(product / rate),
+            None => Nanos((u128::from(bytes) * 1_000_000_000 / u128::from(rate)) as u64),
+        }
     }
 }
 
@@ -294,6 +298,21 @@ impl HostSpec {
     pub(super) fn limit(&self) -> u64 {
         let least = self.background() + 2 * PIECE / BLOCK;
         self.dirty.pages(self.memory).min(self.pages() * 3 / 4).max(least)
+    }
+}
+
+/// Pages that may be dirty, worked out once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Above this, write-back begins.
+    pub(super) background: u64,
+    /// Above this, counting those being written, writers wait.
+    pub(super) dirty: u64,
+}
+
+impl Limits {
+    pub(super) fn of(spec: &HostSpec) -> Self {
+        Self { background: spec.background(), dirty: spec.limit() }
     }
 }
 

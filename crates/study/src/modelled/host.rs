@@ -11,7 +11,7 @@ mod io;
 mod names;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 
 use raidlab_core::contract::{Outcome, RequestId};
 use raidlab_core::{MemberIndex, Nanos, Time};
@@ -68,6 +68,8 @@ fn wrong(kind: StudyErrorKind, key: &str, reason: impl Into<String>) -> StudyErr
 /// What is still to be done of an operation, and what it is answered with.
 #[derive(Debug)]
 struct Script {
+    next: Option<Call>,
+    /// Those behind it.
     calls: VecDeque<Call>,
     /// Counted as one operation of this class at the end; reads and writes count themselves.
     class: Option<Class>,
@@ -93,7 +95,7 @@ struct Running {
     is_done: bool,
     slots: Slots,
     /// The host's handle of each slot.
-    handles: BTreeMap<u16, Handle>,
+    handles: Vec<Option<Handle>>,
     script: Option<Script>,
     /// Operations under way, and those that ended and were not asked for.
     started: u32,
@@ -310,7 +312,7 @@ impl<'w> Target<'w> {
             process: planned.process,
             is_done: false,
             slots: Slots::default(),
-            handles: BTreeMap::new(),
+            handles: Vec::new(),
             script: None,
             started: 0,
             ended: VecDeque::new(),
@@ -329,11 +331,22 @@ impl<'w> Target<'w> {
             if self.running.iter().all(|one| one.is_done) {
                 return Ok(records);
             }
-            if !self.world.step() {
+            if !self.step() {
                 let reason = "all processes wait for each other; see barriers and queues";
                 return Err(wrong(StudyErrorKind::WrongValue, "processes", reason));
             }
             self.happened()?;
+        }
+    }
+
+    /// Moves on to the next moment at which something happens in the world, or a timer is due; false
+    /// when nothing will.
+    fn step(&mut self) -> bool {
+        match self.timers.peek() {
+            Some(Reverse((at, _, _))) if self.world.next_at().is_none_or(|next| *at < next) => {
+                self.world.idle_until(*at)
+            }
+            _ => self.world.step(),
         }
     }
 
@@ -353,7 +366,8 @@ impl<'w> Target<'w> {
                 let empty = Recorder::new(0, 0);
                 let (recorder, cpu) = (std::mem::replace(&mut one.recorder, empty), one.cpu);
                 records[index] = recorder.finish(now, || Some(cpu));
-                for (_, handle) in std::mem::take(&mut self.running[index].handles) {
+                for handle in std::mem::take(&mut self.running[index].handles).into_iter().flatten()
+                {
                     self.host.close(handle);
                 }
                 return Ok(());
@@ -428,7 +442,6 @@ impl<'w> Target<'w> {
     fn set_timer(&mut self, at: Time, timer: Timer) {
         self.timers.push(Reverse((at, self.sequence, timer)));
         self.sequence += 1;
-        self.world.alarm(at);
     }
 
     /// Gives somebody the CPU for `cost`, in slices when there are others.

@@ -130,7 +130,7 @@ impl Target<'_> {
         let Some(file) = one.slots.get(slot).copied() else {
             return Err(failed(index, "an operation", format!("slot {} holds nothing", slot.0)));
         };
-        let handle = one.handles.get(&slot.0).copied();
+        let handle = one.handles.get(usize::from(slot.0)).copied().flatten();
         let place = match (file.id, handle) {
             (Some(id), Some(handle)) => Place::Host(id, handle),
             (Some(id), None) => Place::Source(self.names.status(id).size),

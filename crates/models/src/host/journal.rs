@@ -118,7 +118,7 @@ impl Journal {
     /// because the one before still is: "the current transaction is already too large; wait for it
     /// to commit".
     pub(super) fn stalls(&mut self, id: u32) -> bool {
-        let is_full = self.area.is_some_and(|(_, len)| self.running.len() as u64 > len / 4);
+        let is_full = self.area.is_some_and(|(_, len)| self.blocks.len() as u64 > len / 4);
         if is_full && self.commit.is_some() {
             self.stalled.push(id);
             return true;

@@ -6,7 +6,8 @@
 //! (`outstanding`), each after some of the controller's time. Members have no queue of the host.
 //!
 //! * **Firmware RAID** ("BIOS" mode of cards and chipsets) takes one request: the next one goes out only
-//!   when all pieces of the one before are back.
+//!   when all pieces of the one before are back. Data pass through: the drives take a write while it
+//!   still comes from the host.
 //! * **Write-through**: drive write caches are off, so a write is answered when it is on the media. What
 //!   was read or written before has passed by then: each request loses about a turn.
 //! * **Posted writes** (cache with battery): a write is answered when the cache has it; a flush has

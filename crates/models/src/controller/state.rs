@@ -111,6 +111,8 @@ struct Work {
     sent: Time,
     outcome: Outcome,
     is_ready: bool,
+    /// Writes that pass through: whether the array, or the transfer, is done with it.
+    is_half_done: bool,
 }
 
 /// One server, first come, first served.
@@ -241,6 +243,7 @@ impl Controller {
                 self.submit(now, id, (op, at, len, fua), process);
             }
             ControllerInput::Transferred { request } => match self.works[request as usize].io.op {
+                DriveOp::Write if self.passes_through() => self.half_done(now, request),
                 DriveOp::Write => self.execute(now, request),
                 _ => self.end(now, request),
             },
@@ -317,7 +320,8 @@ impl Controller {
     /// The controller takes a request from the queue.
     fn take(&mut self, now: Time, io: DriveIo) {
         let request = io.id.0;
-        let work = Work { io, sent: now, outcome: Outcome::Done, is_ready: false };
+        let (outcome, is_ready, is_half_done) = (Outcome::Done, false, false);
+        let work = Work { io, sent: now, outcome, is_ready, is_half_done };
         if self.works.len() <= request as usize {
             self.works.resize(request as usize + 1, work);
         }
@@ -340,8 +344,21 @@ impl Controller {
         if op == DriveOp::Write {
             let len = Sectors(u64::from(len));
             self.outputs.push_back(ControllerOutput::Transfer { request, from: now, len, op });
-        } else {
+        }
+        if op != DriveOp::Write || self.passes_through() {
             self.execute(now, request);
+        }
+    }
+
+    /// Without memory for it, data of a write go to the drives as they come from the host.
+    fn passes_through(&self) -> bool {
+        self.spec.writes == WritePolicy::Pass
+    }
+
+    /// The array, or the transfer, is done with a write that passes through.
+    fn half_done(&mut self, now: Time, request: u32) {
+        if std::mem::replace(&mut self.works[request as usize].is_half_done, true) {
+            self.end(now, request);
         }
     }
 
@@ -429,6 +446,8 @@ impl Controller {
         if io.op == DriveOp::Read && outcome == Outcome::Done {
             let (len, op) = (Sectors(u64::from(io.len)), io.op);
             self.outputs.push_back(ControllerOutput::Transfer { request, from, len, op });
+        } else if io.op == DriveOp::Write && self.passes_through() {
+            self.half_done(now, request);
         } else {
             self.end(now, request);
         }

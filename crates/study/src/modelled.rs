@@ -38,6 +38,17 @@ impl<'a> Modelled<'a> {
     /// When a group's drives are not modelled ones, a drive file cannot be used, or a workload does
     /// not fit on a layout; with file, line and key.
     pub fn new(study: &'a Study, costs: HostCosts) -> Result<Self, StudyError> {
+        let modelled = Self::unchecked(study, costs)?;
+        modelled.check()?;
+        Ok(modelled)
+    }
+
+    /// As [`new`](Self::new), without looking whether workloads fit, which plans them all: for a study that
+    /// was checked and differs in parameters only. What does not fit after all fails when it is run.
+    ///
+    /// # Errors
+    /// When a group's drives are not modelled ones or a drive file cannot be used.
+    pub fn unchecked(study: &'a Study, costs: HostCosts) -> Result<Self, StudyError> {
         let mut drives = Vec::new();
         for (index, group) in study.drives.iter().enumerate() {
             let wrong = |key: &str, reason: String| {
@@ -57,9 +68,7 @@ impl<'a> Modelled<'a> {
         let processor = study.host.as_ref().and_then(|host| host.processor);
         let costs = processor
             .map_or(costs, |one| HostCosts { request: one.request, parity_rate: one.parity_rate });
-        let modelled = Self { study, drives, costs };
-        modelled.check()?;
-        Ok(modelled)
+        Ok(Self { study, drives, costs })
     }
 
     /// Every layout is possible and every workload fits.

@@ -16,7 +16,9 @@ mod layout;
 mod mounted;
 mod output;
 mod progress;
+mod replay;
 mod run;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -30,7 +32,9 @@ fn main() -> ExitCode {
         args::Command::Run(options) => run::run(options),
         args::Command::Check(options) => check::run(options),
         args::Command::Drive(options) => drive::run(options),
+        args::Command::Tune(options) => tune::run(options),
         args::Command::Calibrate(options) => calibrate::run(options),
+        args::Command::Replay(options) => replay::run(options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

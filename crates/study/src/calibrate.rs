@@ -443,10 +443,11 @@ pub fn given_runs(study: &Study) -> Result<Vec<GivenRun>, StudyError> {
         let mut found = None;
         for (workload, spec) in named {
             for (metric, one) in spec.workload.metrics().iter().enumerate() {
-                let name = match &spec.shown {
-                    Some((shown, _)) if shown != one.name => continue,
+                let shown = spec.shown.iter().find(|(shown, _)| shown == one.name);
+                let name = match shown {
                     Some((_, name)) => name.as_str(),
-                    None => one.name,
+                    None if spec.shown.is_empty() => one.name,
+                    None => continue,
                 };
                 known.push(name.to_string());
                 if name == given.metric && found.is_none() {

@@ -3,7 +3,7 @@
 use raidlab_workload::WorkloadSpec;
 use raidlab_workload::random::{Random, mix};
 
-use crate::study::{IDLE_REBUILD, State, Study};
+use crate::study::{IDLE_REBUILD, NamedLayout, State, Study, runs_on};
 
 /// What seeds are drawn for: different purposes never share one.
 const FOR_ORDER: u64 = 1;
@@ -31,30 +31,37 @@ impl CellKey {
 }
 
 /// Every cell of a study in the order of its results: by workload, processes, state and layout; then, with
-/// the state `rebuilding`, the rebuilds alone. Layouts without redundancy have healthy cells only.
+/// the state `rebuilding`, the rebuilds alone. Layouts without redundancy have healthy cells only, and
+/// workloads may run on some layouts only, or with process counts of their own; `study.only` may
+/// limit them further.
 pub fn cells(study: &Study) -> Vec<CellKey> {
     let mut cells = Vec::new();
-    for workload in 0..study.workloads.len() {
-        for &processes in &study.processes {
+    for (workload, spec) in study.workloads.iter().enumerate() {
+        for &processes in study.processes_of(spec) {
             for &state in &study.states {
-                let layouts = having(study, state);
+                let layouts = having(study, state, |layout| runs_on(spec, layout));
                 cells.extend(layouts.map(|layout| CellKey { layout, workload, processes, state }));
             }
         }
     }
     if study.states.contains(&State::Rebuilding) {
         let (workload, processes, state) = (study.workloads.len(), 0, State::Rebuilding);
-        let layouts = having(study, state);
+        let layouts = having(study, state, |_| true);
         cells.extend(layouts.map(|layout| CellKey { layout, workload, processes, state }));
     }
+    cells.retain(|key| study.runs(key));
     cells
 }
 
-/// The layouts that can be in a state.
-fn having(study: &Study, state: State) -> impl Iterator<Item = usize> + '_ {
+/// The layouts of those wanted that can be in a state.
+fn having(
+    study: &Study,
+    state: State,
+    wanted: impl Fn(&NamedLayout) -> bool,
+) -> impl Iterator<Item = usize> {
     let layouts = study.layouts.iter().enumerate();
     let able = layouts.filter(move |(_, one)| state == State::Healthy || one.is_redundant());
-    able.map(|(index, _)| index)
+    able.filter(move |(_, one)| wanted(one)).map(|(index, _)| index)
 }
 
 /// The order in which a round (from 0) runs the cells: each once, in a fresh random order drawn

@@ -10,17 +10,21 @@ mod rebuild;
 use raidlab_core::{
     Array, Config, Consistency, Limits, MemberConfig, MemberIndex, Nanos, SECTOR_BYTES, Sectors,
 };
-use raidlab_models::host::HostSpec;
-use raidlab_models::{Drive, DriveSpec, PathSpec, Scheduler, ServerKind, load};
+use raidlab_models::host::{HostSpec, READ_AHEAD};
+use raidlab_models::{Drive, DriveSpec, PathSpec, QueueSpec, Scheduler, ServerKind, load};
 use raidlab_sim::{HostCosts, World};
 use raidlab_workload::random::mix;
 use raidlab_workload::raw::RawPlan;
 use raidlab_workload::{MemberTotals, RunRecord, Setting, Workload};
 
+use crate::ablation::Ablation;
 use crate::error::{StudyError, StudyErrorKind};
 use crate::matrix::{CellKey, cell_title};
 use crate::run::{Runner, Sample};
-use crate::study::{DriveSource, State, Study};
+use crate::study::{DriveSource, Host, State, Study};
+
+/// Bytes that a command with an address of 28 bits moves at most.
+const SHORT_COMMAND: u64 = 256 * SECTOR_BYTES;
 
 /// A study's drives, loaded, and everything else that is the same for all its cells.
 #[derive(Clone, Debug)]
@@ -65,9 +69,7 @@ impl<'a> Modelled<'a> {
             })?;
             drives.push(study.drive_with_parameters(index, drive)?);
         }
-        let processor = study.host.as_ref().and_then(|host| host.processor);
-        let costs = processor
-            .map_or(costs, |one| HostCosts { request: one.request, parity_rate: one.parity_rate });
+        let costs = host_costs(study.host.as_ref()).unwrap_or(costs);
         Ok(Self { study, drives, costs })
     }
 
@@ -83,11 +85,46 @@ impl<'a> Modelled<'a> {
             capacities.push(array.capacity());
             blocks.push(array.logical_block());
         }
-        study.check_capacity(
-            &capacities,
-            &blocks,
-            Some(study.host.as_ref().map_or(HostSpec::default().memory, |host| host.spec.memory)),
-        )
+        let memory = |layout| Some(self.host_spec(layout).memory);
+        study.check_capacity(&capacities, &blocks, memory)?;
+        let ahead = study.workloads.iter().position(|workload| workload.read_ahead.is_some());
+        if let (None, Some(index)) = (&study.filesystem, ahead) {
+            let place = ("workloads", index, "read_ahead");
+            let reason = "without a filesystem nothing reads ahead; add filesystem = \"native\"";
+            return Err(study.origin.error(StudyErrorKind::WrongValue, place, reason));
+        }
+        Ok(())
+    }
+
+    /// The host of a layout. Behind a controller the kernel sees one disk, and reads ahead as on one.
+    fn host_spec(&self, layout: usize) -> HostSpec {
+        let mut spec = self.study.host_of(layout).map_or_else(HostSpec::default, |host| host.spec);
+        if self.study.layouts[layout].hardware.controller.is_some() {
+            spec.read_ahead.get_or_insert(READ_AHEAD);
+        } else if self.has_short_commands(layout) {
+            spec.longest_request = spec.longest_request.min(SHORT_COMMAND);
+        }
+        spec
+    }
+
+    /// What the CPU of a layout's host costs.
+    fn costs_of(&self, layout: usize) -> HostCosts {
+        let own = self.study.layouts[layout].host.as_ref();
+        host_costs(own).unwrap_or(self.costs)
+    }
+
+    /// The same without a mechanism of its drives or its CPU. What the study itself does without is up to
+    /// [`Study::without`].
+    #[must_use]
+    pub fn without(mut self, ablation: &Ablation) -> Self {
+        self.drives = self.drives.into_iter().map(|drive| ablation.drive(drive)).collect();
+        self.costs = ablation.costs(self.costs);
+        self
+    }
+
+    /// The study.
+    pub fn study(&self) -> &'a Study {
+        self.study
     }
 
     /// The drive of each group, in the order of the study.
@@ -95,7 +132,7 @@ impl<'a> Modelled<'a> {
         &self.drives
     }
 
-    /// What the host's CPU costs.
+    /// What the CPU of the study's host costs.
     pub fn costs(&self) -> HostCosts {
         self.costs
     }
@@ -158,9 +195,9 @@ impl<'a> Modelled<'a> {
         let drives = (0..count).map(|place| self.drive(layout, place, seed)).collect();
         let spare = || self.drive(layout, members + 1, seed);
         let set_up = || {
-            let mut world = World::new(&config, drives, self.costs)?;
+            let mut world = World::new(&config, drives, self.costs_of(layout))?;
             let hardware = &self.study.layouts[layout].hardware;
-            let scheduler = self.scheduler(group);
+            let scheduler = self.scheduler(layout);
             if !hardware.routes.is_empty() {
                 world = world.with_paths(&self.path_spec(layout, count))?;
             }
@@ -172,7 +209,7 @@ impl<'a> Modelled<'a> {
                 world = world.with_controller(&controller)?;
             } else if let Some(scheduler) = scheduler {
                 let depth = self.drives[group].kind.queue_depth();
-                world = world.with_queues(&scheduler.spec(depth));
+                world = world.with_queues(&self.queue(layout, scheduler, depth));
             }
             rebuild::enter(&mut world, state, spare, |world, member, drive| {
                 world.add(member, drive)
@@ -186,10 +223,35 @@ impl<'a> Modelled<'a> {
         })
     }
 
-    /// The scheduler of a group's request queues: the study's, or the host's kernel's.
-    fn scheduler(&self, group: usize) -> Option<Scheduler> {
-        let of_kernel = || self.study.host.as_ref().map(|host| host.spec.kernel.scheduler());
+    /// The scheduler of the request queues of a layout's drives: that of their group, or of the host's
+    /// kernel.
+    fn scheduler(&self, layout: usize) -> Option<Scheduler> {
+        let group = self.study.layouts[layout].drives;
+        let of_kernel = || self.study.host_of(layout).map(|host| host.spec.kernel.scheduler());
         self.study.drives[group].scheduler.or_else(of_kernel)
+    }
+
+    /// A request queue as the kernel of a layout's host has it.
+    fn queue(&self, layout: usize, scheduler: Scheduler, depth: u32) -> QueueSpec {
+        let spec = scheduler.spec(depth);
+        if self.study.host_of(layout).is_none() {
+            return spec;
+        }
+        let longest = Sectors(self.host_spec(layout).longest_request / SECTOR_BYTES);
+        QueueSpec { longest: spec.longest.min(longest), ..spec }
+    }
+
+    /// Whether the members of a layout are driven by commands of 28-bit addresses, which move 256
+    /// sectors at most (ATA-5): PATA drives below 137 GB.
+    fn has_short_commands(&self, layout: usize) -> bool {
+        let named = &self.study.layouts[layout];
+        let is_channel = |server: &usize| {
+            self.study.paths.get(*server).is_some_and(|one| one.kind == ServerKind::PataChannel)
+        };
+        let members = named.hardware.routes.iter().enumerate();
+        members
+            .filter(|(_, route)| route.iter().any(is_channel))
+            .any(|(member, _)| self.drives[named.group(member)].capacity.0 <= 1 << 28)
     }
 
     /// The paths of a layout's drives. What stands behind the members has none; behind a controller,
@@ -241,15 +303,34 @@ impl Modelled<'_> {
             self.study.origin.error(StudyErrorKind::WrongValue, place, reason)
         };
         let setting = Setting::new(key.processes, seed);
+        let ahead = workload.read_ahead;
         let workload = &*workload.workload;
         let record = match self.study.filesystem {
-            Some(_) => self.record_on_host(world, workload, setting),
+            Some(_) => self.record_on_host_of(key.layout, ahead, world, workload, setting),
             None => self.record_on(world, workload, setting),
         };
-        let record = record.map_err(failed)?;
+        let mut record = record.map_err(failed)?;
+        if let Some((resource, _)) = &mut record.bottleneck {
+            self.name_the_drive(key.layout, resource);
+        }
         let sample = Sample::of(workload, &record);
         let sample = sample.ok_or_else(|| failed("no time passed".into()))?;
         Ok(Sample { rebuild: rebuild::progress(world), ..sample })
+    }
+
+    /// A PATA channel is held for as long as a drive works on a command: with one member on it, it is
+    /// that drive that is busy. Only where members share a channel, the channel is a resource of its own.
+    fn name_the_drive(&self, layout: usize, resource: &mut String) {
+        let paths = &self.study.paths;
+        let channel = paths
+            .iter()
+            .position(|one| one.kind == ServerKind::PataChannel && one.name == *resource);
+        let Some(channel) = channel else { return };
+        let routes = self.study.layouts[layout].hardware.routes.iter();
+        let mut on = routes.enumerate().filter(|(_, route)| route.contains(&channel));
+        if let (Some((member, _)), None) = (on.next(), on.next()) {
+            *resource = format!("member {member}");
+        }
     }
 
     /// Runs a workload on the array itself, without a filesystem.
@@ -274,7 +355,7 @@ impl Modelled<'_> {
         Ok(record)
     }
 
-    /// Runs a workload on a filesystem of a modelled host on the array.
+    /// Runs a workload on a filesystem of the study's modelled host on the array.
     ///
     /// # Errors
     /// In words: what keeps the workload from this host, or the operation that failed.
@@ -285,9 +366,25 @@ impl Modelled<'_> {
         setting: Setting,
     ) -> Result<RunRecord, String> {
         let host = self.study.host.as_ref().map_or_else(HostSpec::default, |host| host.spec);
-        let setting = Setting { host_memory: Some(host.memory), ..setting };
-        let plan = workload.plan(&setting).map_err(|error| error.to_string())?;
-        host::run_plan(world, &host, plan).map_err(|error| error.reason)
+        record_on(world, &host, workload, setting)
+    }
+
+    /// The same on the host of a layout, whose world it is; `read_ahead` in bytes takes the place of the
+    /// host's.
+    ///
+    /// # Errors
+    /// As [`record_on_host`](Self::record_on_host).
+    pub fn record_on_host_of(
+        &self,
+        layout: usize,
+        read_ahead: Option<u64>,
+        world: &mut World,
+        workload: &dyn Workload,
+        setting: Setting,
+    ) -> Result<RunRecord, String> {
+        let mut host = self.host_spec(layout);
+        host.read_ahead = read_ahead.or(host.read_ahead);
+        record_on(world, &host, workload, setting)
     }
 
     /// A rebuild while nothing else goes on.
@@ -309,6 +406,24 @@ impl Modelled<'_> {
             ..Sample::of_rebuild(value, rebuild)
         })
     }
+}
+
+/// What the CPU of a host costs; `None` where no processor is named.
+fn host_costs(host: Option<&Host>) -> Option<HostCosts> {
+    let processor = host?.processor?;
+    Some(HostCosts { request: processor.request, parity_rate: processor.parity_rate })
+}
+
+/// Runs a workload on a host.
+fn record_on(
+    world: &mut World,
+    host: &HostSpec,
+    workload: &dyn Workload,
+    setting: Setting,
+) -> Result<RunRecord, String> {
+    let setting = Setting { host_memory: Some(host.memory), ..setting };
+    let plan = workload.plan(&setting).map_err(|error| error.to_string())?;
+    host::run_plan(world, host, plan).map_err(|error| error.reason)
 }
 
 /// What the members of a world did, as workloads count it.

@@ -7,11 +7,12 @@ use std::str::FromStr;
 use raidlab_core::geometry::Geometry;
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{Layout, MemberIndex, SECTOR_BYTES, Sector, Sectors, Settings, Size};
-use raidlab_models::host::{HostSpec, Processor};
+use raidlab_models::host::{FilesystemKind, FilesystemSpec, HostSpec, Processor};
 use raidlab_models::{ControllerSpec, Scheduler, ServerSpec};
 use raidlab_workload::{Setting, WorkloadError, WorkloadErrorKind, WorkloadSpec};
 
 use crate::error::{StudyError, StudyErrorKind};
+use crate::matrix::CellKey;
 use crate::parameters::Parameter;
 
 /// A study: which layouts of which drives are compared, by which workloads, and how often.
@@ -36,7 +37,8 @@ pub struct Study {
     pub states: Vec<State>,
     /// How much of each drive arrays use, from its start; all of it when `None`.
     pub member_size: Option<Sectors>,
-    /// The filesystem that workloads run on, one of [`FILESYSTEMS`]; on the array itself when `None`.
+    /// The filesystem that workloads run on, one of [`FILESYSTEMS`] or [`MODELLED_FILESYSTEMS`]; on the
+    /// array itself when `None`.
     pub filesystem: Option<String>,
     /// The groups of drives.
     pub drives: Vec<Drives>,
@@ -55,8 +57,33 @@ pub struct Study {
     pub calibration: Option<Calibration>,
     /// Published figures of some cells.
     pub given: Vec<GivenCell>,
+    /// Which cells are run, where not all are. No study file says so: it is for looking closer.
+    pub only: Only,
     /// Where all this stands.
     pub origin: Origin,
+}
+
+/// Which cells of a study are run: an empty list is no limit. Seeds do not depend on it, so a cell comes
+/// out as in a run of all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Only {
+    /// Names of layouts.
+    pub layouts: Vec<String>,
+    /// Names of workloads.
+    pub workloads: Vec<String>,
+    /// Process counts.
+    pub processes: Vec<u32>,
+}
+
+impl Only {
+    /// Whether a cell is run.
+    fn has(&self, layout: &str, workload: &str, processes: u32) -> bool {
+        let named =
+            |list: &[String], name: &str| list.is_empty() || list.iter().any(|one| one == name);
+        named(&self.layouts, layout)
+            && named(&self.workloads, workload)
+            && (self.processes.is_empty() || self.processes.contains(&processes))
+    }
 }
 
 /// A published figure of a cell, by the names of the study.
@@ -183,6 +210,8 @@ pub struct NamedLayout {
     pub each: Vec<usize>,
     /// What lies between the host and its members, in virtual time.
     pub hardware: Hardware,
+    /// The modelled host that it runs on, where it is not the study's.
+    pub host: Option<Host>,
 }
 
 /// What lies between the host and the members of an array, in virtual time.
@@ -202,6 +231,31 @@ pub struct Host {
     pub spec: HostSpec,
     /// Its processor, where the study names one: what requests and parity cost.
     pub processor: Option<Processor>,
+}
+
+impl Host {
+    /// Puts a filesystem in place: [`NATIVE`] and those that are not modelled are the kernel's own.
+    ///
+    /// # Errors
+    /// When the kernel does not have it.
+    pub(crate) fn set_filesystem(&mut self, name: &str) -> Result<(), String> {
+        let kernel = self.spec.kernel;
+        let own = kernel.filesystem();
+        let kind = match name {
+            NATIVE => own,
+            _ => name.parse().unwrap_or(own),
+        };
+        if name != NATIVE && (own == FilesystemKind::Ffs) != (name == FilesystemKind::Ffs.name()) {
+            let reason =
+                format!("{kernel} has no {name}; write {own}, or {NATIVE}, which is the same");
+            return Err(reason);
+        }
+        // A kernel's own filesystem has the figures of its time.
+        let is_own = kind == own;
+        self.spec.filesystem =
+            if is_own { kernel.spec().filesystem } else { FilesystemSpec::of(kind) };
+        Ok(())
+    }
 }
 
 impl NamedLayout {
@@ -225,6 +279,12 @@ pub fn lost_member(geometry: &Geometry) -> MemberIndex {
 
 /// Filesystems that a study can name.
 pub const FILESYSTEMS: [&str; 5] = ["ext4", "ext3", "ext2", "xfs", "btrfs"];
+
+/// The filesystem that the kernel's distribution made by default.
+pub const NATIVE: &str = "native";
+
+/// Filesystems that only modelled hosts have.
+pub const MODELLED_FILESYSTEMS: [&str; 2] = [NATIVE, "ffs"];
 
 /// Bytes an array must have for a filesystem with `files` bytes of files: an eighth for what the filesystem
 /// needs of its own, and 128 MiB for the journal and the smallest filesystem there can be.
@@ -287,6 +347,12 @@ impl Origin {
 }
 
 impl Study {
+    /// Whether a cell is run.
+    pub(crate) fn runs(&self, key: &CellKey) -> bool {
+        let workload = key.workload(self).map_or(IDLE_REBUILD, |workload| &workload.name);
+        self.only.has(&self.layouts[key.layout].name, workload, key.processes)
+    }
+
     /// Replaces the states.
     ///
     /// # Errors
@@ -318,18 +384,60 @@ impl Study {
     /// # Errors
     /// When there is none of this name.
     pub fn set_filesystem(&mut self, name: &str) -> Result<(), String> {
-        if !FILESYSTEMS.contains(&name) {
-            let known = FILESYSTEMS.join(", ");
+        if !FILESYSTEMS.contains(&name) && !MODELLED_FILESYSTEMS.contains(&name) {
+            let known = [&FILESYSTEMS[..], &MODELLED_FILESYSTEMS].concat().join(", ");
             return Err(format!("`{name}` is not a filesystem; known: {known}"));
+        }
+        let of_layouts = self.layouts.iter_mut().filter_map(|layout| layout.host.as_mut());
+        for host in self.host.iter_mut().chain(of_layouts) {
+            host.set_filesystem(name)?;
         }
         self.filesystem = Some(name.to_string());
         Ok(())
     }
 
-    /// Checks that every workload fits on every layout with every number of processes.
+    /// The modelled host of a layout: its own, or the study's; `None` for today's defaults.
+    pub fn host_of(&self, layout: usize) -> Option<&Host> {
+        let own = self.layouts.get(layout).and_then(|layout| layout.host.as_ref());
+        own.or(self.host.as_ref())
+    }
+
+    /// The processes that a workload runs with, in turn.
+    pub fn processes_of<'a>(&'a self, workload: &'a WorkloadSpec) -> &'a [u32] {
+        let only = &workload.only_processes;
+        if only.is_empty() { &self.processes } else { only }
+    }
+
+    /// Refuses what only modelled hosts can do.
+    ///
+    /// # Errors
+    /// [`StudyErrorKind::NotSupported`]: a filesystem or read-ahead that only they have.
+    pub fn check_real(&self) -> Result<(), StudyError> {
+        let kind = StudyErrorKind::NotSupported;
+        if let Some(name) = &self.filesystem
+            && MODELLED_FILESYSTEMS.contains(&name.as_str())
+        {
+            let line = self.origin.lines.get("filesystem").copied();
+            let reason = format!(
+                "`{name}` is for modelled hosts; on real drives name one of {}",
+                FILESYSTEMS.join(", ")
+            );
+            return Err(StudyError::new(kind, &self.origin.path, line, "filesystem", reason));
+        }
+        match self.workloads.iter().position(|workload| workload.read_ahead.is_some()) {
+            None => Ok(()),
+            Some(index) => {
+                let reason = "is for modelled hosts: on real drives raidlab does not change the \
+                              read-ahead of a device; leave it out and set it by blockdev --setra";
+                Err(self.origin.error(kind, ("workloads", index, "read_ahead"), reason))
+            }
+        }
+    }
+
+    /// Checks that every workload fits on every layout that it runs on, with every number of processes.
     ///
     /// `capacities` and `logical_blocks` (in sectors) belong to the layouts, in their order;
-    /// `host_memory` is that of the host in bytes, where it is known.
+    /// `host_memory` is that of a layout's host in bytes, where it is known.
     ///
     /// # Errors
     /// [`StudyErrorKind::DoesNotFit`], or [`StudyErrorKind::WrongValue`] when requests are not
@@ -339,12 +447,16 @@ impl Study {
         &self,
         capacities: &[Sectors],
         logical_blocks: &[u32],
-        host_memory: Option<u64>,
+        host_memory: impl Fn(usize) -> Option<u64>,
     ) -> Result<(), StudyError> {
-        let sizes = capacities.iter().zip(logical_blocks);
-        for (layout, (&capacity, &logical_block)) in self.layouts.iter().zip(sizes) {
+        let sizes = capacities.iter().zip(logical_blocks).enumerate();
+        for (layout, (position, (&capacity, &logical_block))) in self.layouts.iter().zip(sizes) {
+            let host_memory = host_memory(position);
             for (index, workload) in self.workloads.iter().enumerate() {
-                for &processes in &self.processes {
+                if !runs_on(workload, layout) {
+                    continue;
+                }
+                for &processes in self.processes_of(workload) {
                     let checked = match self.filesystem {
                         Some(_) => {
                             let setting = Setting { host_memory, ..Setting::new(processes, 0) };
@@ -374,6 +486,11 @@ impl Study {
         }
         Ok(())
     }
+}
+
+/// Whether a workload runs on a layout.
+pub(crate) fn runs_on(workload: &WorkloadSpec, layout: &NamedLayout) -> bool {
+    workload.only_layouts.is_empty() || workload.only_layouts.contains(&layout.name)
 }
 
 fn fits_on_filesystem(

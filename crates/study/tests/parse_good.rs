@@ -194,17 +194,17 @@ fn every_kind_of_layout() {
 fn capacities_are_checked_when_they_are_known() {
     let study = default();
     let large = vec![Sectors(1 << 34); 9];
-    study.check_capacity(&large, &[8; 9], None).unwrap();
+    study.check_capacity(&large, &[8; 9], |_| None).unwrap();
     let mut small = large.clone();
     small[3] = Sectors::from_bytes(10 << 30).unwrap();
-    let error = study.check_capacity(&small, &[8; 9], None).unwrap_err();
+    let error = study.check_capacity(&small, &[8; 9], |_| None).unwrap_err();
     assert_eq!(error.kind, StudyErrorKind::DoesNotFit);
     assert_eq!(
         error.to_string(),
         "default:59: workloads.size: dd-write 6MiB on raid1(2): 4 files of 4GiB do not fit in \
          10GiB of the array's 10GiB; at most 2556MiB per process"
     );
-    let error = study.check_capacity(&large, &[8, 8, 8, 8, 8, 24, 8, 8, 8], None).unwrap_err();
+    let error = study.check_capacity(&large, &[8, 8, 8, 8, 8, 24, 8, 8, 8], |_| None).unwrap_err();
     assert_eq!(error.kind, StudyErrorKind::WrongValue);
     assert!(error.reason.contains("raid5(4)") && error.reason.contains("multiple"), "{error}");
 }

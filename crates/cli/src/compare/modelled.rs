@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
+use raidlab_core::Size;
 use raidlab_results::{Clock, Results};
 use raidlab_sim::HostCosts;
 use raidlab_study::modelled::Modelled;
@@ -62,15 +63,14 @@ fn host(study: &Study, modelled: &Modelled<'_>) -> BTreeMap<String, String> {
 
 fn settings(study: &Study, modelled: &Modelled<'_>) -> BTreeMap<String, String> {
     let (target, cache) = match study.filesystem {
-        None => ("raw: the array without filesystem or page cache", "drives start cold and idle"),
-        Some(_) => (
-            "a first model of a Linux host: page cache of 8 GiB and a journalling filesystem, whichever \
-             is named",
-            "memory starts cold, or warm where the workload says so",
+        None => (
+            "raw: the array without filesystem or page cache".to_string(),
+            "drives start cold and idle",
         ),
+        Some(_) => (hosts(study), "memory starts cold, or warm where the workload says so"),
     };
     let mut settings = BTreeMap::from([
-        ("target".to_string(), target.to_string()),
+        ("target".to_string(), target),
         ("cache state".to_string(), cache.to_string()),
     ]);
     for drive in modelled.drives() {
@@ -81,4 +81,26 @@ fn settings(study: &Study, modelled: &Modelled<'_>) -> BTreeMap<String, String> 
         settings.insert(format!("figures of {}", drive.name), counts.join(", "));
     }
     settings
+}
+
+/// The modelled hosts of a study's layouts.
+fn hosts(study: &Study) -> String {
+    let mut hosts: Vec<String> = Vec::new();
+    for layout in 0..study.layouts.len() {
+        let host = match study.host_of(layout) {
+            None => {
+                "a first model of a Linux host: page cache of 8 GiB and a journalling filesystem, \
+                     whichever is named"
+                    .to_string()
+            }
+            Some(host) => {
+                let memory = Size(host.spec.memory);
+                format!("a modelled host with {} and a page cache of {memory}", host.spec.kernel)
+            }
+        };
+        if !hosts.contains(&host) {
+            hosts.push(host);
+        }
+    }
+    hosts.join("; ")
 }

@@ -290,6 +290,7 @@ fn member_size(layout: &Layout, room: u64) -> Result<Sectors, Failure> {
         drives: 0,
         each: Vec::new(),
         hardware: raidlab_study::Hardware::default(),
+        host: None,
     };
     member_for(&named, room).map_err(Failure::input)
 }

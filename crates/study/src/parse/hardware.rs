@@ -1,7 +1,7 @@
 //! `[host]`, `[[paths]]` and what layouts say of them: the modelled machine around the drives.
 
 use raidlab_core::{Nanos, SECTOR_BYTES, Sectors};
-use raidlab_models::host::{FilesystemKind, FilesystemSpec, Kernel, Processor};
+use raidlab_models::host::{Kernel, Processor};
 use raidlab_models::{ControllerSpec, ServerSpec};
 use raidlab_workload::{Parameters, WorkloadError};
 
@@ -10,47 +10,119 @@ use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::study::Host;
 use crate::suggest::did_you_mean;
 
-const HOST_KEYS: [&str; 7] =
-    ["kernel", "processor", "memory", "cores", "read_ahead", "copy_rate", "read_max"];
+const HOST_KEYS: [&str; 8] = [
+    "kernel",
+    "processor",
+    "memory",
+    "cores",
+    "read_ahead",
+    "copy_rate",
+    "read_max",
+    "lone_reader_waits",
+];
+const HOST: &str = "host = { kernel = \"linux-6.1\", memory = \"8GiB\" }";
 const PATH_KEYS: [&str; 5] = ["name", "kind", "rate", "switch", "overhead"];
 
+/// The table of a host: its own keys, and those of the study's host that it does not say itself.
+struct HostTable<'a> {
+    own: Table<'a>,
+    study: Option<Table<'a>>,
+}
+
+impl<'a> HostTable<'a> {
+    /// The table that says a key; the own one when none does.
+    fn saying(&self, key: &str) -> &Table<'a> {
+        let of_study = self.study.as_ref().filter(|study| !self.own.has(key) && study.has(key));
+        of_study.unwrap_or(&self.own)
+    }
+
+    fn kernel(&self) -> Result<Kernel, StudyError> {
+        let named = named(self.saying("kernel"), "kernel", &Kernel::ALL.map(Kernel::name))?;
+        Ok(named.map_or(Kernel::Linux6_1, |at| Kernel::ALL[at]))
+    }
+}
+
+/// The filesystem that a table names, and the table.
+pub(super) type FilesystemOf<'t, 'a> = Option<(&'t Table<'a>, &'t str)>;
+
 /// `host = { kernel = "linux-2.6.12", processor = "pentium3-860", memory = "756MiB" }`.
-pub(super) fn host(root: &Table<'_>, filesystem: Option<&str>) -> Result<Option<Host>, StudyError> {
-    let example = "host = { kernel = \"linux-6.1\", memory = \"8GiB\" }";
-    let Some(table) = root.table("host", example)? else { return Ok(None) };
-    table.check_keys(&HOST_KEYS)?;
-    let kernel = named(&table, "kernel", &Kernel::ALL.map(Kernel::name))?
-        .map_or(Kernel::Linux6_1, |at| Kernel::ALL[at]);
-    let mut spec = kernel.spec();
-    let mut processor = None;
+pub(super) fn host(
+    root: &Table<'_>,
+    filesystem: FilesystemOf<'_, '_>,
+) -> Result<Option<Host>, StudyError> {
+    let Some(own) = root.table("host", HOST)? else { return Ok(None) };
+    read_host(&HostTable { own, study: None }, filesystem).map(Some)
+}
+
+/// The same for a layout: what it does not say is as for the study. How far is read ahead is a matter of
+/// the kernel, so that a layout with another kernel does not take that over.
+pub(super) fn layout_host(
+    table: &Table<'_>,
+    root: &Table<'_>,
+    filesystem: FilesystemOf<'_, '_>,
+) -> Result<Option<Host>, StudyError> {
+    let own = table.table("host", HOST)?;
+    let study = root.table("host", HOST)?;
+    match (own, study) {
+        (Some(own), study) => read_host(&HostTable { own, study }, filesystem).map(Some),
+        // A filesystem of its own on the study's host.
+        (None, Some(study)) if table.has("filesystem") => {
+            read_host(&HostTable { own: study, study: None }, filesystem).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+fn read_host(table: &HostTable<'_>, filesystem: FilesystemOf<'_, '_>) -> Result<Host, StudyError> {
+    table.own.check_keys(&HOST_KEYS)?;
+    let kernel = table.kernel()?;
+    let mut host = Host { spec: kernel.spec(), processor: None };
     let known = Processor::ALL.map(|one| one.name);
-    if let Some(at) = named(&table, "processor", &known)? {
-        spec = spec.with_processor(&Processor::ALL[at]);
-        processor = Some(Processor::ALL[at]);
+    if let Some(at) = named(table.saying("processor"), "processor", &known)? {
+        host.spec = host.spec.with_processor(&Processor::ALL[at]);
+        host.processor = Some(Processor::ALL[at]);
     }
-    // A kernel's own filesystem has the figures of its time.
-    if let Some(kind) = filesystem.and_then(|name| name.parse::<FilesystemKind>().ok())
-        && kind != kernel.filesystem()
-    {
-        spec.filesystem = FilesystemSpec::of(kind);
+    if let Some((table, name)) = filesystem {
+        host.set_filesystem(name)
+            .map_err(|reason| table.error(Kind::WrongValue, "filesystem", reason))?;
     }
-    if let Some(size) = table.size("memory")? {
+    let spec = &mut host.spec;
+    if let Some(size) = table.saying("memory").size("memory")? {
         spec.memory = size.0;
     }
-    if let Some(cores) = table.integer("cores", 1..=4096)? {
+    if let Some(cores) = table.saying("cores").integer("cores", 1..=4096)? {
         spec.cores = cores as u32;
     }
-    if let Some(size) = table.size("read_ahead")? {
-        spec.read_ahead = Some(size.0);
+    if let Some(waits) = table.saying("lone_reader_waits").flag("lone_reader_waits")? {
+        spec.lone_reader_waits = waits;
     }
-    if let Some(blocks) = table.integer("read_max", 1..=65_536)? {
-        spec = spec.with_read_max(blocks);
-    }
-    if let Some(rate) = rate(&table, "copy_rate")? {
+    if let Some(rate) = rate(table.saying("copy_rate"), "copy_rate")? {
         spec.costs.copy_rate = rate;
     }
-    spec.check().map_err(|reason| table.error(Kind::WrongValue, "memory", reason))?;
-    Ok(Some(Host { spec, processor }))
+    let says_ahead = |table: &Table<'_>| table.has("read_ahead") || table.has("read_max");
+    let study = table.study.as_ref().filter(|_| !table.own.has("kernel"));
+    let ahead = study.filter(|_| !says_ahead(&table.own)).unwrap_or(&table.own);
+    read_ahead(ahead, &mut host)?;
+    let check = host.spec.check();
+    check.map_err(|reason| table.saying("memory").error(Kind::WrongValue, "memory", reason))?;
+    Ok(host)
+}
+
+/// `read_ahead = "2MiB"`, or `read_max = 128` as FreeBSD counts.
+fn read_ahead(table: &Table<'_>, host: &mut Host) -> Result<(), StudyError> {
+    if let Some(size) = table.size("read_ahead")? {
+        host.spec.read_ahead = Some(size.0);
+    }
+    let Some(blocks) = table.integer("read_max", 1..=65_536)? else { return Ok(()) };
+    let wrong = |reason: &str| Err(table.error(Kind::WrongValue, "read_max", reason));
+    if table.has("read_ahead") {
+        return wrong("stands beside `read_ahead`, which says the same in bytes; give one");
+    }
+    if host.spec.kernel != Kernel::FreeBsd6_2 {
+        return wrong("is FreeBSD's `vfs.read_max`; with Linux write read_ahead = \"128KiB\"");
+    }
+    host.spec = host.spec.with_read_max(blocks);
+    Ok(())
 }
 
 /// The position of a name among those that are known.

@@ -10,10 +10,10 @@ use super::hardware;
 use super::settings::{self, Given};
 use super::table::{Table, check_unique};
 use crate::error::{StudyError, StudyErrorKind as Kind};
-use crate::study::{Drives, Hardware, NamedLayout};
+use crate::study::{Drives, Hardware, Host, NamedLayout};
 use crate::suggest::did_you_mean;
 
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 17] = [
     "name",
     "level",
     "members",
@@ -29,20 +29,30 @@ const KEYS: [&str; 15] = [
     "route",
     "controller",
     "longest_request",
+    "host",
+    "filesystem",
 ];
 
 /// The level of one drive alone: linear with one member.
 const SINGLE: &str = "single";
 
+/// What of the study is around layouts.
+pub(super) struct Around<'a, 't> {
+    pub(super) drives: &'a [Drives],
+    pub(super) servers: &'a [ServerSpec],
+    /// The study itself, for its host.
+    pub(super) root: &'a Table<'t>,
+    pub(super) filesystem: Option<&'a str>,
+}
+
 pub(super) fn read(
     tables: &[Table<'_>],
-    drives: &[Drives],
-    servers: &[ServerSpec],
+    around: &Around<'_, '_>,
     study: &Given,
 ) -> Result<Vec<NamedLayout>, StudyError> {
     let mut layouts: Vec<NamedLayout> = Vec::new();
     for table in tables {
-        let layout = read_one(table, drives, servers, study)?;
+        let layout = read_one(table, around, study)?;
         check_unique(table, &layout.name, layouts.iter().map(|layout| layout.name.as_str()))?;
         layouts.push(layout);
     }
@@ -51,10 +61,10 @@ pub(super) fn read(
 
 fn read_one(
     table: &Table<'_>,
-    drives: &[Drives],
-    servers: &[ServerSpec],
+    around: &Around<'_, '_>,
     study: &Given,
 ) -> Result<NamedLayout, StudyError> {
+    let drives = around.drives;
     table.check_keys(&[&KEYS[..], &settings::KEYS[..]].concat())?;
     let mut layout = level_and_members(table)?;
     let impossible = |error: LayoutError| {
@@ -91,14 +101,30 @@ fn read_one(
     let settings = settings::read(table)?.over(study, &layout, table)?;
     let default = || default_name(&layout, read_policy) + &settings::suffix(&settings);
     let name = name.map_or_else(default, str::to_string);
-    let routes = hardware::routes(table, servers, layout.members)?;
+    let routes = hardware::routes(table, around.servers, layout.members)?;
     let controller = hardware::controller(table)?;
     if controller.is_none() && table.has("longest_request") {
         let reason = "is a controller's; name a `controller`, or leave it out";
         return Err(table.error(Kind::WrongValue, "longest_request", reason));
     }
     let hardware = Hardware { routes, controller };
-    Ok(NamedLayout { name, layout, read_policy, settings, drives: group, each, hardware })
+    let host = host(table, around)?;
+    Ok(NamedLayout { name, layout, read_policy, settings, drives: group, each, hardware, host })
+}
+
+/// The host of a layout, where it is not the study's.
+fn host(table: &Table<'_>, around: &Around<'_, '_>) -> Result<Option<Host>, StudyError> {
+    let own = super::filesystem(table)?;
+    let filesystem = own.map(|name| (table, name));
+    let filesystem = filesystem.or(around.filesystem.map(|name| (table, name)));
+    let wrong = |reason: &str| Err(table.error(Kind::WrongValue, "filesystem", reason));
+    if own.is_some() && around.filesystem.is_none() {
+        return wrong("the study runs without filesystem; name one there too");
+    }
+    if own.is_some() && !table.has("host") && !around.root.has("host") {
+        return wrong("is the modelled host's; add host = { kernel = \"linux-6.1\" }");
+    }
+    hardware::layout_host(table, around.root, filesystem)
 }
 
 /// The policy of mirrored levels where a study names none: md's of today, which is what a reader

@@ -20,7 +20,9 @@ use raidlab_workload::{MOST_PROCESSES, WorkloadSpec};
 
 use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::parameters::Parts;
-use crate::study::{FILESYSTEMS, NamedLayout, Origin, State, Study, check_states};
+use crate::study::{
+    FILESYSTEMS, MODELLED_FILESYSTEMS, NamedLayout, Only, Origin, State, Study, check_states,
+};
 use crate::suggest::did_you_mean;
 use table::{Source, Table};
 
@@ -98,15 +100,20 @@ fn read(text: &str, path: &str, values: Option<&[f64]>) -> Result<Study, StudyEr
     let layout_tables = root.tables("layouts")?;
     let path_tables = root.optional_tables("paths")?;
     let paths = hardware::paths(&path_tables)?;
-    let layouts = layouts::read(&layout_tables, &drives, &paths, &settings::read(&root)?)?;
-    let workload_tables = root.tables("workloads")?;
-    let workloads = workloads::read(&workload_tables)?;
-
     let filesystem = filesystem(&root)?;
+    let around = layouts::Around { drives: &drives, servers: &paths, root: &root, filesystem };
+    let layouts = layouts::read(&layout_tables, &around, &settings::read(&root)?)?;
+    let workload_tables = root.tables("workloads")?;
+    let workloads = workloads::read(&workload_tables, &layouts)?;
+
     let given_tables = root.optional_tables("given")?;
     let given = given::read(&given_tables, &layouts, &workloads)?;
     let parameter_tables = root.optional_tables("parameters")?;
-    let mut parts = Parts { host: hardware::host(&root, filesystem.as_deref())?, paths, layouts };
+    let mut parts = Parts {
+        host: hardware::host(&root, filesystem.map(|name| (&root, name)))?,
+        paths,
+        layouts,
+    };
     let parameters = parameters::read(&parameter_tables, &drives, &given, &mut parts, values)?;
     let Parts { host, paths, layouts } = parts;
 
@@ -120,6 +127,7 @@ fn read(text: &str, path: &str, values: Option<&[f64]>) -> Result<Study, StudyEr
         }
     }
     Ok(Study {
+        only: Only::default(),
         title: root.required_text("title", "title = \"Which layout?\"")?.to_string(),
         seed: root.integer("seed", 0..=u64::MAX)?.unwrap_or(1),
         rounds,
@@ -130,7 +138,7 @@ fn read(text: &str, path: &str, values: Option<&[f64]>) -> Result<Study, StudyEr
         states: states(&root, &layouts, &workloads)?,
         member_size: member_size(&root)?,
         host,
-        filesystem,
+        filesystem: filesystem.map(str::to_string),
         paths,
         drives,
         layouts,
@@ -182,40 +190,52 @@ fn baseline(root: &Table<'_>, layouts: &[NamedLayout]) -> Result<Vec<String>, St
     let Some(named) = root.texts(KEY, "baseline = [\"single\"]")? else {
         return Ok(vec![layouts[0].name.clone()]);
     };
-    let names: Vec<&str> = layouts.iter().map(|layout| layout.name.as_str()).collect();
-    let mut baseline: Vec<String> = Vec::new();
+    let known: Vec<&str> = layouts.iter().map(|layout| layout.name.as_str()).collect();
+    layouts_named(root, KEY, &named, &known)
+}
+
+/// A list of names of layouts, each there and once.
+fn layouts_named(
+    table: &Table<'_>,
+    key: &str,
+    named: &[(&str, u32)],
+    known: &[&str],
+) -> Result<Vec<String>, StudyError> {
+    let mut layouts: Vec<String> = Vec::new();
     for (name, line) in named {
-        if !names.contains(&name) {
-            let hint = did_you_mean(name, &names);
-            let known = names.join(", ");
+        if !known.contains(name) {
+            let (hint, known) = (did_you_mean(name, known), known.join(", "));
             let reason = format!("`{name}` names no layout of this study{hint}; they are: {known}");
-            return Err(root.error_at(Kind::UnknownName, line, KEY, reason));
+            return Err(table.error_at(Kind::UnknownName, *line, key, reason));
         }
-        if baseline.iter().any(|known| known == name) {
+        if layouts.iter().any(|earlier| earlier == name) {
             let reason = format!("`{name}` stands here twice; name it once");
-            return Err(root.error_at(Kind::DuplicateName, line, KEY, reason));
+            return Err(table.error_at(Kind::DuplicateName, *line, key, reason));
         }
-        baseline.push(name.to_string());
+        layouts.push((*name).to_string());
     }
-    Ok(baseline)
+    Ok(layouts)
 }
 
 /// `processes = [1, 2, 4]`; one where nothing is said.
 fn processes(root: &Table<'_>) -> Result<Vec<u32>, StudyError> {
-    const KEY: &str = "processes";
+    Ok(processes_in(root, "processes")?.unwrap_or_else(|| vec![1]))
+}
+
+/// A list of process counts, each once.
+fn processes_in(table: &Table<'_>, key: &str) -> Result<Option<Vec<u32>>, StudyError> {
     let range = 1..=u64::from(MOST_PROCESSES);
-    let Some(numbers) = root.integers(KEY, range, "processes = [1, 2, 4]")? else {
-        return Ok(vec![1]);
-    };
+    let example = format!("{key} = [1, 2, 4]");
+    let Some(numbers) = table.integers(key, range, &example)? else { return Ok(None) };
     let mut processes = Vec::new();
     for (number, line) in numbers {
         if processes.contains(&(number as u32)) {
             let reason = format!("{number} stands here twice; name it once");
-            return Err(root.error_at(Kind::DuplicateName, line, KEY, reason));
+            return Err(table.error_at(Kind::DuplicateName, line, key, reason));
         }
         processes.push(number as u32);
     }
-    Ok(processes)
+    Ok(Some(processes))
 }
 
 /// `member_size = "8GiB"`: how much of each drive arrays use.
@@ -229,13 +249,14 @@ fn member_size(root: &Table<'_>) -> Result<Option<Sectors>, StudyError> {
 }
 
 /// `filesystem = "ext4"`: what workloads run on; the array itself where nothing is said.
-fn filesystem(root: &Table<'_>) -> Result<Option<String>, StudyError> {
+fn filesystem<'a>(root: &Table<'a>) -> Result<Option<&'a str>, StudyError> {
     const KEY: &str = "filesystem";
     let Some(name) = root.text(KEY)? else { return Ok(None) };
-    if FILESYSTEMS.contains(&name) {
-        return Ok(Some(name.to_string()));
+    let known = [&FILESYSTEMS[..], &MODELLED_FILESYSTEMS].concat();
+    if known.contains(&name) {
+        return Ok(Some(name));
     }
-    let (hint, known) = (did_you_mean(name, &FILESYSTEMS), FILESYSTEMS.join(", "));
+    let (hint, known) = (did_you_mean(name, &known), known.join(", "));
     let reason = format!("`{name}` is not a filesystem{hint}; known: {known}");
     Err(root.error(Kind::UnknownName, KEY, reason))
 }

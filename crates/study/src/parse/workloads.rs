@@ -4,17 +4,22 @@ use raidlab_workload::{KINDS, Parameters, WorkloadError, WorkloadErrorKind, Work
 
 use super::table::{Table, check_unique};
 use crate::error::{StudyError, StudyErrorKind as Kind};
+use crate::study::NamedLayout;
 use crate::suggest::did_you_mean;
 
 /// Keys that are not parameters of the workload.
-const OURS: [&str; 5] = ["kind", "name", "show", "show_as", "settings"];
+const OURS: [&str; 8] =
+    ["kind", "name", "show", "show_as", "settings", "only_layouts", "only_processes", "read_ahead"];
 /// Parameters that are sizes wherever they occur, so that a number without a unit is told so.
 const SIZES: [&str; 2] = ["size", "block"];
 
-pub(super) fn read(tables: &[Table<'_>]) -> Result<Vec<WorkloadSpec>, StudyError> {
+pub(super) fn read(
+    tables: &[Table<'_>],
+    layouts: &[NamedLayout],
+) -> Result<Vec<WorkloadSpec>, StudyError> {
     let mut workloads: Vec<WorkloadSpec> = Vec::new();
     for table in tables {
-        let workload = read_one(table)?;
+        let workload = read_one(table, layouts)?;
         // Those of one name are told apart by their settings.
         let same = |other: &&WorkloadSpec| other.settings == workload.settings;
         let earlier = workloads.iter().filter(same).map(|workload| workload.name.as_str());
@@ -24,7 +29,7 @@ pub(super) fn read(tables: &[Table<'_>]) -> Result<Vec<WorkloadSpec>, StudyError
     Ok(workloads)
 }
 
-fn read_one(table: &Table<'_>) -> Result<WorkloadSpec, StudyError> {
+fn read_one(table: &Table<'_>, layouts: &[NamedLayout]) -> Result<WorkloadSpec, StudyError> {
     let kind = table.required_text("kind", "kind = \"dd-write\"")?;
     for key in SIZES {
         table.size(key)?;
@@ -40,26 +45,56 @@ fn read_one(table: &Table<'_>) -> Result<WorkloadSpec, StudyError> {
     if let Some(settings) = table.table("settings", "settings = { block = \"4KiB\" }")? {
         spec.settings = settings.parameters(&[])?.into_iter().collect();
     }
+    spec.only_layouts = only_layouts(table, layouts)?;
+    spec.only_processes = super::processes_in(table, "only_processes")?.unwrap_or_default();
+    spec.read_ahead = table.size("read_ahead")?.map(|size| size.0);
     Ok(spec)
 }
 
-/// `show = "seq_write_mib_per_s"`, and `show_as = "mib_per_s"` for another name.
-fn shown(table: &Table<'_>, spec: &WorkloadSpec) -> Result<Option<(String, String)>, StudyError> {
+/// `only_layouts = ["single"]`: on which layouts it runs; on all where nothing is said.
+fn only_layouts(table: &Table<'_>, layouts: &[NamedLayout]) -> Result<Vec<String>, StudyError> {
+    const KEY: &str = "only_layouts";
+    let Some(named) = table.texts(KEY, "only_layouts = [\"single\"]")? else {
+        return Ok(Vec::new());
+    };
+    let known: Vec<&str> = layouts.iter().map(|layout| layout.name.as_str()).collect();
+    super::layouts_named(table, KEY, &named, &known)
+}
+
+/// `show = "seq_write_mib_per_s"`, and `show_as = "mib_per_s"` for another name; or a list of several.
+fn shown(table: &Table<'_>, spec: &WorkloadSpec) -> Result<Vec<(String, String)>, StudyError> {
     let name = table.optional_name("show_as")?;
+    let metrics = spec.workload.metrics();
+    let known: Vec<&str> = metrics.iter().map(|metric| metric.name).collect();
+    let check = |metric: &str| {
+        if known.contains(&metric) {
+            return Ok(());
+        }
+        let hint = did_you_mean(metric, &known);
+        let known = known.join(", ");
+        let reason = format!("`{metric}` is no figure of this{hint}; it has: {known}");
+        Err(table.error(Kind::UnknownName, "show", reason))
+    };
+    if table.is_list("show") {
+        let example = "show = [\"rewrite_kps\", \"seeks_per_s\"]";
+        let listed = table.texts("show", example)?.unwrap_or_default();
+        if name.is_some() {
+            let reason = "names one figure, and `show` lists several; leave it out";
+            return Err(table.error(Kind::WrongValue, "show_as", reason));
+        }
+        let same = |(metric, _): (&str, u32)| {
+            check(metric).map(|()| (metric.to_string(), metric.to_string()))
+        };
+        return listed.into_iter().map(same).collect();
+    }
     let Some(metric) = table.text("show")? else {
         return match name {
-            None => Ok(None),
+            None => Ok(Vec::new()),
             Some(_) => Err(table.missing("show", "show = \"mib_per_s\"")),
         };
     };
-    let metrics = spec.workload.metrics();
-    let known: Vec<&str> = metrics.iter().map(|metric| metric.name).collect();
-    if known.contains(&metric) {
-        return Ok(Some((metric.to_string(), name.unwrap_or(metric).to_string())));
-    }
-    let hint = did_you_mean(metric, &known);
-    let reason = format!("`{metric}` is no figure of this{hint}; it has: {}", known.join(", "));
-    Err(table.error(Kind::UnknownName, "show", reason))
+    check(metric)?;
+    Ok(vec![(metric.to_string(), name.unwrap_or(metric).to_string())])
 }
 
 /// What a workload says is wrong with it, at its place in the file.

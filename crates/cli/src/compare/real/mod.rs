@@ -123,6 +123,7 @@ fn prepare(study: &mut Study, options: &Compare) -> Result<(bool, Sizes), Failur
     if ours_to_size {
         set_sizes(study, false, SEQUENTIAL_BYTES)?;
     }
+    study.check_real().map_err(Failure::input)?;
     let sizes = Sizes::of(study).map_err(|error| super::bad_study(options, error))?;
     Ok((ours_to_size, sizes))
 }

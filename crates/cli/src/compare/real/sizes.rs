@@ -63,7 +63,8 @@ impl Sizes {
             sizes.capacities.push(capacity);
         }
         let blocks: Vec<u32> = study.layouts.iter().map(|named| block(&named.layout)).collect();
-        study.check_capacity(&sizes.capacities, &blocks, super::facts::memory())?;
+        let memory = super::facts::memory();
+        study.check_capacity(&sizes.capacities, &blocks, |_| memory)?;
         Ok(sizes)
     }
 }
@@ -96,7 +97,7 @@ fn capacity(named: &NamedLayout, member: Sectors) -> Result<Sectors, ConfigError
 fn needed(study: &Study) -> Result<u64, StudyError> {
     let mut most = SMALLEST_ARRAY;
     for (index, spec) in study.workloads.iter().enumerate() {
-        for &processes in &study.processes {
+        for &processes in study.processes_of(spec) {
             let room = match &study.filesystem {
                 None => spec.workload.raw_room(processes),
                 Some(name) => {

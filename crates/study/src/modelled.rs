@@ -42,6 +42,17 @@ impl<'a> Modelled<'a> {
     /// When a group's drives are not modelled ones, a drive file cannot be used, or a workload does
     /// not fit on a layout; with file, line and key.
     pub fn new(study: &'a Study, costs: HostCosts) -> Result<Self, StudyError> {
+        let modelled = Self::unchecked(study, costs)?;
+        modelled.check()?;
+        Ok(modelled)
+    }
+
+    /// As [`new`](Self::new), without looking whether workloads fit, which plans them all: for a study that
+    /// was checked and differs in parameters only. What does not fit after all fails when it is run.
+    ///
+    /// # Errors
+    /// When a group's drives are not modelled ones or a drive file cannot be used.
+    pub fn unchecked(study: &'a Study, costs: HostCosts) -> Result<Self, StudyError> {
         let mut drives = Vec::new();
         for (index, group) in study.drives.iter().enumerate() {
             let wrong = |key: &str, reason: String| {
@@ -59,9 +70,7 @@ impl<'a> Modelled<'a> {
             drives.push(study.drive_with_parameters(index, drive)?);
         }
         let costs = host_costs(study.host.as_ref()).unwrap_or(costs);
-        let modelled = Self { study, drives, costs };
-        modelled.check()?;
-        Ok(modelled)
+        Ok(Self { study, drives, costs })
     }
 
     /// Every layout is possible and every workload fits.

@@ -20,7 +20,7 @@ pub enum Owner {
     Drive(usize),
     /// A path: its position in the study.
     Path(usize),
-    /// The modelled host.
+    /// The modelled host, also where a layout has it with another system.
     Host,
     /// Every controller of this kind.
     Controller(String),
@@ -283,6 +283,11 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
+    /// The host, also as single layouts run on it with another system.
+    pub(crate) fn hosts(&self) -> impl Iterator<Item = &Host> {
+        self.host.iter().chain(self.layouts.iter().filter_map(|one| one.host.as_ref()))
+    }
+
     /// Puts in all parameters but those of drives.
     ///
     /// # Errors
@@ -306,10 +311,11 @@ impl Parts {
         match &parameter.owner {
             Owner::Drive(_) => Ok(()),
             Owner::Path(index) => put(PATH, &mut self.paths[*index], name, value),
-            Owner::Host => match &mut self.host {
-                Some(host) => put(HOST, host, name, value),
-                None => Err("the study has no `host`".into()),
-            },
+            Owner::Host => {
+                let of_layouts = self.layouts.iter_mut().filter_map(|one| one.host.as_mut());
+                let mut hosts = self.host.iter_mut().chain(of_layouts);
+                hosts.try_for_each(|host| put(HOST, host, name, value))
+            }
             Owner::Controller(kind) => {
                 let controllers = self.layouts.iter_mut();
                 let controllers = controllers.filter_map(|one| one.hardware.controller.as_mut());
@@ -329,11 +335,10 @@ impl Parts {
                 let servers = vec![self.paths[*index].clone()];
                 PathSpec { servers, ..PathSpec::default() }.check(0).map_err(bad)
             }
-            Owner::Host => {
-                let Some(host) = &self.host else { return Ok(()) };
+            Owner::Host => self.hosts().try_for_each(|host| {
                 check_processor(host)?;
                 host.spec.check()
-            }
+            }),
             Owner::Controller(_) => {
                 let mut controllers =
                     self.layouts.iter().filter_map(|one| one.hardware.controller.as_ref());

@@ -102,6 +102,17 @@ fn parameters_change_what_they_are_of() {
     assert_eq!(study.host.expect("one").processor.expect("one").request.0, 40_000);
 }
 
+/// It is one machine, whichever system a layout has on it.
+#[test]
+fn parameters_of_the_host_are_those_of_the_layouts_hosts() {
+    let text = one("host", "copy_rate", "{ mb_per_s = 90 }")
+        .replace("route = [", "host = { kernel = \"linux-2.6.23\" }\nroute = [");
+    let study = good(&text);
+    let host = study.layouts[0].host.as_ref().expect("a host of its own");
+    let rates = [host, study.host.as_ref().expect("one")].map(|host| host.spec.costs.copy_rate);
+    assert_eq!(rates, [90_000_000; 2]);
+}
+
 /// A factor scales what it finds; a value of its own counts whatever the order.
 #[test]
 fn a_cost_of_its_own_is_not_scaled() {

@@ -6,14 +6,14 @@ use clap::Args;
 
 /// Fits a study's free parameters to its published cells, and writes them into its file
 ///
-/// STUDY is a study file with [[given]] cells and [[parameters]] of which some have free = true; at
+/// STUDY is a study file with `[[given]]` cells and `[[parameters]]` of which some have free = true; at
 /// most half as many as cells, at least one. Cells with fit = false are only looked at. The cells
 /// are run on the modelled host over and over, until the parameters bring them as near to what was
 /// published as can be; one cell that the model does not explain bends the rest little. Then each
 /// cell is predicted by parameters that were fitted without it.
 ///
 /// In the file nothing changes but the numbers of free parameters, `calibrated = true` of the cells they
-/// were fitted to, and the table [calibration]. When the fit is no better, nothing is written.
+/// were fitted to, and the table `[calibration]`. When the fit is no better, nothing is written.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     raidlab calibrate mine.toml --dry-run          what would change, and by how much it is better\n  \

@@ -95,7 +95,7 @@ fn owner(
             let reason = format!("there is one host: write \"host\", not \"{of}\"");
             Err(table.error(Kind::UnknownName, "of", reason))
         }
-        "host" if parts.host.is_none() => Err(unknown(Vec::new())),
+        "host" if parts.hosts().next().is_none() => Err(unknown(Vec::new())),
         "host" => Ok(Owner::Host),
         "drive" => {
             let named = drives.iter().position(|group| group.name == name);

@@ -15,6 +15,7 @@ use raidlab_study::State;
     raidlab compare --on /mnt/scratch     the same on member files, bytes verified\n  \
     raidlab run bonnie-2.00               one workload, printed as the original does\n  \
     raidlab layout raid5 --members 5      where every chunk and parity lies\n  \
+    raidlab replay pata-2005              a published study on its modelled machine\n  \
     raidlab check                         whether the RAID code keeps its promises")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -29,6 +30,8 @@ pub(crate) enum Command {
     Check(crate::check::args::Check),
     Drive(Drive),
     Tune(crate::tune::args::Tune),
+    Calibrate(crate::calibrate::args::Calibrate),
+    Replay(crate::replay::args::Replay),
 }
 
 /// Runs a study and prints which layout is fastest for which work, by how much, and how sure

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod calibrate;
 mod check;
 mod compare;
 mod drive;
@@ -15,6 +16,7 @@ mod layout;
 mod mounted;
 mod output;
 mod progress;
+mod replay;
 mod run;
 mod tune;
 
@@ -31,6 +33,8 @@ fn main() -> ExitCode {
         args::Command::Check(options) => check::run(options),
         args::Command::Drive(options) => drive::run(options),
         args::Command::Tune(options) => tune::run(options),
+        args::Command::Calibrate(options) => calibrate::run(options),
+        args::Command::Replay(options) => replay::run(options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

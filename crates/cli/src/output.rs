@@ -119,7 +119,7 @@ pub(crate) fn reports(options: &Compare, results: &Results) -> Result<(), Failur
     written
 }
 
-fn terminal(color: Color) -> Terminal {
+pub(crate) fn terminal(color: Color) -> Terminal {
     let is_terminal = std::io::stdout().is_terminal();
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
         || std::env::var_os("TERM").is_some_and(|value| value == "dumb");

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-const RUNS: &str = "{bar:24} {pos}/{len} runs, {left}  {wide_msg}";
+const RUNS: &str = "{prefix}{bar:24} {pos}/{len} runs, {left}  {wide_msg}";
 const STEPS: &str = "{spinner} {elapsed}  {wide_msg}";
 const SHARE: &str = "{bar:24} {percent}%, {left}  {wide_msg}";
 
@@ -55,6 +55,11 @@ impl Bar {
         self.0.set_length(total as u64);
         self.0.set_position(done as u64);
         self.0.set_message(what);
+    }
+
+    /// What the runs belong to, in front of the bar.
+    pub(crate) fn prefix(&self, what: &str) {
+        self.0.set_prefix(format!("{what} "));
     }
 
     pub(crate) fn clear(&self) {

@@ -18,7 +18,7 @@ pub enum Status {
 }
 
 impl Status {
-    const ALL: [Self; 3] = [Self::DataSheet, Self::Measured, Self::Estimate];
+    pub(crate) const ALL: [Self; 3] = [Self::DataSheet, Self::Measured, Self::Estimate];
 
     /// The name in drive files.
     pub const fn name(self) -> &'static str {
@@ -47,18 +47,22 @@ pub struct Figure {
     pub status: Status,
     /// Where it comes from.
     pub source: String,
+    /// What it counts and how many in the base unit; none for a curve.
+    pub(crate) amount: Option<(Quantity, u64)>,
 }
 
 /// What a figure counts, and so the units it may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Quantity {
+pub enum Quantity {
     /// Becomes sectors.
     Size,
     /// Becomes nanoseconds.
     Time,
     /// Becomes bytes per second.
     Rate,
+    /// A whole number.
     Count,
+    /// Turns a minute.
     Speed,
     /// Becomes 0 or 1.
     Switch,
@@ -67,8 +71,8 @@ pub(crate) enum Quantity {
 }
 
 impl Quantity {
-    /// Unit and what one of it is in the base unit; sizes in bytes.
-    const fn units(self) -> &'static [(&'static str, f64)] {
+    /// The units, such as `mb_per_s`, and what one of each is in the base unit; sizes in bytes.
+    pub const fn units(self) -> &'static [(&'static str, f64)] {
         match self {
             Self::Size => &[
                 ("bytes", 1.0),
@@ -188,7 +192,8 @@ pub(crate) fn read(
     let base = to_base(source, at, &format!("{key}.{unit}"), quantity, number * scale)?;
     let status = status(source, offset, key, entry)?;
     let text = text(source, offset, key, entry)?;
-    Ok((Figure { key, value: format!("{shown} {unit}"), status, source: text }, base))
+    let (value, amount) = (format!("{shown} {unit}"), Some((quantity, base)));
+    Ok((Figure { key, value, status, source: text, amount }, base))
 }
 
 /// An entry that is right, for messages.
@@ -228,7 +233,8 @@ pub(crate) fn read_points(
     }
     let status = status(source, offset, key, entry)?;
     let text = text(source, offset, key, entry)?;
-    Ok((Figure { key, value: format!("{} points", points.len()), status, source: text }, points))
+    let value = format!("{} points", points.len());
+    Ok((Figure { key, value, status, source: text, amount: None }, points))
 }
 
 /// As many plain numbers as asked for, from 0 to four thousand million; none if there are others.

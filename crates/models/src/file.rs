@@ -47,7 +47,7 @@ pub(crate) type Key = (&'static str, Quantity, Option<u64>);
 const KINDS: &str = "\"hard-disk\", \"ssd\", \"shingled-disk\"";
 
 /// Every figure of a hard disk: key, quantity, and the default in the base unit if there is one.
-const KEYS: [Key; 29] = [
+pub(crate) const KEYS: [Key; 29] = [
     ("capacity", Quantity::Size, None),
     ("rotation", Quantity::Speed, None),
     ("heads", Quantity::Count, None),
@@ -292,7 +292,8 @@ fn figure(
     };
     let shown = quantity.show(value);
     let source = "default of raidlab".to_owned();
-    Ok((Figure { key, value: shown, status: Status::Estimate, source }, value))
+    let amount = Some((quantity, value));
+    Ok((Figure { key, value: shown, status: Status::Estimate, source, amount }, value))
 }
 
 /// What does not fit is far outside the range of any figure and is refused by the check.
@@ -326,7 +327,7 @@ fn policy(values: [u64; 8]) -> CachePolicy {
 }
 
 /// The figures by the order of [`KEYS`].
-fn hard_disk(values: &[u64; KEYS.len()]) -> HardDiskFigures {
+pub(crate) fn hard_disk(values: &[u64; KEYS.len()]) -> HardDiskFigures {
     let [
         capacity,
         rotation,

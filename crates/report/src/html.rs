@@ -4,6 +4,7 @@
 //! raw numbers stand in a data block. The content security policy forbids anything else.
 
 mod chart;
+mod replay;
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,8 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use raidlab_results::document::{Cell, Clock, Results, Verdict};
 
 use crate::view::{Row, Section, View, extent, half_range};
+pub use replay::replay_html;
+
 use crate::{Exporter, ReportError, advice, conclusion, number};
 
 /// Forbids every request and every script; only the style element of the page itself is used.
@@ -47,18 +50,7 @@ fn page(view: &View<'_>, json: &str) -> Markup {
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                header {
-                    h1 { (results.study) }
-                    (settings(view))
-                }
-                main {
-                    (remarks(view))
-                    (table(view))
-                    @for (at, section) in view.sections.iter().enumerate() {
-                        (section_of(view, section, at))
-                    }
-                    (every_cell(view))
-                }
+                (body(view, ""))
                 footer {
                     p { "Written by raidlab " (results.raidlab) ". The results document is part of \
                          this file: the script element raidlab-results holds it as JSON." }
@@ -67,6 +59,27 @@ fn page(view: &View<'_>, json: &str) -> Markup {
                     (PreEscaped(json.replace('<', "\\u003c")))
                 }
             }
+        }
+    }
+}
+
+/// A document; ids begin with `prefix`, which tells those of several documents apart.
+fn body(view: &View<'_>, prefix: &str) -> Markup {
+    let results = view.results;
+    html! {
+        header {
+            h1 { (results.study) }
+            (settings(view))
+        }
+        main {
+            (remarks(view))
+            (replay::fidelity(results))
+            (table(view))
+            (replay::ablation(results))
+            @for (at, section) in view.sections.iter().enumerate() {
+                (section_of(view, section, &format!("{prefix}{at}")))
+            }
+            (every_cell(view))
         }
     }
 }
@@ -93,7 +106,8 @@ fn settings(view: &View<'_>) -> Markup {
 }
 
 fn remarks(view: &View<'_>) -> Markup {
-    let advice = advice::remarks(view);
+    // A replay has as many seeds as it is meant to have.
+    let advice = if is_replay(view) { Vec::new() } else { advice::remarks(view) };
     html! {
         @if !view.results.warnings.is_empty() || !advice.is_empty() || view.more().is_some() {
             ul.remarks {
@@ -152,6 +166,10 @@ fn table(view: &View<'_>) -> Markup {
                  round, in percent of the median. Survives: lost members, whichever they are. In \
                  the charts a whisker reaches from the smallest to the largest round, and the \
                  dashed line is the baseline."
+                @if is_replay(view) {
+                    " Rounds are seeds. Published: the value of the study, and how far the median is \
+                     off it; an asterisk where parameters were fitted to it. Below: what was busiest."
+                }
             }
         }
     }
@@ -193,6 +211,7 @@ fn table_cell(
                 }
             }
             @if let Some(half) = half_range(cell) { span.range { (number::spread(half)) } }
+            @if is_replay(view) { (replay::beside(cell)) }
         }
     }
 }
@@ -230,7 +249,12 @@ fn samples(cell: &Cell) -> String {
     cell.samples.iter().map(|sample| number::number(*sample)).collect::<Vec<_>>().join(", ")
 }
 
-fn section_of(view: &View<'_>, section: &Section<'_>, number: usize) -> Markup {
+/// Whether the document is a replay of a published study.
+fn is_replay(view: &View<'_>) -> bool {
+    view.results.fidelity.is_some()
+}
+
+fn section_of(view: &View<'_>, section: &Section<'_>, number: &str) -> Markup {
     let scales = chart::scales(section);
     html! {
         section aria-labelledby=(format!("s{number}")) {
@@ -240,7 +264,9 @@ fn section_of(view: &View<'_>, section: &Section<'_>, number: usize) -> Markup {
             @if !section.workload.description.is_empty() {
                 p.description { (section.workload.description) }
             }
-            @for sentence in conclusion::sentences(view, section) { p { (sentence) } }
+            @if !is_replay(view) {
+                @for sentence in conclusion::sentences(view, section) { p { (sentence) } }
+            }
             div.charts {
                 @for (at, (row, scale)) in section.rows.iter().zip(scales).enumerate() {
                     figure {

@@ -8,6 +8,7 @@
 mod advice;
 mod conclusion;
 mod error;
+mod findings;
 mod html;
 mod json;
 pub mod number;
@@ -17,7 +18,8 @@ mod view;
 use raidlab_results::document::Results;
 
 pub use error::{ReportError, ReportErrorKind};
-pub use html::Html;
+pub use findings::findings;
+pub use html::{Html, replay_html};
 pub use json::Json;
 pub use terminal::Terminal;
 

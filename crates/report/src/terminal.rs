@@ -2,6 +2,7 @@
 //!
 //! What matters most stands last, because that is what a terminal still shows after a long table.
 
+mod replay;
 mod table;
 mod text;
 
@@ -11,6 +12,7 @@ use raidlab_results::document::{Clock, Results, Verdict};
 
 use crate::view::{View, half_range};
 use crate::{Exporter, ReportError, advice, conclusion};
+pub(crate) use replay::{in_words, missed};
 use text::{Line, Span, Style};
 
 /// Columns of running text where the width is not known.

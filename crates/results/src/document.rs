@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::replay::{AblationRow, Fidelity, Finding, Moved};
+
 /// The version of the document's schema that this code writes.
 pub const SCHEMA_VERSION: u32 = 1;
 
@@ -34,6 +36,18 @@ pub struct Results {
     pub workloads: Vec<WorkloadRow>,
     /// One entry per layout, workload, process count and state.
     pub cells: Vec<Cell>,
+    /// How near a replay comes to published figures; absent outside one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fidelity: Option<Fidelity>,
+    /// What the numbers of a replay show, the largest effect first; absent outside one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
+    /// The mechanisms that the models did without; absent when they had all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
+    /// How cells move without each mechanism; absent unless that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ablation: Vec<AblationRow>,
 }
 
 /// A clock.
@@ -166,6 +180,9 @@ pub struct Cell {
     pub coverage: Option<f64>,
     /// Their mean.
     pub mean: f64,
+    /// (largest sample - smallest) / mean x 100; absent for a single sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread_percent: Option<f64>,
     /// (median / baseline - 1) x 100; null when the baseline has no such cell.
     pub percent_vs_baseline: Option<f64>,
     /// What the rounds show against the baseline; null for the baseline itself.
@@ -193,6 +210,9 @@ pub struct Cell {
     pub members: Option<MembersRow>,
     /// The published figure; null outside a replay.
     pub published: Option<Published>,
+    /// How the median differs from that with all mechanisms; absent when none is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved: Option<Moved>,
     /// One of the further figures of a workload: kept for those who look for it, not shown in reports;
     /// absent when it is not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -42,7 +42,7 @@ impl Results {
     }
 
     /// Every number of every cell is finite.
-    fn check_finite(&self) -> Result<(), ResultsError> {
+    pub(crate) fn check_finite(&self) -> Result<(), ResultsError> {
         for cell in &self.cells {
             if let Some((key, value)) = numbers(cell).find(|(_, value)| !value.is_finite()) {
                 let context =
@@ -75,6 +75,8 @@ fn numbers(cell: &Cell) -> impl Iterator<Item = (&'static str, f64)> {
         ("bottleneck.busy", cell.bottleneck.as_ref().map(|bottleneck| bottleneck.busy)),
         ("published.value", published.map(|published| published.value)),
         ("published.error_percent", published.map(|published| published.error_percent)),
+        ("spread_percent", cell.spread_percent),
+        ("moved.percent", cell.moved.map(|moved| moved.percent)),
     ];
     let samples = cell.samples.iter().map(|sample| ("samples", *sample));
     let given = sometimes.into_iter().filter_map(|(key, value)| Some((key, value?)));

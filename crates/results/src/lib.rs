@@ -1,13 +1,14 @@
 //! The results document and the statistics of comparison.
 //!
 //! [`document`] is the document, [`json`] how it is stored, [`find`] how to look things up in it,
-//! [`statistics`] the formulas behind its numbers. Nothing here knows what was measured or how.
+//! [`replay`] what those of published studies have besides, [`statistics`] the formulas behind its numbers. Nothing here knows what was measured or how.
 #![forbid(unsafe_code)]
 
 pub mod document;
 pub mod error;
 pub mod find;
 pub mod json;
+pub mod replay;
 pub mod statistics;
 
 pub use document::{
@@ -15,3 +16,7 @@ pub use document::{
     SCHEMA_VERSION, Verdict, WorkloadRow,
 };
 pub use error::{ResultsError, ResultsErrorKind};
+pub use replay::{
+    AblatedCell, AblatedWorkload, AblationRow, Fidelity, Finding, MISS_PERCENT, Miss, Moved,
+    NamedCell, Replays,
+};

@@ -60,6 +60,13 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     Some(values.iter().sum::<f64>() / values.len() as f64)
 }
 
+/// (largest - smallest) / mean x 100; `None` below two values or around nothing.
+pub fn spread_percent(values: &[f64]) -> Option<f64> {
+    let (sorted, mean) = (sorted(values), mean(values)?);
+    let (low, high) = (sorted.first()?, sorted.last()?);
+    (values.len() > 1 && mean != 0.0).then(|| (high - low) / mean.abs() * 100.0)
+}
+
 /// The narrowest symmetric pair of ranks among `count` samples that bounds the median with at
 /// least [`CONFIDENCE`]; `None` below [`FEWEST_SAMPLES`].
 ///

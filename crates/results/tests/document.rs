@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use raidlab_results::{
-    Better, Bottleneck, Cell, Clock, LayoutRow, Results, ResultsErrorKind, SCHEMA_VERSION, Verdict,
-    WorkloadRow,
+    AblationRow, Better, Bottleneck, Cell, Clock, Fidelity, Finding, LayoutRow, NamedCell,
+    Published, Replays, Results, ResultsErrorKind, SCHEMA_VERSION, Verdict, WorkloadRow,
 };
 
 fn cell(layout: &str, processes: u32, median: f64) -> Cell {
@@ -33,6 +33,8 @@ fn cell(layout: &str, processes: u32, median: f64) -> Cell {
         latency_ms: None,
         members: None,
         published: None,
+        moved: None,
+        spread_percent: None,
         detail: false,
         note: None,
     }
@@ -57,6 +59,10 @@ fn results() -> Results {
             cell("raid5(4)", 1, 400.0),
             cell("single", 2, 7.0),
         ],
+        fidelity: None,
+        findings: Vec::new(),
+        without: Vec::new(),
+        ablation: Vec::new(),
     }
 }
 
@@ -163,4 +169,70 @@ fn the_best_cell() {
     assert_eq!(best(&results, 1).as_deref(), Some("single"));
     assert_eq!(results.cell("raid5(4)", "dd", 1, "healthy").unwrap().median, 400.0);
     assert_eq!(results.cell("raid5(4)", "dd", 2, "healthy"), None);
+}
+
+/// A given cell with this error in percent.
+fn given(layout: &str, error_percent: f64, calibrated: bool) -> Cell {
+    let value = 200.0 / (1.0 + error_percent / 100.0);
+    Cell {
+        published: Some(Published { value, error_percent, calibrated }),
+        ..cell(layout, 1, 200.0)
+    }
+}
+
+#[test]
+fn fidelity_counts_given_cells_and_names_the_misses() {
+    let mut cells = vec![
+        cell("kept back", 1, 5.0),
+        given("a", -2.0, true),
+        given("b", 10.0, false),
+        given("c", -30.0, true),
+        given("d", 40.0, false),
+    ];
+    cells.push(Cell { detail: true, ..given("not shown", 99.0, false) });
+    let fidelity = Fidelity::of(&cells, 2);
+    assert_eq!((fidelity.cells, fidelity.given_cells, fidelity.calibrated_cells), (5, 4, 2));
+    assert_eq!(fidelity.free_parameters, 2);
+    // The median of 2, 10, 30 and 40.
+    assert_eq!(fidelity.median_error_percent, Some(20.0));
+    let missed =
+        fidelity.not_explained.iter().map(|one| (one.cell.layout.as_str(), one.error_percent));
+    assert_eq!(missed.collect::<Vec<_>>(), [("d", 40.0), ("c", -30.0)], "10 % is no miss");
+    let none = Fidelity::of(&cells[..1], 0);
+    assert_eq!((none.given_cells, none.median_error_percent), (0, None));
+}
+
+#[test]
+fn ablation_says_how_cells_move() {
+    let full = [cell("a", 1, 100.0), cell("b", 1, 50.0), cell("c", 1, 0.0)];
+    let without =
+        [cell("b", 1, 25.0), cell("a", 1, 110.0), cell("c", 1, 9.0), cell("not in both", 1, 1.0)];
+    let row = AblationRow::new("journal", "no journal", &full, &without);
+    let moved =
+        row.cells.iter().map(|one| (one.cell.layout.as_str(), one.moved.full, one.moved.percent));
+    assert_eq!(moved.collect::<Vec<_>>()[0], ("b", 50.0, -50.0));
+    assert_eq!(row.cells.len(), 2, "from nothing there is no change in percent");
+    let [workload] = &row.workloads[..] else { panic!("one workload") };
+    assert!((workload.median_percent + 20.0).abs() < 1e-9, "half way from -50 to +10");
+    assert_eq!((workload.largest_percent, workload.largest_layout.as_str()), (-50.0, "b"));
+    assert_eq!(row.largest(), 50.0);
+}
+
+#[test]
+fn several_replays_are_one_document() {
+    let mut one = results();
+    one.fidelity = Some(Fidelity::of(&one.cells, 1));
+    let named = NamedCell::of(&one.cells[0]);
+    assert!(named.is(&one.cells[0]) && !named.is(&one.cells[3]));
+    one.findings = vec![Finding { text: "so it is".into(), effect: 2.0, cells: vec![named] }];
+    let both = Replays::new(vec![one.clone(), results()]);
+    let text = both.to_json().expect("finite numbers");
+    assert_eq!(serde_json::from_str::<Replays>(&text).expect("read back"), both);
+    let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(value["schema_version"], 1);
+    assert_eq!(value["replays"][0]["cells"][0]["layout"], "single");
+    assert_eq!(value["replays"][0]["findings"][0]["cells"][0]["median"], 100.0);
+    assert!(value["replays"][1].get("fidelity").is_none(), "absent outside a replay");
+    one.cells[0].median = f64::NAN;
+    assert!(Replays::new(vec![one]).to_json().is_err());
 }

@@ -2,7 +2,7 @@
 
 use raidlab_results::statistics::{
     baseline_per_round, mean, median, median_interval, median_ranks, paired_verdict,
-    percent_vs_baseline,
+    percent_vs_baseline, spread_percent,
 };
 use raidlab_results::{Better, Verdict};
 
@@ -95,4 +95,14 @@ fn several_layouts_as_baseline() {
     assert_eq!(percent_vs_baseline(1.0, &[2.0]), Some(-50.0));
     assert_eq!(percent_vs_baseline(1.0, &[]), None);
     assert_eq!(percent_vs_baseline(1.0, &[0.0]), None);
+}
+
+#[test]
+fn spread_is_the_range_over_the_mean() {
+    assert_eq!(spread_percent(&[9.0, 11.0, 10.0]), Some(20.0));
+    assert_eq!(spread_percent(&[4.0, 4.0]), Some(0.0));
+    assert_eq!(
+        (spread_percent(&[4.0]), spread_percent(&[]), spread_percent(&[0.0, 0.0])),
+        (None, None, None)
+    );
 }

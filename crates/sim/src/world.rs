@@ -282,6 +282,11 @@ impl World {
         true
     }
 
+    /// When the next of what is known to happen will happen; `None` when nothing will.
+    pub fn next_at(&self) -> Option<Time> {
+        self.queue.peek().map(|Reverse((next, _, _))| *next)
+    }
+
     /// Member I/Os sent out so far.
     pub fn member_requests(&self) -> u64 {
         self.member_requests

@@ -301,16 +301,17 @@ fn copies_and_transfers_wait_for_each_other_on_the_memory_path() {
     let spec = PathSpec { routes: vec![Vec::new()], ..PathSpec::default() };
     let spec = spec.behind(ServerSpec::memory("memory", rate));
     let mut world = world(&quick(), Level::Linear, 1);
-    assert_eq!(world.memory_copy(1_000_000, Time(5)), Time(5), "nothing to wait for");
+    let cost = Nanos(10_000_000);
+    assert_eq!(world.memory_copy(cost, Time(5)), Time(10_000_005), "nothing to wait for");
     assert!(!world.has_memory_path());
     world = world.with_paths(&spec).expect("can be");
     assert!(world.has_memory_path());
-    assert_eq!(world.memory_copy(1_000_000, Time::ZERO), Time(10_000_000), "10 ms");
-    assert_eq!(world.memory_copy(1_000_000, Time(4)), Time(20_000_000), "behind the first");
+    assert_eq!(world.memory_copy(cost, Time::ZERO), Time(10_000_000), "10 ms");
+    assert_eq!(world.memory_copy(cost, Time(4)), Time(20_000_000), "behind the first");
     let seconds = run(&mut world, WRITE, (1, 1), |_| (0, 2_000));
     near(seconds, 0.020 + 1_024_000.0 / rate as f64, 0.02, "a write behind two copies");
-    let copied = world.memory_copy(1_000_000, Time::ZERO);
-    assert_eq!(copied, world.now() + Nanos(10_000_000), "times gone by are now");
+    let copied = world.memory_copy(cost, Time::ZERO);
+    assert_eq!(copied, world.now() + cost, "times gone by are now");
     run(&mut world, READ, (1, 1), |_| (0, 2_000));
     assert!(world.now() >= copied + takes(1_024_000, rate), "a read behind a copy");
 }

@@ -6,25 +6,32 @@
 //! results document of the samples.
 #![forbid(unsafe_code)]
 
+pub mod ablation;
+pub mod calibrate;
 mod error;
 mod matrix;
 pub mod modelled;
 mod parallel;
+mod parameters;
 mod parse;
+pub mod replay;
 mod run;
 mod study;
 mod suggest;
 mod summary;
 pub mod tune;
 
+pub use ablation::Ablation;
 pub use error::{StudyError, StudyErrorKind};
 pub use matrix::{CellKey, cell_seed, cell_title, cells, order};
 pub use parallel::run_rounds_parallel;
-pub use parse::{default_study, load, parse};
+pub use parameters::{Owner, Parameter, most_free};
+pub use parse::{default_study, load, parse, parse_with};
 pub use run::{Event, Latency, Progress, Rebuild, Runner, Sample, Samples, run_rounds};
 pub use study::{
-    DriveSource, Drives, FILESYSTEMS, GivenCell, Hardware, Host, IDLE_REBUILD,
-    MODELLED_FILESYSTEMS, NATIVE, NamedLayout, Origin, State, Study, filesystem_room, lost_member,
+    Calibration, DriveSource, Drives, FILESYSTEMS, GivenCell, Hardware, Host, IDLE_REBUILD,
+    MODELLED_FILESYSTEMS, NATIVE, NamedLayout, Only, Origin, State, Study, filesystem_room,
+    lost_member,
 };
 pub use suggest::did_you_mean;
 pub use summary::summarise;

@@ -32,7 +32,8 @@ impl CellKey {
 
 /// Every cell of a study in the order of its results: by workload, processes, state and layout; then, with
 /// the state `rebuilding`, the rebuilds alone. Layouts without redundancy have healthy cells only, and
-/// workloads may run on some layouts only, or with process counts of their own.
+/// workloads may run on some layouts only, or with process counts of their own; `study.only` may
+/// limit them further.
 pub fn cells(study: &Study) -> Vec<CellKey> {
     let mut cells = Vec::new();
     for (workload, spec) in study.workloads.iter().enumerate() {
@@ -48,6 +49,7 @@ pub fn cells(study: &Study) -> Vec<CellKey> {
         let layouts = having(study, state, |_| true);
         cells.extend(layouts.map(|layout| CellKey { layout, workload, processes, state }));
     }
+    cells.retain(|key| study.runs(key));
     cells
 }
 

@@ -11,16 +11,20 @@ use raidlab_core::{
     Array, Config, Consistency, Limits, MemberConfig, MemberIndex, Nanos, SECTOR_BYTES, Sectors,
 };
 use raidlab_models::host::{HostSpec, READ_AHEAD};
-use raidlab_models::{Drive, DriveSpec, PathSpec, Scheduler, ServerKind, load};
+use raidlab_models::{Drive, DriveSpec, PathSpec, QueueSpec, Scheduler, ServerKind, load};
 use raidlab_sim::{HostCosts, World};
 use raidlab_workload::random::mix;
 use raidlab_workload::raw::RawPlan;
 use raidlab_workload::{MemberTotals, RunRecord, Setting, Workload};
 
+use crate::ablation::Ablation;
 use crate::error::{StudyError, StudyErrorKind};
 use crate::matrix::{CellKey, cell_title};
 use crate::run::{Runner, Sample};
 use crate::study::{DriveSource, Host, State, Study};
+
+/// Bytes that a command with an address of 28 bits moves at most.
+const SHORT_COMMAND: u64 = 256 * SECTOR_BYTES;
 
 /// A study's drives, loaded, and everything else that is the same for all its cells.
 #[derive(Clone, Debug)]
@@ -48,10 +52,11 @@ impl<'a> Modelled<'a> {
                               with --on DIR";
                 return Err(wrong("file", reason.into()));
             };
-            drives.push(load(model).map_err(|error| {
+            let drive = load(model).map_err(|error| {
                 let reason = error.to_string();
                 wrong("model", reason).with_source(error)
-            })?);
+            })?;
+            drives.push(study.drive_with_parameters(index, drive)?);
         }
         let costs = host_costs(study.host.as_ref()).unwrap_or(costs);
         let modelled = Self { study, drives, costs };
@@ -87,6 +92,8 @@ impl<'a> Modelled<'a> {
         let mut spec = self.study.host_of(layout).map_or_else(HostSpec::default, |host| host.spec);
         if self.study.layouts[layout].hardware.controller.is_some() {
             spec.read_ahead.get_or_insert(READ_AHEAD);
+        } else if self.has_short_commands(layout) {
+            spec.longest_request = spec.longest_request.min(SHORT_COMMAND);
         }
         spec
     }
@@ -95,6 +102,20 @@ impl<'a> Modelled<'a> {
     fn costs_of(&self, layout: usize) -> HostCosts {
         let own = self.study.layouts[layout].host.as_ref();
         host_costs(own).unwrap_or(self.costs)
+    }
+
+    /// The same without a mechanism of its drives or its CPU. What the study itself does without is up to
+    /// [`Study::without`].
+    #[must_use]
+    pub fn without(mut self, ablation: &Ablation) -> Self {
+        self.drives = self.drives.into_iter().map(|drive| ablation.drive(drive)).collect();
+        self.costs = ablation.costs(self.costs);
+        self
+    }
+
+    /// The study.
+    pub fn study(&self) -> &'a Study {
+        self.study
     }
 
     /// The drive of each group, in the order of the study.
@@ -179,7 +200,7 @@ impl<'a> Modelled<'a> {
                 world = world.with_controller(&controller)?;
             } else if let Some(scheduler) = scheduler {
                 let depth = self.drives[group].kind.queue_depth();
-                world = world.with_queues(&scheduler.spec(depth));
+                world = world.with_queues(&self.queue(layout, scheduler, depth));
             }
             rebuild::enter(&mut world, state, spare, |world, member, drive| {
                 world.add(member, drive)
@@ -199,6 +220,29 @@ impl<'a> Modelled<'a> {
         let group = self.study.layouts[layout].drives;
         let of_kernel = || self.study.host_of(layout).map(|host| host.spec.kernel.scheduler());
         self.study.drives[group].scheduler.or_else(of_kernel)
+    }
+
+    /// A request queue as the kernel of a layout's host has it.
+    fn queue(&self, layout: usize, scheduler: Scheduler, depth: u32) -> QueueSpec {
+        let spec = scheduler.spec(depth);
+        if self.study.host_of(layout).is_none() {
+            return spec;
+        }
+        let longest = Sectors(self.host_spec(layout).longest_request / SECTOR_BYTES);
+        QueueSpec { longest: spec.longest.min(longest), ..spec }
+    }
+
+    /// Whether the members of a layout are driven by commands of 28-bit addresses, which move 256
+    /// sectors at most (ATA-5): PATA drives below 137 GB.
+    fn has_short_commands(&self, layout: usize) -> bool {
+        let named = &self.study.layouts[layout];
+        let is_channel = |server: &usize| {
+            self.study.paths.get(*server).is_some_and(|one| one.kind == ServerKind::PataChannel)
+        };
+        let members = named.hardware.routes.iter().enumerate();
+        members
+            .filter(|(_, route)| route.iter().any(is_channel))
+            .any(|(member, _)| self.drives[named.group(member)].capacity.0 <= 1 << 28)
     }
 
     /// The paths of a layout's drives. What stands behind the members has none; behind a controller,
@@ -256,10 +300,28 @@ impl Modelled<'_> {
             Some(_) => self.record_on_host_of(key.layout, ahead, world, workload, setting),
             None => self.record_on(world, workload, setting),
         };
-        let record = record.map_err(failed)?;
+        let mut record = record.map_err(failed)?;
+        if let Some((resource, _)) = &mut record.bottleneck {
+            self.name_the_drive(key.layout, resource);
+        }
         let sample = Sample::of(workload, &record);
         let sample = sample.ok_or_else(|| failed("no time passed".into()))?;
         Ok(Sample { rebuild: rebuild::progress(world), ..sample })
+    }
+
+    /// A PATA channel is held for as long as a drive works on a command: with one member on it, it is
+    /// that drive that is busy. Only where members share a channel, the channel is a resource of its own.
+    fn name_the_drive(&self, layout: usize, resource: &mut String) {
+        let paths = &self.study.paths;
+        let channel = paths
+            .iter()
+            .position(|one| one.kind == ServerKind::PataChannel && one.name == *resource);
+        let Some(channel) = channel else { return };
+        let routes = self.study.layouts[layout].hardware.routes.iter();
+        let mut on = routes.enumerate().filter(|(_, route)| route.contains(&channel));
+        if let (Some((member, _)), None) = (on.next(), on.next()) {
+            *resource = format!("member {member}");
+        }
     }
 
     /// Runs a workload on the array itself, without a filesystem.

@@ -12,6 +12,8 @@ use raidlab_models::{ControllerSpec, Scheduler, ServerSpec};
 use raidlab_workload::{Setting, WorkloadError, WorkloadErrorKind, WorkloadSpec};
 
 use crate::error::{StudyError, StudyErrorKind};
+use crate::matrix::CellKey;
+use crate::parameters::Parameter;
 
 /// A study: which layouts of which drives are compared, by which workloads, and how often.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,10 +50,40 @@ pub struct Study {
     pub host: Option<Host>,
     /// What may lie between host and drives, in virtual time.
     pub paths: Vec<ServerSpec>,
+    /// Numbers of drives, paths, controllers and the host that the study knows better. Those of paths,
+    /// controllers and the host are in them already; drives get theirs when they are loaded.
+    pub parameters: Vec<Parameter>,
+    /// What fitting the free ones among them came to.
+    pub calibration: Option<Calibration>,
     /// Published figures of some cells.
     pub given: Vec<GivenCell>,
+    /// Which cells are run, where not all are. No study file says so: it is for looking closer.
+    pub only: Only,
     /// Where all this stands.
     pub origin: Origin,
+}
+
+/// Which cells of a study are run: an empty list is no limit. Seeds do not depend on it, so a cell comes
+/// out as in a run of all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Only {
+    /// Names of layouts.
+    pub layouts: Vec<String>,
+    /// Names of workloads.
+    pub workloads: Vec<String>,
+    /// Process counts.
+    pub processes: Vec<u32>,
+}
+
+impl Only {
+    /// Whether a cell is run.
+    fn has(&self, layout: &str, workload: &str, processes: u32) -> bool {
+        let named =
+            |list: &[String], name: &str| list.is_empty() || list.iter().any(|one| one == name);
+        named(&self.layouts, layout)
+            && named(&self.workloads, workload)
+            && (self.processes.is_empty() || self.processes.contains(&processes))
+    }
 }
 
 /// A published figure of a cell, by the names of the study.
@@ -69,6 +101,30 @@ pub struct GivenCell {
     pub value: f64,
     /// Parameters of the model were fitted to it.
     pub calibrated: bool,
+    /// Parameters may be fitted to it; otherwise it is only looked at afterwards.
+    pub fit: bool,
+}
+
+/// What `raidlab calibrate` came to, as it wrote it into the study. Errors are medians, in percent, of
+/// the published figures that were fitted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibration {
+    /// The version that did it.
+    pub raidlab: String,
+    /// How many published figures were fitted.
+    pub cells: u32,
+    /// By how many free parameters.
+    pub parameters: u32,
+    /// Seeds of every cell.
+    pub seeds: u32,
+    /// How often the cells were run.
+    pub evaluations: u32,
+    /// The error before.
+    pub median_error_before: f64,
+    /// The error with the fitted parameters.
+    pub median_error: f64,
+    /// The error of each figure by parameters that were fitted without it.
+    pub median_error_left_out: Option<f64>,
 }
 
 /// The state of an array while a workload runs.
@@ -291,6 +347,12 @@ impl Origin {
 }
 
 impl Study {
+    /// Whether a cell is run.
+    pub(crate) fn runs(&self, key: &CellKey) -> bool {
+        let workload = key.workload(self).map_or(IDLE_REBUILD, |workload| &workload.name);
+        self.only.has(&self.layouts[key.layout].name, workload, key.processes)
+    }
+
     /// Replaces the states.
     ///
     /// # Errors

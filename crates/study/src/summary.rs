@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use raidlab_core::{Nanos, Sectors};
 use raidlab_results::statistics::{
     NOISE_REAL, NOISE_VIRTUAL, baseline_per_round, mean, median, median_interval, paired_verdict,
-    percent_vs_baseline,
+    percent_vs_baseline, spread_percent,
 };
 use raidlab_results::{
     Better, Bottleneck, Cell, Clock, LatencyRow, LayoutRow, MembersRow, Published, Results,
@@ -42,6 +42,11 @@ pub fn summarise(
         ("noise floor".to_string(), format!("{} %", noise * 100.0)),
     ]);
     all_settings.extend(settings);
+    all_settings.extend(study.parameters.iter().map(|one| {
+        let free = if one.free { "free, " } else { "" };
+        let value = format!("{} ({free}{})", one.shown(), one.source);
+        (format!("parameter {}", one.title()), value)
+    }));
     warnings.extend(samples.warnings.iter().cloned());
     let baseline = study.baseline_layouts();
     let keys = samples.cells.iter().zip(&samples.samples);
@@ -72,6 +77,10 @@ pub fn summarise(
         layouts: layout_rows(study, capacities),
         workloads: workload_rows(study),
         cells,
+        fidelity: None,
+        findings: Vec::new(),
+        without: Vec::new(),
+        ablation: Vec::new(),
     }
 }
 
@@ -157,7 +166,8 @@ fn measures(study: &Study, own: &[Sample], key: &CellKey) -> Vec<Measure> {
     let mut measures = Vec::new();
     if let Some(workload) = key.workload(study) {
         let metrics = workload.workload.metrics().into_iter().enumerate();
-        let is_shown = |name: &str| workload.shown.as_ref().is_none_or(|(shown, _)| shown == name);
+        let shown = &workload.shown;
+        let is_shown = |name: &str| shown.is_empty() || shown.iter().any(|(one, _)| one == name);
         let metrics = metrics.filter(|(_, metric)| is_shown(metric.name));
         measures.extend(metrics.map(|(index, metric)| Measure::Value(metric, index)));
         if study.states.iter().any(|state| *state != State::Healthy) {
@@ -228,7 +238,9 @@ fn state_warnings(study: &Study, cells: &[Cell]) -> Vec<String> {
 fn measured(study: &Study, key: &CellKey, own: &[Sample], measure: Measure) -> Option<Cell> {
     let spec = key.workload(study);
     let workload = spec.map_or(IDLE_REBUILD, |workload| &workload.name);
-    let shown = spec.and_then(|spec| spec.shown.as_ref()).filter(|_| measure.is_value());
+    let shown = spec
+        .filter(|_| measure.is_value())
+        .and_then(|spec| spec.shown.iter().find(|(shown, _)| shown == measure.name()));
     let metric = shown.map_or(measure.name(), |(_, name)| name);
     let samples = measure.values(own)?;
     let middle = median(&samples)?;
@@ -245,6 +257,7 @@ fn measured(study: &Study, key: &CellKey, own: &[Sample], measure: Measure) -> O
         ci95: interval.map(|interval| [interval.low, interval.high]),
         coverage: interval.map(|interval| interval.coverage),
         mean: mean(&samples)?,
+        spread_percent: spread_percent(&samples),
         samples,
         percent_vs_baseline: None,
         verdict: None,
@@ -258,6 +271,7 @@ fn measured(study: &Study, key: &CellKey, own: &[Sample], measure: Measure) -> O
         latency_ms: latency(own),
         members: members(own),
         published: published(study, key, metric, middle),
+        moved: None,
         detail: shown.is_none() && matches!(measure, Measure::Value(_, index) if index > 0),
         note: note(key, own, measure),
     })

@@ -1,10 +1,11 @@
 //! A tree of names without contents: what a target in virtual time, or one that does nothing, must
 //! know of a filesystem.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+mod table;
 
 use crate::op::{Entry, How, Path, Root, Seek, Slot, Status};
+use crate::random::mix_all;
+use table::{Table, hash};
 
 /// A file or directory, by a number that is never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,51 +28,84 @@ impl std::fmt::Display for NameError {
 
 impl std::error::Error for NameError {}
 
-#[derive(Clone, Debug)]
+/// A file or directory that is there.
+#[derive(Clone, Copy, Debug)]
 struct Node {
     size: u64,
-    /// The names in a directory, by when they were made.
-    directory: Option<Entries>,
     names: u32,
+    directory: Option<Directory>,
 }
 
-/// Names by a number that rises with each name made, so that one is found and taken out of a
-/// huge directory without going through all.
-type Entries = BTreeMap<u64, Arc<str>>;
-
-/// What a path stands for.
+/// The names in a directory, by when they were made: a list through all of them, so that one is taken
+/// out of a huge directory without going through the others.
 #[derive(Clone, Copy, Debug)]
+struct Directory {
+    first: u32,
+    last: u32,
+    /// Its own name.
+    own: u32,
+}
+
+/// No name.
+const NONE: u32 = u32::MAX;
+
+/// A name, in a table of them.
+#[derive(Clone, Debug)]
 struct Name {
+    path: Path,
+    hash: u32,
+    /// Where in the text of the path it begins.
+    from: u32,
+    /// What it stands for.
     id: FileId,
-    /// Its number among the names of its directory.
-    made: u64,
+    /// The directory it is in; that of a root is itself.
+    directory: FileId,
+    /// [`name_hash`] of it.
+    word: u64,
+    /// Those made before and after it in its directory.
+    before: u32,
+    after: u32,
 }
 
 /// Names, and the lengths of files.
 #[derive(Clone, Debug)]
 pub struct Names {
-    paths: BTreeMap<Path, Name>,
-    nodes: BTreeMap<FileId, Node>,
-    next: u64,
-    /// Names made so far.
-    made: u64,
+    table: Table,
+    names: Vec<Name>,
+    free: Vec<u32>,
+    /// Files by number; none of those that are gone.
+    nodes: Vec<Option<Node>>,
 }
 
 impl Default for Names {
     /// Empty directories at the roots.
     fn default() -> Self {
-        let mut names = Self { paths: BTreeMap::new(), nodes: BTreeMap::new(), next: 0, made: 0 };
+        let (names, free, nodes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut names = Self { table: Table::default(), names, free, nodes };
         for root in [Root::Target, Root::Source] {
             let id = names.make(true);
-            names.paths.insert(Path { root, text: "".into() }, Name { id, made: 0 });
+            names.put(&Path { root, text: "".into() }, 0, id, id);
         }
         names
     }
 }
 
-fn parent(path: &Path) -> (Path, &str) {
-    let (directory, name) = path.text.rsplit_once('/').unwrap_or(("", &path.text));
-    (Path { root: path.root, text: directory.into() }, name)
+/// A hash of a name in its directory: what modelled filesystems order names by.
+pub fn name_hash(name: &str) -> u64 {
+    let (words, rest) = name.as_bytes().as_chunks::<8>();
+    let last = rest.iter().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
+    let last = (!rest.is_empty()).then_some(last);
+    mix_all(words.iter().map(|word| u64::from_be_bytes(*word)).chain(last), name.len().div_ceil(8))
+}
+
+/// Where the name of a path begins, behind that of its directory.
+fn name_at(path: &Path) -> usize {
+    path.text.rfind('/').map_or(0, |end| end + 1)
+}
+
+/// The text of the directory of a name that begins there.
+fn directory_text(path: &Path, from: usize) -> &str {
+    &path.text[..from.saturating_sub(1)]
 }
 
 fn error<T>(path: &Path, reason: &'static str) -> Result<T, NameError> {
@@ -84,38 +118,129 @@ const EXISTS: &str = "File exists";
 impl Names {
     /// A file or directory without a name.
     fn make(&mut self, is_directory: bool) -> FileId {
-        let id = FileId(self.next);
-        self.next += 1;
-        let directory = is_directory.then(Entries::new);
-        self.nodes.insert(id, Node { size: 0, directory, names: 1 });
+        let id = FileId(self.nodes.len() as u64);
+        let directory = Directory { first: NONE, last: NONE, own: NONE };
+        let directory = is_directory.then_some(directory);
+        self.nodes.push(Some(Node { size: 0, names: 1, directory }));
         id
     }
 
-    /// Gives what [`room_for`](Self::room_for) found a place for its name, the last of its directory.
-    fn add_name(&mut self, path: &Path, id: FileId) {
-        let (directory, name) = parent(path);
-        self.made += 1;
-        let made = self.made;
-        if let Some(entries) = self.entries_mut(&directory) {
-            entries.insert(made, name.into());
+    fn node(&self, id: FileId) -> Option<&Node> {
+        self.nodes.get(id.0 as usize)?.as_ref()
+    }
+
+    fn node_mut(&mut self, id: FileId) -> Option<&mut Node> {
+        self.nodes.get_mut(id.0 as usize)?.as_mut()
+    }
+
+    fn directory_mut(&mut self, id: FileId) -> Option<&mut Directory> {
+        self.node_mut(id)?.directory.as_mut()
+    }
+
+    fn drop_node(&mut self, id: FileId) {
+        if let Some(node) = self.nodes.get_mut(id.0 as usize) {
+            *node = None;
         }
-        self.paths.insert(path.clone(), Name { id, made });
     }
 
-    /// Whether there is a directory for this name.
-    fn room_for(&mut self, path: &Path) -> Result<(), NameError> {
-        let (directory, _) = parent(path);
-        if self.entries_mut(&directory).is_some() { Ok(()) } else { error(path, MISSING) }
+    /// The name with this root and text.
+    #[inline]
+    fn look_up(&self, path: &Path, text: &str) -> Option<u32> {
+        self.table.find(hash(path, text), |entry| {
+            let there = &self.names[entry as usize].path;
+            there.root == path.root && &*there.text == text
+        })
     }
 
-    fn entries_mut(&mut self, directory: &Path) -> Option<&mut Entries> {
-        let id = self.find(directory)?;
-        self.nodes.get_mut(&id)?.directory.as_mut()
+    fn name(&self, path: &Path) -> Option<&Name> {
+        self.look_up(path, &path.text).map(|name| &self.names[name as usize])
+    }
+
+    /// Where a name is to be made: the place in its path where it begins, and its directory.
+    fn room_for(&self, path: &Path) -> Result<(usize, FileId), NameError> {
+        let from = name_at(path);
+        let above = self.look_up(path, directory_text(path, from));
+        let id = above.map(|name| self.names[name as usize].id);
+        let is_there = |id: &FileId| self.node(*id).is_some_and(|node| node.directory.is_some());
+        id.filter(is_there).map_or_else(|| error(path, MISSING), |id| Ok((from, id)))
+    }
+
+    /// Gives a file the name [`room_for`](Self::room_for) was found for, the last of its directory.
+    fn add_name(&mut self, path: &Path, (from, directory): (usize, FileId), id: FileId) {
+        let name = self.put(path, from, directory, id);
+        let Some(above) = self.directory_mut(directory) else { return };
+        let before = std::mem::replace(&mut above.last, name);
+        if before == NONE {
+            above.first = name;
+        } else {
+            self.names[before as usize].after = name;
+        }
+        self.names[name as usize].before = before;
+    }
+
+    /// A name in the table, without its place in the order of its directory.
+    fn put(&mut self, path: &Path, from: usize, directory: FileId, id: FileId) -> u32 {
+        let hash = hash(path, &path.text);
+        let word = name_hash(&path.text[from..]);
+        let (before, after, from) = (NONE, NONE, from as u32);
+        let made = Name { path: path.clone(), hash, from, id, directory, word, before, after };
+        let name = match self.free.pop() {
+            Some(name) => {
+                self.names[name as usize] = made;
+                name
+            }
+            None => {
+                self.names.push(made);
+                self.names.len() as u32 - 1
+            }
+        };
+        if let Some(own) = self.directory_mut(id) {
+            own.own = name;
+        }
+        self.table.insert(hash, name);
+        name
     }
 
     /// The file a name stands for.
     pub fn find(&self, path: &Path) -> Option<FileId> {
-        self.paths.get(path).map(|name| name.id)
+        self.name(path).map(|name| name.id)
+    }
+
+    /// What is looked up to find a path, from its root on: of each of its names the directory it is
+    /// in, its [`name_hash`], and what it stands for; ends with the first that is not there.
+    pub fn walk<T>(
+        &self,
+        path: &Path,
+        steps: &mut Vec<T>,
+        step: impl Fn(FileId, u64, Option<FileId>) -> T,
+    ) {
+        if path.text.is_empty() {
+            return;
+        }
+        let begin = steps.len();
+        let mut text = &*path.text;
+        let mut name = self.look_up(path, text);
+        // Up to what is there, which is all, or all but the last.
+        while name.is_none() {
+            let from = text.rfind('/').map_or(0, |end| end + 1);
+            let last = &text[from..];
+            text = &text[..from.saturating_sub(1)];
+            name = self.look_up(path, text);
+            if let Some(name) = name {
+                let directory = self.names[name as usize].id;
+                steps.push(step(directory, name_hash(last), None));
+            } else if text.is_empty() {
+                return;
+            }
+        }
+        // And from there by the directories.
+        while let Some(one) = name.map(|name| &self.names[name as usize])
+            && !one.path.text.is_empty()
+        {
+            steps.push(step(one.directory, one.word, Some(one.id)));
+            name = self.node(one.directory).and_then(|node| node.directory).map(|own| own.own);
+        }
+        steps[begin..].reverse();
     }
 
     /// Opens a file; says whether it was made by this.
@@ -126,7 +251,7 @@ impl Names {
         match self.find(path) {
             Some(_) if how.create && how.exclusive => error(path, EXISTS),
             Some(id) => {
-                let Some(node) = self.nodes.get_mut(&id) else { return error(path, MISSING) };
+                let Some(node) = self.node_mut(id) else { return error(path, MISSING) };
                 if node.directory.is_some() {
                     return error(path, "Is a directory");
                 }
@@ -136,9 +261,9 @@ impl Names {
                 Ok((id, false))
             }
             None if how.create => {
-                self.room_for(path)?;
+                let room = self.room_for(path)?;
                 let id = self.make(false);
-                self.add_name(path, id);
+                self.add_name(path, room, id);
                 Ok((id, true))
             }
             None => error(path, MISSING),
@@ -175,9 +300,9 @@ impl Names {
         if self.find(path).is_some() {
             return error(path, EXISTS);
         }
-        self.room_for(path)?;
+        let room = self.room_for(path)?;
         let id = self.make(true);
-        self.add_name(path, id);
+        self.add_name(path, room, id);
         Ok(id)
     }
 
@@ -187,14 +312,14 @@ impl Names {
     /// When there is none, or it is a directory.
     pub fn unlink(&mut self, path: &Path) -> Result<Option<FileId>, NameError> {
         let Some(id) = self.find(path) else { return error(path, MISSING) };
-        let Some(node) = self.nodes.get_mut(&id) else { return error(path, MISSING) };
+        let Some(node) = self.node_mut(id) else { return error(path, MISSING) };
         if node.directory.is_some() {
             return error(path, "Is a directory");
         }
         node.names -= 1;
         let is_last = node.names == 0;
         if is_last {
-            self.nodes.remove(&id);
+            self.drop_node(id);
         }
         self.forget(path);
         Ok(is_last.then_some(id))
@@ -206,11 +331,11 @@ impl Names {
     /// When there is none, it is not empty, or no directory.
     pub fn rmdir(&mut self, path: &Path) -> Result<FileId, NameError> {
         let Some(id) = self.find(path) else { return error(path, MISSING) };
-        match self.nodes.get(&id).and_then(|node| node.directory.as_ref()) {
+        match self.node(id).and_then(|node| node.directory) {
             None => error(path, "Not a directory"),
-            Some(entries) if !entries.is_empty() => error(path, "Directory not empty"),
+            Some(directory) if directory.first != NONE => error(path, "Directory not empty"),
             Some(_) => {
-                self.nodes.remove(&id);
+                self.drop_node(id);
                 self.forget(path);
                 Ok(id)
             }
@@ -218,10 +343,27 @@ impl Names {
     }
 
     fn forget(&mut self, path: &Path) {
-        let Some(name) = self.paths.remove(path) else { return };
-        let (directory, _) = parent(path);
-        if let Some(entries) = self.entries_mut(&directory) {
-            entries.remove(&name.made);
+        let Some(name) = self.look_up(path, &path.text) else { return };
+        let nothing = self.names[0].path.text.clone();
+        let gone = &mut self.names[name as usize];
+        let (before, after) = (gone.before, gone.after);
+        let (hash, directory) = (gone.hash, gone.directory);
+        gone.path.text = nothing;
+        self.table.remove(hash, name);
+        self.free.push(name);
+        if let Some(after) = self.names.get_mut(after as usize) {
+            after.before = before;
+        }
+        if let Some(before) = self.names.get_mut(before as usize) {
+            before.after = after;
+        }
+        if let Some(directory) = self.directory_mut(directory) {
+            if directory.first == name {
+                directory.first = after;
+            }
+            if directory.last == name {
+                directory.last = before;
+            }
         }
     }
 
@@ -241,9 +383,9 @@ impl Names {
             return Ok(None);
         }
         let gone = if before.is_some() { self.unlink(to)? } else { None };
-        self.room_for(to)?;
+        let room = self.room_for(to)?;
         self.forget(from);
-        self.add_name(to, id);
+        self.add_name(to, room, id);
         Ok(gone)
     }
 
@@ -256,9 +398,9 @@ impl Names {
         if self.find(to).is_some() {
             return error(to, EXISTS);
         }
-        self.room_for(to)?;
-        self.add_name(to, id);
-        if let Some(node) = self.nodes.get_mut(&id) {
+        let room = self.room_for(to)?;
+        self.add_name(to, room, id);
+        if let Some(node) = self.node_mut(id) {
             node.names += 1;
         }
         Ok(id)
@@ -269,26 +411,23 @@ impl Names {
     /// # Errors
     /// When there is no such directory.
     pub fn list(&self, path: &Path) -> Result<Vec<Entry>, NameError> {
-        let node = self.find(path).and_then(|id| self.nodes.get(&id));
-        let Some(entries) = node.and_then(|node| node.directory.as_ref()) else {
+        let node = self.find(path).and_then(|id| self.node(id));
+        let Some(directory) = node.and_then(|node| node.directory) else {
             return error(path, MISSING);
         };
-        let entry = |name: &Arc<str>| {
-            let text = if path.text.is_empty() {
-                name.clone()
-            } else {
-                format!("{}/{name}", path.text).into()
-            };
-            let child = self.find(&Path { root: path.root, text });
-            let is_directory = child.is_some_and(|id| self.status(id).is_directory);
-            Entry { name: name.clone(), is_directory }
-        };
-        Ok(entries.values().map(entry).collect())
+        let mut next = directory.first;
+        let mut entries = Vec::new();
+        while let Some(one) = self.names.get(next as usize) {
+            let name = one.path.text[one.from as usize..].into();
+            entries.push(Entry { name, is_directory: self.status(one.id).is_directory });
+            next = one.after;
+        }
+        Ok(entries)
     }
 
     /// A file's length and kind; nothing of what is gone.
     pub fn status(&self, id: FileId) -> Status {
-        let node = self.nodes.get(&id);
+        let node = self.node(id);
         node.map_or_else(Status::default, |node| Status {
             size: node.size,
             is_directory: node.directory.is_some(),
@@ -297,14 +436,14 @@ impl Names {
 
     /// Sets a file's length.
     pub fn set_size(&mut self, id: FileId, size: u64) {
-        if let Some(node) = self.nodes.get_mut(&id) {
+        if let Some(node) = self.node_mut(id) {
             node.size = size;
         }
     }
 
     /// Makes a file's length at least this.
     pub fn grow(&mut self, id: FileId, size: u64) {
-        if let Some(node) = self.nodes.get_mut(&id) {
+        if let Some(node) = self.node_mut(id) {
             node.size = node.size.max(size);
         }
     }

@@ -169,6 +169,7 @@ impl NullTarget {
     ) -> Result<(), NullError> {
         let soon = Time(self.now.0 + STEP.0);
         let (at, result) = match op {
+            Op::Characters(_) => (self.now, OpResult::Done),
             Op::Sleep(time) | Op::Compute(time) => (Time(self.now.0 + time.0), OpResult::Done),
             Op::Mark(mark) => {
                 if let Some(recorder) = &mut running[index].recorder {

@@ -354,6 +354,9 @@ pub enum Op {
     Sleep(Nanos),
     /// Uses the CPU for a while.
     Compute(Nanos),
+    /// Puts so many bytes into a buffer one by one, or takes them from it, as `putc` and `getc` of the C
+    /// library do.
+    Characters(u64),
     /// Waits until as many processes have come here as the plan says for this barrier; may be used
     /// again afterwards.
     Barrier(u16),

@@ -85,6 +85,9 @@ pub enum Memory {
     Warm,
     /// Whatever is there; the workload makes its own arrangements, as `hdparm -T` does.
     AsIs,
+    /// What preparing left there, part of it not yet on the drives: the run follows at once, as in a
+    /// script that writes files and then reads them.
+    JustWritten,
 }
 
 /// What is expected of a file after the run, for verification outside the timed span.

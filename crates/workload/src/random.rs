@@ -34,8 +34,13 @@ impl SplitMix64 {
 /// Each step is a bijection of the number mixed in, so lists that differ in exactly one place
 /// never give the same seed.
 pub fn mix(parts: &[u64]) -> u64 {
-    let start = SplitMix64::new(parts.len() as u64).next_u64();
-    parts.iter().fold(start, |seed, part| SplitMix64::new(seed ^ part).next_u64())
+    mix_all(parts.iter().copied(), parts.len())
+}
+
+/// [`mix`] of `count` numbers that come one by one.
+pub(crate) fn mix_all(parts: impl Iterator<Item = u64>, count: usize) -> u64 {
+    let start = SplitMix64::new(count as u64).next_u64();
+    parts.fold(start, |seed, part| SplitMix64::new(seed ^ part).next_u64())
 }
 
 /// xoshiro256++ 1.0.

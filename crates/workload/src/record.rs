@@ -33,15 +33,26 @@ pub struct IoRecord {
 impl IoRecord {
     /// Counts an operation.
     pub fn add(&mut self, bytes: u64, latency: Nanos) {
+        self.add_equal(1, bytes, latency);
+    }
+
+    /// Counts operations that took equally long and moved so many bytes together.
+    pub fn add_equal(&mut self, count: u64, bytes: u64, latency: Nanos) {
+        if count == 0 {
+            return;
+        }
         self.min = if self.count == 0 { latency } else { self.min.min(latency) };
-        self.count += 1;
+        self.count += count;
         self.bytes += bytes;
-        self.total += latency;
+        self.total += Nanos(latency.0 * count);
         self.max = self.max.max(latency);
-        self.over_2s += u64::from(latency.0 > 2_000_000_000);
-        self.over_10s += u64::from(latency.0 > 10_000_000_000);
-        self.squares += latency.as_secs() * latency.as_secs();
-        self.histogram.get_or_insert_with(histogram).saturating_record(latency.0.max(1));
+        self.over_2s += if latency.0 > 2_000_000_000 { count } else { 0 };
+        self.over_10s += if latency.0 > 10_000_000_000 { count } else { 0 };
+        let square = latency.as_secs() * latency.as_secs();
+        // One by one, since a product is rounded otherwise.
+        (0..count).for_each(|_| self.squares += square);
+        let histogram = self.histogram.get_or_insert_with(histogram);
+        histogram.saturating_record_n(latency.0.max(1), count);
     }
 
     /// Adds what another one counted.
@@ -342,7 +353,7 @@ impl Recorder {
             Mark::GroupBegin => self.group = Some(Group { began: now, bytes: 0 }),
             Mark::GroupEnd(class) => {
                 if let Some(group) = self.group.take() {
-                    self.count(class, group.bytes, now.since(group.began));
+                    self.count(class, 1, group.bytes, now.since(group.began));
                 }
             }
         }
@@ -357,16 +368,23 @@ impl Recorder {
     /// added to the group.
     #[inline]
     pub fn operation(&mut self, class: Class, bytes: u64, latency: Nanos) {
+        self.operations(class, 1, bytes, latency);
+    }
+
+    /// Operations of a class that took `latency` each and moved so many bytes together.
+    #[inline]
+    pub fn operations(&mut self, class: Class, count: u64, bytes: u64, latency: Nanos) {
         match &mut self.group {
             Some(group) => group.bytes += bytes,
-            None => self.count(class, bytes, latency),
+            None => self.count(class, count, bytes, latency),
         }
     }
 
     #[inline]
-    fn count(&mut self, class: Class, bytes: u64, latency: Nanos) {
+    fn count(&mut self, class: Class, count: u64, bytes: u64, latency: Nanos) {
         if let Some((open, _)) = self.phase {
-            self.record.phases[usize::from(open)].of_mut(class).add(bytes, latency);
+            let phase = &mut self.record.phases[usize::from(open)];
+            phase.of_mut(class).add_equal(count, bytes, latency);
         }
     }
 

@@ -13,8 +13,8 @@ pub struct WorkloadSpec {
     pub name: String,
     /// What it does.
     pub workload: Arc<dyn Workload>,
-    /// The one metric that is shown, where not all are, and what it is called then.
-    pub shown: Option<(String, String)>,
+    /// The metrics that are shown, and what each is called then; all, under their names, when empty.
+    pub shown: Vec<(String, String)>,
     /// What tells it from others of its name, such as a block size.
     pub settings: BTreeMap<String, String>,
     /// The names of the layouts that it runs on; all of the study's when empty.
@@ -31,7 +31,7 @@ impl WorkloadSpec {
         Self {
             name: workload.default_name(),
             workload,
-            shown: None,
+            shown: Vec::new(),
             settings: BTreeMap::new(),
             only_layouts: Vec::new(),
             only_processes: Vec::new(),

@@ -10,7 +10,7 @@ use crate::kinds::Workload;
 use crate::metric::{Metric, mib_per_second, per_second};
 use crate::op::{Content, How, Mark, Op, OpResult, Path, Slot};
 use crate::parameters::Parameters;
-use crate::plan::{Planned, Process, Setting};
+use crate::plan::{Memory, Planned, Process, Setting};
 use crate::record::RunRecord;
 
 /// Bytes of each write and read where files are made or read outside the run.
@@ -98,6 +98,49 @@ pub(crate) fn copy_file(from: Path, to: Path, len: u64) -> impl Iterator<Item = 
     let copied = (0..len.div_ceil(PIECE)).flat_map(move |index| piece(index * PIECE));
     let closes = [Op::Close { slot: target }, Op::Close { slot: source }];
     opens.into_iter().chain(copied).chain(closes)
+}
+
+/// What memory holds when a copying workload starts, by its parameters `cached` and `just_written`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// Nothing.
+    Cold,
+    /// What is copied.
+    Cached,
+    /// What preparing left there, part of it not yet on the drives.
+    JustWritten,
+}
+
+impl Start {
+    /// From both parameters.
+    pub(crate) fn from(parameters: &mut Parameters, cached: bool) -> Result<Self, WorkloadError> {
+        let cached = parameters.flag("cached", cached)?;
+        let start = Self::uncached(parameters)?;
+        Ok(if start == Self::Cold && cached { Self::Cached } else { start })
+    }
+
+    /// From `just_written` alone.
+    pub(crate) fn uncached(parameters: &mut Parameters) -> Result<Self, WorkloadError> {
+        let just_written = parameters.flag("just_written", false)?;
+        Ok(if just_written { Self::JustWritten } else { Self::Cold })
+    }
+
+    pub(crate) const fn memory(self) -> Memory {
+        match self {
+            Self::Cold => Memory::Cold,
+            Self::Cached => Memory::Warm,
+            Self::JustWritten => Memory::JustWritten,
+        }
+    }
+
+    /// In words, behind what is copied.
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            Self::Cold => "",
+            Self::Cached => " that lies in memory",
+            Self::JustWritten => " that was just written",
+        }
+    }
 }
 
 /// What a copying workload measures: the same values, with the one that was asked for first.

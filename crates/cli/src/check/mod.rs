@@ -5,7 +5,7 @@ pub(crate) mod args;
 mod bugs;
 mod json;
 mod summary;
-mod threads;
+pub(crate) mod threads;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

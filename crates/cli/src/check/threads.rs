@@ -11,7 +11,7 @@ use crate::failure::Failure;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 
 /// One part of the work.
-pub(super) trait Part: Send + Sync + 'static {
+pub(crate) trait Part: Send + Sync + 'static {
     /// What it gives.
     type Report: Send + 'static;
 
@@ -26,13 +26,13 @@ pub(super) trait Part: Send + Sync + 'static {
 }
 
 /// How far everything is.
-pub(super) struct Watch {
+pub(crate) struct Watch {
     /// Of all costs.
-    pub(super) done: u64,
+    pub(crate) done: u64,
     /// All costs.
-    pub(super) total: u64,
+    pub(crate) total: u64,
     /// What was begun last.
-    pub(super) what: String,
+    pub(crate) what: String,
 }
 
 /// What threads share.
@@ -48,7 +48,7 @@ struct Shared<P> {
 ///
 /// After Ctrl-C parts that are under way are left to themselves: they hold nothing but memory, and
 /// end with the process.
-pub(super) fn run<P: Part>(
+pub(crate) fn run<P: Part>(
     parts: Vec<P>,
     threads: usize,
     cancel: &AtomicBool,

@@ -84,7 +84,7 @@ fn bad_study(options: &Compare, error: StudyError) -> Failure {
 }
 
 /// Shows progress on `bar`; stops the study when `cancel` is set.
-fn follow<'a>(
+pub(crate) fn follow<'a>(
     study: &'a Study,
     bar: &'a Bar,
     cancel: &'a AtomicBool,
@@ -140,15 +140,20 @@ impl Kept {
 }
 
 /// What a run tells besides its samples.
-struct Setting {
-    clock: Clock,
-    host: BTreeMap<String, String>,
-    settings: BTreeMap<String, String>,
-    warnings: Vec<String>,
-    capacities: Vec<Sectors>,
+pub(crate) struct Setting {
+    pub(crate) clock: Clock,
+    pub(crate) host: BTreeMap<String, String>,
+    pub(crate) settings: BTreeMap<String, String>,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) capacities: Vec<Sectors>,
 }
 
-fn results(study: &Study, samples: &Samples, setting: Setting) -> Result<Results, Failure> {
+/// The results document of a run.
+pub(crate) fn results(
+    study: &Study,
+    samples: &Samples,
+    setting: Setting,
+) -> Result<Results, Failure> {
     if samples.rounds == 0 {
         return Err(Failure::Interrupted);
     }

@@ -23,10 +23,13 @@ pub(super) fn settle(
     system_caches: bool,
     warnings: &Warnings,
 ) -> Result<String, EngineError> {
-    // Only what has been written down can be dropped.
-    system::sync_all();
+    if memory != Memory::JustWritten {
+        // Only what has been written down can be dropped.
+        system::sync_all();
+    }
     let state = match memory {
         Memory::AsIs => "as it was: synced, nothing dropped".to_string(),
+        Memory::JustWritten => "as preparing left it: neither synced nor dropped".to_string(),
         Memory::Cold => format!("cold: synced, then {}", drop_all(roots, system_caches, warnings)?),
         Memory::Warm => format!(
             "warm: synced, {}, then what the run is to find was read",
@@ -34,7 +37,9 @@ pub(super) fn settle(
         ),
     };
     if let Some((file, path)) = roots.directories().next() {
-        if memory != Memory::AsIs && system::is_in_memory(file.as_fd()).unwrap_or(false) {
+        if matches!(memory, Memory::Cold | Memory::Warm)
+            && system::is_in_memory(file.as_fd()).unwrap_or(false)
+        {
             warnings.add(format!(
                 "{} is a filesystem in memory: nothing of it can be dropped, and no drive is measured",
                 path.display()

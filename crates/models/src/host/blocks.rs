@@ -133,7 +133,7 @@ impl Host {
 
     /// All that files keep for themselves, when there is no other room; false when that is nothing.
     pub(super) fn give_back_all_kept(&mut self) -> bool {
-        let has_any = |(number, file): (&u64, &File)| file.kept.is_some().then_some(*number);
+        let has_any = |(number, file): (u64, &File)| file.kept.is_some().then_some(number);
         let numbers: Vec<u64> = self.files.iter().filter_map(has_any).collect();
         for number in &numbers {
             self.give_back_kept(*number);

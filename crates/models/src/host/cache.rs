@@ -3,8 +3,13 @@
 //! Pages are kept in segments of 64 with a bit for each, so a long run costs a few words. The order of
 //! use is that of segments: the least recently used gives up all pages that are clean and at rest.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod places;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
 use std::ops::Range;
+
+use places::Places;
 
 /// Pages of a segment.
 pub(super) const SEGMENT: u64 = 64;
@@ -58,6 +63,8 @@ struct Segment {
     marked: u64,
     /// When it was used last.
     stamp: u64,
+    /// Whether its place is among those that may have something to give up.
+    queued: bool,
 }
 
 impl Segment {
@@ -65,13 +72,9 @@ impl Segment {
         self.present & !(self.dirty | self.writing | self.held)
     }
 
-    fn pages(&self) -> u64 {
-        u64::from((self.present | self.reading).count_ones())
-    }
-
-    /// Any page with a mark of its own, or being read.
-    fn is_empty(&self) -> bool {
-        self.present | self.reading == 0
+    /// Pages in memory or being read.
+    fn there(&self) -> u64 {
+        self.present | self.reading
     }
 }
 
@@ -82,26 +85,17 @@ fn mask(index: u64, range: &Range<u64>) -> u64 {
     (u64::MAX >> (SEGMENT - (end - start))) << start
 }
 
-/// Segments whose places are remembered.
-const RECENT: u64 = 256;
-
-/// Where the place of a segment is remembered.
-fn recent(file: u64, index: u64) -> usize {
-    (index.wrapping_add(file.wrapping_mul(37)) % RECENT) as usize
-}
-
 /// The page cache. Ranges are of pages, and not empty.
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
     capacity: u64,
-    places: BTreeMap<(u64, u64), u32>,
-    /// Places of segments that were looked for last, by [`recent`]: most need not be looked up.
-    recent: Vec<u32>,
+    places: Places,
     segments: Vec<Segment>,
     free: Vec<u32>,
-    /// Segments with something to give up, by their last use.
-    evictable: BTreeMap<u64, u32>,
-    /// Segments with dirty pages.
+    /// Places of segments that may have something to give up, by a use of them that may not be the last:
+    /// that is looked at only when it is their turn, so that using a segment costs nothing here.
+    evictable: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Segments with dirty pages, but for the first of each file.
     dirty_at: BTreeSet<(u64, u64)>,
     clock: u64,
     pages: u64,
@@ -109,18 +103,31 @@ pub(super) struct Cache {
     writing: u64,
 }
 
-/// What is done to the pages of a segment that a mask names.
-type Change<'a> = &'a mut dyn FnMut(&mut Segment, u64);
+/// Which segments are changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Which {
+    /// Those that are there.
+    There,
+    /// Those, and they count as used.
+    Used,
+    /// All, and they count as used.
+    UsedOrMade,
+    /// All; those that are there do not count as used.
+    Made,
+}
+
+fn ones(word: u64) -> u64 {
+    u64::from(word.count_ones())
+}
 
 impl Cache {
     pub(super) fn new(capacity: u64) -> Self {
         Self {
             capacity,
-            places: BTreeMap::new(),
-            recent: vec![u32::MAX; RECENT as usize],
+            places: Places::default(),
             segments: Vec::new(),
             free: Vec::new(),
-            evictable: BTreeMap::new(),
+            evictable: BinaryHeap::new(),
             dirty_at: BTreeSet::new(),
             clock: 0,
             pages: 0,
@@ -144,16 +151,9 @@ impl Cache {
         self.dirty + self.writing
     }
 
+    #[inline]
     fn segment(&self, file: u64, index: u64) -> Option<&Segment> {
-        Some(&self.segments[self.place(file, index)? as usize])
-    }
-
-    fn place(&self, file: u64, index: u64) -> Option<u32> {
-        let place = self.recent[recent(file, index)];
-        match self.segments.get(place as usize) {
-            Some(segment) if segment.file == file && segment.index == index => Some(place),
-            _ => self.places.get(&(file, index)).copied(),
-        }
+        Some(&self.segments[self.places.get(file, index)? as usize])
     }
 
     /// The state of a page.
@@ -218,11 +218,9 @@ impl Cache {
         if range.is_empty() {
             return None;
         }
-        let from = (file, range.start / SEGMENT);
-        let to = (file, (range.end - 1) / SEGMENT);
         let dirty = |segment: Option<&Segment>| segment.map_or(0, |segment| segment.dirty);
-        let first = self.dirty_at.range(from..=to).find_map(|(_, index)| {
-            let bits = dirty(self.segment(file, *index)) & mask(*index, range);
+        let first = self.dirty_segments(file, range).find_map(|index| {
+            let bits = dirty(self.segment(file, index)) & mask(index, range);
             (bits != 0).then(|| index * SEGMENT + u64::from(bits.trailing_zeros()))
         })?;
         let most = most.min(range.end - first);
@@ -234,41 +232,47 @@ impl Cache {
         if range.is_empty() {
             return 0;
         }
-        let (from, to) = ((file, range.start / SEGMENT), (file, (range.end - 1) / SEGMENT));
-        let count = |(_, index): &(u64, u64)| {
-            let dirty = self.segment(file, *index).map_or(0, |segment| segment.dirty);
-            u64::from((dirty & mask(*index, &range)).count_ones())
+        let count = |index: u64| {
+            let dirty = self.segment(file, index).map_or(0, |segment| segment.dirty);
+            ones(dirty & mask(index, &range))
         };
-        self.dirty_at.range(from..=to).map(count).sum()
+        self.dirty_segments(file, &range).map(count).sum()
     }
 
-    /// Changes segments of a range; only those that are there, unless `make`.
-    fn change(&mut self, file: u64, range: Range<u64>, make: bool, change: Change<'_>) {
-        self.change_all(file, range, make, false, change);
+    /// The segments with pages of a range, which is not empty, that may have dirty pages.
+    fn dirty_segments(&self, file: u64, range: &Range<u64>) -> impl Iterator<Item = u64> + '_ {
+        let (from, to) = (range.start / SEGMENT, (range.end - 1) / SEGMENT);
+        let is_dirty = self.places.has_dirty(file);
+        let first = (is_dirty && from == 0).then_some(0);
+        let others = (is_dirty && to > 0).then(|| self.dirty_at.range((file, from)..=(file, to)));
+        first.into_iter().chain(others.into_iter().flatten().map(|(_, index)| *index))
     }
 
-    fn change_all(
+    /// Changes segments of a range, by masks of the pages in it.
+    #[inline]
+    fn change(
         &mut self,
         file: u64,
         range: Range<u64>,
-        make: bool,
-        used: bool,
-        change: Change<'_>,
+        which: Which,
+        mut change: impl FnMut(&mut Segment, u64),
     ) {
         if range.is_empty() {
             return;
         }
         for index in range.start / SEGMENT..=(range.end - 1) / SEGMENT {
-            let place = match self.place(file, index) {
+            let place = match self.places.get(file, index) {
                 Some(place) => place,
-                None if make => self.make(file, index),
+                None if matches!(which, Which::Made | Which::UsedOrMade) => self.make(file, index),
                 None => continue,
             };
-            self.recent[recent(file, index)] = place;
-            let is_newest = self.segments[place as usize].stamp == self.clock;
-            self.clock += u64::from(used && !is_newest);
-            let stamp = used.then_some(self.clock);
-            self.change_one(place, mask(index, &range), stamp, change);
+            if matches!(which, Which::Used | Which::UsedOrMade) {
+                // The one that was used last of all stays so.
+                let segment = &mut self.segments[place as usize];
+                self.clock += u64::from(segment.stamp != self.clock);
+                segment.stamp = self.clock;
+            }
+            self.change_one(place, mask(index, &range), &mut change);
         }
     }
 
@@ -277,7 +281,8 @@ impl Cache {
         let segment = Segment { file, index, stamp: self.clock, ..Segment::default() };
         let place = match self.free.pop() {
             Some(place) => {
-                self.segments[place as usize] = segment;
+                let queued = self.segments[place as usize].queued;
+                self.segments[place as usize] = Segment { queued, ..segment };
                 place
             }
             None => {
@@ -285,79 +290,91 @@ impl Cache {
                 self.segments.len() as u32 - 1
             }
         };
-        self.places.insert((file, index), place);
+        self.places.insert(file, index, place);
         place
     }
 
-    fn change_one(&mut self, place: u32, mask: u64, used: Option<u64>, change: Change<'_>) {
+    #[inline]
+    fn change_one(&mut self, place: u32, mask: u64, change: &mut impl FnMut(&mut Segment, u64)) {
         let segment = &mut self.segments[place as usize];
-        let (stamp, was_evictable) = (segment.stamp, segment.evictable() != 0);
-        let was_dirty = segment.dirty != 0;
-        self.pages -= segment.pages();
-        self.dirty -= u64::from(segment.dirty.count_ones());
-        self.writing -= u64::from(segment.writing.count_ones());
+        let (there, dirty, writing) = (segment.there(), segment.dirty, segment.writing);
         change(segment, mask);
-        segment.stamp = used.unwrap_or(stamp);
-        self.pages += segment.pages();
-        self.dirty += u64::from(segment.dirty.count_ones());
-        self.writing += u64::from(segment.writing.count_ones());
-        let key = (segment.file, segment.index);
-        let (now, is_evictable) = (segment.stamp, segment.evictable() != 0);
-        let (is_dirty, is_empty) = (segment.dirty != 0, segment.is_empty());
-        if was_evictable && (!is_evictable || now != stamp) {
-            self.evictable.remove(&stamp);
+        if segment.there() != there {
+            self.pages = self.pages + ones(segment.there()) - ones(there);
         }
-        if is_evictable && (!was_evictable || now != stamp) {
-            self.evictable.insert(now, place);
+        if segment.writing != writing {
+            self.writing = self.writing + ones(segment.writing) - ones(writing);
         }
-        if is_dirty && !was_dirty {
-            self.dirty_at.insert(key);
-        } else if was_dirty && !is_dirty {
-            self.dirty_at.remove(&key);
+        if !segment.queued && segment.evictable() != 0 {
+            segment.queued = true;
+            self.evictable.push(Reverse((segment.stamp, place)));
         }
-        if is_empty {
-            // No segment's number.
-            segment.index = u64::MAX;
-            self.places.remove(&key);
+        if segment.dirty != dirty {
+            self.dirty = self.dirty + ones(segment.dirty) - ones(dirty);
+            if (segment.dirty == 0) != (dirty == 0) {
+                let (key, is_dirty) = ((segment.file, segment.index), dirty == 0);
+                self.note_dirty(key, is_dirty);
+            }
+        }
+        let segment = &mut self.segments[place as usize];
+        if segment.there() == 0 {
+            let index = std::mem::replace(&mut segment.index, u64::MAX); // No segment's number.
+            self.places.remove(segment.file, index);
             self.free.push(place);
+        }
+    }
+
+    /// A segment has dirty pages from now on, or has none any more.
+    fn note_dirty(&mut self, (file, index): (u64, u64), is_dirty: bool) {
+        self.places.note_dirty(file, is_dirty);
+        if index > 0 && is_dirty {
+            self.dirty_at.insert((file, index));
+        } else if index > 0 {
+            self.dirty_at.remove(&(file, index));
         }
     }
 
     /// Notes that pages were used.
     pub(super) fn touch(&mut self, file: u64, range: Range<u64>) {
-        self.change_used(file, range, false, &mut |_, _| {});
-    }
-
-    /// Changes segments of a range like [`change`](Self::change), and notes that they were used; the
-    /// one that was used last of all stays so.
-    fn change_used(&mut self, file: u64, range: Range<u64>, make: bool, change: Change<'_>) {
-        self.change_all(file, range, make, true, change);
+        self.change(file, range, Which::Used, |_, _| {});
     }
 
     /// Whether a file has dirty pages.
     pub(super) fn has_dirty(&self, file: u64) -> bool {
-        self.dirty_at.range((file, 0)..=(file, u64::MAX)).next().is_some()
+        self.places.has_dirty(file)
     }
 
     /// Makes room until there is no more than fits; what is used now stays as long as it can.
     fn evict(&mut self) {
         while self.pages > self.capacity
-            && let Some((_, place)) = self.evictable.pop_first()
+            && let Some(Reverse((used, place))) = self.evictable.pop()
         {
-            // Out of the order already; `change_one` sees to the rest.
-            self.evictable.insert(self.segments[place as usize].stamp, place);
-            self.change_one(place, u64::MAX, None, &mut |segment, _| {
-                let gone = segment.evictable();
-                segment.present &= !gone;
-                segment.marked &= !gone;
-            });
+            let segment = &mut self.segments[place as usize];
+            if segment.evictable() == 0 {
+                segment.queued = false;
+            } else if segment.stamp != used {
+                let used = segment.stamp;
+                self.evictable.push(Reverse((used, place)));
+            } else {
+                self.give_up(place);
+                self.segments[place as usize].queued = false;
+            }
         }
+    }
+
+    /// A segment gives up what is clean and at rest.
+    fn give_up(&mut self, place: u32) {
+        self.change_one(place, u64::MAX, &mut |segment, _| {
+            let gone = segment.evictable();
+            segment.present &= !gone;
+            segment.marked &= !gone;
+        });
     }
 
     /// Absent pages are being read from now on, some with marks.
     pub(super) fn start_reading(&mut self, file: u64, range: Range<u64>, marks: Marks) {
         let mark = marks.of(&range);
-        self.change(file, range, true, &mut |segment, mask| {
+        self.change(file, range, Which::Made, |segment, mask| {
             segment.reading |= mask & !segment.present;
             if let Some(page) = mark
                 && page / SEGMENT == segment.index
@@ -370,7 +387,7 @@ impl Cache {
 
     /// Pages were read. Those dropped or written over meanwhile stay as they are.
     pub(super) fn read(&mut self, file: u64, range: Range<u64>) {
-        self.change_used(file, range, false, &mut |segment, mask| {
+        self.change(file, range, Which::Used, |segment, mask| {
             let read = segment.reading & mask;
             segment.reading &= !read;
             segment.present |= read;
@@ -379,7 +396,7 @@ impl Cache {
 
     /// Pages are there without being read: holes, and what was never written.
     pub(super) fn fill(&mut self, file: u64, range: Range<u64>) {
-        self.change_used(file, range, true, &mut |segment, mask| {
+        self.change(file, range, Which::UsedOrMade, |segment, mask| {
             segment.present |= mask & !segment.reading;
         });
         self.evict();
@@ -391,14 +408,16 @@ impl Cache {
         let marked = |segment: &Segment| segment.marked & bit != 0;
         let is_marked = self.segment(file, page / SEGMENT).is_some_and(marked);
         if is_marked {
-            self.change(file, page..page + 1, false, &mut |segment, mask| segment.marked &= !mask);
+            self.change(file, page..page + 1, Which::There, |segment, mask| {
+                segment.marked &= !mask
+            });
         }
         is_marked
     }
 
     /// Pages are changed in memory.
     pub(super) fn make_dirty(&mut self, file: u64, range: Range<u64>) {
-        self.change_used(file, range, true, &mut |segment, mask| {
+        self.change(file, range, Which::UsedOrMade, |segment, mask| {
             segment.reading &= !mask;
             segment.present |= mask;
             segment.dirty |= mask;
@@ -408,7 +427,7 @@ impl Cache {
 
     /// Dirty pages are being written from now on.
     pub(super) fn start_writing(&mut self, file: u64, range: Range<u64>) {
-        self.change(file, range, false, &mut |segment, mask| {
+        self.change(file, range, Which::There, |segment, mask| {
             segment.dirty &= !mask;
             segment.writing |= mask & segment.present;
         });
@@ -416,13 +435,13 @@ impl Cache {
 
     /// Pages were written.
     pub(super) fn written(&mut self, file: u64, range: Range<u64>) {
-        self.change(file, range, false, &mut |segment, mask| segment.writing &= !mask);
+        self.change(file, range, Which::There, |segment, mask| segment.writing &= !mask);
         self.evict();
     }
 
     /// Pages are changed and must stay until the journal has them.
     pub(super) fn hold(&mut self, file: u64, page: u64) {
-        self.change_used(file, page..page + 1, true, &mut |segment, mask| {
+        self.change(file, page..page + 1, Which::UsedOrMade, |segment, mask| {
             segment.reading &= !mask;
             segment.present |= mask;
             segment.dirty &= !mask;
@@ -433,7 +452,7 @@ impl Cache {
 
     /// The journal has a page: it may be written to its place.
     pub(super) fn release(&mut self, file: u64, page: u64) {
-        self.change(file, page..page + 1, false, &mut |segment, mask| {
+        self.change(file, page..page + 1, Which::There, |segment, mask| {
             segment.dirty |= segment.held & mask;
             segment.held &= !mask;
         });
@@ -441,14 +460,13 @@ impl Cache {
 
     /// Forgets pages, dirty or not.
     pub(super) fn forget(&mut self, file: u64, range: Range<u64>) {
-        let keep = |place: &(u64, u64)| place.1 * SEGMENT < range.end;
-        let from = (file, range.start / SEGMENT);
-        let there = self.places.range(from..=(file, u64::MAX)).map(|(place, _)| *place);
-        let there: Vec<_> = there.take_while(keep).collect();
-        for (_, index) in there {
+        let mut from = range.start / SEGMENT;
+        let to = range.end.div_ceil(SEGMENT);
+        while let Some(index) = self.places.next(file, from..to) {
+            from = index + 1;
             let start = range.start.max(index * SEGMENT);
             let end = range.end.min((index + 1) * SEGMENT);
-            self.change(file, start..end, false, &mut |segment, mask| {
+            self.change(file, start..end, Which::There, |segment, mask| {
                 for bits in [
                     &mut segment.present,
                     &mut segment.reading,
@@ -465,22 +483,20 @@ impl Cache {
 
     /// Gives up what is clean and at rest: of a file, or of all.
     pub(super) fn drop_clean(&mut self, file: Option<u64>) {
-        let of = |place: &u32| {
-            let segment = &self.segments[*place as usize];
-            file.is_none_or(|file| segment.file == file)
-        };
-        let places: Vec<u32> = match file {
-            Some(file) => {
-                self.places.range((file, 0)..=(file, u64::MAX)).map(|(_, place)| *place).collect()
+        let Some(file) = file else {
+            for place in 0..self.segments.len() as u32 {
+                if self.segments[place as usize].evictable() != 0 {
+                    self.give_up(place);
+                }
             }
-            None => self.places.values().copied().filter(of).collect(),
+            return;
         };
-        for place in places {
-            self.change_one(place, u64::MAX, None, &mut |segment, _| {
-                let gone = segment.evictable();
-                segment.present &= !gone;
-                segment.marked &= !gone;
-            });
+        let mut from = 0;
+        while let Some(index) = self.places.next(file, from..u64::MAX) {
+            from = index + 1;
+            if let Some(place) = self.places.get(file, index) {
+                self.give_up(place);
+            }
         }
     }
 }

@@ -39,7 +39,7 @@ impl Host {
         {
             self.note_written(open.file, transfer.at + piece.bytes);
             if open.sync {
-                transfer.sync = Some(Sync::of(Some(open.file), true));
+                transfer.sync = Some(Box::new(Sync::of(Some(open.file), true)));
             }
         }
         if let Some(sync) = &mut transfer.sync {
@@ -72,7 +72,7 @@ impl Host {
         if self.is_under_way(open.file) && self.wait_for_writes(Waiter::Task(id), open.file) {
             return Next::Wait;
         }
-        if writes && let Err(failure) = self.make_places(open.file, pages.clone()) {
+        if writes && let Err(failure) = self.fill_holes(open.file, pages.clone()) {
             return Next::Failed(failure);
         }
         if let Some(block) = self.missing_pointers_of(task.process, open.file, pages.clone()) {
@@ -87,7 +87,7 @@ impl Host {
         self.send_direct(id, task, open.file, op, at..at + bytes);
         if task.requests == 0 {
             // A hole: nothing to be read.
-            return Next::Compute(self.spec.costs.call);
+            return Next::Compute { cost: self.spec.costs.call, copies: raidlab_core::Nanos::ZERO };
         }
         Next::Wait
     }
@@ -107,14 +107,6 @@ impl Host {
 
     fn is_under_way(&self, file: u64) -> bool {
         self.files.get(&file).is_some_and(|file| !file.flights.is_empty())
-    }
-
-    fn make_places(&mut self, number: u64, pages: Range<u64>) -> Result<(), Failure> {
-        let holes = self.files.get(&number).map(|file| file.holes(pages));
-        for hole in holes.unwrap_or_default() {
-            self.place(number, hole)?;
-        }
-        Ok(())
     }
 
     /// Sends the requests of one call; holes have none.

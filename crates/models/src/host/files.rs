@@ -1,6 +1,6 @@
 //! What is known of each file: its length, where it lies, what of it is on its way.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use raidlab_core::units::Time;
@@ -16,6 +16,14 @@ pub(super) enum Waiter {
     Commit,
 }
 
+/// Pages that lie in one piece.
+#[derive(Clone, Copy, Debug)]
+struct Extent {
+    page: u64,
+    block: u64,
+    len: u64,
+}
+
 /// A file, or a directory, or (by its own number) the metadata of the filesystem.
 #[derive(Clone, Debug)]
 pub(super) struct File {
@@ -23,8 +31,8 @@ pub(super) struct File {
     pub(super) size: u64,
     /// `None` for the metadata: their pages are blocks by number.
     pub(super) inode: Option<Inode>,
-    /// First page of each piece, its block, its length.
-    extents: BTreeMap<u64, (u64, u64)>,
+    /// The pieces it lies in, by their first page.
+    extents: Vec<Extent>,
     /// Where the next block is looked for.
     pub(super) goal: u64,
     /// Blocks behind its end that it keeps for itself, and how many it will keep next.
@@ -42,8 +50,8 @@ pub(super) struct File {
     pub(super) dirtied: Option<Time>,
     /// Where write-back goes on.
     pub(super) cursor: u64,
-    /// Writes under way, by number.
-    pub(super) flights: BTreeSet<u64>,
+    /// Writes under way, by number: rising.
+    pub(super) flights: Vec<u64>,
     /// Who waits until every write up to a number has ended.
     pub(super) waiters: Vec<(u64, Waiter)>,
     /// The last transaction with anything of it, and with what its data need.
@@ -56,7 +64,7 @@ impl File {
         Self {
             size: 0,
             inode,
-            extents: BTreeMap::new(),
+            extents: Vec::new(),
             goal,
             kept: None,
             keeps: 0,
@@ -66,7 +74,7 @@ impl File {
             is_gone: false,
             dirtied: None,
             cursor: 0,
-            flights: BTreeSet::new(),
+            flights: Vec::new(),
             waiters: Vec::new(),
             changed_in: 0,
             grown_in: 0,
@@ -78,9 +86,19 @@ impl File {
         if self.inode.is_none() {
             return Some((page, u64::MAX - page));
         }
-        let (start, (block, len)) = self.extents.range(..=page).next_back()?;
-        let into = page - start;
-        (into < *len).then(|| (block + into, len - into))
+        let piece = self.extents[..self.behind(page + 1)].last()?;
+        let into = page - piece.page;
+        (into < piece.len).then(|| (piece.block + into, piece.len - into))
+    }
+
+    /// The first of the pieces that begin at a page or behind it.
+    fn behind(&self, page: u64) -> usize {
+        match self.extents.last() {
+            // Most files have one piece, and grow at their end.
+            None => 0,
+            Some(last) if last.page < page => self.extents.len(),
+            Some(_) => self.extents.partition_point(|piece| piece.page < page),
+        }
     }
 
     /// The indirect block of a page, each being for so many pages.
@@ -94,56 +112,122 @@ impl File {
         if self.place(page).is_some() {
             return 0;
         }
-        let next = self.extents.range(page..).next();
-        next.map_or(most, |(start, _)| (start - page).min(most))
+        let next = self.extents.get(self.behind(page));
+        next.map_or(most, |piece| (piece.page - page).min(most))
     }
 
-    /// The pieces of `range` that have no place.
-    pub(super) fn holes(&self, range: Range<u64>) -> Vec<Range<u64>> {
-        let (mut page, mut holes) = (range.start, Vec::new());
+    /// The first piece of `range` that has no place.
+    pub(super) fn next_hole(&self, range: Range<u64>) -> Option<Range<u64>> {
+        let mut page = range.start;
         while page < range.end {
             match self.place(page) {
                 Some((_, len)) => page = page.saturating_add(len),
-                None => {
-                    let len = self.hole(page, range.end - page);
-                    holes.push(page..page + len);
-                    page += len;
-                }
+                None => return Some(page..page + self.hole(page, range.end - page)),
             }
         }
-        holes
+        None
+    }
+
+    /// The pieces of `range` that have no place.
+    pub(super) fn holes(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
+        let mut page = range.start;
+        std::iter::from_fn(move || {
+            let hole = self.next_hole(page..range.end)?;
+            page = hole.end;
+            Some(hole)
+        })
     }
 
     /// Pages get a place.
     pub(super) fn map(&mut self, page: u64, block: u64, len: u64) {
         self.goal = block + len;
-        if let Some((start, (first, before))) = self.extents.range_mut(..page).next_back()
-            && start + *before == page
-            && *first + *before == block
+        let next = self.behind(page);
+        if let Some(before) = self.extents[..next].last_mut()
+            && before.page + before.len == page
+            && before.block + before.len == block
         {
-            *before += len;
+            before.len += len;
         } else {
-            self.extents.insert(page, (block, len));
+            self.extents.insert(next, Extent { page, block, len });
         }
     }
 
     /// Takes away the places of all pages from `page` on: blocks and lengths.
     pub(super) fn cut(&mut self, page: u64) -> Vec<(u64, u64)> {
         let mut freed = Vec::new();
-        if let Some((start, (block, len))) = self.extents.range_mut(..page).next_back()
-            && start + *len > page
+        let next = self.behind(page);
+        if let Some(piece) = self.extents[..next].last_mut()
+            && piece.page + piece.len > page
         {
-            let kept = page - start;
-            freed.push((*block + kept, *len - kept));
-            *len = kept;
+            let kept = page - piece.page;
+            freed.push((piece.block + kept, piece.len - kept));
+            piece.len = kept;
         }
-        freed.extend(self.extents.split_off(&page).into_values());
+        freed.extend(self.extents.drain(next..).map(|piece| (piece.block, piece.len)));
         freed
     }
 
     /// Where it lies: first page, block and number of blocks of each piece.
     pub(super) fn extents(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        self.extents.iter().map(|(page, (block, len))| (*page, *block, *len))
+        self.extents.iter().map(|piece| (piece.page, piece.block, piece.len))
+    }
+}
+
+/// Files in the table.
+const FILES: u64 = 1 << 24;
+
+/// Files by number: a table, since numbers are small and rise, and a map for others.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Files {
+    /// By number and one, so that the metadata of the filesystem come first.
+    rows: Vec<Option<Box<File>>>,
+    far: BTreeMap<u64, Box<File>>,
+}
+
+impl Files {
+    #[inline]
+    pub(super) fn get(&self, number: &u64) -> Option<&File> {
+        let row = number.wrapping_add(1);
+        if row < FILES {
+            self.rows.get(row as usize)?.as_deref()
+        } else {
+            self.far.get(&row).map(|file| &**file)
+        }
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, number: &u64) -> Option<&mut File> {
+        let row = number.wrapping_add(1);
+        if row < FILES {
+            self.rows.get_mut(row as usize)?.as_deref_mut()
+        } else {
+            self.far.get_mut(&row).map(|file| &mut **file)
+        }
+    }
+
+    pub(super) fn insert(&mut self, number: u64, file: impl Into<Box<File>>) {
+        let row = number.wrapping_add(1);
+        if row >= FILES {
+            self.far.insert(row, file.into());
+            return;
+        }
+        if self.rows.len() as u64 <= row {
+            self.rows.resize_with(row as usize + 1, || None);
+        }
+        self.rows[row as usize] = Some(file.into());
+    }
+
+    pub(super) fn remove(&mut self, number: &u64) -> Option<Box<File>> {
+        let row = number.wrapping_add(1);
+        if row < FILES { self.rows.get_mut(row as usize)?.take() } else { self.far.remove(&row) }
+    }
+
+    /// All files by number, the metadata first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &File)> {
+        let rows = self.rows.iter().enumerate();
+        let near = rows.filter_map(|(row, file)| Some((row as u64, file.as_deref()?)));
+        let far = self.far.iter().map(|(row, file)| (*row, &**file));
+        near.chain(far).map(|(row, file)| (row.wrapping_sub(1), file))
     }
 }
 
@@ -164,9 +248,24 @@ mod tests {
         assert_eq!(file.extents().count(), 2, "the first two are one");
         assert_eq!((file.place(12), file.place(15)), (Some((112, 3)), None));
         assert_eq!(file.place(24), Some((119, 1)));
-        assert_eq!(file.holes(0..30), [15..20, 25..30]);
+        assert!(file.holes(0..30).eq([15..20, 25..30]));
         assert_eq!(file.cut(12), [(112, 3), (115, 5)]);
-        let holes = file.holes(10..14);
-        assert_eq!((holes.len(), holes[0].clone()), (1, 12..14));
+        assert!(file.holes(10..14).eq([12..14; 1]));
+    }
+
+    #[test]
+    fn files_are_found_by_any_number() {
+        let mut files = Files::default();
+        let numbers = [u64::MAX, 0, 7, FILES, 1 << 60];
+        for number in numbers {
+            files.insert(number, File::new(None, number, false));
+        }
+        assert!(files.iter().map(|(number, _)| number).eq(numbers));
+        for number in numbers {
+            assert_eq!(files.get(&number).map(|file| file.goal), Some(number));
+            assert!(files.get_mut(&number).is_some() && files.remove(&number).is_some());
+            assert!(files.get(&number).is_none());
+        }
+        assert!(files.get(&8).is_none() && files.remove(&9).is_none());
     }
 }

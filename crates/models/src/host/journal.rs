@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use raidlab_core::contract::RequestOp;
 use raidlab_core::units::Time;
 
+use super::blockset::BlockSet;
 use super::files::Waiter;
 use super::spec::BLOCK;
 use super::writeback::Work;
@@ -31,7 +32,7 @@ enum Stage {
 #[derive(Clone, Debug)]
 struct Commit {
     number: u64,
-    blocks: BTreeSet<u64>,
+    blocks: Vec<u64>,
     /// Files whose data come first.
     files: Vec<u64>,
     stage: Stage,
@@ -45,7 +46,9 @@ pub(super) struct Journal {
     area: Option<(u64, u64)>,
     /// The number of the running transaction, what it has changed, since when.
     number: u64,
-    running: BTreeSet<u64>,
+    running: BlockSet,
+    /// The same one by one.
+    blocks: Vec<u64>,
     files: BTreeSet<u64>,
     started: Option<Time>,
     commit: Option<Commit>,
@@ -53,6 +56,8 @@ pub(super) struct Journal {
     /// Somebody waits for this one.
     wanted: u64,
     waiters: Vec<(u64, u32)>,
+    /// Who wants to change something and finds the running transaction full.
+    stalled: Vec<u32>,
     /// Where the next commit goes, and blocks written since all were written to their places.
     head: u64,
     used: u64,
@@ -63,13 +68,15 @@ impl Journal {
         Self {
             area,
             number: 1,
-            running: BTreeSet::new(),
+            running: BlockSet::default(),
+            blocks: Vec::new(),
             files: BTreeSet::new(),
             started: None,
             commit: None,
             committed: 0,
             wanted: 0,
             waiters: Vec::new(),
+            stalled: Vec::new(),
             head: 0,
             used: 0,
         }
@@ -93,7 +100,7 @@ impl Journal {
 
     /// The last transaction with anything in it.
     pub(super) fn last(&self) -> u64 {
-        if self.running.is_empty() { self.number - 1 } else { self.number }
+        if self.blocks.is_empty() { self.number - 1 } else { self.number }
     }
 
     /// A task waits for a commit; false when that was long ago, or there is no journal.
@@ -104,6 +111,19 @@ impl Journal {
         self.wanted = self.wanted.max(number);
         self.waiters.push((number, id));
         true
+    }
+
+    /// A task that wants to change metadata waits when the running transaction is full, which it is with
+    /// a quarter of the journal's blocks (`j_max_transaction_buffers`), and cannot be committed yet
+    /// because the one before still is: "the current transaction is already too large; wait for it
+    /// to commit".
+    pub(super) fn stalls(&mut self, id: u32) -> bool {
+        let is_full = self.area.is_some_and(|(_, len)| self.blocks.len() as u64 > len / 4);
+        if is_full && self.commit.is_some() {
+            self.stalled.push(id);
+            return true;
+        }
+        false
     }
 
     /// The next blocks of the journal, `count` of them: one piece, or two around its end.
@@ -125,11 +145,13 @@ impl Host {
     /// Blocks of metadata are changed.
     pub(super) fn join(&mut self, blocks: &[u64]) {
         for block in blocks {
-            self.known.insert(*block);
             if !self.journal.is_there() {
+                self.known.insert(*block);
                 self.cache.make_dirty(METADATA, *block..*block + 1);
                 self.note_dirty(METADATA);
             } else if self.journal.running.insert(*block) {
+                self.known.insert(*block);
+                self.journal.blocks.push(*block);
                 self.cache.hold(METADATA, *block);
                 self.settle_dirty(METADATA);
                 self.journal.started.get_or_insert(self.now);
@@ -164,20 +186,24 @@ impl Host {
     pub(super) fn commit_if_due(&mut self) {
         let journal = &mut self.journal;
         let Some((_, len)) = journal.area else { return };
-        if journal.commit.is_some() || journal.running.is_empty() {
+        if journal.commit.is_some() || journal.blocks.is_empty() {
             return;
         }
-        let is_wanted = journal.wanted >= journal.number || journal.running.len() as u64 > len / 4;
+        let is_wanted = journal.wanted >= journal.number || journal.blocks.len() as u64 > len / 4;
         let now = self.now;
         if !is_wanted && self.commit_at().is_none_or(|at| now < at) {
             return;
         }
         let journal = &mut self.journal;
         journal.started = None;
+        let blocks = std::mem::take(&mut journal.blocks);
+        for block in &blocks {
+            journal.running.remove(*block);
+        }
         let files: Vec<u64> = std::mem::take(&mut journal.files).into_iter().collect();
         journal.commit = Some(Commit {
             number: journal.number,
-            blocks: std::mem::take(&mut journal.running),
+            blocks,
             files: files.clone(),
             stage: Stage::Submit,
             requests: 0,
@@ -266,12 +292,13 @@ impl Host {
         let Some(commit) = self.journal.commit.take() else { return };
         self.journal.committed = commit.number;
         for block in commit.blocks {
-            if !self.journal.running.contains(&block) {
+            if !self.journal.running.contains(block) {
                 self.cache.release(METADATA, block);
             }
         }
         self.note_dirty(METADATA);
         self.settle_dirty(METADATA);
+        self.ready.extend(self.journal.stalled.drain(..));
         let ready = &mut self.ready;
         self.journal.waiters.retain(|(number, id)| {
             if *number <= commit.number {

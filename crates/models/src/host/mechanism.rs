@@ -34,11 +34,13 @@ pub enum Mechanism {
     CopyCost,
     /// The CPU time of calls.
     CallCost,
+    /// A lone reader's copying that takes turns with its transfers.
+    LoneReader,
 }
 
 impl Mechanism {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::ReadAhead,
         Self::ArrayReadAhead,
         Self::Journal,
@@ -51,6 +53,7 @@ impl Mechanism {
         Self::Expiry,
         Self::CopyCost,
         Self::CallCost,
+        Self::LoneReader,
     ];
 
     /// The name on the command line.
@@ -68,6 +71,7 @@ impl Mechanism {
             Self::Expiry => "expiry",
             Self::CopyCost => "copy-cost",
             Self::CallCost => "call-cost",
+            Self::LoneReader => "lone-reader",
         }
     }
 }
@@ -97,10 +101,12 @@ impl HostSpec {
             }
             // A century.
             Mechanism::Expiry => self.dirty_expire = Nanos::from_millis(3_155_760_000_000),
+            Mechanism::LoneReader => self.lone_reader_waits = false,
             Mechanism::CopyCost => self.costs.copy_rate = u64::MAX,
             Mechanism::CallCost => {
                 let none = Nanos::ZERO;
-                let costs = CallCosts { call: none, name: none, entry: none, ..self.costs };
+                let costs =
+                    CallCosts { call: none, name: none, entry: none, character: 0, ..self.costs };
                 self.costs = costs;
             }
         }

@@ -14,9 +14,11 @@
 //!
 //! **Left out**: the two lists of Linux's page replacement (here: least recently used, by segments of
 //! 256 KiB), the gradual slowing of writers between the limits (here: they wait at the upper one),
-//! blocks of extent trees, waiting for room in the journal, soft updates of FFS.
+//! blocks of extent trees, waiting for room in the journal (but not in a transaction), soft updates of
+//! FFS.
 
 mod blocks;
+mod blockset;
 mod cache;
 mod direct;
 mod files;
@@ -34,7 +36,7 @@ mod task;
 mod write;
 mod writeback;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::Range;
 
@@ -42,16 +44,18 @@ use raidlab_core::contract::RequestOp;
 use raidlab_core::units::{Nanos, Sector, Sectors, Time};
 
 use blocks::Pointers;
+use blockset::BlockSet;
 use cache::Cache;
-use files::{File, Waiter};
+use files::{File, Files, Waiter};
 pub use filesystem::FilesystemKind;
 use journal::Journal;
 pub use kernel::{Kernel, READ_AHEAD, ReadAheadRule, read_ahead_for};
 pub use mechanism::Mechanism;
 pub use processor::Processor;
 use space::Space;
+use spec::Limits;
 pub use spec::{BLOCK, CallCosts, DirtyLimit, FilesystemSpec, HostSpec, JournalPlace, JournalSpec};
-use task::{Kind, Next, Sync, Task};
+use task::{Kind, Names, Next, Sync, Task};
 use writeback::Writeback;
 
 /// Sectors of a block.
@@ -60,10 +64,14 @@ const BLOCK_SECTORS: u64 = BLOCK / 512;
 /// The metadata of the filesystem, as a file whose pages are blocks.
 const METADATA: u64 = u64::MAX;
 
+/// Paths kept for [`Host::path`]: no more are handed in before their calls are.
+const SPARE_PATHS: usize = 16;
+
 /// On whose behalf write-back and journal send requests: no process's.
 pub const KERNEL: u32 = u32::MAX - 1;
 
-/// A file or directory, by the caller's number, that is never used again.
+/// A file or directory, by the caller's number, that is never used again; numbers from 0 upwards
+/// are found fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostFile(pub u64);
 
@@ -232,6 +240,8 @@ pub enum HostOutput {
         task: TaskId,
         /// For how long.
         cost: Nanos,
+        /// How much of that it copies data: what goes through memory.
+        copies: Nanos,
     },
     /// So many reads or writes of a call ended now, the first of them having begun where those before
     /// ended.
@@ -326,8 +336,9 @@ struct Open {
 #[derive(Clone, Debug)]
 pub struct Host {
     spec: HostSpec,
+    limits: Limits,
     now: Time,
-    files: BTreeMap<u64, File>,
+    files: Files,
     open: Vec<Option<Open>>,
     cache: Cache,
     space: Space,
@@ -335,12 +346,15 @@ pub struct Host {
     back: Writeback,
     tasks: Vec<Option<Task>>,
     ready: VecDeque<u32>,
+    /// Of operations on names that are done, for those to come.
+    spare_names: Vec<Names>,
+    spare_paths: Vec<Vec<Step>>,
     flights: Vec<Option<Flight>>,
     free_flights: Vec<u32>,
     /// The request that reads a page, by the first of its pages.
     reading: BTreeMap<(u64, u64), u32>,
     /// Blocks of metadata that were ever written: all others need not be read.
-    known: BTreeSet<u64>,
+    known: BlockSet,
     root: u64,
     /// How files are mapped by pointers.
     pointers: Option<Pointers>,
@@ -362,18 +376,21 @@ impl Host {
         let inode = space.take_inode(0, true).ok_or("the filesystem has no room for its root")?;
         let mut host = Self {
             spec: *spec,
+            limits: Limits::of(spec),
             now: Time::ZERO,
-            files: BTreeMap::new(),
+            files: Files::default(),
             open: Vec::new(),
             cache: Cache::new(spec.pages()),
             journal: Journal::new(space.journal),
             back: Writeback::default(),
             tasks: Vec::new(),
             ready: VecDeque::new(),
+            spare_names: Vec::new(),
+            spare_paths: Vec::new(),
             flights: Vec::new(),
             free_flights: Vec::new(),
             reading: BTreeMap::new(),
-            known: BTreeSet::new(),
+            known: BlockSet::default(),
             root: root.0,
             pointers: spec.filesystem.pointers(),
             wake: None,
@@ -461,7 +478,7 @@ impl Host {
     pub fn handle(&mut self, now: Time, input: HostInput) {
         self.now = now;
         match input {
-            HostInput::Call { task, process, call } => self.call(task.0, process, &call),
+            HostInput::Call { task, process, call } => self.call(task.0, process, call),
             HostInput::Computed(task) => {
                 if let Some(Some(one)) = self.tasks.get_mut(task.0 as usize) {
                     one.computes = false;
@@ -479,18 +496,19 @@ impl Host {
         self.outputs.pop_front()
     }
 
-    fn call(&mut self, id: u32, process: u32, call: &Call) {
+    fn call(&mut self, id: u32, process: u32, call: Call) {
         let kind = match call {
-            Call::Read { .. } | Call::Write { .. } => task::transfer(call),
-            Call::Sync { file, data_only } => Some(Kind::Sync(Sync::of(Some(file.0), *data_only))),
+            Call::Read { .. } | Call::Write { .. } => task::transfer(&call),
+            Call::Sync { file, data_only } => Some(Kind::Sync(Sync::of(Some(file.0), data_only))),
             Call::SyncAll => Some(Kind::Sync(Sync::of(None, false))),
-            Call::Names { path, change } => match self.names(path, *change) {
-                Ok(names) => Some(Kind::Names(names)),
-                Err(failure) => {
-                    self.outputs.push_back(HostOutput::Failed { task: TaskId(id), failure });
-                    None
+            Call::Names { mut path, change } => {
+                let names = self.names(&path, change);
+                if path.capacity() > 0 && self.spare_paths.len() < SPARE_PATHS {
+                    path.clear();
+                    self.spare_paths.push(path);
                 }
-            },
+                names.map(Kind::Names).map_err(|failure| self.fail(id, failure)).ok()
+            }
         };
         let Some(kind) = kind else { return };
         if self.tasks.len() <= id as usize {
@@ -498,6 +516,15 @@ impl Host {
         }
         self.tasks[id as usize] = Some(Task::new(process, kind));
         self.ready.push_back(id);
+    }
+
+    fn fail(&mut self, id: u32, failure: Failure) {
+        self.outputs.push_back(HostOutput::Failed { task: TaskId(id), failure });
+    }
+
+    /// An empty path for [`Call::Names`], with the memory of one that was handed in before.
+    pub fn path(&mut self) -> Vec<Step> {
+        self.spare_paths.pop().unwrap_or_default()
     }
 
     /// Goes on with everything that can.
@@ -527,17 +554,18 @@ impl Host {
         let name = TaskId(id);
         match next {
             Next::Wait => self.tasks[id as usize] = Some(task),
-            Next::Compute(cost) => {
+            Next::Compute { cost, copies } => {
                 task.computes = true;
                 self.tasks[id as usize] = Some(task);
-                self.outputs.push_back(HostOutput::Compute { task: name, cost });
+                self.outputs.push_back(HostOutput::Compute { task: name, cost, copies });
             }
             Next::Done => {
+                if let Kind::Names(names) = task.kind {
+                    self.spare_names.push(names);
+                }
                 self.outputs.push_back(HostOutput::Done { task: name, moved: task.moved });
             }
-            Next::Failed(failure) => {
-                self.outputs.push_back(HostOutput::Failed { task: name, failure });
-            }
+            Next::Failed(failure) => self.fail(id, failure),
         }
     }
 

@@ -42,14 +42,8 @@ impl Host {
 
     /// Begins an operation: what it reads, what it changes.
     pub(super) fn names(&mut self, path: &[Step], change: Change) -> Result<Names, Failure> {
-        let mut names = Names {
-            reads: Vec::new(),
-            done: 0,
-            cost: self.spec.costs.name,
-            computed: false,
-            writes: Vec::new(),
-            of: Vec::new(),
-        };
+        let mut names = self.spare_names.pop().unwrap_or_default();
+        names.begin(self.spec.costs.name);
         for step in path {
             names.reads.extend(self.directory_block(step.directory.0, step.name));
             names.reads.extend(step.file.and_then(|file| self.inode_block(file.0)));
@@ -86,7 +80,7 @@ impl Host {
             Change::Attribute(file) => self.change_inode(&mut names, file.0),
             Change::Truncate(HostFile(file), len) => {
                 names.reads.extend(self.pointers_to_read(file, len.div_ceil(BLOCK)));
-                names.writes = self.truncate(file, len);
+                names.writes.extend(self.truncate(file, len));
                 self.change_inode(&mut names, file);
             }
             Change::List(directory) => {
@@ -97,8 +91,7 @@ impl Host {
                 names.reads.extend(blocks);
             }
         }
-        let writes = names.writes.clone();
-        names.reads.extend(writes);
+        names.reads.extend_from_slice(&names.writes);
         Ok(names)
     }
 
@@ -188,7 +181,7 @@ impl Host {
                     self.wait_for_page(id, METADATA, block);
                     return Next::Wait;
                 }
-                Page::Absent if !self.known.contains(&block) => {
+                Page::Absent if !self.known.contains(block) => {
                     self.cache.fill(METADATA, block..block + 1);
                 }
                 Page::Absent => {
@@ -202,14 +195,17 @@ impl Host {
                 }
             }
         }
+        let changes = !names.writes.is_empty() || !names.of.is_empty();
+        if !names.computed && changes && self.journal.stalls(id) {
+            return Next::Wait;
+        }
         if !names.computed {
             names.computed = true;
-            return Next::Compute(names.cost);
+            return Next::Compute { cost: names.cost, copies: Nanos::ZERO };
         }
-        let (writes, of) = (std::mem::take(&mut names.writes), std::mem::take(&mut names.of));
-        self.join(&writes);
-        for file in of {
-            self.change_metadata(file, &[], true);
+        self.join(&names.writes);
+        for file in &names.of {
+            self.change_metadata(*file, &[], true);
         }
         Next::Done
     }

@@ -193,8 +193,14 @@ impl Host {
                 self.wait_for_page(id, METADATA, block);
                 return Next::Wait;
             }
-            match self.cache.page(open.file, page) {
-                Page::Present if self.cache.take_mark(open.file, page) => {
+            let state = self.cache.page(open.file, page);
+            // Linux looks at the mark before it waits for the page; FreeBSD has to have the block.
+            let sees_marks = state == Page::Present
+                || state == Page::Reading && self.spec.read_ahead_rule != ReadAheadRule::Clusters;
+            match state {
+                Page::Present | Page::Reading
+                    if sees_marks && self.cache.take_mark(open.file, page) =>
+                {
                     self.go_ahead(transfer, page);
                 }
                 Page::Present => break,
@@ -214,9 +220,9 @@ impl Host {
             open.ahead.passed(page, behind);
         }
         let costs = &self.spec.costs;
-        let copy = if transfer.copies { costs.copy(piece.bytes) } else { Nanos::ZERO };
+        let copies = if transfer.copies { costs.copy(piece.bytes) } else { Nanos::ZERO };
         transfer.piece = Some(piece);
-        Next::Compute(Nanos(costs.call.0 * begun) + copy)
+        Next::Compute { cost: Nanos(costs.call.0 * begun) + copies, copies }
     }
 
     /// A piece that was copied is behind.

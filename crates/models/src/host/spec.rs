@@ -125,16 +125,28 @@ pub struct CallCosts {
     pub name: Nanos,
     /// An entry of a directory that is listed. Default 60 ns (estimate).
     pub entry: Nanos,
+    /// A byte through `putc` or `getc` of the C library, in picoseconds. Default 2,000 (estimate: a
+    /// locked call of some ten clocks).
+    pub character: u64,
     /// Bytes copied between the page cache and a process per second. Default 8 GB/s (estimate: out
     /// of the processor's caches on one core).
     pub copy_rate: u64,
 }
 
 impl CallCosts {
+    /// CPU time of so many calls of `putc` or `getc`, rounded down.
+    pub fn characters(&self, bytes: u64) -> Nanos {
+        Nanos((u128::from(bytes) * u128::from(self.character) / 1_000) as u64)
+    }
+
     /// CPU time of copying `bytes`, rounded down.
     pub fn copy(&self, bytes: u64) -> Nanos {
-        let rate = u128::from(self.copy_rate.max(1));
-        Nanos((u128::from(bytes) * 1_000_000_000 / rate) as u64)
+        let rate = self.copy_rate.max(1);
+        // Wide division is slow, and only more than 18 GB need it.
+        match bytes.checked_mul(1_000_000_000) {
+            Some(product) => Nanos(product / rate),
+            None => Nanos((u128::from(bytes) * 1_000_000_000 / u128::from(rate)) as u64),
+        }
     }
 }
 
@@ -143,6 +155,7 @@ impl Default for CallCosts {
         Self {
             call: Nanos(400),
             name: Nanos::from_micros(4),
+            character: 2_000,
             entry: Nanos(60),
             copy_rate: 8_000_000_000,
         }
@@ -192,6 +205,9 @@ pub struct HostSpec {
     pub slice: Nanos,
     /// CPU time of calls.
     pub costs: CallCosts,
+    /// Whether transfers on PATA channels stand still while the CPU copies for the only process there
+    /// is: its copying and its reading take turns. Default no.
+    pub lone_reader_waits: bool,
     /// The filesystem.
     pub filesystem: FilesystemSpec,
 }
@@ -215,6 +231,7 @@ impl Default for HostSpec {
             cores: 4,
             slice: Nanos::from_millis(3),
             costs: CallCosts::default(),
+            lone_reader_waits: false,
             filesystem: FilesystemSpec::default(),
         }
     }
@@ -281,6 +298,21 @@ impl HostSpec {
     pub(super) fn limit(&self) -> u64 {
         let least = self.background() + 2 * PIECE / BLOCK;
         self.dirty.pages(self.memory).min(self.pages() * 3 / 4).max(least)
+    }
+}
+
+/// Pages that may be dirty, worked out once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Above this, write-back begins.
+    pub(super) background: u64,
+    /// Above this, counting those being written, writers wait.
+    pub(super) dirty: u64,
+}
+
+impl Limits {
+    pub(super) fn of(spec: &HostSpec) -> Self {
+        Self { background: spec.background(), dirty: spec.limit() }
     }
 }
 

@@ -65,10 +65,10 @@ impl Host {
         sync.files = match sync.of {
             Some(file) => vec![file],
             None => {
-                let has_any = |(number, file): &(&u64, &super::files::File)| {
-                    **number != METADATA && (file.dirtied.is_some() || !file.flights.is_empty())
+                let has_any = |(number, file): &(u64, &super::files::File)| {
+                    *number != METADATA && (file.dirtied.is_some() || !file.flights.is_empty())
                 };
-                self.files.iter().filter(has_any).map(|(number, _)| *number).collect()
+                self.files.iter().filter(has_any).map(|(number, _)| number).collect()
             }
         };
         for number in &sync.files {

@@ -10,7 +10,7 @@ pub(super) enum Next {
     /// It waits for something that will make it ready.
     Wait,
     /// It uses the CPU.
-    Compute(Nanos),
+    Compute { cost: Nanos, copies: Nanos },
     /// It is done.
     Done,
     /// It cannot go on.
@@ -52,7 +52,7 @@ pub(super) struct Transfer {
     /// What is being copied or moved: bytes, and calls that are done with it.
     pub(super) piece: Option<Piece>,
     /// Making the last call durable.
-    pub(super) sync: Option<Sync>,
+    pub(super) sync: Option<Box<Sync>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +135,7 @@ impl Sync {
 }
 
 /// An operation on names.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     /// Blocks of metadata that must be in memory, in order, and how many are.
     pub(super) reads: Vec<u64>,
@@ -146,6 +146,16 @@ pub(super) struct Names {
     pub(super) writes: Vec<u64>,
     /// Files whose metadata those are.
     pub(super) of: Vec<u64>,
+}
+
+impl Names {
+    /// Empties it for an operation that takes so much of the CPU.
+    pub(super) fn begin(&mut self, cost: Nanos) {
+        self.reads.clear();
+        self.writes.clear();
+        self.of.clear();
+        (self.done, self.cost, self.computed) = (0, cost, false);
+    }
 }
 
 impl Task {

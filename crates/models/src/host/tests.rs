@@ -46,7 +46,7 @@ impl Rig {
                         self.seen.push(io);
                         self.waiting.push_back(io);
                     }
-                    HostOutput::Compute { task, cost } => {
+                    HostOutput::Compute { task, cost, .. } => {
                         self.now = self.now + cost;
                         self.host.handle(self.now, HostInput::Computed(task));
                     }

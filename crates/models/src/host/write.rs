@@ -23,7 +23,7 @@ impl Host {
                 return Next::Failed(failure);
             }
             if open.sync && piece.calls > 0 {
-                transfer.sync = Some(Sync::of(Some(open.file), true));
+                transfer.sync = Some(Box::new(Sync::of(Some(open.file), true)));
             }
         }
         if let Some(sync) = &mut transfer.sync {
@@ -41,8 +41,11 @@ impl Host {
         let most = if open.sync { 1 } else { u64::MAX };
         let (piece, begun) = transfer.cut(PIECE, u64::MAX, most);
         let pages = position / BLOCK..(position + piece.bytes).div_ceil(BLOCK);
-        if self.cache.unwritten() + (pages.end - pages.start) > self.spec.limit() {
+        if self.cache.unwritten() + (pages.end - pages.start) > self.limits.dirty {
             self.back.throttled.push_back(id);
+            return Next::Wait;
+        }
+        if self.journal.stalls(id) {
             return Next::Wait;
         }
         let bytes = position..position + piece.bytes;
@@ -59,7 +62,8 @@ impl Host {
         }
         let costs = &self.spec.costs;
         transfer.piece = Some(piece);
-        Next::Compute(raidlab_core::Nanos(costs.call.0 * begun) + costs.copy(piece.bytes))
+        let copies = costs.copy(piece.bytes);
+        Next::Compute { cost: raidlab_core::Nanos(costs.call.0 * begun) + copies, copies }
     }
 
     /// A page that is written in part only and must be read first, for the rest of it.
@@ -84,23 +88,30 @@ impl Host {
     fn put(&mut self, number: u64, bytes: Range<u64>) -> Result<(), Failure> {
         let pages = bytes.start / BLOCK..bytes.end.div_ceil(BLOCK);
         let Some(file) = self.files.get(&number) else { return Err(Failure::NoFile) };
-        let holes = file.holes(pages.clone());
         if self.spec.filesystem.delayed_allocation {
-            let new = |hole: &Range<u64>| {
-                hole.end - hole.start - self.cache.dirty_in(number, hole.clone())
-            };
-            let wanted = holes.iter().map(new).sum();
+            let new = |hole: Range<u64>| hole.end - hole.start - self.cache.dirty_in(number, hole);
+            let wanted = file.holes(pages.clone()).map(new).sum();
             if !self.space.reserve(wanted) {
                 return Err(self.no_space());
             }
         } else {
-            for hole in holes {
-                self.place(number, hole)?;
-            }
+            self.fill_holes(number, pages.clone())?;
         }
         self.cache.make_dirty(number, pages);
         self.note_dirty(number);
         self.note_written(number, bytes.end);
+        Ok(())
+    }
+
+    /// Gives all pages of a range a place that have none.
+    pub(super) fn fill_holes(&mut self, number: u64, pages: Range<u64>) -> Result<(), Failure> {
+        let mut from = pages.start;
+        while let Some(file) = self.files.get(&number)
+            && let Some(hole) = file.next_hole(from..pages.end)
+        {
+            from = hole.end;
+            self.place(number, hole)?;
+        }
         Ok(())
     }
 
@@ -135,8 +146,13 @@ impl Host {
             if let Some(file) = self.files.get_mut(&number) {
                 file.map(page, block, len);
             }
-            changed.push(self.space.block_bitmap(block));
-            self.change_metadata(number, &changed, true);
+            let bitmap = self.space.block_bitmap(block);
+            if changed.is_empty() {
+                self.change_metadata(number, &[bitmap], true);
+            } else {
+                changed.push(bitmap);
+                self.change_metadata(number, &changed, true);
+            }
             page += len;
         }
         if let Some(file) = self.files.get(&number)
@@ -190,9 +206,9 @@ impl Host {
             return;
         }
         if self.spec.filesystem.delayed_allocation && number != METADATA {
-            let holes = self.files.get(&number).map(|file| file.holes(first..pages));
-            let of = |hole: Range<u64>| self.cache.dirty_in(number, hole);
-            let promised = holes.unwrap_or_default().into_iter().map(of).sum();
+            let holes = self.files.get(&number).into_iter();
+            let holes = holes.flat_map(|file| file.holes(first..pages));
+            let promised = holes.map(|hole| self.cache.dirty_in(number, hole)).sum();
             self.space.release(promised);
         }
         self.cache.forget(number, first..u64::MAX);

@@ -102,7 +102,7 @@ impl Host {
     }
 
     fn is_over_background(&self) -> bool {
-        self.cache.dirty() > self.spec.background()
+        self.cache.dirty() > self.limits.background
     }
 
     /// One request of write-back; false when none is due.
@@ -182,7 +182,7 @@ impl Host {
         let pages = first.start..first.end.min(first.start + len);
         self.back.number += 1;
         let flight = self.back.number;
-        self.files.get_mut(&number)?.flights.insert(flight);
+        self.files.get_mut(&number)?.flights.push(flight);
         self.cache.start_writing(number, pages.clone());
         self.settle_dirty(number);
         self.back.under_way += 1;
@@ -209,7 +209,7 @@ impl Host {
         self.cache.written(number, pages);
         let mut woken = Vec::new();
         if let Some(file) = self.files.get_mut(&number) {
-            file.flights.remove(&flight);
+            file.flights.retain(|one| *one != flight);
             let first = file.flights.first().copied().unwrap_or(u64::MAX);
             file.waiters.retain(|(last, waiter)| {
                 if *last < first {

@@ -97,6 +97,8 @@ struct Server {
     /// Channels: the device that was selected last, whether a command has it, and who waits.
     selected: Option<u16>,
     is_held: bool,
+    /// Channels: for how long the transfer of the command that has it stood still.
+    paused: Nanos,
     waiting: VecDeque<u32>,
 }
 
@@ -110,6 +112,7 @@ impl Server {
             last: None,
             selected: None,
             is_held: false,
+            paused: Nanos::ZERO,
             waiting: VecDeque::with_capacity(64),
         }
     }
@@ -209,11 +212,21 @@ impl Paths {
         self.memory.is_some()
     }
 
-    /// A copy of so many bytes by the CPU that begins at `at`, behind what the memory path was given
-    /// before; gives when it is done. A copy reads and writes memory: hand in the bytes once and
-    /// take the rate as that of copying. Without a memory path it takes no time here.
-    pub fn copy(&mut self, at: Time, bytes: u64) -> Time {
-        self.memory.map_or(at, |memory| self.servers[memory].pass(at, bytes, DriveOp::Read).1)
+    /// A copy by the CPU that takes so long and begins at `at`, behind what the memory path was given
+    /// before; gives when it is done. Without a memory path it waits for nothing.
+    pub fn copy(&mut self, at: Time, cost: Nanos) -> Time {
+        let Some(memory) = self.memory else { return at + cost };
+        let memory = &mut self.servers[memory];
+        memory.free = memory.free.max(at) + cost;
+        memory.busy += cost;
+        memory.free
+    }
+
+    /// Transfers under way on PATA channels stand still for so long: the CPU has the memory.
+    pub fn pause(&mut self, cost: Nanos) {
+        for server in self.servers.iter_mut().filter(|one| one.is_held) {
+            server.paused += cost;
+        }
     }
 
     /// Passes so many bytes between host and controller from `from` on; gives when they are through.
@@ -304,7 +317,8 @@ impl Paths {
                 done = done.max(self.servers[*server].pass(from, bytes, DriveOp::Read).1);
             }
             if let Some(channel) = route.channel {
-                done = done.max(from + self.servers[channel].bytes(bytes));
+                let channel = &self.servers[channel];
+                done = done.max(from + channel.bytes(bytes) + channel.paused);
             }
         }
         if done > now {
@@ -322,6 +336,7 @@ impl Paths {
         let Some(index) = self.routes[usize::from(drive)].channel else { return };
         let channel = &mut self.servers[index];
         channel.busy += now.since(granted);
+        channel.paused = Nanos::ZERO;
         match channel.waiting.pop_front() {
             Some(next) => self.begin(now, next),
             None => channel.is_held = false,

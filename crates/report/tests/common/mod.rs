@@ -56,6 +56,8 @@ pub fn cell(shared: &Shared<'_>, layout: &str, median: f64, spread: f64, rounds:
         latency_ms: None,
         members: None,
         published: None,
+        moved: None,
+        spread_percent: None,
         detail: false,
         note: None,
     }
@@ -113,6 +115,10 @@ pub fn empty() -> Results {
         layouts: layouts.collect(),
         workloads: Vec::new(),
         cells: Vec::new(),
+        fidelity: None,
+        findings: Vec::new(),
+        without: Vec::new(),
+        ablation: Vec::new(),
     }
 }
 

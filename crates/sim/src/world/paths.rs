@@ -39,12 +39,19 @@ impl World {
         self.paths.as_ref().is_some_and(|paths| paths.has_memory())
     }
 
-    /// A copy of so many bytes by a CPU that begins at `at`; gives when it is done. It waits on the
+    /// A copy by a CPU that takes so long and begins at `at`; gives when it is done. It waits on the
     /// memory path behind transfers and copies that were promised before, so hand it in when it begins,
-    /// not ahead. Times gone by are now. Without a memory path it takes no time.
-    pub fn memory_copy(&mut self, bytes: u64, at: Time) -> Time {
+    /// not ahead. Times gone by are now. Without a memory path it waits for nothing.
+    pub fn memory_copy(&mut self, cost: Nanos, at: Time) -> Time {
         let at = at.max(self.now);
-        self.paths.as_mut().map_or(at, |paths| paths.copy(at, bytes))
+        self.paths.as_mut().map_or(at + cost, |paths| paths.copy(at, cost))
+    }
+
+    /// Transfers under way on PATA channels stand still for so long.
+    pub fn pause_transfers(&mut self, cost: Nanos) {
+        if let Some(paths) = &mut self.paths {
+            paths.pause(cost);
+        }
     }
 
     #[inline(never)]

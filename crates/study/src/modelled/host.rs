@@ -11,7 +11,7 @@ mod io;
 mod names;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, VecDeque};
 
 use raidlab_core::contract::{Outcome, RequestId};
 use raidlab_core::{MemberIndex, Nanos, Time};
@@ -68,6 +68,8 @@ fn wrong(kind: StudyErrorKind, key: &str, reason: impl Into<String>) -> StudyErr
 /// What is still to be done of an operation, and what it is answered with.
 #[derive(Debug)]
 struct Script {
+    next: Option<Call>,
+    /// Those behind it.
     calls: VecDeque<Call>,
     /// Counted as one operation of this class at the end; reads and writes count themselves.
     class: Option<Class>,
@@ -93,7 +95,7 @@ struct Running {
     is_done: bool,
     slots: Slots,
     /// The host's handle of each slot.
-    handles: BTreeMap<u16, Handle>,
+    handles: Vec<Option<Handle>>,
     script: Option<Script>,
     /// Operations under way, and those that ended and were not asked for.
     started: u32,
@@ -216,9 +218,11 @@ impl<'w> Target<'w> {
         }
         let phases = plan.phases.len();
         self.stage(plan.prepare, phases, Conductor::new(&[], 0))?;
-        let settle = Planned { copy: 0, process: Box::new(Settle(true)) };
-        self.stage(vec![settle], 0, Conductor::new(&[], 0))?;
-        if plan.memory != Memory::AsIs {
+        if plan.memory != Memory::JustWritten {
+            let settle = Planned { copy: 0, process: Box::new(Settle(true)) };
+            self.stage(vec![settle], 0, Conductor::new(&[], 0))?;
+        }
+        if matches!(plan.memory, Memory::Cold | Memory::Warm) {
             self.host.drop_cached(None);
         }
         self.stage(plan.warm, phases, Conductor::new(&[], 0))?;
@@ -308,7 +312,7 @@ impl<'w> Target<'w> {
             process: planned.process,
             is_done: false,
             slots: Slots::default(),
-            handles: BTreeMap::new(),
+            handles: Vec::new(),
             script: None,
             started: 0,
             ended: VecDeque::new(),
@@ -327,11 +331,22 @@ impl<'w> Target<'w> {
             if self.running.iter().all(|one| one.is_done) {
                 return Ok(records);
             }
-            if !self.world.step() {
+            if !self.step() {
                 let reason = "all processes wait for each other; see barriers and queues";
                 return Err(wrong(StudyErrorKind::WrongValue, "processes", reason));
             }
             self.happened()?;
+        }
+    }
+
+    /// Moves on to the next moment at which something happens in the world, or a timer is due; false
+    /// when nothing will.
+    fn step(&mut self) -> bool {
+        match self.timers.peek() {
+            Some(Reverse((at, _, _))) if self.world.next_at().is_none_or(|next| *at < next) => {
+                self.world.idle_until(*at)
+            }
+            _ => self.world.step(),
         }
     }
 
@@ -351,7 +366,8 @@ impl<'w> Target<'w> {
                 let empty = Recorder::new(0, 0);
                 let (recorder, cpu) = (std::mem::replace(&mut one.recorder, empty), one.cpu);
                 records[index] = recorder.finish(now, || Some(cpu));
-                for (_, handle) in std::mem::take(&mut self.running[index].handles) {
+                for handle in std::mem::take(&mut self.running[index].handles).into_iter().flatten()
+                {
                     self.host.close(handle);
                 }
                 return Ok(());
@@ -426,7 +442,6 @@ impl<'w> Target<'w> {
     fn set_timer(&mut self, at: Time, timer: Timer) {
         self.timers.push(Reverse((at, self.sequence, timer)));
         self.sequence += 1;
-        self.world.alarm(at);
     }
 
     /// Gives somebody the CPU for `cost`, in slices when there are others.
@@ -443,6 +458,21 @@ impl<'w> Target<'w> {
         self.set_timer(end, timer);
     }
 
+    /// For how long a copy that begins now stands still on the memory path, behind transfers.
+    fn wait_for_memory(&mut self, task: TaskId, copies: Nanos) -> Nanos {
+        if copies == Nanos::ZERO || !self.world.has_memory_path() {
+            return Nanos::ZERO;
+        }
+        let begin = self.world.cpu_free().max(self.world.now());
+        let end = self.world.memory_copy(copies, begin);
+        let used = self.uses.get(task.0 as usize).copied().flatten();
+        let reads = used.is_some_and(|used| used.class == Some(Class::Read));
+        if reads && self.spec.lone_reader_waits && self.running.len() == 1 {
+            self.world.pause_transfers(copies);
+        }
+        Nanos(end.since(begin).0 - copies.0)
+    }
+
     /// Carries out what the host asks for.
     fn drain(&mut self) -> Result<(), StudyError> {
         while let Some(output) = self.host.poll() {
@@ -452,7 +482,8 @@ impl<'w> Target<'w> {
                     let id = self.world.submit_for(io.process, io.op, io.at, io.len, io.fua);
                     self.note_request(id, io.id);
                 }
-                HostOutput::Compute { task, cost } => {
+                HostOutput::Compute { task, cost, copies } => {
+                    let cost = cost + self.wait_for_memory(task, copies);
                     if let Some(Some(used)) = self.uses.get(task.0 as usize) {
                         let cpu = &mut self.running[used.process].cpu;
                         cpu.system += cost;

@@ -7,7 +7,7 @@ use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::study::{GivenCell, NamedLayout};
 use crate::suggest::did_you_mean;
 
-const KEYS: [&str; 6] = ["layout", "workload", "processes", "metric", "value", "calibrated"];
+const KEYS: [&str; 7] = ["layout", "workload", "processes", "metric", "value", "calibrated", "fit"];
 
 pub(super) fn read(
     tables: &[Table<'_>],
@@ -36,12 +36,18 @@ fn read_one(
     let workload = named("workload", workloads.iter().map(|one| one.name.as_str()).collect())?;
     let metric = table.required_text("metric", "metric = \"seconds\"")?.to_string();
     let value = table.number("value")?.ok_or_else(|| table.missing("value", "value = 159"))?;
+    let (fit, calibrated) = (table.flag("fit")?, table.flag("calibrated")?.unwrap_or(false));
+    if fit == Some(false) && calibrated {
+        let reason = "nothing is fitted to a cell with fit = false; remove one of the two";
+        return Err(table.error(Kind::WrongValue, "calibrated", reason));
+    }
     Ok(GivenCell {
         layout,
         workload,
         processes: table.integer("processes", 1..=4096)?.unwrap_or(1) as u32,
         metric,
         value,
-        calibrated: table.flag("calibrated")?.unwrap_or(false),
+        calibrated,
+        fit: fit.unwrap_or(true),
     })
 }

@@ -10,8 +10,16 @@ use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::study::Host;
 use crate::suggest::did_you_mean;
 
-const HOST_KEYS: [&str; 7] =
-    ["kernel", "processor", "memory", "cores", "read_ahead", "copy_rate", "read_max"];
+const HOST_KEYS: [&str; 8] = [
+    "kernel",
+    "processor",
+    "memory",
+    "cores",
+    "read_ahead",
+    "copy_rate",
+    "read_max",
+    "lone_reader_waits",
+];
 const HOST: &str = "host = { kernel = \"linux-6.1\", memory = \"8GiB\" }";
 const PATH_KEYS: [&str; 5] = ["name", "kind", "rate", "switch", "overhead"];
 
@@ -84,6 +92,9 @@ fn read_host(table: &HostTable<'_>, filesystem: FilesystemOf<'_, '_>) -> Result<
     }
     if let Some(cores) = table.saying("cores").integer("cores", 1..=4096)? {
         spec.cores = cores as u32;
+    }
+    if let Some(waits) = table.saying("lone_reader_waits").flag("lone_reader_waits")? {
+        spec.lone_reader_waits = waits;
     }
     if let Some(rate) = rate(table.saying("copy_rate"), "copy_rate")? {
         spec.costs.copy_rate = rate;

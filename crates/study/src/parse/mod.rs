@@ -7,6 +7,7 @@ mod drives;
 mod given;
 mod hardware;
 mod layouts;
+mod parameters;
 mod settings;
 mod table;
 mod workloads;
@@ -18,8 +19,9 @@ use raidlab_core::Sectors;
 use raidlab_workload::{MOST_PROCESSES, WorkloadSpec};
 
 use crate::error::{StudyError, StudyErrorKind as Kind};
+use crate::parameters::Parts;
 use crate::study::{
-    FILESYSTEMS, MODELLED_FILESYSTEMS, NamedLayout, Origin, State, Study, check_states,
+    FILESYSTEMS, MODELLED_FILESYSTEMS, NamedLayout, Only, Origin, State, Study, check_states,
 };
 use crate::suggest::did_you_mean;
 use table::{Source, Table};
@@ -30,7 +32,7 @@ const MOST_ROUNDS: u64 = 10_000;
 /// Rounds where the file names no number: the fewest that give a 95 % interval of the median.
 const DEFAULT_ROUNDS: u64 = 6;
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 18] = [
     "title",
     "seed",
     "rounds",
@@ -45,6 +47,8 @@ const KEYS: [&str; 16] = [
     "layouts",
     "workloads",
     "given",
+    "parameters",
+    "calibration",
     "host",
     "paths",
 ];
@@ -72,18 +76,25 @@ pub fn load(path: &Path) -> Result<Study, StudyError> {
 /// # Errors
 /// The first thing that is wrong, with line and key and what would be right.
 pub fn parse(text: &str, path: &str) -> Result<Study, StudyError> {
+    read(text, path, None)
+}
+
+/// As [`parse`], with other values of the free parameters, in their order and in the units that the file
+/// gives them in.
+///
+/// # Errors
+/// As [`parse`]; also when the drives, paths, controllers or the host cannot be with these values.
+pub fn parse_with(text: &str, path: &str, values: &[f64]) -> Result<Study, StudyError> {
+    read(text, path, Some(values))
+}
+
+fn read(text: &str, path: &str, values: Option<&[f64]>) -> Result<Study, StudyError> {
     let source = Source { text, path };
     let document = source.document()?;
     let root = Table::root(&source, document.get_ref());
     root.check_keys(&[&KEYS[..], &settings::KEYS[..]].concat())?;
 
-    let rounds = root.integer("rounds", 1..=MOST_ROUNDS)?.unwrap_or(DEFAULT_ROUNDS);
-    let max_rounds = root.integer("max_rounds", 1..=MOST_ROUNDS)?.unwrap_or(rounds);
-    if max_rounds < rounds {
-        let reason =
-            format!("{max_rounds} is less than the {rounds} rounds; make it at least that");
-        return Err(root.error(Kind::WrongValue, "max_rounds", reason));
-    }
+    let (rounds, max_rounds) = rounds(&root)?;
     let drive_tables = root.tables("drives")?;
     let drives = drives::read(&drive_tables)?;
     let layout_tables = root.tables("layouts")?;
@@ -97,33 +108,58 @@ pub fn parse(text: &str, path: &str) -> Result<Study, StudyError> {
 
     let given_tables = root.optional_tables("given")?;
     let given = given::read(&given_tables, &layouts, &workloads)?;
+    let parameter_tables = root.optional_tables("parameters")?;
+    let mut parts = Parts {
+        host: hardware::host(&root, filesystem.map(|name| (&root, name)))?,
+        paths,
+        layouts,
+    };
+    let parameters = parameters::read(&parameter_tables, &drives, &given, &mut parts, values)?;
+    let Parts { host, paths, layouts } = parts;
 
     let mut lines = BTreeMap::new();
     root.record_lines("", &mut lines);
-    for tables in [&drive_tables, &layout_tables, &workload_tables] {
+    for tables in
+        [&drive_tables, &layout_tables, &workload_tables, &parameter_tables, &given_tables]
+    {
         for (index, table) in tables.iter().enumerate() {
             table.record_lines(&format!("{}[{index}]", table.name), &mut lines);
         }
     }
     Ok(Study {
+        only: Only::default(),
         title: root.required_text("title", "title = \"Which layout?\"")?.to_string(),
         seed: root.integer("seed", 0..=u64::MAX)?.unwrap_or(1),
-        rounds: rounds as u32,
-        max_rounds: max_rounds as u32,
+        rounds,
+        max_rounds,
         precision_percent: precision(&root)?,
         baseline: baseline(&root, &layouts)?,
         processes: processes(&root)?,
         states: states(&root, &layouts, &workloads)?,
         member_size: member_size(&root)?,
-        host: hardware::host(&root, filesystem.map(|name| (&root, name)))?,
+        host,
         filesystem: filesystem.map(str::to_string),
         paths,
         drives,
         layouts,
         workloads,
+        parameters,
+        calibration: parameters::calibration(&root)?,
         given,
         origin: Origin { path: path.to_string(), lines },
     })
+}
+
+/// How often every cell is run, at least and at most.
+fn rounds(root: &Table<'_>) -> Result<(u32, u32), StudyError> {
+    let rounds = root.integer("rounds", 1..=MOST_ROUNDS)?.unwrap_or(DEFAULT_ROUNDS);
+    let max_rounds = root.integer("max_rounds", 1..=MOST_ROUNDS)?.unwrap_or(rounds);
+    if max_rounds < rounds {
+        let reason =
+            format!("{max_rounds} is less than the {rounds} rounds; make it at least that");
+        return Err(root.error(Kind::WrongValue, "max_rounds", reason));
+    }
+    Ok((rounds as u32, max_rounds as u32))
 }
 
 /// `precision = "5%"`.

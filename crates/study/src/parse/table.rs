@@ -10,6 +10,9 @@ use toml::de::{DeTable, DeValue};
 use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::suggest::did_you_mean;
 
+/// A unit: its name in files, and what one of it is in the base unit.
+pub(super) type Unit = (&'static str, f64);
+
 /// The text of the file and what it is called.
 pub(super) struct Source<'a> {
     pub(super) text: &'a str,
@@ -180,6 +183,42 @@ impl<'a> Table<'a> {
         Ok(Some(size))
     }
 
+    /// A number from 0 up with its unit, such as `{ mb_per_s = 47.1 }`: which of the units, and how many.
+    pub(super) fn amount(
+        &self,
+        key: &str,
+        units: &'static [Unit],
+    ) -> Result<Option<(Unit, f64)>, StudyError> {
+        self.find(key).map(|value| self.amount_value(key, value, units)).transpose()
+    }
+
+    /// A percentage of an error: a number from 0 up, with `%` behind it in a text.
+    pub(super) fn error_percent(&self, key: &str) -> Result<Option<f64>, StudyError> {
+        let Some(text) = self.text(key)? else { return Ok(None) };
+        let number = text.strip_suffix('%').and_then(|text| text.trim().parse::<f64>().ok());
+        let number = number.filter(|number| (0.0..1e9).contains(number));
+        number.map(Some).ok_or_else(|| {
+            let reason = format!("`{text}` is not a percentage; write for instance \"8.5%\"");
+            self.error(Kind::WrongUnit, key, reason)
+        })
+    }
+
+    /// A list of numbers with their units, not empty.
+    pub(super) fn amounts(
+        &self,
+        key: &str,
+        units: &'static [Unit],
+    ) -> Result<Option<Vec<(Unit, f64)>>, StudyError> {
+        let unit = units.first().map_or("", |unit| unit.0);
+        let example = format!("[{{ {unit} = 30 }}, {{ {unit} = 70 }}]");
+        let Some(items) = self.list(key, &example)? else { return Ok(None) };
+        items
+            .iter()
+            .map(|item| self.amount_value(key, item, units))
+            .collect::<Result<_, _>>()
+            .map(Some)
+    }
+
     /// A list of texts, not empty, each with its line.
     pub(super) fn texts(
         &self,
@@ -317,6 +356,46 @@ impl<'a> Table<'a> {
             let reason = format!("{integer} is out of range; from {from} to {to}");
             self.error_at(Kind::WrongValue, self.line_of(value), key, reason)
         })
+    }
+
+    fn amount_value(
+        &self,
+        key: &str,
+        value: &Spanned<DeValue<'_>>,
+        units: &'static [Unit],
+    ) -> Result<(Unit, f64), StudyError> {
+        let names: Vec<&str> = units.iter().map(|unit| unit.0).collect();
+        let known = names.join(" or ");
+        let example = names.first().map_or(String::new(), |unit| format!("{{ {unit} = 10 }}"));
+        let line = self.line_of(value);
+        let DeValue::Table(table) = value.get_ref() else {
+            let found = value.get_ref().type_str();
+            let reason =
+                format!("found {found}; write the number with its unit ({known}), as {example}");
+            return Err(self.error_at(Kind::WrongUnit, line, key, reason));
+        };
+        let mut entries = table.iter();
+        let (Some((name, number)), None) = (entries.next(), entries.next()) else {
+            let reason = format!("must have one number with its unit ({known}), as {example}");
+            return Err(self.error_at(Kind::WrongUnit, line, key, reason));
+        };
+        let name = name.get_ref().as_ref();
+        let Some(unit) = units.iter().find(|unit| unit.0 == name) else {
+            let hint = did_you_mean(name, &names);
+            let reason = format!("`{name}` is not a unit of this{hint}; it takes {known}");
+            return Err(self.error_at(Kind::WrongUnit, line, key, reason));
+        };
+        let text = match number.get_ref() {
+            DeValue::Integer(number) => number.as_str(),
+            DeValue::Float(number) => number.as_str(),
+            other => return Err(self.wrong_type(key, number, other, "a number")),
+        };
+        let number = text.parse::<f64>().ok().filter(|number| (0.0..1e18).contains(number));
+        let number = number.ok_or_else(|| {
+            let reason = format!("{text} is not a number from 0 up");
+            self.error_at(Kind::WrongValue, line, key, reason)
+        })?;
+        Ok((*unit, number))
     }
 
     fn wrong_type<T>(

@@ -61,23 +61,40 @@ fn only_layouts(table: &Table<'_>, layouts: &[NamedLayout]) -> Result<Vec<String
     super::layouts_named(table, KEY, &named, &known)
 }
 
-/// `show = "seq_write_mib_per_s"`, and `show_as = "mib_per_s"` for another name.
-fn shown(table: &Table<'_>, spec: &WorkloadSpec) -> Result<Option<(String, String)>, StudyError> {
+/// `show = "seq_write_mib_per_s"`, and `show_as = "mib_per_s"` for another name; or a list of several.
+fn shown(table: &Table<'_>, spec: &WorkloadSpec) -> Result<Vec<(String, String)>, StudyError> {
     let name = table.optional_name("show_as")?;
+    let metrics = spec.workload.metrics();
+    let known: Vec<&str> = metrics.iter().map(|metric| metric.name).collect();
+    let check = |metric: &str| {
+        if known.contains(&metric) {
+            return Ok(());
+        }
+        let hint = did_you_mean(metric, &known);
+        let known = known.join(", ");
+        let reason = format!("`{metric}` is no figure of this{hint}; it has: {known}");
+        Err(table.error(Kind::UnknownName, "show", reason))
+    };
+    if table.is_list("show") {
+        let example = "show = [\"rewrite_kps\", \"seeks_per_s\"]";
+        let listed = table.texts("show", example)?.unwrap_or_default();
+        if name.is_some() {
+            let reason = "names one figure, and `show` lists several; leave it out";
+            return Err(table.error(Kind::WrongValue, "show_as", reason));
+        }
+        let same = |(metric, _): (&str, u32)| {
+            check(metric).map(|()| (metric.to_string(), metric.to_string()))
+        };
+        return listed.into_iter().map(same).collect();
+    }
     let Some(metric) = table.text("show")? else {
         return match name {
-            None => Ok(None),
+            None => Ok(Vec::new()),
             Some(_) => Err(table.missing("show", "show = \"mib_per_s\"")),
         };
     };
-    let metrics = spec.workload.metrics();
-    let known: Vec<&str> = metrics.iter().map(|metric| metric.name).collect();
-    if known.contains(&metric) {
-        return Ok(Some((metric.to_string(), name.unwrap_or(metric).to_string())));
-    }
-    let hint = did_you_mean(metric, &known);
-    let reason = format!("`{metric}` is no figure of this{hint}; it has: {}", known.join(", "));
-    Err(table.error(Kind::UnknownName, "show", reason))
+    check(metric)?;
+    Ok(vec![(metric.to_string(), name.unwrap_or(metric).to_string())])
 }
 
 /// What a workload says is wrong with it, at its place in the file.

@@ -9,6 +9,9 @@ use super::draws::Draws;
 use super::{Version, phases};
 use crate::op::{Class, Content, How, Mark, Op, Path, Seek, Slot};
 
+/// Bytes whose work byte by byte is done at once, before or after their calls.
+const CHARACTERS: u64 = 64 << 10;
+
 /// The greatest length of a file of 1.03, in bytes.
 const LARGEST_FILE: u64 = 1 << 30;
 /// Bytes that the C library moves at once for 1.03's byte by byte passes: the block of the filesystem.
@@ -228,9 +231,12 @@ fn characters(job: &Job, done: u64, is_read: bool, ops: &mut VecDeque<Op>) -> Op
         ]);
         return Some(done + 1);
     }
-    if job.version == Version::V103 {
-        let all = job.files();
-        ops.extend(all.map(|(slot, _, bytes)| move_bytes(slot, BUFFERED, bytes / BUFFERED)));
+    if job.version == Version::V103 && done * CHARACTERS < job.size {
+        let (piece, at) = (CHARACTERS.min(job.size - done * CHARACTERS), done * CHARACTERS);
+        let slot = Slot((at / LARGEST_FILE) as u16);
+        let (work, moved) = (Op::Characters(piece), move_bytes(slot, BUFFERED, piece / BUFFERED));
+        ops.extend(if is_read { [moved, work] } else { [work, moved] });
+        return Some(done + 1);
     }
     job.close_characters(ops);
     ops.push_back(end(phase));

@@ -15,25 +15,27 @@ use crate::plan::{FileNeed, Plan, Setting};
 use crate::random::mix;
 use crate::record::RunRecord;
 use crate::steps::{
-    Measured, blocks, check_raw_whole, check_whole, copy_path, make_file, one_phase, phase,
+    Measured, Start, blocks, check_raw_whole, check_whole, copy_path, make_file, one_phase, phase,
     planned, sector, wrong,
 };
 
-pub(crate) const SUMMARY: &str = "a file copied to /dev/null: size=1GiB profile=today|2005 \
-    block=128KiB (2005: 4KiB) metric=seconds|mib_per_s|mb_per_s";
+pub(crate) const SUMMARY: &str = "a file copied to /dev/null: size=1GiB just_written=false \
+    profile=today|2005 block=128KiB (2005: 4KiB) metric=seconds|mib_per_s|mb_per_s";
 
 #[derive(Clone, Debug)]
 struct CpNull {
     size: u64,
+    start: Start,
     profile: Profile,
     measured: Measured,
 }
 
 pub(crate) fn make(parameters: &mut Parameters) -> Result<Arc<dyn Workload>, WorkloadError> {
     let size = parameters.size("size", 1 << 30)?;
+    let start = Start::uncached(parameters)?;
     let profile = Profile::from(parameters)?;
     let measured = Measured::from(parameters, Metric::SECONDS)?;
-    Ok(Arc::new(CpNull { size, profile, measured }))
+    Ok(Arc::new(CpNull { size, start, profile, measured }))
 }
 
 impl CpNull {
@@ -61,7 +63,8 @@ impl Workload for CpNull {
     }
 
     fn description(&self) -> String {
-        format!("copies a file of {} to /dev/null ({})", Size(self.size), self.profile.words())
+        let (size, start) = (Size(self.size), self.start.words());
+        format!("copies a file of {size}{start} to /dev/null ({})", self.profile.words())
     }
 
     fn metrics(&self) -> Vec<Metric> {
@@ -76,6 +79,7 @@ impl Workload for CpNull {
         check_whole(sector(setting), self.size, ("block", self.profile.block))?;
         let mut plan = Plan {
             phases: one_phase("copy"),
+            memory: self.start.memory(),
             room: blocks(self.size).saturating_mul(setting.copies.into()),
             ..Plan::default()
         };

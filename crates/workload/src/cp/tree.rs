@@ -15,33 +15,35 @@ use crate::kinds::Workload;
 use crate::metric::Metric;
 use crate::op::{Entry, Mark, Op, OpResult, Path};
 use crate::parameters::Parameters;
-use crate::plan::{Expected, Memory, Plan, Planned, Process, Setting};
+use crate::plan::{Expected, Plan, Planned, Process, Setting};
 use crate::record::RunRecord;
-use crate::steps::{Measured, blocks, copy_path, make_file, one_phase, planned, read_file, wrong};
+use crate::steps::{
+    Measured, Start, blocks, copy_path, make_file, one_phase, planned, read_file, wrong,
+};
 use crate::tree::{Shape, TOP, Tree};
 
 pub(crate) const SUMMARY: &str = "a tree of source files copied to another directory: files=19000 \
-    size=215MB (of all files) cached=false profile=today|2005 block=4KiB (2005) \
+    size=215MB (of all files) cached=false just_written=false profile=today|2005 block=4KiB (2005) \
     metric=seconds|mib_per_s|mb_per_s";
 
 #[derive(Clone, Debug)]
 struct CpRf {
     shape: Shape,
-    cached: bool,
+    start: Start,
     profile: Profile,
     measured: Measured,
 }
 
 pub(crate) fn make(parameters: &mut Parameters) -> Result<Arc<dyn Workload>, WorkloadError> {
     let shape = Shape::from(parameters)?;
-    let cached = parameters.flag("cached", false)?;
+    let start = Start::from(parameters, false)?;
     let has_block = parameters.has("block");
     let profile = Profile::from(parameters)?;
     if has_block && profile.year == Year::Today {
         return Err(wrong("block", "means nothing with profile=today, which copies in the kernel"));
     }
     let measured = Measured::from(parameters, Metric::SECONDS)?;
-    Ok(Arc::new(CpRf { shape, cached, profile, measured }))
+    Ok(Arc::new(CpRf { shape, start, profile, measured }))
 }
 
 /// The place of each path in the order of making, where that decides.
@@ -218,7 +220,7 @@ impl Workload for CpRf {
 
     fn description(&self) -> String {
         let Shape { files, bytes } = self.shape;
-        let memory = if self.cached { " that lies in memory" } else { "" };
+        let memory = self.start.words();
         let how = match self.profile.year {
             Year::Today => "cp of coreutils 9.1, copy_file_range".to_string(),
             Year::Y2005 => self.profile.words(),
@@ -247,12 +249,12 @@ impl Workload for CpRf {
             phases: one_phase("copy"),
             needs_filesystem: Some("cp -rf makes directories and files by name"),
             room: room.saturating_mul(2 * u64::from(setting.copies)),
-            memory: if self.cached { Memory::Warm } else { Memory::Cold },
+            memory: self.start.memory(),
             ..Plan::default()
         };
         for copy in 0..setting.copies {
             plan.prepare.push(Self::prepare(copy, &tree));
-            if self.cached {
+            if self.start == Start::Cached {
                 plan.warm.push(Self::warm(copy, &tree));
             }
             let process = Box::new(self.process(copy, &ranks));

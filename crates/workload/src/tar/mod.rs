@@ -28,13 +28,15 @@ use crate::metric::Metric;
 use crate::op::Op;
 use crate::op::Path;
 use crate::parameters::Parameters;
-use crate::plan::{Bytes, Expected, Memory, Plan, Setting, SourceFile};
+use crate::plan::{Bytes, Expected, Plan, Setting, SourceFile};
 use crate::record::RunRecord;
-use crate::steps::{Measured, blocks, copy_file, copy_path, one_phase, phase, planned, read_file};
+use crate::steps::{
+    Measured, Start, blocks, copy_file, copy_path, one_phase, phase, planned, read_file,
+};
 use crate::tree::{Shape, Tree};
 
 pub(crate) const SUMMARY: &str = "an archive of source files unpacked where it lies: files=19000 \
-    size=215MB (of all files) cached=true metric=seconds|mib_per_s|mb_per_s; archive=PATH unpacks \
+    size=215MB (of all files) cached=true just_written=false metric=seconds|mib_per_s|mb_per_s; archive=PATH unpacks \
     your own";
 
 /// The name of the archive below the source, and in each copy's directory.
@@ -50,7 +52,7 @@ enum What {
 #[derive(Clone, Debug)]
 pub struct TarXf {
     what: What,
-    cached: bool,
+    start: Start,
     measured: Measured,
 }
 
@@ -61,12 +63,12 @@ pub(crate) fn make(parameters: &mut Parameters) -> Result<Arc<dyn Workload>, Wor
         return Err(WorkloadError::new(WorkloadErrorKind::NotSupported, "archive", reason));
     }
     let shape = Shape::from(parameters)?;
-    let (cached, measured) = common(parameters)?;
-    Ok(Arc::new(TarXf { what: What::Tree(shape), cached, measured }))
+    let (start, measured) = common(parameters)?;
+    Ok(Arc::new(TarXf { what: What::Tree(shape), start, measured }))
 }
 
-fn common(parameters: &mut Parameters) -> Result<(bool, Measured), WorkloadError> {
-    Ok((parameters.flag("cached", true)?, Measured::from(parameters, Metric::SECONDS)?))
+fn common(parameters: &mut Parameters) -> Result<(Start, Measured), WorkloadError> {
+    Ok((Start::from(parameters, true)?, Measured::from(parameters, Metric::SECONDS)?))
 }
 
 impl TarXf {
@@ -80,9 +82,9 @@ impl TarXf {
         bytes: Arc<dyn Bytes>,
         mut parameters: Parameters,
     ) -> Result<Self, WorkloadError> {
-        let (cached, measured) = common(&mut parameters)?;
+        let (start, measured) = common(&mut parameters)?;
         parameters.finish()?;
-        Ok(Self { what: What::Own { archive: Arc::new(archive), bytes }, cached, measured })
+        Ok(Self { what: What::Own { archive: Arc::new(archive), bytes }, start, measured })
     }
 
     fn archive(&self, seed: u64) -> (Arc<Archive>, Arc<dyn Bytes>) {
@@ -114,7 +116,7 @@ impl Workload for TarXf {
     }
 
     fn description(&self) -> String {
-        let memory = if self.cached { " that lies in memory" } else { "" };
+        let memory = self.start.words();
         let what = match &self.what {
             What::Tree(Shape { files, bytes }) => {
                 format!("an archive of {files} source files with {}", Size(*bytes))
@@ -150,7 +152,7 @@ impl Workload for TarXf {
             needs_filesystem: Some("tar -xf makes directories and files by name"),
             sources: vec![SourceFile { name: NAME.into(), bytes: bytes.clone() }],
             room: room.saturating_mul(setting.copies.into()),
-            memory: if self.cached { Memory::Warm } else { Memory::Cold },
+            memory: self.start.memory(),
             ..Plan::default()
         };
         for copy in 0..setting.copies {
@@ -158,7 +160,7 @@ impl Workload for TarXf {
             let mkdir = Op::Mkdir { path: copy_path("tar-xf", copy, "") };
             let copied = copy_file(Path::source(NAME), path.clone(), len);
             plan.prepare.push(planned(copy, std::iter::once(mkdir).chain(copied)));
-            if self.cached {
+            if self.start == Start::Cached {
                 plan.warm.push(planned(copy, read_file(path.clone(), len)));
             }
             let unpack = Unpack::new(archive.clone(), path, directory(copy));

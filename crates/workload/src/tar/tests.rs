@@ -5,6 +5,7 @@ use super::*;
 use crate::kinds;
 use crate::null::NullTarget;
 use crate::op::{Attribute, Of};
+use crate::plan::Memory;
 
 fn parameters(text: &str) -> Parameters {
     let pairs = text.split_whitespace().map(|pair| pair.split_once('=').expect("key=value"));

@@ -30,8 +30,8 @@ impl Target<'_> {
 
     /// An operation that begins now, without calls.
     pub(super) fn script(&self, answer: Answered) -> Script {
-        let (calls, began) = (VecDeque::new(), self.world.now());
-        Script { calls, class: None, began, moved: 0, in_memory: None, answer }
+        let (next, calls, began) = (None, VecDeque::new(), self.world.now());
+        Script { next, calls, class: None, began, moved: 0, in_memory: None, answer }
     }
 
     /// Begins an operation that is made of calls.
@@ -42,8 +42,10 @@ impl Target<'_> {
         calls: impl IntoIterator<Item = Call>,
         answer: Answered,
     ) {
-        let calls = calls.into_iter().collect();
-        self.running[index].script = Some(Script { calls, class, ..self.script(answer) });
+        let mut calls = calls.into_iter();
+        // Most operations are one call: no memory is taken for those to follow.
+        let (next, calls) = (calls.next(), calls.collect());
+        self.running[index].script = Some(Script { next, calls, class, ..self.script(answer) });
         self.next_call(index);
     }
 
@@ -65,7 +67,7 @@ impl Target<'_> {
     /// The next call of a process's operation, or its end.
     fn next_call(&mut self, index: usize) {
         let Some(script) = &mut self.running[index].script else { return };
-        if let Some(call) = script.calls.pop_front() {
+        if let Some(call) = script.next.take().or_else(|| script.calls.pop_front()) {
             // Operations of a class of their own are counted as a whole.
             let class = match call {
                 Call::Read { .. } => Some(Class::Read),
@@ -124,11 +126,9 @@ impl Target<'_> {
             return;
         }
         let (each, rest) = (Nanos(took.0 / calls), took.0 % calls);
-        let of = bytes.div_ceil(calls);
-        for call in 0..calls {
-            let latency = if call == 0 { Nanos(each.0 + rest) } else { each };
-            recorder.operation(class, of.min(bytes - of * call), latency);
-        }
+        let first = bytes.div_ceil(calls);
+        recorder.operation(class, first, Nanos(each.0 + rest));
+        recorder.operations(class, calls - 1, bytes - first, each);
     }
 
     /// A call is done.

@@ -35,6 +35,15 @@ impl Target<'_> {
                 self.use_cpu(index, time, true, script);
                 None
             }
+            Op::Characters(bytes) => {
+                let cost = self.spec.costs.characters(bytes);
+                if cost == Nanos::ZERO {
+                    return Ok(Some(OpResult::Done));
+                }
+                let script = self.script(Answered::With(OpResult::Done));
+                self.use_cpu(index, cost, true, script);
+                None
+            }
             Op::Mark(mark) => {
                 let one = &mut self.running[index];
                 let cpu = one.cpu;
@@ -121,7 +130,7 @@ impl Target<'_> {
         let Some(file) = one.slots.get(slot).copied() else {
             return Err(failed(index, "an operation", format!("slot {} holds nothing", slot.0)));
         };
-        let handle = one.handles.get(&slot.0).copied();
+        let handle = one.handles.get(usize::from(slot.0)).copied().flatten();
         let place = match (file.id, handle) {
             (Some(id), Some(handle)) => Place::Host(id, handle),
             (Some(id), None) => Place::Source(self.names.status(id).size),

@@ -2,43 +2,22 @@
 
 use raidlab_core::Nanos;
 use raidlab_models::host::{Call, Change, HostFile, Step};
-use raidlab_workload::names::{FileId, NameError};
-use raidlab_workload::random::mix;
+use raidlab_workload::names::{FileId, NameError, name_hash};
 use raidlab_workload::{Class, How, Of, Op, OpResult, Path, Root, Slot, Status};
 
 use super::io::Place;
 use super::{Answered, StudyError, Target, failed, host_file};
 
-/// A hash of a name.
-fn hash(name: &str) -> u64 {
-    let words = name
-        .as_bytes()
-        .chunks(8)
-        .map(|chunk| chunk.iter().fold(0u64, |word, byte| word << 8 | u64::from(*byte)));
-    mix(&words.collect::<Vec<_>>())
-}
-
 impl Target<'_> {
     /// The steps of a path as it is now; none off the filesystem.
-    fn steps(&self, path: &Path) -> Vec<Step> {
-        let mut steps = Vec::new();
-        if !Self::is_target(path.root) || path.text.is_empty() {
-            return steps;
-        }
-        let mut directory = self.names.find(&Path::target(""));
-        let mut from = 0;
-        let ends = path.text.match_indices('/').map(|(end, _)| end);
-        for end in ends.chain([path.text.len()]) {
-            let Some(above) = directory else { break };
-            let is_whole = end == path.text.len();
-            let file = if is_whole {
-                self.names.find(path)
-            } else {
-                self.names.find(&Path::target(&path.text[..end]))
-            };
-            let name = hash(&path.text[from..end]);
-            steps.push(Step { directory: host_file(above), name, file: file.map(host_file) });
-            (directory, from) = (file, end + 1);
+    fn steps(&mut self, path: &Path) -> Vec<Step> {
+        let mut steps = self.host.path();
+        if Self::is_target(path.root) {
+            self.names.walk(path, &mut steps, |directory, name, file| Step {
+                directory: host_file(directory),
+                name,
+                file: file.map(host_file),
+            });
         }
         steps
     }
@@ -57,7 +36,9 @@ impl Target<'_> {
                     let reason = format!("slot {} holds nothing", slot.0);
                     return Err(failed(index, "close", reason));
                 }
-                if let Some(handle) = one.handles.remove(&slot.0) {
+                if let Some(handle) =
+                    one.handles.get_mut(usize::from(slot.0)).and_then(Option::take)
+                {
                     self.host.close(handle);
                 }
                 Ok(Some(OpResult::Done))
@@ -187,7 +168,7 @@ impl Target<'_> {
     fn parent(&self, path: &Path) -> Result<(HostFile, u64), NameError> {
         let (directory, name) = path.text.rsplit_once('/').unwrap_or(("", &path.text));
         let directory = Path { root: path.root, text: directory.into() };
-        Ok((self.file(&directory)?, hash(name)))
+        Ok((self.file(&directory)?, name_hash(name)))
     }
 
     fn open(
@@ -224,7 +205,11 @@ impl Target<'_> {
         // The host has made the file when the call was handed in.
         let handle = self.host.open(file, how.direct, how.sync);
         let handle = handle.ok_or_else(|| failed(index, "open", format!("{path}: no inode")))?;
-        self.running[index].handles.insert(slot.0, handle);
+        let handles = &mut self.running[index].handles;
+        if handles.len() <= usize::from(slot.0) {
+            handles.resize(usize::from(slot.0) + 1, None);
+        }
+        handles[usize::from(slot.0)] = Some(handle);
         Ok(None)
     }
 
@@ -236,7 +221,8 @@ impl Target<'_> {
             },
             Of::Path(path) => {
                 let file = self.file(path).map_err(|error| failed(index, "set", error))?;
-                (Self::is_target(path.root).then(|| self.steps(path)), file)
+                let steps = self.steps(path);
+                (Self::is_target(path.root).then_some(steps), file)
             }
         };
         self.names_call(index, steps, Change::Attribute(file), None, OpResult::Done);

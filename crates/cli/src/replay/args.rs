@@ -1,0 +1,74 @@
+//! Arguments of `raidlab replay`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use raidlab_study::Ablation;
+
+use crate::args::Color;
+
+/// Replays published studies on modelled hosts: every cell beside what is known of its published figure
+///
+/// pata-2005, ite8212-2006, freebsd-2007, sas-2008 and sata-2018 ran years ago on machines that are modelled
+/// here: drives, channels, buses, controllers, kernel, filesystem. Times are virtual. Every cell is run
+/// with three seeds; printed are mean and spread, what was busiest, the published value and the signed
+/// error of the cells whose figure is known, and what the numbers show.
+///
+/// --without leaves a mechanism out and says how every cell moves; --ablate does so for each mechanism that
+/// the study has. Mechanisms: see docs/replay.md, or name one that does not exist.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    raidlab replay pata-2005                     every cell of a study\n  \
+    raidlab replay --all --json all.json         all five, as one document\n  \
+    raidlab replay sata-2018 --workload real_life --layout 'raid5(4)' --layout 'raid10(4)'\n  \
+    raidlab replay ite8212-2006 --without channel-switch   how cells move without it\n  \
+    raidlab replay sata-2018 --without parity-cost=x10     parity costs ten times the CPU time\n  \
+    raidlab replay sata-2018 --ablate            each mechanism in turn, and parity cost x0 to x10\n\n\
+    Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted.")]
+pub(crate) struct Replay {
+    /// A published study: pata-2005, ite8212-2006, freebsd-2007, sas-2008, sata-2018
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) name: Option<String>,
+    /// Replay all of them
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Write the results document to this file, with --all one that holds all; `-` prints it instead of
+    /// the report
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write a report that needs nothing but a browser to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Run each cell with this many seeds [default: the study's, 3; with --ablate 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) seeds: Option<u32>,
+    /// Only this workload; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) workload: Vec<String>,
+    /// Only this layout; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) layout: Vec<String>,
+    /// Only these process counts, separated by commas [default: all; with --ablate 1 and 2]
+    #[arg(long, value_name = "N,..", value_delimiter = ',')]
+    pub(crate) processes: Vec<u32>,
+    /// Leave a mechanism out, such as read-ahead, journal, bus, channel-switch; may be repeated
+    #[arg(long, value_name = "MECHANISM", value_parser = parse_ablation)]
+    pub(crate) without: Vec<Ablation>,
+    /// Leave out each mechanism that the study has, in turn, and show what moves; with parity, its cost
+    /// from x0 to x10 too
+    #[arg(long, conflicts_with = "without")]
+    pub(crate) ablate: bool,
+    /// Threads; the results do not depend on it [default: one a CPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) threads: Option<u32>,
+    /// No progress, and no report on the terminal when --json or --html writes one
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// When to colour the report
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(crate) color: Color,
+}
+
+fn parse_ablation(text: &str) -> Result<Ablation, String> {
+    text.parse()
+}

@@ -1,0 +1,174 @@
+//! `raidlab replay`: published studies on modelled hosts.
+
+mod ablate;
+pub(crate) mod args;
+mod study;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use raidlab_report::{Exporter, Html, findings, replay_html};
+use raidlab_results::{Fidelity, Moved, NamedCell, Replays, Results};
+use raidlab_study::{Study, replay};
+
+use crate::failure::Failure;
+use crate::{interrupt, output};
+use args::Replay;
+use study::{Prepared, run_study};
+
+pub(crate) fn run(options: &Replay) -> Result<(), Failure> {
+    let studies = studies(options)?;
+    output::check(&[("--json", options.json.as_deref()), ("--html", options.html.as_deref())])?;
+    let cancel = interrupt::flag()?;
+    let mut documents = Vec::new();
+    for study in &studies {
+        // What was interrupted before its first round tells nothing; what was done before does.
+        match one(study, options, cancel) {
+            Err(Failure::Interrupted) if !documents.is_empty() => break,
+            other => documents.push(other?),
+        }
+        if cancel.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    reports(options, documents)?;
+    if cancel.load(Ordering::Relaxed) { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// The studies that are asked for, with what the command line changes, checked before anything runs.
+fn studies(options: &Replay) -> Result<Vec<Study>, Failure> {
+    let names: Vec<&str> = match &options.name {
+        Some(name) => vec![name],
+        None => replay::builtin().iter().map(|(name, _)| *name).collect(),
+    };
+    let mut studies = Vec::new();
+    for name in names {
+        let mut study = replay::load(name).map_err(Failure::input)?;
+        let seeds = options.seeds.or(options.ablate.then_some(1)).unwrap_or(study.rounds);
+        study.rounds = seeds;
+        study.max_rounds = seeds;
+        study.only.layouts.clone_from(&options.layout);
+        study.only.workloads.clone_from(&options.workload);
+        study.only.processes.clone_from(&options.processes);
+        if options.ablate && options.processes.is_empty() {
+            study.only.processes = ablate::processes(&study);
+        }
+        studies.push(study);
+    }
+    check_names(options, &studies)?;
+    // Of several, those without a cell that is asked for are left out.
+    let lacks = |study: &Study| raidlab_study::cells(study).is_empty();
+    if studies.iter().all(lacks) {
+        let what = "no cell has this layout, this workload and this process count at once";
+        return Err(Failure::input(what));
+    }
+    studies.retain(|study| !lacks(study));
+    Ok(studies)
+}
+
+/// Every name that cells are chosen by is one of a study.
+fn check_names(options: &Replay, studies: &[Study]) -> Result<(), Failure> {
+    let layouts = studies.iter().flat_map(|study| study.layouts.iter().map(|one| &*one.name));
+    known("--layout", "layout", &options.layout, layouts.collect())?;
+    let workloads = studies.iter().flat_map(|study| study.workloads.iter().map(|one| &*one.name));
+    known("--workload", "workload", &options.workload, workloads.collect())?;
+    let mut counts: Vec<u32> =
+        studies.iter().flat_map(|study| study.processes.iter().copied()).collect();
+    counts.sort_unstable();
+    counts.dedup();
+    if let Some(count) = options.processes.iter().find(|count| !counts.contains(count)) {
+        let counts: Vec<String> = counts.iter().map(u32::to_string).collect();
+        let counts = counts.join(", ");
+        return Err(Failure::input(format!(
+            "--processes {count}: no cell has that; there are: {counts}"
+        )));
+    }
+    Ok(())
+}
+
+fn known(flag: &str, what: &str, names: &[String], known: Vec<&str>) -> Result<(), Failure> {
+    let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) else {
+        return Ok(());
+    };
+    let mut unique: Vec<&str> = Vec::new();
+    for name in known {
+        if !unique.contains(&name) {
+            unique.push(name);
+        }
+    }
+    let hint = raidlab_study::did_you_mean(name, &unique);
+    let unique = unique.join(", ");
+    Err(Failure::input(format!(
+        "{flag} `{name}`: there is no such {what}{hint}; there are: {unique}"
+    )))
+}
+
+/// A study's document, with whatever is to be left out.
+fn one(study: &Study, options: &Replay, cancel: &AtomicBool) -> Result<Results, Failure> {
+    let prepared = Prepared::new(study.clone(), &[])?;
+    let mut results = run_study(&prepared, options, cancel, "")?;
+    if options.ablate {
+        ablate::run(&prepared, options, cancel, &mut results)?;
+    } else if !options.without.is_empty() {
+        results = without(&prepared, options, cancel, &results)?;
+    }
+    results.fidelity = Some(Fidelity::of(&results.cells, study.free_parameters().count()));
+    results.findings = findings(&results);
+    Ok(results)
+}
+
+/// The study without mechanisms, each cell beside what it is with all of them.
+fn without(
+    full: &Prepared,
+    options: &Replay,
+    cancel: &AtomicBool,
+    with_all: &Results,
+) -> Result<Results, Failure> {
+    let modelled = full.modelled()?;
+    let idle = options.without.iter().find(|one| !one.is_in(&modelled));
+    let idle = idle.map(|one| {
+        format!("--without {one}: {} has nothing of that: no cell can move", full.study.title)
+    });
+    if let (Some(what), false) = (&idle, options.all) {
+        return Err(Failure::input(what));
+    }
+    let changed = Prepared::new(full.study.clone(), &options.without)?;
+    let mut results = run_study(&changed, options, cancel, "without")?;
+    for cell in &mut results.cells {
+        let named = NamedCell::of(cell);
+        let before = with_all.cells.iter().find(|one| named.is(one));
+        cell.moved = before.and_then(|one| Moved::new(one.median, cell.median));
+    }
+    results.without = options.without.iter().map(ToString::to_string).collect();
+    results.warnings.extend(idle);
+    Ok(results)
+}
+
+/// Writes and prints what was asked for.
+fn reports(options: &Replay, documents: Vec<Results>) -> Result<(), Failure> {
+    let mut written = Ok(());
+    if let Some(path) = &options.html {
+        let text = match &*documents {
+            [one] => Html.export(one),
+            several => replay_html(several),
+        };
+        written = text.map_err(Failure::failed).and_then(|text| output::write(path, &text));
+    }
+    let terminal = output::terminal(options.color);
+    let report = terminal.replays(&documents).map_err(Failure::failed);
+    if let Some(path) = &options.json {
+        let text = match options.all {
+            true => Replays::new(documents).to_json(),
+            false => documents.iter().map(Results::to_json).collect(),
+        };
+        let text = text.map_err(Failure::failed).and_then(|text| output::write(path, &text));
+        written = written.and(text);
+    }
+    let paths = [options.json.as_deref(), options.html.as_deref()];
+    let printed = paths.contains(&Some(Path::new("-")));
+    let quiet = options.quiet && paths.iter().any(Option::is_some);
+    if written.is_err() || !(printed || quiet) {
+        output::print(&report?)?;
+    }
+    written
+}

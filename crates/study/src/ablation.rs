@@ -1,0 +1,354 @@
+//! A study without one of its mechanisms, to show what that mechanism does.
+
+use std::fmt;
+use std::str::FromStr;
+
+use raidlab_core::{Level, Nanos, Sectors};
+use raidlab_models::host::{HostSpec, Mechanism};
+use raidlab_models::{
+    ControllerSpec, DriveKind, DriveSpec, HardDiskFigures, HardDiskSpec, PathSpec, ReadAhead,
+    Scheduler, ServerKind, WritePolicy,
+};
+use raidlab_sim::HostCosts;
+
+use crate::modelled::Modelled;
+use crate::study::Study;
+use crate::suggest::did_you_mean;
+
+/// Requests at once of a controller that is not limited to one: as many as tagged command queueing has
+/// tags.
+const MANY_REQUESTS: u32 = 64;
+
+/// The rate of a channel whose rate limits nothing, in bytes per second: the highest a server may have.
+const NO_LIMIT: u64 = 1_000_000_000_000;
+
+/// A mechanism of the models that can be left out, or a cost that can be changed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Ablation {
+    /// A mechanism of the host.
+    Host(Mechanism),
+    /// All servers of a kind between host and drives.
+    Servers(ServerKind),
+    /// One server between host and drives, by its name in the study.
+    Server(String),
+    /// The rate of PATA channels, which then only let one command through at a time.
+    ChannelRate,
+    /// That a PATA channel belongs to one command from its start to its end; its rate stays.
+    ChannelHold,
+    /// What a PATA channel waits when the other device is selected.
+    ChannelSwitch,
+    /// Controllers: the host runs the array itself.
+    Controller,
+    /// That a controller takes one request at a time.
+    OneRequest,
+    /// That a controller keeps the drives' write caches off.
+    WriteThrough,
+    /// A controller's own time for each request.
+    ControllerTime,
+    /// A controller's longest request.
+    RequestLimit,
+    /// The CPU time of parity, of host or controller, as so many tenths of what it is.
+    ParityCost {
+        /// 0 for free, 10 for unchanged.
+        tenths: u32,
+    },
+    /// The CPU time of a request to a drive.
+    RequestCost,
+    /// The drives' write caches.
+    DriveWriteCache,
+    /// What drives read ahead by themselves.
+    DriveReadAhead,
+    /// Drives working on several commands at once.
+    CommandQueue,
+    /// The scheduler of request queues: requests go first come, first served, with merging.
+    Scheduler,
+}
+
+impl Ablation {
+    /// Factors of the parity cost that are tried, in tenths: x0 to x10.
+    pub const PARITY_FACTORS: [u32; 6] = [0, 5, 10, 20, 50, 100];
+
+    /// All that are named without a study: every one but single servers, parity as free.
+    pub fn all() -> Vec<Self> {
+        let host = Mechanism::ALL.map(Self::Host);
+        let kinds = ServerKind::ALL.map(Self::Servers);
+        let further = [
+            Self::ChannelRate,
+            Self::ChannelHold,
+            Self::ChannelSwitch,
+            Self::Controller,
+            Self::OneRequest,
+            Self::WriteThrough,
+            Self::ControllerTime,
+            Self::RequestLimit,
+            Self::ParityCost { tenths: 0 },
+            Self::RequestCost,
+            Self::DriveWriteCache,
+            Self::DriveReadAhead,
+            Self::CommandQueue,
+            Self::Scheduler,
+        ];
+        host.into_iter().chain(kinds).chain(further).collect()
+    }
+
+    /// What is missing or changed, in words.
+    pub fn meaning(&self) -> String {
+        let text = match self {
+            Self::Host(mechanism) => return of_host(*mechanism).into(),
+            Self::Servers(kind) => {
+                return format!("nothing waits for any {kind}", kind = kind_name(*kind));
+            }
+            Self::Server(name) => return format!("nothing waits for the path `{name}`"),
+            Self::ChannelRate => "PATA channels carry any rate, one command at a time",
+            Self::ChannelHold => "PATA channels do not belong to one command at a time",
+            Self::ChannelSwitch => "PATA channels change devices at no cost",
+            Self::Controller => "no controller: the host runs the array itself",
+            Self::OneRequest => "controllers take 64 requests at once, not one",
+            Self::WriteThrough => "controllers leave the drives' write caches on",
+            Self::ControllerTime => "controllers take no time of their own",
+            Self::RequestLimit => "controllers take requests of any length",
+            Self::ParityCost { tenths: 0 } => "parity takes no CPU time",
+            Self::ParityCost { tenths } => {
+                return format!("parity takes {} times its CPU time", factor(*tenths));
+            }
+            Self::RequestCost => "requests to drives take no CPU time",
+            Self::DriveWriteCache => "drives answer writes from the medium only",
+            Self::DriveReadAhead => "drives read nothing ahead",
+            Self::CommandQueue => "drives take one command at a time",
+            Self::Scheduler => "request queues serve first come, first served, with merging",
+        };
+        text.into()
+    }
+
+    fn host(&self, host: HostSpec) -> HostSpec {
+        match self {
+            Self::Host(mechanism) => host.without(*mechanism),
+            _ => host,
+        }
+    }
+
+    fn controller(&self, controller: ControllerSpec) -> Option<ControllerSpec> {
+        let firmware = controller.outstanding == 1;
+        let through = controller.writes == WritePolicy::Through;
+        Some(match self {
+            Self::Controller => return None,
+            Self::OneRequest if firmware => controller.with_outstanding(MANY_REQUESTS),
+            Self::WriteThrough if through => controller.with_writes(WritePolicy::Pass),
+            Self::ControllerTime => ControllerSpec { request: Nanos::ZERO, ..controller },
+            Self::RequestLimit => controller.with_longest(Sectors(1 << 20)),
+            Self::ParityCost { tenths } => ControllerSpec {
+                parity_rate: controller.parity_rate.map(|rate| slower(rate, *tenths)),
+                ..controller
+            },
+            _ => controller,
+        })
+    }
+
+    fn paths(&self, paths: &PathSpec) -> Result<PathSpec, String> {
+        let mut changed = match self {
+            Self::Servers(kind) => paths.without_kind(*kind),
+            Self::Server(name) => paths.without(name).map_err(|error| error.reason)?,
+            Self::ChannelSwitch => paths.without_switching(),
+            _ => paths.clone(),
+        };
+        let channels = changed.servers.iter_mut().filter(|one| one.kind == ServerKind::PataChannel);
+        match self {
+            Self::ChannelRate => channels.for_each(|one| one.rate = NO_LIMIT),
+            Self::ChannelHold => channels.for_each(|one| {
+                one.kind = ServerKind::Link;
+                one.switch = Nanos::ZERO;
+            }),
+            _ => {}
+        }
+        Ok(changed)
+    }
+
+    /// The same drive without the mechanism; other drives than hard disks stay as they are.
+    pub(crate) fn drive(&self, mut drive: DriveSpec) -> DriveSpec {
+        if let DriveKind::HardDisk(disk) = &drive.kind
+            // What only switches caches and queues off stays a drive that can be.
+            && let Ok(changed) = HardDiskSpec::new(self.figures(disk.figures()))
+        {
+            drive.kind = DriveKind::HardDisk(changed);
+        }
+        drive
+    }
+
+    fn figures(&self, figures: &HardDiskFigures) -> HardDiskFigures {
+        let mut changed = figures.clone();
+        match self {
+            Self::DriveWriteCache => {
+                changed.write_cache = false;
+                changed.cache.immediate_report = false;
+            }
+            Self::DriveReadAhead => {
+                changed.cache.read_ahead = ReadAhead::None;
+                changed.cache.whole_track = false;
+                changed.cache.hold = Sectors(0);
+            }
+            Self::CommandQueue => changed.queue_depth = 1,
+            _ => {}
+        }
+        changed
+    }
+
+    /// What the host's CPU costs then.
+    pub(crate) fn costs(&self, costs: HostCosts) -> HostCosts {
+        match self {
+            Self::ParityCost { tenths } => {
+                HostCosts { parity_rate: slower(costs.parity_rate, *tenths), ..costs }
+            }
+            Self::RequestCost => HostCosts { request: Nanos::ZERO, ..costs },
+            _ => costs,
+        }
+    }
+
+    /// Whether a study has the mechanism, so that its cells may move.
+    pub fn is_in(&self, modelled: &Modelled<'_>) -> bool {
+        let study = modelled.study();
+        if let Self::ParityCost { tenths } = self {
+            return *tenths != 10 && study.layouts.iter().any(|one| has_parity(one.layout.level));
+        }
+        let changed = modelled.clone().without(self);
+        study.without(self).is_ok_and(|one| one != *study)
+            || changed.drives() != modelled.drives()
+            || changed.costs() != modelled.costs()
+    }
+}
+
+/// Whether a level computes parity.
+pub fn has_parity(level: Level) -> bool {
+    matches!(level, Level::Raid3 | Level::Raid4 | Level::Raid5 | Level::Raid6)
+}
+
+/// A rate at which the same takes so many tenths of its time.
+fn slower(rate: u64, tenths: u32) -> u64 {
+    let slower = u128::from(rate) * 10 / u128::from(tenths.max(1));
+    if tenths == 0 { u64::MAX } else { slower.clamp(1, u128::from(u64::MAX)) as u64 }
+}
+
+/// `0.5`, `10`.
+fn factor(tenths: u32) -> String {
+    if tenths.is_multiple_of(10) {
+        (tenths / 10).to_string()
+    } else {
+        format!("{}.{}", tenths / 10, tenths % 10)
+    }
+}
+
+fn kind_name(kind: ServerKind) -> &'static str {
+    match kind {
+        ServerKind::PataChannel => "pata-channel",
+        ServerKind::Link => "link",
+        ServerKind::Bus => "bus",
+        ServerKind::Memory => "memory-path",
+    }
+}
+
+fn of_host(mechanism: Mechanism) -> &'static str {
+    match mechanism {
+        Mechanism::ReadAhead => "the host reads nothing ahead",
+        Mechanism::ArrayReadAhead => "the host reads no further ahead on arrays than on a drive",
+        Mechanism::Journal => "the filesystem has no journal",
+        Mechanism::BlockGroups => "directories are not spread over block groups",
+        Mechanism::IndirectBlocks => "files have no indirect blocks",
+        Mechanism::Reservation => "growing files keep no room for themselves",
+        Mechanism::DelayedAllocation => "places are chosen when data come, not when they go",
+        Mechanism::Barriers => "the caches of drives are not flushed",
+        Mechanism::DirtyLimit => "writers wait only when memory is full",
+        Mechanism::Expiry => "nothing is written back for its age",
+        Mechanism::CopyCost => "copying takes no CPU time",
+        Mechanism::CallCost => "calls take no CPU time",
+        Mechanism::LoneReader => "a lone reader copies while its transfers go on",
+    }
+}
+
+impl Study {
+    /// The same study without a mechanism of its host, paths or controllers. What its drives and CPU do
+    /// without it is up to [`Modelled::without`].
+    ///
+    /// # Errors
+    /// When it names a path that the study does not have; says which there are.
+    pub fn without(&self, ablation: &Ablation) -> Result<Self, String> {
+        let mut study = self.clone();
+        for host in study.hosts_mut() {
+            host.spec = ablation.host(host.spec);
+        }
+        let spec = |routes| PathSpec { servers: self.paths.clone(), routes, host: Vec::new() };
+        study.paths = ablation.paths(&spec(Vec::new()))?.servers;
+        for layout in &mut study.layouts {
+            let hardware = &mut layout.hardware;
+            hardware.routes = ablation.paths(&spec(std::mem::take(&mut hardware.routes)))?.routes;
+            hardware.controller =
+                hardware.controller.take().and_then(|one| ablation.controller(one));
+        }
+        if *ablation == Ablation::Scheduler {
+            for drives in &mut study.drives {
+                drives.scheduler = Some(Scheduler::Noop);
+            }
+        }
+        Ok(study)
+    }
+
+    /// Every host that the study describes.
+    fn hosts_mut(&mut self) -> impl Iterator<Item = &mut crate::study::Host> {
+        self.host.iter_mut()
+    }
+}
+
+impl fmt::Display for Ablation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Self::Host(mechanism) => mechanism.name(),
+            Self::Servers(kind) => kind_name(*kind),
+            Self::Server(name) => return write!(f, "path:{name}"),
+            Self::ChannelRate => "channel-rate",
+            Self::ChannelHold => "channel-hold",
+            Self::ChannelSwitch => "channel-switch",
+            Self::Controller => "controller",
+            Self::OneRequest => "one-request-at-a-time",
+            Self::WriteThrough => "write-through",
+            Self::ControllerTime => "controller-time",
+            Self::RequestLimit => "request-limit",
+            Self::ParityCost { tenths: 0 } => "parity-cost",
+            Self::ParityCost { tenths } => return write!(f, "parity-cost=x{}", factor(*tenths)),
+            Self::RequestCost => "request-cost",
+            Self::DriveWriteCache => "drive-write-cache",
+            Self::DriveReadAhead => "drive-read-ahead",
+            Self::CommandQueue => "command-queue",
+            Self::Scheduler => "scheduler",
+        };
+        f.write_str(name)
+    }
+}
+
+impl FromStr for Ablation {
+    type Err = String;
+
+    /// Reads a name; the error says which there are.
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(name) = text.strip_prefix("path:") {
+            return Ok(Self::Server(name.to_string()));
+        }
+        if let Some(times) = text.strip_prefix("parity-cost=x") {
+            let tenths = times.parse::<f64>().map(|times| (times * 10.0).round());
+            return match tenths {
+                Ok(tenths) if (0.0..=1000.0).contains(&tenths) => {
+                    Ok(Self::ParityCost { tenths: tenths as u32 })
+                }
+                _ => Err(format!("`{text}`: a factor from x0 to x100, such as parity-cost=x2")),
+            };
+        }
+        let all = Self::all();
+        all.iter().find(|one| one.to_string() == text).cloned().ok_or_else(|| {
+            let names: Vec<String> = all.iter().map(ToString::to_string).collect();
+            let known: Vec<&str> = names.iter().map(String::as_str).collect();
+            let hint = did_you_mean(text, &known);
+            let known = known.join(", ");
+            format!(
+                "`{text}` is no mechanism{hint}; known: {known}, parity-cost=xN, path:NAME (a path of \
+                 the study)"
+            )
+        })
+    }
+}

@@ -114,3 +114,22 @@ fn what_cannot_be_is_refused_by_name() {
         refused(arguments, expected);
     }
 }
+
+/// Windows and filesystems of modelled hosts mean nothing on files: they are refused before any is made.
+#[test]
+fn what_only_modelled_hosts_have_is_refused_on_files() {
+    let scratch = Scratch::new("tune-files");
+    let directory = scratch.directory("drives");
+    let on = directory.to_str().expect("text");
+    let native = scratch.file("native.toml", STUDY);
+    let ext4 = STUDY.replace("\"native\"", "\"ext4\"").replace("freebsd-6.2", "linux-6.1");
+    let ahead = scratch.file("ahead.toml", ext4 + "read_ahead = \"1MiB\"\n");
+    for (study, words) in [
+        (native, ["native.toml:3: filesystem", "`native` is for modelled hosts", "ext4"]),
+        (ahead, ["ahead.toml:21: workloads.read_ahead", "modelled hosts", "blockdev --setra"]),
+    ] {
+        let study = study.to_str().expect("text");
+        raidlab(["compare", study, "--on", on, "--size", "1MiB"]).refused(&words);
+        assert!(support::names(&directory).is_empty());
+    }
+}

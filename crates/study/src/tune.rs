@@ -349,6 +349,15 @@ mod tests {
         assert_eq!((asked, found.knee), (vec![128, 256], 128 * KIB));
     }
 
+    /// Half of a fall made good is not a gain over what a smaller window gave.
+    #[test]
+    fn a_fall_is_no_ground_for_a_gain() {
+        let curve =
+            |window: u64| vec![[100.0, 80.0, 90.0, 95.0, 99.0][window.ilog2() as usize - 7]];
+        let (asked, found) = search(128, RULE, curve);
+        assert_eq!((asked, found.best), (vec![128, 256, 512], 128 * KIB));
+    }
+
     #[test]
     fn growth_in_steps_below_the_threshold_is_no_gain() {
         // Each is 1.5 % more than the one before: two of them are 3 %, but none gains 2 %.

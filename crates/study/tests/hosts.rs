@@ -9,11 +9,11 @@ use raidlab_study::{CellKey, Sample, Study, StudyError, StudyErrorKind, cells, p
 /// workload.
 fn text(top: &str, layout: &str, workload: &str) -> String {
     format!(
-        "title = \"hosts\"\nprocesses = [1, 2]\n{top}\n\
+        "title = \"hosts\"\nprocesses = [1, 4]\n{top}\n\
          [[drives]]\nname = \"disk\"\nmodel = \"sata-250gb-7200\"\ncount = 2\n\
          [[layouts]]\nname = \"one\"\nlevel = \"raid1\"\nmembers = 2\n\
          [[layouts]]\nname = \"two\"\nlevel = \"raid1\"\nmembers = 2\n{layout}\n\
-         [[workloads]]\nkind = \"cp-parallel\"\nfiles = 2\nsize = \"24MiB\"\n{workload}\n"
+         [[workloads]]\nkind = \"cp-parallel\"\nfiles = 4\nsize = \"12MiB\"\n{workload}\n"
     )
 }
 
@@ -80,7 +80,27 @@ fn a_layout_on_another_host_is_as_in_a_study_of_that_host() {
     assert_ne!(of_layout(&mixed, 0), of_layout(&mixed, 1));
     let slow = run(&study(FREE_BSD, "host = { processor = \"pentium3-860\" }", ""));
     assert_eq!(of_layout(&slow, 0), of_layout(&free_bsd, 0));
+    let all_slow = run(&study(&FREE_BSD.replace("athlon-x2-5000", "pentium3-860"), "", ""));
+    assert_eq!(of_layout(&slow, 1), of_layout(&all_slow, 1));
     assert_ne!(of_layout(&slow, 1), of_layout(&free_bsd, 1));
+}
+
+/// Two stripes are what the kernel reads ahead on an array that it knows of; behind a controller it knows of
+/// one disk.
+#[test]
+fn behind_a_controller_is_read_ahead_as_on_one_disk() {
+    let of = |keys: &str, ahead: &str| {
+        let stripe =
+            format!("[[layouts]]\nname = \"stripe\"\nlevel = \"raid0\"\nmembers = 2\n{keys}");
+        let study = study(LINUX, &stripe, ahead);
+        let window = raidlab_study::tune::default_window(&study, 2);
+        let run = run(&study);
+        (window, of_layout(&run, 2).into_iter().cloned().collect::<Vec<_>>())
+    };
+    let (ahead, card) = ("read_ahead = \"128KiB\"", "controller = \"ite8212-bios\"");
+    assert_eq!((of(card, "").0, of("", "").0), (128 << 10, 2 << 20));
+    assert_eq!(of(card, "").1, of(card, ahead).1);
+    assert_ne!(of("", "").1, of("", ahead).1, "md's own is larger");
 }
 
 /// The window of a workload takes the place of the host's.
@@ -105,11 +125,11 @@ fn workloads_run_on_the_part_of_the_matrix_they_name() {
     let cells: Vec<_> =
         cells(&study).iter().map(|key| (key.workload, key.processes, key.layout)).collect();
     assert_eq!(cells, [(0, 2, 1), (1, 3, 0), (1, 3, 1), (1, 1, 0), (1, 1, 1)]);
-    // Three processes for two files are nothing wrong where they are not run.
+    // Five processes for four files are nothing wrong where they are not run.
     let only = "only_processes = [2]";
-    let mut three = self::study(LINUX, "", only);
-    three.processes = vec![1, 2, 3];
-    Modelled::new(&three, HostCosts::default()).expect("they are not run");
+    let mut more = self::study(LINUX, "", only);
+    more.processes = vec![1, 5];
+    Modelled::new(&more, HostCosts::default()).expect("they are not run");
 }
 
 #[test]

@@ -37,9 +37,16 @@ pub(crate) fn run(options: &Replay) -> Result<(), Failure> {
 
 /// The studies that are asked for, with what the command line changes, checked before anything runs.
 fn studies(options: &Replay) -> Result<Vec<Study>, Failure> {
+    let all: Vec<&str> = replay::builtin().iter().map(|(name, _)| *name).collect();
     let names: Vec<&str> = match &options.name {
         Some(name) => vec![name],
-        None => replay::builtin().iter().map(|(name, _)| *name).collect(),
+        None if options.all => all,
+        None => {
+            let all = all.join(", ");
+            return Err(Failure::input(format!(
+                "no study is named; there are: {all}; or use --all"
+            )));
+        }
     };
     let mut studies = Vec::new();
     for name in names {

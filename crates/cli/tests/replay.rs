@@ -121,6 +121,7 @@ fn names_that_do_not_exist_are_refused_with_those_that_do() {
         (&["sas-2008", "--without", "journal", "--ablate"], &["--ablate"]),
         (&["sas-2008", "--seeds", "0"], &["--seeds"]),
         (&["sas-2008", "--json", "/nonexistent/x.json"], &["--json /nonexistent/x.json"]),
+        (&["--all", "--without", "path:pc1"], &["--without path:pc1"]),
         (
             &["--all", "--layout", "single250", "--workload", "real_life"],
             &["no cell has this layout"],

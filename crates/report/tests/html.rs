@@ -2,7 +2,7 @@
 
 mod common;
 
-use raidlab_report::{Exporter, Html};
+use raidlab_report::{Exporter, Html, replay_html};
 use raidlab_results::document::Results;
 
 const EVIL: &str = "<img src=x onerror=alert(1)> & \"quoted\" 'too' </script><!--";
@@ -60,8 +60,16 @@ fn count(page: &str, part: &str) -> usize {
 
 #[test]
 fn every_element_closes_in_order() {
-    for results in [common::small(), common::full(), common::real(), common::empty(), evil()] {
-        let page = export(&results);
+    let several = replay_html(&[common::replay(), evil(), common::full()]).expect("a report");
+    let pages = [
+        common::small(),
+        common::full(),
+        common::real(),
+        common::empty(),
+        common::replay(),
+        evil(),
+    ];
+    for page in pages.iter().map(export).chain([several]) {
         let mut open = Vec::new();
         for tag in tags(&page) {
             match tag.name {
@@ -174,7 +182,7 @@ fn every_layout_row_and_cell_is_there() {
 
 #[test]
 fn identifiers_are_unique_and_what_is_referred_to_exists() {
-    let page = export(&common::full());
+    let page = replay_html(&[common::full(), common::replay()]).expect("a report");
     let values = |attribute: &str| -> Vec<String> {
         let start = format!(" {attribute}=\"");
         page.split(&start)
@@ -236,4 +244,38 @@ fn bars_lie_within_their_picture() {
             }
         }
     }
+}
+
+#[test]
+fn a_replay_shows_what_was_published_and_found() {
+    let results = common::replay();
+    let page = export(&results);
+    for part in [
+        "published 80.0, +25\u{a0}%",
+        "published 61.0, -1.6\u{a0}% *",
+        "pci 97\u{a0}%",
+        "Not explained: </strong>single, cp",
+        "Findings, computed from these numbers",
+        "<th scope=\"row\" title=\"it is not there\">journal</th>",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    for finding in &results.findings {
+        assert!(page.contains(&format!("<li>{}</li>", finding.text)), "{}", finding.text);
+    }
+    assert!(!page.contains("Advice"), "three seeds are meant to be");
+    let plain = export(&common::full());
+    assert!(!plain.contains("Fidelity") && !plain.contains("class=\"busiest\""));
+}
+
+#[test]
+fn several_replays_are_read_back_from_one_page() {
+    let documents = [common::replay(), evil()];
+    let page = replay_html(&documents).expect("a report");
+    assert!(!page.contains("<img"));
+    let start = "<script type=\"application/json\" id=\"raidlab-results\">";
+    let json = &page[page.find(start).expect("the data block") + start.len()..];
+    let json = &json[..json.find("</script>").expect("its end")];
+    let back: raidlab_results::Replays = serde_json::from_str(json).expect("the documents");
+    assert_eq!(back.replays, documents);
 }

@@ -27,7 +27,7 @@ use crate::args::Color;
     Exit status: 0 done, 1 failed, 2 bad input, 130 interrupted.")]
 pub(crate) struct Replay {
     /// A published study: pata-2005, ite8212-2006, freebsd-2007, sas-2008, sata-2018
-    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    #[arg(conflicts_with = "all")]
     pub(crate) name: Option<String>,
     /// Replay all of them
     #[arg(long)]

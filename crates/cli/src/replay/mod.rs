@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use raidlab_report::{Exporter, Html, findings, replay_html};
 use raidlab_results::{Fidelity, Moved, NamedCell, Replays, Results};
-use raidlab_study::{Study, replay};
+use raidlab_study::{Ablation, Study, replay};
 
 use crate::failure::Failure;
 use crate::{interrupt, output};
@@ -18,12 +18,13 @@ use study::{Prepared, run_study};
 
 pub(crate) fn run(options: &Replay) -> Result<(), Failure> {
     let studies = studies(options)?;
+    let left_out = left_out(&studies, options)?;
     output::check(&[("--json", options.json.as_deref()), ("--html", options.html.as_deref())])?;
     let cancel = interrupt::flag()?;
     let mut documents = Vec::new();
-    for study in &studies {
+    for (study, left_out) in studies.iter().zip(&left_out) {
         // What was interrupted before its first round tells nothing; what was done before does.
-        match one(study, options, cancel) {
+        match one(study, left_out, options, cancel) {
             Err(Failure::Interrupted) if !documents.is_empty() => break,
             other => documents.push(other?),
         }
@@ -37,9 +38,16 @@ pub(crate) fn run(options: &Replay) -> Result<(), Failure> {
 
 /// The studies that are asked for, with what the command line changes, checked before anything runs.
 fn studies(options: &Replay) -> Result<Vec<Study>, Failure> {
+    let all: Vec<&str> = replay::builtin().iter().map(|(name, _)| *name).collect();
     let names: Vec<&str> = match &options.name {
         Some(name) => vec![name],
-        None => replay::builtin().iter().map(|(name, _)| *name).collect(),
+        None if options.all => all,
+        None => {
+            let all = all.join(", ");
+            return Err(Failure::input(format!(
+                "no study is named; there are: {all}; or use --all"
+            )));
+        }
     };
     let mut studies = Vec::new();
     for name in names {
@@ -103,15 +111,56 @@ fn known(flag: &str, what: &str, names: &[String], known: Vec<&str>) -> Result<(
     )))
 }
 
+/// What is left out of a study, and what of that it does not have.
+struct LeftOut {
+    here: Vec<Ablation>,
+    missing: Vec<String>,
+}
+
+impl LeftOut {
+    fn of(study: &Study, options: &Replay) -> Result<Self, Failure> {
+        let prepared = Prepared::new(study.clone(), &[])?;
+        let modelled = prepared.modelled()?;
+        let (mut here, mut missing) = (Vec::new(), Vec::new());
+        for one in &options.without {
+            let nothing = || format!("{} has nothing of that: no cell can move", study.title);
+            match study.without(one).map(|_| one.is_in(&modelled)) {
+                Ok(true) => here.push(one.clone()),
+                Ok(false) => missing.push(format!("--without {one}: {}", nothing())),
+                Err(what) => missing.push(format!("--without {one}: {what}")),
+            }
+        }
+        Ok(Self { here, missing })
+    }
+}
+
+/// What is left out of each study. One study must have all of it, of several one must have some.
+fn left_out(studies: &[Study], options: &Replay) -> Result<Vec<LeftOut>, Failure> {
+    let all: Vec<LeftOut> =
+        studies.iter().map(|study| LeftOut::of(study, options)).collect::<Result<_, _>>()?;
+    let missing = all.iter().find_map(|one| one.missing.first());
+    let nowhere = all.iter().all(|one| one.here.is_empty()) || !options.all;
+    match missing {
+        Some(what) if nowhere => Err(Failure::input(what)),
+        _ => Ok(all),
+    }
+}
+
 /// A study's document, with whatever is to be left out.
-fn one(study: &Study, options: &Replay, cancel: &AtomicBool) -> Result<Results, Failure> {
+fn one(
+    study: &Study,
+    left_out: &LeftOut,
+    options: &Replay,
+    cancel: &AtomicBool,
+) -> Result<Results, Failure> {
     let prepared = Prepared::new(study.clone(), &[])?;
     let mut results = run_study(&prepared, options, cancel, "")?;
     if options.ablate {
         ablate::run(&prepared, options, cancel, &mut results)?;
-    } else if !options.without.is_empty() {
-        results = without(&prepared, options, cancel, &results)?;
+    } else if !left_out.here.is_empty() {
+        results = without(study, &left_out.here, options, cancel, &results)?;
     }
+    results.warnings.extend(left_out.missing.iter().cloned());
     results.fidelity = Some(Fidelity::of(&results.cells, study.free_parameters().count()));
     results.findings = findings(&results);
     Ok(results)
@@ -119,28 +168,20 @@ fn one(study: &Study, options: &Replay, cancel: &AtomicBool) -> Result<Results, 
 
 /// The study without mechanisms, each cell beside what it is with all of them.
 fn without(
-    full: &Prepared,
+    study: &Study,
+    left_out: &[Ablation],
     options: &Replay,
     cancel: &AtomicBool,
     with_all: &Results,
 ) -> Result<Results, Failure> {
-    let modelled = full.modelled()?;
-    let idle = options.without.iter().find(|one| !one.is_in(&modelled));
-    let idle = idle.map(|one| {
-        format!("--without {one}: {} has nothing of that: no cell can move", full.study.title)
-    });
-    if let (Some(what), false) = (&idle, options.all) {
-        return Err(Failure::input(what));
-    }
-    let changed = Prepared::new(full.study.clone(), &options.without)?;
+    let changed = Prepared::new(study.clone(), left_out)?;
     let mut results = run_study(&changed, options, cancel, "without")?;
     for cell in &mut results.cells {
         let named = NamedCell::of(cell);
         let before = with_all.cells.iter().find(|one| named.is(one));
         cell.moved = before.and_then(|one| Moved::new(one.median, cell.median));
     }
-    results.without = options.without.iter().map(ToString::to_string).collect();
-    results.warnings.extend(idle);
+    results.without = left_out.iter().map(ToString::to_string).collect();
     Ok(results)
 }
 

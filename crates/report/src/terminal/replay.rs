@@ -77,7 +77,7 @@ impl Page {
         if has(|cell| cell.bottleneck.is_some()) {
             entries.push(("busiest", "the resource that was busy for most of the time"));
         }
-        if has(columns::shows_ends) {
+        if columns::end_apart(view.cells()) {
             let what = "when the first and when the last process was done";
             entries.push(("first..last", what));
         }

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 
 use raidlab_report::Terminal;
 use raidlab_results::document::{
-    Better, Bottleneck, Cell, Clock, LayoutRow, Results, SCHEMA_VERSION, Verdict, WorkloadRow,
+    Better, Bottleneck, Cell, Clock, LayoutRow, Published, Results, SCHEMA_VERSION, Verdict,
+    WorkloadRow,
 };
+use raidlab_results::{AblationRow, Fidelity};
 
 /// What a row of cells has in common.
 pub struct Shared<'a> {
@@ -224,6 +226,82 @@ pub fn real() -> Results {
         }
     }
     results
+}
+
+/// A replay: times and rates, published and calibrated cells, a bus, processes that end apart, block sizes,
+/// and what moves without mechanisms.
+pub fn replay() -> Results {
+    let mut results = empty();
+    results.study = "dd-1999: an old study".to_owned();
+    results.warnings.clear();
+    results.layouts.truncate(3);
+    for (row, name) in results.layouts.iter_mut().zip(["single", "md-raid0(2)", "bios-raid0(2)"]) {
+        row.name = name.to_owned();
+    }
+    results.workloads = ["cp", "readers", "sweep"].map(|name| workload(name, "")).into();
+    let layouts = ["single", "md-raid0(2)", "bios-raid0(2)"];
+    let mut add = |shared: &Shared<'_>, medians: [f64; 3], change: &dyn Fn(&mut Cell)| {
+        for (layout, median) in layouts.into_iter().zip(medians) {
+            let mut cell = cell(shared, layout, median, 2.0, 3);
+            cell.spread_percent = Some(4.0);
+            if layout == "bios-raid0(2)" {
+                let (resource, busy) = ("pci".to_owned(), 0.97);
+                cell.bottleneck = Some(Bottleneck { resource, busy });
+            }
+            change(&mut cell);
+            results.cells.push(cell);
+        }
+    };
+    let time = |workload, processes| Shared {
+        workload,
+        processes,
+        state: "healthy",
+        unit: "s",
+        better: Better::Lower,
+    };
+    add(&time("cp", 1), [100.0, 60.0, 80.0], &|cell| match cell.layout.as_str() {
+        "single" => cell.published = Some(published(80.0, cell.median, false)),
+        "md-raid0(2)" => cell.published = Some(published(61.0, cell.median, true)),
+        _ => {}
+    });
+    add(&time("cp", 4), [900.0, 260.0, 480.0], &|_| {});
+    let rate = Shared { unit: "MiB/s", better: Better::Higher, ..time("readers", 2) };
+    add(&rate, [50.0, 90.0, 40.0], &|cell| {
+        cell.fairness = Some(0.9);
+        let last = if cell.layout == "single" { 300.0 } else { 110.0 };
+        (cell.first_done_s, cell.last_done_s) = (100.0, last);
+    });
+    for (block, rates) in [("4KiB", [20.0, 21.0, 22.0]), ("1MiB", [60.0, 110.0, 90.0])] {
+        let rate = Shared { processes: 1, workload: "sweep", ..rate };
+        add(&rate, rates, &|cell| cell.settings = map(&[("block", block)]));
+    }
+    let without = |factor: f64| -> Vec<Cell> {
+        let cells = results.cells.iter().cloned().map(|mut cell| {
+            if cell.layout != "single" {
+                cell.median *= factor;
+            }
+            cell
+        });
+        cells.collect()
+    };
+    let row = |mechanism, factor| {
+        AblationRow::new(mechanism, "it is not there", &results.cells, &without(factor))
+    };
+    results.ablation = vec![
+        row("journal", 1.5),
+        row("luck", 1.001),
+        row("parity-cost", 0.75),
+        row("parity-cost=x0.5", 0.8),
+        row("parity-cost=x2", 1.25),
+        row("parity-cost=x10", 4.0),
+    ];
+    results.fidelity = Some(Fidelity::of(&results.cells, 1));
+    results.findings = raidlab_report::findings(&results);
+    results
+}
+
+fn published(value: f64, median: f64, calibrated: bool) -> Published {
+    Published { value, error_percent: (median / value - 1.0) * 100.0, calibrated }
 }
 
 /// File name, exporter and document of every expected text.

@@ -157,7 +157,7 @@ fn parity(page: &mut Page, results: &Results, sweep: &[&AblationRow]) {
     let unchanged = rows.iter().position(|(factor, _)| factor == "x2").unwrap_or(rows.len());
     let mut heads: Vec<String> = rows.iter().map(|(factor, _)| factor.clone()).collect();
     heads.insert(unchanged, "x1".to_owned());
-    heads.push("best without parity".to_owned());
+    heads.push("no parity".to_owned());
     let line = |(at, one): (usize, &AblatedCell)| {
         let mut cells: Vec<String> = rows
             .iter()
@@ -167,12 +167,23 @@ fn parity(page: &mut Page, results: &Results, sweep: &[&AblationRow]) {
             .collect();
         cells.insert(unchanged, number::number(one.moved.full));
         cells.push(best_other(results, one, &moved).unwrap_or_default());
-        (format!("{} ({})", title(one), one.cell.metric), cells)
+        (title(one), cells)
     };
     let shown = first.cells.iter().enumerate().filter(|(_, one)| moved(&one.cell.layout));
     let lines: Vec<(String, Vec<String>)> = shown.map(line).collect();
     page.heading("Parity costs so many times its CPU time");
     table(page, &heads, &lines);
+    let meaning = "the best layout that survives the loss of a member without parity";
+    page.hanging(vec![Span::new("  no parity: ", Style::Dim)], meaning, Style::Dim);
+    for (factor, row) in [rows.first(), rows.last()].into_iter().flatten() {
+        let range = |one: &&AblatedCell| moved(&one.cell.layout);
+        let changes = row.cells.iter().filter(range).map(|one| one.moved.percent);
+        let (low, high) =
+            changes.fold((f64::MAX, f64::MIN), |(low, high), one| (low.min(one), high.max(one)));
+        let (low, high) = (number::percent(low), number::percent(high));
+        let text = format!("At {factor} these cells move by {low} to {high}.");
+        page.hanging(vec![Span::blank(2)], &text, Style::Plain);
+    }
 }
 
 /// The best cell beside one, of a layout that survives the loss of a member without parity.

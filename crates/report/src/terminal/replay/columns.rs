@@ -31,9 +31,15 @@ impl<'a> Column<'a> {
     }
 }
 
-/// Whether the ends of the first and the last process are shown: where they are not the figure itself.
-pub(super) fn shows_ends(cell: &Cell) -> bool {
+/// Whether the ends of the first and the last process are shown beside a rate.
+fn shows_ends(cell: &Cell) -> bool {
     cell.fairness.is_some() && cell.metric != "seconds"
+}
+
+/// Whether they are shown for a workload: where some lie apart by more than a hundredth.
+pub(super) fn end_apart<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> bool {
+    let apart = |cell: &Cell| shows_ends(cell) && cell.last_done_s > 1.01 * cell.first_done_s;
+    cells.into_iter().any(apart)
 }
 
 /// The lines below a layout, in this order.
@@ -115,6 +121,7 @@ impl Table {
         };
         let heads: Vec<Vec<String>> = columns.iter().map(head).collect();
         let mut rows = Vec::new();
+        let apart = end_apart(cells.iter().copied());
         for layout in &view.results.layouts {
             let own = |column: &Column<'_>| {
                 let mine =
@@ -123,7 +130,7 @@ impl Table {
             };
             let found: Vec<Option<&Cell>> = columns.iter().map(own).collect();
             if found.iter().any(Option::is_some) {
-                let parts = parts(&found, columns, terminal);
+                let parts = parts(&found, columns, apart, terminal);
                 rows.push((terminal.span(&layout.name, Style::Plain), parts));
             }
         }
@@ -208,6 +215,7 @@ fn right(span: Span, width: usize) -> Line {
 fn parts(
     cells: &[Option<&Cell>],
     columns: &[Column<'_>],
+    apart: bool,
     terminal: Terminal,
 ) -> Vec<Vec<Option<Span>>> {
     let of = |part: &dyn Fn(&Cell) -> Option<Span>| -> Vec<Option<Span>> {
@@ -224,6 +232,12 @@ fn parts(
             busiest[at] = None;
         }
     }
+    let ends = |cell: &Cell| {
+        let unit = if cell.last_done_s < 1.0 { (1e3, "ms") } else { (1.0, "s") };
+        let (first, last) = (cell.first_done_s * unit.0, cell.last_done_s * unit.0);
+        let text = format!("{} {}", number::range(first, last), unit.1);
+        (apart && shows_ends(cell)).then(|| terminal.span(&text, Style::Dim))
+    };
     let mean = |cell: &Cell| {
         let spread = cell.spread_percent.map(|percent| format!(" {}", number::spread(percent)));
         let text = format!("{}{}", number::number(cell.mean), spread.unwrap_or_default());
@@ -241,12 +255,7 @@ fn parts(
             )
         }),
         busiest,
-        of(&|cell| {
-            let unit = if cell.last_done_s < 1.0 { (1e3, "ms") } else { (1.0, "s") };
-            let (first, last) = (cell.first_done_s * unit.0, cell.last_done_s * unit.0);
-            let text = format!("{} {}", number::range(first, last), unit.1);
-            shows_ends(cell).then(|| terminal.span(&text, Style::Dim))
-        }),
+        of(&ends),
     ]
 }
 

@@ -57,6 +57,12 @@ pub struct ControllerSpec {
     /// Bytes of parity operands that the controller itself reads a second, from 1 MB/s; none: the host's CPU
     /// computes parity.
     pub parity_rate: Option<u64>,
+    /// What its own firmware takes to switch between the devices of a PATA channel, in place of what the
+    /// host's driver takes; at most 1 s.
+    pub switch: Option<Nanos>,
+    /// Written data that it has under way to the drives at most; more wait, but for one request. At
+    /// least 4 KiB; none: as many as `outstanding` requests are. Of no use for posted writes.
+    pub write_buffer: Option<Sectors>,
     /// What it does with writes.
     pub writes: WritePolicy,
     /// Posted writes: they go to the array in pieces of at most this; a world rounds it down to
@@ -78,6 +84,8 @@ impl ControllerSpec {
             longest: Sectors(256),
             request,
             parity_rate: None,
+            switch: None,
+            write_buffer: None,
             writes: WritePolicy::Pass,
             destage: Sectors(256),
             destages: 1,
@@ -174,6 +182,14 @@ impl ControllerSpec {
             if !(8..=1 << 20).contains(&length.0) {
                 return wrong(key, format!("{length}; must be 4 KiB to 512 MiB"));
             }
+        }
+        if self.switch.is_some_and(|switch| switch.0 > 1_000_000_000) {
+            return wrong("switch", "must be at most 1,000 ms".into());
+        }
+        if let Some(buffer) = self.write_buffer
+            && !(8..=1 << 20).contains(&buffer.0)
+        {
+            return wrong("write_buffer", format!("{buffer}; must be 4 KiB to 512 MiB"));
         }
         if self.request.0 > 1_000_000_000 {
             return wrong("request", "must be at most 1,000 ms".into());

@@ -269,11 +269,13 @@ impl World {
     }
 
     /// The time.
+    #[inline]
     pub fn now(&self) -> Time {
         self.now
     }
 
     /// Lets time pass up to `at` when nothing happens before; otherwise does nothing and gives false.
+    #[inline]
     pub fn idle_until(&mut self, at: Time) -> bool {
         if self.queue.peek().is_some_and(|Reverse((next, _, _))| *next <= at) {
             return false;
@@ -283,6 +285,7 @@ impl World {
     }
 
     /// When the next of what is known to happen will happen; `None` when nothing will.
+    #[inline]
     pub fn next_at(&self) -> Option<Time> {
         self.queue.peek().map(|Reverse((next, _, _))| *next)
     }
@@ -308,11 +311,13 @@ impl World {
     }
 
     /// When the CPU has done all that it was given so far.
+    #[inline]
     pub fn cpu_free(&self) -> Time {
         self.cpu.free
     }
 
     /// Gives the CPU work of `cost` that is nobody's request; says when it is done.
+    #[inline]
     pub fn work(&mut self, cost: Nanos) -> Time {
         self.cpu.serve(self.now, cost)
     }
@@ -429,6 +434,7 @@ impl World {
     }
 
     /// The next answer, if one is there.
+    #[inline]
     pub fn next_answer(&mut self) -> Option<Answer> {
         self.answers.pop_front()
     }

@@ -134,6 +134,7 @@ impl Ablation {
             Self::Controller => return None,
             Self::OneRequest if firmware => controller.with_outstanding(MANY_REQUESTS),
             Self::WriteThrough if through => controller.with_writes(WritePolicy::Pass),
+            Self::ChannelSwitch => ControllerSpec { switch: None, ..controller },
             Self::ControllerTime => ControllerSpec { request: Nanos::ZERO, ..controller },
             Self::RequestLimit => controller.with_longest(Sectors(1 << 20)),
             Self::ParityCost { tenths } => ControllerSpec {

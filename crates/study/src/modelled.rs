@@ -273,7 +273,12 @@ impl<'a> Modelled<'a> {
             host.dedup();
             routes.iter_mut().for_each(|route| route.retain(|server| !host.contains(server)));
         }
-        PathSpec { servers: self.study.paths.clone(), routes, host }
+        let mut servers = self.study.paths.clone();
+        if let Some(switch) = hardware.controller.as_ref().and_then(|one| one.switch) {
+            let channels = servers.iter_mut().filter(|one| one.kind == ServerKind::PataChannel);
+            channels.for_each(|channel| channel.switch = switch);
+        }
+        PathSpec { servers, routes, host }
     }
 
     /// A drive of a layout's group: that of a member, the journal behind them, or the spare.

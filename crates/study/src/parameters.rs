@@ -18,8 +18,8 @@ use crate::study::{Host, NamedLayout, Study};
 pub enum Owner {
     /// The drives of a group: its position in the study.
     Drive(usize),
-    /// A path: its position in the study.
-    Path(usize),
+    /// Paths, which are alike in this: their positions in the study.
+    Paths(Vec<usize>),
     /// The modelled host, also where a layout has it with another system.
     Host,
     /// Every controller of this kind.
@@ -197,6 +197,10 @@ const HOST: &[Property<Host>] = &[
     Property("call_cost", TIME, set!(host, value, host.spec.costs.call, time(value))),
     Property("name_cost", TIME, set!(host, value, host.spec.costs.name, time(value))),
     Property("entry_cost", TIME, set!(host, value, host.spec.costs.entry, time(value))),
+    Property("character_cost", TIME, |host, value| {
+        host.spec.costs.character = whole(value * 1_000.0);
+        Ok(())
+    }),
     Property("request_cost", TIME, |host, value| {
         processor(host)?.request = time(value);
         Ok(())
@@ -218,6 +222,14 @@ const CONTROLLER: &[Property<ControllerSpec>] = &[
             Ok(())
         }
         None => Err("computes no parity: the host does, see its `parity_rate`".into()),
+    }),
+    Property("switch", TIME, |one, value| {
+        one.switch = Some(time(value));
+        Ok(())
+    }),
+    Property("write_buffer", SIZE, |one, value| {
+        one.write_buffer = Some(sectors(value));
+        Ok(())
     }),
     Property("destage", SIZE, set!(one, value, one.destage, sectors(value))),
     Property("destages", COUNT, set!(one, value, one.destages, small(value))),
@@ -251,6 +263,7 @@ fn scale_cpu(host: &mut Host, factor: f64) -> Result<(), String> {
     let slower = |rate: &mut u64| *rate = whole(*rate as f64 / factor.max(1e-9));
     let costs = &mut host.spec.costs;
     [&mut costs.call, &mut costs.name, &mut costs.entry].into_iter().for_each(longer);
+    costs.character = whole(costs.character as f64 * factor);
     slower(&mut costs.copy_rate);
     if let Some(processor) = &mut host.processor {
         longer(&mut processor.request);
@@ -268,7 +281,7 @@ pub(crate) fn properties(owner: &Owner) -> Vec<(&'static str, Units)> {
         Owner::Drive(_) => {
             adjustable().into_iter().map(|(name, quantity)| (name, quantity.units())).collect()
         }
-        Owner::Path(_) => of(PATH),
+        Owner::Paths(_) => of(PATH),
         Owner::Host => of(HOST),
         Owner::Controller(_) => of(CONTROLLER),
     }
@@ -310,7 +323,9 @@ impl Parts {
         let (name, value) = (parameter.property, parameter.value * parameter.scale);
         match &parameter.owner {
             Owner::Drive(_) => Ok(()),
-            Owner::Path(index) => put(PATH, &mut self.paths[*index], name, value),
+            Owner::Paths(all) => {
+                all.iter().try_for_each(|index| put(PATH, &mut self.paths[*index], name, value))
+            }
             Owner::Host => {
                 let of_layouts = self.layouts.iter_mut().filter_map(|one| one.host.as_mut());
                 let mut hosts = self.host.iter_mut().chain(of_layouts);
@@ -331,8 +346,8 @@ impl Parts {
         let bad = |error: BadFigure| error.to_string();
         match owner {
             Owner::Drive(_) => Ok(()),
-            Owner::Path(index) => {
-                let servers = vec![self.paths[*index].clone()];
+            Owner::Paths(all) => {
+                let servers = all.iter().map(|index| self.paths[*index].clone()).collect();
                 PathSpec { servers, ..PathSpec::default() }.check(0).map_err(bad)
             }
             Owner::Host => self.hosts().try_for_each(|host| {

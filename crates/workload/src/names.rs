@@ -202,6 +202,7 @@ impl Names {
     }
 
     /// The file a name stands for.
+    #[inline]
     pub fn find(&self, path: &Path) -> Option<FileId> {
         self.name(path).map(|name| name.id)
     }
@@ -426,6 +427,7 @@ impl Names {
     }
 
     /// A file's length and kind; nothing of what is gone.
+    #[inline]
     pub fn status(&self, id: FileId) -> Status {
         let node = self.node(id);
         node.map_or_else(Status::default, |node| Status {
@@ -442,6 +444,7 @@ impl Names {
     }
 
     /// Makes a file's length at least this.
+    #[inline]
     pub fn grow(&mut self, id: FileId, size: u64) {
         if let Some(node) = self.node_mut(id) {
             node.size = node.size.max(size);
@@ -482,6 +485,7 @@ impl Slots {
     }
 
     /// What is in it; `None` when nothing is.
+    #[inline]
     pub fn get(&mut self, slot: Slot) -> Option<&mut OpenFile> {
         self.slots.get_mut(usize::from(slot.0)).and_then(Option::as_mut)
     }

@@ -177,6 +177,9 @@ pub struct Controller {
     processor: Processor,
     parity: Processor,
     posted: Option<Posted>,
+    /// Sectors of writes under way, and those that wait for room among them.
+    writing: u64,
+    held: VecDeque<u32>,
     /// How the request ended that the queue is just being told of.
     ending: Outcome,
     outputs: VecDeque<ControllerOutput>,
@@ -208,6 +211,8 @@ impl Controller {
             processor: Processor::default(),
             parity: Processor::default(),
             posted,
+            writing: 0,
+            held: VecDeque::with_capacity(256),
             ending: Outcome::Done,
             outputs: VecDeque::with_capacity(64),
         }
@@ -341,6 +346,25 @@ impl Controller {
             return;
         }
         let DriveIo { op, len, .. } = work.io;
+        if op == DriveOp::Write && self.posted.is_none() {
+            if !self.has_room(u64::from(len)) || !self.held.is_empty() {
+                self.held.push_back(request);
+                return;
+            }
+            self.writing += u64::from(len);
+        }
+        self.start(now, request);
+    }
+
+    /// Whether so many sectors more may be written at once.
+    fn has_room(&self, sectors: u64) -> bool {
+        let most = self.spec.write_buffer;
+        self.writing == 0 || most.is_none_or(|most| self.writing + sectors <= most.0)
+    }
+
+    /// Gets on with a request, or lets its data come first.
+    fn start(&mut self, now: Time, request: u32) {
+        let DriveIo { op, len, .. } = self.works[request as usize].io;
         if op == DriveOp::Write {
             let len = Sectors(u64::from(len));
             self.outputs.push_back(ControllerOutput::Transfer { request, from: now, len, op });
@@ -454,6 +478,18 @@ impl Controller {
     }
 
     fn end(&mut self, now: Time, request: u32) {
+        let DriveIo { op, len, .. } = self.works[request as usize].io;
+        if op == DriveOp::Write && self.posted.is_none() {
+            self.writing = self.writing.saturating_sub(u64::from(len));
+            while let Some(next) = self.held.front().copied()
+                && let sectors = u64::from(self.works[next as usize].io.len)
+                && self.has_room(sectors)
+            {
+                self.held.pop_front();
+                self.writing += sectors;
+                self.start(now, next);
+            }
+        }
         self.ending = self.works[request as usize].outcome;
         let ended = QueueInput::Ended { id: DriveIoId(request), outcome: IoOutcome::Ok };
         self.queue.handle(now, ended);

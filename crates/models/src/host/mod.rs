@@ -344,7 +344,10 @@ pub struct Host {
     space: Space,
     journal: Journal,
     back: Writeback,
-    tasks: Vec<Option<Task>>,
+    tasks: Vec<Option<Box<Task>>>,
+    /// Memory of calls that are done, for those to come.
+    #[expect(clippy::vec_box, reason = "a call under way moves in and out as a pointer")]
+    spare_tasks: Vec<Box<Task>>,
     ready: VecDeque<u32>,
     /// Of operations on names that are done, for those to come.
     spare_names: Vec<Names>,
@@ -384,6 +387,7 @@ impl Host {
             journal: Journal::new(space.journal),
             back: Writeback::default(),
             tasks: Vec::new(),
+            spare_tasks: Vec::new(),
             ready: VecDeque::new(),
             spare_names: Vec::new(),
             spare_paths: Vec::new(),
@@ -436,6 +440,7 @@ impl Host {
     }
 
     /// A file's length in bytes; nothing of what is gone.
+    #[inline]
     pub fn size(&self, file: HostFile) -> u64 {
         self.files.get(&file.0).map_or(0, |file| file.size)
     }
@@ -492,6 +497,7 @@ impl Host {
     }
 
     /// The next output; `None` when there is none.
+    #[inline]
     pub fn poll(&mut self) -> Option<HostOutput> {
         self.outputs.pop_front()
     }
@@ -512,9 +518,16 @@ impl Host {
         };
         let Some(kind) = kind else { return };
         if self.tasks.len() <= id as usize {
-            self.tasks.resize(id as usize + 1, None);
+            self.tasks.resize_with(id as usize + 1, || None);
         }
-        self.tasks[id as usize] = Some(Task::new(process, kind));
+        let task = Task::new(process, kind);
+        self.tasks[id as usize] = Some(match self.spare_tasks.pop() {
+            Some(mut spare) => {
+                *spare = task;
+                spare
+            }
+            None => Box::new(task),
+        });
         self.ready.push_back(id);
     }
 
@@ -553,20 +566,25 @@ impl Host {
         let next = self.step(id, &mut task);
         let name = TaskId(id);
         match next {
-            Next::Wait => self.tasks[id as usize] = Some(task),
+            Next::Wait => {
+                self.tasks[id as usize] = Some(task);
+                return;
+            }
             Next::Compute { cost, copies } => {
                 task.computes = true;
                 self.tasks[id as usize] = Some(task);
                 self.outputs.push_back(HostOutput::Compute { task: name, cost, copies });
+                return;
             }
             Next::Done => {
-                if let Kind::Names(names) = task.kind {
-                    self.spare_names.push(names);
-                }
                 self.outputs.push_back(HostOutput::Done { task: name, moved: task.moved });
             }
             Next::Failed(failure) => self.fail(id, failure),
         }
+        if let Kind::Names(names) = &mut task.kind {
+            self.spare_names.push(std::mem::take(names));
+        }
+        self.spare_tasks.push(task);
     }
 
     fn step(&mut self, id: u32, task: &mut Task) -> Next {

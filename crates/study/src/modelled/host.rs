@@ -68,8 +68,6 @@ fn wrong(kind: StudyErrorKind, key: &str, reason: impl Into<String>) -> StudyErr
 /// What is still to be done of an operation, and what it is answered with.
 #[derive(Debug)]
 struct Script {
-    next: Option<Call>,
-    /// Those behind it.
     calls: VecDeque<Call>,
     /// Counted as one operation of this class at the end; reads and writes count themselves.
     class: Option<Class>,

@@ -108,9 +108,11 @@ fn owner(
             Ok(Owner::Drive(index))
         }
         "path" => {
-            let named = parts.paths.iter().position(|path| path.name == name);
+            let position = |name: &str| parts.paths.iter().position(|path| path.name == name);
+            let named: Option<Vec<usize>> =
+                name.split(',').map(|one| position(one.trim())).collect();
             let all = || parts.paths.iter().map(|path| path.name.as_str()).collect();
-            named.map(Owner::Path).ok_or_else(|| unknown(all()))
+            named.map(Owner::Paths).ok_or_else(|| unknown(all()))
         }
         "controller" => {
             let mut known: Vec<&str> = Vec::new();

@@ -26,12 +26,12 @@ struct OfFile {
     /// The places of the others.
     rest: Vec<u32>,
     /// Those behind [`SEGMENTS`].
-    far: Option<Box<BTreeMap<u64, u32>>>,
+    far: BTreeMap<u64, u32>,
 }
 
 impl Default for OfFile {
     fn default() -> Self {
-        Self { first: NONE, count: 0, dirty: 0, rest: Vec::new(), far: None }
+        Self { first: NONE, count: 0, dirty: 0, rest: Vec::new(), far: BTreeMap::new() }
     }
 }
 
@@ -70,7 +70,7 @@ impl Places {
         let place = match index.checked_sub(1) {
             None => of.first,
             Some(row) if row < SEGMENTS => of.rest.get(row as usize).copied()?,
-            Some(row) => of.far.as_ref()?.get(&row).copied()?,
+            Some(row) => of.far.get(&row).copied()?,
         };
         (place != NONE).then_some(place)
     }
@@ -88,7 +88,7 @@ impl Places {
                 of.rest[row as usize] = place;
             }
             Some(row) => {
-                of.far.get_or_insert_default().insert(row, place);
+                of.far.insert(row, place);
             }
         }
     }
@@ -101,7 +101,7 @@ impl Places {
             None => of.first = NONE,
             Some(row) if row < SEGMENTS => of.rest[row as usize] = NONE,
             Some(row) => {
-                of.far.get_or_insert_default().remove(&row);
+                of.far.remove(&row);
             }
         }
         if of.count == 0 {
@@ -121,8 +121,8 @@ impl Places {
         if let Some(by) = rest.iter().position(|place| *place != NONE) {
             return Some(near.start + by as u64 + 1);
         }
-        let far = of.far.as_ref().filter(|_| from < to)?;
-        far.range(from..to).next().map(|(row, _)| row + 1)
+        let far = (from < to).then(|| of.far.range(from..to).next()).flatten();
+        far.map(|(row, _)| row + 1)
     }
 
     /// A segment of a file has dirty pages from now on, or has none any more.

@@ -30,8 +30,8 @@ impl Target<'_> {
 
     /// An operation that begins now, without calls.
     pub(super) fn script(&self, answer: Answered) -> Script {
-        let (next, calls, began) = (None, VecDeque::new(), self.world.now());
-        Script { next, calls, class: None, began, moved: 0, in_memory: None, answer }
+        let (calls, began) = (VecDeque::new(), self.world.now());
+        Script { calls, class: None, began, moved: 0, in_memory: None, answer }
     }
 
     /// Begins an operation that is made of calls.
@@ -45,8 +45,11 @@ impl Target<'_> {
         let mut calls = calls.into_iter();
         // Most operations are one call: no memory is taken for those to follow.
         let (next, calls) = (calls.next(), calls.collect());
-        self.running[index].script = Some(Script { next, calls, class, ..self.script(answer) });
-        self.next_call(index);
+        self.running[index].script = Some(Script { calls, class, ..self.script(answer) });
+        match next {
+            Some(call) => self.script_call(index, class, call),
+            None => self.next_call(index),
+        }
     }
 
     /// The same for an operation of a class that moves so many bytes.
@@ -64,18 +67,23 @@ impl Target<'_> {
         self.next_call(index);
     }
 
+    /// A call of a process's operation of a class.
+    fn script_call(&mut self, index: usize, of: Option<Class>, call: Call) {
+        let class = match call {
+            Call::Read { .. } => Some(Class::Read),
+            Call::Write { .. } => Some(Class::Write),
+            _ => None,
+        };
+        // Operations of a class of their own are counted as a whole.
+        self.call(index, None, class.filter(|_| of.is_none()), call);
+    }
+
     /// The next call of a process's operation, or its end.
     fn next_call(&mut self, index: usize) {
         let Some(script) = &mut self.running[index].script else { return };
-        if let Some(call) = script.next.take().or_else(|| script.calls.pop_front()) {
-            // Operations of a class of their own are counted as a whole.
-            let class = match call {
-                Call::Read { .. } => Some(Class::Read),
-                Call::Write { .. } => Some(Class::Write),
-                _ => None,
-            };
-            let class = class.filter(|_| script.class.is_none());
-            self.call(index, None, class, call);
+        if let Some(call) = script.calls.pop_front() {
+            let class = script.class;
+            self.script_call(index, class, call);
             return;
         }
         let Some(script) = self.running[index].script.take() else { return };

@@ -293,7 +293,8 @@ impl Study {
 
     /// Every host that the study describes.
     fn hosts_mut(&mut self) -> impl Iterator<Item = &mut crate::study::Host> {
-        self.host.iter_mut()
+        let of_layouts = self.layouts.iter_mut().filter_map(|layout| layout.host.as_mut());
+        self.host.iter_mut().chain(of_layouts)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::ablation::Ablation;
 use crate::error::{StudyError, StudyErrorKind};
 use crate::matrix::{CellKey, cell_title};
 use crate::run::{Runner, Sample};
-use crate::study::{DriveSource, Host, State, Study};
+use crate::study::{DriveSource, Host, NamedLayout, State, Study};
 
 /// Bytes that a command with an address of 28 bits moves at most.
 const SHORT_COMMAND: u64 = 256 * SECTOR_BYTES;
@@ -33,6 +33,8 @@ pub struct Modelled<'a> {
     /// The drive of each group.
     drives: Vec<DriveSpec>,
     costs: HostCosts,
+    /// What the CPU of each layout's host costs.
+    of_layouts: Vec<HostCosts>,
 }
 
 impl<'a> Modelled<'a> {
@@ -70,7 +72,9 @@ impl<'a> Modelled<'a> {
             drives.push(study.drive_with_parameters(index, drive)?);
         }
         let costs = host_costs(study.host.as_ref()).unwrap_or(costs);
-        Ok(Self { study, drives, costs })
+        let of_layout = |layout: &NamedLayout| host_costs(layout.host.as_ref()).unwrap_or(costs);
+        let of_layouts = study.layouts.iter().map(of_layout).collect();
+        Ok(Self { study, drives, costs, of_layouts })
     }
 
     /// Every layout is possible and every workload fits.
@@ -107,18 +111,13 @@ impl<'a> Modelled<'a> {
         spec
     }
 
-    /// What the CPU of a layout's host costs.
-    fn costs_of(&self, layout: usize) -> HostCosts {
-        let own = self.study.layouts[layout].host.as_ref();
-        host_costs(own).unwrap_or(self.costs)
-    }
-
     /// The same without a mechanism of its drives or its CPU. What the study itself does without is up to
     /// [`Study::without`].
     #[must_use]
     pub fn without(mut self, ablation: &Ablation) -> Self {
         self.drives = self.drives.into_iter().map(|drive| ablation.drive(drive)).collect();
         self.costs = ablation.costs(self.costs);
+        self.of_layouts.iter_mut().for_each(|costs| *costs = ablation.costs(*costs));
         self
     }
 
@@ -195,7 +194,7 @@ impl<'a> Modelled<'a> {
         let drives = (0..count).map(|place| self.drive(layout, place, seed)).collect();
         let spare = || self.drive(layout, members + 1, seed);
         let set_up = || {
-            let mut world = World::new(&config, drives, self.costs_of(layout))?;
+            let mut world = World::new(&config, drives, self.of_layouts[layout])?;
             let hardware = &self.study.layouts[layout].hardware;
             let scheduler = self.scheduler(layout);
             if !hardware.routes.is_empty() {

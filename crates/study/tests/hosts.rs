@@ -1,9 +1,9 @@
 //! Hosts of layouts, filesystems of kernels, and workloads that run on a part of the matrix.
 
-use raidlab_models::host::{FilesystemSpec, Kernel};
+use raidlab_models::host::{FilesystemSpec, Kernel, Mechanism};
 use raidlab_sim::HostCosts;
 use raidlab_study::modelled::Modelled;
-use raidlab_study::{CellKey, Sample, Study, StudyError, StudyErrorKind, cells, parse};
+use raidlab_study::{Ablation, CellKey, Sample, Study, StudyError, StudyErrorKind, cells, parse};
 
 /// A study of two drives; `top` are keys of its own, `layout` keys of the second layout, `workload` of the
 /// workload.
@@ -203,4 +203,24 @@ fn another_filesystem_is_put_below_every_host() {
     assert!(error.contains("linux-2.6.20 has no ffs"), "{error}");
     let error = study.set_filesystem("zfs").expect_err("unknown");
     assert!(error.contains("native, ffs"), "{error}");
+}
+
+/// A mechanism that is switched off is off on every host, and on the CPU of each.
+#[test]
+fn a_mechanism_is_switched_off_on_every_host() {
+    let own = "host = { kernel = \"linux-2.6.20\", processor = \"pentium3-860\" }";
+    let study = study(FREE_BSD, own, "");
+    let bare = study.without(&Ablation::Host(Mechanism::ReadAhead)).expect("can be");
+    for layout in 0..2 {
+        let ahead = bare.host_of(layout).expect("a host").spec.read_ahead;
+        assert_eq!(ahead, Some(0), "{layout}");
+    }
+    let key = cells(&study)[1];
+    let run = |modelled: Modelled<'_>| {
+        let mut world = modelled.world_in(key.layout, key.state, 3).expect("a world");
+        modelled.run_on(&mut world, &key, 3).expect("runs").system_cpu_s
+    };
+    let modelled = Modelled::new(&study, HostCosts::default()).expect("it fits");
+    let (free, paid) = (run(modelled.clone().without(&Ablation::RequestCost)), run(modelled));
+    assert!(key.layout == 1 && free < paid, "{free:?} and {paid:?} s");
 }

@@ -28,7 +28,8 @@ fn names(study: &Study) -> BTreeSet<Name> {
             metrics = all.map(|metric| metric.name.to_string()).collect();
         }
         for metric in metrics {
-            let block = workload.settings.get("block").cloned().unwrap_or_default();
+            // The block, or the window.
+            let block = workload.settings.values().cloned().collect::<Vec<_>>().join(" ");
             names.insert((layout.clone(), workload.name.clone(), key.processes, metric, block));
             count += 1;
         }

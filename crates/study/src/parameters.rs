@@ -210,6 +210,7 @@ const HOST: &[Property<Host>] = &[
         Ok(())
     }),
     Property("memory", SIZE, set!(host, value, host.spec.memory, whole(value))),
+    Property("cache", SIZE, set!(host, value, host.spec.cache, Some(whole(value)))),
 ];
 
 const CONTROLLER: &[Property<ControllerSpec>] = &[

@@ -215,13 +215,19 @@ impl Cache {
         range: &Range<u64>,
         most: u64,
     ) -> Option<Range<u64>> {
-        if range.is_empty() {
+        if range.is_empty() || !self.has_dirty(file) {
             return None;
         }
+        let (from, to) = (range.start / SEGMENT, (range.end - 1) / SEGMENT);
         let dirty = |segment: Option<&Segment>| segment.map_or(0, |segment| segment.dirty);
-        let first = self.dirty_segments(file, range).find_map(|index| {
+        let first_of = |index: u64| {
             let bits = dirty(self.segment(file, index)) & mask(index, range);
             (bits != 0).then(|| index * SEGMENT + u64::from(bits.trailing_zeros()))
+        };
+        // Write-back goes on where it was: most often in this segment.
+        let first = first_of(from).or_else(|| {
+            let others = (from < to).then(|| self.dirty_at.range((file, from + 1)..=(file, to)));
+            others?.find_map(|(_, index)| first_of(*index))
         })?;
         let most = most.min(range.end - first);
         Some(first..first + self.run(file, first, most, dirty))
@@ -229,23 +235,19 @@ impl Cache {
 
     /// How many pages of a range are dirty.
     pub(super) fn dirty_in(&self, file: u64, range: Range<u64>) -> u64 {
-        if range.is_empty() {
+        if range.is_empty() || !self.has_dirty(file) {
             return 0;
         }
+        let (from, to) = (range.start / SEGMENT, (range.end - 1) / SEGMENT);
         let count = |index: u64| {
             let dirty = self.segment(file, index).map_or(0, |segment| segment.dirty);
             ones(dirty & mask(index, &range))
         };
-        self.dirty_segments(file, &range).map(count).sum()
-    }
-
-    /// The segments with pages of a range, which is not empty, that may have dirty pages.
-    fn dirty_segments(&self, file: u64, range: &Range<u64>) -> impl Iterator<Item = u64> + '_ {
-        let (from, to) = (range.start / SEGMENT, (range.end - 1) / SEGMENT);
-        let is_dirty = self.places.has_dirty(file);
-        let first = (is_dirty && from == 0).then_some(0);
-        let others = (is_dirty && to > 0).then(|| self.dirty_at.range((file, from)..=(file, to)));
-        first.into_iter().chain(others.into_iter().flatten().map(|(_, index)| *index))
+        if to <= from + 1 {
+            return (from..=to).map(count).sum();
+        }
+        let others = self.dirty_at.range((file, from + 1)..=(file, to));
+        count(from) + others.map(|(_, index)| count(*index)).sum::<u64>()
     }
 
     /// Changes segments of a range, by masks of the pages in it.

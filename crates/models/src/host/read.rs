@@ -177,11 +177,12 @@ impl Host {
     /// Goes on with reads.
     pub(super) fn read(&mut self, id: u32, task: &mut Task) -> Next {
         let Kind::Read(transfer) = &mut task.kind else { return Next::Wait };
-        let Some(Some(open)) = self.open.get(transfer.handle.0 as usize).copied() else {
+        let Some(Some(open)) = self.open.get(transfer.handle.0 as usize) else {
             return Next::Failed(Failure::NoFile);
         };
+        let file = open.file;
         self.passed(id, transfer, &mut task.moved);
-        let size = self.files.get(&open.file).map_or(0, |file| file.size);
+        let size = self.files.get(&file).map_or(0, |file| file.size);
         let position = transfer.position();
         if transfer.times == 0 || position >= size {
             return Next::Done;
@@ -193,29 +194,27 @@ impl Host {
                 self.wait_for_page(id, METADATA, block);
                 return Next::Wait;
             }
-            let state = self.cache.page(open.file, page);
+            let state = self.cache.page(file, page);
             // Linux looks at the mark before it waits for the page; FreeBSD has to have the block.
             let sees_marks = state == Page::Present
                 || state == Page::Reading && self.spec.read_ahead_rule != ReadAheadRule::Clusters;
             match state {
-                Page::Present | Page::Reading
-                    if sees_marks && self.cache.take_mark(open.file, page) =>
-                {
+                Page::Present | Page::Reading if sees_marks && self.cache.take_mark(file, page) => {
                     self.go_ahead(transfer, page);
                 }
                 Page::Present => break,
                 Page::Reading => {
-                    self.wait_for_page(id, open.file, page);
+                    self.wait_for_page(id, file, page);
                     return Next::Wait;
                 }
                 Page::Absent => self.miss(transfer, page, end.div_ceil(BLOCK) - page),
             }
         }
-        let there = self.cache.present(open.file, page, PIECE / BLOCK + 1);
+        let there = self.cache.present(file, page, PIECE / BLOCK + 1);
         let most = ((page + there) * BLOCK).min(size) - position;
         let (piece, begun) = transfer.cut(most.min(PIECE), size, u64::MAX);
         let behind = (position + piece.bytes).div_ceil(BLOCK);
-        self.cache.touch(open.file, page..behind);
+        self.cache.touch(file, page..behind);
         if let Some(Some(open)) = self.open.get_mut(transfer.handle.0 as usize) {
             open.ahead.passed(page, behind);
         }

@@ -169,8 +169,11 @@ pub struct HostSpec {
     /// Whose defaults apply where a value is left to the kernel: how far it reads ahead on an array.
     /// Default Linux 6.1.
     pub kernel: Kernel,
-    /// Memory for the page cache in bytes, at least 8 MiB. Default 8 GiB.
+    /// Memory in bytes, of which dirty limits are shares, at least 8 MiB. Default 8 GiB.
     pub memory: u64,
+    /// What of it caches data that are used once, at least 8 MiB: the rest holds programs, the kernel and
+    /// pages that were used twice, which Linux keeps on a list of their own. Default all.
+    pub cache: Option<u64>,
     /// Above this, write-back begins. Default 10 %.
     pub dirty_background: DirtyLimit,
     /// Above this, writers wait. Default 20 %.
@@ -217,6 +220,7 @@ impl Default for HostSpec {
         Self {
             kernel: Kernel::Linux6_1,
             memory: 8 << 30,
+            cache: None,
             dirty_background: DirtyLimit::Percent(10),
             dirty: DirtyLimit::Percent(20),
             dirty_expire: Nanos::from_millis(30_000),
@@ -250,6 +254,7 @@ impl HostSpec {
         let journal = filesystem.journal.map_or(1 << 20, |journal| journal.bytes);
         let rules = [
             (self.memory >= LEAST_MEMORY, "memory: at least 8 MiB"),
+            (self.cache.is_none_or(|cache| cache >= LEAST_MEMORY), "cache: at least 8 MiB"),
             (self.writeback_interval > Nanos::ZERO, "writeback_interval: more than nothing"),
             (self.writeback_chunk >= BLOCK, "writeback_chunk: at least 4 KiB"),
             (self.longest_request >= BLOCK, "longest_request: at least 4 KiB"),
@@ -285,7 +290,7 @@ impl HostSpec {
 
     /// Pages that may be cached.
     pub(super) fn pages(&self) -> u64 {
-        self.memory / BLOCK
+        self.cache.map_or(self.memory, |cache| cache.min(self.memory)) / BLOCK
     }
 
     /// Dirty pages above which write-back begins.

@@ -12,18 +12,19 @@ impl Host {
     /// Goes on with writes.
     pub(super) fn write(&mut self, id: u32, task: &mut Task) -> Next {
         let Kind::Write(transfer) = &mut task.kind else { return Next::Wait };
-        let Some(Some(open)) = self.open.get(transfer.handle.0 as usize).copied() else {
+        let Some(Some(open)) = self.open.get(transfer.handle.0 as usize) else {
             return Next::Failed(Failure::NoFile);
         };
+        let (file, is_sync) = (open.file, open.sync);
         if let Some(piece) = transfer.piece
             && transfer.sync.is_none()
         {
             let position = transfer.position();
-            if let Err(failure) = self.put(open.file, position..position + piece.bytes) {
+            if let Err(failure) = self.put(file, position..position + piece.bytes) {
                 return Next::Failed(failure);
             }
-            if open.sync && piece.calls > 0 {
-                transfer.sync = Some(Box::new(Sync::of(Some(open.file), true)));
+            if is_sync && piece.calls > 0 {
+                transfer.sync = Some(Box::new(Sync::of(Some(file), true)));
             }
         }
         if let Some(sync) = &mut transfer.sync {
@@ -38,7 +39,7 @@ impl Host {
             return Next::Done;
         }
         let position = transfer.position();
-        let most = if open.sync { 1 } else { u64::MAX };
+        let most = if is_sync { 1 } else { u64::MAX };
         let (piece, begun) = transfer.cut(PIECE, u64::MAX, most);
         let pages = position / BLOCK..(position + piece.bytes).div_ceil(BLOCK);
         if self.cache.unwritten() + (pages.end - pages.start) > self.limits.dirty {
@@ -49,15 +50,15 @@ impl Host {
             return Next::Wait;
         }
         let bytes = position..position + piece.bytes;
-        if let Some(page) = self.page_to_read(open.file, &bytes, &pages) {
-            if self.cache.page(open.file, page) == Page::Absent {
+        if let Some(page) = self.page_to_read(file, &bytes, &pages) {
+            if self.cache.page(file, page) == Page::Absent {
                 let pages = page..page + 1;
-                if let Some(block) = self.fetch_exactly(task.process, open.file, pages) {
+                if let Some(block) = self.fetch_exactly(task.process, file, pages) {
                     self.wait_for_page(id, METADATA, block);
                     return Next::Wait;
                 }
             }
-            self.wait_for_page(id, open.file, page);
+            self.wait_for_page(id, file, page);
             return Next::Wait;
         }
         let costs = &self.spec.costs;

@@ -226,7 +226,7 @@ impl<'w> Target<'w> {
         self.stage(plan.warm, phases, Conductor::new(&[], 0))?;
         let memory = format!(
             "modelled page cache of {} MiB, {} MiB of it in use at the start",
-            self.spec.memory >> 20,
+            self.spec.cache.unwrap_or(self.spec.memory) >> 20,
             self.host.cached() >> 20
         );
         let base = self.base();

@@ -10,10 +10,11 @@ use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::study::Host;
 use crate::suggest::did_you_mean;
 
-const HOST_KEYS: [&str; 8] = [
+const HOST_KEYS: [&str; 9] = [
     "kernel",
     "processor",
     "memory",
+    "cache",
     "cores",
     "read_ahead",
     "copy_rate",
@@ -89,6 +90,9 @@ fn read_host(table: &HostTable<'_>, filesystem: FilesystemOf<'_, '_>) -> Result<
     let spec = &mut host.spec;
     if let Some(size) = table.saying("memory").size("memory")? {
         spec.memory = size.0;
+    }
+    if let Some(size) = table.saying("cache").size("cache")? {
+        spec.cache = Some(size.0);
     }
     if let Some(cores) = table.saying("cores").integer("cores", 1..=4096)? {
         spec.cores = cores as u32;

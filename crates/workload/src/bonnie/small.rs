@@ -335,7 +335,7 @@ fn next_of(
         left = std::mem::take(entries).into_iter();
     }
     let entry = left.next()?;
-    Some((Path::target(format!("{}/{}", directory.text, entry.name)), left))
+    Some((Path::target([&directory.text, "/", &entry.name].concat()), left))
 }
 
 fn read_whole(path: Path, bytes: u64, chunk: u64, ops: &mut VecDeque<Op>) {

@@ -89,7 +89,7 @@ struct TreeCopy {
 
 impl TreeCopy {
     fn path(&self, root: &str, name: &str) -> Path {
-        Path::target(if name.is_empty() { root.to_string() } else { format!("{root}/{name}") })
+        Path::target(if name.is_empty() { root.to_string() } else { [root, "/", name].concat() })
     }
 
     /// The next entry, or the end.
@@ -108,7 +108,7 @@ impl TreeCopy {
         let full = |entry: &Entry| -> Arc<str> {
             match directory {
                 "" => entry.name.clone(),
-                directory => format!("{directory}/{}", entry.name).into(),
+                directory => [directory, "/", &entry.name].concat().into(),
             }
         };
         if let Some(ranks) = &self.ranks {

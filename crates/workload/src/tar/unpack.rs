@@ -46,7 +46,7 @@ impl Unpack {
     }
 
     fn target(&self, path: &str) -> Path {
-        Path { root: self.path.root, text: format!("{}/{path}", self.directory).into() }
+        Path { root: self.path.root, text: [&self.directory, "/", path].concat().into() }
     }
 
     /// Reads records until the bytes below `end` were read.

@@ -58,8 +58,6 @@ enum Happening {
     Queue(u16),
     /// The array asked to be woken.
     Wake,
-    /// Whoever drives the world asked for a step at this time.
-    Alarm,
     /// A command on its path asked to be woken.
     Path(u32),
     /// The controller asked to be woken.
@@ -322,11 +320,6 @@ impl World {
         self.cpu.serve(self.now, cost)
     }
 
-    /// Makes [`step`](Self::step) stop at this time, at the latest; times gone by are now.
-    pub fn alarm(&mut self, at: Time) {
-        self.schedule(at.max(self.now), Happening::Alarm);
-    }
-
     /// How long a drive's bottleneck has worked: the mechanism of a disk.
     pub fn drive_busy(&self, member: MemberIndex) -> Nanos {
         self.places[member.at()].map_or(Nanos::ZERO, |drive| self.drives[usize::from(drive)].busy())
@@ -455,7 +448,6 @@ impl World {
                 Happening::Computed(job) => self.computed.push_back(job),
                 Happening::Drive(member) => self.wake_drive(member),
                 Happening::Wake => self.woken(),
-                Happening::Alarm => {}
                 Happening::Queue(member) => self.wake_queue(member),
                 Happening::Path(command) => self.wake_path(command),
                 Happening::Controller(what) => self.wake_controller(what),

@@ -118,7 +118,7 @@ fn drives_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn members_are_counted_alarms_stop_steps_and_work_takes_the_cpu() {
+fn members_are_counted_idle_time_passes_and_work_takes_the_cpu() {
     let mut world = world(Layout::new(Level::Raid5, 5), 1);
     one(&mut world, RequestOp::Write, 0, 8);
     let totals = world.member_totals();
@@ -126,12 +126,16 @@ fn members_are_counted_alarms_stop_steps_and_work_takes_the_cpu() {
     assert_eq!((totals.bytes_read, totals.bytes_written), (8_192, 8_192));
     while world.step() {}
     let now = world.now();
-    world.alarm(now + Nanos::from_millis(3));
-    world.alarm(Time::ZERO);
-    assert!(world.step() && world.now() == now, "times gone by are now");
-    assert!(world.step() && world.now() == now + Nanos::from_millis(3));
+    assert_eq!(world.next_at(), None);
+    assert!(world.idle_until(Time::ZERO) && world.now() == now, "times gone by are now");
+    assert!(world.idle_until(now + Nanos::from_millis(3)));
+    assert_eq!(world.now(), now + Nanos::from_millis(3));
     let busy = world.cpu_busy();
     let done = world.work(Nanos::from_millis(2));
     assert_eq!((done, world.cpu_free()), (now + Nanos::from_millis(5), done));
     assert_eq!(world.cpu_busy(), busy + Nanos::from_millis(2));
+    world.submit(RequestOp::Read, Sector(0), Sectors(8), false);
+    let next = world.next_at().expect("a request arrives");
+    assert!(next >= done && !world.idle_until(next), "what happens is not passed over");
+    assert!(world.step() && world.now() == next);
 }

@@ -49,10 +49,16 @@ struct Zone {
 #[derive(Clone, Debug)]
 pub(crate) struct Geometry {
     zones: Vec<Zone>,
+    /// The zone in which each so many sectors begin, as a power of two: where a search begins.
+    guesses: Vec<u32>,
+    guess_shift: u32,
     turn: u64,
     heads: u32,
     cylinders: u32,
 }
+
+/// Steps of the capacity, at least, whose zones are remembered.
+const GUESSES: u64 = 256;
 
 /// Nanoseconds of a turn.
 pub(crate) fn turn(f: &HardDiskFigures) -> u64 {
@@ -187,7 +193,12 @@ impl Geometry {
     pub(crate) fn new(f: &HardDiskFigures) -> Self {
         let zones = if f.zone_table.is_empty() { ramp(f) } else { measured(f) };
         let cylinders = Self::cylinders(f) as u32;
-        Self { zones, turn: turn(f), heads: f.heads, cylinders }
+        // Zones are many more sectors than a step, so that a guess is right or one too low.
+        let guess_shift = (f.capacity.0 / GUESSES).max(1).ilog2();
+        let steps = 0..=f.capacity.0 >> guess_shift;
+        let behind = |at: u64| zones.partition_point(|zone| zone.first <= at);
+        let guesses = steps.map(|step| behind(step << guess_shift) as u32 - 1).collect();
+        Self { zones, guesses, guess_shift, turn: turn(f), heads: f.heads, cylinders }
     }
 
     /// How many cylinders the drive has.
@@ -195,15 +206,26 @@ impl Geometry {
         self.cylinders
     }
 
+    /// The zone of a sector.
+    #[inline]
+    fn zone(&self, at: u64) -> &Zone {
+        let step = ((at >> self.guess_shift) as usize).min(self.guesses.len() - 1);
+        let mut zone = self.guesses[step] as usize;
+        while self.zones.get(zone + 1).is_some_and(|next| next.first <= at) {
+            zone += 1;
+        }
+        &self.zones[zone]
+    }
+
     /// The first sector of the next cylinder.
     pub(crate) fn cylinder_end(&self, at: u64) -> u64 {
-        let zone = &self.zones[self.zones.partition_point(|zone| zone.first <= at) - 1];
+        let zone = self.zone(at);
         at + zone.per_cylinder - (at - zone.first) % zone.per_cylinder
     }
 
     /// The place of a sector.
     pub(crate) fn locate(&self, at: u64) -> Spot {
-        let zone = &self.zones[self.zones.partition_point(|zone| zone.first <= at) - 1];
+        let zone = self.zone(at);
         let offset = at - zone.first;
         let cylinder = offset / zone.per_cylinder;
         let rest = (offset % zone.per_cylinder) as u32;

@@ -141,7 +141,8 @@ mod tests {
         let hosts = ["linux-2.6.12", "linux-6.1", "freebsd-6.2"].map(HostSpec::kernel);
         for mechanism in Mechanism::ALL {
             assert_eq!(mechanism.name().parse(), Ok(mechanism));
-            let hosts = hosts.iter().flatten();
+            let lone = HostSpec { lone_reader_waits: true, ..HostSpec::default() };
+            let hosts = hosts.iter().flatten().chain([&lone]);
             let changed = hosts.filter(|host| {
                 let without = host.without(mechanism);
                 without.check().expect("can be");

@@ -47,9 +47,10 @@ pub(crate) type Key = (&'static str, Quantity, Option<u64>);
 const KINDS: &str = "\"hard-disk\", \"ssd\", \"shingled-disk\"";
 
 /// Every figure of a hard disk: key, quantity, and the default in the base unit if there is one.
-pub(crate) const KEYS: [Key; 29] = [
+pub(crate) const KEYS: [Key; 30] = [
     ("capacity", Quantity::Size, None),
     ("rotation", Quantity::Speed, None),
+    ("rotation_tolerance", Quantity::Count, Some(0)),
     ("heads", Quantity::Count, None),
     ("zones", Quantity::Count, Some(16)),
     ("track_to_track_seek", Quantity::Time, None),
@@ -331,6 +332,7 @@ pub(crate) fn hard_disk(values: &[u64; KEYS.len()]) -> HardDiskFigures {
     let [
         capacity,
         rotation,
+        tolerance,
         heads,
         zones,
         track_to_track,
@@ -355,6 +357,8 @@ pub(crate) fn hard_disk(values: &[u64; KEYS.len()]) -> HardDiskFigures {
     HardDiskFigures {
         capacity: Sectors(capacity),
         rpm: small(rotation),
+        rotation_tolerance: small(tolerance),
+        turn_drift: 0,
         heads: small(heads),
         zones: small(zones),
         zone_table: Vec::new(),

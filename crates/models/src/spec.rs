@@ -12,6 +12,11 @@ pub struct HardDiskFigures {
     pub capacity: Sectors,
     /// Turns of the platters per minute.
     pub rpm: u32,
+    /// How far a drive's own speed may be off that, in millionths, at most 10,000: each drive has one
+    /// within, drawn from its seed, so that two of them pass each other slowly.
+    pub rotation_tolerance: u32,
+    /// What this drive's turn takes more or less, in nanoseconds.
+    pub(crate) turn_drift: i64,
     /// Recording surfaces.
     pub heads: u32,
     /// Groups of cylinders with the same number of sectors per track.
@@ -152,6 +157,7 @@ fn check_ranges(f: &HardDiskFigures) -> Result<(), BadFigure> {
     const RATE: (u64, u64) = (1_000_000, 10_000_000_000);
     within("capacity", f.capacity.0, (2_048, MOST_SECTORS), KIB)?;
     within("rotation", f.rpm.into(), (1_000, 30_000), ("rpm", 1.0))?;
+    within("rotation_tolerance", f.rotation_tolerance.into(), (0, 10_000), ("", 1.0))?;
     within("heads", f.heads.into(), (1, 64), ("heads", 1.0))?;
     within("zones", f.zones.into(), (1, 64), ("zones", 1.0))?;
     within("track_to_track_seek", f.track_to_track.0, TIME, MS)?;

@@ -52,7 +52,7 @@ pub struct Problem {
 /// What fitting came to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
-    /// The parameters' values, to four digits.
+    /// The parameters' values, to four digits; those to begin with when none are better.
     pub values: Vec<f64>,
     /// The modelled figures with the values to begin with.
     pub before: Vec<f64>,
@@ -94,6 +94,9 @@ pub fn fit<E>(problem: &Problem, evaluate: &mut Evaluate<'_, E>) -> Result<Fit, 
     let rounded: Vec<f64> = rounded.map(|(x, range)| four_digits(x.exp(), *range)).collect();
     let last = search.at(rounded.iter().map(|value| value.ln()).collect())?;
     let is_better = search.loss(&last.r, None) < (1.0 - ENOUGH) * search.loss(&first.r, None);
+    // What there was stays as it was, unless something is better.
+    let (last, rounded) =
+        if is_better { (last, rounded) } else { (first.clone(), problem.start.clone()) };
     let slopes = search.slopes(&last, PROBES[0])?;
     let left_out = search.leave_one_out(&last, &slopes)?;
     let has_effect = |index: usize| slopes.iter().any(|row| row[index].abs() > 1e-6);

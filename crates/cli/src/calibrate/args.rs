@@ -13,7 +13,8 @@ use clap::Args;
 /// cell is predicted by parameters that were fitted without it.
 ///
 /// In the file nothing changes but the numbers of free parameters, `calibrated = true` of the cells they
-/// were fitted to, and the table `[calibration]`. When the fit is no better, nothing is written.
+/// were fitted to, and the table `[calibration]`. When the fit is no better, the
+/// numbers stay, and nothing is written unless the table is missing.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     raidlab calibrate mine.toml --dry-run          what would change, and by how much it is better\n  \

@@ -49,7 +49,9 @@ pub(crate) fn run(options: &Calibrate) -> Result<(), Failure> {
     if !(printed || options.quiet && options.json.is_some()) {
         output::print(&report.text())?;
     }
-    let said = if options.dry_run || !report.fit.is_better {
+    // Values that cannot be bettered are worth a record, once.
+    let is_news = report.fit.is_better || study.calibration.is_none();
+    let said = if options.dry_run || !is_news {
         report.unwritten(options.dry_run)
     } else {
         let new = work.rewritten(text, path, &report)?;

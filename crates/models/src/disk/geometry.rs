@@ -62,7 +62,7 @@ const GUESSES: u64 = 256;
 
 /// Nanoseconds of a turn.
 pub(crate) fn turn(f: &HardDiskFigures) -> u64 {
-    60_000_000_000 / u64::from(f.rpm)
+    (60_000_000_000 / u64::from(f.rpm)).saturating_add_signed(f.turn_drift)
 }
 
 /// Nanoseconds from the end of a cylinder's last track to the start of the next cylinder's first

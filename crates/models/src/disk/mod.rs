@@ -4,8 +4,8 @@
 //! switches, the platters' angle kept exactly by the clock, zones, command overhead, the
 //! interface's rate, a segmented read cache that reads ahead, a write-back buffer with sorted
 //! destaging or immediate report, a command queue. What differs between firmwares is a
-//! [`CachePolicy`]. Spindles turn at exactly the given speed, so two drives keep
-//! the angle between them for a whole run.
+//! [`CachePolicy`]. Each spindle turns at a speed of its own within the given tolerance; without
+//! one, exactly at the given speed, so that two drives keep the angle between them for a whole run.
 //!
 //! **Commands.** A drive works on as many commands as its queue has room for (one: in the order of
 //! submission, one at a time); others wait. The electronics take them one after another; then a
@@ -48,7 +48,7 @@ use raidlab_core::contract::IoOutcome;
 use raidlab_core::units::{Nanos, Sector, Sectors, Time};
 
 use crate::drive::{DriveInput, DriveIo, DriveIoId, DriveOp, DriveOutput};
-use crate::spec::HardDiskSpec;
+use crate::spec::{HardDiskFigures, HardDiskSpec};
 use geometry::{Geometry, Spot};
 use mechanism::Mechanism;
 use policy::{CachePolicy, CommandOverheads};
@@ -161,7 +161,9 @@ impl HardDisk {
     /// A drive at rest with its head on the outermost cylinder and its caches empty. The seed gives
     /// the angle of the platters at time 0.
     pub fn new(spec: &HardDiskSpec, seed: u64) -> Self {
-        let f = spec.figures();
+        let figures =
+            HardDiskFigures { turn_drift: drift(spec.figures(), seed), ..spec.figures().clone() };
+        let f = &figures;
         let mechanism = Mechanism::new(f, seed);
         let depth = f.queue_depth as usize;
         // 4 KiB; a sector where the interface is slower than the medium and so always has one.
@@ -373,6 +375,13 @@ impl HardDisk {
         self.link_free = self.link_free.max(from) + self.link(sectors);
         self.link_free
     }
+}
+
+/// What a drive's turn takes more or less than its figures say, in nanoseconds.
+fn drift(f: &HardDiskFigures, seed: u64) -> i64 {
+    let most = geometry::turn(f) * u64::from(f.rotation_tolerance) / 1_000_000;
+    let among = Random::new(seed ^ u64::from_be_bytes(*b"rotation")).below(2 * most + 1);
+    among as i64 - most as i64
 }
 
 const NEVER: Time = Time(u64::MAX);

@@ -343,6 +343,8 @@ fn figures(reader: &Reader<'_>) -> Result<HardDiskFigures, ModelError> {
     let mut figures = HardDiskFigures {
         capacity: Sectors(reader.count("blocks")?),
         rpm: reader.count("rpm")? as u32,
+        rotation_tolerance: 0,
+        turn_drift: 0,
         heads: reader.count("surfaces")? as u32,
         zones: 16,
         zone_table,

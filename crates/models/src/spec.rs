@@ -15,8 +15,9 @@ pub struct HardDiskFigures {
     /// How far a drive's own speed may be off that, in millionths, at most 10,000: each drive has one
     /// within, drawn from its seed, so that two of them pass each other slowly.
     pub rotation_tolerance: u32,
-    /// What this drive's turn takes more or less, in nanoseconds.
-    pub(crate) turn_drift: i64,
+    /// What this one drive's turn takes more or less, in nanoseconds: 0 in a specification, a drive draws
+    /// its own.
+    pub turn_drift: i64,
     /// Recording surfaces.
     pub heads: u32,
     /// Groups of cylinders with the same number of sectors per track.

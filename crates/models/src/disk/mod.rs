@@ -407,3 +407,26 @@ impl Random {
         ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_drive_turns_at_its_own_speed_within_the_tolerance() {
+        let file = crate::load("pata-80gb-7200").expect("compiled in");
+        let crate::DriveKind::HardDisk(spec) = file.kind else { panic!("a hard disk") };
+        let f = spec.figures();
+        assert_eq!(f.rotation_tolerance, 1_000);
+        let most = geometry::turn(f) as i64 / 1_000;
+        let drifts: Vec<i64> = (0..200).map(|seed| drift(f, seed)).collect();
+        assert!(drifts.iter().all(|one| one.abs() <= most));
+        assert!(
+            drifts.iter().any(|one| *one > most / 2) && drifts.iter().any(|one| *one < -most / 2)
+        );
+        let exact = HardDiskFigures { rotation_tolerance: 0, ..f.clone() };
+        assert!((0..200).all(|seed| drift(&exact, seed) == 0));
+        let slower = HardDiskFigures { turn_drift: 50, ..f.clone() };
+        assert_eq!(geometry::turn(&slower), geometry::turn(f) + 50);
+    }
+}

@@ -19,10 +19,10 @@ pub(crate) fn figures(name: &str) -> HardDiskFigures {
     HardDiskFigures { queue_depth: 1, ..queueing_figures(name) }
 }
 
-/// The figures of a drive as its file gives them.
+/// The figures of a drive as its file gives them, turning exactly at its speed.
 pub(crate) fn queueing_figures(name: &str) -> HardDiskFigures {
     let DriveKind::HardDisk(spec) = load(name).unwrap().kind else { panic!("{name}") };
-    spec.figures().clone()
+    HardDiskFigures { rotation_tolerance: 0, ..spec.figures().clone() }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,8 @@ use raidlab_models::{
 };
 
 /// Figures of a hard disk that a drive file may leave to the default.
-const DEFAULTS: [&str; 14] = [
+const DEFAULTS: [&str; 15] = [
+    "rotation_tolerance",
     "zones",
     "write_cache",
     "write_extents",

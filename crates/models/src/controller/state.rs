@@ -627,9 +627,10 @@ mod tests {
         assert_eq!(say(&mut controller, read).1.len(), 1, "a read");
         let said = end(&mut controller, 1);
         assert_eq!((said.1, said.2), (vec![2], vec![(1, Outcome::Done)]), "8 more, and not 400");
+        assert_eq!(say(&mut controller, write(6, 12_000, 8)), Said::default(), "in order");
         assert_eq!(end(&mut controller, 0).1, [], "8 are under way");
         assert_eq!(end(&mut controller, 2).1, [3], "larger than the buffer, alone");
-        assert_eq!(end(&mut controller, 3).1, [4]);
+        assert_eq!(end(&mut controller, 3).1, [4, 1], "both fit; 1 is a number used again");
         assert_eq!(end(&mut controller, 4).2, [(4, Outcome::Done)]);
         // Without a bound all go at once.
         let mut free = passing(None);

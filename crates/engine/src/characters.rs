@@ -23,8 +23,8 @@ mod tests {
 
     #[test]
     fn all_is_done_in_pieces_unless_somebody_says_stop() {
-        let mut asked = 0;
-        let mut most = |limit: u32| {
+        let most = |limit: u32| {
+            let mut asked = 0;
             move || {
                 asked += 1;
                 if asked > limit { Err(asked) } else { Ok(()) }

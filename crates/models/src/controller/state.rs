@@ -613,7 +613,7 @@ mod tests {
     #[test]
     fn a_write_buffer_bounds_written_data_under_way() {
         let mut controller = passing(Some(Sectors(100)));
-        let mut end = |controller: &mut Controller, request| {
+        let end = |controller: &mut Controller, request| {
             say(controller, ControllerInput::Transferred { request });
             say(controller, answered(request, Outcome::Done))
         };

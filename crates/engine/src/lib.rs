@@ -15,6 +15,7 @@
 //! `fdatasync` gives. Metadata of arrays lie behind the data of each member, in raidlab's own form.
 
 mod buffers;
+mod characters;
 mod checksum;
 mod compute;
 mod device;

@@ -523,6 +523,39 @@ fn stages_follow_each_other_and_material_comes_from_elsewhere() {
     assert_eq!((names(directory.path()), names(elsewhere.path())), (vec![], vec![]));
 }
 
+/// Bytes through `putc` are work of the CPU and no operation; a run on what was just written begins as
+/// preparing left it, which the record says.
+#[test]
+fn characters_are_no_operations_and_what_was_just_written_is_left_alone() {
+    let directory = TestDirectory::new();
+    let mark = |mark| Step::from(Op::Mark(mark));
+    let make = vec![open(0, "a", How::WRITE), write(S, 1 << 20, Content::Zeroes, 4)];
+    let prepare = vec![process(directory.path(), make).0];
+    let resident = Arc::new(AtomicU32::new(0));
+    let pages = Arc::clone(&resident);
+    let steps = vec![
+        look(move |files| {
+            pages.store(resident_pages(&files.join("a")) as u32, Ordering::SeqCst);
+        }),
+        mark(Mark::Begin(0)),
+        Op::Characters(4 << 20).into(),
+        mark(Mark::End(0)),
+    ];
+    let (planned, answers) = process(directory.path(), steps);
+    let plan = Plan { prepare, memory: Memory::JustWritten, ..plan(vec![planned]) };
+    let record = run(directory.path(), plan).unwrap();
+    let phase = record.phase(0).unwrap();
+    assert_eq!(phase.reads.count + phase.writes.count + phase.others.count, 0);
+    assert!(phase.cpu.unwrap().sum() > Nanos::ZERO, "{phase:?}");
+    assert!(
+        answers.all().iter().all(|answer| *answer == OpResult::Done || *answer == OpResult::Start)
+    );
+    let words = "as preparing left it: neither synced nor dropped";
+    assert!(record.memory.starts_with(words), "{}", record.memory);
+    assert!(record.warnings.is_empty(), "{:?}", record.warnings);
+    assert_eq!(resident.load(Ordering::SeqCst), 1_024);
+}
+
 #[test]
 fn cold_memory_holds_nothing_of_the_files() {
     let directory = TestDirectory::new();

@@ -34,6 +34,7 @@ fn endless(directory: &TestDirectory) -> Vec<Planned> {
         vec![open(), write(4096, u64::MAX)],
         vec![Op::Sleep(hour).into()],
         vec![Op::Compute(hour).into()],
+        vec![Op::Characters(u64::MAX).into()],
         vec![Op::Barrier(0).into()],
         vec![Op::Take { queue: 0 }.into()],
     ];
@@ -91,7 +92,7 @@ fn cancelling_stops_all_and_leaves_nothing() {
         ];
         let mut plan = with_endless(&directory, steps);
         if in_prepare {
-            plan.prepare = plan.run.split_off(5);
+            plan.prepare = plan.run.split_off(6);
         }
         let mut target = DirectoryTarget::new(directory.path(), quiet()).unwrap();
         let error = target.run(plan, &cancel).unwrap_err();

@@ -160,6 +160,16 @@ fn computing_takes_its_time() {
     assert!(result.record.processes[0].phases[0].took() >= Nanos::from_millis(2));
 }
 
+/// Bytes through a buffer are work of the CPU: nothing is read, written or synced, and Ctrl-C is heard.
+#[test]
+fn characters_are_work_of_the_cpu() {
+    let ops = vec![Op::Mark(Mark::Begin(0)), Op::Characters(1 << 20), Op::Mark(Mark::End(0))];
+    let result = run(plan(vec![script(ops)])).unwrap();
+    let phase = &result.record.processes[0].phases[0];
+    assert!(phase.took() > Nanos::ZERO);
+    assert_eq!(result.operations(), 0);
+}
+
 /// Takes tickets until a negative one; tells them all.
 fn taker(told: &Arc<Mutex<Vec<i64>>>) -> Planned {
     let told = told.clone();

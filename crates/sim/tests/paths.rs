@@ -316,6 +316,39 @@ fn copies_and_transfers_wait_for_each_other_on_the_memory_path() {
     assert!(world.now() >= copied + takes(1_024_000, rate), "a read behind a copy");
 }
 
+/// What passes a PATA channel to the host stands still while the CPU copies, for just so long, and only
+/// what is under way; a link's does not.
+#[test]
+fn a_pause_prolongs_what_is_under_way_on_a_channel_by_itself() {
+    let took = |server: &ServerSpec, (op, len): (RequestOp, u64), pauses: &[u64]| {
+        let spec = PathSpec::shared(vec![server.clone()], &[0]);
+        let mut world = world(&quick(), Level::Linear, 1).with_paths(&spec).expect("can be");
+        world.pause_transfers(Nanos(1_000_000_000));
+        let times = [pauses, &[]].map(|pauses| {
+            let before = world.now();
+            world.submit(op, Sector(0), Sectors(len), false);
+            assert!(world.step());
+            pauses.iter().for_each(|pause| world.pause_transfers(Nanos(*pause)));
+            loop {
+                if let Some(answer) = world.next_answer() {
+                    break answer.at.since(before);
+                }
+                assert!(world.step(), "it ends");
+            }
+        });
+        times.map(|time| time.0)
+    };
+    let (ide, sata) = (channel("ide0"), ServerSpec::sata_150("link"));
+    let read = (READ, 1_024);
+    let [plain, again] = took(&ide, read, &[]);
+    assert!(plain >= takes(1_024 * 512, 50_000_000).0);
+    assert_eq!(took(&ide, read, &[3_000_000]), [plain + 3_000_000, again]);
+    assert_eq!(took(&ide, read, &[5, 3_000_000]), [plain + 3_000_005, again], "they add up");
+    for (server, what) in [(&sata, read), (&ide, (WRITE, 1_024))] {
+        assert_eq!(took(server, what, &[3_000_000]), took(server, what, &[]), "{what:?}");
+    }
+}
+
 /// Links and buses are busy for their bytes, channels while a command has them, nobody longer than time.
 #[test]
 fn utilisation_adds_up() {
@@ -393,6 +426,48 @@ fn a_controller_takes_its_time_for_each_request() {
     assert_eq!(world.path_busy(), [("card".to_string(), Nanos::from_millis(200))]);
     let sectors: u64 = world.record().iter().map(|io| u64::from(io.len)).sum();
     assert_eq!(sectors, 30_000);
+}
+
+/// Data of a write pass through firmware: it takes as long as the slower of the bus to the card and the channel
+/// behind it. Written through, the drive gets them when the card has them: both times. So do reads.
+#[test]
+fn writes_through_firmware_take_the_bus_or_the_drive_whichever_is_slower() {
+    let mean = |policy, bus: u64, op| {
+        let card = ControllerSpec::ite8212_bios("card").with_writes(policy);
+        let card = ControllerSpec { request: Nanos::ZERO, ..card };
+        let mut pci = ServerSpec::pci_32_33("pci").with_overhead(Nanos::ZERO).with_rate(bus);
+        pci.turn = Nanos::ZERO;
+        let paths = PathSpec::shared(vec![channel("ide0")], &[0]).behind_host(pci);
+        let plain = world(&quick(), Level::Linear, 1).with_controller(&card).expect("can be");
+        let mut world = plain.with_paths(&paths).expect("can be");
+        run(&mut world, op, (1, 100), |index| (index * 256, 256)) / 100.0
+    };
+    let at = |rate| 131_072.0 / rate as f64;
+    let (fast, slow, ide) = (100_000_000, 20_000_000, 50_000_000);
+    let near = |got: f64, expected: f64, what: &str| near(got, expected, 0.02, what);
+    near(mean(WritePolicy::Pass, fast, WRITE), at(ide), "the channel");
+    near(mean(WritePolicy::Pass, slow, WRITE), at(slow), "the bus");
+    near(mean(WritePolicy::Through, fast, WRITE), at(ide) + at(fast), "one behind the other");
+}
+
+/// Written data under way are bounded: with room for one request, two channels are no faster than one.
+#[test]
+fn a_write_buffer_keeps_channels_from_working_side_by_side() {
+    let rate = |write_buffer: Option<u64>, op| {
+        let write_buffer = write_buffer.map(Sectors);
+        let card =
+            ControllerSpec::ite8212_bios("card").with_outstanding(8).with_longest(Sectors(CHUNK));
+        let card = ControllerSpec { request: Nanos::ZERO, write_buffer, ..card };
+        let plain = world(&quick(), Level::Raid0, 2).with_controller(&card).expect("can be");
+        let mut world = plain.with_paths(&channels(&[0, 1])).expect("can be");
+        stream(&mut world, op, CHUNK, (8, 400)) / MB
+    };
+    near(rate(None, WRITE), 100.0, 0.02, "two channels");
+    near(rate(Some(2 * CHUNK), WRITE), 100.0, 0.02, "room for two");
+    for room in [CHUNK, 2 * CHUNK - 1, CHUNK / 2] {
+        near(rate(Some(room), WRITE), 50.0, 0.02, "room for one, or not even that");
+    }
+    near(rate(Some(CHUNK), READ), 100.0, 0.02, "reads need none");
 }
 
 /// Adjacent writes of 4 KiB to the media: when one is there its successor's place has just come by, so it takes

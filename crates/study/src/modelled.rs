@@ -10,7 +10,7 @@ mod rebuild;
 use raidlab_core::{
     Array, Config, Consistency, Limits, MemberConfig, MemberIndex, Nanos, SECTOR_BYTES, Sectors,
 };
-use raidlab_models::host::{HostSpec, READ_AHEAD};
+use raidlab_models::host::{CallCosts, HostSpec, READ_AHEAD};
 use raidlab_models::{Drive, DriveSpec, PathSpec, QueueSpec, Scheduler, ServerKind, load};
 use raidlab_sim::{HostCosts, World};
 use raidlab_workload::random::mix;
@@ -311,7 +311,7 @@ impl Modelled<'_> {
         let workload = &*workload.workload;
         let record = match self.study.filesystem {
             Some(_) => self.record_on_host_of(key.layout, ahead, world, workload, setting),
-            None => self.record_on(world, workload, setting),
+            None => record_raw(world, self.host_spec(key.layout).costs, workload, setting),
         };
         let mut record = record.map_err(failed)?;
         if let Some((resource, _)) = &mut record.bottleneck {
@@ -347,16 +347,8 @@ impl Modelled<'_> {
         workload: &dyn Workload,
         setting: Setting,
     ) -> Result<RunRecord, String> {
-        let space = world.array().capacity().bytes();
-        let setting = Setting { space: Some(space), ..setting };
-        let plan = workload.plan(&setting).and_then(|plan| RawPlan::new(plan, space));
-        let before = totals(world);
-        let mut record = raw::run(world, plan.map_err(|error| error.to_string())?)?;
-        record.members = Some(totals(world).since(before));
-        record.system_cpu = Some(world.cpu_busy());
-        record.bottleneck = Some(busiest(world, record.last_done()));
-        record.memory = "no filesystem and no page cache; drives start cold and idle".into();
-        Ok(record)
+        let host = self.study.host.as_ref().map_or_else(HostSpec::default, |host| host.spec);
+        record_raw(world, host.costs, workload, setting)
     }
 
     /// Runs a workload on a filesystem of the study's modelled host on the array.
@@ -418,6 +410,25 @@ fn host_costs(host: Option<&Host>) -> Option<HostCosts> {
     Some(HostCosts { request: processor.request, parity_rate: processor.parity_rate })
 }
 
+/// Runs a workload on an array itself, by a host whose CPU costs this.
+fn record_raw(
+    world: &mut World,
+    costs: CallCosts,
+    workload: &dyn Workload,
+    setting: Setting,
+) -> Result<RunRecord, String> {
+    let space = world.array().capacity().bytes();
+    let setting = Setting { space: Some(space), ..setting };
+    let plan = workload.plan(&setting).and_then(|plan| RawPlan::new(plan, space));
+    let before = totals(world);
+    let mut record = raw::run(world, costs, plan.map_err(|error| error.to_string())?)?;
+    record.members = Some(totals(world).since(before));
+    record.system_cpu = Some(world.cpu_busy());
+    record.bottleneck = Some(busiest(world, record.last_done()));
+    record.memory = "no filesystem and no page cache; drives start cold and idle".into();
+    Ok(record)
+}
+
 /// Runs a workload on a host.
 fn record_on(
     world: &mut World,
@@ -468,3 +479,6 @@ impl Runner for Modelled<'_> {
         self.run_on(&mut world, key, seed)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,6 +26,16 @@ pub enum Owner {
     Controller(String),
 }
 
+impl Owner {
+    /// Whether a thing belongs to both.
+    pub(crate) fn shares(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Paths(one), Self::Paths(two)) => one.iter().any(|path| two.contains(path)),
+            _ => self == other,
+        }
+    }
+}
+
 /// A number of a drive, path, controller or the host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
@@ -368,8 +378,12 @@ impl Parts {
 fn check_processor(host: &Host) -> Result<(), String> {
     let costs = &host.spec.costs;
     let mut rates = vec![("copy_rate", costs.copy_rate)];
-    let mut times =
-        vec![("call_cost", costs.call), ("name_cost", costs.name), ("entry_cost", costs.entry)];
+    let mut times = vec![
+        ("call_cost", costs.call),
+        ("name_cost", costs.name),
+        ("entry_cost", costs.entry),
+        ("character_cost", costs.characters(1)),
+    ];
     if let Some(processor) = &host.processor {
         rates.push(("parity_rate", processor.parity_rate));
         times.push(("request_cost", processor.request));
@@ -442,6 +456,7 @@ mod tests {
         let times = |costs: raidlab_models::host::CallCosts| [costs.call, costs.name, costs.entry];
         let doubled = times(before).map(|time| Nanos(2 * time.0));
         assert_eq!(times(after), doubled);
+        assert_eq!(after.character, 2 * before.character);
         let after = host.processor.expect("one");
         assert_eq!(after.request.0, 2 * processor.request.0);
         assert_eq!(after.parity_rate, processor.parity_rate / 2);

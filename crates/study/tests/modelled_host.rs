@@ -338,6 +338,56 @@ fn barriers_tickets_and_compute() {
     assert_eq!(both(1), Nanos::from_millis(20));
 }
 
+/// Bytes through `putc` are work of the process: so many times what one costs, by slices of the CPU.
+#[test]
+fn characters_cost_the_cpu_of_their_process() {
+    let mut host = HostSpec { cores: 1, ..HostSpec::default() };
+    host.costs.character = 65_400;
+    let ends = |bytes: &[u64]| {
+        let run = bytes.iter().map(|bytes| script(vec![Op::Characters(*bytes)])).collect();
+        let plan = Plan { run, phases: vec!["run"], ..Plan::default() };
+        let record = run_plan(&mut world(), &host, plan).expect("runs");
+        let cpu = record.process_cpu.expect("counted");
+        assert_eq!(cpu.system, Nanos::ZERO);
+        (record.last_done(), cpu.user)
+    };
+    assert_eq!(ends(&[1_000_000]), (Nanos(65_400_000), Nanos(65_400_000)));
+    let both = Nanos(65_400_000 + 32_700_000);
+    assert_eq!(ends(&[1_000_000, 500_000]), (both, both));
+    assert_eq!(ends(&[0]), (Nanos::ZERO, Nanos::ZERO));
+}
+
+/// A run right behind what made its files finds them in memory, dirty: nothing was settled.
+#[test]
+fn a_run_on_what_was_just_written_begins_with_dirty_data() {
+    let host = HostSpec {
+        dirty_background: DirtyLimit::Bytes(64 * MIB),
+        dirty: DirtyLimit::Bytes(128 * MIB),
+        ..HostSpec::default()
+    };
+    let of = |memory, made: u64, run_ops: &[Op]| {
+        let prepare = vec![open(How::WRITE), write(MIB, made)];
+        let plan = Plan { memory, ..plan(prepare, run_ops.to_vec()) };
+        run(&host, plan)
+    };
+    let second = Op::Open { slot: S, path: Path::target("second"), how: How::WRITE };
+    let more = [second, write(MIB, 100)];
+    let (just, settled) = (Memory::JustWritten, Memory::Cold);
+    // 100 and 100 MiB are more than may be dirty, 100 MiB are not.
+    let (late, soon) = (took(&of(just, 100, &more)), took(&of(settled, 100, &more)));
+    assert!(late > 2.0 * soon, "{late} {soon}");
+    assert!(took(&of(just, 10, &more)) < 1.1 * soon);
+    let written = |memory| {
+        let record = of(memory, 60, &[open(How::READ), Op::SyncAll]);
+        record.members.expect("counted").bytes_written / MIB
+    };
+    assert_eq!((written(just), written(Memory::AsIs), written(settled)), (60, 0, 0));
+    let read_back = [open(How::READ), read(MIB, 60)];
+    let record = of(just, 60, &read_back);
+    assert_eq!(record.members.expect("counted").reads, 0, "nothing was dropped");
+    assert!(record.memory.contains("60 MiB of it in use"), "{}", record.memory);
+}
+
 #[test]
 fn small_files_are_made_and_removed_in_little_real_time() {
     let file = |index: u64| Path::target(format!("d{}/{index}", index % 100));

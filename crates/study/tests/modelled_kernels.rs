@@ -3,7 +3,7 @@
 use raidlab_core::contract::IoOp;
 use raidlab_core::{Config, Layout, Level, MemberIndex, Nanos, Sectors, Time};
 use raidlab_models::host::{DirtyLimit, FilesystemKind, FilesystemSpec, Kernel, Mechanism};
-use raidlab_models::{Drive, HostSpec, Scheduler, load};
+use raidlab_models::{Drive, HostSpec, PathSpec, Scheduler, ServerSpec, load};
 use raidlab_sim::{HostCosts, World};
 use raidlab_study::modelled::host::{HostRun, run};
 use raidlab_workload::{Content, How, Memory, Op, OpResult, Path, Plan, Planned, Process, Slot};
@@ -116,6 +116,50 @@ fn a_stripe_reads_like_one_disk_unless_the_window_spans_it() {
     assert!(of(MIB) > of(4 * MIB) && of(512 * KIB) > of(MIB));
 }
 
+/// Marks are seen on pages that are being read, so that two windows are under way: a reader of a stripe keeps
+/// both drives busy, where waiting for each window first leaves it little more than one.
+#[test]
+fn one_reader_of_a_stripe_of_two_has_both_drives_read() {
+    let bytes = 200 * MIB;
+    let took = |layout: &Layout, host: &HostSpec| seconds(&on(layout, host, readers(1, bytes)));
+    let stripe = layout(Level::Raid0, 2);
+    for kernel in [Kernel::Linux2_6_12, Kernel::Linux2_6_27] {
+        let host = HostSpec { memory: 256 * MIB, ..kernel.spec() };
+        // As wide as md has it from two drives with chunks of 64 KiB: two stripes.
+        let wide = HostSpec { read_ahead: Some(256 * KIB), ..host };
+        let gain = took(&single(), &host) / took(&stripe, &wide);
+        assert!(gain > 1.6, "{kernel}: {gain}");
+    }
+}
+
+/// A quarter of the journal makes a transaction: with a small one, those who make files wait for commits; all
+/// of them get there.
+#[test]
+fn makers_of_small_files_wait_for_a_small_journal() {
+    let files = |process: u64, most| {
+        let path = move |file| Path::target(format!("d{process}/{file}"));
+        let make = move |file| {
+            let open = Op::Open { slot: S, path: path(file), how: How::WRITE };
+            [open, write(4 * KIB, 1), Op::Close { slot: S }]
+        };
+        let mkdir = Op::Mkdir { path: Path::target(format!("d{process}")) };
+        std::iter::once(mkdir).chain((0..most).flat_map(make)).collect()
+    };
+    let took = |bytes, processes| {
+        let mut host = HostSpec { memory: 256 * MIB, ..Kernel::Linux2_6_12.spec() };
+        if let Some(journal) = &mut host.filesystem.journal {
+            journal.bytes = bytes;
+        }
+        let run_all =
+            (0..processes).map(|process| script(files(process, 16_000 / processes))).collect();
+        seconds(&on(&single(), &host, Plan { run: run_all, ..Plan::default() }))
+    };
+    for processes in [1, 4] {
+        let (small, large) = (took(MIB, processes), took(128 * MIB, processes));
+        assert!(small > 1.5 * large, "{processes}: {small} {large}");
+    }
+}
+
 #[test]
 fn read_max_of_free_bsd_is_what_a_stripe_needs() {
     let host = HostSpec { memory: 256 * MIB, ..Kernel::FreeBsd6_2.spec() };
@@ -167,6 +211,74 @@ fn a_lone_reader_overlaps_copying_with_read_ahead_only() {
     let transfer = bytes as f64 / 100e6;
     assert!(alone > copying + transfer, "{alone} {copying} {transfer}");
     assert!(alone < copying + disk * 1.5, "{alone} {copying} {disk}");
+}
+
+/// A drive that is hardly waited for on a channel of 100 MB/s, behind the memory of the host where that has
+/// a rate.
+fn behind(memory: Option<u64>) -> World {
+    let channel = ServerSpec::pata_udma100("ide").with_rate(100_000_000);
+    let mut spec = PathSpec::shared(vec![channel], &[0]);
+    if let Some(rate) = memory {
+        spec = spec.behind(ServerSpec::memory("memory", rate));
+    }
+    let drive = Drive::new(&load("ssd-nvme4-2tb-dc").expect("built in").kind, 1);
+    let config = Config::uniform(single(), drive.capacity());
+    let world = World::new(&config, vec![drive], HostCosts::default()).expect("fits");
+    world.with_queues(&Scheduler::Noop.spec(1)).with_paths(&spec).expect("can be")
+}
+
+/// A host that copies at a rate and is free otherwise.
+fn copying(rate: u64, lone_reader_waits: bool) -> HostSpec {
+    let mut host = HostSpec { lone_reader_waits, ..old() }.without(Mechanism::CallCost);
+    host.costs.copy_rate = rate;
+    host
+}
+
+/// What crosses memory and what the CPU copies there take turns, where the host has a memory path.
+#[test]
+fn copies_and_transfers_share_the_memory_path() {
+    let bytes = 64 * MIB;
+    let took = |memory, plan| {
+        let run = run(&mut behind(memory), &copying(60_000_000, false), plan).expect("runs");
+        (seconds(&run), run.record.process_cpu.expect("counted").system.as_secs())
+    };
+    let once = bytes as f64 / 60e6;
+    let (free, cpu) = took(None, readers(1, bytes));
+    assert!((free / once - 1.0).abs() < 0.03, "{free} {once}: copying alone");
+    assert!((cpu / once - 1.0).abs() < 0.01, "{cpu}");
+    let (shared, cpu) = took(Some(60_000_000), readers(1, bytes));
+    assert!((shared / (2.0 * once) - 1.0).abs() < 0.04, "{shared}, expected {}", 2.0 * once);
+    assert!(cpu > 1.03 * once, "who copies waits on the CPU: {cpu}");
+    // A path that is never in the way changes next to nothing, and what is in memory crosses nothing.
+    let (wide, _) = took(Some(1_000_000_000_000), readers(1, bytes));
+    assert!((wide / free - 1.0).abs() < 0.02, "{wide} {free}");
+    let warm = || Plan { memory: Memory::AsIs, ..readers(1, bytes) };
+    assert_eq!(took(Some(60_000_000), warm()).0, took(None, warm()).0);
+}
+
+/// A lone reader's copying and its transfers take turns where a host says so; with two processes, for a writer,
+/// and without a memory path nothing changes.
+#[test]
+fn copies_of_a_lone_reader_hold_up_its_transfers() {
+    let wide = Some(1_000_000_000_000);
+    let took = |memory, waits, plan| {
+        let run = run(&mut behind(memory), &copying(60_000_000, waits), plan).expect("runs");
+        (run.record.ends(), seconds(&run))
+    };
+    let bytes = 64 * MIB;
+    let (free, turns) =
+        (took(wide, false, readers(1, bytes)).1, took(wide, true, readers(1, bytes)).1);
+    // Crossing the channel, then copying.
+    let sum = bytes as f64 * (1.0 / 100e6 + 1.0 / 60e6);
+    assert!((free * 60e6 / bytes as f64 - 1.0).abs() < 0.03, "copying alone: {free}");
+    assert!((turns / sum - 1.0).abs() < 0.05, "{turns}, expected {sum}");
+    let same = |memory, plan: &dyn Fn() -> Plan| {
+        assert_eq!(took(memory, true, plan()).0, took(memory, false, plan()).0);
+    };
+    same(None, &|| readers(1, bytes));
+    same(wide, &|| readers(2, bytes / 2));
+    let ops = || [made(0, bytes), vec![Op::SyncAll]].concat();
+    same(wide, &|| Plan { run: vec![script(ops())], ..Plan::default() });
 }
 
 #[test]

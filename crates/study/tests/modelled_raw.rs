@@ -201,6 +201,15 @@ fn who_computes_shares_the_cpu() {
     assert_eq!(record.system_cpu, Some(millis(10)));
 }
 
+/// Bytes through `putc` cost what they do on today's host: 2 ns each.
+#[test]
+fn characters_use_the_cpu() {
+    let record = run(vec![vec![Op::Characters(1_000_000)], vec![Op::Characters(500_000)]]);
+    let record = record.expect("a run");
+    assert_eq!(record.ends(), [millis(2), millis(3)]);
+    assert_eq!(record.system_cpu, Some(millis(3)));
+}
+
 #[test]
 fn what_cannot_go_on_is_told() {
     let stuck = |scripts| {

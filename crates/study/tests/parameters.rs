@@ -102,6 +102,56 @@ fn parameters_change_what_they_are_of() {
     assert_eq!(study.host.expect("one").processor.expect("one").request.0, 40_000);
 }
 
+#[test]
+fn parameters_of_what_is_less_obvious_change_it_too() {
+    let host = |property, value| good(&one("host", property, value)).host.expect("one").spec;
+    assert_eq!(host("cache", "{ mib = 40 }").cache, Some(40 << 20));
+    assert_eq!(host("cache", "{ mib = 40 }").memory, 64 << 20);
+    assert_eq!(host("character_cost", "{ us = 0.05 }").costs.character, 50_000);
+    let controller = |property, value| {
+        let study = good(&one("controller ite8212-bios", property, value));
+        study.layouts[0].hardware.controller.clone().expect("one")
+    };
+    assert_eq!(controller("switch", "{ us = 250 }").switch.map(|time| time.0), Some(250_000));
+    let buffer = controller("write_buffer", "{ kib = 64 }").write_buffer;
+    assert_eq!(buffer.map(|sectors| sectors.0), Some(128));
+}
+
+/// With two paths more, of which a parameter names some.
+fn paths(of: &str, behind: &str) -> String {
+    let more = "[[paths]]\nname = \"ide1\"\nkind = \"pata-udma100\"\n\
+                [[paths]]\nname = \"ide2\"\nkind = \"pata-udma100\"\n[[drives]]\nname = \"disk\"";
+    let text = one(of, "rate", "{ mb_per_s = 70 }") + behind;
+    text.replacen("[[drives]]\nname = \"disk\"", more, 1)
+}
+
+#[test]
+fn a_parameter_of_several_paths_is_that_of_each() {
+    let study = good(&paths("path ide0 , ide2", ""));
+    assert_eq!(
+        study.paths.iter().map(|path| path.rate / 1_000_000).collect::<Vec<_>>(),
+        [70, 85, 70]
+    );
+    assert_eq!(study.parameters[0].owner, Owner::Paths(vec![0, 2]));
+    let line = FIRST + 6;
+    for (of, kind, words) in [
+        ("path ide0, ide3", UnknownName, ["`ide3` is no path", "it has: ide0, ide1, ide2"]),
+        ("path ide0,", UnknownName, ["`` is no path", ""]),
+        ("path ide0, ide1, ide0", DuplicateName, ["`ide0` stands twice", ""]),
+    ] {
+        check(&paths(of, ""), kind, line + 1, "parameters.of", &words);
+    }
+    // Nor may a path have a property by itself that it has with others.
+    let second = |of: &str| {
+        format!(
+            "[[parameters]]\nof = \"{of}\"\nproperty = \"rate\"\nvalue = {{ mb_per_s = 60 }}\nsource = \"a\"\n"
+        )
+    };
+    let twice = paths("path ide0, ide2", &second("path ide2"));
+    check(&twice, DuplicateName, line + 7, "parameters.property", &["two parameters `rate`"]);
+    good(&paths("path ide0, ide2", &second("path ide1")));
+}
+
 /// It is one machine, whichever system a layout has on it.
 #[test]
 fn parameters_of_the_host_are_those_of_the_layouts_hosts() {
@@ -183,9 +233,11 @@ fn check(text: &str, kind: StudyErrorKind, line: u32, key: &str, words: &[&str])
     }
 }
 
+const CARD: &str = "controller ite8212-bios";
+
 #[test]
 fn a_parameter_that_cannot_be_is_refused_with_line_and_key() {
-    let table: [Wrong<'_>; 20] = [
+    let table: [Wrong<'_>; 25] = [
         ("drive dsk", "rotation", "{ rpm = 1 }", UnknownName, 1, "of", &["did you mean `disk`?"]),
         ("path ide1", "rate", "{ rpm = 1 }", UnknownName, 1, "of", &["no path", "ide0"]),
         ("controller e200i", "rate", "1", UnknownName, 1, "of", &["it has: ite8212-bios"]),
@@ -214,6 +266,11 @@ fn a_parameter_that_cannot_be_is_refused_with_line_and_key() {
             &["computes no parity"],
         ),
         ("host", "call_cost", "{ ms = 2000 }", WrongValue, 3, "value", &["at most 1,000 ms"]),
+        ("host", "character_cost", "{ ms = 2000 }", WrongValue, 3, "value", &["character_cost"]),
+        ("host", "cache", "{ kib = 4 }", WrongValue, 3, "value", &["cache: at least 8 MiB"]),
+        (CARD, "switch", "{ ms = 1001 }", WrongValue, 3, "value", &["at most 1,000 ms"]),
+        (CARD, "write_buffer", "{ kib = 3 }", WrongValue, 3, "value", &["4 KiB to 512 MiB"]),
+        (CARD, "write_buffer", "{ gib = 1 }", WrongValue, 3, "value", &["4 KiB to 512 MiB"]),
     ];
     for (of, property, value, kind, line, key, words) in table {
         check(&one(of, property, value), kind, FIRST + line, &format!("parameters.{key}"), words);

@@ -71,6 +71,14 @@ fn tickets_and_sleep_decide_who_goes_on_when() {
 }
 
 #[test]
+fn characters_are_done_at_once() {
+    let (planned, heard) = script(vec![Op::Characters(1 << 40), Op::Sleep(Nanos(3))]);
+    let record = NullTarget::default().run(Plan { run: vec![planned], ..plan(vec![]) });
+    assert_eq!(record.expect("a run").processes[0].ended, Time(3));
+    assert_eq!(heard.lock().unwrap()[1..], [OpResult::Done, OpResult::Done]);
+}
+
+#[test]
 fn what_is_asked_is_answered_and_counted() {
     let source = SourceFile { name: "d/s".into(), bytes: Arc::new(Zeroes { len: 700 }) };
     let write = |len, times| Op::Write { slot: A, len, content: Content::Zeroes, times };

@@ -395,6 +395,7 @@ fn what_processes_share_is_passed_on() {
     let passed = [
         Op::Sleep(Nanos(5)),
         Op::Compute(Nanos(6)),
+        Op::Characters(7),
         Op::Barrier(1),
         Op::Put { queue: 2, ticket: -1, times: 3 },
         Op::Take { queue: 2 },
@@ -403,13 +404,14 @@ fn what_processes_share_is_passed_on() {
     let (asked, heard) = translate(vec![
         op::Op::Sleep(Nanos(5)),
         op::Op::Compute(Nanos(6)),
+        op::Op::Characters(7),
         op::Op::Barrier(1),
         op::Op::Put { queue: 2, ticket: -1, times: 3 },
         op::Op::Take { queue: 2 },
         op::Op::Mark(Mark::Begin(0)),
     ]);
     assert_eq!(asked, passed);
-    assert_eq!(heard[5..], [op::OpResult::Ticket(102), op::OpResult::Done]);
+    assert_eq!(heard[6..], [op::OpResult::Ticket(102), op::OpResult::Done]);
     assert_eq!(heard[..2], [op::OpResult::Start, op::OpResult::Done]);
     let plan = Plan { barriers: vec![2, 5], queues: 3, asks_time: true, ..plan() };
     let raw = RawPlan::new(plan, SPACE).expect("a plan");

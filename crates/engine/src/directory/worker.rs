@@ -16,6 +16,7 @@ use super::crew::{Crew, Halt};
 use super::files::{Roots, Slots};
 use super::queue::Queue;
 use super::system;
+use crate::characters;
 use crate::error::{EngineError, EngineErrorKind};
 
 /// What a worker knows of the run it is part of.
@@ -170,7 +171,7 @@ impl Worker<'_> {
                 crew.sleep_until(self.index, then)?;
             }
             Op::Compute(time) => self.compute(time)?,
-            Op::Characters(bytes) => self.characters(bytes)?,
+            Op::Characters(bytes) => characters::put(bytes, || crew.check())?,
             Op::Barrier(barrier) => crew.arrive(self.index, barrier)?,
             Op::Put { queue, ticket, times } => crew.put(queue, ticket, times),
             Op::Take { queue } => result = OpResult::Ticket(crew.take(self.index, queue)?),
@@ -186,22 +187,6 @@ impl Worker<'_> {
         while system::thread_time() < end {
             self.run.crew.check()?;
             (0..100).for_each(|_| std::hint::spin_loop());
-        }
-        Ok(())
-    }
-
-    /// What `putc` does, so often: a byte goes into a buffer, unless that is full.
-    fn characters(&self, bytes: u64) -> Result<(), Halt> {
-        let mut buffer = [0_u8; 4_096];
-        let mut left = bytes;
-        while left > 0 {
-            self.run.crew.check()?;
-            let now = left.min(buffer.len() as u64) as usize;
-            for (index, byte) in buffer[..now].iter_mut().enumerate() {
-                *byte = std::hint::black_box(index as u8);
-            }
-            std::hint::black_box(&buffer);
-            left -= now as u64;
         }
         Ok(())
     }

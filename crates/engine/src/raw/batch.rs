@@ -31,6 +31,7 @@ pub(super) enum Action {
     Finish,
     Sleep(Nanos),
     Compute(Nanos),
+    Characters(u64),
     Mark(Mark),
     Barrier(u16),
 }
@@ -215,6 +216,7 @@ impl RawTarget {
             Op::Finish => (Action::Finish, false, 0, 0),
             Op::Sleep(time) => (Action::Sleep(time), false, 0, 0),
             Op::Compute(time) => (Action::Compute(time), false, 0, 0),
+            Op::Characters(bytes) => (Action::Characters(bytes), false, 0, 0),
             Op::Mark(mark) => (Action::Mark(mark), false, 0, 0),
             Op::Barrier(barrier) => (Action::Barrier(barrier), false, 0, 0),
             Op::Put { queue, ticket, times } => {

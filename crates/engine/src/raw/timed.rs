@@ -10,6 +10,7 @@ use raidlab_workload::{Class, Mark};
 use super::batch::{Action, Client, Flying, Prepared, State};
 use super::pattern::BLOCK;
 use super::{RUN, RawTarget, Run, Source, nanos};
+use crate::characters;
 use crate::engine::{Reply, check_outcome};
 use crate::error::{EngineError, EngineErrorKind};
 
@@ -131,6 +132,11 @@ impl RawTarget {
                 while nanos(from) < time {
                     std::hint::spin_loop();
                 }
+            }
+            Action::Characters(bytes) => {
+                let cancelled = || run.cancel.load(Ordering::Relaxed);
+                // Who is cancelled hears of it when nothing is under way any more.
+                characters::put(bytes, || if cancelled() { Err(()) } else { Ok(()) }).ok();
             }
             Action::Mark(mark) => client.mark(mark, run.elapsed + nanos(start)),
             Action::Barrier(barrier) => match run.conductor.arrive(index, barrier) {

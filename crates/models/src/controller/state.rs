@@ -553,4 +553,109 @@ mod tests {
         let (requests, _) = hand(&mut controller, answered(first));
         assert_eq!(requests, [(first, 5_000, 376)], "up to the end of its stripe");
     }
+
+    /// A card that passes writes through and takes eight requests at once.
+    fn passing(write_buffer: Option<Sectors>) -> Controller {
+        let spec = ControllerSpec { request: Nanos::ZERO, ..ControllerSpec::ite8212_bios("c") };
+        let spec = ControllerSpec { write_buffer, longest: Sectors(1_024), ..spec };
+        Controller::new(&spec.with_outstanding(8), Sectors::ZERO)
+    }
+
+    /// What a controller says to an input: transfers, requests to the array, ends.
+    #[derive(Debug, Default, PartialEq)]
+    struct Said(Vec<u32>, Vec<u32>, Vec<(u32, Outcome)>);
+
+    fn say(controller: &mut Controller, input: ControllerInput) -> Said {
+        controller.handle(Time::ZERO, input);
+        let mut said = Said::default();
+        while let Some(output) = controller.poll() {
+            match output {
+                ControllerOutput::Transfer { request, .. } => said.0.push(request),
+                ControllerOutput::Request { request, .. } => said.1.push(request),
+                ControllerOutput::Complete { id, outcome } => said.2.push((id, outcome)),
+                ControllerOutput::WakeAt { what, at } => panic!("wakes {what} at {at:?}"),
+            }
+        }
+        said
+    }
+
+    fn answered(request: u32, outcome: Outcome) -> ControllerInput {
+        ControllerInput::Answered { request, outcome }
+    }
+
+    /// Bus and array have a write at once, and it ends with the later of them, whichever that is.
+    #[test]
+    fn writes_that_pass_through_end_when_both_bus_and_array_are_done() {
+        let done = Outcome::Done;
+        for (bus_first, outcome) in [(true, done), (false, done), (true, Outcome::OutOfRange)] {
+            let mut controller = passing(None);
+            let said = say(&mut controller, write(7, 0, 8));
+            assert_eq!((said.0.len(), said.1.len()), (1, 1), "both begin: {said:?}");
+            let request = said.1[0];
+            let both = [ControllerInput::Transferred { request }, answered(request, outcome)];
+            let [first, second] = if bus_first { both } else { [both[1], both[0]] };
+            assert_eq!(say(&mut controller, first), Said::default(), "half of it");
+            assert_eq!(say(&mut controller, second).2, [(7, outcome)]);
+        }
+        // One that writes through has the data first, and a cache has no need of the array.
+        let spec = ControllerSpec::smart_array_e200i("c", false);
+        let mut through = Controller::new(&spec, Sectors::ZERO);
+        through.handle(Time::ZERO, write(7, 0, 8));
+        let at = std::iter::from_fn(|| through.poll());
+        let wakes = at.filter(|one| matches!(one, ControllerOutput::WakeAt { .. })).count();
+        assert_eq!(wakes, 1);
+        let said = say(&mut through, ControllerInput::Wake { what: 0 });
+        assert_eq!((said.0.len(), said.1.len()), (1, 0), "the transfer alone");
+        assert_eq!(say(&mut through, ControllerInput::Transferred { request: 0 }).1, [0]);
+    }
+
+    /// Written data under way are bounded, in order; what is larger goes alone. Reads wait for nobody.
+    #[test]
+    fn a_write_buffer_bounds_written_data_under_way() {
+        let mut controller = passing(Some(Sectors(100)));
+        let end = |controller: &mut Controller, request| {
+            say(controller, ControllerInput::Transferred { request });
+            say(controller, answered(request, Outcome::Done))
+        };
+        assert_eq!(say(&mut controller, write(0, 0, 60)).1.len(), 1);
+        assert_eq!(say(&mut controller, write(1, 2_000, 40)).1.len(), 1, "100 of 100");
+        assert_eq!(say(&mut controller, write(2, 4_000, 8)), Said::default(), "no room");
+        assert_eq!(say(&mut controller, write(3, 6_000, 400)), Said::default());
+        assert_eq!(say(&mut controller, write(4, 8_000, 8)), Said::default());
+        let (op, at, len) = (DriveOp::Read, Sector(9_000), Sectors(64));
+        let read = ControllerInput::Submit { id: 5, op, at, len, fua: false, process: 0 };
+        assert_eq!(say(&mut controller, read).1.len(), 1, "a read");
+        let said = end(&mut controller, 1);
+        assert_eq!((said.1, said.2), (vec![2], vec![(1, Outcome::Done)]), "8 more, and not 400");
+        assert_eq!(say(&mut controller, write(6, 12_000, 8)), Said::default(), "in order");
+        assert_eq!(end(&mut controller, 0).1, [], "8 are under way");
+        assert_eq!(end(&mut controller, 2).1, [3], "larger than the buffer, alone");
+        assert_eq!(end(&mut controller, 3).1, [4, 1], "both fit; 1 is a number used again");
+        assert_eq!(end(&mut controller, 4).2, [(4, Outcome::Done)]);
+        // Without a bound all go at once.
+        let mut free = passing(None);
+        for id in 0..8 {
+            assert_eq!(say(&mut free, write(id, u64::from(id) * 2_000, 800)).1.len(), 1);
+        }
+    }
+
+    #[test]
+    fn the_bounds_of_what_firmware_says_are_checked() {
+        let card = ControllerSpec::ite8212_bios("card");
+        let switch = |nanos| ControllerSpec { switch: Some(Nanos(nanos)), ..card.clone() };
+        let buffer =
+            |sectors| ControllerSpec { write_buffer: Some(Sectors(sectors)), ..card.clone() };
+        for good in [switch(0), switch(1_000_000_000), buffer(8), buffer(1 << 20)] {
+            assert_eq!(good.check(), Ok(()));
+        }
+        for (bad, key) in [
+            (switch(1_000_000_001), "switch"),
+            (buffer(7), "write_buffer"),
+            (buffer((1 << 20) + 1), "write_buffer"),
+        ] {
+            let error = bad.check().expect_err(key);
+            assert_eq!(error.key, key);
+            assert!(error.reason.starts_with("card: ") && error.reason.contains("must be"));
+        }
+    }
 }

@@ -36,33 +36,52 @@ impl Rig {
 
     /// Calls and waits for the end; what was moved.
     fn call(&mut self, call: Call) -> Result<u64, Failure> {
-        let task = TaskId(3);
-        self.host.handle(self.now, HostInput::Call { task, process: 7, call });
-        let mut result = None;
+        self.begin(call);
         loop {
-            while let Some(output) = self.host.poll() {
-                match output {
-                    HostOutput::Block(io) => {
-                        self.seen.push(io);
-                        self.waiting.push_back(io);
-                    }
-                    HostOutput::Compute { task, cost, .. } => {
-                        self.now = self.now + cost;
-                        self.host.handle(self.now, HostInput::Computed(task));
-                    }
-                    HostOutput::Moved { .. } => {}
-                    HostOutput::Done { moved, .. } => result = Some(Ok(moved)),
-                    HostOutput::Failed { failure, .. } => result = Some(Err(failure)),
-                    HostOutput::WakeAt(at) => self.wake = Some(at),
-                }
-            }
-            if let Some(result) = result {
+            if let Some(result) = self.heed() {
                 return result;
             }
-            let io = self.waiting.pop_front().expect("a call under way waits for a request");
-            self.now = self.now + Nanos::from_millis(1);
-            self.host.handle(self.now, HostInput::Ended(io.id));
+            self.answer_one();
         }
+    }
+
+    fn begin(&mut self, call: Call) {
+        self.host.handle(self.now, HostInput::Call { task: TaskId(3), process: 7, call });
+    }
+
+    /// Does what the host asks for until it has nothing to say; the result of the call, if it has ended.
+    fn heed(&mut self) -> Option<Result<u64, Failure>> {
+        let mut result = None;
+        while let Some(output) = self.host.poll() {
+            match output {
+                HostOutput::Block(io) => {
+                    self.seen.push(io);
+                    self.waiting.push_back(io);
+                }
+                HostOutput::Compute { task, cost, .. } => {
+                    self.now = self.now + cost;
+                    self.host.handle(self.now, HostInput::Computed(task));
+                }
+                HostOutput::Moved { .. } => {}
+                HostOutput::Done { moved, .. } => result = Some(Ok(moved)),
+                HostOutput::Failed { failure, .. } => result = Some(Err(failure)),
+                HostOutput::WakeAt(at) => self.wake = Some(at),
+            }
+        }
+        result
+    }
+
+    fn answer_one(&mut self) {
+        let io = self.waiting.pop_front().expect("a call under way waits for a request");
+        self.now = self.now + Nanos::from_millis(1);
+        self.host.handle(self.now, HostInput::Ended(io.id));
+    }
+
+    /// Whether a call had to wait for requests.
+    fn waits(&mut self, call: Call) -> bool {
+        let before = self.now;
+        self.call(call).expect("can be");
+        self.now.since(before) >= Nanos::from_millis(1)
     }
 
     fn made(&mut self, file: HostFile) -> Handle {
@@ -425,4 +444,140 @@ fn two_windows_are_in_flight_in_old_kernels() {
     rig.call(read(handle, 1 << 12, 1)).expect("there");
     let of = |bytes| (RequestOp::Read, bytes);
     assert_eq!(rig.take_seen(), [of(4 * page), of(page), of(12 * page)]);
+}
+
+/// The requests that a read asks for before it waits for the first of them.
+fn asked_before_waiting(rig: &mut Rig, call: Call) -> Vec<(RequestOp, u64)> {
+    rig.take_seen();
+    rig.begin(call);
+    assert_eq!(rig.heed(), None, "it waits");
+    let asked = rig.take_seen();
+    while rig.heed().is_none() {
+        rig.answer_one();
+    }
+    asked
+}
+
+/// Linux sees the mark on a page that is still being read, so that two windows are under way; FreeBSD
+/// waits for the block first.
+#[test]
+fn marks_are_seen_on_pages_that_are_being_read() {
+    let rig = |rule| {
+        let mut spec = HostSpec { read_ahead_rule: rule, ..spec() };
+        if rule == ReadAheadRule::Clusters {
+            spec.longest_request = 8 << 12;
+        }
+        let mut rig = Rig::new(&spec);
+        let handle = rig.made(FILE);
+        rig.call(write(handle, 0, 4 << 20)).expect("room");
+        rig.call(Call::SyncAll).expect("there");
+        rig.host.drop_cached(None);
+        (rig, handle)
+    };
+    let of = |pages: u64| (RequestOp::Read, pages << 12);
+    // Windows of 4 and 8 pages by the second page; the mark of the second one is on page 4.
+    let (mut on_demand, handle) = rig(ReadAheadRule::OnDemand);
+    for page in 0..4 {
+        on_demand.call(read(handle, page << 12, 4_096)).expect("there");
+    }
+    assert_eq!(asked_before_waiting(&mut on_demand, read(handle, 4 << 12, 4_096)), [of(16)]);
+    // Windows of 8 and 16 pages; the mark is on page 8.
+    let (mut two, handle) = rig(ReadAheadRule::TwoWindows);
+    for page in 0..8 {
+        two.call(read(handle, page << 12, 4_096)).expect("there");
+    }
+    assert_eq!(asked_before_waiting(&mut two, read(handle, 8 << 12, 4_096)), [of(32)]);
+    // Clusters of 8 pages; the one from page 32 on has a mark, and the next two are asked for behind it.
+    let (mut clusters, handle) = rig(ReadAheadRule::Clusters);
+    for cluster in 0..4 {
+        clusters.call(read(handle, cluster << 15, 8 << 12)).expect("there");
+    }
+    assert_eq!(asked_before_waiting(&mut clusters, read(handle, 4 << 15, 8 << 12)), []);
+    assert_eq!(clusters.take_seen(), [of(8), of(8)], "when it is there");
+}
+
+/// How many directories can be made in a row without waiting for a request, at most `most`, and the host
+/// as it is then. Each is in a group of its own, and changes blocks of its own.
+fn directories_without_waiting(journal: u64, most: u64) -> (u64, Rig, Handle) {
+    let journal = Some(JournalSpec { bytes: journal, ..JournalSpec::default() });
+    let filesystem = FilesystemSpec { journal, group_bytes: 16 << 20, ..FilesystemSpec::default() };
+    let mut rig = Rig::new(&HostSpec { filesystem, ..spec() });
+    let handle = rig.made(FILE);
+    for made in 0..most {
+        if rig.waits(create(HostFile(2 + made), true)) {
+            return (made, rig, handle);
+        }
+    }
+    (most, rig, handle)
+}
+
+/// A transaction is full with a quarter of the journal: who changes metadata then waits while the one
+/// before is being committed, and goes on when it is.
+#[test]
+fn a_full_transaction_makes_those_wait_who_change_metadata() {
+    let (small, large) = (1 << 20, 64 << 20);
+    let (made, mut rig, _) = directories_without_waiting(small, 400);
+    // Two transactions of 64 blocks: three or four a directory.
+    assert!((20..60).contains(&made), "{made}");
+    let mut waited = 0;
+    for file in 0..400 {
+        waited += u32::from(rig.waits(create(HostFile(1_000 + file), true)));
+    }
+    assert!(waited >= 4, "again and again: {waited}");
+    let (all, mut free, handle) = directories_without_waiting(large, 400);
+    assert_eq!(all, 400);
+    assert!(!free.waits(write(handle, 0, 4_096)));
+    // A writer changes metadata as well; who only looks does not.
+    let (_, mut full, handle) = directories_without_waiting(small, made);
+    let stat = Call::Names { path: vec![step(1, Some(FILE))], change: Change::Nothing };
+    assert!(!full.waits(stat), "to look changes nothing");
+    assert!(full.waits(write(handle, 0, 4_096)));
+}
+
+/// What is left for data used once bounds the pages in memory; what may be dirty is a share of all memory.
+#[test]
+fn a_cache_smaller_than_memory_bounds_pages_and_not_dirty_limits() {
+    let whole = spec();
+    let part = HostSpec { cache: Some(32 << 20), ..whole };
+    assert_eq!((part.limit(), part.background()), (whole.limit(), whole.background()));
+    assert_eq!((whole.limit(), part.pages()), ((64 << 20) / 5 / BLOCK, (32 << 20) / BLOCK));
+    let more = HostSpec { cache: Some(1 << 30), ..whole };
+    assert_eq!(more.pages(), whole.pages(), "no more than there is memory");
+    // Never more than three quarters of the pages there are.
+    let small = HostSpec { cache: Some(8 << 20), dirty: DirtyLimit::Percent(90), ..whole };
+    assert_eq!(small.limit(), (6 << 20) / BLOCK);
+    let most = |spec: &HostSpec| {
+        let mut rig = Rig::new(spec);
+        let handle = rig.made(FILE);
+        let (mut most, mut dirty) = (0, 0);
+        for part in 0..384 {
+            rig.call(write(handle, part << 18, 1 << 18)).expect("room");
+            (most, dirty) = (most.max(rig.host.cached()), dirty.max(rig.host.unwritten()));
+        }
+        for part in 0..384 {
+            rig.call(read(handle, part << 18, 1 << 18)).expect("there");
+            most = most.max(rig.host.cached());
+        }
+        (most >> 20, dirty >> 20)
+    };
+    let (cached, dirty) = most(&part);
+    assert!((30..=32).contains(&cached), "{cached} MiB");
+    assert_eq!(dirty, most(&whole).1, "the same limit");
+    assert!(most(&whole).0 > 60);
+    let none = HostSpec { cache: Some(4 << 20), ..whole };
+    assert!(none.check().expect_err("too small").contains("cache: at least 8 MiB"));
+}
+
+/// Bytes through `putc`: so many times its cost, in whole nanoseconds.
+#[test]
+fn characters_cost_what_each_of_them_does() {
+    let costs = CallCosts { character: 65_432, ..CallCosts::default() };
+    assert_eq!(costs.characters(1_000_000), Nanos(65_432_000));
+    assert_eq!((costs.characters(1), costs.characters(0)), (Nanos(65), Nanos::ZERO));
+    assert_eq!(costs.characters(1 << 40).0, ((1_u128 << 40) * 65_432 / 1_000) as u64);
+    let free = spec().without(Mechanism::CallCost);
+    assert_eq!(free.costs.characters(1 << 30), Nanos::ZERO);
+    let pentium = Processor::named("pentium3-860").expect("known");
+    // 65 clocks of 860 MHz.
+    assert_eq!(pentium.costs.character, 75_581);
 }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use raidlab_core::contract::{Outcome, RequestId, RequestOp};
-use raidlab_core::{SECTOR_BYTES, Sector, Sectors, Time};
+use raidlab_core::{Nanos, SECTOR_BYTES, Sector, Sectors, Time};
+use raidlab_models::host::CallCosts;
 use raidlab_sim::{Answer, World};
 use raidlab_workload::raw::{Op, OpResult, Process, RawPlan};
 use raidlab_workload::{Class, Conductor, Recorder, RunRecord};
@@ -35,6 +36,7 @@ struct Flying {
 /// Lets processes run on a world to their end.
 struct Target<'w> {
     world: &'w mut World,
+    costs: CallCosts,
     began: Time,
     conductor: Conductor,
     running: Vec<Running>,
@@ -45,11 +47,11 @@ struct Target<'w> {
     left: usize,
 }
 
-/// Runs processes on a world from now to the end of the last.
+/// Runs processes on a world from now to the end of the last; of `costs` count those of a process's own work.
 ///
 /// # Errors
 /// What the first request that failed was answered, or what a process asked for in vain.
-pub(super) fn run(world: &mut World, plan: RawPlan) -> Result<RunRecord, String> {
+pub(super) fn run(world: &mut World, costs: CallCosts, plan: RawPlan) -> Result<RunRecord, String> {
     let conductor = Conductor::new(&plan.barriers, plan.queues);
     let phases = plan.phases.len();
     let running: Vec<Running> = plan
@@ -68,7 +70,8 @@ pub(super) fn run(world: &mut World, plan: RawPlan) -> Result<RunRecord, String>
     record.processes.resize_with(running.len(), Default::default);
     let began = world.now();
     let (left, flying, sleepers) = (running.len(), Vec::new(), BTreeSet::new());
-    let mut target = Target { world, began, conductor, running, flying, sleepers, record, left };
+    let mut target =
+        Target { world, costs, began, conductor, running, flying, sleepers, record, left };
     target.run()?;
     Ok(target.record)
 }
@@ -191,9 +194,11 @@ impl Target<'_> {
                 None
             }
             Op::Compute(time) => {
-                // The CPU has requests and other processes to serve, too.
-                let until = self.world.work(time);
-                self.sleepers.insert((until, index));
+                self.compute(index, time);
+                None
+            }
+            Op::Characters(bytes) => {
+                self.compute(index, self.costs.characters(bytes));
                 None
             }
             Op::Mark(mark) => {
@@ -224,6 +229,12 @@ impl Target<'_> {
                 None
             }
         })
+    }
+
+    /// A process uses the CPU, which has requests and other processes to serve, too.
+    fn compute(&mut self, index: usize, time: Nanos) {
+        let until = self.world.work(time);
+        self.sleepers.insert((until, index));
     }
 
     fn submit(&mut self, index: usize, op: Op, is_started: bool) -> Result<(), String> {

@@ -108,7 +108,10 @@ fn read_host(table: &HostTable<'_>, filesystem: FilesystemOf<'_, '_>) -> Result<
     let ahead = study.filter(|_| !says_ahead(&table.own)).unwrap_or(&table.own);
     read_ahead(ahead, &mut host)?;
     let check = host.spec.check();
-    check.map_err(|reason| table.saying("memory").error(Kind::WrongValue, "memory", reason))?;
+    check.map_err(|reason| {
+        let key = if reason.contains("cache:") { "cache" } else { "memory" };
+        table.saying(key).error(Kind::WrongValue, key, reason)
+    })?;
     Ok(host)
 }
 

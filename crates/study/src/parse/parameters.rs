@@ -80,7 +80,7 @@ fn owner(
 ) -> Result<Owner, StudyError> {
     let (kind, name) = of.trim().split_once(char::is_whitespace).unwrap_or((of.trim(), ""));
     let name = name.trim();
-    let unknown = |known: Vec<&str>| {
+    let unknown = |name: &str, known: Vec<&str>| {
         let reason = match known.join(", ") {
             none if none.is_empty() => format!("this study has no {kind} to have a parameter"),
             all => {
@@ -95,12 +95,12 @@ fn owner(
             let reason = format!("there is one host: write \"host\", not \"{of}\"");
             Err(table.error(Kind::UnknownName, "of", reason))
         }
-        "host" if parts.hosts().next().is_none() => Err(unknown(Vec::new())),
+        "host" if parts.hosts().next().is_none() => Err(unknown(name, Vec::new())),
         "host" => Ok(Owner::Host),
         "drive" => {
             let named = drives.iter().position(|group| group.name == name);
             let all = || drives.iter().map(|group| group.name.as_str()).collect();
-            let index = named.ok_or_else(|| unknown(all()))?;
+            let index = named.ok_or_else(|| unknown(name, all()))?;
             if matches!(drives[index].source, DriveSource::File(_)) {
                 let reason = format!("the drives `{name}` are files, which no model describes");
                 return Err(table.error(Kind::WrongValue, "of", reason));
@@ -108,11 +108,18 @@ fn owner(
             Ok(Owner::Drive(index))
         }
         "path" => {
-            let position = |name: &str| parts.paths.iter().position(|path| path.name == name);
-            let named: Option<Vec<usize>> =
-                name.split(',').map(|one| position(one.trim())).collect();
-            let all = || parts.paths.iter().map(|path| path.name.as_str()).collect();
-            named.map(Owner::Paths).ok_or_else(|| unknown(all()))
+            let mut positions = Vec::new();
+            for name in name.split(',').map(str::trim) {
+                let position = parts.paths.iter().position(|path| path.name == name);
+                let all = || parts.paths.iter().map(|path| path.name.as_str()).collect();
+                let position = position.ok_or_else(|| unknown(name, all()))?;
+                if positions.contains(&position) {
+                    let reason = format!("`{name}` stands twice; name each path once");
+                    return Err(table.error(Kind::DuplicateName, "of", reason));
+                }
+                positions.push(position);
+            }
+            Ok(Owner::Paths(positions))
         }
         "controller" => {
             let mut known: Vec<&str> = Vec::new();
@@ -124,7 +131,9 @@ fn owner(
                 }
             }
             let is_known = known.contains(&name);
-            is_known.then(|| Owner::Controller(name.to_string())).ok_or_else(|| unknown(known))
+            is_known
+                .then(|| Owner::Controller(name.to_string()))
+                .ok_or_else(|| unknown(name, known))
         }
         _ => {
             let hint = did_you_mean(kind, &["drive", "path", "host", "controller"]);
@@ -180,7 +189,7 @@ fn check_unique(
     earlier: &[Parameter],
 ) -> Result<(), StudyError> {
     let of_rate = |name: &str| matches!(name, "outer_rate" | "inner_rate");
-    for other in earlier.iter().filter(|other| other.owner == parameter.owner) {
+    for other in earlier.iter().filter(|other| other.owner.shares(&parameter.owner)) {
         let (one, two) = (other.property, parameter.property);
         if one == two {
             let reason = format!("`{}` has two parameters `{two}`; keep one", parameter.of);

@@ -180,6 +180,40 @@ fn plans_say_what_they_need() {
     assert!(make("cp-rf", "files=5 size=10KB").check_raw(1 << 40, 1, 512).is_err());
 }
 
+/// Behind what wrote the files in a script: nothing is settled and nothing read before, whatever else is said.
+#[test]
+fn what_was_just_written_is_neither_settled_nor_warmed() {
+    let setting = Setting::new(2, 1);
+    for (kind, text) in [
+        ("cp-null", "size=10KB just_written=true"),
+        ("cp-rf", "files=5 size=10KB just_written=true"),
+        ("cp-rf", "files=5 size=10KB cached=true just_written=true"),
+        ("tar-xf", "files=5 size=10KB just_written=true"),
+        ("tar-xf", "files=5 size=10KB cached=true just_written=true"),
+    ] {
+        let workload = make(kind, text);
+        let plan = workload.plan(&setting).expect("a plan");
+        assert_eq!((plan.memory, plan.warm.len()), (Memory::JustWritten, 0), "{kind} {text}");
+        assert!(!plan.prepare.is_empty() && !plan.run.is_empty());
+        assert!(workload.description().contains(" that was just written"), "{kind} {text}");
+    }
+    for (kind, text, memory, warm) in [
+        ("cp-null", "size=10KB just_written=false", Memory::Cold, 0),
+        ("cp-rf", "files=5 size=10KB just_written=false", Memory::Cold, 0),
+        ("tar-xf", "files=5 size=10KB just_written=false", Memory::Warm, 2),
+        ("tar-xf", "files=5 size=10KB cached=false", Memory::Cold, 0),
+    ] {
+        let workload = make(kind, text);
+        let plan = workload.plan(&setting).expect("a plan");
+        assert_eq!((plan.memory, plan.warm.len()), (memory, warm), "{kind} {text}");
+        assert!(!workload.description().contains("just written"));
+    }
+    let error = kinds::make("cp-tar", parameters("just_written=true")).expect_err("elsewhere");
+    assert!(error.to_string().starts_with("just_written: is not a parameter"), "{error}");
+    let error = kinds::make("cp-rf", parameters("just_written=1")).expect_err("no flag");
+    assert!(error.to_string().starts_with("just_written: `1` is neither"), "{error}");
+}
+
 #[test]
 fn raw_targets_read_and_write_all_of_it() {
     for (kind, text) in [

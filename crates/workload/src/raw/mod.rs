@@ -60,6 +60,8 @@ pub enum Op {
     Sleep(Nanos),
     /// Use the CPU for a while.
     Compute(Nanos),
+    /// Put so many bytes into a buffer one by one, as [`op::Op::Characters`].
+    Characters(u64),
     /// Wait for others, as [`op::Op::Barrier`].
     Barrier(u16),
     /// Put tickets into a queue.
@@ -301,6 +303,7 @@ impl Process {
             op::Op::CopyRange { from, to, len } => self.copy_range(from, to, len),
             op::Op::Sleep(time) => Some(Op::Sleep(time)),
             op::Op::Compute(time) => Some(Op::Compute(time)),
+            op::Op::Characters(bytes) => Some(Op::Characters(bytes)),
             op::Op::Barrier(barrier) => Some(Op::Barrier(barrier)),
             op::Op::Put { queue, ticket, times } => Some(Op::Put { queue, ticket, times }),
             op::Op::Take { queue } => Some(Op::Take { queue }),

@@ -1,0 +1,103 @@
+//! What a study's machine comes to in a world: requests no longer than they can be, and whose switch counts.
+
+use super::*;
+use crate::parse;
+
+const PATHS: &str = "[[paths]]\nname = \"one\"\nkind = \"pata-udma100\"\n\
+    [[paths]]\nname = \"two\"\nkind = \"sata-150\"\n\
+    [[paths]]\nname = \"pci\"\nkind = \"pci-32-33\"\n";
+const OLD: &str = "host = { kernel = \"linux-2.6.20\", processor = \"sempron-2600\" }";
+
+/// A study of one layout on drives of two models; `layout` are keys of it, `behind` stands at the end.
+fn study(host: &str, drives: [&str; 2], layout: &str, behind: &str) -> Study {
+    let group = |number: usize| {
+        let model = drives[number];
+        format!("[[drives]]\nname = \"disk{number}\"\nmodel = \"{model}\"\ncount = 2\n")
+    };
+    let text = format!(
+        "title = \"machines\"\nfilesystem = \"native\"\n{host}\n{PATHS}{}{}\
+         [[layouts]]\nlevel = \"raid0\"\nmembers = 2\ndrives = [\"disk0\", \"disk1\"]\n{layout}\n\
+         [[workloads]]\nkind = \"cp-null\"\nsize = \"4MiB\"\n{behind}\n",
+        group(0),
+        group(1),
+    );
+    parse(&text, "machines.toml").unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn modelled(study: &Study) -> Modelled<'_> {
+    Modelled::new(study, HostCosts::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The longest request to the array, and to a drive.
+fn longest(host: &str, drives: [&str; 2], layout: &str) -> (u64, u64) {
+    let study = study(host, drives, layout, "");
+    let modelled = modelled(&study);
+    let queue = modelled.queue(0, Scheduler::Deadline, 1);
+    (modelled.host_spec(0).longest_request >> 10, queue.longest.bytes() >> 10)
+}
+
+const OLD_PATA: [&str; 2] = ["pata-40gb-5400"; 2];
+const LARGE: [&str; 2] = ["sata-250gb-7200"; 2];
+
+/// A command of a 28-bit address moves 256 sectors at most: drives below 137 GB on PATA channels.
+#[test]
+fn small_drives_on_pata_channels_get_short_commands() {
+    let channel = "route = [\"pci\", \"one\"]";
+    assert_eq!(longest(OLD, OLD_PATA, channel), (128, 128));
+    assert_eq!(longest(OLD, LARGE, channel), (512, 512), "48-bit addresses");
+    let mixed = ["sata-250gb-7200", "pata-120gb-7200"];
+    assert_eq!(longest(OLD, mixed, channel), (128, 128), "one of them is enough");
+    assert_eq!(longest(OLD, OLD_PATA, "route = [\"pci\", \"two\"]"), (512, 512), "a SATA link");
+    assert_eq!(longest(OLD, OLD_PATA, ""), (512, 512), "no path at all");
+    let card = format!("{channel}\ncontroller = \"ite8212-bios\"");
+    assert_eq!(longest(OLD, OLD_PATA, &card).0, 512, "it is the controller that drives them");
+}
+
+/// So are all requests that reach the members when a cell is run, and those of a large drive are not.
+#[test]
+fn requests_of_a_cell_are_as_short_as_its_commands() {
+    let longest = |drives| {
+        let study = study(OLD, drives, "chunk = \"1MiB\"\nroute = [\"pci\", \"one\"]", "");
+        let modelled = modelled(&study);
+        let key = crate::matrix::cells(&study).remove(0);
+        let mut world = modelled.world(0, 1).expect("a world");
+        world.start_record();
+        modelled.run_on(&mut world, &key, 1).unwrap_or_else(|error| panic!("{error}"));
+        world.record().iter().map(|io| io.len).max()
+    };
+    assert_eq!(longest(OLD_PATA), Some(256));
+    assert_eq!(longest(LARGE), Some(1_024));
+}
+
+/// Merging in a queue makes no longer request than the host's kernel does; without a host that is up to
+/// the scheduler.
+#[test]
+fn queues_make_no_longer_requests_than_the_kernel() {
+    let of = |host: &str| {
+        let study = study(host, LARGE, "", "");
+        modelled(&study).queue(0, Scheduler::Deadline, 4)
+    };
+    assert_eq!(of("host = { kernel = \"linux-2.6.12\" }").longest, Sectors(256));
+    assert_eq!(of("host = { kernel = \"freebsd-6.2\" }\n").longest, Sectors(256));
+    assert_eq!(of("").longest, Scheduler::Deadline.spec(4).longest);
+    assert_eq!(of(OLD).depth, 4);
+}
+
+/// A controller's own switch takes the place of its channels', and of nothing else.
+#[test]
+fn a_controller_switches_its_channels_as_it_does() {
+    let card = "controller = \"ite8212-bios\"\nroute = [\"pci\", \"one\"]";
+    let own = "[[parameters]]\nof = \"controller ite8212-bios\"\nproperty = \"switch\"\n\
+               value = { us = 250 }\nsource = \"a test\"\n";
+    let switches = |layout, behind| {
+        let study = study(OLD, OLD_PATA, layout, behind);
+        let spec = modelled(&study).path_spec(0, 2);
+        assert_eq!(spec.check(2), Ok(()));
+        spec.servers.iter().map(|server| server.switch.0 / 1_000).collect::<Vec<_>>()
+    };
+    assert_eq!(switches(card, ""), [1_000, 0, 0], "the channel's");
+    assert_eq!(switches(card, own), [250, 0, 0]);
+    let bare = "route = [\"pci\", \"one\"]\n\
+                [[layouts]]\nname = \"card\"\nlevel = \"raid0\"\nmembers = 2\ncontroller = \"ite8212-bios\"";
+    assert_eq!(switches(bare, own), [1_000, 0, 0], "no controller there");
+}

@@ -8,6 +8,8 @@
 //! * **Firmware RAID** ("BIOS" mode of cards and chipsets) takes one request: the next one goes out only
 //!   when all pieces of the one before are back. Data pass through: the drives take a write while it
 //!   still comes from the host.
+//!   How much of it is under way at once may be bounded (`write_buffer`), and firmware may switch devices
+//!   of a PATA channel faster or slower than a driver (`switch`).
 //! * **Write-through**: drive write caches are off, so a write is answered when it is on the media. What
 //!   was read or written before has passed by then: each request loses about a turn.
 //! * **Posted writes** (cache with battery): a write is answered when the cache has it; a flush has

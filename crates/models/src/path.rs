@@ -12,7 +12,8 @@
 //! * A **bus** (PCI) does the same for all drives behind it, with a cost to turn its direction.
 //! * The **memory path** of an old host - memory, chipset, front-side bus - is one server for every
 //!   byte between memory and devices and for every copy of the CPU ([`Paths::copy`]). A write to n
-//!   mirrors passes it n times, because n member writes do.
+//!   mirrors passes it n times, because n member writes do. While the CPU copies for a lone reader, reads
+//!   under way on PATA channels may be held up ([`Paths::pause`]).
 //!
 //! **Approximation.** Transfers pass all servers of a route at once (cut-through). Each server is
 //! occupied for overhead and bytes / rate, in the order in which commands begin (writes) or end on the
@@ -74,7 +75,8 @@ pub struct ServerSpec {
     /// Occupied per command besides the bytes, at most 1 s. On a PATA channel before the drive sees the
     /// command.
     pub overhead: Nanos,
-    /// PATA channels: what a command waits when the one before went to the other device; at most 1 s.
+    /// PATA channels: what a command waits when the one before went to the other device; at most 1 s. Behind
+    /// a controller whose firmware has [one of its own](crate::ControllerSpec::switch), that counts.
     pub switch: Nanos,
     /// Buses: occupied more when the transfer before went the other way; at most 1 s.
     pub turn: Nanos,

@@ -69,6 +69,30 @@ fn a_layouts_host_says_what_it_says_and_the_study_the_rest() {
     assert_eq!(filesystem.spec.memory, 1 << 30);
 }
 
+#[test]
+fn what_of_memory_caches_and_whether_a_lone_reader_waits_are_said_for_hosts() {
+    let with = |keys: &str| LINUX.replace("\"1GiB\"", &format!("\"1GiB\", {keys}"));
+    let top = with("cache = \"600MiB\", lone_reader_waits = true");
+    let of = |top: &str, layout: &str| {
+        let spec = study(top, layout, "").host_of(1).expect("a host").spec;
+        (spec.memory >> 20, spec.cache.map(|bytes| bytes >> 20), spec.lone_reader_waits)
+    };
+    assert_eq!(of(LINUX, ""), (1_024, None, false));
+    assert_eq!(of(&top, ""), (1_024, Some(600), true));
+    assert_eq!(of(&top, "host = { cores = 1 }"), (1_024, Some(600), true), "the study's");
+    let own = "host = { cache = \"100MiB\", lone_reader_waits = false }";
+    assert_eq!(of(&top, own), (1_024, Some(100), false));
+    for (keys, key, words) in [
+        ("cache = \"4MiB\"", "host.cache", "at least 8 MiB"),
+        ("cache = 100", "host.cache", "found integer"),
+        ("lone_reader_waits = 1", "host.lone_reader_waits", "true or false"),
+    ] {
+        let error = refused(&with(keys), "", "");
+        assert_eq!((error.line, error.key.as_str()), (Some(4), key), "{error}");
+        assert!(error.reason.contains(words), "{error}");
+    }
+}
+
 /// A layout with a host of its own behaves as in a study of that host, to the bit: drives' queues, costs
 /// and read-ahead are its own.
 #[test]

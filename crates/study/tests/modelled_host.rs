@@ -386,6 +386,13 @@ fn a_run_on_what_was_just_written_begins_with_dirty_data() {
     let record = of(just, 60, &read_back);
     assert_eq!(record.members.expect("counted").reads, 0, "nothing was dropped");
     assert!(record.memory.contains("60 MiB of it in use"), "{}", record.memory);
+    let reads = |memory| {
+        let prepare = vec![open(How::WRITE), write(MIB, 20), Op::SyncAll];
+        let record = run(&host, Plan { memory, ..plan(prepare, read_back.to_vec()) });
+        record.members.expect("counted").reads
+    };
+    assert_eq!(reads(just), 0, "nor what is clean");
+    assert!(reads(settled) > 0);
 }
 
 #[test]

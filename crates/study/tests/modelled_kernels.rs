@@ -279,6 +279,16 @@ fn copies_of_a_lone_reader_hold_up_its_transfers() {
     same(wide, &|| readers(2, bytes / 2));
     let ops = || [made(0, bytes), vec![Op::SyncAll]].concat();
     same(wide, &|| Plan { run: vec![script(ops())], ..Plan::default() });
+    // Copied within the kernel: only the writes copy anything, while the file is read ahead.
+    let copy = || {
+        let from = Slot(1);
+        let mkdir = Op::Mkdir { path: Path::target("d1") };
+        let source = Op::Open { slot: from, path: path(0), how: How::READ };
+        let all = Op::CopyRange { from, to: S, len: bytes };
+        let run = vec![script(vec![mkdir, source, open(1, How::WRITE), all])];
+        Plan { run, ..readers(1, bytes) }
+    };
+    same(wide, &copy);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use raidlab_core::Size;
 use raidlab_results::{Clock, Results};
 use raidlab_sim::HostCosts;
 use raidlab_study::modelled::Modelled;
-use raidlab_study::{Ablation, Study, run_rounds_parallel};
+use raidlab_study::{Ablation, Host, Study, run_rounds_parallel};
 
 use super::args::Replay;
 use crate::compare::{Setting, follow, results};
@@ -94,19 +94,40 @@ fn host(study: &Study, modelled: &Modelled<'_>) -> BTreeMap<String, String> {
             (format!("drives {}", group.name), value)
         })
         .collect();
-    if let Some(one) = &study.host {
-        let processor = one.processor.map_or("processor of today", |one| one.name);
-        let cores = one.spec.cores;
-        let cores = if cores == 1 { "1 core".into() } else { format!("{cores} cores") };
-        let (kernel, memory) = (one.spec.kernel.name(), Size(one.spec.memory));
-        let value = format!("{kernel}, {processor} with {cores}, {memory} of memory");
-        host.insert("machine".into(), value);
-    }
+    host.extend(machines(study));
     let paths: Vec<&str> = study.paths.iter().map(|path| path.name.as_str()).collect();
     if !paths.is_empty() {
         host.insert("paths".into(), paths.join(", "));
     }
     host
+}
+
+/// The hosts: `machine` where all layouts have the same, else each with the names of its layouts.
+fn machines(study: &Study) -> Vec<(String, String)> {
+    let mut machines: Vec<(String, Vec<&str>)> = Vec::new();
+    for (index, layout) in study.layouts.iter().enumerate() {
+        let Some(host) = study.host_of(index) else { continue };
+        let words = machine(host);
+        match machines.iter_mut().find(|(one, _)| *one == words) {
+            Some((_, layouts)) => layouts.push(&layout.name),
+            None => machines.push((words, vec![&layout.name])),
+        }
+    }
+    let is_only = |layouts: &[&str]| layouts.len() == study.layouts.len();
+    let named = |(words, layouts): (String, Vec<&str>)| match is_only(&layouts) {
+        true => ("machine".to_string(), words),
+        false => (format!("machine of {}", layouts.join(", ")), words),
+    };
+    machines.into_iter().map(named).collect()
+}
+
+/// A host in words.
+fn machine(host: &Host) -> String {
+    let processor = host.processor.map_or("processor of today", |one| one.name);
+    let cores = host.spec.cores;
+    let cores = if cores == 1 { "1 core".into() } else { format!("{cores} cores") };
+    let (kernel, memory) = (host.spec.kernel.name(), Size(host.spec.memory));
+    format!("{kernel}, {processor} with {cores}, {memory} of memory")
 }
 
 fn settings(study: &Study, seeds: &u32) -> BTreeMap<String, String> {
@@ -115,4 +136,36 @@ fn settings(study: &Study, seeds: &u32) -> BTreeMap<String, String> {
         ("filesystem".to_string(), filesystem.to_string()),
         ("seeds".to_string(), format!("{seeds}, drawn from the study's seed")),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_are_those_of_the_layouts() {
+        let told = |host: &str, second: &str| {
+            let text = format!(
+                "title = \"machines\"\nfilesystem = \"native\"\n{host}\n\
+                 [[drives]]\nname = \"disk\"\nmodel = \"sata-250gb-7200\"\n\
+                 [[layouts]]\nname = \"one\"\nlevel = \"single\"\n\
+                 [[layouts]]\nname = \"two\"\nlevel = \"single\"\n{second}\n\
+                 [[layouts]]\nname = \"three\"\nlevel = \"single\"\n\
+                 [[workloads]]\nkind = \"cp-null\"\nsize = \"4MiB\"\n"
+            );
+            machines(&raidlab_study::parse(&text, "my.toml").expect("good"))
+        };
+        let one = |key: &str, words: &str| (key.to_string(), words.to_string());
+        let old = "host = { kernel = \"linux-2.6.12\", processor = \"pentium3-860\", memory = \"756MiB\" }";
+        let words = "linux-2.6.12, pentium3-860 with 1 core, 756MiB of memory";
+        assert_eq!(told(old, ""), [one("machine", words)]);
+        assert_eq!(told(old, "host = { memory = \"756MiB\" }"), [one("machine", words)]);
+        let other = "linux-2.6.20, pentium3-860 with 1 core, 756MiB of memory";
+        let of_two = one("machine of two", other);
+        let second = "host = { kernel = \"linux-2.6.20\" }";
+        assert_eq!(told(old, second), [one("machine of one, three", words), of_two]);
+        let alone = "linux-2.6.20, processor of today with 4 cores, 8GiB of memory";
+        assert_eq!(told("", second), [one("machine of two", alone)]);
+        assert_eq!(told("", ""), []);
+    }
 }

@@ -2,7 +2,8 @@
 //! the data of files that got places in it, writes the blocks to the journal one behind the other,
 //! flushes, and writes a commit block (S. Tweedie, "Journaling the Linux ext2fs Filesystem", 1998;
 //! `Documentation/filesystems/journalling.rst`). The blocks are written to their places later, by
-//! write-back. Without a journal, changed blocks are dirty at once.
+//! write-back. Who changes metadata waits while the running transaction is full, a quarter of the
+//! journal, and the one before is still being committed. Without a journal, changed blocks are dirty at once.
 
 use std::collections::BTreeSet;
 

@@ -7,13 +7,13 @@
 //! inputs give the same outputs on every machine.
 //!
 //! What is modelled, by file: the page cache (`cache`), read-ahead (`read`), writes, dirty limits
-//! (`write`, `writeback`), `fsync` (`sync`), past the cache (`direct`), the journal (`journal`),
-//! names (`names`), where files lie (`space`, `files`, `blocks`). Presets are those of kernels
+//! (`write`, `writeback`), `fsync` (`sync`), past the cache (`direct`), the journal and full transactions
+//! (`journal`), names (`names`), where files lie (`space`, `files`, `blocks`). Presets are those of kernels
 //! ([`Kernel`]), filesystems ([`FilesystemKind`]) and processors ([`Processor`]); every mechanism has a
 //! switch ([`Mechanism`]).
 //!
 //! **Left out**: the two lists of Linux's page replacement (here: least recently used, by segments of
-//! 256 KiB), the gradual slowing of writers between the limits (here: they wait at the upper one),
+//! 256 KiB; [`HostSpec::cache`] says what is left for data used once), the gradual slowing of writers between the limits (here: they wait at the upper one),
 //! blocks of extent trees, waiting for room in the journal (but not in a transaction), soft updates of
 //! FFS.
 
@@ -240,7 +240,7 @@ pub enum HostOutput {
         task: TaskId,
         /// For how long.
         cost: Nanos,
-        /// How much of that it copies data: what goes through memory.
+        /// How much of that it copies data: what goes through memory, and may wait there.
         copies: Nanos,
     },
     /// So many reads or writes of a call ended now, the first of them having begun where those before

@@ -208,8 +208,8 @@ pub struct HostSpec {
     pub slice: Nanos,
     /// CPU time of calls.
     pub costs: CallCosts,
-    /// Whether transfers on PATA channels stand still while the CPU copies for the only process there
-    /// is: its copying and its reading take turns. Default no.
+    /// Whether reads under way on PATA channels stand still while the CPU copies for the only process
+    /// there is: its copying and its reading take turns. Counts where there is a memory path. Default no.
     pub lone_reader_waits: bool,
     /// The filesystem.
     pub filesystem: FilesystemSpec,

@@ -222,7 +222,8 @@ impl Paths {
         memory.free
     }
 
-    /// Transfers under way on PATA channels stand still for so long: the CPU has the memory.
+    /// Reads under way on PATA channels stand still for so long: the CPU has the memory. A drive that takes
+    /// longer on its medium does not notice.
     pub fn pause(&mut self, cost: Nanos) {
         for server in self.servers.iter_mut().filter(|one| one.is_held) {
             server.paused += cost;

@@ -18,7 +18,8 @@
 //! | `none` | since 3.13, default for NVMe | no order; merging with the last 8 that wait |
 //!
 //! **Limits.** A kernel has so many requests per direction (`requests`); who comes beyond waits in order
-//! until one ends. A merged request is at most `longest`: 512 KiB to 3.x, 1,280 KiB since 4.3.
+//! until one ends. A merged request is at most `longest`: 512 KiB to 3.x, 1,280 KiB since 4.3; less
+//! where the host's kernel or its driver makes no longer ones.
 //!
 //! **Left out**: priorities, cgroups, plugging, the requeue at a full drive, barriers of 2.6.
 

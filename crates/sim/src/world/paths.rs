@@ -47,7 +47,7 @@ impl World {
         self.paths.as_mut().map_or(at + cost, |paths| paths.copy(at, cost))
     }
 
-    /// Transfers under way on PATA channels stand still for so long.
+    /// Reads under way on PATA channels stand still for so long.
     pub fn pause_transfers(&mut self, cost: Nanos) {
         if let Some(paths) = &mut self.paths {
             paths.pause(cost);

@@ -2,8 +2,9 @@
 //! virtual time.
 //!
 //! The processes of a plan call a [`Host`]; its requests go to a [`World`]; CPU time is that of
-//! `Cores`, the first of which also does what the world's requests cost. Nothing has
-//! contents. Preparing, syncing and warming take virtual time too, but the run begins at zero.
+//! `Cores`, the first of which also does what the world's requests cost; copies wait on the memory path,
+//! where there is one. Nothing has contents. Preparing, syncing and warming take virtual time too, but the
+//! run begins at zero.
 
 mod calls;
 mod cpu;

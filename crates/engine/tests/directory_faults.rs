@@ -101,6 +101,30 @@ fn cancelling_stops_all_and_leaves_nothing() {
     }
 }
 
+/// Work byte by byte hears of Ctrl-C in the middle; without, this test would not end.
+#[test]
+fn characters_under_way_are_cancelled() {
+    let directory = TestDirectory::new();
+    let (cancel, begun) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (set, begins, has_begun) = (Arc::clone(&cancel), Arc::clone(&begun), begun);
+    let works =
+        vec![look(move |_| begins.store(true, Ordering::SeqCst)), Op::Characters(u64::MAX).into()];
+    let cancels = vec![
+        look(move |_| {
+            while !has_begun.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+        }),
+        // Time for the other to get into it.
+        Op::Characters(1 << 20).into(),
+        look(move |_| set.store(true, Ordering::Relaxed)),
+    ];
+    let processes = [works, cancels].map(|steps| process(directory.path(), steps).0);
+    let mut target = DirectoryTarget::new(directory.path(), quiet()).unwrap();
+    let error = target.run(plan(processes.into()), &cancel).unwrap_err();
+    assert_eq!(error.kind(), EngineErrorKind::Cancelled, "{error}");
+}
+
 #[test]
 fn what_is_under_way_lands_before_its_memory_goes() {
     for io_uring in [true, false] {

@@ -13,9 +13,9 @@
 //! switch ([`Mechanism`]).
 //!
 //! **Left out**: the two lists of Linux's page replacement (here: least recently used, by segments of
-//! 256 KiB; [`HostSpec::cache`] says what is left for data used once), the gradual slowing of writers between the limits (here: they wait at the upper one),
-//! blocks of extent trees, waiting for room in the journal (but not in a transaction), soft updates of
-//! FFS.
+//! 256 KiB; [`HostSpec::cache`] says what is left for data used once), the gradual slowing of writers
+//! between the limits (here: they wait at the upper one), blocks of extent trees, waiting for room in the
+//! journal (but not in a transaction), soft updates of FFS.
 
 mod blocks;
 mod blockset;

@@ -108,18 +108,8 @@ fn owner(
             Ok(Owner::Drive(index))
         }
         "path" => {
-            let mut positions = Vec::new();
-            for name in name.split(',').map(str::trim) {
-                let position = parts.paths.iter().position(|path| path.name == name);
-                let all = || parts.paths.iter().map(|path| path.name.as_str()).collect();
-                let position = position.ok_or_else(|| unknown(name, all()))?;
-                if positions.contains(&position) {
-                    let reason = format!("`{name}` stands twice; name each path once");
-                    return Err(table.error(Kind::DuplicateName, "of", reason));
-                }
-                positions.push(position);
-            }
-            Ok(Owner::Paths(positions))
+            let known = || parts.paths.iter().map(|path| path.name.as_str()).collect();
+            paths(table, name, parts, |name| unknown(name, known()))
         }
         "controller" => {
             let mut known: Vec<&str> = Vec::new();
@@ -144,6 +134,26 @@ fn owner(
             Err(table.error(Kind::UnknownName, "of", reason))
         }
     }
+}
+
+/// Positions of the paths `name, name`.
+fn paths(
+    table: &Table<'_>,
+    names: &str,
+    parts: &Parts,
+    unknown: impl Fn(&str) -> StudyError,
+) -> Result<Owner, StudyError> {
+    let mut positions = Vec::new();
+    for name in names.split(',').map(str::trim) {
+        let position = parts.paths.iter().position(|path| path.name == name);
+        let position = position.ok_or_else(|| unknown(name))?;
+        if positions.contains(&position) {
+            let reason = format!("`{name}` stands twice; name each path once");
+            return Err(table.error(Kind::DuplicateName, "of", reason));
+        }
+        positions.push(position);
+    }
+    Ok(Owner::Paths(positions))
 }
 
 /// `range = [{ mb_per_s = 30 }, { mb_per_s = 70 }]`, in the unit of the value.

@@ -213,9 +213,9 @@ impl Files {
 
 /// A piece of a pass byte by byte; the blocks that are done, or `None` when all are.
 ///
-/// 1.03 goes through the C library, whose calls are of 4096 bytes; each byte is work of the CPU besides. 2.00 calls the system for each byte
-/// and takes the time of a block together. The bytes are zeroes here so that the buffer, which the next
-/// pass needs empty, stays so; the original's repeat 0 to 127.
+/// 1.03 goes through the C library, whose calls are of 4096 bytes; each byte is work of the CPU besides.
+/// 2.00 calls the system for each byte and takes the time of a block together. The bytes are zeroes here so
+/// that the buffer, which the next pass needs empty, stays so; the original's repeat 0 to 127.
 fn characters(job: &Job, done: u64, is_read: bool, ops: &mut VecDeque<Op>) -> Option<u64> {
     let phase = if is_read { phases::CHARACTER_READ } else { phases::CHARACTER_WRITE };
     let move_bytes = |slot, len, times| match is_read {

@@ -122,6 +122,11 @@ impl ServerSpec {
         Self { turn, ..Self::new(name, ServerKind::Bus, 100_000_000, Nanos::from_micros(2)) }
     }
 
+    /// Any bus that passes so many bytes per second, such as a controller's own memory.
+    pub fn bus(name: &str, rate: u64) -> Self {
+        Self::new(name, ServerKind::Bus, rate, Nanos::ZERO)
+    }
+
     /// The memory path of a host. There is no default rate: an old host's copies run at some hundred
     /// MB/s, a present one's at 10 GB/s.
     pub fn memory(name: &str, rate: u64) -> Self {

@@ -191,12 +191,13 @@ fn path(table: &Table<'_>) -> Result<ServerSpec, StudyError> {
     let name = table.required_text("name", "name = \"channel 0\"")?;
     table.required_text("kind", "kind = \"pata-udma100\"")?;
     let mut known: Vec<&str> = PRESETS.iter().map(|(name, _)| *name).collect();
-    known.push("memory");
+    known.extend(["memory", "bus"]);
     let rate = rate(table, "rate")?;
     let at = named(table, "kind", &known)?.unwrap_or_default();
     let mut server = match (PRESETS.get(at), rate) {
         (Some((_, preset)), None) => preset(name),
         (Some((_, preset)), Some(rate)) => preset(name).with_rate(rate),
+        (None, Some(rate)) if known.get(at) == Some(&"bus") => ServerSpec::bus(name, rate),
         (None, Some(rate)) => ServerSpec::memory(name, rate),
         (None, None) => return Err(table.missing("rate", "rate = \"400MB/s\"")),
     };

@@ -179,7 +179,7 @@ impl World {
             let log = if journal.is_some() { " and a log device" } else { "" };
             return Err(SimError::drives(format!("{count} drives for {members} members{log}")));
         }
-        let array = Array::new(config)?;
+        let array = Array::new(config)?.without_payload();
         let area = Self::area(config)?;
         let data: Vec<Sectors> = config.members.iter().map(|member| member.sectors).collect();
         let needs = data.iter().map(|data| *data + area.sectors()).chain(journal);

@@ -292,6 +292,7 @@ fn with_room(config: &Config, geometry: Geometry, shape: &Shape, policy: PolicyS
         data_chunks: shape.data_chunks,
         parities: shape.parities,
         atom: shape.atom,
+        has_payload: true,
         plan_rows: shape.plan_rows,
         jobs: Slab::new(room.jobs, JobState::idle()),
         operands: vec![EMPTY; room.operands],

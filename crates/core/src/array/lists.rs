@@ -9,6 +9,8 @@ pub(super) const NIL: u32 = u32::MAX;
 struct Node {
     segment: Segment,
     next: u32,
+    /// How many nodes it counts as.
+    weight: u32,
 }
 
 /// A fixed number of list nodes.
@@ -32,6 +34,7 @@ impl ListPool {
             .map(|i| Node {
                 segment: Segment::default(),
                 next: if i + 1 < capacity { i as u32 + 1 } else { NIL },
+                weight: 1,
             })
             .collect();
         Self { nodes, free: if capacity > 0 { 0 } else { NIL }, available: capacity, tag: 0 }
@@ -47,12 +50,12 @@ impl ListPool {
         self.available
     }
 
-    fn take(&mut self, segment: Segment) -> u32 {
+    fn take(&mut self, segment: Segment, weight: u32) -> u32 {
         let index = self.free;
         assert!(index != NIL, "room is checked before a list is built");
         self.free = self.nodes[index as usize].next;
-        self.nodes[index as usize] = Node { segment, next: NIL };
-        self.available -= 1;
+        self.nodes[index as usize] = Node { segment, next: NIL, weight };
+        self.available -= weight as usize;
         index
     }
 
@@ -61,10 +64,10 @@ impl ListPool {
     pub(super) fn release(&mut self, list: &SegmentList) {
         let mut index = number(list.rest);
         while index != NIL {
-            let next = self.nodes[index as usize].next;
-            self.nodes[index as usize].next = self.free;
+            let node = &mut self.nodes[index as usize];
+            let next = std::mem::replace(&mut node.next, self.free);
             self.free = index;
-            self.available += 1;
+            self.available += node.weight as usize;
             index = next;
         }
     }
@@ -171,8 +174,25 @@ impl ListBuilder {
             last.len += segment.len;
             return;
         }
-        let node = pool.take(segment);
-        self.nodes += 1;
+        self.append(pool, segment, 1);
+    }
+
+    /// Adds a segment that stands for `pieces` of equal length and takes the room of so many.
+    pub(super) fn push_pieces(&mut self, pool: &mut ListPool, segment: Segment, pieces: u32) {
+        let first = Segment { len: segment.len / pieces.max(1), ..segment };
+        self.push(pool, first);
+        let len = segment.len - first.len;
+        if len > 0 {
+            let rest = Segment { offset: segment.offset + first.len, len, ..segment };
+            self.len += len;
+            self.append(pool, rest, pieces - 1);
+        }
+    }
+
+    #[inline(always)]
+    fn append(&mut self, pool: &mut ListPool, segment: Segment, weight: u32) {
+        let node = pool.take(segment, weight);
+        self.nodes += weight;
         if self.tail == NIL {
             self.list.rest = node | pool.tag;
         } else {
@@ -210,5 +230,20 @@ mod tests {
         pool.release(&list);
         assert_eq!(pool.available(), 4);
         assert_eq!(pool.iter(&EMPTY).count(), 0);
+    }
+
+    #[test]
+    fn a_segment_for_many_takes_the_room_of_many() {
+        let mut pool = ListPool::new(8);
+        let mut list = ListBuilder::new();
+        list.push_pieces(&mut pool, segment(1, 4, 12), 6);
+        assert_eq!((list.len(), list.nodes(), pool.available()), (12, 5, 3));
+        let list = list.finish();
+        assert_eq!(pool.iter(&list).map(|one| one.len).sum::<u32>(), 12);
+        pool.release(&list);
+        assert_eq!(pool.available(), 8);
+        let mut single = ListBuilder::new();
+        single.push_pieces(&mut pool, segment(1, 4, 12), 1);
+        assert_eq!((single.len(), pool.available()), (12, 8));
     }
 }

@@ -39,10 +39,16 @@ impl Range {
     }
 }
 
+/// An owner that holds nothing.
+const NOWHERE: u32 = u32::MAX;
+
 /// The ranges held and waited for, by owners numbered from 0.
 #[derive(Clone, Debug)]
 pub(super) struct RangeLocks {
-    held: Vec<Option<Range>>,
+    /// What is held and by whom, in no order: few are at a time, and all are looked at.
+    held: Vec<(u32, Range)>,
+    /// Where in `held` an owner's range is, or [`NOWHERE`].
+    places: Vec<u32>,
     buckets: Box<[u16; BUCKETS]>,
     waiting: VecDeque<(u32, Range)>,
     granted: VecDeque<u32>,
@@ -51,7 +57,8 @@ pub(super) struct RangeLocks {
 impl RangeLocks {
     pub(super) fn new(owners: u32) -> Self {
         Self {
-            held: vec![None; owners as usize],
+            held: Vec::with_capacity(owners as usize),
+            places: vec![NOWHERE; owners as usize],
             buckets: Box::new([0; BUCKETS]),
             waiting: VecDeque::with_capacity(owners as usize),
             granted: VecDeque::with_capacity(owners as usize),
@@ -62,13 +69,13 @@ impl RangeLocks {
     #[inline]
     pub(super) fn acquire(&mut self, owner: u32, start: u64, end: u64) -> bool {
         let range = Range { start, end };
-        debug_assert!(start < end && self.held[owner as usize].is_none());
+        debug_assert!(start < end && self.places[owner as usize] == NOWHERE);
         // The usual case: a small range that nobody else is near.
         if let Some(bucket) = range.only_bucket()
             && self.buckets[bucket] == 0
             && self.waiting.is_empty()
         {
-            self.held[owner as usize] = Some(range);
+            self.note(owner, range);
             self.buckets[bucket] = 1;
             return true;
         }
@@ -85,8 +92,7 @@ impl RangeLocks {
         if self.waiting.is_empty() && range.buckets().all(|bucket| self.buckets[bucket] == 0) {
             return true;
         }
-        !self.held.iter().flatten().any(|held| held.overlaps(range))
-            && !self.waiting.iter().any(|(_, other)| other.overlaps(range))
+        !self.is_held(range) && !self.waiting.iter().any(|(_, other)| other.overlaps(range))
     }
 
     /// Whether nobody holds, or waits for, anything of a range.
@@ -94,9 +100,35 @@ impl RangeLocks {
         self.is_clear(Range { start, end })
     }
 
+    /// Whether anybody holds anything of a range.
+    #[inline]
+    fn is_held(&self, range: Range) -> bool {
+        self.held.iter().any(|(_, held)| held.overlaps(range))
+    }
+
+    #[inline]
+    fn note(&mut self, owner: u32, range: Range) {
+        self.places[owner as usize] = self.held.len() as u32;
+        self.held.push((owner, range));
+    }
+
+    /// What an owner held, and holds no more.
+    #[inline]
+    fn take(&mut self, owner: u32) -> Option<Range> {
+        let place = std::mem::replace(&mut self.places[owner as usize], NOWHERE);
+        if place == NOWHERE {
+            return None;
+        }
+        let (_, range) = self.held.swap_remove(place as usize);
+        if let Some((moved, _)) = self.held.get(place as usize) {
+            self.places[*moved as usize] = place;
+        }
+        Some(range)
+    }
+
     #[inline]
     fn hold(&mut self, owner: u32, range: Range) {
-        self.held[owner as usize] = Some(range);
+        self.note(owner, range);
         for bucket in range.buckets() {
             self.buckets[bucket] += 1;
         }
@@ -105,7 +137,7 @@ impl RangeLocks {
     /// Unlocks; true when waiters may go now, which come out of [`Self::next_granted`].
     #[inline]
     pub(super) fn release(&mut self, owner: u32) -> bool {
-        let Some(range) = self.held[owner as usize].take() else { return false };
+        let Some(range) = self.take(owner) else { return false };
         match range.only_bucket() {
             Some(bucket) => self.buckets[bucket] -= 1,
             None => range.buckets().for_each(|bucket| self.buckets[bucket] -= 1),
@@ -120,7 +152,7 @@ impl RangeLocks {
         let mut index = 0;
         while index < self.waiting.len() {
             let (owner, range) = self.waiting[index];
-            let blocked = self.held.iter().flatten().any(|held| held.overlaps(range))
+            let blocked = self.is_held(range)
                 || self.waiting.iter().take(index).any(|(_, other)| other.overlaps(range));
             if blocked {
                 index += 1;

@@ -127,6 +127,8 @@ pub struct Array {
     parities: u16,
     /// raid3: sectors that lie together on a data member; else 0.
     atom: u64,
+    /// Somebody moves the bytes that lists of segments name.
+    has_payload: bool,
     /// Rows of a chunk that one plan works on at most.
     plan_rows: u64,
     jobs: Slab<JobState>,
@@ -163,6 +165,16 @@ impl Array {
     /// When the layout, the members or the limits cannot be; the error names the key.
     pub fn new(config: &Config) -> Result<Self, ConfigError> {
         config::build(config)
+    }
+
+    /// The same for a driver that moves no bytes, as in virtual time: lists then have the right lengths
+    /// only. On raid3, whose payload goes to the members sector by sector, they are two segments each
+    /// instead of hundreds, which count as hundreds where room is looked for, so that with requests of
+    /// one segment nothing else changes. Before the first request.
+    #[must_use]
+    pub fn without_payload(mut self) -> Self {
+        self.has_payload = false;
+        self
     }
 
     /// Usable sectors.

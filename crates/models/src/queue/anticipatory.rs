@@ -77,8 +77,8 @@ impl Anticipatory {
         }
     }
 
-    pub(super) fn waiting(&self) -> impl Iterator<Item = u32> {
-        self.waiting.iter().flat_map(Waiting::slots)
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &Waiting> + Clone {
+        self.waiting.iter()
     }
 
     pub(super) fn add(&mut self, now: Time, requests: &Requests, slot: u32) {

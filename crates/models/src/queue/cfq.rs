@@ -89,8 +89,8 @@ impl Cfq {
         }
     }
 
-    pub(super) fn waiting(&self) -> impl Iterator<Item = u32> {
-        self.owned.values().flat_map(|owned| owned.waiting.slots())
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &Waiting> + Clone {
+        self.owned.values().map(|owned| &owned.waiting)
     }
 
     pub(super) fn add(&mut self, now: Time, requests: &Requests, slot: u32) {

@@ -87,6 +87,21 @@ impl Waiting {
         self.by_age.iter().copied()
     }
 
+    /// Those that begin at a sector.
+    pub(super) fn beginning_at(&self, sector: u64) -> impl Iterator<Item = u32> {
+        let from = self.by_sector.partition_point(|(at, _)| *at < sector);
+        let same = self.by_sector[from..].iter().take_while(move |(at, _)| *at == sector);
+        same.map(|(_, slot)| *slot)
+    }
+
+    /// Those that begin up to so many sectors before a sector, the nearest first: among them are all
+    /// that end there and are no longer.
+    pub(super) fn close_before(&self, sector: u64, longest: u64) -> impl Iterator<Item = u32> {
+        let to = self.by_sector.partition_point(|(at, _)| *at < sector);
+        let near = move |(at, _): &&(u64, u32)| sector - *at <= longest;
+        self.by_sector[..to].iter().rev().take_while(near).map(|(_, slot)| *slot)
+    }
+
     pub(super) fn add(&mut self, at: u64, slot: u32) {
         self.place(at, slot);
         self.by_age.push_back(slot);

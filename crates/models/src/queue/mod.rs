@@ -39,7 +39,7 @@ use crate::drive::{DriveIo, DriveIoId, DriveOp};
 use anticipatory::Anticipatory;
 use cfq::Cfq;
 use deadline::Deadline;
-use lists::{Request, Requests};
+use lists::{Request, Requests, Waiting};
 
 /// Which scheduler orders the requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -303,11 +303,8 @@ impl Queue {
         }
     }
 
-    /// Joins what has come to a waiting request that ends where it begins, or the other way round.
-    fn merge(&mut self, io: DriveIo, process: u32) -> bool {
-        if io.len == 0 {
-            return false;
-        }
+    /// The waiting requests that end where what has come begins, and that begin where it ends.
+    fn mergeable(&self, io: DriveIo, process: u32) -> (Option<u32>, Option<u32>) {
         let (start, end) = (io.at.0, io.at.0.saturating_add(io.len.into()));
         let longest = self.spec.longest.0;
         let fits = |request: &Request| {
@@ -322,18 +319,29 @@ impl Queue {
         let requests = &self.requests;
         let behind = |slot: &u32| fits(requests.get(*slot)) && requests.get(*slot).end() == start;
         let before = |slot: &u32| fits(requests.get(*slot)) && requests.get(*slot).at == end;
-        let (back, front) = match &self.order {
+        match &self.order {
             Order::Fifo(waiting) if self.spec.scheduler == Scheduler::None => {
                 let last = || waiting.iter().rev().take(8).copied();
                 (last().find(behind), last().find(before))
             }
             Order::Fifo(waiting) => (waiting.iter().copied().find(behind), None),
-            Order::Deadline(order) => (order.waiting().find(behind), order.waiting().find(before)),
-            Order::Anticipatory(order) => {
-                (order.waiting().find(behind), order.waiting().find(before))
+            Order::Deadline(order) => {
+                neighbours(order.waiting(), (start, end), longest, behind, before)
             }
-            Order::Cfq(order) => (order.waiting().find(behind), order.waiting().find(before)),
-        };
+            Order::Anticipatory(order) => {
+                neighbours(order.waiting(), (start, end), longest, behind, before)
+            }
+            Order::Cfq(order) => neighbours(order.waiting(), (start, end), longest, behind, before),
+        }
+    }
+
+    /// Joins what has come to a waiting request that ends where it begins, or the other way round.
+    fn merge(&mut self, io: DriveIo, process: u32) -> bool {
+        if io.len == 0 {
+            return false;
+        }
+        let start = io.at.0;
+        let (back, front) = self.mergeable(io, process);
         if let Some(slot) = back {
             let part = self.part(io);
             let request = self.requests.get_mut(slot);
@@ -424,6 +432,34 @@ impl Queue {
                 self.add(now, io, process);
             }
         }
+    }
+}
+
+/// The request that is `behind` and the one that is `before`, among lists of waiting ones: those begin
+/// less than `longest` before the start, or at the end.
+fn neighbours<'a>(
+    lists: impl Iterator<Item = &'a Waiting> + Clone,
+    (start, end): (u64, u64),
+    longest: u64,
+    behind: impl Fn(&u32) -> bool,
+    before: impl Fn(&u32) -> bool,
+) -> (Option<u32>, Option<u32>) {
+    let near = lists.clone().flat_map(|list| list.close_before(start, longest));
+    let back = first_of(near.filter(&behind), || lists.clone(), &behind);
+    let near = lists.clone().flat_map(|list| list.beginning_at(end));
+    (back, first_of(near.filter(&before), || lists.clone(), &before))
+}
+
+/// The only one found, or of several the first by age, as the lists come.
+fn first_of<'a, I: Iterator<Item = &'a Waiting>>(
+    mut found: impl Iterator<Item = u32>,
+    lists: impl Fn() -> I,
+    is_it: impl Fn(&u32) -> bool,
+) -> Option<u32> {
+    let one = found.next()?;
+    match found.next() {
+        None => Some(one),
+        Some(_) => lists().flat_map(Waiting::slots).find(is_it),
     }
 }
 

@@ -10,9 +10,9 @@ mod calls;
 mod cpu;
 mod io;
 mod names;
+mod timers;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 use raidlab_core::contract::{Outcome, RequestId};
 use raidlab_core::{MemberIndex, Nanos, Time};
@@ -30,6 +30,7 @@ use raidlab_workload::{
 use super::totals;
 use crate::error::{StudyError, StudyErrorKind};
 use cpu::Cores;
+use timers::{Timer, Timers};
 
 /// Runs a plan on an array, all its stages.
 ///
@@ -91,7 +92,6 @@ enum Answered {
 #[derive(Debug)]
 struct Running {
     process: Box<dyn Process>,
-    is_done: bool,
     slots: Slots,
     /// The host's handle of each slot.
     handles: Vec<Option<Handle>>,
@@ -117,17 +117,6 @@ struct Use {
     since: Time,
 }
 
-/// Whose turn of the CPU, or sleep, ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Timer {
-    /// A call of the host has used the CPU; so much is still to come.
-    Call(u32, Nanos),
-    /// A process has.
-    Process(usize, Nanos),
-    /// The host wants to be woken.
-    Host,
-}
-
 /// What was counted when the run began.
 struct Base {
     at: Time,
@@ -144,15 +133,15 @@ struct Target<'w> {
     names: Names,
     cores: Cores,
     running: Vec<Running>,
+    /// Those that are not done.
+    left: usize,
     ready: VecDeque<(usize, OpResult)>,
     uses: Vec<Option<Use>>,
     free_uses: Vec<u32>,
     /// Requests under way: the world numbers them upwards, from this one on.
     first_request: u64,
     requests: VecDeque<Option<BlockId>>,
-    timers: BinaryHeap<Reverse<(Time, u64, Timer)>>,
-    sequence: u64,
-    wake: Option<Time>,
+    timers: Timers,
     conductor: Conductor,
     /// Where processes count time from.
     began: Time,
@@ -190,14 +179,13 @@ impl<'w> Target<'w> {
             names,
             cores: Cores::new(spec.cores),
             running: Vec::new(),
+            left: 0,
             ready: VecDeque::new(),
             uses: Vec::new(),
             free_uses: Vec::new(),
             first_request: 0,
             requests: VecDeque::new(),
-            timers: BinaryHeap::new(),
-            sequence: 0,
-            wake: None,
+            timers: Timers::default(),
             conductor: Conductor::new(&[], 0),
         })
     }
@@ -309,7 +297,6 @@ impl<'w> Target<'w> {
         self.conductor = conductor;
         let running = |planned: Planned| Running {
             process: planned.process,
-            is_done: false,
             slots: Slots::default(),
             handles: Vec::new(),
             script: None,
@@ -320,6 +307,7 @@ impl<'w> Target<'w> {
             cpu: Cpu::default(),
         };
         self.running = planned.into_iter().map(running).collect();
+        self.left = self.running.len();
         self.ready = (0..self.running.len()).map(|index| (index, OpResult::Start)).collect();
         let mut records = vec![ProcessRecord::default(); self.running.len()];
         loop {
@@ -327,7 +315,7 @@ impl<'w> Target<'w> {
                 self.go_on(index, last, &mut records)?;
                 self.drain()?;
             }
-            if self.running.iter().all(|one| one.is_done) {
+            if self.left == 0 {
                 return Ok(records);
             }
             if !self.step() {
@@ -341,9 +329,9 @@ impl<'w> Target<'w> {
     /// Moves on to the next moment at which something happens in the world, or a timer is due; false
     /// when nothing will.
     fn step(&mut self) -> bool {
-        match self.timers.peek() {
-            Some(Reverse((at, _, _))) if self.world.next_at().is_none_or(|next| *at < next) => {
-                self.world.idle_until(*at)
+        match self.timers.next_at() {
+            Some(at) if self.world.next_at().is_none_or(|next| at < next) => {
+                self.world.idle_until(at)
             }
             _ => self.world.step(),
         }
@@ -359,9 +347,9 @@ impl<'w> Target<'w> {
         loop {
             let now = self.time();
             let op = self.running[index].process.next(now, last);
-            if op == Op::Done {
+            if matches!(op, Op::Done) {
                 let one = &mut self.running[index];
-                one.is_done = true;
+                self.left -= 1;
                 let empty = Recorder::new(0, 0);
                 let (recorder, cpu) = (std::mem::replace(&mut one.recorder, empty), one.cpu);
                 records[index] = recorder.finish(now, || Some(cpu));
@@ -395,23 +383,14 @@ impl<'w> Target<'w> {
             self.host.handle(now, HostInput::Ended(block));
             self.drain()?;
         }
-        while let Some(Reverse((at, _, _))) = self.timers.peek()
-            && *at <= now
-        {
-            let Some(Reverse((at, _, timer))) = self.timers.pop() else { break };
+        while let Some(timer) = self.timers.due(now) {
             match timer {
                 Timer::Call(id, Nanos::ZERO) => {
                     self.host.handle(now, HostInput::Computed(TaskId(id)));
                 }
-                Timer::Call(id, left) => self.compute(Timer::Call(id, left), left),
                 Timer::Process(index, Nanos::ZERO) => self.rested(index),
-                Timer::Process(index, left) => self.compute(Timer::Process(index, left), left),
-                Timer::Host if self.wake == Some(at) => {
-                    self.wake = None;
-                    self.host.handle(now, HostInput::Wake);
-                }
-                // Another time was asked for since.
-                Timer::Host => {}
+                Timer::Call(_, left) | Timer::Process(_, left) => self.compute(timer, left),
+                Timer::Host => self.host.handle(now, HostInput::Wake),
             }
             self.drain()?;
         }
@@ -438,11 +417,6 @@ impl<'w> Target<'w> {
         block
     }
 
-    fn set_timer(&mut self, at: Time, timer: Timer) {
-        self.timers.push(Reverse((at, self.sequence, timer)));
-        self.sequence += 1;
-    }
-
     /// Gives somebody the CPU for `cost`, in slices when there are others.
     fn compute(&mut self, of: Timer, cost: Nanos) {
         let is_alone = self.running.len() == 1;
@@ -454,7 +428,7 @@ impl<'w> Target<'w> {
             Timer::Process(index, _) => Timer::Process(index, left),
             Timer::Host => of,
         };
-        self.set_timer(end, timer);
+        self.timers.set(end, timer);
     }
 
     /// For how long a copy that begins now stands still on the memory path, behind transfers.
@@ -500,10 +474,7 @@ impl<'w> Target<'w> {
                     let process = used.map_or(0, |used| used.process);
                     return Err(failed(process, "an operation failed", failure));
                 }
-                HostOutput::WakeAt(at) => {
-                    self.wake = Some(at);
-                    self.set_timer(at, Timer::Host);
-                }
+                HostOutput::WakeAt(at) => self.timers.set_host(at),
             }
         }
         Ok(())

@@ -169,6 +169,13 @@ impl Array {
                 let in_piece = u64::from(role) * parity.chunk().0 + band.from - state.piece.start;
                 self.carve(state.request, state.payload + in_piece, len, list);
             }
+            // As many sectors, in as much room.
+            (Memory::Payload, _) if !self.has_payload => {
+                let token = self.user_segments[(state.request * self.most_segments) as usize].token;
+                let segment = Segment { token, offset: state.payload as u32, len: len as u32 };
+                let pieces = if self.data_chunks > 1 { (len / self.atom) as u32 } else { 1 };
+                list.push_pieces(&mut self.lists, segment, pieces);
+            }
             (Memory::Payload, _) => {
                 let (atom, data) = (self.atom, u64::from(self.data_chunks));
                 for row in (0..len / atom).map(|row| row * data + u64::from(role)) {

@@ -187,7 +187,7 @@ impl Target<'_> {
     /// A process sleeps until a time.
     pub(super) fn sleep(&mut self, index: usize, until: Time) {
         self.running[index].script = Some(self.script(Answered::With(OpResult::Done)));
-        self.set_timer(until, Timer::Process(index, Nanos::ZERO));
+        self.timers.set(until, Timer::Process(index, Nanos::ZERO));
     }
 
     /// A process has slept, or used the CPU.

@@ -260,6 +260,7 @@ fn of_host(mechanism: Mechanism) -> &'static str {
         Mechanism::Expiry => "nothing is written back for its age",
         Mechanism::CopyCost => "copying takes no CPU time",
         Mechanism::CallCost => "calls take no CPU time",
+        Mechanism::AccessTimes => "reading a file does not change its inode",
         Mechanism::LoneReader => "a lone reader copies while its transfers go on",
     }
 }

@@ -57,6 +57,8 @@ pub(super) struct File {
     /// The last transaction with anything of it, and with what its data need.
     pub(super) changed_in: u64,
     pub(super) grown_in: u64,
+    /// The second in which it was read last, from 1.
+    pub(super) accessed: u64,
 }
 
 impl File {
@@ -78,6 +80,7 @@ impl File {
             waiters: Vec::new(),
             changed_in: 0,
             grown_in: 0,
+            accessed: 0,
         }
     }
 

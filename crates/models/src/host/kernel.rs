@@ -157,6 +157,7 @@ impl HostSpec {
             // get_init_ra_size and get_init_ra_size's successor say what windows begin with.
             read_ahead_start: 0,
             long_reads: false,
+            access_times: true,
             longest_request: longest,
             slice: Nanos::from_millis(slice),
             filesystem,
@@ -180,6 +181,7 @@ impl HostSpec {
             read_ahead_rule: ReadAheadRule::Clusters,
             read_ahead_start: 0,
             long_reads: false,
+            access_times: true,
             // MAXPHYS.
             longest_request: 128 << 10,
             // The 4BSD scheduler: a tenth of a second.

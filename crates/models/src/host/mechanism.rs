@@ -36,11 +36,13 @@ pub enum Mechanism {
     CallCost,
     /// A lone reader's copying that takes turns with its transfers.
     LoneReader,
+    /// Times of access, written back for files that were read.
+    AccessTimes,
 }
 
 impl Mechanism {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::ReadAhead,
         Self::ArrayReadAhead,
         Self::Journal,
@@ -54,6 +56,7 @@ impl Mechanism {
         Self::CopyCost,
         Self::CallCost,
         Self::LoneReader,
+        Self::AccessTimes,
     ];
 
     /// The name on the command line.
@@ -72,6 +75,7 @@ impl Mechanism {
             Self::CopyCost => "copy-cost",
             Self::CallCost => "call-cost",
             Self::LoneReader => "lone-reader",
+            Self::AccessTimes => "access-times",
         }
     }
 }
@@ -102,6 +106,7 @@ impl HostSpec {
             // A century.
             Mechanism::Expiry => self.dirty_expire = Nanos::from_millis(3_155_760_000_000),
             Mechanism::LoneReader => self.lone_reader_waits = false,
+            Mechanism::AccessTimes => self.access_times = false,
             Mechanism::CopyCost => self.costs.copy_rate = u64::MAX,
             Mechanism::CallCost => {
                 let none = Nanos::ZERO;

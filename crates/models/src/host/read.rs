@@ -210,6 +210,12 @@ impl Host {
                 Page::Absent => self.miss(transfer, page, end.div_ceil(BLOCK) - page),
             }
         }
+        if self.spec.access_times {
+            if self.journal.stalls(id) {
+                return Next::Wait;
+            }
+            self.accessed(file);
+        }
         let there = self.cache.present(file, page, PIECE / BLOCK + 1);
         let most = ((page + there) * BLOCK).min(size) - position;
         let (piece, begun) = transfer.cut(most.min(PIECE), size, u64::MAX);
@@ -222,6 +228,15 @@ impl Host {
         let copies = if transfer.copies { costs.copy(piece.bytes) } else { Nanos::ZERO };
         transfer.piece = Some(piece);
         Next::Compute { cost: Nanos(costs.call.0 * begun) + copies, copies }
+    }
+
+    /// A file is read: its time of access changes, once a second.
+    fn accessed(&mut self, number: u64) {
+        let second = self.now.0 / 1_000_000_000 + 1;
+        let Some(file) = self.files.get_mut(&number) else { return };
+        if std::mem::replace(&mut file.accessed, second) != second {
+            self.change_metadata(number, &[], false);
+        }
     }
 
     /// A piece that was copied is behind.

@@ -208,6 +208,9 @@ pub struct HostSpec {
     pub slice: Nanos,
     /// CPU time of calls.
     pub costs: CallCosts,
+    /// Whether reading a file changes its inode, once a second: `atime`. Default no: `relatime` (since
+    /// 2.6.30) does so once a day.
+    pub access_times: bool,
     /// Whether reads under way on PATA channels stand still while the CPU copies for the only process
     /// there is: its copying and its reading take turns. Counts where there is a memory path. Default no.
     pub lone_reader_waits: bool,
@@ -235,6 +238,7 @@ impl Default for HostSpec {
             cores: 4,
             slice: Nanos::from_millis(3),
             costs: CallCosts::default(),
+            access_times: false,
             lone_reader_waits: false,
             filesystem: FilesystemSpec::default(),
         }

@@ -581,3 +581,29 @@ fn characters_cost_what_each_of_them_does() {
     // 65 clocks of 860 MHz.
     assert_eq!(pentium.costs.character, 75_581);
 }
+
+#[test]
+fn reading_changes_the_inode_once_a_second_where_times_of_access_are_kept() {
+    let old = HostSpec { memory: 64 << 20, ..super::Kernel::Linux2_6_12.spec() };
+    let (w, f) = (RequestOp::Write, RequestOp::Flush);
+    let without = old.without(Mechanism::AccessTimes);
+    for (spec, keeps) in [(old, true), (without, false), (spec(), false)] {
+        let mut rig = Rig::new(&spec);
+        let handle = rig.made(FILE);
+        rig.call(write(handle, 0, 8_192)).expect("room");
+        rig.call(SYNC).expect("there");
+        rig.take_seen();
+        rig.now = rig.now + Nanos::from_millis(2_000);
+        rig.call(read(handle, 0, 4_096)).expect("there");
+        rig.call(read(handle, 4_096, 4_096)).expect("there");
+        rig.call(SYNC).expect("there");
+        let changed: Vec<_> = rig.take_seen().into_iter().filter(|seen| *seen != (f, 0)).collect();
+        // The inode behind its descriptor, and the commit block.
+        let expected: &[_] = if keeps { &[(w, 8_192), (w, 4_096)] } else { &[] };
+        assert_eq!(changed, expected);
+        rig.call(read(handle, 0, 4_096)).expect("there");
+        rig.call(SYNC).expect("there");
+        let again = rig.take_seen().into_iter().any(|(op, _)| op == w);
+        assert!(!again, "within the same second nothing changes");
+    }
+}

@@ -116,8 +116,11 @@ fn names_that_do_not_exist_are_refused_with_those_that_do() {
         (&["sas-2008", "--workload", "seqwrite"], &["did you mean `seq_write`?", "rand_write"]),
         (&["sas-2008", "--processes", "3"], &["--processes 3", "1, 2, 4, 8"]),
         (&["sas-2008", "--without", "jurnal"], &["did you mean `journal`?", "write-through"]),
-        (&["sas-2008", "--without", "bus"], &["--without bus", "nothing of that"]),
-        (&["sas-2008", "--without", "path:pci"], &["--without path:pci", "there are: sas"]),
+        (
+            &["freebsd-2007", "--without", "memory-path"],
+            &["--without memory-path", "nothing of that"],
+        ),
+        (&["sas-2008", "--without", "path:pci"], &["--without path:pci", "there are: cache, sas"]),
         (&["sas-2008", "--without", "journal", "--ablate"], &["--ablate"]),
         (&["sas-2008", "--seeds", "0"], &["--seeds"]),
         (&["sas-2008", "--json", "/nonexistent/x.json"], &["--json /nonexistent/x.json"]),

@@ -132,6 +132,23 @@ fn neighbours_are_merged() {
     }
 }
 
+/// Of several requests that could be continued, the one that has waited longest is.
+#[test]
+fn the_oldest_neighbour_is_merged_with() {
+    for scheduler in [Scheduler::Deadline, Scheduler::Anticipatory, Scheduler::Cfq] {
+        let mut rig = Rig::new(&QueueSpec { requests: 128, ..scheduler.spec(1) });
+        rig.submit(Read, 90_000, 8, 0);
+        for (at, len) in [(0, 16), (8, 8), (16, 8), (108, 8), (100, 8), (100, 24), (92, 8)] {
+            rig.submit(Write, at, len, 0);
+        }
+        rig.run();
+        let mut writes: Vec<_> = rig.sent.iter().filter(|(op, ..)| *op == Write).collect();
+        writes.sort_unstable_by_key(|(_, at, len)| (*at, *len));
+        let expected = [(Write, 0, 24), (Write, 8, 8), (Write, 92, 24), (Write, 100, 24)];
+        assert_eq!(writes, expected.iter().collect::<Vec<_>>(), "{scheduler}");
+    }
+}
+
 #[test]
 fn merging_stops_at_the_longest_request() {
     let mut rig = Rig::new(&QueueSpec { requests: 128, ..Scheduler::Deadline.spec(1) });

@@ -6,6 +6,7 @@
 mod places;
 
 use std::cmp::Reverse;
+use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::ops::Range;
 
@@ -348,16 +349,17 @@ impl Cache {
 
     /// Makes room until there is no more than fits; what is used now stays as long as it can.
     fn evict(&mut self) {
-        while self.pages > self.capacity
-            && let Some(Reverse((used, place))) = self.evictable.pop()
-        {
+        while self.pages > self.capacity {
+            let Some(mut oldest) = self.evictable.peek_mut() else { return };
+            let Reverse((used, place)) = *oldest;
             let segment = &mut self.segments[place as usize];
             if segment.evictable() == 0 {
                 segment.queued = false;
+                PeekMut::pop(oldest);
             } else if segment.stamp != used {
-                let used = segment.stamp;
-                self.evictable.push(Reverse((used, place)));
+                *oldest = Reverse((segment.stamp, place));
             } else {
+                PeekMut::pop(oldest);
                 self.give_up(place);
                 self.segments[place as usize].queued = false;
             }

@@ -584,7 +584,7 @@ fn characters_cost_what_each_of_them_does() {
 
 #[test]
 fn reading_changes_the_inode_once_a_second_where_times_of_access_are_kept() {
-    let old = HostSpec { memory: 64 << 20, ..super::Kernel::Linux2_6_12.spec() };
+    let old = HostSpec { memory: 64 << 20, ..Kernel::Linux2_6_12.spec() };
     let (w, f) = (RequestOp::Write, RequestOp::Flush);
     let without = old.without(Mechanism::AccessTimes);
     for (spec, keeps) in [(old, true), (without, false), (spec(), false)] {

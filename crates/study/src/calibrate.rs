@@ -13,9 +13,6 @@ use crate::error::{StudyError, StudyErrorKind};
 use crate::matrix::CellKey;
 use crate::study::{State, Study};
 
-/// A figure whose error is beyond this many percent after fitting is not explained by the model.
-pub const UNEXPLAINED: f64 = 10.0;
-
 /// Beyond this the loss grows in proportion: ln 1.05. What a model explains it should meet within the
 /// noise of a measurement; a cell beyond is to bend that little.
 const KNEE: f64 = 0.048_790;

@@ -398,7 +398,7 @@ impl Modelled<'_> {
         })?;
         Ok(Sample {
             system_cpu_s: Some(world.cpu_busy().as_secs()),
-            bottleneck: Some(busiest(world, rebuild.elapsed)),
+            bottleneck: Some(busiest_of(world, rebuild.elapsed)),
             ..Sample::of_rebuild(value, rebuild)
         })
     }
@@ -424,7 +424,7 @@ fn record_raw(
     let mut record = raw::run(world, costs, plan.map_err(|error| error.to_string())?)?;
     record.members = Some(totals(world).since(before));
     record.system_cpu = Some(world.cpu_busy());
-    record.bottleneck = Some(busiest(world, record.last_done()));
+    record.bottleneck = Some(busiest_of(world, record.last_done()));
     record.memory = "no filesystem and no page cache; drives start cold and idle".into();
     Ok(record)
 }
@@ -452,23 +452,31 @@ fn totals(world: &World) -> MemberTotals {
     }
 }
 
-/// The busiest resource and the share of the time it was busy.
-fn busiest(world: &World, elapsed: Nanos) -> (String, f64) {
-    let share = |busy: Nanos| (busy.as_secs() / elapsed.as_secs().max(1e-9)).min(1.0);
-    let members = world.array().layout().members;
-    let mut busiest = ("cpu".to_string(), share(world.cpu_busy()));
-    for member in (0..members).map(MemberIndex) {
-        let busy = share(world.drive_busy(member));
-        if busy > busiest.1 {
-            busiest = (format!("member {member}"), busy);
-        }
-    }
-    for (name, busy) in world.path_busy() {
-        if share(busy) > busiest.1 {
-            busiest = (name, share(busy));
+/// What a world has that may hold it back, each with how long it has worked: members, then servers of
+/// its paths. In one order for as long as a world lives.
+fn resources(world: &World) -> Vec<(String, Nanos)> {
+    let members = (0..world.array().layout().members).map(MemberIndex);
+    let members = members.map(|member| (format!("member {member}"), world.drive_busy(member)));
+    members.chain(world.path_busy()).collect()
+}
+
+/// The busiest resource and the share of `elapsed` it was busy; of equals the first.
+fn busiest(elapsed: Nanos, resources: impl Iterator<Item = (String, Nanos)>) -> (String, f64) {
+    let elapsed = elapsed.as_secs().max(1e-9);
+    let mut busiest = ("cpu".to_string(), 0.0);
+    for (name, busy) in resources {
+        let share = (busy.as_secs() / elapsed).min(1.0);
+        if share > busiest.1 {
+            busiest = (name, share);
         }
     }
     busiest
+}
+
+/// The busiest resource of a world that has done nothing else.
+fn busiest_of(world: &World, elapsed: Nanos) -> (String, f64) {
+    let cpu = ("cpu".to_string(), world.cpu_busy());
+    busiest(elapsed, std::iter::once(cpu).chain(resources(world)))
 }
 
 impl Runner for Modelled<'_> {

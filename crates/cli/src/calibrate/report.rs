@@ -1,6 +1,7 @@
 //! What a fit came to, for people and for programs.
 
-use raidlab_study::calibrate::{Fit, UNEXPLAINED};
+use raidlab_results::MISS_PERCENT;
+use raidlab_study::calibrate::Fit;
 use raidlab_study::{Calibration, GivenCell, Parameter, Study};
 
 use crate::json;
@@ -89,11 +90,11 @@ impl Report<'_> {
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let rows = self.rows();
-        let unexplained = rows.iter().filter(|row| row.after.abs() > UNEXPLAINED);
+        let unexplained = rows.iter().filter(|row| row.after.abs() > MISS_PERCENT);
         let names: Vec<String> =
             unexplained.map(|row| format!("{} ({:+.1} %)", title(row.cell), row.after)).collect();
         if !names.is_empty() {
-            notes.push(format!("not explained (beyond {UNEXPLAINED} %): {}", names.join("; ")));
+            notes.push(format!("not explained (beyond {MISS_PERCENT} %): {}", names.join("; ")));
         }
         for (index, one) in self.free.iter().enumerate() {
             let value = self.fit.values[index];

@@ -15,7 +15,7 @@ mod timers;
 use std::collections::VecDeque;
 
 use raidlab_core::contract::{Outcome, RequestId};
-use raidlab_core::{MemberIndex, Nanos, Time};
+use raidlab_core::{Nanos, Time};
 use raidlab_models::HostSpec;
 use raidlab_models::host::{
     BlockId, Call, Handle, Host, HostFile, HostInput, HostOutput, TaskId, read_ahead_for,
@@ -121,9 +121,8 @@ struct Use {
 struct Base {
     at: Time,
     members: MemberTotals,
-    busy: Vec<Nanos>,
     cores: Vec<Nanos>,
-    paths: Vec<(String, Nanos)>,
+    busy: Vec<(String, Nanos)>,
 }
 
 struct Target<'w> {
@@ -234,40 +233,24 @@ impl<'w> Target<'w> {
     }
 
     fn base(&self) -> Base {
-        let members = self.world.array().layout().members;
         Base {
             at: self.world.now(),
             members: totals(self.world),
-            busy: (0..members).map(|m| self.world.drive_busy(MemberIndex(m))).collect(),
             cores: self.cores.busy(self.world),
-            paths: self.world.path_busy(),
+            busy: super::resources(self.world),
         }
     }
 
     /// What the world and the cores did since `base`.
     fn fill(&self, record: &mut RunRecord, base: &Base) {
         let now = self.base();
-        let earlier = |now: &[Nanos], then: &[Nanos]| -> Vec<Nanos> {
-            now.iter().zip(then).map(|(now, then)| Nanos(now.0 - then.0)).collect()
-        };
-        let cores = earlier(&now.cores, &base.cores);
-        let drives = earlier(&now.busy, &base.busy);
-        let elapsed = now.at.since(base.at).as_secs().max(1e-9);
-        let share = |busy: Nanos| (busy.as_secs() / elapsed).min(1.0);
-        let cpu = cores.iter().map(|busy| share(*busy)).fold(0.0, f64::max);
-        let mut busiest = ("cpu".to_string(), cpu);
-        for (member, busy) in drives.into_iter().enumerate() {
-            if share(busy) > busiest.1 {
-                busiest = (format!("member {member}"), share(busy));
-            }
-        }
-        // Servers are listed in one order for as long as a world lives.
-        for ((name, busy), (_, before)) in now.paths.iter().zip(&base.paths) {
-            let busy = share(Nanos(busy.0 - before.0));
-            if busy > busiest.1 {
-                busiest = (name.clone(), busy);
-            }
-        }
+        let spent = |now: Nanos, then: Nanos| Nanos(now.0 - then.0);
+        let cores = now.cores.iter().zip(&base.cores).map(|(now, then)| spent(*now, *then));
+        let cores: Vec<Nanos> = cores.collect();
+        let others = now.busy.into_iter().zip(&base.busy);
+        let others = others.map(|((name, now), (_, then))| (name, spent(now, *then)));
+        let cpus = cores.iter().map(|busy| ("cpu".to_string(), *busy));
+        let busiest = super::busiest(now.at.since(base.at), cpus.chain(others));
         record.members = Some(now.members.since(base.members));
         record.system_cpu = Some(Nanos(cores.iter().map(|busy| busy.0).sum()));
         let mut cpu = Cpu::default();

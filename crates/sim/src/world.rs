@@ -432,6 +432,12 @@ impl World {
         self.answers.pop_front()
     }
 
+    /// Whether an answer is there.
+    #[inline]
+    pub fn has_answer(&self) -> bool {
+        !self.answers.is_empty()
+    }
+
     /// Moves on to the next moment at which something happens, and lets it happen; false when
     /// nothing will.
     pub fn step(&mut self) -> bool {

@@ -521,3 +521,28 @@ fn a_warm_file_is_in_memory() {
     assert_eq!(record.members.expect("counted").reads, 0);
     assert!(record.memory.contains("8 MiB of it in use"), "{}", record.memory);
 }
+
+#[test]
+fn operations_that_stand_for_many_come_to_the_same_as_single_ones() {
+    let host = HostSpec { memory: 64 * MIB, ..HostSpec::default() };
+    let bytes = 256 * MIB;
+    let other = Op::Open { slot: Slot(1), path: Path::target("other"), how: How::WRITE };
+    let rewrite = Op::Rewrite { slot: S, len: 8192, number: 0, times: bytes / 8192 };
+    let copy = Op::Copy { from: S, to: Slot(1), len: 12_288 };
+    for ops in [vec![open(How::BOTH), rewrite], vec![open(How::READ), other, copy]] {
+        let plan = || plan(vec![open(How::WRITE), write(MIB, bytes / MIB)], ops.clone());
+        let (many, single) = (run(&host, plan()), run(&host, plan().in_single_operations()));
+        let (many_total, single_total) = (many.totals(), single.totals());
+        for (many, single) in
+            [(&many_total.reads, &single_total.reads), (&many_total.writes, &single_total.writes)]
+        {
+            assert_eq!((many.count, many.bytes), (single.count, single.bytes));
+        }
+        let ratio = took(&many) / took(&single);
+        assert!((0.97..1.03).contains(&ratio), "{ops:?}: {ratio}");
+        let members = |record: &RunRecord| record.members.expect("counted");
+        let written = |record| members(record).bytes_written as f64;
+        let ratio = written(&many) / written(&single);
+        assert!((0.95..1.05).contains(&ratio), "{ops:?}: {ratio}");
+    }
+}

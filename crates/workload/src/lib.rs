@@ -29,6 +29,7 @@ mod readers;
 mod real_life;
 mod record;
 mod simple;
+mod single;
 mod small_files;
 mod spec;
 mod steps;

@@ -98,6 +98,7 @@ impl NullTarget {
     /// # Errors
     /// What no filesystem could carry out, and processes that wait for each other for ever.
     pub fn run(&mut self, plan: Plan) -> Result<RunRecord, NullError> {
+        let plan = plan.in_single_operations();
         for source in &plan.sources {
             self.names.add_source(&source.name, source.bytes.len())?;
         }

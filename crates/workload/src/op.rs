@@ -248,6 +248,29 @@ pub enum Op {
         /// How often, at least 1.
         times: u64,
     },
+    /// Reads at the position, goes back, and writes what was read with a stamp, `times` times: each a group
+    /// that counts as one write. The file is at least so long. Answered by [`OpResult::Moved`], with what
+    /// was written. See [`Plan::in_single_operations`](crate::Plan::in_single_operations).
+    Rewrite {
+        /// The file.
+        slot: Slot,
+        /// Bytes of each read and write.
+        len: u64,
+        /// The number of the first stamp; see [`Content::Stamp`].
+        number: u64,
+        /// How often, at least 1.
+        times: u64,
+    },
+    /// Reads at one position and writes what came at the other, until a read finds nothing. Answered by
+    /// [`OpResult::Moved`]. See [`Plan::in_single_operations`](crate::Plan::in_single_operations).
+    Copy {
+        /// From: a file, or material from elsewhere.
+        from: Slot,
+        /// To: a file.
+        to: Slot,
+        /// Bytes of each read, and of each write but the last.
+        len: u64,
+    },
     /// Reads or writes at a place; the position stays. Answered by [`OpResult::Moved`].
     At(Io),
     /// Moves the position.

@@ -294,7 +294,8 @@ fn the_operations_leave_what_is_expected() {
     ] {
         let (place, workload) = (Place::new("carry-out"), workload(kind, text));
         let setting = Setting::new(2, 5);
-        let mut plan = workload.plan(&setting).expect("a plan");
+        let plan = workload.plan(&setting).expect("a plan");
+        let mut plan = plan.in_single_operations();
         let run = std::mem::take(&mut plan.run);
         place.prepare(plan);
         let ops: Vec<Op> = run.into_iter().flat_map(|planned| place.carry_out(planned)).collect();

@@ -171,6 +171,7 @@ impl DirectoryTarget {
         tell: &dyn Fn(Step),
     ) -> Result<RunRecord, EngineError> {
         self.check_room(&plan)?;
+        let plan = plan.in_single_operations();
         let target = RunDirectory::create_tree(&self.directory)?;
         let source = match plan.sources.is_empty() {
             true => None,

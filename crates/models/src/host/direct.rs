@@ -49,7 +49,7 @@ impl Host {
             }
             transfer.sync = None;
         }
-        self.passed(id, transfer, &mut task.moved);
+        self.passed(id, transfer, &mut task.moved, !writes);
         let size = self.files.get(&open.file).map_or(0, |file| file.size);
         if transfer.times == 0 || (!writes && transfer.at >= size) {
             return Next::Done;
@@ -87,7 +87,8 @@ impl Host {
         self.send_direct(id, task, open.file, op, at..at + bytes);
         if task.requests == 0 {
             // A hole: nothing to be read.
-            return Next::Compute { cost: self.spec.costs.call, copies: raidlab_core::Nanos::ZERO };
+            let cost = self.spec.costs.call;
+            return Next::Compute { cost, copies: raidlab_core::Nanos::ZERO, is_read: !writes };
         }
         Next::Wait
     }

@@ -20,6 +20,7 @@
 mod blocks;
 mod blockset;
 mod cache;
+mod copy;
 mod direct;
 mod files;
 mod filesystem;
@@ -143,6 +144,18 @@ pub enum Change {
     Truncate(HostFile, u64),
 }
 
+/// Where a copy comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// An open file.
+    File(Handle),
+    /// What is in memory anyway and on no filesystem of this host.
+    Memory {
+        /// Bytes of it.
+        size: u64,
+    },
+}
+
 /// What a process asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
@@ -168,6 +181,22 @@ pub enum Call {
         /// Bytes of each, more than nothing.
         len: u64,
         /// How often.
+        times: u64,
+    },
+    /// Reads at one place and writes what came at another, `times` times one behind the other; ends where
+    /// the source ends, with what there is of it.
+    Copy {
+        /// Where it is read.
+        from: Source,
+        /// The first byte there.
+        from_at: u64,
+        /// Where it is written; may be the same file.
+        to: Handle,
+        /// The first byte there.
+        at: u64,
+        /// Bytes of each read, more than nothing.
+        len: u64,
+        /// How often at most.
         times: u64,
     },
     /// Makes a file or directory durable.
@@ -242,12 +271,16 @@ pub enum HostOutput {
         cost: Nanos,
         /// How much of that it copies data: what goes through memory, and may wait there.
         copies: Nanos,
+        /// Whether it is for a read.
+        is_read: bool,
     },
     /// So many reads or writes of a call ended now, the first of them having begun where those before
     /// ended.
     Moved {
         /// Which call.
         task: TaskId,
+        /// Whether they are reads.
+        is_read: bool,
         /// How many.
         calls: u64,
         /// Bytes of them together.
@@ -285,6 +318,8 @@ pub enum Failure {
     Unaligned,
     /// There is no such file, or it is not open.
     NoFile,
+    /// A copy past the page cache: not supported.
+    Direct,
 }
 
 impl fmt::Display for Failure {
@@ -298,6 +333,9 @@ impl fmt::Display for Failure {
                 f.write_str("a direct read or write must begin and end at multiples of 512 bytes")
             }
             Self::NoFile => f.write_str("no such file is open"),
+            Self::Direct => f.write_str(
+                "rewriting and copying past the page cache is not supported on modelled hosts",
+            ),
         }
     }
 }
@@ -496,6 +534,12 @@ impl Host {
         self.run();
     }
 
+    /// Whether there is an output.
+    #[inline]
+    pub fn has_output(&self) -> bool {
+        !self.outputs.is_empty()
+    }
+
     /// The next output; `None` when there is none.
     #[inline]
     pub fn poll(&mut self) -> Option<HostOutput> {
@@ -504,7 +548,7 @@ impl Host {
 
     fn call(&mut self, id: u32, process: u32, call: Call) {
         let kind = match call {
-            Call::Read { .. } | Call::Write { .. } => task::transfer(&call),
+            Call::Read { .. } | Call::Write { .. } | Call::Copy { .. } => task::transfer(&call),
             Call::Sync { file, data_only } => Some(Kind::Sync(Sync::of(Some(file.0), data_only))),
             Call::SyncAll => Some(Kind::Sync(Sync::of(None, false))),
             Call::Names { mut path, change } => {
@@ -570,10 +614,11 @@ impl Host {
                 self.tasks[id as usize] = Some(task);
                 return;
             }
-            Next::Compute { cost, copies } => {
+            Next::Compute { cost, copies, is_read } => {
                 task.computes = true;
                 self.tasks[id as usize] = Some(task);
-                self.outputs.push_back(HostOutput::Compute { task: name, cost, copies });
+                let compute = HostOutput::Compute { task: name, cost, copies, is_read };
+                self.outputs.push_back(compute);
                 return;
             }
             Next::Done => {
@@ -601,6 +646,7 @@ impl Host {
             Kind::Read(_) | Kind::Write(_) if direct => self.direct(id, task),
             Kind::Read(_) => self.read(id, task),
             Kind::Write(_) => self.write(id, task),
+            Kind::Copy(_) => self.copy(id, task),
             Kind::Sync(ref mut sync) => {
                 let mut sync = sync.clone();
                 let next = self.sync(id, task.process, &mut task.requests, &mut sync);

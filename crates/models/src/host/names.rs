@@ -201,7 +201,7 @@ impl Host {
         }
         if !names.computed {
             names.computed = true;
-            return Next::Compute { cost: names.cost, copies: Nanos::ZERO };
+            return Next::Compute { cost: names.cost, copies: Nanos::ZERO, is_read: false };
         }
         self.join(&names.writes);
         for file in &names.of {

@@ -177,11 +177,16 @@ impl Host {
     /// Goes on with reads.
     pub(super) fn read(&mut self, id: u32, task: &mut Task) -> Next {
         let Kind::Read(transfer) = &mut task.kind else { return Next::Wait };
+        self.passed(id, transfer, &mut task.moved, true);
+        self.read_on(id, task.process, transfer)
+    }
+
+    /// The next piece of reads.
+    pub(super) fn read_on(&mut self, id: u32, process: u32, transfer: &mut Transfer) -> Next {
         let Some(Some(open)) = self.open.get(transfer.handle.0 as usize) else {
             return Next::Failed(Failure::NoFile);
         };
         let file = open.file;
-        self.passed(id, transfer, &mut task.moved);
         let size = self.files.get(&file).map_or(0, |file| file.size);
         let position = transfer.position();
         if transfer.times == 0 || position >= size {
@@ -190,7 +195,7 @@ impl Host {
         let page = position / BLOCK;
         let end = (transfer.at + transfer.len).min(size);
         loop {
-            if let Some(block) = self.fetch_pending(task.process, transfer.handle) {
+            if let Some(block) = self.fetch_pending(process, transfer.handle) {
                 self.wait_for_page(id, METADATA, block);
                 return Next::Wait;
             }
@@ -227,7 +232,7 @@ impl Host {
         let costs = &self.spec.costs;
         let copies = if transfer.copies { costs.copy(piece.bytes) } else { Nanos::ZERO };
         transfer.piece = Some(piece);
-        Next::Compute { cost: Nanos(costs.call.0 * begun) + copies, copies }
+        Next::Compute { cost: Nanos(costs.call.0 * begun) + copies, copies, is_read: true }
     }
 
     /// A file is read: its time of access changes, once a second.
@@ -239,15 +244,20 @@ impl Host {
         }
     }
 
-    /// A piece that was copied is behind.
-    pub(super) fn passed(&mut self, id: u32, transfer: &mut Transfer, moved: &mut u64) {
-        let Some(piece) = transfer.piece.take() else { return };
+    /// A piece that was copied is behind; gives the calls that are done with it, and their bytes.
+    pub(super) fn passed(
+        &mut self,
+        id: u32,
+        transfer: &mut Transfer,
+        moved: &mut u64,
+        is_read: bool,
+    ) -> Option<(u64, u64)> {
+        let piece = transfer.piece.take()?;
         *moved += piece.bytes;
         let bytes = transfer.passed(piece);
-        if piece.calls > 0 {
-            let task = TaskId(id);
-            self.outputs.push_back(HostOutput::Moved { task, calls: piece.calls, bytes });
-        }
+        let calls = Some(piece.calls).filter(|calls| *calls > 0)?;
+        self.outputs.push_back(HostOutput::Moved { task: TaskId(id), is_read, calls, bytes });
+        Some((calls, bytes))
     }
 
     /// A page is not there: what is to be read for it comes next.

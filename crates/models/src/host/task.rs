@@ -2,7 +2,7 @@
 
 use raidlab_core::units::Nanos;
 
-use super::{Call, Failure, Handle};
+use super::{Call, Failure, Handle, Source};
 
 /// What becomes of a task next.
 #[derive(Clone, Debug)]
@@ -10,7 +10,7 @@ pub(super) enum Next {
     /// It waits for something that will make it ready.
     Wait,
     /// It uses the CPU.
-    Compute { cost: Nanos, copies: Nanos },
+    Compute { cost: Nanos, copies: Nanos, is_read: bool },
     /// It is done.
     Done,
     /// It cannot go on.
@@ -33,6 +33,7 @@ pub(super) struct Task {
 pub(super) enum Kind {
     Read(Transfer),
     Write(Transfer),
+    Copy(Box<Copying>),
     Sync(Sync),
     Names(Names),
 }
@@ -55,7 +56,17 @@ pub(super) struct Transfer {
     pub(super) sync: Option<Box<Sync>>,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// Reads at one place and writes of what came at another, in turns.
+#[derive(Clone, Debug)]
+pub(super) struct Copying {
+    pub(super) from: Transfer,
+    /// Bytes of the source where it is not a file but in memory anyway.
+    pub(super) source: Option<u64>,
+    /// Its calls are those whose data have been read and are to be written.
+    pub(super) to: Transfer,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) bytes: u64,
     pub(super) calls: u64,
@@ -173,6 +184,15 @@ pub(super) fn transfer(call: &Call) -> Option<Kind> {
         }
         Call::Write { handle, at, len, times } => {
             Some(Kind::Write(Transfer::new(handle, at, len, times)))
+        }
+        Call::Copy { from, from_at, to, at, len, times } => {
+            let (handle, source) = match from {
+                Source::File(handle) => (handle, None),
+                Source::Memory { size } => (to, Some(size)),
+            };
+            let from = Transfer::new(handle, from_at, len, times);
+            let to = Transfer::new(to, at, len, 0);
+            Some(Kind::Copy(Box::new(Copying { from, source, to })))
         }
         _ => None,
     }

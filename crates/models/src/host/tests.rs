@@ -607,3 +607,33 @@ fn reading_changes_the_inode_once_a_second_where_times_of_access_are_kept() {
         assert!(!again, "within the same second nothing changes");
     }
 }
+
+#[test]
+fn a_copy_reads_and_writes_in_turns_to_the_end_of_the_source() {
+    let mut rig = Rig::new(&spec());
+    let (source, target) = (rig.made(FILE), rig.made(HostFile(2)));
+    rig.call(write(source, 0, 600_000)).expect("room");
+    let before = rig.now;
+    let from = Source::File(source);
+    let copy = Call::Copy { from, from_at: 10_000, to: target, at: 5, len: 4_096, times: 1_000 };
+    assert_eq!(rig.call(copy), Ok(590_000));
+    assert_eq!(rig.host.size(HostFile(2)), 590_005);
+    // As many reads as writes, the last ones shorter; all in memory.
+    let (calls, costs) = (590_000_u64.div_ceil(4_096), spec().costs);
+    let each = Nanos(2 * calls * costs.call.0 + 2 * costs.copy(590_000).0);
+    let took = rig.now.since(before);
+    assert!(took.0.abs_diff(each.0) < 20, "{took:?} {each:?}: rounding by pieces");
+    let (from, size) = (Source::Memory { size: 7_000 }, 7_000);
+    let call = Call::Copy { from, from_at: 1_000, to: target, at: 0, len: 4_096, times: 9 };
+    assert_eq!(rig.call(call), Ok(size - 1_000));
+}
+
+#[test]
+fn a_copy_past_the_page_cache_is_not_supported() {
+    let mut rig = Rig::new(&spec());
+    rig.made(FILE);
+    let to = rig.host.open(FILE, true, false).expect("there");
+    let from = Source::Memory { size: 8_192 };
+    let call = Call::Copy { from, from_at: 0, to, at: 0, len: 4_096, times: 2 };
+    assert_eq!(rig.call(call), Err(Failure::Direct));
+}

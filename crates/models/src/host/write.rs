@@ -2,16 +2,32 @@
 
 use std::ops::Range;
 
+use raidlab_core::units::Nanos;
+
 use super::cache::Page;
 use super::files::File;
 use super::spec::{BLOCK, PIECE};
-use super::task::{Kind, Next, Stage, Sync, Task};
+use super::task::{Kind, Next, Stage, Sync, Task, Transfer};
 use super::{Failure, Host, METADATA};
 
 impl Host {
     /// Goes on with writes.
     pub(super) fn write(&mut self, id: u32, task: &mut Task) -> Next {
-        let Kind::Write(transfer) = &mut task.kind else { return Next::Wait };
+        let Task { process, kind: Kind::Write(transfer), requests, moved, .. } = task else {
+            return Next::Wait;
+        };
+        self.write_on(id, *process, requests, transfer, moved)
+    }
+
+    /// The piece of writes that was copied, and the next.
+    pub(super) fn write_on(
+        &mut self,
+        id: u32,
+        process: u32,
+        requests: &mut u32,
+        transfer: &mut Transfer,
+        moved: &mut u64,
+    ) -> Next {
         let Some(Some(open)) = self.open.get(transfer.handle.0 as usize) else {
             return Next::Failed(Failure::NoFile);
         };
@@ -28,13 +44,13 @@ impl Host {
             }
         }
         if let Some(sync) = &mut transfer.sync {
-            let next = self.sync(id, task.process, &mut task.requests, sync);
+            let next = self.sync(id, process, requests, sync);
             if sync.stage != Stage::End {
                 return next;
             }
             transfer.sync = None;
         }
-        self.passed(id, transfer, &mut task.moved);
+        self.passed(id, transfer, moved, false);
         if transfer.times == 0 {
             return Next::Done;
         }
@@ -53,7 +69,7 @@ impl Host {
         if let Some(page) = self.page_to_read(file, &bytes, &pages) {
             if self.cache.page(file, page) == Page::Absent {
                 let pages = page..page + 1;
-                if let Some(block) = self.fetch_exactly(task.process, file, pages) {
+                if let Some(block) = self.fetch_exactly(process, file, pages) {
                     self.wait_for_page(id, METADATA, block);
                     return Next::Wait;
                 }
@@ -64,7 +80,7 @@ impl Host {
         let costs = &self.spec.costs;
         transfer.piece = Some(piece);
         let copies = costs.copy(piece.bytes);
-        Next::Compute { cost: raidlab_core::Nanos(costs.call.0 * begun) + copies, copies }
+        Next::Compute { cost: Nanos(costs.call.0 * begun) + copies, copies, is_read: false }
     }
 
     /// A page that is written in part only and must be read first, for the rest of it.

@@ -105,14 +105,24 @@ struct Running {
     cpu: Cpu,
 }
 
+/// How reads and writes of a call count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Measured {
+    /// Not at all, or with the operation that they are part of.
+    Not,
+    /// Each by itself.
+    Each,
+    /// A read and the write after it as one write, as groups do.
+    Pairs,
+}
+
 /// A call of the host under way.
 #[derive(Clone, Copy, Debug)]
 struct Use {
     process: usize,
     /// Of an operation that was started and is not waited for.
     tag: Option<u32>,
-    /// Reads and writes count as operations of this class.
-    class: Option<Class>,
+    measured: Measured,
     /// When the last operation of it ended.
     since: Time,
 }
@@ -367,17 +377,31 @@ impl<'w> Target<'w> {
             self.drain()?;
         }
         while let Some(timer) = self.timers.due(now) {
-            match timer {
-                Timer::Call(id, Nanos::ZERO) => {
-                    self.host.handle(now, HostInput::Computed(TaskId(id)));
-                }
-                Timer::Process(index, Nanos::ZERO) => self.rested(index),
-                Timer::Call(_, left) | Timer::Process(_, left) => self.compute(timer, left),
-                Timer::Host => self.host.handle(now, HostInput::Wake),
-            }
+            self.timer_ended(timer);
             self.drain()?;
         }
         Ok(())
+    }
+
+    fn timer_ended(&mut self, timer: Timer) {
+        let now = self.world.now();
+        match timer {
+            Timer::Call(id, Nanos::ZERO) => {
+                self.host.handle(now, HostInput::Computed(TaskId(id)));
+            }
+            Timer::Process(index, Nanos::ZERO) => self.rested(index),
+            Timer::Call(_, left) | Timer::Process(_, left) => self.compute(timer, left),
+            Timer::Host => self.host.handle(now, HostInput::Wake),
+        }
+    }
+
+    /// Whether nothing will have happened by `end`, and nothing is to be done before.
+    fn is_quiet_until(&self, end: Time) -> bool {
+        self.ready.is_empty()
+            && self.timers.next_at().is_none_or(|next| end < next)
+            && self.world.next_at().is_none_or(|next| end < next)
+            && !self.host.has_output()
+            && !self.world.has_answer()
     }
 
     fn note_request(&mut self, id: RequestId, block: BlockId) {
@@ -411,19 +435,22 @@ impl<'w> Target<'w> {
             Timer::Process(index, _) => Timer::Process(index, left),
             Timer::Host => of,
         };
-        self.timers.set(end, timer);
+        if left == Nanos::ZERO && self.is_quiet_until(end) && self.world.idle_until(end) {
+            // As when the timer was set and looked for: this is what most calls in memory do.
+            self.timer_ended(timer);
+        } else {
+            self.timers.set(end, timer);
+        }
     }
 
     /// For how long a copy that begins now stands still on the memory path, behind transfers.
-    fn wait_for_memory(&mut self, task: TaskId, copies: Nanos) -> Nanos {
+    fn wait_for_memory(&mut self, copies: Nanos, is_read: bool) -> Nanos {
         if copies == Nanos::ZERO || !self.world.has_memory_path() {
             return Nanos::ZERO;
         }
         let begin = self.world.cpu_free().max(self.world.now());
         let end = self.world.memory_copy(copies, begin);
-        let used = self.uses.get(task.0 as usize).copied().flatten();
-        let reads = used.is_some_and(|used| used.class == Some(Class::Read));
-        if reads && self.spec.lone_reader_waits && self.running.len() == 1 {
+        if is_read && self.spec.lone_reader_waits && self.running.len() == 1 {
             self.world.pause_transfers(copies);
         }
         Nanos(end.since(begin).0 - copies.0)
@@ -438,8 +465,8 @@ impl<'w> Target<'w> {
                     let id = self.world.submit_for(io.process, io.op, io.at, io.len, io.fua);
                     self.note_request(id, io.id);
                 }
-                HostOutput::Compute { task, cost, copies } => {
-                    let cost = cost + self.wait_for_memory(task, copies);
+                HostOutput::Compute { task, cost, copies, is_read } => {
+                    let cost = cost + self.wait_for_memory(copies, is_read);
                     if let Some(Some(used)) = self.uses.get(task.0 as usize) {
                         let cpu = &mut self.running[used.process].cpu;
                         cpu.system += cost;
@@ -450,7 +477,9 @@ impl<'w> Target<'w> {
                         self.compute(Timer::Call(task.0, cost), cost);
                     }
                 }
-                HostOutput::Moved { task, calls, bytes } => self.moved(task, calls, bytes),
+                HostOutput::Moved { task, is_read, calls, bytes } => {
+                    self.moved(task, is_read, calls, bytes);
+                }
                 HostOutput::Done { task, moved } => self.call_done(task, moved),
                 HostOutput::Failed { task, failure } => {
                     let used = self.uses.get(task.0 as usize).copied().flatten();

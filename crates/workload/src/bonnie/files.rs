@@ -134,7 +134,7 @@ enum Stage {
     Create,
     CharacterWrite(u64),
     BlockWrite,
-    Rewrite(u64),
+    Rewrite,
     CharacterRead(u64),
     BlockRead,
     Seekers,
@@ -185,9 +185,9 @@ impl Files {
                 job.open(ops);
                 ops.push_back(Op::Seek { slot: Slot(0), to: Seek::Start(0) });
                 ops.push_back(begin(phases::REWRITE));
-                Stage::Rewrite(0)
+                Stage::Rewrite
             }
-            Stage::Rewrite(done) => rewrite(job, done, ops),
+            Stage::Rewrite => rewrite(job, ops),
             Stage::CharacterRead(done) => match characters(job, done, true, ops) {
                 Some(done) => Stage::CharacterRead(done),
                 None => Stage::BlockRead,
@@ -256,18 +256,13 @@ fn block_write(job: &Job, ops: &mut VecDeque<Op>) {
     ops.push_back(end(phases::BLOCK_WRITE));
 }
 
-/// One block, with one latency; or the end.
-fn rewrite(job: &Job, done: u64, ops: &mut VecDeque<Op>) -> Stage {
-    if done < job.chunks() {
-        let ((slot, _), len) = (job.place(done), job.chunk);
-        ops.extend([
-            Op::Mark(Mark::GroupBegin),
-            Op::Read { slot, len, times: 1 },
-            Op::Seek { slot, to: Seek::Current(-(len as i64)) },
-            Op::Write { slot, len, content: Content::Stamp { number: done }, times: 1 },
-            Op::Mark(Mark::GroupEnd(Class::Write)),
-        ]);
-        return Stage::Rewrite(done + 1);
+/// All blocks, each with one latency, and what comes then.
+fn rewrite(job: &Job, ops: &mut VecDeque<Op>) -> Stage {
+    let mut number = 0;
+    for (slot, _, bytes) in job.files() {
+        let times = bytes / job.chunk;
+        ops.push_back(Op::Rewrite { slot, len: job.chunk, number, times });
+        number += times;
     }
     job.close(ops);
     ops.push_back(end(phases::REWRITE));

@@ -16,7 +16,7 @@ mod tar;
 mod tree;
 
 use crate::error::WorkloadError;
-use crate::op::{Content, How, Op, OpResult, Path, Slot};
+use crate::op::{How, Op, OpResult, Path, Slot};
 use crate::parameters::Parameters;
 use crate::simple::LARGEST_BLOCK;
 use crate::steps::wrong;
@@ -95,10 +95,8 @@ enum CopyState {
     Ranged {
         first: bool,
     },
-    /// A read was asked for.
-    Read,
-    /// A write was.
-    Written,
+    /// Reads and writes until nothing is left were.
+    Copied,
     CloseSource,
     Over,
 }
@@ -127,13 +125,9 @@ impl FileCopy {
                 (Op::Open { slot: TARGET, path, how }, CopyState::FirstMove)
             }
             CopyState::FirstMove => self.more(true),
-            CopyState::Ranged { first: true } if last.moved() == 0 => self.read(),
-            CopyState::Ranged { .. } | CopyState::Written if last.moved() > 0 => self.more(false),
-            CopyState::Read if last.moved() > 0 => {
-                let (len, content) = (last.moved(), Content::Buffer { from: 0 });
-                (Op::Write { slot: TARGET, len, content, times: 1 }, CopyState::Written)
-            }
-            CopyState::Ranged { .. } | CopyState::Written | CopyState::Read => {
+            CopyState::Ranged { first: true } if last.moved() == 0 => self.in_blocks(),
+            CopyState::Ranged { .. } if last.moved() > 0 => self.more(false),
+            CopyState::Ranged { .. } | CopyState::Copied => {
                 (Op::Close { slot: TARGET }, CopyState::CloseSource)
             }
             CopyState::CloseSource => (Op::Close { slot }, CopyState::Over),
@@ -149,13 +143,13 @@ impl FileCopy {
                 Op::CopyRange { from: SOURCE, to: TARGET, len: RANGE },
                 CopyState::Ranged { first },
             ),
-            Way::Blocks(_) => self.read(),
+            Way::Blocks(_) => self.in_blocks(),
         }
     }
 
-    fn read(&self) -> (Op, CopyState) {
+    fn in_blocks(&self) -> (Op, CopyState) {
         let (Way::Range(len) | Way::Blocks(len)) = self.way;
-        (Op::Read { slot: SOURCE, len, times: 1 }, CopyState::Read)
+        (Op::Copy { from: SOURCE, to: TARGET, len }, CopyState::Copied)
     }
 }
 

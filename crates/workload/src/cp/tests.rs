@@ -4,6 +4,7 @@ use super::*;
 use crate::kinds::{self, Workload};
 use crate::metric::Metric;
 use crate::null::NullTarget;
+use crate::op::Content;
 use crate::plan::{Memory, Setting};
 
 fn parameters(text: &str) -> Parameters {

@@ -132,6 +132,7 @@ impl RawPlan {
     /// [`WorkloadErrorKind::NotSupported`] when the plan needs a filesystem,
     /// [`WorkloadErrorKind::DoesNotFit`] when the files do not fit.
     pub fn new(plan: Plan, space: u64) -> Result<Self, WorkloadError> {
+        let plan = plan.in_single_operations();
         let mut places = Places::new(&plan, space)?;
         let extents = places.extents();
         for source in &plan.sources {

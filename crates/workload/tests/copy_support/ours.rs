@@ -31,7 +31,8 @@ impl Process for Spy {
 }
 
 /// The lines of a plan's run, which has one process.
-pub(crate) fn ours(mut plan: Plan) -> Lines {
+pub(crate) fn ours(plan: Plan) -> Lines {
+    let mut plan = plan.in_single_operations();
     let log = Log::default();
     assert_eq!(plan.run.len(), 1);
     for planned in &mut plan.run {

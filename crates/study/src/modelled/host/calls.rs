@@ -6,7 +6,7 @@ use raidlab_core::{Nanos, Time};
 use raidlab_models::host::{Call, HostInput, TaskId};
 use raidlab_workload::{Class, OpResult};
 
-use super::{Answered, Script, Target, Timer, Use};
+use super::{Answered, Measured, Script, Target, Timer, Use};
 
 impl Target<'_> {
     /// Hands a call to the host.
@@ -14,7 +14,7 @@ impl Target<'_> {
         &mut self,
         process: usize,
         tag: Option<u32>,
-        class: Option<Class>,
+        measured: Measured,
         call: Call,
     ) {
         let now = self.world.now();
@@ -23,7 +23,7 @@ impl Target<'_> {
             self.uses.push(None);
             self.uses.len() as u32 - 1
         });
-        self.uses[id as usize] = Some(Use { process, tag, class, since: now });
+        self.uses[id as usize] = Some(Use { process, tag, measured, since: now });
         let (task, process) = (TaskId(id), process as u32);
         self.host.handle(now, HostInput::Call { task, process, call });
     }
@@ -52,6 +52,18 @@ impl Target<'_> {
         }
     }
 
+    /// Begins an operation that is one call which reads and writes in turns.
+    pub(super) fn begin_copy(
+        &mut self,
+        index: usize,
+        measured: Measured,
+        call: Call,
+        answer: Answered,
+    ) {
+        self.running[index].script = Some(self.script(answer));
+        self.call(index, None, measured, call);
+    }
+
     /// The same for an operation of a class that moves so many bytes.
     pub(super) fn begin_script_of(
         &mut self,
@@ -69,13 +81,9 @@ impl Target<'_> {
 
     /// A call of a process's operation of a class.
     fn script_call(&mut self, index: usize, of: Option<Class>, call: Call) {
-        let class = match call {
-            Call::Read { .. } => Some(Class::Read),
-            Call::Write { .. } => Some(Class::Write),
-            _ => None,
-        };
         // Operations of a class of their own are counted as a whole.
-        self.call(index, None, class.filter(|_| of.is_none()), call);
+        let measured = if of.is_none() { Measured::Each } else { Measured::Not };
+        self.call(index, None, measured, call);
     }
 
     /// The next call of a process's operation, or its end.
@@ -109,15 +117,21 @@ impl Target<'_> {
     }
 
     /// Reads or writes of a call ended.
-    pub(super) fn moved(&mut self, task: TaskId, calls: u64, bytes: u64) {
+    pub(super) fn moved(&mut self, task: TaskId, is_read: bool, calls: u64, bytes: u64) {
         let now = self.world.now();
         let Some(Some(used)) = self.uses.get_mut(task.0 as usize) else { return };
+        let (class, bytes) = match used.measured {
+            Measured::Not => return,
+            Measured::Each if is_read => (Class::Read, bytes),
+            Measured::Each => (Class::Write, bytes),
+            // It ends with the write.
+            Measured::Pairs if is_read => return,
+            Measured::Pairs => (Class::Write, 2 * bytes),
+        };
         let took = now.since(used.since);
         used.since = now;
-        let (class, index) = (used.class, used.process);
-        if let Some(class) = class {
-            self.record(index, class, calls, bytes, took);
-        }
+        let index = used.process;
+        self.record(index, class, calls, bytes, took);
     }
 
     /// Counts equal operations that took a time together.

@@ -1,11 +1,11 @@
 //! Operations on open files, and those that need no file.
 
 use raidlab_core::Nanos;
-use raidlab_models::host::{Call, Handle};
+use raidlab_models::host::{Call, Handle, Source};
 use raidlab_workload::names::{FileId, OpenFile};
 use raidlab_workload::{Class, Io, MOST_STARTED, Op, OpResult, Root, Slot};
 
-use super::{Answered, Script, StudyError, Target, failed, host_file};
+use super::{Answered, Measured, Script, StudyError, Target, failed, host_file};
 
 /// Bytes that `copy_file_range` moves at once.
 const COPY: u64 = 256 << 10;
@@ -110,6 +110,8 @@ impl Target<'_> {
                 Ok(None)
             }
             Op::CopyRange { from, to, len } => self.copy(index, from, to, len),
+            Op::Rewrite { slot, len, times, .. } => self.rewrite(index, slot, (len, times)),
+            Op::Copy { from, to, len } => self.copy_in_blocks(index, from, to, len),
             Op::DropCached { slot } => {
                 if let Place::Host(id, _) = self.place(index, slot)?.0 {
                     self.host.drop_cached(Some(host_file(id)));
@@ -277,6 +279,63 @@ impl Target<'_> {
         Ok(None)
     }
 
+    /// Copies by reads and writes.
+    fn copy_in_blocks(
+        &mut self,
+        index: usize,
+        from: Slot,
+        to: Slot,
+        len: u64,
+    ) -> Result<Option<OpResult>, StudyError> {
+        let (source, read) = self.place(index, from)?;
+        let (target, written) = self.place(index, to)?;
+        let size = self.size(&source);
+        let moved = size.saturating_sub(read.position);
+        let Place::Host(id, to_handle) = target else {
+            return Err(failed(index, "copy", "the target is no file of the filesystem"));
+        };
+        if moved == 0 || len == 0 {
+            return Ok(Some(OpResult::Moved(0)));
+        }
+        self.names.grow(id, written.position + moved);
+        for (slot, file) in [(from, read), (to, written)] {
+            if let Some(open) = self.running[index].slots.get(slot) {
+                open.position = file.position + moved;
+            }
+        }
+        let source = match source {
+            Place::Host(_, handle) => Source::File(handle),
+            _ => Source::Memory { size },
+        };
+        let (from_at, at, times) = (read.position, written.position, moved.div_ceil(len));
+        let call = Call::Copy { from: source, from_at, to: to_handle, at, len, times };
+        self.begin_copy(index, Measured::Each, call, Answered::With(OpResult::Moved(moved)));
+        Ok(None)
+    }
+
+    /// Reads, goes back and writes what was read.
+    fn rewrite(
+        &mut self,
+        index: usize,
+        slot: Slot,
+        (len, times): (u64, u64),
+    ) -> Result<Option<OpResult>, StudyError> {
+        let (place, file) = self.place(index, slot)?;
+        let (at, size) = (file.position, self.size(&place));
+        let Place::Host(_, handle) = place else {
+            return Err(failed(index, "rewrite", "no file of the filesystem"));
+        };
+        let is_there = len.checked_mul(times).and_then(|bytes| at.checked_add(bytes));
+        if len == 0 || is_there.is_none_or(|end| end > size) {
+            let reason = format!("{times} times {len} bytes from {at} on, of {size}");
+            return Err(failed(index, "rewrite", reason));
+        }
+        let from = Source::File(handle);
+        let call = Call::Copy { from, from_at: at, to: handle, at, len, times };
+        self.begin_copy(index, Measured::Pairs, call, Answered::Moved(Some(slot)));
+        Ok(None)
+    }
+
     /// Starts a read or write that is not waited for.
     fn start(&mut self, index: usize, tag: u32, io: Io) -> Result<Option<OpResult>, StudyError> {
         if self.running[index].started >= MOST_STARTED {
@@ -293,11 +352,12 @@ impl Target<'_> {
         match place {
             Place::Host(id, handle) if class == Class::Write && len > 0 => {
                 self.names.grow(id, at + len);
-                self.call(index, Some(tag), Some(class), Call::Write { handle, at, len, times: 1 });
+                let call = Call::Write { handle, at, len, times: 1 };
+                self.call(index, Some(tag), Measured::Each, call);
             }
             Place::Host(_, handle) if len > 0 && at < size => {
                 let call = Call::Read { handle, at, len, times: 1, copies: true };
-                self.call(index, Some(tag), Some(class), call);
+                self.call(index, Some(tag), Measured::Each, call);
             }
             Place::Source(_) if class == Class::Write => {
                 return Err(failed(index, "write", "material from elsewhere is read only"));

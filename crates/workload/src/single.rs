@@ -1,0 +1,183 @@
+//! Operations that stand for many, one after the other: for targets that carry out single ones.
+
+use raidlab_core::Time;
+
+use crate::op::{Class, Content, Mark, Op, OpResult, Seek, Slot};
+use crate::plan::{Plan, Planned, Process};
+
+impl Plan {
+    /// The same plan whose processes ask for single reads and writes instead of [`Op::Rewrite`] and
+    /// [`Op::Copy`]: what real programs do, and what a target does that does not carry these out.
+    #[must_use]
+    pub fn in_single_operations(mut self) -> Self {
+        for stage in [&mut self.prepare, &mut self.warm, &mut self.run] {
+            for planned in std::mem::take(stage) {
+                let process = Box::new(Single { process: planned.process, many: None });
+                stage.push(Planned { process, ..planned });
+            }
+        }
+        self
+    }
+}
+
+/// A process whose operations that stand for many are asked for one by one.
+#[derive(Debug)]
+struct Single {
+    process: Box<dyn Process>,
+    many: Option<Many>,
+}
+
+/// An operation that stands for many, what of it comes next, and the bytes that it has moved.
+#[derive(Clone, Copy, Debug)]
+struct Many {
+    of: Of,
+    next: Next,
+    moved: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Of {
+    Rewrite { slot: Slot, len: u64, number: u64, left: u64 },
+    Copy { from: Slot, to: Slot, len: u64 },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    Begin,
+    Read,
+    Seek,
+    Write,
+    End,
+    Again,
+}
+
+impl Many {
+    /// The first of what an operation stands for.
+    fn of(op: &Op) -> Option<Self> {
+        let (of, next) = match *op {
+            Op::Rewrite { slot, len, number, times } => {
+                (Of::Rewrite { slot, len, number, left: times }, Next::Begin)
+            }
+            Op::Copy { from, to, len } => (Of::Copy { from, to, len }, Next::Read),
+            _ => return None,
+        };
+        Some(Self { of, next, moved: 0 })
+    }
+
+    /// What is done next, given how what was done before went; `None` when it is all done.
+    fn next(&mut self, last: &OpResult) -> Option<Op> {
+        let (op, next) = match &mut self.of {
+            Of::Copy { from, len, .. } => match self.next {
+                Next::Write if last.moved() == 0 => return None,
+                Next::Write => {
+                    self.moved += last.moved();
+                    self.copied(last.moved())
+                }
+                _ => (Op::Read { slot: *from, len: *len, times: 1 }, Next::Write),
+            },
+            Of::Rewrite { slot, len, number, left } => {
+                let (slot, len) = (*slot, *len);
+                match self.next {
+                    Next::Begin => (Op::Mark(Mark::GroupBegin), Next::Read),
+                    Next::Read => (Op::Read { slot, len, times: 1 }, Next::Seek),
+                    Next::Seek => {
+                        let back = Seek::Current(-(last.moved() as i64));
+                        (Op::Seek { slot, to: back }, Next::Write)
+                    }
+                    Next::Write => {
+                        let content = Content::Stamp { number: *number };
+                        (Op::Write { slot, len, content, times: 1 }, Next::End)
+                    }
+                    Next::End => {
+                        self.moved += last.moved();
+                        (*number, *left) = (*number + 1, *left - 1);
+                        (Op::Mark(Mark::GroupEnd(Class::Write)), Next::Again)
+                    }
+                    Next::Again if *left == 0 => return None,
+                    Next::Again => (Op::Mark(Mark::GroupBegin), Next::Read),
+                }
+            }
+        };
+        self.next = next;
+        Some(op)
+    }
+
+    /// The write of what a copy has read.
+    fn copied(&self, len: u64) -> (Op, Next) {
+        let (Of::Copy { to: slot, .. } | Of::Rewrite { slot, .. }) = self.of;
+        let content = Content::Buffer { from: 0 };
+        (Op::Write { slot, len, content, times: 1 }, Next::Read)
+    }
+}
+
+impl Process for Single {
+    fn next(&mut self, now: Time, mut last: OpResult) -> Op {
+        if let Some(many) = &mut self.many {
+            if let Some(op) = many.next(&last) {
+                return op;
+            }
+            last = OpResult::Moved(many.moved);
+            self.many = None;
+        }
+        let op = self.process.next(now, last);
+        let Some(mut many) = Many::of(&op) else { return op };
+        // What it stands for is at least one.
+        let first = many.next(&OpResult::Done);
+        self.many = Some(many);
+        first.unwrap_or(op)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::steps::planned;
+
+    fn asked(op: Op, answers: Vec<u64>) -> Vec<Op> {
+        let run = vec![planned(0, [op].into_iter())];
+        let mut plan = Plan { run, ..Plan::default() }.in_single_operations();
+        let mut process = plan.run.remove(0).process;
+        let mut last = OpResult::Start;
+        let mut answers = answers.into_iter();
+        let mut ops = Vec::new();
+        loop {
+            let op = process.next(Time::ZERO, last);
+            if op == Op::Done {
+                return ops;
+            }
+            last = match op {
+                Op::Read { .. } | Op::Write { .. } => OpResult::Moved(answers.next().expect("one")),
+                _ => OpResult::Done,
+            };
+            ops.push(op);
+        }
+    }
+
+    #[test]
+    fn a_copy_is_reads_and_writes_until_nothing_is_read() {
+        let (from, to, len) = (Slot(0), Slot(1), 4096);
+        let read = Op::Read { slot: from, len, times: 1 };
+        let content = Content::Buffer { from: 0 };
+        let write = |len| Op::Write { slot: to, len, content, times: 1 };
+        let copy = || Op::Copy { from, to, len };
+        let whole = asked(copy(), vec![4096, 4096, 7, 7, 0]);
+        assert_eq!(whole, [read.clone(), write(4096), read.clone(), write(7), read.clone()]);
+        assert_eq!(asked(copy(), vec![0]), [read]);
+    }
+
+    #[test]
+    fn rewriting_goes_back_over_what_was_read_and_counts_as_one() {
+        let (slot, len) = (Slot(3), 8192);
+        let block = |number| {
+            [
+                Op::Mark(Mark::GroupBegin),
+                Op::Read { slot, len, times: 1 },
+                Op::Seek { slot, to: Seek::Current(-8192) },
+                Op::Write { slot, len, content: Content::Stamp { number }, times: 1 },
+                Op::Mark(Mark::GroupEnd(Class::Write)),
+            ]
+        };
+        let ops = asked(Op::Rewrite { slot, len, number: 5, times: 2 }, vec![len; 4]);
+        assert_eq!(ops, [block(5), block(6)].concat());
+    }
+}

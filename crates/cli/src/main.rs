@@ -24,6 +24,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+/// Modelled hosts make and forget a hundred thousand files a second: with the system's allocator a replay
+/// takes a seventh longer.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let arguments = args::Arguments::parse();
     let done = match &arguments.command {

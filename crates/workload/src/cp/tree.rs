@@ -4,6 +4,7 @@
 //! numbers are taken as rising in the order in which the entries were made. That of 2005 takes them as
 //! listed. Each entry is looked up before it is copied, and each directory once more when it was made.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -56,24 +57,26 @@ enum State {
     Next,
     /// An entry was looked up.
     Found {
-        name: Arc<str>,
+        path: Path,
         is_directory: bool,
     },
+    /// The directory that stands for one was made.
     Made {
-        name: Arc<str>,
+        path: Path,
+        made: Path,
     },
     MadeFound {
-        name: Arc<str>,
+        path: Path,
     },
     /// A directory was listed.
     Listed {
-        name: Arc<str>,
+        path: Path,
     },
     File(FileCopy),
     Over,
 }
 
-/// Copies what is below `from` to below `to`; names are relative to both.
+/// Copies what is below `from` to below `to`.
 #[derive(Debug)]
 struct TreeCopy {
     from: Arc<str>,
@@ -84,38 +87,46 @@ struct TreeCopy {
     state: State,
     /// Entries still to come in the directories that are open, the innermost last, the next entry of
     /// each last.
-    left: Vec<Vec<(Arc<str>, bool)>>,
+    left: Vec<Vec<(Path, bool)>>,
+    /// Where paths are put together.
+    text: String,
 }
 
 impl TreeCopy {
-    fn path(&self, root: &str, name: &str) -> Path {
-        Path::target(if name.is_empty() { root.to_string() } else { [root, "/", name].concat() })
+    /// Where a path below `from` is copied to.
+    fn copy_of(&mut self, path: &Path) -> Path {
+        self.text.clear();
+        self.text.push_str(&self.to);
+        self.text.push_str(&path.text[self.from.len()..]);
+        Path::target(&*self.text)
     }
 
     /// The next entry, or the end.
     fn advance(&mut self) -> (Op, State) {
         while let Some(directory) = self.left.last_mut() {
-            if let Some((name, is_directory)) = directory.pop() {
-                let path = self.path(&self.from, &name);
-                return (Op::Stat { path }, State::Found { name, is_directory });
+            if let Some((path, is_directory)) = directory.pop() {
+                return (Op::Stat { path: path.clone() }, State::Found { path, is_directory });
             }
             self.left.pop();
         }
         (Op::Mark(Mark::End(0)), State::Over)
     }
 
-    fn enter(&mut self, directory: &str, mut entries: Vec<Entry>) {
-        let full = |entry: &Entry| -> Arc<str> {
-            match directory {
-                "" => entry.name.clone(),
-                directory => [directory, "/", &entry.name].concat().into(),
-            }
+    fn enter(&mut self, directory: &Path, entries: &[Entry]) {
+        let text = &mut self.text;
+        let full = |entry: &Entry| {
+            text.clear();
+            text.push_str(&directory.text);
+            text.push('/');
+            text.push_str(&entry.name);
+            (Path::target(&**text), entry.is_directory)
         };
+        let mut left: Vec<(Path, bool)> = entries.iter().rev().map(full).collect();
         if let Some(ranks) = &self.ranks {
-            entries.sort_by_key(|entry| ranks.get(&full(entry)).copied());
+            let below = self.from.len() + 1;
+            left.sort_by_key(|(path, _)| Reverse(ranks.get(&path.text[below..]).copied()));
         }
-        let left = entries.iter().rev().map(|entry| (full(entry), entry.is_directory));
-        self.left.push(left.collect());
+        self.left.push(left);
     }
 
     fn file(&mut self, mut file: FileCopy, last: &OpResult) -> (Op, State) {
@@ -131,22 +142,19 @@ impl Process for TreeCopy {
         let (op, state) = match std::mem::replace(&mut self.state, State::Over) {
             State::Begin => (Op::Mark(Mark::Begin(0)), State::Next),
             State::Next => self.advance(),
-            State::Found { name, is_directory: true } => {
-                (Op::Mkdir { path: self.path(&self.to, &name) }, State::Made { name })
+            State::Found { path, is_directory: true } => {
+                let made = self.copy_of(&path);
+                (Op::Mkdir { path: made.clone() }, State::Made { path, made })
             }
-            State::Found { name, .. } => {
-                let (from, to) = (self.path(&self.from, &name), self.path(&self.to, &name));
-                self.file(FileCopy::new(from, to, self.way, self.year), &last)
+            State::Found { path, .. } => {
+                let to = self.copy_of(&path);
+                self.file(FileCopy::new(path, to, self.way, self.year), &last)
             }
-            State::Made { name } => {
-                (Op::Stat { path: self.path(&self.to, &name) }, State::MadeFound { name })
-            }
-            State::MadeFound { name } => {
-                (Op::List { path: self.path(&self.from, &name) }, State::Listed { name })
-            }
-            State::Listed { name } => {
+            State::Made { path, made } => (Op::Stat { path: made }, State::MadeFound { path }),
+            State::MadeFound { path } => (Op::List { path: path.clone() }, State::Listed { path }),
+            State::Listed { path } => {
                 if let OpResult::Entries(entries) = last {
-                    self.enter(&name, entries);
+                    self.enter(&path, &entries);
                 }
                 self.advance()
             }
@@ -164,14 +172,16 @@ impl CpRf {
             Year::Today => Way::Range(TODAY_BLOCK),
             Year::Y2005 => Way::Blocks(self.profile.block),
         };
+        let from: Arc<str> = format!("cp-rf-{copy}/{TOP}").into();
         TreeCopy {
-            from: format!("cp-rf-{copy}/{TOP}").into(),
+            left: vec![vec![(Path::target(from.clone()), true)]],
+            from,
             to: format!("cp-rf-{copy}/copy").into(),
+            text: String::new(),
             ranks: ranks.clone(),
             way,
             year: self.profile.year,
             state: State::Begin,
-            left: vec![vec![("".into(), true)]],
         }
     }
 
@@ -283,8 +293,9 @@ pub(super) fn order_of(year: Year, made: &[&str], listed: OpResult) -> Vec<Strin
         ranks: (year == Year::Today).then(|| Arc::new(ranks)),
         way: Way::Blocks(4096),
         year,
-        state: State::Listed { name: "".into() },
+        state: State::Listed { path: Path::target("from") },
         left: vec![],
+        text: String::new(),
     };
     let mut last = listed;
     let mut visited = Vec::new();

@@ -199,6 +199,14 @@ impl CpRf {
         });
         planned(copy, read)
     }
+
+    fn expected(copy: u32, tree: &Tree) -> impl Iterator<Item = Expected> {
+        tree.files().map(move |(path, bytes)| {
+            let below = path.get(TOP.len()..).unwrap_or_default();
+            let path = copy_path("cp-rf", copy, &format!("/copy{below}"));
+            Expected { path, bytes: Arc::new(bytes) }
+        })
+    }
 }
 
 /// Each path below the tree's own directory, and its place in the order of making.
@@ -259,10 +267,8 @@ impl Workload for CpRf {
             }
             let process = Box::new(self.process(copy, &ranks));
             plan.run.push(Planned { copy, process });
-            for (path, bytes) in tree.files() {
-                let below = path.get(TOP.len()..).unwrap_or_default();
-                let path = copy_path("cp-rf", copy, &format!("/copy{below}"));
-                plan.expected.push(Expected { path, bytes: Arc::new(bytes) });
+            if setting.checked {
+                plan.expected.extend(Self::expected(copy, &tree));
             }
         }
         Ok(plan)

@@ -177,10 +177,10 @@ impl CpRf {
 
     fn prepare(copy: u32, tree: &Arc<Tree>) -> Planned {
         let tree = tree.clone();
-        let path = move |rest: &str| copy_path("cp-rf", copy, rest);
+        let above = copy_path("cp-rf", copy, "/").text;
         let made = (0..tree.entries.len()).flat_map(move |index| {
             let entry = &tree.entries[index];
-            let path = path(&format!("/{}", entry.path));
+            let path = Path::target([&*above, &entry.path].concat());
             let (directory, file) = match entry.bytes {
                 None => (Some(Op::Mkdir { path }), None),
                 Some(bytes) => (None, Some(make_file(path, bytes.len, bytes.seed))),

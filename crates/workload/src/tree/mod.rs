@@ -105,21 +105,28 @@ fn sizes(shape: Shape, random: &mut Random) -> Vec<u64> {
 struct Name(u128);
 
 impl Name {
-    /// A letter in front, so that files and directories stand between each other by name.
-    fn new(random: &mut Random, middle: &str, number: u64, end: &str) -> Self {
+    /// A letter in front, so that files and directories stand between each other by name. The number has
+    /// ten digits at most.
+    fn new(random: &mut Random, middle: &[u8; 3], number: u64, end: &[u8]) -> Self {
         let mut bytes = [0; 16];
-        let letter = b'a' + random.below(26) as u8;
-        let digits = 1 + number.checked_ilog10().unwrap_or(0);
-        let digits = (0..digits).rev().map(|digit| b'0' + (number / 10u64.pow(digit) % 10) as u8);
-        let text = std::iter::once(letter).chain(middle.bytes()).chain(digits).chain(end.bytes());
-        bytes.iter_mut().zip(text).for_each(|(byte, character)| *byte = character);
+        bytes[0] = b'a' + random.below(26) as u8;
+        bytes[1..4].copy_from_slice(middle);
+        let behind = 5 + number.checked_ilog10().unwrap_or(0) as usize;
+        let mut rest = number;
+        for digit in bytes[4..behind].iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        bytes[behind..behind + end.len()].copy_from_slice(end);
         Self(u128::from_be_bytes(bytes))
     }
 
     /// Adds it to a text.
     fn push_to(self, text: &mut String) {
         let bytes = self.0.to_be_bytes();
-        text.extend(bytes.iter().take_while(|byte| **byte != 0).map(|byte| char::from(*byte)));
+        let len = bytes.len() - self.0.trailing_zeros() as usize / 8;
+        // Letters and digits are text.
+        text.push_str(std::str::from_utf8(&bytes[..len]).unwrap_or_default());
     }
 }
 
@@ -138,14 +145,14 @@ impl Tree {
         items.resize_with(directories as usize, Vec::new);
         for directory in 1..directories {
             let parent = random.below(directory / 8 + 1) as usize;
-            let name = Name::new(&mut random, "dir", directory, "");
+            let name = Name::new(&mut random, b"dir", directory, b"");
             items[parent].push((name, Item::Directory(directory as usize)));
         }
         let sizes = sizes(shape, &mut random);
         for file in 0..shape.files {
             let bound = random.below(directories) + 1;
             let directory = random.below(bound) as usize;
-            let name = Name::new(&mut random, "src", file, ".c");
+            let name = Name::new(&mut random, b"src", file, b".c");
             items[directory].push((name, Item::File(file)));
         }
         for directory in &mut items {
@@ -226,9 +233,10 @@ mod tests {
         let mut random = Random::new(5);
         let numbers = [0, 1, 9, 10, 11, 99, 100, 101, 9_999, 19_000, 123_456, 999_999];
         let named = |number: &u64| {
-            let (middle, end) = if number % 2 == 0 { ("src", ".c") } else { ("dir", "") };
+            let (middle, end) = if number.is_multiple_of(2) { ("src", ".c") } else { ("dir", "") };
             let mut text = String::new();
-            let name = Name::new(&mut random, middle, *number, end);
+            let (bytes, number) = (middle.as_bytes().try_into().expect("three"), *number);
+            let name = Name::new(&mut random, bytes, number, end.as_bytes());
             name.push_to(&mut text);
             assert_eq!(text[1..], format!("{middle}{number}{end}"));
             (name, text)

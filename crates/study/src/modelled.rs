@@ -418,7 +418,7 @@ fn record_raw(
     setting: Setting,
 ) -> Result<RunRecord, String> {
     let space = world.array().capacity().bytes();
-    let setting = Setting { space: Some(space), ..setting };
+    let setting = Setting { space: Some(space), checked: false, ..setting };
     let plan = workload.plan(&setting).and_then(|plan| RawPlan::new(plan, space));
     let before = totals(world);
     let mut record = raw::run(world, costs, plan.map_err(|error| error.to_string())?)?;
@@ -436,7 +436,7 @@ fn record_on(
     workload: &dyn Workload,
     setting: Setting,
 ) -> Result<RunRecord, String> {
-    let setting = Setting { host_memory: Some(host.memory), ..setting };
+    let setting = Setting { host_memory: Some(host.memory), checked: false, ..setting };
     let plan = workload.plan(&setting).map_err(|error| error.to_string())?;
     host::run_plan(world, host, plan).map_err(|error| error.reason)
 }

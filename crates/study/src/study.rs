@@ -449,6 +449,7 @@ impl Study {
         logical_blocks: &[u32],
         host_memory: impl Fn(usize) -> Option<u64>,
     ) -> Result<(), StudyError> {
+        let mut rooms = Rooms::new();
         let sizes = capacities.iter().zip(logical_blocks).enumerate();
         for (layout, (position, (&capacity, &logical_block))) in self.layouts.iter().zip(sizes) {
             let host_memory = host_memory(position);
@@ -458,10 +459,11 @@ impl Study {
                 }
                 for &processes in self.processes_of(workload) {
                     let checked = match self.filesystem {
-                        Some(_) => {
-                            let setting = Setting { host_memory, ..Setting::new(processes, 0) };
-                            fits_on_filesystem(workload, capacity, &setting)
-                        }
+                        Some(_) => rooms
+                            .entry((index, processes, host_memory))
+                            .or_insert_with(|| room(workload, processes, host_memory))
+                            .clone()
+                            .and_then(|room| fits_on_filesystem(room, capacity)),
                         None => {
                             let block = u64::from(logical_block) * SECTOR_BYTES;
                             workload.workload.check_raw(capacity.bytes(), processes, block)
@@ -493,17 +495,25 @@ pub(crate) fn runs_on(workload: &WorkloadSpec, layout: &NamedLayout) -> bool {
     workload.only_layouts.is_empty() || workload.only_layouts.contains(&layout.name)
 }
 
-fn fits_on_filesystem(
+/// Bytes of the files of a workload, by its index, the number of processes and the memory of the host:
+/// planned once, not once for every layout.
+type Rooms = BTreeMap<(usize, u32, Option<u64>), Result<u64, WorkloadError>>;
+
+fn room(
     workload: &WorkloadSpec,
-    capacity: Sectors,
-    setting: &Setting,
-) -> Result<(), WorkloadError> {
-    let plan = workload.workload.plan(setting)?;
-    let (room, capacity) = (filesystem_room(plan.room), capacity.bytes());
+    processes: u32,
+    host_memory: Option<u64>,
+) -> Result<u64, WorkloadError> {
+    let setting = Setting { host_memory, checked: false, ..Setting::new(processes, 0) };
+    Ok(workload.workload.plan(&setting)?.room)
+}
+
+fn fits_on_filesystem(files: u64, capacity: Sectors) -> Result<(), WorkloadError> {
+    let (room, capacity) = (filesystem_room(files), capacity.bytes());
     if room <= capacity {
         return Ok(());
     }
-    let (files, room, capacity) = (Size(plan.room), Size(room), Size(capacity));
+    let (files, room, capacity) = (Size(files), Size(room), Size(capacity));
     Err(WorkloadError {
         kind: WorkloadErrorKind::DoesNotFit,
         key: "size".into(),

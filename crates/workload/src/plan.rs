@@ -146,7 +146,7 @@ pub struct Plan {
     pub span: Option<u64>,
     /// Whether processes look at the time that they are told, or at tickets that depend on it.
     pub asks_time: bool,
-    /// What the files hold in the end.
+    /// What the files hold in the end; may be left out where [`Setting::checked`] says that nobody looks.
     pub expected: Vec<Expected>,
     /// Bytes on the target at most, for a check of the room there.
     pub room: u64,
@@ -170,11 +170,14 @@ pub struct Setting {
     pub space: Option<u64>,
     /// Memory of the host in bytes, for defaults such as twice memory; `None` where unknown.
     pub host_memory: Option<u64>,
+    /// Whether what the files hold is looked at afterwards: in virtual time nothing has contents, and
+    /// to name what thousands of files should hold takes longer than to plan everything else.
+    pub checked: bool,
 }
 
 impl Setting {
     /// Copies of a workload from a seed, on a filesystem.
     pub const fn new(copies: u32, seed: u64) -> Self {
-        Self { copies, seed, space: None, host_memory: None }
+        Self { copies, seed, space: None, host_memory: None, checked: true }
     }
 }

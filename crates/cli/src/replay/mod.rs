@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use raidlab_report::{Exporter, Html, findings, replay_html};
 use raidlab_results::{Fidelity, Moved, NamedCell, Replays, Results};
+use raidlab_sim::HostCosts;
+use raidlab_study::modelled::Modelled;
 use raidlab_study::{Ablation, Study, replay};
 
 use crate::failure::Failure;
@@ -119,8 +121,7 @@ struct LeftOut {
 
 impl LeftOut {
     fn of(study: &Study, options: &Replay) -> Result<Self, Failure> {
-        let prepared = Prepared::new(study.clone(), &[])?;
-        let modelled = prepared.modelled()?;
+        let modelled = Modelled::new(study, HostCosts::default()).map_err(Failure::input)?;
         let (mut here, mut missing) = (Vec::new(), Vec::new());
         for one in &options.without {
             let nothing = || format!("{} has nothing of that: no cell can move", study.title);

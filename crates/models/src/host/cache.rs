@@ -342,6 +342,23 @@ impl Cache {
         self.change(file, range, Which::Used, |_, _| {});
     }
 
+    /// Notes that pages were used, one after the other, up to the first that is not in memory; how many
+    /// those are.
+    pub(super) fn use_present(&mut self, file: u64, pages: &[u64]) -> usize {
+        let mut used = 0;
+        for page in pages {
+            let Some(place) = self.places.get(file, page / SEGMENT) else { break };
+            let segment = &mut self.segments[place as usize];
+            if segment.present & 1 << (page % SEGMENT) == 0 {
+                break;
+            }
+            self.clock += u64::from(segment.stamp != self.clock);
+            segment.stamp = self.clock;
+            used += 1;
+        }
+        used
+    }
+
     /// Whether a file has dirty pages.
     pub(super) fn has_dirty(&self, file: u64) -> bool {
         self.places.has_dirty(file)

@@ -5,8 +5,6 @@
 //! write-back. Who changes metadata waits while the running transaction is full, a quarter of the
 //! journal, and the one before is still being committed. Without a journal, changed blocks are dirty at once.
 
-use std::collections::BTreeSet;
-
 use raidlab_core::contract::RequestOp;
 use raidlab_core::units::Time;
 
@@ -50,7 +48,8 @@ pub(super) struct Journal {
     running: BlockSet,
     /// The same one by one.
     blocks: Vec<u64>,
-    files: BTreeSet<u64>,
+    /// Files that got places in it, as they did; some more than once.
+    files: Vec<u64>,
     started: Option<Time>,
     commit: Option<Commit>,
     committed: u64,
@@ -71,7 +70,7 @@ impl Journal {
             number: 1,
             running: BlockSet::default(),
             blocks: Vec::new(),
-            files: BTreeSet::new(),
+            files: Vec::new(),
             started: None,
             commit: None,
             committed: 0,
@@ -89,8 +88,9 @@ impl Journal {
 
     /// A file got places: its data are written before the running transaction.
     pub(super) fn ordered(&mut self, file: u64) {
-        if self.is_there() {
-            self.files.insert(file);
+        // A file that grows comes again and again.
+        if self.is_there() && self.files.last() != Some(&file) {
+            self.files.push(file);
         }
     }
 
@@ -201,7 +201,9 @@ impl Host {
         for block in &blocks {
             journal.running.remove(*block);
         }
-        let files: Vec<u64> = std::mem::take(&mut journal.files).into_iter().collect();
+        let mut files = std::mem::take(&mut journal.files);
+        files.sort_unstable();
+        files.dedup();
         journal.commit = Some(Commit {
             number: journal.number,
             blocks,

@@ -390,6 +390,7 @@ pub struct Host {
     /// Of operations on names that are done, for those to come.
     spare_names: Vec<Names>,
     spare_paths: Vec<Vec<Step>>,
+    walked: names::Walked,
     flights: Vec<Option<Flight>>,
     free_flights: Vec<u32>,
     /// The request that reads a page, by the first of its pages.
@@ -429,6 +430,7 @@ impl Host {
             ready: VecDeque::new(),
             spare_names: Vec::new(),
             spare_paths: Vec::new(),
+            walked: names::Walked::default(),
             flights: Vec::new(),
             free_flights: Vec::new(),
             reading: BTreeMap::new(),

@@ -14,6 +14,23 @@ use super::{Change, Failure, Host, HostFile, METADATA, Step};
 /// Names in a block of a directory: entries of 32 bytes (8 and a name of 24), three quarters full.
 const ENTRIES: u64 = 96;
 
+/// What the directories of a path came to that was looked up last: most often the next path goes through
+/// the same ones.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Walked {
+    steps: Vec<Step>,
+    /// What is read for them.
+    reads: Vec<u64>,
+}
+
+impl Walked {
+    /// Directories are not what they were.
+    fn forget(&mut self) {
+        self.steps.clear();
+        self.reads.clear();
+    }
+}
+
 impl Host {
     /// The block of a directory with a name.
     fn directory_block(&self, directory: u64, name: u64) -> Option<u64> {
@@ -36,18 +53,37 @@ impl Host {
         let (block, len) = self.space.allocate(file.goal, 1)?;
         file.map(file.size / BLOCK, block, len);
         file.size += BLOCK;
+        // Its names are in other blocks now.
+        self.walked.forget();
         self.cache.fill(METADATA, block..block + 1);
         Some(block)
+    }
+
+    /// What is read to find a part of a path.
+    fn read_step(&self, step: &Step, reads: &mut Vec<u64>) {
+        reads.extend(self.directory_block(step.directory.0, step.name));
+        reads.extend(step.file.and_then(|file| self.inode_block(file.0)));
+    }
+
+    /// What is read to find a path.
+    fn walk(&mut self, path: &[Step], reads: &mut Vec<u64>) {
+        let Some((last, above)) = path.split_last() else { return };
+        if self.walked.steps != above {
+            let mut walked = std::mem::take(&mut self.walked);
+            walked.forget();
+            walked.steps.extend_from_slice(above);
+            above.iter().for_each(|step| self.read_step(step, &mut walked.reads));
+            self.walked = walked;
+        }
+        reads.extend_from_slice(&self.walked.reads);
+        self.read_step(last, reads);
     }
 
     /// Begins an operation: what it reads, what it changes.
     pub(super) fn names(&mut self, path: &[Step], change: Change) -> Result<Names, Failure> {
         let mut names = self.spare_names.pop().unwrap_or_default();
         names.begin(self.spec.costs.name);
-        for step in path {
-            names.reads.extend(self.directory_block(step.directory.0, step.name));
-            names.reads.extend(step.file.and_then(|file| self.inode_block(file.0)));
-        }
+        self.walk(path, &mut names.reads);
         match change {
             Change::Nothing => {}
             Change::Create { file, is_directory } => {
@@ -162,6 +198,9 @@ impl Host {
         }
         names.writes.extend(file.inode.map(|inode| self.space.inode_bitmap(inode)));
         file.is_gone = true;
+        if file.entries.is_some() {
+            self.walked.forget();
+        }
         if file.opened == 0 {
             names.reads.extend(self.pointers_to_read(number, 0));
             self.discard(number);
@@ -171,12 +210,11 @@ impl Host {
     /// Goes on with an operation on names.
     pub(super) fn name(&mut self, id: u32, task: &mut Task) -> Next {
         let Kind::Names(names) = &mut task.kind else { return Next::Wait };
-        while let Some(block) = names.reads.get(names.done).copied() {
+        loop {
+            names.done += self.cache.use_present(METADATA, &names.reads[names.done..]);
+            let Some(block) = names.reads.get(names.done).copied() else { break };
             match self.cache.page(METADATA, block) {
-                Page::Present => {
-                    self.cache.touch(METADATA, block..block + 1);
-                    names.done += 1;
-                }
+                Page::Present => {}
                 Page::Reading => {
                     self.wait_for_page(id, METADATA, block);
                     return Next::Wait;

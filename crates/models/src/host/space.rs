@@ -45,7 +45,8 @@ pub(super) struct Space {
     groups: Vec<Group>,
     /// Whether directories of the root are spread over them.
     spread: bool,
-    /// Free pieces: start and length, apart from each other.
+    /// Free pieces, apart from each other: the start of each by its end, since most are taken from their
+    /// start on, and given back there.
     free: BTreeMap<u64, u64>,
     free_blocks: u64,
     /// Promised to data in memory without a place.
@@ -153,44 +154,43 @@ impl Space {
     /// Takes up to `wanted` blocks in one piece, from `goal` on where they are free; gives the start
     /// and how many. `None` when nothing is free.
     pub(super) fn allocate(&mut self, goal: u64, wanted: u64) -> Option<(u64, u64)> {
-        let at_goal = self.free.range(..=goal).next_back();
-        let at_goal = at_goal.map(|(start, len)| (goal, (start + len).saturating_sub(goal)));
-        let (start, len) = match at_goal {
-            Some((goal, left)) if left > 0 => (goal, left),
-            _ => self.look(goal, wanted)?,
+        let (end, piece) = match self.free.range_mut(goal + 1..).next() {
+            // Most often there is room at the goal, or in the first piece behind it.
+            Some((end, start)) if *start <= goal || end - *start >= wanted => (*end, start),
+            _ => {
+                let end = self.look(goal, wanted)?;
+                (end, self.free.get_mut(&end)?)
+            }
         };
-        let len = len.min(wanted);
-        self.take(start, len);
-        Some((start, len))
-    }
-
-    /// The first piece behind `goal`, then from the start, that is long enough; else the longest seen.
-    fn look(&self, goal: u64, wanted: u64) -> Option<(u64, u64)> {
-        let mut longest: Option<(u64, u64)> = None;
-        let pieces = self.free.range(goal..).chain(self.free.range(..goal)).take(LOOKS);
-        for (start, len) in pieces {
-            if *len >= wanted {
-                return Some((*start, *len));
-            }
-            if longest.is_none_or(|(_, most)| *len > most) {
-                longest = Some((*start, *len));
-            }
+        let start = if (*piece..end).contains(&goal) { goal } else { *piece };
+        let len = wanted.min(end - start);
+        let before = std::mem::replace(piece, start + len);
+        if start + len == end {
+            self.free.remove(&end);
         }
-        longest
-    }
-
-    fn take(&mut self, start: u64, len: u64) {
-        let Some((piece, length)) = self.free.range(..=start).next_back() else { return };
-        let (piece, end) = (*piece, piece + length);
-        self.free.remove(&piece);
-        if start > piece {
-            self.free.insert(piece, start - piece);
-        }
-        if end > start + len {
-            self.free.insert(start + len, end - start - len);
+        if before < start {
+            self.free.insert(start, before);
         }
         self.count(start, len, |free, blocks| *free -= blocks);
         self.free_blocks -= len;
+        Some((start, len))
+    }
+
+    /// The end of the first piece behind `goal`, then from the start, that is long enough; else of the
+    /// longest seen. No piece has `goal` in it.
+    fn look(&self, goal: u64, wanted: u64) -> Option<u64> {
+        let mut longest: Option<(u64, u64)> = None;
+        let pieces = self.free.range(goal + 1..).chain(self.free.range(..=goal)).take(LOOKS);
+        for (end, start) in pieces {
+            let len = end - start;
+            if len >= wanted {
+                return Some(*end);
+            }
+            if longest.is_none_or(|(_, most)| len > most) {
+                longest = Some((*end, len));
+            }
+        }
+        longest.map(|(end, _)| end)
     }
 
     /// Gives blocks back.
@@ -200,16 +200,14 @@ impl Space {
         }
         self.count(start, len, |free, blocks| *free += blocks);
         self.free_blocks += len;
-        let (mut from, mut to) = (start, start + len);
-        if let Some((piece, length)) = self.free.range(..start).next_back()
-            && piece + length == start
-        {
-            from = *piece;
+        let end = start + len;
+        let from = self.free.remove(&start).unwrap_or(start);
+        match self.free.range_mut(end..).next() {
+            Some((_, behind)) if *behind == end => *behind = from,
+            _ => {
+                self.free.insert(end, from);
+            }
         }
-        if let Some(length) = self.free.remove(&to) {
-            to += length;
-        }
-        self.free.insert(from, to - from);
     }
 
     /// Counts blocks of a piece at the groups they lie in.
@@ -292,10 +290,12 @@ impl Space {
 mod tests {
     use super::*;
 
+    fn spec() -> FilesystemSpec {
+        FilesystemSpec { group_bytes: 128 << 20, journal: None, ..FilesystemSpec::default() }
+    }
+
     fn space() -> Space {
-        let journal = None;
-        let spec = FilesystemSpec { group_bytes: 128 << 20, journal, ..FilesystemSpec::default() };
-        Space::new(&spec, 4 * 32_768)
+        Space::new(&spec(), 4 * 32_768)
     }
 
     #[test]
@@ -326,6 +326,51 @@ mod tests {
         assert_eq!((&space.free, space.available()), (&all, 4 * (32_768 - 514)));
         assert!(!space.reserve(4 * 32_768) && space.reserve(1_000));
         assert_eq!(space.available(), 4 * (32_768 - 514) - 1_000);
+    }
+
+    /// The same by going through all blocks.
+    fn allocate_slowly(is_free: &[bool], goal: usize, wanted: usize) -> Option<(u64, u64)> {
+        let len = |start: usize| is_free[start..].iter().take_while(|free| **free).count();
+        if len(goal) > 0 {
+            return Some((goal as u64, len(goal).min(wanted) as u64));
+        }
+        let begins = |at: &usize| is_free[*at] && (*at == 0 || !is_free[at - 1]);
+        let pieces: Vec<usize> =
+            (goal..is_free.len()).chain(0..goal).filter(begins).take(LOOKS).collect();
+        let enough = pieces.iter().find(|start| len(**start) >= wanted);
+        let longest = pieces.iter().rev().max_by_key(|start| len(**start));
+        let start = *enough.or(longest)?;
+        Some((start as u64, len(start).min(wanted) as u64))
+    }
+
+    #[test]
+    fn pieces_are_those_found_block_by_block() {
+        // All but a few hundred blocks at the end are taken, so that pieces are many and short.
+        let mut space = Space::new(&spec(), 32_768);
+        let first = space.blocks - 400;
+        assert_eq!(space.allocate(0, space.available() - 400), Some((514, first - 514)));
+        let mut is_free = vec![true; 400];
+        let mut random = 1u64;
+        let mut draw = |below: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) % below
+        };
+        let mut taken: Vec<(u64, u64)> = Vec::new();
+        for step in 0..20_000 {
+            if draw(5) < 3 || taken.is_empty() {
+                let (goal, wanted) = (draw(400) as usize, 1 + draw(12) as usize);
+                let found = space.allocate(first + goal as u64, wanted as u64);
+                let found = found.map(|(start, len)| (start - first, len));
+                assert_eq!(found, allocate_slowly(&is_free, goal, wanted), "step {step}");
+                taken.extend(found);
+                let blocks = found.map_or(0..0, |(start, len)| start..start + len);
+                blocks.for_each(|block| is_free[block as usize] = false);
+            } else {
+                let (start, len) = taken.swap_remove(draw(taken.len() as u64) as usize);
+                space.free(first + start, len);
+                (start..start + len).for_each(|block| is_free[block as usize] = true);
+            }
+        }
     }
 
     #[test]

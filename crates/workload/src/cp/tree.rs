@@ -187,10 +187,10 @@ impl CpRf {
 
     fn prepare(copy: u32, tree: &Arc<Tree>) -> Planned {
         let tree = tree.clone();
-        let path = move |rest: &str| copy_path("cp-rf", copy, rest);
+        let above = copy_path("cp-rf", copy, "/").text;
         let made = (0..tree.entries.len()).flat_map(move |index| {
             let entry = &tree.entries[index];
-            let path = path(&format!("/{}", entry.path));
+            let path = Path::target([&*above, &entry.path].concat());
             let (directory, file) = match entry.bytes {
                 None => (Some(Op::Mkdir { path }), None),
                 Some(bytes) => (None, Some(make_file(path, bytes.len, bytes.seed))),
@@ -208,6 +208,14 @@ impl CpRf {
             entry.bytes.map(|bytes| read_file(path, bytes.len)).into_iter().flatten()
         });
         planned(copy, read)
+    }
+
+    fn expected(copy: u32, tree: &Tree) -> impl Iterator<Item = Expected> {
+        tree.files().map(move |(path, bytes)| {
+            let below = path.get(TOP.len()..).unwrap_or_default();
+            let path = copy_path("cp-rf", copy, &format!("/copy{below}"));
+            Expected { path, bytes: Arc::new(bytes) }
+        })
     }
 }
 
@@ -269,10 +277,8 @@ impl Workload for CpRf {
             }
             let process = Box::new(self.process(copy, &ranks));
             plan.run.push(Planned { copy, process });
-            for (path, bytes) in tree.files() {
-                let below = path.get(TOP.len()..).unwrap_or_default();
-                let path = copy_path("cp-rf", copy, &format!("/copy{below}"));
-                plan.expected.push(Expected { path, bytes: Arc::new(bytes) });
+            if setting.checked {
+                plan.expected.extend(Self::expected(copy, &tree));
             }
         }
         Ok(plan)

@@ -91,7 +91,7 @@ impl TarXf {
         match &self.what {
             What::Tree(shape) => {
                 let bytes = TarBytes::new(&Tree::new(*shape, seed));
-                (Arc::new(bytes.archive().clone()), Arc::new(bytes))
+                (bytes.archive().clone(), Arc::new(bytes))
             }
             What::Own { archive, bytes } => (archive.clone(), bytes.clone()),
         }
@@ -104,6 +104,20 @@ fn directory(copy: u32) -> String {
 
 fn archive_path(copy: u32) -> Path {
     copy_path("tar-xf", copy, &format!("/{NAME}"))
+}
+
+/// What a copy unpacks.
+fn expected(
+    copy: u32,
+    archive: &Archive,
+    bytes: &Arc<dyn Bytes>,
+) -> impl Iterator<Item = Expected> {
+    archive.members().iter().filter_map(move |member| {
+        let ArchiveMemberKind::File { len } = member.kind else { return None };
+        let path = Path::target(format!("{}/{}", directory(copy), member.path));
+        let bytes = Part { whole: bytes.clone(), at: member.data_at, len };
+        Some(Expected { path, bytes: Arc::new(bytes) })
+    })
 }
 
 impl Workload for TarXf {
@@ -165,11 +179,8 @@ impl Workload for TarXf {
             }
             let unpack = Unpack::new(archive.clone(), path, directory(copy));
             plan.run.push(planned(copy, phase(0, unpack)));
-            for member in archive.members() {
-                let ArchiveMemberKind::File { len } = member.kind else { continue };
-                let path = Path::target(format!("{}/{}", directory(copy), member.path));
-                let bytes = Part { whole: bytes.clone(), at: member.data_at, len };
-                plan.expected.push(Expected { path, bytes: Arc::new(bytes) });
+            if setting.checked {
+                plan.expected.extend(expected(copy, &archive, &bytes));
             }
         }
         Ok(plan)

@@ -15,7 +15,7 @@ const TIME: u64 = 1_125_273_600;
 /// The bytes of an archive of a tree.
 #[derive(Debug)]
 pub(crate) struct TarBytes {
-    archive: Archive,
+    archive: Arc<Archive>,
     contents: Vec<Option<SeededBytes>>,
 }
 
@@ -34,11 +34,12 @@ impl TarBytes {
         }
         let read_to = at + 2 * BLOCK;
         let archive = Archive::from_members(members, read_to, read_to.next_multiple_of(RECORD));
+        let archive = Arc::new(archive);
         Self { archive, contents: tree.entries.iter().map(|entry| entry.bytes).collect() }
     }
 
     /// What is in it.
-    pub(crate) fn archive(&self) -> &Archive {
+    pub(crate) fn archive(&self) -> &Arc<Archive> {
         &self.archive
     }
 

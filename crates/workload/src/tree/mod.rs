@@ -99,9 +99,35 @@ fn sizes(shape: Shape, random: &mut Random) -> Vec<u64> {
     sizes
 }
 
-/// A letter in front, so that files and directories stand between each other by name.
-fn letter(random: &mut Random) -> char {
-    char::from(b'a' + random.below(26) as u8)
+/// A name of at most 16 characters, of which the first is the highest byte, with zeroes behind the
+/// last: names compare as their text does, and take no memory of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Name(u128);
+
+impl Name {
+    /// A letter in front, so that files and directories stand between each other by name. The number has
+    /// ten digits at most.
+    fn new(random: &mut Random, middle: &[u8; 3], number: u64, end: &[u8]) -> Self {
+        let mut bytes = [0; 16];
+        bytes[0] = b'a' + random.below(26) as u8;
+        bytes[1..4].copy_from_slice(middle);
+        let behind = 5 + number.checked_ilog10().unwrap_or(0) as usize;
+        let mut rest = number;
+        for digit in bytes[4..behind].iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        bytes[behind..behind + end.len()].copy_from_slice(end);
+        Self(u128::from_be_bytes(bytes))
+    }
+
+    /// Adds it to a text.
+    fn push_to(self, text: &mut String) {
+        let bytes = self.0.to_be_bytes();
+        let len = bytes.len() - self.0.trailing_zeros() as usize / 8;
+        // Letters and digits are text.
+        text.push_str(std::str::from_utf8(&bytes[..len]).unwrap_or_default());
+    }
 }
 
 #[derive(Debug)]
@@ -115,22 +141,22 @@ impl Tree {
     pub(crate) fn new(shape: Shape, seed: u64) -> Self {
         let mut random = Random::new(mix(&[seed, 0x7472_6565]));
         let directories = (shape.files / FILES_PER_DIRECTORY).max(1);
-        let mut items: Vec<Vec<(String, Item)>> = Vec::new();
+        let mut items: Vec<Vec<(Name, Item)>> = Vec::new();
         items.resize_with(directories as usize, Vec::new);
         for directory in 1..directories {
             let parent = random.below(directory / 8 + 1) as usize;
-            let name = format!("{}dir{directory}", letter(&mut random));
+            let name = Name::new(&mut random, b"dir", directory, b"");
             items[parent].push((name, Item::Directory(directory as usize)));
         }
         let sizes = sizes(shape, &mut random);
         for file in 0..shape.files {
             let bound = random.below(directories) + 1;
             let directory = random.below(bound) as usize;
-            let name = format!("{}src{file}.c", letter(&mut random));
+            let name = Name::new(&mut random, b"src", file, b".c");
             items[directory].push((name, Item::File(file)));
         }
         for directory in &mut items {
-            directory.sort_by(|(one, _), (other, _)| one.cmp(other));
+            directory.sort_unstable_by_key(|(name, _)| *name);
         }
         Self { entries: walk(items, &sizes, seed) }
     }
@@ -141,10 +167,12 @@ impl Tree {
     }
 }
 
-fn walk(mut items: Vec<Vec<(String, Item)>>, sizes: &[u64], seed: u64) -> Vec<Entry> {
+fn walk(mut items: Vec<Vec<(Name, Item)>>, sizes: &[u64], seed: u64) -> Vec<Entry> {
     let top: Arc<str> = TOP.into();
-    let mut entries = vec![Entry { path: top.clone(), bytes: None }];
-    let take = |items: &mut Vec<Vec<(String, Item)>>, index: usize| {
+    let mut entries = Vec::with_capacity(items.len() + sizes.len());
+    entries.push(Entry { path: top.clone(), bytes: None });
+    let mut text = String::new();
+    let take = |items: &mut Vec<Vec<(Name, Item)>>, index: usize| {
         std::mem::take(&mut items[index]).into_iter()
     };
     let mut stack = vec![(top, take(&mut items, 0))];
@@ -153,7 +181,11 @@ fn walk(mut items: Vec<Vec<(String, Item)>>, sizes: &[u64], seed: u64) -> Vec<En
             stack.pop();
             continue;
         };
-        let path: Arc<str> = format!("{directory}/{name}").into();
+        text.clear();
+        text.push_str(directory);
+        text.push('/');
+        name.push_to(&mut text);
+        let path: Arc<str> = text.as_str().into();
         let bytes = match item {
             Item::Directory(index) => {
                 stack.push((path.clone(), take(&mut items, index)));
@@ -194,6 +226,29 @@ mod tests {
         let deepest = depths.max().expect("entries");
         assert!((4..=8).contains(&deepest), "{deepest}");
         assert!(tree.entries.iter().all(|entry| entry.path.len() < 99));
+    }
+
+    #[test]
+    fn names_compare_as_their_text() {
+        let mut random = Random::new(5);
+        let numbers = [0, 1, 9, 10, 11, 99, 100, 101, 9_999, 19_000, 123_456, 999_999];
+        let named = |number: &u64| {
+            let (middle, end) = if number.is_multiple_of(2) { ("src", ".c") } else { ("dir", "") };
+            let mut text = String::new();
+            let (bytes, number) = (middle.as_bytes().try_into().expect("three"), *number);
+            let name = Name::new(&mut random, bytes, number, end.as_bytes());
+            name.push_to(&mut text);
+            assert_eq!(text[1..], format!("{middle}{number}{end}"));
+            (name, text)
+        };
+        let named: Vec<(Name, String)> = numbers.iter().cycle().take(200).map(named).collect();
+        let mut letters: Vec<&str> = named.iter().map(|(_, text)| &text[..1]).collect();
+        letters.sort_unstable();
+        letters.dedup();
+        assert_eq!(letters.concat(), "abcdefghijklmnopqrstuvwxyz");
+        for (name, text) in &named {
+            assert!(named.iter().all(|(one, other)| name.cmp(one) == text.cmp(other)), "{text}");
+        }
     }
 
     #[test]

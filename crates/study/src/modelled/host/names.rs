@@ -9,17 +9,29 @@ use super::io::Place;
 use super::{Answered, StudyError, Target, failed, host_file};
 
 impl Target<'_> {
-    /// The steps of a path as it is now; none off the filesystem.
-    fn steps(&mut self, path: &Path) -> Vec<Step> {
-        let mut steps = self.host.path();
-        if Self::is_target(path.root) {
-            self.names.walk(path, &mut steps, |directory, name, file| Step {
-                directory: host_file(directory),
-                name,
-                file: file.map(host_file),
-            });
+    /// The steps of a path as it is now, none off the filesystem, and the file at its end.
+    fn look_up(&mut self, path: &Path) -> (Vec<Step>, Option<FileId>) {
+        if !Self::is_target(path.root) {
+            return (Vec::new(), self.names.find(path));
         }
-        steps
+        let mut steps = self.host.path();
+        let step = |directory, name, file: Option<FileId>| {
+            let (directory, file) = (host_file(directory), file.map(host_file));
+            Step { directory, name, file }
+        };
+        let found = self.names.walk(path, &mut steps, step);
+        (steps, found)
+    }
+
+    /// The steps of a path.
+    fn steps(&mut self, path: &Path) -> Vec<Step> {
+        self.look_up(path).0
+    }
+
+    /// The steps of a path that is there, and the file at its end.
+    fn steps_to(&mut self, path: &Path) -> Result<(Vec<Step>, HostFile), NameError> {
+        let (steps, found) = self.look_up(path);
+        Ok((steps, there(path, found)?))
     }
 
     /// Begins an operation on names, open, close and what else concerns whole files.
@@ -55,9 +67,9 @@ impl Target<'_> {
             }
             Op::Set { of, .. } => self.set(index, &of),
             Op::FsyncDirectory { path } => {
-                let id = self.there(index, &path)?;
-                let steps = self.steps(&path);
-                let sync = Call::Sync { file: host_file(id), data_only: false };
+                let found = self.steps_to(&path);
+                let (steps, file) = found.map_err(|error| failed(index, "fsync", error))?;
+                let sync = Call::Sync { file, data_only: false };
                 let calls = [Call::Names { path: steps, change: Change::Nothing }, sync];
                 let done = Answered::With(OpResult::Done);
                 self.begin_script(index, Some(Class::Other), calls, done);
@@ -100,12 +112,12 @@ impl Target<'_> {
         let done = OpResult::Done;
         Ok(match op {
             Op::Unlink { path } => {
-                let (steps, file) = (self.steps(path), self.file(path)?);
+                let (steps, file) = self.steps_to(path)?;
                 let is_last = self.names.unlink(path)?.is_some();
                 (on_host(steps, path), Change::Remove { file, is_last }, done)
             }
             Op::Rmdir { path } => {
-                let (steps, file) = (self.steps(path), self.file(path)?);
+                let (steps, file) = self.steps_to(path)?;
                 self.names.rmdir(path)?;
                 (on_host(steps, path), Change::Remove { file, is_last: true }, done)
             }
@@ -121,7 +133,7 @@ impl Target<'_> {
                 (on_host(steps, path), Change::Create { file, is_directory: false }, done)
             }
             Op::Rename { from, to } => {
-                let (steps, file) = (self.steps(from), self.file(from)?);
+                let (steps, file) = self.steps_to(from)?;
                 let (directory, name) = self.parent(to)?;
                 let replaces = self.names.find(to).is_some();
                 let gone = self.names.rename(from, to)?.map(host_file);
@@ -129,25 +141,25 @@ impl Target<'_> {
                 (on_host(steps, from), change, done)
             }
             Op::Link { from, to } => {
-                let (steps, file) = (self.steps(from), self.file(from)?);
+                let (steps, file) = self.steps_to(from)?;
                 let (directory, name) = self.parent(to)?;
                 self.names.link(from, to)?;
                 (on_host(steps, from), Change::Link { file, directory, name }, done)
             }
             Op::List { path } => {
                 let entries = self.names.list(path)?;
-                let change = Change::List(self.file(path)?);
-                (on_host(self.steps(path), path), change, OpResult::Entries(entries))
+                let (steps, file) = self.steps_to(path)?;
+                (on_host(steps, path), Change::List(file), OpResult::Entries(entries))
             }
             Op::Stat { path } => {
-                let file = self.file(path)?;
+                let (steps, file) = self.steps_to(path)?;
                 let status = self.names.status(FileId(file.0));
                 let size = match self.host.size(file) {
                     size if Self::is_target(path.root) && !status.is_directory => size,
                     _ => status.size,
                 };
                 let status = OpResult::Status(Status { size, ..status });
-                (on_host(self.steps(path), path), Change::Nothing, status)
+                (on_host(steps, path), Change::Nothing, status)
             }
             // Everything else was carried out before.
             _ => (None, Change::Nothing, done),
@@ -155,13 +167,7 @@ impl Target<'_> {
     }
 
     fn file(&self, path: &Path) -> Result<HostFile, NameError> {
-        let missing = || NameError { reason: "No such file or directory", path: path.clone() };
-        self.names.find(path).map(host_file).ok_or_else(missing)
-    }
-
-    fn there(&self, index: usize, path: &Path) -> Result<FileId, StudyError> {
-        let file = self.file(path).map_err(|error| failed(index, "fsync", error))?;
-        Ok(FileId(file.0))
+        there(path, self.names.find(path))
     }
 
     /// The directory that a new name goes to, and the hash of the name.
@@ -185,8 +191,8 @@ impl Target<'_> {
             self.running[index].slots.open(slot, None, how);
             return Ok(Some(OpResult::Done));
         }
-        let steps = self.steps(path);
-        let opened = self.names.open(path, how);
+        let (steps, found) = self.look_up(path);
+        let opened = self.names.open_found(path, found, how);
         let (id, is_new) = opened.map_err(|error| failed(index, "open", error))?;
         self.running[index].slots.open(slot, Some(id), how);
         if !Self::is_target(path.root) {
@@ -220,14 +226,20 @@ impl Target<'_> {
                 _ => (None, HostFile(0)),
             },
             Of::Path(path) => {
-                let file = self.file(path).map_err(|error| failed(index, "set", error))?;
-                let steps = self.steps(path);
+                let found = self.steps_to(path);
+                let (steps, file) = found.map_err(|error| failed(index, "set", error))?;
                 (Self::is_target(path.root).then_some(steps), file)
             }
         };
         self.names_call(index, steps, Change::Attribute(file), None, OpResult::Done);
         Ok(None)
     }
+}
+
+/// What is at the end of a path.
+fn there(path: &Path, found: Option<FileId>) -> Result<HostFile, NameError> {
+    let missing = || NameError { reason: "No such file or directory", path: path.clone() };
+    found.map(host_file).ok_or_else(missing)
 }
 
 fn what(op: &Op) -> &'static str {

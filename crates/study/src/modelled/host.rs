@@ -319,14 +319,23 @@ impl<'w> Target<'w> {
         }
     }
 
-    /// Moves on to the next moment at which something happens in the world, or a timer is due; false
-    /// when nothing will.
+    /// Moves on to the next moment at which the world has an answer, or a timer is due; false when
+    /// neither will be.
     fn step(&mut self) -> bool {
-        match self.timers.next_at() {
-            Some(at) if self.world.next_at().is_none_or(|next| at < next) => {
-                self.world.idle_until(at)
+        loop {
+            match self.timers.next_at() {
+                Some(at) if self.world.next_at().is_none_or(|next| at < next) => {
+                    return self.world.idle_until(at);
+                }
+                Some(at) if self.world.next_at() == Some(at) => return self.world.step(),
+                _ => {}
             }
-            _ => self.world.step(),
+            if !self.world.step() {
+                return false;
+            }
+            if self.world.has_answer() {
+                return true;
+            }
         }
     }
 

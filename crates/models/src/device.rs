@@ -3,7 +3,7 @@
 use raidlab_core::units::{Nanos, Sectors, Time};
 
 use crate::disk::HardDisk;
-use crate::drive::{DriveInput, DriveOutput};
+use crate::drive::{DriveInput, DriveIo, DriveOutput};
 use crate::file::DriveKind;
 use crate::smr::Smr;
 use crate::ssd::Ssd;
@@ -53,6 +53,34 @@ impl Drive {
         }
     }
 
+    /// Asks for a wake-up at the ends of commands only; gives whether the drive can do that, and so takes
+    /// [`submit_at`](Self::submit_at). See [`HardDisk::foresee_ends`].
+    pub fn foresee_ends(&mut self) -> bool {
+        match self {
+            Self::HardDisk(drive) => drive.foresee_ends(),
+            Self::Ssd(_) | Self::Smr(_) => false,
+        }
+    }
+
+    /// A command that comes at `at`, which may lie ahead; only for a drive that foresees ends.
+    #[inline]
+    pub fn submit_at(&mut self, at: Time, io: DriveIo) {
+        match self {
+            Self::HardDisk(drive) => drive.submit_at(at, io),
+            other => other.handle(at, DriveInput::Submit(io)),
+        }
+    }
+
+    /// The last times at which something went on in a drive that foresees ends, the latest first; nothing
+    /// for others.
+    #[inline]
+    pub fn steps(&self) -> &[Time] {
+        match self {
+            Self::HardDisk(drive) => drive.steps(),
+            Self::Ssd(_) | Self::Smr(_) => &[],
+        }
+    }
+
     /// What the drive holds.
     pub fn capacity(&self) -> Sectors {
         match self {
@@ -69,6 +97,14 @@ impl Drive {
             Self::HardDisk(drive) => drive.busy(),
             Self::Ssd(drive) => drive.busy(),
             Self::Smr(drive) => drive.busy(),
+        }
+    }
+
+    /// The same by `now`, for a drive that foresees ends.
+    pub fn busy_by(&self, now: Time) -> Nanos {
+        match self {
+            Self::HardDisk(drive) => drive.busy_by(now),
+            other => other.busy(),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! One array, its drives and the host's CPU, joined in virtual time.
 
+mod agenda;
 mod controller;
 mod paths;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 use raidlab_core::consistency::{MetaArea, RECORD};
 use raidlab_core::contract::{
@@ -19,6 +19,7 @@ use raidlab_models::{
 
 use crate::error::SimError;
 use crate::host::{Cpu, HostCosts};
+use agenda::Agenda;
 use raidlab_models::path::PathInput;
 
 /// An answer to a request.
@@ -137,8 +138,7 @@ pub struct World {
     costs: HostCosts,
     cpu: Cpu,
     now: Time,
-    sequence: u64,
-    queue: BinaryHeap<Reverse<(Time, u64, Happening)>>,
+    agenda: Agenda,
     pending: Vec<Pending>,
     free_pending: Vec<u32>,
     /// Requests that arrived while the array was full.
@@ -169,7 +169,10 @@ impl World {
         drives: Vec<D>,
         costs: HostCosts,
     ) -> Result<Self, SimError> {
-        let drives: Vec<Drive> = drives.into_iter().map(Into::into).collect();
+        let mut drives: Vec<Drive> = drives.into_iter().map(Into::into).collect();
+        for drive in &mut drives {
+            drive.foresee_ends();
+        }
         let (count, members) = (drives.len(), config.members.len());
         let journal = match config.settings.consistency {
             Consistency::Journal { sectors } => Some(sectors),
@@ -214,8 +217,7 @@ impl World {
             costs,
             cpu: Cpu::default(),
             now: Time::ZERO,
-            sequence: 0,
-            queue: BinaryHeap::with_capacity(4 * ios),
+            agenda: Agenda::new(4 * ios),
             pending: Vec::with_capacity(256),
             free_pending: Vec::with_capacity(256),
             backlog: VecDeque::with_capacity(256),
@@ -275,7 +277,7 @@ impl World {
     /// Lets time pass up to `at` when nothing happens before; otherwise does nothing and gives false.
     #[inline]
     pub fn idle_until(&mut self, at: Time) -> bool {
-        if self.queue.peek().is_some_and(|Reverse((next, _, _))| *next <= at) {
+        if self.agenda.next_at().is_some_and(|next| next <= at) {
             return false;
         }
         self.now = self.now.max(at);
@@ -285,7 +287,7 @@ impl World {
     /// When the next of what is known to happen will happen; `None` when nothing will.
     #[inline]
     pub fn next_at(&self) -> Option<Time> {
-        self.queue.peek().map(|Reverse((next, _, _))| *next)
+        self.agenda.next_at()
     }
 
     /// Member I/Os sent out so far.
@@ -322,7 +324,8 @@ impl World {
 
     /// How long a drive's bottleneck has worked: the mechanism of a disk.
     pub fn drive_busy(&self, member: MemberIndex) -> Nanos {
-        self.places[member.at()].map_or(Nanos::ZERO, |drive| self.drives[usize::from(drive)].busy())
+        let drive = self.places[member.at()].map(usize::from);
+        drive.map_or(Nanos::ZERO, |drive| self.drives[drive].busy_by(self.now))
     }
 
     /// Keeps a record of every member I/O from now on.
@@ -381,6 +384,7 @@ impl World {
         if let Some(paths) = &mut self.paths {
             paths.add_drive(member.at());
         }
+        self.foresee(self.drives.len() - 1);
         self.places[member.at()] = Some(self.drives.len() as u16 - 1);
         let command = Admin::Add { member, sectors };
         self.command(command);
@@ -411,7 +415,7 @@ impl World {
         self.next_id += 1;
         let slot = self.hold(Pending { id, op, at, len, fua, process });
         let arrival = self.cpu.serve(self.now, self.costs.request);
-        self.schedule(arrival, Happening::Arrival(slot));
+        self.agenda.ask_in_order(self.now, arrival, Happening::Arrival(slot));
         id
     }
 
@@ -441,12 +445,9 @@ impl World {
     /// Moves on to the next moment at which something happens, and lets it happen; false when
     /// nothing will.
     pub fn step(&mut self) -> bool {
-        let Some(Reverse((time, _, _))) = self.queue.peek() else { return false };
-        self.now = *time;
-        while let Some(Reverse((time, _, _))) = self.queue.peek()
-            && *time == self.now
-        {
-            let Some(Reverse((_, _, happening))) = self.queue.pop() else { break };
+        let Some(time) = self.agenda.next_at() else { return false };
+        self.now = time;
+        while let Some(happening) = self.agenda.due(time) {
             self.happened += 1;
             match happening {
                 Happening::Arrival(slot) if self.controller.is_some() => self.ask(slot),
@@ -460,13 +461,13 @@ impl World {
                 Happening::Transferred(request) => self.transferred(request),
             }
         }
+        self.agenda.passed(time);
         self.hand_in();
         true
     }
 
     fn schedule(&mut self, at: Time, happening: Happening) {
-        self.queue.push(Reverse((at, self.sequence, happening)));
-        self.sequence += 1;
+        self.agenda.ask(self.now, at, happening);
     }
 
     fn wake_drive(&mut self, member: u16) {
@@ -490,10 +491,7 @@ impl World {
         while let Some(output) = self.drives[usize::from(member)].poll() {
             match output {
                 DriveOutput::Complete { id, outcome } => self.command_ended(member, id, outcome),
-                DriveOutput::WakeAt(at) => {
-                    self.wakes[usize::from(member)] = Some(at);
-                    self.schedule(at, Happening::Drive(member));
-                }
+                DriveOutput::WakeAt(at) => self.wait_for_drive(member, at),
             }
         }
     }

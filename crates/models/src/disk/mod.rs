@@ -32,6 +32,7 @@
 //! **Left out**: defects, power saving, thermal recalibration, and a host that cannot keep up with
 //! the interface.
 
+mod foresight;
 pub(crate) mod geometry;
 mod mechanism;
 pub mod policy;
@@ -49,6 +50,7 @@ use raidlab_core::units::{Nanos, Sector, Sectors, Time};
 
 use crate::drive::{DriveInput, DriveIo, DriveIoId, DriveOp, DriveOutput};
 use crate::spec::{HardDiskFigures, HardDiskSpec};
+use foresight::Foresight;
 use geometry::{Geometry, Spot};
 use mechanism::Mechanism;
 use policy::{CachePolicy, CommandOverheads};
@@ -155,6 +157,7 @@ pub struct HardDisk {
     /// cross after it was read.
     block: u64,
     write_cache: bool,
+    foresight: Foresight,
 }
 
 impl HardDisk {
@@ -194,6 +197,7 @@ impl HardDisk {
             link: ((512u64 * 1_000_000_000) << 16) / f.link_rate,
             block: if slow { 1 } else { 8 },
             write_cache: f.write_cache,
+            foresight: Foresight::default(),
         }
     }
 
@@ -207,7 +211,15 @@ impl HardDisk {
     /// A range that does not lie within the capacity ends with [`IoOutcome::MediaError`] and
     /// transfers nothing.
     pub fn handle(&mut self, now: Time, input: DriveInput) {
+        if self.is_ahead_of(now) {
+            // Whoever comes now has to wait for what is at work.
+            if let DriveInput::Submit(io) = input {
+                self.queue.push_back(io);
+            }
+            return;
+        }
         let now = now.max(self.now);
+        self.foresight.work.clear();
         self.advance(now);
         self.now = now;
         if let DriveInput::Submit(io) = input {
@@ -215,6 +227,9 @@ impl HardDisk {
             self.admit();
             // A command of no duration, or one that let the mechanism go.
             self.advance(now);
+        }
+        if self.foresight.is_on {
+            return self.foresee();
         }
         let due = self.mechanism_due().min(self.command_due().0);
         self.wake = (due != NEVER).then_some(due);
@@ -247,12 +262,23 @@ impl HardDisk {
             if due > now {
                 return;
             }
-            self.now = self.now.max(due);
-            if mechanism <= command {
-                self.mechanism_done();
-            } else {
-                self.command_done(index);
-            }
+            self.go_on(mechanism, (command, index));
+        }
+    }
+
+    /// Carries out what is due next.
+    #[inline]
+    fn go_on(&mut self, mechanism: Time, (command, index): (Time, usize)) {
+        self.now = self.now.max(mechanism.min(command));
+        let busy = self.mechanism.busy();
+        if mechanism <= command {
+            self.mechanism_done();
+        } else {
+            self.command_done(index);
+        }
+        if self.foresight.is_on && self.mechanism.busy() != busy {
+            let more = Nanos(self.mechanism.busy().0 - busy.0);
+            self.foresight.work.push((self.now, more));
         }
     }
 

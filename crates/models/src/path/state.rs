@@ -41,6 +41,8 @@ pub enum PathOutput {
         drive: u16,
         /// The command.
         io: DriveIo,
+        /// When it comes there: now, or later at a drive that [foresees](Paths::foresee) ends.
+        at: Time,
     },
     /// A command's completion has reached the host.
     Complete {
@@ -141,6 +143,10 @@ struct Route {
     shared: Vec<usize>,
     /// When the drive ended its last command.
     ended: Time,
+    /// Behind a channel: the drive takes commands ahead of time and says when they end.
+    foresees: bool,
+    /// When the data of the write that such a drive has are through.
+    passed: Time,
 }
 
 /// The paths of a host at work. See [the module](super) for what is modelled.
@@ -169,6 +175,8 @@ impl Paths {
                 .filter(|one| kind(one) != ServerKind::PataChannel)
                 .collect(),
             ended: Time::ZERO,
+            foresees: false,
+            passed: Time::ZERO,
         };
         Self {
             servers: spec.servers.iter().map(Server::new).collect(),
@@ -183,9 +191,26 @@ impl Paths {
 
     /// A further drive takes the place of another, with its route.
     pub fn add_drive(&mut self, like: usize) {
-        let nowhere = Route { channel: None, shared: Vec::new(), ended: Time::ZERO };
+        let (ended, passed) = (Time::ZERO, Time::ZERO);
+        let nowhere =
+            Route { channel: None, shared: Vec::new(), ended, foresees: false, passed };
         let route = self.routes.get(like).cloned().unwrap_or(nowhere);
-        self.routes.push(route);
+        self.routes.push(Route { foresees: false, passed, ..route });
+    }
+
+    /// A drive takes a command ahead of time and says when it will have ended. Behind a channel, whose
+    /// commands go one by one, nothing can come in between: so there are fewer wake-ups.
+    pub fn foresee(&mut self, drive: usize) {
+        if let Some(route) = self.routes.get_mut(drive) {
+            route.foresees = route.channel.is_some();
+        }
+    }
+
+    /// Of a drive that foresees ends: when the data of the write that it has are through, before which
+    /// nobody need know of its end.
+    #[inline]
+    pub fn passed(&self, drive: u16) -> Time {
+        self.routes[usize::from(drive)].passed
     }
 
     /// Takes an input; `now` never goes back.
@@ -268,7 +293,7 @@ impl Paths {
     fn begin(&mut self, now: Time, slot: u32) {
         let command = &mut self.commands[slot as usize];
         command.granted = now;
-        let route = &self.routes[usize::from(command.drive)];
+        let route = &mut self.routes[usize::from(command.drive)];
         let mut ready = now;
         if let Some(channel) = route.channel {
             let channel = &mut self.servers[channel];
@@ -290,19 +315,22 @@ impl Paths {
             }
             (ready, command.passed) = (starts, ends);
         }
-        if ready > now {
+        if route.foresees {
+            route.passed = command.passed;
+        }
+        if ready > now && !route.foresees {
             self.outputs.push_back(PathOutput::WakeAt { command: slot, at: ready });
         } else {
-            self.dispatch(now, slot);
+            self.dispatch(ready, slot);
         }
     }
 
-    fn dispatch(&mut self, now: Time, slot: u32) {
+    fn dispatch(&mut self, at: Time, slot: u32) {
         let command = &mut self.commands[slot as usize];
         command.stage = Stage::AtDrive;
-        command.sent = now;
+        command.sent = at;
         let io = DriveIo { id: DriveIoId(slot), ..command.io };
-        self.outputs.push_back(PathOutput::Dispatch { drive: command.drive, io });
+        self.outputs.push_back(PathOutput::Dispatch { drive: command.drive, io, at });
     }
 
     fn ended(&mut self, now: Time, slot: u32, outcome: IoOutcome) {

@@ -15,6 +15,9 @@ impl World {
     pub fn with_paths(mut self, spec: &PathSpec) -> Result<Self, SimError> {
         spec.check(self.drives.len()).map_err(|wrong| SimError::paths(&wrong))?;
         self.paths = Some(Box::new(Paths::new(spec)));
+        for drive in 0..self.drives.len() {
+            self.foresee(drive);
+        }
         Ok(self)
     }
 
@@ -54,6 +57,41 @@ impl World {
         }
     }
 
+    /// Has a drive, and its path, ask for no more wake-ups than ends of commands need, where that is
+    /// possible.
+    pub(super) fn foresee(&mut self, drive: usize) {
+        if self.drives[drive].foresee_ends()
+            && let Some(paths) = &mut self.paths
+        {
+            paths.foresee(drive);
+        }
+    }
+
+    /// A drive asks for a wake-up. One that was foreseen takes the place among others of the same time
+    /// that it would have otherwise, and that of a write is not before its data are through.
+    #[inline]
+    pub(super) fn wait_for_drive(&mut self, member: u16, at: Time) {
+        let index = usize::from(member);
+        let mut steps = [self.now; 6];
+        let mut count = 0;
+        let passed = self.paths.as_ref().map_or(Time::ZERO, |paths| paths.passed(member));
+        let until = at.max(passed);
+        if passed > at {
+            steps[0] = at;
+            count = 1;
+        }
+        for step in self.drives[index].steps() {
+            steps[count] = *step;
+            count += 1;
+        }
+        // What the drive began with was asked for now, if it did not come now.
+        if count == 0 || steps[count - 1] != self.now {
+            count += 1;
+        }
+        self.wakes[index] = Some(until);
+        self.agenda.ask_foreseen(until, &steps[..count], Happening::Drive(member));
+    }
+
     #[inline(never)]
     pub(super) fn wake_path(&mut self, command: u32) {
         if let Some(paths) = &mut self.paths {
@@ -68,8 +106,13 @@ impl World {
     pub(super) fn settle_paths(&mut self) {
         while let Some(output) = self.paths.as_mut().and_then(|paths| paths.poll()) {
             match output {
-                PathOutput::Dispatch { drive, io } => {
-                    self.drives[usize::from(drive)].handle(self.now, DriveInput::Submit(io));
+                PathOutput::Dispatch { drive, io, at } => {
+                    let to = &mut self.drives[usize::from(drive)];
+                    if at > self.now {
+                        to.submit_at(at, io);
+                    } else {
+                        to.handle(self.now, DriveInput::Submit(io));
+                    }
                     self.hear_drive(drive);
                 }
                 PathOutput::Complete { drive, id, outcome } => self.completed(drive, id, outcome),

@@ -1,0 +1,119 @@
+//! Working ahead of time: a drive that carries out one command at a time says at once when that ends.
+//!
+//! Nothing that comes later changes a command at work: others wait for its end. So all that happens in the
+//! drive until then may be worked out when it comes, and whoever drives it has one wake-up a command
+//! instead of one for every step. What goes on without a command - destaging, reading ahead - shows in no
+//! answer before the next one comes, and is made up for then. Each step still has its own time, so that
+//! every answer is the same as without.
+
+use raidlab_core::units::{Nanos, Time};
+
+use super::{HardDisk, Step};
+use crate::drive::DriveIo;
+
+/// What is known ahead of time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Foresight {
+    pub(super) is_on: bool,
+    /// The end of the command at work.
+    ends: Option<Time>,
+    /// Work of the mechanism that may lie ahead, by when it was begun.
+    pub(super) work: Vec<(Time, Nanos)>,
+    /// The last times at which something went on, the latest first.
+    steps: [Time; 4],
+    count: usize,
+}
+
+impl Foresight {
+    /// Something goes on.
+    #[inline]
+    fn step(&mut self, now: Time) {
+        if self.count == 0 || self.steps[0] != now {
+            self.steps.rotate_right(1);
+            self.steps[0] = now;
+            self.count = (self.count + 1).min(self.steps.len());
+        }
+    }
+
+    /// A command ends then: a step of the same time is the same wake-up.
+    fn end(&mut self, at: Time) {
+        self.ends = Some(at);
+        if self.count > 1 && self.steps[0] == at {
+            self.steps.rotate_left(1);
+            self.count -= 1;
+        }
+    }
+}
+
+impl HardDisk {
+    /// Asks for a wake-up at the ends of commands only, from before the first command on. Not while there is
+    /// no command, so that destaging is seen late: ask [`busy_by`](Self::busy_by) instead of
+    /// [`busy`](Self::busy). Without effect on a drive with a command queue, where what comes later
+    /// changes what comes next; gives whether it has one.
+    pub fn foresee_ends(&mut self) -> bool {
+        self.foresight.is_on = self.depth == 1;
+        self.foresight.work.reserve(64);
+        self.foresight.is_on
+    }
+
+    /// A command that comes at `at`, which may lie ahead: nothing else is handed in before. Only when
+    /// [ends are foreseen](Self::foresee_ends).
+    pub fn submit_at(&mut self, at: Time, io: DriveIo) {
+        let at = at.max(self.now);
+        self.foresight.work.clear();
+        self.advance(at);
+        self.now = at;
+        self.queue.push_back(io);
+        self.admit();
+        self.foresee();
+    }
+
+    /// As [`busy`](Self::busy), at a time when nothing older is left to be handed in.
+    pub fn busy_by(&self, now: Time) -> Nanos {
+        if !self.foresight.is_on {
+            return self.busy();
+        }
+        let mut then = self.clone();
+        if now > self.now {
+            then.advance(now);
+        }
+        let ahead = then.foresight.work.iter().filter(|(at, _)| *at > now);
+        Nanos(then.busy().0 - ahead.map(|(_, work)| work.0).sum::<u64>())
+    }
+
+    /// When something went on in a drive that foresees ends since it was handed something in, that
+    /// included, the latest first: at most four, each later than the next.
+    #[inline]
+    pub fn steps(&self) -> &[Time] {
+        &self.foresight.steps[..self.foresight.count]
+    }
+
+    /// Whether the drive is ahead of `now`, with a command that ends later.
+    #[inline]
+    pub(super) fn is_ahead_of(&self, now: Time) -> bool {
+        self.foresight.ends.is_some_and(|ends| now < ends)
+    }
+
+    /// Goes on to where the command at work is only to be answered.
+    pub(super) fn foresee(&mut self) {
+        self.foresight.ends = None;
+        self.foresight.count = 0;
+        self.foresight.step(self.now);
+        while !self.commands.is_empty() {
+            let mechanism = self.mechanism_due();
+            let command = self.command_due();
+            if command.0 < mechanism
+                && let Step::Finish { at, .. } = self.commands[command.1].step
+            {
+                self.foresight.end(at);
+                break;
+            }
+            if command.0.min(mechanism) == super::NEVER {
+                break;
+            }
+            self.go_on(mechanism, command);
+            self.foresight.step(self.now);
+        }
+        self.wake = self.foresight.ends;
+    }
+}

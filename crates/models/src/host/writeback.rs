@@ -207,21 +207,26 @@ impl Host {
     pub(super) fn written(&mut self, number: u64, pages: Range<u64>, flight: u64) {
         self.back.under_way -= 1;
         self.cache.written(number, pages);
-        let mut woken = Vec::new();
-        if let Some(file) = self.files.get_mut(&number) {
-            file.flights.retain(|one| *one != flight);
-            let first = file.flights.first().copied().unwrap_or(u64::MAX);
-            file.waiters.retain(|(last, waiter)| {
-                if *last < first {
-                    woken.push(*waiter);
-                }
-                *last >= first
-            });
+        if let Some(file) = self.files.get_mut(&number)
+            && let Ok(index) = file.flights.binary_search(&flight)
+        {
+            file.flights.remove(index);
+            if index == 0 && !file.waiters.is_empty() {
+                self.wake_waiters_of(number);
+            }
         }
+        self.ready.append(&mut self.back.throttled);
+    }
+
+    /// Those who waited for writes of a file that have all ended go on.
+    fn wake_waiters_of(&mut self, number: u64) {
+        let Some(file) = self.files.get_mut(&number) else { return };
+        let first = file.flights.first().copied().unwrap_or(u64::MAX);
+        let woken: Vec<Waiter> =
+            file.waiters.extract_if(.., |(last, _)| *last < first).map(|(_, one)| one).collect();
         for waiter in woken {
             self.wake_waiter(waiter);
         }
-        self.ready.append(&mut self.back.throttled);
     }
 
     /// When ages are looked at next: at the interval after the first file is old enough.

@@ -6,8 +6,8 @@
 mod places;
 
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
-use std::collections::{BTreeSet, BinaryHeap};
 use std::ops::Range;
 
 use places::Places;
@@ -96,8 +96,6 @@ pub(super) struct Cache {
     /// Places of segments that may have something to give up, by a use of them that may not be the last:
     /// that is looked at only when it is their turn, so that using a segment costs nothing here.
     evictable: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Segments with dirty pages, but for the first of each file.
-    dirty_at: BTreeSet<(u64, u64)>,
     clock: u64,
     pages: u64,
     dirty: u64,
@@ -129,7 +127,6 @@ impl Cache {
             segments: Vec::new(),
             free: Vec::new(),
             evictable: BinaryHeap::new(),
-            dirty_at: BTreeSet::new(),
             clock: 0,
             pages: 0,
             dirty: 0,
@@ -226,10 +223,8 @@ impl Cache {
             (bits != 0).then(|| index * SEGMENT + u64::from(bits.trailing_zeros()))
         };
         // Write-back goes on where it was: most often in this segment.
-        let first = first_of(from).or_else(|| {
-            let others = (from < to).then(|| self.dirty_at.range((file, from + 1)..=(file, to)));
-            others?.find_map(|(_, index)| first_of(*index))
-        })?;
+        let first =
+            first_of(from).or_else(|| self.places.dirty(file, from + 1..=to).find_map(first_of))?;
         let most = most.min(range.end - first);
         Some(first..first + self.run(file, first, most, dirty))
     }
@@ -247,8 +242,7 @@ impl Cache {
         if to <= from + 1 {
             return (from..=to).map(count).sum();
         }
-        let others = self.dirty_at.range((file, from + 1)..=(file, to));
-        count(from) + others.map(|(_, index)| count(*index)).sum::<u64>()
+        count(from) + self.places.dirty(file, from + 1..=to).map(count).sum::<u64>()
     }
 
     /// Changes segments of a range, by masks of the pages in it.
@@ -315,8 +309,7 @@ impl Cache {
         if segment.dirty != dirty {
             self.dirty = self.dirty + ones(segment.dirty) - ones(dirty);
             if (segment.dirty == 0) != (dirty == 0) {
-                let (key, is_dirty) = ((segment.file, segment.index), dirty == 0);
-                self.note_dirty(key, is_dirty);
+                self.places.note_dirty(segment.file, segment.index, dirty == 0);
             }
         }
         let segment = &mut self.segments[place as usize];
@@ -324,16 +317,6 @@ impl Cache {
             let index = std::mem::replace(&mut segment.index, u64::MAX); // No segment's number.
             self.places.remove(segment.file, index);
             self.free.push(place);
-        }
-    }
-
-    /// A segment has dirty pages from now on, or has none any more.
-    fn note_dirty(&mut self, (file, index): (u64, u64), is_dirty: bool) {
-        self.places.note_dirty(file, is_dirty);
-        if index > 0 && is_dirty {
-            self.dirty_at.insert((file, index));
-        } else if index > 0 {
-            self.dirty_at.remove(&(file, index));
         }
     }
 

@@ -164,8 +164,9 @@ impl Host {
         let longest = self.spec.longest_request / BLOCK;
         let first = self.cache.next_dirty(number, &range, longest)?;
         let file = self.files.get(&number)?;
-        let hole = file.hole(first.start, u64::MAX);
-        if hole > 0 {
+        let mut place = file.place(first.start);
+        if place.is_none() {
+            let hole = file.hole(first.start, u64::MAX);
             // The places of all that is dirty here are chosen together.
             let most = self.spec.filesystem.allocation.min(hole);
             let whole = self.cache.next_dirty(number, &(first.start..u64::MAX), most)?;
@@ -177,8 +178,9 @@ impl Host {
                 self.settle_dirty(number);
                 return Some(whole.end);
             }
+            place = self.files.get(&number)?.place(first.start);
         }
-        let (block, len) = self.files.get(&number)?.place(first.start)?;
+        let (block, len) = place?;
         let pages = first.start..first.end.min(first.start + len);
         self.back.number += 1;
         let flight = self.back.number;

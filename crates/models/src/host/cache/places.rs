@@ -2,8 +2,8 @@
 //! one up. Numbers of files are small and rise; what lies far out is in maps, so that one file at the
 //! end of a long hole does not fill memory.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Range, RangeInclusive};
 
 /// No place.
 const NONE: u32 = u32::MAX;
@@ -23,15 +23,93 @@ struct OfFile {
     count: u32,
     /// Those with dirty pages.
     dirty: u32,
-    /// The places of the others.
-    rest: Vec<u32>,
-    /// Those behind [`SEGMENTS`].
+    rest: Option<Box<Rest>>,
+}
+
+/// All segments of a file but the first, by their numbers less one.
+#[derive(Clone, Debug, Default)]
+struct Rest {
+    places: Vec<u32>,
+    /// A bit for each that has dirty pages.
+    dirty: Vec<u64>,
+    /// Those behind [`SEGMENTS`], and which of them have dirty pages.
     far: BTreeMap<u64, u32>,
+    far_dirty: BTreeSet<u64>,
+}
+
+impl Rest {
+    fn get(&self, row: u64) -> Option<u32> {
+        if row < SEGMENTS {
+            self.places.get(row as usize).copied()
+        } else {
+            self.far.get(&row).copied()
+        }
+    }
+
+    fn insert(&mut self, row: u64, place: u32) {
+        if row >= SEGMENTS {
+            self.far.insert(row, place);
+            return;
+        }
+        if self.places.len() as u64 <= row {
+            self.places.resize(row as usize + 1, NONE);
+        }
+        self.places[row as usize] = place;
+    }
+
+    fn remove(&mut self, row: u64) {
+        if row < SEGMENTS {
+            self.places[row as usize] = NONE;
+        } else {
+            self.far.remove(&row);
+        }
+    }
+
+    /// The first that is there of those in `rows`.
+    fn next(&self, rows: Range<u64>) -> Option<u64> {
+        let len = self.places.len() as u64;
+        let near = rows.start.min(len)..rows.end.min(len);
+        let places = self.places.get(near.start as usize..near.end as usize).unwrap_or_default();
+        if let Some(by) = places.iter().position(|place| *place != NONE) {
+            return Some(near.start + by as u64);
+        }
+        let far = (rows.start < rows.end).then(|| self.far.range(rows).next()).flatten();
+        far.map(|(row, _)| *row)
+    }
+
+    fn note_dirty(&mut self, row: u64, is_dirty: bool) {
+        if row < SEGMENTS {
+            let (word, bit) = ((row / 64) as usize, 1 << (row % 64));
+            if self.dirty.len() <= word {
+                self.dirty.resize(word + 1, 0);
+            }
+            self.dirty[word] =
+                if is_dirty { self.dirty[word] | bit } else { self.dirty[word] & !bit };
+        } else if is_dirty {
+            self.far_dirty.insert(row);
+        } else {
+            self.far_dirty.remove(&row);
+        }
+    }
+
+    /// The first with dirty pages at a row or behind it.
+    fn next_dirty(&self, from: u64) -> Option<u64> {
+        let mut word = (from / 64) as usize;
+        let mut bits = self.dirty.get(word).copied().unwrap_or(0) & u64::MAX << (from % 64);
+        while word < self.dirty.len() {
+            if bits != 0 {
+                return Some(word as u64 * 64 + u64::from(bits.trailing_zeros()));
+            }
+            word += 1;
+            bits = self.dirty.get(word).copied().unwrap_or(0);
+        }
+        self.far_dirty.range(from..).next().copied()
+    }
 }
 
 impl Default for OfFile {
     fn default() -> Self {
-        Self { first: NONE, count: 0, dirty: 0, rest: Vec::new(), far: BTreeMap::new() }
+        Self { first: NONE, count: 0, dirty: 0, rest: None }
     }
 }
 
@@ -69,8 +147,7 @@ impl Places {
         let of = self.of(file)?;
         let place = match index.checked_sub(1) {
             None => of.first,
-            Some(row) if row < SEGMENTS => of.rest.get(row as usize).copied()?,
-            Some(row) => of.far.get(&row).copied()?,
+            Some(row) => of.rest.as_ref()?.get(row)?,
         };
         (place != NONE).then_some(place)
     }
@@ -81,31 +158,22 @@ impl Places {
         of.count += 1;
         match index.checked_sub(1) {
             None => of.first = place,
-            Some(row) if row < SEGMENTS => {
-                if of.rest.len() as u64 <= row {
-                    of.rest.resize(row as usize + 1, NONE);
-                }
-                of.rest[row as usize] = place;
-            }
-            Some(row) => {
-                of.far.insert(row, place);
-            }
+            Some(row) => of.rest.get_or_insert_default().insert(row, place),
         }
     }
 
-    /// It has none any more.
+    /// It has none any more. It has no dirty pages.
     pub(super) fn remove(&mut self, file: u64, index: u64) {
         let of = self.of_mut(file);
         of.count -= 1;
-        match index.checked_sub(1) {
-            None => of.first = NONE,
-            Some(row) if row < SEGMENTS => of.rest[row as usize] = NONE,
-            Some(row) => {
-                of.far.remove(&row);
-            }
-        }
         if of.count == 0 {
-            of.rest = Vec::new();
+            (of.first, of.rest) = (NONE, None);
+            return;
+        }
+        match (index.checked_sub(1), &mut of.rest) {
+            (None, _) => of.first = NONE,
+            (Some(row), Some(rest)) => rest.remove(row),
+            (Some(_), None) => {}
         }
     }
 
@@ -115,23 +183,20 @@ impl Places {
         if range.start == 0 && range.end > 0 && of.first != NONE {
             return Some(0);
         }
-        let (from, to) = (range.start.max(1) - 1, range.end.max(1) - 1);
-        let near = from.min(of.rest.len() as u64)..to.min(of.rest.len() as u64);
-        let rest = of.rest.get(near.start as usize..near.end as usize).unwrap_or_default();
-        if let Some(by) = rest.iter().position(|place| *place != NONE) {
-            return Some(near.start + by as u64 + 1);
-        }
-        let far = (from < to).then(|| of.far.range(from..to).next()).flatten();
-        far.map(|(row, _)| row + 1)
+        let rows = range.start.max(1) - 1..range.end.max(1) - 1;
+        of.rest.as_ref()?.next(rows).map(|row| row + 1)
     }
 
     /// A segment of a file has dirty pages from now on, or has none any more.
-    pub(super) fn note_dirty(&mut self, file: u64, is_dirty: bool) {
+    pub(super) fn note_dirty(&mut self, file: u64, index: u64, is_dirty: bool) {
         let of = self.of_mut(file);
         if is_dirty {
             of.dirty += 1;
         } else {
             of.dirty -= 1;
+        }
+        if let (Some(row), Some(rest)) = (index.checked_sub(1), &mut of.rest) {
+            rest.note_dirty(row, is_dirty);
         }
     }
 
@@ -139,6 +204,17 @@ impl Places {
     #[inline]
     pub(super) fn has_dirty(&self, file: u64) -> bool {
         self.of(file).is_some_and(|of| of.dirty > 0)
+    }
+
+    /// The segments of a file with dirty pages, but for its first, of those in `range`.
+    pub(super) fn dirty(&self, file: u64, range: RangeInclusive<u64>) -> impl Iterator<Item = u64> {
+        let rest = self.of(file).and_then(|of| of.rest.as_ref());
+        let mut from = (*range.start()).max(1) - 1;
+        std::iter::from_fn(move || {
+            let row = rest?.next_dirty(from)?;
+            from = row + 1;
+            (row < *range.end()).then_some(row + 1)
+        })
     }
 }
 
@@ -161,6 +237,20 @@ mod tests {
         assert_eq!((next(&places, 0), next(&places, 2)), (Some(0), Some(700)));
         assert_eq!((next(&places, 701), next(&places, (1 << 40) + 1)), (Some(1 << 40), None));
         assert_eq!((places.next(0, 2..700), places.next(7, 0..2)), (None, None));
+        for (file, index) in all {
+            places.note_dirty(file, index, true);
+        }
+        let dirty = |places: &Places, range| places.dirty(0, range).collect::<Vec<_>>();
+        assert_eq!(dirty(&places, 0..=u64::MAX - 1), [1, 700, 1 << 40], "but for the first");
+        assert_eq!((dirty(&places, 2..=700), dirty(&places, 2..=699)), (vec![700], vec![]));
+        assert_eq!(dirty(&places, 701..=1 << 40), [1 << 40]);
+        places.note_dirty(0, 700, false);
+        assert_eq!(dirty(&places, 1..=1 << 40), [1, 1 << 40]);
+        places.note_dirty(0, 700, true);
+        for (file, index) in all {
+            places.note_dirty(file, index, false);
+        }
+        assert!(!places.has_dirty(0) && dirty(&places, 1..=1 << 41).is_empty());
         for (file, index) in all {
             places.remove(file, index);
             assert_eq!(places.get(file, index), None);

@@ -56,24 +56,25 @@ enum State {
     Next,
     /// An entry was looked up.
     Found {
-        name: Arc<str>,
+        path: Arc<str>,
         is_directory: bool,
     },
     Made {
-        name: Arc<str>,
+        path: Arc<str>,
     },
     MadeFound {
-        name: Arc<str>,
+        path: Arc<str>,
     },
     /// A directory was listed.
     Listed {
-        name: Arc<str>,
+        path: Arc<str>,
     },
     File(FileCopy),
     Over,
 }
 
-/// Copies what is below `from` to below `to`; names are relative to both.
+/// Copies what is below `from` to below `to`. Entries go by their paths below `from`, which are made once
+/// for all that is asked for of them.
 #[derive(Debug)]
 struct TreeCopy {
     from: Arc<str>,
@@ -85,37 +86,47 @@ struct TreeCopy {
     /// Entries still to come in the directories that are open, the innermost last, the next entry of
     /// each last.
     left: Vec<Vec<(Arc<str>, bool)>>,
+    /// Where paths are put together.
+    text: String,
 }
 
 impl TreeCopy {
-    fn path(&self, root: &str, name: &str) -> Path {
-        Path::target(if name.is_empty() { root.to_string() } else { [root, "/", name].concat() })
+    /// Where what lies at a path is copied to.
+    fn copy_of(&mut self, path: &str) -> Path {
+        self.text.clear();
+        self.text.push_str(&self.to);
+        self.text.push_str(&path[self.from.len()..]);
+        Path::target(self.text.as_str())
     }
 
     /// The next entry, or the end.
     fn advance(&mut self) -> (Op, State) {
         while let Some(directory) = self.left.last_mut() {
-            if let Some((name, is_directory)) = directory.pop() {
-                let path = self.path(&self.from, &name);
-                return (Op::Stat { path }, State::Found { name, is_directory });
+            if let Some((path, is_directory)) = directory.pop() {
+                let stat = Op::Stat { path: Path::target(path.clone()) };
+                return (stat, State::Found { path, is_directory });
             }
             self.left.pop();
         }
         (Op::Mark(Mark::End(0)), State::Over)
     }
 
-    fn enter(&mut self, directory: &str, mut entries: Vec<Entry>) {
-        let full = |entry: &Entry| -> Arc<str> {
-            match directory {
-                "" => entry.name.clone(),
-                directory => [directory, "/", &entry.name].concat().into(),
-            }
+    fn enter(&mut self, directory: &str, entries: &[Entry]) {
+        let text = &mut self.text;
+        let full = |entry: &Entry| {
+            text.clear();
+            text.push_str(directory);
+            text.push('/');
+            text.push_str(&entry.name);
+            (Arc::from(text.as_str()), entry.is_directory)
         };
+        let mut left: Vec<(Arc<str>, bool)> = entries.iter().map(full).collect();
         if let Some(ranks) = &self.ranks {
-            entries.sort_by_key(|entry| ranks.get(&full(entry)).copied());
+            let below = self.from.len() + 1;
+            left.sort_by_key(|(path, _)| ranks.get(&path[below..]).copied());
         }
-        let left = entries.iter().rev().map(|entry| (full(entry), entry.is_directory));
-        self.left.push(left.collect());
+        left.reverse();
+        self.left.push(left);
     }
 
     fn file(&mut self, mut file: FileCopy, last: &OpResult) -> (Op, State) {
@@ -131,22 +142,22 @@ impl Process for TreeCopy {
         let (op, state) = match std::mem::replace(&mut self.state, State::Over) {
             State::Begin => (Op::Mark(Mark::Begin(0)), State::Next),
             State::Next => self.advance(),
-            State::Found { name, is_directory: true } => {
-                (Op::Mkdir { path: self.path(&self.to, &name) }, State::Made { name })
+            State::Found { path, is_directory: true } => {
+                (Op::Mkdir { path: self.copy_of(&path) }, State::Made { path })
             }
-            State::Found { name, .. } => {
-                let (from, to) = (self.path(&self.from, &name), self.path(&self.to, &name));
-                self.file(FileCopy::new(from, to, self.way, self.year), &last)
+            State::Found { path, .. } => {
+                let to = self.copy_of(&path);
+                self.file(FileCopy::new(Path::target(path), to, self.way, self.year), &last)
             }
-            State::Made { name } => {
-                (Op::Stat { path: self.path(&self.to, &name) }, State::MadeFound { name })
+            State::Made { path } => {
+                (Op::Stat { path: self.copy_of(&path) }, State::MadeFound { path })
             }
-            State::MadeFound { name } => {
-                (Op::List { path: self.path(&self.from, &name) }, State::Listed { name })
+            State::MadeFound { path } => {
+                (Op::List { path: Path::target(path.clone()) }, State::Listed { path })
             }
-            State::Listed { name } => {
+            State::Listed { path } => {
                 if let OpResult::Entries(entries) = last {
-                    self.enter(&name, entries);
+                    self.enter(&path, &entries);
                 }
                 self.advance()
             }
@@ -164,14 +175,16 @@ impl CpRf {
             Year::Today => Way::Range(TODAY_BLOCK),
             Year::Y2005 => Way::Blocks(self.profile.block),
         };
+        let from: Arc<str> = format!("cp-rf-{copy}/{TOP}").into();
         TreeCopy {
-            from: format!("cp-rf-{copy}/{TOP}").into(),
+            left: vec![vec![(from.clone(), true)]],
+            from,
             to: format!("cp-rf-{copy}/copy").into(),
             ranks: ranks.clone(),
             way,
             year: self.profile.year,
             state: State::Begin,
-            left: vec![vec![("".into(), true)]],
+            text: String::new(),
         }
     }
 
@@ -289,8 +302,9 @@ pub(super) fn order_of(year: Year, made: &[&str], listed: OpResult) -> Vec<Strin
         ranks: (year == Year::Today).then(|| Arc::new(ranks)),
         way: Way::Blocks(4096),
         year,
-        state: State::Listed { name: "".into() },
+        state: State::Listed { path: "from".into() },
         left: vec![],
+        text: String::new(),
     };
     let mut last = listed;
     let mut visited = Vec::new();

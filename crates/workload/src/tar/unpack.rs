@@ -75,6 +75,12 @@ impl Unpack {
 
     /// Directories above `path` that the archive does not have.
     fn make_parents(&mut self, path: &str) {
+        // Where the innermost is, all are: most often the one that was entered last.
+        let innermost = path.rfind('/').map_or("", |end| &path[..end]);
+        let is_entered = self.delayed.last().is_some_and(|entered| **entered == *innermost);
+        if is_entered || self.made.contains(innermost) {
+            return;
+        }
         for (end, _) in path.match_indices('/') {
             let parent: Arc<str> = path[..end].into();
             if self.made.insert(parent.clone()) {

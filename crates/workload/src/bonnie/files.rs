@@ -9,8 +9,9 @@ use super::draws::Draws;
 use super::{Version, phases};
 use crate::op::{Class, Content, How, Mark, Op, Path, Seek, Slot};
 
-/// Bytes whose work byte by byte is done at once, before or after their calls.
-const CHARACTERS: u64 = 64 << 10;
+/// Bytes whose work byte by byte is done at once: before their writes, as much as goes to a page cache in
+/// one piece on modelled hosts; after their reads, no more than the shortest read-ahead has there.
+const CHARACTERS: [u64; 2] = [256 << 10, 128 << 10];
 
 /// The greatest length of a file of 1.03, in bytes.
 const LARGEST_FILE: u64 = 1 << 30;
@@ -231,8 +232,9 @@ fn characters(job: &Job, done: u64, is_read: bool, ops: &mut VecDeque<Op>) -> Op
         ]);
         return Some(done + 1);
     }
-    if job.version == Version::V103 && done * CHARACTERS < job.size {
-        let (piece, at) = (CHARACTERS.min(job.size - done * CHARACTERS), done * CHARACTERS);
+    let most = CHARACTERS[usize::from(is_read)];
+    if job.version == Version::V103 && done * most < job.size {
+        let (piece, at) = (most.min(job.size - done * most), done * most);
         let slot = Slot((at / LARGEST_FILE) as u16);
         let (work, moved) = (Op::Characters(piece), move_bytes(slot, BUFFERED, piece / BUFFERED));
         ops.extend(if is_read { [moved, work] } else { [work, moved] });

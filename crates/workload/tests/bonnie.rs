@@ -212,12 +212,12 @@ fn bytes_one_by_one_go_in_blocks_of_the_library_or_singly() {
         let words: Vec<String> = ops.iter().filter_map(short).collect();
         (words, ops.len())
     };
-    // 1.03: all of it in pieces of 64 KiB, each with its work, and no sync by the library.
-    for (phase, word) in [(0, "write 0 4096 x16"), (3, "read 0 4096 x16")] {
+    // 1.03: all of it in pieces of 256 or 128 KiB, each with its work, and no sync by the library.
+    for (phase, pieces, word) in [(0, 16, "write 0 4096 x64"), (3, 32, "read 0 4096 x32")] {
         let (words, ops) = of_phase("bonnie-1.03", phase);
-        assert_eq!((words.len(), ops), (64 + 1, 2 * 64 + 1));
-        assert!(words[..64].iter().all(|one| one == word));
-        assert_eq!(words[64..], ["close 0"]);
+        assert_eq!((words.len(), ops), (pieces + 1, 2 * pieces + 1));
+        assert!(words[..pieces].iter().all(|one| one == word));
+        assert_eq!(words[pieces..], ["close 0"]);
     }
     // 2.00: three of the four MiB, byte by byte, timed by the block of 8 KiB.
     for (phase, word) in [(0, "write 0 1 x8192"), (3, "read 0 1 x8192")] {

@@ -248,3 +248,35 @@ impl Host {
         Next::Done
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::HostSpec;
+    use raidlab_core::Sectors;
+
+    #[test]
+    fn paths_are_looked_up_in_directories_as_they_are() {
+        let (root, directory, file) = (HostFile(0), HostFile(1), HostFile(2));
+        let mut host = Host::new(&HostSpec::default(), Sectors(1 << 22), root).expect("possible");
+        let path = |directory_there, file_there| {
+            let above = Step { directory: root, name: 1, file: directory_there };
+            [above, Step { directory, name: 5, file: file_there }]
+        };
+        let new = path(None, None);
+        let created = |file, is_directory| Change::Create { file, is_directory };
+        host.names(&new[..1], created(directory, true)).expect("room");
+        let path = path(Some(directory), Some(file));
+        host.names(&[path[0], new[1]], created(file, false)).expect("room");
+        let mut reads = Vec::new();
+        // Other names of the file make the directory above its own larger.
+        for name in 2..3 * ENTRIES {
+            reads.push(host.names(&path, Change::Nothing).expect("there").reads);
+            let mut there = Vec::new();
+            path.iter().for_each(|step| host.read_step(step, &mut there));
+            assert_eq!(reads.last(), Some(&there), "before {name}");
+            host.names(&path, Change::Link { file, directory: root, name }).expect("room");
+        }
+        assert_ne!(reads.first(), reads.last(), "a name is in another block then");
+    }
+}

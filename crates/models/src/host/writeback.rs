@@ -59,6 +59,10 @@ impl Writeback {
     }
 }
 
+/// The dirty files, the oldest first, that write-back goes through in a turn; there may be as many as were
+/// ever made, and a turn ends when little is dirty.
+const TURN_FILES: usize = 256;
+
 impl Host {
     /// Hands writes to the array while it takes more.
     pub(super) fn pump(&mut self) {
@@ -114,8 +118,8 @@ impl Host {
             self.back.queue.pop_front();
         }
         if self.back.queue.is_empty() && is_over {
-            let files = self.back.dirty_files.iter().map(|(_, file)| (*file, false));
-            self.back.queue = files.collect();
+            let files = self.back.dirty_files.iter().take(TURN_FILES);
+            self.back.queue.extend(files.map(|(_, file)| (*file, false)));
         }
         let Some((number, aged)) = self.back.queue.front().copied() else { return false };
         let cursor = self.files.get(&number).map_or(0, |file| file.cursor);

@@ -192,8 +192,7 @@ impl Paths {
     /// A further drive takes the place of another, with its route.
     pub fn add_drive(&mut self, like: usize) {
         let (ended, passed) = (Time::ZERO, Time::ZERO);
-        let nowhere =
-            Route { channel: None, shared: Vec::new(), ended, foresees: false, passed };
+        let nowhere = Route { channel: None, shared: Vec::new(), ended, foresees: false, passed };
         let route = self.routes.get(like).cloned().unwrap_or(nowhere);
         self.routes.push(Route { foresees: false, passed, ..route });
     }

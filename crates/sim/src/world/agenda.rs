@@ -80,7 +80,8 @@ impl Agenda {
         if at != now {
             return None;
         }
-        let next = if is_in_lane { self.lane.pop_front() } else { self.others.pop().map(|one| one.0) };
+        let next =
+            if is_in_lane { self.lane.pop_front() } else { self.others.pop().map(|one| one.0) };
         let entry = next?;
         if self.now < now {
             self.on_behalf = entry.asked;

@@ -33,14 +33,41 @@ pub(crate) struct Spot {
     pub used: u32,
 }
 
+/// A number by which others are divided often, of which the product with it is less than 2^64.
+#[derive(Clone, Copy, Debug)]
+struct Divisor {
+    by: u64,
+    /// 2^64 over it, rounded up; 0 for 1. The error of a quotient is then less than the number times the
+    /// divisor over 2^64, over the divisor: too little to reach the next one.
+    inverse: u64,
+}
+
+impl Divisor {
+    fn new(by: u64) -> Self {
+        Self { by, inverse: if by == 1 { 0 } else { u64::MAX / by + 1 } }
+    }
+
+    /// Quotient and rest.
+    #[inline]
+    fn split(self, number: u64) -> (u64, u64) {
+        if self.inverse == 0 {
+            return (number, 0);
+        }
+        let quotient = ((u128::from(number) * u128::from(self.inverse)) >> 64) as u64;
+        (quotient, number - quotient * self.by)
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Zone {
     first: u64,
     media: u64,
     cylinder: u32,
     sectors: u32,
+    by_sectors: Divisor,
     /// Sectors of a cylinder that hold data.
     per_cylinder: u64,
+    by_cylinder: Divisor,
     track_time: u64,
     cylinder_time: u64,
 }
@@ -107,7 +134,9 @@ fn ramp(f: &HardDiskFigures) -> Vec<Zone> {
             media: before * cylinder_time,
             cylinder: before as u32,
             sectors,
+            by_sectors: Divisor::new(u64::from(sectors)),
             per_cylinder,
+            by_cylinder: Divisor::new(per_cylinder),
             track_time: turn(f) + f.head_switch.0,
             cylinder_time,
         };
@@ -142,7 +171,9 @@ fn measured(f: &HardDiskFigures) -> Vec<Zone> {
             media,
             cylinder,
             sectors: row.sectors,
+            by_sectors: Divisor::new(u64::from(row.sectors)),
             per_cylinder,
+            by_cylinder: Divisor::new(per_cylinder),
             track_time,
             cylinder_time,
         };
@@ -220,20 +251,19 @@ impl Geometry {
     /// The first sector of the next cylinder.
     pub(crate) fn cylinder_end(&self, at: u64) -> u64 {
         let zone = self.zone(at);
-        at + zone.per_cylinder - (at - zone.first) % zone.per_cylinder
+        at + zone.per_cylinder - zone.by_cylinder.split(at - zone.first).1
     }
 
     /// The place of a sector.
     pub(crate) fn locate(&self, at: u64) -> Spot {
         let zone = self.zone(at);
-        let offset = at - zone.first;
-        let cylinder = offset / zone.per_cylinder;
-        let rest = (offset % zone.per_cylinder) as u32;
-        let (head, sector) = (rest / zone.sectors, rest % zone.sectors);
+        let (cylinder, rest) = zone.by_cylinder.split(at - zone.first);
+        let (head, sector) = zone.by_sectors.split(rest);
+        let (head, sector) = (head as u32, sector as u32);
         let track_media =
             zone.media + cylinder * zone.cylinder_time + u64::from(head) * zone.track_time;
         Spot {
-            media: track_media + u64::from(sector) * self.turn / u64::from(zone.sectors),
+            media: track_media + zone.by_sectors.split(u64::from(sector) * self.turn).0,
             track_media,
             cylinder: zone.cylinder + cylinder as u32,
             head,
@@ -277,6 +307,21 @@ impl Geometry {
 mod tests {
     use super::*;
     use crate::file;
+
+    #[test]
+    fn divisors_divide() {
+        let mut random = crate::disk::Random::new(3);
+        for by in (1..300).chain([1 << 12, (1 << 12) + 1, 65_535, 1_000_003, u64::from(u32::MAX)]) {
+            let divisor = Divisor::new(by);
+            let most = (u64::MAX >> 1) / by;
+            let near = [0, 1, by - 1, by, by + 1].into_iter().filter(|number| *number <= most);
+            let multiples = (0..200).map(|_| random.below(most / by + 1) * by);
+            let around = multiples.flat_map(|one| [one.saturating_sub(1), one]);
+            for number in near.chain(around).chain([most - most % by, most]) {
+                assert_eq!(divisor.split(number), (number / by, number % by), "{number} / {by}");
+            }
+        }
+    }
 
     fn geometry(name: &str) -> (HardDiskFigures, Geometry) {
         let file::DriveKind::HardDisk(spec) = file::load(name).unwrap().kind else { panic!() };

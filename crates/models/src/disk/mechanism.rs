@@ -31,8 +31,9 @@ pub(crate) struct Stream {
     track: (u64, u64),
     /// The first sector that was read for itself, not in passing.
     start: u64,
-    /// One past the last sector to be read.
+    /// One past the last sector to be read, and when that has passed.
     pub limit: u64,
+    pub rests: Time,
     charged: u64,
 }
 
@@ -144,6 +145,13 @@ impl Mechanism {
         stream.time(self.geometry.end(&last, end - 1, 1).0)
     }
 
+    /// Has the present stream read up to `limit`.
+    pub(crate) fn limit(&mut self, limit: u64) {
+        let Work::Reading(mut stream) = self.work else { return };
+        (stream.limit, stream.rests) = (limit, self.passed(&stream, limit));
+        self.work = Work::Reading(stream);
+    }
+
     /// When a stream has read `start .. end`.
     pub(crate) fn passes(&self, stream: &Stream, start: u64, end: u64) -> Passed {
         let spot = self.geometry.locate(start);
@@ -227,8 +235,10 @@ impl Mechanism {
         (self.cylinder, self.head) = (spot.cylinder, spot.head);
         let origin = spot.media;
         let track = (start - u64::from(spot.sector), u64::from(spot.sectors));
-        let stream = Stream { segment, origin, at, settled, track, start, limit, charged };
+        let rests = Time::ZERO;
+        let stream = Stream { segment, origin, at, settled, track, start, limit, rests, charged };
         self.work = Work::Reading(stream);
+        self.limit(limit);
         Passed { first: at, last }
     }
 

@@ -169,7 +169,7 @@ impl HardDisk {
                 return Some(end);
             }
         }
-        (self.mechanism.passed(stream, stream.limit) <= self.now).then_some(stream.limit)
+        (stream.rests <= self.now).then_some(stream.limit)
     }
 
     /// Whether sector `at` has a place in the segment of the stream: not dropped, not beyond.
@@ -219,11 +219,9 @@ impl HardDisk {
     /// Lets the stream read on beyond `end`, if it has not come to rest by now.
     fn extend(&mut self, stream: &Stream, (start, end): (u64, u64), continued: bool) {
         let limit = self.ahead(start, end, continued);
-        if limit > stream.limit && self.mechanism.passed(stream, stream.limit) > self.now {
+        if limit > stream.limit && stream.rests > self.now {
             self.make_room(stream.segment, continued, (start, limit));
-            if let Work::Reading(stream) = &mut self.mechanism.work {
-                stream.limit = limit;
-            }
+            self.mechanism.limit(limit);
         }
     }
 
@@ -231,9 +229,7 @@ impl HardDisk {
     /// end` passes.
     fn follow(&mut self, (start, from, end): (u64, u64, u64), continued: bool) -> Option<Passed> {
         let Work::Reading(stream) = self.mechanism.work else { return None };
-        if !self.kept(&stream, from, self.now)
-            || self.mechanism.passed(&stream, stream.limit) <= self.now
-        {
+        if !self.kept(&stream, from, self.now) || stream.rests <= self.now {
             return None;
         }
         let spot = self.mechanism.geometry().locate(from);
@@ -241,8 +237,10 @@ impl HardDisk {
             return None;
         }
         self.extend(&stream, (start, end), continued);
-        if let Work::Reading(stream) = &mut self.mechanism.work {
-            stream.limit = stream.limit.max(end);
+        if let Work::Reading(stream) = &self.mechanism.work
+            && stream.limit < end
+        {
+            self.mechanism.limit(end);
         }
         let passed = self.mechanism.passes(&stream, from, end);
         self.mechanism.charge(passed.last);
@@ -276,7 +274,7 @@ impl HardDisk {
             Work::Writing { .. } => return,
             Work::Idle => {}
             Work::Reading(stream) => {
-                if self.mechanism.passed(&stream, stream.limit) > self.now {
+                if stream.rests > self.now {
                     return;
                 }
                 self.stop_reading(self.now);

@@ -23,7 +23,7 @@ impl HardDisk {
         }
         match &self.mechanism.work {
             Work::Reading(stream) if !self.destage_owed(false) => {
-                let mut rest = self.mechanism.passed(stream, stream.limit);
+                let mut rest = stream.rests;
                 if self.policy.whole_track {
                     rest = rest.max(self.mechanism.whole_track(stream));
                 }

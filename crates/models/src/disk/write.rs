@@ -125,9 +125,7 @@ impl HardDisk {
                 if end <= front && !behind {
                     self.segments.drop_before(stream.segment, end);
                 } else if start >= front {
-                    if let Work::Reading(stream) = &mut self.mechanism.work {
-                        stream.limit = start;
-                    }
+                    self.mechanism.limit(start);
                 } else {
                     self.stop_reading(self.now);
                     filling = None;

@@ -4,13 +4,12 @@
 //! use is that of segments: the least recently used gives up all pages that are clean and at rest.
 
 mod places;
+mod turns;
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
 use std::ops::Range;
 
 use places::Places;
+use turns::Turns;
 
 /// Pages of a segment.
 pub(super) const SEGMENT: u64 = 64;
@@ -95,7 +94,7 @@ pub(super) struct Cache {
     free: Vec<u32>,
     /// Places of segments that may have something to give up, by a use of them that may not be the last:
     /// that is looked at only when it is their turn, so that using a segment costs nothing here.
-    evictable: BinaryHeap<Reverse<(u64, u32)>>,
+    evictable: Turns,
     clock: u64,
     pages: u64,
     dirty: u64,
@@ -126,7 +125,7 @@ impl Cache {
             places: Places::default(),
             segments: Vec::new(),
             free: Vec::new(),
-            evictable: BinaryHeap::new(),
+            evictable: Turns::default(),
             clock: 0,
             pages: 0,
             dirty: 0,
@@ -304,7 +303,7 @@ impl Cache {
         }
         if !segment.queued && segment.evictable() != 0 {
             segment.queued = true;
-            self.evictable.push(Reverse((segment.stamp, place)));
+            self.evictable.push(segment.stamp, place);
         }
         if segment.dirty != dirty {
             self.dirty = self.dirty + ones(segment.dirty) - ones(dirty);
@@ -350,16 +349,13 @@ impl Cache {
     /// Makes room until there is no more than fits; what is used now stays as long as it can.
     fn evict(&mut self) {
         while self.pages > self.capacity {
-            let Some(mut oldest) = self.evictable.peek_mut() else { return };
-            let Reverse((used, place)) = *oldest;
+            let Some((used, place)) = self.evictable.pop() else { return };
             let segment = &mut self.segments[place as usize];
             if segment.evictable() == 0 {
                 segment.queued = false;
-                PeekMut::pop(oldest);
             } else if segment.stamp != used {
-                *oldest = Reverse((segment.stamp, place));
+                self.evictable.push(segment.stamp, place);
             } else {
-                PeekMut::pop(oldest);
                 self.give_up(place);
                 self.segments[place as usize].queued = false;
             }

@@ -11,8 +11,6 @@
 //! **Left out**: the share of processes that ended while they were waited for, and the number of writes in a
 //! batch that adapts to how long the last batch took.
 
-use std::collections::BTreeMap;
-
 use raidlab_core::units::{Nanos, Time};
 
 use super::lists::{Fading, Request, Requests, Waiting, direction};
@@ -38,6 +36,21 @@ struct Process {
     in_flight: u32,
 }
 
+/// What is known of each process, by its number. They are few, and looked up several times a request.
+#[derive(Clone, Debug, Default)]
+struct Processes(Vec<(u32, Process)>);
+
+impl Processes {
+    #[inline]
+    fn of(&mut self, number: u32) -> &mut Process {
+        let place = self.0.partition_point(|(one, _)| *one < number);
+        if self.0.get(place).is_none_or(|(one, _)| *one != number) {
+            self.0.insert(place, (number, Process::default()));
+        }
+        &mut self.0[place].1
+    }
+}
+
 /// Waiting for a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expect {
@@ -59,7 +72,7 @@ pub(super) struct Anticipatory {
     last: Option<u32>,
     last_ended: Option<Time>,
     expect: Expect,
-    processes: BTreeMap<u32, Process>,
+    processes: Processes,
 }
 
 impl Anticipatory {
@@ -73,12 +86,12 @@ impl Anticipatory {
             last: None,
             last_ended: None,
             expect: Expect::Nobody,
-            processes: BTreeMap::new(),
+            processes: Processes::default(),
         }
     }
 
-    pub(super) fn waiting(&self) -> impl Iterator<Item = &Waiting> + Clone {
-        self.waiting.iter()
+    pub(super) fn waiting(&self, direction: usize) -> &Waiting {
+        &self.waiting[direction]
     }
 
     pub(super) fn add(&mut self, now: Time, requests: &Requests, slot: u32) {
@@ -86,7 +99,7 @@ impl Anticipatory {
         let direction = direction(request.op);
         self.waiting[direction].add(request.at, slot);
         if direction == 0 {
-            let process = self.processes.entry(request.process).or_default();
+            let process = self.processes.of(request.process);
             if let Some(ended) = process.ended.take().filter(|_| process.in_flight == 0) {
                 process.thinks.add(now.since(ended).0);
                 process.jumps.add(process.end.abs_diff(request.at));
@@ -104,7 +117,7 @@ impl Anticipatory {
     pub(super) fn ended(&mut self, now: Time, request: &Request) {
         self.in_flight = self.in_flight.saturating_sub(1);
         if direction(request.op) == 0 {
-            let process = self.processes.entry(request.process).or_default();
+            let process = self.processes.of(request.process);
             process.in_flight = process.in_flight.saturating_sub(1);
             process.ended = Some(now);
             if self.last == Some(request.process) && process.in_flight == 0 {
@@ -153,7 +166,7 @@ impl Anticipatory {
     /// Whether to wait for the process that was served last rather than to serve `chosen`.
     fn wait(&mut self, now: Time, chosen: Option<&Request>) -> Option<Next> {
         let last = self.last?;
-        let process = *self.processes.get(&last)?;
+        let process = *self.processes.of(last);
         let own = chosen.is_some_and(|request| request.process == last);
         if self.expect == Expect::Over || own || process.waiting > 0 {
             self.expect = Expect::Over;
@@ -188,7 +201,7 @@ impl Anticipatory {
         self.last_ended = None;
         self.last = (direction == 0).then_some(request.process);
         if direction == 0 {
-            let process = self.processes.entry(request.process).or_default();
+            let process = self.processes.of(request.process);
             process.waiting = process.waiting.saturating_sub(1);
             process.in_flight += 1;
         }

@@ -19,6 +19,7 @@ use raidlab_core::units::{Nanos, Time};
 
 use super::lists::{Fading, Request, Requests, Waiting, direction};
 use super::{Next, ms};
+use crate::drive::DriveOp;
 
 const SLICE: [Nanos; 2] = [ms(100), ms(40)];
 const EXPIRE: [Nanos; 2] = [ms(125), ms(250)];
@@ -89,8 +90,10 @@ impl Cfq {
         }
     }
 
-    pub(super) fn waiting(&self) -> impl Iterator<Item = &Waiting> + Clone {
-        self.owned.values().map(|owned| &owned.waiting)
+    /// The requests that wait with those of a process.
+    pub(super) fn waiting(&self, op: DriveOp, process: u32) -> Option<&Waiting> {
+        let owner = if direction(op) == 0 { Owner::Reads(process) } else { Owner::Writes };
+        self.owned.get(&owner).map(|owned| &owned.waiting)
     }
 
     pub(super) fn add(&mut self, now: Time, requests: &Requests, slot: u32) {

@@ -47,8 +47,8 @@ impl Deadline {
         }
     }
 
-    pub(super) fn waiting(&self) -> impl Iterator<Item = &Waiting> + Clone {
-        self.waiting.iter()
+    pub(super) fn waiting(&self, direction: usize) -> &Waiting {
+        &self.waiting[direction]
     }
 
     pub(super) fn add(&mut self, requests: &Requests, slot: u32) {

@@ -71,10 +71,10 @@ impl Requests {
     }
 }
 
-/// Waiting requests of one kind, by sector and by age.
+/// Waiting requests of one kind, by sector and by age: both mostly come at one end and go at the other.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waiting {
-    by_sector: Vec<(u64, u32)>,
+    by_sector: VecDeque<(u64, u32)>,
     by_age: VecDeque<u32>,
 }
 
@@ -90,7 +90,7 @@ impl Waiting {
     /// Those that begin at a sector.
     pub(super) fn beginning_at(&self, sector: u64) -> impl Iterator<Item = u32> {
         let from = self.by_sector.partition_point(|(at, _)| *at < sector);
-        let same = self.by_sector[from..].iter().take_while(move |(at, _)| *at == sector);
+        let same = self.by_sector.range(from..).take_while(move |(at, _)| *at == sector);
         same.map(|(_, slot)| *slot)
     }
 
@@ -99,7 +99,7 @@ impl Waiting {
     pub(super) fn close_before(&self, sector: u64, longest: u64) -> impl Iterator<Item = u32> {
         let to = self.by_sector.partition_point(|(at, _)| *at < sector);
         let near = move |(at, _): &&(u64, u32)| sector - *at <= longest;
-        self.by_sector[..to].iter().rev().take_while(near).map(|(_, slot)| *slot)
+        self.by_sector.range(..to).rev().take_while(near).map(|(_, slot)| *slot)
     }
 
     pub(super) fn add(&mut self, at: u64, slot: u32) {
@@ -108,14 +108,20 @@ impl Waiting {
     }
 
     fn place(&mut self, at: u64, slot: u32) {
+        if self.by_sector.back().is_none_or(|(last, _)| *last <= at) {
+            return self.by_sector.push_back((at, slot));
+        }
         let index = self.by_sector.partition_point(|(other, _)| *other <= at);
         self.by_sector.insert(index, (at, slot));
     }
 
     fn index(&self, at: u64, slot: u32) -> Option<usize> {
+        if self.by_sector.front() == Some(&(at, slot)) {
+            return Some(0);
+        }
         let from = self.by_sector.partition_point(|(other, _)| *other < at);
-        let same = self.by_sector[from..].iter().take_while(|(other, _)| *other == at);
-        same.clone().position(|(_, other)| *other == slot).map(|index| from + index)
+        let mut same = self.by_sector.range(from..).take_while(|(other, _)| *other == at);
+        same.position(|(_, other)| *other == slot).map(|index| from + index)
     }
 
     /// A request begins at another sector than before.
@@ -130,7 +136,9 @@ impl Waiting {
         if let Some(index) = self.index(at, slot) {
             self.by_sector.remove(index);
         }
-        if let Some(index) = self.by_age.iter().position(|other| *other == slot) {
+        if self.by_age.front() == Some(&slot) {
+            self.by_age.pop_front();
+        } else if let Some(index) = self.by_age.iter().position(|other| *other == slot) {
             self.by_age.remove(index);
         }
     }
@@ -163,7 +171,7 @@ impl Waiting {
             (Some(ahead), Some(behind)) if 2 * (head - behind.0) < ahead.0 - head => Some(behind),
             (Some(ahead), _) => Some(ahead),
             (None, Some(behind)) => Some(behind),
-            (None, None) => self.by_sector.first(),
+            (None, None) => self.by_sector.front(),
         };
         chosen.map(|(_, slot)| *slot)
     }

@@ -303,7 +303,8 @@ impl Queue {
         }
     }
 
-    /// The waiting requests that end where what has come begins, and that begin where it ends.
+    /// The waiting request that ends where what has come begins; if there is none, one that begins where
+    /// it ends.
     fn mergeable(&self, io: DriveIo, process: u32) -> (Option<u32>, Option<u32>) {
         let (start, end) = (io.at.0, io.at.0.saturating_add(io.len.into()));
         let longest = self.spec.longest.0;
@@ -317,22 +318,27 @@ impl Queue {
                     || request.process == process)
         };
         let requests = &self.requests;
-        let behind = |slot: &u32| fits(requests.get(*slot)) && requests.get(*slot).end() == start;
-        let before = |slot: &u32| fits(requests.get(*slot)) && requests.get(*slot).at == end;
-        match &self.order {
+        let behind = |slot: &u32| requests.get(*slot).end() == start && fits(requests.get(*slot));
+        let before = |slot: &u32| requests.get(*slot).at == end && fits(requests.get(*slot));
+        // Only those of the same kind fit, which wait in one list.
+        let direction = lists::direction(io.op);
+        let list = match &self.order {
             Order::Fifo(waiting) if self.spec.scheduler == Scheduler::None => {
                 let last = || waiting.iter().rev().take(8).copied();
-                (last().find(behind), last().find(before))
+                return (last().find(behind), last().find(before));
             }
-            Order::Fifo(waiting) => (waiting.iter().copied().find(behind), None),
-            Order::Deadline(order) => {
-                neighbours(order.waiting(), (start, end), longest, behind, before)
-            }
-            Order::Anticipatory(order) => {
-                neighbours(order.waiting(), (start, end), longest, behind, before)
-            }
-            Order::Cfq(order) => neighbours(order.waiting(), (start, end), longest, behind, before),
+            Order::Fifo(waiting) => return (waiting.iter().copied().find(behind), None),
+            Order::Deadline(order) => Some(order.waiting(direction)),
+            Order::Anticipatory(order) => Some(order.waiting(direction)),
+            Order::Cfq(order) => order.waiting(io.op, process),
+        };
+        let Some(list) = list.filter(|list| !list.is_empty()) else { return (None, None) };
+        let near = list.close_before(start, longest);
+        let back = first_of(near.filter(behind), list, behind);
+        if back.is_some() {
+            return (back, None);
         }
+        (None, first_of(list.beginning_at(end).filter(before), list, before))
     }
 
     /// Joins what has come to a waiting request that ends where it begins, or the other way round.
@@ -435,31 +441,16 @@ impl Queue {
     }
 }
 
-/// The request that is `behind` and the one that is `before`, among lists of waiting ones: those begin
-/// less than `longest` before the start, or at the end.
-fn neighbours<'a>(
-    lists: impl Iterator<Item = &'a Waiting> + Clone,
-    (start, end): (u64, u64),
-    longest: u64,
-    behind: impl Fn(&u32) -> bool,
-    before: impl Fn(&u32) -> bool,
-) -> (Option<u32>, Option<u32>) {
-    let near = lists.clone().flat_map(|list| list.close_before(start, longest));
-    let back = first_of(near.filter(&behind), || lists.clone(), &behind);
-    let near = lists.clone().flat_map(|list| list.beginning_at(end));
-    (back, first_of(near.filter(&before), || lists.clone(), &before))
-}
-
-/// The only one found, or of several the first by age, as the lists come.
-fn first_of<'a, I: Iterator<Item = &'a Waiting>>(
+/// The only one found in a list, or of several the first by age.
+fn first_of(
     mut found: impl Iterator<Item = u32>,
-    lists: impl Fn() -> I,
+    list: &Waiting,
     is_it: impl Fn(&u32) -> bool,
 ) -> Option<u32> {
     let one = found.next()?;
     match found.next() {
         None => Some(one),
-        Some(_) => lists().flat_map(Waiting::slots).find(is_it),
+        Some(_) => list.slots().find(is_it),
     }
 }
 

@@ -135,6 +135,8 @@ pub struct World {
     /// On whose behalf member I/Os go out at present.
     process: u32,
     happened: u64,
+    /// See [`lay_out`](Self::lay_out).
+    lays_out: bool,
     costs: HostCosts,
     cpu: Cpu,
     now: Time,
@@ -214,6 +216,7 @@ impl World {
             writes_through: false,
             process: KERNEL,
             happened: 0,
+            lays_out: false,
             costs,
             cpu: Cpu::default(),
             now: Time::ZERO,
@@ -436,6 +439,21 @@ impl World {
         self.answers.pop_front()
     }
 
+    /// From now on, or no more, drives and what lies before them take no time and no notice: for files
+    /// that must lie somewhere before a run begins. Says whether that can be: drives must be disks
+    /// without shingles, whose times do not depend on what was ever written, attached without a
+    /// controller and at rest, and the array must not have begun to rebuild or check anything.
+    pub fn lay_out(&mut self, on: bool) -> bool {
+        let is_disk = |drive: &Drive| matches!(drive, Drive::HardDisk(_));
+        let works = |event: &Event| matches!(event, Event::Started(_));
+        self.lays_out = on
+            && self.controller.is_none()
+            && self.drives.iter().all(is_disk)
+            && self.free_ios.len() == self.ios.len()
+            && !self.events.iter().any(works);
+        self.lays_out
+    }
+
     /// Whether an answer is there.
     #[inline]
     pub fn has_answer(&self) -> bool {
@@ -553,7 +571,9 @@ impl World {
 
     /// An I/O goes to a drive, or into the queue in front of it. The caller drains the drive.
     fn hand_to_drive(&mut self, drive: u16, io: DriveIo) {
-        if self.queues.is_empty() {
+        if self.lays_out {
+            self.drive_done(drive, io.id, IoOutcome::Ok);
+        } else if self.queues.is_empty() {
             self.dispatch(drive, io);
         } else {
             let process = self.process;

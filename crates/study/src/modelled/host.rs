@@ -213,11 +213,14 @@ impl<'w> Target<'w> {
             self.add_source(&source.name, source.bytes.len())?;
         }
         let phases = plan.phases.len();
+        // What a cold run finds lies where the host has put it; how long that took nobody asks.
+        self.world.lay_out(matches!(plan.memory, Memory::Cold | Memory::Warm));
         self.stage(plan.prepare, phases, Conductor::new(&[], 0))?;
         if plan.memory != Memory::JustWritten {
             let settle = Planned { copy: 0, process: Box::new(Settle(true)) };
             self.stage(vec![settle], 0, Conductor::new(&[], 0))?;
         }
+        self.world.lay_out(false);
         if matches!(plan.memory, Memory::Cold | Memory::Warm) {
             self.host.drop_cached(None);
         }

@@ -132,3 +132,60 @@ impl Agenda {
         Entry { at, asked, number: self.numbers, what }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(agenda: &mut Agenda) -> Vec<(u64, Happening)> {
+        let next = || {
+            let at = agenda.next_at()?;
+            agenda.due(at).map(|what| (at.0, what))
+        };
+        std::iter::from_fn(next).collect()
+    }
+
+    #[test]
+    fn by_time_then_in_the_order_in_which_they_were_asked_for() {
+        let mut agenda = Agenda::new(4);
+        let (path, arrival) = (Happening::Path, Happening::Arrival);
+        agenda.ask(Time(1), Time(20), path(0));
+        agenda.ask_in_order(Time(1), Time(10), arrival(0));
+        agenda.ask_in_order(Time(2), Time(20), arrival(1));
+        agenda.ask_in_order(Time(2), Time(15), arrival(2));
+        agenda.ask(Time(2), Time(20), path(1));
+        agenda.ask(Time(2), Time(5), path(2));
+        let expected =
+            [(5, path(2)), (10, arrival(0)), (15, arrival(2)), (20, path(0)), (20, arrival(1))];
+        assert_eq!(all(&mut agenda), [&expected[..], &[(20, path(1))]].concat());
+    }
+
+    /// Asked for first, drive 0 would have been asked for last: by its last step, or by the one before.
+    #[test]
+    fn what_was_foreseen_takes_the_place_that_it_would_have_without() {
+        let drive = Happening::Drive;
+        for steps in [[Time(9), Time(1)], [Time(8), Time(4)]] {
+            let mut agenda = Agenda::new(4);
+            agenda.ask_foreseen(Time(20), &steps, drive(0));
+            agenda.ask_foreseen(Time(20), &[Time(8), Time(3), Time(1)], drive(1));
+            assert_eq!(all(&mut agenda), [(20, drive(1)), (20, drive(0))], "{steps:?}");
+        }
+    }
+
+    /// What happens at one time asks in its order, whatever that was asked for; what follows when all has
+    /// happened comes last.
+    #[test]
+    fn on_whose_behalf_something_is_asked_for_decides() {
+        let (drive, path) = (Happening::Drive, Happening::Path);
+        let mut agenda = Agenda::new(4);
+        agenda.ask(Time(2), Time(8), path(0));
+        assert_eq!(agenda.due(Time(8)), Some(path(0)));
+        agenda.ask(Time(8), Time(20), path(1));
+        agenda.passed(Time(8));
+        agenda.ask(Time(8), Time(20), path(2));
+        agenda.ask_foreseen(Time(20), &[Time(8), Time(1)], drive(0));
+        agenda.ask_foreseen(Time(20), &[Time(8), Time(3)], drive(1));
+        let expected = [drive(0), path(1), drive(1), path(2)].map(|what| (20, what));
+        assert_eq!(all(&mut agenda), expected);
+    }
+}

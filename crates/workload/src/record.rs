@@ -49,8 +49,7 @@ impl IoRecord {
         self.over_2s += if latency.0 > 2_000_000_000 { count } else { 0 };
         self.over_10s += if latency.0 > 10_000_000_000 { count } else { 0 };
         let square = latency.as_secs() * latency.as_secs();
-        // One by one, since a product is rounded otherwise.
-        (0..count).for_each(|_| self.squares += square);
+        self.squares += square * count as f64;
         let histogram = self.histogram.get_or_insert_with(histogram);
         histogram.saturating_record_n(latency.0.max(1), count);
     }

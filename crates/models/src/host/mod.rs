@@ -24,6 +24,7 @@ mod copy;
 mod direct;
 mod files;
 mod filesystem;
+mod flights;
 mod journal;
 mod kernel;
 mod mechanism;
@@ -37,7 +38,7 @@ mod task;
 mod write;
 mod writeback;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
 
@@ -49,6 +50,7 @@ use blockset::BlockSet;
 use cache::Cache;
 use files::{File, Files, Waiter};
 pub use filesystem::FilesystemKind;
+use flights::{Flight, Reading};
 use journal::Journal;
 pub use kernel::{Kernel, READ_AHEAD, ReadAheadRule, read_ahead_for};
 pub use mechanism::Mechanism;
@@ -353,12 +355,6 @@ enum Purpose {
     Commit,
 }
 
-#[derive(Clone, Debug)]
-struct Flight {
-    purpose: Purpose,
-    waiters: Vec<u32>,
-}
-
 /// An open file: how it was opened, and its read-ahead.
 #[derive(Clone, Copy, Debug)]
 struct Open {
@@ -393,8 +389,7 @@ pub struct Host {
     walked: names::Walked,
     flights: Vec<Option<Flight>>,
     free_flights: Vec<u32>,
-    /// The request that reads a page, by the first of its pages.
-    reading: BTreeMap<(u64, u64), u32>,
+    reading: Reading,
     /// Blocks of metadata that were ever written: all others need not be read.
     known: BlockSet,
     root: u64,
@@ -433,7 +428,7 @@ impl Host {
             walked: names::Walked::default(),
             flights: Vec::new(),
             free_flights: Vec::new(),
-            reading: BTreeMap::new(),
+            reading: Reading::default(),
             known: BlockSet::default(),
             root: root.0,
             pointers: spec.filesystem.pointers(),
@@ -661,7 +656,7 @@ impl Host {
 
     /// Sends a request to the array.
     fn send(&mut self, io: BlockIo, purpose: Purpose) -> u32 {
-        let flight = Some(Flight { purpose, waiters: Vec::new() });
+        let flight = Some(Flight::new(purpose));
         let slot = match self.free_flights.pop() {
             Some(slot) => {
                 self.flights[slot as usize] = flight;
@@ -687,12 +682,11 @@ impl Host {
             return;
         };
         self.free_flights.push(slot);
-        match flight.purpose {
+        let (purpose, waiters) = flight.ended();
+        match purpose {
             Purpose::Read { file, pages } => {
                 // Pages that were forgotten meanwhile may be on their way again.
-                if self.reading.get(&(file, pages.start)) == Some(&slot) {
-                    self.reading.remove(&(file, pages.start));
-                }
+                self.reading.remove(file, pages.start, slot);
                 self.cache.read(file, pages);
             }
             Purpose::Write { file, pages, number } => self.written(file, pages, number),
@@ -704,14 +698,14 @@ impl Host {
             }
             Purpose::Commit => self.commit_request_ended(),
         }
-        self.ready.extend(flight.waiters);
+        self.ready.extend(waiters);
     }
 
     /// A call waits for the request that reads a page.
     fn wait_for_page(&mut self, id: u32, file: u64, page: u64) {
-        let slot = self.reading.range((file, 0)..=(file, page)).next_back().map(|(_, slot)| *slot);
+        let slot = self.reading.before(file, page);
         match slot.and_then(|slot| self.flights.get_mut(slot as usize)?.as_mut()) {
-            Some(flight) => flight.waiters.push(id),
+            Some(flight) => flight.wait(id),
             None => self.ready.push_back(id),
         }
     }

@@ -71,16 +71,6 @@ impl Drive {
         }
     }
 
-    /// The last times at which something went on in a drive that foresees ends, the latest first; nothing
-    /// for others.
-    #[inline]
-    pub fn steps(&self) -> &[Time] {
-        match self {
-            Self::HardDisk(drive) => drive.steps(),
-            Self::Ssd(_) | Self::Smr(_) => &[],
-        }
-    }
-
     /// What the drive holds.
     pub fn capacity(&self) -> Sectors {
         match self {

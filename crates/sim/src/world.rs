@@ -418,7 +418,7 @@ impl World {
         self.next_id += 1;
         let slot = self.hold(Pending { id, op, at, len, fua, process });
         let arrival = self.cpu.serve(self.now, self.costs.request);
-        self.agenda.ask_in_order(self.now, arrival, Happening::Arrival(slot));
+        self.agenda.ask_in_order(arrival, Happening::Arrival(slot));
         id
     }
 
@@ -479,13 +479,12 @@ impl World {
                 Happening::Transferred(request) => self.transferred(request),
             }
         }
-        self.agenda.passed(time);
         self.hand_in();
         true
     }
 
     fn schedule(&mut self, at: Time, happening: Happening) {
-        self.agenda.ask(self.now, at, happening);
+        self.agenda.ask(at, happening);
     }
 
     fn wake_drive(&mut self, member: u16) {

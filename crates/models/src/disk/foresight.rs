@@ -19,30 +19,6 @@ pub(super) struct Foresight {
     ends: Option<Time>,
     /// Work of the mechanism that may lie ahead, by when it was begun.
     pub(super) work: Vec<(Time, Nanos)>,
-    /// The last times at which something went on, the latest first.
-    steps: [Time; 4],
-    count: usize,
-}
-
-impl Foresight {
-    /// Something goes on.
-    #[inline]
-    fn step(&mut self, now: Time) {
-        if self.count == 0 || self.steps[0] != now {
-            self.steps.rotate_right(1);
-            self.steps[0] = now;
-            self.count = (self.count + 1).min(self.steps.len());
-        }
-    }
-
-    /// A command ends then: a step of the same time is the same wake-up.
-    fn end(&mut self, at: Time) {
-        self.ends = Some(at);
-        if self.count > 1 && self.steps[0] == at {
-            self.steps.rotate_left(1);
-            self.count -= 1;
-        }
-    }
 }
 
 impl HardDisk {
@@ -81,13 +57,6 @@ impl HardDisk {
         Nanos(then.busy().0 - ahead.map(|(_, work)| work.0).sum::<u64>())
     }
 
-    /// When something went on in a drive that foresees ends since it was handed something in, that
-    /// included, the latest first: at most four, each later than the next.
-    #[inline]
-    pub fn steps(&self) -> &[Time] {
-        &self.foresight.steps[..self.foresight.count]
-    }
-
     /// Whether the drive is ahead of `now`, with a command that ends later.
     #[inline]
     pub(super) fn is_ahead_of(&self, now: Time) -> bool {
@@ -97,22 +66,19 @@ impl HardDisk {
     /// Goes on to where the command at work is only to be answered.
     pub(super) fn foresee(&mut self) {
         self.foresight.ends = None;
-        self.foresight.count = 0;
-        self.foresight.step(self.now);
         while !self.commands.is_empty() {
             let mechanism = self.mechanism_due();
             let command = self.command_due();
             if command.0 < mechanism
                 && let Step::Finish { at, .. } = self.commands[command.1].step
             {
-                self.foresight.end(at);
+                self.foresight.ends = Some(at);
                 break;
             }
             if command.0.min(mechanism) == super::NEVER {
                 break;
             }
             self.go_on(mechanism, command);
-            self.foresight.step(self.now);
         }
         self.wake = self.foresight.ends;
     }

@@ -67,29 +67,13 @@ impl World {
         }
     }
 
-    /// A drive asks for a wake-up. One that was foreseen takes the place among others of the same time
-    /// that it would have otherwise, and that of a write is not before its data are through.
+    /// A drive asks for a wake-up; that of a write is not before its data are through.
     #[inline]
     pub(super) fn wait_for_drive(&mut self, member: u16, at: Time) {
-        let index = usize::from(member);
-        let mut steps = [self.now; 6];
-        let mut count = 0;
         let passed = self.paths.as_ref().map_or(Time::ZERO, |paths| paths.passed(member));
         let until = at.max(passed);
-        if passed > at {
-            steps[0] = at;
-            count = 1;
-        }
-        for step in self.drives[index].steps() {
-            steps[count] = *step;
-            count += 1;
-        }
-        // What the drive began with was asked for now, if it did not come now.
-        if count == 0 || steps[count - 1] != self.now {
-            count += 1;
-        }
-        self.wakes[index] = Some(until);
-        self.agenda.ask_foreseen(until, &steps[..count], Happening::Drive(member));
+        self.wakes[usize::from(member)] = Some(until);
+        self.schedule(until, Happening::Drive(member));
     }
 
     #[inline(never)]

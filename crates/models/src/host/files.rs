@@ -1,5 +1,6 @@
 //! What is known of each file: its length, where it lies, what of it is on its way.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -42,6 +43,8 @@ pub(super) struct File {
     pub(super) is_gone: bool,
     /// The pieces it lies in, by their first page.
     extents: Vec<Extent>,
+    /// The last of them that was found, as a guess.
+    found: Cell<u32>,
     /// How many names a directory holds.
     pub(super) entries: Option<u64>,
     /// When the first of its dirty pages became so.
@@ -69,6 +72,7 @@ impl File {
             size: 0,
             inode,
             extents: Vec::new(),
+            found: Cell::new(0),
             goal,
             kept: None,
             keeps: 0,
@@ -97,13 +101,28 @@ impl File {
     }
 
     /// The first of the pieces that begin at a page or behind it.
+    #[inline]
     fn behind(&self, page: u64) -> usize {
         match self.extents.last() {
             // Most files have one piece, and grow at their end.
             None => 0,
             Some(last) if last.page < page => self.extents.len(),
-            Some(_) => self.extents.partition_point(|piece| piece.page < page),
+            Some(_) => self.behind_within(page),
         }
+    }
+
+    /// The same before the last piece: the one after that which was found last, as for readers and
+    /// write-back in order, or any.
+    fn behind_within(&self, page: u64) -> usize {
+        let found = self.found.get() as usize;
+        let is_it = |next: usize| {
+            self.extents.get(next).is_some_and(|piece| piece.page >= page)
+                && next.checked_sub(1).is_none_or(|before| self.extents[before].page < page)
+        };
+        let near = (found..found + 3).find(|next| is_it(*next));
+        let next = near.unwrap_or_else(|| self.extents.partition_point(|piece| piece.page < page));
+        self.found.set(next as u32);
+        next
     }
 
     /// The indirect block of a page, each being for so many pages.
@@ -153,6 +172,10 @@ impl File {
         {
             before.len += len;
         } else {
+            if self.extents.is_empty() {
+                // Most files have no other.
+                self.extents.reserve_exact(1);
+            }
             self.extents.insert(next, Extent { page, block, len });
         }
     }
@@ -254,6 +277,14 @@ mod tests {
         assert_eq!((file.place(12), file.place(15)), (Some((112, 3)), None));
         assert_eq!(file.place(24), Some((119, 1)));
         assert!(file.holes(0..30).eq([15..20, 25..30]));
+        file.map(40, 200, 1);
+        file.map(50, 300, 1);
+        for page in [50, 0, 20, 40, 19, 1, 24, 40, 39, 50] {
+            let all = file.extents().find(|(at, _, len)| (*at..at + len).contains(&page));
+            let expected = all.map(|(at, block, len)| (block + page - at, at + len - page));
+            assert_eq!(file.place(page), expected, "{page}");
+        }
+        assert_eq!(file.cut(40), [(200, 1), (300, 1)]);
         assert_eq!(file.cut(12), [(112, 3), (115, 5)]);
         assert!(file.holes(10..14).eq([12..14; 1]));
     }

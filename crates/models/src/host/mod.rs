@@ -721,7 +721,10 @@ impl Host {
     /// Asks to be woken when the journal or the age of data will want it.
     fn set_timer(&mut self) {
         let commit = self.commit_at();
-        let wake = [commit, self.back.tick].into_iter().flatten().min();
+        let wake = match (commit, self.back.tick) {
+            (Some(commit), Some(tick)) => Some(commit.min(tick)),
+            (commit, tick) => commit.or(tick),
+        };
         if wake != self.wake
             && let Some(at) = wake
         {

@@ -19,6 +19,9 @@ impl Cores {
     /// Work of `cost` that comes now; says when it is done. It goes to the last core that is idle,
     /// else to the one that is free first.
     pub(super) fn serve(&mut self, world: &mut World, cost: Nanos) -> Time {
+        if self.others.is_empty() {
+            return world.work(cost);
+        }
         let now = world.now();
         let others = self.others.iter().map(|(free, _)| *free);
         let free = std::iter::once(world.cpu_free()).chain(others).map(|free| free.max(now));

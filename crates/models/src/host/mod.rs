@@ -396,6 +396,8 @@ pub struct Host {
     /// How files are mapped by pointers.
     pointers: Option<Pointers>,
     wake: Option<Time>,
+    /// See [`lay_out`](Self::lay_out).
+    lays_out: bool,
     outputs: VecDeque<HostOutput>,
 }
 
@@ -433,6 +435,7 @@ impl Host {
             root: root.0,
             pointers: spec.filesystem.pointers(),
             wake: None,
+            lays_out: false,
             outputs: VecDeque::new(),
             space,
         };
@@ -507,6 +510,13 @@ impl Host {
     /// Bytes free for data.
     pub fn available(&self) -> u64 {
         self.space.available() * BLOCK
+    }
+
+    /// From now on, or no more, what is written gets its place and goes nowhere, neither into the page cache
+    /// nor to the array: for files that must lie somewhere before a run begins, and are not to be in
+    /// memory then. Where places are chosen when data are written back, they are written as always.
+    pub fn lay_out(&mut self, on: bool) {
+        self.lays_out = on;
     }
 
     /// Drops what is clean: `posix_fadvise(DONTNEED)` on a file, `/proc/sys/vm/drop_caches` for all.

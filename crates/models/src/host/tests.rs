@@ -637,3 +637,25 @@ fn a_copy_past_the_page_cache_is_not_supported() {
     let call = Call::Copy { from, from_at: 0, to, at: 0, len: 4_096, times: 2 };
     assert_eq!(rig.call(call), Err(Failure::Direct));
 }
+
+#[test]
+fn what_is_laid_out_has_the_places_it_would_have_and_is_not_written() {
+    let old = HostSpec { memory: 64 << 20, ..Kernel::Linux2_6_12.spec() };
+    let lie = |lays_out| {
+        let mut rig = Rig::new(&old);
+        rig.host.lay_out(lays_out);
+        let (one, two) = (rig.made(FILE), rig.made(HostFile(2)));
+        for index in 0..20 {
+            rig.call(write(one, index << 20, 1 << 20)).expect("room");
+            rig.call(write(two, index << 20, 5 << 17)).expect("room");
+        }
+        let dirty = rig.host.dirty();
+        rig.call(Call::SyncAll).expect("there");
+        let data = rig.seen.iter().filter(|io| io.len.bytes() > 64 << 10).count();
+        (rig.host.extents(FILE), rig.host.extents(HostFile(2)), dirty, data)
+    };
+    let (written, laid_out) = (lie(false), lie(true));
+    assert_eq!((&laid_out.0, &laid_out.1), (&written.0, &written.1));
+    assert!(written.3 > 100 && written.2 > 8 << 20, "{written:?}");
+    assert!(laid_out.3 < 5 && laid_out.2 < 1 << 20, "{laid_out:?}: metadata alone");
+}

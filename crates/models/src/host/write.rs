@@ -114,8 +114,10 @@ impl Host {
         } else {
             self.fill_holes(number, pages.clone())?;
         }
-        self.cache.make_dirty(number, pages);
-        self.note_dirty(number);
+        if !self.lays_out || self.spec.filesystem.delayed_allocation {
+            self.cache.make_dirty(number, pages);
+            self.note_dirty(number);
+        }
         self.note_written(number, bytes.end);
         Ok(())
     }

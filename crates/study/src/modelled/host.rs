@@ -214,13 +214,16 @@ impl<'w> Target<'w> {
         }
         let phases = plan.phases.len();
         // What a cold run finds lies where the host has put it; how long that took nobody asks.
-        self.world.lay_out(matches!(plan.memory, Memory::Cold | Memory::Warm));
+        let is_cold = matches!(plan.memory, Memory::Cold | Memory::Warm);
+        let lays_out = self.world.lay_out(is_cold);
+        self.host.lay_out(lays_out);
         self.stage(plan.prepare, phases, Conductor::new(&[], 0))?;
         if plan.memory != Memory::JustWritten {
             let settle = Planned { copy: 0, process: Box::new(Settle(true)) };
             self.stage(vec![settle], 0, Conductor::new(&[], 0))?;
         }
         self.world.lay_out(false);
+        self.host.lay_out(false);
         if matches!(plan.memory, Memory::Cold | Memory::Warm) {
             self.host.drop_cached(None);
         }

@@ -308,6 +308,9 @@ impl Queue {
     fn mergeable(&self, io: DriveIo, process: u32) -> (Option<u32>, Option<u32>) {
         let (start, end) = (io.at.0, io.at.0.saturating_add(io.len.into()));
         let longest = self.spec.longest.0;
+        if u64::from(io.len) >= longest {
+            return (None, None);
+        }
         let fits = |request: &Request| {
             request.op == io.op
                 && request.fua == io.fua

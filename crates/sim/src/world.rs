@@ -172,9 +172,7 @@ impl World {
         costs: HostCosts,
     ) -> Result<Self, SimError> {
         let mut drives: Vec<Drive> = drives.into_iter().map(Into::into).collect();
-        for drive in &mut drives {
-            drive.foresee_ends();
-        }
+        drives.iter_mut().for_each(|drive| _ = drive.foresee_ends());
         let (count, members) = (drives.len(), config.members.len());
         let journal = match config.settings.consistency {
             Consistency::Journal { sectors } => Some(sectors),

@@ -60,7 +60,8 @@ pub(crate) fn run<P: Part>(
         parts,
         next: AtomicUsize::new(0),
         done: AtomicU64::new(0),
-        stop: AtomicBool::new(false),
+        // What is cancelled before it begins does not begin.
+        stop: AtomicBool::new(cancel.load(Ordering::Relaxed)),
         what: Mutex::new(String::new()),
     });
     let (sender, receiver) = mpsc::channel();
@@ -159,6 +160,6 @@ mod tests {
         let parts: Vec<Square> = (0..100_000).map(Square).collect();
         let reports = run(parts, 2, &at_once, |_| ()).expect("runs");
         assert_eq!(reports.len(), 100_000);
-        assert!(reports.iter().any(Option::is_none));
+        assert!(reports.iter().all(Option::is_none));
     }
 }

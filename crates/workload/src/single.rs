@@ -48,7 +48,6 @@ enum Next {
     Seek,
     Write,
     End,
-    Again,
 }
 
 impl Many {
@@ -67,17 +66,19 @@ impl Many {
     /// What is done next, given how what was done before went; `None` when it is all done.
     fn next(&mut self, last: &OpResult) -> Option<Op> {
         let (op, next) = match &mut self.of {
-            Of::Copy { from, len, .. } => match self.next {
+            Of::Copy { from, to, len } => match self.next {
                 Next::Write if last.moved() == 0 => return None,
                 Next::Write => {
-                    self.moved += last.moved();
-                    self.copied(last.moved())
+                    let (slot, len, content) = (*to, last.moved(), Content::Buffer { from: 0 });
+                    self.moved += len;
+                    (Op::Write { slot, len, content, times: 1 }, Next::Read)
                 }
                 _ => (Op::Read { slot: *from, len: *len, times: 1 }, Next::Write),
             },
             Of::Rewrite { slot, len, number, left } => {
                 let (slot, len) = (*slot, *len);
                 match self.next {
+                    Next::Begin if *left == 0 => return None,
                     Next::Begin => (Op::Mark(Mark::GroupBegin), Next::Read),
                     Next::Read => (Op::Read { slot, len, times: 1 }, Next::Seek),
                     Next::Seek => {
@@ -91,22 +92,13 @@ impl Many {
                     Next::End => {
                         self.moved += last.moved();
                         (*number, *left) = (*number + 1, *left - 1);
-                        (Op::Mark(Mark::GroupEnd(Class::Write)), Next::Again)
+                        (Op::Mark(Mark::GroupEnd(Class::Write)), Next::Begin)
                     }
-                    Next::Again if *left == 0 => return None,
-                    Next::Again => (Op::Mark(Mark::GroupBegin), Next::Read),
                 }
             }
         };
         self.next = next;
         Some(op)
-    }
-
-    /// The write of what a copy has read.
-    fn copied(&self, len: u64) -> (Op, Next) {
-        let (Of::Copy { to: slot, .. } | Of::Rewrite { slot, .. }) = self.of;
-        let content = Content::Buffer { from: 0 };
-        (Op::Write { slot, len, content, times: 1 }, Next::Read)
     }
 }
 

@@ -24,8 +24,8 @@ pub(super) struct Foresight {
 impl HardDisk {
     /// Asks for a wake-up at the ends of commands only, from before the first command on. Not while there is
     /// no command, so that destaging is seen late: ask [`busy_by`](Self::busy_by) instead of
-    /// [`busy`](Self::busy). Without effect on a drive with a command queue, where what comes later
-    /// changes what comes next; gives whether it has one.
+    /// [`busy`](Self::busy). Gives whether that can be: not on a drive with a command queue, where what
+    /// comes later changes what comes next.
     pub fn foresee_ends(&mut self) -> bool {
         self.foresight.is_on = self.depth == 1;
         self.foresight.work.reserve(64);

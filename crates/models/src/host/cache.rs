@@ -263,13 +263,18 @@ impl Cache {
                 None => continue,
             };
             if matches!(which, Which::Used | Which::UsedOrMade) {
-                // The one that was used last of all stays so.
-                let segment = &mut self.segments[place as usize];
-                self.clock += u64::from(segment.stamp != self.clock);
-                segment.stamp = self.clock;
+                self.note_used(place);
             }
             self.change_one(place, mask(index, &range), &mut change);
         }
+    }
+
+    /// A segment is the one that was used last; if it was that before, it stays so.
+    #[inline]
+    fn note_used(&mut self, place: u32) {
+        let segment = &mut self.segments[place as usize];
+        self.clock += u64::from(segment.stamp != self.clock);
+        segment.stamp = self.clock;
     }
 
     fn make(&mut self, file: u64, index: u64) -> u32 {
@@ -330,12 +335,10 @@ impl Cache {
         let mut used = 0;
         for page in pages {
             let Some(place) = self.places.get(file, page / SEGMENT) else { break };
-            let segment = &mut self.segments[place as usize];
-            if segment.present & 1 << (page % SEGMENT) == 0 {
+            if self.segments[place as usize].present & 1 << (page % SEGMENT) == 0 {
                 break;
             }
-            self.clock += u64::from(segment.stamp != self.clock);
-            segment.stamp = self.clock;
+            self.note_used(place);
             used += 1;
         }
         used

@@ -224,7 +224,7 @@ impl<'w> Target<'w> {
         }
         self.world.lay_out(false);
         self.host.lay_out(false);
-        if matches!(plan.memory, Memory::Cold | Memory::Warm) {
+        if is_cold {
             self.host.drop_cached(None);
         }
         self.stage(plan.warm, phases, Conductor::new(&[], 0))?;
@@ -329,17 +329,16 @@ impl<'w> Target<'w> {
     /// neither will be.
     fn step(&mut self) -> bool {
         loop {
-            match self.timers.next_at() {
-                Some(at) if self.world.next_at().is_none_or(|next| at < next) => {
-                    return self.world.idle_until(at);
-                }
-                Some(at) if self.world.next_at() == Some(at) => return self.world.step(),
-                _ => {}
+            let (timer, next) = (self.timers.next_at(), self.world.next_at());
+            if let Some(at) = timer
+                && next.is_none_or(|next| at < next)
+            {
+                return self.world.idle_until(at);
             }
             if !self.world.step() {
                 return false;
             }
-            if self.world.has_answer() {
+            if self.world.has_answer() || timer == next {
                 return true;
             }
         }

@@ -52,18 +52,6 @@ impl Target<'_> {
         }
     }
 
-    /// Begins an operation that is one call which reads and writes in turns.
-    pub(super) fn begin_copy(
-        &mut self,
-        index: usize,
-        measured: Measured,
-        call: Call,
-        answer: Answered,
-    ) {
-        self.running[index].script = Some(self.script(answer));
-        self.call(index, None, measured, call);
-    }
-
     /// The same for an operation of a class that moves so many bytes.
     pub(super) fn begin_script_of(
         &mut self,
@@ -77,6 +65,18 @@ impl Target<'_> {
         let script = Script { calls, class: Some(class), moved, ..self.script(answer) };
         self.running[index].script = Some(script);
         self.next_call(index);
+    }
+
+    /// Begins an operation that is one call which reads and writes in turns.
+    pub(super) fn begin_copy(
+        &mut self,
+        index: usize,
+        measured: Measured,
+        call: Call,
+        answer: Answered,
+    ) {
+        self.running[index].script = Some(self.script(answer));
+        self.call(index, None, measured, call);
     }
 
     /// A call of a process's operation of a class.

@@ -20,6 +20,15 @@ pub(super) enum Place {
     Null,
 }
 
+/// A copy from one open file to another: where it begins, and its bytes.
+struct Copied {
+    source: Place,
+    from_at: u64,
+    handle: Handle,
+    at: u64,
+    moved: u64,
+}
+
 impl Target<'_> {
     /// Begins an operation; gives its result when it took no time.
     pub(super) fn begin(&mut self, index: usize, op: Op) -> Result<Option<OpResult>, StudyError> {
@@ -236,6 +245,32 @@ impl Target<'_> {
         Ok(None)
     }
 
+    /// Moves the positions of two files over what a copy of `most` bytes moves.
+    fn pass(
+        &mut self,
+        index: usize,
+        what: &str,
+        (from, to): (Slot, Slot),
+        most: u64,
+    ) -> Result<Copied, StudyError> {
+        let (source, read) = self.place(index, from)?;
+        let (target, written) = self.place(index, to)?;
+        let Place::Host(id, handle) = target else {
+            return Err(failed(index, what, "the target is no file of the filesystem"));
+        };
+        let moved = most.min(self.size(&source).saturating_sub(read.position));
+        for (slot, file) in [(from, read), (to, written)] {
+            if let Some(open) = self.running[index].slots.get(slot) {
+                open.position = file.position + moved;
+            }
+        }
+        if moved > 0 {
+            self.names.grow(id, written.position + moved);
+        }
+        let (from_at, at) = (read.position, written.position);
+        Ok(Copied { source, from_at, handle, at, moved })
+    }
+
     /// Copies within the kernel: read without copying to the process, write with.
     fn copy(
         &mut self,
@@ -244,35 +279,21 @@ impl Target<'_> {
         to: Slot,
         len: u64,
     ) -> Result<Option<OpResult>, StudyError> {
-        let (source, read) = self.place(index, from)?;
-        let (target, written) = self.place(index, to)?;
-        let moved = len.min(self.size(&source).saturating_sub(read.position));
-        let Place::Host(id, handle) = target else {
-            return Err(failed(
-                index,
-                "copy_file_range",
-                "the target is no file of the filesystem",
-            ));
-        };
-        for (slot, file) in [(from, read), (to, written)] {
-            if let Some(open) = self.running[index].slots.get(slot) {
-                open.position = file.position + moved;
-            }
+        let Copied { source, from_at, handle, at, moved } =
+            self.pass(index, "copy_file_range", (from, to), len)?;
+        if moved == 0 {
+            return Ok(Some(OpResult::Moved(0)));
         }
-        self.names.grow(id, written.position + moved);
         let mut calls = Vec::new();
         let mut done = 0;
         while done < moved {
             let len = COPY.min(moved - done);
             if let Place::Host(_, handle) = source {
-                let at = read.position + done;
+                let at = from_at + done;
                 calls.push(Call::Read { handle, at, len, times: 1, copies: false });
             }
-            calls.push(Call::Write { handle, at: written.position + done, len, times: 1 });
+            calls.push(Call::Write { handle, at: at + done, len, times: 1 });
             done += len;
-        }
-        if moved == 0 {
-            return Ok(Some(OpResult::Moved(0)));
         }
         let answer = Answered::With(OpResult::Moved(moved));
         self.begin_script_of(index, Class::Write, moved, calls, answer);
@@ -287,28 +308,18 @@ impl Target<'_> {
         to: Slot,
         len: u64,
     ) -> Result<Option<OpResult>, StudyError> {
-        let (source, read) = self.place(index, from)?;
-        let (target, written) = self.place(index, to)?;
-        let size = self.size(&source);
-        let moved = size.saturating_sub(read.position);
-        let Place::Host(id, to_handle) = target else {
-            return Err(failed(index, "copy", "the target is no file of the filesystem"));
-        };
-        if moved == 0 || len == 0 {
+        let most = if len == 0 { 0 } else { u64::MAX };
+        let Copied { source, from_at, handle, at, moved } =
+            self.pass(index, "copy", (from, to), most)?;
+        if moved == 0 {
             return Ok(Some(OpResult::Moved(0)));
-        }
-        self.names.grow(id, written.position + moved);
-        for (slot, file) in [(from, read), (to, written)] {
-            if let Some(open) = self.running[index].slots.get(slot) {
-                open.position = file.position + moved;
-            }
         }
         let source = match source {
             Place::Host(_, handle) => Source::File(handle),
-            _ => Source::Memory { size },
+            _ => Source::Memory { size: from_at + moved },
         };
-        let (from_at, at, times) = (read.position, written.position, moved.div_ceil(len));
-        let call = Call::Copy { from: source, from_at, to: to_handle, at, len, times };
+        let times = moved.div_ceil(len);
+        let call = Call::Copy { from: source, from_at, to: handle, at, len, times };
         self.begin_copy(index, Measured::Each, call, Answered::With(OpResult::Moved(moved)));
         Ok(None)
     }

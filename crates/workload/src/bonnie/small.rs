@@ -5,6 +5,7 @@
 //! writes; listing, removing directories and syncing are the others.
 
 use std::collections::VecDeque;
+use std::fmt::Write as _;
 
 use super::draws::Draws;
 use super::{Version, phases};
@@ -53,10 +54,13 @@ impl Job {
         format!("Bonnie.{}", self.copy)
     }
 
-    /// Where the files of a directory lie.
-    fn directory(&self, index: u32) -> Path {
+    /// Where the files lie.
+    fn directories(&self) -> Vec<Path> {
         let work = self.work_directory();
-        Path::target(if self.directories > 1 { format!("{work}/{index:05}") } else { work })
+        match self.directories {
+            0 | 1 => vec![Path::target(work)],
+            many => (0..many).map(|index| Path::target(format!("{work}/{index:05}"))).collect(),
+        }
     }
 
     /// Names as the original makes them; a directory takes one more than its share, so that the last
@@ -64,23 +68,34 @@ impl Job {
     fn names(&self, is_random: bool, draws: &mut Draws) -> Vec<Name> {
         let number = self.count * UNIT;
         let share = number / u64::from(self.directories);
+        let directories = self.directories();
+        let mut text = String::new();
         let name = |index: u64| {
+            let directory = (index / (share + 1)) as u32;
+            text.clear();
+            text.extend([&directories[directory as usize].text, "/"]);
+            if !is_random {
+                self.add_count(index, &mut text);
+            }
             let len = draws.below(MOST_EXTRA + 1);
-            let mut character = || {
+            text.extend((0..len).map(|_| {
                 let drawn = draws.below(CHARACTERS.len() as u64);
                 char::from(CHARACTERS[drawn as usize])
-            };
-            let extra: String = (0..len).map(|_| character()).collect();
-            let count = match self.version {
-                Version::V103 => format!("{index:07}"),
-                Version::V200 => format!("{index:010x}"),
-            };
-            let directory = (index / (share + 1)) as u32;
-            let name = if is_random { extra + &count } else { count + &extra };
-            let text = format!("{}/{name}", self.directory(directory).text);
-            Name { path: Path::target(text), directory }
+            }));
+            if is_random {
+                self.add_count(index, &mut text);
+            }
+            Name { path: Path::target(&*text), directory }
         };
         (0..number).map(name).collect()
+    }
+
+    fn add_count(&self, index: u64, text: &mut String) {
+        // Writing to a string cannot fail.
+        let _ = match self.version {
+            Version::V103 => write!(text, "{index:07}"),
+            Version::V200 => write!(text, "{index:010x}"),
+        };
     }
 }
 
@@ -115,15 +130,23 @@ pub(super) struct SmallFiles {
     job: Job,
     stage: Stage,
     is_random: bool,
+    directories: Vec<Path>,
     names: Vec<Name>,
+    /// Where paths are put together.
+    text: String,
     /// The file that was looked up last and must be read if there is something in it.
     looked_up: Option<Path>,
 }
 
 impl SmallFiles {
-    pub(super) const fn new(job: Job) -> Self {
+    pub(super) fn new(job: Job) -> Self {
         let stage = Stage::Prepare { is_random: false };
-        Self { job, stage, is_random: false, names: Vec::new(), looked_up: None }
+        let (directories, names, text) = (job.directories(), Vec::new(), String::new());
+        Self { job, stage, is_random: false, directories, names, text, looked_up: None }
+    }
+
+    fn directory(&self, index: u32) -> Path {
+        self.directories[index as usize].clone()
     }
 
     /// Adds what comes next; `false` when all is done. `last` is how the last operation went.
@@ -155,15 +178,13 @@ impl SmallFiles {
                 ops.push_back(Op::Mark(Mark::Begin(phases::DELETE_SEQUENTIAL)));
                 Stage::ListToDelete(0)
             }
-            Stage::StatListed(directory, listed) => {
-                match next_of(listed, last, self.job.directory(directory)) {
-                    Some((path, rest)) => {
-                        self.look_up(path, ops);
-                        Stage::StatListed(directory, rest)
-                    }
-                    None => Stage::ListToStat(directory + 1),
+            Stage::StatListed(directory, listed) => match self.next_of(listed, last, directory) {
+                Some((path, rest)) => {
+                    self.look_up(path, ops);
+                    Stage::StatListed(directory, rest)
                 }
-            }
+                None => Stage::ListToStat(directory + 1),
+            },
             Stage::ListToDelete(directory) if directory < self.job.directories => {
                 self.list(directory, ops);
                 Stage::DeleteListed(directory, Vec::new().into_iter())
@@ -172,18 +193,16 @@ impl SmallFiles {
                 self.end_of_delete(phases::DELETE_SEQUENTIAL, ops);
                 Stage::Prepare { is_random: true }
             }
-            Stage::DeleteListed(directory, listed) => {
-                match next_of(listed, last, self.job.directory(directory)) {
-                    Some((path, rest)) => {
-                        self.delete(path, directory, ops);
-                        Stage::DeleteListed(directory, rest)
-                    }
-                    None => {
-                        self.remove_directory(directory, ops);
-                        Stage::ListToDelete(directory + 1)
-                    }
+            Stage::DeleteListed(directory, listed) => match self.next_of(listed, last, directory) {
+                Some((path, rest)) => {
+                    self.delete(path, directory, ops);
+                    Stage::DeleteListed(directory, rest)
                 }
-            }
+                None => {
+                    self.remove_directory(directory, ops);
+                    Stage::ListToDelete(directory + 1)
+                }
+            },
             Stage::Stat(index) => self.stat_shuffled(index, draws, ops),
             Stage::Delete(index) => self.delete_shuffled(index, ops),
             Stage::Over => return false,
@@ -197,7 +216,7 @@ impl SmallFiles {
         ops.push_back(Op::Mkdir { path: Path::target(self.job.work_directory()) });
         if self.job.directories > 1 {
             let directories = 0..self.job.directories;
-            ops.extend(directories.map(|index| Op::Mkdir { path: self.job.directory(index) }));
+            ops.extend(directories.map(|index| Op::Mkdir { path: self.directory(index) }));
         }
         ops.push_back(Op::Mark(Mark::Begin(self.creating())));
         Stage::Create(0)
@@ -237,7 +256,7 @@ impl SmallFiles {
             }
         }
         if self.job.sync && index > 0 && !matches!(self.job.made, Made::Files { .. }) {
-            ops.push_back(Op::FsyncDirectory { path: self.job.directory(name.directory) });
+            ops.push_back(Op::FsyncDirectory { path: self.directory(name.directory) });
         }
         ops.push_back(Op::Mark(Mark::GroupEnd(Class::Write)));
         Stage::Create(index + 1)
@@ -256,13 +275,13 @@ impl SmallFiles {
         }
         if self.job.sync {
             ops.push_back(Op::Fsync { slot });
-            ops.push_back(Op::FsyncDirectory { path: self.job.directory(name.directory) });
+            ops.push_back(Op::FsyncDirectory { path: self.directory(name.directory) });
         }
         ops.push_back(Op::Close { slot });
     }
 
     fn list(&self, directory: u32, ops: &mut VecDeque<Op>) {
-        ops.push_back(Op::List { path: self.job.directory(directory) });
+        ops.push_back(Op::List { path: self.directory(directory) });
     }
 
     fn look_up(&mut self, path: Path, ops: &mut VecDeque<Op>) {
@@ -271,18 +290,34 @@ impl SmallFiles {
         self.looked_up = Some(path);
     }
 
+    /// The next entry of a directory, from what is left of it or has just been listed.
+    fn next_of(
+        &mut self,
+        mut left: std::vec::IntoIter<Entry>,
+        last: &mut OpResult,
+        directory: u32,
+    ) -> Option<(Path, std::vec::IntoIter<Entry>)> {
+        if let OpResult::Entries(entries) = last {
+            left = std::mem::take(entries).into_iter();
+        }
+        let entry = left.next()?;
+        self.text.clear();
+        self.text.extend([&self.directories[directory as usize].text, "/", &*entry.name]);
+        Some((Path::target(&*self.text), left))
+    }
+
     fn delete(&self, path: Path, directory: u32, ops: &mut VecDeque<Op>) {
         ops.push_back(Op::Mark(Mark::GroupBegin));
         ops.push_back(Op::Unlink { path });
         if self.job.sync {
-            ops.push_back(Op::FsyncDirectory { path: self.job.directory(directory) });
+            ops.push_back(Op::FsyncDirectory { path: self.directory(directory) });
         }
         ops.push_back(Op::Mark(Mark::GroupEnd(Class::Write)));
     }
 
     fn remove_directory(&self, directory: u32, ops: &mut VecDeque<Op>) {
         if self.job.directories > 1 {
-            ops.push_back(Op::Rmdir { path: self.job.directory(directory) });
+            ops.push_back(Op::Rmdir { path: self.directory(directory) });
         }
     }
 
@@ -323,19 +358,6 @@ impl SmallFiles {
             self.names.swap(index, other);
         }
     }
-}
-
-/// The next entry of a directory, from what is left of it or has just been listed.
-fn next_of(
-    mut left: std::vec::IntoIter<Entry>,
-    last: &mut OpResult,
-    directory: Path,
-) -> Option<(Path, std::vec::IntoIter<Entry>)> {
-    if let OpResult::Entries(entries) = last {
-        left = std::mem::take(entries).into_iter();
-    }
-    let entry = left.next()?;
-    Some((Path::target([&directory.text, "/", &entry.name].concat()), left))
 }
 
 fn read_whole(path: Path, bytes: u64, chunk: u64, ops: &mut VecDeque<Op>) {

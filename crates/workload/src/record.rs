@@ -36,22 +36,26 @@ impl IoRecord {
         self.add_equal(1, bytes, latency);
     }
 
-    /// Counts operations that took equally long and moved so many bytes together.
-    pub fn add_equal(&mut self, count: u64, bytes: u64, latency: Nanos) {
+    /// Counts operations that together took so long and moved so many bytes, each as long as the others to
+    /// a nanosecond.
+    pub fn add_equal(&mut self, count: u64, bytes: u64, took: Nanos) {
         if count == 0 {
             return;
         }
-        self.min = if self.count == 0 { latency } else { self.min.min(latency) };
+        let (shortest, longest) = match count {
+            1 => (took, took),
+            _ => (Nanos(took.0 / count), Nanos(took.0.div_ceil(count))),
+        };
+        self.min = if self.count == 0 { shortest } else { self.min.min(shortest) };
         self.count += count;
         self.bytes += bytes;
-        self.total += Nanos(latency.0 * count);
-        self.max = self.max.max(latency);
-        self.over_2s += if latency.0 > 2_000_000_000 { count } else { 0 };
-        self.over_10s += if latency.0 > 10_000_000_000 { count } else { 0 };
-        let square = latency.as_secs() * latency.as_secs();
-        self.squares += square * count as f64;
+        self.total += took;
+        self.max = self.max.max(longest);
+        self.over_2s += if shortest.0 > 2_000_000_000 { count } else { 0 };
+        self.over_10s += if shortest.0 > 10_000_000_000 { count } else { 0 };
+        self.squares += took.as_secs() * took.as_secs() / count as f64;
         let histogram = self.histogram.get_or_insert_with(histogram);
-        histogram.saturating_record_n(latency.0.max(1), count);
+        histogram.saturating_record_n(shortest.0.max(1), count);
     }
 
     /// Adds what another one counted.
@@ -370,20 +374,20 @@ impl Recorder {
         self.operations(class, 1, bytes, latency);
     }
 
-    /// Operations of a class that took `latency` each and moved so many bytes together.
+    /// Operations of a class that together took so long and moved so many bytes, each like the others.
     #[inline]
-    pub fn operations(&mut self, class: Class, count: u64, bytes: u64, latency: Nanos) {
+    pub fn operations(&mut self, class: Class, count: u64, bytes: u64, took: Nanos) {
         match &mut self.group {
             Some(group) => group.bytes += bytes,
-            None => self.count(class, count, bytes, latency),
+            None => self.count(class, count, bytes, took),
         }
     }
 
     #[inline]
-    fn count(&mut self, class: Class, count: u64, bytes: u64, latency: Nanos) {
+    fn count(&mut self, class: Class, count: u64, bytes: u64, took: Nanos) {
         if let Some((open, _)) = self.phase {
             let phase = &mut self.record.phases[usize::from(open)];
-            phase.of_mut(class).add_equal(count, bytes, latency);
+            phase.of_mut(class).add_equal(count, bytes, took);
         }
     }
 
@@ -451,6 +455,18 @@ mod tests {
         two.add(0, Nanos::from_millis(1_000));
         two.add(0, Nanos::from_millis(3_000));
         assert!((two.deviation() - 2f64.sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn equal_operations_share_the_time_they_took_together() {
+        let mut record = IoRecord::default();
+        record.add_equal(3, 30, Nanos(10));
+        record.add_equal(0, 0, Nanos(5));
+        assert_eq!((record.count, record.bytes, record.total), (3, 30, Nanos(10)));
+        assert_eq!((record.min, record.max), (Nanos(3), Nanos(4)));
+        assert!(record.deviation() < 1e-15 && record.over_2s == 0);
+        record.add_equal(2, 0, Nanos::from_millis(6_000));
+        assert_eq!((record.over_2s, record.quantile(0.5)), (2, Some(Nanos(3))));
     }
 
     #[test]

@@ -143,14 +143,7 @@ impl Target<'_> {
         bytes: u64,
         took: Nanos,
     ) {
-        let recorder = &mut self.running[index].recorder;
-        if calls == 0 {
-            return;
-        }
-        let (each, rest) = (Nanos(took.0 / calls), took.0 % calls);
-        let first = bytes.div_ceil(calls);
-        recorder.operation(class, first, Nanos(each.0 + rest));
-        recorder.operations(class, calls - 1, bytes - first, each);
+        self.running[index].recorder.operations(class, calls, bytes, took);
     }
 
     /// A call is done.

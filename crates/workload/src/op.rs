@@ -271,6 +271,28 @@ pub enum Op {
         /// Bytes of each read, and of each write but the last.
         len: u64,
     },
+    /// Reads at the position and moves it, `times` times, and takes what came from its buffer one byte
+    /// after the other, as `getc` of the C library does. The file is at least so long. Answered by
+    /// [`OpResult::Moved`]. See [`Plan::in_single_operations`](crate::Plan::in_single_operations).
+    ReadCharacters {
+        /// The file.
+        slot: Slot,
+        /// Bytes of each read.
+        len: u64,
+        /// How often, at least 1.
+        times: u64,
+    },
+    /// Puts zeroes into a buffer one after the other, as `putc` of the C library does, writes it at the
+    /// position and moves that, `times` times. Answered by [`OpResult::Moved`]. See
+    /// [`Plan::in_single_operations`](crate::Plan::in_single_operations).
+    WriteCharacters {
+        /// The file.
+        slot: Slot,
+        /// Bytes of each write.
+        len: u64,
+        /// How often, at least 1.
+        times: u64,
+    },
     /// Reads or writes at a place; the position stays. Answered by [`OpResult::Moved`].
     At(Io),
     /// Moves the position.

@@ -6,8 +6,9 @@ use crate::op::{Class, Content, Mark, Op, OpResult, Seek, Slot};
 use crate::plan::{Plan, Planned, Process};
 
 impl Plan {
-    /// The same plan whose processes ask for single reads and writes instead of [`Op::Rewrite`] and
-    /// [`Op::Copy`]: what real programs do, and what a target does that does not carry these out.
+    /// The same plan whose processes ask for single reads and writes instead of [`Op::Rewrite`],
+    /// [`Op::Copy`], [`Op::ReadCharacters`] and [`Op::WriteCharacters`]: what real programs do, and what a
+    /// target does that does not carry these out.
     #[must_use]
     pub fn in_single_operations(mut self) -> Self {
         for stage in [&mut self.prepare, &mut self.warm, &mut self.run] {
@@ -19,6 +20,10 @@ impl Plan {
         self
     }
 }
+
+/// Bytes whose work one by one is done at once: before they are written; after they were read, no more than
+/// the shortest read-ahead has there.
+const CHARACTERS: [u64; 2] = [256 << 10, 128 << 10];
 
 /// A process whose operations that stand for many are asked for one by one.
 #[derive(Debug)]
@@ -39,6 +44,7 @@ struct Many {
 enum Of {
     Rewrite { slot: Slot, len: u64, number: u64, left: u64 },
     Copy { from: Slot, to: Slot, len: u64 },
+    Characters { slot: Slot, len: u64, left: u64, is_read: bool },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +64,12 @@ impl Many {
                 (Of::Rewrite { slot, len, number, left: times }, Next::Begin)
             }
             Op::Copy { from, to, len } => (Of::Copy { from, to, len }, Next::Read),
+            Op::ReadCharacters { slot, len, times: left } => {
+                (Of::Characters { slot, len, left, is_read: true }, Next::Begin)
+            }
+            Op::WriteCharacters { slot, len, times: left } => {
+                (Of::Characters { slot, len, left, is_read: false }, Next::Begin)
+            }
             _ => return None,
         };
         Some(Self { of, next, moved: 0 })
@@ -95,6 +107,23 @@ impl Many {
                         (Op::Mark(Mark::GroupEnd(Class::Write)), Next::Begin)
                     }
                 }
+            }
+            Of::Characters { slot, len, left, is_read } => {
+                if *left == 0 {
+                    return None;
+                }
+                let (slot, len) = (*slot, *len);
+                let times = (CHARACTERS[usize::from(*is_read)] / len.max(1)).clamp(1, *left);
+                let is_first = matches!(self.next, Next::Begin);
+                let op = match (is_first, *is_read) {
+                    (true, false) | (false, true) => Op::Characters(times * len),
+                    (true, true) => Op::Read { slot, len, times },
+                    (false, false) => Op::Write { slot, len, content: Content::Zeroes, times },
+                };
+                if !is_first {
+                    (*left, self.moved) = (*left - times, self.moved + times * len);
+                }
+                (op, if is_first { Next::End } else { Next::Begin })
             }
         };
         self.next = next;
@@ -155,6 +184,18 @@ mod tests {
         let whole = asked(copy(), vec![4096, 4096, 7, 7, 0]);
         assert_eq!(whole, [read.clone(), write(4096), read.clone(), write(7), read.clone()]);
         assert_eq!(asked(copy(), vec![0]), [read]);
+    }
+
+    #[test]
+    fn bytes_are_put_before_they_are_written_and_taken_after_they_were_read() {
+        let (slot, len) = (Slot(2), 4096);
+        let work = |times| Op::Characters(times * len);
+        let write = |times| Op::Write { slot, len, content: Content::Zeroes, times };
+        let read = |times| Op::Read { slot, len, times };
+        let ops = asked(Op::WriteCharacters { slot, len, times: 65 }, vec![64 * len, len]);
+        assert_eq!(ops, [work(64), write(64), work(1), write(1)]);
+        let ops = asked(Op::ReadCharacters { slot, len, times: 66 }, vec![32 * len; 3]);
+        assert_eq!(ops, [read(32), work(32), read(32), work(32), read(2), work(2)]);
     }
 
     #[test]

@@ -53,6 +53,6 @@ impl Host {
         let costs = &self.spec.costs;
         transfer.piece = Some(piece);
         let cost = Nanos(costs.call.0 * begun) + costs.copy(piece.bytes);
-        Next::Compute { cost, copies: Nanos::ZERO, is_read: true }
+        Next::Compute { cost, user: Nanos::ZERO, copies: Nanos::ZERO, is_read: true }
     }
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use raidlab_core::contract::RequestOp;
+use raidlab_core::units::Nanos;
 use raidlab_core::units::{Sector, Sectors};
 
 use super::files::Waiter;
@@ -88,7 +89,8 @@ impl Host {
         if task.requests == 0 {
             // A hole: nothing to be read.
             let cost = self.spec.costs.call;
-            return Next::Compute { cost, copies: raidlab_core::Nanos::ZERO, is_read: !writes };
+            let (user, copies) = (Nanos::ZERO, Nanos::ZERO);
+            return Next::Compute { cost, user, copies, is_read: !writes };
         }
         Next::Wait
     }

@@ -185,6 +185,20 @@ pub enum Call {
         /// How often.
         times: u64,
     },
+    /// Reads or writes at a place, `times` times one behind the other, and works on each byte after or
+    /// before that; ends where a file that is read ends.
+    Characters {
+        /// The file.
+        handle: Handle,
+        /// The first byte.
+        at: u64,
+        /// Bytes of each, more than nothing.
+        len: u64,
+        /// How often.
+        times: u64,
+        /// Whether they are reads.
+        is_read: bool,
+    },
     /// Reads at one place and writes what came at another, `times` times one behind the other; ends where
     /// the source ends, with what there is of it.
     Copy {
@@ -269,8 +283,10 @@ pub enum HostOutput {
     Compute {
         /// Which call.
         task: TaskId,
-        /// For how long.
+        /// For how long in the kernel.
         cost: Nanos,
+        /// For how long besides on what the process itself does with its bytes.
+        user: Nanos,
         /// How much of that it copies data: what goes through memory, and may wait there.
         copies: Nanos,
         /// Whether it is for a read.
@@ -320,7 +336,7 @@ pub enum Failure {
     Unaligned,
     /// There is no such file, or it is not open.
     NoFile,
-    /// A copy past the page cache: not supported.
+    /// Copying, or going byte by byte, past the page cache: not supported.
     Direct,
 }
 
@@ -336,7 +352,8 @@ impl fmt::Display for Failure {
             }
             Self::NoFile => f.write_str("no such file is open"),
             Self::Direct => f.write_str(
-                "rewriting and copying past the page cache is not supported on modelled hosts",
+                "rewriting, copying and single bytes past the page cache are not supported on \
+                 modelled hosts",
             ),
         }
     }
@@ -555,7 +572,10 @@ impl Host {
 
     fn call(&mut self, id: u32, process: u32, call: Call) {
         let kind = match call {
-            Call::Read { .. } | Call::Write { .. } | Call::Copy { .. } => task::transfer(&call),
+            Call::Read { .. }
+            | Call::Write { .. }
+            | Call::Characters { .. }
+            | Call::Copy { .. } => task::transfer(&call),
             Call::Sync { file, data_only } => Some(Kind::Sync(Sync::of(Some(file.0), data_only))),
             Call::SyncAll => Some(Kind::Sync(Sync::of(None, false))),
             Call::Names { mut path, change } => {
@@ -621,10 +641,10 @@ impl Host {
                 self.tasks[id as usize] = Some(task);
                 return;
             }
-            Next::Compute { cost, copies, is_read } => {
+            Next::Compute { cost, user, copies, is_read } => {
                 task.computes = true;
                 self.tasks[id as usize] = Some(task);
-                let compute = HostOutput::Compute { task: name, cost, copies, is_read };
+                let compute = HostOutput::Compute { task: name, cost, user, copies, is_read };
                 self.outputs.push_back(compute);
                 return;
             }
@@ -643,6 +663,9 @@ impl Host {
         let direct = match &task.kind {
             Kind::Read(transfer) | Kind::Write(transfer) => {
                 match self.open.get(transfer.handle.0 as usize) {
+                    Some(Some(open)) if open.direct && transfer.characters => {
+                        return Next::Failed(Failure::Direct);
+                    }
                     Some(Some(open)) => open.direct,
                     _ => return Next::Failed(Failure::NoFile),
                 }

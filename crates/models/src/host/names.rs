@@ -239,7 +239,8 @@ impl Host {
         }
         if !names.computed {
             names.computed = true;
-            return Next::Compute { cost: names.cost, copies: Nanos::ZERO, is_read: false };
+            let (cost, user, copies) = (names.cost, Nanos::ZERO, Nanos::ZERO);
+            return Next::Compute { cost, user, copies, is_read: false };
         }
         self.join(&names.writes);
         for file in &names.of {

@@ -22,6 +22,10 @@ use super::spec::{BLOCK, HostSpec, PIECE};
 use super::task::{Kind, Next, Task, Transfer};
 use super::{Failure, Handle, Host, HostOutput, METADATA, Purpose, TaskId};
 
+/// Bytes that a process which works on each of them reads at once: no more than the shortest read-ahead
+/// has there, so that the next come meanwhile.
+const CHARACTERS: u64 = 128 << 10;
+
 /// The read-ahead of an open file, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ahead {
@@ -221,9 +225,10 @@ impl Host {
             }
             self.accessed(file);
         }
-        let there = self.cache.present(file, page, PIECE / BLOCK + 1);
+        let longest = if transfer.characters { CHARACTERS } else { PIECE };
+        let there = self.cache.present(file, page, longest / BLOCK + 1);
         let most = ((page + there) * BLOCK).min(size) - position;
-        let (piece, begun) = transfer.cut(most.min(PIECE), size, u64::MAX);
+        let (piece, begun) = transfer.cut(most.min(longest), size, u64::MAX);
         let behind = (position + piece.bytes).div_ceil(BLOCK);
         self.cache.touch(file, page..behind);
         if let Some(Some(open)) = self.open.get_mut(transfer.handle.0 as usize) {
@@ -232,7 +237,8 @@ impl Host {
         let costs = &self.spec.costs;
         let copies = if transfer.copies { costs.copy(piece.bytes) } else { Nanos::ZERO };
         transfer.piece = Some(piece);
-        Next::Compute { cost: Nanos(costs.call.0 * begun) + copies, copies, is_read: true }
+        let (cost, user) = (Nanos(costs.call.0 * begun) + copies, costs.work_on(transfer, piece));
+        Next::Compute { cost, user, copies, is_read: true }
     }
 
     /// A file is read: its time of access changes, once a second.

@@ -2,6 +2,7 @@
 
 use raidlab_core::units::Nanos;
 
+use super::spec::CallCosts;
 use super::{Call, Failure, Handle, Source};
 
 /// What becomes of a task next.
@@ -10,7 +11,7 @@ pub(super) enum Next {
     /// It waits for something that will make it ready.
     Wait,
     /// It uses the CPU.
-    Compute { cost: Nanos, copies: Nanos, is_read: bool },
+    Compute { cost: Nanos, user: Nanos, copies: Nanos, is_read: bool },
     /// It is done.
     Done,
     /// It cannot go on.
@@ -50,6 +51,8 @@ pub(super) struct Transfer {
     pub(super) times: u64,
     /// Whether data are copied to the process.
     pub(super) copies: bool,
+    /// Whether the process works on every byte.
+    pub(super) characters: bool,
     /// What is being copied or moved: bytes, and calls that are done with it.
     pub(super) piece: Option<Piece>,
     /// Making the last call durable.
@@ -74,8 +77,8 @@ pub(super) struct Piece {
 
 impl Transfer {
     pub(super) fn new(handle: Handle, at: u64, len: u64, times: u64) -> Self {
-        let (offset, copies, piece, sync) = (0, true, None, None);
-        Self { handle, at, offset, len, times, copies, piece, sync }
+        let (offset, copies, characters, piece, sync) = (0, true, false, None, None);
+        Self { handle, at, offset, len, times, copies, characters, piece, sync }
     }
 
     /// Where the next byte is.
@@ -169,6 +172,13 @@ impl Names {
     }
 }
 
+impl CallCosts {
+    /// What a process does with the bytes of a piece itself.
+    pub(super) fn work_on(&self, transfer: &Transfer, piece: Piece) -> Nanos {
+        if transfer.characters { self.characters(piece.bytes) } else { Nanos::ZERO }
+    }
+}
+
 impl Task {
     pub(super) fn new(process: u32, kind: Kind) -> Self {
         Self { process, kind, computes: false, requests: 0, moved: 0 }
@@ -184,6 +194,10 @@ pub(super) fn transfer(call: &Call) -> Option<Kind> {
         }
         Call::Write { handle, at, len, times } => {
             Some(Kind::Write(Transfer::new(handle, at, len, times)))
+        }
+        Call::Characters { handle, at, len, times, is_read } => {
+            let transfer = Transfer { characters: true, ..Transfer::new(handle, at, len, times) };
+            Some(if is_read { Kind::Read(transfer) } else { Kind::Write(transfer) })
         }
         Call::Copy { from, from_at, to, at, len, times } => {
             let (handle, source) = match from {

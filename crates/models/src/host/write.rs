@@ -80,7 +80,8 @@ impl Host {
         let costs = &self.spec.costs;
         transfer.piece = Some(piece);
         let copies = costs.copy(piece.bytes);
-        Next::Compute { cost: Nanos(costs.call.0 * begun) + copies, copies, is_read: false }
+        let (cost, user) = (Nanos(costs.call.0 * begun) + copies, costs.work_on(transfer, piece));
+        Next::Compute { cost, user, copies, is_read: false }
     }
 
     /// A page that is written in part only and must be read first, for the rest of it.

@@ -479,12 +479,16 @@ impl<'w> Target<'w> {
                     let id = self.world.submit_for(io.process, io.op, io.at, io.len, io.fua);
                     self.note_request(id, io.id);
                 }
-                HostOutput::Compute { task, cost, copies, is_read } => {
-                    let cost = cost + self.wait_for_memory(copies, is_read);
-                    if let Some(Some(used)) = self.uses.get(task.0 as usize) {
+                HostOutput::Compute { task, cost, user, copies, is_read } => {
+                    let system = cost + self.wait_for_memory(copies, is_read);
+                    if let Some(Some(used)) = self.uses.get_mut(task.0 as usize) {
                         let cpu = &mut self.running[used.process].cpu;
-                        cpu.system += cost;
+                        cpu.system += system;
+                        cpu.user += user;
+                        // Reads and writes take what they do in the kernel.
+                        used.since = used.since + user;
                     }
+                    let cost = system + user;
                     if cost == Nanos::ZERO {
                         self.host.handle(now, HostInput::Computed(task));
                     } else {

@@ -9,10 +9,6 @@ use super::draws::Draws;
 use super::{Version, phases};
 use crate::op::{Class, Content, How, Mark, Op, Path, Seek, Slot};
 
-/// Bytes whose work byte by byte is done at once: before their writes, as much as goes to a page cache in
-/// one piece on modelled hosts; after their reads, no more than the shortest read-ahead has there.
-const CHARACTERS: [u64; 2] = [256 << 10, 128 << 10];
-
 /// The greatest length of a file of 1.03, in bytes.
 const LARGEST_FILE: u64 = 1 << 30;
 /// Bytes that the C library moves at once for 1.03's byte by byte passes: the block of the filesystem.
@@ -212,33 +208,31 @@ impl Files {
     }
 }
 
-/// A piece of a pass byte by byte; the blocks that are done, or `None` when all are.
+/// The next block of a pass byte by byte of 2.00, or all of one of 1.03; the blocks that are done, or `None`
+/// when all are.
 ///
 /// 1.03 goes through the C library, whose calls are of 4096 bytes; each byte is work of the CPU besides.
 /// 2.00 calls the system for each byte and takes the time of a block together. The bytes are zeroes here so
 /// that the buffer, which the next pass needs empty, stays so; the original's repeat 0 to 127.
 fn characters(job: &Job, done: u64, is_read: bool, ops: &mut VecDeque<Op>) -> Option<u64> {
     let phase = if is_read { phases::CHARACTER_READ } else { phases::CHARACTER_WRITE };
-    let move_bytes = |slot, len, times| match is_read {
-        true => Op::Read { slot, len, times },
-        false => Op::Write { slot, len, content: Content::Zeroes, times },
-    };
-    let class = if is_read { Class::Read } else { Class::Write };
     if job.version == Version::V200 && done * job.chunk < job.characters {
-        ops.extend([
-            Op::Mark(Mark::GroupBegin),
-            move_bytes(Slot(0), 1, job.chunk),
-            Op::Mark(Mark::GroupEnd(class)),
-        ]);
+        let (slot, len, times) = (Slot(0), 1, job.chunk);
+        let (class, moved) = match is_read {
+            true => (Class::Read, Op::Read { slot, len, times }),
+            false => (Class::Write, Op::Write { slot, len, content: Content::Zeroes, times }),
+        };
+        ops.extend([Op::Mark(Mark::GroupBegin), moved, Op::Mark(Mark::GroupEnd(class))]);
         return Some(done + 1);
     }
-    let most = CHARACTERS[usize::from(is_read)];
-    if job.version == Version::V103 && done * most < job.size {
-        let (piece, at) = (most.min(job.size - done * most), done * most);
-        let slot = Slot((at / LARGEST_FILE) as u16);
-        let (work, moved) = (Op::Characters(piece), move_bytes(slot, BUFFERED, piece / BUFFERED));
-        ops.extend(if is_read { [moved, work] } else { [work, moved] });
-        return Some(done + 1);
+    if job.version == Version::V103 {
+        ops.extend(job.files().map(|(slot, _, bytes)| {
+            let (len, times) = (BUFFERED, bytes / BUFFERED);
+            match is_read {
+                true => Op::ReadCharacters { slot, len, times },
+                false => Op::WriteCharacters { slot, len, times },
+            }
+        }));
     }
     job.close_characters(ops);
     ops.push_back(end(phase));

@@ -121,6 +121,12 @@ impl Target<'_> {
             Op::CopyRange { from, to, len } => self.copy(index, from, to, len),
             Op::Rewrite { slot, len, times, .. } => self.rewrite(index, slot, (len, times)),
             Op::Copy { from, to, len } => self.copy_in_blocks(index, from, to, len),
+            Op::ReadCharacters { slot, len, times } => {
+                self.characters(index, slot, (len, times), true)
+            }
+            Op::WriteCharacters { slot, len, times } => {
+                self.characters(index, slot, (len, times), false)
+            }
             Op::DropCached { slot } => {
                 if let Place::Host(id, _) = self.place(index, slot)?.0 {
                     self.host.drop_cached(Some(host_file(id)));
@@ -344,6 +350,33 @@ impl Target<'_> {
         let from = Source::File(handle);
         let call = Call::Copy { from, from_at: at, to: handle, at, len, times };
         self.begin_copy(index, Measured::Pairs, call, Answered::Moved(Some(slot)));
+        Ok(None)
+    }
+
+    /// Reads or writes, and works on every byte.
+    fn characters(
+        &mut self,
+        index: usize,
+        slot: Slot,
+        (len, times): (u64, u64),
+        is_read: bool,
+    ) -> Result<Option<OpResult>, StudyError> {
+        let what = if is_read { "getc" } else { "putc" };
+        let (place, file) = self.place(index, slot)?;
+        let (at, size) = (file.position, self.size(&place));
+        let Place::Host(id, handle) = place else {
+            return Err(failed(index, what, "no file of the filesystem"));
+        };
+        let end = len.checked_mul(times).and_then(|bytes| at.checked_add(bytes));
+        let Some(end) = end.filter(|end| len > 0 && (!is_read || *end <= size)) else {
+            let reason = format!("{times} times {len} bytes from {at} on, of {size}");
+            return Err(failed(index, what, reason));
+        };
+        if !is_read {
+            self.names.grow(id, end);
+        }
+        let call = Call::Characters { handle, at, len, times, is_read };
+        self.begin_script(index, None, [call], Answered::Moved(Some(slot)));
         Ok(None)
     }
 

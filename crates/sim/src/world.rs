@@ -496,8 +496,16 @@ impl World {
     /// Takes what a drive has to say, and lets what follows from it happen.
     fn drain_drive(&mut self, member: u16) {
         self.hear_drive(member);
+        self.settle_paths();
+    }
+
+    /// What was dispatched is on its way to a drive, or with it.
+    #[inline]
+    fn dispatched(&mut self, drive: u16) {
         if self.paths.is_some() {
             self.settle_paths();
+        } else {
+            self.hear_drive(drive);
         }
     }
 
@@ -582,7 +590,7 @@ impl World {
         if self.queue_wakes[usize::from(member)] == Some(self.now) {
             self.queue_wakes[usize::from(member)] = None;
             self.feed_queue(member, QueueInput::Wake);
-            self.drain_drive(member);
+            self.dispatched(member);
         }
     }
 
@@ -720,7 +728,7 @@ impl World {
         }
         let first = DriveIo { id, ..first };
         self.hand_to_drive(drive, first);
-        self.drain_drive(drive);
+        self.dispatched(drive);
     }
 
     /// A record is a small write at its place.

@@ -225,6 +225,12 @@ impl Paths {
         }
     }
 
+    /// Whether there is an output.
+    #[inline]
+    pub fn has_output(&self) -> bool {
+        !self.outputs.is_empty()
+    }
+
     /// The next output; drain until `None` after every [`handle`](Self::handle).
     #[inline]
     pub fn poll(&mut self) -> Option<PathOutput> {

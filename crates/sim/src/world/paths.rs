@@ -86,8 +86,15 @@ impl World {
 
     /// Takes what the paths have to say until they are silent: commands come to drives, their ends to
     /// the host, which sends more.
-    #[inline(never)]
+    #[inline]
     pub(super) fn settle_paths(&mut self) {
+        if self.paths.as_ref().is_some_and(|paths| paths.has_output()) {
+            self.hear_paths();
+        }
+    }
+
+    #[inline(never)]
+    fn hear_paths(&mut self) {
         while let Some(output) = self.paths.as_mut().and_then(|paths| paths.poll()) {
             match output {
                 PathOutput::Dispatch { drive, io, at } => {

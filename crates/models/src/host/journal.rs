@@ -119,12 +119,17 @@ impl Journal {
     /// because the one before still is: "the current transaction is already too large; wait for it
     /// to commit".
     pub(super) fn stalls(&mut self, id: u32) -> bool {
-        let is_full = self.area.is_some_and(|(_, len)| self.blocks.len() as u64 > len / 4);
-        if is_full && self.commit.is_some() {
+        let is_stalled = self.is_stalled();
+        if is_stalled {
             self.stalled.push(id);
-            return true;
         }
-        false
+        is_stalled
+    }
+
+    /// The same, without waiting for it to go on.
+    pub(super) fn is_stalled(&self) -> bool {
+        let is_full = self.area.is_some_and(|(_, len)| self.blocks.len() as u64 > len / 4);
+        is_full && self.commit.is_some()
     }
 
     /// The next blocks of the journal, `count` of them: one piece, or two around its end.

@@ -292,6 +292,14 @@ pub enum HostOutput {
         /// Whether it is for a read.
         is_read: bool,
     },
+    /// Let the CPU work for a call, which is done then: nothing is handed in, and its number may be used
+    /// again.
+    Last {
+        /// Which call.
+        task: TaskId,
+        /// For how long.
+        cost: Nanos,
+    },
     /// So many reads or writes of a call ended now, the first of them having begun where those before
     /// ended.
     Moved {
@@ -578,14 +586,7 @@ impl Host {
             | Call::Copy { .. } => task::transfer(&call),
             Call::Sync { file, data_only } => Some(Kind::Sync(Sync::of(Some(file.0), data_only))),
             Call::SyncAll => Some(Kind::Sync(Sync::of(None, false))),
-            Call::Names { mut path, change } => {
-                let names = self.names(&path, change);
-                if path.capacity() > 0 && self.spare_paths.len() < SPARE_PATHS {
-                    path.clear();
-                    self.spare_paths.push(path);
-                }
-                names.map(Kind::Names).map_err(|failure| self.fail(id, failure)).ok()
-            }
+            Call::Names { path, change } => self.begin_names(id, path, change).map(Kind::Names),
         };
         let Some(kind) = kind else { return };
         if self.tasks.len() <= id as usize {

@@ -9,7 +9,7 @@ use super::cache::Page;
 use super::files::File;
 use super::spec::BLOCK;
 use super::task::{Kind, Names, Next, Task};
-use super::{Change, Failure, Host, HostFile, METADATA, Step};
+use super::{Change, Failure, Host, HostFile, HostOutput, METADATA, SPARE_PATHS, Step, TaskId};
 
 /// Names in a block of a directory: entries of 32 bytes (8 and a name of 24), three quarters full.
 const ENTRIES: u64 = 96;
@@ -207,45 +207,79 @@ impl Host {
         }
     }
 
-    /// Goes on with an operation on names.
-    pub(super) fn name(&mut self, id: u32, task: &mut Task) -> Next {
-        let Kind::Names(names) = &mut task.kind else { return Next::Wait };
+    /// Begins an operation on names; gives what waits for something. Most find everything in memory, and are
+    /// only CPU time from here on.
+    pub(super) fn begin_names(
+        &mut self,
+        id: u32,
+        mut path: Vec<Step>,
+        change: Change,
+    ) -> Option<Names> {
+        let names = self.names(&path, change);
+        if path.capacity() > 0 && self.spare_paths.len() < SPARE_PATHS {
+            path.clear();
+            self.spare_paths.push(path);
+        }
+        let mut names = match names {
+            Ok(names) => names,
+            Err(failure) => {
+                self.fail(id, failure);
+                return None;
+            }
+        };
+        if self.missing(&mut names).is_some() || names.changes() && self.journal.is_stalled() {
+            return Some(names);
+        }
+        self.carry_out(&names);
+        self.outputs.push_back(HostOutput::Last { task: TaskId(id), cost: names.cost });
+        self.spare_names.push(names);
+        None
+    }
+
+    /// The next block that must be in memory and is not.
+    fn missing(&mut self, names: &mut Names) -> Option<u64> {
         loop {
             names.done += self.cache.use_present(METADATA, &names.reads[names.done..]);
-            let Some(block) = names.reads.get(names.done).copied() else { break };
-            match self.cache.page(METADATA, block) {
-                Page::Present => {}
-                Page::Reading => {
-                    self.wait_for_page(id, METADATA, block);
-                    return Next::Wait;
-                }
-                Page::Absent if !self.known.contains(block) => {
-                    self.cache.fill(METADATA, block..block + 1);
-                }
-                Page::Absent => {
-                    let rest = &names.reads[names.done..];
-                    let follows = |(by, next): &(usize, &u64)| **next == block + *by as u64;
-                    let together = rest.iter().enumerate().take_while(follows).count() as u64;
-                    let window = self.spec.filesystem.inode_read_ahead;
-                    let mut pages = self.space.table_window(block, window);
-                    pages.end = pages.end.max(block + together);
-                    self.fetch_metadata(task.process, pages);
-                }
+            let block = *names.reads.get(names.done)?;
+            if self.known.contains(block) || self.cache.page(METADATA, block) == Page::Reading {
+                return Some(block);
             }
+            self.cache.fill(METADATA, block..block + 1);
         }
-        let changes = !names.writes.is_empty() || !names.of.is_empty();
-        if !names.computed && changes && self.journal.stalls(id) {
-            return Next::Wait;
-        }
-        if !names.computed {
-            names.computed = true;
-            let (cost, user, copies) = (names.cost, Nanos::ZERO, Nanos::ZERO);
-            return Next::Compute { cost, user, copies, is_read: false };
-        }
+    }
+
+    fn carry_out(&mut self, names: &Names) {
         self.join(&names.writes);
         for file in &names.of {
             self.change_metadata(*file, &[], true);
         }
+    }
+
+    /// Goes on with an operation on names.
+    pub(super) fn name(&mut self, id: u32, task: &mut Task) -> Next {
+        let Kind::Names(names) = &mut task.kind else { return Next::Wait };
+        while let Some(block) = self.missing(names) {
+            if self.cache.page(METADATA, block) == Page::Reading {
+                self.wait_for_page(id, METADATA, block);
+                return Next::Wait;
+            }
+            let rest = &names.reads[names.done..];
+            let follows = |(by, next): &(usize, &u64)| **next == block + *by as u64;
+            let together = rest.iter().enumerate().take_while(follows).count() as u64;
+            let window = self.spec.filesystem.inode_read_ahead;
+            let mut pages = self.space.table_window(block, window);
+            pages.end = pages.end.max(block + together);
+            self.fetch_metadata(task.process, pages);
+        }
+        if !names.computed {
+            if names.changes() && self.journal.stalls(id) {
+                return Next::Wait;
+            }
+            names.computed = true;
+            let (cost, user, copies) = (names.cost, Nanos::ZERO, Nanos::ZERO);
+            return Next::Compute { cost, user, copies, is_read: false };
+        }
+        self.carry_out(names);
         Next::Done
     }
 }

@@ -170,6 +170,11 @@ impl Names {
         self.of.clear();
         (self.done, self.cost, self.computed) = (0, cost, false);
     }
+
+    /// Whether it changes metadata.
+    pub(super) fn changes(&self) -> bool {
+        !self.writes.is_empty() || !self.of.is_empty()
+    }
 }
 
 impl CallCosts {

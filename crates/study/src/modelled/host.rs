@@ -403,8 +403,11 @@ impl<'w> Target<'w> {
             Timer::Call(id, Nanos::ZERO) => {
                 self.host.handle(now, HostInput::Computed(TaskId(id)));
             }
+            Timer::Last(id, Nanos::ZERO) => self.call_done(TaskId(id), 0),
             Timer::Process(index, Nanos::ZERO) => self.rested(index),
-            Timer::Call(_, left) | Timer::Process(_, left) => self.compute(timer, left),
+            Timer::Call(_, left) | Timer::Last(_, left) | Timer::Process(_, left) => {
+                self.compute(timer, left);
+            }
             Timer::Host => self.host.handle(now, HostInput::Wake),
         }
     }
@@ -446,6 +449,7 @@ impl<'w> Target<'w> {
         let left = Nanos(cost.0 - slice.0);
         let timer = match of {
             Timer::Call(id, _) => Timer::Call(id, left),
+            Timer::Last(id, _) => Timer::Last(id, left),
             Timer::Process(index, _) => Timer::Process(index, left),
             Timer::Host => of,
         };
@@ -493,6 +497,16 @@ impl<'w> Target<'w> {
                         self.host.handle(now, HostInput::Computed(task));
                     } else {
                         self.compute(Timer::Call(task.0, cost), cost);
+                    }
+                }
+                HostOutput::Last { task, cost } => {
+                    if let Some(Some(used)) = self.uses.get(task.0 as usize) {
+                        self.running[used.process].cpu.system += cost;
+                    }
+                    if cost == Nanos::ZERO {
+                        self.call_done(task, 0);
+                    } else {
+                        self.compute(Timer::Last(task.0, cost), cost);
                     }
                 }
                 HostOutput::Moved { task, is_read, calls, bytes } => {

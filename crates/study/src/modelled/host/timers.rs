@@ -7,6 +7,8 @@ use raidlab_core::{Nanos, Time};
 pub(super) enum Timer {
     /// A call of the host has used the CPU; so much is still to come.
     Call(u32, Nanos),
+    /// The same for a call that is done then.
+    Last(u32, Nanos),
     /// A process has.
     Process(usize, Nanos),
     /// The host wants to be woken.

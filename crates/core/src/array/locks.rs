@@ -40,15 +40,16 @@ impl Range {
 }
 
 /// An owner that holds nothing.
-const NOWHERE: u32 = u32::MAX;
+const NOWHERE: u64 = u64::MAX;
 
 /// The ranges held and waited for, by owners numbered from 0.
 #[derive(Clone, Debug)]
 pub(super) struct RangeLocks {
-    /// What is held and by whom, in no order: few are at a time, and all are looked at.
-    held: Vec<(u32, Range)>,
-    /// Where in `held` an owner's range is, or [`NOWHERE`].
-    places: Vec<u32>,
+    /// What is held and by whom, by place: ranges lie apart from each other, and most come at one end and go
+    /// at the other.
+    held: VecDeque<(Range, u32)>,
+    /// Where an owner's range starts, or [`NOWHERE`].
+    starts: Vec<u64>,
     buckets: Box<[u16; BUCKETS]>,
     waiting: VecDeque<(u32, Range)>,
     granted: VecDeque<u32>,
@@ -57,8 +58,8 @@ pub(super) struct RangeLocks {
 impl RangeLocks {
     pub(super) fn new(owners: u32) -> Self {
         Self {
-            held: Vec::with_capacity(owners as usize),
-            places: vec![NOWHERE; owners as usize],
+            held: VecDeque::with_capacity(owners as usize),
+            starts: vec![NOWHERE; owners as usize],
             buckets: Box::new([0; BUCKETS]),
             waiting: VecDeque::with_capacity(owners as usize),
             granted: VecDeque::with_capacity(owners as usize),
@@ -69,7 +70,7 @@ impl RangeLocks {
     #[inline]
     pub(super) fn acquire(&mut self, owner: u32, start: u64, end: u64) -> bool {
         let range = Range { start, end };
-        debug_assert!(start < end && self.places[owner as usize] == NOWHERE);
+        debug_assert!(start < end && self.starts[owner as usize] == NOWHERE);
         // The usual case: a small range that nobody else is near.
         if let Some(bucket) = range.only_bucket()
             && self.buckets[bucket] == 0
@@ -100,30 +101,37 @@ impl RangeLocks {
         self.is_clear(Range { start, end })
     }
 
+    /// Where in `held` those come that start at a place or behind it.
+    #[inline]
+    fn behind(&self, start: u64) -> usize {
+        if self.held.back().is_none_or(|(last, _)| last.start < start) {
+            return self.held.len();
+        }
+        self.held.partition_point(|(held, _)| held.start < start)
+    }
+
     /// Whether anybody holds anything of a range.
     #[inline]
     fn is_held(&self, range: Range) -> bool {
-        self.held.iter().any(|(_, held)| held.overlaps(range))
+        let behind = self.behind(range.end);
+        behind > 0 && self.held[behind - 1].0.overlaps(range)
     }
 
     #[inline]
     fn note(&mut self, owner: u32, range: Range) {
-        self.places[owner as usize] = self.held.len() as u32;
-        self.held.push((owner, range));
+        self.starts[owner as usize] = range.start;
+        self.held.insert(self.behind(range.start), (range, owner));
     }
 
     /// What an owner held, and holds no more.
     #[inline]
     fn take(&mut self, owner: u32) -> Option<Range> {
-        let place = std::mem::replace(&mut self.places[owner as usize], NOWHERE);
-        if place == NOWHERE {
+        let start = std::mem::replace(&mut self.starts[owner as usize], NOWHERE);
+        if start == NOWHERE {
             return None;
         }
-        let (_, range) = self.held.swap_remove(place as usize);
-        if let Some((moved, _)) = self.held.get(place as usize) {
-            self.places[*moved as usize] = place;
-        }
-        Some(range)
+        let index = if self.held.front()?.0.start == start { 0 } else { self.behind(start) };
+        self.held.remove(index).map(|(range, _)| range)
     }
 
     #[inline]
@@ -198,5 +206,32 @@ mod tests {
         assert!(locks.acquire(0, 0, 1 << 40), "a range wider than all buckets");
         locks.release(0);
         assert!(locks.buckets.iter().all(|count| *count == 0));
+    }
+
+    #[test]
+    fn ranges_are_held_apart_in_any_order() {
+        let mut locks = RangeLocks::new(64);
+        let mut held: Vec<(u32, Range)> = Vec::new();
+        let mut state = 3u64;
+        for step in 0..20_000u64 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let draw = state >> 33;
+            if let Some(index) = held.iter().position(|(owner, _)| u64::from(*owner) == draw % 64) {
+                let (owner, _) = held.swap_remove(index);
+                assert!(!locks.release(owner), "nobody waits");
+                continue;
+            }
+            let start = draw / 64 % 5_000;
+            let range = Range { start, end: start + 1 + step % 300 };
+            let is_free = held.iter().all(|(_, other)| !other.overlaps(range));
+            assert_eq!(locks.is_free(range.start, range.end), is_free, "step {step}");
+            if is_free {
+                let owner = (draw % 64) as u32;
+                assert!(locks.acquire(owner, range.start, range.end));
+                held.push((owner, range));
+            }
+        }
+        held.into_iter().for_each(|(owner, _)| _ = locks.release(owner));
+        assert!(locks.held.is_empty() && locks.buckets.iter().all(|count| *count == 0));
     }
 }

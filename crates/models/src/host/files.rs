@@ -233,6 +233,11 @@ impl Files {
         }
     }
 
+    /// Since when a file is dirty.
+    pub(super) fn dirtied(&self, number: u64) -> Option<Time> {
+        self.get(&number)?.dirtied
+    }
+
     pub(super) fn insert(&mut self, number: u64, file: impl Into<Box<File>>) {
         let row = number.wrapping_add(1);
         if row >= FILES {

@@ -10,6 +10,7 @@ use raidlab_core::units::Time;
 
 use super::blockset::BlockSet;
 use super::files::Waiter;
+use super::space::Inode;
 use super::spec::BLOCK;
 use super::writeback::Work;
 use super::{Host, KERNEL, METADATA, Purpose};
@@ -167,18 +168,23 @@ impl Host {
 
     /// A file's inode is changed, and `bitmaps`; `has_grown` when data cannot be found without.
     pub(super) fn change_metadata(&mut self, number: u64, bitmaps: &[u64], has_grown: bool) {
-        let transaction = self.journal.number;
-        let Some(file) = self.files.get_mut(&number) else { return };
-        file.changed_in = transaction;
-        if has_grown {
-            file.grown_in = transaction;
-        }
-        let inode = file.inode;
+        let inode = self.note_changed(number, has_grown);
         self.join(bitmaps);
         if let Some(inode) = inode {
             let block = self.space.inode_block(inode);
             self.join(&[block]);
         }
+    }
+
+    /// The running transaction has something of a file; gives its inode.
+    pub(super) fn note_changed(&mut self, number: u64, has_grown: bool) -> Option<Inode> {
+        let transaction = self.journal.number;
+        let file = self.files.get_mut(&number)?;
+        file.changed_in = transaction;
+        if has_grown {
+            file.grown_in = transaction;
+        }
+        file.inode
     }
 
     /// When the running transaction is to be committed.

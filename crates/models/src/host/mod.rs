@@ -17,6 +17,7 @@
 //! between the limits (here: they wait at the upper one), blocks of extent trees, waiting for room in the
 //! journal (but not in a transaction), soft updates of FFS.
 
+mod ages;
 mod blocks;
 mod blockset;
 mod cache;

@@ -5,7 +5,8 @@
 //! groups with room (Orlov), other directories lie in the group of theirs, files in that of their
 //! directory; data go behind the file's last block, or to the start of its group.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use super::spec::{BLOCK, FilesystemSpec, JournalPlace};
 
@@ -26,7 +27,8 @@ pub(super) struct Inode {
 struct Group {
     /// Inodes never used yet begin here.
     next: u64,
-    free: BTreeSet<u64>,
+    /// Those given back before.
+    free: BinaryHeap<Reverse<u64>>,
     used: u64,
     directories: u64,
     free_blocks: u64,
@@ -81,7 +83,7 @@ impl Space {
         for group in 0..blocks.div_ceil(group_blocks) {
             let data = space.data_start(group).min(blocks);
             let end = ((group + 1) * group_blocks).min(blocks);
-            let (next, free) = (0, BTreeSet::new());
+            let (next, free) = (0, BinaryHeap::new());
             space.groups.push(Group { next, free, used: 0, directories: 0, free_blocks: 0 });
             space.free(data, end.saturating_sub(data));
         }
@@ -232,10 +234,8 @@ impl Space {
             if one.used == inodes {
                 continue;
             }
-            let number = one.free.pop_first().unwrap_or_else(|| {
-                one.next += 1;
-                one.next - 1
-            });
+            let number = one.free.pop().map_or(one.next, |Reverse(number)| number);
+            one.next = one.next.max(number + 1);
             one.used += 1;
             one.directories += u64::from(is_directory);
             return Some(Inode { group, number });
@@ -246,7 +246,7 @@ impl Space {
     /// Gives an inode back.
     pub(super) fn free_inode(&mut self, inode: Inode, is_directory: bool) {
         let group = &mut self.groups[inode.group as usize];
-        group.free.insert(inode.number);
+        group.free.push(Reverse(inode.number));
         group.used -= 1;
         group.directories -= u64::from(is_directory);
     }

@@ -194,12 +194,8 @@ impl Host {
 
     /// Notes that a file has dirty pages.
     pub(super) fn note_dirty(&mut self, number: u64) {
-        let now = self.now;
-        let Some(file) = self.files.get_mut(&number) else { return };
-        if file.dirtied.is_none() {
-            file.dirtied = Some(now);
-            self.back.dirty_files.insert((now, number));
-            self.set_tick();
+        if self.files.get(&number).is_some_and(|file| file.dirtied.is_none()) {
+            self.begin_age(number, self.now);
         }
     }
 

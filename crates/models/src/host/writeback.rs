@@ -11,6 +11,7 @@ use std::ops::Range;
 use raidlab_core::contract::RequestOp;
 use raidlab_core::units::Time;
 
+use super::ages::Ages;
 use super::files::Waiter;
 use super::spec::BLOCK;
 use super::{Host, KERNEL, METADATA, Purpose};
@@ -29,7 +30,7 @@ pub(super) struct Work {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Writeback {
     /// Files with dirty pages, by when they became so.
-    pub(super) dirty_files: BTreeSet<(Time, u64)>,
+    ages: Ages,
     /// What is asked for.
     works: VecDeque<Work>,
     /// Files to be written back, and whether for their age.
@@ -38,7 +39,8 @@ pub(super) struct Writeback {
     aged: BTreeSet<u64>,
     /// Pages of the first of either that are still to come in its turn.
     turn: u64,
-    /// When ages are looked at.
+    /// Since when the oldest of them is dirty, and when ages are looked at for that.
+    oldest: Option<Time>,
     pub(super) tick: Option<Time>,
     /// Writes under way.
     under_way: u32,
@@ -118,8 +120,8 @@ impl Host {
             self.back.queue.pop_front();
         }
         if self.back.queue.is_empty() && is_over {
-            let files = self.back.dirty_files.iter().take(TURN_FILES);
-            self.back.queue.extend(files.map(|(_, file)| (*file, false)));
+            let files = self.back.ages.iter(|file| self.files.dirtied(file)).take(TURN_FILES);
+            self.back.queue.extend(files.map(|(_, file)| (file, false)));
         }
         let Some((number, aged)) = self.back.queue.front().copied() else { return false };
         let cursor = self.files.get(&number).map_or(0, |file| file.cursor);
@@ -153,12 +155,17 @@ impl Host {
     fn renew(&mut self, number: u64) {
         let now = self.now;
         let Some(file) = self.files.get_mut(&number) else { return };
-        if let Some(since) = file.dirtied.replace(now) {
-            self.back.dirty_files.remove(&(since, number));
-            self.back.dirty_files.insert((now, number));
-        } else {
-            file.dirtied = None;
+        if file.dirtied.take().is_some() {
+            self.back.ages.remove(|file| self.files.dirtied(file));
+            self.begin_age(number, now);
         }
+    }
+
+    /// A file has dirty pages, and had none.
+    pub(super) fn begin_age(&mut self, number: u64, now: Time) {
+        let Some(file) = self.files.get_mut(&number) else { return };
+        file.dirtied = Some(now);
+        self.back.ages.add(now, number);
         self.set_tick();
     }
 
@@ -202,9 +209,9 @@ impl Host {
     pub(super) fn settle_dirty(&mut self, number: u64) {
         let is_dirty = self.cache.has_dirty(number);
         let Some(file) = self.files.get_mut(&number) else { return };
-        if !is_dirty && let Some(since) = file.dirtied.take() {
-            self.back.dirty_files.remove(&(since, number));
+        if !is_dirty && file.dirtied.take().is_some() {
             file.cursor = 0;
+            self.back.ages.remove(|file| self.files.dirtied(file));
             self.set_tick();
         }
     }
@@ -240,8 +247,12 @@ impl Host {
         let interval = self.spec.writeback_interval.0;
         let expire = self.spec.dirty_expire.0;
         let after = self.now.0 + 1;
-        let first = self.back.dirty_files.first();
-        let oldest = first.map(|(since, _)| (since.0 + expire).max(after));
+        let first = self.back.ages.first();
+        if first == self.back.oldest && self.back.tick.is_none_or(|tick| self.now < tick) {
+            return;
+        }
+        self.back.oldest = first;
+        let oldest = first.map(|since| (since.0 + expire).max(after));
         self.back.tick = oldest.map(|at| Time(at.div_ceil(interval) * interval));
     }
 
@@ -251,9 +262,9 @@ impl Host {
             return;
         }
         let (now, expire) = (self.now, self.spec.dirty_expire);
-        let old = |entry: &&(Time, u64)| now.since(entry.0) >= expire;
-        let old: Vec<u64> =
-            self.back.dirty_files.iter().take_while(old).map(|(_, file)| *file).collect();
+        let dirty = self.back.ages.iter(|file| self.files.dirtied(file));
+        let old = dirty.take_while(|(since, _)| now.since(*since) >= expire);
+        let old: Vec<u64> = old.map(|(_, file)| file).collect();
         for number in old {
             if self.back.aged.insert(number) {
                 self.back.queue.push_back((number, true));

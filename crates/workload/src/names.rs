@@ -67,6 +67,21 @@ struct Name {
     after: u32,
 }
 
+/// What a path was found to lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// What is at its end.
+    pub file: Option<FileId>,
+    /// What the last name would be in, where that is known and nothing is at the end.
+    directory: Option<FileId>,
+}
+
+impl From<Option<FileId>> for Found {
+    fn from(file: Option<FileId>) -> Self {
+        Self { file, directory: None }
+    }
+}
+
 /// Names, and the lengths of files.
 #[derive(Clone, Debug)]
 pub struct Names {
@@ -157,11 +172,19 @@ impl Names {
         self.look_up(path, &path.text).map(|name| &self.names[name as usize])
     }
 
-    /// Where a name is to be made: the place in its path where it begins, and its directory.
-    fn room_for(&self, path: &Path) -> Result<(usize, FileId), NameError> {
+    /// Where a name is to be made: the place in its path where it begins, and its directory, where that was
+    /// looked up before.
+    fn room_for(
+        &self,
+        path: &Path,
+        directory: Option<FileId>,
+    ) -> Result<(usize, FileId), NameError> {
         let from = name_at(&path.text);
-        let above = self.look_up(path, directory_text(path, from));
-        let id = above.map(|name| self.names[name as usize].id);
+        let look_up = || {
+            let above = self.look_up(path, directory_text(path, from));
+            above.map(|name| self.names[name as usize].id)
+        };
+        let id = directory.or_else(look_up);
         let is_there = |id: &FileId| self.node(*id).is_some_and(|node| node.directory.is_some());
         id.filter(is_there).map_or_else(|| error(path, MISSING), |id| Ok((from, id)))
     }
@@ -209,18 +232,18 @@ impl Names {
     }
 
     /// What is looked up to find a path, from its root on: of each of its names the directory it is
-    /// in, its [`name_hash`], and what it stands for; ends with the first that is not there. Gives what
-    /// [`find`](Self::find) does.
+    /// in, its [`name_hash`], and what it stands for; ends with the first that is not there.
     pub fn walk<T>(
         &self,
         path: &Path,
         steps: &mut Vec<T>,
         step: impl Fn(FileId, u64, Option<FileId>) -> T,
-    ) -> Option<FileId> {
+    ) -> Found {
         let begin = steps.len();
         let mut text = &*path.text;
         let mut name = self.look_up(path, text);
-        let found = name.map(|name| self.names[name as usize].id);
+        let file = name.map(|name| self.names[name as usize].id);
+        let mut found = Found::from(file);
         // Up to what is there, which is all, or all but the last.
         while name.is_none() {
             let from = name_at(text);
@@ -229,9 +252,12 @@ impl Names {
             name = self.look_up(path, text);
             if let Some(name) = name {
                 let directory = self.names[name as usize].id;
+                if last.len() + from == path.text.len() {
+                    found.directory = Some(directory);
+                }
                 steps.push(step(directory, name_hash(last), None));
             } else if text.is_empty() {
-                return None;
+                return found;
             }
         }
         // And from there by the directories.
@@ -250,20 +276,20 @@ impl Names {
     /// # Errors
     /// As `open(2)`: missing, there already, a directory.
     pub fn open(&mut self, path: &Path, how: How) -> Result<(FileId, bool), NameError> {
-        self.open_found(path, self.find(path), how)
+        self.open_found(path, self.find(path).into(), how)
     }
 
-    /// The same when the name was looked up before: what [`find`](Self::find) gives.
+    /// The same when the name was looked up before: what [`walk`](Self::walk) gives.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_found(
         &mut self,
         path: &Path,
-        found: Option<FileId>,
+        found: Found,
         how: How,
     ) -> Result<(FileId, bool), NameError> {
-        match found {
+        match found.file {
             Some(_) if how.create && how.exclusive => error(path, EXISTS),
             Some(id) => {
                 let Some(node) = self.node_mut(id) else { return error(path, MISSING) };
@@ -276,7 +302,7 @@ impl Names {
                 Ok((id, false))
             }
             None if how.create => {
-                let room = self.room_for(path)?;
+                let room = self.room_for(path, found.directory)?;
                 let id = self.make(false);
                 self.add_name(path, room, id);
                 Ok((id, true))
@@ -315,7 +341,7 @@ impl Names {
         if self.find(path).is_some() {
             return error(path, EXISTS);
         }
-        let room = self.room_for(path)?;
+        let room = self.room_for(path, None)?;
         let id = self.make(true);
         self.add_name(path, room, id);
         Ok(id)
@@ -400,7 +426,7 @@ impl Names {
             return Ok(None);
         }
         let gone = if before.is_some() { self.unlink(to)? } else { None };
-        let room = self.room_for(to)?;
+        let room = self.room_for(to, None)?;
         self.forget(name);
         self.add_name(to, room, id);
         Ok(gone)
@@ -415,7 +441,7 @@ impl Names {
         if self.find(to).is_some() {
             return error(to, EXISTS);
         }
-        let room = self.room_for(to)?;
+        let room = self.room_for(to, None)?;
         self.add_name(to, room, id);
         if let Some(node) = self.node_mut(id) {
             node.names += 1;

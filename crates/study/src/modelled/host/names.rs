@@ -2,7 +2,7 @@
 
 use raidlab_core::Nanos;
 use raidlab_models::host::{Call, Change, HostFile, Step};
-use raidlab_workload::names::{FileId, NameError, name_hash};
+use raidlab_workload::names::{FileId, Found, NameError, name_hash};
 use raidlab_workload::{Class, How, Of, Op, OpResult, Path, Root, Slot, Status};
 
 use super::io::Place;
@@ -10,9 +10,9 @@ use super::{Answered, StudyError, Target, failed, host_file};
 
 impl Target<'_> {
     /// The steps of a path as it is now, none off the filesystem, and the file at its end.
-    fn look_up(&mut self, path: &Path) -> (Vec<Step>, Option<FileId>) {
+    fn look_up(&mut self, path: &Path) -> (Vec<Step>, Found) {
         if !Self::is_target(path.root) {
-            return (Vec::new(), self.names.find(path));
+            return (Vec::new(), self.names.find(path).into());
         }
         let mut steps = self.host.path();
         let step = |directory, name, file: Option<FileId>| {
@@ -31,7 +31,7 @@ impl Target<'_> {
     /// The steps of a path that is there, and the file at its end.
     fn steps_to(&mut self, path: &Path) -> Result<(Vec<Step>, HostFile), NameError> {
         let (steps, found) = self.look_up(path);
-        Ok((steps, there(path, found)?))
+        Ok((steps, there(path, found.file)?))
     }
 
     /// Begins an operation on names, open, close and what else concerns whole files.

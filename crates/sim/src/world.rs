@@ -575,6 +575,7 @@ impl World {
     }
 
     /// An I/O goes to a drive, or into the queue in front of it. The caller drains the drive.
+    #[inline(always)]
     fn hand_to_drive(&mut self, drive: u16, io: DriveIo) {
         if self.lays_out {
             self.drive_done(drive, io.id, IoOutcome::Ok);
@@ -714,6 +715,7 @@ impl World {
     }
 
     /// Submits an I/O to the drive in a place; there is none for members that are not there.
+    #[inline(always)]
     fn submit_to(&mut self, place: MemberIndex, io: IoId, first: DriveIo, then: Option<DriveIo>) {
         let Some(drive) = self.places[place.at()] else {
             self.ended.push_back((io, IoOutcome::Gone));

@@ -551,6 +551,7 @@ impl Host {
     }
 
     /// Hands in what happened.
+    #[inline(always)]
     pub fn handle(&mut self, now: Time, input: HostInput) {
         self.now = now;
         match input {
@@ -579,6 +580,7 @@ impl Host {
         self.outputs.pop_front()
     }
 
+    #[inline(never)]
     fn call(&mut self, id: u32, process: u32, call: Call) {
         let kind = match call {
             Call::Read { .. }
@@ -690,6 +692,7 @@ impl Host {
     }
 
     /// Sends a request to the array.
+    #[inline(always)]
     fn send(&mut self, io: BlockIo, purpose: Purpose) -> u32 {
         let flight = Some(Flight::new(purpose));
         let slot = match self.free_flights.pop() {
@@ -712,6 +715,7 @@ impl Host {
         BlockIo { id: BlockId(0), process, op, at, len, fua: false }
     }
 
+    #[inline(never)]
     fn ended(&mut self, slot: u32) {
         let Some(flight) = self.flights.get_mut(slot as usize).and_then(Option::take) else {
             return;

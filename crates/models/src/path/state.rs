@@ -213,6 +213,7 @@ impl Paths {
     }
 
     /// Takes an input; `now` never goes back.
+    #[inline(always)]
     pub fn handle(&mut self, now: Time, input: PathInput) {
         match input {
             PathInput::Submit { drive, io } => self.submit(now, drive, io),

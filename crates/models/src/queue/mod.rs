@@ -237,6 +237,7 @@ impl Queue {
     }
 
     /// Takes an input; `now` never goes back.
+    #[inline(always)]
     pub fn handle(&mut self, now: Time, input: QueueInput) {
         match input {
             QueueInput::Submit { io, process } => self.submit(now, io, process),

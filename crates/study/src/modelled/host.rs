@@ -68,7 +68,7 @@ fn wrong(kind: StudyErrorKind, key: &str, reason: impl Into<String>) -> StudyErr
 }
 
 /// What is still to be done of an operation, and what it is answered with.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Script {
     calls: VecDeque<Call>,
     /// Counted as one operation of this class at the end; reads and writes count themselves.
@@ -78,7 +78,8 @@ struct Script {
     moved: u64,
     /// Operations in memory alone, without calls: their class, how many, their bytes.
     in_memory: Option<(Class, u64, u64)>,
-    answer: Answered,
+    /// `None` when there is no operation.
+    answer: Option<Answered>,
 }
 
 #[derive(Debug)]
@@ -95,7 +96,9 @@ struct Running {
     slots: Slots,
     /// The host's handle of each slot.
     handles: Vec<Option<Handle>>,
-    script: Option<Script>,
+    script: Script,
+    /// How the last operation went, until the process is told.
+    last: OpResult,
     /// Operations under way, and those that ended and were not asked for.
     started: u32,
     ended: VecDeque<(u32, u64)>,
@@ -144,7 +147,8 @@ struct Target<'w> {
     running: Vec<Running>,
     /// Those that are not done.
     left: usize,
-    ready: VecDeque<(usize, OpResult)>,
+    /// Those whose operations have ended.
+    ready: VecDeque<usize>,
     uses: Vec<Option<Use>>,
     free_uses: Vec<u32>,
     /// Requests under way: the world numbers them upwards, from this one on.
@@ -298,7 +302,8 @@ impl<'w> Target<'w> {
             process: planned.process,
             slots: Slots::default(),
             handles: Vec::new(),
-            script: None,
+            script: Script::default(),
+            last: OpResult::Start,
             started: 0,
             ended: VecDeque::new(),
             finishes: false,
@@ -307,11 +312,11 @@ impl<'w> Target<'w> {
         };
         self.running = planned.into_iter().map(running).collect();
         self.left = self.running.len();
-        self.ready = (0..self.running.len()).map(|index| (index, OpResult::Start)).collect();
+        self.ready = (0..self.running.len()).collect();
         let mut records = vec![ProcessRecord::default(); self.running.len()];
         loop {
-            while let Some((index, last)) = self.ready.pop_front() {
-                self.go_on(index, last, &mut records)?;
+            while let Some(index) = self.ready.pop_front() {
+                self.go_on(index, &mut records)?;
                 self.drain()?;
             }
             if self.left == 0 {
@@ -345,15 +350,12 @@ impl<'w> Target<'w> {
     }
 
     /// Lets a process go on until it waits for something.
-    fn go_on(
-        &mut self,
-        index: usize,
-        mut last: OpResult,
-        records: &mut [ProcessRecord],
-    ) -> Result<(), StudyError> {
+    fn go_on(&mut self, index: usize, records: &mut [ProcessRecord]) -> Result<(), StudyError> {
         loop {
             let now = self.time();
-            let op = self.running[index].process.next(now, last);
+            let one = &mut self.running[index];
+            let last = std::mem::replace(&mut one.last, OpResult::Done);
+            let op = one.process.next(now, last);
             if matches!(op, Op::Done) {
                 let one = &mut self.running[index];
                 self.left -= 1;
@@ -367,7 +369,7 @@ impl<'w> Target<'w> {
                 return Ok(());
             }
             match self.begin(index, op)? {
-                Some(result) => last = result,
+                Some(result) => self.running[index].last = result,
                 None => return Ok(()),
             }
         }

@@ -1,7 +1,5 @@
 //! Calls of the host under way, and operations that are made of them.
 
-use std::collections::VecDeque;
-
 use raidlab_core::{Nanos, Time};
 use raidlab_models::host::{Call, HostInput, TaskId};
 use raidlab_workload::{Class, OpResult};
@@ -28,10 +26,17 @@ impl Target<'_> {
         self.host.handle(now, HostInput::Call { task, process, call });
     }
 
-    /// An operation that begins now, without calls.
-    pub(super) fn script(&self, answer: Answered) -> Script {
-        let (calls, began) = (VecDeque::new(), self.world.now());
-        Script { calls, class: None, began, moved: 0, in_memory: None, answer }
+    /// A process begins an operation, as yet without calls. It is written where it is kept: processors wait
+    /// when what was written in small pieces is moved at once.
+    #[inline]
+    pub(super) fn begin_operation(&mut self, index: usize, answer: Answered) -> &mut Script {
+        let script = &mut self.running[index].script;
+        script.class = None;
+        script.began = self.world.now();
+        script.moved = 0;
+        script.in_memory = None;
+        script.answer = Some(answer);
+        script
     }
 
     /// Begins an operation that is made of calls.
@@ -43,9 +48,10 @@ impl Target<'_> {
         answer: Answered,
     ) {
         let mut calls = calls.into_iter();
-        // Most operations are one call: no memory is taken for those to follow.
-        let (next, calls) = (calls.next(), calls.collect());
-        self.running[index].script = Some(Script { calls, class, ..self.script(answer) });
+        let next = calls.next();
+        let script = self.begin_operation(index, answer);
+        script.class = class;
+        script.calls.extend(calls);
         match next {
             Some(call) => self.script_call(index, class, call),
             None => self.next_call(index),
@@ -61,9 +67,8 @@ impl Target<'_> {
         calls: Vec<Call>,
         answer: Answered,
     ) {
-        let calls = VecDeque::from(calls);
-        let script = Script { calls, class: Some(class), moved, ..self.script(answer) };
-        self.running[index].script = Some(script);
+        let script = self.begin_operation(index, answer);
+        (script.calls, script.class, script.moved) = (calls.into(), Some(class), moved);
         self.next_call(index);
     }
 
@@ -75,7 +80,7 @@ impl Target<'_> {
         call: Call,
         answer: Answered,
     ) {
-        self.running[index].script = Some(self.script(answer));
+        self.begin_operation(index, answer);
         self.call(index, None, measured, call);
     }
 
@@ -88,23 +93,22 @@ impl Target<'_> {
 
     /// The next call of a process's operation, or its end.
     fn next_call(&mut self, index: usize) {
-        let Some(script) = &mut self.running[index].script else { return };
+        let one = &mut self.running[index];
+        let script = &mut one.script;
         if let Some(call) = script.calls.pop_front() {
             let class = script.class;
             self.script_call(index, class, call);
             return;
         }
-        let Some(script) = self.running[index].script.take() else { return };
+        let Some(answer) = script.answer.take() else { return };
         let took = self.world.now().since(script.began);
-        let one = &mut self.running[index];
         if let Some(class) = script.class {
             one.recorder.operation(class, script.moved, took);
         }
         if let Some((class, calls, bytes)) = script.in_memory {
-            self.record(index, class, calls, bytes, took);
+            one.recorder.operations(class, calls, bytes, took);
         }
-        let one = &mut self.running[index];
-        let result = match script.answer {
+        one.last = match answer {
             Answered::With(result) => result,
             Answered::Moved(slot) => {
                 if let Some(file) = slot.and_then(|slot| one.slots.get(slot)) {
@@ -113,7 +117,13 @@ impl Target<'_> {
                 OpResult::Moved(script.moved)
             }
         };
-        self.ready.push_back((index, result));
+        self.ready.push_back(index);
+    }
+
+    /// A process that waited goes on.
+    pub(super) fn wake(&mut self, index: usize, last: OpResult) {
+        self.running[index].last = last;
+        self.ready.push_back(index);
     }
 
     /// Reads or writes of a call ended.
@@ -152,10 +162,8 @@ impl Target<'_> {
         self.free_uses.push(task.0);
         let one = &mut self.running[used.process];
         let Some(tag) = used.tag else {
-            if let Some(script) = &mut one.script
-                && script.class.is_none()
-            {
-                script.moved += moved;
+            if one.script.class.is_none() {
+                one.script.moved += moved;
             }
             self.next_call(used.process);
             return;
@@ -170,7 +178,7 @@ impl Target<'_> {
         if one.finishes {
             one.finishes = false;
             if let Some(result) = self.take_ended(index) {
-                self.ready.push_back((index, result));
+                self.wake(index, result);
             }
         }
     }
@@ -183,17 +191,16 @@ impl Target<'_> {
     }
 
     /// A process uses the CPU, in user mode or in the kernel, and is answered then.
-    pub(super) fn use_cpu(&mut self, index: usize, cost: Nanos, user: bool, script: Script) {
+    pub(super) fn use_cpu(&mut self, index: usize, cost: Nanos, user: bool) {
         let one = &mut self.running[index];
         let cpu = if user { &mut one.cpu.user } else { &mut one.cpu.system };
         *cpu += cost;
-        one.script = Some(script);
         self.compute(Timer::Process(index, cost), cost);
     }
 
     /// A process sleeps until a time.
     pub(super) fn sleep(&mut self, index: usize, until: Time) {
-        self.running[index].script = Some(self.script(Answered::With(OpResult::Done)));
+        self.begin_operation(index, Answered::With(OpResult::Done));
         self.timers.set(until, Timer::Process(index, Nanos::ZERO));
     }
 

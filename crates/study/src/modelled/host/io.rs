@@ -5,7 +5,7 @@ use raidlab_models::host::{Call, Handle, Source};
 use raidlab_workload::names::{FileId, OpenFile};
 use raidlab_workload::{Class, Io, MOST_STARTED, Op, OpResult, Root, Slot};
 
-use super::{Answered, Measured, Script, StudyError, Target, failed, host_file};
+use super::{Answered, Measured, StudyError, Target, failed, host_file};
 
 /// Bytes that `copy_file_range` moves at once.
 const COPY: u64 = 256 << 10;
@@ -40,8 +40,8 @@ impl Target<'_> {
                 None
             }
             Op::Compute(time) => {
-                let script = self.script(Answered::With(OpResult::Done));
-                self.use_cpu(index, time, true, script);
+                self.begin_operation(index, Answered::With(OpResult::Done));
+                self.use_cpu(index, time, true);
                 None
             }
             Op::Characters(bytes) => {
@@ -49,8 +49,8 @@ impl Target<'_> {
                 if cost == Nanos::ZERO {
                     return Ok(Some(OpResult::Done));
                 }
-                let script = self.script(Answered::With(OpResult::Done));
-                self.use_cpu(index, cost, true, script);
+                self.begin_operation(index, Answered::With(OpResult::Done));
+                self.use_cpu(index, cost, true);
                 None
             }
             Op::Mark(mark) => {
@@ -61,13 +61,12 @@ impl Target<'_> {
             }
             Op::Barrier(barrier) => {
                 let Some(freed) = self.conductor.arrive(index, barrier) else { return Ok(None) };
-                let freed = freed.into_iter().map(|other| (other, OpResult::Done));
-                self.ready.extend(freed);
+                freed.into_iter().for_each(|other| self.wake(other, OpResult::Done));
                 Some(OpResult::Done)
             }
             Op::Put { queue, ticket, times } => {
                 for (other, ticket) in self.conductor.put(queue, ticket, times) {
-                    self.ready.push_back((other, OpResult::Ticket(ticket)));
+                    self.wake(other, OpResult::Ticket(ticket));
                 }
                 Some(OpResult::Done)
             }
@@ -177,12 +176,9 @@ impl Target<'_> {
         }
         let costs = &self.spec.costs;
         let cost = Nanos(costs.call.0 * calls) + costs.copy(copied);
-        let script = Script {
-            moved: bytes,
-            in_memory: Some((class, calls, bytes)),
-            ..self.script(Answered::Moved(slot))
-        };
-        self.use_cpu(index, cost.max(Nanos(1)), false, script);
+        let script = self.begin_operation(index, Answered::Moved(slot));
+        (script.moved, script.in_memory) = (bytes, Some((class, calls, bytes)));
+        self.use_cpu(index, cost.max(Nanos(1)), false);
         None
     }
 

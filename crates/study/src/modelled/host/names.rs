@@ -99,9 +99,8 @@ impl Target<'_> {
                 self.begin_script(index, class, [Call::Names { path, change }], answer);
             }
             None => {
-                let mut script = self.script(answer);
-                script.class = class;
-                self.use_cpu(index, self.spec.costs.name.max(Nanos(1)), false, script);
+                self.begin_operation(index, answer).class = class;
+                self.use_cpu(index, self.spec.costs.name.max(Nanos(1)), false);
             }
         }
     }

@@ -24,12 +24,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// Modelled hosts make and forget a hundred thousand files a second: with the system's allocator a replay
-/// takes a seventh longer.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
+    raidlab_allocator::keep_freed_memory();
     let arguments = args::Arguments::parse();
     let done = match &arguments.command {
         args::Command::Compare(options) => compare::run(options),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use raidlab_core::units::Time;
+use smallvec::SmallVec;
 
 use super::space::Inode;
 
@@ -34,6 +35,8 @@ pub(super) struct File {
     pub(super) size: u64,
     /// `None` for the metadata: their pages are blocks by number.
     pub(super) inode: Option<Inode>,
+    /// The pieces it lies in, by their first page: most files have one.
+    extents: SmallVec<[Extent; 1]>,
     /// The last transaction with anything of it, and with what its data need.
     pub(super) changed_in: u64,
     pub(super) grown_in: u64,
@@ -41,8 +44,6 @@ pub(super) struct File {
     pub(super) opened: u32,
     /// It has no name any more and goes when it is closed.
     pub(super) is_gone: bool,
-    /// The pieces it lies in, by their first page.
-    extents: Vec<Extent>,
     /// The last of them that was found, as a guess.
     found: Cell<u32>,
     /// How many names a directory holds.
@@ -71,7 +72,7 @@ impl File {
         Self {
             size: 0,
             inode,
-            extents: Vec::new(),
+            extents: SmallVec::new(),
             found: Cell::new(0),
             goal,
             kept: None,
@@ -172,10 +173,6 @@ impl File {
         {
             before.len += len;
         } else {
-            if self.extents.is_empty() {
-                // Most files have no other.
-                self.extents.reserve_exact(1);
-            }
             self.extents.insert(next, Extent { page, block, len });
         }
     }

@@ -52,7 +52,8 @@ const NONE: u32 = u32::MAX;
 /// A name, in a table of them.
 #[derive(Clone, Debug)]
 struct Name {
-    path: Path,
+    /// `None` when it is free.
+    path: Option<Path>,
     hash: u32,
     /// Where in the text of the path it begins.
     from: u32,
@@ -65,6 +66,12 @@ struct Name {
     /// Those made before and after it in its directory.
     before: u32,
     after: u32,
+}
+
+impl Name {
+    fn text(&self) -> &str {
+        self.path.as_ref().map_or("", |path| &path.text)
+    }
 }
 
 /// What a path was found to lead to.
@@ -163,8 +170,8 @@ impl Names {
     #[inline]
     fn look_up(&self, path: &Path, text: &str) -> Option<u32> {
         self.table.find(hash(path, text), |entry| {
-            let there = &self.names[entry as usize].path;
-            there.root == path.root && &*there.text == text
+            let there = self.names[entry as usize].path.as_ref();
+            there.is_some_and(|there| there.root == path.root && &*there.text == text)
         })
     }
 
@@ -207,7 +214,8 @@ impl Names {
         let hash = hash(path, &path.text);
         let word = name_hash(&path.text[from..]);
         let (before, after, from) = (NONE, NONE, from as u32);
-        let made = Name { path: path.clone(), hash, from, id, directory, word, before, after };
+        let made =
+            Name { path: Some(path.clone()), hash, from, id, directory, word, before, after };
         let name = match self.free.pop() {
             Some(name) => {
                 self.names[name as usize] = made;
@@ -262,7 +270,7 @@ impl Names {
         }
         // And from there by the directories.
         while let Some(one) = name.map(|name| &self.names[name as usize])
-            && !one.path.text.is_empty()
+            && !one.text().is_empty()
         {
             steps.push(step(one.directory, one.word, Some(one.id)));
             name = self.node(one.directory).and_then(|node| node.directory).map(|own| own.own);
@@ -386,11 +394,10 @@ impl Names {
     }
 
     fn forget(&mut self, name: u32) {
-        let nothing = self.names[0].path.text.clone();
         let gone = &mut self.names[name as usize];
         let (before, after) = (gone.before, gone.after);
         let (hash, directory) = (gone.hash, gone.directory);
-        gone.path.text = nothing;
+        gone.path = None;
         self.table.remove(hash, name);
         self.free.push(name);
         if let Some(after) = self.names.get_mut(after as usize) {
@@ -461,7 +468,7 @@ impl Names {
         let mut next = directory.first;
         let mut entries = Vec::new();
         while let Some(one) = self.names.get(next as usize) {
-            let name = one.path.text[one.from as usize..].into();
+            let name = one.text()[one.from as usize..].into();
             entries.push(Entry { name, is_directory: self.status(one.id).is_directory });
             next = one.after;
         }

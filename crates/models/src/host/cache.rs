@@ -47,10 +47,10 @@ impl Marks {
     }
 }
 
+/// A segment, as one line of the processor's caches: hosts have ten thousands of them.
 #[derive(Clone, Debug, Default)]
+#[repr(align(64))]
 struct Segment {
-    file: u64,
-    index: u64,
     present: u64,
     reading: u64,
     /// To be written.
@@ -91,6 +91,8 @@ pub(super) struct Cache {
     capacity: u64,
     places: Places,
     segments: Vec<Segment>,
+    /// The file and number of each segment.
+    owners: Vec<(u64, u64)>,
     free: Vec<u32>,
     /// Places of segments that may have something to give up, by a use of them that may not be the last:
     /// that is looked at only when it is their turn, so that using a segment costs nothing here.
@@ -124,6 +126,7 @@ impl Cache {
             capacity,
             places: Places::default(),
             segments: Vec::new(),
+            owners: Vec::new(),
             free: Vec::new(),
             evictable: Turns::default(),
             clock: 0,
@@ -279,15 +282,17 @@ impl Cache {
 
     fn make(&mut self, file: u64, index: u64) -> u32 {
         self.clock += 1;
-        let segment = Segment { file, index, stamp: self.clock, ..Segment::default() };
+        let segment = Segment { stamp: self.clock, ..Segment::default() };
         let place = match self.free.pop() {
             Some(place) => {
                 let queued = self.segments[place as usize].queued;
                 self.segments[place as usize] = Segment { queued, ..segment };
+                self.owners[place as usize] = (file, index);
                 place
             }
             None => {
                 self.segments.push(segment);
+                self.owners.push((file, index));
                 self.segments.len() as u32 - 1
             }
         };
@@ -313,13 +318,13 @@ impl Cache {
         if segment.dirty != dirty {
             self.dirty = self.dirty + ones(segment.dirty) - ones(dirty);
             if (segment.dirty == 0) != (dirty == 0) {
-                self.places.note_dirty(segment.file, segment.index, dirty == 0);
+                let (file, index) = self.owners[place as usize];
+                self.places.note_dirty(file, index, dirty == 0);
             }
         }
-        let segment = &mut self.segments[place as usize];
         if segment.there() == 0 {
-            let index = std::mem::replace(&mut segment.index, u64::MAX); // No segment's number.
-            self.places.remove(segment.file, index);
+            let (file, index) = self.owners[place as usize];
+            self.places.remove(file, index);
             self.free.push(place);
         }
     }
@@ -376,15 +381,15 @@ impl Cache {
 
     /// Absent pages are being read from now on, some with marks.
     pub(super) fn start_reading(&mut self, file: u64, range: Range<u64>, marks: Marks) {
-        let mark = marks.of(&range);
+        let mark = marks.of(&range).filter(|page| range.contains(page));
         self.change(file, range, Which::Made, |segment, mask| {
             segment.reading |= mask & !segment.present;
-            if let Some(page) = mark
-                && page / SEGMENT == segment.index
-            {
-                segment.marked |= mask & (1 << (page % SEGMENT));
-            }
         });
+        if let Some(page) = mark {
+            self.change(file, page..page + 1, Which::There, |segment, mask| {
+                segment.marked |= mask;
+            });
+        }
         self.evict();
     }
 

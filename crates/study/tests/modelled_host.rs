@@ -529,7 +529,14 @@ fn operations_that_stand_for_many_come_to_the_same_as_single_ones() {
     let other = Op::Open { slot: Slot(1), path: Path::target("other"), how: How::WRITE };
     let rewrite = Op::Rewrite { slot: S, len: 8192, number: 0, times: bytes / 8192 };
     let copy = Op::Copy { from: S, to: Slot(1), len: 12_288 };
-    for ops in [vec![open(How::BOTH), rewrite], vec![open(How::READ), other, copy]] {
+    let get = Op::ReadCharacters { slot: S, len: 4096, times: bytes / 4096 };
+    let put = Op::WriteCharacters { slot: Slot(1), len: 4096, times: bytes / 4096 };
+    for ops in [
+        vec![open(How::BOTH), rewrite],
+        vec![open(How::READ), other.clone(), copy],
+        vec![open(How::READ), get],
+        vec![other, put],
+    ] {
         let plan = || plan(vec![open(How::WRITE), write(MIB, bytes / MIB)], ops.clone());
         let (many, single) = (run(&host, plan()), run(&host, plan().in_single_operations()));
         let (many_total, single_total) = (many.totals(), single.totals());
@@ -540,9 +547,14 @@ fn operations_that_stand_for_many_come_to_the_same_as_single_ones() {
         }
         let ratio = took(&many) / took(&single);
         assert!((0.97..1.03).contains(&ratio), "{ops:?}: {ratio}");
+        let cpu = |record: &RunRecord| record.process_cpu.expect("counted");
+        assert_eq!(cpu(&many).user, cpu(&single).user);
+        let system = |record| cpu(record).system.as_secs();
+        assert!((0.97..1.03).contains(&(system(&many) / system(&single))), "{ops:?}");
         let members = |record: &RunRecord| record.members.expect("counted");
         let written = |record| members(record).bytes_written as f64;
-        let ratio = written(&many) / written(&single);
-        assert!((0.95..1.05).contains(&ratio), "{ops:?}: {ratio}");
+        let (many, single) = (written(&many), written(&single));
+        let near = 0.95 * single..=1.05 * single;
+        assert!(near.contains(&many), "{ops:?}: {many} {single}");
     }
 }

@@ -207,4 +207,31 @@ mod tests {
         locks.release(0);
         assert!(locks.buckets.iter().all(|count| *count == 0));
     }
+
+    #[test]
+    fn ranges_are_held_apart_in_any_order() {
+        let mut locks = RangeLocks::new(64);
+        let mut held: Vec<(u32, Range)> = Vec::new();
+        let mut state = 3u64;
+        for step in 0..20_000u64 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let draw = state >> 33;
+            if let Some(index) = held.iter().position(|(owner, _)| u64::from(*owner) == draw % 64) {
+                let (owner, _) = held.swap_remove(index);
+                assert!(!locks.release(owner), "nobody waits");
+                continue;
+            }
+            let start = draw / 64 % 5_000;
+            let range = Range { start, end: start + 1 + step % 300 };
+            let is_free = held.iter().all(|(_, other)| !other.overlaps(range));
+            assert_eq!(locks.is_free(range.start, range.end), is_free, "step {step}");
+            if is_free {
+                let owner = (draw % 64) as u32;
+                assert!(locks.acquire(owner, range.start, range.end));
+                held.push((owner, range));
+            }
+        }
+        held.into_iter().for_each(|(owner, _)| _ = locks.release(owner));
+        assert!(locks.held.is_empty() && locks.buckets.iter().all(|count| *count == 0));
+    }
 }

@@ -245,7 +245,7 @@ fn timers_are_those_of_journal_and_age() {
     let handle = rig.made(FILE);
     rig.call(write(handle, 0, 4_096)).expect("room");
     let began = rig.wake.expect("a commit is due");
-    assert!(began > Time(5_000_000_000) && began < Time(5_001_000_000), "{began:?}");
+    assert!((Time(5_000_000_000)..Time(5_001_000_000)).contains(&began), "{began:?}");
     rig.call(SYNC).expect("there");
     // Nothing of the file is dirty, but the metadata must go to their places.
     assert_eq!(rig.wake, Some(Time(35_000_000_000)));
@@ -633,6 +633,21 @@ fn a_copy_reads_and_writes_in_turns_to_the_end_of_the_source() {
 }
 
 #[test]
+fn names_whose_blocks_are_in_memory_are_cpu_time_from_the_start() {
+    let mut rig = Rig::new(&spec());
+    rig.begin(create(FILE, false));
+    let cost = spec().costs.name;
+    let last = HostOutput::Last { task: TaskId(3), cost };
+    let outputs: Vec<_> = std::iter::from_fn(|| rig.host.poll()).collect();
+    assert_eq!(outputs.iter().filter(|output| **output == last).count(), 1, "{outputs:?}");
+    assert!(rig.host.open(FILE, false, false).is_some());
+    // What must be read first is waited for.
+    rig.call(Call::SyncAll).expect("can be");
+    rig.host.drop_cached(None);
+    assert!(rig.waits(create(HostFile(2), false)));
+}
+
+#[test]
 fn a_copy_past_the_page_cache_is_not_supported() {
     let mut rig = Rig::new(&spec());
     rig.made(FILE);
@@ -640,6 +655,10 @@ fn a_copy_past_the_page_cache_is_not_supported() {
     let from = Source::Memory { size: 8_192 };
     let call = Call::Copy { from, from_at: 0, to, at: 0, len: 4_096, times: 2 };
     assert_eq!(rig.call(call), Err(Failure::Direct));
+    for is_read in [false, true] {
+        let call = Call::Characters { handle: to, at: 0, len: 4096, times: 1, is_read };
+        assert_eq!(rig.call(call), Err(Failure::Direct));
+    }
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! Arm and platters: where the head is, and when it is over a sector.
 
-use std::cell::Cell;
-
 use raidlab_core::units::{Nanos, Time};
 
 use super::geometry::{Geometry, Spot, turn};
@@ -76,17 +74,6 @@ pub(crate) struct Mechanism {
     busy: Nanos,
     /// What it does now.
     pub work: Work,
-    /// The range that was looked at last: while a command is at work it is asked for again and again.
-    seen: Cell<Range>,
-}
-
-/// Sectors `start .. end`, the place of the first, and the media time at which the last has passed.
-#[derive(Clone, Copy, Debug, Default)]
-struct Range {
-    start: u64,
-    end: u64,
-    spot: Spot,
-    media: u64,
 }
 
 impl Mechanism {
@@ -108,7 +95,6 @@ impl Mechanism {
             head: 0,
             busy: Nanos::ZERO,
             work: Work::Idle,
-            seen: Cell::default(),
         }
     }
 
@@ -168,25 +154,9 @@ impl Mechanism {
 
     /// When a stream has read `start .. end`.
     pub(crate) fn passes(&self, stream: &Stream, start: u64, end: u64) -> Passed {
-        let Range { spot, media, .. } = self.range(start, end);
+        let spot = self.geometry.locate(start);
+        let (media, _) = self.geometry.end(&spot, start, end - start);
         Passed { first: stream.time(spot.media), last: stream.time(media) }
-    }
-
-    /// Where sectors lie, which are one at least.
-    fn range(&self, start: u64, end: u64) -> Range {
-        let mut seen = self.seen.get();
-        if (seen.start, seen.end) != (start, end) {
-            let spot = self.geometry.locate(start);
-            let (media, _) = self.geometry.end(&spot, start, end - start);
-            seen = Range { start, end, spot, media };
-            self.seen.set(seen);
-        }
-        seen
-    }
-
-    /// The place of the first of some sectors.
-    pub(crate) fn spot(&self, start: u64, end: u64) -> Spot {
-        self.range(start, end).spot
     }
 
     /// When all of the track on which the stream began has passed under the head.
@@ -251,10 +221,11 @@ impl Mechanism {
         (segment, limit): (usize, u64),
         asked: bool,
     ) -> Passed {
-        let Range { spot, media, .. } = self.range(start, end);
+        let spot = self.geometry.locate(start);
         let on = self.ended == (start, false);
         let place = (self.cylinder, self.head);
         let (settled, at) = self.arrive(place, (now, now), &spot, false, on);
+        let (media, _) = self.geometry.end(&spot, start, end - start);
         let last = at + Nanos(media - spot.media);
         let mut charged = spot.media;
         if asked {

@@ -48,7 +48,7 @@ impl HardDisk {
         let command = &mut self.commands[index];
         command.step = Step::Read { from };
         command.looked = self.now;
-        command.spot = self.mechanism.spot(from, command.end());
+        command.spot = self.mechanism.geometry().locate(from);
     }
 
     /// Answers a read from the caches if they hold all of it from `from` on; gives the first sector
@@ -232,7 +232,7 @@ impl HardDisk {
         if !self.kept(&stream, from, self.now) || stream.rests <= self.now {
             return None;
         }
-        let spot = self.mechanism.spot(from, end);
+        let spot = self.mechanism.geometry().locate(from);
         if self.mechanism.quicker(self.now, &spot, stream.time(spot.media)) {
             return None;
         }

@@ -24,7 +24,7 @@ impl Ages {
         }
     }
 
-    /// A file is not dirty any more; `is_dirty` says of all others whether they are, and since when.
+    /// A file is not dirty any more; `dirtied` says of all whether they are, and since when.
     pub(super) fn remove(&mut self, dirtied: impl Fn(u64) -> Option<Time>) {
         self.count -= 1;
         let counts = |(at, file): &(Time, u64)| dirtied(*file) == Some(*at);

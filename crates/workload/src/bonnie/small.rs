@@ -65,10 +65,9 @@ impl Job {
 
     /// Names as the original makes them; a directory takes one more than its share, so that the last
     /// ones may stay empty.
-    fn names(&self, is_random: bool, draws: &mut Draws) -> Vec<Name> {
+    fn names(&self, is_random: bool, directories: &[Path], draws: &mut Draws) -> Vec<Name> {
         let number = self.count * UNIT;
         let share = number / u64::from(self.directories);
-        let directories = self.directories();
         let mut text = String::new();
         let name = |index: u64| {
             let directory = (index / (share + 1)) as u32;
@@ -212,7 +211,7 @@ impl SmallFiles {
 
     fn prepare(&mut self, is_random: bool, draws: &mut Draws, ops: &mut VecDeque<Op>) -> Stage {
         self.is_random = is_random;
-        self.names = self.job.names(is_random, draws);
+        self.names = self.job.names(is_random, &self.directories, draws);
         ops.push_back(Op::Mkdir { path: Path::target(self.job.work_directory()) });
         if self.job.directories > 1 {
             let directories = 0..self.job.directories;

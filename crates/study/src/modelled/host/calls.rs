@@ -141,18 +141,6 @@ impl Target<'_> {
         let took = now.since(used.since);
         used.since = now;
         let index = used.process;
-        self.record(index, class, calls, bytes, took);
-    }
-
-    /// Counts equal operations that took a time together.
-    pub(super) fn record(
-        &mut self,
-        index: usize,
-        class: Class,
-        calls: u64,
-        bytes: u64,
-        took: Nanos,
-    ) {
         self.running[index].recorder.operations(class, calls, bytes, took);
     }
 

@@ -117,9 +117,9 @@ impl Target<'_> {
                 self.begin_script(index, Some(Class::Other), [Call::SyncAll], done);
                 Ok(None)
             }
-            Op::CopyRange { from, to, len } => self.copy(index, from, to, len),
+            Op::CopyRange { from, to, len } => self.copy(index, (from, to), len),
             Op::Rewrite { slot, len, times, .. } => self.rewrite(index, slot, (len, times)),
-            Op::Copy { from, to, len } => self.copy_in_blocks(index, from, to, len),
+            Op::Copy { from, to, len } => self.copy_in_blocks(index, (from, to), len),
             Op::ReadCharacters { slot, len, times } => {
                 self.characters(index, slot, (len, times), true)
             }
@@ -247,45 +247,44 @@ impl Target<'_> {
         Ok(None)
     }
 
-    /// Moves the positions of two files over what a copy of `most` bytes moves.
+    /// Moves the positions of two files over what a copy of `most` bytes moves; `None` when that is nothing.
     fn pass(
         &mut self,
         index: usize,
         what: &str,
         (from, to): (Slot, Slot),
         most: u64,
-    ) -> Result<Copied, StudyError> {
+    ) -> Result<Option<Copied>, StudyError> {
         let (source, read) = self.place(index, from)?;
         let (target, written) = self.place(index, to)?;
         let Place::Host(id, handle) = target else {
             return Err(failed(index, what, "the target is no file of the filesystem"));
         };
         let moved = most.min(self.size(&source).saturating_sub(read.position));
+        if moved == 0 {
+            return Ok(None);
+        }
         for (slot, file) in [(from, read), (to, written)] {
             if let Some(open) = self.running[index].slots.get(slot) {
                 open.position = file.position + moved;
             }
         }
-        if moved > 0 {
-            self.names.grow(id, written.position + moved);
-        }
+        self.names.grow(id, written.position + moved);
         let (from_at, at) = (read.position, written.position);
-        Ok(Copied { source, from_at, handle, at, moved })
+        Ok(Some(Copied { source, from_at, handle, at, moved }))
     }
 
     /// Copies within the kernel: read without copying to the process, write with.
     fn copy(
         &mut self,
         index: usize,
-        from: Slot,
-        to: Slot,
+        slots: (Slot, Slot),
         len: u64,
     ) -> Result<Option<OpResult>, StudyError> {
-        let Copied { source, from_at, handle, at, moved } =
-            self.pass(index, "copy_file_range", (from, to), len)?;
-        if moved == 0 {
+        let Some(copied) = self.pass(index, "copy_file_range", slots, len)? else {
             return Ok(Some(OpResult::Moved(0)));
-        }
+        };
+        let Copied { source, from_at, handle, at, moved } = copied;
         let mut calls = Vec::new();
         let mut done = 0;
         while done < moved {
@@ -306,16 +305,14 @@ impl Target<'_> {
     fn copy_in_blocks(
         &mut self,
         index: usize,
-        from: Slot,
-        to: Slot,
+        slots: (Slot, Slot),
         len: u64,
     ) -> Result<Option<OpResult>, StudyError> {
         let most = if len == 0 { 0 } else { u64::MAX };
-        let Copied { source, from_at, handle, at, moved } =
-            self.pass(index, "copy", (from, to), most)?;
-        if moved == 0 {
+        let Some(copied) = self.pass(index, "copy", slots, most)? else {
             return Ok(Some(OpResult::Moved(0)));
-        }
+        };
+        let Copied { source, from_at, handle, at, moved } = copied;
         let source = match source {
             Place::Host(_, handle) => Source::File(handle),
             _ => Source::Memory { size: from_at + moved },
@@ -326,6 +323,27 @@ impl Target<'_> {
         Ok(None)
     }
 
+    /// The file in a slot, and from where to where `times` times `len` bytes are, all there when `is_there`.
+    fn span(
+        &mut self,
+        index: usize,
+        what: &str,
+        (slot, is_there): (Slot, bool),
+        (len, times): (u64, u64),
+    ) -> Result<(FileId, Handle, std::ops::Range<u64>), StudyError> {
+        let (place, file) = self.place(index, slot)?;
+        let (at, size) = (file.position, self.size(&place));
+        let Place::Host(id, handle) = place else {
+            return Err(failed(index, what, "no file of the filesystem"));
+        };
+        let end = len.checked_mul(times).and_then(|bytes| at.checked_add(bytes));
+        let Some(end) = end.filter(|end| len > 0 && (!is_there || *end <= size)) else {
+            let reason = format!("{times} times {len} bytes from {at} on, of {size}");
+            return Err(failed(index, what, reason));
+        };
+        Ok((id, handle, at..end))
+    }
+
     /// Reads, goes back and writes what was read.
     fn rewrite(
         &mut self,
@@ -333,17 +351,8 @@ impl Target<'_> {
         slot: Slot,
         (len, times): (u64, u64),
     ) -> Result<Option<OpResult>, StudyError> {
-        let (place, file) = self.place(index, slot)?;
-        let (at, size) = (file.position, self.size(&place));
-        let Place::Host(_, handle) = place else {
-            return Err(failed(index, "rewrite", "no file of the filesystem"));
-        };
-        let is_there = len.checked_mul(times).and_then(|bytes| at.checked_add(bytes));
-        if len == 0 || is_there.is_none_or(|end| end > size) {
-            let reason = format!("{times} times {len} bytes from {at} on, of {size}");
-            return Err(failed(index, "rewrite", reason));
-        }
-        let from = Source::File(handle);
+        let (_, handle, span) = self.span(index, "rewrite", (slot, true), (len, times))?;
+        let (from, at) = (Source::File(handle), span.start);
         let call = Call::Copy { from, from_at: at, to: handle, at, len, times };
         self.begin_copy(index, Measured::Pairs, call, Answered::Moved(Some(slot)));
         Ok(None)
@@ -358,20 +367,9 @@ impl Target<'_> {
         is_read: bool,
     ) -> Result<Option<OpResult>, StudyError> {
         let what = if is_read { "getc" } else { "putc" };
-        let (place, file) = self.place(index, slot)?;
-        let (at, size) = (file.position, self.size(&place));
-        let Place::Host(id, handle) = place else {
-            return Err(failed(index, what, "no file of the filesystem"));
-        };
-        let end = len.checked_mul(times).and_then(|bytes| at.checked_add(bytes));
-        let Some(end) = end.filter(|end| len > 0 && (!is_read || *end <= size)) else {
-            let reason = format!("{times} times {len} bytes from {at} on, of {size}");
-            return Err(failed(index, what, reason));
-        };
-        if !is_read {
-            self.names.grow(id, end);
-        }
-        let call = Call::Characters { handle, at, len, times, is_read };
+        let (id, handle, span) = self.span(index, what, (slot, is_read), (len, times))?;
+        self.names.grow(id, span.end);
+        let call = Call::Characters { handle, at: span.start, len, times, is_read };
         self.begin_script(index, None, [call], Answered::Moved(Some(slot)));
         Ok(None)
     }
@@ -410,7 +408,8 @@ impl Target<'_> {
     }
 
     fn ended_at_once(&mut self, index: usize, tag: u32, class: Class, bytes: u64) {
-        self.record(index, class, u64::from(bytes > 0), bytes, Nanos::ZERO);
+        let recorder = &mut self.running[index].recorder;
+        recorder.operations(class, u64::from(bytes > 0), bytes, Nanos::ZERO);
         self.ended(index, tag, bytes);
     }
 

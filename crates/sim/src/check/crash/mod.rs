@@ -23,11 +23,12 @@ mod walk;
 use std::fmt;
 
 use raidlab_core::contract::Pacing;
-use raidlab_core::{Config, Consistency, Layout, Level, Limits, Nanos, Sectors, Settings};
+use raidlab_core::{
+    Config, ConfigError, Consistency, Layout, Level, Limits, Nanos, Sectors, Settings,
+};
 
 use super::choices::Random;
 use super::rig::{Rig, RigConfig};
-use crate::error::SimError;
 
 pub use program::Op;
 
@@ -231,7 +232,7 @@ fn shuffle(programs: &mut [Vec<Op>], seed: u64) {
 ///
 /// # Errors
 /// When the array of `config` cannot be.
-pub fn again(config: &CrashConfig, violation: &Violation) -> Result<Violation, SimError> {
+pub fn again(config: &CrashConfig, violation: &Violation) -> Result<Violation, ConfigError> {
     let Violation { program, steps, picks, lost, states, .. } = violation.clone();
     let trace = walk::Trace { program, steps, picks, lost };
     Ok(Violation { states, ..replay(config, &base(&config.rig)?, &trace) })
@@ -255,7 +256,7 @@ fn replay(config: &CrashConfig, base: &Rig, trace: &walk::Trace) -> Violation {
 }
 
 /// The array in use: everything written once, quiet and clean.
-pub(super) fn base(config: &RigConfig) -> Result<Rig, SimError> {
+pub(super) fn base(config: &RigConfig) -> Result<Rig, ConfigError> {
     use super::rig::Ask;
     use raidlab_core::contract::RequestOp;
     let mut rig = Rig::new(config.clone())?;

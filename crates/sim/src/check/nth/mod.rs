@@ -17,11 +17,10 @@ mod operation;
 use std::fmt;
 
 use raidlab_core::contract::IoOp;
-use raidlab_core::{Consistency, Level, Nanos};
+use raidlab_core::{ConfigError, Consistency, Level, Nanos};
 
 use super::crash::CrashConfig;
 use super::rig::{Fault, Rig, RigConfig, Work};
-use crate::error::SimError;
 
 pub use operation::Operation;
 
@@ -191,7 +190,7 @@ fn again(config: &NthConfig, operation: Operation, strikes: &[Strike], base: &Ri
 pub fn replay(
     config: &NthConfig,
     violation: &NthViolation,
-) -> Result<Option<NthViolation>, SimError> {
+) -> Result<Option<NthViolation>, ConfigError> {
     let base = super::crash::base(&config.rig)?;
     let NthViolation { operation, strikes, .. } = violation;
     let ended = judge::case(&base, *operation, strikes, true);

@@ -20,14 +20,13 @@ use raidlab_core::contract::{
     self, Admin, Event, Input, IoOp, JobId, Outcome, Output, Request, RequestId, RequestOp,
     Scratch, Segment, Token,
 };
-use raidlab_core::{Array, MemberIndex, Sector, Sectors, Time};
+use raidlab_core::{Array, ConfigError, MemberIndex, Sector, Sectors, Time};
 
 use super::content::{Content, hash_all, mix};
 use super::device::{Drives, Ticket};
 use super::log::Log;
 use super::oracle::Oracle;
 use super::shape::Shape;
-use crate::error::SimError;
 
 pub use restart::Started;
 pub use types::{Answer, Ask, Fault, Jobs, RigConfig, Work};
@@ -150,7 +149,7 @@ impl Rig {
     ///
     /// # Errors
     /// When the array cannot be configured so.
-    pub fn new(config: RigConfig) -> Result<Self, SimError> {
+    pub fn new(config: RigConfig) -> Result<Self, ConfigError> {
         let shape = Arc::new(Shape::new(&config.array)?);
         let array = Array::new(&config.array)?;
         let drives = Drives::new(&array, &config.array, config.replacements);

@@ -5,7 +5,6 @@
 //! the same on any machine; a world runs on one thread, so parallel runs are parallel worlds.
 #![forbid(unsafe_code)]
 
-pub mod check;
 mod error;
 mod host;
 mod world;

@@ -5,13 +5,14 @@ use super::tree::{Breach, Tree};
 const RULE: &str = "arrows";
 
 /// What each crate may depend on, besides in its tests.
-const ARROWS: [(&str, &[&str]); 12] = [
+const ARROWS: [(&str, &[&str]); 13] = [
     ("allocator", &[]),
     ("core", &[]),
     ("parity", &[]),
     ("format", &["core"]),
     ("models", &["core"]),
     ("sim", &["core", "models"]),
+    ("checker", &["core"]),
     ("workload", &["core"]),
     ("engine", &["core", "parity", "format", "workload"]),
     ("results", &[]),
@@ -28,6 +29,7 @@ const CLI: &[&str] = &[
     "format",
     "models",
     "sim",
+    "checker",
     "workload",
     "engine",
     "results",

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use raidlab_checker::swarm::Mode;
 use raidlab_core::Level;
-use raidlab_sim::check::swarm::Mode;
 
 /// Checks that the RAID code keeps its promises whatever fails, on simulated drives
 ///

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use raidlab_checker::hunt::{Budget, Found, Hunt, Tried, sample};
+use raidlab_checker::part::Report;
 use raidlab_core::bugs::Bug;
-use raidlab_sim::check::hunt::{Budget, Found, Hunt, Tried, sample};
-use raidlab_sim::check::part::Report;
 
 use super::args::Check;
 use super::{spread, summary, threads};

@@ -1,6 +1,6 @@
 //! The figures of a check for other programs.
 
-use raidlab_sim::check::swarm::Class;
+use raidlab_checker::swarm::Class;
 
 use super::args::Check;
 use super::{Done, summary};

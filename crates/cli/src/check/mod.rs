@@ -11,11 +11,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use raidlab_checker::crash::CrashConfig;
+use raidlab_checker::nth::NthConfig;
+use raidlab_checker::part::{self, Broken, Choice, Part, Report, Tally};
+use raidlab_checker::swarm::{self, Mode, Options};
 use raidlab_core::Level;
-use raidlab_sim::check::crash::CrashConfig;
-use raidlab_sim::check::nth::NthConfig;
-use raidlab_sim::check::part::{self, Broken, Choice, Part, Report, Tally};
-use raidlab_sim::check::swarm::{self, Mode, Options};
 
 use args::Check;
 

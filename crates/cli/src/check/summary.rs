@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
+use raidlab_checker::part::{Broken, Choice, Shown, Tally};
+use raidlab_checker::swarm::{Class, Mode, Options, Outcome};
 use raidlab_core::Level;
-use raidlab_sim::check::part::{Broken, Choice, Shown, Tally};
-use raidlab_sim::check::swarm::{Class, Mode, Options, Outcome};
 
 use super::Done;
 

@@ -1,7 +1,7 @@
 //! Every member I/O of every operation fails in turn, on every level and consistency mode.
 
+use raidlab_checker::nth::{self, NthConfig, NthCounts, Operation};
 use raidlab_core::{Consistency, Level, Sectors};
-use raidlab_sim::check::nth::{self, NthConfig, NthCounts, Operation};
 
 const BITMAP: Consistency = Consistency::Bitmap { chunk: Sectors(2) };
 const PPL: Consistency = Consistency::PartialParity { slots: 6 };

@@ -3,7 +3,7 @@
 use raidlab_core::contract::Role;
 
 use super::Rig;
-use crate::check::content;
+use crate::content;
 
 /// A place where redundancy disagrees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

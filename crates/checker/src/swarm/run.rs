@@ -9,8 +9,8 @@ use raidlab_core::{Config, MemberIndex, Sector, Sectors};
 use super::arrays::{self, LONGEST, Mode, describe};
 use super::budget::Budget;
 use super::{Class, Hits, Options, Outcome, Violation};
-use crate::check::choices::Random;
-use crate::check::rig::{Ask, Fault, Rig, RigConfig, Started, Work};
+use crate::choices::Random;
+use crate::rig::{Ask, Fault, Rig, RigConfig, Started, Work};
 
 /// A run under way.
 pub(super) struct Run {

@@ -4,11 +4,11 @@ use raidlab_core::contract::IoOp;
 
 use super::judge::Judge;
 use super::{Counts, CrashConfig, Op};
-use crate::check::choices::Random;
-use crate::check::content::{Content, mix};
-use crate::check::device::Fate;
-use crate::check::rig::{Fault, Rig, Work};
-use crate::check::seen::Seen;
+use crate::choices::Random;
+use crate::content::{Content, mix};
+use crate::device::Fate;
+use crate::rig::{Fault, Rig, Work};
+use crate::seen::Seen;
 
 /// How a violation was reached.
 #[derive(Clone, Debug)]

@@ -2,8 +2,8 @@
 //! All of them: `cargo xtask bugs`.
 #![cfg(feature = "seeded-bugs")]
 
+use raidlab_checker::hunt::{Budget, Hunt, sample};
 use raidlab_core::bugs::Bug;
-use raidlab_sim::check::hunt::{Budget, Hunt, sample};
 
 /// Bugs of a sample.
 const COUNT: usize = 6;

@@ -1,10 +1,10 @@
 //! The rig drives arrays of all levels, and its oracle notices what is wrong.
 
+use raidlab_checker::choices::Choices;
+use raidlab_checker::rig::{Ask, Fault, Rig, RigConfig, Started};
 use raidlab_core::consistency::Allow;
 use raidlab_core::contract::{Admin, Outcome, RequestOp};
 use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sectors};
-use raidlab_sim::check::choices::Choices;
-use raidlab_sim::check::rig::{Ask, Fault, Rig, RigConfig, Started};
 
 fn config(level: Level, members: u16) -> RigConfig {
     let mut layout = Layout::new(level, members);

@@ -1,8 +1,8 @@
 //! Every crash of small programs, on every level and consistency mode: no promise of the table in
 //! `raidlab_core::consistency` is broken, and where it promises nothing, that is seen.
 
+use raidlab_checker::crash::{self, Counts, CrashConfig, Violation};
 use raidlab_core::{Consistency, Level, Sectors};
-use raidlab_sim::check::crash::{self, Counts, CrashConfig, Violation};
 
 const BITMAP: Consistency = Consistency::Bitmap { chunk: Sectors(2) };
 const PPL: Consistency = Consistency::PartialParity { slots: 6 };

@@ -5,9 +5,9 @@ use raidlab_core::contract::{Event, Outcome, RequestOp};
 use raidlab_core::{Consistency, MemberIndex};
 
 use super::{Operation, Strike, Strikes};
-use crate::check::choices::Random;
-use crate::check::content::Content;
-use crate::check::rig::{Ask, Rig, Started};
+use crate::choices::Random;
+use crate::content::Content;
+use crate::rig::{Ask, Rig, Started};
 
 /// What is wrong, and the log.
 type Wrong = Box<(String, Vec<String>)>;

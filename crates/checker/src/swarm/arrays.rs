@@ -7,7 +7,7 @@ use raidlab_core::{
 };
 
 use super::Options;
-use crate::check::choices::Random;
+use crate::choices::Random;
 
 /// A consistency mode without its figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -5,10 +5,10 @@ use raidlab_core::contract::{Admin, Outcome};
 use raidlab_core::{Consistency, MemberIndex};
 
 use super::{Counts, CrashConfig};
-use crate::check::choices::Random;
-use crate::check::content::{Content, mix};
-use crate::check::rig::{Fault, Rig, Started};
-use crate::check::seen::Seen;
+use crate::choices::Random;
+use crate::content::{Content, mix};
+use crate::rig::{Fault, Rig, Started};
+use crate::seen::Seen;
 
 /// Crashes within recoveries, one in another, at most.
 const DEEPEST: usize = 3;

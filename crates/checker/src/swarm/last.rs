@@ -7,7 +7,7 @@ use raidlab_core::contract::{Admin, Believe, Event, Refusal, RequestOp, Scrub};
 use super::Class;
 use super::arrays::{LONGEST, Mode};
 use super::run::{Run, Step, WAKES};
-use crate::check::rig::Ask;
+use crate::rig::Ask;
 
 impl Run {
     /// Two sectors of a row are changed, in different bits: P and Q name nobody then, and a repair

@@ -7,7 +7,7 @@ use raidlab_core::contract::{
 use raidlab_core::{MemberIndex, Sector, Time};
 
 use super::{Fault, Outstanding, Rig, Work, changes};
-use crate::check::content::{self, Content, Verdict, mix};
+use crate::content::{self, Content, Verdict, mix};
 
 /// Operands of a job at most.
 const MOST_OPERANDS: usize = 80;

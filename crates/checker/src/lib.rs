@@ -14,6 +14,7 @@
 //! * [`choices`]: every choice in turn, or by a seed.
 //!
 //! Nothing here reads a clock, starts a thread or draws from anything but a seed.
+#![forbid(unsafe_code)]
 
 pub mod choices;
 pub mod content;

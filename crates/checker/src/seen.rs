@@ -65,7 +65,7 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::choices::Random;
+    use crate::choices::Random;
 
     #[test]
     fn each_hash_is_new_once() {

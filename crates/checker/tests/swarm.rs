@@ -2,7 +2,7 @@
 //!
 //! `raidlab check --seeds N` runs more, and `raidlab check --replay SEED` shows one with its events.
 
-use raidlab_sim::check::swarm::{self, Options};
+use raidlab_checker::swarm::{self, Options};
 
 /// Seeds of one sample.
 const SEEDS: u64 = 500;

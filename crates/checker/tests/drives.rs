@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use raidlab_checker::device::Drives;
+use raidlab_checker::oracle::Oracle;
+use raidlab_checker::shape::Shape;
 use raidlab_core::contract::{Record, Superblock};
 use raidlab_core::{Array, Config, Consistency, Layout, Level, MemberIndex, Sectors};
-use raidlab_sim::check::device::Drives;
-use raidlab_sim::check::oracle::Oracle;
-use raidlab_sim::check::shape::Shape;
 
 const ONE: MemberIndex = MemberIndex(0);
 const TWO: MemberIndex = MemberIndex(1);

@@ -5,8 +5,8 @@ use raidlab_core::contract::{Admin, Input, MemberIo, Record, RequestOp};
 use raidlab_core::{Array, Consistency, MemberIndex};
 
 use super::Rig;
-use crate::check::content::Content;
-use crate::check::device::Fate;
+use crate::content::Content;
+use crate::device::Fate;
 
 /// How a start went.
 #[derive(Clone, Debug, PartialEq, Eq)]

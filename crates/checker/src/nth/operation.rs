@@ -4,7 +4,7 @@ use raidlab_core::consistency::Allow;
 use raidlab_core::contract::{Admin, Believe, Event, RequestOp, Scrub};
 use raidlab_core::{Consistency, MemberIndex, Sectors};
 
-use crate::check::rig::{Ask, Fault, Rig, Started};
+use crate::rig::{Ask, Fault, Rig, Started};
 
 /// What is done while an I/O fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -313,7 +313,7 @@ fn recover(rig: &mut Rig, ask: Ask) -> bool {
     // To where its writes are under way: reads and records first.
     for _ in 0..64 {
         let is_data = |k: &usize| match rig.work(*k) {
-            crate::check::rig::Work::Io(io) => io.op == raidlab_core::contract::IoOp::Read,
+            crate::rig::Work::Io(io) => io.op == raidlab_core::contract::IoOp::Read,
             _ => true,
         };
         let Some(index) = (0..rig.outstanding()).find(is_data) else { break };

@@ -1,7 +1,7 @@
 //! How much harm an array survives, counted apart from the array: no more than that is done to it,
 //! unless a run means to go beyond.
 
-use crate::check::shape::Shape;
+use crate::shape::Shape;
 
 /// Members that something is wrong with, a bit each: failed, gone, stale, being rebuilt, or with a
 /// sector that cannot be read.

@@ -4,8 +4,8 @@ use raidlab_core::contract::{Admin, Believe, RequestOp, Scrub};
 use raidlab_core::{Consistency, Level, MemberIndex};
 
 use super::CrashConfig;
-use crate::check::choices::Choices;
-use crate::check::rig::{Ask, Rig};
+use crate::choices::Choices;
+use crate::rig::{Ask, Rig};
 
 /// An operation of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use raidlab_core::Sectors;
+use raidlab_core::{MemberTotals, Sectors};
 use raidlab_engine::{
     DirectoryOptions, DirectoryTarget, Engine, EngineError, Filesystem, MountOptions, MountedArray,
     Step,
 };
-use raidlab_workload::{MemberTotals, Plan, RunRecord};
+use raidlab_workload::{Plan, RunRecord};
 
 /// What became of a run on a filesystem on an engine's array.
 pub(crate) struct Outcome {

@@ -17,9 +17,11 @@ pub mod geometry;
 pub mod layout;
 pub mod policy;
 pub mod stack;
+mod totals;
 pub mod units;
 
 pub use array::{Array, Config, ConfigError, Consistency, Limits, MemberConfig, Settings, Tie};
 pub use layout::{Layout, LayoutError, Level, Rotation};
 pub use stack::{Stack, StackConfig};
+pub use totals::MemberTotals;
 pub use units::{MemberIndex, Nanos, SECTOR_BYTES, Sector, Sectors, Size, Time};

@@ -21,9 +21,11 @@ pub(crate) const ALIGNMENT: usize = 4096;
 
 /// A run of bytes in memory that a member reads or writes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Piece {
-    pub(crate) start: *mut u8,
-    pub(crate) len: usize,
+pub struct Piece {
+    /// Where it starts.
+    pub start: *mut u8,
+    /// Bytes.
+    pub len: usize,
 }
 
 // SAFETY: a piece is handed to one member thread at a time, and the buffer it lies in is neither freed
@@ -34,7 +36,7 @@ unsafe impl Send for Piece {}
 ///
 /// The global allocator would write zeroes to every page of a large aligned area at once.
 #[derive(Debug)]
-pub(crate) struct Area {
+pub struct Area {
     start: NonNull<u8>,
     len: usize,
 }
@@ -43,7 +45,11 @@ pub(crate) struct Area {
 unsafe impl Send for Area {}
 
 impl Area {
-    pub(crate) fn new(bytes: usize) -> Result<Self, EngineError> {
+    /// So many bytes.
+    ///
+    /// # Errors
+    /// [`EngineErrorKind::NoMemory`] when the system has no more.
+    pub fn new(bytes: usize) -> Result<Self, EngineError> {
         let len = bytes.max(1);
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -58,17 +64,19 @@ impl Area {
         }
     }
 
-    pub(crate) fn start(&self) -> *mut u8 {
+    /// Where it starts.
+    pub fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
     /// All of it. Sound only while nothing else uses it: callers hold it alone or check.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         // SAFETY: the allocation is that long, initialised, and lives as long as `self`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+    /// The same, to be written.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `bytes`, and `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }

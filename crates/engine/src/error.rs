@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use raidlab_core::contract::{Admin, Refusal};
 
-use crate::raw::Mismatch;
+use crate::mismatch::Mismatch;
 
 /// What kind of thing went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,11 +64,7 @@ struct Detail {
 impl EngineError {
     /// `operation` in the infinitive ("open the member"), `reason` what is wrong and what would be
     /// right.
-    pub(crate) fn new(
-        kind: EngineErrorKind,
-        operation: &'static str,
-        reason: impl Into<String>,
-    ) -> Self {
+    pub fn new(kind: EngineErrorKind, operation: &'static str, reason: impl Into<String>) -> Self {
         Self(Box::new(Detail {
             kind,
             operation,
@@ -82,7 +78,7 @@ impl EngineError {
     }
 
     /// A system call that failed.
-    pub(crate) fn io(operation: &'static str, path: &Path, source: io::Error) -> Self {
+    pub fn io(operation: &'static str, path: &Path, source: io::Error) -> Self {
         let kind = match source.raw_os_error() {
             Some(libc::ENOSPC | libc::EDQUOT) => EngineErrorKind::NoRoom,
             _ => EngineErrorKind::Io,
@@ -92,7 +88,8 @@ impl EngineError {
         error
     }
 
-    pub(crate) fn from_mismatch(mismatch: Mismatch) -> Self {
+    /// Bytes that are not what was written.
+    pub fn from_mismatch(mismatch: Mismatch) -> Self {
         let mut error =
             Self::new(EngineErrorKind::Mismatch, "verify the bytes read", mismatch.to_string());
         error.0.mismatch = Some(mismatch);
@@ -106,16 +103,21 @@ impl EngineError {
         error
     }
 
-    pub(crate) fn cancelled(operation: &'static str) -> Self {
+    /// The caller's cancel flag was set before `operation` was done.
+    pub fn cancelled(operation: &'static str) -> Self {
         Self::new(EngineErrorKind::Cancelled, operation, "cancelled")
     }
 
-    pub(crate) fn at_path(mut self, path: &Path) -> Self {
+    /// The same with the file or directory concerned.
+    #[must_use]
+    pub fn at_path(mut self, path: &Path) -> Self {
         self.0.path = Some(path.to_path_buf());
         self
     }
 
-    pub(crate) fn at_offset(mut self, offset: u64) -> Self {
+    /// The same with the byte concerned.
+    #[must_use]
+    pub fn at_offset(mut self, offset: u64) -> Self {
         self.0.offset = Some(offset);
         self
     }

@@ -11,4 +11,4 @@ mod world;
 
 pub use error::{SimError, SimErrorKind};
 pub use host::HostCosts;
-pub use world::{Answer, IoRecord, MemberTotals, World};
+pub use world::{Answer, IoRecord, World};

@@ -11,7 +11,9 @@ use raidlab_core::contract::{
     Admin, Completion, Event, Input, IoId, IoOp, IoOutcome, JobId, JobResult, MemberIo, Outcome,
     Output, Record, Request, RequestId, RequestOp, Segment, Token,
 };
-use raidlab_core::{Array, Config, Consistency, MemberIndex, Nanos, Sector, Sectors, Time};
+use raidlab_core::{
+    Array, Config, Consistency, MemberIndex, MemberTotals, Nanos, Sector, Sectors, Time,
+};
 use raidlab_models::{
     Controller, Drive, DriveInput, DriveIo, DriveIoId, DriveOp, DriveOutput, Paths, Queue,
     QueueInput, QueueOutput, QueueSpec,
@@ -65,19 +67,6 @@ enum Happening {
     Controller(u32),
     /// Data of a request have passed between host and controller.
     Transferred(u32),
-}
-
-/// What the members were asked for: data, parity, log and metadata, of every drive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MemberTotals {
-    /// Reads.
-    pub reads: u64,
-    /// Writes.
-    pub writes: u64,
-    /// Bytes read.
-    pub bytes_read: u64,
-    /// Bytes written.
-    pub bytes_written: u64,
 }
 
 /// A drive I/O in flight.

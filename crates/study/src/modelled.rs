@@ -15,7 +15,7 @@ use raidlab_models::{Drive, DriveSpec, PathSpec, QueueSpec, Scheduler, ServerKin
 use raidlab_sim::{HostCosts, World};
 use raidlab_workload::random::mix;
 use raidlab_workload::raw::RawPlan;
-use raidlab_workload::{MemberTotals, RunRecord, Setting, Workload};
+use raidlab_workload::{RunRecord, Setting, Workload};
 
 use crate::ablation::Ablation;
 use crate::error::{StudyError, StudyErrorKind};
@@ -420,9 +420,9 @@ fn record_raw(
     let space = world.array().capacity().bytes();
     let setting = Setting { space: Some(space), checked: false, ..setting };
     let plan = workload.plan(&setting).and_then(|plan| RawPlan::new(plan, space));
-    let before = totals(world);
+    let before = world.member_totals();
     let mut record = raw::run(world, costs, plan.map_err(|error| error.to_string())?)?;
-    record.members = Some(totals(world).since(before));
+    record.members = Some(world.member_totals().since(before));
     record.system_cpu = Some(world.cpu_busy());
     record.bottleneck = Some(busiest_of(world, record.last_done()));
     record.memory = "no filesystem and no page cache; drives start cold and idle".into();
@@ -439,17 +439,6 @@ fn record_on(
     let setting = Setting { host_memory: Some(host.memory), checked: false, ..setting };
     let plan = workload.plan(&setting).map_err(|error| error.to_string())?;
     host::run_plan(world, host, plan).map_err(|error| error.reason)
-}
-
-/// What the members of a world did, as workloads count it.
-fn totals(world: &World) -> MemberTotals {
-    let done = world.member_totals();
-    MemberTotals {
-        reads: done.reads,
-        writes: done.writes,
-        bytes_read: done.bytes_read,
-        bytes_written: done.bytes_written,
-    }
 }
 
 /// What a world has that may hold it back, each with how long it has worked: members, then servers of

@@ -2,9 +2,9 @@
 
 use std::ops::{ControlFlow, Range};
 
-use raidlab_core::Nanos;
+use raidlab_core::{MemberTotals, Nanos};
 use raidlab_results::statistics::{CONFIDENCE, FEWEST_SAMPLES, median, median_interval};
-use raidlab_workload::{MemberTotals, RunRecord, Workload};
+use raidlab_workload::{RunRecord, Workload};
 
 use crate::matrix::{CellKey, cell_seed, cell_title, cells, order_of};
 use crate::study::Study;

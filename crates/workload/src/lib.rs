@@ -51,7 +51,7 @@ pub use plan::{
     Bytes, Expected, FileNeed, Memory, Plan, Planned, Process, SeededBytes, Setting, SourceFile,
     Zeroes,
 };
-pub use record::{Cpu, IoRecord, MemberTotals, PhaseRecord, ProcessRecord, Recorder, RunRecord};
+pub use record::{Cpu, IoRecord, PhaseRecord, ProcessRecord, Recorder, RunRecord};
 pub use simple::{Kind, LARGEST_BLOCK, MOST_PROCESSES, Simple, Span};
 pub use spec::WorkloadSpec;
 pub use tar::{Archive, ArchiveError, ArchiveMember, ArchiveMemberKind, ReadArchive, TarXf};

@@ -1,7 +1,7 @@
 //! What a run of a workload measured.
 
 use hdrhistogram::Histogram;
-use raidlab_core::{Nanos, Time};
+use raidlab_core::{MemberTotals, Nanos, Time};
 
 use crate::op::{Class, Mark};
 
@@ -178,31 +178,6 @@ pub struct ProcessRecord {
     pub ended: Time,
     /// Its phases, by the indices of the plan.
     pub phases: Vec<PhaseRecord>,
-}
-
-/// What members did while a workload ran.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MemberTotals {
-    /// Reads.
-    pub reads: u64,
-    /// Writes.
-    pub writes: u64,
-    /// Bytes read.
-    pub bytes_read: u64,
-    /// Bytes written.
-    pub bytes_written: u64,
-}
-
-impl MemberTotals {
-    /// What was done since `earlier`.
-    pub fn since(self, earlier: Self) -> Self {
-        Self {
-            reads: self.reads.saturating_sub(earlier.reads),
-            writes: self.writes.saturating_sub(earlier.writes),
-            bytes_read: self.bytes_read.saturating_sub(earlier.bytes_read),
-            bytes_written: self.bytes_written.saturating_sub(earlier.bytes_written),
-        }
-    }
 }
 
 /// What a run measured.

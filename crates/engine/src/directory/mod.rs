@@ -37,8 +37,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use raidlab_core::Nanos;
-use raidlab_workload::{Conductor, Cpu, MemberTotals, Plan, Planned, ProcessRecord, RunRecord};
+use raidlab_core::{MemberTotals, Nanos};
+use raidlab_workload::{Conductor, Cpu, Plan, Planned, ProcessRecord, RunRecord};
 
 use crate::error::{EngineError, EngineErrorKind};
 use crate::raw::cpu::CpuTimes;

@@ -99,11 +99,10 @@ fn whole_sectors(at: Sector, bytes: usize) -> Result<Sectors, EngineError> {
 }
 
 /// An outcome of a request as an error of this crate.
-pub(crate) fn check_outcome(
-    outcome: Outcome,
-    op: RequestOp,
-    at: Sector,
-) -> Result<(), EngineError> {
+///
+/// # Errors
+/// Whatever is not [`Outcome::Done`], with `op` and the offset of `at`.
+pub fn check_outcome(outcome: Outcome, op: RequestOp, at: Sector) -> Result<(), EngineError> {
     let (kind, reason) = match outcome {
         Outcome::Done => return Ok(()),
         Outcome::Misaligned => (

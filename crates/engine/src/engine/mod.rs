@@ -11,7 +11,7 @@ mod setup;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use blocking::check_outcome;
+pub use blocking::check_outcome;
 pub use setup::EngineConfig;
 
 use std::fs::File;
@@ -23,8 +23,7 @@ use raidlab_core::contract::{
     Completion, Event, Input, IoId, IoOp, IoOutcome, JobId, JobResult, Outcome, Output, Request,
     RequestId, RequestOp, Segment, Token, Work,
 };
-use raidlab_core::{Array, MemberIndex, Sector, Sectors, Time};
-use raidlab_workload::MemberTotals;
+use raidlab_core::{Array, MemberIndex, MemberTotals, Sector, Sectors, Time};
 
 use crate::buffers::{Area, Buffers};
 use crate::compute::Computer;
@@ -328,22 +327,22 @@ impl Engine {
 
     /// Asks for a sign when members answer: false when there is something to do already, otherwise
     /// `signal`, an event descriptor, becomes readable with the next answer of a member.
-    pub(crate) fn arm(&self, signal: &Arc<File>) -> bool {
+    pub fn arm(&self, signal: &Arc<File>) -> bool {
         self.at_threads == 0 || self.hub.arm(signal)
     }
 
     /// Takes back what [`arm`](Self::arm) asked for.
-    pub(crate) fn disarm(&self) {
+    pub fn disarm(&self) {
         self.hub.disarm();
     }
 
     /// How long until the array wants to be woken, if it does.
-    pub(crate) fn wake_in(&self) -> Option<Duration> {
+    pub fn wake_in(&self) -> Option<Duration> {
         self.wake.map(|at| Duration::from_nanos(at.since(self.clock()).0))
     }
 
     /// The descriptors that members use.
-    pub(crate) fn descriptors(&self) -> Vec<RawFd> {
+    pub fn descriptors(&self) -> Vec<RawFd> {
         let all = self.members.iter().chain(&self.retired);
         let descriptor = |member: &Member| match member {
             Member::File(file) => Some(file.descriptor()),
@@ -354,12 +353,12 @@ impl Engine {
     }
 
     /// The descriptor that can be read when members have answered through the ring; `None` without one.
-    pub(crate) fn ring_descriptor(&self) -> Option<RawFd> {
+    pub fn ring_descriptor(&self) -> Option<RawFd> {
         self.ring.as_ref().map(|ring| ring.descriptors()[0])
     }
 
     /// The members' block: what starts and lengths of requests must be multiples of.
-    pub(crate) fn block(&self) -> Sectors {
+    pub fn block(&self) -> Sectors {
         Sectors(u64::from(self.block))
     }
 

@@ -7,11 +7,9 @@ use raidlab_core::consistency::{Allow, AssembleError, Found, MetaArea};
 use raidlab_core::contract::{Input, MetaIo, Record};
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{
-    Array, Config, ConfigError, Consistency, Layout, Limits, MemberConfig, MemberIndex, Sectors,
-    Settings, Time,
+    Array, Config, ConfigError, Consistency, Layout, Limits, MemberConfig, MemberIndex,
+    MemberTotals, Sectors, Settings, Time,
 };
-
-use raidlab_workload::MemberTotals;
 
 use super::{Engine, Wait};
 use crate::buffers::Buffers;

@@ -24,8 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use raidlab_core::MemberIndex;
-use raidlab_workload::MemberTotals;
+use raidlab_core::{MemberIndex, MemberTotals};
 
 use crate::engine::Engine;
 use crate::error::{EngineError, EngineErrorKind};

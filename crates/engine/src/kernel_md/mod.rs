@@ -13,8 +13,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use raidlab_core::{Layout, Level};
-use raidlab_workload::MemberTotals;
+use raidlab_core::{Layout, Level, MemberTotals};
 
 use crate::error::{EngineError, EngineErrorKind};
 use crate::mounted::loops::{LoopDevice, need_loops};

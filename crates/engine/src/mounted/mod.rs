@@ -22,8 +22,7 @@ pub use place::clean_mounts;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
-use raidlab_core::MemberIndex;
-use raidlab_workload::MemberTotals;
+use raidlab_core::{MemberIndex, MemberTotals};
 
 use crate::engine::Engine;
 use crate::error::{EngineError, EngineErrorKind};

@@ -23,8 +23,6 @@ mod pattern;
 mod timed;
 mod verify;
 
-pub use verify::{Holding, Mismatch};
-
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 

@@ -15,7 +15,7 @@ mod timers;
 use std::collections::VecDeque;
 
 use raidlab_core::contract::{Outcome, RequestId};
-use raidlab_core::{Nanos, Time};
+use raidlab_core::{MemberTotals, Nanos, Time};
 use raidlab_models::HostSpec;
 use raidlab_models::host::{
     BlockId, Call, Handle, Host, HostFile, HostInput, HostOutput, TaskId, read_ahead_for,
@@ -23,11 +23,10 @@ use raidlab_models::host::{
 use raidlab_sim::{Answer, World};
 use raidlab_workload::names::{FileId, Names, Slots};
 use raidlab_workload::{
-    Class, Conductor, Cpu, MemberTotals, Memory, Op, OpResult, Path, Plan, Planned, Process,
-    ProcessRecord, Recorder, RunRecord,
+    Class, Conductor, Cpu, Memory, Op, OpResult, Path, Plan, Planned, Process, ProcessRecord,
+    Recorder, RunRecord,
 };
 
-use super::totals;
 use crate::error::{StudyError, StudyErrorKind};
 use cpu::Cores;
 use timers::{Timer, Timers};
@@ -255,7 +254,7 @@ impl<'w> Target<'w> {
     fn base(&self) -> Base {
         Base {
             at: self.world.now(),
-            members: totals(self.world),
+            members: self.world.member_totals(),
             cores: self.cores.busy(self.world),
             busy: super::resources(self.world),
         }

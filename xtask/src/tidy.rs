@@ -72,7 +72,7 @@ mod tests {
             ("crates/core/src/long.rs", &long),
             ("crates/core/src/function.rs", &function),
             ("crates/core/src/wrong.rs", "fn\n"),
-            ("crates/engine/src/rundir.rs", "fn f() { unsafe { g() } }\n"),
+            ("crates/targets/src/rundir.rs", "fn f() { unsafe { g() } }\n"),
             ("crates/engine/src/words.rs", "#[ignore]\nfn f() { todo!() }\n"),
             ("xtask/exceptions.txt", "line-length a.rs 130\n"),
         ]);

@@ -30,7 +30,7 @@ use std::time::SystemTime;
 
 use clap::Parser;
 use raidlab_core::Size;
-use raidlab_engine::{RunDirectory, clean_leftovers};
+use raidlab_targets::{RunDirectory, clean_leftovers};
 use raidlab_workload::content;
 use raidlab_workload::random::Random;
 

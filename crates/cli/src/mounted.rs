@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use raidlab_core::{MemberTotals, Sectors};
-use raidlab_engine::{
-    DirectoryOptions, DirectoryTarget, Engine, EngineError, Filesystem, MountOptions, MountedArray,
-    Step,
+use raidlab_engine::{Engine, EngineError};
+use raidlab_targets::{
+    DirectoryOptions, DirectoryTarget, Filesystem, MountOptions, MountedArray, Step,
 };
 use raidlab_workload::{Plan, RunRecord};
 

@@ -2,7 +2,7 @@
 
 #[path = "../../../tests/support/extent.rs"]
 mod extent;
-#[path = "../../engine/tests/common/root.rs"]
+#[path = "../../../tests/support/root.rs"]
 mod root;
 mod support;
 

@@ -1,6 +1,6 @@
 //! `raidlab run` with what cannot be, and interrupted: the exit status, the words, and nothing left.
 
-#[path = "../../engine/tests/common/root.rs"]
+#[path = "../../../tests/support/root.rs"]
 mod root;
 mod support;
 

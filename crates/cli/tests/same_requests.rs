@@ -10,11 +10,12 @@ use std::sync::atomic::AtomicBool;
 
 use raidlab_core::contract::{IoOp, RequestOp, Segment};
 use raidlab_core::{Config, Limits, MemberConfig, MemberIndex, Sector, Sectors, Time};
-use raidlab_engine::{Engine, EngineConfig, Member, MemoryMember, RawTarget};
+use raidlab_engine::{Engine, EngineConfig, Member, MemoryMember};
 use raidlab_models::{DriveKind, HardDisk, load};
 use raidlab_sim::{HostCosts, World};
 use raidlab_study::modelled::Modelled;
 use raidlab_study::{CellKey, NamedLayout, State, Study};
+use raidlab_targets::RawTarget;
 use raidlab_workload::raw::{Op, OpResult, RawPlan};
 use raidlab_workload::{Kind, Setting, Simple, Workload};
 

@@ -4,7 +4,7 @@
 mod extent;
 #[path = "../../../tests/support/guest.rs"]
 mod guest;
-#[path = "../../engine/tests/common/root.rs"]
+#[path = "../../../tests/support/root.rs"]
 mod root;
 mod support;
 #[path = "targets/table.rs"]

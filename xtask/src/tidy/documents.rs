@@ -18,7 +18,7 @@ const PROTOCOLS: [&str; 14] = [
     "crates/core/src/array/locks.rs",
     "crates/core/src/array/stripe/mod.rs",
     "crates/core/src/stack.rs",
-    "crates/engine/src/rundir.rs",
+    "crates/targets/src/rundir.rs",
 ];
 
 /// Checks all documents.
@@ -254,8 +254,8 @@ mod tests {
     fn a_protocol_opens_with_its_fault_model() {
         let count = |text: &str| {
             let mut breaches = Vec::new();
-            let tests = ("crates/engine/tests/rundir.rs", TESTS);
-            let path = "crates/engine/src/rundir.rs";
+            let tests = ("crates/targets/tests/rundir.rs", TESTS);
+            let path = "crates/targets/src/rundir.rs";
             protocols(&Tree::of(&[(path, text), tests]), &mut breaches);
             breaches.into_iter().filter(|breach| breach.path == path).count()
         };

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use clap::Args;
 use raidlab_core::{Layout, Level};
-use raidlab_engine::Filesystem;
 use raidlab_study::did_you_mean;
+use raidlab_targets::Filesystem;
 use raidlab_workload::{
     KINDS, Parameters, RunRecord, Setting, Workload, WorkloadErrorKind, fio, make,
 };

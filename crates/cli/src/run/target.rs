@@ -7,11 +7,14 @@ use std::sync::atomic::AtomicBool;
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{Array, Config, Layout, SECTOR_BYTES, Sectors, Settings};
 use raidlab_engine::{
-    DirectoryTarget, Engine, EngineConfig, EngineError, EngineErrorKind, FileMember, FileOptions,
-    Filesystem, KernelMdArray, KernelMdOptions, Member, MemoryMember, MountedArray, RawTarget,
-    RunDirectory, clean_leftovers,
+    Engine, EngineConfig, EngineError, EngineErrorKind, FileMember, FileOptions, Member,
+    MemoryMember,
 };
 use raidlab_study::{NamedLayout, did_you_mean, filesystem_room};
+use raidlab_targets::{
+    DirectoryTarget, Filesystem, KernelMdArray, KernelMdOptions, MountedArray, RawTarget,
+    RunDirectory, clean_leftovers,
+};
 use raidlab_workload::null::NullTarget;
 use raidlab_workload::raw::RawPlan;
 use raidlab_workload::{Plan, RunRecord, Setting, Workload};

@@ -9,11 +9,12 @@ use raidlab_core::{
 };
 use raidlab_engine::{
     CacheState, Engine, EngineConfig, EngineError, EngineErrorKind, FileMember, FileOptions,
-    Filesystem, Member, Mismatch, MountedArray, RawResult, RawTarget,
+    Member, Mismatch,
 };
 use raidlab_study::{
     CellKey, Rebuild, Runner, Sample, State, Study, StudyErrorKind, cell_title, lost_member,
 };
+use raidlab_targets::{Filesystem, MountedArray, RawResult, RawTarget};
 use raidlab_workload::random::mix;
 use raidlab_workload::raw::RawPlan;
 use raidlab_workload::{Kind, Setting, Simple, Workload, WorkloadError};

@@ -13,9 +13,10 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use raidlab_engine::{CacheState, EngineError, EngineErrorKind, RunDirectory, clean_leftovers};
+use raidlab_engine::{CacheState, EngineError, EngineErrorKind};
 use raidlab_results::{Clock, Results};
 use raidlab_study::{Samples, Study, run_rounds};
+use raidlab_targets::{RunDirectory, clean_leftovers};
 
 use super::{Kept, Setting, follow, results};
 use crate::args::Compare;

@@ -2,10 +2,10 @@
 
 use raidlab_core::consistency::MetaArea;
 use raidlab_core::{Array, Config, ConfigError, Consistency, Layout, Level, SECTOR_BYTES, Sectors};
-use raidlab_engine::{Extra, Filesystem};
 use raidlab_study::{
     DriveSource, NamedLayout, State, Study, StudyError, StudyErrorKind, filesystem_room,
 };
+use raidlab_targets::{Extra, Filesystem};
 use raidlab_workload::Setting;
 
 /// Member files whose size the study leaves open are a multiple of this, in bytes.

@@ -1,0 +1,194 @@
+//! Where paths lie, and the files a process has open.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::{Path as SystemPath, PathBuf};
+use std::sync::Arc;
+
+use raidlab_engine::{EngineError, EngineErrorKind};
+use raidlab_workload::{How, MOST_SLOTS, Path, Root, Slot};
+
+use super::system;
+
+/// The directories that paths start at; names are looked up relative to them, as programs that have gone
+/// to the directory under test do.
+#[derive(Debug)]
+pub(super) struct Roots {
+    target: (File, PathBuf),
+    source: Option<(File, PathBuf)>,
+}
+
+fn invalid(path: &Path, reason: &str) -> EngineError {
+    let reason = format!("`{path}`: {reason}");
+    EngineError::new(EngineErrorKind::InvalidRequest, "use a path of the workload", reason)
+}
+
+impl Roots {
+    pub(super) fn open(
+        target: &SystemPath,
+        source: Option<&SystemPath>,
+    ) -> Result<Self, EngineError> {
+        let open = |path: &SystemPath| {
+            let opened = File::open(path);
+            let opened = opened.map_err(|error| EngineError::io("open the directory", path, error));
+            opened.map(|file| (file, path.to_path_buf()))
+        };
+        Ok(Self { target: open(target)?, source: source.map(open).transpose()? })
+    }
+
+    fn root(&self, path: &Path) -> Result<&(File, PathBuf), EngineError> {
+        match path.root {
+            Root::Target => Ok(&self.target),
+            Root::Source => self
+                .source
+                .as_ref()
+                .ok_or_else(|| invalid(path, "the plan has no files from elsewhere")),
+            Root::Null => Err(invalid(path, "it can only be opened")),
+        }
+    }
+
+    /// The directories there are.
+    pub(super) fn directories(&self) -> impl Iterator<Item = (&File, &SystemPath)> {
+        let all = std::iter::once(&self.target).chain(&self.source);
+        all.map(|(file, path)| (file, path.as_path()))
+    }
+
+    /// The directory and the name in it, for a system call; the name is put into `text`.
+    pub(super) fn name<'t>(
+        &self,
+        path: &Path,
+        text: &'t mut Vec<u8>,
+    ) -> Result<(RawFd, &'t CStr), EngineError> {
+        let (directory, _) = self.root(path)?;
+        let parts = || path.text.split('/');
+        if !path.text.is_empty() && parts().any(|part| part.is_empty() || part == "..") {
+            return Err(invalid(path, "parts may be neither empty nor `..`"));
+        }
+        let name = if path.text.is_empty() { "." } else { &path.text };
+        Ok((directory.as_raw_fd(), c_string(name, text).ok_or_else(|| invalid(path, NUL))?))
+    }
+
+    /// Where it is in the whole system, for errors.
+    pub(super) fn full(&self, path: &Path) -> PathBuf {
+        match self.root(path) {
+            Ok((_, root)) if path.text.is_empty() => root.clone(),
+            Ok((_, root)) => root.join(&*path.text),
+            Err(_) => PathBuf::from(path.to_string()),
+        }
+    }
+
+    /// Opens a file as a workload wants it.
+    pub(super) fn open_file(
+        &self,
+        path: &Path,
+        how: How,
+        text: &mut Vec<u8>,
+    ) -> Result<OwnedFd, EngineError> {
+        let (directory, name) = match path.root {
+            Root::Null => (libc::AT_FDCWD, c"/dev/null"),
+            _ => self.name(path, text)?,
+        };
+        let open = || system::open(directory, name, flags(how), 0o644);
+        let opened = match open() {
+            // The threads here share the files that the originals' processes would each have alone.
+            Err(error)
+                if error.raw_os_error() == Some(libc::EMFILE) && system::allow_more_files() =>
+            {
+                open()
+            }
+            other => other,
+        };
+        opened.map_err(|error| EngineError::io("open a file", &self.full(path), error))
+    }
+}
+
+pub(super) const NUL: &str = "it contains a zero byte";
+
+/// The text as a C string in `into`; `None` when it contains a zero byte.
+pub(super) fn c_string<'t>(text: &str, into: &'t mut Vec<u8>) -> Option<&'t CStr> {
+    into.clear();
+    into.extend_from_slice(text.as_bytes());
+    into.push(0);
+    CStr::from_bytes_with_nul(into).ok()
+}
+
+fn flags(how: How) -> libc::c_int {
+    let access = match (how.read, how.write) {
+        (_, false) => libc::O_RDONLY,
+        (false, true) => libc::O_WRONLY,
+        (true, true) => libc::O_RDWR,
+    };
+    let wanted = [
+        (how.create, libc::O_CREAT),
+        (how.exclusive, libc::O_EXCL),
+        (how.truncate, libc::O_TRUNC),
+        (how.direct, libc::O_DIRECT),
+        (how.sync, libc::O_SYNC),
+    ];
+    wanted.into_iter().filter(|(wanted, _)| *wanted).fold(access, |all, (_, flag)| all | flag)
+}
+
+/// A file in a slot.
+#[derive(Debug)]
+pub(super) struct OpenFile {
+    /// Shared with operations that are under way.
+    pub(super) file: Arc<OwnedFd>,
+    pub(super) path: Path,
+    /// Where the next read or write goes: the same as the kernel's own.
+    pub(super) position: u64,
+}
+
+impl OpenFile {
+    pub(super) fn descriptor(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+}
+
+/// The slots of a process.
+#[derive(Debug, Default)]
+pub(super) struct Slots(Vec<Option<OpenFile>>);
+
+fn wrong_slot(slot: Slot, reason: &str) -> EngineError {
+    let reason = format!("slot {}: {reason}: a fault in the workload", slot.0);
+    EngineError::new(EngineErrorKind::InvalidRequest, "use a slot of the workload", reason)
+}
+
+impl Slots {
+    #[inline]
+    pub(super) fn get(&mut self, slot: Slot) -> Result<&mut OpenFile, EngineError> {
+        let file = self.0.get_mut(usize::from(slot.0)).and_then(Option::as_mut);
+        file.ok_or_else(|| wrong_slot(slot, "nothing is open in it"))
+    }
+
+    pub(super) fn check_free(&self, slot: Slot) -> Result<(), EngineError> {
+        let index = usize::from(slot.0);
+        if index >= MOST_SLOTS {
+            return Err(wrong_slot(slot, &format!("there are only {MOST_SLOTS}")));
+        }
+        match self.0.get(index) {
+            Some(Some(_)) => Err(wrong_slot(slot, "a file is open in it already")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts a file into a slot that is free.
+    pub(super) fn put(&mut self, slot: Slot, path: Path, file: OwnedFd) {
+        let index = usize::from(slot.0);
+        if self.0.len() <= index {
+            self.0.resize_with(index + 1, || None);
+        }
+        self.0[index] = Some(OpenFile { file: Arc::new(file), path, position: 0 });
+    }
+
+    /// Takes a file out and closes it; the inner error is the system's.
+    pub(super) fn close(&mut self, slot: Slot) -> Result<(Path, io::Result<()>), EngineError> {
+        self.get(slot)?;
+        let taken = self.0.get_mut(usize::from(slot.0)).and_then(Option::take);
+        let taken = taken.ok_or_else(|| wrong_slot(slot, "nothing is open in it"))?;
+        // One that operations are still under way on is closed with the last of them.
+        let closed = Arc::try_unwrap(taken.file).map_or(Ok(()), system::close);
+        Ok((taken.path, closed))
+    }
+}

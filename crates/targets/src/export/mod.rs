@@ -1,0 +1,251 @@
+//! An array as one file, through FUSE: what every program can open, read and write like a disk.
+//!
+//! The protocol is spoken here directly, without a library: the payload of reads and writes then needs
+//! no copy and no second thread between the kernel and the engine. One thread owns the engine and serves
+//! the file; it takes in whatever messages there are, and waits only when there is nothing to do.
+//!
+//! Fault model: members fail as everywhere; the process may be killed at any point, also while its own
+//! threads wait for reads and writes of what it serves. Why it is safe: an error of the array is `EIO`
+//! to the reader or writer; the serving thread has a table of descriptors of its own, in which alone the
+//! FUSE device is open, so the kernel closes the device, and with it ends everything that waits for it,
+//! when that thread is killed, though others may not be able to die before. Tests: `tests/fuse.rs`,
+//! `tests/mounted.rs`.
+
+mod protocol;
+mod requests;
+mod serve;
+pub(crate) mod system;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use raidlab_core::{MemberIndex, MemberTotals};
+use raidlab_engine::{Engine, EngineError, EngineErrorKind};
+
+use crate::mounted::mounts;
+use serve::{Command, Server};
+
+const EXPORT: &str = "export the array as a file";
+
+/// What the kernel keeps of the exported file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExportCache {
+    /// Pages as of any file; who opens it with `O_DIRECT` goes past them.
+    #[default]
+    Kept,
+    /// Nothing: every read and write comes to the array.
+    None,
+}
+
+/// What the serving thread and its owner have in common.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// Rings when a member has answered.
+    members: Arc<File>,
+    /// Rings when there is a command.
+    bell: Arc<File>,
+    /// Reads, writes, bytes read, bytes written.
+    totals: [AtomicU64; 4],
+}
+
+impl Shared {
+    fn publish(&self, totals: MemberTotals) {
+        let MemberTotals { reads, writes, bytes_read, bytes_written } = totals;
+        for (place, value) in self.totals.iter().zip([reads, writes, bytes_read, bytes_written]) {
+            place.store(value, Ordering::Release);
+        }
+    }
+
+    fn totals(&self) -> MemberTotals {
+        let [reads, writes, bytes_read, bytes_written] =
+            [0, 1, 2, 3].map(|index| self.totals[index].load(Ordering::Acquire));
+        MemberTotals { reads, writes, bytes_read, bytes_written }
+    }
+}
+
+type Ended = (Engine, Result<(), EngineError>);
+
+/// An array that is served as the file `array` in a directory. Dropped, it is taken down, whoever still
+/// uses the file.
+#[derive(Debug)]
+pub struct FuseExport {
+    directory: PathBuf,
+    shared: Arc<Shared>,
+    commands: Sender<Command>,
+    /// `None` after the end.
+    thread: Option<JoinHandle<Ended>>,
+}
+
+impl FuseExport {
+    /// Mounts a filesystem of one file on `directory` and serves it. Needs root.
+    ///
+    /// # Errors
+    /// [`EngineErrorKind::NotSupported`] when this is not root or there is no FUSE;
+    /// [`EngineErrorKind::Io`] when the system refuses.
+    pub fn new(engine: Engine, directory: &Path, cache: ExportCache) -> Result<Self, EngineError> {
+        mounts::need_root(EXPORT)?;
+        need_device()?;
+        let directory =
+            directory.canonicalize().map_err(|error| EngineError::io(EXPORT, directory, error))?;
+        let event = || {
+            let made = system::event().map(Arc::new);
+            made.map_err(|error| EngineError::io(EXPORT, &directory, error))
+        };
+        let totals = engine.totals();
+        let shared =
+            Arc::new(Shared { members: event()?, bell: event()?, totals: Default::default() });
+        shared.publish(totals);
+        let (commands, orders) = channel();
+        let (ready, started) = channel();
+        let (ours, place) = (Arc::clone(&shared), directory.clone());
+        let serve = move || run(engine, (place, cache), ours, orders, &ready);
+        let thread = std::thread::Builder::new()
+            .name("export".into())
+            .spawn(serve)
+            .map_err(|error| EngineError::io(EXPORT, &directory, error))?;
+        let mut export = Self { directory, shared, commands, thread: Some(thread) };
+        // Nothing is sent by a thread that panicked.
+        match started.recv().unwrap_or_else(|_| Err(ended_early())) {
+            Ok(()) => Ok(export),
+            Err(error) => {
+                // Nothing is mounted, so nothing is to be unmounted.
+                drop(export.join());
+                Err(error)
+            }
+        }
+    }
+
+    /// The file.
+    pub fn file(&self) -> PathBuf {
+        self.directory.join(protocol::NAME)
+    }
+
+    /// What was asked of the members since the engine was made, as [`Engine::totals`]: up to the last
+    /// answer to a reader or writer of the file at least.
+    pub fn totals(&self) -> MemberTotals {
+        self.shared.totals()
+    }
+
+    /// Takes a member out of service, as [`Engine::fail`].
+    ///
+    /// # Errors
+    /// As there; when the export has ended.
+    pub fn fail(&self, member: MemberIndex) -> Result<(), EngineError> {
+        self.command(|answer| Command::Fail(member, answer))
+    }
+
+    /// Lets a member in memory vanish: it answers every I/O with that from now on.
+    ///
+    /// # Errors
+    /// When there is no such member in memory, or the export has ended.
+    pub fn vanish(&self, member: MemberIndex) -> Result<(), EngineError> {
+        self.command(|answer| Command::Vanish(member, answer))
+    }
+
+    fn command(
+        &self,
+        command: impl FnOnce(Sender<Result<(), EngineError>>) -> Command,
+    ) -> Result<(), EngineError> {
+        let (answer, told) = channel();
+        self.commands.send(command(answer)).map_err(|_| ended_early())?;
+        self.ring();
+        told.recv().unwrap_or_else(|_| Err(ended_early()))
+    }
+
+    fn ring(&self) {
+        // A counter that is full rings all the same.
+        let _ = (&*self.shared.bell).write(&1u64.to_ne_bytes());
+    }
+
+    /// Unmounts it and gives the engine back, idle.
+    ///
+    /// # Errors
+    /// [`EngineErrorKind::Busy`] when somebody uses the file: the export is taken down all the same, and
+    /// the engine with it; a fault of the engine.
+    pub fn finish(mut self) -> Result<Engine, EngineError> {
+        mounts::unmount(&self.directory)?;
+        let Some((engine, outcome)) = self.join() else { return Err(ended_early()) };
+        outcome.map(|()| engine)
+    }
+
+    fn join(&mut self) -> Option<Ended> {
+        self.thread.take().and_then(|thread| thread.join().ok())
+    }
+}
+
+impl Drop for FuseExport {
+    fn drop(&mut self) {
+        if self.thread.is_none() {
+            return;
+        }
+        // Ends everything that waits for an answer, so that nothing keeps the mount busy for long.
+        let _ = self.commands.send(Command::Stop);
+        self.ring();
+        // The engine is dropped by this thread: its members' descriptors are this thread's too.
+        let ended = self.join();
+        // What cannot be unmounted now is found again as a leftover.
+        let _ = mounts::unmount_lazily(&self.directory);
+        drop(ended);
+    }
+}
+
+/// The thread: mounts, says so, serves.
+fn run(
+    mut engine: Engine,
+    (directory, cache): (PathBuf, ExportCache),
+    shared: Arc<Shared>,
+    orders: Receiver<Command>,
+    ready: &Sender<Result<(), EngineError>>,
+) -> Ended {
+    use std::os::fd::AsRawFd;
+    let mut keep = engine.descriptors();
+    keep.extend([shared.bell.as_raw_fd(), shared.members.as_raw_fd()]);
+    let mounted = system::own_descriptors(keep).and_then(|()| system::open_device());
+    let mounted = mounted.and_then(|device| system::mount(&device, &directory).map(|()| device));
+    let device = match mounted {
+        Ok(device) => device,
+        Err(error) => {
+            let _ = ready.send(Err(EngineError::io(EXPORT, &directory, error)));
+            return (engine, Ok(()));
+        }
+    };
+    // Without the permission there is only less protection when memory is short.
+    system::be_flusher();
+    let open_flags = match cache {
+        ExportCache::Kept => protocol::OPEN_KEEP_CACHE,
+        ExportCache::None => protocol::OPEN_DIRECT | protocol::OPEN_PARALLEL_WRITES,
+    };
+    match Server::slots(&mut engine) {
+        Ok(slots) => {
+            let _ = ready.send(Ok(()));
+            Server::new(device, (engine, slots), open_flags, shared, orders).run()
+        }
+        Err(error) => {
+            let _ = mounts::unmount_lazily(&directory);
+            let _ = ready.send(Err(error));
+            (engine, Ok(()))
+        }
+    }
+}
+
+/// That there is FUSE here.
+pub(crate) fn need_device() -> Result<(), EngineError> {
+    let device = Path::new(system::DEVICE);
+    match std::fs::OpenOptions::new().read(true).write(true).open(device) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let reason = format!("{error}; the kernel must have FUSE (`modprobe fuse`)");
+            Err(EngineError::new(EngineErrorKind::NotSupported, EXPORT, reason).at_path(device))
+        }
+    }
+}
+
+fn ended_early() -> EngineError {
+    let reason = "the thread that serves the file has ended";
+    EngineError::new(EngineErrorKind::Internal, EXPORT, reason)
+}

@@ -1,0 +1,330 @@
+//! The raw target, real: workloads on an engine, every byte read verified outside the timed span.
+//!
+//! What lies where is known: each write puts a pattern down that is a function of the place and of the
+//! write (see [`pattern`]), and the target remembers for every block of 4 KiB which write was the last.
+//!
+//! **The timed span** is only I/O. Operations run in batches: each process's next operations are prepared
+//! up to its share of 256 MiB (data to write are made, buffers to read into are poisoned); the clock
+//! runs from the first submission until the last answer; a batch ends when the first process has used up
+//! its share, whereupon the others only finish the operation they are at. Then reads are verified and
+//! the next batch is prepared, while the clock stands. Times are sums over batches. What a device does
+//! on its own while the clock stands (writing back its cache) is not seen; flushes are inside the span.
+//!
+//! What a workload learns only while it runs is taken as the batch is prepared: tickets are dealt out in
+//! turn, and a workload that looks at the time has little prepared ahead, so that it may go on a few
+//! operations longer than by the clock.
+//!
+//! **Order.** Where two operations overlap and one is a write, the later waits for the earlier, as files do under
+//! POSIX, so that each read has exactly one right answer.
+
+mod batch;
+pub(crate) mod cpu;
+mod pattern;
+mod timed;
+mod verify;
+
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use raidlab_core::{Nanos, Time};
+use raidlab_engine::{Engine, EngineError, EngineErrorKind, Reply};
+use raidlab_workload::raw::{Op, OpResult, Process, RawPlan};
+use raidlab_workload::{Conductor, Cpu, ProcessRecord, RunRecord};
+
+use batch::{Client, Flying};
+use cpu::CpuTimes;
+use pattern::BLOCK;
+
+/// Memory for prepared operations of all processes, in bytes, where the user sets none.
+const ARENA: u64 = 256 << 20;
+
+/// What a run of a workload took.
+#[derive(Clone, Debug, Default)]
+pub struct RawResult {
+    /// What was measured. Times are sums over batches; the CPU times are those of this operating-system
+    /// process, all threads, and of the whole machine, within the timed span.
+    pub record: RunRecord,
+    /// Batches the run was cut into.
+    pub batches: u64,
+}
+
+impl RawResult {
+    /// Bytes read and written.
+    pub fn bytes(&self) -> u64 {
+        let totals = self.record.totals();
+        totals.reads.bytes + totals.writes.bytes
+    }
+
+    /// Reads and writes; flushes are not counted.
+    pub fn operations(&self) -> u64 {
+        let totals = self.record.totals();
+        totals.reads.count + totals.writes.count
+    }
+}
+
+/// An engine with the knowledge of what its array holds.
+#[derive(Debug)]
+pub struct RawTarget {
+    engine: Engine,
+    /// The last write of each block; 0 = none.
+    versions: Vec<u32>,
+    next_version: u32,
+    zeroed: bool,
+    memory: u64,
+    replies: Vec<Reply>,
+    flying: Vec<Flying>,
+    /// Versions that reads of this batch must find, in the order of submission.
+    expected: Vec<u32>,
+}
+
+/// What is done to the engine at the start of a run.
+pub type Begin<'a> = dyn FnMut(&mut Engine) -> Result<(), EngineError> + 'a;
+
+/// Where operations come from.
+trait Source {
+    fn next(&mut self, now: Time, last: OpResult) -> Op;
+
+    /// Which copy of a workload it belongs to.
+    fn copy(&self) -> u32;
+
+    /// Why it ended early.
+    fn failure(&self) -> Option<String>;
+}
+
+impl Source for Process {
+    fn next(&mut self, now: Time, last: OpResult) -> Op {
+        Self::next(self, now, last)
+    }
+
+    fn copy(&self) -> u32 {
+        Self::copy(self)
+    }
+
+    fn failure(&self) -> Option<String> {
+        Self::failure(self).map(ToString::to_string)
+    }
+}
+
+/// Writes a range from start to end, then flushes.
+struct Fill {
+    at: u64,
+    end: u64,
+    flushed: bool,
+}
+
+impl Source for Fill {
+    fn next(&mut self, _now: Time, _last: OpResult) -> Op {
+        /// A whole number of stripes of 1, 2, 3, 4, 6 or 12 data chunks of 512 KiB.
+        const STEP: u64 = 6 << 20;
+        if self.at < self.end {
+            let (at, len) = (self.at, STEP.min(self.end - self.at));
+            self.at += len;
+            return Op::Write { at, len };
+        }
+        if std::mem::replace(&mut self.flushed, true) { Op::Done } else { Op::Sync }
+    }
+
+    fn copy(&self) -> u32 {
+        0
+    }
+
+    fn failure(&self) -> Option<String> {
+        None
+    }
+}
+
+/// The state of one run.
+struct Run<'a, S> {
+    clients: Vec<Client<'a, S>>,
+    conductor: Conductor,
+    /// Processes look at the time: little is prepared ahead.
+    asks_time: bool,
+    elapsed: Nanos,
+    cancel: &'a AtomicBool,
+    result: RawResult,
+    process_cpu: Nanos,
+    /// Processes that are done.
+    done: usize,
+}
+
+impl RawTarget {
+    /// A target over an engine. With `zeroed` the members hold only zeroes, and reads of what was never
+    /// written must find zeroes; otherwise such reads are not verified, and redundancy is taken to be
+    /// consistent.
+    ///
+    /// # Errors
+    /// [`EngineErrorKind::Busy`] when requests are outstanding.
+    pub fn new(engine: Engine, zeroed: bool) -> Result<Self, EngineError> {
+        if engine.outstanding() > 0 {
+            let reason = "requests are outstanding";
+            return Err(EngineError::new(EngineErrorKind::Busy, "set up a raw target", reason));
+        }
+        let blocks = engine.array().capacity().bytes().div_ceil(BLOCK);
+        Ok(Self {
+            engine,
+            versions: vec![0; blocks as usize],
+            next_version: 0,
+            zeroed,
+            memory: ARENA,
+            replies: Vec::new(),
+            flying: Vec::new(),
+            expected: Vec::new(),
+        })
+    }
+
+    /// How many bytes the prepared operations of all processes may take, 256 MiB at first. A process
+    /// whose single operation is larger than its share gets more.
+    pub fn set_memory(&mut self, bytes: u64) {
+        self.memory = bytes;
+    }
+
+    /// Starts the pattern elsewhere: what an earlier target left on the same members is then not taken
+    /// for what this one wrote, should a write get lost.
+    #[must_use]
+    pub fn salted(mut self, salt: u64) -> Self {
+        // Half of the versions are left to count through.
+        self.next_version = (salt ^ (salt >> 32)) as u32 >> 1;
+        self
+    }
+
+    /// The engine, to look at.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The engine. What is written to the array through it is unknown to the target, and will be reported
+    /// as a mismatch.
+    pub fn engine_mut(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
+    /// The engine back.
+    pub fn into_engine(self) -> Engine {
+        self.engine
+    }
+
+    /// Writes `len` bytes from byte `at` on, untimed, and flushes: what reading workloads read.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn fill(&mut self, at: u64, len: u64, cancel: &AtomicBool) -> Result<(), EngineError> {
+        let mut fill = [Fill { at, end: at + len, flushed: false }];
+        let shared = (Vec::new(), Conductor::new(&[], 0), false);
+        self.run_sources(&mut fill, shared, cancel, &mut |_| Ok(())).map(|_| ())
+    }
+
+    /// Runs the processes of a plan to their end, verifying what they read.
+    ///
+    /// # Errors
+    /// [`EngineErrorKind::Mismatch`] for the first wrong byte that was read, with the member it lies on;
+    /// [`EngineErrorKind::NotSupported`] for operations that do not lie on blocks of 4 KiB, or that need a
+    /// filesystem; [`EngineErrorKind::Cancelled`] when `cancel` was set, nothing being under way any
+    /// more; what the array answers otherwise.
+    pub fn run(&mut self, plan: RawPlan, cancel: &AtomicBool) -> Result<RawResult, EngineError> {
+        self.run_beginning(plan, cancel, &mut |_| Ok(()))
+    }
+
+    /// The same with something done to the engine first, at the start of the timed span: the first
+    /// batch is prepared then.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and those of `begin`.
+    pub fn run_beginning(
+        &mut self,
+        mut plan: RawPlan,
+        cancel: &AtomicBool,
+        begin: &mut Begin<'_>,
+    ) -> Result<RawResult, EngineError> {
+        let conductor = Conductor::new(&plan.barriers, plan.queues);
+        let shared = (plan.phases, conductor, plan.asks_time);
+        self.run_sources(&mut plan.processes, shared, cancel, begin)
+    }
+
+    fn run_sources<S: Source>(
+        &mut self,
+        sources: &mut [S],
+        (phases, conductor, asks_time): (Vec<&'static str>, Conductor, bool),
+        cancel: &AtomicBool,
+        begin: &mut Begin<'_>,
+    ) -> Result<RawResult, EngineError> {
+        let share = (self.memory / sources.len().max(1) as u64 / BLOCK * BLOCK).max(BLOCK);
+        let capacity = self.engine.array().capacity().bytes();
+        let client = |source| Client::new(source, share, capacity, phases.len());
+        let clients: Vec<Client<'_, S>> = sources.iter_mut().map(client).collect();
+        let processes = clients.iter().map(|_| ProcessRecord::default()).collect();
+        let record = RunRecord {
+            phases,
+            processes,
+            system_cpu: Some(Nanos::ZERO),
+            memory:
+                "no filesystem: the page cache takes part only where members have no direct I/O"
+                    .into(),
+            ..RunRecord::default()
+        };
+        let mut run = Run {
+            clients,
+            conductor,
+            asks_time,
+            elapsed: Nanos::ZERO,
+            cancel,
+            result: RawResult { record, batches: 0 },
+            process_cpu: Nanos::ZERO,
+            done: 0,
+        };
+        let before = self.engine.totals();
+        let outcome = self.batches(&mut run, begin);
+        // After an error answers may still be due: their buffers can be released only then.
+        self.replies.clear();
+        let drained = self.engine.run_until_idle(&mut self.replies);
+        self.flying.clear();
+        for client in &run.clients {
+            if let Some(token) = client.token {
+                self.engine.release(token)?;
+            }
+        }
+        outcome.and(drained)?;
+        let cpu = Cpu { user: run.process_cpu, system: Nanos::ZERO };
+        run.result.record.process_cpu = Some(cpu);
+        run.result.record.members = Some(self.engine.totals().since(before));
+        Ok(run.result)
+    }
+
+    fn batches<S: Source>(
+        &mut self,
+        run: &mut Run<'_, S>,
+        begin: &mut Begin<'_>,
+    ) -> Result<(), EngineError> {
+        while run.done < run.clients.len() {
+            let before = run.done;
+            let prepared = self.prepare_all(run)?;
+            self.expected.clear();
+            let times = CpuTimes::now();
+            let start = Instant::now();
+            if run.result.batches == 0 {
+                begin(&mut self.engine)?;
+            }
+            let moved = self.timed(run, start)?;
+            run.elapsed += nanos(start);
+            let after = CpuTimes::now();
+            run.process_cpu += after.process_since(&times);
+            let record = &mut run.result.record;
+            record.system_cpu =
+                record.system_cpu.zip(after.system_since(&times)).map(|(a, b)| a + b);
+            run.result.batches += 1;
+            for index in 0..run.clients.len() {
+                self.verify_batch(&mut run.clients[index], run.cancel)?;
+            }
+            if !prepared && !moved && run.done == before {
+                let reason = "processes of the workload wait for each other for ever";
+                return Err(EngineError::new(EngineErrorKind::Internal, RUN, reason));
+            }
+        }
+        Ok(())
+    }
+}
+
+const RUN: &str = "run a workload";
+
+fn nanos(start: Instant) -> Nanos {
+    Nanos(start.elapsed().as_nanos() as u64)
+}

@@ -1,0 +1,243 @@
+//! Finds wrong bytes: in what was read, and on the members themselves.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use raidlab_core::geometry::{Geometry, Holds, Place};
+use raidlab_core::{MemberIndex, SECTOR_BYTES, Sector, Sectors};
+use raidlab_engine::{EngineError, EngineErrorKind, Holding, Member, Mismatch};
+
+use super::batch::{Action, Client, Prepared};
+use super::pattern::{self, BLOCK};
+use super::{RawTarget, Source};
+
+/// Bytes in a sector, for buffers.
+const SECTOR: usize = SECTOR_BYTES as usize;
+/// Members are read in runs of this many sectors (1 MiB).
+const RUN: u64 = 2048;
+
+/// What a sector of a member should hold.
+enum Expected {
+    Bytes(Holding, Option<Sector>),
+    /// Nothing is known about it.
+    Unknown,
+}
+
+impl RawTarget {
+    /// Checks every read of a batch.
+    pub(super) fn verify_batch<S: Source>(
+        &mut self,
+        client: &mut Client<'_, S>,
+        cancel: &AtomicBool,
+    ) -> Result<(), EngineError> {
+        let Some(token) = client.token else { return Ok(()) };
+        let reads = client.prepared[..client.cursor].iter();
+        for read in reads.filter(|prepared| prepared.action == Action::Read) {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(EngineError::cancelled("verify the bytes read"));
+            }
+            let all = self.engine.bytes(token)?;
+            let bytes = &all[read.offset as usize..(read.offset + read.len) as usize];
+            let versions = &self.expected[read.expected..];
+            let found = bytes.chunks_exact(BLOCK as usize).zip(versions).enumerate().find_map(
+                |(n, (block, version))| {
+                    let at = read.at + n as u64 * BLOCK;
+                    if *version == 0 && !self.zeroed {
+                        return None;
+                    }
+                    let position = pattern::first_difference(at, *version, block)?;
+                    let wrong = (at + position as u64, *version, block[position]);
+                    Some(wrong)
+                },
+            );
+            if let Some((offset, version, found)) = found {
+                let read = *read;
+                let mismatch = self.locate(offset, version, found, &read, cancel)?;
+                return Err(EngineError::from_mismatch(mismatch));
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the member that a wrong byte came from.
+    fn locate(
+        &mut self,
+        offset: u64,
+        version: u32,
+        found: u8,
+        read: &Prepared,
+        cancel: &AtomicBool,
+    ) -> Result<Mismatch, EngineError> {
+        // Each copy of what was read, from the wrong byte's sector to the end of the read.
+        let end = (read.at + read.len) / SECTOR_BYTES;
+        for sector in offset / SECTOR_BYTES..end {
+            for copy in 0..self.engine.array().geometry().copies() {
+                let place = self.engine.array().geometry().place(Sector(sector), copy);
+                if let Some(mismatch) = self.check_sector(place)? {
+                    return Ok(mismatch);
+                }
+            }
+        }
+        // Not there: it may have been computed from other members.
+        if let Some(mismatch) = self.verify_members(cancel)?.into_iter().next() {
+            return Ok(mismatch);
+        }
+        let mut expected = [0; BLOCK as usize];
+        pattern::fill(offset / BLOCK * BLOCK, version, &mut expected);
+        Ok(Mismatch {
+            member: None,
+            member_offset: 0,
+            array_offset: Some(offset),
+            holding: None,
+            expected: expected[(offset % BLOCK) as usize],
+            found,
+        })
+    }
+
+    /// Reads the block of a member around one sector and checks that sector.
+    fn check_sector(&mut self, place: Place) -> Result<Option<Mismatch>, EngineError> {
+        let array = self.engine.array();
+        if array.is_failed(place.member) || place.at >= array.good_to(place.member) {
+            return Ok(None);
+        }
+        let Some(member) = self.engine.member_mut(place.member) else { return Ok(None) };
+        let block = u64::from(member.config().logical_block);
+        let from = Sector(place.at.0 / block * block);
+        let mut bytes = vec![0; block as usize * SECTOR];
+        member.read_direct(from, &mut bytes)?;
+        let skip = (place.at.0 - from.0) as usize * SECTOR;
+        Ok(self.compare(place, &bytes[skip..skip + SECTOR]))
+    }
+
+    /// Reads everything the array keeps on its members and checks it: data copies against the pattern,
+    /// P and Q against those of the pattern of their stripe. Untimed. Members out of service are left out,
+    /// and what is not rebuilt yet.
+    ///
+    /// Gives the first wrong byte of each member.
+    ///
+    /// # Errors
+    /// When a member cannot be read, [`EngineErrorKind::NotSupported`] for null members,
+    /// [`EngineErrorKind::Busy`] while requests are outstanding, [`EngineErrorKind::Cancelled`].
+    pub fn verify_members(&mut self, cancel: &AtomicBool) -> Result<Vec<Mismatch>, EngineError> {
+        if self.engine.outstanding() > 0 {
+            let reason = "requests are outstanding";
+            return Err(EngineError::new(EngineErrorKind::Busy, "verify the members", reason));
+        }
+        let mut found = Vec::new();
+        for index in 0..self.engine.members().len() as u16 {
+            let member = MemberIndex(index);
+            if !self.engine.array().is_failed(member) {
+                found.extend(self.verify_member(member, cancel)?);
+            }
+        }
+        Ok(found)
+    }
+
+    fn verify_member(
+        &mut self,
+        index: MemberIndex,
+        cancel: &AtomicBool,
+    ) -> Result<Option<Mismatch>, EngineError> {
+        let sectors = self.engine.members()[index.at()].config().sectors;
+        let block = u64::from(self.engine.members()[index.at()].config().logical_block);
+        let used = self.engine.array().geometry().used(index);
+        let whole = used.0.next_multiple_of(block).min(sectors.0);
+        // A member being rebuilt is good so far only.
+        let end = whole.min(self.engine.array().good_to(index).0 / block * block);
+        let mut bytes = vec![0; RUN as usize * SECTOR];
+        let mut at = 0;
+        while at < end {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(EngineError::cancelled("verify the members"));
+            }
+            let run = RUN.min(end - at);
+            let bytes = &mut bytes[..run as usize * SECTOR];
+            if let Some(member) = self.engine.member_mut(index) {
+                member.read_direct(Sector(at), bytes)?;
+            }
+            for (sector, found) in (at..).zip(bytes.as_chunks::<SECTOR>().0) {
+                let place = Place { member: index, at: Sector(sector) };
+                if let Some(mismatch) = self.compare(place, found) {
+                    return Ok(Some(mismatch));
+                }
+            }
+            at += run;
+        }
+        Ok(None)
+    }
+
+    /// Compares one sector of a member with what it should hold.
+    fn compare(&self, place: Place, found: &[u8]) -> Option<Mismatch> {
+        let mut expected = [0; SECTOR];
+        let (holding, at) = match self.expected_sector(place, &mut expected) {
+            Expected::Bytes(holding, at) => (holding, at),
+            Expected::Unknown => return None,
+        };
+        let position = (0..SECTOR).find(|i| expected[*i] != found[*i])?;
+        let data_offset =
+            self.engine.members().get(place.member.at()).map_or(0, Member::data_offset);
+        Some(Mismatch {
+            member: Some(place.member),
+            member_offset: data_offset + place.at.bytes() + position as u64,
+            array_offset: at.map(|at| at.bytes() + position as u64),
+            holding: Some(holding),
+            expected: expected[position],
+            found: found[position],
+        })
+    }
+
+    fn expected_sector(&self, place: Place, into: &mut [u8; SECTOR]) -> Expected {
+        match self.engine.array().geometry().holds(place) {
+            Holds::Data { at, copy } if self.put_pattern(at, into) => {
+                Expected::Bytes(Holding::Data { copy }, Some(at))
+            }
+            Holds::P { stripe } if self.put_parity(place, None, into) => {
+                Expected::Bytes(Holding::Parity { stripe }, None)
+            }
+            Holds::Q { stripe } if self.put_parity(place, Some(stripe), into) => {
+                Expected::Bytes(Holding::Q { stripe }, None)
+            }
+            _ => Expected::Unknown,
+        }
+    }
+
+    /// The pattern of a sector of the array; false when it is not known.
+    fn put_pattern(&self, at: Sector, into: &mut [u8; SECTOR]) -> bool {
+        let version = self.versions.get((at.bytes() / BLOCK) as usize).copied().unwrap_or(0);
+        pattern::fill(at.bytes(), version, into);
+        version != 0 || self.zeroed
+    }
+
+    /// P, or Q for the stripe given, of the patterns of the stripe's data at the same place of the other
+    /// members: a stripe has its chunks at one address on all members. False when some of it is not known.
+    fn put_parity(&self, place: Place, q_of: Option<u64>, into: &mut [u8; SECTOR]) -> bool {
+        let geometry = self.engine.array().geometry();
+        let (mut data, mut exponents) = (Vec::new(), Vec::new());
+        for n in (0..self.engine.members().len() as u16).filter(|n| *n != place.member.0) {
+            let other = Place { member: MemberIndex(n), at: place.at };
+            let Holds::Data { at, .. } = geometry.holds(other) else { continue };
+            let mut sector = [0; SECTOR];
+            if !self.put_pattern(at, &mut sector) {
+                return false;
+            }
+            data.push(sector);
+            if let (Some(stripe), Geometry::Parity(parity)) = (q_of, geometry) {
+                exponents.push(parity.q_exponent(stripe, parity.stripe_place(at).chunk));
+            }
+        }
+        let data: Vec<&[u8]> = data.iter().map(<[u8; SECTOR]>::as_slice).collect();
+        into.fill(0);
+        let computed = match q_of {
+            None => raidlab_parity::xor(into, &data),
+            Some(_) => raidlab_parity::pq(None, Some(into), &data, &exponents),
+        };
+        // A geometry with coefficients that cannot be is reported as a difference from zeroes.
+        debug_assert_eq!(computed, Ok(()));
+        true
+    }
+
+    /// Sectors of the array that a write has reached; the rest is as it was at the start.
+    pub fn written(&self) -> Sectors {
+        let blocks = self.versions.iter().filter(|version| **version != 0).count() as u64;
+        Sectors(blocks * BLOCK / SECTOR_BYTES)
+    }
+}

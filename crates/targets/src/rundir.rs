@@ -1,0 +1,400 @@
+//! A directory of files that raidlab makes, and removes again without ever touching anything else.
+//!
+//! `DIR/raidlab-run-PID-N/` holds `owner`, a marker that names exactly the files of the run, the member
+//! files `member-0.img` and so on, and where they are wanted `spare.img` and `journal.img`; or, for
+//! workloads that make names of their own, the directory `files`, all of which belongs to the run. While
+//! the run lives, its marker is locked (`flock`), which the kernel undoes however the run ends. Fault model:
+//! the run may be killed at any point; others may put files of their own anywhere, plant links, and clean up
+//! at the same time. Why it is safe: the marker is written under the lock and before any file it names; a
+//! cleaner removes only what a marker names, only with the lock in hand, only regular files, by names
+//! without a directory part relative to an open directory, never following a link; directories go only when
+//! they are empty, except below `files`, where everything goes that is on the same filesystem, again by
+//! names relative to open directories and without following a link. Tests: `tests/rundir.rs`.
+
+pub(crate) mod system;
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use raidlab_core::Size;
+use raidlab_engine::{EngineError, EngineErrorKind};
+
+use system::Directory;
+
+/// What names of run directories begin with.
+const PREFIX: &str = "raidlab-run-";
+/// The marker's name.
+const MARKER: &str = "owner";
+/// The marker's first line.
+const MAGIC: &str = "raidlab run directory, format 1; the files named below belong to raidlab";
+/// Markers longer than this are not ours.
+const LONGEST_MARKER: u64 = 1 << 20;
+
+/// The file of a drive that is put into the place of a failed member.
+const SPARE: &str = "spare.img";
+/// The file of a log device.
+const JOURNAL: &str = "journal.img";
+
+/// The directory in which all belongs to the run, and how a marker names it: no file is called so.
+const TREE: &str = "files";
+const TREE_IN_MARKER: &str = "files/";
+
+/// Files besides the members.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extra {
+    /// Bytes of a drive that takes a failed member's place.
+    pub spare: Option<u64>,
+    /// Bytes of a log device.
+    pub journal: Option<u64>,
+}
+
+/// Member files in a directory of their own; removed when dropped.
+#[derive(Debug)]
+pub struct RunDirectory {
+    path: PathBuf,
+    parent: Directory,
+    name: String,
+    directory: Directory,
+    /// Holds the lock as long as it is open.
+    _marker: File,
+    members: Vec<String>,
+    made: usize,
+}
+
+const MAKE: &str = "make a run directory";
+
+impl RunDirectory {
+    /// Makes `members` files of `bytes` bytes each in a new directory below `parent`.
+    ///
+    /// The files read as zeroes, and their room is reserved where the filesystem can do that.
+    ///
+    /// # Errors
+    /// [`EngineErrorKind::NoRoom`] when the filesystem has not enough room, with how much is needed and
+    /// how much is there; [`EngineErrorKind::Io`] when it refuses. Nothing is left behind then.
+    pub fn create(parent: &Path, members: u16, bytes: u64) -> Result<Self, EngineError> {
+        Self::create_with(parent, members, bytes, Extra::default())
+    }
+
+    /// The same with files besides the members.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_with(
+        parent: &Path,
+        members: u16,
+        bytes: u64,
+        extra: Extra,
+    ) -> Result<Self, EngineError> {
+        let directory = Directory::open(parent).map_err(|e| EngineError::io(MAKE, parent, e))?;
+        let more = [(SPARE, extra.spare), (JOURNAL, extra.journal)];
+        let more = more.into_iter().filter_map(|(name, bytes)| Some((name.to_string(), bytes?)));
+        let files = (0..members).map(|n| (format!("member-{n}.img"), bytes));
+        let files: Vec<(String, u64)> = files.chain(more).collect();
+        let needed = files.iter().fold(0u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
+        let room = directory.room().map_err(|e| EngineError::io(MAKE, parent, e))?;
+        if room < needed {
+            let reason = format!(
+                "{members} members of {}{} need {}, there are {} MiB ({room} bytes free): {} MiB are missing",
+                Size(bytes),
+                if files.len() > usize::from(members) { " and what goes with them" } else { "" },
+                Size(needed),
+                room >> 20,
+                (needed - room).div_ceil(1 << 20)
+            );
+            let error = EngineError::new(EngineErrorKind::NoRoom, MAKE, reason);
+            return Err(error.at_path(parent));
+        }
+        let names = files.iter().map(|(name, _)| name.clone()).collect();
+        let mut run = Self::claim(parent, directory, names)?;
+        for (index, (_, bytes)) in files.iter().enumerate() {
+            run.make_member(index, *bytes)?;
+        }
+        Ok(run)
+    }
+
+    /// Makes a new directory below `parent` with an empty directory in it, all of which belongs to the
+    /// run: see [`tree_path`](Self::tree_path).
+    ///
+    /// # Errors
+    /// [`EngineErrorKind::Io`] when the filesystem refuses. Nothing is left behind then.
+    pub fn create_tree(parent: &Path) -> Result<Self, EngineError> {
+        let directory = Directory::open(parent).map_err(|e| EngineError::io(MAKE, parent, e))?;
+        let mut run = Self::claim(parent, directory, vec![TREE_IN_MARKER.into()])?;
+        let made = run.directory.make_directory(TREE);
+        made.map_err(|error| EngineError::io(MAKE, &run.path.join(TREE), error))?;
+        run.made = 1;
+        Ok(run)
+    }
+
+    /// A new directory with its marker, locked; no member files yet.
+    fn claim(parent: &Path, within: Directory, members: Vec<String>) -> Result<Self, EngineError> {
+        let mut number = 0u32;
+        let name = loop {
+            let name = format!("{PREFIX}{}-{number}", std::process::id());
+            match within.make_directory(&name) {
+                Ok(()) => break name,
+                Err(error) if error.raw_os_error() == Some(libc::EEXIST) => number += 1,
+                Err(error) => return Err(EngineError::io(MAKE, &parent.join(name), error)),
+            }
+        };
+        let path = parent.join(&name);
+        let prepared = within.directory(&name).and_then(|directory| {
+            let mut marker = directory.make_file(MARKER)?;
+            system::lock(&marker, true)?;
+            let text = format!("{MAGIC}\n{}\n", members.join("\n"));
+            marker.write_all(text.as_bytes())?;
+            marker.sync_all()?;
+            Ok((directory, marker))
+        });
+        match prepared {
+            Ok((directory, marker)) => Ok(Self {
+                path,
+                parent: within,
+                name,
+                directory,
+                _marker: marker,
+                members,
+                made: 0,
+            }),
+            Err(error) => {
+                if let Ok(directory) = within.directory(&name) {
+                    let _ = directory.remove_file(MARKER);
+                }
+                let _ = within.remove_directory(&name);
+                Err(EngineError::io(MAKE, &path, error))
+            }
+        }
+    }
+
+    fn make_member(&mut self, index: usize, bytes: u64) -> Result<(), EngineError> {
+        let name = &self.members[index];
+        let path = self.path.join(name);
+        let failed = |error| EngineError::io("make a member file", &path, error);
+        let file = self.directory.make_file(name).map_err(failed)?;
+        self.made = index + 1;
+        system::allocate(&file, bytes).map_err(failed)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The directory in which all belongs to the run; `None` when there are member files instead.
+    pub fn tree_path(&self) -> Option<PathBuf> {
+        self.members.iter().any(|name| name == TREE_IN_MARKER).then(|| self.path.join(TREE))
+    }
+
+    /// The path of a member's file; `None` when there is no such member.
+    pub fn member_path(&self, index: u16) -> Option<PathBuf> {
+        let name = self.members.get(usize::from(index))?;
+        name.starts_with("member-").then(|| self.path.join(name))
+    }
+
+    /// Opens the spare drive's file, as [`open_member`](Self::open_member); gives its path too.
+    ///
+    /// # Errors
+    /// When none was made, or the system refuses.
+    pub fn open_spare(&self) -> Result<(File, PathBuf), EngineError> {
+        self.open_named(SPARE)
+    }
+
+    /// Opens the log device's file, as [`open_spare`](Self::open_spare).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_journal(&self) -> Result<(File, PathBuf), EngineError> {
+        self.open_named(JOURNAL)
+    }
+
+    fn open_named(&self, name: &str) -> Result<(File, PathBuf), EngineError> {
+        const OPERATION: &str = "open a file of the run";
+        let path = self.path.join(name);
+        if !self.members.iter().any(|known| known == name) {
+            let reason = "the run was made without it";
+            return Err(
+                EngineError::new(EngineErrorKind::InvalidRequest, OPERATION, reason).at_path(&path)
+            );
+        }
+        match self.directory.open_file(name, true) {
+            Ok(file) => Ok((file, path)),
+            Err(error) => Err(EngineError::io(OPERATION, &path, error)),
+        }
+    }
+
+    /// Opens a member's file for reading and writing, without following a link.
+    ///
+    /// # Errors
+    /// When there is no such member, or the system refuses.
+    pub fn open_member(&self, index: u16) -> Result<File, EngineError> {
+        const OPERATION: &str = "open a member file";
+        let named = self.members.get(usize::from(index));
+        let Some(name) = named.filter(|name| name.starts_with("member-")) else {
+            let members = self.members.iter().filter(|name| name.starts_with("member-")).count();
+            let reason = format!("there are {members} members, not a member {index}");
+            return Err(EngineError::new(EngineErrorKind::InvalidRequest, OPERATION, reason)
+                .at_path(&self.path));
+        };
+        let opened = self.directory.open_file(name, true);
+        opened.map_err(|error| EngineError::io(OPERATION, &self.path.join(name), error))
+    }
+}
+
+impl Drop for RunDirectory {
+    /// Removes the files that were made, the marker last, and the directory if nothing else is in it.
+    fn drop(&mut self) {
+        // What cannot be removed now is found again by `clean_leftovers`, as long as the marker is there.
+        let all =
+            self.members[..self.made].iter().all(|name| remove(&self.directory, name).is_ok());
+        if all && self.directory.remove_file(MARKER).is_ok() {
+            let _ = self.parent.remove_directory(&self.name);
+        }
+        // The lock goes with the open marker.
+    }
+}
+
+/// What [`clean_leftovers`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cleaned {
+    /// Directories of runs that were killed: removed.
+    pub removed: Vec<PathBuf>,
+    /// Directories that were left as they are, or as far as something else lies in them, and why.
+    pub kept: Vec<(PathBuf, String)>,
+}
+
+/// Removes what killed runs left in `parent`; leaves runs that live, and all that is not raidlab's.
+///
+/// # Errors
+/// When `parent` cannot be read. What cannot be removed is reported in [`Cleaned::kept`].
+pub fn clean_leftovers(parent: &Path) -> Result<Cleaned, EngineError> {
+    const OPERATION: &str = "look for leftovers of killed runs";
+    let failed = |error| EngineError::io(OPERATION, parent, error);
+    let within = Directory::open(parent).map_err(failed)?;
+    let mut names: Vec<_> = std::fs::read_dir(parent)
+        .and_then(|entries| entries.map(|entry| entry.map(|e| e.file_name())).collect())
+        .map_err(failed)?;
+    names.sort();
+    // First what holds member files in use.
+    let mut cleaned = crate::mounted::clean_mounts(parent)?;
+    for name in names.iter().filter_map(|name| name.to_str()) {
+        if !name.starts_with(PREFIX) {
+            continue;
+        }
+        let path = parent.join(name);
+        match clean_one(&within, name) {
+            Ok(()) => cleaned.removed.push(path),
+            Err(reason) => cleaned.kept.push((path, reason)),
+        }
+    }
+    Ok(cleaned)
+}
+
+/// Removes one left-over directory; the error says why it stays.
+fn clean_one(within: &Directory, name: &str) -> Result<(), String> {
+    let directory = within.directory(name).map_err(|e| format!("is no directory of ours: {e}"))?;
+    let mut marker = directory
+        .open_file(MARKER, false)
+        .map_err(|e| format!("has no readable marker `{MARKER}`: {e}"))?;
+    system::lock(&marker, false).map_err(|_| "its run is still going on".to_string())?;
+    if !directory.is_same_file(MARKER, &marker) {
+        return Err("another process is removing it".into());
+    }
+    let members = read_marker(&mut marker)?;
+    for member in &members {
+        match remove(&directory, member) {
+            Ok(()) => {}
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}
+            Err(error) => return Err(format!("`{member}` cannot be removed: {error}")),
+        }
+    }
+    // The marker goes only when nothing else is left: an emptied directory without one would not be
+    // known as ours again.
+    let others = directory.others(MARKER).map_err(|error| format!("cannot be read: {error}"))?;
+    if let Some(other) = others.first() {
+        return Err(format!("`{other}` in it is not raidlab's"));
+    }
+    directory.remove_file(MARKER).map_err(|error| format!("marker cannot be removed: {error}"))?;
+    within.remove_directory(name).map_err(|error| format!("cannot be removed: {error}"))
+}
+
+/// Removes what a marker names.
+fn remove(directory: &Directory, name: &str) -> std::io::Result<()> {
+    if name == TREE_IN_MARKER { directory.remove_tree(TREE) } else { directory.remove_file(name) }
+}
+
+/// The lines of a marker of at most `longest` bytes that begins with `magic`, without that one.
+pub(crate) fn marker_lines(
+    marker: &mut File,
+    magic: &str,
+    longest: u64,
+) -> Result<Vec<String>, String> {
+    let mut text = String::new();
+    let read = Read::take(marker, longest).read_to_string(&mut text);
+    read.map_err(|error| format!("its marker cannot be read: {error}"))?;
+    let mut lines = text.lines();
+    if lines.next() != Some(magic) {
+        return Err("its marker is not raidlab's".into());
+    }
+    Ok(lines.map(str::to_string).collect())
+}
+
+/// The names of the files that belong to the run.
+fn read_marker(marker: &mut File) -> Result<Vec<String>, String> {
+    let mut names = marker_lines(marker, MAGIC, LONGEST_MARKER)?;
+    names.retain(|line| !line.is_empty());
+    match names.iter().find(|name| !is_member_name(name)) {
+        Some(wrong) => Err(format!("its marker names `{wrong}`, which raidlab would not")),
+        None => Ok(names),
+    }
+}
+
+fn is_member_name(name: &str) -> bool {
+    if name == SPARE || name == JOURNAL || name == TREE_IN_MARKER {
+        return true;
+    }
+    let number = name.strip_prefix("member-").and_then(|rest| rest.strip_suffix(".img"));
+    number.is_some_and(|n| n.parse::<u16>().is_ok_and(|value| value.to_string() == n))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_raidlab_makes_are_its_own() {
+        let ours = [
+            "member-0.img",
+            "member-127.img",
+            "member-65535.img",
+            "spare.img",
+            "journal.img",
+            "files/",
+        ];
+        for name in ours {
+            assert!(is_member_name(name), "{name}");
+        }
+        for name in [
+            "",
+            ".",
+            "..",
+            "owner",
+            "member-.img",
+            "member-01.img",
+            "member-+1.img",
+            "member-1.img ",
+            "member-65536.img",
+            "member-1.IMG",
+            "../member-1.img",
+            "member-1/../x.img",
+            "member-x.img",
+            "spare.im",
+            "./journal.img",
+            "files",
+            "/files/",
+            "files/..",
+        ] {
+            assert!(!is_member_name(name), "{name}");
+        }
+    }
+}

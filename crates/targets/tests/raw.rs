@@ -1,0 +1,308 @@
+//! The raw target: workloads run, what they read is verified, wrong bytes are found and named.
+
+#[path = "../../engine/tests/common/mod.rs"]
+mod common;
+
+use std::sync::atomic::AtomicBool;
+
+use common::{Random, TestDirectory, layouts, memory_members};
+use raidlab_core::{Layout, Level, MemberIndex, Sector, Sectors};
+use raidlab_engine::{
+    Engine, EngineConfig, EngineErrorKind, FileMember, FileOptions, Holding, Member, NullMember,
+};
+use raidlab_targets::{RawTarget, RunDirectory};
+use raidlab_workload::raw::RawPlan;
+use raidlab_workload::{Kind, Setting, Simple, Workload};
+
+static GO: AtomicBool = AtomicBool::new(false);
+const MEMBER: Sectors = Sectors(1024);
+
+fn target(layout: &Layout) -> RawTarget {
+    let members = memory_members(layout.members, MEMBER);
+    let engine = Engine::new(&EngineConfig::new(layout.clone()), members).unwrap();
+    RawTarget::new(engine, true).unwrap()
+}
+
+fn processes(target: &RawTarget, kind: Kind, block: u64, size: u64, count: u32) -> RawPlan {
+    let spec = Simple { block, ..Simple::new(kind, size) };
+    let space = target.engine().array().capacity().bytes();
+    let setting = Setting { space: Some(space), ..Setting::new(count, 11) };
+    RawPlan::new(spec.plan(&setting).unwrap(), space).unwrap()
+}
+
+fn fill_all(target: &mut RawTarget) {
+    let bytes = target.engine().array().capacity().bytes() / 4096 * 4096;
+    target.fill(0, bytes, &GO).unwrap();
+}
+
+fn flip(target: &mut RawTarget, member: u16, at: usize) {
+    match target.engine_mut().member_mut(MemberIndex(member)).unwrap() {
+        Member::Memory(member) => member.bytes_mut()[at] ^= 0x10,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn every_workload_runs_on_every_level() {
+    for layout in layouts() {
+        let mut target = target(&layout);
+        fill_all(&mut target);
+        for kind in [Kind::DdRead, Kind::DdWrite, Kind::RandomWrite, Kind::RandomRead] {
+            for count in [1, 2, 4] {
+                let (block, size) =
+                    if kind.is_random() { (4096, 200 << 12) } else { (1 << 15, 1 << 17) };
+                let all = processes(&target, kind, block, size, count);
+                let result = target.run(all, &GO).unwrap();
+                assert_eq!(result.bytes(), size * u64::from(count), "{layout} {kind}");
+                assert_eq!(result.operations(), size / block * u64::from(count));
+                let (first, last) = (result.record.first_done(), result.record.last_done());
+                assert!(first <= last && last.0 > 0);
+                assert_eq!(result.batches, 1);
+            }
+        }
+        assert_eq!(target.verify_members(&GO).unwrap(), [], "{layout}");
+    }
+}
+
+#[test]
+fn writers_of_the_same_blocks_leave_one_right_answer() {
+    // 8 processes on 64 blocks: they meet all the time.
+    let layout = Layout::new(Level::Raid10, 4).with_chunk(Sectors(8));
+    let members = memory_members(4, Sectors(256));
+    let engine = Engine::new(&EngineConfig::new(layout), members).unwrap();
+    let mut target = RawTarget::new(engine, true).unwrap();
+    for round in 0..4 {
+        let mut all = processes(&target, Kind::RandomWrite, 4096 << (round % 2), 1 << 20, 8);
+        all.processes.extend(processes(&target, Kind::RandomRead, 4096, 1 << 20, 8).processes);
+        let result = target.run(all, &GO).unwrap();
+        assert_eq!(result.bytes(), 16 << 20);
+        assert_eq!(target.verify_members(&GO).unwrap(), []);
+    }
+}
+
+#[test]
+fn more_than_the_memory_holds_runs_in_batches() {
+    let layout = Layout::new(Level::Raid0, 2).with_chunk(Sectors(16));
+    let members = memory_members(2, Sectors(4 << 11));
+    let engine = Engine::new(&EngineConfig::new(layout), members).unwrap();
+    let mut target = RawTarget::new(engine, true).unwrap();
+    target.set_memory(1 << 20);
+    for kind in [Kind::DdWrite, Kind::DdRead, Kind::RandomWrite, Kind::RandomRead] {
+        let all = processes(&target, kind, 96 << 10, 3 << 20, 2);
+        let result = target.run(all, &GO).unwrap();
+        assert_eq!((result.bytes(), result.operations()), (6 << 20, 64));
+        assert!(result.batches >= 6, "{result:?}");
+    }
+    // One operation larger than a process's share of the memory.
+    let all = processes(&target, Kind::DdWrite, 3 << 20, 3 << 20, 2);
+    assert_eq!(target.run(all, &GO).unwrap().operations(), 2);
+    assert_eq!(target.verify_members(&GO).unwrap(), []);
+}
+
+#[test]
+fn what_a_batch_leaves_over_is_done_in_the_next() {
+    let layout = Layout::new(Level::Raid5, 3).with_chunk(Sectors(16));
+    let members = memory_members(3, Sectors(4 << 11));
+    let engine = Engine::new(&EngineConfig::new(layout), members).unwrap();
+    let mut target = RawTarget::new(engine, true).unwrap();
+    target.set_memory(512 << 10);
+    // One process moves 16 times as much at a time, so its share is used up long before the other's.
+    for (small, large) in [
+        (Kind::RandomWrite, Kind::DdWrite),
+        (Kind::RandomRead, Kind::DdRead),
+        (Kind::DdRead, Kind::RandomWrite),
+    ] {
+        let mut all = processes(&target, small, 4 << 10, 1 << 20, 1);
+        all.processes.extend(processes(&target, large, 64 << 10, 4 << 20, 1).processes);
+        let result = target.run(all, &GO).unwrap();
+        assert_eq!((result.bytes(), result.operations()), (5 << 20, 256 + 64));
+        let ends: Vec<_> = result.record.processes.iter().map(|one| one.ended).collect();
+        assert_ne!(ends[0], ends[1]);
+        assert_eq!(target.verify_members(&GO).unwrap(), []);
+    }
+}
+
+#[test]
+fn a_flipped_byte_is_found_by_the_reader_on_every_level() {
+    for layout in layouts() {
+        let mut target = target(&layout);
+        fill_all(&mut target);
+        // Sector 0 of member 0 holds data in every layout, and raid1 has a good copy beside it: all copies
+        // are flipped there, or the reader might be served the good one.
+        let copies = target.engine().array().geometry().copies();
+        for copy in 0..copies {
+            let place = target.engine().array().geometry().place(Sector(9), copy);
+            flip(&mut target, place.member.0, place.at.bytes() as usize + 77);
+        }
+        let first = target.engine().array().geometry().place(Sector(9), 0);
+        let all = processes(&target, Kind::DdRead, 1 << 16, 1 << 18, 1);
+        let error = target.run(all, &GO).unwrap_err();
+        assert_eq!(error.kind(), EngineErrorKind::Mismatch, "{layout}");
+        let mismatch = error.mismatch().unwrap();
+        assert_eq!(mismatch.member, Some(first.member), "{layout}");
+        assert_eq!(mismatch.member_offset, first.at.bytes() + 77);
+        assert_eq!(mismatch.array_offset, Some(9 * 512 + 77));
+        assert_eq!(mismatch.holding, Some(Holding::Data { copy: 0 }));
+        assert_eq!(mismatch.expected ^ mismatch.found, 0x10);
+    }
+}
+
+#[test]
+fn the_sweep_finds_any_flipped_byte() {
+    let mut random = Random(21);
+    for layout in layouts() {
+        let mut target = target(&layout);
+        fill_all(&mut target);
+        assert_eq!(target.verify_members(&GO).unwrap(), [], "{layout}");
+        for _ in 0..12 {
+            let member = random.below(u64::from(layout.members)) as u16;
+            let used = target.engine().array().geometry().used(MemberIndex(member));
+            let at = random.below(used.bytes()) as usize;
+            let sector = Sector(at as u64 / 512);
+            let place = raidlab_core::geometry::Place { member: MemberIndex(member), at: sector };
+            let holds = target.engine().array().geometry().holds(place);
+            flip(&mut target, member, at);
+            let found = target.verify_members(&GO).unwrap();
+            if holds == raidlab_core::geometry::Holds::Nothing {
+                assert_eq!(found, []);
+            } else {
+                assert_eq!(found.len(), 1, "{layout}, member {member}, byte {at}, {holds:?}");
+                assert_eq!(found[0].member, Some(MemberIndex(member)));
+                assert_eq!(found[0].member_offset, at as u64);
+            }
+            flip(&mut target, member, at);
+        }
+    }
+}
+
+#[test]
+fn flipped_parity_is_named_when_a_degraded_read_meets_it() {
+    let layout = Layout::new(Level::Raid5, 4).with_chunk(Sectors(8));
+    let mut target = target(&layout);
+    fill_all(&mut target);
+    // Left-symmetric: stripe 0 has its parity on member 3 and its first chunk on member 0.
+    flip(&mut target, 3, 600);
+    let healthy = target.run(processes(&target, Kind::DdRead, 1 << 16, 1 << 18, 1), &GO);
+    healthy.unwrap();
+    target.engine_mut().fail(MemberIndex(0)).unwrap();
+    let all = processes(&target, Kind::DdRead, 1 << 16, 1 << 18, 1);
+    let error = target.run(all, &GO).unwrap_err();
+    let mismatch = error.mismatch().unwrap();
+    assert_eq!(mismatch.member, Some(MemberIndex(3)));
+    assert_eq!(mismatch.member_offset, 600);
+    assert_eq!(mismatch.holding, Some(Holding::Parity { stripe: 0 }));
+    assert!(error.to_string().contains("parity of stripe 0"), "{error}");
+}
+
+#[test]
+fn degraded_arrays_run_and_verify() {
+    for layout in layouts().into_iter().filter(|layout| layout.survives() > 0) {
+        let mut target = target(&layout);
+        fill_all(&mut target);
+        target.engine_mut().fail(MemberIndex(layout.members - 1)).unwrap();
+        for kind in [Kind::RandomRead, Kind::RandomWrite, Kind::RandomRead] {
+            let all = processes(&target, kind, 4096, 1 << 20, 3);
+            target.run(all, &GO).unwrap();
+        }
+        assert_eq!(target.verify_members(&GO).unwrap(), [], "{layout}");
+    }
+}
+
+#[test]
+fn files_are_verified_with_their_data_offset() {
+    let directory = TestDirectory::new();
+    let run = RunDirectory::create(directory.path(), 4, 8 << 20).unwrap();
+    let options = FileOptions { data_offset: Sectors(2048), ..FileOptions::default() };
+    let members = (0..4)
+        .map(|n| {
+            let path = run.member_path(n).unwrap();
+            let file = FileMember::new(run.open_member(n).unwrap(), &path, options).unwrap();
+            Member::File(Box::new(file))
+        })
+        .collect();
+    let layout = Layout::new(Level::Raid5, 4).with_chunk(Sectors(128));
+    let engine = Engine::new(&EngineConfig::new(layout), members).unwrap();
+    let mut target = RawTarget::new(engine, true).unwrap();
+    for kind in [Kind::DdWrite, Kind::DdRead, Kind::RandomWrite, Kind::RandomRead] {
+        let block = if kind.is_random() { 4096 } else { 192 << 10 };
+        let all = processes(&target, kind, block, 3 << 20, 4);
+        assert_eq!(target.run(all, &GO).unwrap().bytes(), 12 << 20, "{kind}");
+    }
+    assert_eq!(target.verify_members(&GO).unwrap(), []);
+    // Behind the array's back, in the file, as `dd conv=notrunc` would.
+    let path = run.member_path(2).unwrap();
+    let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
+    let offset = (1 << 20) + 4096 * 3 + 17;
+    let mut byte = [0];
+    std::os::unix::fs::FileExt::read_exact_at(&file, &mut byte, offset).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[!byte[0]], offset).unwrap();
+    file.sync_all().unwrap();
+    let found = target.verify_members(&GO).unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].member, found[0].member_offset), (Some(MemberIndex(2)), offset));
+    assert_eq!((found[0].expected, found[0].found), (byte[0], !byte[0]));
+}
+
+#[test]
+fn cancelling_stops_and_leaves_the_target_usable() {
+    let layout = Layout::new(Level::Raid1, 2);
+    let mut target = target(&layout);
+    let stop = AtomicBool::new(true);
+    let all = processes(&target, Kind::DdWrite, 1 << 16, 1 << 18, 2);
+    let error = target.run(all, &stop).unwrap_err();
+    assert_eq!(error.kind(), EngineErrorKind::Cancelled);
+    assert_eq!(target.verify_members(&stop).unwrap_err().kind(), EngineErrorKind::Cancelled);
+    let all = processes(&target, Kind::DdWrite, 1 << 16, 1 << 18, 2);
+    target.run(all, &GO).unwrap();
+}
+
+#[test]
+fn what_the_target_cannot_do_is_named() {
+    let layout = Layout::new(Level::Raid0, 2).with_chunk(Sectors(8));
+    let mut target = target(&layout);
+    let odd = processes(&target, Kind::RandomWrite, 512, 1 << 16, 1);
+    let error = target.run(odd, &GO).unwrap_err();
+    assert_eq!(error.kind(), EngineErrorKind::NotSupported);
+    assert!(error.to_string().contains("4 KiB"), "{error}");
+    let error = target.fill(0, 1 << 40, &GO).unwrap_err();
+    assert_eq!(error.kind(), EngineErrorKind::InvalidRequest);
+
+    let nulls = (0..2).map(|_| Member::Null(NullMember::new(MEMBER))).collect();
+    let layout = Layout::new(Level::Raid0, 2).with_chunk(Sectors(8));
+    let engine = Engine::new(&EngineConfig::new(layout), nulls).unwrap();
+    let mut target = RawTarget::new(engine, true).unwrap();
+    assert_eq!(target.verify_members(&GO).unwrap_err().kind(), EngineErrorKind::NotSupported);
+    // Null members leave the buffer as it is; that is noticed.
+    let all = processes(&target, Kind::DdRead, 1 << 16, 1 << 16, 1);
+    assert!(target.run(all, &GO).is_err());
+}
+
+/// A later run on the same members must not find an earlier run's bytes right.
+#[test]
+fn a_lost_write_does_not_pass_for_an_earlier_run_s() {
+    let layout = Layout::new(Level::Raid0, 2);
+    let bytes = |salt| {
+        let mut target = target(&layout).salted(salt);
+        fill_all(&mut target);
+        let mut read = vec![0; 4096];
+        target.into_engine().read_at(Sector(0), &mut read).unwrap();
+        read
+    };
+    assert_eq!(bytes(7), bytes(7));
+    assert_ne!(bytes(7), bytes(8));
+    let mut first = target(&layout).salted(1);
+    fill_all(&mut first);
+    let mut second = RawTarget::new(first.into_engine(), false).unwrap().salted(2);
+    fill_all(&mut second);
+    // What the first run left at the start of member 0 comes back, as if the second never wrote it.
+    let mut earlier = target(&layout).salted(1);
+    fill_all(&mut earlier);
+    let Some(Member::Memory(old)) = earlier.engine_mut().member_mut(MemberIndex(0)) else {
+        panic!("members in memory");
+    };
+    let old = old.bytes()[..4096].to_vec();
+    if let Some(Member::Memory(member)) = second.engine_mut().member_mut(MemberIndex(0)) {
+        member.bytes_mut()[..4096].copy_from_slice(&old);
+    }
+    assert_eq!(second.verify_members(&GO).unwrap().len(), 1);
+}

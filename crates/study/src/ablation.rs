@@ -165,7 +165,7 @@ impl Ablation {
     }
 
     /// The same drive without the mechanism; other drives than hard disks stay as they are.
-    pub(crate) fn drive(&self, mut drive: DriveSpec) -> DriveSpec {
+    fn drive(&self, mut drive: DriveSpec) -> DriveSpec {
         if let DriveKind::HardDisk(disk) = &drive.kind
             // What only switches caches and queues off stays a drive that can be.
             && let Ok(changed) = HardDiskSpec::new(self.figures(disk.figures()))
@@ -194,7 +194,7 @@ impl Ablation {
     }
 
     /// What the host's CPU costs then.
-    pub(crate) fn costs(&self, costs: HostCosts) -> HostCosts {
+    fn costs(&self, costs: HostCosts) -> HostCosts {
         match self {
             Self::ParityCost { tenths } => {
                 HostCosts { parity_rate: slower(costs.parity_rate, *tenths), ..costs }
@@ -210,8 +210,8 @@ impl Ablation {
         if let Self::ParityCost { tenths } = self {
             return *tenths != 10 && study.layouts.iter().any(|one| has_parity(one.layout.level));
         }
-        let changed = modelled.clone().without(self);
-        study.without(self).is_ok_and(|one| one != *study)
+        let changed = self.out_of_drives(modelled.clone());
+        self.out_of_study(study).is_ok_and(|one| one != *study)
             || changed.drives() != modelled.drives()
             || changed.costs() != modelled.costs()
     }
@@ -265,37 +265,37 @@ fn of_host(mechanism: Mechanism) -> &'static str {
     }
 }
 
-impl Study {
-    /// The same study without a mechanism of its host, paths or controllers. What its drives and CPU do
-    /// without it is up to [`Modelled::without`].
+impl Ablation {
+    /// The same study without the mechanism in its host, paths or controllers. What its drives and CPU do
+    /// without it is up to [`out_of_drives`](Self::out_of_drives).
     ///
     /// # Errors
     /// When it names a path that the study does not have; says which there are.
-    pub fn without(&self, ablation: &Ablation) -> Result<Self, String> {
-        let mut study = self.clone();
-        for host in study.hosts_mut() {
-            host.spec = ablation.host(host.spec);
+    pub fn out_of_study(&self, study: &Study) -> Result<Study, String> {
+        let mut changed = study.clone();
+        let of_layouts = changed.layouts.iter_mut().filter_map(|layout| layout.host.as_mut());
+        for host in changed.host.iter_mut().chain(of_layouts) {
+            host.spec = self.host(host.spec);
         }
-        let spec = |routes| PathSpec { servers: self.paths.clone(), routes, host: Vec::new() };
-        study.paths = ablation.paths(&spec(Vec::new()))?.servers;
-        for layout in &mut study.layouts {
+        let spec = |routes| PathSpec { servers: study.paths.clone(), routes, host: Vec::new() };
+        changed.paths = self.paths(&spec(Vec::new()))?.servers;
+        for layout in &mut changed.layouts {
             let hardware = &mut layout.hardware;
-            hardware.routes = ablation.paths(&spec(std::mem::take(&mut hardware.routes)))?.routes;
-            hardware.controller =
-                hardware.controller.take().and_then(|one| ablation.controller(one));
+            hardware.routes = self.paths(&spec(std::mem::take(&mut hardware.routes)))?.routes;
+            hardware.controller = hardware.controller.take().and_then(|one| self.controller(one));
         }
-        if *ablation == Ablation::Scheduler {
-            for drives in &mut study.drives {
+        if *self == Self::Scheduler {
+            for drives in &mut changed.drives {
                 drives.scheduler = Some(Scheduler::Noop);
             }
         }
-        Ok(study)
+        Ok(changed)
     }
 
-    /// Every host that the study describes.
-    fn hosts_mut(&mut self) -> impl Iterator<Item = &mut crate::study::Host> {
-        let of_layouts = self.layouts.iter_mut().filter_map(|layout| layout.host.as_mut());
-        self.host.iter_mut().chain(of_layouts)
+    /// A modelled study without the mechanism in its drives and its CPU.
+    #[must_use]
+    pub fn out_of_drives<'a>(&self, modelled: Modelled<'a>) -> Modelled<'a> {
+        modelled.with(|drive| self.drive(drive), |costs| self.costs(costs))
     }
 }
 
@@ -353,5 +353,34 @@ impl FromStr for Ablation {
                  the study)"
             )
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Neither channels nor the controller that has a switch of its own cost anything then.
+    #[test]
+    fn nothing_switches_without_switching() {
+        let text = "title = \"a card\"\nfilesystem = \"native\"\n\
+            host = { kernel = \"linux-2.6.20\", processor = \"sempron-2600\" }\n\
+            [[paths]]\nname = \"one\"\nkind = \"pata-udma100\"\n\
+            [[paths]]\nname = \"pci\"\nkind = \"pci-32-33\"\n\
+            [[drives]]\nname = \"disk\"\nmodel = \"pata-80gb-7200\"\ncount = 2\n\
+            [[layouts]]\nlevel = \"raid0\"\nmembers = 2\nroute = [\"pci\", \"one\"]\n\
+            controller = \"ite8212-bios\"\n\
+            [[workloads]]\nkind = \"cp-null\"\nsize = \"4MiB\"\n\
+            [[parameters]]\nof = \"controller ite8212-bios\"\nproperty = \"switch\"\n\
+            value = { us = 250 }\nsource = \"a test\"\n";
+        let study = crate::parse(text, "card.toml").expect("a study");
+        let switches = |study: &Study| {
+            let own = study.layouts[0].hardware.controller.as_ref().map(|one| one.switch);
+            (own, study.paths.iter().map(|one| one.switch).max())
+        };
+        let some = |us| Some(Nanos::from_micros(us));
+        assert_eq!(switches(&study), (Some(some(250)), some(1_000)));
+        let without = Ablation::ChannelSwitch.out_of_study(&study).expect("can be");
+        assert_eq!(switches(&without), (Some(None), some(0)));
     }
 }

@@ -17,7 +17,6 @@ use raidlab_workload::random::mix;
 use raidlab_workload::raw::RawPlan;
 use raidlab_workload::{RunRecord, Setting, Workload};
 
-use crate::ablation::Ablation;
 use crate::error::{StudyError, StudyErrorKind};
 use crate::matrix::{CellKey, cell_title};
 use crate::run::{Runner, Sample};
@@ -111,13 +110,16 @@ impl<'a> Modelled<'a> {
         spec
     }
 
-    /// The same without a mechanism of its drives or its CPU. What the study itself does without is up to
-    /// [`Study::without`].
+    /// The same with other drives and costs of the CPU.
     #[must_use]
-    pub fn without(mut self, ablation: &Ablation) -> Self {
-        self.drives = self.drives.into_iter().map(|drive| ablation.drive(drive)).collect();
-        self.costs = ablation.costs(self.costs);
-        self.of_layouts.iter_mut().for_each(|costs| *costs = ablation.costs(*costs));
+    pub fn with(
+        mut self,
+        drive: impl Fn(DriveSpec) -> DriveSpec,
+        costs: impl Fn(HostCosts) -> HostCosts,
+    ) -> Self {
+        self.drives = self.drives.into_iter().map(drive).collect();
+        self.costs = costs(self.costs);
+        self.of_layouts.iter_mut().for_each(|of_layout| *of_layout = costs(*of_layout));
         self
     }
 

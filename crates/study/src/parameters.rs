@@ -88,7 +88,10 @@ impl Study {
     }
 
     /// A loaded drive of a group with the parameters that the study has for it.
-    pub(crate) fn drive_with_parameters(
+    ///
+    /// # Errors
+    /// When a parameter does not fit the drive; with file, line and key.
+    pub fn drive_with_parameters(
         &self,
         group: usize,
         drive: DriveSpec,

@@ -348,7 +348,7 @@ impl Origin {
 
 impl Study {
     /// Whether a cell is run.
-    pub(crate) fn runs(&self, key: &CellKey) -> bool {
+    pub fn runs(&self, key: &CellKey) -> bool {
         let workload = key.workload(self).map_or(IDLE_REBUILD, |workload| &workload.name);
         self.only.has(&self.layouts[key.layout].name, workload, key.processes)
     }

@@ -234,7 +234,7 @@ fn another_filesystem_is_put_below_every_host() {
 fn a_mechanism_is_switched_off_on_every_host() {
     let own = "host = { kernel = \"linux-2.6.20\", processor = \"pentium3-860\" }";
     let study = study(FREE_BSD, own, "");
-    let bare = study.without(&Ablation::Host(Mechanism::ReadAhead)).expect("can be");
+    let bare = Ablation::Host(Mechanism::ReadAhead).out_of_study(&study).expect("can be");
     for layout in 0..2 {
         let ahead = bare.host_of(layout).expect("a host").spec.read_ahead;
         assert_eq!(ahead, Some(0), "{layout}");
@@ -245,6 +245,6 @@ fn a_mechanism_is_switched_off_on_every_host() {
         modelled.run_on(&mut world, &key, 3).expect("runs").system_cpu_s
     };
     let modelled = Modelled::new(&study, HostCosts::default()).expect("it fits");
-    let (free, paid) = (run(modelled.clone().without(&Ablation::RequestCost)), run(modelled));
+    let (free, paid) = (run(Ablation::RequestCost.out_of_drives(modelled.clone())), run(modelled));
     assert!(key.layout == 1 && free < paid, "{free:?} and {paid:?} s");
 }

@@ -139,10 +139,10 @@ fn every_study_has_exactly_the_cells_its_file_lists() {
 fn run(study: &Study, without: &[Ablation]) -> Results {
     let mut changed = study.clone();
     for one in without {
-        changed = changed.without(one).expect("in the study");
+        changed = one.out_of_study(&changed).expect("in the study");
     }
     let modelled = Modelled::new(&changed, HostCosts::default()).expect("it fits");
-    let mut modelled = without.iter().fold(modelled, |modelled, one| modelled.without(one));
+    let mut modelled = without.iter().fold(modelled, |modelled, one| one.out_of_drives(modelled));
     let mut go_on = |_: raidlab_study::Progress<'_>| std::ops::ControlFlow::Continue(());
     let samples = run_rounds(&changed, &mut modelled, &mut go_on).expect("a run");
     let capacities = modelled.capacities();
@@ -249,9 +249,9 @@ fn every_study_can_be_without_each_of_its_mechanisms() {
             );
         }
         for one in &has {
-            let changed = study.without(one).expect("in the study");
+            let changed = one.out_of_study(&study).expect("in the study");
             let modelled = Modelled::new(&changed, HostCosts::default()).expect("it fits");
-            let modelled = modelled.without(one);
+            let modelled = one.out_of_drives(modelled);
             // One without and one with what makes the study's arrays, for time's sake.
             for layout in [0, changed.layouts.len() - 1] {
                 modelled.world(layout, 1).unwrap_or_else(|error| panic!("{name} {one}: {error}"));
@@ -264,7 +264,7 @@ fn every_study_can_be_without_each_of_its_mechanisms() {
         let absent: Ablation = absent.parse().expect("known");
         assert!(!absent.is_in(&modelled), "{absent}");
     }
-    let error = pata.without(&Ablation::Server("pci".into())).expect_err("not there");
+    let error = Ablation::Server("pci".into()).out_of_study(&pata).expect_err("not there");
     assert!(error.contains("ide0, ide1"), "{error}");
 }
 

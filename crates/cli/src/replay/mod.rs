@@ -125,7 +125,7 @@ impl LeftOut {
         let (mut here, mut missing) = (Vec::new(), Vec::new());
         for one in &options.without {
             let nothing = || format!("{} has nothing of that: no cell can move", study.title);
-            match study.without(one).map(|_| one.is_in(&modelled)) {
+            match one.out_of_study(study).map(|_| one.is_in(&modelled)) {
                 Ok(true) => here.push(one.clone()),
                 Ok(false) => missing.push(format!("--without {one}: {}", nothing())),
                 Err(what) => missing.push(format!("--without {one}: {what}")),

@@ -23,8 +23,8 @@ pub(super) struct Prepared {
 impl Prepared {
     pub(super) fn new(mut study: Study, without: &[Ablation]) -> Result<Self, Failure> {
         for one in without {
-            study = study
-                .without(one)
+            study = one
+                .out_of_study(&study)
                 .map_err(|what| Failure::input(format!("--without {one}: {what}")))?;
         }
         Ok(Self { study, without: without.to_vec() })
@@ -34,7 +34,7 @@ impl Prepared {
     pub(super) fn modelled(&self) -> Result<Modelled<'_>, Failure> {
         let modelled = Modelled::unchecked(&self.study, HostCosts::default());
         let modelled = modelled.map_err(Failure::input)?;
-        Ok(self.without.iter().fold(modelled, |modelled, one| modelled.without(one)))
+        Ok(self.without.iter().fold(modelled, |modelled, one| one.out_of_drives(modelled)))
     }
 }
 

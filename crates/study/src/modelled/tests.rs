@@ -97,10 +97,6 @@ fn a_controller_switches_its_channels_as_it_does() {
     };
     assert_eq!(switches(card, ""), [1_000, 0, 0], "the channel's");
     assert_eq!(switches(card, own), [250, 0, 0]);
-    let study = study(OLD, OLD_PATA, card, own);
-    let without = study.without(&Ablation::ChannelSwitch).expect("can be");
-    let spec = modelled(&without).path_spec(0, 2);
-    assert!(spec.servers.iter().all(|server| server.switch == Nanos::ZERO), "without switching");
     let bare = "route = [\"pci\", \"one\"]\n\
                 [[layouts]]\nname = \"card\"\nlevel = \"raid0\"\nmembers = 2\ncontroller = \"ite8212-bios\"";
     assert_eq!(switches(bare, own), [1_000, 0, 0], "no controller there");

@@ -6,11 +6,8 @@
 //! results document of the samples.
 #![forbid(unsafe_code)]
 
-pub mod ablation;
-pub mod calibrate;
 mod error;
 mod matrix;
-pub mod modelled;
 mod parallel;
 mod parameters;
 mod parse;
@@ -19,9 +16,7 @@ mod run;
 mod study;
 mod suggest;
 mod summary;
-pub mod tune;
 
-pub use ablation::Ablation;
 pub use error::{StudyError, StudyErrorKind};
 pub use matrix::{CellKey, cell_seed, cell_title, cells, order};
 pub use parallel::run_rounds_parallel;

@@ -5,7 +5,7 @@ use super::tree::{Breach, Tree};
 const RULE: &str = "arrows";
 
 /// What each crate may depend on, besides in its tests.
-const ARROWS: [(&str, &[&str]); 13] = [
+const ARROWS: [(&str, &[&str]); 15] = [
     ("allocator", &[]),
     ("core", &[]),
     ("parity", &[]),
@@ -16,7 +16,9 @@ const ARROWS: [(&str, &[&str]); 13] = [
     ("engine", &["core", "parity"]),
     ("targets", &["core", "parity", "engine", "workload"]),
     ("results", &[]),
-    ("study", &["core", "models", "sim", "workload", "results"]),
+    ("study", &["core", "models", "workload", "results"]),
+    ("predict", &["core", "models", "sim", "workload", "study"]),
+    ("explore", &["core", "models", "sim", "workload", "study", "predict"]),
     ("report", &["results"]),
     ("cli", CLI),
 ];
@@ -34,6 +36,8 @@ const CLI: &[&str] = &[
     "targets",
     "results",
     "study",
+    "predict",
+    "explore",
     "report",
 ];
 

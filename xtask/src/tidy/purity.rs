@@ -9,8 +9,10 @@ use super::tree::Breach;
 
 const RULE: &str = "pure";
 
-const PURE: [&str; 9] =
-    ["core", "parity", "models", "sim", "checker", "workload", "study", "results", "report"];
+const PURE: [&str; 11] = [
+    "core", "parity", "models", "sim", "checker", "workload", "study", "predict", "explore",
+    "results", "report",
+];
 
 /// What a pure crate goes without, and the paths that lead there.
 const FORBIDDEN: [(&str, &[&[&str]]); 6] = [

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use raidlab_explore::calibrate::GivenRun;
+use raidlab_predict::Modelled;
 use raidlab_results::statistics::median;
 use raidlab_sim::HostCosts;
-use raidlab_study::calibrate::GivenRun;
-use raidlab_study::modelled::Modelled;
 use raidlab_study::{Runner, Study, StudyError, StudyErrorKind, cell_seed, cell_title, parse_with};
 
 use crate::check::threads::{self, Part};

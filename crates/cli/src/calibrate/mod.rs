@@ -8,10 +8,10 @@ mod rewrite;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use raidlab_explore::calibrate::{Fit, GivenRun, Problem, fit, given_runs};
+use raidlab_predict::Modelled;
 use raidlab_results::statistics::median;
 use raidlab_sim::HostCosts;
-use raidlab_study::calibrate::{Fit, GivenRun, Problem, fit, given_runs};
-use raidlab_study::modelled::Modelled;
 use raidlab_study::{Calibration, Parameter, Study, most_free};
 
 use crate::failure::Failure;

@@ -1,7 +1,7 @@
 //! What a fit came to, for people and for programs.
 
+use raidlab_explore::calibrate::Fit;
 use raidlab_results::MISS_PERCENT;
-use raidlab_study::calibrate::Fit;
 use raidlab_study::{Calibration, GivenCell, Parameter, Study};
 
 use crate::json;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use raidlab_core::Size;
+use raidlab_predict::Modelled;
 use raidlab_results::{Clock, Results};
 use raidlab_sim::HostCosts;
-use raidlab_study::modelled::Modelled;
 use raidlab_study::{Study, run_rounds_parallel};
 
 use super::{Setting, follow, results};

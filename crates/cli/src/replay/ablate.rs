@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use raidlab_explore::Ablation;
 use raidlab_results::{AblationRow, Results};
-use raidlab_study::{Ablation, Study};
+use raidlab_study::Study;
 
 use super::args::Replay;
 use super::study::{Prepared, run_study};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use raidlab_study::Ablation;
+use raidlab_explore::Ablation;
 
 use crate::args::Color;
 

@@ -7,11 +7,12 @@ mod study;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use raidlab_explore::Ablation;
+use raidlab_predict::Modelled;
 use raidlab_report::{Exporter, Html, findings, replay_html};
 use raidlab_results::{Fidelity, Moved, NamedCell, Replays, Results};
 use raidlab_sim::HostCosts;
-use raidlab_study::modelled::Modelled;
-use raidlab_study::{Ablation, Study, replay};
+use raidlab_study::{Study, replay};
 
 use crate::failure::Failure;
 use crate::{interrupt, output};

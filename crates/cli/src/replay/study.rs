@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use raidlab_core::Size;
+use raidlab_explore::Ablation;
+use raidlab_predict::Modelled;
 use raidlab_results::{Clock, Results};
 use raidlab_sim::HostCosts;
-use raidlab_study::modelled::Modelled;
-use raidlab_study::{Ablation, Host, Study, run_rounds_parallel};
+use raidlab_study::{Host, Study, run_rounds_parallel};
 
 use super::args::Replay;
 use crate::compare::{Setting, follow, results};

@@ -1,8 +1,8 @@
 //! Runs on modelled drives, in virtual time.
 
+use raidlab_predict::Modelled;
 use raidlab_sim::HostCosts;
 use raidlab_study::Study;
-use raidlab_study::modelled::Modelled;
 use raidlab_workload::{RunRecord, Setting, Workload};
 
 use super::Run;

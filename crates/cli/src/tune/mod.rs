@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 
+use raidlab_explore::tune::{self, Found, Knob, Rule, Search};
+use raidlab_predict::Modelled;
 use raidlab_sim::HostCosts;
-use raidlab_study::modelled::Modelled;
-use raidlab_study::tune::{self, Found, Knob, Rule, Search};
 use raidlab_study::{Study, StudyError};
 use raidlab_workload::random::mix;
 use raidlab_workload::{Setting, Workload};

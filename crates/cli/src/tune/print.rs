@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use raidlab_core::Size;
+use raidlab_explore::tune::{self, Ended};
 use raidlab_study::Study;
-use raidlab_study::tune::{self, Ended};
 
 use super::Tuned;
 use super::args::Readahead;

@@ -189,7 +189,7 @@ workload = "bonnie"
 metric = "seeks_per_s"
 value = 1
 "#;
-    let study = crate::parse(text, "my.toml").expect("good");
+    let study = raidlab_study::parse(text, "my.toml").expect("good");
     let bonnie = study.workloads[0].workload.metrics();
     let at = |name: &str| bonnie.iter().position(|metric| metric.name == name);
     let (Some(put), Some(seeks)) = (at("character_write_kps"), at("seeks_per_s")) else {
@@ -200,7 +200,7 @@ value = 1
     assert_eq!(runs[0].figures, [(0, put), (2, seeks)]);
     assert_eq!((runs[1].key.workload, runs[1].figures[0].0), (1, 1));
     let wrong = text.replace("\"time\"\nvalue", "\"tine\"\nvalue");
-    let study = crate::parse(&wrong, "my.toml").expect("good");
+    let study = raidlab_study::parse(&wrong, "my.toml").expect("good");
     let error = given_runs(&study).expect_err("no such metric").to_string();
     assert!(
         error.starts_with("my.toml:25: given.metric: dd has no metric `tine`; it has: time"),

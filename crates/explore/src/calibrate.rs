@@ -9,9 +9,7 @@
 //! differences of some percent, wide ones first; where that no longer helps, one parameter at a time.
 //! Nothing here is random: the same figures give the same fit.
 
-use crate::error::{StudyError, StudyErrorKind};
-use crate::matrix::CellKey;
-use crate::study::{State, Study};
+use raidlab_study::{CellKey, State, Study, StudyError, StudyErrorKind};
 
 /// Beyond this the loss grows in proportion: ln 1.05. What a model explains it should meet within the
 /// noise of a measurement; a cell beyond is to bend that little.

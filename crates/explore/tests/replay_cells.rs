@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use raidlab_explore::Ablation;
+use raidlab_predict::Modelled;
 use raidlab_results::{Clock, Results};
 use raidlab_sim::HostCosts;
-use raidlab_study::modelled::Modelled;
-use raidlab_study::{Ablation, Only, Study, cells, replay, run_rounds, summarise};
+use raidlab_study::{Only, Study, cells, replay, run_rounds, summarise};
 
 fn load(name: &str) -> Study {
     replay::load(name).unwrap_or_else(|error| panic!("{error}"))

@@ -3,9 +3,7 @@
 use raidlab_core::contract::{Event, Work};
 use raidlab_core::{MemberIndex, Nanos, Sectors, Time};
 use raidlab_sim::{SimError, World};
-
-use crate::run::Rebuild;
-use crate::study::{State, lost_member};
+use raidlab_study::{Rebuild, State, lost_member};
 
 /// Bytes of each member after which an idle rebuild of whole drives is broken off and its time estimated.
 pub(super) const SAMPLE: u64 = 8 << 30;

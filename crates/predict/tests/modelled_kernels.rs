@@ -4,8 +4,8 @@ use raidlab_core::contract::IoOp;
 use raidlab_core::{Config, Layout, Level, MemberIndex, Nanos, Sectors, Time};
 use raidlab_models::host::{DirtyLimit, FilesystemKind, FilesystemSpec, Kernel, Mechanism};
 use raidlab_models::{Drive, HostSpec, PathSpec, Scheduler, ServerSpec, load};
+use raidlab_predict::host::{HostRun, run};
 use raidlab_sim::{HostCosts, World};
-use raidlab_study::modelled::host::{HostRun, run};
 use raidlab_workload::{Content, How, Memory, Op, OpResult, Path, Plan, Planned, Process, Slot};
 
 const MIB: u64 = 1 << 20;

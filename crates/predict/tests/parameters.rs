@@ -1,8 +1,8 @@
 //! `[[parameters]]` and `[calibration]`: what they change, and what is wrong with them, by line and key.
 
+use raidlab_predict::Modelled;
 use raidlab_sim::HostCosts;
 use raidlab_study::StudyErrorKind::{self, *};
-use raidlab_study::modelled::Modelled;
 use raidlab_study::{Owner, Study, most_free, parse, parse_with};
 
 /// A study that has one of everything; tests put text behind it.

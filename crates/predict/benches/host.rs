@@ -1,7 +1,7 @@
 //! How fast virtual time goes with a modelled host: 7,000 MB written and read back by requests of 128 KiB,
 //! and the 120 cells of the study `pata-2005`.
 //!
-//! Run with `cargo bench -p raidlab-study`, or `-- tar-xf` for one workload of the study. Best and median
+//! Run with `cargo bench -p raidlab-predict`, or `-- tar-xf` for one workload of the study. Best and median
 //! of the rounds are printed, with what the members were asked for and how many events that took; of the
 //! study, the sum of each workload.
 
@@ -10,8 +10,8 @@ use std::time::Instant;
 use raidlab_core::{Config, Layout, Level, Sectors};
 use raidlab_models::host::{Kernel, Processor};
 use raidlab_models::{Drive, HostSpec, Scheduler, load};
+use raidlab_predict::host::run_plan;
 use raidlab_sim::{HostCosts, World};
-use raidlab_study::modelled::host::run_plan;
 use raidlab_workload::{
     Content, How, Op, OpResult, Parameters, Path, Plan, Planned, Process, Setting, Slot,
 };

@@ -5,10 +5,10 @@
 //! [`Search`] knows windows and rates only, not who measures them; [`rate`] measures in virtual time.
 
 use raidlab_models::host::{HostSpec, Kernel, READ_AHEAD, read_ahead_for};
+use raidlab_study::Study;
 use raidlab_workload::{Setting, Workload};
 
-use crate::modelled::Modelled;
-use crate::study::Study;
+use raidlab_predict::Modelled;
 
 /// When a search ends and what it calls as good as the best.
 #[derive(Clone, Copy, Debug, PartialEq)]

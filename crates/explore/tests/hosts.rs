@@ -1,9 +1,10 @@
 //! Hosts of layouts, filesystems of kernels, and workloads that run on a part of the matrix.
 
+use raidlab_explore::Ablation;
 use raidlab_models::host::{FilesystemSpec, Kernel, Mechanism};
+use raidlab_predict::Modelled;
 use raidlab_sim::HostCosts;
-use raidlab_study::modelled::Modelled;
-use raidlab_study::{Ablation, CellKey, Sample, Study, StudyError, StudyErrorKind, cells, parse};
+use raidlab_study::{CellKey, Sample, Study, StudyError, StudyErrorKind, cells, parse};
 
 /// A study of two drives; `top` are keys of its own, `layout` keys of the second layout, `workload` of the
 /// workload.
@@ -117,7 +118,7 @@ fn behind_a_controller_is_read_ahead_as_on_one_disk() {
         let stripe =
             format!("[[layouts]]\nname = \"stripe\"\nlevel = \"raid0\"\nmembers = 2\n{keys}");
         let study = study(LINUX, &stripe, ahead);
-        let window = raidlab_study::tune::default_window(&study, 2);
+        let window = raidlab_explore::tune::default_window(&study, 2);
         let run = run(&study);
         (window, of_layout(&run, 2).into_iter().cloned().collect::<Vec<_>>())
     };

@@ -10,10 +10,9 @@ use raidlab_models::{
     Scheduler, ServerKind, WritePolicy,
 };
 use raidlab_sim::HostCosts;
+use raidlab_study::{Study, did_you_mean};
 
-use crate::modelled::Modelled;
-use crate::study::Study;
-use crate::suggest::did_you_mean;
+use raidlab_predict::Modelled;
 
 /// Requests at once of a controller that is not limited to one: as many as tagged command queueing has
 /// tags.
@@ -373,7 +372,7 @@ mod tests {
             [[workloads]]\nkind = \"cp-null\"\nsize = \"4MiB\"\n\
             [[parameters]]\nof = \"controller ite8212-bios\"\nproperty = \"switch\"\n\
             value = { us = 250 }\nsource = \"a test\"\n";
-        let study = crate::parse(text, "card.toml").expect("a study");
+        let study = raidlab_study::parse(text, "card.toml").expect("a study");
         let switches = |study: &Study| {
             let own = study.layouts[0].hardware.controller.as_ref().map(|one| one.switch);
             (own, study.paths.iter().map(|one| one.switch).max())

@@ -13,14 +13,13 @@ use raidlab_core::{
 use raidlab_models::host::{CallCosts, HostSpec, READ_AHEAD};
 use raidlab_models::{Drive, DriveSpec, PathSpec, QueueSpec, Scheduler, ServerKind, load};
 use raidlab_sim::{HostCosts, World};
+use raidlab_study::{
+    CellKey, DriveSource, Host, NamedLayout, Runner, Sample, State, Study, StudyError,
+    StudyErrorKind, cell_title,
+};
 use raidlab_workload::random::mix;
 use raidlab_workload::raw::RawPlan;
 use raidlab_workload::{RunRecord, Setting, Workload};
-
-use crate::error::{StudyError, StudyErrorKind};
-use crate::matrix::{CellKey, cell_title};
-use crate::run::{Runner, Sample};
-use crate::study::{DriveSource, Host, NamedLayout, State, Study};
 
 /// Bytes that a command with an address of 28 bits moves at most.
 const SHORT_COMMAND: u64 = 256 * SECTOR_BYTES;

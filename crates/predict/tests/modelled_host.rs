@@ -6,8 +6,8 @@ use raidlab_core::contract::{IoOp, Outcome, RequestOp};
 use raidlab_core::{Config, Layout, Level, MemberIndex, Nanos, Sector, Sectors, Time};
 use raidlab_models::host::{CallCosts, DirtyLimit};
 use raidlab_models::{DriveKind, HardDisk, HostSpec, load};
+use raidlab_predict::host::run_plan;
 use raidlab_sim::{HostCosts, World};
-use raidlab_study::modelled::host::run_plan;
 use raidlab_study::{StudyError, StudyErrorKind};
 use raidlab_workload::random::Random;
 use raidlab_workload::{

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use raidlab_predict::Modelled;
 use raidlab_sim::HostCosts;
-use raidlab_study::modelled::Modelled;
 use raidlab_study::{Study, cells, load};
 
 fn replay(name: &str) -> Study {

@@ -1,7 +1,7 @@
 //! What a study's machine comes to in a world: requests no longer than they can be, and whose switch counts.
 
 use super::*;
-use crate::parse;
+use raidlab_study::parse;
 
 const PATHS: &str = "[[paths]]\nname = \"one\"\nkind = \"pata-udma100\"\n\
     [[paths]]\nname = \"two\"\nkind = \"sata-150\"\n\
@@ -59,7 +59,7 @@ fn requests_of_a_cell_are_as_short_as_its_commands() {
     let longest = |drives| {
         let study = study(OLD, drives, "chunk = \"1MiB\"\nroute = [\"pci\", \"one\"]", "");
         let modelled = modelled(&study);
-        let key = crate::matrix::cells(&study).remove(0);
+        let key = raidlab_study::cells(&study).remove(0);
         let mut world = modelled.world(0, 1).expect("a world");
         world.start_record();
         modelled.run_on(&mut world, &key, 1).unwrap_or_else(|error| panic!("{error}"));

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use raidlab_core::{Nanos, Time};
+use raidlab_predict::Modelled;
 use raidlab_sim::HostCosts;
-use raidlab_study::modelled::Modelled;
 use raidlab_study::{Study, parse};
 use raidlab_workload::{
     Content, FileNeed, How, Io, Mark, Metric, Op, OpResult, Path, Plan, Planned, Process,

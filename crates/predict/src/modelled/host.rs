@@ -21,13 +21,13 @@ use raidlab_models::host::{
     BlockId, Call, Handle, Host, HostFile, HostInput, HostOutput, TaskId, read_ahead_for,
 };
 use raidlab_sim::{Answer, World};
+use raidlab_study::{StudyError, StudyErrorKind};
 use raidlab_workload::names::{FileId, Names, Slots};
 use raidlab_workload::{
     Class, Conductor, Cpu, Memory, Op, OpResult, Path, Plan, Planned, Process, ProcessRecord,
     Recorder, RunRecord,
 };
 
-use crate::error::{StudyError, StudyErrorKind};
 use cpu::Cores;
 use timers::{Timer, Timers};
 

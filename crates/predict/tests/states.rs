@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use raidlab_core::{Nanos, Sectors};
+use raidlab_predict::Modelled;
 use raidlab_results::{Better, Cell, Clock, Results};
 use raidlab_sim::HostCosts;
-use raidlab_study::modelled::Modelled;
 use raidlab_study::{
     CellKey, Latency, Progress, Rebuild, Runner, Sample, State, Study, parse, run_rounds, summarise,
 };

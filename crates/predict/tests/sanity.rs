@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use raidlab_predict::Modelled;
 use raidlab_sim::HostCosts;
-use raidlab_study::modelled::Modelled;
 use raidlab_study::{cells, parse};
 
 const MB: f64 = 1e6;

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
+use crate::measure::MeasureError;
 use crate::output::note;
 
 /// Why a command stops.
@@ -16,6 +17,16 @@ pub(crate) enum Failure {
     Failed(String),
     /// Ctrl-C: exit status 130.
     Interrupted,
+}
+
+impl From<MeasureError> for Failure {
+    fn from(error: MeasureError) -> Self {
+        match error {
+            MeasureError::Input(what) => Self::Input(what),
+            MeasureError::Failed(what) => Self::Failed(what),
+            MeasureError::Interrupted => Self::Interrupted,
+        }
+    }
 }
 
 impl Failure {

@@ -13,7 +13,7 @@ mod failure;
 mod interrupt;
 mod json;
 mod layout;
-mod mounted;
+mod measure;
 mod output;
 mod progress;
 mod replay;

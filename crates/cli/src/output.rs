@@ -100,6 +100,11 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
+/// Tells the user that leftovers of a killed run are gone.
+pub(crate) fn removed(path: &Path) {
+    note(&format!("removed what a killed run left behind: {}", path.display()));
+}
+
 /// Everything the user asked to see of the results. What was measured is shown on the terminal when
 /// a file cannot be written, rather than lost.
 pub(crate) fn reports(options: &Compare, results: &Results) -> Result<(), Failure> {

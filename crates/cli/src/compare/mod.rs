@@ -9,15 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use raidlab_core::Sectors;
 use raidlab_results::{Clock, Results};
-use raidlab_study::{
-    CellKey, Event, Progress, Sample, Samples, Study, StudyError, cell_title, summarise,
-};
+use raidlab_study::{Event, Progress, Samples, Study, StudyError, cell_title, summarise};
 
 use crate::args::Compare;
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::{interrupt, output};
-pub(crate) use real::{host_memory, member_for};
 
 pub(crate) fn run(options: &Compare) -> Result<(), Failure> {
     let mut study = load(options)?;
@@ -103,42 +100,6 @@ pub(crate) fn follow<'a>(
     }
 }
 
-/// The samples as they come in, for when a run is interrupted in the middle of a cell.
-#[derive(Default)]
-struct Kept {
-    rounds: Vec<BTreeMap<CellKey, Sample>>,
-}
-
-impl Kept {
-    fn keep(&mut self, progress: &Progress<'_>) {
-        if let Event::Finished(sample) = progress.event {
-            let round = progress.round as usize;
-            self.rounds.resize_with(self.rounds.len().max(round + 1), BTreeMap::new);
-            self.rounds[round].insert(*progress.key, sample.clone());
-        }
-    }
-
-    /// The samples of the complete rounds.
-    fn into_samples(self, study: &Study) -> Samples {
-        let cells = raidlab_study::cells(study);
-        let complete: Vec<_> =
-            self.rounds.into_iter().take_while(|round| round.len() == cells.len()).collect();
-        let of_cell = |cell| complete.iter().filter_map(|round| round.get(cell).cloned()).collect();
-        let warning = format!(
-            "interrupted: {} of at least {} rounds are complete and count",
-            complete.len(),
-            study.rounds
-        );
-        Samples {
-            samples: cells.iter().map(of_cell).collect(),
-            rounds: complete.len() as u32,
-            aborted: true,
-            warnings: vec![warning],
-            cells,
-        }
-    }
-}
-
 /// What a run tells besides its samples.
 pub(crate) struct Setting {
     pub(crate) clock: Clock,
@@ -159,50 +120,4 @@ pub(crate) fn results(
     }
     let Setting { clock, host, settings, warnings, capacities } = setting;
     Ok(summarise(study, samples, clock, host, settings, warnings, &capacities))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use raidlab_core::Nanos;
-
-    /// Complete rounds count; the one that was interrupted does not.
-    #[test]
-    fn an_interrupted_study_keeps_its_complete_rounds() {
-        let text = raidlab_study::default_study();
-        let study = raidlab_study::parse(text, "default.toml").expect("the default study");
-        let cells = raidlab_study::cells(&study);
-        let mut kept = Kept::default();
-        let mut done = 0;
-        for round in 0..3 {
-            for key in raidlab_study::order(&study, round).iter().skip(usize::from(round == 2)) {
-                let sample = Sample {
-                    values: vec![Some(f64::from(round) + key.layout as f64 / 10.0)],
-                    first_done: Nanos(1),
-                    last_done: Nanos(2),
-                    bytes: 0,
-                    ops: 0,
-                    process_cpu_s: None,
-                    system_cpu_s: None,
-                    bottleneck: None,
-                    latency: None,
-                    fairness: None,
-                    members: None,
-                    bytes_written: 0,
-                    rebuild: None,
-                };
-                done += 1;
-                let event = Event::Finished(&sample);
-                kept.keep(&Progress { event, key, round, rounds: 3, done, total: 3 * cells.len() });
-            }
-        }
-        let samples = kept.into_samples(&study);
-        assert_eq!((samples.rounds, samples.samples.len()), (2, cells.len()));
-        for (key, values) in cells.iter().zip(&samples.samples) {
-            let layout = key.layout as f64 / 10.0;
-            let values: Vec<_> = values.iter().filter_map(Sample::headline).collect();
-            assert_eq!(values, [layout, 1.0 + layout]);
-        }
-        assert!(samples.warnings[0].contains("2 of at least 6 rounds"), "{:?}", samples.warnings);
-    }
 }

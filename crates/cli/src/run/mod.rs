@@ -17,6 +17,7 @@ use raidlab_workload::{
 };
 
 use crate::failure::Failure;
+use crate::measure::Told;
 use crate::output;
 use crate::progress::Bar;
 use target::Target;
@@ -143,7 +144,10 @@ pub(crate) fn run(options: &Run) -> Result<(), Failure> {
     let setting =
         Setting { host_memory: target.memory(), ..Setting::new(options.copies, options.seed) };
     let bar = Bar::steps(options.quiet);
-    let record = target.run(options, &*workload, setting, &|what| bar.step(what));
+    let record = target.run(options, &*workload, setting, &|told| match told {
+        Told::Step(what) => bar.step(what),
+        Told::Removed(path) => output::removed(path),
+    });
     bar.clear();
     show(options, &*workload, &record?)
 }

@@ -20,9 +20,8 @@ use raidlab_workload::raw::RawPlan;
 use raidlab_workload::{Plan, RunRecord, Setting, Workload};
 
 use super::{Run, virtual_time};
-use crate::compare::member_for;
 use crate::failure::Failure;
-use crate::mounted::{Tell, differing, in_directory, on_array};
+use crate::measure::{Tell, Told, differing, facts, in_directory, member_for, on_array};
 use crate::{interrupt, output};
 
 /// A target by its name on the command line.
@@ -112,9 +111,7 @@ impl Target {
     /// Memory of the host in bytes, where the target has one.
     pub(super) fn memory(&self) -> Option<u64> {
         match self {
-            Self::Directory(_) | Self::Mounted(_) | Self::KernelMd(_) => {
-                crate::compare::host_memory()
-            }
+            Self::Directory(_) | Self::Mounted(_) | Self::KernelMd(_) => facts::memory(),
             _ => None,
         }
     }
@@ -130,13 +127,13 @@ impl Target {
         match self {
             // Nothing is to be tidied up after these two: Ctrl-C just ends them.
             Self::Null => {
-                tell("running");
+                tell(Told::Step("running"));
                 let plan = planned(options, workload, &setting)?;
                 let record = NullTarget::default().run(plan);
                 record.map_err(|error| Failure::failed(format!("{}: {error:?}", workload.kind())))
             }
             Self::Modelled | Self::ModelledRaw => {
-                tell("running in virtual time");
+                tell(Told::Step("running in virtual time"));
                 virtual_time::run(options, workload, setting, *self == Self::Modelled)
             }
             _ => {
@@ -170,7 +167,7 @@ impl Target {
         let filesystem = options.filesystem();
         MountedArray::check_host(filesystem).map_err(failure)?;
         let size = member_size(&options.layout(), room(&plan, filesystem))?;
-        (real.tell)("making member files");
+        (real.tell)(Told::Step("making member files"));
         let (members, directory) = self.members(options.layout().members, size)?;
         let engine = Engine::new(&EngineConfig::new(options.layout()), members);
         let engine = engine.map_err(|error| Failure::input(format!("--layout: {error}")))?;
@@ -205,7 +202,7 @@ impl Target {
         let setting = Setting { space: Some(capacity), ..setting };
         let plan = workload.plan(&setting).and_then(|plan| RawPlan::new(plan, capacity));
         let plan = plan.map_err(bad)?;
-        (real.tell)("making members");
+        (real.tell)(Told::Step("making members"));
         let (members, directory) = self.members(options.layout().members, member)?;
         let engine = Engine::new(&EngineConfig::new(options.layout()), members);
         let engine = engine.map_err(|error| Failure::input(format!("--layout: {error}")))?;
@@ -252,11 +249,11 @@ fn kernel_md(real: Real<'_>, parent: &Path, plan: Plan) -> Result<RunRecord, Fai
     KernelMdArray::check_host(layout, filesystem, md).map_err(failure)?;
     let size = member_size(layout, room(&plan, filesystem))?.bytes();
     clean(parent)?;
-    (real.tell)("making an array and a filesystem");
+    (real.tell)(Told::Step("making an array and a filesystem"));
     let array = KernelMdArray::new(parent, layout, size, filesystem, md).map_err(failure)?;
     let members = || Some(array.totals());
     let record = in_directory(&array.path(), plan, real.cancel, &members, real.tell);
-    (real.tell)("checking the filesystem");
+    (real.tell)(Told::Step("checking the filesystem"));
     let finished = array.finish();
     let record = record.map_err(failure)?;
     finished.map_err(failure)?;
@@ -278,7 +275,7 @@ fn make_directory(parent: &Path, count: u16, bytes: u64) -> Result<RunDirectory,
 fn clean(parent: &Path) -> Result<(), Failure> {
     DirectoryTarget::check_directory(parent).map_err(Failure::input)?;
     for path in clean_leftovers(parent).map_err(Failure::input)?.removed {
-        output::note(&format!("removed what a killed run left behind: {}", path.display()));
+        output::removed(&path);
     }
     Ok(())
 }
@@ -317,15 +314,15 @@ fn run_raw(engine: Engine, plan: RawPlan, real: Real<'_>) -> Result<RunRecord, F
     let (cancel, tell) = (real.cancel, real.tell);
     let run = || {
         let mut target = RawTarget::new(engine, true)?;
-        tell("filling what is read");
+        tell(Told::Step("filling what is read"));
         for (start, end) in &plan.extents {
             let (start, end) = (start / 4096 * 4096, end.next_multiple_of(4096));
             let end = end.min(target.engine().array().capacity().bytes() / 4096 * 4096);
             target.fill(start, end - start, cancel)?;
         }
-        tell("running");
+        tell(Told::Step("running"));
         let result = target.run(plan, cancel)?;
-        tell("comparing all members");
+        tell(Told::Step("comparing all members"));
         Ok((result.record, target.verify_members(cancel)?))
     };
     let (mut record, wrong) = run().map_err(failure)?;

@@ -2,55 +2,25 @@
 //!
 //! Devices are claimed exclusively before they are looked at, and stay so until the study has ended.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use raidlab_core::Size;
-use raidlab_engine::{Claim, Device, EngineError, EngineErrorKind, SAVED_BYTES};
+use raidlab_engine::{Device, SAVED_BYTES};
 use raidlab_results::{Clock, Results};
 use raidlab_study::Study;
 
-use super::{Drives, Sizes, facts};
 use crate::args::Compare;
 use crate::compare::{Setting, results};
 use crate::failure::Failure;
+use crate::measure::{Devices, Drives, Measured, Sizes, facts};
 use crate::output::{note, print};
 
 /// The log of what was done, beside what was saved.
 const LOG: &str = "devices.log";
-
-/// Devices in the places of drives: members first, then the spare, then the log device.
-pub(super) struct Devices {
-    claims: Vec<Claim>,
-    members: usize,
-    has_spare: bool,
-}
-
-impl Devices {
-    fn open(&self, index: usize) -> Result<(File, PathBuf), EngineError> {
-        let claim = &self.claims[index.min(self.claims.len() - 1)];
-        Ok((claim.file()?, claim.device().path.clone()))
-    }
-
-    pub(super) fn member(&self, index: u16) -> Result<(File, PathBuf), EngineError> {
-        self.open(usize::from(index))
-    }
-
-    pub(super) fn spare(&self) -> Result<(File, PathBuf), EngineError> {
-        self.open(self.members)
-    }
-
-    pub(super) fn journal(&self) -> Result<(File, PathBuf), EngineError> {
-        self.open(self.members + usize::from(self.has_spare))
-    }
-
-    fn each(&self) -> impl Iterator<Item = &Device> {
-        self.claims.iter().map(Claim::device)
-    }
-}
 
 /// The devices that `--on` names, unless it names a directory or `virtual`.
 pub(super) fn named(on: &str) -> Option<Vec<PathBuf>> {
@@ -91,7 +61,7 @@ pub(super) fn run(
 ) -> Result<Option<Results>, Failure> {
     let (ours_to_size, sizes) = super::prepare(study, options)?;
     let flags = &options.devices;
-    let devices = claim(study, &sizes, paths, flags.destructive)?;
+    let devices = Devices::claim(study, &sizes, paths, flags.destructive)?;
     let problems = problems(&devices, flags.overwrite_signatures);
     let shown = show(study, &sizes, &devices, &problems);
     if !flags.destructive {
@@ -117,7 +87,7 @@ pub(super) fn run(
     if cancel.load(Ordering::Relaxed) {
         note("stopped; the devices hold what the study wrote");
     }
-    let (probed, (samples, cache)) = outcome?;
+    let (probed, Measured { samples, cache }) = outcome?;
     let target = facts::target(study, "block devices");
     let mut settings = facts::settings(study, target, &sizes, cache, probed);
     for (index, device) in devices.each().enumerate() {
@@ -127,56 +97,10 @@ pub(super) fn run(
         clock: Clock::Real,
         host: facts::host(None),
         settings,
-        warnings: warnings(&devices).into_iter().chain(kept).collect(),
+        warnings: devices.warnings().into_iter().chain(kept).collect(),
         capacities: sizes.capacities.clone(),
     };
     results(study, &samples, setting).map(Some)
-}
-
-/// Claims as many devices as the study needs.
-fn claim(study: &Study, sizes: &Sizes, paths: &[PathBuf], write: bool) -> Result<Devices, Failure> {
-    let members = study.layouts.iter().map(|one| one.layout.members).max().unwrap_or(0).into();
-    let extra = sizes.extra(study);
-    let needed =
-        members + usize::from(extra.spare.is_some()) + usize::from(extra.journal.is_some());
-    let on = |what: String| Failure::input(format!("--on: {what}"));
-    if paths.len() != needed {
-        let with = match (extra.spare, extra.journal) {
-            (None, None) => "",
-            (Some(_), None) => ", the last as the spare",
-            (None, Some(_)) => ", the last as the log device",
-            (Some(_), Some(_)) => ", the last two as spare and log device",
-        };
-        let given = paths.len();
-        let reason = format!("{given} devices are given, the study uses {needed}{with}");
-        return Err(on(format!("{reason}; name as many, or change the study")));
-    }
-    let mut devices = Devices { claims: Vec::new(), members, has_spare: extra.spare.is_some() };
-    for path in paths {
-        // The same twice would be busy by ourselves.
-        let own = Device::inspect(path).map_err(|error| on(error.to_string()))?;
-        if let Some(other) = devices.each().find(|other| other.overlaps(&own)) {
-            let both = format!("{} and {}", other.path.display(), path.display());
-            return Err(on(format!("{both} are the same device, or one is part of the other")));
-        }
-        let claim = Claim::take(path, write).map_err(|error| match error.kind() {
-            EngineErrorKind::Io => on(format!("{error}; block devices need root, as a rule")),
-            _ => on(error.to_string()),
-        })?;
-        devices.claims.push(claim);
-    }
-    let sizes_needed = (0..needed).map(|index| match extra.journal {
-        Some(bytes) if index + 1 == needed => bytes,
-        _ => sizes.file,
-    });
-    for (device, bytes) in devices.each().zip(sizes_needed) {
-        if device.size < bytes && device.refusals.is_empty() {
-            let hint = "make member_size, file or --size smaller";
-            let (path, size) = (device.path.display(), Size(device.size));
-            return Err(on(format!("{path} has {size}, the study needs {}; {hint}", Size(bytes))));
-        }
-    }
-    Ok(devices)
 }
 
 /// Everything that stands against writing, one a line.
@@ -211,11 +135,7 @@ fn lasting_name(device: &Device) -> String {
 fn show(study: &Study, sizes: &Sizes, devices: &Devices, problems: &[String]) -> String {
     let mut lines = vec![format!("The study \"{}\" would overwrite:", study.title)];
     for (index, device) in devices.each().enumerate() {
-        let role = match index.checked_sub(devices.members) {
-            None => format!("member {index}"),
-            Some(0) if devices.has_spare => "spare".to_string(),
-            Some(_) => "log device".to_string(),
-        };
+        let role = devices.role(index);
         let or_none = |text: Option<&str>| text.unwrap_or("none").to_string();
         let by_id = device.by_id.first().map(|link| link.display().to_string());
         lines.push(format!("  {} ({role})", device.path.display()));
@@ -259,8 +179,8 @@ fn confirm(options: &Compare, devices: &Devices) -> Result<(), Failure> {
         return Err(refused(format!("{path} {reason}")));
     }
     if let Some(ids) = &options.devices.confirm_id {
-        if ids.len() != devices.claims.len() {
-            let (given, count) = (ids.len(), devices.claims.len());
+        if ids.len() != devices.claims().len() {
+            let (given, count) = (ids.len(), devices.claims().len());
             return Err(refused(format!("--confirm-id has {given} ids for {count} devices")));
         }
         return match devices.each().zip(ids).find(|(one, id)| !one.identities().contains(id)) {
@@ -310,7 +230,7 @@ fn save(options: &Compare, devices: &Devices) -> Result<PathBuf, Failure> {
         Failure::failed(format!("cannot make {}: {error}", directory.display()))
     })?;
     let path = directory.join(LOG);
-    for (claim, device) in devices.claims.iter().zip(devices.each()) {
+    for (claim, device) in devices.claims().iter().zip(devices.each()) {
         let saved = claim.save_ends(&directory).map_err(Failure::failed)?;
         let (node, file) = (device.path.display(), saved.display());
         let len = SAVED_BYTES.min(device.size);
@@ -338,23 +258,6 @@ fn log(path: &Path, what: &str) -> Result<(), Failure> {
     let file = OpenOptions::new().append(true).create(true).open(path);
     file.and_then(|mut file| file.write_all(line.as_bytes()))
         .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
-}
-
-fn warnings(devices: &Devices) -> Vec<String> {
-    let all: Vec<&Device> = devices.each().collect();
-    let mut warnings = Vec::new();
-    for (index, device) in all.iter().enumerate() {
-        if let Some(other) = all[..index].iter().find(|other| other.disk == device.disk) {
-            warnings.push(format!(
-                "devices {} and {} are parts of one disk: layouts compete with themselves for it",
-                other.name, device.name
-            ));
-        }
-    }
-    if all.iter().any(|device| device.backing_file.is_some()) {
-        warnings.push("loop devices are files: what is below them sets the pace".into());
-    }
-    warnings
 }
 
 #[cfg(test)]

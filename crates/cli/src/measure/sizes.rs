@@ -17,20 +17,21 @@ const SMALLEST_ARRAY: u64 = 64 << 20;
 const BLOCK: u32 = 8;
 
 /// How large the arrays and their members are.
-pub(super) struct Sizes {
+#[derive(Clone, Debug)]
+pub struct Sizes {
     /// Bytes of each member file.
-    pub(super) file: u64,
+    pub file: u64,
     /// The study says how large files are.
-    pub(super) given: bool,
+    pub given: bool,
     /// Sectors of each member, by layout.
-    pub(super) members: Vec<Sectors>,
+    pub members: Vec<Sectors>,
     /// Sectors of each array, by layout.
-    pub(super) capacities: Vec<Sectors>,
+    pub capacities: Vec<Sectors>,
 }
 
 impl Sizes {
     /// Files besides the members.
-    pub(super) fn extra(&self, study: &Study) -> Extra {
+    pub fn extra(&self, study: &Study) -> Extra {
         let is_sound = study.states.iter().all(|state| *state == State::Healthy);
         let journals = study.layouts.iter().filter_map(|named| match named.settings.consistency {
             Consistency::Journal { sectors } => Some(sectors.bytes()),
@@ -41,7 +42,10 @@ impl Sizes {
 
     /// For groups of files the size they give; else such that each array just holds every workload,
     /// and all arrays are of about one size.
-    pub(super) fn of(study: &Study) -> Result<Self, StudyError> {
+    ///
+    /// # Errors
+    /// When a layout is impossible on such members, or a workload does not fit; with file, line and key.
+    pub fn of(study: &Study) -> Result<Self, StudyError> {
         let needed = needed(study)?;
         let mut sizes = Self { file: 0, given: false, members: Vec::new(), capacities: Vec::new() };
         for (index, named) in study.layouts.iter().enumerate() {
@@ -118,7 +122,10 @@ fn needed(study: &Study) -> Result<u64, StudyError> {
 }
 
 /// The smallest member, in whole MiB and chunks, with which the array holds `needed` bytes.
-pub(crate) fn member_for(named: &NamedLayout, needed: u64) -> Result<Sectors, ConfigError> {
+///
+/// # Errors
+/// When there can be no such array.
+pub fn member_for(named: &NamedLayout, needed: u64) -> Result<Sectors, ConfigError> {
     let step = ROUND.max(named.layout.chunk.bytes()).next_multiple_of(ROUND) / SECTOR_BYTES;
     // What lies behind the data comes on top.
     let mut config = Config::uniform(named.layout.clone(), Sectors(needed / SECTOR_BYTES + step));

@@ -11,16 +11,26 @@ use raidlab_targets::{
 use raidlab_workload::{Plan, RunRecord};
 
 /// What became of a run on a filesystem on an engine's array.
-pub(crate) struct Outcome {
+#[derive(Debug)]
+pub struct Outcome {
     /// What was measured.
-    pub(crate) record: RunRecord,
+    pub record: RunRecord,
     /// Sectors in which copies or parity differ afterwards; `None` for a level without redundancy, and
     /// where a member is missing.
-    pub(crate) differing: Option<Sectors>,
+    pub differing: Option<Sectors>,
 }
 
-/// What is being done, told as it begins.
-pub(crate) type Tell<'a> = &'a dyn Fn(&'static str);
+/// Told while a run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told<'a> {
+    /// This is being done from now on.
+    Step(&'static str),
+    /// This, left behind by a killed run, was removed.
+    Removed(&'a Path),
+}
+
+/// Who is told.
+pub type Tell<'a> = &'a dyn Fn(Told<'_>);
 
 fn name(step: Step) -> &'static str {
     match step {
@@ -32,7 +42,10 @@ fn name(step: Step) -> &'static str {
 }
 
 /// Runs a plan in a directory; `members` counts what lies below it.
-pub(crate) fn in_directory(
+///
+/// # Errors
+/// As [`DirectoryTarget::run_telling`].
+pub fn in_directory(
     directory: &Path,
     plan: Plan,
     cancel: &AtomicBool,
@@ -41,15 +54,17 @@ pub(crate) fn in_directory(
 ) -> Result<RunRecord, EngineError> {
     let mut target = DirectoryTarget::new(directory, DirectoryOptions::default())?;
     for path in &target.cleaned().removed {
-        let what = format!("removed what a killed run left behind: {}", path.display());
-        crate::output::note(&what);
+        tell(Told::Removed(path));
     }
-    target.run_telling(plan, cancel, members, &|step| tell(name(step)))
+    target.run_telling(plan, cancel, members, &|step| tell(Told::Step(name(step))))
 }
 
 /// Makes a filesystem on the array of an engine, whose members hold zeroes, in a directory of its own in
 /// `parent`, runs a plan on it, takes all down, has the filesystem checked and redundancy compared.
-pub(crate) fn on_array(
+///
+/// # Errors
+/// Of the run, or of what comes before and after it.
+pub fn on_array(
     engine: Engine,
     parent: &Path,
     filesystem: Filesystem,
@@ -57,10 +72,10 @@ pub(crate) fn on_array(
     cancel: &AtomicBool,
     tell: Tell<'_>,
 ) -> Result<Outcome, EngineError> {
-    tell("making a filesystem");
+    tell(Told::Step("making a filesystem"));
     let array = MountedArray::new(engine, parent, filesystem, MountOptions::default())?;
     let outcome = in_directory(&array.path(), plan, cancel, &|| Some(array.totals()), tell);
-    tell("checking the filesystem");
+    tell(Told::Step("checking the filesystem"));
     // The error of the run is the one to tell.
     let (record, mut engine) = match (outcome, array.finish()) {
         (Err(error), _) | (Ok(_), Err(error)) => return Err(error),
@@ -69,14 +84,14 @@ pub(crate) fn on_array(
     let layout = engine.array().layout();
     let is_whole = (0..layout.members)
         .all(|member| !engine.array().is_failed(raidlab_core::MemberIndex(member)));
-    tell("comparing copies and parity");
+    tell(Told::Step("comparing copies and parity"));
     let differing =
         if layout.survives() > 0 && is_whole { Some(engine.scrub(cancel)?) } else { None };
     Ok(Outcome { record, differing })
 }
 
 /// What a run with differing copies or parity is told as.
-pub(crate) fn differing(sectors: Sectors) -> String {
+pub fn differing(sectors: Sectors) -> String {
     format!("wrong bytes: copies or parity differ in {} sectors after the run", sectors.0)
 }
 
@@ -136,7 +151,8 @@ mod tests {
     /// Sectors that differ after a run on an array of two files, with a byte of the second flipped while
     /// the filesystem is mounted, and with the first member lost before.
     fn differing_of(level: Level, flip: Option<u64>, lost: bool) -> Option<Sectors> {
-        let name = format!("raidlab-cli-scrub-{}-{level:?}-{flip:?}-{lost}", std::process::id());
+        let name =
+            format!("raidlab-measure-scrub-{}-{level:?}-{flip:?}-{lost}", std::process::id());
         let directory = std::env::temp_dir().join(name);
         std::fs::create_dir(&directory).expect("a directory");
         let paths = [0, 1].map(|n| directory.join(format!("disk{n}")));

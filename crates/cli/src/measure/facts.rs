@@ -7,9 +7,10 @@ use raidlab_core::Size;
 use raidlab_engine::CacheState;
 use raidlab_study::Study;
 
-use super::Sizes;
+use super::sizes::Sizes;
 
-pub(super) fn warnings(parent: &Path, cache: Option<CacheState>) -> Vec<String> {
+/// What a reader must know of files below one directory.
+pub fn warnings(parent: &Path, cache: Option<CacheState>) -> Vec<String> {
     let mut warnings = vec![format!(
         "all members share the device below {}: layouts compete with themselves for it, so this \
          table shows what the engine costs, not which layout suits separate drives",
@@ -27,7 +28,7 @@ pub(super) fn warnings(parent: &Path, cache: Option<CacheState>) -> Vec<String> 
 }
 
 /// The machine, and the filesystem where members are files.
-pub(super) fn host(parent: Option<&Path>) -> BTreeMap<String, String> {
+pub fn host(parent: Option<&Path>) -> BTreeMap<String, String> {
     let first_line = |path: &str, key: &str| {
         let text = std::fs::read_to_string(path).ok()?;
         let line = text.lines().find(|line| line.starts_with(key))?;
@@ -47,7 +48,7 @@ pub(super) fn host(parent: Option<&Path>) -> BTreeMap<String, String> {
 }
 
 /// What was run on, and how.
-pub(super) fn settings(
+pub fn settings(
     study: &Study,
     target: String,
     sizes: &Sizes,
@@ -83,7 +84,7 @@ fn verified(study: &Study) -> &'static str {
 }
 
 /// What workloads run on: arrays on `what`.
-pub(super) fn target(study: &Study, what: &str) -> String {
+pub fn target(study: &Study, what: &str) -> String {
     match &study.filesystem {
         None => format!("raw: arrays on {what}"),
         Some(name) => format!(
@@ -94,7 +95,7 @@ pub(super) fn target(study: &Study, what: &str) -> String {
 }
 
 /// Memory of this machine in bytes; `None` where the system does not tell.
-pub(crate) fn memory() -> Option<u64> {
+pub fn memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

@@ -19,11 +19,11 @@ use raidlab_workload::random::mix;
 use raidlab_workload::raw::RawPlan;
 use raidlab_workload::{Kind, Setting, Simple, Workload, WorkloadError};
 
-use super::Drives;
+use super::drives::Drives;
+use super::error::MeasureError;
 use super::facts;
+use super::mounted::{differing, on_array};
 use super::sizes::Sizes;
-use crate::failure::Failure;
-use crate::mounted::{differing, on_array};
 
 /// The raw target works in whole blocks of this many bytes.
 const BLOCK: u64 = 4096;
@@ -84,18 +84,18 @@ impl<'a> Cells<'a> {
 
     /// Plans every layout once on the members as they are, so that what cannot be shows before
     /// hours of work.
-    pub(super) fn check(&mut self) -> Result<(), Failure> {
+    pub(super) fn check(&mut self) -> Result<(), MeasureError> {
         if self.filesystem.is_some() && self.study.states.contains(&State::Rebuilding) {
             let reason = "`rebuilding` on a filesystem is not supported on real drives; leave it out, \
                           or leave `filesystem` out";
-            return Err(Failure::input(format!("states: {reason}")));
+            return Err(MeasureError::input(format!("states: {reason}")));
         }
         if let Some(filesystem) = self.filesystem {
             // Before anything is written to the members.
-            MountedArray::check_host(filesystem).map_err(Failure::failed)?;
+            MountedArray::check_host(filesystem).map_err(MeasureError::failed)?;
         }
         for layout in 0..self.study.layouts.len() {
-            let members = self.members(layout).map_err(Failure::failed)?;
+            let members = self.members(layout).map_err(MeasureError::failed)?;
             let named = &self.study.layouts[layout];
             let config = Config {
                 layout: named.layout.clone(),
@@ -109,7 +109,7 @@ impl<'a> Cells<'a> {
                 let kind = StudyErrorKind::ImpossibleLayout;
                 let place = ("layouts", layout, error.key);
                 let reason = format!("{} (members are {} here)", error.reason, self.drives.what());
-                Failure::input(self.study.origin.error(kind, place, reason))
+                MeasureError::input(self.study.origin.error(kind, place, reason))
             })?;
         }
         Ok(())
@@ -163,7 +163,7 @@ impl<'a> Cells<'a> {
 
     /// How many blocks of 4 KiB a second the first layout takes at random places, with the flush at
     /// the end.
-    pub(super) fn probe(&mut self) -> Result<f64, Failure> {
+    pub(super) fn probe(&mut self) -> Result<f64, MeasureError> {
         let workload = Simple::new(Kind::RandomWrite, PROBE_BYTES);
         let mut measure = || {
             let mut target = self.target(0)?;
@@ -171,17 +171,17 @@ impl<'a> Cells<'a> {
             Ok(target.run(plan, self.cancel)?)
         };
         let probing =
-            |what: &str| Failure::failed(format!("probing how fast the drives are{what}"));
+            |what: &str| MeasureError::failed(format!("probing how fast the drives are{what}"));
         let run = measure().map_err(|trouble| match trouble {
             Trouble::Engine(error) if error.kind() == EngineErrorKind::Cancelled => {
-                Failure::Interrupted
+                MeasureError::Interrupted
             }
             Trouble::Engine(error) => probing(&format!(": {error}")),
             Trouble::Workload(error) => probing(&format!(": {error}")),
             _ => probing(" failed"),
         })?;
         let rate = workload.values(&run.record)[0];
-        rate.ok_or_else(|| Failure::failed("probing how fast the drives are took no time"))
+        rate.ok_or_else(|| MeasureError::failed("probing how fast the drives are took no time"))
     }
 
     fn cell(&mut self, key: &CellKey, seed: u64) -> Result<Sample, Trouble> {
@@ -330,30 +330,30 @@ fn progress(engine: &mut Engine, began: Time) -> Option<Rebuild> {
 }
 
 impl Runner for Cells<'_> {
-    type Error = Failure;
+    type Error = MeasureError;
 
-    fn run(&mut self, key: &CellKey, round: u32, seed: u64) -> Result<Sample, Failure> {
+    fn run(&mut self, key: &CellKey, round: u32, seed: u64) -> Result<Sample, MeasureError> {
         let title = format!("round {}: {}", round + 1, cell_title(self.study, key));
         let wrong_bytes = |when: &str, wrong: &[Mismatch]| {
             let lines: Vec<_> = wrong.iter().map(|one| format!("\n  {one}")).collect();
-            Failure::failed(format!("{title}: wrong bytes {when}:{}", lines.concat()))
+            MeasureError::failed(format!("{title}: wrong bytes {when}:{}", lines.concat()))
         };
         self.cell(key, seed).map_err(|trouble| match trouble {
-            Trouble::Workload(error) => Failure::input(format!("{title}: {error}")),
+            Trouble::Workload(error) => MeasureError::input(format!("{title}: {error}")),
             Trouble::Wrong(wrong) => wrong_bytes("found on members after the run", &wrong),
             Trouble::Differing(sectors) => {
-                Failure::failed(format!("{title}: {}", differing(sectors)))
+                MeasureError::failed(format!("{title}: {}", differing(sectors)))
             }
             Trouble::NoTime => {
-                Failure::failed(format!("{title}: took no time; use a larger --size"))
+                MeasureError::failed(format!("{title}: took no time; use a larger --size"))
             }
             Trouble::NotRebuilt => {
-                Failure::failed(format!("{title}: the lost member could not be rebuilt"))
+                MeasureError::failed(format!("{title}: the lost member could not be rebuilt"))
             }
             Trouble::Engine(error) => match (error.kind(), error.mismatch()) {
-                (EngineErrorKind::Cancelled, _) => Failure::Interrupted,
+                (EngineErrorKind::Cancelled, _) => MeasureError::Interrupted,
                 (_, Some(mismatch)) => wrong_bytes("were read", std::slice::from_ref(mismatch)),
-                _ => Failure::failed(format!("{title}: {error}")),
+                _ => MeasureError::failed(format!("{title}: {error}")),
             },
         })
     }

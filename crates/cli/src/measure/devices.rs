@@ -1,0 +1,132 @@
+//! Block devices in the places of drives, claimed for as long as they are used.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use raidlab_core::Size;
+use raidlab_engine::{Claim, Device, EngineError, EngineErrorKind};
+use raidlab_study::Study;
+
+use super::error::MeasureError;
+use super::sizes::Sizes;
+
+/// Devices in the places of drives: members first, then the spare, then the log device.
+#[derive(Debug)]
+pub struct Devices {
+    claims: Vec<Claim>,
+    members: usize,
+    has_spare: bool,
+}
+
+impl Devices {
+    fn open(&self, index: usize) -> Result<(File, PathBuf), EngineError> {
+        let claim = &self.claims[index.min(self.claims.len() - 1)];
+        Ok((claim.file()?, claim.device().path.clone()))
+    }
+
+    pub(super) fn member(&self, index: u16) -> Result<(File, PathBuf), EngineError> {
+        self.open(usize::from(index))
+    }
+
+    pub(super) fn spare(&self) -> Result<(File, PathBuf), EngineError> {
+        self.open(self.members)
+    }
+
+    pub(super) fn journal(&self) -> Result<(File, PathBuf), EngineError> {
+        self.open(self.members + usize::from(self.has_spare))
+    }
+
+    /// What each is, in the order they were named.
+    pub fn each(&self) -> impl Iterator<Item = &Device> {
+        self.claims.iter().map(Claim::device)
+    }
+
+    /// The claims, in the same order.
+    pub fn claims(&self) -> &[Claim] {
+        &self.claims
+    }
+
+    /// What a device is used for.
+    pub fn role(&self, index: usize) -> String {
+        match index.checked_sub(self.members) {
+            None => format!("member {index}"),
+            Some(0) if self.has_spare => "spare".to_string(),
+            Some(_) => "log device".to_string(),
+        }
+    }
+
+    /// Claims as many devices as the study needs, exclusively, until they are dropped; to be written with `write`.
+    ///
+    /// # Errors
+    /// When they are not as many as needed, not apart, too small, or somebody else's.
+    pub fn claim(
+        study: &Study,
+        sizes: &Sizes,
+        paths: &[PathBuf],
+        write: bool,
+    ) -> Result<Self, MeasureError> {
+        let members = study.layouts.iter().map(|one| one.layout.members).max().unwrap_or(0).into();
+        let extra = sizes.extra(study);
+        let needed =
+            members + usize::from(extra.spare.is_some()) + usize::from(extra.journal.is_some());
+        let on = |what: String| MeasureError::input(format!("--on: {what}"));
+        if paths.len() != needed {
+            let with = match (extra.spare, extra.journal) {
+                (None, None) => "",
+                (Some(_), None) => ", the last as the spare",
+                (None, Some(_)) => ", the last as the log device",
+                (Some(_), Some(_)) => ", the last two as spare and log device",
+            };
+            let given = paths.len();
+            let reason = format!("{given} devices are given, the study uses {needed}{with}");
+            return Err(on(format!("{reason}; name as many, or change the study")));
+        }
+        let mut devices = Self { claims: Vec::new(), members, has_spare: extra.spare.is_some() };
+        for path in paths {
+            // The same twice would be busy by ourselves.
+            let own = Device::inspect(path).map_err(|error| on(error.to_string()))?;
+            if let Some(other) = devices.each().find(|other| other.overlaps(&own)) {
+                let both = format!("{} and {}", other.path.display(), path.display());
+                return Err(on(format!("{both} are the same device, or one is part of the other")));
+            }
+            let claim = Claim::take(path, write).map_err(|error| match error.kind() {
+                EngineErrorKind::Io => on(format!("{error}; block devices need root, as a rule")),
+                _ => on(error.to_string()),
+            })?;
+            devices.claims.push(claim);
+        }
+        let sizes_needed = (0..needed).map(|index| match extra.journal {
+            Some(bytes) if index + 1 == needed => bytes,
+            _ => sizes.file,
+        });
+        for (device, bytes) in devices.each().zip(sizes_needed) {
+            if device.size < bytes && device.refusals.is_empty() {
+                let hint = "make member_size, file or --size smaller";
+                let (path, size) = (device.path.display(), Size(device.size));
+                return Err(on(format!(
+                    "{path} has {size}, the study needs {}; {hint}",
+                    Size(bytes)
+                )));
+            }
+        }
+        Ok(devices)
+    }
+
+    /// What a reader must know of these devices.
+    pub fn warnings(&self) -> Vec<String> {
+        let all: Vec<&Device> = self.each().collect();
+        let mut warnings = Vec::new();
+        for (index, device) in all.iter().enumerate() {
+            if let Some(other) = all[..index].iter().find(|other| other.disk == device.disk) {
+                warnings.push(format!(
+                    "devices {} and {} are parts of one disk: layouts compete with themselves for it",
+                    other.name, device.name
+                ));
+            }
+        }
+        if all.iter().any(|device| device.backing_file.is_some()) {
+            warnings.push("loop devices are files: what is below them sets the pace".into());
+        }
+        warnings
+    }
+}

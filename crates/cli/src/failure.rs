@@ -3,8 +3,8 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
-use crate::measure::MeasureError;
 use crate::output::note;
+use raidlab_measure::MeasureError;
 
 /// Why a command stops.
 #[derive(Debug)]

@@ -13,7 +13,6 @@ mod failure;
 mod interrupt;
 mod json;
 mod layout;
-mod measure;
 mod output;
 mod progress;
 mod replay;

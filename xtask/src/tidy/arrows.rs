@@ -5,7 +5,7 @@ use super::tree::{Breach, Tree};
 const RULE: &str = "arrows";
 
 /// What each crate may depend on, besides in its tests.
-const ARROWS: [(&str, &[&str]); 15] = [
+const ARROWS: [(&str, &[&str]); 16] = [
     ("allocator", &[]),
     ("core", &[]),
     ("parity", &[]),
@@ -18,6 +18,7 @@ const ARROWS: [(&str, &[&str]); 15] = [
     ("results", &[]),
     ("study", &["core", "models", "workload", "results"]),
     ("predict", &["core", "models", "sim", "workload", "study"]),
+    ("measure", &["core", "engine", "targets", "workload", "study"]),
     ("explore", &["core", "models", "sim", "workload", "study", "predict"]),
     ("report", &["results"]),
     ("cli", CLI),
@@ -37,6 +38,7 @@ const CLI: &[&str] = &[
     "results",
     "study",
     "predict",
+    "measure",
     "explore",
     "report",
 ];

@@ -17,9 +17,9 @@ use raidlab_workload::{
 };
 
 use crate::failure::Failure;
-use crate::measure::Told;
 use crate::output;
 use crate::progress::Bar;
+use raidlab_measure::Told;
 use target::Target;
 
 /// Runs one workload on one target, and prints what it measured, also as the original program would

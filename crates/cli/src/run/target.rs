@@ -21,8 +21,8 @@ use raidlab_workload::{Plan, RunRecord, Setting, Workload};
 
 use super::{Run, virtual_time};
 use crate::failure::Failure;
-use crate::measure::{Tell, Told, differing, facts, in_directory, member_for, on_array};
 use crate::{interrupt, output};
+use raidlab_measure::{Tell, Told, differing, facts, in_directory, member_for, on_array};
 
 /// A target by its name on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,8 +16,8 @@ use raidlab_study::Study;
 use crate::args::Compare;
 use crate::compare::{Setting, results};
 use crate::failure::Failure;
-use crate::measure::{Devices, Drives, Measured, Sizes, facts};
 use crate::output::{note, print};
+use raidlab_measure::{Devices, Drives, Measured, Sizes, facts};
 
 /// The log of what was done, beside what was saved.
 const LOG: &str = "devices.log";

@@ -13,9 +13,9 @@ use raidlab_targets::{RunDirectory, clean_leftovers};
 use super::{Setting, follow, results};
 use crate::args::Compare;
 use crate::failure::Failure;
-use crate::measure::{self, Drives, Measured, Sizes, facts};
 use crate::output::{note, removed};
 use crate::progress::Bar;
+use raidlab_measure::{Drives, Measured, Sizes, facts};
 
 /// The default study's title speaks of drives that take no part here.
 const DEFAULT_TITLE: &str = "Files in one directory, which layout?";
@@ -42,7 +42,7 @@ pub(super) fn run(
 fn prepare(study: &mut Study, options: &Compare) -> Result<(bool, Sizes), Failure> {
     let ours_to_size = options.study.is_none() && options.size.is_none();
     if ours_to_size {
-        measure::size_sequential(study)?;
+        raidlab_measure::size_sequential(study)?;
     }
     study.check_real().map_err(Failure::input)?;
     let sizes = Sizes::of(study).map_err(|error| super::bad_study(options, error))?;
@@ -87,10 +87,14 @@ fn probe_and_measure(
     sizes: &Sizes,
     (ours_to_size, cancel): (bool, &AtomicBool),
 ) -> Result<(Option<f64>, Measured), Failure> {
-    let probed =
-        if ours_to_size { Some(measure::probe(study, drives, sizes, cancel)?) } else { None };
+    let probed = if ours_to_size {
+        Some(raidlab_measure::probe(study, drives, sizes, cancel)?)
+    } else {
+        None
+    };
     let bar = Bar::new(options.quiet);
-    let measured = measure::run(study, drives, sizes, cancel, &mut follow(study, &bar, cancel));
+    let measured =
+        raidlab_measure::run(study, drives, sizes, cancel, &mut follow(study, &bar, cancel));
     bar.clear();
     Ok((probed, measured?))
 }

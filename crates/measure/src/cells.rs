@@ -19,11 +19,11 @@ use raidlab_workload::random::mix;
 use raidlab_workload::raw::RawPlan;
 use raidlab_workload::{Kind, Setting, Simple, Workload, WorkloadError};
 
-use super::drives::Drives;
-use super::error::MeasureError;
-use super::facts;
-use super::mounted::{differing, on_array};
-use super::sizes::Sizes;
+use crate::drives::Drives;
+use crate::error::MeasureError;
+use crate::facts;
+use crate::mounted::{differing, on_array};
+use crate::sizes::Sizes;
 
 /// The raw target works in whole blocks of this many bytes.
 const BLOCK: u64 = 4096;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use raidlab_engine::EngineError;
 use raidlab_targets::RunDirectory;
 
-use super::devices::Devices;
+use crate::devices::Devices;
 
 /// What serves as drives.
 #[derive(Debug)]

@@ -7,10 +7,10 @@ use std::sync::atomic::AtomicBool;
 use raidlab_engine::CacheState;
 use raidlab_study::{CellKey, Event, Progress, Sample, Samples, Study, run_rounds};
 
-use super::cells::Cells;
-use super::drives::Drives;
-use super::error::MeasureError;
-use super::sizes::Sizes;
+use crate::cells::Cells;
+use crate::drives::Drives;
+use crate::error::MeasureError;
+use crate::sizes::Sizes;
 
 /// Sequential workloads of the default study move this much a process on real files, where virtual
 /// time allows itself gigabytes.

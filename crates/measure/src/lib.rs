@@ -6,6 +6,7 @@
 //! compared (untimed).
 //!
 //! Nothing here asks or tells a person anything: what may be overwritten is the caller's to have confirmed.
+#![forbid(unsafe_code)]
 
 mod cells;
 mod devices;

@@ -7,8 +7,8 @@ use raidlab_core::Size;
 use raidlab_engine::{Claim, Device, EngineError, EngineErrorKind};
 use raidlab_study::Study;
 
-use super::error::MeasureError;
-use super::sizes::Sizes;
+use crate::error::MeasureError;
+use crate::sizes::Sizes;
 
 /// Devices in the places of drives: members first, then the spare, then the log device.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use raidlab_core::Size;
 use raidlab_engine::CacheState;
 use raidlab_study::Study;
 
-use super::sizes::Sizes;
+use crate::sizes::Sizes;
 
 /// What a reader must know of files below one directory.
 pub fn warnings(parent: &Path, cache: Option<CacheState>) -> Vec<String> {

@@ -12,11 +12,11 @@
 //! what `fdatasync` gives. Metadata of arrays lie behind the data of each member, in raidlab's own form.
 
 mod buffers;
-mod checksum;
 mod compute;
 mod device;
 mod engine;
 mod error;
+mod format;
 mod member;
 mod metadata;
 mod mismatch;

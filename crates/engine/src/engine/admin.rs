@@ -8,8 +8,9 @@ use raidlab_core::{MemberIndex, Sector, Sectors, Time};
 
 use super::{Engine, Wait};
 use crate::error::{EngineError, EngineErrorKind};
+use crate::format::Places;
 use crate::member::Member;
-use crate::metadata::{Device, Metadata, read_device};
+use crate::metadata::{FORMAT, Metadata};
 
 /// How long nothing is looked at but members' answers, while background work is waited for.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -108,18 +109,16 @@ impl Engine {
         let Some(metadata) = &self.metadata else {
             return Err(wrong("the array has no metadata that tell what changed; add it".into()));
         };
-        let (array, pages) = (metadata.array(), metadata.area.pages);
+        let (array, area) = (metadata.array(), metadata.area);
         let mut device = device;
         let candidate = device.as_mut().unwrap_or(&mut self.members[member.at()]);
-        let found = read_device(candidate)?;
+        let found = FORMAT.examine(candidate);
         let total = candidate.config().sectors;
         let ours = found.filter(|one| one.array == array && one.device == member.0);
         let Some(found) = ours else {
             return Err(wrong(format!("it carries no metadata of member {member} of this array")));
         };
-        let mut known = Device::blank(total, found.data, &metadata.area);
-        known.next = found.next;
-        known.next.resize(pages as usize + 1, false);
+        let known = Places::found(total, found.data, &area, &found);
         let command = Admin::ReAdd { member, events: found.superblock.events };
         let before = self.swap_metadata(member, known);
         let outcome = match device {
@@ -372,8 +371,8 @@ impl Engine {
                 let sectors = area.data(config.sectors, self.block).unwrap_or(Sectors::ZERO);
                 let place = metadata.devices[member.at()].data;
                 if sectors >= place {
-                    let known = Device::blank(config.sectors, place, &area);
-                    let (from, len) = metadata.behind_data(&known);
+                    let known = Places::blank(config.sectors, place, &area);
+                    let (from, len) = known.behind_data();
                     device.zero_direct("clear old metadata of a member", from, len)?;
                 }
                 sectors
@@ -396,7 +395,7 @@ impl Engine {
         let fresh = !matches!(command, Admin::ReAdd { .. });
         let known = self.metadata.as_ref().filter(|_| fresh).map(|metadata| {
             let of = place.at() % self.count;
-            Device::blank(total, metadata.devices[of].data, &metadata.area)
+            Places::blank(total, metadata.devices[of].data, &metadata.area)
         });
         let before = std::mem::replace(&mut self.members[place.at()], device);
         let known = known.map(|known| self.swap_metadata(place, known));
@@ -420,7 +419,7 @@ impl Engine {
         members.iter().any(|one| matches!(one, Member::File(file) if file.is_in(ring)))
     }
 
-    fn swap_metadata(&mut self, place: MemberIndex, device: Device) -> Device {
+    fn swap_metadata(&mut self, place: MemberIndex, device: Places) -> Places {
         match &mut self.metadata {
             Some(metadata) => std::mem::replace(&mut metadata.devices[place.at()], device),
             None => device,

@@ -15,8 +15,9 @@ use super::{Engine, Wait};
 use crate::buffers::Buffers;
 use crate::compute::Computer;
 use crate::error::{EngineError, EngineErrorKind};
+use crate::format::{ArrayId, Examined, Places};
 use crate::member::{Hub, Member};
-use crate::metadata::{ArrayId, Device, DeviceFound, Metadata, read_device, read_log};
+use crate::metadata::{FORMAT, Metadata};
 
 /// What an engine's array is, besides its members.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,7 +131,7 @@ impl Engine {
         let array = Array::new(&core).map_err(|error| impossible(&error))?;
         let mut engine = Self::build(config, &core, array, (members, journal))?;
         if area.used {
-            let blank = |n: usize| Device::blank(totals[n].sectors, core.members[n].sectors, &area);
+            let blank = |n: usize| Places::blank(totals[n].sectors, core.members[n].sectors, &area);
             let devices = (0..totals.len()).map(blank).collect();
             engine.attach_metadata(config, Metadata::identity(), 0, area, devices)?;
             engine.write_first_superblocks()?;
@@ -160,7 +161,7 @@ impl Engine {
             members.into_iter().map(|member| member.unwrap_or(Member::Absent)).collect();
         let mut found = Vec::with_capacity(members.len());
         for member in &mut members {
-            found.push(if is_there(member) { read_device(member)? } else { None });
+            found.push(if is_there(member) { FORMAT.examine(member) } else { None });
         }
         let identity = check_found(&found, &config.layout)?;
         let (core, area) = plan_found(config, &members, &found)?;
@@ -172,12 +173,11 @@ impl Engine {
         }
         let array = Array::assemble(&core, &facts, allow).map_err(|error| cannot(&error))?;
         let devices = members.iter().zip(&found).zip(&core.members).map(|((member, one), core)| {
-            let mut device = Device::blank(member.config().sectors, core.sectors, &area);
-            if let Some(one) = one {
-                device.next.clone_from(&one.next);
-                device.next.resize(area.pages as usize + 1, false);
+            let total = member.config().sectors;
+            match one {
+                Some(one) => Places::found(total, core.sectors, &area, one),
+                None => Places::blank(total, core.sectors, &area),
             }
-            device
         });
         let devices = devices.collect();
         let mut engine = Self::build(config, &core, array, (members, journal))?;
@@ -196,14 +196,14 @@ impl Engine {
         identity: ArrayId,
         sequence: u64,
         area: MetaArea,
-        members: Vec<Device>,
+        members: Vec<Places>,
     ) -> Result<(), EngineError> {
         let count = members.len();
         let mut devices = members;
-        let spare = Device::blank(Sectors::ZERO, Sectors::ZERO, &area);
+        let spare = Places::blank(Sectors::ZERO, Sectors::ZERO, &area);
         devices.resize(2 * count, spare);
         let journal = self.members.last().map_or(Sectors::ZERO, |one| one.config().sectors);
-        devices.push(Device { total: journal, ..Device::default() });
+        devices.push(Places { total: journal, ..Places::default() });
         let layout = config.layout.to_string();
         let blocks = config.limits.ios.max(8 * count as u32 + 8);
         self.metadata = Some(Metadata::new(identity, sequence, area, layout, (devices, blocks))?);
@@ -292,7 +292,7 @@ fn cannot(error: &AssembleError) -> EngineError {
 }
 
 /// All that was found belongs to one array of this layout, each in its place; gives its identity.
-fn check_found(found: &[Option<DeviceFound>], layout: &Layout) -> Result<ArrayId, EngineError> {
+fn check_found(found: &[Option<Examined>], layout: &Layout) -> Result<ArrayId, EngineError> {
     let wrong = |reason: String| Err(EngineError::new(EngineErrorKind::Member, ASSEMBLE, reason));
     let mut identity = None;
     for (index, one) in found.iter().enumerate() {
@@ -323,7 +323,7 @@ fn check_found(found: &[Option<DeviceFound>], layout: &Layout) -> Result<ArrayId
 fn plan_found(
     config: &EngineConfig,
     members: &[Member],
-    found: &[Option<DeviceFound>],
+    found: &[Option<Examined>],
 ) -> Result<(Config, MetaArea), EngineError> {
     let there = || found.iter().flatten();
     let Some(smallest) = there().map(|one| one.data).min() else {
@@ -352,7 +352,7 @@ fn plan_found(
 fn gather(
     members: &mut [Member],
     journal: &mut Option<Member>,
-    (found, area, identity): (&[Option<DeviceFound>], &MetaArea, ArrayId),
+    (found, area, identity): (&[Option<Examined>], &MetaArea, ArrayId),
 ) -> Result<(Found, u64), EngineError> {
     let mut all = Found::default();
     let mut last = 0;
@@ -364,7 +364,7 @@ fn gather(
         if area.log > Sectors::ZERO {
             let index = MemberIndex(index as u16);
             let range = (raidlab_core::Sector(one.data.0), area.log);
-            let (entries, sequence) = read_log(member, (index, identity), range);
+            let (entries, sequence) = FORMAT.examine_log(member, (index, identity), range);
             all.log.extend(entries);
             last = last.max(sequence);
         }
@@ -372,7 +372,7 @@ fn gather(
     if let Some(device) = journal {
         let index = MemberIndex(2 * members.len() as u16);
         let range = (raidlab_core::Sector(0), device.config().sectors);
-        let (entries, sequence) = read_log(device, (index, identity), range);
+        let (entries, sequence) = FORMAT.examine_log(device, (index, identity), range);
         all.log.extend(entries);
         all.journal = true;
         last = last.max(sequence);

@@ -33,7 +33,7 @@ static TABLES: [[u32; 256]; 8] = {
 
 /// A checksum that grows with what is added.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Checksum(u32);
+pub struct Checksum(u32);
 
 impl Default for Checksum {
     fn default() -> Self {
@@ -42,7 +42,8 @@ impl Default for Checksum {
 }
 
 impl Checksum {
-    pub(crate) fn add(&mut self, bytes: &[u8]) {
+    /// Adds bytes.
+    pub fn add(&mut self, bytes: &[u8]) {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("sse4.2") {
             // SAFETY: the instruction was just found to be there.
@@ -52,7 +53,9 @@ impl Checksum {
         self.0 = by_tables(self.0, bytes);
     }
 
-    pub(crate) fn value(self) -> u32 {
+    /// The checksum of all that was added.
+    #[must_use]
+    pub fn value(self) -> u32 {
         !self.0
     }
 }

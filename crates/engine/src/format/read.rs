@@ -2,49 +2,26 @@
 
 use std::collections::BTreeMap;
 
-use raidlab_core::consistency::{LogEntry, MetaArea};
-use raidlab_core::contract::{Record, Superblock};
+use raidlab_core::consistency::{LogEntry, MetaArea, RECORD};
+use raidlab_core::contract::Record;
 use raidlab_core::{MemberIndex, SECTOR_BYTES, Sector, Sectors};
 
-use super::record::{self, ArrayId, BLOCK};
-use crate::error::EngineError;
-use crate::member::Member;
+use super::record::{self, BLOCK};
+use super::{ArrayId, Examined, Source};
 
 /// Logs are looked through in runs of this many sectors (1 MiB).
 const RUN: u64 = 2048;
 const SECTOR: usize = SECTOR_BYTES as usize;
 
-/// The superblock of a device with what stands around it.
-#[derive(Clone, Debug)]
-pub(crate) struct DeviceFound {
-    pub(crate) array: ArrayId,
-    /// The number its array gave it.
-    pub(crate) device: u16,
-    pub(crate) superblock: Superblock,
-    pub(crate) data: Sectors,
-    pub(crate) log: Sectors,
-    pub(crate) pages: u32,
-    pub(crate) layout: String,
-    /// The largest sequence seen.
-    pub(crate) sequence: u64,
-    /// The bitmap, a word a page.
-    pub(crate) bitmap: Vec<u64>,
-    /// The older place of the superblock, then of each page.
-    pub(crate) next: Vec<bool>,
-}
-
-/// Reads the superblock and the bitmap of a device; `None` when it has no superblock that is whole.
-///
-/// # Errors
-/// When the device cannot be read at all, which is not the same as reading nothing of use.
-pub(crate) fn read_device(member: &mut Member) -> Result<Option<DeviceFound>, EngineError> {
-    let total = member.config().sectors;
+/// The superblock and the bitmap of a device; `None` when it has no superblock that is whole.
+pub(super) fn examine(device: &mut dyn Source) -> Option<Examined> {
+    let total = device.sectors();
     let mut block = vec![0; BLOCK];
-    let mut newest: Option<(u64, DeviceFound)> = None;
+    let mut newest: Option<(u64, Examined)> = None;
     for place in 0..2 {
         let at = MetaArea::superblock(total, place);
         // A place that cannot be read holds no record; the other may.
-        if total.0 < u64::from(super::RECORD) || member.read_direct(at, &mut block).is_err() {
+        if total.0 < u64::from(RECORD) || device.read(at, &mut block).is_err() {
             continue;
         }
         let Some(found) = record::look(&block).filter(|found| found.is_whole(&block, &[])) else {
@@ -56,7 +33,7 @@ pub(crate) fn read_device(member: &mut Member) -> Result<Option<DeviceFound>, En
             continue;
         }
         let facts = record::facts(&block);
-        let device = DeviceFound {
+        let examined = Examined {
             array: found.label.array,
             device: found.label.device,
             superblock,
@@ -68,30 +45,28 @@ pub(crate) fn read_device(member: &mut Member) -> Result<Option<DeviceFound>, En
             bitmap: Vec::new(),
             next: vec![place == 0],
         };
-        newest = Some((sequence, device));
+        newest = Some((sequence, examined));
     }
-    let Some((_, mut found)) = newest else { return Ok(None) };
-    if !fits(&found, total) {
-        return Ok(None);
-    }
-    read_pages(member, total, &mut found);
-    Ok(Some(found))
+    let (_, mut found) = newest.filter(|(_, found)| fits(found, total))?;
+    read_pages(device, &mut found);
+    Some(found)
 }
 
 /// Whether the room that a superblock speaks of is there.
-fn fits(found: &DeviceFound, total: Sectors) -> bool {
+fn fits(found: &Examined, total: Sectors) -> bool {
     let area = MetaArea { log: found.log, pages: found.pages, used: true };
     let pages = u128::from(found.pages) * 16 + 24;
     let needed = u128::from(found.data.0) + u128::from(found.log.0) + pages;
     needed <= u128::from(total.0) && area.sectors() <= total
 }
 
-fn read_pages(member: &mut Member, total: Sectors, found: &mut DeviceFound) {
+fn read_pages(device: &mut dyn Source, found: &mut Examined) {
+    let total = device.sectors();
     let mut block = vec![0; BLOCK];
     for page in 0..found.pages {
         let mut newest: Option<(u64, u64, u32)> = None;
         for place in 0..2 {
-            if member.read_direct(MetaArea::page(total, page, place), &mut block).is_err() {
+            if device.read(MetaArea::page(total, page, place), &mut block).is_err() {
                 continue;
             }
             let whole = record::look(&block).filter(|one| one.is_whole(&block, &[]));
@@ -118,26 +93,26 @@ fn read_pages(member: &mut Member, total: Sectors, found: &mut DeviceFound) {
 ///
 /// `from` is where the log area starts on the device. Entries may start at any multiple of the device's
 /// block; what lies inside the payload of a whole entry is not looked at.
-pub(crate) fn read_log(
-    member: &mut Member,
+pub(super) fn examine_log(
+    device: &mut dyn Source,
     (index, array): (MemberIndex, ArrayId),
     (from, sectors): (Sector, Sectors),
 ) -> (Vec<LogEntry>, u64) {
-    let step = u64::from(member.config().logical_block);
+    let step = u64::from(device.logical_block());
     let mut entries: BTreeMap<u64, LogEntry> = BTreeMap::new();
     let mut sequence = 0;
     let mut run = vec![0; RUN as usize * SECTOR];
     let mut at = 0;
-    while at + super::RECORD as u64 <= sectors.0 {
+    while at + u64::from(RECORD) <= sectors.0 {
         // A run overlaps the next by less than a block, so that no header is cut.
         let len = RUN.min(sectors.0 - at);
         let bytes = &mut run[..len as usize * SECTOR];
-        if member.read_direct(Sector(from.0 + at), bytes).is_err() {
-            at += (len - u64::from(super::RECORD)).max(1).next_multiple_of(step);
+        if device.read(Sector(from.0 + at), bytes).is_err() {
+            at += (len - u64::from(RECORD)).max(1).next_multiple_of(step);
             continue;
         }
         let mut inside = 0;
-        while inside + u64::from(super::RECORD) <= len {
+        while inside + u64::from(RECORD) <= len {
             let block = &run[inside as usize * SECTOR..][..BLOCK];
             let entry = record::look(block).filter(|found| {
                 let label = found.label;
@@ -153,20 +128,20 @@ pub(crate) fn read_log(
                 continue;
             };
             let payload = u64::from(found.label.payload);
-            let start = at + inside + u64::from(super::RECORD);
+            let start = at + inside + u64::from(RECORD);
             if start + payload > sectors.0 {
                 inside += step;
                 continue;
             }
             let mut bytes = vec![0; payload as usize * SECTOR];
             let place = Sector(from.0 + start);
-            let read = payload == 0 || member.read_direct(place, &mut bytes).is_ok();
+            let read = payload == 0 || device.read(place, &mut bytes).is_ok();
             if read && found.is_whole(block, &bytes) {
                 sequence = sequence.max(found.label.sequence);
                 let record = found.record;
                 let place = Sector(at + inside);
                 entries.insert(place.0, LogEntry { member: index, at: place, record });
-                inside += u64::from(super::RECORD) + payload;
+                inside += u64::from(RECORD) + payload;
             } else {
                 inside += step;
             }

@@ -17,7 +17,8 @@
 use raidlab_core::Sector;
 use raidlab_core::contract::{Record, Superblock};
 
-use crate::checksum::Checksum;
+use super::checksum::Checksum;
+use super::{ArrayId, Facts, Label};
 
 /// Bytes of a record's block.
 pub(super) const BLOCK: usize = 4096;
@@ -30,30 +31,6 @@ const WORDS: usize = 48;
 const TEXT: usize = 512;
 /// The longest description of a layout that is kept.
 const LONGEST_TEXT: usize = 256;
-
-/// What identifies an array.
-pub(crate) type ArrayId = [u8; 16];
-
-/// What stands in every block besides the record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Label {
-    pub(super) array: ArrayId,
-    pub(super) device: u16,
-    pub(super) sequence: u64,
-    /// Sectors.
-    pub(super) payload: u32,
-}
-
-/// What a superblock says besides the state of the array.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Facts<'a> {
-    /// Sectors this device has for data, and for its log behind them.
-    pub(super) data: u64,
-    pub(super) log: u64,
-    pub(super) pages: u64,
-    /// The layout in words.
-    pub(super) layout: &'a str,
-}
 
 /// A block that was read and is what it says, but for its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use raidlab_parity::{Block, Change, Kernels, Lost, Store};
 use self::inspect::{Seen, locate};
 use self::plan::{Datum, Plan};
 use crate::buffers::{Buffers, Piece};
-use crate::format::Checksum;
+use raidlab_metadata::Checksum;
 
 /// The rest of one operand: pieces `next..end` of the common list, the first without `used` bytes.
 #[derive(Clone, Copy, Debug)]

@@ -16,7 +16,6 @@ mod compute;
 mod device;
 mod engine;
 mod error;
-mod format;
 mod member;
 mod metadata;
 mod mismatch;

@@ -6,8 +6,8 @@ use raidlab_core::{MemberIndex, SECTOR_BYTES, Sector, Sectors};
 
 use crate::buffers::{Area, Piece};
 use crate::error::EngineError;
-use crate::format::{ArrayId, Facts, Label, MetadataFormat, Own, Places, Source, Unreadable};
 use crate::member::Member;
+use raidlab_metadata::{ArrayId, Facts, Label, MetadataFormat, Own, Places, Source, Unreadable};
 
 /// How arrays keep metadata.
 pub(crate) const FORMAT: &dyn MetadataFormat = &Own;

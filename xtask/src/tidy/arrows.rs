@@ -5,7 +5,7 @@ use super::tree::{Breach, Tree};
 const RULE: &str = "arrows";
 
 /// What each crate may depend on, besides in its tests.
-const ARROWS: [(&str, &[&str]); 16] = [
+const ARROWS: [(&str, &[&str]); 17] = [
     ("allocator", &[]),
     ("core", &[]),
     ("parity", &[]),
@@ -13,7 +13,8 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ("sim", &["core", "models"]),
     ("checker", &["core"]),
     ("workload", &["core"]),
-    ("engine", &["core", "parity"]),
+    ("metadata", &["core"]),
+    ("engine", &["core", "parity", "metadata"]),
     ("targets", &["core", "parity", "engine", "workload"]),
     ("results", &[]),
     ("study", &["core", "models", "workload", "results"]),
@@ -29,6 +30,7 @@ const CLI: &[&str] = &[
     "allocator",
     "core",
     "parity",
+    "metadata",
     "models",
     "sim",
     "checker",

@@ -9,9 +9,9 @@ use super::tree::Breach;
 
 const RULE: &str = "pure";
 
-const PURE: [&str; 11] = [
-    "core", "parity", "models", "sim", "checker", "workload", "study", "predict", "explore",
-    "results", "report",
+const PURE: [&str; 12] = [
+    "core", "parity", "metadata", "models", "sim", "checker", "workload", "study", "predict",
+    "explore", "results", "report",
 ];
 
 /// What a pure crate goes without, and the paths that lead there.

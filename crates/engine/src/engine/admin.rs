@@ -8,9 +8,9 @@ use raidlab_core::{MemberIndex, Sector, Sectors, Time};
 
 use super::{Engine, Wait};
 use crate::error::{EngineError, EngineErrorKind};
-use crate::format::Places;
 use crate::member::Member;
 use crate::metadata::{FORMAT, Metadata};
+use raidlab_metadata::Places;
 
 /// How long nothing is looked at but members' answers, while background work is waited for.
 const PATIENCE: Duration = Duration::from_millis(100);

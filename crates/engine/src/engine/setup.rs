@@ -15,9 +15,9 @@ use super::{Engine, Wait};
 use crate::buffers::Buffers;
 use crate::compute::Computer;
 use crate::error::{EngineError, EngineErrorKind};
-use crate::format::{ArrayId, Examined, Places};
 use crate::member::{Hub, Member};
 use crate::metadata::{FORMAT, Metadata};
+use raidlab_metadata::{ArrayId, Examined, Places};
 
 /// What an engine's array is, besides its members.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -203,7 +203,7 @@ impl Engine {
         let spare = Places::blank(Sectors::ZERO, Sectors::ZERO, &area);
         devices.resize(2 * count, spare);
         let journal = self.members.last().map_or(Sectors::ZERO, |one| one.config().sectors);
-        devices.push(Places { total: journal, ..Places::default() });
+        devices.push(Places::log_device(journal));
         let layout = config.layout.to_string();
         let blocks = config.limits.ios.max(8 * count as u32 + 8);
         self.metadata = Some(Metadata::new(identity, sequence, area, layout, (devices, blocks))?);

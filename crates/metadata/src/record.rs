@@ -17,8 +17,8 @@
 use raidlab_core::Sector;
 use raidlab_core::contract::{Record, Superblock};
 
-use super::checksum::Checksum;
-use super::{ArrayId, Facts, Label};
+use crate::checksum::Checksum;
+use crate::{ArrayId, Facts, Label};
 
 /// Bytes of a record's block.
 pub(super) const BLOCK: usize = 4096;

@@ -10,8 +10,8 @@ use raidlab_core::consistency::{LogEntry, MetaArea};
 use raidlab_core::contract::{MetaIo, Record};
 use raidlab_core::{MemberIndex, Sector, Sectors};
 
-use super::record::{self, BLOCK};
-use super::{ArrayId, Examined, Facts, Label, MetadataFormat, Places, Source, read};
+use crate::record::{self, BLOCK};
+use crate::{ArrayId, Examined, Facts, Label, MetadataFormat, Places, Source, read};
 
 /// raidlab's own format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,8 @@
 //! a device carries through a [`Source`] that somebody else has opened. [`Own`] is the format of raidlab's own arrays.
 //!
 //! Fault model: a crash may tear a write at any sector; a device may come from another array, from another place of
-//! this one, or hold anything at all; any sector may be unreadable. No input makes a format panic.
+//! this one, or hold anything at all; any sector may be unreadable. No input makes a
+//! format panic. Tests: `tests/formats.rs`.
 
 mod checksum;
 mod own;
@@ -151,6 +152,11 @@ impl Places {
         let mut next = found.next.clone();
         next.resize(area.pages as usize + 1, false);
         Self { total, data, next }
+    }
+
+    /// Of an array's log device, which has neither data nor superblock.
+    pub fn log_device(total: Sectors) -> Self {
+        Self { total, ..Self::default() }
     }
 
     /// Everything behind the data: from where, and how many sectors.

@@ -6,8 +6,8 @@ use raidlab_core::consistency::{LogEntry, MetaArea, RECORD};
 use raidlab_core::contract::Record;
 use raidlab_core::{MemberIndex, SECTOR_BYTES, Sector, Sectors};
 
-use super::record::{self, BLOCK};
-use super::{ArrayId, Examined, Source};
+use crate::record::{self, BLOCK};
+use crate::{ArrayId, Examined, Source};
 
 /// Logs are looked through in runs of this many sectors (1 MiB).
 const RUN: u64 = 2048;

@@ -21,7 +21,7 @@ use raidlab_workload::{Kind, Setting, Simple, Workload, WorkloadError};
 
 use crate::drives::Drives;
 use crate::error::MeasureError;
-use crate::facts;
+use crate::memory;
 use crate::mounted::{differing, on_array};
 use crate::sizes::Sizes;
 
@@ -230,7 +230,7 @@ impl<'a> Cells<'a> {
             engine.fail(member)?;
             engine.take_events();
         }
-        let host_memory = facts::memory();
+        let host_memory = memory::host_memory();
         let setting = Setting { host_memory, ..Setting::new(key.processes, seed) };
         let plan = workload.plan(&setting).map_err(Trouble::Workload)?;
         let outcome =

@@ -94,14 +94,6 @@ pub fn target(study: &Study, what: &str) -> String {
     }
 }
 
-/// Memory of this machine in bytes; `None` where the system does not tell.
-pub fn memory() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
-}
-
 /// Kind and device of the filesystem that a directory lies in; `None` where the system does not
 /// tell.
 fn filesystem(directory: &Path) -> Option<(String, String)> {

@@ -67,7 +67,7 @@ impl Sizes {
             sizes.capacities.push(capacity);
         }
         let blocks: Vec<u32> = study.layouts.iter().map(|named| block(&named.layout)).collect();
-        let memory = crate::facts::memory();
+        let memory = crate::memory::host_memory();
         study.check_capacity(&sizes.capacities, &blocks, |_| memory)?;
         Ok(sizes)
     }
@@ -106,7 +106,7 @@ fn needed(study: &Study) -> Result<u64, StudyError> {
                 None => spec.workload.raw_room(processes),
                 Some(name) => {
                     let least = Filesystem::from_name(name).map_or(0, Filesystem::least_bytes);
-                    let host_memory = crate::facts::memory();
+                    let host_memory = crate::memory::host_memory();
                     let setting = Setting { host_memory, ..Setting::new(processes, study.seed) };
                     spec.workload.plan(&setting).map(|plan| filesystem_room(plan.room).max(least))
                 }

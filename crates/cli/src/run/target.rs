@@ -22,7 +22,7 @@ use raidlab_workload::{Plan, RunRecord, Setting, Workload};
 use super::{Run, virtual_time};
 use crate::failure::Failure;
 use crate::{interrupt, output};
-use raidlab_measure::{Tell, Told, differing, facts, in_directory, member_for, on_array};
+use raidlab_measure::{Tell, Told, differing, host_memory, in_directory, member_for, on_array};
 
 /// A target by its name on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,7 +111,7 @@ impl Target {
     /// Memory of the host in bytes, where the target has one.
     pub(super) fn memory(&self) -> Option<u64> {
         match self {
-            Self::Directory(_) | Self::Mounted(_) | Self::KernelMd(_) => facts::memory(),
+            Self::Directory(_) | Self::Mounted(_) | Self::KernelMd(_) => host_memory(),
             _ => None,
         }
     }

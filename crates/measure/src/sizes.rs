@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn files_that_are_too_small_are_told_with_the_line() {
         let study = study(&[("model = \"nas-8tb-7200\"", "file = \"256KiB\"")]);
-        let error = Sizes::of(&study).err().expect("no sizes").to_string();
+        let error = Sizes::of(&study).expect_err("no sizes").to_string();
         assert!(error.starts_with("study.toml:"), "{error}");
         assert!(error.contains("layouts.members: member 0 has room for 256KiB only"), "{error}");
     }

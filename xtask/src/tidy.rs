@@ -9,6 +9,7 @@ mod purity;
 mod rust;
 mod sizes;
 mod text;
+mod toolchain;
 mod tree;
 mod unsafety;
 mod words;
@@ -24,6 +25,7 @@ pub(crate) fn run(root: &Path) -> io::Result<Vec<Breach>> {
 fn check(tree: &Tree) -> Vec<Breach> {
     let mut breaches = arrows::check(tree);
     breaches.extend(text::check(tree));
+    breaches.extend(toolchain::check(tree));
     breaches.extend(documents::check(tree));
     let mut files = Vec::new();
     for (path, text) in tree.rust() {
@@ -97,6 +99,7 @@ mod tests {
             "safety-comment",
             "syntax",
             "tab",
+            "toolchain",
             "trailing-space",
             "unfinished",
         ];

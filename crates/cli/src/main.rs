@@ -24,6 +24,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    #[cfg(feature = "mimalloc")]
     raidlab_allocator::keep_freed_memory();
     let arguments = args::Arguments::parse();
     let done = match &arguments.command {

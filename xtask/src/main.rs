@@ -4,7 +4,7 @@
 use std::env;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
 #[path = "../../tests/support/packages.rs"]
 mod packages;
@@ -18,6 +18,8 @@ usage: cargo xtask TASK
   test [--full]    all checks and tests of the repository; installs what they need where it can.
                    --full: also what is too long for every run
   tidy             the rules of the repository that no compiler checks
+  deny [ARG...]    `cargo deny check licenses bans sources`, where cargo-deny is installed; ARG is handed to
+                   it. Advisories are not checked: their database has to be fetched anew each time
   bugs [ARG...]    plants every seeded bug and shows what finds it; ARG is handed to
                    `raidlab check --bugs`, such as --sample 8
   bench [ARG...]   all benchmarks; ARG is handed to `cargo bench`
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
         ["test"] => suite::run(&root(), false),
         ["test", "--full"] => suite::run(&root(), true),
         ["tidy"] => tidy(&root()),
+        ["deny", ref more @ ..] => deny(&root(), more),
         ["bugs", ref more @ ..] => bugs(&root(), more),
         ["bench", ref more @ ..] => bench(&root(), more),
         ["help" | "--help" | "-h"] => {
@@ -64,6 +67,17 @@ fn cargo(root: &Path) -> Command {
     command
 }
 
+/// What `cargo metadata` tells of the workspace.
+fn metadata(root: &Path, arguments: &[&str]) -> io::Result<serde_json::Value> {
+    let mut command = cargo(root);
+    command.args(["metadata", "--format-version=1", "--locked"]).args(arguments);
+    let output = command.stderr(Stdio::inherit()).output()?;
+    if !output.status.success() {
+        return Err(io::Error::other("cargo metadata failed"));
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
 /// Prints all breaches; true if there are none.
 fn tidy(root: &Path) -> io::Result<bool> {
     let breaches = tidy::run(root)?;
@@ -71,6 +85,18 @@ fn tidy(root: &Path) -> io::Result<bool> {
         println!("{breach}");
     }
     Ok(breaches.is_empty())
+}
+
+/// Runs cargo-deny; skipped by name where there is none.
+fn deny(root: &Path, arguments: &[&str]) -> io::Result<bool> {
+    if !cargo(root).args(["deny", "--version"]).output()?.status.success() {
+        println!("skipped: deny: needs cargo-deny (cargo install --locked cargo-deny)");
+        return Ok(true);
+    }
+    let check = ["deny", "--locked", "check"];
+    let status =
+        cargo(root).args(check).args(arguments).args(["licenses", "bans", "sources"]).status()?;
+    Ok(status.success())
 }
 
 fn bugs(root: &Path, arguments: &[&str]) -> io::Result<bool> {

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 mod arrows;
+mod dependencies;
 mod documents;
 mod purity;
 mod rust;
@@ -19,7 +20,17 @@ use tree::Tree;
 
 /// All breaches in the repository at `root`, in order of path and line.
 pub(crate) fn run(root: &Path) -> io::Result<Vec<Breach>> {
-    Ok(check(&Tree::read(root)?))
+    let tree = Tree::read(root)?;
+    let mut breaches = check(&tree);
+    match dependencies::Lists::read(&tree) {
+        Ok(lists) => {
+            let metadata = crate::metadata(root, &lists.metadata())?;
+            breaches.extend(lists.check(&metadata, &tree));
+        }
+        Err(breach) => breaches.push(breach),
+    }
+    breaches.sort();
+    Ok(breaches)
 }
 
 fn check(tree: &Tree) -> Vec<Breach> {

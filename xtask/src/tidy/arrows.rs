@@ -136,21 +136,24 @@ mod tests {
     #[test]
     fn an_arrow_upward_is_a_breach_in_every_spelling() {
         let path = "crates/sim/Cargo.toml";
-        assert_eq!(lines(path, "[dependencies]\nraidlab-core.workspace = true\n"), []);
+        assert_eq!(lines(path, "[dependencies]\nraidlab-core.workspace = true\n"), [0; 0]);
         assert_eq!(lines(path, "[dependencies]\nraidlab-engine.workspace = true\n"), [2]);
         assert_eq!(lines(path, "[dependencies]\ne = { package = \"raidlab-engine\" }\n"), [2]);
         assert_eq!(lines(path, "[dependencies.raidlab-engine]\npath = \"../engine\"\n"), [1]);
         assert_eq!(lines(path, "[build-dependencies]\nraidlab-study = \"1\"\n"), [2]);
         assert_eq!(lines(path, "[target.'cfg(unix)'.dependencies]\nraidlab-cli = \"1\"\n"), [2]);
-        assert_eq!(lines(path, "[dev-dependencies]\nraidlab-engine.workspace = true\n"), []);
-        assert_eq!(lines(path, "[dependencies] # raidlab-engine\n# raidlab-cli = \"1\"\n"), []);
+        assert_eq!(lines(path, "[dev-dependencies]\nraidlab-engine.workspace = true\n"), [0; 0]);
+        assert_eq!(lines(path, "[dependencies] # raidlab-engine\n# raidlab-cli = \"1\"\n"), [0; 0]);
         assert_eq!(lines("xtask/Cargo.toml", "[dependencies]\nraidlab-core = \"1\"\n"), [2]);
     }
 
     #[test]
     fn core_and_parity_stand_alone() {
         for path in ["crates/core/Cargo.toml", "crates/parity/Cargo.toml"] {
-            assert_eq!(lines(path, "[dependencies]\n\n[dev-dependencies]\nproptest = \"1\"\n"), []);
+            assert_eq!(
+                lines(path, "[dependencies]\n\n[dev-dependencies]\nproptest = \"1\"\n"),
+                [0; 0]
+            );
             assert_eq!(lines(path, "[dependencies]\nlibc = \"0.2\"\n"), [2]);
             assert_eq!(lines(path, "[dependencies.libc]\nversion = \"0.2\"\n"), [1, 2]);
         }

@@ -116,13 +116,13 @@ mod tests {
     fn a_crate_root_forbids_unsafe_code() {
         for path in ["crates/core/src/lib.rs", "crates/cli/src/main.rs", "xtask/src/bin/a.rs"] {
             assert_eq!(lines(path, "//! Docs.\n"), [1], "{path}");
-            assert_eq!(lines(path, "//! Docs.\n#![forbid(unsafe_code)]\n"), []);
+            assert_eq!(lines(path, "//! Docs.\n#![forbid(unsafe_code)]\n"), [0; 0]);
             assert_eq!(lines(path, "// #![forbid(unsafe_code)]\n"), [1]);
             assert_eq!(lines(path, "#![deny(unsafe_code)]\n"), [1]);
         }
         for path in ["crates/parity/src/lib.rs", "crates/engine/src/lib.rs", "crates/core/src/a.rs"]
         {
-            assert_eq!(lines(path, "//! Docs.\n"), []);
+            assert_eq!(lines(path, "//! Docs.\n"), [0; 0]);
         }
     }
 
@@ -156,7 +156,7 @@ mod tests {
             "//! unsafe\nfn f() { g(\"unsafe\") }\n",
         ];
         for text in good {
-            assert_eq!(lines("crates/engine/src/a.rs", text), [], "{text}");
+            assert_eq!(lines("crates/engine/src/a.rs", text), [0; 0], "{text}");
         }
     }
 }

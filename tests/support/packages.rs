@@ -83,6 +83,16 @@ pub(crate) fn reason(missing: &[&str]) -> String {
     format!("needs {}", missing.join(", "))
 }
 
+/// What to type to have `missing`.
+#[allow(dead_code, reason = "only the test command says it")]
+pub(crate) fn advice(missing: &[&str]) -> String {
+    let names = missing.join(" ");
+    format!(
+        "tests will skip what needs packages that are missing; to install them, as root:\n  \
+             apt-get install --no-install-recommends {names}"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,5 +107,6 @@ mod tests {
         assert_eq!(missing_from(&packages, &directories), ["nothing"]);
         assert_eq!(missing_from(&packages, &[]), ["shell", "nothing"]);
         assert_eq!(reason(&["a", "b"]), "needs a, b");
+        assert!(advice(&["a", "b"]).ends_with("\n  apt-get install --no-install-recommends a b"));
     }
 }

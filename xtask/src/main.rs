@@ -6,17 +6,22 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
+mod budget;
+mod guests;
 #[path = "../../tests/support/packages.rs"]
 mod packages;
 mod suite;
+
 mod tidy;
 mod totals;
 
 const USAGE: &str = "\
 usage: cargo xtask TASK
 
-  test [--full]    all checks and tests of the repository; installs what they need where it can.
+  test [--full] [--install]
+                   all checks and tests of the repository, and what each step took.
                    --full: also what is too long for every run
+                   --install: first installs the packages they need, by apt-get
   tidy             the rules of the repository that no compiler checks
   deny [ARG...]    `cargo deny check licenses bans sources`, where cargo-deny is installed; ARG is handed to
                    it. Advisories are not checked: their database has to be fetched anew each time
@@ -29,8 +34,10 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments[..] {
-        ["test"] => suite::run(&root(), false),
-        ["test", "--full"] => suite::run(&root(), true),
+        ["test", ref options @ ..] => match suite::Options::parse(options) {
+            Some(options) => suite::run(&root(), options),
+            None => return usage(),
+        },
         ["tidy"] => tidy(&root()),
         ["deny", ref more @ ..] => deny(&root(), more),
         ["bugs", ref more @ ..] => bugs(&root(), more),
@@ -39,10 +46,7 @@ fn main() -> ExitCode {
             print!("{USAGE}");
             Ok(true)
         }
-        _ => {
-            eprint!("{USAGE}");
-            return ExitCode::from(2);
-        }
+        _ => return usage(),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -52,6 +56,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Says how it is used, as an error.
+fn usage() -> ExitCode {
+    eprint!("{USAGE}");
+    ExitCode::from(2)
 }
 
 /// The root of the repository.
@@ -103,12 +113,11 @@ fn bugs(root: &Path, arguments: &[&str]) -> io::Result<bool> {
     Ok(check(root, &["--bugs"]).args(arguments).status()?.success())
 }
 
-/// `raidlab check`. Bugs can only be planted in a build of its own, which nothing else uses.
+/// `raidlab check`. Bugs can only be planted in a build of its own, by a profile that nothing else uses.
 fn check(root: &Path, arguments: &[&str]) -> Command {
     let mut command = cargo(root);
-    command.args(["run", "--quiet", "--release", "--package", "raidlab-cli"]);
-    command.args(["--features", "seeded-bugs", "--target-dir", "target/seeded-bugs"]);
-    command.args(["--", "check"]).args(arguments);
+    command.args(["run", "--quiet", "--profile", "checker", "--package", "raidlab-cli"]);
+    command.args(["--features", "seeded-bugs", "--", "check"]).args(arguments);
     command
 }
 

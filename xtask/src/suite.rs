@@ -4,16 +4,12 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
 
+use crate::budget::{self, Table};
+use crate::guests::Targets;
 use crate::packages;
+
 use crate::totals::Totals;
-
-/// The profile of the tests, as arguments of `cargo test`.
-const PROFILE: &[&str] = &[];
-
-/// What a whole run may take on two cores.
-const LIMIT: Duration = Duration::from_secs(15 * 60);
 
 /// Tells the tests whether they can boot a guest: `available`, or `missing:` and why.
 const GUEST: &str = "RAIDLAB_GUEST";
@@ -39,41 +35,69 @@ impl From<bool> for Outcome {
 
 type Step<'a> = (&'static str, &'a dyn Fn(&mut Totals) -> io::Result<Outcome>);
 
-/// Runs all steps; true if all went well. The last line printed has the totals.
-pub(crate) fn run(root: &Path, full: bool) -> io::Result<bool> {
-    let start = Instant::now();
-    let [guest, grub] = timed("packages", || Ok(packages_for_tests()))?;
-    let sample = sample(root);
-    let more = if full { " full" } else { "" };
-    println!("xtask: {GUEST}={guest} {GRUB}={grub} {SAMPLE}={sample}{more}");
-    let test = |totals: &mut Totals| {
-        let mut command = crate::cargo(root);
-        command.args(["test", "--workspace", "--no-fail-fast"]).args(PROFILE);
-        command.env(GUEST, &guest).env(GRUB, &grub);
-        command.env(SAMPLE, sample.to_string()).env_remove(FULL);
-        if full {
-            command.env(FULL, "1");
+/// How to run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Options {
+    full: bool,
+    install: bool,
+}
+
+impl Options {
+    /// Reads the arguments of the command, in any order; `None` where one is unknown.
+    pub(crate) fn parse(arguments: &[&str]) -> Option<Self> {
+        let mut options = Self::default();
+        for argument in arguments {
+            match *argument {
+                "--full" => options.full = true,
+                "--install" => options.install = true,
+                _ => return None,
+            }
         }
+        Some(options)
+    }
+}
+
+/// What tests are told.
+struct Told {
+    guest: String,
+    grub: String,
+    sample: u32,
+    full: bool,
+}
+
+/// Runs all steps; true if all went well. The last line printed has the totals.
+pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
+    let mut table = Table::default();
+    let packages = || Ok(packages_for_tests(options.install));
+    let [guest, grub] = timed("packages", &mut table, packages)?;
+    let told = Told { guest, grub, sample: sample(root), full: options.full };
+    told.print();
+    let (sample, by) = (first_seed(told.sample).to_string(), told.sample.to_string());
+    let targets = Targets::read(root)?;
+    let test = |arguments: &[&str], totals: &mut Totals| {
+        let mut command = crate::cargo(root);
+        command.args(["test", "--workspace", "--no-fail-fast"]).args(arguments);
+        told.tell(&mut command);
         read_totals(command, (io::stdout(), io::stderr()), totals).map(Outcome::from)
     };
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    let steps: [Step<'_>; 7] = [
+    let steps: [Step<'_>; 10] = [
         ("format", &|_| component(root, "rustfmt", &["fmt", "--all", "--check"])),
         ("tidy", &|_| crate::tidy(root).map(Outcome::from)),
         ("clippy", &|_| component(root, "clippy", &clippy)),
-        ("tests", &test),
-        ("checker", &|_| checker(root, &["--from", &first_seed(sample).to_string()])),
-        ("seeded bugs", &|_| {
-            checker(root, &["--bugs", "--sample", "6", "--by", &sample.to_string()])
-        }),
+        ("build", &|totals| test(&["--no-run"], totals)),
+        ("tests", &|totals| test(&targets.without_guests(), totals)),
+        ("guests", &|totals| test(&targets.with_guests(), totals)),
+        ("doc tests", &|totals| test(&["--doc"], totals)),
+        ("checker", &|_| checker(root, &["--from", &sample])),
+        ("seeded bugs", &|_| checker(root, &["--bugs", "--sample", "6", "--by", &by])),
         ("documentation", &|_| document(root)),
     ];
     let mut totals = Totals::default();
-    let failed = first_failure(&steps, &mut totals)?;
-    let took = start.elapsed();
-    println!("xtask: whole run: {:.1} s", took.as_secs_f64());
-    if took > LIMIT {
-        println!("xtask: that is more than the {} s a run may take", LIMIT.as_secs());
+    let failed = first_failure(&steps, &mut totals, &mut table)?;
+    print!("\n{table}");
+    if table.total().wall > budget::LIMIT {
+        println!("xtask: that is more than the {} s a run may take", budget::LIMIT.as_secs());
     }
     totals.skipped().for_each(|line| println!("{line}"));
     if let Some(name) = failed {
@@ -84,10 +108,31 @@ pub(crate) fn run(root: &Path, full: bool) -> io::Result<bool> {
     Ok(failed.is_none())
 }
 
+impl Told {
+    fn print(&self) {
+        let Self { guest, grub, sample, full } = self;
+        let more = if *full { " full" } else { "" };
+        println!("xtask: {GUEST}={guest} {GRUB}={grub} {SAMPLE}={sample}{more}");
+    }
+
+    /// Puts it into the environment of a command.
+    fn tell(&self, command: &mut Command) {
+        command.env(GUEST, &self.guest).env(GRUB, &self.grub);
+        command.env(SAMPLE, self.sample.to_string()).env_remove(FULL);
+        if self.full {
+            command.env(FULL, "1");
+        }
+    }
+}
+
 /// Runs the steps up to the first that fails, and names it.
-fn first_failure(steps: &[Step<'_>], totals: &mut Totals) -> io::Result<Option<&'static str>> {
+fn first_failure(
+    steps: &[Step<'_>],
+    totals: &mut Totals,
+    table: &mut Table,
+) -> io::Result<Option<&'static str>> {
     for (name, step) in steps {
-        match timed(name, || step(totals))? {
+        match timed(name, table, || step(totals))? {
             Outcome::Passed => {}
             Outcome::Failed => return Ok(Some(name)),
             Outcome::LeftOut(why) => totals.skip(name, &why),
@@ -96,30 +141,38 @@ fn first_failure(steps: &[Step<'_>], totals: &mut Totals) -> io::Result<Option<&
     Ok(None)
 }
 
-fn timed<T>(name: &str, step: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+fn timed<T>(
+    name: &'static str,
+    table: &mut Table,
+    step: impl FnOnce() -> io::Result<T>,
+) -> io::Result<T> {
     println!("xtask: {name} ...");
-    let start = Instant::now();
-    let result = step();
-    println!("xtask: {name}: {:.1} s", start.elapsed().as_secs_f64());
-    result
+    let (result, used) = budget::measure(step)?;
+    println!("xtask: {name}: {:.1} s", used.wall.as_secs_f64());
+    table.add(name, used);
+    Ok(result)
 }
 
-/// Installs what tests need if it is missing and can be installed; says what to tell them of the guest
-/// and of GRUB.
-fn packages_for_tests() -> [String; 2] {
+/// Installs what tests need if it is missing and may be installed, or lists it; says what to tell tests of
+/// the guest and of GRUB.
+fn packages_for_tests(install: bool) -> [String; 2] {
     let parts: [&[packages::Package]; 2] = [&packages::GUEST, &packages::GRUB];
     let mut missing = parts.map(packages::missing).concat();
     let others: [&[packages::Package]; 3] =
         [&packages::PARITY, &packages::ORIGINALS, &packages::FILESYSTEMS];
     missing.extend(others.into_iter().flat_map(packages::missing));
-    if !missing.is_empty() && is_root() {
-        // The lists of packages may be old or not there; fetching them takes long, so only then.
-        let install = [&["install", "-y", "--no-install-recommends"], &missing[..]].concat();
-        if !(apt_get(&install) || (apt_get(&["update"]) && apt_get(&install))) {
-            println!("xtask: apt-get could not install {}", missing.join(", "));
-        }
+    let there = missing.is_empty() || install && installed(&missing);
+    if !there {
+        println!("{}", packages::advice(&missing));
     }
     parts.map(|packages| told(&packages::missing(packages)))
+}
+
+/// Installs packages; true if that went well.
+fn installed(names: &[&str]) -> bool {
+    // The lists of packages may be old or not there; fetching them takes long, so only then.
+    let install = [&["install", "-y", "--no-install-recommends"], names].concat();
+    apt_get(&install) || (apt_get(&["update"]) && apt_get(&install))
 }
 
 /// What tests are told when these packages are missing.
@@ -130,11 +183,6 @@ fn told(missing: &[&str]) -> String {
     format!("missing:{}", packages::reason(missing))
 }
 
-fn is_root() -> bool {
-    let output = Command::new("id").arg("-u").output();
-    output.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
-}
-
 /// Runs apt-get, if there is one, without questions; true if it went well.
 fn apt_get(arguments: &[&str]) -> bool {
     let mut command = Command::new("apt-get");
@@ -143,18 +191,12 @@ fn apt_get(arguments: &[&str]) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Runs a cargo command that belongs to a component of the toolchain, which rustup adds if need be.
+/// Runs a cargo command that belongs to a component of the toolchain; rustup brings those that
+/// rust-toolchain.toml names.
 fn component(root: &Path, name: &str, arguments: &[&str]) -> io::Result<Outcome> {
-    let present = || {
-        let version = crate::cargo(root).args([arguments[0], "--version"]).output();
-        version.is_ok_and(|output| output.status.success())
-    };
-    if !present() {
-        // Whether that worked shows in what follows.
-        let _ = Command::new("rustup").args(["component", "add", name]).current_dir(root).status();
-        if !present() {
-            return Ok(Outcome::LeftOut(format!("needs the component {name} of the toolchain")));
-        }
+    let version = crate::cargo(root).args([arguments[0], "--version"]).output()?;
+    if !version.status.success() {
+        return Ok(Outcome::LeftOut(format!("needs the component {name} of the toolchain")));
     }
     Ok(crate::cargo(root).args(arguments).status()?.success().into())
 }
@@ -230,9 +272,26 @@ mod tests {
         let mut totals = Totals::default();
         let steps: [Step<'_>; 4] =
             [("one", &passes), ("two", &absent), ("three", &fails), ("four", &never)];
-        assert_eq!(first_failure(&steps, &mut totals).ok(), Some(Some("three")));
+        let mut table = Table::default();
+        assert_eq!(first_failure(&steps, &mut totals, &mut table).ok(), Some(Some("three")));
+        let listed = table.to_string();
+        let named = |name: &str| listed.lines().any(|line| line.starts_with(name));
+        assert!(named("one ") && named("two ") && named("three ") && !named("four "), "{listed}");
         assert_eq!(totals.skipped().collect::<Vec<_>>(), ["skipped: two (needs a)"]);
-        assert_eq!(first_failure(&steps[..2], &mut totals).ok(), Some(None));
+        assert_eq!(first_failure(&steps[..2], &mut totals, &mut table).ok(), Some(None));
+    }
+
+    #[test]
+    fn options_combine_in_any_order() {
+        let options = |full, install| Some(Options { full, install });
+        assert_eq!(Options::parse(&[]), options(false, false));
+        assert_eq!(Options::parse(&["--full"]), options(true, false));
+        assert_eq!(Options::parse(&["--install"]), options(false, true));
+        assert_eq!(Options::parse(&["--full", "--install"]), options(true, true));
+        assert_eq!(Options::parse(&["--install", "--full"]), options(true, true));
+        for unknown in ["--ful", "full", "", "--install=yes"] {
+            assert_eq!(Options::parse(&["--full", unknown]), None, "{unknown}");
+        }
     }
 
     #[test]

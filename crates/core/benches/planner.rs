@@ -1,8 +1,9 @@
 //! What planning costs: nanoseconds a request, from `handle` to the drained reply.
 //!
 //! Run with `cargo bench -p raidlab-core [-- WORD]`; WORD chooses the cases with it in their names.
-//! Nothing is read or written: members complete at once, in order, `DEPTH` requests in flight. Rounds
-//! are interleaved over the cases; median and range are printed.
+//! Nothing is read or written: members complete at once, in order, `DEPTH` requests in flight, at random
+//! places unless the name says otherwise. Rounds are interleaved over the cases; median and range are
+//! printed.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -18,19 +19,31 @@ const ROUNDS: usize = 9;
 /// 1 TiB members.
 const MEMBER: Sectors = Sectors(1 << 31);
 
+/// In flight where each request starts where the one before ends: as many as an array takes.
+const DEPTH_IN_ORDER: usize = 128;
+
 struct Case {
     name: &'static str,
     layout: Layout,
     op: RequestOp,
     sectors: u32,
     budget: Option<u64>,
+    in_order: bool,
 }
 
 fn main() {
     let chunk = Sectors(128);
     let raid5 = Layout::new(Level::Raid5, 5).with_chunk(chunk);
     let raid6 = Layout::new(Level::Raid6, 6).with_chunk(chunk);
-    let case = |name, layout, op, sectors, budget| Case { name, layout, op, sectors, budget };
+    let case = |name, layout, op, sectors, budget| {
+        let in_order = false;
+        Case { name, layout, op, sectors, budget, in_order }
+    };
+    // Each write's range is held beside its neighbours': what is near must not cost what is far.
+    let in_order = |name, sectors| {
+        let layout = Layout::new(Level::Raid1, 2);
+        Case { in_order: true, ..case(name, layout, RequestOp::Write, sectors, None) }
+    };
     let raid0 = Layout::new(Level::Raid0, 4).with_chunk(chunk);
     let raid10 = Layout::new(Level::Raid10, 4).with_chunk(chunk);
     let raid1 = Layout::new(Level::Raid1, 2);
@@ -47,6 +60,9 @@ fn main() {
         case("raid5(5) 256 KiB full stripe write", raid5, write, 512, None),
         case("raid6(6) 4 KiB write (reconstruct-write)", raid6.clone(), write, 8, None),
         case("raid6(6) 256 KiB full stripe write", raid6, write, 512, None),
+        in_order("raid1(2) 4 KiB write in order, 128 held", 8),
+        in_order("raid1(2) 132 KiB write in order, 128 held", 264),
+        in_order("raid1(2) 1056 KiB write in order, 128 held", 2112),
     ];
     let word = std::env::args().skip(1).find(|word| !word.starts_with('-')).unwrap_or_default();
     let cases: Vec<_> = cases.into_iter().filter(|case| case.name.contains(&word)).collect();
@@ -57,6 +73,7 @@ fn main() {
         }
     }
     println!("core alone, {DEPTH} requests in flight, {REQUESTS} requests, {ROUNDS} rounds");
+    println!("({DEPTH_IN_ORDER} where they go in order)");
     for (case, times) in cases.iter().zip(&mut times) {
         times.sort_by(f64::total_cmp);
         let (least, median, most) = (times[0], times[ROUNDS / 2], times[ROUNDS - 1]);
@@ -73,12 +90,15 @@ fn run(case: &Case) -> f64 {
     let mut state = 1u64;
     let mut inputs: Vec<Input<'static>> = Vec::with_capacity(4096);
     let (mut asked, mut answered, mut now) = (0, 0, 0);
+    let depth = if case.in_order { DEPTH_IN_ORDER } else { DEPTH } as u64;
     let start = Instant::now();
     while answered < REQUESTS {
         now += 1;
-        while asked < REQUESTS && asked - answered < DEPTH as u64 {
+        while asked < REQUESTS && asked - answered < depth {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let at = Sector((((state >> 33) * places) >> 31) * u64::from(case.sectors));
+            let drawn = ((state >> 33) * places) >> 31;
+            let place = if case.in_order { asked % places } else { drawn };
+            let at = Sector(place * u64::from(case.sectors));
             let segment = Segment { token: Token(0), offset: 0, len: case.sectors };
             let request = Request {
                 id: RequestId(asked),

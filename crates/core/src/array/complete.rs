@@ -29,10 +29,14 @@ impl Array {
                 } else if !self.partial.is_empty() {
                     self.mended_by_write(&io);
                 }
-                self.requests[request].pending -= 1;
+                let state = &mut self.requests[request];
+                state.pending -= 1;
+                let ended = state.planned && state.pending == 0;
                 #[cfg(feature = "seeded-bugs")]
                 self.answer_early(request);
-                self.settle(request);
+                if ended {
+                    self.ended(request);
+                }
             }
             Owner::Plan(plan) => self.plan_io_ended(plan, &io, outcome),
             Owner::Unit(unit) => self.unit_io_ended(unit, &io, outcome),

@@ -9,9 +9,16 @@
 
 use std::collections::VecDeque;
 
-/// Ranges hash to buckets by these bits; a bucket nobody holds needs no further look.
-const SHIFT: u32 = 7;
-const BUCKETS: usize = 2048;
+/// Places are cut into cells of 2^[`LEAST`] sectors, and of four times that, and so on. A range is linked
+/// at its first cell of the first size that is no smaller than the range; then it ends in that cell or
+/// in the next. As ranges that are held lie apart, few start in a cell, however many there are.
+const LEAST: u32 = 3;
+const SIZES: usize = u64::BITS as usize;
+/// Cells of all sizes share this many chains.
+const CHAINS_LOG: u32 = 11;
+const CHAINS: usize = 1 << CHAINS_LOG;
+/// The end of a chain.
+const NIL: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range {
@@ -20,37 +27,49 @@ struct Range {
 }
 
 impl Range {
-    fn overlaps(self, other: Self) -> bool {
+    const NOTHING: Self = Self { start: 0, end: 0 };
+
+    #[inline]
+    const fn overlaps(self, other: Self) -> bool {
         self.start < other.end && other.start < self.end
     }
 
-    /// The bucket of a range that lies in one.
+    /// The logarithm of the size of the cells that it is linked at: an odd number, as [`LEAST`] is.
     #[inline]
-    fn only_bucket(self) -> Option<usize> {
-        let (first, last) = (self.start >> SHIFT, (self.end - 1) >> SHIFT);
-        (first == last).then_some(first as usize % BUCKETS)
+    const fn size(self) -> u32 {
+        (((self.end - self.start - 1) | ((1 << LEAST) - 1)).ilog2() + 1) | 1
     }
 
+    /// The cells of a size that ranges which overlap it start in.
     #[inline]
-    fn buckets(self) -> impl Iterator<Item = usize> {
-        let first = (self.start >> SHIFT) as usize;
-        let count = (((self.end - 1) >> SHIFT) as usize - first + 1).min(BUCKETS);
-        (first..first + count).map(|bucket| bucket % BUCKETS)
+    const fn cells(self, size: u32) -> (u64, u64) {
+        ((self.start >> size).saturating_sub(1), (self.end - 1) >> size)
     }
 }
 
-/// An owner that holds nothing.
-const NOWHERE: u64 = u64::MAX;
+/// The chain of a cell; spread, since streams of requests like to be powers of two apart.
+#[inline]
+const fn chain(cell: u64) -> usize {
+    (cell.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - CHAINS_LOG)) as usize
+}
+
+/// What an owner holds, and the owner behind it in its chain.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    range: Range,
+    next: u32,
+}
 
 /// The ranges held and waited for, by owners numbered from 0.
 #[derive(Clone, Debug)]
 pub(super) struct RangeLocks {
-    /// What is held and by whom, by place: ranges lie apart from each other, and most come at one end and go
-    /// at the other.
-    held: VecDeque<(Range, u32)>,
-    /// Where an owner's range starts, or [`NOWHERE`].
-    starts: Vec<u64>,
-    buckets: Box<[u16; BUCKETS]>,
+    /// By owner.
+    held: Vec<Held>,
+    /// The first owner of each chain.
+    chains: Box<[u32; CHAINS]>,
+    /// How many ranges are linked at cells of each size, and a bit for each size that has any.
+    counts: [u32; SIZES],
+    sizes: u64,
     waiting: VecDeque<(u32, Range)>,
     granted: VecDeque<u32>,
 }
@@ -58,9 +77,10 @@ pub(super) struct RangeLocks {
 impl RangeLocks {
     pub(super) fn new(owners: u32) -> Self {
         Self {
-            held: VecDeque::with_capacity(owners as usize),
-            starts: vec![NOWHERE; owners as usize],
-            buckets: Box::new([0; BUCKETS]),
+            held: vec![Held { range: Range::NOTHING, next: NIL }; owners as usize],
+            chains: Box::new([NIL; CHAINS]),
+            counts: [0; SIZES],
+            sizes: 0,
             waiting: VecDeque::with_capacity(owners as usize),
             granted: VecDeque::with_capacity(owners as usize),
         }
@@ -70,16 +90,7 @@ impl RangeLocks {
     #[inline]
     pub(super) fn acquire(&mut self, owner: u32, start: u64, end: u64) -> bool {
         let range = Range { start, end };
-        debug_assert!(start < end && self.starts[owner as usize] == NOWHERE);
-        // The usual case: a small range that nobody else is near.
-        if let Some(bucket) = range.only_bucket()
-            && self.buckets[bucket] == 0
-            && self.waiting.is_empty()
-        {
-            self.note(owner, range);
-            self.buckets[bucket] = 1;
-            return true;
-        }
+        debug_assert!(start < end && self.held[owner as usize].range == Range::NOTHING);
         if !self.is_clear(range) {
             self.waiting.push_back((owner, range));
             return false;
@@ -88,67 +99,77 @@ impl RangeLocks {
         true
     }
 
-    #[inline]
-    fn is_clear(&self, range: Range) -> bool {
-        if self.waiting.is_empty() && range.buckets().all(|bucket| self.buckets[bucket] == 0) {
-            return true;
-        }
-        !self.is_held(range) && !self.waiting.iter().any(|(_, other)| other.overlaps(range))
-    }
-
     /// Whether nobody holds, or waits for, anything of a range.
     pub(super) fn is_free(&self, start: u64, end: u64) -> bool {
         self.is_clear(Range { start, end })
     }
 
-    /// Where in `held` those come that start at a place or behind it.
     #[inline]
-    fn behind(&self, start: u64) -> usize {
-        if self.held.back().is_none_or(|(last, _)| last.start < start) {
-            return self.held.len();
-        }
-        self.held.partition_point(|(held, _)| held.start < start)
+    fn is_clear(&self, range: Range) -> bool {
+        !self.is_held(range)
+            && (self.waiting.is_empty()
+                || !self.waiting.iter().any(|(_, other)| other.overlaps(range)))
     }
 
     /// Whether anybody holds anything of a range.
     #[inline]
     fn is_held(&self, range: Range) -> bool {
-        let behind = self.behind(range.end);
-        behind > 0 && self.held[behind - 1].0.overlaps(range)
-    }
-
-    #[inline]
-    fn note(&mut self, owner: u32, range: Range) {
-        self.starts[owner as usize] = range.start;
-        self.held.insert(self.behind(range.start), (range, owner));
-    }
-
-    /// What an owner held, and holds no more.
-    #[inline]
-    fn take(&mut self, owner: u32) -> Option<Range> {
-        let start = std::mem::replace(&mut self.starts[owner as usize], NOWHERE);
-        if start == NOWHERE {
-            return None;
+        let mut sizes = self.sizes;
+        while sizes != 0 {
+            let (first, last) = range.cells(sizes.trailing_zeros());
+            // Looking at all is cheaper than at many cells.
+            if 4 * (last - first) >= self.held.len() as u64 {
+                return self.held.iter().any(|held| held.range.overlaps(range));
+            }
+            if (first..last + 1).any(|cell| self.is_linked(cell, range)) {
+                return true;
+            }
+            sizes &= sizes - 1;
         }
-        let index = if self.held.front()?.0.start == start { 0 } else { self.behind(start) };
-        self.held.remove(index).map(|(range, _)| range)
+        false
+    }
+
+    /// Whether anything that overlaps a range is in the chain of a cell.
+    #[inline]
+    fn is_linked(&self, cell: u64, range: Range) -> bool {
+        let mut owner = self.chains[chain(cell)];
+        while owner != NIL {
+            let held = &self.held[owner as usize];
+            if held.range.overlaps(range) {
+                return true;
+            }
+            owner = held.next;
+        }
+        false
     }
 
     #[inline]
     fn hold(&mut self, owner: u32, range: Range) {
-        self.note(owner, range);
-        for bucket in range.buckets() {
-            self.buckets[bucket] += 1;
-        }
+        let size = range.size();
+        self.counts[size as usize] += 1;
+        self.sizes |= 1 << size;
+        let head = &mut self.chains[chain(range.start >> size)];
+        self.held[owner as usize] = Held { range, next: std::mem::replace(head, owner) };
     }
 
     /// Unlocks; true when waiters may go now, which come out of [`Self::next_granted`].
-    #[inline]
+    #[inline(always)]
     pub(super) fn release(&mut self, owner: u32) -> bool {
-        let Some(range) = self.take(owner) else { return false };
-        match range.only_bucket() {
-            Some(bucket) => self.buckets[bucket] -= 1,
-            None => range.buckets().for_each(|bucket| self.buckets[bucket] -= 1),
+        let Held { range, next } = self.held[owner as usize];
+        if range == Range::NOTHING {
+            return false;
+        }
+        let size = range.size();
+        let mut before = &mut self.chains[chain(range.start >> size)];
+        while *before != owner {
+            let other = *before as usize;
+            before = &mut self.held[other].next;
+        }
+        *before = next;
+        self.held[owner as usize].range = Range::NOTHING;
+        self.counts[size as usize] -= 1;
+        if self.counts[size as usize] == 0 {
+            self.sizes &= !(1 << size);
         }
         if !self.waiting.is_empty() {
             self.grant_waiters();
@@ -156,6 +177,8 @@ impl RangeLocks {
         !self.granted.is_empty()
     }
 
+    #[cold]
+    #[inline(never)]
     fn grant_waiters(&mut self) {
         let mut index = 0;
         while index < self.waiting.len() {
@@ -191,7 +214,7 @@ mod tests {
         assert!(!locks.acquire(2, 50, 150), "overlaps both");
         assert!(!locks.acquire(3, 140, 160), "overlaps 1 and waits behind 2");
         assert!(locks.acquire(4, 300, 400));
-        assert!(locks.acquire(5, 50 + (BUCKETS as u64) * 128, 60 + (BUCKETS as u64) * 128));
+        assert!(locks.acquire(5, 200, 201));
         locks.release(0);
         assert_eq!(locks.next_granted(), None, "1 still holds");
         locks.release(1);
@@ -202,36 +225,93 @@ mod tests {
         for owner in 3..6 {
             locks.release(owner);
         }
-        assert!(locks.buckets.iter().all(|count| *count == 0));
-        assert!(locks.acquire(0, 0, 1 << 40), "a range wider than all buckets");
+        assert!(is_empty(&locks));
+        assert!(locks.acquire(0, 0, 1 << 40), "a range wider than all chains");
+        assert!(locks.acquire(1, 1 << 40, (1 << 40) + 1));
+        assert!(!locks.acquire(2, 1 << 39, (1 << 39) + 1), "amid the first");
         locks.release(0);
-        assert!(locks.buckets.iter().all(|count| *count == 0));
+        assert_eq!(locks.next_granted(), Some(2));
+        (1..3).for_each(|owner| _ = locks.release(owner));
+        assert!(is_empty(&locks));
     }
 
-    #[test]
-    fn ranges_are_held_apart_in_any_order() {
-        let mut locks = RangeLocks::new(64);
-        let mut held: Vec<(u32, Range)> = Vec::new();
-        let mut state = 3u64;
-        for step in 0..20_000u64 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let draw = state >> 33;
-            if let Some(index) = held.iter().position(|(owner, _)| u64::from(*owner) == draw % 64) {
-                let (owner, _) = held.swap_remove(index);
-                assert!(!locks.release(owner), "nobody waits");
-                continue;
-            }
-            let start = draw / 64 % 5_000;
-            let range = Range { start, end: start + 1 + step % 300 };
-            let is_free = held.iter().all(|(_, other)| !other.overlaps(range));
-            assert_eq!(locks.is_free(range.start, range.end), is_free, "step {step}");
-            if is_free {
-                let owner = (draw % 64) as u32;
-                assert!(locks.acquire(owner, range.start, range.end));
-                held.push((owner, range));
-            }
+    fn is_empty(locks: &RangeLocks) -> bool {
+        locks.held.iter().all(|held| held.range == Range::NOTHING)
+            && locks.chains.iter().all(|owner| *owner == NIL)
+            && locks.counts.iter().all(|count| *count == 0)
+            && locks.sizes == 0
+    }
+
+    /// The same without anything to find ranges by.
+    #[derive(Default)]
+    struct PlainList {
+        held: Vec<(u32, Range)>,
+        waiting: Vec<(u32, Range)>,
+    }
+
+    impl PlainList {
+        fn is_free(&self, range: Range) -> bool {
+            self.held.iter().chain(&self.waiting).all(|(_, other)| !other.overlaps(range))
         }
-        held.into_iter().for_each(|(owner, _)| _ = locks.release(owner));
-        assert!(locks.held.is_empty() && locks.buckets.iter().all(|count| *count == 0));
+
+        fn acquire(&mut self, owner: u32, range: Range) -> bool {
+            let is_free = self.is_free(range);
+            if is_free { &mut self.held } else { &mut self.waiting }.push((owner, range));
+            is_free
+        }
+
+        /// Gives those that go now.
+        fn release(&mut self, owner: u32) -> Vec<u32> {
+            self.held.retain(|(other, _)| *other != owner);
+            let mut granted = Vec::new();
+            for (owner, range) in std::mem::take(&mut self.waiting) {
+                if self.acquire(owner, range) {
+                    granted.push(owner);
+                }
+            }
+            granted
+        }
+    }
+
+    /// Ranges of all sizes and of one, many at one place and few, held and waited for.
+    #[test]
+    fn ranges_are_held_as_in_a_plain_list() {
+        const OWNERS: u64 = 64;
+        for (sizes, places) in [(8, 40_000), (1, 600), (12, 200_000), (24, 1 << 25)] {
+            let mut locks = RangeLocks::new(OWNERS as u32);
+            let mut plain = PlainList::default();
+            let mut state = 3u64;
+            let mut draw = |end: u64| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 33) % end
+            };
+            let mut waited = 0;
+            for step in 0..20_000 {
+                let owner = draw(OWNERS) as u32;
+                if plain.waiting.iter().any(|(other, _)| *other == owner) {
+                    continue;
+                }
+                if plain.held.iter().any(|(other, _)| *other == owner) {
+                    let granted = plain.release(owner);
+                    assert_eq!(locks.release(owner), !granted.is_empty(), "step {step}");
+                    let all: Vec<u32> = std::iter::from_fn(|| locks.next_granted()).collect();
+                    assert_eq!(all, granted, "step {step}");
+                    continue;
+                }
+                let start = draw(places);
+                let most = 1 << draw(sizes);
+                let range = Range { start, end: start + 1 + draw(most) };
+                assert_eq!(locks.is_free(range.start, range.end), plain.is_free(range));
+                let is_free = plain.acquire(owner, range);
+                assert_eq!(locks.acquire(owner, range.start, range.end), is_free, "step {step}");
+                waited += u32::from(!is_free);
+            }
+            assert!((100..15_000).contains(&waited), "{waited} of {sizes} sizes waited");
+            while let Some((owner, _)) = plain.held.first().copied() {
+                assert_eq!(locks.release(owner), !plain.release(owner).is_empty());
+                while locks.next_granted().is_some() {}
+            }
+            assert!(is_empty(&locks));
+        }
     }
 }

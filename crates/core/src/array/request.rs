@@ -147,7 +147,11 @@ impl Array {
             return;
         };
         let first = (slot * self.most_segments) as usize;
-        self.user_segments[first..first + request.segments.len()].copy_from_slice(request.segments);
+        // Most have one; a copy of any number is a call.
+        match request.segments {
+            [only] => self.user_segments[first] = *only,
+            all => self.user_segments[first..first + all.len()].copy_from_slice(all),
+        }
         if self.holding {
             self.held.push_back(slot);
         } else {
@@ -370,13 +374,17 @@ impl Array {
     #[inline(always)]
     pub(super) fn settle(&mut self, slot: u32) {
         let request = &self.requests[slot];
-        if !request.planned || request.pending > 0 {
-            return;
+        if request.planned && request.pending == 0 {
+            self.ended(slot);
         }
-        if request.op != RequestOp::Read && !self.may_reply(slot) {
-            return;
+    }
+
+    /// Answers a request of which nothing is outstanding, as soon as it may be answered.
+    #[inline(always)]
+    pub(super) fn ended(&mut self, slot: u32) {
+        if self.requests[slot].op == RequestOp::Read || self.may_reply(slot) {
+            self.answer(slot);
         }
-        self.answer(slot);
     }
 
     /// Answers a request of which nothing is outstanding.
@@ -472,15 +480,14 @@ impl Array {
         if !self.was_answered(slot) {
             self.outputs.push_back(Output::Reply { id, outcome });
         }
-        if changes_data(op) && self.copies > 1 {
+        let locks = self.copies > 1 && changes_data(op);
+        if locks {
             self.written(Owner::Request(slot));
-            self.requests.remove(slot);
-            if self.locks.release(slot) {
-                self.start_granted();
-            }
-            return;
         }
         self.requests.remove(slot);
+        if locks && self.locks.release(slot) {
+            self.start_granted();
+        }
     }
 
     /// Whether a planted bug has answered a request before its time.

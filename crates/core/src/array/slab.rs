@@ -85,7 +85,7 @@ impl<T: Clone> Slab<T> {
         Some(entry.value.clone())
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn remove(&mut self, slot: u32) {
         let entry = &mut self.entries[slot as usize];
         debug_assert!(entry.used, "a slot is freed once");

@@ -19,14 +19,23 @@ const SECTOR: usize = SECTOR_BYTES as usize;
 /// Where memory from the system is aligned to, in bytes: a page, which is all that direct I/O can ask for.
 pub(crate) const ALIGNMENT: usize = 4096;
 
-/// A run of bytes in memory that a member reads or writes.
+/// A run of bytes in memory that a member reads or writes, laid out as the system's `iovec`, so that a
+/// list of them is handed to the kernel as it is.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct Piece {
     /// Where it starts.
     pub start: *mut u8,
     /// Bytes.
     pub len: usize,
 }
+
+const _: () = {
+    use std::mem::offset_of;
+    assert!(size_of::<Piece>() == size_of::<libc::iovec>());
+    assert!(offset_of!(Piece, start) == offset_of!(libc::iovec, iov_base));
+    assert!(offset_of!(Piece, len) == offset_of!(libc::iovec, iov_len));
+};
 
 // SAFETY: a piece is handed to one member thread at a time, and the buffer it lies in is neither freed
 // nor looked at while the I/O is under way (`Buffers::bytes`, `FileMember`'s Drop).

@@ -1,20 +1,25 @@
 //! Nothing is allocated per request after set-up: a counting allocator around warmed-up arrays, on every
-//! level and consistency, healthy and degraded; the core alone, and the engine on null and memory members.
+//! level and consistency, healthy and degraded; the core alone, and the engine on null and memory members
+//! and on files through `io_uring`. Members' threads: `thread_allocations`.
 
 mod common;
 #[path = "../../../tests/support/counting.rs"]
 mod counting;
+#[path = "../../../tests/support/root.rs"]
+mod root;
 
-use common::{Random, memory_members};
+use common::{Random, TestDirectory, file_members, memory_members};
 use counting::allocations;
 use raidlab_core::contract::{
-    Admin, Completion, Input, IoOutcome, JobResult, Output, Request, RequestId, RequestOp, Segment,
-    Token,
+    Admin, Completion, Input, IoOutcome, JobResult, Outcome, Output, Request, RequestId, RequestOp,
+    Segment, Token,
 };
 use raidlab_core::{
     Array, Config, Consistency, Layout, Level, MemberIndex, Sector, Sectors, Settings, Time,
 };
-use raidlab_engine::{Engine, EngineConfig, Member, MemoryMember, NullMember, Reply};
+use raidlab_engine::{
+    Engine, EngineConfig, EngineErrorKind, FileIo, Member, MemoryMember, NullMember, Reply,
+};
 
 const MEMBER: Sectors = Sectors(1 << 16);
 const DEPTH: u64 = 16;
@@ -173,14 +178,23 @@ struct Bench {
 
 impl Bench {
     fn new(layout: &Layout, settings: Settings, members: Vec<Member>) -> Self {
-        let mut config = EngineConfig::new(layout.clone());
-        config.settings = settings;
         let journal = match settings.consistency {
             Consistency::Journal { sectors } => {
                 Some(Member::Memory(MemoryMember::new(sectors).unwrap()))
             }
             _ => None,
         };
+        Self::with_journal(layout, settings, members, journal)
+    }
+
+    fn with_journal(
+        layout: &Layout,
+        settings: Settings,
+        members: Vec<Member>,
+        journal: Option<Member>,
+    ) -> Self {
+        let mut config = EngineConfig::new(layout.clone());
+        config.settings = settings;
         let mut engine = Engine::with_journal(&config, members, journal).unwrap();
         let buffer = engine.allocate(DEPTH * (128 << 10)).unwrap();
         Self { engine, random: Random(23), buffer, replies: Vec::with_capacity(64) }
@@ -196,6 +210,19 @@ impl Bench {
         self.replies.clear();
         self.engine.run_until_idle(&mut self.replies).unwrap();
         assert_eq!(self.replies.len() as u64, DEPTH);
+    }
+
+    /// The same one by one: a lone request is carried out by the loop itself, in part.
+    fn round_alone(&mut self) {
+        let sectors = self.engine.array().capacity().0;
+        for (op, at, len) in requests(&mut self.random, sectors).take(4) {
+            let segments = [Segment { token: self.buffer, offset: 0, len }];
+            let segments = if op == RequestOp::Flush { &[][..] } else { &segments[..] };
+            self.engine.submit(op, Sector(at), segments, false).unwrap();
+            self.replies.clear();
+            self.engine.run_until_idle(&mut self.replies).unwrap();
+            assert!(self.replies.iter().all(|reply| reply.outcome == Outcome::Done));
+        }
     }
 }
 
@@ -220,6 +247,47 @@ fn the_engine_allocates_nothing_per_request() {
             let taken = allocations(|| (0..ROUNDS).for_each(|_| bench.round()));
             let what = format!("{layout}, {settings:?}, null: {is_null}, degraded: {degraded}");
             assert_eq!(taken, 0, "{what}");
+        }
+    }
+}
+
+/// Room for all is taken when the engine is made, so little is done before counting. One layout for each
+/// way of writing: every flush waits for the disk.
+#[test]
+fn files_allocate_nothing_per_request() {
+    let test = "files_allocate_nothing_per_request";
+    let alike = |layout: &Layout, settings: &Settings| {
+        matches!(layout.level, Level::Linear | Level::Raid4 | Level::Raid10)
+            || settings.consistency == Consistency::Resync
+    };
+    for (layout, settings) in cases() {
+        for degraded in [false, true] {
+            if degraded && layout.survives() == 0 || alike(&layout, &settings) {
+                continue;
+            }
+            let directory = TestDirectory::new();
+            // With a log device behind them.
+            let count = layout.members + 1;
+            let mut members = match file_members(&directory, count, MEMBER, FileIo::Uring) {
+                Ok(members) => members,
+                Err(error) if error.kind() == EngineErrorKind::NotSupported => {
+                    return root::skip(test, &error.to_string());
+                }
+                Err(error) => panic!("{error}"),
+            };
+            let journal = members.pop();
+            let is_logged = matches!(settings.consistency, Consistency::Journal { .. });
+            let journal = journal.filter(|_| is_logged);
+            let mut bench = Bench::with_journal(&layout, settings, members, journal);
+            if degraded {
+                bench.engine.fail(MemberIndex(1)).unwrap();
+            }
+            bench.round();
+            let taken = allocations(|| (0..4).for_each(|_| bench.round()));
+            let what = format!("{layout}, {settings:?}, degraded: {degraded}");
+            assert_eq!(taken, 0, "{what}");
+            bench.round_alone();
+            assert_eq!(allocations(|| bench.round_alone()), 0, "{what}, one by one");
         }
     }
 }

@@ -389,7 +389,8 @@ impl Engine {
         command: Admin,
     ) -> Result<(), EngineError> {
         if let Member::File(file) = &mut device {
-            file.connect(&self.hub, &mut self.ring);
+            file.connect(&self.hub, &mut self.ring, self.ios);
+            self.stock_pieces();
         }
         let total = device.config().sectors;
         let fresh = !matches!(command, Admin::ReAdd { .. });

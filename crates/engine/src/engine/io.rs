@@ -190,13 +190,16 @@ impl Engine {
 
     /// Hands an I/O to a file member's queue.
     fn queue(&mut self, flight: Flight, submission: Submission, head: Option<Piece>) {
-        let segments = self.array.segments(&flight.segments);
-        let payload = segments.map(|one| self.buffers.piece(one));
-        let pieces: Option<Vec<Piece>> = head.map(Some).into_iter().chain(payload).collect();
-        let Some(mut pieces) = pieces else {
-            self.end_block(flight.block);
-            return self.broken(flight.io, "memory that is no buffer");
-        };
+        let mut pieces = self.spare_pieces.pop().unwrap_or_default();
+        pieces.clear();
+        pieces.extend(head);
+        for one in self.array.segments(&flight.segments) {
+            let Some(piece) = self.buffers.piece(one) else {
+                self.end_block(flight.block);
+                return self.broken(flight.io, "memory that is no buffer");
+            };
+            pieces.push(piece);
+        }
         let mut flight = flight;
         let mut bounce = None;
         if self.deadline {
@@ -337,7 +340,7 @@ impl Engine {
         }
     }
 
-    fn finish(&mut self, Finished { ticket, outcome, bounce }: Finished) {
+    fn finish(&mut self, Finished { ticket, outcome, pieces, bounce }: Finished) {
         let flight = self.flights[ticket.0 as usize];
         self.at_threads -= 1;
         if !flight.abandoned {
@@ -352,6 +355,7 @@ impl Engine {
             self.end_block(flight.block);
             self.complete(flight.io, outcome);
         }
+        self.spare_pieces.push(pieces);
         self.spare_bounces.extend(bounce);
         self.flights[ticket.0 as usize].used = false;
         self.free_tickets.push(ticket.0);
@@ -385,13 +389,13 @@ impl Engine {
         let flight = self.flights[index];
         let Member::File(file) = &mut self.members[flight.member.at()] else { return };
         let ticket = Ticket(index as u32);
-        if let Some((Work { bounce, .. }, handed_over)) = file.cancel(ticket) {
+        if let Some((work, handed_over)) = file.cancel(ticket) {
             // No thread has seen it.
             if !handed_over {
                 self.queued -= 1;
                 self.at_threads += 1;
             }
-            return self.finish(Finished { ticket, outcome: IoOutcome::Timeout, bounce });
+            return self.finish(work.ended(IoOutcome::Timeout));
         }
         if !self.deadline {
             // Without memory of its own the I/O is answered when its thread comes back.

@@ -2,7 +2,7 @@
 //!
 //! All answers that are there are handed in together, then the array is drained; nothing is asked of
 //! a member before everything of a round is known, so a batch reaches a member's threads at once.
-//! Null and memory members cost no allocation, lock or system call per request.
+//! No request allocates; null and memory members cost no lock or system call either.
 
 mod admin;
 mod blocking;
@@ -25,7 +25,7 @@ use raidlab_core::contract::{
 };
 use raidlab_core::{Array, MemberIndex, MemberTotals, Sector, Sectors, Time};
 
-use crate::buffers::{Area, Buffers};
+use crate::buffers::{Area, Buffers, Piece};
 use crate::compute::Computer;
 use crate::error::{EngineError, EngineErrorKind};
 use crate::member::{Finished, Hub, Member, Ring};
@@ -105,9 +105,13 @@ pub struct Engine {
     completions: Vec<Completion>,
     computed: Vec<(JobId, JobResult)>,
 
+    /// I/Os at members that are under way at most.
+    ios: usize,
     /// I/Os at threads, by ticket.
     flights: Vec<Flight>,
     free_tickets: Vec<u32>,
+    /// Lists of memory for I/Os at file members, each as long as any needs.
+    spare_pieces: Vec<Vec<Piece>>,
     /// Memory for I/Os that may hang.
     spare_bounces: Vec<Area>,
     /// I/Os at memory members that answer nothing.

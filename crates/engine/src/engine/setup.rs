@@ -216,19 +216,20 @@ impl Engine {
         array: Array,
         (mut members, journal): (Vec<Member>, Option<Member>),
     ) -> Result<Self, EngineError> {
-        let hub = Arc::<Hub>::default();
         let count = members.len();
+        let requests = config.limits.requests as usize;
+        let ios = config.limits.ios.max(8 * count as u32 + 8) as usize;
+        let hub = Arc::new(Hub::new(ios));
         members.resize_with(2 * count, || Member::Absent);
         members.push(journal.unwrap_or(Member::Absent));
         let mut ring = None;
         for member in &mut members {
             if let Member::File(file) = member {
-                file.connect(&hub, &mut ring);
+                file.connect(&hub, &mut ring, ios);
             }
         }
-        let requests = config.limits.requests as usize;
-        let ios = config.limits.ios.max(8 * count as u32 + 8) as usize;
-        Ok(Self {
+        let has_files = members.iter().any(|member| matches!(member, Member::File(_)));
+        let mut engine = Self {
             buffers: Buffers::for_members(array.scratch(), &members)?,
             array,
             ring,
@@ -253,18 +254,33 @@ impl Engine {
             fault: None,
             completions: Vec::with_capacity(ios),
             computed: Vec::with_capacity(config.limits.plans as usize),
-            flights: Vec::new(),
-            free_tickets: Vec::new(),
+            ios,
+            flights: Vec::with_capacity(ios),
+            free_tickets: Vec::with_capacity(ios),
+            spare_pieces: Vec::new(),
             spare_bounces: Vec::new(),
             stalled: Vec::new(),
             queued: 0,
             last_queued: 0,
             at_threads: 0,
-            finished: Vec::new(),
+            finished: Vec::with_capacity(ios),
             recorded: None,
             totals: MemberTotals::default(),
             bounce: None,
-        })
+        };
+        if has_files {
+            engine.stock_pieces();
+        }
+        Ok(engine)
+    }
+
+    /// Takes the memory that lists of pieces of I/Os at file members need, if that was not done before.
+    pub(super) fn stock_pieces(&mut self) {
+        if self.spare_pieces.capacity() == 0 {
+            // A record, the segment that a list starts with, and those linked to it.
+            let most = self.array.most_segments() as usize + 2;
+            self.spare_pieces = (0..self.ios).map(|_| Vec::with_capacity(most)).collect();
+        }
     }
 
     /// Writes the superblock of a new array to all its members, durably.

@@ -203,11 +203,12 @@ impl FileMember {
     }
 
     /// Where answers go from now on; before the first submission. Makes the engine's ring if it is the
-    /// first to need one.
-    pub(crate) fn connect(&mut self, hub: &Arc<Hub>, ring: &mut Option<Ring>) {
-        self.workers = Some(Workers::new(self.disk.clone(), hub.clone(), self.threads));
+    /// first to need one. Memory for `ios` I/Os at once is taken here.
+    pub(crate) fn connect(&mut self, hub: &Arc<Hub>, ring: &mut Option<Ring>, ios: usize) {
+        self.workers = Some(Workers::new(self.disk.clone(), hub.clone(), self.threads, ios));
+        self.batch.reserve(ios);
         if self.in_ring && ring.is_none() {
-            *ring = Ring::new(hub).ok();
+            *ring = Ring::new(hub, ios).ok();
         }
         self.in_ring &= ring.is_some();
         self.slot = ring.as_mut().filter(|_| self.in_ring).and_then(|one| one.register(&self.disk));
@@ -276,13 +277,13 @@ impl FileMember {
     /// Writes one piece on the calling thread.
     pub(crate) fn write_now(&self, submission: &Submission, piece: Piece) -> IoOutcome {
         // SAFETY: the caller's piece is valid and in nobody else's use.
-        unsafe { self.disk.carry_out(submission, &[piece]) }
+        unsafe { self.disk.carry_out(submission, &mut [piece]) }
     }
 
     /// Fills with zeroes on the calling thread.
     pub(crate) fn zero_now(&self, submission: &Submission) -> IoOutcome {
         // SAFETY: there is no payload.
-        unsafe { self.disk.carry_out(submission, &[]) }
+        unsafe { self.disk.carry_out(submission, &mut []) }
     }
 
     /// Reads on the calling thread.
@@ -297,7 +298,7 @@ impl FileMember {
         }
         let piece = Piece { start: into.as_mut_ptr(), len: into.len() };
         // SAFETY: the piece is exactly the slice, which is ours alone.
-        Ok(unsafe { self.disk.carry_out(&submission, &[piece]) })
+        Ok(unsafe { self.disk.carry_out(&submission, &mut [piece]) })
     }
 }
 

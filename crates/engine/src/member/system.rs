@@ -36,11 +36,15 @@ enum Direction {
 }
 
 impl Disk {
-    /// Does one I/O, however long it takes.
+    /// Does one I/O, however long it takes. Pieces are used up from the front.
     ///
     /// # Safety
     /// The pieces are valid for the I/O and in nobody else's use.
-    pub(crate) unsafe fn carry_out(&self, submission: &Submission, pieces: &[Piece]) -> IoOutcome {
+    pub(crate) unsafe fn carry_out(
+        &self,
+        submission: &Submission,
+        pieces: &mut [Piece],
+    ) -> IoOutcome {
         #[cfg(test)]
         let _open = self.gate.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         if submission.op == IoOp::Flush {
@@ -91,7 +95,7 @@ impl Disk {
         &self,
         direction: Direction,
         submission: &Submission,
-        pieces: &[Piece],
+        pieces: &mut [Piece],
     ) -> IoOutcome {
         let fits = |value: usize| value.is_multiple_of(self.alignment);
         if pieces.iter().all(|piece| fits(piece.start.addr()) && fits(piece.len)) {
@@ -107,7 +111,7 @@ impl Disk {
             unsafe { copy(pieces, whole, direction) };
         }
         // SAFETY: the area lives until the call has returned and is ours alone.
-        let outcome = unsafe { self.in_full(direction, submission, &[whole]) };
+        let outcome = unsafe { self.in_full(direction, submission, &mut [whole]) };
         if direction == Direction::Read && outcome == IoOutcome::Ok {
             // SAFETY: as above.
             unsafe { copy(pieces, whole, direction) };
@@ -123,24 +127,20 @@ impl Disk {
         &self,
         direction: Direction,
         submission: &Submission,
-        pieces: &[Piece],
+        pieces: &mut [Piece],
     ) -> IoOutcome {
-        let mut vectors: Vec<libc::iovec> = pieces
-            .iter()
-            .map(|piece| libc::iovec { iov_base: piece.start.cast(), iov_len: piece.len })
-            .collect();
         let total = submission.len.bytes();
         let (mut done, mut next) = (0u64, 0);
         while done < total {
             let offset = (self.file_offset(submission.at) + done) as libc::off_t;
-            let rest = &vectors[next..];
+            let rest = &pieces[next..];
             let count = rest.len().min(MOST_PIECES) as libc::c_int;
-            let descriptor = self.file.as_raw_fd();
-            // SAFETY: the vectors describe memory the caller promises to be valid and unused.
+            let (descriptor, vectors) = (self.file.as_raw_fd(), rest.as_ptr().cast());
+            // SAFETY: the pieces are memory the caller promises to be valid and unused.
             let moved = unsafe {
                 match direction {
-                    Direction::Read => libc::preadv(descriptor, rest.as_ptr(), count, offset),
-                    Direction::Write => libc::pwritev(descriptor, rest.as_ptr(), count, offset),
+                    Direction::Read => libc::preadv(descriptor, vectors, count, offset),
+                    Direction::Write => libc::pwritev(descriptor, vectors, count, offset),
                 }
             };
             let first_bad = Sector(submission.at.0 + done / SECTOR_BYTES);
@@ -148,7 +148,7 @@ impl Disk {
                 0 => return IoOutcome::MediaError { first_bad },
                 moved if moved > 0 => {
                     done += moved as u64;
-                    next += advance(&mut vectors[next..], moved as usize);
+                    next += advance(&mut pieces[next..], moved as usize);
                 }
                 _ => match io::Error::last_os_error().raw_os_error() {
                     Some(libc::EINTR) => {}
@@ -187,7 +187,7 @@ impl Disk {
             let piece = Piece { start: area.start(), len: len.bytes() as usize };
             let part = Submission { op: IoOp::Write, at, len, fua: false, flush_first: false };
             // SAFETY: the area is that long and ours alone.
-            let outcome = unsafe { self.in_full(Direction::Write, &part, &[piece]) };
+            let outcome = unsafe { self.in_full(Direction::Write, &part, &mut [piece]) };
             if outcome != IoOutcome::Ok {
                 return outcome;
             }
@@ -231,17 +231,17 @@ unsafe fn copy(pieces: &[Piece], whole: Piece, direction: Direction) {
     }
 }
 
-/// Takes `moved` bytes off the front; gives the number of vectors that are used up.
-pub(super) fn advance(vectors: &mut [libc::iovec], mut moved: usize) -> usize {
-    for (index, vector) in vectors.iter_mut().enumerate() {
-        if moved < vector.iov_len {
-            vector.iov_base = vector.iov_base.wrapping_byte_add(moved);
-            vector.iov_len -= moved;
+/// Takes `moved` bytes off the front; gives the number of pieces that are used up.
+pub(super) fn advance(pieces: &mut [Piece], mut moved: usize) -> usize {
+    for (index, piece) in pieces.iter_mut().enumerate() {
+        if moved < piece.len {
+            piece.start = piece.start.wrapping_add(moved);
+            piece.len -= moved;
             return index;
         }
-        moved -= vector.iov_len;
+        moved -= piece.len;
     }
-    vectors.len()
+    pieces.len()
 }
 
 /// What an error of the system means for the array.
@@ -294,7 +294,7 @@ mod tests {
         }
         let submission = Submission { op, at: Sector(at), len, fua: true, flush_first: true };
         // SAFETY: the pieces are parts of a buffer of this test.
-        unsafe { disk.carry_out(&submission, &pieces) }
+        unsafe { disk.carry_out(&submission, &mut pieces) }
     }
 
     #[test]
@@ -319,7 +319,7 @@ mod tests {
             let len = Sectors(8);
             let submission = Submission { op, at: Sector(at), len, fua: false, flush_first: false };
             // SAFETY: there is no payload.
-            assert_eq!(unsafe { disk.carry_out(&submission, &[]) }, IoOutcome::Ok);
+            assert_eq!(unsafe { disk.carry_out(&submission, &mut []) }, IoOutcome::Ok);
         }
         let mut back = vec![1; 64 * 512];
         assert_eq!(run(&disk, IoOp::Read, 0, &mut back, &[]), IoOutcome::Ok);
@@ -363,18 +363,15 @@ mod tests {
     fn short_transfers_go_on_where_they_stopped() {
         let mut memory = [0u8; 100];
         let start = memory.as_mut_ptr();
-        let vector = |from: usize, len| libc::iovec {
-            iov_base: start.wrapping_add(from).cast(),
-            iov_len: len,
-        };
+        let piece = |from: usize, len| Piece { start: start.wrapping_add(from), len };
         for (moved, used, from, left) in
             [(0, 0, 0, 40), (39, 0, 39, 1), (40, 1, 40, 30), (71, 2, 71, 29)]
         {
-            let mut vectors = [vector(0, 40), vector(40, 30), vector(70, 30)];
-            assert_eq!(advance(&mut vectors, moved), used);
-            assert_eq!(vectors[used].iov_base, start.wrapping_add(from).cast());
-            assert_eq!(vectors[used].iov_len, left);
+            let mut pieces = [piece(0, 40), piece(40, 30), piece(70, 30)];
+            assert_eq!(advance(&mut pieces, moved), used);
+            assert_eq!(pieces[used].start, start.wrapping_add(from));
+            assert_eq!(pieces[used].len, left);
         }
-        assert_eq!(advance(&mut [vector(0, 40)], 40), 1);
+        assert_eq!(advance(&mut [piece(0, 40)], 40), 1);
     }
 }

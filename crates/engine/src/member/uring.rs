@@ -11,6 +11,7 @@
 //! because dropping the ring waits for that; and where an I/O may hang (a deadline is set) its memory is
 //! its own and is leaked with the I/O rather than reused. Tests: `tests/members.rs`, and those below.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
@@ -91,13 +92,6 @@ enum Stage {
     FlushAfter,
 }
 
-/// Memory as the kernel wants it listed.
-#[derive(Debug, Default)]
-struct Vectors(Vec<libc::iovec>);
-
-// SAFETY: these are the pieces of a `Work`, which is `Send`, in another form.
-unsafe impl Send for Vectors {}
-
 /// An I/O at the kernel.
 #[derive(Debug)]
 struct Op {
@@ -105,8 +99,7 @@ struct Op {
     disk: Arc<Disk>,
     slot: Option<u32>,
     stage: Stage,
-    vectors: Vectors,
-    /// The first vector with something left, and the bytes done.
+    /// The first piece with something left, and the bytes done.
     next: usize,
     done: u64,
 }
@@ -141,21 +134,21 @@ impl Op {
     fn transfer(&self, fd: Fd) -> squeue::Entry {
         let submission = &self.work.submission;
         let offset = self.disk.file_offset(submission.at) + self.done;
-        let rest = &self.vectors.0[self.next..];
+        let rest = &self.work.pieces[self.next..];
         let is_read = submission.op == IoOp::Read;
         if let [only] = rest {
-            let (start, len) = (only.iov_base.cast::<u8>(), only.iov_len.min(LONGEST) as u32);
+            let (start, len) = (only.start, only.len.min(LONGEST) as u32);
             return if is_read {
                 opcode::Read::new(fd, start, len).offset(offset).build()
             } else {
                 opcode::Write::new(fd, start, len).offset(offset).build()
             };
         }
-        let count = rest.len().min(MOST_PIECES) as u32;
+        let (vectors, count) = (rest.as_ptr().cast(), rest.len().min(MOST_PIECES) as u32);
         if is_read {
-            opcode::Readv::new(fd, rest.as_ptr(), count).offset(offset).build()
+            opcode::Readv::new(fd, vectors, count).offset(offset).build()
         } else {
-            opcode::Writev::new(fd, rest.as_ptr(), count).offset(offset).build()
+            opcode::Writev::new(fd, vectors, count).offset(offset).build()
         }
     }
 
@@ -185,7 +178,7 @@ impl Op {
             return Some(IoOutcome::MediaError { first_bad });
         }
         self.done += result as u64;
-        self.next += advance(&mut self.vectors.0[self.next..], result as usize);
+        self.next += advance(&mut self.work.pieces[self.next..], result as usize);
         if self.done < self.total() {
             return None;
         }
@@ -218,14 +211,13 @@ pub(crate) struct Ring {
     ops: Vec<Option<Op>>,
     in_flight: u32,
     files: Vec<bool>,
-    spare: Vec<Vectors>,
     answers: Vec<(u64, i32)>,
     bell: Option<File>,
     armed: bool,
     /// I/Os may hang, and are not waited for.
     detached: bool,
     /// I/Os that found no room in the list, to be listed again.
-    unlisted: Vec<u32>,
+    unlisted: VecDeque<u32>,
 }
 
 impl std::fmt::Debug for Ring {
@@ -235,11 +227,11 @@ impl std::fmt::Debug for Ring {
 }
 
 impl Ring {
-    /// A ring for the members that answer to `hub`.
+    /// A ring for the members that answer to `hub`, with room for `ios` I/Os at once.
     ///
     /// # Errors
     /// When the kernel gives none, or no more descriptors.
-    pub(crate) fn new(hub: &Hub) -> io::Result<Self> {
+    pub(crate) fn new(hub: &Hub, ios: usize) -> io::Result<Self> {
         let ring = build(ENTRIES)?;
         // SAFETY: makes a descriptor, which is nobody else's.
         let bell = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
@@ -252,15 +244,14 @@ impl Ring {
         let fixed = ring.submitter().register_files(&[-1; FILES]).is_ok();
         Ok(Self {
             ring,
-            ops: Vec::new(),
+            ops: Vec::with_capacity(ios),
             in_flight: 0,
             files: if fixed { vec![false; FILES] } else { Vec::new() },
-            spare: Vec::new(),
-            answers: Vec::new(),
+            answers: Vec::with_capacity(ANSWERS as usize),
             bell: Some(bell),
             armed: false,
             detached: false,
-            unlisted: Vec::new(),
+            unlisted: VecDeque::with_capacity(ios),
         })
     }
 
@@ -313,15 +304,9 @@ impl Ring {
         disk: &Arc<Disk>,
         slot: Option<u32>,
     ) -> io::Result<()> {
-        let mut vectors = self.spare.pop().unwrap_or_default();
-        vectors.0.extend(
-            work.pieces
-                .iter()
-                .map(|piece| libc::iovec { iov_base: piece.start.cast(), iov_len: piece.len }),
-        );
         let ticket = work.ticket.0;
         let stage = Stage::Transfer;
-        let mut op = Op { work, disk: disk.clone(), slot, stage, vectors, next: 0, done: 0 };
+        let mut op = Op { work, disk: disk.clone(), slot, stage, next: 0, done: 0 };
         op.stage = op.first_stage();
         let place = ticket as usize;
         if self.ops.len() <= place {
@@ -337,13 +322,13 @@ impl Ring {
         let Some(op) = &self.ops[ticket as usize] else { return Ok(()) };
         #[cfg(test)]
         if op.disk.gate.try_read().is_err() {
-            self.unlisted.push(ticket);
+            self.unlisted.push_back(ticket);
             return Ok(());
         }
         let entry = op.entry();
         let listed = self.enlist(&entry);
         if listed.is_err() {
-            self.unlisted.push(ticket);
+            self.unlisted.push_back(ticket);
         }
         listed
     }
@@ -351,7 +336,7 @@ impl Ring {
     fn enlist(&mut self, entry: &squeue::Entry) -> io::Result<()> {
         loop {
             // SAFETY: the entry's memory is that of an `Op` in `self.ops`, which stays until the kernel
-            // has answered; lists of vectors are read while submitting (`SUBMIT_STABLE`).
+            // has answered; lists of pieces are read while submitting (`SUBMIT_STABLE`).
             if unsafe { self.ring.submission().push(entry) }.is_ok() {
                 return Ok(());
             }
@@ -425,7 +410,8 @@ impl Ring {
     /// When the list is full and the kernel does not take it.
     pub(crate) fn reap(&mut self, finished: &mut Vec<Finished>) -> io::Result<()> {
         let mut listed = Ok(());
-        for ticket in std::mem::take(&mut self.unlisted) {
+        for _ in 0..self.unlisted.len() {
+            let Some(ticket) = self.unlisted.pop_front() else { break };
             listed = listed.and(self.list(ticket));
         }
         self.look();
@@ -448,11 +434,9 @@ impl Ring {
     }
 
     fn end(&mut self, place: usize, outcome: IoOutcome) -> Option<Finished> {
-        let Op { work, mut vectors, .. } = self.ops[place].take()?;
-        vectors.0.clear();
-        self.spare.push(vectors);
+        let Op { work, .. } = self.ops[place].take()?;
         self.in_flight -= 1;
-        Some(Finished { ticket: work.ticket, outcome, bounce: work.bounce })
+        Some(work.ended(outcome))
     }
 }
 

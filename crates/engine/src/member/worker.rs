@@ -25,6 +25,7 @@ pub(crate) struct Ticket(pub(crate) u32);
 pub(crate) struct Work {
     pub(crate) ticket: Ticket,
     pub(crate) submission: Submission,
+    /// Used up from the front.
     pub(crate) pieces: Vec<Piece>,
     /// The memory the pieces lie in, where it is the I/O's own: then the I/O can be given up while a
     /// thread is at it.
@@ -36,8 +37,18 @@ pub(crate) struct Work {
 pub(crate) struct Finished {
     pub(crate) ticket: Ticket,
     pub(crate) outcome: IoOutcome,
+    /// [`Work::pieces`], given back for the next.
+    pub(crate) pieces: Vec<Piece>,
     /// [`Work::bounce`], given back.
     pub(crate) bounce: Option<Area>,
+}
+
+impl Work {
+    /// The answer to it.
+    pub(crate) fn ended(self, outcome: IoOutcome) -> Finished {
+        let Self { ticket, pieces, bounce, .. } = self;
+        Finished { ticket, outcome, pieces, bounce }
+    }
 }
 
 /// Locks; a thread that panicked leaves the plain values in these mutexes whole.
@@ -63,6 +74,12 @@ struct Mailbox {
 }
 
 impl Hub {
+    /// With room for the answers to `ios` I/Os.
+    pub(crate) fn new(ios: usize) -> Self {
+        let finished = Vec::with_capacity(ios);
+        Self { mailbox: Mutex::new(Mailbox { finished, ..Mailbox::default() }), ..Self::default() }
+    }
+
     pub(super) fn deliver(&self, finished: Finished) {
         let mut mailbox = lock(&self.mailbox);
         mailbox.finished.push(finished);
@@ -147,7 +164,7 @@ struct Queue {
     closing: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     queue: Mutex<Queue>,
     arrived: Condvar,
@@ -166,10 +183,12 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// At most `most` threads that work on `disk` and answer to `hub`; none is started yet.
-    pub(crate) fn new(disk: Arc<Disk>, hub: Arc<Hub>, most: usize) -> Self {
+    /// At most `most` threads that work on `disk` and answer to `hub`; none is started yet. Up to `ios`
+    /// I/Os wait for them.
+    pub(crate) fn new(disk: Arc<Disk>, hub: Arc<Hub>, most: usize, ios: usize) -> Self {
+        let queue = Queue { work: VecDeque::with_capacity(ios), ..Queue::default() };
         Self {
-            shared: Arc::default(),
+            shared: Arc::new(Shared { queue: Mutex::new(queue), arrived: Condvar::new() }),
             disk,
             hub,
             most: most.max(1),
@@ -249,10 +268,10 @@ impl Drop for Workers {
     }
 }
 
-pub(crate) fn carry_out(disk: &Disk, work: Work) -> Finished {
+pub(crate) fn carry_out(disk: &Disk, mut work: Work) -> Finished {
     // SAFETY: the pieces of a work item belong to its I/O until it is delivered.
-    let outcome = unsafe { disk.carry_out(&work.submission, &work.pieces) };
-    Finished { ticket: work.ticket, outcome, bounce: work.bounce }
+    let outcome = unsafe { disk.carry_out(&work.submission, &mut work.pieces) };
+    work.ended(outcome)
 }
 
 fn serve(shared: &Shared, disk: &Disk, hub: &Hub) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use raidlab_core::{Layout, Level, Sectors};
-use raidlab_engine::{Member, MemoryMember};
+use raidlab_engine::{EngineError, FileIo, FileMember, FileOptions, Member, MemoryMember};
 
 /// xorshift64*.
 pub struct Random(pub u64);
@@ -75,4 +75,21 @@ impl Drop for TestDirectory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// Members in sparse files of a directory.
+pub fn file_members(
+    directory: &TestDirectory,
+    count: u16,
+    sectors: Sectors,
+    engine: FileIo,
+) -> Result<Vec<Member>, EngineError> {
+    let member = |number| {
+        let path = directory.path().join(format!("member-{number}"));
+        std::fs::File::create(&path).unwrap().set_len(sectors.bytes()).unwrap();
+        // Two threads are there from the first batch on.
+        let options = FileOptions { engine, threads: 2, ..FileOptions::default() };
+        FileMember::open(&path, options).map(|member| Member::File(Box::new(member)))
+    };
+    (0..count).map(member).collect()
 }

@@ -48,7 +48,7 @@ fn wait_for(ring: &mut Ring, count: usize) -> Vec<Finished> {
 fn what_comes_in_parts_is_gone_on_with_where_it_stopped() {
     for piece in [512, 1024, 4096] {
         let hub = Hub::default();
-        let mut ring = Ring::new(&hub).unwrap();
+        let mut ring = Ring::new(&hub, 0).unwrap();
         let (disk, mut writer) = pipe(8);
         let slot = ring.register(&disk);
         ring.push(work(3, IoOp::Read, (0, 8), piece), &disk, slot).unwrap();
@@ -70,7 +70,7 @@ fn what_comes_in_parts_is_gone_on_with_where_it_stopped() {
 #[test]
 fn the_end_is_a_media_error_at_the_sector_it_was_met() {
     let hub = Hub::default();
-    let mut ring = Ring::new(&hub).unwrap();
+    let mut ring = Ring::new(&hub, 0).unwrap();
     let (disk, mut writer) = pipe(8);
     ring.push(work(0, IoOp::Read, (2, 6), 3072), &disk, None).unwrap();
     writer.write_all(&[1; 1100]).unwrap();
@@ -82,7 +82,7 @@ fn the_end_is_a_media_error_at_the_sector_it_was_met() {
 #[test]
 fn what_hangs_is_not_waited_for_once_given_up() {
     let hub = Hub::default();
-    let mut ring = Ring::new(&hub).unwrap();
+    let mut ring = Ring::new(&hub, 0).unwrap();
     let (disk, mut writer) = pipe(8);
     let slot = ring.register(&disk);
     ring.push(work(0, IoOp::Read, (0, 8), 4096), &disk, slot).unwrap();
@@ -97,7 +97,7 @@ fn what_hangs_is_not_waited_for_once_given_up() {
 #[test]
 fn dropping_waits_for_what_is_under_way_to_its_last_step() {
     let hub = Hub::default();
-    let mut ring = Ring::new(&hub).unwrap();
+    let mut ring = Ring::new(&hub, 0).unwrap();
     let (disk, mut writer) = pipe(8);
     let slot = ring.register(&disk);
     let mut read = work(0, IoOp::Read, (0, 8), 1024);
@@ -119,14 +119,19 @@ fn dropping_waits_for_what_is_under_way_to_its_last_step() {
 #[test]
 fn a_thread_that_delivers_wakes_who_waits_for_the_ring() {
     let hub = Arc::<Hub>::default();
-    let mut ring = Ring::new(&hub).unwrap();
+    let mut ring = Ring::new(&hub, 0).unwrap();
     let (disk, writer) = pipe(8);
     ring.push(work(0, IoOp::Read, (0, 8), 4096), &disk, None).unwrap();
     let mut finished = Vec::new();
     for _ in 0..3 {
         let thread = {
             let hub = hub.clone();
-            let one = Finished { ticket: Ticket(9), outcome: IoOutcome::Ok, bounce: None };
+            let one = Finished {
+                ticket: Ticket(9),
+                outcome: IoOutcome::Ok,
+                pieces: Vec::new(),
+                bounce: None,
+            };
             std::thread::spawn(move || hub.deliver(one))
         };
         let mut taken = Vec::new();
@@ -155,7 +160,7 @@ fn a_batch_larger_than_the_ring_is_done_in_full() {
     file.set_len((data_offset + sectors).bytes()).unwrap();
     let disk = Arc::new(Disk { file, data_offset, sectors, alignment: 1, gate: Arc::default() });
     let hub = Hub::default();
-    let mut ring = Ring::new(&hub).unwrap();
+    let mut ring = Ring::new(&hub, 0).unwrap();
     let slot = ring.register(&disk);
     for op in [IoOp::Write, IoOp::Read] {
         for n in 0..count {
@@ -186,13 +191,7 @@ fn errors_mean_what_they_mean_for_threads() {
     let op = |stage| {
         let mut work = work(0, IoOp::Write, (1, 4), 2048);
         (work.submission.fua, work.submission.flush_first) = (true, true);
-        let vectors = work
-            .pieces
-            .iter()
-            .map(|piece| libc::iovec { iov_base: piece.start.cast(), iov_len: piece.len })
-            .collect();
-        let vectors = Vectors(vectors);
-        Op { work, disk: disk.clone(), slot: None, stage, vectors, next: 0, done: 0 }
+        Op { work, disk: disk.clone(), slot: None, stage, next: 0, done: 0 }
     };
     let mut good = op(Stage::FlushFirst);
     assert_eq!(good.first_stage(), Stage::FlushFirst);

@@ -3,10 +3,12 @@
 //! Run with `cargo bench -p raidlab-core [-- WORD]`; WORD chooses the cases with it in their names.
 //! Nothing is read or written: members complete at once, in order, `DEPTH` requests in flight, at random
 //! places unless the name says otherwise. Rounds are interleaved over the cases; median and range are
-//! printed.
+//! printed, of the time on the CPU. `-- --lines` prints lines for `cargo xtask bench --against`.
+
+#[path = "../../../tests/support/bench.rs"]
+mod bench;
 
 use std::hint::black_box;
-use std::time::Instant;
 
 use raidlab_core::contract::{
     Completion, Input, IoOutcome, JobResult, Output, Request, RequestId, RequestOp, Segment, Token,
@@ -15,6 +17,8 @@ use raidlab_core::{Array, Config, Layout, Level, Sector, Sectors, Time};
 
 const DEPTH: usize = 32;
 const REQUESTS: u64 = 200_000;
+/// Requests of a sample where lines are printed.
+const SHORT: u64 = 20_000;
 const ROUNDS: usize = 9;
 /// 1 TiB members.
 const MEMBER: Sectors = Sectors(1 << 31);
@@ -65,11 +69,14 @@ fn main() {
         in_order("raid1(2) 1056 KiB write in order, 128 held", 2112),
     ];
     let word = std::env::args().skip(1).find(|word| !word.starts_with('-')).unwrap_or_default();
-    let cases: Vec<_> = cases.into_iter().filter(|case| case.name.contains(&word)).collect();
+    let mut cases: Vec<_> = cases.into_iter().filter(|case| case.name.contains(&word)).collect();
+    if bench::lines_asked() {
+        return bench::print_lines(&mut cases, |case| case.name.into(), |case| run(case, SHORT));
+    }
     let mut times = vec![Vec::new(); cases.len()];
     for _ in 0..ROUNDS {
         for (case, times) in cases.iter().zip(&mut times) {
-            times.push(run(case));
+            times.push(run(case, REQUESTS));
         }
     }
     println!("core alone, {DEPTH} requests in flight, {REQUESTS} requests, {ROUNDS} rounds");
@@ -83,7 +90,7 @@ fn main() {
 }
 
 /// Nanoseconds a request.
-fn run(case: &Case) -> f64 {
+fn run(case: &Case, requests: u64) -> f64 {
     let config = Config::uniform(case.layout.clone(), MEMBER);
     let mut array = Array::new(&config).expect("possible");
     let places = array.capacity().0 / u64::from(case.sectors);
@@ -91,10 +98,10 @@ fn run(case: &Case) -> f64 {
     let mut inputs: Vec<Input<'static>> = Vec::with_capacity(4096);
     let (mut asked, mut answered, mut now) = (0, 0, 0);
     let depth = if case.in_order { DEPTH_IN_ORDER } else { DEPTH } as u64;
-    let start = Instant::now();
-    while answered < REQUESTS {
+    let start = bench::cpu_time();
+    while answered < requests {
         now += 1;
-        while asked < REQUESTS && asked - answered < depth {
+        while asked < requests && asked - answered < depth {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let drawn = ((state >> 33) * places) >> 31;
             let place = if case.in_order { asked % places } else { drawn };
@@ -127,5 +134,5 @@ fn run(case: &Case) -> f64 {
             }
         }
     }
-    start.elapsed().as_nanos() as f64 / REQUESTS as f64
+    (bench::cpu_time() - start) / requests as f64
 }

@@ -3,17 +3,18 @@
 //! what it reaches on files, beside `fio`.
 //!
 //! `cargo bench -p raidlab-engine --bench engine [-- REPETITIONS] [stripes|files]`; a word leaves the others
-//! out. Files lie in the build directory, or in RAIDLAB_BENCH_DIR.
+//! out. Files lie in the build directory, or in RAIDLAB_BENCH_DIR. `-- --lines` prints lines of null members for
+//! `cargo xtask bench --against`.
 //! One thread, depth 32. The cases are interleaved: every repetition runs each case once, so that a change
 //! of the machine's speed hits all of them. Printed: median and range over the repetitions. The figures of
 //! SPDK are cited, from one AMD EPYC (Zen 3) core at depth 32; they were not measured in this run.
 
+#[path = "../../../tests/support/bench.rs"]
+mod bench;
 #[path = "engine/files.rs"]
 mod files;
 #[path = "engine/stripes.rs"]
 mod stripes;
-
-use std::time::Instant;
 
 use raidlab_core::contract::{Outcome, RequestOp, Segment, Token};
 use raidlab_core::{Layout, Level, Sector, Sectors};
@@ -95,7 +96,7 @@ impl Bench {
 
     /// Nanoseconds a request.
     fn run(&mut self, case: &Case, requests: usize) -> f64 {
-        let start = Instant::now();
+        let start = bench::cpu_time();
         for _ in 0..requests / DEPTH {
             for slot in 0..DEPTH as u32 {
                 let at = Sector(self.next_place() * u64::from(case.sectors));
@@ -108,11 +109,16 @@ impl Bench {
             assert_eq!(self.replies.len(), DEPTH);
             assert!(self.replies.iter().all(|reply| reply.outcome == Outcome::Done));
         }
-        start.elapsed().as_nanos() as f64 / (requests / DEPTH * DEPTH) as f64
+        (bench::cpu_time() - start) / (requests / DEPTH * DEPTH) as f64
     }
 }
 
 fn main() {
+    if bench::lines_asked() {
+        let mut cases: Vec<_> = cases().into_iter().map(|case| (Bench::new(&case), case)).collect();
+        let sample = |(bench, case): &mut (Bench, Case)| bench.run(case, requests_of(case) / 16);
+        return bench::print_lines(&mut cases, |(_, case)| case.name.into(), sample);
+    }
     // `cargo bench` passes flags of its own.
     let words: Vec<String> = std::env::args().skip(1).collect();
     let given = words.iter().find_map(|word| word.parse::<usize>().ok());

@@ -1,11 +1,13 @@
-//! Requests per second of one modelled drive on one core: `cargo bench -p raidlab-models`.
+//! Requests per second of one modelled drive on one core: `cargo bench -p raidlab-models`. `-- --lines` prints
+//! lines for `cargo xtask bench --against`.
 #![allow(clippy::print_stdout, reason = "a benchmark prints")]
 
-use std::time::Instant;
+#[path = "../../../tests/support/bench.rs"]
+mod bench;
 
 use raidlab_core::units::{Nanos, Sector, Time};
 use raidlab_models::{
-    DriveInput, DriveIo, DriveIoId, DriveKind, DriveOp, DriveOutput, HardDisk, load,
+    DriveInput, DriveIo, DriveIoId, DriveKind, DriveOp, DriveOutput, HardDisk, HardDiskSpec, load,
 };
 
 /// A command by its number: operation, first sector, length.
@@ -62,31 +64,56 @@ fn run(disk: &mut HardDisk, pattern: Pattern, depth: u64, count: u64) -> (Nanos,
     (now.since(Time::ZERO), calls)
 }
 
+struct Case {
+    drive: &'static str,
+    spec: HardDiskSpec,
+    label: &'static str,
+    pattern: Pattern,
+    depth: u64,
+}
+
+fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for drive in ["nas-8tb-7200", "desktop-2tb-7200", "pata-80gb-7200"] {
+        let DriveKind::HardDisk(spec) = load(drive).expect("built in").kind else { continue };
+        for (label, pattern) in patterns() {
+            let case = |depth| Case { drive, spec: spec.clone(), label, pattern, depth };
+            cases.extend([1, 32].map(case));
+        }
+    }
+    cases
+}
+
+/// Nanoseconds a command of a new disk takes on the CPU, and what [`run`] gives.
+fn timed(case: &Case, count: u64) -> (f64, Nanos, u64) {
+    let mut disk = HardDisk::new(&case.spec, 1);
+    let start = bench::cpu_time();
+    let (time, calls) = run(&mut disk, case.pattern, case.depth, count);
+    ((bench::cpu_time() - start) / count as f64, time, calls)
+}
+
 fn main() {
+    let mut cases = cases();
+    if bench::lines_asked() {
+        let name = |case: &Case| format!("{}, {}, depth {}", case.drive, case.label, case.depth);
+        return bench::print_lines(&mut cases, name, |case| timed(case, 5_000).0);
+    }
     let count = 500_000;
     println!(
         "{:16} {:28} {:>5} {:>12} {:>9} {:>6} {:>16}",
         "drive", "pattern", "depth", "requests/s", "ns each", "calls", "virtual"
     );
-    for name in ["nas-8tb-7200", "desktop-2tb-7200", "pata-80gb-7200"] {
-        let Ok(drive) = load(name) else { return };
-        let DriveKind::HardDisk(spec) = &drive.kind else { return };
-        for (label, pattern) in patterns() {
-            for depth in [1, 32] {
-                let mut disk = HardDisk::new(spec, 1);
-                run(&mut disk, pattern, depth, 10_000);
-                let mut disk = HardDisk::new(spec, 1);
-                let start = Instant::now();
-                let (time, calls) = run(&mut disk, pattern, depth, count);
-                let each = start.elapsed().as_secs_f64() / count as f64;
-                let virtual_rate = count as f64 / time.as_secs();
-                println!(
-                    "{name:16} {label:28} {depth:>5} {:>12.0} {:>9.0} {:>6.2} {virtual_rate:>12.1} io/s",
-                    1.0 / each,
-                    each * 1e9,
-                    calls as f64 / count as f64
-                );
-            }
-        }
+    for case in &cases {
+        timed(case, 10_000);
+        let (each, time, calls) = timed(case, count);
+        let virtual_rate = count as f64 / time.as_secs();
+        println!(
+            "{:16} {:28} {:>5} {:>12.0} {each:>9.0} {:>6.2} {virtual_rate:>12.1} io/s",
+            case.drive,
+            case.label,
+            case.depth,
+            1e9 / each,
+            calls as f64 / count as f64
+        );
     }
 }

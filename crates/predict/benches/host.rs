@@ -3,9 +3,11 @@
 //!
 //! Run with `cargo bench -p raidlab-predict`, or `-- tar-xf` for one workload of the study. Best and median
 //! of the rounds are printed, with what the members were asked for and how many events that took; of the
-//! study, the sum of each workload.
+//! study, the sum of each workload. Times are those on the CPU. `-- --lines` prints lines for
+//! `cargo xtask bench --against`, of 1,000 MB.
 
-use std::time::Instant;
+#[path = "../../../tests/support/bench.rs"]
+mod bench;
 
 use raidlab_core::{Config, Layout, Level, Sectors};
 use raidlab_models::host::{Kernel, Processor};
@@ -36,9 +38,9 @@ fn open(index: u64, how: How) -> Op {
     Op::Open { slot: S, path: Path::target(format!("file{index}")), how }
 }
 
-/// `dd if=/dev/zero bs=64k` of 7,000 MB, or `cp` of it to `/dev/null`, by some processes at once.
-fn plan(reads: bool, processes: u64) -> Plan {
-    let (len, times) = (65_536, 7_000_000_000 / 65_536);
+/// `dd if=/dev/zero bs=64k` of so many MB, or `cp` of it to `/dev/null`, by some processes at once.
+fn plan(mb: u64, reads: bool, processes: u64) -> Plan {
+    let (len, times) = (65_536, mb * 1_000_000 / 65_536);
     let write = |index| {
         let content = Content::Zeroes;
         vec![open(index, How::WRITE), Op::Write { slot: S, len, content, times }]
@@ -92,9 +94,9 @@ fn study(only: Option<&str>) {
                 let mut world = world(Layout { chunk, ..Layout::new(level, members) });
                 let setting = Setting { host_memory: Some(spec.memory), ..Setting::new(copies, 1) };
                 let plan = workload.plan(&setting).expect("can be");
-                let began = Instant::now();
+                let began = bench::cpu_time();
                 run_plan(&mut world, &spec, plan).expect("runs");
-                took += began.elapsed().as_secs_f64();
+                took += (bench::cpu_time() - began) / 1e9;
             }
         }
         println!("pata-2005, 20 cells of {kind}: {took:.3} s");
@@ -103,38 +105,64 @@ fn study(only: Option<&str>) {
     println!("pata-2005, all of these: {all:.3} s");
 }
 
+struct Case {
+    name: &'static str,
+    layout: Layout,
+    reads: bool,
+    processes: u64,
+}
+
+fn cases() -> Vec<Case> {
+    let layouts = [
+        ("single", Layout::new(Level::Linear, 1)),
+        ("raid0(2)", Layout::new(Level::Raid0, 2)),
+        ("raid1(2)", Layout::new(Level::Raid1, 2)),
+    ];
+    let mut cases = Vec::new();
+    for (name, layout) in layouts {
+        for (reads, processes) in [(false, 1), (true, 1), (false, 4), (true, 4)] {
+            cases.push(Case { name, layout: layout.clone(), reads, processes });
+        }
+    }
+    cases
+}
+
+impl Case {
+    fn name(&self, mb: &str) -> String {
+        let what = if self.reads { "written, then read" } else { "written" };
+        format!("{}, {} x {mb} MB {what}", self.name, self.processes)
+    }
+
+    /// Nanoseconds it takes, and what it counted.
+    fn run(&self, mb: u64) -> (f64, String) {
+        let memory = 700 << 20;
+        let spec = HostSpec { longest_request: 128 << 10, memory, ..HostSpec::default() };
+        let mut world = world(self.layout.clone());
+        let began = bench::cpu_time();
+        let record = run_plan(&mut world, &spec, plan(mb, self.reads, self.processes));
+        let took = bench::cpu_time() - began;
+        let (asked, happened) = (world.member_requests(), world.happened());
+        let virtually = record.expect("runs").last_done().as_secs();
+        (took, format!("{asked} member requests, {happened} events, {virtually:.3} s"))
+    }
+}
+
 fn main() {
+    if bench::lines_asked() {
+        let sample = |case: &mut Case| case.run(1_000).0;
+        return bench::print_lines(&mut cases(), |case| case.name("1,000"), sample);
+    }
     // Cargo says `--bench` too.
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     study(only.as_deref());
     if only.is_some() {
         return;
     }
-    let spec = HostSpec { longest_request: 128 << 10, memory: 700 << 20, ..HostSpec::default() };
-    let layouts = [
-        ("single", Layout::new(Level::Linear, 1)),
-        ("raid0(2)", Layout::new(Level::Raid0, 2)),
-        ("raid1(2)", Layout::new(Level::Raid1, 2)),
-    ];
-    for (name, layout) in layouts {
-        for (reads, processes) in [(false, 1), (true, 1), (false, 4), (true, 4)] {
-            let mut times: Vec<f64> = Vec::new();
-            let mut counted = String::new();
-            for _ in 0..ROUNDS {
-                let mut world = world(layout.clone());
-                let began = Instant::now();
-                let record = run_plan(&mut world, &spec, plan(reads, processes)).expect("runs");
-                times.push(began.elapsed().as_secs_f64());
-                let (asked, happened) = (world.member_requests(), world.happened());
-                let virtually = record.last_done().as_secs();
-                counted = format!("{asked} member requests, {happened} events, {virtually:.3} s");
-            }
-            times.sort_by(f64::total_cmp);
-            let what = if reads { "written, then read" } else { "written" };
-            let (best, median) = (times[0], times[ROUNDS / 2]);
-            println!(
-                "{name}, {processes} x 7,000 MB {what}: {best:.3} s, median {median:.3} s; {counted}"
-            );
-        }
+    for case in cases() {
+        let mut runs: Vec<_> = (0..ROUNDS).map(|_| case.run(7_000)).collect();
+        runs.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let (best, (median, counted)) = (runs[0].0 / 1e9, &runs[ROUNDS / 2]);
+        let name = case.name("7,000");
+        println!("{name}: {best:.3} s, median {:.3} s; {counted}", median / 1e9);
     }
 }

@@ -3,10 +3,11 @@
 //!
 //! Run with `cargo bench -p raidlab-sim`. Closed loop, random 4 KiB over whole arrays; rounds interleaved over
 //! the cases, median and range printed. The case of DiskSim (24,500 disk requests/s/core) is raid5 over 9
-//! disks. A drive with queue (NCQ) looks through its queue at each choice, so those cases stand apart.
+//! disks. A drive with queue (NCQ) looks through its queue at each choice, so those cases stand apart. `-- --lines`
+//! prints lines for `cargo xtask bench --against`: nanoseconds a request of the array.
 
-use std::sync::LazyLock;
-use std::time::Instant;
+#[path = "../../../tests/support/bench.rs"]
+mod bench;
 
 use raidlab_core::contract::RequestOp;
 use raidlab_core::{Config, Layout, Level, Sector, Sectors};
@@ -14,6 +15,8 @@ use raidlab_models::{Drive, DriveKind, DriveSpec, HardDiskSpec, Scheduler, load}
 use raidlab_sim::{HostCosts, World};
 
 const REQUESTS: u64 = 50_000;
+/// Requests of a sample where lines are printed.
+const SHORT: u64 = 5_000;
 const ROUNDS: usize = 7;
 
 struct Case {
@@ -66,14 +69,18 @@ fn cases() -> Vec<Case> {
 }
 
 fn main() {
-    let cases = cases();
+    let mut cases = cases();
+    if bench::lines_asked() {
+        let nanos = |case: &mut Case| run(case, 0, SHORT).nanos / SHORT as f64;
+        return bench::print_lines(&mut cases, |case| case.name.into(), nanos);
+    }
     let mut rates = vec![Vec::new(); cases.len()];
     let mut events = vec![0.0; cases.len()];
     for round in 0..ROUNDS {
         for ((case, rates), events) in cases.iter().zip(&mut rates).zip(&mut events) {
-            let (rate, each) = run(case, round as u64);
-            rates.push(rate);
-            *events = each;
+            let done = run(case, round as u64, REQUESTS);
+            rates.push(done.asked / done.nanos * 1e3);
+            *events = done.events / done.asked;
         }
     }
     println!("simulator, {REQUESTS} requests of 4 KiB, {ROUNDS} rounds, one core");
@@ -87,8 +94,14 @@ fn main() {
     }
 }
 
-/// Millions of member requests simulated a second, and events each.
-fn run(case: &Case, seed: u64) -> (f64, f64) {
+/// What a run took: time on the CPU, member requests, events.
+struct Done {
+    nanos: f64,
+    asked: f64,
+    events: f64,
+}
+
+fn run(case: &Case, seed: u64, requests: u64) -> Done {
     let drives: Vec<_> = (0..u64::from(case.layout.members))
         .map(|member| Drive::new(&case.drive.kind, seed * 100 + member))
         .collect();
@@ -100,9 +113,9 @@ fn run(case: &Case, seed: u64) -> (f64, f64) {
     let places = world.array().capacity().0 / 8;
     let mut state = seed;
     let (mut asked, mut answered) = (0, 0);
-    let start = cpu_time();
-    while answered < REQUESTS {
-        while asked < REQUESTS && asked - answered < case.flight {
+    let start = bench::cpu_time();
+    while answered < requests {
+        while asked < requests && asked - answered < case.flight {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             world.submit(case.op, Sector((state >> 11) % places * 8), Sectors(8), false);
             asked += 1;
@@ -112,15 +125,6 @@ fn run(case: &Case, seed: u64) -> (f64, f64) {
             answered += 1;
         }
     }
-    let rate = world.member_requests() as f64 / (cpu_time() - start) / 1e6;
-    (rate, world.happened() as f64 / world.member_requests() as f64)
-}
-
-/// Seconds that this thread has been on a CPU, so that other work on the machine counts little; elsewhere
-/// than on Linux, seconds that have passed.
-fn cpu_time() -> f64 {
-    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let on_cpu = statistics.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok());
-    on_cpu.map_or_else(|| START.elapsed().as_secs_f64(), |nanos| nanos / 1e9)
+    let nanos = bench::cpu_time() - start;
+    Done { nanos, asked: world.member_requests() as f64, events: world.happened() as f64 }
 }

@@ -10,8 +10,11 @@
 //! measured through its checked interface, storing through the cache when hot and past it from memory,
 //! as it is meant to be used; the other way of storing stands beside. What must at least be read and written
 //! is set against the traffic of copying blocks of the same size. Without ISA-L (Debian package
-//! libisal2) there is no table to print.
+//! libisal2) there is no table to print. `-- --lines` prints lines of raidlab alone for `cargo xtask bench --against`:
+//! hot and staggered, nanoseconds a stripe.
 
+#[path = "../../../../tests/support/bench.rs"]
+mod bench;
 #[path = "../../tests/common/isal.rs"]
 mod isal;
 mod memory;
@@ -145,7 +148,32 @@ fn copying(arena: &Arena, size: usize, hot: bool) -> [f64; 2] {
     rates.map(|mut rates| percentile(&mut rates).expect("there are samples"))
 }
 
+/// Lines of a few cells; a sample of each takes about a millisecond.
+fn print_lines() {
+    let arena = Arena::new(RING / 8);
+    let few = |cell: &Cell| {
+        cell.hot && cell.staggered && [4, 8].contains(&cell.n) && cell.size < 512 << 10
+    };
+    let ours = Peer::Ours(Kernels::new(Store::Cached));
+    let cells = table::cells().into_iter().filter(few);
+    let mut cells: Vec<_> = cells.map(|cell| (Ring::new(&arena, &cell), cell)).collect();
+    let name = |(_, cell): &(Ring, Cell)| cell.to_string();
+    bench::print_lines(&mut cells, name, |(ring, cell)| {
+        let repeats = (32 << 20) / (cell.operation.blocks(cell.n) * cell.size);
+        let start = bench::cpu_time();
+        for _ in 0..repeats {
+            // SAFETY: nobody else uses the arena.
+            unsafe { ours.run(cell.operation, cell.n, black_box(ring.next())) };
+        }
+        (bench::cpu_time() - start) / repeats as f64
+    });
+}
+
 fn main() -> ExitCode {
+    if bench::lines_asked() {
+        print_lines();
+        return ExitCode::SUCCESS;
+    }
     // `cargo bench` passes a flag of its own.
     let words: Vec<String> =
         std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();

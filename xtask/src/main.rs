@@ -6,12 +6,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
+mod bench;
 mod budget;
+mod child;
 mod guests;
 #[path = "../../tests/support/packages.rs"]
 mod packages;
 mod suite;
-
+mod targets;
 mod tidy;
 mod totals;
 
@@ -28,6 +30,9 @@ usage: cargo xtask TASK
   bugs [ARG...]    plants every seeded bug and shows what finds it; ARG is handed to
                    `raidlab check --bugs`, such as --sample 8
   bench [ARG...]   all benchmarks; ARG is handed to `cargo bench`
+  bench --against COMMIT [NAME...] [--rounds N] [--limit PERCENT]
+                   benches of now and of COMMIT in turns (planner, engine, ...), 7 rounds or more: the
+                   ratios with intervals; --limit: fails when one is surely more than PERCENT slower
 ";
 
 fn main() -> ExitCode {
@@ -41,7 +46,8 @@ fn main() -> ExitCode {
         ["tidy"] => tidy(&root()),
         ["deny", ref more @ ..] => deny(&root(), more),
         ["bugs", ref more @ ..] => bugs(&root(), more),
-        ["bench", ref more @ ..] => bench(&root(), more),
+        ["bench", ref more @ ..] if more.contains(&"--against") => bench::against(&root(), more),
+        ["bench", ref more @ ..] => plain_bench(&root(), more),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             Ok(true)
@@ -51,6 +57,10 @@ fn main() -> ExitCode {
     match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+            eprintln!("xtask: {error}");
+            ExitCode::from(130)
+        }
         Err(error) => {
             eprintln!("xtask: {error}");
             ExitCode::FAILURE
@@ -121,7 +131,7 @@ fn check(root: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-fn bench(root: &Path, arguments: &[&str]) -> io::Result<bool> {
+fn plain_bench(root: &Path, arguments: &[&str]) -> io::Result<bool> {
     let status = cargo(root).args(["bench", "--workspace"]).args(arguments).status()?;
     Ok(status.success())
 }

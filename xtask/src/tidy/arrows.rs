@@ -54,7 +54,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Breach> {
     for (path, text) in &tree.files {
         let Some(directory) = path.strip_suffix("/Cargo.toml") else { continue };
         let arrows = if directory == "xtask" {
-            Some(("xtask", &[] as &[&str]))
+            // Its statistics are those of reports.
+            Some(("xtask", &["results"] as &[&str]))
         } else if let Some(name) = directory.strip_prefix("crates/") {
             ARROWS.into_iter().find(|(of, _)| *of == name)
         } else {

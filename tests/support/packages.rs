@@ -45,6 +45,10 @@ pub(crate) const ORIGINALS: [Package; 4] = [
     commands("strace", &["strace"]),
 ];
 
+/// What counts instructions; its command looks for it itself.
+#[allow(dead_code, reason = "only the test command installs it")]
+pub(crate) const COUNTING: [Package; 1] = [commands("valgrind", &["valgrind"])];
+
 /// What makes, checks and mounts filesystems; their tests look for it themselves.
 #[allow(dead_code, reason = "only the test command installs it")]
 pub(crate) const FILESYSTEMS: [Package; 5] = [

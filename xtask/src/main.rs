@@ -10,6 +10,7 @@ mod bench;
 mod budget;
 mod child;
 mod guests;
+mod instructions;
 #[path = "../../tests/support/packages.rs"]
 mod packages;
 mod suite;
@@ -33,6 +34,9 @@ usage: cargo xtask TASK
   bench --against COMMIT [NAME...] [--rounds N] [--limit PERCENT]
                    benches of now and of COMMIT in turns (planner, engine, ...), 7 rounds or more: the
                    ratios with intervals; --limit: fails when one is surely more than PERCENT slower
+  instructions [--record]
+                   counts the instructions of the hot paths and fails when one has 3 % more than
+                   xtask/instructions.txt says; --record: writes that file
 ";
 
 fn main() -> ExitCode {
@@ -48,6 +52,8 @@ fn main() -> ExitCode {
         ["bugs", ref more @ ..] => bugs(&root(), more),
         ["bench", ref more @ ..] if more.contains(&"--against") => bench::against(&root(), more),
         ["bench", ref more @ ..] => plain_bench(&root(), more),
+        ["instructions"] => instructions(&root(), false),
+        ["instructions", "--record"] => instructions(&root(), true),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             Ok(true)
@@ -134,4 +140,15 @@ fn check(root: &Path, arguments: &[&str]) -> Command {
 fn plain_bench(root: &Path, arguments: &[&str]) -> io::Result<bool> {
     let status = cargo(root).args(["bench", "--workspace"]).args(arguments).status()?;
     Ok(status.success())
+}
+
+fn instructions(root: &Path, records: bool) -> io::Result<bool> {
+    Ok(match instructions::run(root, records)? {
+        suite::Outcome::Passed => true,
+        suite::Outcome::Failed => false,
+        suite::Outcome::LeftOut(why) => {
+            println!("skipped: instructions: {why}");
+            true
+        }
+    })
 }

@@ -21,7 +21,7 @@ const FULL: &str = "RAIDLAB_FULL";
 const SAMPLE: &str = "RAIDLAB_SAMPLE";
 
 /// Whether a step went well, or why it was left out.
-enum Outcome {
+pub(crate) enum Outcome {
     Passed,
     Failed,
     LeftOut(String),

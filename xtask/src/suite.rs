@@ -81,7 +81,7 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
         read_totals(command, (io::stdout(), io::stderr()), totals).map(Outcome::from)
     };
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    let steps: [Step<'_>; 10] = [
+    let steps: [Step<'_>; 11] = [
         ("format", &|_| component(root, "rustfmt", &["fmt", "--all", "--check"])),
         ("tidy", &|_| crate::tidy(root).map(Outcome::from)),
         ("clippy", &|_| component(root, "clippy", &clippy)),
@@ -91,6 +91,7 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
         ("doc tests", &|totals| test(&["--doc"], totals)),
         ("checker", &|_| checker(root, &["--from", &sample])),
         ("seeded bugs", &|_| checker(root, &["--bugs", "--sample", "6", "--by", &by])),
+        ("instructions", &|_| crate::instructions::run(root, false)),
         ("documentation", &|_| document(root)),
     ];
     let mut totals = Totals::default();
@@ -158,8 +159,8 @@ fn timed<T>(
 fn packages_for_tests(install: bool) -> [String; 2] {
     let parts: [&[packages::Package]; 2] = [&packages::GUEST, &packages::GRUB];
     let mut missing = parts.map(packages::missing).concat();
-    let others: [&[packages::Package]; 3] =
-        [&packages::PARITY, &packages::ORIGINALS, &packages::FILESYSTEMS];
+    let others: [&[packages::Package]; 4] =
+        [&packages::PARITY, &packages::ORIGINALS, &packages::COUNTING, &packages::FILESYSTEMS];
     missing.extend(others.into_iter().flat_map(packages::missing));
     let there = missing.is_empty() || install && installed(&missing);
     if !there {

@@ -222,7 +222,7 @@ impl std::str::FromStr for Size {
         let scale = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?.1;
         let bytes = if number.contains('.') {
             let value = number.parse::<f64>().map_err(|_| wrong())? * scale as f64;
-            if value.fract() != 0.0 || value >= 2f64.powi(63) {
+            if value.fract() != 0.0 || value >= (1u64 << 63) as f64 {
                 return Err(format!("`{text}` is not a whole number of bytes"));
             }
             value as u64

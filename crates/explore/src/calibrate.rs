@@ -7,7 +7,8 @@
 //! A simulation is not smooth: a little more time may cost a whole turn of a disk. So the search first
 //! surveys each range; then it goes down by the method of Levenberg and Marquardt, with slopes over
 //! differences of some percent, wide ones first; where that no longer helps, one parameter at a time.
-//! Nothing here is random: the same figures give the same fit.
+//! Nothing here is random, and logarithms are those of libm, not of the platform: the same figures give the
+//! same fit on any machine.
 
 use raidlab_study::{CellKey, State, Study, StudyError, StudyErrorKind};
 
@@ -74,7 +75,7 @@ pub type Evaluate<'a, E> = dyn FnMut(&[Vec<f64>]) -> Result<Vec<Vec<f64>>, E> + 
 /// The first error of `evaluate`.
 pub fn fit<E>(problem: &Problem, evaluate: &mut Evaluate<'_, E>) -> Result<Fit, E> {
     let mut search = Search::new(problem, evaluate);
-    let start: Vec<f64> = problem.start.iter().map(|value| value.ln()).collect();
+    let start: Vec<f64> = problem.start.iter().map(|value| libm::log(*value)).collect();
     let first = search.at(start)?;
     let mut best = first.clone();
     if !best.x.is_empty() {
@@ -87,8 +88,8 @@ pub fn fit<E>(problem: &Problem, evaluate: &mut Evaluate<'_, E>) -> Result<Fit, 
         best = if gained { search.descend(alone, PROBES[1])? } else { alone };
     }
     let rounded = best.x.iter().zip(&problem.ranges);
-    let rounded: Vec<f64> = rounded.map(|(x, range)| four_digits(x.exp(), *range)).collect();
-    let last = search.at(rounded.iter().map(|value| value.ln()).collect())?;
+    let rounded: Vec<f64> = rounded.map(|(x, range)| four_digits(libm::exp(*x), *range)).collect();
+    let last = search.at(rounded.iter().map(|value| libm::log(*value)).collect())?;
     let is_better = search.loss(&last.r, None) < (1.0 - ENOUGH) * search.loss(&first.r, None);
     // What there was stays as it was, unless something is better.
     let (last, rounded) =
@@ -140,13 +141,13 @@ impl<'a, 'b, E> Search<'a, 'b, E> {
 
     fn points(&mut self, all: Vec<Vec<f64>>) -> Result<Vec<Point>, E> {
         let ranges = &self.problem.ranges;
-        let value = |(x, range): (&f64, &[f64; 2])| x.exp().clamp(range[0], range[1]);
+        let value = |(x, range): (&f64, &[f64; 2])| libm::exp(*x).clamp(range[0], range[1]);
         let values: Vec<Vec<f64>> =
             all.iter().map(|x| x.iter().zip(ranges).map(value).collect()).collect();
         self.evaluations += values.len() as u32;
         let figures = (self.evaluate)(&values)?;
         let published = &self.problem.published;
-        let ratio = |(one, other): (&f64, &f64)| (one.max(1e-300) / other).ln();
+        let ratio = |(one, other): (&f64, &f64)| libm::log(one.max(1e-300) / other);
         let points = all.into_iter().zip(figures);
         let points: Vec<Point> = points
             .map(|(x, figures)| Point { x, r: figures.iter().zip(published).map(ratio).collect() })
@@ -176,7 +177,7 @@ impl<'a, 'b, E> Search<'a, 'b, E> {
             let at = |part: u32| {
                 let share = (f64::from(part) + 0.5) / f64::from(SURVEYED);
                 let mut x = best.x.clone();
-                x[parameter] = least.ln() + share * (most / least).ln();
+                x[parameter] = libm::log(*least) + share * libm::log(most / least);
                 x
             };
             let points = (0..SURVEYED).map(at).collect();
@@ -192,7 +193,7 @@ impl<'a, 'b, E> Search<'a, 'b, E> {
     }
 
     fn figures(&self, point: &Point) -> Vec<f64> {
-        point.r.iter().zip(&self.problem.published).map(|(r, one)| r.exp() * one).collect()
+        point.r.iter().zip(&self.problem.published).map(|(r, one)| libm::exp(*r) * one).collect()
     }
 
     /// The loss, without the cell that is left out.
@@ -204,7 +205,7 @@ impl<'a, 'b, E> Search<'a, 'b, E> {
     /// A parameter kept within its range.
     fn clamp(&self, parameter: usize, x: f64) -> f64 {
         let [least, most] = self.problem.ranges[parameter];
-        x.clamp(least.ln(), most.ln())
+        x.clamp(libm::log(least), libm::log(most))
     }
 
     /// The slopes at a point, over differences of `probe`.

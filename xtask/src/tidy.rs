@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+mod arithmetic;
 mod arrows;
 mod dependencies;
 mod documents;
@@ -52,6 +53,7 @@ fn check(tree: &Tree) -> Vec<Breach> {
     for file in &files {
         if !rust::is_below(file.path, &test_modules) {
             breaches.extend(purity::check(file, &mut exceptions));
+            breaches.extend(arithmetic::check(file));
         }
         breaches.extend(unsafety::check(file));
         breaches.extend(words::check(file));
@@ -80,7 +82,7 @@ mod tests {
             ("a.md", "a \nb"),
             ("b.md", home),
             ("crates/core/Cargo.toml", "[dependencies]\nlibc = \"0.2\"\n"),
-            ("crates/core/src/a.rs", "use std::fs;\n"),
+            ("crates/core/src/a.rs", "use std::fs;\nfn f() -> f64 { 2f64.powi(3) }\n"),
             ("crates/core/src/lib.rs", "//!\ta\n"),
             ("crates/core/src/long.rs", &long),
             ("crates/core/src/function.rs", &function),
@@ -93,6 +95,7 @@ mod tests {
         rules.sort_unstable();
         rules.dedup();
         let expected = [
+            "arithmetic",
             "arrows",
             "changelog",
             "commands",

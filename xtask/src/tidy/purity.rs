@@ -53,13 +53,15 @@ struct Use {
     line: usize,
 }
 
+/// The pure crate whose source a file belongs to.
+pub(crate) fn pure_crate(path: &str) -> Option<&'static str> {
+    let (name, _) = path.strip_prefix("crates/")?.split_once("/src/")?;
+    PURE.into_iter().find(|pure| *pure == name)
+}
+
 /// Checks a file; `used` gathers over all files where the exceptions were used.
 pub(crate) fn check(file: &RustFile<'_>, used: &mut Exceptions) -> Vec<Breach> {
-    let Some(name) = file.path.strip_prefix("crates/").and_then(|rest| rest.split_once("/src/"))
-    else {
-        return Vec::new();
-    };
-    let Some(name) = PURE.into_iter().find(|pure| *pure == name.0) else { return Vec::new() };
+    let Some(name) = pure_crate(file.path) else { return Vec::new() };
     let mut uses = Imports::default();
     uses.visit_file(&file.syntax);
     let Imports { mut paths, mut breaches } = uses;

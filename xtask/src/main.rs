@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 mod bench;
+mod bits;
 mod budget;
 mod child;
 mod guests;
@@ -30,6 +31,9 @@ usage: cargo xtask TASK
                    it. Advisories are not checked: their database has to be fetched anew each time
   bugs [ARG...]    plants every seeded bug and shows what finds it; ARG is handed to
                    `raidlab check --bugs`, such as --sample 8
+  bits [--install] whether what is computed has the same bits in a release, a debug and a wasm32 build;
+                   names the first cells that differ. A build that needs what is not here is skipped,
+                   or with --install that is fetched
   bench [ARG...]   all benchmarks; ARG is handed to `cargo bench`
   bench --against COMMIT [NAME...] [--rounds N] [--limit PERCENT]
                    benches of now and of COMMIT in turns (planner, engine, ...), 7 rounds or more: the
@@ -54,6 +58,8 @@ fn main() -> ExitCode {
         ["bench", ref more @ ..] => plain_bench(&root(), more),
         ["instructions"] => instructions(&root(), false),
         ["instructions", "--record"] => instructions(&root(), true),
+        ["bits"] => bits::run(&root(), false),
+        ["bits", "--install"] => bits::run(&root(), true),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             Ok(true)

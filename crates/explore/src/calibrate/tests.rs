@@ -42,6 +42,23 @@ fn parameters_of_a_known_model_are_found() {
     }
 }
 
+/// Known bits of where the search goes, by way of dozens of logarithms and exponentials: the same on any
+/// machine.
+#[test]
+fn a_fit_has_the_same_bits_on_any_machine() {
+    let mut published = disk(&[47.1, 0.33]);
+    published[3] *= 1.03;
+    let fit = fitted(disk, published, &[80.0, 1.0], &[[10.0, 200.0], [0.01, 10.0]]);
+    let bits: Vec<u64> = fit.left_out.iter().map(|figure| figure.to_bits()).collect();
+    let known = [
+        0x4035_1888_bbfe_8623,
+        0x4035_72a6_6f1d_e214,
+        0x400e_b229_8b02_abbd,
+        0x4029_ccf2_4c7d_4112,
+    ];
+    assert_eq!(bits, known, "{:?}", fit.left_out);
+}
+
 /// One cell that no value explains: the others are met as if it were not there.
 #[test]
 fn an_unexplained_cell_does_not_bend_the_rest() {

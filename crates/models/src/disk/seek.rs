@@ -77,6 +77,7 @@ mod tests {
     use super::*;
     use crate::disk::geometry::Geometry;
     use crate::file;
+    use raidlab_core::Nanos;
 
     #[test]
     fn passes_through_the_three_points_and_never_falls() {
@@ -100,6 +101,30 @@ mod tests {
         }
     }
 
+    /// Known times of made-up figures, to the nanosecond: the same on any machine.
+    #[test]
+    fn a_curve_has_the_same_bits_on_any_machine() {
+        let file::DriveKind::HardDisk(spec) = file::load("nas-8tb-7200").unwrap().kind else {
+            panic!()
+        };
+        let f = HardDiskFigures {
+            track_to_track: Nanos(800_001),
+            average_seek: Nanos(8_333_333),
+            full_stroke: Nanos(17_777_777),
+            seek_points: Vec::new(),
+            ..spec.figures().clone()
+        };
+        let curve = SeekCurve::new(&f, 333_331);
+        let times = [1, 2, 3, 1_000, 99_999, 111_109, 111_111, 222_222, 333_330];
+        assert_eq!(
+            times.map(|distance| curve.time(distance)),
+            [
+                800_001, 809_390, 816_594, 1_494_161, 7_945_583, 8_333_298, 8_333_375, 13_055_640,
+                17_777_777
+            ]
+        );
+    }
+
     #[test]
     fn measured_points_are_joined_by_straight_lines() {
         let file::DriveKind::HardDisk(spec) = file::load("pata-80gb-7200").unwrap().kind else {
@@ -107,7 +132,7 @@ mod tests {
         };
         let mut f = spec.figures().clone();
         f.seek_points = [(1, 1_000), (5, 3_000), (10, 2_000), (110, 12_000)]
-            .map(|(cylinders, us)| (cylinders, raidlab_core::units::Nanos::from_micros(us)))
+            .map(|(cylinders, us)| (cylinders, Nanos::from_micros(us)))
             .to_vec();
         let curve = SeekCurve::new(&f, 1_000);
         for (distance, us) in

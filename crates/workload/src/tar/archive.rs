@@ -262,7 +262,8 @@ impl Parser<'_, '_> {
         let wrong = ArchiveError::Number { at, field: "extended header" };
         while !text.is_empty() {
             let space = text.iter().position(|byte| *byte == b' ').ok_or_else(|| wrong.clone())?;
-            let len = decimal(&text[..space]).ok_or_else(|| wrong.clone())? as usize;
+            let len = decimal(&text[..space]).and_then(|len| usize::try_from(len).ok());
+            let len = len.ok_or_else(|| wrong.clone())?;
             let record = text.get(space + 1..len).and_then(|record| record.strip_suffix(b"\n"));
             let record = record.ok_or_else(|| wrong.clone())?;
             let equals = record.iter().position(|byte| *byte == b'=');

@@ -94,7 +94,8 @@ impl Rest {
 
     /// The first with dirty pages at a row or behind it.
     fn next_dirty(&self, from: u64) -> Option<u64> {
-        let mut word = (from / 64) as usize;
+        // What lies far out may not fit a number of 32 bits.
+        let mut word = (from / 64).min(self.dirty.len() as u64) as usize;
         let mut bits = self.dirty.get(word).copied().unwrap_or(0) & u64::MAX << (from % 64);
         while word < self.dirty.len() {
             if bits != 0 {

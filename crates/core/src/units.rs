@@ -1,4 +1,6 @@
-//! Units as types: nothing in this project passes a bare number where it could be mistaken for another.
+//! Units as types, so that a place, a length, a moment and a member's number are not mistaken for each
+//! other. Inner loops unwrap them, and some fields (`Array`'s capacity, the models' figures) are bare
+//! numbers, whose names or comments then say what they count.
 //!
 //! A sector is 512 bytes everywhere, whatever a drive's own block size; time is integer
 //! nanoseconds counted from the start of a run. Both convert to other units only when printed.

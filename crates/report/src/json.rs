@@ -4,7 +4,7 @@ use raidlab_results::document::Results;
 
 use crate::{Exporter, ReportError, view};
 
-/// The document as indented JSON with a newline at its end: what `raidlab report` reads back.
+/// The document as indented JSON with a newline at its end: what `--json` writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Json;
 

@@ -5,10 +5,12 @@
 //! Why it is safe: a write is answered well only when every sector of it lies on a member that is
 //! in service, or is computable from those that are (`write`, `stripe`); overlapping writes go
 //! one after another (`locks`); a read is answered well only from members that answered well.
-//! There is no log in this version: after a crash redundancy may be inconsistent (consistency mode
-//! `none`: what was acknowledged and flushed is on every member in service).
+//! After a crash the consistency mode decides: a write goes out only when what its mode needs is
+//! durable, the dirty flag and its bits of the bitmap (`permit`) or an entry of the partial-parity log
+//! or the journal (`log`), from which the next start makes redundancy consistent. In mode `none` nothing
+//! is recorded and redundancy may be inconsistent. [`crate::consistency`] has the promise of each mode.
 //! Tests: `tests/model.rs`, against a flat copy of what the array should hold, with a member lost at
-//! every point.
+//! every point; `tests/consistency.rs` and `tests/logs.rs` for power cuts.
 //!
 //! Levels without parity take a straight path: one look-up, one or n member I/Os, no stripe state.
 

@@ -8,6 +8,8 @@ mod args;
 mod calibrate;
 mod check;
 mod compare;
+#[cfg(test)]
+mod documents;
 mod drive;
 mod failure;
 mod interrupt;

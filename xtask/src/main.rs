@@ -10,8 +10,11 @@ mod bench;
 mod bits;
 mod budget;
 mod child;
+mod docs;
 mod guests;
 mod instructions;
+#[path = "../../tests/support/markdown.rs"]
+mod markdown;
 #[path = "../../tests/support/packages.rs"]
 mod packages;
 mod suite;
@@ -34,6 +37,9 @@ usage: cargo xtask TASK
   bits [--install] whether what is computed has the same bits in a release, a debug and a wasm32 build;
                    names the first cells that differ. A build that needs what is not here is skipped,
                    or with --install that is fetched
+  docs [--sample N] [--with FILE] [DOCUMENT...]
+                   runs the commands that the documents show; --sample: a third of them, chosen by N;
+                   --with: with this raidlab instead of building it
   bench [ARG...]   all benchmarks; ARG is handed to `cargo bench`
   bench --against COMMIT [NAME...] [--rounds N] [--limit PERCENT]
                    benches of now and of COMMIT in turns (planner, engine, ...), 7 rounds or more: the
@@ -60,6 +66,7 @@ fn main() -> ExitCode {
         ["instructions", "--record"] => instructions(&root(), true),
         ["bits"] => bits::run(&root(), false),
         ["bits", "--install"] => bits::run(&root(), true),
+        ["docs", ref more @ ..] => docs::run(&root(), more),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             Ok(true)

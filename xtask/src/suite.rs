@@ -184,6 +184,11 @@ fn told(missing: &[&str]) -> String {
     format!("missing:{}", packages::reason(missing))
 }
 
+pub(crate) fn is_root() -> bool {
+    let output = Command::new("id").arg("-u").output();
+    output.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
 /// Runs apt-get, if there is one, without questions; true if it went well.
 fn apt_get(arguments: &[&str]) -> bool {
     let mut command = Command::new("apt-get");

@@ -7,6 +7,7 @@ mod arithmetic;
 mod arrows;
 mod dependencies;
 mod documents;
+mod names;
 mod purity;
 mod rust;
 mod sizes;
@@ -39,6 +40,7 @@ fn check(tree: &Tree) -> Vec<Breach> {
     breaches.extend(text::check(tree));
     breaches.extend(toolchain::check(tree));
     breaches.extend(documents::check(tree));
+    breaches.extend(names::check(tree));
     let mut files = Vec::new();
     for (path, text) in tree.rust() {
         match rust::RustFile::parse(path, text) {
@@ -78,7 +80,7 @@ mod tests {
         let home = concat!("see /ho", "me/a\n");
         let tree = Tree::of(&[
             (".ci/run", "true\n"),
-            ("ARCHITECTURE.md", "**I1.** A.\n"),
+            ("ARCHITECTURE.md", "**I1.** A `crates/none`.\n"),
             ("a.md", "a \nb"),
             ("b.md", home),
             ("crates/core/Cargo.toml", "[dependencies]\nlibc = \"0.2\"\n"),
@@ -109,6 +111,7 @@ mod tests {
             "last-line",
             "line-length",
             "machine-path",
+            "names",
             "pure",
             "safety-comment",
             "syntax",

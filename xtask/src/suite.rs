@@ -81,7 +81,7 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
         read_totals(command, (io::stdout(), io::stderr()), totals).map(Outcome::from)
     };
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    let steps: [Step<'_>; 11] = [
+    let steps: [Step<'_>; 12] = [
         ("format", &|_| component(root, "rustfmt", &["fmt", "--all", "--check"])),
         ("tidy", &|_| crate::tidy(root).map(Outcome::from)),
         ("clippy", &|_| component(root, "clippy", &clippy)),
@@ -92,7 +92,9 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
         ("checker", &|_| checker(root, &["--from", &sample])),
         ("seeded bugs", &|_| checker(root, &["--bugs", "--sample", "6", "--by", &by])),
         ("instructions", &|_| crate::instructions::run(root, false)),
-        ("documentation", &|_| document(root)),
+        // With the raidlab that the checker is part of, so that there is none to build.
+        ("documents", &|totals| documents(root, told.sample, totals)),
+        ("rustdoc", &|_| document(root)),
     ];
     let mut totals = Totals::default();
     let failed = first_failure(&steps, &mut totals, &mut table)?;
@@ -215,6 +217,14 @@ fn first_seed(sample: u32) -> u32 {
 /// Runs the checker, in the one build in which bugs can be planted, so that there is one to wait for.
 fn checker(root: &Path, arguments: &[&str]) -> io::Result<Outcome> {
     Ok(crate::check(root, arguments).status()?.success().into())
+}
+
+/// Runs a sample of the commands in the documents.
+fn documents(root: &Path, sample: u32, totals: &mut Totals) -> io::Result<Outcome> {
+    let mut command = crate::cargo(root);
+    command.args(["xtask", "docs", "--sample", &sample.to_string()]);
+    command.args(["--with", "target/checker/raidlab"]);
+    read_totals(command, (io::stdout(), io::stderr()), totals).map(Outcome::from)
 }
 
 fn document(root: &Path) -> io::Result<Outcome> {

@@ -127,14 +127,14 @@ mod tests {
 
     #[test]
     fn a_build_gives_the_bench_or_the_first_error() {
-        let library = r#"{"target": {"kind": ["lib"], "name": "a"}, "executable": null}"#;
+        let other = r#"{"target": {"kind": ["bin"], "name": "a"}, "executable": "/x/other"}"#;
         let bench = r#"{"target": {"kind": ["bench"], "name": "a"}, "executable": "/x/a-1"}"#;
         let warning = r#"{"message": {"level": "warning", "rendered": "w"}}"#;
         let error = r#"{"message": {"level": "error", "rendered": "error: no field `x`\n\n"}}"#;
-        let other = r#"{"message": {"level": "error", "rendered": "error: aborting"}}"#;
-        let text = [library, bench, warning].join("\n");
+        let last = r#"{"message": {"level": "error", "rendered": "error: aborting"}}"#;
+        let text = [bench, other, warning].join("\n");
         assert_eq!(read_build(&text, "a"), (Some("/x/a-1".into()), None));
-        let text = [library, warning, error, other].join("\n");
+        let text = [other, warning, error, last].join("\n");
         assert_eq!(read_build(&text, "a"), (None, Some("error: no field `x`".to_owned())));
         assert_eq!(read_build("", "a"), (None, None));
     }

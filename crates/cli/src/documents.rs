@@ -19,8 +19,15 @@ const COMMANDS: [(&str, &[&str]); 3] =
     [("raidlab", &[]), ("cargo run --release --", &[]), ("cargo xtask bugs", &["check", "--bugs"])];
 
 /// Flags that sentences name and that are of other programs.
-const OF_OTHERS: [&str; 5] =
-    ["--assume-clean", "--directory", "--full", "--output-format", "--pairs"];
+const OF_OTHERS: [&str; 7] = [
+    "--assume-clean",
+    "--directory",
+    "--full",
+    "--install",
+    "--limit",
+    "--output-format",
+    "--pairs",
+];
 
 /// What is wrong with a document, a line each.
 fn wrong(text: &str) -> Vec<String> {

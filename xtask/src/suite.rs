@@ -80,8 +80,9 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
         told.tell(&mut command);
         read_totals(command, (io::stdout(), io::stderr()), totals).map(Outcome::from)
     };
-    let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    let steps: [Step<'_>; 12] = [
+    let features = "--features=raidlab-cli/mimalloc";
+    let clippy = ["clippy", "--workspace", "--all-targets", features, "--", "-D", "warnings"];
+    let steps: [Step<'_>; budget::BUDGETS.len()] = [
         ("format", &|_| component(root, "rustfmt", &["fmt", "--all", "--check"])),
         ("tidy", &|_| crate::tidy(root).map(Outcome::from)),
         ("clippy", &|_| component(root, "clippy", &clippy)),

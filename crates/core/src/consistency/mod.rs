@@ -30,6 +30,8 @@
 
 mod area;
 mod assembly;
+mod examined;
 
 pub use area::{MetaArea, RECORD};
 pub use assembly::{Allow, AssembleError, Found, LogEntry};
+pub use examined::{ArrayId, Carried, Examined, Finding, LogFound, Parameters};

@@ -120,7 +120,7 @@ impl Array {
 
     /// Sends out a step of a round; false when it must wait for room.
     pub(super) fn issue_round(&mut self, slot: u32) -> bool {
-        if self.ios.available() < 2 * usize::from(self.layout.members) {
+        if self.ios.available() <= 2 * usize::from(self.layout.members) {
             return false;
         }
         let Round { purpose, step, .. } = self.rounds[slot];
@@ -128,11 +128,13 @@ impl Array {
             self.end_round(slot);
             return true;
         }
-        for device in (0..2 * self.layout.members).map(MemberIndex) {
+        for device in (0..=2 * self.layout.members).map(MemberIndex) {
             if !self.is_served(device) {
                 continue;
             }
             match step {
+                // The log device is written durably only.
+                Step::Flush if device == self.journal() => {}
                 Step::Flush => {
                     let target = Target { member: device, at: Sector(0), len: 0 };
                     self.emit(Owner::Round(slot), IoOp::Flush, false, target, EMPTY);
@@ -160,9 +162,10 @@ impl Array {
         }
     }
 
-    /// Whether a member or replacement gets I/O.
+    /// Whether a member, replacement or log device gets I/O.
     pub(super) fn is_served(&self, device: MemberIndex) -> bool {
         match device.0.checked_sub(self.layout.members) {
+            _ if device == self.journal() => self.is_journal_used(),
             None => !self.failed.contains(device),
             Some(of) => self.replacing.contains(MemberIndex(of)),
         }
@@ -202,6 +205,7 @@ impl Array {
     /// What a round writes to a device, if anything.
     fn round_record(&self, purpose: Purpose, device: MemberIndex) -> Option<Record> {
         match purpose {
+            Purpose::Bitmap(_) if device == self.journal() => None,
             Purpose::Bitmap(page) => Some(self.bitmap_record(page)),
             _ => self.superblock_of(device).map(Record::Superblock),
         }

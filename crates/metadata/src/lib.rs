@@ -102,6 +102,22 @@ pub struct Looked {
     pub sequence: u64,
 }
 
+impl Looked {
+    /// The largest sequence seen of this array; 0 when the device carries another one, or none.
+    pub fn sequence_of(&self, array: &ArrayId) -> u64 {
+        let is_theirs = self.examined.superblock.readable().is_some_and(|one| one.array == *array);
+        if is_theirs { self.sequence } else { 0 }
+    }
+
+    /// Where the records of the device lie if it carries this array; else those of a device with none.
+    pub fn places_of(&self, array: &ArrayId, parameters: &Parameters) -> Places {
+        match self.examined.superblock.readable() {
+            Some(one) if one.array == *array => self.places.clone(),
+            _ => Places::blank(self.examined.sectors, parameters),
+        }
+    }
+}
+
 /// The device that a record is for: for superblocks that to which it goes, for all others the place of a member
 /// (of `members`), since what a replacement is given serves when it has taken over.
 pub fn device_of(meta: &MetaIo, members: u16) -> u16 {

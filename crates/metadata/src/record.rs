@@ -86,15 +86,16 @@ pub(super) fn put(
             put_words(into, &[u64::from(*page), *bits]);
             2
         }
-        Some(Record::PartialParity { slot, generation, stripe, from, to, written }) => {
+        Some(Record::PartialParity { slot, generation, stripe, from, to, written, settled }) => {
             let range = u64::from(*from) | u64::from(*to) << 32;
+            let ([first, second], [known, end]) = (*written, *settled);
             let slot = u64::from(*slot);
-            put_words(into, &[slot, *generation, *stripe, range, written[0], written[1]]);
+            put_words(into, &[slot, *generation, *stripe, range, first, second, known, end]);
             3
         }
-        Some(Record::JournalEntry { at, sequence, stripe, from, to, roles }) => {
+        Some(Record::JournalEntry { at, sequence, stripe, from, to, roles, settled }) => {
             let range = u64::from(*from) | u64::from(*to) << 32;
-            put_words(into, &[at.0, *sequence, *stripe, range, roles[0], roles[1]]);
+            put_words(into, &[at.0, *sequence, *stripe, range, roles[0], roles[1], *settled]);
             4
         }
     };
@@ -180,6 +181,7 @@ fn record(block: &[u8]) -> Option<Record> {
             from: low,
             to: high,
             written: [word(4), word(5)],
+            settled: [word(6), word(7)],
         },
         4 => Record::JournalEntry {
             at: Sector(word(0)),
@@ -188,6 +190,7 @@ fn record(block: &[u8]) -> Option<Record> {
             from: low,
             to: high,
             roles: [word(4), word(5)],
+            settled: word(6),
         },
         _ => return None,
     })

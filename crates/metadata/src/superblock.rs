@@ -9,15 +9,16 @@
 //! | 6, 7 | rebuilt to, synced to |
 //! | 8 | first number of the journal that is not retired |
 //! | 9 | since when the bitmap names everything |
-//! | 10 | 0 |
+//! | 10 | in which of the epochs below a member left, a bit each |
 //! | 11 .. 22 | the six newest epochs of the array's history, newest first: identity and the events it began at |
 //! | 23, 24, 25 | sectors for data, sectors of the log, pages of the bitmap |
 //! | 26 | sectors of the array's block |
 //! | 27, 28 | consistency: 1 resync, 2 bitmap, 3 partial parity, 4 journal; the bit's sectors, slots, or sectors |
 //! | 29 | bytes of the layout's text, which stands from byte 320 on |
+//! | 30 | sectors for data of the smallest member |
 
 use raidlab_core::consistency::{Carried, MetaArea, Parameters};
-use raidlab_core::contract::Superblock;
+use raidlab_core::contract::{Epoch, Superblock};
 use raidlab_core::{Consistency, Layout, Sector, Sectors, Settings};
 
 use crate::place_of;
@@ -32,7 +33,7 @@ const MOST_SECTORS: u64 = 1 << 54;
 
 /// Puts down what a superblock says.
 pub(super) fn put(into: &mut [u8], said: &Superblock, parameters: Option<&Parameters>) {
-    let mut words = [0; 30];
+    let mut words = [0; 31];
     let flags = [said.clean, said.journal, said.by_bitmap];
     words[0] = said.events;
     words[1..3].copy_from_slice(&said.failed);
@@ -40,6 +41,10 @@ pub(super) fn put(into: &mut [u8], said: &Superblock, parameters: Option<&Parame
     words[5] = flags.iter().rev().fold(0, |all, flag| all << 1 | u64::from(*flag));
     words[6..8].copy_from_slice(&[said.rebuilt_to.0, said.synced_to.0]);
     words[8..10].copy_from_slice(&[said.journal_tail, said.bitmap_since]);
+    words[10] = u64::from(said.left);
+    for (place, epoch) in words[11..23].chunks_exact_mut(2).zip(said.history) {
+        place.copy_from_slice(&[epoch.id, epoch.from]);
+    }
     if let Some(parameters) = parameters {
         let (mode, value) = match parameters.consistency {
             Consistency::None => (0, 0),
@@ -57,6 +62,7 @@ pub(super) fn put(into: &mut [u8], said: &Superblock, parameters: Option<&Parame
             words[29] = text.len() as u64;
             into[TEXT..TEXT + text.len()].copy_from_slice(text);
         }
+        words[30] = parameters.least.0;
     }
     put_words(into, &words);
 }
@@ -76,9 +82,12 @@ pub(super) fn said(block: &[u8]) -> Option<Superblock> {
         synced_to: Sector(word(7)),
         journal_tail: word(8),
         bitmap_since: word(9),
+        left: u8::try_from(word(10)).ok()?,
+        history: std::array::from_fn(|n| Epoch { id: word(11 + 2 * n), from: word(12 + 2 * n) }),
     };
-    let numbers = [said.events, said.journal_tail, said.bitmap_since];
-    (word(5) < 8 && numbers.iter().all(|number| *number <= MOST_NUMBER)).then_some(said)
+    let begun = said.history.iter().map(|epoch| epoch.from);
+    let mut numbers = [said.events, said.journal_tail, said.bitmap_since].into_iter().chain(begun);
+    (word(5) < 8 && numbers.all(|number| number <= MOST_NUMBER)).then_some(said)
 }
 
 /// What a superblock says of how the array was made; `None` when that cannot be, for device `device` of `total`
@@ -100,6 +109,7 @@ pub(super) fn parameters(block: &[u8], device: u16, total: Sectors) -> Option<Pa
         layout: text.to_owned(),
         consistency,
         data: Sectors(word(23)),
+        least: Sectors(word(30)),
         log: Sectors(word(24)),
         pages: u32::try_from(word(25)).ok()?,
         block: u32::try_from(word(26)).ok()?,
@@ -116,8 +126,8 @@ pub(super) fn place(carried: &Carried) -> u16 {
 
 /// Whether the room that is spoken of is there.
 fn fits(parameters: &Parameters, total: Sectors) -> bool {
-    let Parameters { data, log, pages, block, .. } = *parameters;
-    let sizes = [data, log, total];
+    let Parameters { data, least, log, pages, block, .. } = *parameters;
+    let sizes = [data, least, log, total];
     // Blocks of drives are powers of two, and of 64 KiB at most.
     if sizes.iter().any(|size| size.0 > MOST_SECTORS) || !block.is_power_of_two() || block > 128 {
         return false;
@@ -129,7 +139,7 @@ fn fits(parameters: &Parameters, total: Sectors) -> bool {
 
 /// Whether what is spoken of is what a device of this number has.
 fn suits(parameters: &Parameters, device: u16, members: u16) -> bool {
-    let Parameters { consistency, data, log, pages, .. } = *parameters;
+    let Parameters { consistency, data, least, log, pages, .. } = *parameters;
     let journal = match consistency {
         Consistency::Journal { sectors } => Some(sectors),
         _ => None,
@@ -140,7 +150,8 @@ fn suits(parameters: &Parameters, device: u16, members: u16) -> bool {
     let has_log = matches!(consistency, Consistency::PartialParity { .. });
     let has_pages = matches!(consistency, Consistency::Bitmap { .. });
     u32::from(device) < 2 * u32::from(members)
-        && data > Sectors::ZERO
+        && least > Sectors::ZERO
+        && least <= data
         && has_log == (log > Sectors::ZERO)
         && has_pages == (pages > 0)
 }

@@ -6,7 +6,7 @@ mod disk;
 use disk::{ARRAY, BITMAP, Disk, FORMAT, Random, SECTOR, TOTAL, Writer};
 use raidlab_core::consistency::{Carried, Finding, MetaArea};
 use raidlab_core::{Consistency, SECTOR_BYTES, Sector, Sectors};
-use raidlab_metadata::{Checksum, Label, Places};
+use raidlab_metadata::{Checksum, Label};
 
 /// A device with superblocks 1 and 2, and pages written once and twice.
 fn written() -> (Disk, Writer) {
@@ -266,7 +266,7 @@ fn each_sector_unreadable_in_turn() {
         }
         let whole = FORMAT.examine(&mut disk);
         assert_eq!(whole.examined.log.entries.len(), if with_log { 8 } else { 0 });
-        let log = writer.places.data.0..writer.places.data.0 + writer.places.log.0;
+        let log = writer.places.data.0..writer.places.data.0 + writer.parameters.log.0;
         for sector in 0..TOTAL.0 {
             disk.unreadable = [sector].into();
             let found = FORMAT.examine(&mut disk).examined;
@@ -363,8 +363,8 @@ fn blocks_of_4096_bytes() {
     let total = Sectors(TOTAL.0 / 8 * 8);
     let area = MetaArea { log: Sectors(256), pages: 0, used: true };
     for data in [1_001, 1_008] {
-        let places = Places::blank(total, Sectors(data), &area);
-        let mut writer = Writer::of("raid5(3)", disk::PARTIAL, 1, places);
+        let sizes = (total, Sectors(data), area);
+        let mut writer = Writer::of("raid5(3)", disk::PARTIAL, 1, sizes);
         let mut disk = Disk::blank();
         disk.bytes.truncate(total.bytes() as usize);
         writer.prepare(&mut disk);
@@ -387,8 +387,8 @@ fn parameters_that_cannot_be_are_damage() {
     let bitmap = |chunk| Consistency::Bitmap { chunk: Sectors(chunk) };
     let area = |log, pages| MetaArea { log: Sectors(log), pages, used: true };
     let found = |layout: &str, consistency, device, data, area: MetaArea, block| {
-        let places = Places::blank(TOTAL, Sectors(data), &area);
-        let mut writer = Writer::of(layout, consistency, device, places);
+        let sizes = (TOTAL, Sectors(data), area);
+        let mut writer = Writer::of(layout, consistency, device, sizes);
         writer.parameters.block = block;
         let mut disk = Disk::blank();
         writer.prepare(&mut disk);
@@ -436,8 +436,8 @@ fn parameters_that_cannot_be_are_damage() {
 fn a_log_made_to_be_read_for_ever_is_given_up() {
     let total = Sectors(8_192);
     let area = MetaArea { log: Sectors(7_900), pages: 0, used: true };
-    let places = Places::blank(total, Sectors(8), &area);
-    let mut writer = Writer::of("raid5(3)", disk::PARTIAL, 1, places);
+    let sizes = (total, Sectors(8), area);
+    let mut writer = Writer::of("raid5(3)", disk::PARTIAL, 1, sizes);
     let mut disk = Disk::blank();
     disk.bytes.resize(total.bytes() as usize, 0);
     writer.prepare(&mut disk);

@@ -4,7 +4,7 @@ mod disk;
 
 use disk::{ARRAY, Disk, FORMAT, JOURNAL, SECTOR, TOTAL, Writer, partial};
 use raidlab_core::consistency::{Finding, LogEntry};
-use raidlab_core::contract::{Record, Superblock};
+use raidlab_core::contract::{Epoch, Record, Superblock};
 use raidlab_core::{MemberIndex, Sector, Sectors};
 
 #[test]
@@ -49,6 +49,8 @@ fn every_field_of_a_superblock_comes_back() {
         synced_to: Sector(u64::MAX),
         journal_tail: 3,
         bitmap_since: 4,
+        left: 9,
+        history: std::array::from_fn(|n| Epoch { id: u64::MAX - n as u64, from: 1 << (50 - n) }),
     };
     let others = [
         Superblock::default(),
@@ -71,8 +73,8 @@ fn a_log_device_carries_superblocks_and_the_journal() {
     writer.superblock(&mut disk, 1);
     writer.superblock(&mut disk, 2);
     let entry = |at, sequence| {
-        let (stripe, from, to, roles) = (3, 0, 2, [0b11, 0]);
-        Record::JournalEntry { at: Sector(at), sequence, stripe, from, to, roles }
+        let (stripe, from, to, roles, settled) = (3, 0, 2, [0b11, 0], sequence - 1);
+        Record::JournalEntry { at: Sector(at), sequence, stripe, from, to, roles, settled }
     };
     let payload = [0x5a; 4 * SECTOR];
     for (at, sequence) in [(0, 1), (12, 2), (1_012, 9)] {

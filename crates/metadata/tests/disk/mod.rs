@@ -93,26 +93,33 @@ impl Writer {
 
     fn with(layout: &str, consistency: Consistency, area: MetaArea) -> Self {
         let data = area.data(TOTAL, 1).expect("room");
-        let places = Places::blank(TOTAL, data, &area);
-        Self::of(layout, consistency, 1, places)
+        Self::of(layout, consistency, 1, (TOTAL, data, area))
     }
 
     /// Of the log device of such an array.
     pub fn of_journal() -> Self {
         let Consistency::Journal { sectors } = JOURNAL else { unreachable!("a journal") };
-        Self::of("raid5(3) chunk=8K", JOURNAL, 6, Places::log_device(TOTAL, sectors))
+        let area = MetaArea { log: sectors, pages: 0, used: true };
+        Self::of("raid5(3) chunk=8K", JOURNAL, 6, (TOTAL, Sectors(0), area))
     }
 
-    pub fn of(layout: &str, consistency: Consistency, device: u16, places: Places) -> Self {
-        let mut parameters = Parameters {
+    /// Of a device of so many sectors, with so many for data.
+    pub fn of(
+        layout: &str,
+        consistency: Consistency,
+        device: u16,
+        (total, data, area): (Sectors, Sectors, MetaArea),
+    ) -> Self {
+        let parameters = Parameters {
             layout: layout.to_string(),
             consistency,
-            data: Sectors(0),
-            log: Sectors(0),
-            pages: 0,
+            data,
+            least: data,
+            log: area.log,
+            pages: area.pages,
             block: 1,
         };
-        places.describe(&mut parameters);
+        let places = Places::blank(total, &parameters);
         Self { array: ARRAY, device, members: 3, places, parameters, sequence: 0 }
     }
 
@@ -174,7 +181,8 @@ impl Writer {
 }
 
 pub const fn partial(slot: u32, generation: u64) -> Record {
-    Record::PartialParity { slot, generation, stripe: 3, from: 0, to: 2, written: [1, 0] }
+    let settled = [generation, generation];
+    Record::PartialParity { slot, generation, stripe: 3, from: 0, to: 2, written: [1, 0], settled }
 }
 
 /// A seeded generator.

@@ -36,6 +36,9 @@ pub trait MetadataFormat: Debug + Send + Sync {
     /// Looks at a device: its superblock, its bitmap and its log.
     fn examine(&self, device: &mut dyn Source) -> Looked;
 
+    /// Both places of the superblock on a device of so many sectors.
+    fn superblocks(&self, total: Sectors) -> [Sector; 2];
+
     /// Where a record goes on a device; of two places the one with the older record, which is thereby the newer.
     fn place(&self, device: &mut Places, meta: &MetaIo) -> Sector;
 

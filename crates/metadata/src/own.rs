@@ -9,9 +9,9 @@
 //! made ready. Payloads of log entries may be torn; their heads say how long they are and what their checksum is.
 //! Tests: `no_flipped_bit_is_taken`, `tests/damage.rs::each_place_of_the_superblock_in_each_state`.
 
-use raidlab_core::Sector;
 use raidlab_core::consistency::{MetaArea, Parameters};
 use raidlab_core::contract::{MetaIo, Record};
+use raidlab_core::{Sector, Sectors};
 
 use crate::record::{self, BLOCK};
 use crate::{Label, Looked, MetadataFormat, Places, Source, read};
@@ -27,6 +27,10 @@ impl MetadataFormat for Own {
 
     fn examine(&self, device: &mut dyn Source) -> Looked {
         read::examine(device)
+    }
+
+    fn superblocks(&self, total: Sectors) -> [Sector; 2] {
+        [0, 1].map(|place| MetaArea::superblock(total, place))
     }
 
     fn place(&self, device: &mut Places, meta: &MetaIo) -> Sector {

@@ -3,16 +3,18 @@
 #[allow(dead_code, reason = "shared by tests that use different parts")]
 mod support;
 
-use raidlab_core::consistency::{Allow, AssembleError, Found};
+use raidlab_core::consistency::{
+    Allow, AssembleError, Assembled, Carried, Examined, Finding, Found, MetaArea, Parameters,
+    Unusable, Unused, Wanted,
+};
 use raidlab_core::contract::{
     Admin, Completion, Input, IoOutcome, Outcome, Output, Record, Superblock,
 };
 use raidlab_core::{
     Array, Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors, Time,
 };
-use support::{Driver, Random};
-
-const ANYTHING: Allow = Allow { missing: true, dirty_degraded: true };
+use support::records::{IDENTITY, next_nonce};
+use support::{ANYTHING, Driver, Random, Word};
 
 fn config(layout: Layout) -> Config {
     let mut config = Config::uniform(layout, Sectors(64));
@@ -36,9 +38,29 @@ fn superblock(events: u64, failed: u64) -> Superblock {
     Superblock { events, failed: [failed, 0], clean: true, synced_to, ..Superblock::default() }
 }
 
-fn found(superblocks: &[Option<Superblock>]) -> Found {
-    let superblocks = superblocks.to_vec();
-    Found { superblocks, journal: true, ..Found::default() }
+fn carries(config: &Config, device: u16, superblock: Superblock) -> Examined {
+    let array = Array::new(config).expect("possible");
+    let area = MetaArea::of(&array, config.settings.consistency, config.members[0].sectors);
+    let parameters = Parameters::of(config, &area, MemberIndex(device));
+    let superblock = Finding::Whole(Carried { array: IDENTITY, device, parameters, superblock });
+    let bitmap = vec![Finding::Blank; area.pages as usize];
+    let sectors = Sectors(100_000);
+    Examined { sectors, logical_block: 1, superblock, bitmap, ..Examined::default() }
+}
+
+/// Members that carry these superblocks, or nothing; the log device has the newest.
+fn found(config: &Config, superblocks: &[Option<Superblock>]) -> Found {
+    let newest = superblocks.iter().flatten().max_by_key(|superblock| superblock.events);
+    let carries = |(device, superblock): (u16, &Option<Superblock>)| match superblock {
+        Some(superblock) => carries(config, device, *superblock),
+        None => Examined::absent(),
+    };
+    let journal = carries((2 * config.layout.members, &newest.copied()));
+    Found { members: (0..).zip(superblocks).map(carries).collect(), journal, nonce: next_nonce() }
+}
+
+fn start(config: &Config, found: &Found) -> Result<Assembled, AssembleError> {
+    Array::assemble(&Wanted::from(config), found, Allow::default())
 }
 
 fn out_of_service(array: &Array) -> u64 {

@@ -1,6 +1,6 @@
 //! What the superblocks of an array say together, and what an array begins with.
 
-use super::assembly::Decision;
+use super::assembly::{Decision, Sight};
 use super::lineage::{Lineage, lineage};
 use super::{
     AssembleError, Carried, Finding, LogEntry, MetaArea, NOBODY, Unusable, Unused, contains, set,
@@ -57,19 +57,20 @@ impl Decision<'_> {
     /// Who is in service, by the newest superblock that there is.
     pub(super) fn vote(&self, array: &Array, carrier: &Carried) -> Result<Vote, AssembleError> {
         let mut newest = &carrier.superblock;
-        // The log device has every update too, and may be the first that got one.
+        // A crash may leave some of them one behind, but none behind the log device, which is told last.
+        let mut slack = 1;
         if let Some(own) = self.journal.superblock()
             && own.events > newest.events
             && lineage(own, newest) == Lineage::Ancestor
         {
-            newest = own;
+            (newest, slack) = (own, 0);
         }
         let mut line = NOBODY;
         let mut other = NOBODY;
         let mut whys: Vec<_> = self.sights.iter().map(|sight| sight.why).collect();
         for (m, sight) in self.sights.iter().enumerate() {
             let Some(theirs) = sight.superblock() else { continue };
-            let (half, why) = match judge(newest, theirs, m) {
+            let (half, why) = match judge(newest, theirs, Some(m), slack) {
                 Some(Unusable::OtherHistory) => (&mut other, Some(Unusable::OtherHistory)),
                 why => (&mut line, why),
             };
@@ -83,9 +84,10 @@ impl Decision<'_> {
         }
         let failed = set((0..whys.len()).filter(|m| whys[*m].is_some()));
         let rebuilding = [0, 1].map(|word| newest.rebuilding[word] & !failed[word]);
-        let mut serving = self.sights.iter().zip(&whys).filter(|(_, why)| why.is_none());
-        let level = serving
-            .any(|(sight, _)| sight.superblock().is_some_and(|own| own.events < newest.events));
+        let is_behind =
+            |sight: &Sight<'_>| sight.superblock().is_some_and(|own| own.events < newest.events);
+        let serving = self.sights.iter().zip(&whys).filter(|(_, why)| why.is_none());
+        let level = serving.map(|(sight, _)| sight).chain([&self.journal]).any(is_behind);
         Ok(Vote { newest: *newest, failed, rebuilding, level, whys })
     }
 
@@ -196,7 +198,7 @@ impl Decision<'_> {
         let Some(own) = self.journal.superblock() else { return self.journal.why };
         let (device, log) = (&self.found.journal, &self.found.journal.log);
         let room = MetaArea::journal(device.sectors);
-        judge(newest, own, usize::MAX)
+        judge(newest, own, None, 1)
             .or(self.journal.why)
             .or_else(|| (room < array.log_sectors(array.journal())).then_some(Unusable::TooSmall))
             .or_else(|| log.unreadable.then_some(Unusable::LogUnreadable))
@@ -207,19 +209,25 @@ impl Decision<'_> {
     }
 }
 
-/// Why what a device carries does not let it serve as `member`, if it does not; beyond the members for a device
-/// that superblocks do not name.
-fn judge(newest: &Superblock, theirs: &Superblock, member: usize) -> Option<Unusable> {
+/// Why what a device carries does not let it serve, if it does not. `member`: which member it is to be; the log device
+/// is none. `slack`: so many events a device may be behind.
+fn judge(
+    newest: &Superblock,
+    theirs: &Superblock,
+    member: Option<usize>,
+    slack: u64,
+) -> Option<Unusable> {
     // Of one events value there is one state.
-    let differs = theirs.events == newest.events && theirs != newest;
+    if theirs.events == newest.events && theirs != newest {
+        return Some(Unusable::OtherHistory);
+    }
     match lineage(newest, theirs) {
-        _ if differs => Some(Unusable::OtherHistory),
         Lineage::Diverged => Some(Unusable::OtherHistory),
         Lineage::Older => Some(Unusable::Older),
-        Lineage::Ancestor if member < 128 && contains(newest.failed, member) => {
+        Lineage::Ancestor if member.is_some_and(|m| contains(newest.failed, m)) => {
             Some(Unusable::Failed)
         }
-        Lineage::Ancestor if theirs.events + 1 < newest.events => {
+        Lineage::Ancestor if theirs.events + slack < newest.events => {
             Some(Unusable::Stale { events: theirs.events, newest: newest.events })
         }
         Lineage::Ancestor => None,

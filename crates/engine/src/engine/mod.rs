@@ -12,7 +12,7 @@ mod setup;
 mod tests;
 
 pub use blocking::check_outcome;
-pub use setup::{Beginning, EngineConfig};
+pub use setup::{Beginning, EngineConfig, log_device_sectors};
 
 use std::fs::File;
 use std::os::fd::RawFd;

@@ -71,6 +71,16 @@ impl EngineConfig {
     }
 }
 
+/// Sectors that a log device must have: the journal, and its own superblocks behind. `None` for an array
+/// without one.
+pub fn log_device_sectors(consistency: Consistency) -> Option<Sectors> {
+    let behind = MetaArea { used: true, ..MetaArea::default() };
+    match consistency {
+        Consistency::Journal { sectors } => Some(sectors + behind.sectors()),
+        _ => None,
+    }
+}
+
 /// How an array that was found on its members began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Beginning {

@@ -19,6 +19,8 @@ pub struct MemoryMember {
     sectors: Sectors,
     unreadable: Range<u64>,
     unwritable: Range<u64>,
+    /// Flushes until one fails.
+    flushes_well: Option<u32>,
     gone: bool,
     stalled: bool,
 }
@@ -30,7 +32,9 @@ impl MemoryMember {
     /// When there is not enough memory.
     pub fn new(sectors: Sectors) -> Result<Self, EngineError> {
         let area = Area::new(sectors.bytes() as usize)?;
-        Ok(Self { area, sectors, unreadable: 0..0, unwritable: 0..0, gone: false, stalled: false })
+        let (unreadable, unwritable, flushes_well) = (0..0, 0..0, None);
+        let (gone, stalled) = (false, false);
+        Ok(Self { area, sectors, unreadable, unwritable, flushes_well, gone, stalled })
     }
 
     /// Its size.
@@ -63,6 +67,19 @@ impl MemoryMember {
         self.unwritable = sectors.start.0..sectors.end.0;
     }
 
+    /// After so many more flushes one fails, once, as a kernel tells of what it could not write; durable writes
+    /// count as flushes.
+    pub fn fail_flush(&mut self, after: u32) {
+        self.flushes_well = Some(after);
+    }
+
+    /// Whether a flush goes well.
+    fn flush(&mut self) -> bool {
+        let left = self.flushes_well.map(|left| left.checked_sub(1));
+        self.flushes_well = left.flatten();
+        left != Some(None)
+    }
+
     /// Every I/O is answered with [`IoOutcome::Gone`] from now on.
     pub fn vanish(&mut self) {
         self.gone = true;
@@ -90,6 +107,10 @@ impl MemoryMember {
         pieces: impl Iterator<Item = Piece>,
     ) -> IoOutcome {
         if self.gone {
+            return IoOutcome::Gone;
+        }
+        let flushes = [submission.op == IoOp::Flush, submission.flush_first, submission.fua];
+        if flushes.iter().any(|flush| *flush && !self.flush()) {
             return IoOutcome::Gone;
         }
         if submission.op == IoOp::Flush {

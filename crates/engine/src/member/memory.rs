@@ -17,6 +17,7 @@ use crate::error::EngineError;
 pub struct MemoryMember {
     area: Area,
     sectors: Sectors,
+    block: u32,
     unreadable: Range<u64>,
     unwritable: Range<u64>,
     /// Flushes until one fails.
@@ -34,7 +35,19 @@ impl MemoryMember {
         let area = Area::new(sectors.bytes() as usize)?;
         let (unreadable, unwritable, flushes_well) = (0..0, 0..0, None);
         let (gone, stalled) = (false, false);
-        Ok(Self { area, sectors, unreadable, unwritable, flushes_well, gone, stalled })
+        Ok(Self { area, sectors, block: 1, unreadable, unwritable, flushes_well, gone, stalled })
+    }
+
+    /// The same with blocks of so many sectors: what is not whole blocks is refused.
+    #[must_use]
+    pub fn with_block(mut self, block: u32) -> Self {
+        self.block = block.max(1);
+        self
+    }
+
+    /// Sectors that it reads and writes together.
+    pub const fn block(&self) -> u32 {
+        self.block
     }
 
     /// Its size.
@@ -115,6 +128,10 @@ impl MemoryMember {
         }
         if submission.op == IoOp::Flush {
             return IoOutcome::Ok;
+        }
+        let block = u64::from(self.block);
+        if !submission.at.0.is_multiple_of(block) || !submission.len.0.is_multiple_of(block) {
+            return IoOutcome::Gone;
         }
         if let Some(outcome) = outside(submission, self.sectors) {
             return outcome;

@@ -12,6 +12,7 @@ use raidlab_core::contract::{Admin, Event, Pacing, Refusal};
 use raidlab_core::{Consistency, Layout, Level, MemberIndex, Nanos, Sector, Sectors};
 use raidlab_engine::{
     Engine, EngineConfig, EngineErrorKind, FileMember, FileOptions, Member, MemoryMember,
+    log_device_sectors,
 };
 
 const CHUNK: Sectors = Sectors(16);
@@ -60,15 +61,16 @@ fn fresh(config: &EngineConfig) -> Engine {
 }
 
 fn journal_of(config: &EngineConfig) -> Option<Member> {
-    match config.settings.consistency {
-        Consistency::Journal { sectors } => Some(memory(sectors)),
-        _ => None,
-    }
+    log_device_sectors(config.settings.consistency).map(memory)
 }
 
 /// A copy of a member as it is.
 fn copy(engine: &mut Engine, member: MemberIndex) -> Option<Member> {
-    let Some(Member::Memory(there)) = engine.member_mut(member) else { return None };
+    engine.member_mut(member).and_then(|member| copy_of(member))
+}
+
+fn copy_of(member: &Member) -> Option<Member> {
+    let Member::Memory(there) = member else { return None };
     let mut copy = MemoryMember::new(there.sectors()).unwrap();
     copy.bytes_mut().copy_from_slice(there.bytes());
     Some(Member::Memory(copy))
@@ -86,7 +88,7 @@ fn assemble(
     config: &EngineConfig,
     (members, journal): (Vec<Option<Member>>, Option<Member>),
 ) -> Engine {
-    let allow = Allow { missing: true, dirty_degraded: true };
+    let allow = Allow { dirty_degraded: true, ..Allow::default() };
     let engine = Engine::assemble(config, members, journal, allow);
     engine.unwrap_or_else(|error| panic!("{:?}: {error}", config.layout))
 }
@@ -95,18 +97,24 @@ fn assemble(
 struct Model {
     bytes: Vec<u8>,
     random: Random,
+    /// Sectors that are written together.
+    block: u64,
 }
 
 impl Model {
     fn new(engine: &Engine, seed: u64) -> Self {
-        Self { bytes: vec![0; engine.array().capacity().bytes() as usize], random: Random(seed) }
+        Self {
+            bytes: vec![0; engine.array().capacity().bytes() as usize],
+            random: Random(seed),
+            block: 1,
+        }
     }
 
     fn write(&mut self, engine: &mut Engine, times: usize) {
         for _ in 0..times {
             let sectors = self.bytes.len() as u64 / 512;
-            let at = self.random.below(sectors);
-            let len = 1 + self.random.below(70.min(sectors - at));
+            let at = self.random.below(sectors) / self.block * self.block;
+            let len = (1 + self.random.below(70.min(sectors - at))).next_multiple_of(self.block);
             let range = at as usize * 512..(at + len) as usize * 512;
             self.random.fill(&mut self.bytes[range.clone()]);
             engine.write_at(Sector(at), &self.bytes[range]).unwrap();
@@ -208,33 +216,58 @@ fn a_member_comes_back_by_the_bitmap() {
     let config = config(Level::Raid1, 2, Consistency::Resync);
     let mut engine = fresh(&config);
     engine.fail(MemberIndex(1)).unwrap();
-    let error = engine.re_add(MemberIndex(1), Some(memory(TOTAL))).unwrap_err();
-    assert_eq!(error.kind(), EngineErrorKind::Member);
     let away = copy(&mut engine, MemberIndex(1));
-    let error = engine.re_add(MemberIndex(1), away).unwrap_err();
-    assert_eq!(error.refusal(), Some(Refusal::NothingKnown));
+    for (device, word) in [
+        (Some(memory(TOTAL)), "carries no superblock"),
+        (copy(&mut engine, MemberIndex(0)), "is member 0"),
+        (away, "nothing tells any more what it missed"),
+        (None, "nothing tells any more what it missed"),
+    ] {
+        let error = engine.re_add(MemberIndex(1), device).unwrap_err();
+        assert_eq!(error.kind(), EngineErrorKind::Member);
+        assert!(error.to_string().contains(word), "{error}");
+        assert!(error.to_string().contains("add it: everything on it will be rebuilt"), "{error}");
+    }
 }
 
-/// Each sector of the newest superblock of each member is damaged in turn.
+/// A damaged place of a superblock may have held the newest: the member is not taken in service, nor is an
+/// older state, and what is done about it is the administrator's word. Damage beside what it says is none.
 #[test]
-fn a_torn_record_leaves_the_one_before() {
+fn a_damaged_record_is_not_an_older_one() {
     let config = config(Level::Raid5, 4, Consistency::Resync);
     let mut engine = fresh(&config);
     let mut model = Model::new(&engine, 3);
     model.write(&mut engine, 10);
     engine.stop().unwrap();
     for member in 0..4 {
-        for place in 0..2 {
-            let at = MetaArea::superblock(TOTAL, place);
-            for sector in [0, 3, 7] {
-                let (mut members, journal) = crash(&mut engine);
+        for (place, sector) in [(0, 0), (1, 0), (0, 3), (1, 7)] {
+            let damaged = |engine: &mut Engine| {
+                let (mut members, journal) = crash(engine);
                 if let Some(Member::Memory(one)) = &mut members[member] {
-                    one.bytes_mut()[((at.0 + sector) * 512) as usize + 20] ^= 0x40;
+                    let at = MetaArea::superblock(TOTAL, place).0 + sector;
+                    one.bytes_mut()[(at * 512) as usize + 20] ^= 0x40;
                 }
-                let mut again = assemble(&config, (members, journal));
-                let what = format!("member {member}, place {place}, {sector}");
-                let served = (0..4).all(|one| !again.array().is_failed(MemberIndex(one)));
-                assert!(served, "{what}: the record before is as good");
+                (members, journal)
+            };
+            let what = format!("member {member}, place {place}, sector {sector}");
+            let (members, journal) = damaged(&mut engine);
+            let started = Engine::assemble(&config, members, journal, Allow::default());
+            assert_eq!(started.is_ok(), sector > 0, "{what}");
+            if let Err(error) = started {
+                let named = format!("member {member}: a place of its superblock is damaged");
+                assert!(error.to_string().contains(&named), "{what}: {error}");
+            }
+            let bits = [1 << member, 0];
+            for (allow, serves) in [
+                (Allow { without: bits, ..Allow::default() }, false),
+                (Allow { believe: bits, ..Allow::default() }, true),
+            ] {
+                let (members, journal) = damaged(&mut engine);
+                let mut again = Engine::assemble(&config, members, journal, allow).unwrap();
+                let is_failed = again.array().is_failed(MemberIndex(member as u16));
+                // Of two states one event apart either will do.
+                assert_eq!(is_failed, !serves, "{what}, {allow:?}");
+                assert_eq!(again.beginning().unused.len(), usize::from(!serves), "{what}");
                 again.finish_background(&RUNNING).unwrap();
                 model.check(&mut again, &what);
             }
@@ -257,24 +290,38 @@ fn a_torn_record_leaves_the_one_before() {
 fn what_does_not_belong_is_named() {
     let config = config(Level::Raid5, 4, Consistency::Resync);
     let (mut one, mut other) = (fresh(&config), fresh(&config));
-    let refused = |members, journal, config: &EngineConfig, word: &str| {
-        let error = Engine::assemble(config, members, journal, Allow::default()).unwrap_err();
-        assert_eq!(error.kind(), EngineErrorKind::Member, "{error}");
+    let refused = |members, journal, config: &EngineConfig, kind, word: &str| {
+        let Err(error) = Engine::assemble(config, members, journal, Allow::default()) else {
+            panic!("it starts; expected: {word}")
+        };
+        assert_eq!(error.kind(), kind, "{error}");
         assert!(error.to_string().contains(word), "{error}");
     };
+    let assemble = EngineErrorKind::Assemble;
     let (mut members, journal) = crash(&mut one);
     members[2] = copy(&mut other, MemberIndex(2));
-    refused(members, journal, &config, "member 2 belongs to another array");
+    refused(members, journal, &config, assemble, "member 2: belongs to another array");
     let (mut members, journal) = crash(&mut one);
     members.swap(0, 3);
-    refused(members, journal, &config, "given as member 0 is member 3");
+    refused(members, journal, &config, assemble, "what is given for it is member 3");
     let mut wrong = config.clone();
     wrong.layout = wrong.layout.with_chunk(Sectors(32));
     let (members, journal) = crash(&mut one);
-    refused(members, journal, &wrong, "belongs to an array raid5(4)");
+    refused(
+        members,
+        journal,
+        &wrong,
+        EngineErrorKind::Config,
+        "layout: the array was made with raid5(4)",
+    );
+    let (members, _) = crash(&mut one);
+    let journal = Some(memory(Sectors(64)));
+    refused(members, journal, &config, EngineErrorKind::Config, "a log device is given");
+    let (mut members, journal) = crash(&mut one);
+    members.truncate(3);
+    refused(members, journal, &config, EngineErrorKind::Config, "3 places are given for 4 members");
     let none = EngineConfig { settings: Default::default(), ..config };
-    let error = Engine::assemble(&none, Vec::new(), None, Allow::default()).unwrap_err();
-    assert_eq!(error.kind(), EngineErrorKind::Config);
+    refused(Vec::new(), None, &none, EngineErrorKind::Config, "consistency `none`");
 }
 
 #[test]
@@ -299,10 +346,16 @@ fn a_member_is_replaced_while_it_serves() {
         assert_eq!(engine.members()[1].config().sectors.0, TOTAL.0 + 77);
         model.write(&mut engine, 10);
         check_redundancy(&config, &mut engine, &model, "replaced");
-        // The old device comes back in its place: it is stale.
+        // The old device comes back in its place: it is stale, and the one in service is not there.
+        let (mut members, journal) = crash(&mut engine);
+        members[1] = copy_of(&old);
+        let allow = Allow { dirty_degraded: true, ..Allow::default() };
+        let error = Engine::assemble(&config, members, journal, allow).unwrap_err().to_string();
+        assert!(error.contains("member 1: missed something"), "{}: {error}", config.layout);
         let (mut members, journal) = crash(&mut engine);
         members[1] = Some(old);
-        let mut again = assemble(&config, (members, journal));
+        let allow = Allow { without: [1 << 1, 0], ..allow };
+        let mut again = Engine::assemble(&config, members, journal, allow).unwrap();
         assert!(again.array().is_failed(member), "{}", config.layout);
         model.check(&mut again, "with the replaced device");
     }
@@ -369,9 +422,7 @@ fn files_are_assembled_and_rebuilt() {
         let count = config.layout.members;
         let name = |member: u16| format!("{number}-{member}");
         let members: Vec<Member> = (0..count).map(|member| open(&name(member))).collect();
-        let has_journal = matches!(config.settings.consistency, Consistency::Journal { .. });
-        let journal = || has_journal.then(|| memory(Sectors(4096)));
-        let mut engine = Engine::with_journal(&config, members, journal()).unwrap();
+        let mut engine = Engine::with_journal(&config, members, journal_of(&config)).unwrap();
         let mut model = Model::new(&engine, 31 + number as u64);
         // Before the first write parity is whatever the files hold.
         let zeroes = vec![0; model.bytes.len()];
@@ -392,4 +443,94 @@ fn files_are_assembled_and_rebuilt() {
         again.fail(MemberIndex(1)).unwrap();
         model.check(&mut again, "assembled from files, without member 1");
     }
+}
+
+/// Drives that worked in blocks of 512 bytes come back in an enclosure that has blocks of 4,096, and the other
+/// way round; and a drive with larger blocks than the array is added.
+#[test]
+fn drives_come_back_with_other_blocks() {
+    let as_blocks = |(members, journal): (Vec<Option<Member>>, Option<Member>), of: u32| {
+        let change = |member: Member| {
+            let Member::Memory(member) = member else { unreachable!("in memory") };
+            Member::Memory(member.with_block(of))
+        };
+        let members: Vec<_> = members.into_iter().map(|one| one.map(change)).collect();
+        (members, journal.map(change))
+    };
+    for (number, mut config) in cases().into_iter().enumerate() {
+        for (made, back) in [(1, 8), (8, 8), (8, 1)] {
+            config.limits.plans = 4;
+            let what = format!("{}, blocks of {made}, then {back}", config.layout);
+            let large = |total| Member::Memory(MemoryMember::new(total).unwrap().with_block(made));
+            let members = (0..config.layout.members).map(|_| large(TOTAL)).collect();
+            let journal = log_device_sectors(config.settings.consistency).map(large);
+            let mut engine = Engine::with_journal(&config, members, journal).unwrap();
+            let mut model = Model::new(&engine, number as u64 + 1);
+            model.block = u64::from(made);
+            model.write(&mut engine, 20);
+            let (members, journal) = as_blocks(crash(&mut engine), back);
+            let started = Engine::assemble(&config, members, journal, Allow::default());
+            if made < back {
+                let error = started.unwrap_err().to_string();
+                assert!(
+                    error.contains("writes blocks of 8 sectors, the array such of 1"),
+                    "{error}"
+                );
+                continue;
+            }
+            let mut again = started.unwrap_or_else(|error| panic!("{what}: {error}"));
+            again.finish_background(&RUNNING).unwrap();
+            model.check(&mut again, &what);
+            again.fail(MemberIndex(1)).unwrap();
+            model.write(&mut again, 5);
+            let fresh = MemoryMember::new(TOTAL).unwrap().with_block(8);
+            let added = again.add(MemberIndex(1), Member::Memory(fresh));
+            assert!(added.is_ok(), "{what}");
+            again.finish_background(&RUNNING).unwrap();
+            again.fail(MemberIndex(0)).unwrap();
+            model.check(&mut again, &what);
+        }
+    }
+}
+
+/// Who is to blame is named with its file.
+#[test]
+fn errors_name_the_files() {
+    let directory = TestDirectory::new();
+    let path = |name: &str| directory.path().join(name);
+    let open = |name: &str| {
+        let file = FileMember::open(&path(name), FileOptions::default()).unwrap();
+        Member::File(Box::new(file))
+    };
+    let blank = |name: &str, sectors: Sectors| {
+        std::fs::write(path(name), vec![0; sectors.bytes() as usize]).unwrap();
+        open(name)
+    };
+    let journal = Consistency::Journal { sectors: Sectors(4096) };
+    let config = config(Level::Raid5, 3, journal);
+    let log = log_device_sectors(journal).unwrap();
+    let members = ["0", "1", "2"].map(|name| blank(name, TOTAL)).into();
+    let mut engine = Engine::with_journal(&config, members, Some(blank("log", log))).unwrap();
+    engine.write_at(Sector(0), &[1; 4096]).unwrap();
+    drop(engine);
+    let start = |names: [&str; 4]| {
+        let [members @ .., log] = names;
+        let members = members.map(|name| Some(open(name))).into();
+        Engine::assemble(&config, members, Some(open(log)), Allow::default())
+    };
+    blank("other", TOTAL);
+    blank("other-log", log);
+    let error = start(["0", "other", "2", "log"]).unwrap_err().to_string();
+    let named = format!("member 1 is {}", path("other").display());
+    assert!(error.contains(&named), "{error}");
+    let error = start(["0", "1", "2", "other-log"]).unwrap_err();
+    assert_eq!(error.path(), Some(path("other-log").as_path()), "{error}");
+    let mut engine = start(["0", "1", "2", "log"]).unwrap();
+    engine.finish_background(&RUNNING).unwrap();
+    let mut found = [0; 4096];
+    engine.read_at(Sector(0), &mut found).unwrap();
+    assert_eq!(found, [1; 4096]);
+    engine.fail(MemberIndex(1)).unwrap();
+    let error = engine.re_add(MemberIndex(1), Some(open("other"))).unwrap_err();
+    assert_eq!(error.path(), Some(path("other").as_path()), "{error}");
 }

@@ -12,7 +12,7 @@ mod setup;
 mod tests;
 
 pub use blocking::check_outcome;
-pub use setup::EngineConfig;
+pub use setup::{Beginning, EngineConfig, log_device_sectors};
 
 use std::fs::File;
 use std::os::fd::RawFd;
@@ -80,6 +80,7 @@ pub struct Engine {
     /// What was replaced.
     retired: Vec<Member>,
     metadata: Option<Metadata>,
+    beginning: Beginning,
     buffers: Buffers,
     computer: Computer,
     hub: Arc<Hub>,
@@ -121,6 +122,10 @@ pub struct Engine {
     last_queued: usize,
     /// I/Os handed over to threads or the ring and not answered.
     at_threads: u32,
+    /// Changes that were given up and not answered yet, and devices that are `dead`.
+    doubts: u32,
+    /// Whether the device of each place failed a change late: it answers nothing any more.
+    dead: Vec<bool>,
     finished: Vec<Finished>,
 
     recorded: Option<Vec<Recorded>>,

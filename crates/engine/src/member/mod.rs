@@ -66,12 +66,8 @@ impl Member {
         match self {
             Self::Absent => MemberConfig { sectors: Sectors::ZERO, logical_block: 1 },
             Self::Null(member) => MemberConfig { sectors: member.sectors, logical_block: 1 },
-            Self::Memory(member) => MemberConfig { sectors: member.sectors(), logical_block: 1 },
-            Self::File(member) => {
-                let block = member.logical_block();
-                let sectors = member.sectors().0 / u64::from(block) * u64::from(block);
-                MemberConfig { sectors: Sectors(sectors), logical_block: block }
-            }
+            Self::Memory(member) => in_blocks(member.sectors(), member.block()),
+            Self::File(member) => in_blocks(member.sectors(), member.logical_block()),
         }
     }
 
@@ -107,7 +103,7 @@ impl Member {
         self.direct(outcome, OPERATION, at)
     }
 
-    /// Fills a range of the member with zeroes, past the array.
+    /// Fills a range of the member with zeroes, past the array; `durable`: also should the power go then.
     ///
     /// # Errors
     /// An error of the range or of the medium.
@@ -116,9 +112,10 @@ impl Member {
         operation: &'static str,
         at: Sector,
         len: Sectors,
+        durable: bool,
     ) -> Result<(), EngineError> {
         let op = IoOp::WriteZeroes;
-        let submission = Submission { op, at, len, fua: false, flush_first: false };
+        let submission = Submission { op, at, len, fua: durable, flush_first: false };
         let outcome = match self {
             Self::Null(_) => IoOutcome::Ok,
             // SAFETY: there is no payload.
@@ -140,7 +137,8 @@ impl Member {
         }
     }
 
-    fn direct(
+    /// What an outcome is to one who asked for it past the array.
+    pub(crate) fn direct(
         &self,
         outcome: IoOutcome,
         operation: &'static str,
@@ -163,6 +161,11 @@ impl Member {
             }
         }
     }
+}
+
+fn in_blocks(sectors: Sectors, block: u32) -> MemberConfig {
+    let whole = sectors.0 / u64::from(block) * u64::from(block);
+    MemberConfig { sectors: Sectors(whole), logical_block: block }
 }
 
 fn read_of(at: Sector, bytes: usize) -> Submission {

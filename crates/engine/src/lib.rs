@@ -19,6 +19,7 @@ mod error;
 mod member;
 mod metadata;
 mod mismatch;
+mod paths;
 
 pub use buffers::{Area, Piece};
 pub use device::{Claim, Device, DeviceRefusal, SAVED_BYTES, Signature};
@@ -26,3 +27,4 @@ pub use engine::{Engine, EngineConfig, Recorded, Reply, check_outcome};
 pub use error::{EngineError, EngineErrorKind};
 pub use member::{CacheState, FileIo, FileMember, FileOptions, Member, MemoryMember, NullMember};
 pub use mismatch::{Holding, Mismatch};
+pub use paths::{Reach, open_without_links};

@@ -22,7 +22,7 @@ mod mismatch;
 mod paths;
 
 pub use buffers::{Area, Piece};
-pub use device::{Claim, Device, DeviceRefusal, SAVED_BYTES, Signature};
+pub use device::{Claim, Device, DeviceRefusal, SAVED_BYTES, SaveDirectory, SaveLog, Signature};
 pub use engine::{Engine, EngineConfig, Recorded, Reply, check_outcome};
 pub use error::{EngineError, EngineErrorKind};
 pub use member::{CacheState, FileIo, FileMember, FileOptions, Member, MemoryMember, NullMember};

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{Device, DeviceRefusal};
+use super::{Device, DeviceRefusal, SaveDirectory};
 use crate::error::{EngineError, EngineErrorKind};
 
 /// How much of each end of a device [`Claim::save_ends`] saves, in bytes: all that tools for partition
@@ -93,7 +93,7 @@ impl Claim {
     ///
     /// # Errors
     /// [`Io`](EngineErrorKind::Io) when it cannot be read or written, as [`file`](Self::file) otherwise.
-    pub fn save_ends(&self, directory: &Path) -> Result<PathBuf, EngineError> {
+    pub fn save_ends(&self, directory: &SaveDirectory) -> Result<PathBuf, EngineError> {
         const SAVE: &str = "save the ends of a device";
         let mut from = self.file()?;
         let read = |error| EngineError::io(SAVE, &self.device.path, error);
@@ -108,12 +108,12 @@ impl Claim {
         loop {
             let name =
                 format!("raidlab-saved-{}-{}-{number}.bin", self.device.name, std::process::id());
-            let path = directory.join(name);
+            let path = directory.path().join(&name);
             let failed = |error| EngineError::io(SAVE, &path, error);
-            match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+            match directory.make_file(&name) {
                 Ok(mut file) => {
                     file.write_all(&ends).and_then(|()| file.sync_all()).map_err(failed)?;
-                    File::open(directory).and_then(|made| made.sync_all()).map_err(failed)?;
+                    directory.sync().map_err(failed)?;
                     return Ok(path);
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,

@@ -9,9 +9,11 @@
 
 mod claim;
 mod inspect;
+mod save;
 mod tools;
 
 pub use claim::{Claim, SAVED_BYTES};
+pub use save::{SaveDirectory, SaveLog};
 
 use std::fmt;
 use std::path::{Path, PathBuf};

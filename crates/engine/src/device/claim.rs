@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::{Device, DeviceRefusal, SaveDirectory};
@@ -20,7 +21,39 @@ const CLAIM: &str = "claim a device";
 pub struct Claim {
     device: Device,
     /// `None`: not to be had; the device's refusals say why.
-    file: Option<File>,
+    file: Option<Claimed>,
+}
+
+/// A device that is open exclusively.
+#[derive(Debug)]
+struct Claimed {
+    file: File,
+    number: u64,
+}
+
+/// The numbers of the devices that claims of this process have.
+static CLAIMED: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+
+/// Whether a claim of this process has the device of this number.
+pub(super) fn is_claimed(number: u64) -> bool {
+    CLAIMED.lock().unwrap_or_else(PoisonError::into_inner).contains(&number)
+}
+
+impl Claimed {
+    fn new(file: File) -> io::Result<Self> {
+        let number = file.metadata()?.rdev();
+        CLAIMED.lock().unwrap_or_else(PoisonError::into_inner).push(number);
+        Ok(Self { file, number })
+    }
+}
+
+impl Drop for Claimed {
+    fn drop(&mut self) {
+        let mut claimed = CLAIMED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = claimed.iter().position(|one| *one == self.number) {
+            claimed.swap_remove(at);
+        }
+    }
 }
 
 impl Claim {
@@ -61,6 +94,7 @@ impl Claim {
             _ => {}
         }
         let file = file.filter(|_| device.refusals.is_empty());
+        let file = file.map(Claimed::new).transpose().map_err(failed)?;
         Ok(Self { device, file })
     }
 
@@ -76,8 +110,9 @@ impl Claim {
     /// system has no descriptor left.
     pub fn file(&self) -> Result<File, EngineError> {
         match &self.file {
-            Some(file) => {
-                file.try_clone().map_err(|e| EngineError::io(CLAIM, &self.device.path, e))
+            Some(claimed) => {
+                let file = claimed.file.try_clone();
+                file.map_err(|e| EngineError::io(CLAIM, &self.device.path, e))
             }
             None => {
                 let why: Vec<String> =
@@ -125,7 +160,7 @@ impl Claim {
 
 /// Opens a device exclusively. The kernel lets go what a killed process held through a ring only after
 /// the process is gone, so one that is busy is asked again for a second.
-fn open_patiently(path: &Path, write: bool) -> io::Result<File> {
+pub(super) fn open_patiently(path: &Path, write: bool) -> io::Result<File> {
     const AGAIN: Duration = Duration::from_millis(20);
     const TIMES: u32 = 50;
     let mut options = OpenOptions::new();

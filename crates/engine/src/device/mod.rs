@@ -8,11 +8,15 @@
 //! [`Claim::file`]'s user. Tests: those below, and `crates/cli/tests/block_devices.rs`.
 
 mod claim;
+mod hold;
 mod inspect;
+mod place;
 mod save;
 mod tools;
+mod who;
 
 pub use claim::{Claim, SAVED_BYTES};
+pub(crate) use hold::Hold;
 pub use save::{SaveDirectory, SaveLog};
 
 use std::fmt;

@@ -7,6 +7,7 @@
 mod admin;
 mod blocking;
 mod io;
+mod release;
 mod setup;
 #[cfg(test)]
 mod tests;

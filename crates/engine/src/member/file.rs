@@ -20,6 +20,7 @@ use super::uring::{self, Ring};
 use super::worker::{Finished, Hub, Ticket, Work, Workers, carry_out};
 use super::{Submission, read_of};
 use crate::buffers::{ALIGNMENT, Area, Piece};
+use crate::device::Hold;
 use crate::error::{EngineError, EngineErrorKind};
 
 /// Whether the kernel's page cache takes part.
@@ -87,18 +88,20 @@ pub struct FileMember {
 const OPEN: &str = "open a member";
 
 impl FileMember {
-    /// Opens a member for reading and writing.
+    /// Opens a member for reading and writing, and claims it: as long as this lives, no other member, engine
+    /// or process gets the bytes it uses, by whatever name.
     ///
     /// # Errors
-    /// When it cannot be opened, is neither a file nor a block device, or is too short for the data
-    /// offset and size asked for; [`EngineErrorKind::NotSupported`] for [`FileIo::Uring`] where the
+    /// [`EngineErrorKind::Busy`] when something else uses any of these bytes. When it cannot be opened, is
+    /// neither a file nor a block device, or is too short for the data offset and size asked for; [`EngineErrorKind::NotSupported`] for [`FileIo::Uring`] where the
     /// kernel refuses that.
     pub fn open(path: &Path, options: FileOptions) -> Result<Self, EngineError> {
         let file = OpenOptions::new().read(true).write(true).open(path);
         Self::new(file.map_err(|error| EngineError::io(OPEN, path, error))?, path, options)
     }
 
-    /// Uses a file that is already open for reading and writing; `path` is for messages.
+    /// Uses a file that is already open for reading and writing, and claims it as [`open`](Self::open) does;
+    /// `path` is for messages.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -117,6 +120,8 @@ impl FileMember {
             let needed = options.data_offset.bytes() + sectors.bytes().max(SECTOR_BYTES);
             return Err(unusable(format!("is {length} bytes long, must be at least {needed}")));
         }
+        let start = options.data_offset.bytes();
+        let (file, hold) = Hold::take(file, path, start..start + sectors.bytes())?;
         let mut logical_block = 1;
         let mut cache = CacheState::Buffered;
         if options.direct
@@ -143,6 +148,7 @@ impl FileMember {
             data_offset: options.data_offset,
             sectors,
             alignment,
+            _hold: hold,
             #[cfg(test)]
             gate: Arc::default(),
         };

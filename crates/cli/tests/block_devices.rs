@@ -340,6 +340,20 @@ fn signatures_are_refused_unless_they_are_given_up() {
     assert!(fs::read_to_string(log).expect("the log").contains("(precious)"));
 }
 
+/// What an array of raidlab's has on a member is as good a reason as a filesystem, whichever version wrote it.
+#[test]
+fn a_member_of_an_array_of_raidlab_is_refused() {
+    let Some(bench) = Bench::new("a_member_of_an_array_of_raidlab_is_refused") else { return };
+    for (version, back) in [(1, 4096), (2, 8192)] {
+        let file = OpenOptions::new().write(true).open(&bench.loops[1].node).expect("a device");
+        let head = [b"raidlab", &[version][..]].concat();
+        file.write_all_at(&head, BYTES - back).expect("the device takes it");
+        file.sync_all().expect("the device takes it");
+        bench.refuses(&[], &["raidlab_member on loop", "--overwrite-signatures"]);
+        file.write_all_at(&[0; 8], BYTES - back).expect("the device takes it");
+    }
+}
+
 #[test]
 fn a_mounted_device_is_refused() {
     const TEST: &str = "a_mounted_device_is_refused";

@@ -10,6 +10,7 @@
 mod claim;
 mod hold;
 mod inspect;
+mod own;
 mod place;
 mod save;
 mod tools;
@@ -29,7 +30,8 @@ use crate::error::EngineError;
 pub struct Signature {
     /// The device or its partition, by the kernel's name, such as `sdb1`.
     pub device: String,
-    /// What, as util-linux calls it, such as `ext4`, `gpt` or `linux_raid_member`.
+    /// What, as util-linux calls it, such as `ext4`, `gpt` or `linux_raid_member`; what is raidlab's own is
+    /// `raidlab_member` or `raidlab_journal`.
     pub kind: String,
     /// The byte it was found at, where that is known.
     pub at: Option<u64>,

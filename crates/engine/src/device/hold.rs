@@ -2,15 +2,15 @@
 //! any more.
 //!
 //! Fault model: one file is named twice, by path, link, bind mount or loop device; a second engine, of this
-//! process or another, a virtual machine, a mount or swap uses what is to be a member. Why it is safe: what
-//! counts is where the bytes lie ([`place`](super::place)). Two members of one process are told apart in a table, which
-//! sees what no lock shows: two descriptors of one open file. Files carry locks of open file descriptions
-//! (`F_OFD_SETLK`): a shared one on all of the file, which programs that lock images look for and by which
-//! theirs are found, and an exclusive one for the member's range, far behind every end of file, where only raidlab's are,
-//! so that two members may share a file and no byte. `flock` is taken too where it is a lock of its own. Block devices are
-//! opened with `O_EXCL`, and every loop device that shows the same bytes with them. What raidlab does
-//! not see: a program that takes no lock, a loop device made later, a lock of another machine on a
-//! filesystem that does not pass locks on. Tests: `tests/claims.rs`.
+//! process or another, a virtual machine or a mount uses what is to be a member. Why it is safe: what counts is
+//! where the bytes lie ([`place`]). Two members of one process are told apart in a table, which sees what no lock
+//! shows: two descriptors of one open file. Files carry locks of open file descriptions (`F_OFD_SETLK`): a shared
+//! one on all of the file, which programs that lock images look for and by which theirs are found, and an exclusive
+//! one for the member's range, far behind every end of file, where only raidlab's are, so that two members
+//! may share a file and no byte. `flock` is taken too where it is a lock of its own. Block devices are opened with
+//! `O_EXCL`, and every loop device that shows the same bytes with them. What raidlab does not see: a program
+//! that takes no lock, a loop device made later, volumes of the device mapper over the same bytes, a lock of
+//! another machine on a filesystem that does not pass locks on. Tests: `tests/claims.rs`.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -306,15 +306,16 @@ fn flock(file: &File, mode: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// Whether the file lies on another machine, where `flock` may be made of the locks of ranges (flock(2)).
+/// Whether the file lies on another machine (NFS, SMB and its successor), where `flock` may be made of the locks
+/// of ranges (flock(2)).
 fn is_remote(file: &File) -> io::Result<bool> {
-    const REMOTE: [i64; 3] = [0x6969, 0xFF53_4D42, 0xFE53_4D42];
+    const REMOTE: [u32; 3] = [0x6969, 0xFF53_4D42, 0xFE53_4D42];
     let mut told = std::mem::MaybeUninit::<libc::statfs>::zeroed();
     // SAFETY: the descriptor is open; `told` has room for the result.
     if unsafe { libc::fstatfs(file.as_raw_fd(), told.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: plain integers, zeroed before and filled in by the call.
-    let kind = i64::from(unsafe { told.assume_init() }.f_type) & 0xFFFF_FFFF;
+    let kind = unsafe { told.assume_init() }.f_type as u32;
     Ok(REMOTE.contains(&kind))
 }

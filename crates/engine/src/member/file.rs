@@ -15,6 +15,7 @@ use std::sync::Arc;
 use raidlab_core::contract::IoOutcome;
 use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
 
+use super::room::{Room, is_no_room};
 use super::system::Disk;
 use super::uring::{self, Ring};
 use super::worker::{Finished, Hub, Ticket, Work, Workers, carry_out};
@@ -76,6 +77,10 @@ pub struct FileMember {
     threads: usize,
     logical_block: u32,
     cache: CacheState,
+    /// What a sparse file has room for.
+    room: Room,
+    /// An I/O found none.
+    full: bool,
     /// The engine's ring takes its I/Os.
     in_ring: bool,
     /// Its place among the ring's registered files.
@@ -93,8 +98,8 @@ impl FileMember {
     ///
     /// # Errors
     /// [`EngineErrorKind::Busy`] when something else uses any of these bytes. When it cannot be opened, is
-    /// neither a file nor a block device, or is too short for the data offset and size asked for; [`EngineErrorKind::NotSupported`] for [`FileIo::Uring`] where the
-    /// kernel refuses that.
+    /// neither a file nor a block device, or is too short for the data offset and size asked for;
+    /// [`EngineErrorKind::NotSupported`] for [`FileIo::Uring`] where the kernel refuses that.
     pub fn open(path: &Path, options: FileOptions) -> Result<Self, EngineError> {
         let file = OpenOptions::new().read(true).write(true).open(path);
         Self::new(file.map_err(|error| EngineError::io(OPEN, path, error))?, path, options)
@@ -143,6 +148,7 @@ impl FileMember {
             CacheState::Direct => logical_block as usize * SECTOR_BYTES as usize,
             CacheState::Buffered => 1,
         };
+        let room = Room::of(&file, sectors).map_err(|e| EngineError::io(OPEN, path, e))?;
         let disk = Disk {
             file,
             data_offset: options.data_offset,
@@ -158,6 +164,8 @@ impl FileMember {
             threads: options.threads,
             logical_block,
             cache,
+            room,
+            full: false,
             in_ring,
             slot: None,
             batch: Vec::new(),
@@ -200,6 +208,40 @@ impl FileMember {
     /// When an engine can have no ring after all (no memory or descriptors left), that is threads.
     pub fn file_io(&self) -> FileIo {
         if self.in_ring { FileIo::Uring } else { FileIo::Threads }
+    }
+
+    /// Whether a write may find the filesystem full.
+    #[inline]
+    pub(crate) fn may_need_room(&self) -> bool {
+        self.room.is_missing()
+    }
+
+    /// Has the filesystem keep room for a range.
+    pub(crate) fn reserve(&mut self, at: Sector, len: Sectors) -> Result<(), EngineError> {
+        const RESERVE: &str = "make room for a write to a member";
+        let Disk { file, data_offset, .. } = &*self.disk;
+        self.room.reserve(file, *data_offset, (at, len)).map_err(|error| {
+            if !is_no_room(&error) {
+                return EngineError::io(RESERVE, &self.path, error);
+            }
+            let reason = format!("its filesystem has none ({error}); nothing was written");
+            EngineError::new(EngineErrorKind::NoRoom, RESERVE, reason).at_path(&self.path)
+        })
+    }
+
+    /// A range goes back to the filesystem.
+    pub(crate) fn give_back(&mut self, at: Sector, len: Sectors) {
+        self.room.give_back(at, len);
+    }
+
+    /// An I/O found the filesystem full.
+    pub(crate) fn note_full(&mut self) {
+        self.full = true;
+    }
+
+    /// Whether an I/O found the filesystem full.
+    pub(crate) fn was_full(&self) -> bool {
+        self.full
     }
 
     /// Held for writing, it keeps every system call from coming back.

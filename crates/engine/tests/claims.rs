@@ -37,7 +37,7 @@ fn part(path: &Path, offset: u64, sectors: u64) -> Result<FileMember, EngineErro
 /// Opening is refused, and the error names what was opened and what uses it.
 #[track_caller]
 fn refused(opened: Result<FileMember, EngineError>, names: &[&str]) {
-    let error = opened.err().expect("its bytes are in use");
+    let error = opened.expect_err("its bytes are in use");
     assert_eq!(error.kind(), EngineErrorKind::Busy, "{error}");
     for name in names {
         assert!(error.to_string().contains(name), "`{name}` is not in {error}");

@@ -6,8 +6,10 @@ mod common;
 mod root;
 
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
 
 use common::{Random, TestDirectory};
 use raidlab_core::consistency::Allow;
@@ -124,4 +126,43 @@ fn a_full_filesystem_refuses_requests_and_no_member() {
     runs_full(Level::Raid10, 4, Consistency::Resync);
     runs_full(Level::Raid5, 3, Consistency::PartialParity { slots: 8 });
     runs_full(Level::Raid6, 4, Consistency::Resync);
+}
+
+/// What is made consistent after a crash is written where there was never anything, too.
+#[test]
+fn a_resync_that_finds_no_room_fails_no_member() {
+    let name = "a_resync_that_finds_no_room_fails_no_member";
+    if !can_mount(name, &["mount", "umount"]) {
+        return;
+    }
+    for (level, count) in [(Level::Raid1, 2), (Level::Raid5, 3)] {
+        let directory = TestDirectory::new();
+        let small = Small::new(&directory);
+        let paths: Vec<PathBuf> = (0..count).map(|n| small.0.join(format!("member-{n}"))).collect();
+        for path in &paths {
+            File::create(path).and_then(|file| file.set_len(16 << 20)).unwrap();
+        }
+        let mut layout = Layout::new(level, count);
+        if level != Level::Raid1 {
+            layout = layout.with_chunk(Sectors(128));
+        }
+        let mut config = EngineConfig::new(layout);
+        config.settings.consistency = Consistency::Resync;
+        let mut engine =
+            Engine::new(&config, paths.iter().map(|path| open(path)).collect()).unwrap();
+        engine.write_at(place(0), &piece(0)).unwrap();
+        // Not stopped: the array is dirty.
+        drop(engine);
+        std::fs::write(small.0.join("filler"), vec![1; 4 << 20]).unwrap();
+        let members = paths.iter().map(|path| Some(open(path))).collect();
+        let mut engine = Engine::assemble(&config, members, None, Allow::default()).unwrap();
+        engine.finish_background(&AtomicBool::new(false)).unwrap();
+        for (n, path) in (0..).zip(&paths) {
+            assert!(!engine.array().is_failed(MemberIndex(n)), "{level:?}: member {n}");
+            let used = std::fs::metadata(path).unwrap().blocks() * 512;
+            assert!(used <= 3 << 20, "{level:?}: member {n} has {used} bytes: holes stay holes");
+        }
+        assert!(read(&mut engine, 0) == piece(0));
+        engine.stop().unwrap();
+    }
 }

@@ -45,6 +45,9 @@ impl Engine {
         self.count(io.op, len);
         let (op, at, fua) = (io.op, io.at, io.fua);
         let submission = Submission { op, at, len, fua, flush_first: false };
+        if self.is_in_hole(io) {
+            return self.complete(io.io, IoOutcome::Ok);
+        }
         let outcome = match &mut self.members[io.member.at()] {
             Member::Null(_) => IoOutcome::Ok,
             Member::Memory(member) => {

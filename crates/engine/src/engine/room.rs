@@ -1,11 +1,11 @@
 //! Room for a request on sparse member files, before the array begins with it.
 
-use raidlab_core::contract::RequestOp;
+use raidlab_core::contract::{IoOp, MemberIo, RequestOp};
 use raidlab_core::{Level, MemberIndex, Sector, Sectors};
 
 use super::Engine;
 use crate::error::{EngineError, EngineErrorKind};
-use crate::member::Member;
+use crate::member::{FileMember, Member};
 
 impl Engine {
     /// Has room made for what a request writes, parity and records with it, at all members in service. A
@@ -52,6 +52,35 @@ impl Engine {
             at += run;
         }
         Ok(())
+    }
+
+    /// Whether an I/O writes zeroes where a sparse file has a hole: they are there, and take no room. What is
+    /// made consistent or rebuilt is mostly that.
+    #[inline]
+    pub(super) fn is_in_hole(&self, io: &MemberIo) -> bool {
+        match &self.members[io.member.at()] {
+            Member::File(file) if io.op == IoOp::Write && file.may_need_room() => {
+                self.looks_in_hole(file, io)
+            }
+            _ => false,
+        }
+    }
+
+    #[cold]
+    fn looks_in_hole(&self, file: &FileMember, io: &MemberIo) -> bool {
+        let len = Sectors(u64::from(io.len));
+        // A durable write makes more durable than itself.
+        if io.fua || file.has_room(io.at, len) || !file.is_hole(io.at, len) {
+            return false;
+        }
+        let pieces = self.array.segments(&io.segments).map(|one| self.buffers.piece(one));
+        pieces.into_iter().all(|piece| {
+            piece.is_some_and(|piece| {
+                // SAFETY: the core lends the segments' memory to this I/O; nobody writes it meanwhile.
+                let bytes = unsafe { std::slice::from_raw_parts(piece.start, piece.len) };
+                bytes.chunks(64).all(|part| part.iter().fold(0, |all, byte| all | byte) == 0)
+            })
+        })
     }
 
     /// Room for superblocks, bitmap and logs.

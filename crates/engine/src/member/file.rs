@@ -229,6 +229,28 @@ impl FileMember {
         })
     }
 
+    /// Whether a range is known to have room.
+    pub(crate) fn has_room(&self, at: Sector, len: Sectors) -> bool {
+        self.room.has(at, len)
+    }
+
+    /// Whether a range of the file was never written, so that it reads as zeroes.
+    pub(crate) fn is_hole(&self, at: Sector, len: Sectors) -> bool {
+        let start = self.disk.file_offset(at);
+        let end = start + len.bytes();
+        // Behind the end of a file that was cut there is no hole.
+        if !length(&self.disk.file).is_ok_and(|length| end <= length) {
+            return false;
+        }
+        let descriptor = self.disk.file.as_raw_fd();
+        // SAFETY: the descriptor is open; the position moves, which nothing here uses.
+        let data = unsafe { libc::lseek(descriptor, start as libc::off_t, libc::SEEK_DATA) };
+        match data {
+            -1 => io::Error::last_os_error().raw_os_error() == Some(libc::ENXIO),
+            data => data as u64 >= end,
+        }
+    }
+
     /// A range goes back to the filesystem.
     pub(crate) fn give_back(&mut self, at: Sector, len: Sectors) {
         self.room.give_back(at, len);

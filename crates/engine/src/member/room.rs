@@ -49,6 +49,12 @@ impl Room {
         self.missing > 0
     }
 
+    /// Whether all of a range has room.
+    pub(super) fn has(&self, at: Sector, len: Sectors) -> bool {
+        let mut runs = at.0 / RUN..(at.0 + len.0).div_ceil(RUN).min(self.runs);
+        runs.all(|run| self.has[(run / 64) as usize] & 1 << (run % 64) != 0)
+    }
+
     /// Asks for the room of a range of the member, whose data start at `data_offset` of the file.
     pub(super) fn reserve(
         &mut self,

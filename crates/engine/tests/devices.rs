@@ -11,8 +11,8 @@ use std::process::Command;
 use common::{Random, TestDirectory};
 use raidlab_core::{Consistency, Layout, Level, MemberIndex, Sector, Sectors};
 use raidlab_engine::{
-    CacheState, Claim, DeviceRefusal, Engine, EngineConfig, EngineErrorKind, FileIo, FileMember,
-    FileOptions, Member,
+    CacheState, Claim, Device, DeviceRefusal, Engine, EngineConfig, EngineErrorKind, FileIo,
+    FileMember, FileOptions, Member,
 };
 
 const BYTES: u64 = 4 << 20;
@@ -150,6 +150,21 @@ fn a_claimed_device_serves_and_nobody_else_gets_it() {
     assert!(Claim::take(&device.0, true).unwrap().device().refusals.is_empty());
     let error = Claim::take(Path::new("/dev/null"), false).unwrap_err();
     assert_eq!(error.kind(), EngineErrorKind::Member);
+}
+
+#[test]
+fn loop_devices_over_one_file_overlap() {
+    let directory = TestDirectory::new();
+    let name = "loop_devices_over_one_file_overlap";
+    let Some(one) = Loop::new(name, &directory, "same", "512") else { return };
+    let Some(two) = Loop::new(name, &directory, "same", "512") else { return };
+    let Some(other) = Loop::new(name, &directory, "other", "512") else { return };
+    let [one, two, other] = [one, two, other].map(|device| {
+        let found = Device::inspect(&device.0).unwrap();
+        (device, found)
+    });
+    assert!(one.1.overlaps(&two.1) && two.1.overlaps(&one.1));
+    assert!(!one.1.overlaps(&other.1) && !other.1.overlaps(&two.1));
 }
 
 /// The tools that know filesystems do not know raidlab's members.

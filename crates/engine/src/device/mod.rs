@@ -21,6 +21,7 @@ pub(crate) use hold::Hold;
 pub use save::{SaveDirectory, SaveLog};
 
 use std::fmt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::EngineError;
@@ -149,9 +150,20 @@ impl Device {
         serial.chain(names).chain(self.part_uuid.iter().cloned()).chain(file).collect()
     }
 
-    /// Whether this and another device share sectors: they are the same, or one is a partition of the other.
+    /// Whether this and another device share sectors: they are the same, one is a partition of the other, or
+    /// both show the same bytes of a file or device, as loop devices may.
     pub fn overlaps(&self, other: &Self) -> bool {
         let is_whole = |one: &Self| one.name == one.disk;
-        self.name == other.name || (self.disk == other.disk && (is_whole(self) || is_whole(other)))
+        let same_disk = self.disk == other.disk && (is_whole(self) || is_whole(other));
+        let extents = || self.extent().zip(other.extent());
+        self.name == other.name
+            || same_disk
+            || extents().is_some_and(|(own, its)| own.overlaps(&its))
+    }
+
+    /// Where its bytes really lie, as long as it is there.
+    fn extent(&self) -> Option<place::Extent> {
+        let number = std::fs::metadata(&self.path).ok()?.rdev();
+        Some(place::of_device(number, None, 0..self.size).extent)
     }
 }

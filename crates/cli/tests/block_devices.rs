@@ -225,6 +225,45 @@ fn a_confirmed_run_saves_the_ends_verifies_and_can_be_undone() {
     );
 }
 
+/// Whoever may write to the directory that holds the saved ends must not choose what is written instead.
+#[test]
+fn ends_and_log_are_saved_through_no_link() {
+    use std::os::unix::fs::symlink;
+    let Some(bench) = Bench::new("ends_and_log_are_saved_through_no_link") else { return };
+    let before = bench.contents();
+    let saved = PathBuf::from(bench.save_directory());
+    let yours = bench.scratch.directory("yours");
+    let refused = |under: &str| {
+        let (ids, path) = (bench.ids(), saved.join(under).display().to_string());
+        let all = ["--destructive", "--yes", "--confirm-id", &ids, "--save-dir", &path];
+        let ran = bench.run(&all);
+        assert_eq!(ran.code, Some(3), "{ran:?}");
+        assert!(ran.stderr.contains("nothing was written"), "{ran:?}");
+        assert!(
+            ran.stderr.contains("symbolic link") || ran.stderr.contains("hard link"),
+            "{ran:?}"
+        );
+        assert!(bench.contents() == before, "something was written");
+    };
+    symlink(&yours, &saved).expect("a link");
+    refused("");
+    refused("deeper/still");
+    assert_eq!(support::names(&yours), [""; 0]);
+    fs::remove_file(&saved).expect("the link");
+
+    fs::create_dir(&saved).expect("a directory");
+    let letter = bench.scratch.file("letter.txt", "mine");
+    symlink(&letter, saved.join("devices.log")).expect("a link");
+    refused("");
+    fs::remove_file(saved.join("devices.log")).expect("the link");
+    fs::hard_link(&letter, saved.join("devices.log")).expect("a link");
+    refused("");
+    assert_eq!(fs::read_to_string(&letter).expect("the letter"), "mine");
+    assert_eq!(support::names(&saved), ["devices.log"]);
+    fs::remove_file(saved.join("devices.log")).expect("the link");
+    assert_eq!(bench.destroy(&[]).code, Some(0));
+}
+
 #[test]
 fn who_does_not_confirm_every_device_by_name_is_refused() {
     let Some(bench) = Bench::new("who_does_not_confirm_every_device_by_name_is_refused") else {
@@ -299,6 +338,20 @@ fn signatures_are_refused_unless_they_are_given_up() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let log = Path::new(&bench.save_directory()).join("devices.log");
     assert!(fs::read_to_string(log).expect("the log").contains("(precious)"));
+}
+
+/// What an array of raidlab's has on a member is as good a reason as a filesystem, whichever version wrote it.
+#[test]
+fn a_member_of_an_array_of_raidlab_is_refused() {
+    let Some(bench) = Bench::new("a_member_of_an_array_of_raidlab_is_refused") else { return };
+    for (version, back) in [(1, 4096), (2, 8192)] {
+        let file = OpenOptions::new().write(true).open(&bench.loops[1].node).expect("a device");
+        let head = [b"raidlab", &[version][..]].concat();
+        file.write_all_at(&head, BYTES - back).expect("the device takes it");
+        file.sync_all().expect("the device takes it");
+        bench.refuses(&[], &["raidlab_member on loop", "--overwrite-signatures"]);
+        file.write_all_at(&[0; 8], BYTES - back).expect("the device takes it");
+    }
 }
 
 #[test]

@@ -22,7 +22,8 @@ pub enum EngineErrorKind {
     NoRoom,
     /// Not enough memory.
     NoMemory,
-    /// The engine takes no more requests now, or the buffer is in use by one.
+    /// The engine takes no more requests now, the buffer is in use by one, or something else uses what is
+    /// to be a member.
     Busy,
     /// The request is misaligned, out of range, or its buffers do not fit.
     InvalidRequest,

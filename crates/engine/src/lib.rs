@@ -19,12 +19,14 @@ mod error;
 mod member;
 mod metadata;
 mod mismatch;
+mod paths;
 
 pub use buffers::{Area, Piece};
-pub use device::{Claim, Device, DeviceRefusal, SAVED_BYTES, Signature};
+pub use device::{Claim, Device, DeviceRefusal, SAVED_BYTES, SaveDirectory, SaveLog, Signature};
 pub use engine::{
     Beginning, Engine, EngineConfig, Recorded, Reply, check_outcome, log_device_sectors,
 };
 pub use error::{EngineError, EngineErrorKind};
 pub use member::{CacheState, FileIo, FileMember, FileOptions, Member, MemoryMember, NullMember};
 pub use mismatch::{Holding, Mismatch};
+pub use paths::{Reach, open_without_links};

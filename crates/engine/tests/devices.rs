@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{Random, TestDirectory};
-use raidlab_core::{Layout, Level, MemberIndex, Sector, Sectors};
+use raidlab_core::{Consistency, Layout, Level, MemberIndex, Sector, Sectors};
 use raidlab_engine::{
-    CacheState, Claim, DeviceRefusal, Engine, EngineConfig, EngineErrorKind, FileIo, FileMember,
-    FileOptions, Member,
+    CacheState, Claim, Device, DeviceRefusal, Engine, EngineConfig, EngineErrorKind, FileIo,
+    FileMember, FileOptions, Member,
 };
 
 const BYTES: u64 = 4 << 20;
@@ -150,4 +150,52 @@ fn a_claimed_device_serves_and_nobody_else_gets_it() {
     assert!(Claim::take(&device.0, true).unwrap().device().refusals.is_empty());
     let error = Claim::take(Path::new("/dev/null"), false).unwrap_err();
     assert_eq!(error.kind(), EngineErrorKind::Member);
+}
+
+#[test]
+fn loop_devices_over_one_file_overlap() {
+    let directory = TestDirectory::new();
+    let name = "loop_devices_over_one_file_overlap";
+    let Some(one) = Loop::new(name, &directory, "same", "512") else { return };
+    let Some(two) = Loop::new(name, &directory, "same", "512") else { return };
+    let Some(other) = Loop::new(name, &directory, "other", "512") else { return };
+    let [one, two, other] = [one, two, other].map(|device| {
+        let found = Device::inspect(&device.0).unwrap();
+        (device, found)
+    });
+    assert!(one.1.overlaps(&two.1) && two.1.overlaps(&one.1));
+    assert!(!one.1.overlaps(&other.1) && !other.1.overlaps(&two.1));
+}
+
+/// The tools that know filesystems do not know raidlab's members.
+#[test]
+fn members_and_log_devices_of_raidlab_are_signatures() {
+    let directory = TestDirectory::new();
+    let name = "members_and_log_devices_of_raidlab_are_signatures";
+    let Some(one) = Loop::new(name, &directory, "one", "512") else { return };
+    let Some(two) = Loop::new(name, &directory, "two", "4096") else { return };
+    let Some(three) = Loop::new(name, &directory, "three", "512") else { return };
+    let Some(journal) = Loop::new(name, &directory, "journal", "512") else { return };
+    let mut config = EngineConfig::new(Layout::new(Level::Raid5, 3).with_chunk(Sectors(64)));
+    config.settings.consistency = Consistency::Journal { sectors: Sectors(2048) };
+    let all = [&one, &two, &three];
+    let members = all.iter().map(|device| device.member(FileIo::Uring)).collect();
+    let log = Some(journal.member(FileIo::Uring));
+    let mut array = Engine::with_journal(&config, members, log).unwrap();
+    array.write_at(Sector(8), &[9; 4096]).unwrap();
+    array.stop().unwrap();
+    drop(array);
+    let kinds = |device: &Loop| -> Vec<String> {
+        let claim = Claim::take(&device.0, true).unwrap();
+        claim.device().signatures.iter().map(|one| one.kind.clone()).collect()
+    };
+    for device in all {
+        assert_eq!(kinds(device), ["raidlab_member"]);
+    }
+    // Whatever a version of the format has on a log device.
+    let found = kinds(&journal);
+    assert!(
+        !found.is_empty() && found.iter().all(|kind| kind.starts_with("raidlab_")),
+        "{found:?}"
+    );
 }

@@ -44,10 +44,14 @@ fn a_full_member_fails_the_write_or_leaves_it_to_the_mirror() {
 
     alone.write_at(Sector(0), &data).unwrap();
     let error = alone.write_at(Sector(512), &data).unwrap_err();
-    assert_ne!(error.kind(), EngineErrorKind::Internal, "{error}");
+    // Such a limit is told by the write only: the member is lost, and said to be without room.
+    assert_eq!(error.kind(), EngineErrorKind::NoRoom, "{error}");
+    assert!(error.to_string().contains("alone"), "{error}");
 
     pair.write_at(Sector(512), &data).unwrap();
     assert!(pair.array().is_failed(MemberIndex(0)) && !pair.array().is_failed(MemberIndex(1)));
+    let told = pair.no_room().expect("a member was full").to_string();
+    assert!(told.contains("full"), "{told}");
     let mut back = vec![0; data.len()];
     pair.read_at(Sector(512), &mut back).unwrap();
     assert!(back == data);

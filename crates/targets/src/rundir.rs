@@ -1,15 +1,17 @@
 //! A directory of files that raidlab makes, and removes again without ever touching anything else.
 //!
-//! `DIR/raidlab-run-PID-N/` holds `owner`, a marker that names exactly the files of the run, the member
-//! files `member-0.img` and so on, and where they are wanted `spare.img` and `journal.img`; or, for
-//! workloads that make names of their own, the directory `files`, all of which belongs to the run. While
+//! `DIR/raidlab-run-PID-N/` holds `owner`, a marker that names exactly the files of the run by device, inode
+//! and name, the member files `member-0.img` and so on, and where they are wanted `spare.img` and `journal.img`;
+//! or, for workloads that make names of their own, the directory `files`, all of which belongs to the run. While
 //! the run lives, its marker is locked (`flock`), which the kernel undoes however the run ends. Fault model:
-//! the run may be killed at any point; others may put files of their own anywhere, plant links, and clean up
-//! at the same time. Why it is safe: the marker is written under the lock and before any file it names; a
-//! cleaner removes only what a marker names, only with the lock in hand, only regular files, by names
-//! without a directory part relative to an open directory, never following a link; directories go only when
-//! they are empty, except below `files`, where everything goes that is on the same filesystem, again by
-//! names relative to open directories and without following a link. Tests: `tests/rundir.rs`.
+//! the run may be killed at any point; others may put files of their own anywhere, plant links, mount
+//! directories of theirs, copy or forge a marker, and clean up at the same time. Why it is safe: the marker is
+//! written under the lock, names its own inode, and a file's name is in it before the file is made and its inode
+//! before the file gets its length; a cleaner removes only what a marker names, only with the lock in hand,
+//! only regular files with the inode that the marker gives (or empty ones, where the run was killed before it
+//! knew), by names without a directory part relative to an open directory, never following a link or entering
+//! another mount; directories go only when they are empty, except below `files`, where everything goes that is on
+//! the same mount. What cannot be removed does not keep the rest. Tests: `tests/rundir.rs`, `tests/cleanup.rs`.
 
 pub(crate) mod system;
 
@@ -20,14 +22,18 @@ use std::path::{Path, PathBuf};
 use raidlab_core::Size;
 use raidlab_engine::{EngineError, EngineErrorKind};
 
-use system::Directory;
+use system::{Directory, Identity, said};
 
 /// What names of run directories begin with.
 const PREFIX: &str = "raidlab-run-";
 /// The marker's name.
 const MARKER: &str = "owner";
 /// The marker's first line.
-const MAGIC: &str = "raidlab run directory, format 1; the files named below belong to raidlab";
+const MAGIC: &str = "raidlab run directory, format 2; the files named below belong to raidlab";
+/// The same of raidlab 0.1.0, which did not write down inodes.
+const OLD_MAGIC: &str = "raidlab run directory, format 1; the files named below belong to raidlab";
+/// Begins the line of a file that is going to be made.
+const PLANNED: &str = "new";
 /// Markers longer than this are not ours.
 const LONGEST_MARKER: u64 = 1 << 20;
 
@@ -57,12 +63,20 @@ pub struct RunDirectory {
     name: String,
     directory: Directory,
     /// Holds the lock as long as it is open.
-    _marker: File,
-    members: Vec<String>,
-    made: usize,
+    marker: File,
+    files: Vec<Named>,
+}
+
+/// A file that a marker names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Named {
+    name: String,
+    /// `None` until it was made.
+    identity: Option<Identity>,
 }
 
 const MAKE: &str = "make a run directory";
+const MAKE_FILE: &str = "make a member file";
 
 impl RunDirectory {
     /// Makes `members` files of `bytes` bytes each in a new directory below `parent`.
@@ -107,8 +121,12 @@ impl RunDirectory {
         }
         let names = files.iter().map(|(name, _)| name.clone()).collect();
         let mut run = Self::claim(parent, directory, names)?;
-        for (index, (_, bytes)) in files.iter().enumerate() {
-            run.make_member(index, *bytes)?;
+        let made = (0..files.len()).map(|index| run.make_member(index));
+        let made: Vec<File> = made.collect::<Result<_, _>>()?;
+        run.record()?;
+        for (file, (name, bytes)) in made.iter().zip(&files) {
+            let allocated = system::allocate(file, *bytes);
+            allocated.map_err(|error| EngineError::io(MAKE_FILE, &run.path.join(name), error))?;
         }
         Ok(run)
     }
@@ -122,13 +140,15 @@ impl RunDirectory {
         let directory = Directory::open(parent).map_err(|e| EngineError::io(MAKE, parent, e))?;
         let mut run = Self::claim(parent, directory, vec![TREE_IN_MARKER.into()])?;
         let made = run.directory.make_directory(TREE);
-        made.map_err(|error| EngineError::io(MAKE, &run.path.join(TREE), error))?;
-        run.made = 1;
+        let made = made.and_then(|()| run.directory.identity(TREE));
+        let made = made.map_err(|error| EngineError::io(MAKE, &run.path.join(TREE), error))?;
+        run.files[0].identity = Some(made);
+        run.record()?;
         Ok(run)
     }
 
     /// A new directory with its marker, locked; no member files yet.
-    fn claim(parent: &Path, within: Directory, members: Vec<String>) -> Result<Self, EngineError> {
+    fn claim(parent: &Path, within: Directory, names: Vec<String>) -> Result<Self, EngineError> {
         let mut number = 0u32;
         let name = loop {
             let name = format!("{PREFIX}{}-{number}", std::process::id());
@@ -142,24 +162,22 @@ impl RunDirectory {
         let prepared = within.directory(&name).and_then(|directory| {
             let mut marker = directory.make_file(MARKER)?;
             system::lock(&marker, true)?;
-            let text = format!("{MAGIC}\n{}\n", members.join("\n"));
+            let mut text = format!("{MAGIC}\n{}\n", line(MARKER, Identity::of(&marker)?));
+            names.iter().for_each(|name| text += &format!("{PLANNED} {name}\n"));
             marker.write_all(text.as_bytes())?;
             marker.sync_all()?;
             Ok((directory, marker))
         });
         match prepared {
-            Ok((directory, marker)) => Ok(Self {
-                path,
-                parent: within,
-                name,
-                directory,
-                _marker: marker,
-                members,
-                made: 0,
-            }),
+            Ok((directory, marker)) => {
+                let named = |name| Named { name, identity: None };
+                let files = names.into_iter().map(named).collect();
+                Ok(Self { path, parent: within, name, directory, marker, files })
+            }
             Err(error) => {
                 if let Ok(directory) = within.directory(&name) {
-                    let _ = directory.remove_file(MARKER);
+                    let made = directory.identity(MARKER).ok();
+                    let _ = directory.remove_file(MARKER, made);
                 }
                 let _ = within.remove_directory(&name);
                 Err(EngineError::io(MAKE, &path, error))
@@ -167,13 +185,21 @@ impl RunDirectory {
         }
     }
 
-    fn make_member(&mut self, index: usize, bytes: u64) -> Result<(), EngineError> {
-        let name = &self.members[index];
-        let path = self.path.join(name);
-        let failed = |error| EngineError::io("make a member file", &path, error);
-        let file = self.directory.make_file(name).map_err(failed)?;
-        self.made = index + 1;
-        system::allocate(&file, bytes).map_err(failed)
+    fn make_member(&mut self, index: usize) -> Result<File, EngineError> {
+        let made = &mut self.files[index];
+        let path = self.path.join(&made.name);
+        let failed = |error| EngineError::io(MAKE_FILE, &path, error);
+        let file = self.directory.make_file(&made.name).map_err(failed)?;
+        made.identity = Some(Identity::of(&file).map_err(failed)?);
+        Ok(file)
+    }
+
+    /// Writes down which files were made, durably.
+    fn record(&mut self) -> Result<(), EngineError> {
+        let lines = self.files.iter().filter_map(|file| Some(line(&file.name, file.identity?)));
+        let text: String = lines.map(|line| line + "\n").collect();
+        let written = self.marker.write_all(text.as_bytes()).and_then(|()| self.marker.sync_all());
+        written.map_err(|error| EngineError::io(MAKE, &self.path.join(MARKER), error))
     }
 
     /// Where it is.
@@ -183,12 +209,12 @@ impl RunDirectory {
 
     /// The directory in which all belongs to the run; `None` when there are member files instead.
     pub fn tree_path(&self) -> Option<PathBuf> {
-        self.members.iter().any(|name| name == TREE_IN_MARKER).then(|| self.path.join(TREE))
+        self.files.iter().any(|file| file.name == TREE_IN_MARKER).then(|| self.path.join(TREE))
     }
 
     /// The path of a member's file; `None` when there is no such member.
     pub fn member_path(&self, index: u16) -> Option<PathBuf> {
-        let name = self.members.get(usize::from(index))?;
+        let name = &self.files.get(usize::from(index))?.name;
         name.starts_with("member-").then(|| self.path.join(name))
     }
 
@@ -211,7 +237,7 @@ impl RunDirectory {
     fn open_named(&self, name: &str) -> Result<(File, PathBuf), EngineError> {
         const OPERATION: &str = "open a file of the run";
         let path = self.path.join(name);
-        if !self.members.iter().any(|known| known == name) {
+        if !self.files.iter().any(|known| known.name == name) {
             let reason = "the run was made without it";
             return Err(
                 EngineError::new(EngineErrorKind::InvalidRequest, OPERATION, reason).at_path(&path)
@@ -229,9 +255,9 @@ impl RunDirectory {
     /// When there is no such member, or the system refuses.
     pub fn open_member(&self, index: u16) -> Result<File, EngineError> {
         const OPERATION: &str = "open a member file";
-        let named = self.members.get(usize::from(index));
-        let Some(name) = named.filter(|name| name.starts_with("member-")) else {
-            let members = self.members.iter().filter(|name| name.starts_with("member-")).count();
+        let is_member = |file: &&Named| file.name.starts_with("member-");
+        let Some(Named { name, .. }) = self.files.get(usize::from(index)).filter(is_member) else {
+            let members = self.files.iter().filter(is_member).count();
             let reason = format!("there are {members} members, not a member {index}");
             return Err(EngineError::new(EngineErrorKind::InvalidRequest, OPERATION, reason)
                 .at_path(&self.path));
@@ -245,9 +271,10 @@ impl Drop for RunDirectory {
     /// Removes the files that were made, the marker last, and the directory if nothing else is in it.
     fn drop(&mut self) {
         // What cannot be removed now is found again by `clean_leftovers`, as long as the marker is there.
-        let all =
-            self.members[..self.made].iter().all(|name| remove(&self.directory, name).is_ok());
-        if all && self.directory.remove_file(MARKER).is_ok() {
+        let made = self.files.iter().filter(|file| file.identity.is_some());
+        let failed = made.filter(|file| remove(&self.directory, file).is_err()).count();
+        let marker = Identity::of(&self.marker).ok();
+        if failed == 0 && self.directory.remove_file(MARKER, marker).is_ok() {
             let _ = self.parent.remove_directory(&self.name);
         }
         // The lock goes with the open marker.
@@ -290,23 +317,46 @@ pub fn clean_leftovers(parent: &Path) -> Result<Cleaned, EngineError> {
     Ok(cleaned)
 }
 
+/// The marker of a run that is over, which stays locked as long as this lives.
+pub(crate) struct Leftover {
+    directory: Directory,
+    marker: File,
+    files: Vec<Named>,
+}
+
+impl Leftover {
+    /// Opens and locks one; the error says why that cannot be.
+    pub(crate) fn open(within: &Directory, name: &str) -> Result<Self, String> {
+        let directory =
+            within.directory(name).map_err(|e| format!("is no directory of ours: {}", said(&e)))?;
+        let mut marker = directory
+            .open_file(MARKER, false)
+            .map_err(|e| format!("has no readable marker `{MARKER}`: {}", said(&e)))?;
+        system::lock(&marker, false).map_err(|_| "its run is still going on".to_string())?;
+        if !directory.is_same_file(MARKER, &marker) {
+            return Err("another process is removing it".into());
+        }
+        let files = read_marker(&mut marker)?;
+        Ok(Self { directory, marker, files })
+    }
+
+    /// Whether a file is one of those that the run made.
+    pub(crate) fn has_made(&self, file: Identity) -> bool {
+        self.files.iter().any(|one| one.identity == Some(file))
+    }
+}
+
 /// Removes one left-over directory; the error says why it stays.
 fn clean_one(within: &Directory, name: &str) -> Result<(), String> {
-    let directory = within.directory(name).map_err(|e| format!("is no directory of ours: {e}"))?;
-    let mut marker = directory
-        .open_file(MARKER, false)
-        .map_err(|e| format!("has no readable marker `{MARKER}`: {e}"))?;
-    system::lock(&marker, false).map_err(|_| "its run is still going on".to_string())?;
-    if !directory.is_same_file(MARKER, &marker) {
-        return Err("another process is removing it".into());
-    }
-    let members = read_marker(&mut marker)?;
-    for member in &members {
-        match remove(&directory, member) {
-            Ok(()) => {}
-            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}
-            Err(error) => return Err(format!("`{member}` cannot be removed: {error}")),
+    let Leftover { directory, marker, files } = Leftover::open(within, name)?;
+    let mut stays = Vec::new();
+    for file in &files {
+        if let Err(error) = remove(&directory, file) {
+            stays.push(format!("`{}` cannot be removed: {}", file.name, said(&error)));
         }
+    }
+    if !stays.is_empty() {
+        return Err(stays.join("; "));
     }
     // The marker goes only when nothing else is left: an emptied directory without one would not be
     // known as ours again.
@@ -314,39 +364,86 @@ fn clean_one(within: &Directory, name: &str) -> Result<(), String> {
     if let Some(other) = others.first() {
         return Err(format!("`{other}` in it is not raidlab's"));
     }
-    directory.remove_file(MARKER).map_err(|error| format!("marker cannot be removed: {error}"))?;
-    within.remove_directory(name).map_err(|error| format!("cannot be removed: {error}"))
+    let removed = Identity::of(&marker).and_then(|own| directory.remove_file(MARKER, Some(own)));
+    removed.map_err(|error| format!("marker cannot be removed: {}", said(&error)))?;
+    within.remove_directory(name).map_err(|error| format!("cannot be removed: {}", said(&error)))
 }
 
-/// Removes what a marker names.
-fn remove(directory: &Directory, name: &str) -> std::io::Result<()> {
-    if name == TREE_IN_MARKER { directory.remove_tree(TREE) } else { directory.remove_file(name) }
+/// Removes what a marker names; what is gone already is no error.
+fn remove(directory: &Directory, file: &Named) -> std::io::Result<()> {
+    let removed = if file.name == TREE_IN_MARKER {
+        directory.remove_tree(TREE, file.identity)
+    } else {
+        directory.remove_file(&file.name, file.identity)
+    };
+    match removed {
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+        other => other,
+    }
 }
 
-/// The lines of a marker of at most `longest` bytes that begins with `magic`, without that one.
+/// A file's line in a marker.
+fn line(name: &str, Identity { device, inode }: Identity) -> String {
+    format!("{}:{} {inode} {name}", libc::major(device), libc::minor(device))
+}
+
+/// The file of a line; `None` when raidlab would not have written that.
+fn named(line: &str) -> Option<Named> {
+    let (first, rest) = line.split_once(' ')?;
+    if first == PLANNED {
+        return Some(Named { name: rest.into(), identity: None });
+    }
+    let ((major, minor), (inode, name)) = (first.split_once(':')?, rest.split_once(' ')?);
+    let device = libc::makedev(major.parse().ok()?, minor.parse().ok()?);
+    Some(Named {
+        name: name.into(),
+        identity: Some(Identity { device, inode: inode.parse().ok()? }),
+    })
+}
+
+/// The lines of a marker of at most `longest` bytes that begins with one of `magics`; without that line, if
+/// it is the first of them, and without empty ones.
 pub(crate) fn marker_lines(
     marker: &mut File,
-    magic: &str,
+    magics: &[&str],
     longest: u64,
 ) -> Result<Vec<String>, String> {
     let mut text = String::new();
     let read = Read::take(marker, longest).read_to_string(&mut text);
     read.map_err(|error| format!("its marker cannot be read: {error}"))?;
-    let mut lines = text.lines();
-    if lines.next() != Some(magic) {
+    let first = text.lines().next();
+    if !magics.iter().any(|magic| first == Some(magic)) {
         return Err("its marker is not raidlab's".into());
     }
+    let known = usize::from(first == magics.first().copied());
+    let lines = text.lines().skip(known).filter(|line| !line.is_empty());
     Ok(lines.map(str::to_string).collect())
 }
 
-/// The names of the files that belong to the run.
-fn read_marker(marker: &mut File) -> Result<Vec<String>, String> {
-    let mut names = marker_lines(marker, MAGIC, LONGEST_MARKER)?;
-    names.retain(|line| !line.is_empty());
-    match names.iter().find(|name| !is_member_name(name)) {
-        Some(wrong) => Err(format!("its marker names `{wrong}`, which raidlab would not")),
-        None => Ok(names),
+/// The files that belong to the run, each once.
+fn read_marker(marker: &mut File) -> Result<Vec<Named>, String> {
+    let own =
+        Identity::of(marker).map_err(|error| format!("its marker cannot be read: {error}"))?;
+    let mut files: Vec<Named> = Vec::new();
+    let mut is_own = false;
+    for line in marker_lines(marker, &[MAGIC, OLD_MAGIC], LONGEST_MARKER)? {
+        if line == OLD_MAGIC {
+            let reason = "raidlab 0.1.0 left it, which did not write down which files it made; \
+                          what is not wanted must be removed by hand";
+            return Err(reason.into());
+        }
+        match named(&line) {
+            Some(Named { name, identity }) if name == MARKER => is_own = identity == Some(own),
+            Some(one) if is_member_name(&one.name) => {
+                match files.iter_mut().find(|known| known.name == one.name) {
+                    Some(known) => known.identity = one.identity,
+                    None => files.push(one),
+                }
+            }
+            _ => return Err(format!("its marker names `{line}`, which raidlab would not")),
+        }
     }
+    if is_own { Ok(files) } else { Err("it is a copy of a run directory, not the run's".into()) }
 }
 
 fn is_member_name(name: &str) -> bool {

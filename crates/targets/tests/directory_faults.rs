@@ -3,6 +3,7 @@
 #[path = "../../engine/tests/common/mod.rs"]
 mod common;
 mod directory_support;
+mod killed;
 
 use std::ffi::CString;
 use std::fs;
@@ -265,16 +266,20 @@ fn too_little_room_is_said_before_anything_is_made() {
     assert!(text.contains("needs 1099511627776 MiB") && text.contains("MiB are missing"), "{text}");
 }
 
+/// Not a test: the process that is killed, when it is run as such.
+#[test]
+fn a_process_to_be_killed() {
+    killed::die_if_asked();
+}
+
 #[test]
 fn leftovers_of_killed_runs_are_removed_at_the_next_start() {
     let directory = TestDirectory::new();
     let elsewhere = TestDirectory::new();
     for parent in [directory.path(), elsewhere.path()] {
-        let run = RunDirectory::create_tree(parent).unwrap();
-        let left = parent.join("raidlab-run-1-9");
-        fs::create_dir_all(left.join("files/d")).unwrap();
+        let left = killed::leftover(parent, "raidlab-run-1-9", true);
+        fs::create_dir(left.join("files/d")).unwrap();
         fs::write(left.join("files/d/a"), "left").unwrap();
-        fs::copy(run.path().join("owner"), left.join("owner")).unwrap();
     }
     let options = raidlab_targets::DirectoryOptions {
         source_directory: elsewhere.path().to_path_buf(),

@@ -234,6 +234,51 @@ fn members_in_files_answer_from_their_threads() {
     assert!(content(&mut engine) == bytes);
 }
 
+/// Sparse members on a filesystem that is full: who writes is told so, and the array goes on.
+#[test]
+fn no_room_at_a_member_is_no_room_to_who_writes() {
+    if !can_mount("no_room_at_a_member_is_no_room_to_who_writes", &["mount", "umount"]) {
+        return;
+    }
+    let run = |program: &str, arguments: &[&str], at: &Path| {
+        let ran = std::process::Command::new(program).args(arguments).arg(at).status();
+        assert!(ran.unwrap().success());
+    };
+    let directory = TestDirectory::new();
+    let [at, small] = ["mount", "small"].map(|name| directory.path().join(name));
+    [&at, &small].into_iter().for_each(|path| std::fs::create_dir(path).unwrap());
+    run("mount", &["-t", "tmpfs", "-o", "size=6m", "none"], &small);
+    let member = |index: u16| {
+        let path = small.join(format!("member-{index}"));
+        File::create_new(&path).unwrap().set_len(16 << 20).unwrap();
+        Member::File(Box::new(FileMember::open(&path, FileOptions::default()).unwrap()))
+    };
+    let config = EngineConfig::new(Layout::new(Level::Raid1, 2));
+    let engine = Engine::new(&config, (0..2).map(member).collect()).unwrap();
+    let export = FuseExport::new(engine, &at, ExportCache::None).unwrap();
+    let file = open(&export);
+    let full = |outcome: io::Result<usize>| {
+        assert_eq!(outcome.unwrap_err().raw_os_error(), Some(libc::ENOSPC));
+    };
+    file.write_all_at(&[1; 8192], 0).unwrap();
+    std::fs::write(small.join("filler"), vec![0; 3 << 20]).unwrap();
+    // A whole block, a part of one, and zeroes.
+    full(file.write_at(&[2; 4096], 12 << 20));
+    full(file.write_at(&[2; 100], (12 << 20) + 10));
+    let zeroes = allocate(&file, libc::FALLOC_FL_ZERO_RANGE, 12 << 20, 4096);
+    full(zeroes.map(|()| 0));
+    let mut found = [0; 8192];
+    file.read_exact_at(&mut found, 0).unwrap();
+    assert_eq!(found, [1; 8192]);
+    std::fs::remove_file(small.join("filler")).unwrap();
+    file.write_all_at(&[3; 5000], 12 << 20).unwrap();
+    drop(file);
+    let engine = export.finish().unwrap();
+    assert!([0, 1].map(MemberIndex).iter().all(|member| !engine.array().is_failed(*member)));
+    drop(engine);
+    run("umount", &[], &small);
+}
+
 #[test]
 fn dropped_while_in_use_it_is_gone() {
     if !can_mount("dropped_while_in_use_it_is_gone", &[]) {

@@ -2,6 +2,7 @@
 
 #[path = "../../engine/tests/common/mod.rs"]
 mod common;
+mod killed;
 
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -11,17 +12,19 @@ use common::TestDirectory;
 use raidlab_engine::EngineErrorKind;
 use raidlab_targets::{Extra, RunDirectory, clean_leftovers};
 
-/// What a killed run leaves: the directory as it was, without the lock.
-fn leftover(directory: &TestDirectory, name: &str) -> PathBuf {
-    let run = RunDirectory::create(directory.path(), 2, 4096).unwrap();
-    let left = directory.path().join(name);
-    fs::create_dir(&left).unwrap();
-    for entry in fs::read_dir(run.path()).unwrap() {
-        let entry = entry.unwrap();
-        fs::copy(entry.path(), left.join(entry.file_name())).unwrap();
-    }
-    left
+/// Not a test: the process that is killed, when it is run as such.
+#[test]
+fn a_process_to_be_killed() {
+    killed::die_if_asked();
 }
+
+/// What a killed run with member files left.
+fn leftover(directory: &TestDirectory, name: &str) -> PathBuf {
+    killed::leftover(directory.path(), name, false)
+}
+
+/// What is in the directory of a run that was killed.
+const MADE: [&str; 5] = ["journal.img", "member-0.img", "member-1.img", "owner", "spare.img"];
 
 fn names(path: &Path) -> Vec<String> {
     let entries = fs::read_dir(path).unwrap();
@@ -109,18 +112,14 @@ fn a_spare_and_a_journal_are_made_and_removed_too() {
     let directory = TestDirectory::new();
     let extra = Extra { spare: Some(8192), journal: Some(12288) };
     let run = RunDirectory::create_with(directory.path(), 2, 4096, extra).unwrap();
-    let expected = ["journal.img", "member-0.img", "member-1.img", "owner", "spare.img"];
-    assert_eq!(names(run.path()), expected);
+    assert_eq!(names(run.path()), MADE);
     assert_eq!(run.open_spare().unwrap().0.metadata().unwrap().len(), 8192);
     assert_eq!(run.open_journal().unwrap().0.metadata().unwrap().len(), 12288);
     assert!(run.open_member(2).is_err(), "the spare is no member");
     assert_eq!(run.member_path(2), None);
     // Killed, it is cleaned up like any other.
-    let left = directory.path().join("raidlab-run-3-0");
-    fs::create_dir(&left).unwrap();
-    for name in expected {
-        fs::copy(run.path().join(name), left.join(name)).unwrap();
-    }
+    let left = leftover(&directory, "raidlab-run-3-0");
+    assert_eq!(names(&left), MADE);
     assert_eq!(clean_leftovers(directory.path()).unwrap().removed, [left]);
     drop(run);
     assert_eq!(names(directory.path()), [""; 0]);
@@ -167,7 +166,7 @@ fn whatever_is_not_ours_stays() {
     assert_eq!(cleaned.kept.len(), 8);
     assert_eq!(names(&outside), ["member-0.img", "owner", "real-owner"]);
     for path in [&other, &bent, &marked] {
-        assert_eq!(names(path), ["member-0.img", "member-1.img", "owner"], "{}", path.display());
+        assert_eq!(names(path), MADE, "{}", path.display());
     }
     assert_eq!(names(&bare), ["member-0.img"]);
     assert!(fs::symlink_metadata(linked.join("member-0.img")).unwrap().is_symlink());
@@ -198,18 +197,14 @@ fn a_tree_goes_with_all_in_it_and_nothing_else() {
     assert!(run.open_member(0).is_err() && run.member_path(0).is_none());
     plant(&tree, &yours, 3);
 
-    let left = directory.path().join("raidlab-run-1-0");
-    fs::create_dir(&left).unwrap();
-    fs::copy(run.path().join("owner"), left.join("owner")).unwrap();
-    fs::create_dir(left.join("files")).unwrap();
+    let killed = |name| killed::leftover(directory.path(), name, true);
+    let left = killed("raidlab-run-1-0");
     // More than are looked at in one go.
     plant(&left.join("files"), &yours, 4200);
-    let gone = directory.path().join("raidlab-run-1-1");
-    fs::create_dir(&gone).unwrap();
-    fs::copy(run.path().join("owner"), gone.join("owner")).unwrap();
-    let linked = directory.path().join("raidlab-run-1-2");
-    fs::create_dir(&linked).unwrap();
-    fs::copy(run.path().join("owner"), linked.join("owner")).unwrap();
+    let gone = killed("raidlab-run-1-1");
+    fs::remove_dir(gone.join("files")).unwrap();
+    let linked = killed("raidlab-run-1-2");
+    fs::remove_dir(linked.join("files")).unwrap();
     std::os::unix::fs::symlink(&yours, linked.join("files")).unwrap();
 
     let cleaned = clean_leftovers(directory.path()).unwrap();

@@ -4,9 +4,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::{Device, DeviceRefusal};
+use super::{Device, DeviceRefusal, SaveDirectory};
 use crate::error::{EngineError, EngineErrorKind};
 
 /// How much of each end of a device [`Claim::save_ends`] saves, in bytes: all that tools for partition
@@ -20,7 +21,39 @@ const CLAIM: &str = "claim a device";
 pub struct Claim {
     device: Device,
     /// `None`: not to be had; the device's refusals say why.
-    file: Option<File>,
+    file: Option<Claimed>,
+}
+
+/// A device that is open exclusively.
+#[derive(Debug)]
+struct Claimed {
+    file: File,
+    number: u64,
+}
+
+/// The numbers of the devices that claims of this process have.
+static CLAIMED: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+
+/// Whether a claim of this process has the device of this number.
+pub(super) fn is_claimed(number: u64) -> bool {
+    CLAIMED.lock().unwrap_or_else(PoisonError::into_inner).contains(&number)
+}
+
+impl Claimed {
+    fn new(file: File) -> io::Result<Self> {
+        let number = file.metadata()?.rdev();
+        CLAIMED.lock().unwrap_or_else(PoisonError::into_inner).push(number);
+        Ok(Self { file, number })
+    }
+}
+
+impl Drop for Claimed {
+    fn drop(&mut self) {
+        let mut claimed = CLAIMED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = claimed.iter().position(|one| *one == self.number) {
+            claimed.swap_remove(at);
+        }
+    }
 }
 
 impl Claim {
@@ -61,6 +94,7 @@ impl Claim {
             _ => {}
         }
         let file = file.filter(|_| device.refusals.is_empty());
+        let file = file.map(Claimed::new).transpose().map_err(failed)?;
         Ok(Self { device, file })
     }
 
@@ -76,8 +110,9 @@ impl Claim {
     /// system has no descriptor left.
     pub fn file(&self) -> Result<File, EngineError> {
         match &self.file {
-            Some(file) => {
-                file.try_clone().map_err(|e| EngineError::io(CLAIM, &self.device.path, e))
+            Some(claimed) => {
+                let file = claimed.file.try_clone();
+                file.map_err(|e| EngineError::io(CLAIM, &self.device.path, e))
             }
             None => {
                 let why: Vec<String> =
@@ -93,7 +128,7 @@ impl Claim {
     ///
     /// # Errors
     /// [`Io`](EngineErrorKind::Io) when it cannot be read or written, as [`file`](Self::file) otherwise.
-    pub fn save_ends(&self, directory: &Path) -> Result<PathBuf, EngineError> {
+    pub fn save_ends(&self, directory: &SaveDirectory) -> Result<PathBuf, EngineError> {
         const SAVE: &str = "save the ends of a device";
         let mut from = self.file()?;
         let read = |error| EngineError::io(SAVE, &self.device.path, error);
@@ -108,12 +143,12 @@ impl Claim {
         loop {
             let name =
                 format!("raidlab-saved-{}-{}-{number}.bin", self.device.name, std::process::id());
-            let path = directory.join(name);
+            let path = directory.path().join(&name);
             let failed = |error| EngineError::io(SAVE, &path, error);
-            match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+            match directory.make_file(&name) {
                 Ok(mut file) => {
                     file.write_all(&ends).and_then(|()| file.sync_all()).map_err(failed)?;
-                    File::open(directory).and_then(|made| made.sync_all()).map_err(failed)?;
+                    directory.sync().map_err(failed)?;
                     return Ok(path);
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
@@ -125,7 +160,7 @@ impl Claim {
 
 /// Opens a device exclusively. The kernel lets go what a killed process held through a ring only after
 /// the process is gone, so one that is busy is asked again for a second.
-fn open_patiently(path: &Path, write: bool) -> io::Result<File> {
+pub(super) fn open_patiently(path: &Path, write: bool) -> io::Result<File> {
     const AGAIN: Duration = Duration::from_millis(20);
     const TIMES: u32 = 50;
     let mut options = OpenOptions::new();

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::{Device, DeviceRefusal, tools};
+use super::{Device, DeviceRefusal, own, tools};
 use crate::error::{EngineError, EngineErrorKind};
 
 const INSPECT: &str = "look at a device";
@@ -48,9 +48,12 @@ impl Roots {
         }
         if device.size > 0 {
             device.signatures = tools::signatures(&canonical, &device.name)?;
+            device.signatures.extend(own::signatures(&canonical, &device.name, device.size)?);
             for part in self.partitions(&device.name) {
                 let node = self.dev.join(part.replace('!', "/"));
                 device.signatures.extend(tools::signatures(&node, &part)?);
+                let size = self.named(&part).map_or(0, |node| size_of(&node.directory));
+                device.signatures.extend(own::signatures(&node, &part, size)?);
             }
         }
         Ok(device)
@@ -73,8 +76,7 @@ impl Roots {
         let device = Device {
             path: path.to_path_buf(),
             disk: disk.name.clone(),
-            size: read(&own.directory, "size").and_then(|n| n.parse::<u64>().ok()).unwrap_or(0)
-                * 512,
+            size: size_of(&own.directory),
             model: read(&disk.directory, "device/model"),
             serial: serial.or_else(|| read(&disk.directory, "device/serial")),
             by_id: Vec::new(),
@@ -250,6 +252,12 @@ fn unescaped(text: &str) -> PathBuf {
 
 fn number_of(rdev: u64) -> String {
     format!("{}:{}", libc::major(rdev), libc::minor(rdev))
+}
+
+/// The size of a device in bytes, by its directory in sysfs.
+fn size_of(directory: &Path) -> u64 {
+    let text = fs::read_to_string(directory.join("size")).unwrap_or_default();
+    text.trim().parse::<u64>().unwrap_or(0) * raidlab_core::SECTOR_BYTES
 }
 
 /// The names in a directory, sorted; none where there is no directory.

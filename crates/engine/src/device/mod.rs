@@ -8,12 +8,20 @@
 //! [`Claim::file`]'s user. Tests: those below, and `crates/cli/tests/block_devices.rs`.
 
 mod claim;
+mod hold;
 mod inspect;
+mod own;
+mod place;
+mod save;
 mod tools;
+mod who;
 
 pub use claim::{Claim, SAVED_BYTES};
+pub(crate) use hold::Hold;
+pub use save::{SaveDirectory, SaveLog};
 
 use std::fmt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::EngineError;
@@ -23,7 +31,8 @@ use crate::error::EngineError;
 pub struct Signature {
     /// The device or its partition, by the kernel's name, such as `sdb1`.
     pub device: String,
-    /// What, as util-linux calls it, such as `ext4`, `gpt` or `linux_raid_member`.
+    /// What, as util-linux calls it, such as `ext4`, `gpt` or `linux_raid_member`; what is raidlab's own is
+    /// `raidlab_member` or `raidlab_journal`.
     pub kind: String,
     /// The byte it was found at, where that is known.
     pub at: Option<u64>,
@@ -141,9 +150,20 @@ impl Device {
         serial.chain(names).chain(self.part_uuid.iter().cloned()).chain(file).collect()
     }
 
-    /// Whether this and another device share sectors: they are the same, or one is a partition of the other.
+    /// Whether this and another device share sectors: they are the same, one is a partition of the other, or
+    /// both show the same bytes of a file or device, as loop devices may.
     pub fn overlaps(&self, other: &Self) -> bool {
         let is_whole = |one: &Self| one.name == one.disk;
-        self.name == other.name || (self.disk == other.disk && (is_whole(self) || is_whole(other)))
+        let same_disk = self.disk == other.disk && (is_whole(self) || is_whole(other));
+        let extents = || self.extent().zip(other.extent());
+        self.name == other.name
+            || same_disk
+            || extents().is_some_and(|(own, its)| own.overlaps(&its))
+    }
+
+    /// Where its bytes really lie, as long as it is there.
+    fn extent(&self) -> Option<place::Extent> {
+        let number = std::fs::metadata(&self.path).ok()?.rdev();
+        Some(place::of_device(number, None, 0..self.size).extent)
     }
 }

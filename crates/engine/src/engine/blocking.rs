@@ -30,7 +30,7 @@ impl Engine {
     /// Writes to the array.
     ///
     /// # Errors
-    /// As [`read_at`](Self::read_at).
+    /// As [`read_at`](Self::read_at); [`EngineErrorKind::NoRoom`] when the filesystem of a member has no room.
     pub fn write_at(&mut self, at: Sector, from: &[u8]) -> Result<(), EngineError> {
         let mut at = at;
         for part in from.chunks(LONGEST) {
@@ -66,7 +66,8 @@ impl Engine {
         self.submit(op, at, segments, fua)?;
         let mut replies = Vec::with_capacity(1);
         self.run_until_idle(&mut replies)?;
-        replies.iter().try_for_each(|reply| check_outcome(reply.outcome, op, at))
+        let checked = replies.iter().try_for_each(|reply| check_outcome(reply.outcome, op, at));
+        checked.map_err(|error| self.explain(error))
     }
 
     /// The buffer of the blocking calls, at least this long.

@@ -60,6 +60,9 @@ impl Engine {
         self.count(io.op, len);
         let (op, at, fua) = (io.op, io.at, io.fua);
         let submission = Submission { op, at, len, fua, flush_first: false };
+        if self.is_in_hole(io) {
+            return self.complete(io.io, IoOutcome::Ok);
+        }
         let outcome = match &mut self.members[io.member.at()] {
             Member::Null(_) => IoOutcome::Ok,
             Member::Memory(member) => {
@@ -197,8 +200,16 @@ impl Engine {
         if outcome == IoOutcome::Ok {
             return Ok(());
         }
+        let kind = match outcome {
+            IoOutcome::NoSpace => EngineErrorKind::NoRoom,
+            _ => EngineErrorKind::Member,
+        };
         let reason = format!("member {} answered {outcome:?}", meta.member);
-        Err(EngineError::new(EngineErrorKind::Member, "write a superblock", reason))
+        let error = EngineError::new(kind, "write a superblock", reason);
+        Err(match &self.members[meta.member.at()] {
+            Member::File(file) => error.at_path(file.path()),
+            _ => error,
+        })
     }
 
     #[cold]
@@ -251,6 +262,9 @@ impl Engine {
             }
         };
         if let Member::File(file) = &mut self.members[member.at()] {
+            if submission.op == IoOp::Discard {
+                file.give_back(submission.at, submission.len);
+            }
             file.queue(Work { ticket: Ticket(ticket), submission, pieces, bounce });
             self.queued += 1;
             self.last_queued = member.at();
@@ -379,6 +393,11 @@ impl Engine {
                 copy(pieces, area, usize::MAX, Direction::ToPieces);
             }
             self.end_block(flight.block);
+            if outcome == IoOutcome::NoSpace
+                && let Member::File(file) = &mut self.members[flight.member.at()]
+            {
+                file.note_full();
+            }
             self.complete(flight.io, outcome);
         }
         self.spare_pieces.push(pieces);

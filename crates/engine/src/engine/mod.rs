@@ -7,6 +7,8 @@
 mod admin;
 mod blocking;
 mod io;
+mod release;
+mod room;
 mod setup;
 #[cfg(test)]
 mod tests;
@@ -225,7 +227,9 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineErrorKind::Busy`] when [`can_accept`](Self::can_accept) is false;
-    /// [`EngineErrorKind::InvalidRequest`] when a segment does not lie within a buffer.
+    /// [`EngineErrorKind::InvalidRequest`] when a segment does not lie within a buffer;
+    /// [`EngineErrorKind::NoRoom`] when the filesystem of a sparse member file has no room for a write: nothing
+    /// was changed then, and every member stays in service.
     #[inline]
     pub fn submit(
         &mut self,
@@ -266,6 +270,7 @@ impl Engine {
         if let Some(wrong) = segments.iter().find(|segment| !self.buffers.fits(**segment)) {
             return Err(does_not_fit(wrong));
         }
+        self.make_room(op, at, len)?;
         let slot = self.free.pop().unwrap_or_else(|| {
             self.pending.push(Pending::default());
             self.pending.len() as u32 - 1

@@ -15,11 +15,13 @@ use std::sync::Arc;
 use raidlab_core::contract::IoOutcome;
 use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
 
+use super::room::{Room, is_no_room};
 use super::system::Disk;
 use super::uring::{self, Ring};
 use super::worker::{Finished, Hub, Ticket, Work, Workers, carry_out};
 use super::{Submission, read_of};
 use crate::buffers::{ALIGNMENT, Area, Piece};
+use crate::device::Hold;
 use crate::error::{EngineError, EngineErrorKind};
 
 /// Whether the kernel's page cache takes part.
@@ -75,6 +77,10 @@ pub struct FileMember {
     threads: usize,
     logical_block: u32,
     cache: CacheState,
+    /// What a sparse file has room for.
+    room: Room,
+    /// An I/O found none.
+    full: bool,
     /// The engine's ring takes its I/Os.
     in_ring: bool,
     /// Its place among the ring's registered files.
@@ -87,18 +93,20 @@ pub struct FileMember {
 const OPEN: &str = "open a member";
 
 impl FileMember {
-    /// Opens a member for reading and writing.
+    /// Opens a member for reading and writing, and claims it: as long as this lives, no other member, engine
+    /// or process gets the bytes it uses, by whatever name.
     ///
     /// # Errors
-    /// When it cannot be opened, is neither a file nor a block device, or is too short for the data
-    /// offset and size asked for; [`EngineErrorKind::NotSupported`] for [`FileIo::Uring`] where the
-    /// kernel refuses that.
+    /// [`EngineErrorKind::Busy`] when something else uses any of these bytes. When it cannot be opened, is
+    /// neither a file nor a block device, or is too short for the data offset and size asked for;
+    /// [`EngineErrorKind::NotSupported`] for [`FileIo::Uring`] where the kernel refuses that.
     pub fn open(path: &Path, options: FileOptions) -> Result<Self, EngineError> {
         let file = OpenOptions::new().read(true).write(true).open(path);
         Self::new(file.map_err(|error| EngineError::io(OPEN, path, error))?, path, options)
     }
 
-    /// Uses a file that is already open for reading and writing; `path` is for messages.
+    /// Uses a file that is already open for reading and writing, and claims it as [`open`](Self::open) does;
+    /// `path` is for messages.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -117,6 +125,8 @@ impl FileMember {
             let needed = options.data_offset.bytes() + sectors.bytes().max(SECTOR_BYTES);
             return Err(unusable(format!("is {length} bytes long, must be at least {needed}")));
         }
+        let start = options.data_offset.bytes();
+        let (file, hold) = Hold::take(file, path, start..start + sectors.bytes())?;
         let mut logical_block = 1;
         let mut cache = CacheState::Buffered;
         if options.direct
@@ -138,11 +148,13 @@ impl FileMember {
             CacheState::Direct => logical_block as usize * SECTOR_BYTES as usize,
             CacheState::Buffered => 1,
         };
+        let room = Room::of(&file, sectors).map_err(|e| EngineError::io(OPEN, path, e))?;
         let disk = Disk {
             file,
             data_offset: options.data_offset,
             sectors,
             alignment,
+            _hold: hold,
             #[cfg(test)]
             gate: Arc::default(),
         };
@@ -152,6 +164,8 @@ impl FileMember {
             threads: options.threads,
             logical_block,
             cache,
+            room,
+            full: false,
             in_ring,
             slot: None,
             batch: Vec::new(),
@@ -194,6 +208,62 @@ impl FileMember {
     /// When an engine can have no ring after all (no memory or descriptors left), that is threads.
     pub fn file_io(&self) -> FileIo {
         if self.in_ring { FileIo::Uring } else { FileIo::Threads }
+    }
+
+    /// Whether a write may find the filesystem full.
+    #[inline]
+    pub(crate) fn may_need_room(&self) -> bool {
+        self.room.is_missing()
+    }
+
+    /// Has the filesystem keep room for a range.
+    pub(crate) fn reserve(&mut self, at: Sector, len: Sectors) -> Result<(), EngineError> {
+        const RESERVE: &str = "make room for a write to a member";
+        let Disk { file, data_offset, .. } = &*self.disk;
+        self.room.reserve(file, *data_offset, (at, len)).map_err(|error| {
+            if !is_no_room(&error) {
+                return EngineError::io(RESERVE, &self.path, error);
+            }
+            let reason = format!("its filesystem has none ({error}); nothing was written");
+            EngineError::new(EngineErrorKind::NoRoom, RESERVE, reason).at_path(&self.path)
+        })
+    }
+
+    /// Whether a range is known to have room.
+    pub(crate) fn has_room(&self, at: Sector, len: Sectors) -> bool {
+        self.room.has(at, len)
+    }
+
+    /// Whether a range of the file was never written, so that it reads as zeroes.
+    pub(crate) fn is_hole(&self, at: Sector, len: Sectors) -> bool {
+        let start = self.disk.file_offset(at);
+        let end = start + len.bytes();
+        // Behind the end of a file that was cut there is no hole.
+        if !length(&self.disk.file).is_ok_and(|length| end <= length) {
+            return false;
+        }
+        let descriptor = self.disk.file.as_raw_fd();
+        // SAFETY: the descriptor is open; the position moves, which nothing here uses.
+        let data = unsafe { libc::lseek(descriptor, start as libc::off_t, libc::SEEK_DATA) };
+        match data {
+            -1 => io::Error::last_os_error().raw_os_error() == Some(libc::ENXIO),
+            data => data as u64 >= end,
+        }
+    }
+
+    /// A range goes back to the filesystem.
+    pub(crate) fn give_back(&mut self, at: Sector, len: Sectors) {
+        self.room.give_back(at, len);
+    }
+
+    /// An I/O found the filesystem full.
+    pub(crate) fn note_full(&mut self) {
+        self.full = true;
+    }
+
+    /// Whether an I/O found the filesystem full.
+    pub(crate) fn was_full(&self) -> bool {
+        self.full
     }
 
     /// Held for writing, it keeps every system call from coming back.

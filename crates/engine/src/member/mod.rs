@@ -5,6 +5,7 @@
 
 mod file;
 mod memory;
+mod room;
 mod system;
 mod uring;
 mod worker;

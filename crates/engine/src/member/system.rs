@@ -9,6 +9,7 @@ use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
 
 use super::{Submission, outside};
 use crate::buffers::{Area, Piece};
+use crate::device::Hold;
 
 /// The most pieces the kernel takes in one call (`IOV_MAX`).
 pub(super) const MOST_PIECES: usize = 1024;
@@ -24,6 +25,8 @@ pub(crate) struct Disk {
     pub(crate) sectors: Sectors,
     /// What memory and lengths must be multiples of, in bytes; 1 without direct I/O.
     pub(crate) alignment: usize,
+    /// Nobody else gets the file as long as any thread may write to it.
+    pub(crate) _hold: Hold,
     /// Lets tests hold system calls up.
     #[cfg(test)]
     pub(crate) gate: std::sync::Arc<std::sync::RwLock<()>>,
@@ -280,7 +283,8 @@ mod tests {
             .unwrap();
         file.set_len((3 + sectors) * SECTOR_BYTES).unwrap();
         let (data_offset, sectors) = (Sectors(3), Sectors(sectors));
-        Disk { file, data_offset, sectors, alignment, gate: Default::default() }
+        let _hold = Hold::default();
+        Disk { file, data_offset, sectors, alignment, _hold, gate: Default::default() }
     }
 
     fn run(disk: &Disk, op: IoOp, at: u64, buffer: &mut [u8], cuts: &[usize]) -> IoOutcome {

@@ -85,6 +85,8 @@ fn rebuild(engine: &mut Engine, files: &Files, array: &TestArray, set: Set) {
     let fast = Pacing { least: u64::MAX, most: u64::MAX, share: None };
     engine.pace(fast).unwrap_or_else(|error| panic!("{array}: {error}"));
     for member in array.rebuilt() {
+        let failed = engine.take_out(MemberIndex(*member));
+        drop(failed.unwrap_or_else(|error| panic!("{array}, member {member}: {error}")));
         scramble(files, array, set, *member);
         let fresh = files.member(array, set, *member);
         let added = engine.add(MemberIndex(*member), fresh);

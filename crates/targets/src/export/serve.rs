@@ -358,8 +358,8 @@ impl Server {
                 Task::Write { span, .. } => self.read_edges(slot, span)?,
                 Task::Zero(span) => {
                     let (at, len) = sectors(span);
-                    let id = self.engine.submit_range(RequestOp::WriteZeroes, at, len)?;
-                    self.own(slot, id);
+                    let id = self.engine.submit_range(RequestOp::WriteZeroes, at, len);
+                    self.begun(slot, id)?;
                 }
                 Task::Sync => {
                     let id = self.engine.submit(RequestOp::Flush, Sector(0), &[], false)?;
@@ -381,9 +381,26 @@ impl Server {
     ) -> Result<(), EngineError> {
         let (at, len) = sectors(span);
         let segment = Segment { token, offset: from, len: len.0 as u32 };
-        let id = self.engine.submit(op, at, &[segment], false)?;
-        self.own(slot, id);
-        Ok(())
+        let id = self.engine.submit(op, at, &[segment], false);
+        self.begun(slot, id)
+    }
+
+    /// A request was handed to the array, or refused since a member has no room: then nothing was written.
+    fn begun(
+        &mut self,
+        slot: usize,
+        id: Result<RequestId, EngineError>,
+    ) -> Result<(), EngineError> {
+        match id {
+            Err(error) if error.kind() == EngineErrorKind::NoRoom => {
+                self.slots[slot].error = libc::ENOSPC;
+                self.finish(slot)
+            }
+            id => {
+                self.own(slot, id?);
+                Ok(())
+            }
+        }
     }
 
     fn own(&mut self, slot: usize, id: RequestId) {

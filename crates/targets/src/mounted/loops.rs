@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use super::mounts::wait_for;
 use crate::export::system::check;
+use crate::rundir::system::Identity;
 use raidlab_engine::{EngineError, EngineErrorKind};
 
 /// Gives free loop devices.
@@ -23,14 +24,22 @@ const DETACH: &str = "detach a loop device";
 const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
 const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
 const LOOP_CLR_FD: libc::c_ulong = 0x4C01;
+const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 
-/// `struct loop_config` with the `struct loop_info64` in it.
+/// `struct loop_config`.
 #[repr(C)]
 struct Configuration {
     descriptor: u32,
     block_size: u32,
+    status: Status,
+    reserved: [u64; 8],
+}
+
+/// `struct loop_info64`.
+#[repr(C)]
+struct Status {
     device: u64,
     inode: u64,
     own_device: u64,
@@ -44,7 +53,6 @@ struct Configuration {
     crypt_name: [u8; 64],
     encrypt_key: [u8; 32],
     init: [u64; 2],
-    reserved: [u64; 8],
 }
 
 /// A loop device; the kernel takes it down after it was dropped and nobody else uses it.
@@ -156,24 +164,12 @@ fn configuration(file: &File, path: &Path, block: u32) -> Configuration {
     let name = path.as_os_str().as_bytes();
     let shown = name.len().min(file_name.len() - 1);
     file_name[..shown].copy_from_slice(&name[..shown]);
-    Configuration {
-        descriptor: file.as_raw_fd() as u32,
-        block_size: block,
-        device: 0,
-        inode: 0,
-        own_device: 0,
-        offset: 0,
-        size_limit: 0,
-        number: 0,
-        encrypt_type: 0,
-        encrypt_key_size: 0,
-        flags: LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO,
-        file_name,
-        crypt_name: [0; 64],
-        encrypt_key: [0; 32],
-        init: [0; 2],
-        reserved: [0; 8],
-    }
+    // SAFETY: all zeroes is a valid value of this plain structure.
+    let mut status: Status = unsafe { std::mem::zeroed() };
+    status.flags = LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO;
+    status.file_name = file_name;
+    let descriptor = file.as_raw_fd() as u32;
+    Configuration { descriptor, block_size: block, status, reserved: [0; 8] }
 }
 
 /// That there are loop devices.
@@ -184,8 +180,18 @@ pub(crate) fn need_loops() -> Result<(), EngineError> {
     })
 }
 
-/// The loop devices there are, with the paths of their files.
-pub(crate) fn attached() -> io::Result<Vec<(PathBuf, PathBuf)>> {
+/// A loop device that there is.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    pub(crate) device: PathBuf,
+    /// The path of its file.
+    pub(crate) backing: PathBuf,
+    /// Its file, as far as the kernel can tell.
+    pub(crate) file: Option<Identity>,
+}
+
+/// The loop devices there are.
+pub(crate) fn attached() -> io::Result<Vec<Attached>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/sys/block")? {
         let name = entry?.file_name();
@@ -197,11 +203,23 @@ pub(crate) fn attached() -> io::Result<Vec<(PathBuf, PathBuf)>> {
             while backing.last() == Some(&b'\n') {
                 backing.pop();
             }
-            let backing = std::ffi::OsStr::from_bytes(&backing);
-            found.push((node(number), PathBuf::from(backing)));
+            let backing = std::ffi::OsStr::from_bytes(&backing).into();
+            let device = node(number);
+            let file = backing_file(&device).ok();
+            found.push(Attached { device, backing, file });
         }
     }
     Ok(found)
+}
+
+/// The file behind a loop device.
+fn backing_file(device: &Path) -> io::Result<Identity> {
+    let device = File::open(device)?;
+    // SAFETY: all zeroes is a valid value of this plain structure.
+    let mut told: Status = unsafe { std::mem::zeroed() };
+    // SAFETY: the structure has the kernel's layout and lives through the call.
+    let done = unsafe { libc::ioctl(device.as_raw_fd(), LOOP_GET_STATUS64 as _, &raw mut told) };
+    check(done).map(|()| Identity { device: told.device, inode: told.inode })
 }
 
 /// Takes down a loop device that a killed run left; it may still be in use then, and goes with its last

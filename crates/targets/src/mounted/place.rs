@@ -6,9 +6,11 @@
 //! run may be killed at any point, also between any two steps of setting up; others may mount things of
 //! their own, attach loop devices to files of their own, and clean up at the same time. Why it is safe: a
 //! cleaner works only with the lock of a marker of raidlab's in hand, and takes down only mounts on these
-//! two mount points whose source is raidlab's, and loop devices and md arrays made of files in this
-//! directory or in the run directory that the marker names; directories go only when they are empty.
-//! Tests: `tests/mounted.rs`.
+//! two mount points whose source is raidlab's, loop devices of files on an exported array mounted here, and
+//! loop devices, and md arrays made of them, of files that the run which the marker names has made: by
+//! device and inode as that run's own marker has them, with the lock of that in hand too, so that a marker
+//! which names a run that lives takes nothing from it. Directories go only when they are empty.
+//! Tests: `tests/mounted.rs`, `tests/cleanup.rs`.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -18,8 +20,8 @@ use super::mounts::{self, Mount, lies_in, wait_for};
 use super::{loops, tools};
 use crate::export::system::TYPE;
 use crate::kernel_md::devices;
-use crate::rundir::system::{Directory, lock};
-use crate::rundir::{Cleaned, marker_lines};
+use crate::rundir::system::{Directory, Identity, lock, said};
+use crate::rundir::{Cleaned, Leftover, marker_lines};
 use raidlab_engine::EngineError;
 
 /// What names of these directories begin with.
@@ -43,7 +45,7 @@ pub(crate) struct Place {
     name: String,
     directory: Directory,
     /// Holds the lock as long as it is open.
-    _marker: File,
+    marker: File,
 }
 
 impl Place {
@@ -63,12 +65,11 @@ impl Place {
         };
         let path = parent.join(&name);
         match prepare(&within, &name, run) {
-            Ok((directory, marker)) => {
-                Ok(Self { path, parent: within, name, directory, _marker: marker })
-            }
+            Ok((directory, marker)) => Ok(Self { path, parent: within, name, directory, marker }),
             Err(error) => {
                 if let Ok(directory) = within.directory(&name) {
-                    remove_insides(&directory);
+                    let made = directory.identity(MARKER).ok();
+                    remove_insides(&directory, made);
                 }
                 let _ = within.remove_directory(&name);
                 Err(failed(&path, error))
@@ -99,7 +100,7 @@ fn prepare(within: &Directory, name: &str, run: Option<&str>) -> io::Result<(Dir
 }
 
 /// Removes what raidlab makes in a directory; mount points in use and files of others stay.
-fn remove_insides(directory: &Directory) -> bool {
+fn remove_insides(directory: &Directory, marker: Option<Identity>) -> bool {
     let gone = |outcome: io::Result<()>| match outcome {
         Ok(()) => true,
         Err(error) => error.raw_os_error() == Some(libc::ENOENT),
@@ -107,13 +108,13 @@ fn remove_insides(directory: &Directory) -> bool {
     // The marker last: without it nothing is known as ours again.
     [FILES, EXPORT].iter().all(|name| gone(directory.remove_directory(name)))
         && directory.others(MARKER).is_ok_and(|others| others.is_empty())
-        && gone(directory.remove_file(MARKER))
+        && gone(directory.remove_file(MARKER, marker))
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         // What stays is found again by `clean_mounts`, as long as the marker is there.
-        if remove_insides(&self.directory) {
+        if remove_insides(&self.directory, Identity::of(&self.marker).ok()) {
             let _ = self.parent.remove_directory(&self.name);
         }
     }
@@ -147,44 +148,59 @@ pub fn clean_mounts(parent: &Path) -> Result<Cleaned, EngineError> {
     Ok(cleaned)
 }
 
+/// What belongs to a run that is over.
+struct Ours {
+    /// Where its array is one file, if it is exported still.
+    export: Option<PathBuf>,
+    /// The run whose files its devices are made of; locked as long as this lives.
+    run: Option<Leftover>,
+}
+
 /// Takes one down; the error says why it stays.
 fn clean_one(parent: &Path, within: &Directory, name: &str) -> Result<(), String> {
-    let directory = within.directory(name).map_err(|e| format!("is no directory of ours: {e}"))?;
+    let directory =
+        within.directory(name).map_err(|e| format!("is no directory of ours: {}", said(&e)))?;
     let mut marker = directory
         .open_file(MARKER, false)
-        .map_err(|e| format!("has no readable marker `{MARKER}`: {e}"))?;
+        .map_err(|e| format!("has no readable marker `{MARKER}`: {}", said(&e)))?;
     lock(&marker, false).map_err(|_| "its run is still going on".to_string())?;
     if !directory.is_same_file(MARKER, &marker) {
         return Err("another process is removing it".into());
     }
-    let mut ours = vec![parent.join(name).join(EXPORT)];
-    ours.extend(read_marker(&mut marker)?.map(|run| parent.join(run)));
+    let run = named_run(within, &mut marker)?;
     let refused = |what: &str, error: io::Error| format!("{what}: {error}");
-    unmount_files(&parent.join(name).join(FILES), &ours)?;
-    stop_arrays(&ours)?;
-    take_down_loops(&ours)?;
-    let export = &ours[0];
-    let mounted = mounted_on(export)?;
+    let export = parent.join(name).join(EXPORT);
+    let mounted = mounted_on(&export)?;
     if let Some(other) = mounted.iter().find(|mount| mount.kind != TYPE) {
         return Err(format!("a {} is mounted on its `{EXPORT}`", other.kind));
     }
+    let ours = Ours { export: (!mounted.is_empty()).then(|| export.clone()), run };
+    unmount_files(&parent.join(name).join(FILES), &ours)?;
+    stop_arrays(&ours)?;
+    take_down_loops(&ours)?;
     for _ in mounted {
-        mounts::unmount_lazily(export)
+        mounts::unmount_lazily(&export)
             .map_err(|error| refused("its exported file cannot be unmounted", error))?;
     }
-    if !remove_insides(&directory) {
+    if !remove_insides(&directory, Identity::of(&marker).ok()) {
         return Err("something in it is not raidlab's".into());
     }
     within.remove_directory(name).map_err(|error| refused("cannot be removed", error))
 }
 
-/// The run directory that a marker names, if it names one.
-fn read_marker(marker: &mut File) -> Result<Option<String>, String> {
-    let lines = marker_lines(marker, MAGIC, LONGEST_MARKER)?;
-    match lines.into_iter().next().filter(|name| !name.is_empty()) {
-        None => Ok(None),
-        Some(name) if name.starts_with(RUN_PREFIX) && !name.contains('/') => Ok(Some(name)),
-        Some(wrong) => Err(format!("its marker names `{wrong}`, which raidlab would not")),
+/// The run that a marker names, if it names one that is still there; an error when that lives.
+fn named_run(within: &Directory, marker: &mut File) -> Result<Option<Leftover>, String> {
+    let lines = marker_lines(marker, &[MAGIC], LONGEST_MARKER)?;
+    let Some(name) = lines.into_iter().next() else { return Ok(None) };
+    if !name.starts_with(RUN_PREFIX) || name.contains('/') {
+        return Err(format!("its marker names `{name}`, which raidlab would not"));
+    }
+    match within.identity(&name) {
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
+        _ => {
+            let run = Leftover::open(within, &name);
+            run.map(Some).map_err(|why| format!("its marker names {name}: {why}"))
+        }
     }
 }
 
@@ -193,14 +209,18 @@ fn mounted_on(point: &Path) -> Result<Vec<Mount>, String> {
     Ok(all.into_iter().filter(|mount| mount.point == point).collect())
 }
 
-fn our_loops(ours: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
-    let all = loops::attached()?;
-    let is_ours = |backing: &Path| ours.iter().any(|place| lies_in(backing, place));
-    Ok(all.into_iter().filter(|(_, backing)| is_ours(backing)).map(|(device, _)| device).collect())
+fn our_loops(ours: &Ours) -> io::Result<Vec<PathBuf>> {
+    let is_ours = |one: &loops::Attached| {
+        let exported = |export| lies_in(&one.backing, export);
+        let made = |run: &Leftover| one.file.is_some_and(|file| run.has_made(file));
+        ours.export.as_deref().is_some_and(exported) || ours.run.as_ref().is_some_and(made)
+    };
+    let all = loops::attached()?.into_iter();
+    Ok(all.filter(is_ours).map(|one| one.device).collect())
 }
 
 /// Arrays of the md driver made of our loop devices only.
-fn our_arrays(ours: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
+fn our_arrays(ours: &Ours) -> io::Result<Vec<PathBuf>> {
     let loops = our_loops(ours)?;
     let arrays = devices::arrays()?.into_iter();
     let is_ours = |members: &[PathBuf]| {
@@ -211,7 +231,7 @@ fn our_arrays(ours: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
 
 const LOOK: &str = "what is attached is not known";
 
-fn unmount_files(point: &Path, ours: &[PathBuf]) -> Result<(), String> {
+fn unmount_files(point: &Path, ours: &Ours) -> Result<(), String> {
     let unknown = |error: io::Error| format!("{LOOK}: {error}");
     let mounted = mounted_on(point)?;
     let mut sources = our_loops(ours).map_err(unknown)?;
@@ -227,7 +247,7 @@ fn unmount_files(point: &Path, ours: &[PathBuf]) -> Result<(), String> {
     Ok(())
 }
 
-fn stop_arrays(ours: &[PathBuf]) -> Result<(), String> {
+fn stop_arrays(ours: &Ours) -> Result<(), String> {
     for array in our_arrays(ours).map_err(|error| format!("{LOOK}: {error}"))? {
         let mdadm = tools::find("mdadm", "mdadm").map_err(|error| error.to_string())?;
         let arguments = ["--stop".as_ref(), array.as_os_str()];
@@ -237,7 +257,7 @@ fn stop_arrays(ours: &[PathBuf]) -> Result<(), String> {
     Ok(())
 }
 
-fn take_down_loops(ours: &[PathBuf]) -> Result<(), String> {
+fn take_down_loops(ours: &Ours) -> Result<(), String> {
     let unknown = |error: io::Error| format!("{LOOK}: {error}");
     for device in our_loops(ours).map_err(unknown)? {
         loops::take_down(&device)

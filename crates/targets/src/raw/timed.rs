@@ -201,7 +201,9 @@ impl RawTarget {
         };
         let flying = self.flying.swap_remove(position);
         if reply.outcome != Outcome::Done {
-            check_outcome(reply.outcome, flying.op, Sector(flying.next.at / SECTOR_BYTES))?;
+            let at = Sector(flying.next.at / SECTOR_BYTES);
+            let checked = check_outcome(reply.outcome, flying.op, at);
+            checked.map_err(|error| self.engine.explain(error))?;
         }
         let class = match flying.op {
             RequestOp::Read => Class::Read,

@@ -1,6 +1,6 @@
-//! Files relative to an open directory, never through a link.
+//! Files relative to an open directory, never through a link and, once there, never into another mount.
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
@@ -8,6 +8,8 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+
+use raidlab_engine::{Reach, open_without_links};
 
 /// An open directory.
 #[derive(Debug)]
@@ -48,9 +50,11 @@ impl Directory {
         owned(descriptor)
     }
 
-    /// A directory in this one.
+    /// A directory in this one, on the same mount.
     pub(crate) fn directory(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
-        self.open_at(name, libc::O_RDONLY | libc::O_DIRECTORY).map(Self)
+        plain(&name)?;
+        let flags = (libc::O_RDONLY | libc::O_DIRECTORY, 0);
+        open_without_links(Some(&self.0), name, flags, Reach::SameMount).map(Self)
     }
 
     /// A new file in this directory; an error when something of that name is there.
@@ -58,11 +62,13 @@ impl Directory {
         self.open_at(name, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL)
     }
 
-    /// A regular file in this directory.
+    /// A regular file in this directory, on the same mount.
     pub(crate) fn open_file(&self, name: &str, write: bool) -> io::Result<File> {
+        plain(name)?;
         // Without O_NONBLOCK a planted pipe would hold the call up.
         let access = if write { libc::O_RDWR } else { libc::O_RDONLY };
-        let file = self.open_at(name, access | libc::O_NONBLOCK)?;
+        let flags = (access | libc::O_NONBLOCK, 0);
+        let file = open_without_links(Some(&self.0), name, flags, Reach::SameMount)?;
         if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular()) }
     }
 
@@ -72,57 +78,88 @@ impl Directory {
         check(unsafe { libc::mkdirat(self.0.as_raw_fd(), name.as_ptr(), 0o700) })
     }
 
-    /// Removes a regular file; anything else of that name is an error.
-    pub(crate) fn remove_file(&self, name: &str) -> io::Result<()> {
-        let c_name = plain(name)?;
-        let mut status = MaybeUninit::<libc::stat>::zeroed();
-        let flags = libc::AT_SYMLINK_NOFOLLOW;
-        // SAFETY: as in `open_at`; `status` has room for the result.
-        let result = unsafe {
-            libc::fstatat(self.0.as_raw_fd(), c_name.as_ptr(), status.as_mut_ptr(), flags)
-        };
-        check(result)?;
-        // SAFETY: plain integers, zeroed before and filled in by the call.
-        let mode = unsafe { status.assume_init() }.st_mode;
-        if mode & libc::S_IFMT != libc::S_IFREG {
+    /// What has this name here; an error when that is mounted.
+    fn look(&self, name: &CStr) -> io::Result<Looked> {
+        let found = looked_at(&self.0, name)?;
+        if found.mount == looked_at(&self.0, c"")?.mount { Ok(found) } else { Err(mounted()) }
+    }
+
+    /// Which file or directory has this name here.
+    pub(crate) fn identity(&self, name: impl AsRef<OsStr>) -> io::Result<Identity> {
+        self.look(&plain(name)?).map(|found| found.identity)
+    }
+
+    /// Removes a regular file if it is the one `meant`; without a word about that, only an empty one.
+    /// Anything else of that name is an error.
+    ///
+    /// Linux cannot unlink what is open: whoever may write to the directory can put another file in the place
+    /// of this one between the look and the removal.
+    pub(crate) fn remove_file(&self, name: &str, meant: Option<Identity>) -> io::Result<()> {
+        let name = plain(name)?;
+        let found = self.look(&name)?;
+        if !found.is_file {
             return Err(not_regular());
         }
+        match meant {
+            Some(meant) if meant != found.identity => return Err(another("the file")),
+            None if found.size > 0 => return Err(another("the file")),
+            _ => {}
+        }
         // SAFETY: as in `open_at`.
-        check(unsafe { libc::unlinkat(self.0.as_raw_fd(), c_name.as_ptr(), 0) })
+        check(unsafe { libc::unlinkat(self.0.as_raw_fd(), name.as_ptr(), 0) })
     }
 
-    /// Removes a directory with everything in it; follows no link and does not leave its filesystem.
-    pub(crate) fn remove_tree(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
-        let within = self.directory(name.as_ref())?;
-        if within.0.metadata()?.dev() != self.0.metadata()?.dev() {
-            return Err(io::Error::from_raw_os_error(libc::EXDEV));
+    /// Removes a directory if it is the one `meant`, with everything in it that lies on the same mount.
+    /// Follows no link. What cannot be removed does not keep the rest; the first reason is the error.
+    pub(crate) fn remove_tree(
+        &self,
+        name: impl AsRef<OsStr>,
+        meant: Option<Identity>,
+    ) -> io::Result<()> {
+        let found = self.identity(&name)?;
+        match meant {
+            Some(meant) if meant != found => return Err(another("the directory")),
+            // Nothing is known of what may be in it.
+            None => return self.remove_directory(name),
+            Some(_) => {}
         }
+        self.directory(&name)?.clear()?;
+        self.remove_directory(name)
+    }
+
+    /// Removes everything in this directory that lies on the same mount, at any depth.
+    fn clear(&self) -> io::Result<()> {
+        // A directory may hold millions, and some filesystems leave names out while others are removed:
+        // it is read until nothing more goes.
         loop {
-            let entries = within.some_entries()?;
-            if entries.is_empty() {
-                return self.remove_directory(name);
-            }
-            for (name, is_directory) in entries {
-                if is_directory {
-                    within.remove_tree(&name)?;
-                } else {
-                    let name = plain(&name)?;
-                    // SAFETY: as in `open_at`.
-                    check(unsafe { libc::unlinkat(within.0.as_raw_fd(), name.as_ptr(), 0) })?;
+            let (mut gone, mut failed) = (0u64, None);
+            for entry in self.entries()? {
+                match self.remove_any(&entry?.file_name()) {
+                    Ok(()) => gone += 1,
+                    Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}
+                    Err(error) => failed = failed.or(Some(error)),
                 }
             }
+            match failed {
+                None if gone == 0 => return Ok(()),
+                Some(error) if gone == 0 => return Err(error),
+                _ => {}
+            }
         }
     }
 
-    /// Some of the names in this directory, and whether each is a directory; none when it is empty.
-    fn some_entries(&self) -> io::Result<Vec<(OsString, bool)>> {
-        /// A directory may hold millions.
-        const MOST: usize = 4096;
-        let path = format!("/proc/self/fd/{}", self.0.as_raw_fd());
-        let entries = std::fs::read_dir(path)?.take(MOST);
-        entries
-            .map(|entry| entry.and_then(|e| Ok((e.file_name(), e.file_type()?.is_dir()))))
-            .collect()
+    fn remove_any(&self, name: &OsStr) -> io::Result<()> {
+        let plain = plain(name)?;
+        if self.look(&plain)?.is_directory {
+            self.directory(name)?.clear()?;
+            return self.remove_directory(name);
+        }
+        // SAFETY: as in `open_at`.
+        check(unsafe { libc::unlinkat(self.0.as_raw_fd(), plain.as_ptr(), 0) })
+    }
+
+    fn entries(&self) -> io::Result<std::fs::ReadDir> {
+        std::fs::read_dir(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
     }
 
     /// Removes a directory if it is empty.
@@ -134,9 +171,8 @@ impl Directory {
 
     /// Names in this directory besides `known`.
     pub(crate) fn others(&self, known: &str) -> io::Result<Vec<String>> {
-        let path = format!("/proc/self/fd/{}", self.0.as_raw_fd());
         let mut names = Vec::new();
-        for entry in std::fs::read_dir(path)? {
+        for entry in self.entries()? {
             let name = entry?.file_name();
             if name != known {
                 names.push(name.to_string_lossy().into_owned());
@@ -148,8 +184,7 @@ impl Directory {
 
     /// Whether `name` is still the file that is open as `file`.
     pub(crate) fn is_same_file(&self, name: &str, file: &File) -> bool {
-        let identity = |file: &File| file.metadata().map(|m| (m.dev(), m.ino()));
-        match (self.open_file(name, false).and_then(|now| identity(&now)), identity(file)) {
+        match (self.identity(name), Identity::of(file)) {
             (Ok(now), Ok(then)) => now == then,
             _ => false,
         }
@@ -176,6 +211,70 @@ fn owned(descriptor: libc::c_int) -> io::Result<File> {
 
 fn not_regular() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")
+}
+
+fn mounted() -> io::Error {
+    io::Error::new(io::ErrorKind::CrossesDevices, "something is mounted on it")
+}
+
+fn another(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, format!("it is not {what} that the run made"))
+}
+
+/// What an error of a look below a directory means to people.
+pub(crate) fn said(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::EXDEV | libc::EBUSY) => mounted().to_string(),
+        _ => error.to_string(),
+    }
+}
+
+/// What the kernel tells of a name.
+struct Looked {
+    mount: u64,
+    identity: Identity,
+    is_file: bool,
+    is_directory: bool,
+    size: u64,
+}
+
+/// Looks at a name in an open directory, or at that itself by an empty name; follows no link.
+fn looked_at(directory: &File, name: &CStr) -> io::Result<Looked> {
+    // SAFETY: all zeroes is a valid value of this plain structure.
+    let mut told: libc::statx = unsafe { std::mem::zeroed() };
+    let flags = libc::AT_EMPTY_PATH | libc::AT_SYMLINK_NOFOLLOW | libc::AT_NO_AUTOMOUNT;
+    let mask = libc::STATX_BASIC_STATS | libc::STATX_MNT_ID;
+    let descriptor = directory.as_raw_fd();
+    // SAFETY: the directory is open, the name a C string, and the structure ours.
+    check(unsafe { libc::statx(descriptor, name.as_ptr(), flags, mask, &raw mut told) })?;
+    if told.stx_mask & libc::STATX_MNT_ID == 0 {
+        let reason = "the kernel does not tell mounts apart (Linux 5.8 does)";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
+    }
+    let kind = libc::mode_t::from(told.stx_mode) & libc::S_IFMT;
+    let device = libc::makedev(told.stx_dev_major, told.stx_dev_minor);
+    Ok(Looked {
+        mount: told.stx_mnt_id,
+        identity: Identity { device, inode: told.stx_ino },
+        is_file: kind == libc::S_IFREG,
+        is_directory: kind == libc::S_IFDIR,
+        size: told.stx_size,
+    })
+}
+
+/// A file or directory, whatever its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    /// The number of the device that its filesystem lies on.
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+}
+
+impl Identity {
+    pub(crate) fn of(file: &File) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        Ok(Self { device: metadata.dev(), inode: metadata.ino() })
+    }
 }
 
 /// Takes the lock of a marker; without `wait` an error when another holds it.

@@ -2,14 +2,13 @@
 //!
 //! Devices are claimed exclusively before they are looked at, and stay so until the study has ended.
 
-use std::fs::OpenOptions;
-use std::io::{BufRead, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::io::{BufRead, IsTerminal};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use raidlab_core::Size;
-use raidlab_engine::{Device, SAVED_BYTES};
+use raidlab_engine::{Device, EngineError, EngineErrorKind, SAVED_BYTES, SaveDirectory, SaveLog};
 use raidlab_results::{Clock, Results};
 use raidlab_study::Study;
 
@@ -75,7 +74,7 @@ pub(super) fn run(
         return Err(refused(&problems));
     }
     confirm(options, &devices)?;
-    let saved = save(options, &devices)?;
+    let mut saved = save(options, &devices)?;
     let drives = Drives::Devices(devices);
     let kept = match study.filesystem {
         None => Vec::new(),
@@ -83,7 +82,7 @@ pub(super) fn run(
     };
     let outcome = super::probe_and_measure(study, options, &drives, &sizes, (ours_to_size, cancel));
     let Drives::Devices(devices) = drives else { return Ok(None) };
-    log(&saved, &format!("ended: {}", if outcome.is_ok() { "done" } else { "stopped" }))?;
+    append(&mut saved, if outcome.is_ok() { "ended: done" } else { "ended: stopped" })?;
     if cancel.load(Ordering::Relaxed) {
         note("stopped; the devices hold what the study wrote");
     }
@@ -209,29 +208,32 @@ fn confirm(options: &Compare, devices: &Devices) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `--save-dir`, or where programs keep such things (XDG base directories).
+/// `--save-dir`, or where programs keep such things (XDG base directories). Links on the way to the latter
+/// are the user's own.
 fn save_directory(options: &Compare) -> Result<PathBuf, Failure> {
     if let Some(directory) = &options.devices.save_dir {
         return Ok(directory.clone());
     }
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let whole = |path: PathBuf| path.canonicalize().unwrap_or(path);
     let state = set("XDG_STATE_HOME").map(PathBuf::from);
-    let home = || set("HOME").map(|home| Path::new(&home).join(".local/state"));
+    let home = || set("HOME").map(|home| whole(home.into()).join(".local/state"));
     let state = state.or_else(home).ok_or_else(|| {
         Failure::input("HOME is not set: say with --save-dir where to save the devices' ends")
     })?;
-    Ok(state.join("raidlab"))
+    Ok(whole(state).join("raidlab"))
 }
 
-/// Saves the ends of all devices, says where and how to restore them; gives the log's path.
-fn save(options: &Compare, devices: &Devices) -> Result<PathBuf, Failure> {
-    let directory = save_directory(options)?;
-    std::fs::create_dir_all(&directory).map_err(|error| {
-        Failure::failed(format!("cannot make {}: {error}", directory.display()))
-    })?;
-    let path = directory.join(LOG);
+/// Saves the ends of all devices, says where and how to restore them; gives the log.
+fn save(options: &Compare, devices: &Devices) -> Result<SaveLog, Failure> {
+    let failed = |error: EngineError| match error.kind() {
+        EngineErrorKind::Refused => Failure::Refused(format!("nothing was written: {error}")),
+        _ => Failure::failed(error),
+    };
+    let directory = SaveDirectory::open(&save_directory(options)?).map_err(failed)?;
+    let mut log = directory.open_log(LOG).map_err(failed)?;
     for (claim, device) in devices.claims().iter().zip(devices.each()) {
-        let saved = claim.save_ends(&directory).map_err(Failure::failed)?;
+        let saved = claim.save_ends(&directory).map_err(failed)?;
         let (node, file) = (device.path.display(), saved.display());
         let len = SAVED_BYTES.min(device.size);
         let flags = "conv=notrunc,fsync iflag=skip_bytes,count_bytes oflag=seek_bytes bs=64K";
@@ -244,24 +246,22 @@ fn save(options: &Compare, devices: &Devices) -> Result<PathBuf, Failure> {
         note(&format!("  dd if={file} of={node} {flags} count={len} skip={len} seek={last}"));
         let held: Vec<String> = device.signatures.iter().map(ToString::to_string).collect();
         let held = if held.is_empty() { "nothing known".into() } else { held.join("; ") };
-        log(
-            &path,
-            &format!("overwriting {} (held {held}); saved in {file}", lasting_name(device)),
-        )?;
+        let done = format!("overwriting {} (held {held}); saved in {file}", lasting_name(device));
+        append(&mut log, &done)?;
     }
-    Ok(path)
+    Ok(log)
 }
 
-fn log(path: &Path, what: &str) -> Result<(), Failure> {
+fn append(log: &mut SaveLog, what: &str) -> Result<(), Failure> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let line = format!("{now} process {}: {what}\n", std::process::id());
-    let file = OpenOptions::new().append(true).create(true).open(path);
-    file.and_then(|mut file| file.write_all(line.as_bytes()))
-        .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
+    let line = format!("{now} process {}: {what}", std::process::id());
+    log.append(&line).map_err(Failure::failed)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]

@@ -18,6 +18,7 @@ fn pipe(sectors: u64) -> (Arc<Disk>, File) {
         data_offset: Sectors::ZERO,
         sectors: Sectors(sectors),
         alignment: 1,
+        _hold: Default::default(),
         gate: Arc::default(),
     };
     (Arc::new(disk), File::from(OwnedFd::from(writer)))
@@ -158,7 +159,8 @@ fn a_batch_larger_than_the_ring_is_done_in_full() {
     let (data_offset, sectors) = (Sectors(3), Sectors(u64::from(count)));
     let file = open.unwrap();
     file.set_len((data_offset + sectors).bytes()).unwrap();
-    let disk = Arc::new(Disk { file, data_offset, sectors, alignment: 1, gate: Arc::default() });
+    let (_hold, gate) = Default::default();
+    let disk = Arc::new(Disk { file, data_offset, sectors, alignment: 1, _hold, gate });
     let hub = Hub::default();
     let mut ring = Ring::new(&hub, 0).unwrap();
     let slot = ring.register(&disk);

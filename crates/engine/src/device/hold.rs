@@ -1,0 +1,321 @@
+//! The right to the bytes of a member: taken before anything of them is read, kept until nobody can write them
+//! any more.
+//!
+//! Fault model: one file is named twice, by path, link, bind mount or loop device; a second engine, of this
+//! process or another, a virtual machine or a mount uses what is to be a member. Why it is safe: what counts is
+//! where the bytes lie ([`place`]). Two members of one process are told apart in a table, which sees what no lock
+//! shows: two descriptors of one open file. Files carry locks of open file descriptions (`F_OFD_SETLK`): a shared
+//! one on all of the file, which programs that lock images look for and by which theirs are found, and an exclusive
+//! one for the member's range, far behind every end of file, where only raidlab's are, so that two members
+//! may share a file and no byte. `flock` is taken too where it is a lock of its own. Block devices are opened with
+//! `O_EXCL`, and every loop device that shows the same bytes with them. What raidlab does not see: a program
+//! that takes no lock, a loop device made later, volumes of the device mapper over the same bytes, a lock of
+//! another machine on a filesystem that does not pass locks on. Tests: `tests/claims.rs`.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::place::{self, Base, Extent, Place};
+use super::{claim, who};
+use crate::error::{EngineError, EngineErrorKind};
+
+const HOLD: &str = "claim a member";
+
+/// Where locks of ranges begin: no file is as long.
+const OURS: u64 = 1 << 62;
+
+/// The right to a member's bytes; given back when dropped. By default it is to none.
+#[derive(Debug, Default)]
+pub(crate) struct Hold {
+    _entry: Option<Entry>,
+    _locks: Vec<Locked>,
+    /// Other devices that show the same bytes.
+    _others: Vec<Arc<Other>>,
+}
+
+/// An open file with locks of ours.
+#[derive(Debug)]
+struct Locked(File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // A process that is just being started may have a copy of the descriptor, which would keep them.
+        let _ = set(&self.0, libc::F_OFD_SETLK, libc::F_UNLCK, 0..u64::MAX);
+        let _ = flock(&self.0, libc::LOCK_UN);
+    }
+}
+
+/// A device that is open exclusively, for as many members as share bytes with it.
+#[derive(Debug)]
+struct Other {
+    number: u64,
+    _open: File,
+}
+
+/// A line of the table.
+#[derive(Debug)]
+struct Entry(u64);
+
+struct Row {
+    number: u64,
+    extent: Extent,
+    path: PathBuf,
+}
+
+/// What members of this process use.
+struct Table {
+    last: u64,
+    rows: Vec<Row>,
+    others: Vec<Weak<Other>>,
+}
+
+static TABLE: Mutex<Table> = Mutex::new(Table { last: 0, rows: Vec::new(), others: Vec::new() });
+
+fn table() -> MutexGuard<'static, Table> {
+    // What a thread that panicked left is whole: rows come and go in one step.
+    TABLE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Entry {
+    fn new(extent: &Extent, path: &Path) -> Result<Self, EngineError> {
+        let mut table = table();
+        if let Some(row) = table.rows.iter().find(|row| row.extent.overlaps(extent)) {
+            let reason = if row.path == path {
+                "it is a member already, of an array of this process".to_string()
+            } else {
+                format!("its bytes are those of {}, a member already", row.path.display())
+            };
+            return Err(busy(path, reason));
+        }
+        table.last += 1;
+        let number = table.last;
+        table.rows.push(Row { number, extent: extent.clone(), path: path.to_path_buf() });
+        Ok(Self(number))
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        table().rows.retain(|row| row.number != self.0);
+    }
+}
+
+fn busy(path: &Path, reason: String) -> EngineError {
+    EngineError::new(EngineErrorKind::Busy, HOLD, reason).at_path(path)
+}
+
+impl Hold {
+    /// Claims `bytes` of a file or block device that is open for reading and writing as `file`, by the name
+    /// `path`. Gives the file to use: a block device is opened anew, exclusively.
+    ///
+    /// # Errors
+    /// [`Busy`](EngineErrorKind::Busy) when something else uses any of it, with who that is as far as it
+    /// can be told; [`Io`](EngineErrorKind::Io) when the system refuses.
+    pub(crate) fn take(
+        file: File,
+        path: &Path,
+        bytes: Range<u64>,
+    ) -> Result<(File, Self), EngineError> {
+        let failed = |error| EngineError::io(HOLD, path, error);
+        let place = place::of_file(&file, bytes.clone()).map_err(failed)?;
+        let mut hold = Self { _entry: Some(Entry::new(&place.extent, path)?), ..Self::default() };
+        let mut used = file;
+        if let Some(&number) = place.devices.first() {
+            // The claim of a device that the user confirmed is this process's already.
+            if !claim::is_claimed(number) {
+                used = exclusively(&used, number, path)?;
+            }
+        }
+        for &number in &place.under_loops {
+            hold.ask(number, &place.extent, path)?;
+        }
+        hold.lock(&used, path, &bytes)?;
+        hold.lock_below(&place, path)?;
+        for number in place::loops_over(&place.extent, &place.devices) {
+            hold.claim_other(number, path)?;
+        }
+        Ok((used, hold))
+    }
+
+    /// Locks a range of a file that is open as `file`.
+    fn lock(&mut self, file: &File, path: &Path, bytes: &Range<u64>) -> Result<(), EngineError> {
+        // An open file of our own: its locks go with it, whoever else has `file`.
+        let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let own = OpenOptions::new().read(true).write(true).open(own);
+        let own = Locked(own.map_err(|error| EngineError::io(HOLD, path, error))?);
+        match lock(&own.0, bytes) {
+            Ok(()) => {}
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => {
+                let who = who::locks(&own.0);
+                return Err(busy(path, format!("{who} has locked it")));
+            }
+            Err(error) => return Err(EngineError::io("lock a member", path, error)),
+        }
+        self._locks.push(own);
+        Ok(())
+    }
+
+    /// Locks the file that a loop device is made of, if it can be found from here.
+    fn lock_below(&mut self, place: &Place, path: &Path) -> Result<(), EngineError> {
+        let (Some(file), Base::File(device, inode)) = (&place.file, place.extent.base) else {
+            return Ok(());
+        };
+        let Ok(below) = OpenOptions::new().read(true).write(true).open(file) else {
+            return Ok(());
+        };
+        let same = |there: std::fs::Metadata| (there.dev(), there.ino()) == (device, inode);
+        if !below.metadata().is_ok_and(same) {
+            return Ok(());
+        }
+        self.lock(&below, path, &place.extent.bytes).map_err(|error| match error.kind() {
+            EngineErrorKind::Busy => {
+                busy(path, format!("the file behind it, {}, is in use: {error}", file.display()))
+            }
+            _ => error,
+        })
+    }
+
+    /// Asks whether something uses a whole device that a loop device is made of. It stays free for other
+    /// loop devices over other parts of it.
+    fn ask(&self, number: u64, extent: &Extent, path: &Path) -> Result<(), EngineError> {
+        let Some(node) = place::node(number) else { return Ok(()) };
+        let shared = table().rows.iter().filter(|row| row.extent.base == extent.base).count() > 1;
+        match claim::open_patiently(&node, false) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && !shared => {
+                let (node, who) = (node.display(), who::device(&node));
+                Err(busy(path, format!("it lies on {node}, and {who} uses that")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Claims another device that shows the same bytes.
+    fn claim_other(&mut self, number: u64, path: &Path) -> Result<(), EngineError> {
+        let Some(node) = place::node(number) else { return Ok(()) };
+        // Kept while the device is opened, so that no other thread finds it busy by this one.
+        let mut table = table();
+        table.others.retain(|other| other.strong_count() > 0);
+        let known = table.others.iter().filter_map(Weak::upgrade);
+        if let Some(other) = known.into_iter().find(|other| other.number == number) {
+            self._others.push(other);
+            return Ok(());
+        }
+        match claim::open_patiently(&node, false) {
+            Ok(open) => {
+                let other = Arc::new(Other { number, _open: open });
+                table.others.push(Arc::downgrade(&other));
+                self._others.push(other);
+            }
+            // It was taken down meanwhile.
+            Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {}
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                let (node, who) = (node.display(), who::device(&node));
+                return Err(busy(path, format!("{node} has the same bytes, and {who} uses it")));
+            }
+            Err(error) => {
+                let node = node.display();
+                let reason = format!("{node} has the same bytes and cannot be claimed: {error}");
+                return Err(busy(path, reason));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The block device that is open as `file`, opened exclusively.
+fn exclusively(file: &File, number: u64, path: &Path) -> Result<File, EngineError> {
+    let own = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let opened = claim::open_patiently(&own, true);
+    opened.map_err(|error| match error.raw_os_error() {
+        Some(libc::EBUSY) => {
+            let node = place::node(number).unwrap_or_else(|| path.to_path_buf());
+            busy(path, format!("{} uses it", who::device(&node)))
+        }
+        _ => EngineError::io(HOLD, path, error),
+    })
+}
+
+fn set(
+    file: &File,
+    command: libc::c_int,
+    kind: libc::c_int,
+    at: Range<u64>,
+) -> io::Result<libc::flock> {
+    // SAFETY: all zeroes is a valid value of this plain structure.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = kind as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    lock.l_start = at.start as libc::off_t;
+    // Zero is up to the last byte that can be.
+    lock.l_len = if at.end == u64::MAX { 0 } else { (at.end - at.start) as libc::off_t };
+    loop {
+        // SAFETY: the descriptor is open and the structure ours.
+        if unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut lock) } == 0 {
+            return Ok(lock);
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+/// Whether another has a lock that stands against writing there.
+fn is_locked(file: &File, at: Range<u64>) -> io::Result<bool> {
+    let found = set(file, libc::F_OFD_GETLK, libc::F_WRLCK, at)?;
+    Ok(libc::c_int::from(found.l_type) != libc::F_UNLCK)
+}
+
+/// Takes the locks of a range; `EAGAIN` when others have some that stand against them.
+fn lock(file: &File, bytes: &Range<u64>) -> io::Result<()> {
+    let in_use = || Err(io::Error::from_raw_os_error(libc::EAGAIN));
+    set(file, libc::F_OFD_SETLK, libc::F_RDLCK, 0..OURS)?;
+    // Whoever of raidlab's has a lock here has looked for others, and keeps them away since.
+    let is_shared = is_locked(file, OURS..u64::MAX)?;
+    let range = OURS + bytes.start.min(OURS - 1)..OURS + bytes.end.min(OURS - 1);
+    set(file, libc::F_OFD_SETLK, libc::F_WRLCK, range)?;
+    if !is_shared && is_locked(file, 0..OURS)? {
+        return in_use();
+    }
+    if file.metadata()?.file_type().is_block_device() || is_remote(file)? {
+        // udev takes it now and then on devices; and there it is the same lock once more.
+        return Ok(());
+    }
+    match flock(file, libc::LOCK_EX) {
+        Err(error) if error.raw_os_error() == Some(libc::EWOULDBLOCK) && is_shared => {}
+        other => other?,
+    }
+    flock(file, libc::LOCK_SH)
+}
+
+fn flock(file: &File, mode: libc::c_int) -> io::Result<()> {
+    loop {
+        // SAFETY: the descriptor is open as long as `file`.
+        if unsafe { libc::flock(file.as_raw_fd(), mode | libc::LOCK_NB) } == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+/// Whether the file lies on another machine (NFS, SMB and its successor), where `flock` may be made of the locks
+/// of ranges (flock(2)).
+fn is_remote(file: &File) -> io::Result<bool> {
+    const REMOTE: [u32; 3] = [0x6969, 0xFF53_4D42, 0xFE53_4D42];
+    let mut told = std::mem::MaybeUninit::<libc::statfs>::zeroed();
+    // SAFETY: the descriptor is open; `told` has room for the result.
+    if unsafe { libc::fstatfs(file.as_raw_fd(), told.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: plain integers, zeroed before and filled in by the call.
+    let kind = unsafe { told.assume_init() }.f_type as u32;
+    Ok(REMOTE.contains(&kind))
+}

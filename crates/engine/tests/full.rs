@@ -1,0 +1,168 @@
+//! Sparse member files on a filesystem that runs full: requests are refused by name, and no member fails.
+//! On a small filesystem in memory, which needs root to be mounted.
+
+mod common;
+#[path = "../../../tests/support/root.rs"]
+mod root;
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+
+use common::{Random, TestDirectory};
+use raidlab_core::consistency::Allow;
+use raidlab_core::contract::RequestOp;
+use raidlab_core::{Consistency, Layout, Level, MemberIndex, Sector, Sectors};
+use raidlab_engine::{Engine, EngineConfig, EngineErrorKind, FileMember, FileOptions, Member};
+use root::can_mount;
+
+/// A filesystem of 12 MiB; taken away at the end.
+struct Small(PathBuf);
+
+impl Small {
+    fn new(directory: &TestDirectory) -> Self {
+        let path = directory.path().join("small");
+        std::fs::create_dir(&path).unwrap();
+        let options = ["-t", "tmpfs", "-o", "size=12m", "none"];
+        let mounted = Command::new("mount").args(options).arg(&path).status();
+        assert!(mounted.unwrap().success());
+        Self(path)
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+fn open(path: &Path) -> Member {
+    Member::File(Box::new(FileMember::open(path, FileOptions::default()).unwrap()))
+}
+
+const PIECE: usize = 256 << 10;
+
+fn piece(seed: u64) -> Vec<u8> {
+    let mut bytes = vec![0; PIECE];
+    Random(seed + 1).fill(&mut bytes);
+    bytes
+}
+
+fn read(engine: &mut Engine, number: u64) -> Vec<u8> {
+    let mut bytes = vec![0; PIECE];
+    engine.read_at(place(number), &mut bytes).unwrap();
+    bytes
+}
+
+fn place(number: u64) -> Sector {
+    Sector(number * PIECE as u64 / 512)
+}
+
+fn runs_full(level: Level, count: u16, consistency: Consistency) {
+    let directory = TestDirectory::new();
+    let small = Small::new(&directory);
+    let paths: Vec<PathBuf> = (0..count).map(|n| small.0.join(format!("member-{n}"))).collect();
+    for path in &paths {
+        File::create(path).and_then(|file| file.set_len(16 << 20)).unwrap();
+    }
+    let mut layout = Layout::new(level, count);
+    if level != Level::Raid1 {
+        layout = layout.with_chunk(Sectors(128));
+    }
+    let mut config = EngineConfig::new(layout);
+    config.settings.consistency = consistency;
+    let members = || paths.iter().map(|path| open(path));
+    let mut engine = Engine::new(&config, members().collect()).unwrap();
+    let filler = small.0.join("filler");
+    std::fs::write(&filler, vec![1; 2 << 20]).unwrap();
+
+    let in_service =
+        |engine: &Engine| (0..count).all(|n| !engine.array().is_failed(MemberIndex(n)));
+    let mut written = 0;
+    let error = loop {
+        match engine.write_at(place(written), &piece(written)) {
+            Ok(()) => written += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), EngineErrorKind::NoRoom, "{level:?}: {error}");
+    assert!(error.to_string().contains("small/member-"), "{error}");
+    assert!(written > 4 && in_service(&engine), "{level:?}: after {written} pieces");
+    let again = engine.write_at(place(written), &piece(written)).unwrap_err();
+    assert_eq!(again.kind(), EngineErrorKind::NoRoom, "{level:?}: {again}");
+    let zeroes = engine.submit_range(RequestOp::WriteZeroes, place(written), Sectors(512));
+    assert_eq!(zeroes.unwrap_err().kind(), EngineErrorKind::NoRoom);
+    // What has room already is written and read, and made durable, as before.
+    engine.write_at(place(0), &piece(99)).unwrap();
+    engine.flush().unwrap();
+    assert!(read(&mut engine, 0) == piece(99), "{level:?}");
+    (1..written).for_each(|n| assert!(read(&mut engine, n) == piece(n), "{level:?}: piece {n}"));
+    // With room the array goes on.
+    std::fs::remove_file(&filler).unwrap();
+    engine.write_at(place(written), &piece(written)).unwrap();
+    assert!(in_service(&engine));
+    engine.stop().unwrap();
+    drop(engine);
+    if consistency == Consistency::None {
+        return;
+    }
+    let members = members().map(Some).collect();
+    let mut engine = Engine::assemble(&config, members, None, Allow::default()).unwrap();
+    assert!(in_service(&engine));
+    (1..=written).for_each(|n| assert!(read(&mut engine, n) == piece(n), "{level:?}: piece {n}"));
+}
+
+#[test]
+fn a_full_filesystem_refuses_requests_and_no_member() {
+    let name = "a_full_filesystem_refuses_requests_and_no_member";
+    if !can_mount(name, &["mount", "umount"]) {
+        return;
+    }
+    runs_full(Level::Raid1, 2, Consistency::None);
+    runs_full(Level::Raid1, 2, Consistency::Bitmap { chunk: Sectors(128) });
+    runs_full(Level::Raid0, 2, Consistency::None);
+    runs_full(Level::Raid10, 4, Consistency::Resync);
+    runs_full(Level::Raid5, 3, Consistency::PartialParity { slots: 8 });
+    runs_full(Level::Raid6, 4, Consistency::Resync);
+}
+
+/// What is made consistent after a crash is written where there was never anything, too.
+#[test]
+fn a_resync_that_finds_no_room_fails_no_member() {
+    let name = "a_resync_that_finds_no_room_fails_no_member";
+    if !can_mount(name, &["mount", "umount"]) {
+        return;
+    }
+    for (level, count) in [(Level::Raid1, 2), (Level::Raid5, 3)] {
+        let directory = TestDirectory::new();
+        let small = Small::new(&directory);
+        let paths: Vec<PathBuf> = (0..count).map(|n| small.0.join(format!("member-{n}"))).collect();
+        for path in &paths {
+            File::create(path).and_then(|file| file.set_len(16 << 20)).unwrap();
+        }
+        let mut layout = Layout::new(level, count);
+        if level != Level::Raid1 {
+            layout = layout.with_chunk(Sectors(128));
+        }
+        let mut config = EngineConfig::new(layout);
+        config.settings.consistency = Consistency::Resync;
+        let mut engine =
+            Engine::new(&config, paths.iter().map(|path| open(path)).collect()).unwrap();
+        engine.write_at(place(0), &piece(0)).unwrap();
+        // Not stopped: the array is dirty.
+        drop(engine);
+        std::fs::write(small.0.join("filler"), vec![1; 4 << 20]).unwrap();
+        let members = paths.iter().map(|path| Some(open(path))).collect();
+        let mut engine = Engine::assemble(&config, members, None, Allow::default()).unwrap();
+        engine.finish_background(&AtomicBool::new(false)).unwrap();
+        for (n, path) in (0..).zip(&paths) {
+            assert!(!engine.array().is_failed(MemberIndex(n)), "{level:?}: member {n}");
+            let used = std::fs::metadata(path).unwrap().blocks() * 512;
+            assert!(used <= 3 << 20, "{level:?}: member {n} has {used} bytes: holes stay holes");
+        }
+        assert!(read(&mut engine, 0) == piece(0));
+        engine.stop().unwrap();
+    }
+}

@@ -4,9 +4,9 @@
 mod support;
 
 use raidlab_core::consistency::{
-    Allow, AssembleError, Carried, Examined, Finding, Found, LogEntry, Unusable, Wanted,
+    Allow, AssembleError, Carried, Examined, Finding, Found, LogEntry, ResyncCost, Unusable, Wanted,
 };
-use raidlab_core::contract::{Admin, Epoch, Input, Outcome, Record, Superblock};
+use raidlab_core::contract::{Admin, Epoch, Input, Outcome, Pacing, Record, Superblock};
 use raidlab_core::{
     Array, Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors,
 };
@@ -325,7 +325,9 @@ fn a_log_device_must_be_the_arrays_own_and_of_now() {
     for (journal, why) in cases {
         let seen = Found { journal, ..seen.clone() };
         let error = start(&config, &seen).expect_err("its log may hold what the members have not");
-        let lost = AssembleError::JournalLost { why, resync: Sectors(MEMBER) };
+        let most = Pacing::default().most;
+        let resync = ResyncCost { len: Sectors(MEMBER), most };
+        let lost = AssembleError::JournalLost { why, resync };
         assert_eq!(error, lost);
         assert!(error.to_string().contains(&format!("({why})")), "{error}");
         let allow = Allow { dirty_degraded: true, ..Allow::default() };
@@ -494,4 +496,14 @@ fn the_log_device_is_told_what_all_members_have() {
         }
     }
     assert!(told > 5, "{told}");
+}
+
+/// What whoever must decide about a dirty start wants to know: how long the array is slow.
+#[test]
+fn what_a_resync_costs_is_said_in_hours() {
+    let said = |gib: u64, most: u64| ResyncCost { len: Sectors(gib << 21), most }.to_string();
+    assert_eq!(said(8_000, 200_000 << 10), "8192000 MiB of each (11.6 hours or more)");
+    assert_eq!(said(100, 200_000 << 10), "102400 MiB of each (8 minutes or more)");
+    assert_eq!(said(1, 200_000 << 10), "1024 MiB of each (a minute or more)");
+    assert_eq!(said(1, 0), "1024 MiB of each (298261.6 hours or more)");
 }

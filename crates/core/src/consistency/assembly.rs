@@ -122,7 +122,7 @@ pub(super) fn misfit(device: &Examined, carried: &Carried, array: &Parameters) -
 
 /// A start being decided.
 pub(super) struct Decision<'a> {
-    wanted: &'a Wanted,
+    pub(super) wanted: &'a Wanted,
     pub(super) found: &'a Found,
     pub(super) allow: Allow,
     identity: ArrayId,

@@ -52,7 +52,7 @@ use crate::contract::MemberBits;
 pub use area::{MetaArea, RECORD};
 pub use examined::{ArrayId, Carried, Examined, Finding, LogFound, Parameters};
 pub use found::{Allow, Assembled, Found, LogEntry, Wanted};
-pub use refusal::{AssembleError, ReturnRefusal, Unusable, Unused};
+pub use refusal::{AssembleError, ResyncCost, ReturnRefusal, Unusable, Unused};
 
 const NOBODY: MemberBits = [0; 2];
 

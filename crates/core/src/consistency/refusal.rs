@@ -119,6 +119,28 @@ impl fmt::Display for Unused {
     }
 }
 
+/// What it costs to make redundancy consistent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResyncCost {
+    /// Sectors of each member; of the array, on mirrors.
+    pub len: Sectors,
+    /// Bytes a second and member that background work never exceeds: [`Pacing::most`](crate::contract::Pacing).
+    pub most: u64,
+}
+
+impl fmt::Display for ResyncCost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tenths = |seconds: u64| self.len.bytes() / (self.most.max(1) * seconds / 10).max(1);
+        let (hours, minutes) = (tenths(3600), tenths(60));
+        write!(f, "{} MiB of each (", self.len.bytes().div_ceil(1 << 20))?;
+        match (hours, minutes) {
+            (_, 0..10) => f.write_str("a minute or more)"),
+            (0..10, _) => write!(f, "{} minutes or more)", minutes / 10),
+            _ => write!(f, "{}.{} hours or more)", hours / 10, hours % 10),
+        }
+    }
+}
+
 /// Why an array does not start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AssembleError {
@@ -160,7 +182,7 @@ pub enum AssembleError {
         /// What is missing.
         missing: Vec<Unused>,
         /// Sectors of each member (of the array, on mirrors) that are made consistent after a start.
-        resync: Sectors,
+        resync: ResyncCost,
     },
     /// Not stopped cleanly, and the log device cannot be used; allowed by
     /// [`Allow::dirty_degraded`](super::Allow::dirty_degraded).
@@ -168,7 +190,7 @@ pub enum AssembleError {
         /// What is wrong with it.
         why: Unusable,
         /// Sectors of each member that are made consistent after a start.
-        resync: Sectors,
+        resync: ResyncCost,
     },
 }
 
@@ -189,7 +211,8 @@ impl fmt::Display for AssembleError {
             Self::Config(error) => write!(f, "{error}"),
             Self::Parameter { key, asked, found } => write!(
                 f,
-                "{key}: the array was made with {found}, asked for is {asked}: leave it as it was made"
+                "{key}: the array was made with {found}, asked for is {asked}: ask for what \
+                 it was made with; changing it is not supported"
             ),
             Self::NoSuperblock(unused) => {
                 f.write_str("no member has a superblock that can be used: ")?;
@@ -215,7 +238,13 @@ impl fmt::Display for AssembleError {
             }
             Self::TooFew(unused) => {
                 f.write_str("too little is left, the level does not survive that: ")?;
-                list(f, unused)
+                list(f, unused)?;
+                let is_place =
+                    |one: &Unused| matches!(one.why, Unusable::Unreadable | Unusable::Damaged);
+                if !unused.iter().any(is_place) {
+                    return Ok(());
+                }
+                f.write_str("; you may say that what is unreadable or damaged was not the newest")
             }
             Self::DirtyDegraded { missing, resync } => {
                 f.write_str("the array was not stopped cleanly, and members cannot be used: ")?;
@@ -223,14 +252,14 @@ impl fmt::Display for AssembleError {
                 write!(
                     f,
                     "; what was written at that moment may make what is computed for the missing data \
-                     wrong: bring the members back, or allow a dirty start, after which {resync} of each \
-                     are made consistent"
+                     wrong: bring the members back, or allow a dirty start, after which {resync} are made \
+                     consistent"
                 )
             }
             Self::JournalLost { why, resync } => write!(
                 f,
                 "the log device cannot be used ({why}), and may hold writes that are not on the members: \
-                 bring it back, or allow a dirty start, after which {resync} of each member are made \
+                 bring it back, or allow a dirty start, after which {resync} are made \
                  consistent without it"
             ),
         }

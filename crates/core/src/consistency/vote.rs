@@ -3,7 +3,8 @@
 use super::assembly::{Decision, Sight};
 use super::lineage::{Lineage, lineage};
 use super::{
-    AssembleError, Carried, Finding, LogEntry, MetaArea, NOBODY, Unusable, Unused, contains, set,
+    AssembleError, Carried, Finding, LogEntry, MetaArea, NOBODY, ResyncCost, Unusable, Unused,
+    contains, set,
 };
 use crate::array::{Array, Consistency, Start};
 use crate::contract::{MemberBits, Superblock};
@@ -120,14 +121,15 @@ impl Decision<'_> {
         let bits = self.bits(&array, missing);
         let kept = if newest.clean || logs.whole { newest.synced_to } else { Sector(0) };
         let resync = array.resync_len(kept, &bits);
+        let cost = ResyncCost { len: resync, most: self.wanted.settings.pacing.most };
         let allowed = self.allow.dirty_degraded;
         if let (Some(why), false, false) = (logs.journal_lost, newest.clean, allowed) {
-            return Err(AssembleError::JournalLost { why, resync });
+            return Err(AssembleError::JournalLost { why, resync: cost });
         }
         let is_parity = array.parity_count() > 0;
         if is_parity && kept != Sector::MAX && missing != NOBODY && !allowed {
             let missing = vote.unused(missing);
-            return Err(AssembleError::DirtyDegraded { missing, resync });
+            return Err(AssembleError::DirtyDegraded { missing, resync: cost });
         }
         array.start_from(&Start {
             newest,

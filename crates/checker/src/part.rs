@@ -1,13 +1,13 @@
 //! The checks cut into parts that can be run apart, in any order and on any number of threads: what
 //! they come to is put together in the order of the parts, and is the same then.
 
-use std::panic::AssertUnwindSafe;
-
 use raidlab_core::{Consistency, Level, Sectors};
 
+use super::caught::caught;
 use super::content::mix;
 use super::crash::{self, Counts, CrashConfig};
 use super::nth::{self, NthConfig, NthViolation, Operation};
+use super::replay::{self, Case, Replay};
 use super::swarm::{self, Hits, Mode, Options};
 
 /// Which levels and consistency modes are checked; empty for all.
@@ -154,12 +154,15 @@ pub enum Part {
     },
 }
 
+/// Broken promises that the report of a part holds at most; [`Tally::broken`] counts all.
+pub const MOST_BROKEN: usize = 100;
+
 /// What a part came to.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// What was done.
     pub tally: Tally,
-    /// Promises broken, in order. Other parts than seeds end with the first.
+    /// Promises broken, in order, no more than [`MOST_BROKEN`]. Other parts than seeds end with the first.
     pub broken: Vec<Broken>,
 }
 
@@ -174,6 +177,8 @@ pub struct Broken {
     pub after: u64,
     /// What shows it.
     pub shown_by: Shown,
+    /// What does it again.
+    pub replay: Replay,
 }
 
 /// What shows a broken promise.
@@ -185,7 +190,7 @@ pub enum Shown {
     Crash(Box<crash::Violation>),
     /// A seed, with what it draws from.
     Seed(u64, Options),
-    /// The part as a whole: the code panicked.
+    /// The part as a whole: the code panicked before anything failed.
     Panic,
     /// Nothing: the write hole was not found where it must be.
     NoHole,
@@ -199,7 +204,7 @@ impl Broken {
             Shown::Failure(violation) => violation.lines.clone(),
             Shown::Crash(violation) => violation.lines.clone(),
             Shown::Seed(seed, options) => {
-                caught(|| swarm::replay(*seed, options).0).unwrap_or_default()
+                Replay { case: Case::Seed(*seed), options: *options }.again().lines
             }
             Shown::NoHole | Shown::Panic => Vec::new(),
         }
@@ -244,6 +249,8 @@ pub struct Tally {
     pub cuts: u64,
     /// How often seeds hit each class of faults.
     pub hits: Hits,
+    /// Promises broken.
+    pub broken: u64,
     /// A hash of everything: the event logs of seeds, the counts of the others.
     pub hash: u64,
 }
@@ -268,6 +275,7 @@ impl Tally {
         self.ios += other.ios;
         self.cuts += other.cuts;
         self.hits.add(&other.hits);
+        self.broken += other.broken;
         self.hash = mix(self.hash, other.hash);
     }
 }
@@ -283,7 +291,7 @@ impl Part {
             Self::Failures(_) => COST.2,
             Self::Crashes(config) => config.states * COST.0,
             Self::Hole(_) => COST.2,
-            Self::Seeds { count, .. } => count * COST.1,
+            Self::Seeds { count, .. } => count.saturating_mul(COST.1),
         }
     }
 
@@ -336,25 +344,24 @@ impl Part {
     }
 }
 
-/// Runs something; gives what it panicked with, which the core never does on any input.
-fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
-    std::panic::catch_unwind(AssertUnwindSafe(run)).map_err(|payload| {
-        let text = payload.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
-        format!("the code panicked: {}", text.unwrap_or("without a message"))
-    })
+/// The report of a part that ends with a broken promise.
+fn ended_by(broken: Broken) -> Report {
+    let tally = Tally { broken: 1, ..Tally::default() };
+    Report { tally, broken: vec![broken] }
 }
 
-fn panicked(array: String, what: String) -> Report {
-    let broken = Broken { array, what, after: 0, shown_by: Shown::Panic };
-    Report { broken: vec![broken], ..Report::default() }
+fn panicked(array: String, what: String, replay: Replay) -> Report {
+    ended_by(Broken { array, what, after: 0, shown_by: Shown::Panic, replay })
 }
 
 fn failures(config: &NthConfig) -> Report {
     let mut report = Report::default();
     let ended = match caught(|| nth::run(config, &mut |_| ())) {
         Ok(ended) => ended,
-        Err(what) => return panicked(config.name(), what),
+        Err(what) => {
+            let operation = config.only.unwrap_or(Operation::Read);
+            return panicked(config.name(), what, replay::of_failure(config, operation, &[]));
+        }
     };
     report.tally.failures = match &ended {
         Ok(counts) => counts.runs,
@@ -365,10 +372,12 @@ fn failures(config: &NthConfig) -> Report {
         let ios = counts.operations.iter().map(|(_, ios, _)| u64::from(*ios));
         report.tally.hash = ios.fold(report.tally.hash, mix);
     }
+    report.tally.broken = u64::from(ended.is_err());
     report.broken.extend(ended.err().map(|violation| Broken {
         array: violation.config.clone(),
         what: violation.what.clone(),
         after: violation.run,
+        replay: replay::of_failure(config, violation.operation, &violation.strikes),
         shown_by: Shown::Failure(violation),
     }));
     report
@@ -383,7 +392,10 @@ fn crashes(config: &CrashConfig, progress: &mut dyn FnMut(u64)) -> Report {
     };
     let ended = match caught(|| crash::run(config, &mut tell)) {
         Ok(ended) => ended,
-        Err(what) => return panicked(config.name(), what),
+        Err(what) => {
+            let at_once = crash::Violation::before_any_step(config);
+            return panicked(config.name(), what, replay::of_crash(config, &at_once));
+        }
     };
     report.tally.crashes = match &ended {
         Ok(counts) => *counts,
@@ -392,9 +404,11 @@ fn crashes(config: &CrashConfig, progress: &mut dyn FnMut(u64)) -> Report {
     let Counts { programs, moments, states, distinct, nested, forced, .. } = report.tally.crashes;
     report.tally.hash =
         [programs, moments, states, distinct, nested, forced].into_iter().fold(0, mix);
+    report.tally.broken = u64::from(ended.is_err());
     report.broken.extend(ended.err().map(|violation| Broken {
         array: violation.config.clone(),
         what: violation.what.clone(),
+        replay: replay::of_crash(config, &violation),
         after: violation.states.max(1),
         shown_by: Shown::Crash(violation),
     }));
@@ -408,12 +422,15 @@ fn hole(config: &CrashConfig) -> Report {
             report.tally.hole = Some(violation.states);
             report.tally.hash = violation.states;
         }
-        Ok(counts) => report.broken.push(Broken {
-            array: config.name(),
-            what: format!("{} states do not show the write hole", counts.states),
-            after: counts.states,
-            shown_by: Shown::NoHole,
-        }),
+        Ok(counts) => {
+            return ended_by(Broken {
+                array: config.name(),
+                what: format!("{} states do not show the write hole", counts.states),
+                after: counts.states,
+                shown_by: Shown::NoHole,
+                replay: replay::of_hole(config),
+            });
+        }
     }
     report
 }
@@ -436,12 +453,16 @@ fn one_seed(seed: u64, options: &[Options], after: u64, report: &mut Report) {
         }
         Err(violation) => {
             tally.hash = mix(tally.hash, seed);
-            report.broken.push(Broken {
-                array: violation.array,
-                what: violation.what,
-                after,
-                shown_by: Shown::Seed(seed, *own),
-            });
+            tally.broken += 1;
+            if report.broken.len() < MOST_BROKEN {
+                report.broken.push(Broken {
+                    array: violation.array,
+                    what: violation.what,
+                    after,
+                    shown_by: Shown::Seed(seed, *own),
+                    replay: Replay { case: Case::Seed(seed), options: *own },
+                });
+            }
         }
     }
 }

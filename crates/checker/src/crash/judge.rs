@@ -5,6 +5,7 @@ use raidlab_core::contract::{Admin, Outcome};
 use raidlab_core::{Consistency, MemberIndex};
 
 use super::{Counts, CrashConfig};
+use crate::caught::caught_as_broken;
 use crate::choices::Random;
 use crate::content::{Content, mix};
 use crate::rig::{Fault, Rig, Started};
@@ -68,7 +69,8 @@ impl Judge {
             own.log_mut().keep_lines();
         }
         self.rigs[0].start_from(rig, image);
-        let what = self.judge(0, lost, key, &mut Counts::default());
+        let judge = || self.judge(0, lost, key, &mut Counts::default());
+        let what = caught_as_broken(judge);
         for own in &mut self.rigs {
             rig.log_mut().append(own.log());
         }

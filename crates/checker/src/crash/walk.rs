@@ -4,6 +4,7 @@ use raidlab_core::contract::IoOp;
 
 use super::judge::Judge;
 use super::{Counts, CrashConfig, Op};
+use crate::caught::{caught, caught_as_broken};
 use crate::choices::Random;
 use crate::content::{Content, mix};
 use crate::device::Fate;
@@ -100,7 +101,8 @@ impl<'a> Walk<'a> {
         let base = &quiet;
         self.until = self.counts.states + share;
         self.nodes = share;
-        let ended = self.walk(base, Place { next: 0, wakes: 0 });
+        let walk = || self.walk(base, Place { next: 0, wakes: 0 });
+        let ended = caught(walk).unwrap_or_else(|_| Err(self.trace(&[], u64::MAX)));
         if ended.is_ok() && self.is_over() {
             self.counts.partly += 1;
             self.until = self.counts.states + share;
@@ -110,7 +112,8 @@ impl<'a> Walk<'a> {
                 if self.counts.states >= self.until {
                     break;
                 }
-                self.path(base, &mut random)?;
+                let path = || self.path(base, &mut random);
+                caught(path).unwrap_or_else(|_| Err(self.trace(&[], u64::MAX)))?;
             }
         }
         (self.progress)(&self.counts);
@@ -136,8 +139,8 @@ impl<'a> Walk<'a> {
                 return Ok(());
             }
             let step = steps[random.below(steps.len() as u64) as usize];
-            take(self.config, &mut rig, &self.program, &mut place, step);
             self.steps.push(step);
+            take(self.config, &mut rig, &self.program, &mut place, step);
         }
     }
 
@@ -175,8 +178,8 @@ impl<'a> Walk<'a> {
                 },
             );
             let mut place = place;
-            take(self.config, &mut next, &self.program, &mut place, step);
             self.steps.push(step);
+            take(self.config, &mut next, &self.program, &mut place, step);
             let ended = self.walk(&next, place);
             self.steps.pop();
             self.pool.push(next);
@@ -257,9 +260,9 @@ impl<'a> Walk<'a> {
             (self.progress)(&self.counts);
         }
         rig.drives().image(fates, picks, &mut self.image);
-        match self.judge.image(rig, &self.image, (lost, legal), &mut self.counts) {
-            true => Ok(()),
-            false => Err(self.trace(picks, lost)),
+        match caught(|| self.judge.image(rig, &self.image, (lost, legal), &mut self.counts)) {
+            Ok(true) => Ok(()),
+            _ => Err(self.trace(picks, lost)),
         }
     }
 }
@@ -300,6 +303,10 @@ fn take(config: &CrashConfig, rig: &mut Rig, program: &[Op], place: &mut Place, 
 
 /// Takes the steps of a trace, crashes and judges; gives what is wrong.
 pub(super) fn follow(config: &CrashConfig, rig: &mut Rig, trace: &Trace) -> Option<String> {
+    caught_as_broken(|| take_all(config, rig, trace))
+}
+
+fn take_all(config: &CrashConfig, rig: &mut Rig, trace: &Trace) -> Option<String> {
     let mut place = Place { next: 0, wakes: 0 };
     for step in &trace.steps {
         take(config, rig, &trace.program, &mut place, *step);
@@ -312,6 +319,9 @@ pub(super) fn follow(config: &CrashConfig, rig: &mut Rig, trace: &Trace) -> Opti
     }
     let mut image = Vec::new();
     let fates = rig.drives().fates();
+    if trace.picks.len() != fates.len() {
+        return Some(format!("a crash decides {} things there", fates.len()));
+    }
     rig.drives().image(&fates, &trace.picks, &mut image);
     rig.log_crash(&fates, &trace.picks);
     let mut judge = Judge::new(config, rig, 16);

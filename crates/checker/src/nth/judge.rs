@@ -5,6 +5,7 @@ use raidlab_core::contract::{Event, Outcome, RequestOp};
 use raidlab_core::{Consistency, MemberIndex};
 
 use super::{Operation, Strike, Strikes};
+use crate::caught::caught;
 use crate::choices::Random;
 use crate::content::Content;
 use crate::rig::{Ask, Rig, Started};
@@ -19,14 +20,23 @@ pub(super) fn case(
     strikes: &[Strike],
     lines: bool,
 ) -> Result<(), Wrong> {
+    let (judged, lines) = run(base, operation, strikes, lines);
+    judged.map_err(|what| Box::new((what, lines)))
+}
+
+/// One run: what is wrong, and the log, if `lines` are kept.
+pub(super) fn run(
+    base: &Rig,
+    operation: Operation,
+    strikes: &[Strike],
+    lines: bool,
+) -> (Result<(), String>, Vec<String>) {
     let mut rig = base.clone();
     if lines {
         rig.log_mut().keep_lines();
     }
-    match judge(&mut rig, operation, strikes) {
-        Ok(()) => Ok(()),
-        Err(what) => Err(Box::new((what, rig.log().lines().to_vec()))),
-    }
+    let judged = caught(|| judge(&mut rig, operation, strikes)).unwrap_or_else(Err);
+    (judged, rig.log().lines().to_vec())
 }
 
 fn judge(rig: &mut Rig, operation: Operation, strikes: &[Strike]) -> Result<(), String> {

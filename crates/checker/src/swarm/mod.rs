@@ -14,6 +14,7 @@
 mod arrays;
 mod budget;
 mod last;
+mod rest;
 mod run;
 mod silent;
 

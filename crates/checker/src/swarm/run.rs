@@ -4,11 +4,12 @@ use raidlab_core::consistency::{Allow, AssembleError};
 use raidlab_core::contract::{
     Admin, Event, IoOp, MetaIo, Outcome as Answered, RequestOp, Scrub, Work as Background,
 };
-use raidlab_core::{Config, MemberIndex, Sector, Sectors};
+use raidlab_core::{Config, MemberIndex, Sectors};
 
 use super::arrays::{self, LONGEST, Mode, describe};
 use super::budget::Budget;
 use super::{Class, Hits, Options, Outcome, Violation};
+use crate::caught::caught;
 use crate::choices::Random;
 use crate::rig::{Ask, Fault, Rig, RigConfig, Started, Work};
 
@@ -28,17 +29,17 @@ pub(super) struct Run {
     ios: u64,
     crashes: u64,
     /// Redundancy may disagree for good: a crash without anything that keeps it consistent.
-    open_for_good: bool,
+    pub(super) open_for_good: bool,
     /// The log device has failed.
     log_lost: bool,
     /// Nothing starts any more, as is due.
     over: bool,
     /// Members out of service when the power went.
-    failed_before: u64,
+    pub(super) failed_before: u64,
     /// Sectors that were discarded some time.
     discarded: Vec<bool>,
     /// No request is under way any more.
-    at_rest: bool,
+    pub(super) at_rest: bool,
 }
 
 /// What a step came to.
@@ -88,6 +89,10 @@ impl Run {
     }
 
     pub(super) fn go(&mut self) -> Step<Outcome> {
+        caught(|| self.everything_drawn()).unwrap_or_else(|what| self.broken(what))
+    }
+
+    fn everything_drawn(&mut self) -> Step<Outcome> {
         let steps = 60 + self.random.below(180);
         for _ in 0..steps {
             self.step()?;
@@ -566,7 +571,7 @@ impl Run {
         self.start_without(lost)
     }
 
-    fn start_without(&mut self, mut lost: u64) -> Step {
+    pub(super) fn start_without(&mut self, mut lost: u64) -> Step {
         if self.log_lost && self.mode == Mode::Journal {
             lost |= 1 << (2 * self.members());
         }
@@ -657,103 +662,6 @@ impl Run {
             self.rig.drives_mut().rot(MemberIndex(member), at, 0x40);
         }
         0
-    }
-
-    /// The faults stop: the array must come back.
-    pub(super) fn come_to_rest(&mut self) -> Step {
-        self.rig.run_on(WAKES);
-        self.look()?;
-        if self.rig.unanswered() > 0 {
-            return self.broken(format!("{} requests are never answered", self.rig.unanswered()));
-        }
-        if self.budget.beyond {
-            return self.read_all(false);
-        }
-        self.renew_failed()?;
-        let status = self.rig.array().status();
-        let unfinished = status.rebuilding != [0, 0] || status.synced_to != Sector::MAX;
-        if unfinished && self.mode != Mode::None {
-            self.stop_and_start()?;
-        }
-        // A drive that came back may have failed once more.
-        self.renew_failed()?;
-        let status = self.rig.array().status();
-        if let Some(work) = status.work {
-            return self.broken(format!("{work:?} never ends"));
-        }
-        if status.failed != [0, 0] || status.rebuilding != [0, 0] {
-            return self.broken(format!("not all members are in service in the end: {status:?}"));
-        }
-        self.at_rest = true;
-        self.read_all(true)?;
-        self.agree()?;
-        self.at_rest = false;
-        Ok(())
-    }
-
-    /// Fresh drives in the places of all failed members.
-    fn renew_failed(&mut self) -> Step {
-        for _ in 0..2 * self.members() {
-            let failed = (0..self.members()).find(|m| self.rig.array().is_failed(MemberIndex(*m)));
-            let Some(member) = failed else { break };
-            self.renew(member);
-            self.rig.run_on(WAKES);
-            self.look()?;
-            if self.rig.array().is_failed(MemberIndex(member)) {
-                return self.broken(format!("member {member} is not taken back"));
-            }
-        }
-        Ok(())
-    }
-
-    /// Redundancy agrees everywhere, says the outside as well as a check of the array itself.
-    fn agree(&mut self) -> Step {
-        if self.open_for_good {
-            return Ok(());
-        }
-        // Reading everything may have found a sector that cannot be written either.
-        let there = self.rig.in_service();
-        if let Some(place) = self.rig.disagreement(there) {
-            return self.broken(format!("redundancy disagrees in the end: {place:?}"));
-        }
-        self.budget.unsynced = false;
-        self.budget.disagrees = false;
-        self.rig.oracle_mut().recovered();
-        self.rig.command(Admin::StartScrub(Scrub::Check));
-        self.rig.run_on(WAKES);
-        self.look()
-    }
-
-    /// An orderly stop, and a start with everything there: what was interrupted goes on.
-    fn stop_and_start(&mut self) -> Step {
-        self.rig.command(Admin::Stop);
-        self.rig.run_on(WAKES);
-        if !self.rig.events().contains(&Event::Stopped) {
-            return self.broken("the array does not stop");
-        }
-        self.look()?;
-        self.failed_before = self.rig.array().status().failed[0];
-        // Nothing of what is not durable is there.
-        self.rig.crash(|_| 0);
-        self.start_without(0)?;
-        self.rig.run_on(WAKES);
-        self.look()
-    }
-
-    /// Reads every sector; the oracle judges what comes.
-    pub(super) fn read_all(&mut self, must_work: bool) -> Step {
-        let (capacity, block) = (self.rig.shape().capacity, self.rig.shape().logical_block);
-        let mut at = 0;
-        while at < capacity {
-            let len = (u64::from(LONGEST) / block * block).min(capacity - at).max(block);
-            let outcome = self.rig.read(at, len);
-            if must_work && outcome != Answered::Done {
-                return self.broken(format!("in the end a read of {at}+{len} gives {outcome:?}"));
-            }
-            self.look()?;
-            at += len;
-        }
-        Ok(())
     }
 
     /// Two halves of a mirrored array each go on alone; together they must be refused.

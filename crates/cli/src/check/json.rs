@@ -15,12 +15,11 @@ pub(super) fn of_check(options: &Check, done: &Done) -> String {
         .map(|class| (class.name(), tally.hits.of(class).to_string()))
         .collect();
     let broken = done.broken.iter().enumerate().map(|(index, broken)| {
-        let command = summary::command(broken);
         let mut members = vec![
             ("what", text(&broken.what)),
             ("array", text(&broken.array)),
             ("how", text(&broken.how())),
-            ("replay", command.map_or_else(|| "null".into(), |command| text(&command))),
+            ("replay", text(&summary::command(broken))),
         ];
         if index == 0 {
             members.push(("log", lines(broken.lines().iter().map(|line| text(line)))));
@@ -47,6 +46,7 @@ pub(super) fn of_check(options: &Check, done: &Done) -> String {
         ("seconds", format!("{:.3}", done.seconds)),
         ("threads", done.threads.to_string()),
         ("hash", text(&format!("{:016x}", tally.hash))),
+        ("broken_promises", number(tally.broken)),
         ("broken", lines(broken)),
     ];
     let rows: Vec<String> =

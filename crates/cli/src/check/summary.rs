@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use raidlab_checker::part::{Broken, Choice, Shown, Tally};
-use raidlab_checker::swarm::{Class, Mode, Options, Outcome};
+use raidlab_checker::part::{Broken, Choice, Tally};
+use raidlab_checker::swarm::{Class, Mode, Outcome};
 use raidlab_core::Level;
 
 use super::Done;
@@ -21,7 +21,7 @@ macro_rules! line {
 /// The summary of a check, broken promises first.
 pub(super) fn of_check(choice: &Choice, done: &Done) -> String {
     let mut text = String::new();
-    broken(&mut text, &done.broken);
+    broken(&mut text, done);
     let tally = &done.tally;
     if tally.failures > 0 {
         line!(text, "n-th failure        {} runs", thousands(tally.failures));
@@ -108,48 +108,40 @@ pub(super) fn applies(class: Class, choice: &Choice) -> bool {
 }
 
 /// Lists broken promises; the first with the log that replays it.
-fn broken(text: &mut String, all: &[Broken]) {
-    let Some(first) = all.first() else { return };
+fn broken(text: &mut String, done: &Done) {
+    let Some(first) = done.broken.first() else { return };
     line!(text, "BROKEN: {}", first.what);
     line!(text, "array: {}", first.array);
-    line!(text, "{}", first.how());
+    if !first.how().is_empty() {
+        line!(text, "{}", first.how());
+    }
     for line in first.lines() {
         line!(text, "{line}");
     }
-    if let Some(command) = command(first) {
-        line!(text, "replay: {command}");
-    }
-    for other in all.iter().skip(1).take(LISTED) {
-        let what = command(other).unwrap_or_else(|| other.how().replace('\n', "; "));
+    line!(text, "replay: {}", command(first));
+    for other in done.broken.iter().skip(1).take(LISTED) {
         line!(text, "BROKEN: {}", other.what);
         line!(text, "    array: {}", other.array);
-        line!(text, "    {what}");
+        line!(text, "    {}", command(other));
     }
-    if all.len() > LISTED + 1 {
-        line!(text, "and {} more", all.len() - LISTED - 1);
+    let listed = done.broken.len().min(LISTED + 1) as u64;
+    if done.tally.broken > listed {
+        line!(text, "and {} more", thousands(done.tally.broken - listed));
     }
 }
 
 /// The command that does it again.
-pub(super) fn command(broken: &Broken) -> Option<String> {
-    let Shown::Seed(seed, Options { level, mode, .. }) = &broken.shown_by else { return None };
-    let mut command = String::from("raidlab check");
-    if let Some(level) = level {
-        command += &format!(" --level {level}");
-    }
-    if let Some(mode) = mode {
-        command += &format!(" --mode {}", mode.name());
-    }
-    Some(format!("{command} --replay {seed}"))
+pub(super) fn command(broken: &Broken) -> String {
+    format!("raidlab check {}", broken.replay)
 }
 
 /// A seed that kept every promise.
-pub(super) fn of_seed(seed: u64, outcome: &Outcome) -> String {
+pub(super) fn of_seed(seed: &str, outcome: &Outcome) -> String {
     let hits = Class::ALL.into_iter().filter(|class| outcome.hits.of(*class) > 0);
     let hits: Vec<String> =
         hits.map(|class| format!("{} ({})", class.name(), outcome.hits.of(class))).collect();
     format!(
-        "seed {seed}: every promise was kept; {} requests, {} member I/Os, {} power cuts\n\
+        "{seed}: every promise was kept; {} requests, {} member I/Os, {} power cuts\n\
          faults: {}\nhash {:016x}\n",
         outcome.requests,
         outcome.ios,

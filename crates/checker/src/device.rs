@@ -24,6 +24,7 @@ use raidlab_core::contract::{LOG_HEADER, Record, Superblock};
 use raidlab_core::{Array, Config, Consistency, MemberIndex, Sector};
 
 use super::content::{Content, EMPTY, hash_all, mix};
+use super::shape::{Set, has, set_of};
 
 /// A write on its way to a drive's medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +37,8 @@ struct Span {
     data: u32,
     log: u32,
     pages: u32,
+    /// Sectors that it reads and writes together.
+    block: u32,
 }
 
 impl Span {
@@ -68,9 +71,6 @@ struct Pending {
 }
 
 const IN_FLIGHT: u32 = u32::MAX;
-
-/// Drives at most: 31 members, as many replacements, a log device.
-const MOST_DEVICES: usize = 63;
 
 /// A record by the number that stands for it in its sectors.
 #[derive(Clone, Copy, Debug)]
@@ -159,13 +159,9 @@ impl Clone for Drives {
 impl Drives {
     /// Drives for an array, all empty. Replacements are as large as their members; they hold
     /// nothing when there are to be none.
-    ///
-    /// # Panics
-    /// With more than 31 members.
     #[must_use]
     pub fn new(array: &Array, config: &Config, replacements: bool) -> Self {
         let members = config.layout.members;
-        assert!(members < 32, "the checker takes up to 31 members, not {members}");
         let largest = config.members.iter().map(|m| m.sectors.0).max().unwrap_or(0);
         let pages = match config.settings.consistency {
             Consistency::Bitmap { chunk } => {
@@ -185,7 +181,8 @@ impl Drives {
             let log_of = if is_replacement { device % members } else { device };
             let log = array.log_sectors(MemberIndex(log_of)).0 as u32 * u32::from(is_there);
             let pages = pages * u32::from(is_there);
-            let span = Span { base, data, log, pages };
+            let block = config.members.first().map_or(1, |member| member.logical_block);
+            let span = Span { base, data, log, pages, block };
             base = span.end();
             spans.push(span);
         }
@@ -228,6 +225,13 @@ impl Drives {
     #[must_use]
     pub fn is_within(&self, device: MemberIndex, at: u64, len: u64) -> bool {
         device.at() < self.spans.len() && at + len <= self.sectors(device)
+    }
+
+    /// Whether a range begins and ends where logical blocks of the drive do.
+    #[must_use]
+    pub fn is_aligned(&self, device: MemberIndex, at: u64, len: u64) -> bool {
+        let block = u64::from(self.spans[device.at()].block);
+        at.is_multiple_of(block) && len.is_multiple_of(block)
     }
 
     /// What a read of one sector sees.
@@ -422,11 +426,13 @@ impl Drives {
         self.durable[index] = self.live[index];
     }
 
-    /// A sector cannot be read: until it is written, or for good when `stuck`.
+    /// The logical block of a sector cannot be read: until it is written, or for good when `stuck`.
     pub fn damage(&mut self, device: MemberIndex, at: u64, stuck: bool) {
-        let at = self.index(device, at);
-        self.bad.retain(|bad| bad.at != at);
-        self.bad.push(Bad { at, stuck });
+        let block = u64::from(self.spans[device.at()].block);
+        let first = self.index(device, at / block * block);
+        let all = first..first + block as u32;
+        self.bad.retain(|bad| !all.contains(&bad.at));
+        self.bad.extend(all.map(|at| Bad { at, stuck }));
     }
 
     /// The first sector of a range that cannot be read; with `writing`, not even written.
@@ -542,7 +548,7 @@ impl Drives {
     pub fn image(&self, fates: &[Fate], picks: &[u32], image: &mut Vec<Content>) {
         image.clone_from(&self.durable);
         // A chosen record proves that the flush before it was done.
-        let mut floors = [0u32; MOST_DEVICES];
+        let mut floors = Vec::new();
         let chosen = |p: &Pending| {
             let index = fates.iter().position(|fate| match fate.kind {
                 FateKind::Entry(ticket) => p.whole && ticket == p.ticket,
@@ -551,6 +557,7 @@ impl Drives {
             index.map_or(0, |index| picks[index])
         };
         if self.pending.iter().any(|pending| pending.after != 0) {
+            floors.resize(self.spans.len(), 0);
             self.raise_floors(fates, picks, &mut floors);
             for p in &self.pending {
                 if p.done < floors[usize::from(p.device)] {
@@ -560,7 +567,7 @@ impl Drives {
         }
         for (fate, pick) in fates.iter().zip(picks) {
             if let (FateKind::Sector(at), true) = (fate.kind, *pick > 0) {
-                let floor = floors[fate.device.at()];
+                let floor = floors.get(fate.device.at()).copied().unwrap_or(0);
                 let mut values = self.pending.iter().filter(|p| p.at == at && !p.whole);
                 if let Some(p) = values.nth(*pick as usize - 1)
                     && p.done >= floor
@@ -589,7 +596,7 @@ impl Drives {
 
     /// For each device the moment before which everything completed must be on the medium, because
     /// a record that was sent with a flush is.
-    fn raise_floors(&self, fates: &[Fate], picks: &[u32], floors: &mut [u32; MOST_DEVICES]) {
+    fn raise_floors(&self, fates: &[Fate], picks: &[u32], floors: &mut [u32]) {
         for (fate, pick) in fates.iter().zip(picks).filter(|(_, pick)| **pick > 0) {
             let mut chosen = self.pending.iter().filter(|p| match fate.kind {
                 FateKind::Entry(ticket) => p.whole && p.ticket == ticket,
@@ -607,10 +614,10 @@ impl Drives {
     /// Hashes an image without the drives `lost` (a bit each), and the sectors and drives that are
     /// broken; goes on from `key`.
     #[must_use]
-    pub fn image_key(&self, image: &[Content], key: u64, lost: u64) -> u64 {
+    pub fn image_key(&self, image: &[Content], key: u64, lost: Set) -> u64 {
         let mut key = key;
         for (device, span) in self.spans.iter().enumerate() {
-            if lost >> device & 1 == 1 {
+            if has(lost, device as u16) {
                 continue;
             }
             key = hash_all(key, &image[span.base as usize..span.end() as usize]);
@@ -618,8 +625,9 @@ impl Drives {
         for bad in &self.bad {
             key = mix(key, u64::from(bad.at) << 1 | u64::from(bad.stuck));
         }
-        let gone = self.gone.iter().fold(0, |set, gone| set << 1 | u64::from(*gone));
-        mix(key, gone)
+        self.gone.chunks(64).fold(key, |key, gone| {
+            mix(key, gone.iter().fold(0, |set, gone| set << 1 | u64::from(*gone)))
+        })
     }
 
     /// The drives start again with this on their media.
@@ -690,14 +698,14 @@ impl Drives {
     /// Of the first `members` drives those (a bit each) that are not recorded as being in service:
     /// by some superblock that counts, or by having none. 0 when there are no superblocks at all.
     #[must_use]
-    pub fn said_to_be_out(&self, members: u16) -> u64 {
+    pub fn said_to_be_out(&self, members: u16) -> Set {
         let newest = self.newest_events(members);
         if newest == 0 {
             return 0;
         }
         (0..members).fold(0, |out, member| match self.durable_superblock(member) {
             // In the middle of an update some are one behind.
-            Some(sb) if sb.events + 1 >= newest => out | sb.failed[0] | sb.rebuilding[0],
+            Some(sb) if sb.events + 1 >= newest => out | set_of(sb.failed) | set_of(sb.rebuilding),
             _ => out | 1 << member,
         })
     }

@@ -8,7 +8,7 @@ use super::content::mix;
 use super::crash::{self, Counts, CrashConfig};
 use super::nth::{self, NthConfig, NthViolation, Operation};
 use super::replay::{self, Case, Replay};
-use super::swarm::{self, Hits, Mode, Options};
+use super::swarm::{self, Hits, Mode, Options, Shares};
 
 /// Which levels and consistency modes are checked; empty for all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -249,6 +249,8 @@ pub struct Tally {
     pub cuts: u64,
     /// How often seeds hit each class of faults.
     pub hits: Hits,
+    /// How many seeds had what has a generator of its own.
+    pub shares: Shares,
     /// Promises broken.
     pub broken: u64,
     /// A hash of everything: the event logs of seeds, the counts of the others.
@@ -275,6 +277,7 @@ impl Tally {
         self.ios += other.ios;
         self.cuts += other.cuts;
         self.hits.add(&other.hits);
+        self.shares.add(&other.shares);
         self.broken += other.broken;
         self.hash = mix(self.hash, other.hash);
     }
@@ -449,6 +452,7 @@ fn one_seed(seed: u64, options: &[Options], after: u64, report: &mut Report) {
             tally.ios += outcome.ios;
             tally.cuts += outcome.crashes;
             tally.hits.add(&outcome.hits);
+            tally.shares.add(&outcome.shares);
             tally.hash = mix(tally.hash, outcome.hash);
         }
         Err(violation) => {

@@ -19,6 +19,7 @@ use super::caught::caught;
 use super::crash::{self, CrashConfig, Op};
 use super::nth::{self, Failure, NthConfig, Operation, Strike};
 use super::part::{consistency, write_hole};
+use super::shape::Set;
 use super::swarm::{self, Mode, Options, Outcome};
 
 /// A small array, of which crashes are enumerated or I/Os fail.
@@ -59,7 +60,7 @@ pub enum Case {
         /// As [`crash::Violation::picks`].
         picks: Vec<u32>,
         /// Members lost, a bit each; all ones without a crash.
-        lost: u64,
+        lost: Set,
     },
     /// The search for the write hole, which has to find one.
     Hole,
@@ -145,7 +146,7 @@ impl Display for Case {
                 write!(f, "failure:{array}:{operation:?}:{all}")
             }
             Self::Crash { array, seed, program, steps, picks, lost } => {
-                let lost = if *lost == u64::MAX { END.into() } else { format!("{lost:x}") };
+                let lost = if *lost == Set::MAX { END.into() } else { format!("{lost:x}") };
                 let [program, steps, picks] = [program, steps, picks].map(|list| dotted(list));
                 write!(f, "crash:{array}:{seed}:{program}:{steps}:{picks}:{lost}")
             }
@@ -211,7 +212,7 @@ fn crash_of(array: Small, [seed, lost]: [&str; 2], lists: [&str; 3]) -> Option<C
     if program.iter().any(|number| *number as usize >= all) {
         return None;
     }
-    let lost = if lost == END { u64::MAX } else { u64::from_str_radix(lost, 16).ok()? };
+    let lost = if lost == END { Set::MAX } else { Set::from_str_radix(lost, 16).ok()? };
     Some(Case::Crash { array, seed: seed.parse().ok()?, program, steps, picks, lost })
 }
 
@@ -353,7 +354,7 @@ mod tests {
                 "failure:raid5:3:ppl:Read:none",
             ),
             (crash(6, vec![1, 0]), "crash:raid5:3:ppl:9:0.11:0.2.13:1.0:6"),
-            (crash(u64::MAX, Vec::new()), "crash:raid5:3:ppl:9:0.11:0.2.13:none:end"),
+            (crash(Set::MAX, Vec::new()), "crash:raid5:3:ppl:9:0.11:0.2.13:none:end"),
         ];
         for (case, text) in cases {
             assert_eq!(case.to_string(), text);

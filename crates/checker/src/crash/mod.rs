@@ -29,6 +29,7 @@ use raidlab_core::{
 
 use super::choices::Random;
 use super::rig::{Rig, RigConfig};
+use super::shape::Set;
 
 pub use program::Op;
 
@@ -159,7 +160,7 @@ pub struct Violation {
     /// Which way each thing went that the crash decided.
     pub picks: Vec<u32>,
     /// The members lost, a bit each.
-    pub lost: u64,
+    pub lost: Set,
     /// What is wrong.
     pub what: String,
     /// The log of the run, one line per event.
@@ -177,7 +178,7 @@ impl Violation {
             program: Vec::new(),
             steps: Vec::new(),
             picks: Vec::new(),
-            lost: u64::MAX,
+            lost: Set::MAX,
             what: String::new(),
             lines: Vec::new(),
         }
@@ -265,7 +266,7 @@ pub fn once(
     program: &[u32],
     steps: &[u32],
     picks: &[u32],
-    lost: u64,
+    lost: Set,
 ) -> (Option<String>, Vec<String>) {
     let mut rig = base(&config.rig).expect("the array was tried before");
     let all = program::alphabet(config, &rig);

@@ -10,6 +10,7 @@ use crate::content::{Content, mix};
 use crate::device::Fate;
 use crate::rig::{Fault, Rig, Work};
 use crate::seen::Seen;
+use crate::shape::{Set, has};
 
 /// How a violation was reached.
 #[derive(Clone, Debug)]
@@ -17,7 +18,7 @@ pub(super) struct Trace {
     pub(super) program: Vec<Op>,
     pub(super) steps: Vec<u32>,
     pub(super) picks: Vec<u32>,
-    pub(super) lost: u64,
+    pub(super) lost: Set,
 }
 
 const SUBMIT: u32 = 0;
@@ -102,7 +103,7 @@ impl<'a> Walk<'a> {
         self.until = self.counts.states + share;
         self.nodes = share;
         let walk = || self.walk(base, Place { next: 0, wakes: 0 });
-        let ended = caught(walk).unwrap_or_else(|_| Err(self.trace(&[], u64::MAX)));
+        let ended = caught(walk).unwrap_or_else(|_| Err(self.trace(&[], Set::MAX)));
         if ended.is_ok() && self.is_over() {
             self.counts.partly += 1;
             self.until = self.counts.states + share;
@@ -113,7 +114,7 @@ impl<'a> Walk<'a> {
                     break;
                 }
                 let path = || self.path(base, &mut random);
-                caught(path).unwrap_or_else(|_| Err(self.trace(&[], u64::MAX)))?;
+                caught(path).unwrap_or_else(|_| Err(self.trace(&[], Set::MAX)))?;
             }
         }
         (self.progress)(&self.counts);
@@ -128,7 +129,7 @@ impl<'a> Walk<'a> {
         self.steps.clear();
         loop {
             if rig.violation().is_some() {
-                return Err(self.trace(&[], u64::MAX));
+                return Err(self.trace(&[], Set::MAX));
             }
             self.crash(&rig)?;
             let steps = steps(self.config, &rig, &self.program, place);
@@ -149,7 +150,7 @@ impl<'a> Walk<'a> {
         self.counts.states >= self.until || self.nodes == 0
     }
 
-    fn trace(&self, picks: &[u32], lost: u64) -> Box<Trace> {
+    fn trace(&self, picks: &[u32], lost: Set) -> Box<Trace> {
         let (program, steps) = (self.program.clone(), self.steps.clone());
         Box::new(Trace { program, steps, picks: picks.to_vec(), lost })
     }
@@ -157,7 +158,7 @@ impl<'a> Walk<'a> {
     /// Crashes here, then takes every step there is from here.
     fn walk(&mut self, rig: &Rig, place: Place) -> Result<(), Box<Trace>> {
         if rig.violation().is_some() {
-            return Err(self.trace(&[], u64::MAX));
+            return Err(self.trace(&[], Set::MAX));
         }
         let key = mix(rig.key(), (place.next as u64) << 32 | u64::from(place.wakes));
         if !self.visited.add(key) || self.is_over() {
@@ -193,7 +194,7 @@ impl<'a> Walk<'a> {
     fn ended(&mut self, rig: &Rig) -> Result<(), Box<Trace>> {
         match self.judge.quiet(rig) {
             None => Ok(()),
-            Some(_) => Err(self.trace(&[], u64::MAX)),
+            Some(_) => Err(self.trace(&[], Set::MAX)),
         }
     }
 
@@ -216,8 +217,8 @@ impl<'a> Walk<'a> {
     }
 
     /// Every subset of what is not durable on the drives that are not lost.
-    fn subsets(&mut self, rig: &Rig, fates: &[Fate], lost: u64) -> Result<(), Box<Trace>> {
-        let there = |fate: &Fate| lost >> fate.device.0 & 1 == 0;
+    fn subsets(&mut self, rig: &Rig, fates: &[Fate], lost: Set) -> Result<(), Box<Trace>> {
+        let there = |fate: &Fate| !has(lost, fate.device.0);
         let legal = Judge::legal(rig, lost);
         let limit = u64::from(self.config.subsets);
         let ways = fates.iter().filter(|f| there(f)).map(|f| u64::from(f.ways));
@@ -253,7 +254,7 @@ impl<'a> Walk<'a> {
         rig: &Rig,
         fates: &[Fate],
         picks: &[u32],
-        (lost, legal): (u64, u64),
+        (lost, legal): (Set, u64),
     ) -> Result<(), Box<Trace>> {
         self.counts.states += 1;
         if self.counts.states.is_multiple_of(1 << 16) {
@@ -314,7 +315,7 @@ fn take_all(config: &CrashConfig, rig: &mut Rig, trace: &Trace) -> Option<String
     if let Some(violation) = rig.violation() {
         return Some(violation.to_owned());
     }
-    if trace.lost == u64::MAX {
+    if trace.lost == Set::MAX {
         return Judge::ended(rig);
     }
     let mut image = Vec::new();

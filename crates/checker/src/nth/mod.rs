@@ -22,6 +22,7 @@ use raidlab_core::{ConfigError, Consistency, Level, Nanos};
 use super::caught::caught;
 use super::crash::CrashConfig;
 use super::rig::{Fault, Rig, RigConfig, Work};
+use super::shape::Set;
 
 pub use operation::Operation;
 
@@ -259,7 +260,7 @@ struct Strikes<'a> {
     /// What fails from now on: drive, kind.
     broken: Vec<(u16, u8, Failure)>,
     /// Drives on which something failed, a bit each.
-    struck: u64,
+    struck: Set,
 }
 
 /// Kinds of I/O that fail together: reads, writes, flushes.

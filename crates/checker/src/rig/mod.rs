@@ -26,7 +26,7 @@ use super::content::{Content, hash_all, mix};
 use super::device::{Drives, Ticket};
 use super::log::Log;
 use super::oracle::Oracle;
-use super::shape::Shape;
+use super::shape::{Set, Shape};
 
 pub use restart::Started;
 pub use types::{Answer, Ask, Fault, Jobs, RigConfig, Work};
@@ -82,7 +82,7 @@ pub struct Rig {
     violation: Option<String>,
     log: Log,
     /// Members out of service before the last start, which a driver without superblocks remembers.
-    known_failed: u64,
+    known_failed: Set,
     /// Recovery is over, but not all of it is durable.
     finished: bool,
     /// The log device failed since the start.
@@ -305,7 +305,7 @@ impl Rig {
 
     /// Members out of service or not yet rebuilt (a bit each).
     #[must_use]
-    pub fn out_of_service(&self) -> u64 {
+    pub fn out_of_service(&self) -> Set {
         self.known_failed | self.drives.said_to_be_out(self.shape.members)
     }
 

@@ -17,12 +17,14 @@ mod last;
 mod rest;
 mod run;
 mod silent;
+mod special;
 
 use std::fmt;
 
 use raidlab_core::Level;
 
 pub use arrays::{Mode, describe};
+pub use special::{Shares, Special};
 
 /// A class of faults, by its number in `docs/reliability.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -157,6 +159,8 @@ pub struct Outcome {
     pub crashes: u64,
     /// How often each class was hit.
     pub hits: Hits,
+    /// What it had besides.
+    pub shares: Shares,
 }
 
 /// A broken promise.

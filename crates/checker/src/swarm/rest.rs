@@ -3,8 +3,9 @@
 use raidlab_core::contract::{Admin, Event, Outcome as Answered, Scrub};
 use raidlab_core::{MemberIndex, Sector};
 
-use super::arrays::{LONGEST, Mode};
+use super::arrays::Mode;
 use super::run::{Run, Step, WAKES};
+use crate::shape::set_of;
 
 impl Run {
     /// The faults stop: the array must come back.
@@ -80,7 +81,7 @@ impl Run {
             return self.broken("the array does not stop");
         }
         self.look()?;
-        self.failed_before = self.rig.array().status().failed[0];
+        self.failed_before = set_of(self.rig.array().status().failed);
         // Nothing of what is not durable is there.
         self.rig.crash(|_| 0);
         self.start_without(0)?;
@@ -90,10 +91,10 @@ impl Run {
 
     /// Reads every sector; the oracle judges what comes.
     pub(super) fn read_all(&mut self, must_work: bool) -> Step {
-        let (capacity, block) = (self.rig.shape().capacity, self.rig.shape().logical_block);
+        let capacity = self.rig.shape().capacity;
         let mut at = 0;
         while at < capacity {
-            let len = (u64::from(LONGEST) / block * block).min(capacity - at).max(block);
+            let len = self.longest().min(capacity - at);
             let outcome = self.rig.read(at, len);
             if must_work && outcome != Answered::Done {
                 return self.broken(format!("in the end a read of {at}+{len} gives {outcome:?}"));

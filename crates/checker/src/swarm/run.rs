@@ -6,12 +6,14 @@ use raidlab_core::contract::{
 };
 use raidlab_core::{Config, MemberIndex, Sectors};
 
-use super::arrays::{self, LONGEST, Mode, describe};
+use super::arrays::{self, Mode, describe};
 use super::budget::Budget;
+use super::special::{self, Plan, Shares, Special};
 use super::{Class, Hits, Options, Outcome, Violation};
 use crate::caught::caught;
 use crate::choices::Random;
 use crate::rig::{Ask, Fault, Rig, RigConfig, Started, Work};
+use crate::shape::{Set, all_of, has, set_of};
 
 /// A run under way.
 pub(super) struct Run {
@@ -22,22 +24,27 @@ pub(super) struct Run {
     pub(super) mode: Mode,
     enabled: [bool; Class::ALL.len()],
     /// This seed goes beyond what the array survives.
-    reckless: bool,
+    pub(super) reckless: bool,
     pub(super) budget: Budget,
     hits: Hits,
     requests: u64,
-    ios: u64,
+    pub(super) ios: u64,
     crashes: u64,
     /// Redundancy may disagree for good: a crash without anything that keeps it consistent.
     pub(super) open_for_good: bool,
     /// The log device has failed.
-    log_lost: bool,
+    pub(super) log_lost: bool,
     /// Nothing starts any more, as is due.
     over: bool,
     /// Members out of service when the power went.
-    pub(super) failed_before: u64,
+    pub(super) failed_before: Set,
     /// Sectors that were discarded some time.
     discarded: Vec<bool>,
+    /// What this seed does besides, and what it had of that.
+    pub(super) plan: Plan,
+    pub(super) shares: Shares,
+    /// A log is being replayed.
+    pub(super) replaying: bool,
     /// No request is under way any more.
     pub(super) at_rest: bool,
 }
@@ -53,7 +60,7 @@ impl Run {
         let mut random = Random::new(seed);
         let config = arrays::draw(&mut random, options);
         let mut set_up = RigConfig::new(config.clone());
-        set_up.longest = LONGEST;
+        set_up.longest = arrays::longest(&config);
         set_up.lines = options.lines;
         #[cfg(feature = "seeded-bugs")]
         {
@@ -65,7 +72,11 @@ impl Run {
         })?;
         let mut enabled = [false; Class::ALL.len()];
         enabled.iter_mut().for_each(|on| *on = random.chance(50));
-        let reckless = random.chance(20);
+        let plan = Plan::draw(&mut random);
+        // A block is lost only where more fails than the level survives.
+        let reckless = random.chance(20) || plan.hole;
+        let mut shares = Shares::default();
+        special::of_array(&config, &mut shares);
         Ok(Self {
             seed,
             random,
@@ -83,6 +94,9 @@ impl Run {
             over: false,
             failed_before: 0,
             discarded: vec![false; rig.shape().capacity as usize],
+            plan,
+            shares,
+            replaying: false,
             at_rest: false,
             rig,
         })
@@ -121,6 +135,7 @@ impl Run {
             ios: self.ios,
             crashes: self.crashes,
             hits: self.hits,
+            shares: self.shares,
         }
     }
 
@@ -142,6 +157,12 @@ impl Run {
         self.enabled[class as usize]
     }
 
+    /// Sectors of the longest request, whole blocks.
+    pub(super) fn longest(&self) -> u64 {
+        let block = self.rig.shape().logical_block;
+        (u64::from(self.rig.config().longest) / block * block).max(block)
+    }
+
     pub(super) fn hit(&mut self, class: Class) {
         self.hits.hit(class);
     }
@@ -151,9 +172,9 @@ impl Run {
     }
 
     /// Whether one more member may be harmed; harms it if so.
-    fn may_harm(&mut self, member: u16) -> bool {
+    pub(super) fn may_harm(&mut self, member: u16) -> bool {
         let status = self.rig.array().status();
-        let in_service = (status.failed[0] | status.rebuilding[0]) >> member & 1 == 0;
+        let in_service = !has(set_of(status.failed) | set_of(status.rebuilding), member);
         if self.budget.allows(self.rig.shape(), member, in_service) {
             self.budget.harmed |= 1 << member;
             return true;
@@ -167,14 +188,15 @@ impl Run {
     }
 
     fn step(&mut self) -> Step {
-        let outstanding = self.rig.outstanding();
+        self.be_late();
+        self.look()?;
         match self.random.below(100) {
             0..30 => self.submit(),
-            30..84 if outstanding > 0 => {
-                let index = self.random.below(outstanding as u64) as usize;
-                let fault = self.fault(index);
-                self.ios += 1;
-                self.rig.finish(index, fault);
+            // As many as keep a wide array busy and no more.
+            30..84 => {
+                for _ in 0..=self.members() / 12 {
+                    self.finish_one();
+                }
             }
             84..90 => self.wake(),
             90..95 => self.administer(),
@@ -183,6 +205,19 @@ impl Run {
             _ => {}
         }
         self.look()
+    }
+
+    /// Something that is outstanding ends, in any way.
+    fn finish_one(&mut self) {
+        let outstanding = self.rig.outstanding();
+        if outstanding == 0 {
+            return;
+        }
+        let index = self.random.below(outstanding as u64) as usize;
+        let fault = self.fault(index);
+        self.note_hole(index);
+        self.ios += 1;
+        self.rig.finish(index, fault);
     }
 
     /// Judges answers and news.
@@ -240,12 +275,21 @@ impl Run {
             Event::Mismatch { at, len, .. } if !self.may_disagree() && !self.is_open(at.0, len) => {
                 self.broken(format!("a scrub found what is not there: {event:?}"))
             }
+            Event::Started(Background::Replay) => {
+                self.replaying = true;
+                Ok(())
+            }
             // A log that cannot be read leaves it to a resync.
             Event::Started(Background::Resync) => {
                 self.budget.unsynced |= self.rig.shape().parities() > 0;
                 Ok(())
             }
-            Event::Finished { work: Background::Resync | Background::Replay, .. } => {
+            Event::Finished { work: work @ (Background::Resync | Background::Replay), .. } => {
+                self.replaying &= work != Background::Replay;
+                // Without its log a resync comes next.
+                if work == Background::Replay && self.log_lost {
+                    return Ok(());
+                }
                 self.budget.unsynced = self.open_for_good;
                 self.budget.disagrees = self.open_for_good;
                 Ok(())
@@ -284,7 +328,7 @@ impl Run {
         let well = drives.first_bad(device, 0, all, false).is_none() && !drives.is_gone(device);
         let well = well && !late;
         let status = self.rig.array().status();
-        let away = (status.failed[0] | status.rebuilding[0]) >> member & 1 == 1;
+        let away = has(set_of(status.failed) | set_of(status.rebuilding), member);
         if well && !away {
             self.budget.harmed &= !(1 << member);
         }
@@ -322,8 +366,8 @@ impl Run {
     fn draw_request(&mut self) -> Ask {
         let (capacity, block) = (self.rig.shape().capacity, self.rig.shape().logical_block);
         let blocks = capacity / block;
-        let at = self.random.below(blocks);
-        let most = (blocks - at).min(u64::from(LONGEST) / block).max(1);
+        let at = self.first_block(blocks);
+        let most = (blocks - at).min(self.longest() / block).max(1);
         let len = if self.random.chance(60) {
             1 + self.random.below(2)
         } else {
@@ -338,23 +382,39 @@ impl Run {
             _ => (RequestOp::Discard, len),
         };
         let at = if len == 0 { 0 } else { at };
-        if op == RequestOp::Discard {
-            self.discarded[at as usize..(at + len) as usize].fill(true);
+        let fua = op == RequestOp::Write && self.random.chance(20);
+        let ask = self.aim(Ask { op, at, len, fua });
+        if ask.op == RequestOp::Discard {
+            self.discarded[ask.at as usize..(ask.at + ask.len) as usize].fill(true);
         }
-        Ask { op, at, len, fua: op == RequestOp::Write && self.random.chance(20) }
+        ask
+    }
+
+    /// The first logical block of a request: in huge chunks mostly where a slice ends.
+    fn first_block(&mut self, blocks: u64) -> u64 {
+        let slice = self.config.settings.plan_rows.0;
+        if slice >= blocks || self.config.layout.chunk.0 <= slice || self.random.chance(30) {
+            return self.random.below(blocks);
+        }
+        let end = (1 + self.random.below(blocks / slice)) * slice;
+        end.saturating_sub(self.random.below(8)).min(blocks - 1)
     }
 
     /// Whether and how the I/O at `index` fails.
     fn fault(&mut self, index: usize) -> Fault {
-        if !self.random.chance(4) {
-            return Fault::None;
-        }
         let (device, op, len) = match *self.rig.work(index) {
             Work::Io(io) => (io.member, io.op, io.len),
             Work::Meta(_, MetaIo { member, .. }) => (member, IoOp::Write, 1),
             Work::Job(_) => return Fault::None,
         };
         let members = self.members();
+        if device.0 < members && self.makes_hole(op) && self.may_harm(device.0) {
+            self.hit(Class::MediaInRebuild);
+            return Fault::Media { sector: 0, stuck: false };
+        }
+        if !self.random.chance(4) {
+            return Fault::None;
+        }
         let choice = self.random.below(4);
         let (class, fault) = match choice {
             0 | 1 => {
@@ -427,7 +487,7 @@ impl Run {
             1..4 => self.put_back(member),
             4 => {
                 let replacement = self.rig.array().replacement(device);
-                let in_use = self.rig.array().status().replacing[0] >> member & 1 == 1;
+                let in_use = has(set_of(self.rig.array().status().replacing), member);
                 if self.is_quiet(replacement) && !in_use {
                     self.rig.renew_drive(replacement);
                     self.rig.command(Admin::Replace { member: device, sectors, consent: true });
@@ -466,8 +526,8 @@ impl Run {
         {
             self.hit(Class::Stale);
             self.rig.drives_mut().set_gone(device, false);
-            let rebuilding = superblock.rebuilding[0] >> member & 1 == 1;
-            if !rebuilding && superblock.failed[0] >> member & 1 == 0 {
+            let rebuilding = has(set_of(superblock.rebuilding), member);
+            if !rebuilding && !has(set_of(superblock.failed), member) {
                 self.rig.command(Admin::ReAdd { member: device, events: superblock.events });
                 return;
             }
@@ -497,7 +557,7 @@ impl Run {
             self.budget.beyond = true;
         }
         self.crashes += 1;
-        self.failed_before = self.rig.array().status().failed[0];
+        self.failed_before = set_of(self.rig.array().status().failed);
         let durable = self.rig.drives().is_durable();
         let way = self.random.below(3);
         let random = &mut self.random;
@@ -532,7 +592,7 @@ impl Run {
                 }
             }
             self.look()?;
-            self.failed_before = self.rig.array().status().failed[0];
+            self.failed_before = set_of(self.rig.array().status().failed);
             let random = &mut self.random;
             self.rig.crash(|ways| random.below(u64::from(ways)) as u32);
             self.after_crash();
@@ -552,12 +612,13 @@ impl Run {
     }
 
     /// Harmed members that the array uses, for what they can still read.
-    fn harmed_in_service(&self) -> u64 {
-        let failed = self.rig.array().status().failed[0];
+    fn harmed_in_service(&self) -> Set {
+        let failed = set_of(self.rig.array().status().failed);
         self.budget.harmed & !failed
     }
 
     fn after_crash(&mut self) {
+        self.replaying = false;
         self.budget.unsynced |= self.is_unprotected_by_log();
         self.budget.disagrees = true;
         if self.mode == Mode::None {
@@ -571,14 +632,18 @@ impl Run {
         self.start_without(lost)
     }
 
-    pub(super) fn start_without(&mut self, mut lost: u64) -> Step {
+    pub(super) fn start_without(&mut self, mut lost: Set) -> Step {
         if self.log_lost && self.mode == Mode::Journal {
-            lost |= 1 << (2 * self.members());
+            let device = MemberIndex(2 * self.members());
+            self.rig.drives_mut().set_gone(device, true);
         }
         let mut allow = Allow::default();
         for _ in 0..5 {
             let refused = match self.rig.assemble(lost, allow) {
                 Started::Well => {
+                    if self.members() > 64 {
+                        self.shares.has(Special::ManyAtStart);
+                    }
                     for member in 0..self.members() {
                         match self.rig.array().is_failed(MemberIndex(member)) {
                             true => self.budget.harmed |= 1 << member,
@@ -629,23 +694,23 @@ impl Run {
 
     /// Whether too many are gone of those that were in service last, as any drive says, gone or
     /// not, for what they alone have to be there.
-    fn is_last_gone(&self, lost: u64) -> bool {
+    fn is_last_gone(&self, lost: Set) -> bool {
         let drives = self.rig.drives();
         let gone = (0..self.members()).filter(|m| drives.is_gone(MemberIndex(*m)));
         let away = gone.fold(lost, |set, member| set | 1 << member);
-        let all = (1u64 << self.members()) - 1;
+        let all = all_of(self.members());
         !self.rig.shape().survives((away | drives.said_to_be_out(self.members())) & all)
     }
 
     /// Which members are lost with the power, and whose superblock is damaged.
-    fn lose_at_start(&mut self) -> u64 {
+    fn lose_at_start(&mut self) -> Set {
         let member = self.random.below(u64::from(self.members())) as u16;
         let fresh = self.budget.harmed >> member & 1 == 0;
         // What a forced start may do is the oracle's business: being unsynced is no hindrance here.
         // Who is whole again may not be so in the superblocks yet.
         let known =
             (0..self.members()).filter_map(|m| self.rig.drives().superblock(MemberIndex(m)));
-        let away = known.fold(0, |set, one| set | one.failed[0] | one.rebuilding[0]);
+        let away = known.fold(0, |set, one| set | set_of(one.failed) | set_of(one.rebuilding));
         let survives = self.rig.shape().survives(self.budget.harmed | away | 1 << member);
         if !fresh || !survives || self.budget.beyond {
             return 0;
@@ -678,7 +743,7 @@ impl Run {
         }
         self.hit(Class::Split);
         let allow = Allow { missing: true, dirty_degraded: true };
-        let all = (1u64 << self.members()) - 1;
+        let all = all_of(self.members());
         let mut other = self.rig.clone();
         for (rig, lost) in [(&mut self.rig, all & !1), (&mut other, 1)] {
             rig.crash(|ways| ways - 1);

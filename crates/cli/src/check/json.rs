@@ -1,6 +1,6 @@
 //! The figures of a check for other programs.
 
-use raidlab_checker::swarm::Class;
+use raidlab_checker::swarm::{Class, Special};
 
 use super::args::Check;
 use super::{Done, summary};
@@ -13,6 +13,10 @@ pub(super) fn of_check(options: &Check, done: &Done) -> String {
     let hits: Vec<(&str, String)> = Class::ALL
         .into_iter()
         .map(|class| (class.name(), tally.hits.of(class).to_string()))
+        .collect();
+    let shares: Vec<(&str, String)> = Special::ALL
+        .into_iter()
+        .map(|special| (special.name(), tally.shares.of(special).to_string()))
         .collect();
     let broken = done.broken.iter().enumerate().map(|(index, broken)| {
         let mut members = vec![
@@ -42,6 +46,7 @@ pub(super) fn of_check(options: &Check, done: &Done) -> String {
         ("member_ios", number(tally.ios)),
         ("power_cuts", number(tally.cuts)),
         ("hits", object(hits)),
+        ("seeds_with", object(shares)),
         ("complete", (done.parts.0 == done.parts.1).to_string()),
         ("seconds", format!("{:.3}", done.seconds)),
         ("threads", done.threads.to_string()),

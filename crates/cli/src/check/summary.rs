@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use raidlab_checker::part::{Broken, Choice, Tally};
-use raidlab_checker::swarm::{Class, Mode, Outcome};
+use raidlab_checker::swarm::{Class, Mode, Outcome, Special};
 use raidlab_core::Level;
 
 use super::Done;
@@ -54,6 +54,7 @@ pub(super) fn of_check(choice: &Choice, done: &Done) -> String {
             thousands(tally.cuts)
         );
         hits(&mut text, choice, tally);
+        shares(&mut text, choice, tally);
     }
     let rate = |count: u64| thousands((count as f64 / done.seconds.max(0.001)) as u64);
     let work = tally.failures + crashes.states + tally.seeds;
@@ -89,6 +90,43 @@ fn hits(text: &mut String, choice: &Choice, tally: &Tally) {
     if !never.is_empty() {
         let names: Vec<&str> = never.iter().map(|class| class.name()).collect();
         line!(text, "never hit           {}", names.join(", "));
+    }
+}
+
+/// What has a generator of its own: how many seeds had each, and which none had.
+fn shares(text: &mut String, choice: &Choice, tally: &Tally) {
+    let applies = |special: &Special| has_special(*special, choice);
+    let (had, never): (Vec<Special>, Vec<Special>) =
+        Special::ALL.into_iter().filter(applies).partition(|one| tally.shares.of(*one) > 0);
+    line!(text, "seeds with");
+    for special in had {
+        let seeds = tally.shares.of(special);
+        let percent = seeds as f64 * 100.0 / tally.seeds.max(1) as f64;
+        line!(text, "    {:<36}{:>12}  {percent:.2}%", special.name(), thousands(seeds));
+    }
+    if !never.is_empty() {
+        let names: Vec<&str> = never.iter().map(|special| special.name()).collect();
+        line!(text, "no seed with        {}", names.join(", "));
+    }
+}
+
+/// Whether what was chosen can have it at all.
+fn has_special(special: Special, choice: &Choice) -> bool {
+    let level = |level| choice.levels.is_empty() || choice.levels.contains(&level);
+    let mode = |mode| choice.modes.is_empty() || choice.modes.contains(&mode);
+    let superblocks = choice.modes.is_empty() || choice.modes.iter().any(|m| *m != Mode::None);
+    let stripes = [Level::Raid4, Level::Raid5, Level::Raid6].into_iter().any(level);
+    let many = stripes || level(Level::Raid1) || level(Level::Raid10);
+    match special {
+        Special::Slices => stripes,
+        Special::LargeChunk => level(Level::Raid5) && mode(Mode::PartialParity),
+        Special::ManyMembers | Special::ManyAtStart => many,
+        Special::LateLog | Special::LateReplay => {
+            stripes && (mode(Mode::PartialParity) || mode(Mode::Journal))
+        }
+        Special::LateBitmap => mode(Mode::Bitmap),
+        Special::LateSuperblock | Special::Hole => superblocks,
+        _ => true,
     }
 }
 
@@ -140,13 +178,15 @@ pub(super) fn of_seed(seed: &str, outcome: &Outcome) -> String {
     let hits = Class::ALL.into_iter().filter(|class| outcome.hits.of(*class) > 0);
     let hits: Vec<String> =
         hits.map(|class| format!("{} ({})", class.name(), outcome.hits.of(class))).collect();
+    let shares = outcome.shares.names();
     format!(
         "{seed}: every promise was kept; {} requests, {} member I/Os, {} power cuts\n\
-         faults: {}\nhash {:016x}\n",
+         faults: {}\nbesides: {}\nhash {:016x}\n",
         outcome.requests,
         outcome.ios,
         outcome.crashes,
         if hits.is_empty() { "none".to_owned() } else { hits.join(", ") },
+        if shares.is_empty() { "nothing" } else { &shares },
         outcome.hash
     )
 }

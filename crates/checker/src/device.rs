@@ -19,12 +19,17 @@
 
 use std::fmt;
 
-use raidlab_core::consistency::{Found, LogEntry};
+use raidlab_core::consistency::{
+    ArrayId, Carried, Examined, Finding, Found, LogEntry, LogFound, MetaArea, Parameters,
+};
 use raidlab_core::contract::{LOG_HEADER, Record, Superblock};
-use raidlab_core::{Array, Config, Consistency, MemberIndex, Sector};
+use raidlab_core::{Array, Config, Consistency, MemberIndex, Sector, Sectors};
 
 use super::content::{Content, EMPTY, hash_all, mix};
 use super::shape::{Set, has, set_of};
+
+/// What identifies every array under check.
+pub const IDENTITY: ArrayId = *b"raidlab's check.";
 
 /// A write on its way to a drive's medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -650,21 +655,47 @@ impl Drives {
     #[must_use]
     pub fn found(&self, config: &Config, lost: impl Fn(MemberIndex) -> bool) -> Found {
         let members = config.layout.members;
-        let there = |device: MemberIndex| !lost(device) && !self.gone[device.at()];
-        let mut found = Found { journal: there(MemberIndex(2 * members)), ..Found::default() };
-        for device in (0..members).map(MemberIndex) {
-            let span = self.spans[device.at()];
-            let superblock = there(device).then(|| self.superblock(device)).flatten();
-            found.superblocks.push(superblock);
-            let pages = span.page(0) as usize..span.end() as usize;
-            found.bitmaps.push(if there(device) { self.live[pages].to_vec() } else { Vec::new() });
-        }
-        for device in (0..members).chain([2 * members]).map(MemberIndex) {
-            if there(device) && self.spans[device.at()].log > 0 {
-                self.find_entries(device, &mut found.log);
+        let mut nonce = 1;
+        let mut examined = |device: u16| {
+            let device = MemberIndex(device);
+            if lost(device) || self.gone[device.at()] {
+                nonce = mix(nonce, 0);
+                return Examined::absent();
             }
+            nonce = mix(nonce, self.live[self.spans[device.at()].superblock() as usize]);
+            self.examined(config, device)
+        };
+        let all: Vec<_> = (0..members).map(&mut examined).collect();
+        let journal = examined(2 * members);
+        Found { members: all, journal, nonce }
+    }
+
+    /// What one drive carries.
+    #[must_use]
+    pub fn examined(&self, config: &Config, device: MemberIndex) -> Examined {
+        let span = self.spans[device.at()];
+        let first = self.spans[0];
+        let (log, pages) = (Sectors(u64::from(first.log)), first.pages);
+        let area = MetaArea { log, pages, used: true };
+        let parameters = Parameters::of(config, &area, device);
+        let sectors = Sectors(u64::from(span.data + span.log) + area.sectors().0);
+        let superblock = match self.superblock(device) {
+            Some(superblock) => Finding::Whole(Carried {
+                array: IDENTITY,
+                device: device.0,
+                parameters,
+                superblock,
+            }),
+            None if self.live[span.superblock() as usize] == EMPTY => Finding::Blank,
+            None => Finding::Damaged(None),
+        };
+        let bits = &self.live[span.page(0) as usize..span.end() as usize];
+        let mut log = LogFound::default();
+        if span.log > 0 {
+            self.find_entries(device, &mut log.entries);
         }
-        found
+        let bitmap = bits.iter().map(|bits| Finding::Whole(*bits)).collect();
+        Examined { sectors, logical_block: 1, superblock, bitmap, log }
     }
 
     /// The superblock on a drive.
@@ -746,16 +777,20 @@ fn hash_of(record: &Record) -> u64 {
                 u64::from(s.clean) | u64::from(s.journal) << 1 | u64::from(s.by_bitmap) << 2;
             let sets = [s.failed[0], s.failed[1], s.rebuilding[0], s.rebuilding[1]];
             let places = [s.rebuilt_to.0, s.synced_to.0, s.journal_tail, s.bitmap_since];
-            words(words(mix(hash, s.events), &sets), &places) ^ mix(flags, 7)
+            let known = s.history.iter().take_while(|epoch| epoch.id != 0);
+            let hash = known.fold(hash, |hash, epoch| words(hash, &[epoch.id, epoch.from]));
+            words(words(mix(hash, s.events), &sets), &places)
+                ^ mix(flags | u64::from(s.left) << 8, 7)
         }
         Record::BitmapPage { page, bits } => words(hash, &[u64::from(page), bits]),
-        Record::PartialParity { slot, generation, stripe, from, to, written } => {
+        Record::PartialParity { slot, generation, stripe, from, to, written, settled } => {
             let rows = u64::from(from) << 32 | u64::from(to);
+            let hash = words(hash, &settled);
             words(hash, &[u64::from(slot), generation, stripe, rows, written[0], written[1]])
         }
-        Record::JournalEntry { at, sequence, stripe, from, to, roles } => {
+        Record::JournalEntry { at, sequence, stripe, from, to, roles, settled } => {
             let rows = u64::from(from) << 32 | u64::from(to);
-            words(hash, &[at.0, sequence, stripe, rows, roles[0], roles[1]])
+            words(hash, &[at.0, sequence, stripe, rows, roles[0], roles[1], settled])
         }
     }
 }

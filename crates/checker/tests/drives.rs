@@ -6,6 +6,7 @@ use std::sync::Arc;
 use raidlab_checker::device::Drives;
 use raidlab_checker::oracle::Oracle;
 use raidlab_checker::shape::Shape;
+use raidlab_core::consistency::{Found, LogEntry};
 use raidlab_core::contract::{Record, Superblock};
 use raidlab_core::{Array, Config, Consistency, Layout, Level, MemberIndex, Sectors};
 
@@ -43,6 +44,10 @@ fn leftovers(drives: &Drives, n: u64) -> BTreeSet<Vec<u64>> {
         picks[index] += 1;
         picks[..index].fill(0);
     }
+}
+
+fn entries(found: &Found) -> Vec<LogEntry> {
+    found.members.iter().flat_map(|member| member.log.entries.clone()).collect()
 }
 
 #[test]
@@ -89,7 +94,15 @@ fn sectors_of_a_write_are_torn_apart() {
 }
 
 fn entry(generation: u64) -> Record {
-    Record::PartialParity { slot: 0, generation, stripe: 0, from: 0, to: 2, written: [1, 0] }
+    Record::PartialParity {
+        slot: 0,
+        generation,
+        stripe: 0,
+        from: 0,
+        to: 2,
+        written: [1, 0],
+        settled: [1; 2],
+    }
 }
 
 #[test]
@@ -105,11 +118,14 @@ fn a_torn_log_entry_is_no_entry() {
     for pick in 0..3 {
         let mut after = drives.clone();
         after.crash(|_| pick);
-        let log = after.found(&config, |_| false).log;
+        let log = entries(&after.found(&config, |_| false));
         seen.push(log.iter().map(|entry| entry.record).collect::<Vec<_>>());
     }
     assert_eq!(seen, [vec![entry(1)], vec![], vec![entry(2)]]);
-    assert!(drives.found(&config, |device| device == ONE).log.is_empty(), "lost with its drive");
+    assert!(
+        entries(&drives.found(&config, |device| device == ONE)).is_empty(),
+        "lost with its drive"
+    );
 }
 
 #[test]
@@ -127,7 +143,8 @@ fn a_record_with_a_flush_before_it_never_overtakes() {
         drives.image(&fates, &picks, &mut image);
         let mut after = drives.clone();
         after.restart(&image);
-        let found = after.found(&config, |_| false).superblocks[0];
+        let found = after.found(&config, |_| false).members.swap_remove(0);
+        let found = found.superblock.whole().map(|one| one.superblock);
         assert_eq!(found.is_some(), picks[1] == 1);
         assert!(found.is_none() || after.live(ONE, 0) == 1, "{picks:?}");
     }

@@ -249,14 +249,16 @@ pub enum Admin {
         /// Sectors it has for data.
         sectors: Sectors,
     },
-    /// The same drive is back: rebuild what changed while it was away, by the bitmap. A drive whose
-    /// superblock names members in service as failed went on without them: the driver must not hand
-    /// it in, but add it as a fresh one.
+    /// The same drive is back: rebuild what changed while it was away, by the bitmap. Whether it is one that
+    /// may come back is for [`Array::judge_return`](crate::Array::judge_return) to say, which makes this.
     ReAdd {
         /// Which member.
         member: MemberIndex,
-        /// The events of the newest superblock found on it, in which it is in service itself.
+        /// The events of the newest superblock found on it.
         events: u64,
+        /// From here on the drive holds nothing yet, as a rebuild of it had come no further;
+        /// [`Sector::MAX`] when it was in service in full.
+        good_to: Sector,
     },
     /// Copy a member to a fresh drive while it goes on serving, then swap them. Its log area holds no
     /// whole entry, as for [`Admin::Add`]. The fresh drive is
@@ -420,6 +422,24 @@ pub struct Job<'a> {
 /// A set of members, as records have it: member m is bit m mod 64 of word m div 64.
 pub type MemberBits = [u64; 2];
 
+/// A stretch of an array's life, which begins with the first change of state after a start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Epoch {
+    /// Tells it from all others of the array; 0 for none.
+    pub id: u64,
+    /// What carries the epoch before it in the list, and these many events or more, belongs to others that
+    /// went on from there by themselves.
+    pub from: u64,
+}
+
+impl Epoch {
+    /// The first of every array.
+    pub const FIRST: Self = Self { id: 1, from: 1 };
+}
+
+/// The epochs that led to a state of an array, newest first; none behind the last.
+pub type History = [Epoch; 6];
+
 /// The state of the array as a member's superblock tells it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Superblock {
@@ -445,6 +465,10 @@ pub struct Superblock {
     /// Bits of the bitmap set since this many events name everything a member missed that left then
     /// or later.
     pub bitmap_since: u64,
+    /// How the array came to this state.
+    pub history: History,
+    /// Bit k: a member left service in epoch k of `history`, and may come back with a superblock of then.
+    pub left: u8,
 }
 
 /// A metadata record: plain values, which the driver turns into bytes with a checksum. A record
@@ -475,6 +499,9 @@ pub enum Record {
         to: u32,
         /// Which data chunks are being written, a bit each.
         written: MemberBits,
+        /// Entries of this member whose generations lie between these, the second left out, were durable when
+        /// this one was made.
+        settled: [u64; 2],
     },
     /// An entry of the journal: its payload is what is about to be written to each of `roles`, in
     /// their order, `to - from` sectors each.
@@ -491,6 +518,8 @@ pub enum Record {
         to: u32,
         /// Which roles of the stripe: data chunks from bit 0 on, then P, then Q.
         roles: MemberBits,
+        /// All entries with lower numbers were durable when this one was made.
+        settled: u64,
     },
 }
 

@@ -6,7 +6,7 @@ mod support;
 mod worst;
 
 use raidlab_core::contract::{Admin, Believe, Event, Input, Pacing, Refusal, Scrub, Work};
-use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sectors};
+use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sector, Sectors};
 use worst::{Bench, config, layouts};
 
 const M: fn(u16) -> MemberIndex = MemberIndex;
@@ -20,7 +20,7 @@ fn replace(member: u16, sectors: u64, consent: bool) -> Admin {
 }
 
 fn re_add(member: u16) -> Admin {
-    Admin::ReAdd { member: M(member), events: 1 }
+    Admin::ReAdd { member: M(member), events: 1, good_to: Sector::MAX }
 }
 
 fn repair(believe: Believe) -> Admin {

@@ -3,16 +3,18 @@
 #[allow(dead_code, reason = "shared by tests that use different parts")]
 mod support;
 
-use raidlab_core::consistency::{Allow, AssembleError, Found};
+use raidlab_core::consistency::{
+    Allow, AssembleError, Assembled, Carried, Examined, Finding, Found, MetaArea, Parameters,
+    Unusable, Unused, Wanted,
+};
 use raidlab_core::contract::{
-    Admin, Completion, Input, IoOutcome, Outcome, Output, Record, Superblock,
+    Admin, Completion, Epoch, History, Input, IoOutcome, Outcome, Output, Record, Superblock,
 };
 use raidlab_core::{
     Array, Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors, Time,
 };
-use support::{Driver, Random};
-
-const ANYTHING: Allow = Allow { missing: true, dirty_degraded: true };
+use support::records::{IDENTITY, next_nonce};
+use support::{ANYTHING, Driver, Random, Word};
 
 fn config(layout: Layout) -> Config {
     let mut config = Config::uniform(layout, Sectors(64));
@@ -32,13 +34,35 @@ fn stripes(level: Level, members: u16) -> Config {
 }
 
 fn superblock(events: u64, failed: u64) -> Superblock {
-    let synced_to = Sector::MAX;
-    Superblock { events, failed: [failed, 0], clean: true, synced_to, ..Superblock::default() }
+    let (synced_to, mut history) = (Sector::MAX, History::default());
+    history[0] = Epoch::FIRST;
+    let failed = [failed, 0];
+    Superblock { events, failed, clean: true, synced_to, history, ..Superblock::default() }
 }
 
-fn found(superblocks: &[Option<Superblock>]) -> Found {
-    let superblocks = superblocks.to_vec();
-    Found { superblocks, journal: true, ..Found::default() }
+fn carries(config: &Config, device: u16, superblock: Superblock) -> Examined {
+    let array = Array::new(config).expect("possible");
+    let area = MetaArea::of(&array, config.settings.consistency, config.members[0].sectors);
+    let parameters = Parameters::of(config, &area, MemberIndex(device));
+    let superblock = Finding::Whole(Carried { array: IDENTITY, device, parameters, superblock });
+    let bitmap = vec![Finding::Blank; area.pages as usize];
+    let sectors = Sectors(100_000);
+    Examined { sectors, logical_block: 1, superblock, bitmap, ..Examined::default() }
+}
+
+/// Members that carry these superblocks, or nothing; the log device has the newest.
+fn found(config: &Config, superblocks: &[Option<Superblock>]) -> Found {
+    let newest = superblocks.iter().flatten().max_by_key(|superblock| superblock.events);
+    let carries = |(device, superblock): (u16, &Option<Superblock>)| match superblock {
+        Some(superblock) => carries(config, device, *superblock),
+        None => Examined::absent(),
+    };
+    let journal = carries((2 * config.layout.members, &newest.copied()));
+    Found { members: (0..).zip(superblocks).map(carries).collect(), journal, nonce: next_nonce() }
+}
+
+fn start(config: &Config, found: &Found) -> Result<Assembled, AssembleError> {
+    Array::assemble(&Wanted::from(config), found, Allow::default())
 }
 
 fn out_of_service(array: &Array) -> u64 {
@@ -77,19 +101,21 @@ fn every_set_of_damaged_and_stale_copies_is_voted_on() {
     assert!(tried > 400_000);
 }
 
+fn members(unused: &[Unused]) -> u64 {
+    unused.iter().fold(0, |set, one| set | 1 << one.member.0)
+}
+
 /// Checks one vote against what the rules say, written down anew.
 fn judge(config: &Config, copies: &[Option<Superblock>]) {
-    let outcome = Array::assemble(config, &found(copies), ANYTHING);
+    let outcome = ANYTHING.start(config, &found(config, copies));
     let Some(newest) = copies.iter().flatten().max_by_key(|copy| copy.events) else {
-        assert_eq!(outcome.err(), Some(AssembleError::NoSuperblock));
+        assert!(matches!(outcome, Err(AssembleError::NoSuperblock(_))));
         return;
     };
     let all = (1 << copies.len()) - 1;
     let line = all & !newest.failed[0];
     let same = copies.iter().flatten().filter(|copy| copy.events == newest.events);
-    let twice = same.clone().any(|copy| copy != newest);
-    let alone = copies.iter().flatten().any(|copy| copy.failed[0] & line == line);
-    if twice || alone {
+    if same.clone().any(|copy| copy != newest) {
         assert!(matches!(outcome, Err(AssembleError::Diverged { .. })), "{copies:?}");
         return;
     }
@@ -103,10 +129,11 @@ fn judge(config: &Config, copies: &[Option<Superblock>]) {
             assert!(!lost, "{copies:?}");
             assert_eq!(out_of_service(&array), all & !fresh, "{copies:?}");
         }
-        Err(error) => {
-            assert!(lost, "{copies:?}: {error}");
-            assert_eq!(error, AssembleError::TooFew([all & !fresh, 0]));
+        Err(AssembleError::TooFew(unused)) => {
+            assert!(lost, "{copies:?}");
+            assert_eq!(members(&unused), all & !fresh);
         }
+        Err(error) => panic!("{copies:?}: {error}"),
     }
 }
 
@@ -120,9 +147,35 @@ thread_local! {
 fn assemble(config: &Config, found: &Found) -> Result<Array, AssembleError> {
     #[cfg(feature = "seeded-bugs")]
     if let Some(bug) = PLANTED.get() {
-        return Array::assemble_planted(config, found, ANYTHING, bug);
+        let allow = Allow { dirty_degraded: true, ..Allow::default() };
+        let planted = |allow| {
+            let started = Array::assemble_planted(&Wanted::from(config), found, allow, bug);
+            started.map(|started| started.array)
+        };
+        return match planted(allow) {
+            Err(AssembleError::Missing(unused)) => {
+                planted(Allow { without: [members(&unused), 0], ..allow })
+            }
+            started => started,
+        };
     }
-    Array::assemble(config, found, ANYTHING)
+    ANYTHING.start(config, found)
+}
+
+/// What an array writes when it starts, as far as it gets without its data: its epoch begins with it.
+fn updates(mut array: Array) -> Vec<Superblock> {
+    array.handle(Time::ZERO, Input::Wake);
+    let mut all = Vec::new();
+    while let Some(output) = array.poll() {
+        let Output::Meta { io } = output else { continue };
+        if let Record::Superblock(superblock) = array.meta(io).expect("just sent").record
+            && all.last() != Some(&superblock)
+        {
+            all.push(superblock);
+        }
+        array.handle(Time::ZERO, Input::Completion(Completion { io, outcome: IoOutcome::Ok }));
+    }
+    all
 }
 
 /// Members of a mirror as drives on a shelf: what each says, and all it has seen written.
@@ -207,8 +260,9 @@ impl Shelf {
         let there: Vec<bool> = self.copies.iter().map(|_| random.below(3) > 0).collect();
         let seen: Vec<_> =
             self.copies.iter().zip(&there).map(|(copy, there)| copy.filter(|_| *there)).collect();
-        let outcome = assemble(&self.config, &found(&seen));
-        let again = assemble(&self.config, &found(&seen));
+        let sight = found(&self.config, &seen);
+        let outcome = assemble(&self.config, &sight);
+        let again = assemble(&self.config, &sight);
         match outcome {
             Ok(array) => {
                 self.starts += 1;
@@ -227,7 +281,7 @@ impl Shelf {
                 let missed = seen.iter().flatten().any(|copy| copy.failed[0] != 0);
                 assert!(apart || missed, "{seen:?}");
             }
-            Err(AssembleError::NoSuperblock) => assert!(seen.iter().all(Option::is_none)),
+            Err(AssembleError::NoSuperblock(_)) => assert!(seen.iter().all(Option::is_none)),
             Err(AssembleError::TooFew(_)) => {}
             Err(error) => panic!("{error}: {seen:?}"),
         }
@@ -245,15 +299,9 @@ impl Shelf {
             assert!(prefix, "{member} has what the array has not: {seen:?}");
         }
         let newest = *seen.iter().flatten().max_by_key(|copy| copy.events).expect("some");
-        let level =
-            serving.iter().any(|m| seen[*m].is_some_and(|copy| copy.events < newest.events));
         self.running = Some((serving, newest));
-        if level {
-            self.round(newest, random);
-        }
-        let view = array.superblock();
-        if self.running.is_some() && (view.failed != newest.failed || level) {
-            self.round(Superblock { events: newest.events + 1, ..view }, random);
+        for update in updates(array.clone()) {
+            self.round(update, random);
         }
     }
 }
@@ -277,57 +325,73 @@ fn halves_that_went_on_alone_are_told_apart() {
 fn members_that_are_missing_must_be_allowed() {
     let config = stripes(Level::Raid6, 4);
     let full = Some(superblock(9, 0));
-    let seen = found(&[full, None, full, full]);
-    let error = Array::assemble(&config, &seen, Allow::default()).expect_err("1 is missing");
-    assert_eq!(error, AssembleError::Missing([0b10, 0]));
-    assert!(error.to_string().contains("member 1 had part in the array"), "{error}");
-    let allow = Allow { missing: true, ..Allow::default() };
-    let array = Array::assemble(&config, &seen, allow).expect("allowed");
-    assert_eq!(out_of_service(&array), 0b10);
+    let seen = found(&config, &[full, None, full, full]);
+    let error = start(&config, &seen).expect_err("1 is missing");
+    let absent = Unused { member: MemberIndex(1), why: Unusable::Absent };
+    assert_eq!(error, AssembleError::Missing(vec![absent]));
+    assert!(error.to_string().contains("member 1: is not there"), "{error}");
+    let allow = Allow { without: [0b10, 0], ..Allow::default() };
+    let started = Array::assemble(&Wanted::from(&config), &seen, allow).expect("allowed");
+    assert_eq!(out_of_service(&started.array), 0b10);
+    assert_eq!(started.unused, [Unused { why: Unusable::LeftOut, ..absent }]);
+    // The word is for those it names only.
+    let allow = Allow { without: [0b1, 0], ..Allow::default() };
+    let error = Array::assemble(&Wanted::from(&config), &seen, allow).expect_err("1 is missing");
+    assert_eq!(error, AssembleError::Missing(vec![absent]));
     // Who was known to be out of service needs no consent.
     let one = Some(superblock(9, 0b10));
-    let array = Array::assemble(&config, &found(&[one, None, one, one]), Allow::default());
-    assert_eq!(out_of_service(&array.expect("known")), 0b10);
-    // A member whose superblock is torn is there, and is not used.
+    let started = start(&config, &found(&config, &[one, None, one, one]));
+    assert_eq!(out_of_service(&started.expect("known").array), 0b10);
+    // A member that missed something although it is said to be in service.
     let stale = Some(superblock(3, 0));
-    let error = Array::assemble(&config, &found(&[full, stale, full, full]), Allow::default());
-    assert_eq!(error.err(), Some(AssembleError::Missing([0b10, 0])));
-    let few = Array::assemble(&config, &found(&[full, None, None, None]), ANYTHING);
+    let error = start(&config, &found(&config, &[full, stale, full, full])).err();
+    let stale = Unused { why: Unusable::Stale { events: 3, newest: 9 }, ..absent };
+    assert_eq!(error, Some(AssembleError::Missing(vec![stale])));
+    let few = ANYTHING.start(&config, &found(&config, &[full, None, None, None]));
     let error = few.expect_err("one of four");
-    assert_eq!(error, AssembleError::TooFew([0b1110, 0]));
-    assert!(error.to_string().contains("members 1, 2, 3"), "{error}");
+    assert!(matches!(&error, AssembleError::TooFew(unused) if members(unused) == 0b1110));
+    assert!(error.to_string().contains("member 3: is not there"), "{error}");
 }
 
 #[test]
 fn dirty_with_members_missing_must_be_allowed_unless_a_log_helps() {
     let dirty = |failed| Some(Superblock { clean: false, journal: true, ..superblock(9, failed) });
-    let seen = found(&[None, dirty(1), dirty(1), dirty(1)]);
-    let allow = Allow { missing: true, ..Allow::default() };
-    let start = |config: &Config, seen: &Found| Array::assemble(config, seen, allow);
+    let copies = [None, dirty(1), dirty(1), dirty(1)];
     for level in [Level::Raid4, Level::Raid5, Level::Raid6] {
         let mut config = stripes(level, 4);
+        let seen = found(&config, &copies);
         let error = start(&config, &seen).expect_err("dirty and degraded");
-        assert_eq!(error, AssembleError::DirtyDegraded([1, 0]), "{level}");
-        assert!(error.to_string().contains("allow a dirty start"), "{error}");
-        assert!(Array::assemble(&config, &seen, ANYTHING).is_ok(), "{level}");
+        let AssembleError::DirtyDegraded { missing, resync } = &error else { panic!("{error}") };
+        assert_eq!((members(missing), *resync), (1, Sectors(64)), "{level}");
+        assert!(error.to_string().contains("after which 32KiB of each are made"), "{error}");
+        assert!(ANYTHING.start(&config, &seen).is_ok(), "{level}");
         config.settings.consistency = Consistency::Bitmap { chunk: Sectors(8) };
-        assert!(start(&config, &seen).is_err(), "{level}");
+        let mut seen = found(&config, &copies);
+        seen.members[1].bitmap[0] = Finding::Whole(0b101);
+        let error = start(&config, &seen).expect_err("dirty and degraded");
+        let AssembleError::DirtyDegraded { resync, .. } = error else { panic!("{error}") };
+        assert_eq!(resync, Sectors(16), "what two bits stand for");
         config.settings.consistency = Consistency::Journal { sectors: Sectors(4096) };
-        assert!(start(&config, &seen).is_ok(), "{level}: the journal has all");
-        let without = Found { journal: false, ..seen.clone() };
-        assert_eq!(start(&config, &without).err(), Some(AssembleError::JournalMissing), "{level}");
-        assert!(Array::assemble(&config, &without, ANYTHING).is_ok(), "{level}");
-        let clean = Superblock { clean: true, ..dirty(1).expect("one") };
-        let clean = Some(clean);
-        let without = Found { superblocks: vec![None, clean, clean, clean], ..without };
+        let seen = found(&config, &copies);
+        start(&config, &seen)
+            .unwrap_or_else(|error| panic!("{level}: the journal has all: {error}"));
+        let without = Found { journal: Examined::absent(), ..seen.clone() };
+        let error = start(&config, &without).expect_err("the journal may have something");
+        let lost = AssembleError::JournalLost { why: Unusable::Absent, resync: Sectors(64) };
+        assert_eq!(error, lost, "{level}");
+        let started = ANYTHING.start(&config, &without).expect("allowed");
+        assert!(!started.superblock().journal, "{level}");
+        let clean = Some(Superblock { clean: true, ..dirty(1).expect("one") });
+        let without =
+            Found { journal: Examined::absent(), ..found(&config, &[None, clean, clean, clean]) };
         assert!(start(&config, &without).is_ok(), "{level}: nothing is in the journal only");
     }
     let mut config = stripes(Level::Raid5, 4);
     config.settings.consistency = Consistency::PartialParity { slots: 6 };
+    let seen = found(&config, &copies);
     assert!(start(&config, &seen).is_ok(), "partial parity has what is lost");
-    let three = mirror(3);
-    let mirrored = Found { superblocks: vec![None, dirty(1), dirty(1)], ..seen };
-    assert!(start(&three, &mirrored).is_ok(), "mirrors have it on the others");
+    let seen = found(&mirror(3), &copies[..3]);
+    assert!(start(&mirror(3), &seen).is_ok(), "mirrors have it on the others");
 }
 
 /// A start repeats the newest superblock for who is one behind: not for the drive that has come into
@@ -335,8 +399,8 @@ fn dirty_with_members_missing_must_be_allowed_unless_a_log_helps() {
 #[test]
 fn a_fresh_drive_is_never_told_to_be_in_service_before_it_is_rebuilt() {
     let dirty = |events| Some(Superblock { clean: false, ..superblock(events, 0) });
-    let seen = found(&[dirty(9), None, dirty(8)]);
-    let mut array = Array::assemble(&mirror(3), &seen, ANYTHING).expect("two are there");
+    let seen = found(&mirror(3), &[dirty(9), None, dirty(8)]);
+    let mut array = ANYTHING.start(&mirror(3), &seen).expect("two are there");
     let member = MemberIndex(1);
     let add = Admin::Add { member, sectors: Sectors(64) };
     array.handle(Time::ZERO, Input::Admin(add));
@@ -364,28 +428,47 @@ fn a_rebuild_goes_on_where_it_was_recorded_to_be() {
     let config = mirror(2);
     let rebuilding =
         Superblock { rebuilding: [2, 0], rebuilt_to: Sector(24), clean: false, ..superblock(9, 0) };
-    let array = Array::assemble(&config, &found(&[Some(rebuilding); 2]), Allow::default());
-    let array = array.expect("both are there");
+    let array = start(&config, &found(&config, &[Some(rebuilding); 2]));
+    let array = array.expect("both are there").array;
     let view = array.superblock();
     assert_eq!((view.rebuilding, view.rebuilt_to), ([2, 0], Sector(24)));
     assert_eq!(out_of_service(&array), 0);
-    // Its drive is not there: it is out of service, and had nothing to say anyway.
-    let array = Array::assemble(&config, &found(&[Some(rebuilding), None]), Allow::default());
-    assert_eq!(out_of_service(&array.expect("nobody is missing")), 2);
+    // Its drive is not there: it may have been rebuilt meanwhile, and have gone on alone.
+    let seen = found(&config, &[Some(rebuilding), None]);
+    let error = start(&config, &seen).err();
+    let absent = Unused { member: MemberIndex(1), why: Unusable::Absent };
+    assert_eq!(error, Some(AssembleError::Missing(vec![absent])));
+    assert_eq!(out_of_service(&ANYTHING.start(&config, &seen).expect("allowed")), 2);
+    // A drive that was never told anything holds nothing.
+    let mut seen = seen;
+    seen.members[1].superblock = Finding::Blank;
+    assert_eq!(out_of_service(&start(&config, &seen).expect("nobody is missing").array), 2);
     // The whole one is not there: the other alone is not enough.
-    let error = Array::assemble(&config, &found(&[None, Some(rebuilding)]), ANYTHING);
-    assert_eq!(error.err(), Some(AssembleError::TooFew([3, 0])));
+    let error = ANYTHING.start(&config, &found(&config, &[None, Some(rebuilding)])).err();
+    let whole = Unused { member: MemberIndex(0), why: Unusable::Absent };
+    let other = Unused { member: MemberIndex(1), why: Unusable::Rebuilding };
+    assert_eq!(error, Some(AssembleError::TooFew(vec![whole, other])));
 }
 
 #[test]
 fn without_superblocks_only_presence_counts() {
     let mut config = stripes(Level::Raid5, 3);
     config.settings.consistency = Consistency::None;
-    let there = Some(Superblock::default());
-    let array = Array::assemble(&config, &found(&[there, None, there]), Allow::default());
-    assert_eq!(out_of_service(&array.expect("two of three")), 2);
-    let error = Array::assemble(&config, &found(&[there, None, None]), ANYTHING);
-    assert_eq!(error.err(), Some(AssembleError::TooFew([0b110, 0])));
+    let there = Examined { sectors: Sectors(64), logical_block: 1, ..Examined::absent() };
+    let seen = |members: [&Examined; 3]| Found {
+        members: members.into_iter().cloned().collect(),
+        ..Found::default()
+    };
+    let absent = Examined::absent();
+    let started = start(&config, &seen([&there, &absent, &there]));
+    assert_eq!(out_of_service(&started.expect("two of three").array), 2);
+    let error = start(&config, &seen([&there, &absent, &absent])).expect_err("one of three");
+    assert!(matches!(error, AssembleError::TooFew(unused) if members(&unused) == 0b110));
+    // Members with superblocks are not what was asked for.
+    let mut kept = config.clone();
+    kept.settings.consistency = Consistency::Resync;
+    let error = start(&config, &found(&kept, &[Some(superblock(9, 0)); 3])).expect_err("not asked");
+    assert!(matches!(error, AssembleError::Parameter { key: "consistency", .. }), "{error}");
 }
 
 #[test]
@@ -416,7 +499,7 @@ fn what_was_decided_at_the_start_is_recorded_before_a_write_is_answered() {
             }
             // The member that was away is not taken back, whatever it says.
             driver.run_until_idle(20);
-            driver.crash(&config, &mut random, &[], Allow::default()).expect("known to be out");
+            driver.crash(&config, &mut random, &[], Word::default()).expect("known to be out");
             assert!(driver.array.is_failed(MemberIndex(2)));
             assert_eq!(driver.read(0, 1), Ok(vec![8]));
         }
@@ -446,7 +529,7 @@ fn a_start_that_is_interrupted_again_and_again_ends_the_same() {
                         driver.step(index);
                     }
                 }
-                driver.crash(&config, &mut random, &[], Allow::default()).expect("all there");
+                driver.crash(&config, &mut random, &[], Word::default()).expect("all there");
                 assert_eq!(driver.in_service().len(), usize::from(config.layout.members));
             }
             driver.run_until_idle(30);

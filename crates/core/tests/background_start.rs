@@ -6,9 +6,9 @@ mod support;
 #[allow(dead_code, reason = "shared by tests that use different parts")]
 mod worst;
 
-use raidlab_core::consistency::Allow;
 use raidlab_core::contract::{Admin, Event, IoOp, Outcome, Pacing, Record, Refusal, Scrub, Work};
 use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sector, Sectors};
+use support::Word;
 use worst::{Bench, has_parity, layouts, tight};
 
 const M: fn(u16) -> MemberIndex = MemberIndex;
@@ -38,13 +38,13 @@ fn a_resync_makes_redundancy_agree_under_load() {
             };
             let mut bench = Bench::new(&config, seed);
             bench.write_some(12 + 5 * seed as usize);
-            bench.crash(&config, &[], Allow::default());
+            bench.crash(&config, &[], Word::default());
             bench.learn();
             bench.load_until(|bench| bench.has(finished(Work::Resync)));
             assert_eq!(bench.driver.array.status().synced_to, Sector::MAX);
             bench.assert_whole();
             // Nothing of it is left for the next start.
-            bench.crash(&config, &[], Allow::default());
+            bench.crash(&config, &[], Word::default());
             bench.idle();
             bench.learn();
             bench.assert_whole();
@@ -73,7 +73,7 @@ fn a_resync_by_the_bitmap_touches_what_it_names_only() {
             bench.driver.members[1][at as usize] ^= 0x11;
         }
         let before = bench.driver.members.clone();
-        bench.crash(&config, &[], Allow::default());
+        bench.crash(&config, &[], Word::default());
         bench.driver.log.clear();
         bench.idle();
         assert!(bench.has(finished(Work::Resync)), "{:?}", bench.driver.events);
@@ -100,13 +100,13 @@ fn a_resync_that_is_interrupted_goes_on() {
             config.settings.pacing = Pacing { least: 0, most: 51_200, share: None };
             let mut bench = Bench::new(&config, seed);
             bench.write_some(14 + 3 * seed as usize);
-            bench.crash(&config, &[], Allow::default());
+            bench.crash(&config, &[], Word::default());
             bench.learn();
             for _ in 0..3 {
                 // Further than it was, and marked clean.
                 let from = bench.driver.array.status().synced_to;
                 while bench.driver.array.status().synced_to.0 < from.0 + 28 && bench.step() {}
-                bench.crash(&config, &[], Allow::default());
+                bench.crash(&config, &[], Word::default());
                 let kept = bench.driver.array.status().synced_to;
                 assert!(kept <= Sector::MAX, "{layout}");
             }
@@ -126,7 +126,7 @@ fn parity_is_not_believed_before_it_is_made_consistent() {
     bench.write_some(20);
     bench.settle();
     bench.write_some(8);
-    bench.crash(&config, &[], Allow::default());
+    bench.crash(&config, &[], Word::default());
     bench.learn();
     while bench.driver.array.status().synced_to < Sector(20) {
         bench.step();
@@ -160,7 +160,7 @@ fn a_member_with_parity_only_may_fail_in_a_resync() {
             let config = with(&layout, tight(), Consistency::Resync);
             let mut bench = Bench::new(&config, seed);
             bench.write_some(20);
-            bench.crash(&config, &[], Allow::default());
+            bench.crash(&config, &[], Word::default());
             bench.learn();
             bench.load_until(|bench| bench.driver.array.status().synced_to >= Sector(12));
             let parity = layout.members - 1;
@@ -187,7 +187,7 @@ fn parity_is_believed_where_the_bitmap_names_nothing() {
         bench.step();
     }
     config.settings.pacing = Pacing { least: 0, most: 1, share: None };
-    bench.crash(&config, &[], Allow::default());
+    bench.crash(&config, &[], Word::default());
     bench.learn();
     // The first range takes half an hour; by then the member is away.
     bench.driver.input(raidlab_core::contract::Input::Wake);
@@ -237,7 +237,7 @@ fn a_rebuild_goes_on_where_it_was_recorded() {
                 bench.step();
             };
             let Some(kept) = kept else { continue };
-            bench.crash(&config, &[], Allow { missing: true, dirty_degraded: true });
+            bench.crash(&config, &[], Word { missing: true, dirty_degraded: true });
             let begun = bench.driver.array.good_to(M(1)).0;
             assert!(begun <= kept, "{layout}: {begun} of {kept}");
             bench.driver.log.clear();
@@ -293,7 +293,7 @@ fn what_a_rebuild_lost_is_lost_after_a_restart_too() {
                     &mut bench.driver.fault,
                     Box::new(|_| raidlab_core::contract::IoOutcome::Ok),
                 );
-                bench.crash(&config, &[], Allow { missing: true, dirty_degraded: true });
+                bench.crash(&config, &[], Word { missing: true, dirty_degraded: true });
                 bench.driver.fault = fault;
                 bench.idle_all();
                 assert_eq!(lost(&mut bench), before, "{layout}");
@@ -304,7 +304,7 @@ fn what_a_rebuild_lost_is_lost_after_a_restart_too() {
             assert_eq!(bench.driver.write(0, &flat), Outcome::Done);
             bench.idle_all();
             assert_eq!(bench.driver.array.superblock().rebuilding, [0; 2], "{layout}");
-            bench.crash(&config, &[], Allow::default());
+            bench.crash(&config, &[], Word::default());
             bench.idle_all();
             assert!(lost(&mut bench).is_empty());
         }
@@ -360,7 +360,7 @@ fn a_member_that_comes_back_gets_what_it_missed() {
             bench.idle();
             bench.driver.log.clear();
             bench.driver.events.clear();
-            bench.admin(Admin::ReAdd { member: M(1), events });
+            bench.admin(Admin::ReAdd { member: M(1), events, good_to: Sector::MAX });
             bench.load_until(|bench| bench.has(Event::Restored(M(1))));
             bench.settle();
             bench.assert_whole();
@@ -378,7 +378,7 @@ fn a_member_that_comes_back_late_is_a_fresh_drive() {
     bench.idle();
     bench.admin(Admin::Fail(M(1)));
     bench.idle();
-    let command = Admin::ReAdd { member: M(1), events: 0 };
+    let command = Admin::ReAdd { member: M(1), events: 0, good_to: Sector::MAX };
     bench.admin(command);
     assert!(bench.has(Event::Refused(command, Refusal::NothingKnown)));
     bench.add(1);
@@ -388,7 +388,7 @@ fn a_member_that_comes_back_late_is_a_fresh_drive() {
     let mut bench = Bench::new(&resync, 1);
     bench.admin(Admin::Fail(M(1)));
     bench.idle();
-    let command = Admin::ReAdd { member: M(1), events: 1 };
+    let command = Admin::ReAdd { member: M(1), events: 1, good_to: Sector::MAX };
     bench.admin(command);
     assert!(bench.has(Event::Refused(command, Refusal::NothingKnown)));
 }

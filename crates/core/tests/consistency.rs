@@ -6,13 +6,14 @@ mod support;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use raidlab_core::consistency::Allow;
+use raidlab_core::consistency::Examined;
 use raidlab_core::contract::{Admin, Event, Input, IoOp, IoOutcome, Outcome, Record, RequestOp};
 use raidlab_core::geometry::{Holds, Place};
 use raidlab_core::{
     Array, Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors,
 };
-use support::{Driver, Random, Work, field};
+use support::records::superblocks;
+use support::{Driver, Random, Word, Work, field};
 
 const SECTORS: u64 = 64;
 const CHUNK: Sectors = Sectors(4);
@@ -395,7 +396,7 @@ fn a_stop_waits_flushes_and_marks_clean() {
             }
             let held = driver.array.capacity().0 as u32;
             let before = driver.read(0, held).expect("reads go on");
-            driver.crash(&config, &mut random, &[], Allow::default()).expect("clean and complete");
+            driver.crash(&config, &mut random, &[], Word::default()).expect("clean and complete");
             assert_eq!(driver.read(0, held), Ok(before));
             assert!(driver.work.is_empty() && driver.events.is_empty(), "nothing to do");
         }
@@ -478,7 +479,8 @@ fn a_member_that_comes_back_gets_a_write_that_began_without_it() {
                     false => driver.step(0),
                 });
                 let events = driver.records.superblock(member).expect("it was there").events;
-                let command = Admin::ReAdd { member: MemberIndex(member), events };
+                let command =
+                    Admin::ReAdd { member: MemberIndex(member), events, good_to: Sector::MAX };
                 driver.input(Input::Admin(command));
                 // What the write still has to do takes longest.
                 while !driver.work.is_empty() {
@@ -536,7 +538,7 @@ fn after_a_crash_what_disagrees_is_known() {
             let rows = disagreeing(&driver);
             disagreed += rows.len();
             let found = driver.records.found(&config, &driver.members, &[]);
-            let newest = found.superblocks.iter().flatten().max_by_key(|one| one.events);
+            let newest = superblocks(&found).max_by_key(|one| one.events);
             let clean = newest.expect("formatted").clean;
             assert!(
                 !clean || rows.is_empty(),
@@ -546,7 +548,8 @@ fn after_a_crash_what_disagrees_is_known() {
             if matches!(config.settings.consistency, Consistency::Bitmap { .. }) {
                 for row in rows {
                     let bit = (row / CHUNK.0) as usize;
-                    let pages = found.bitmaps.iter().filter_map(|pages| pages.get(bit / 64));
+                    let page = |one: &Examined| one.bitmap.get(bit / 64)?.whole().copied();
+                    let pages = found.members.iter().filter_map(page);
                     let named = pages.fold(0, |all, page| all | page) >> (bit % 64) & 1 == 1;
                     assert!(named, "{} seed {seed}: row {row} is not named", config.layout);
                 }

@@ -6,12 +6,14 @@ mod support;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use raidlab_core::consistency::Allow;
+use raidlab_core::consistency::Examined;
 use raidlab_core::contract::{
     Admin, Event, Input, IoOutcome, Outcome, Refusal, RequestId, RequestOp,
 };
-use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sectors};
-use support::{Driver, Random};
+use raidlab_core::{
+    Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors,
+};
+use support::{Driver, Random, Word};
 
 const SECTORS: u64 = 64;
 
@@ -163,7 +165,7 @@ impl Rig {
 
     /// Loses power, and starts without the drives that are away.
     fn crash(&mut self) {
-        let allow = Allow { missing: true, dirty_degraded: false };
+        let allow = Word { missing: true, dirty_degraded: false };
         self.driver.lose_power(&mut self.random);
         self.writes.clear();
         self.flushes.clear();
@@ -205,8 +207,8 @@ impl Rig {
                 let mut config = self.config.clone();
                 config.settings.consistency = Consistency::None;
                 let mut found = self.driver.records.found(&config, &self.driver.members, &[first]);
-                found.superblocks[usize::from(second)] = None;
-                let array = raidlab_core::Array::assemble(&config, &found, Allow::default());
+                found.members[usize::from(second)] = Examined::absent();
+                let array = Word::default().start(&config, &found);
                 let mut degraded = self.driver.with_members(array.expect(context), &config);
                 let seen = degraded.read(0, capacity);
                 assert_eq!(seen.as_ref(), Ok(&whole), "{context}: without {first}, {second}");
@@ -338,7 +340,7 @@ fn away_and_back(config: &Config, seed: u64) -> [u32; 2] {
         rig.take_replies();
         let events = rig.driver.records.superblock(gone).expect("it was there").events;
         rig.driver.events.clear();
-        let command = Admin::ReAdd { member, events };
+        let command = Admin::ReAdd { member, events, good_to: Sector::MAX };
         rig.driver.input(Input::Admin(command));
         if rig.driver.events.contains(&Event::Refused(command, Refusal::NothingKnown)) {
             refused += 1;
@@ -439,7 +441,7 @@ fn a_drive_that_is_too_old_or_went_on_alone_is_not_taken_back_by_bits() {
     rig.driver.input(Input::Admin(Admin::Fail(member)));
     rig.driver.run();
     let refused = |driver: &mut Driver, events: u64| {
-        let command = Admin::ReAdd { member, events };
+        let command = Admin::ReAdd { member, events, good_to: Sector::MAX };
         driver.events.clear();
         driver.input(Input::Admin(command));
         driver.events.contains(&Event::Refused(command, Refusal::NothingKnown))

@@ -6,14 +6,14 @@ mod support;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use raidlab_core::consistency::Allow;
 use raidlab_core::contract::{
     self, Admin, Event, Input, IoOp, IoOutcome, LOG_HEADER, Outcome, Record, Refusal, Request,
     RequestId, RequestOp, Scrub, Segment,
 };
 use raidlab_core::geometry::{Geometry, Holds, Place};
 use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sector, Sectors, Tie};
-use support::{Driver, Random, Work, field};
+use support::records::superblocks;
+use support::{Driver, Random, Word, Work, field};
 
 const CHUNK: u64 = 8;
 const MEMBER: u64 = 32;
@@ -291,7 +291,7 @@ impl Rig {
         }
         self.driver.members = members;
         self.pending.clear();
-        let allow = Allow { missing: true, dirty_degraded: true };
+        let allow = Word { missing: true, dirty_degraded: true };
         self.driver.reassemble(&self.config, &self.gone, allow).unwrap_or_else(|error| {
             panic!("{:?} seed {}: {error:?}", self.config.layout, self.seed);
         });
@@ -303,17 +303,17 @@ impl Rig {
 
     fn has_superblock(&self, member: usize) -> bool {
         let found = self.driver.records.found(&self.config, &self.driver.members, &self.gone);
-        found.superblocks[member].is_some()
+        found.members[member].superblock.whole().is_some()
     }
 
     /// Members that would be missing if the array were assembled now.
     fn missing_if_found(&self) -> Vec<u16> {
         let found = self.driver.records.found(&self.config, &self.driver.members, &self.gone);
-        let all = found.superblocks.iter().flatten();
-        let newest = all.max_by_key(|superblock| superblock.events).expect("some are there");
+        let newest =
+            superblocks(&found).max_by_key(|superblock| superblock.events).expect("some are there");
         let missing = newest.failed[0] | newest.rebuilding[0];
         let members = 0..self.config.layout.members;
-        let is_there = |m: &u16| found.superblocks[usize::from(*m)].is_some();
+        let is_there = |m: &u16| found.members[usize::from(*m)].superblock.whole().is_some();
         members.filter(|m| missing >> m & 1 == 1 || !is_there(m)).collect()
     }
 
@@ -608,7 +608,7 @@ fn no_scrub_begins_before_a_replay_is_over() {
     config.settings.consistency = Consistency::PartialParity { slots: 6 };
     let mut driver = Driver::new(&config);
     assert_eq!(driver.write(0, &[7]), Outcome::Done);
-    driver.reassemble(&config, &[], Allow::default()).expect("all are there");
+    driver.reassemble(&config, &[], Word::default()).expect("all are there");
     let scrub = Admin::StartScrub(Scrub::Check);
     driver.input(Input::Admin(scrub));
     let refused = Event::Refused(scrub, Refusal::Busy);
@@ -694,7 +694,7 @@ fn every_bug_planted_in_the_logs_is_found() {
 /// Superblocks that say that the journal is in use.
 fn journal_is_recorded(rig: &Rig) -> bool {
     let found = rig.driver.records.found(&rig.config, &rig.driver.members, &[]);
-    found.superblocks.iter().flatten().any(|superblock| superblock.journal)
+    superblocks(&found).any(|superblock| superblock.journal)
 }
 
 fn writes(rig: &Rig) -> usize {

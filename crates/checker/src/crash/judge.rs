@@ -153,18 +153,22 @@ impl Judge {
 /// Assembles as the promise says; true when a start had to be forced.
 fn start(rig: &mut Rig, lost: Set) -> Result<bool, String> {
     let out = lost | rig.out_of_service();
-    let allow = Allow { missing: out != 0, dirty_degraded: false };
-    let refusal = match rig.assemble(lost, allow) {
+    let allow = Allow::default();
+    let begin = |rig: &mut Rig, allow| match out {
+        0 => rig.assemble(lost, allow),
+        _ => rig.assemble_without_missing(lost, allow),
+    };
+    let refusal = match begin(rig, allow) {
         Started::Well => return Ok(false),
         Started::Refused(refusal) => refusal,
     };
     let may_refuse = rig.shape().parities() > 0
         && out != 0
         && matches!(rig.shape().mode, Consistency::Resync | Consistency::Bitmap { .. });
-    if !may_refuse || !matches!(refusal, AssembleError::DirtyDegraded(_)) {
+    if !may_refuse || !matches!(refusal, AssembleError::DirtyDegraded { .. }) {
         return Err(format!("a start without {lost:#b} is refused: {refusal:?}"));
     }
-    match rig.assemble(lost, Allow { dirty_degraded: true, ..allow }) {
+    match begin(rig, Allow { dirty_degraded: true, ..allow }) {
         Started::Well => Ok(true),
         Started::Refused(refusal) => {
             Err(format!("a forced start without {lost:#b} is refused: {refusal:?}"))

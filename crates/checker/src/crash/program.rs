@@ -52,12 +52,12 @@ impl Op {
                 rig.command(Admin::Add { member, sectors });
             }
             Self::Return(member) => {
-                let known = rig.drives().superblock(member);
                 rig.command(Admin::Fail(member));
                 rig.finish_records();
                 rig.finish_all_of(member);
-                let events = known.map_or(0, |superblock| superblock.events);
-                rig.command(Admin::ReAdd { member, events });
+                if let Ok(command) = rig.judge_return(member) {
+                    rig.command(command);
+                }
             }
             Self::Replace(member) => {
                 let replacement = rig.array().replacement(member);

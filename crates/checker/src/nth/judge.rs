@@ -201,15 +201,15 @@ fn start_again(
     if !rig.shape().survives(lost | out) {
         return Ok(());
     }
-    let mut allow = Allow { missing: true, dirty_degraded: false };
-    let mut started = rig.assemble(lost, allow);
+    let mut allow = Allow::default();
+    let mut started = rig.assemble_without_missing(lost, allow);
     let dirty = |started: &Started| {
-        use AssembleError::{DirtyDegraded, JournalMissing};
-        matches!(started, Started::Refused(DirtyDegraded(_) | JournalMissing))
+        use AssembleError::{DirtyDegraded, JournalLost};
+        matches!(started, Started::Refused(DirtyDegraded { .. } | JournalLost { .. }))
     };
     if dirty(&started) {
         allow.dirty_degraded = true;
-        started = rig.assemble(lost, allow);
+        started = rig.assemble_without_missing(lost, allow);
     }
     match started {
         Started::Well => {}

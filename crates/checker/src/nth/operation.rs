@@ -2,7 +2,7 @@
 
 use raidlab_core::consistency::Allow;
 use raidlab_core::contract::{Admin, Believe, Event, RequestOp, Scrub};
-use raidlab_core::{Consistency, MemberIndex, Sectors};
+use raidlab_core::{Consistency, MemberIndex, Sector, Sectors};
 
 use crate::rig::{Ask, Fault, Rig, Started};
 use crate::shape::Set;
@@ -243,12 +243,12 @@ impl Operation {
                 if std::mem::discriminant(&mode) != std::mem::discriminant(&bitmap) {
                     return false;
                 }
-                let Some(superblock) = rig.drives().superblock(FIRST) else { return false };
                 rig.command(Admin::Fail(FIRST));
                 rig.run_on(8);
                 rig.ask(Ask { at: 0, ..meanwhile });
                 rig.run_on(8);
-                Admin::ReAdd { member: FIRST, events: superblock.events }
+                let Ok(command) = rig.judge_return(FIRST) else { return false };
+                command
             }
             _ => {
                 rig.command(Admin::Fail(FIRST));
@@ -298,7 +298,7 @@ fn come_back_late(rig: &mut Rig, meanwhile: Ask) -> bool {
     rig.command(Admin::Fail(FIRST));
     rig.run_on(8);
     rig.renew_drive(FIRST);
-    accepted(rig, Admin::ReAdd { member: FIRST, events: known.events })
+    accepted(rig, Admin::ReAdd { member: FIRST, events: known.events, good_to: Sector::MAX })
 }
 
 /// Gives a command; whether it was carried out.

@@ -28,7 +28,7 @@ use super::log::Log;
 use super::oracle::Oracle;
 use super::shape::{Set, Shape};
 
-pub use restart::Started;
+pub use restart::{Started, named};
 pub use types::{Answer, Ask, Fault, Jobs, RigConfig, Work};
 pub use verify::Disagreement;
 

@@ -1,12 +1,12 @@
 //! Crashes and starts.
 
-use raidlab_core::consistency::{Allow, AssembleError, Found};
-use raidlab_core::contract::{Admin, Input, MemberIo, Record, RequestOp};
+use raidlab_core::consistency::{Allow, AssembleError, Found, ReturnRefusal, Unused, Wanted};
+use raidlab_core::contract::{Admin, Input, MemberBits, MemberIo, Record, RequestOp};
 use raidlab_core::{Array, Consistency, MemberIndex};
 
 use super::Rig;
 use crate::content::Content;
-use crate::device::Fate;
+use crate::device::{Fate, IDENTITY};
 use crate::shape::{Set, has, set_of};
 
 /// How a start went.
@@ -18,6 +18,14 @@ pub enum Started {
     Refused(AssembleError),
 }
 
+/// The members of a list.
+pub fn named(unused: &[Unused]) -> MemberBits {
+    unused.iter().fold([0; 2], |mut bits, one| {
+        bits[one.member.at() / 64] |= 1 << (one.member.at() % 64);
+        bits
+    })
+}
+
 impl Rig {
     /// Writes the metadata of a new array.
     pub(super) fn format(&mut self) {
@@ -25,7 +33,8 @@ impl Rig {
             return;
         }
         let record = Record::Superblock(self.array.superblock());
-        for member in (0..self.shape.members).map(MemberIndex) {
+        let journal = self.array.journal();
+        for member in (0..self.shape.members).map(MemberIndex).chain([journal]) {
             let ticket = self.drives.send_record(member, record, 0, &[], false);
             self.drives.complete(ticket, true);
         }
@@ -79,15 +88,18 @@ impl Rig {
 
     #[cfg(not(feature = "seeded-bugs"))]
     fn assembled(&self, found: &Found, allow: Allow) -> Result<Array, AssembleError> {
-        Array::assemble(&self.config.array, found, allow)
+        Array::assemble(&Wanted::from(&self.config.array), found, allow)
+            .map(|started| started.array)
     }
 
     #[cfg(feature = "seeded-bugs")]
     fn assembled(&self, found: &Found, allow: Allow) -> Result<Array, AssembleError> {
-        match self.config.bug {
-            Some(bug) => Array::assemble_planted(&self.config.array, found, allow, bug),
-            None => Array::assemble(&self.config.array, found, allow),
-        }
+        let wanted = Wanted::from(&self.config.array);
+        let started = match self.config.bug {
+            Some(bug) => Array::assemble_planted(&wanted, found, allow, bug),
+            None => Array::assemble(&wanted, found, allow),
+        };
+        started.map(|started| started.array)
     }
 
     /// The power goes; `pick` chooses one of so many ways for each thing that a crash decides, 0 as
@@ -148,7 +160,27 @@ impl Rig {
         self.restart_drives(image);
     }
 
-    /// Starts the array again with what is on the drives, without the members `lost` (a bit each). After a crash or an orderly stop.
+    /// The same when the administrator says yes to leaving out whoever is named as missing.
+    pub fn assemble_without_missing(&mut self, lost: Set, allow: Allow) -> Started {
+        match self.assemble(lost, allow) {
+            Started::Refused(AssembleError::Missing(unused)) => {
+                self.assemble(lost, Allow { without: named(&unused), ..allow })
+            }
+            started => started,
+        }
+    }
+
+    /// The command that takes a drive back into its place, if the array has it back.
+    ///
+    /// # Errors
+    /// Why it has not.
+    pub fn judge_return(&self, member: MemberIndex) -> Result<Admin, ReturnRefusal> {
+        let examined = self.drives.examined(&self.config.array, member);
+        self.array.judge_return(&IDENTITY, member, &examined)
+    }
+
+    /// Starts the array again with what is on the drives, without those `lost` (a bit each: members,
+    /// then replacements, then the log device). After a crash or an orderly stop.
     pub fn assemble(&mut self, lost: Set, allow: Allow) -> Started {
         let config = &self.config.array;
         let members = self.shape.members;

@@ -1,8 +1,8 @@
 //! What is done to an array at rest when all else is over: two things that random work hardly ever
 //! comes to.
 
-use raidlab_core::MemberIndex;
 use raidlab_core::contract::{Admin, Believe, Event, Refusal, RequestOp, Scrub};
+use raidlab_core::{MemberIndex, Sector};
 
 use super::Class;
 use super::arrays::Mode;
@@ -71,12 +71,11 @@ impl Run {
         self.budget.harmed = 1 << member;
         self.fail(device)?;
         self.rig.drives_mut().take_drive(device, old.drives());
-        self.rig.command(Admin::ReAdd { member: device, events: superblock.events });
+        let events = superblock.events;
+        let command = Admin::ReAdd { member: device, events, good_to: Sector::MAX };
+        self.rig.command(command);
         self.rig.run_on(WAKES);
-        let refused = Event::Refused(
-            Admin::ReAdd { member: device, events: superblock.events },
-            Refusal::NothingKnown,
-        );
+        let refused = Event::Refused(command, Refusal::NothingKnown);
         let is_refused = self.rig.events().contains(&refused);
         self.look()?;
         if is_refused {

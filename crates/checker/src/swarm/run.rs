@@ -12,7 +12,7 @@ use super::special::{self, Plan, Shares, Special};
 use super::{Class, Hits, Options, Outcome, Violation};
 use crate::caught::caught;
 use crate::choices::Random;
-use crate::rig::{Ask, Fault, Rig, RigConfig, Started, Work};
+use crate::rig::{Ask, Fault, Rig, RigConfig, Started, Work, named};
 use crate::shape::{Set, all_of, has, set_of};
 
 /// A run under way.
@@ -519,16 +519,14 @@ impl Run {
         if !self.rig.array().is_failed(device) || !self.is_quiet(device) || self.budget.beyond {
             return;
         }
-        let known = self.rig.drives().superblock(device);
-        if let Some(superblock) = known
+        if self.rig.drives().superblock(device).is_some()
             && self.is_on(Class::Stale)
             && self.random.chance(50)
         {
             self.hit(Class::Stale);
             self.rig.drives_mut().set_gone(device, false);
-            let rebuilding = has(set_of(superblock.rebuilding), member);
-            if !rebuilding && !has(set_of(superblock.failed), member) {
-                self.rig.command(Admin::ReAdd { member: device, events: superblock.events });
+            if let Ok(command) = self.rig.judge_return(device) {
+                self.rig.command(command);
                 return;
             }
         }
@@ -666,8 +664,10 @@ impl Run {
                     self.over = true;
                     return Ok(());
                 }
-                AssembleError::Missing(_) if !allow.missing => allow.missing = true,
-                AssembleError::DirtyDegraded(_) | AssembleError::JournalMissing
+                AssembleError::Missing(unused) if allow.without == [0; 2] => {
+                    allow.without = named(&unused);
+                }
+                AssembleError::DirtyDegraded { .. } | AssembleError::JournalLost { .. }
                     if !allow.dirty_degraded =>
                 {
                     allow.dirty_degraded = true;
@@ -742,12 +742,12 @@ impl Run {
             return Ok(());
         }
         self.hit(Class::Split);
-        let allow = Allow { missing: true, dirty_degraded: true };
+        let allow = Allow { dirty_degraded: true, ..Allow::default() };
         let all = all_of(self.members());
         let mut other = self.rig.clone();
         for (rig, lost) in [(&mut self.rig, all & !1), (&mut other, 1)] {
             rig.crash(|ways| ways - 1);
-            if rig.assemble(lost, allow) != Started::Well {
+            if rig.assemble_without_missing(lost, allow) != Started::Well {
                 rig.violate("half a mirror does not start alone".into());
             }
             rig.ask(Ask { op: RequestOp::Write, at: 0, len: 1, fua: true });
@@ -762,7 +762,7 @@ impl Run {
             return self.broken("two halves that each went on alone are assembled together");
         }
         // The administrator chooses a half.
-        if self.rig.assemble(all & !1, allow) != Started::Well {
+        if self.rig.assemble_without_missing(all & !1, allow) != Started::Well {
             return self.broken("half a mirror does not start again");
         }
         self.rig.forget();

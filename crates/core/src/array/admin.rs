@@ -15,8 +15,8 @@ impl Array {
         }
         match command {
             Admin::Fail(member) => self.fail_member(member),
-            Admin::Add { member, .. } => self.begin_rebuild(member, false),
-            Admin::ReAdd { member, .. } => self.begin_rebuild(member, true),
+            Admin::Add { member, .. } => self.begin_rebuild(member, None),
+            Admin::ReAdd { member, good_to, .. } => self.begin_rebuild(member, Some(good_to)),
             Admin::Replace { member, .. } => self.begin_replace(member),
             Admin::StartScrub(scrub) => {
                 self.begin_work(Work::Scrub(scrub));
@@ -42,7 +42,7 @@ impl Array {
             Admin::Add { member, sectors } => {
                 self.cannot_return(member).or_else(|| self.does_not_fit(member, sectors))
             }
-            Admin::ReAdd { member, events } => self.cannot_return(member).or_else(|| {
+            Admin::ReAdd { member, events, .. } => self.cannot_return(member).or_else(|| {
                 let known = self.has_bitmap() && self.bitmap_reaches(member, events);
                 (!known).then_some(Refusal::NothingKnown)
             }),
@@ -116,7 +116,7 @@ impl Array {
     }
 
     /// Whether a fresh drive is too small for a member's place.
-    fn does_not_fit(&self, member: MemberIndex, sectors: Sectors) -> Option<Refusal> {
+    pub(crate) fn does_not_fit(&self, member: MemberIndex, sectors: Sectors) -> Option<Refusal> {
         // A log lies behind all the data a member may have, used or not.
         let needed = match self.log_sectors(member) {
             Sectors::ZERO => self.geometry.used(member),

@@ -92,6 +92,8 @@ pub(super) struct Member {
     pub(super) good_to: u64,
     /// The same, as far as it is durable.
     pub(super) kept_to: u64,
+    /// In a rebuild: below this only what the bitmap names is done.
+    pub(super) named_to: u64,
     /// From here on it has listed blocks that hold what they should not: no drive will say so.
     pub(super) hole_from: u64,
     /// Errors that were corrected by writing anew.
@@ -107,6 +109,7 @@ impl Member {
             head: Sector(0),
             good_to: u64::MAX,
             kept_to: u64::MAX,
+            named_to: 0,
             hole_from: u64::MAX,
             corrected: 0,
             bad: BadBlocks::new(most_bad_blocks),

@@ -4,7 +4,8 @@
 //! records; a record is found whole or not at all.
 //! Why it is safe: a round flushes every member before it writes a record to the first of them, and
 //! ends when every member in service has answered; one that failed is taken out of service, which
-//! asks for a superblock round of its own before anything that depends on it is answered.
+//! asks for a superblock round of its own before anything that depends on it is answered. The log device gets a
+//! superblock when all members have it: it is at theirs or one behind, never ahead.
 //! Tests: `tests/model.rs` drives arrays with superblocks; crash points inside rounds are
 //! enumerated by the checker.
 
@@ -37,6 +38,8 @@ pub(super) enum Purpose {
 enum Step {
     Flush,
     Write,
+    /// The log device is told, when all members have been: what it says, they say.
+    TellLog,
 }
 
 /// A flush of all members, then a record to each of them; either may be left out.
@@ -120,7 +123,7 @@ impl Array {
 
     /// Sends out a step of a round; false when it must wait for room.
     pub(super) fn issue_round(&mut self, slot: u32) -> bool {
-        if self.ios.available() < 2 * usize::from(self.layout.members) {
+        if self.ios.available() <= 2 * usize::from(self.layout.members) {
             return false;
         }
         let Round { purpose, step, .. } = self.rounds[slot];
@@ -128,7 +131,9 @@ impl Array {
             self.end_round(slot);
             return true;
         }
-        for device in (0..2 * self.layout.members).map(MemberIndex) {
+        let journal = self.journal().0;
+        let devices = if step == Step::TellLog { journal..journal + 1 } else { 0..journal };
+        for device in devices.map(MemberIndex) {
             if !self.is_served(device) {
                 continue;
             }
@@ -137,7 +142,7 @@ impl Array {
                     let target = Target { member: device, at: Sector(0), len: 0 };
                     self.emit(Owner::Round(slot), IoOp::Flush, false, target, EMPTY);
                 }
-                Step::Write => {
+                Step::Write | Step::TellLog => {
                     let Some(record) = self.round_record(purpose, device) else { continue };
                     let meta = MetaIo { member: device, record, fua: true, ..NO_META };
                     self.emit_meta(Owner::Round(slot), meta);
@@ -160,9 +165,10 @@ impl Array {
         }
     }
 
-    /// Whether a member or replacement gets I/O.
+    /// Whether a member, replacement or log device gets I/O.
     pub(super) fn is_served(&self, device: MemberIndex) -> bool {
         match device.0.checked_sub(self.layout.members) {
+            _ if device == self.journal() => self.is_journal_used(),
             None => !self.failed.contains(device),
             Some(of) => self.replacing.contains(MemberIndex(of)),
         }
@@ -184,13 +190,22 @@ impl Array {
     }
 
     fn step_ended(&mut self, slot: u32) {
-        let round = &mut self.rounds[slot];
-        if round.step == Step::Flush && round.write {
-            round.step = Step::Write;
-            self.enter_round(slot);
-            return;
-        }
-        self.end_round(slot);
+        let Round { purpose, step, write, .. } = self.rounds[slot];
+        let next = match step {
+            Step::Flush if write => Step::Write,
+            Step::Write if purpose == Purpose::Superblock && self.tells_log() => Step::TellLog,
+            _ => {
+                self.end_round(slot);
+                return;
+            }
+        };
+        self.rounds[slot].step = next;
+        self.enter_round(slot);
+    }
+
+    /// Whether the log device gets what all members have. Where too many of them failed, they do not.
+    fn tells_log(&self) -> bool {
+        self.is_journal_used() && !self.has_lost()
     }
 
     fn end_round(&mut self, slot: u32) {

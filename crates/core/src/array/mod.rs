@@ -325,6 +325,7 @@ impl Array {
             key.add(member.head.0);
             key.add(member.good_to);
             key.add(member.kept_to);
+            key.add(member.named_to);
             key.add(member.hole_from);
             for (from, to) in member.bad.iter() {
                 key.add(from);

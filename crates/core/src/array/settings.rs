@@ -1,5 +1,7 @@
 //! How an array keeps redundancy consistent over a crash, and what it does about errors.
 
+use std::fmt;
+
 use super::ConfigError;
 use crate::contract::Pacing;
 use crate::layout::{Layout, Level};
@@ -37,6 +39,18 @@ impl Consistency {
     /// Whether members carry superblocks.
     pub const fn has_superblocks(self) -> bool {
         !matches!(self, Self::None)
+    }
+}
+
+impl fmt::Display for Consistency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Resync => f.write_str("resync"),
+            Self::Bitmap { chunk } => write!(f, "bitmap with a bit for {chunk}"),
+            Self::PartialParity { slots } => write!(f, "ppl with {slots} slots"),
+            Self::Journal { sectors } => write!(f, "journal of {sectors}"),
+        }
     }
 }
 

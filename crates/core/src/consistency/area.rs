@@ -61,6 +61,11 @@ impl MetaArea {
         (data > 0).then_some(Sectors(data))
     }
 
+    /// Sectors for the log on a log device of `total` sectors: its superblock lies behind.
+    pub const fn journal(total: Sectors) -> Sectors {
+        Sectors(total.0.saturating_sub(3 * RECORD as u64))
+    }
+
     /// A place of the superblock, 0 or 1, on a device of `total` sectors.
     pub const fn superblock(total: Sectors, place: u32) -> Sector {
         let end = total.0 / RECORD as u64 * RECORD as u64;

@@ -5,10 +5,10 @@
 //! this one, a copy made earlier, or hold anything at all. Damage is told apart from what was never written,
 //! since a place that cannot be read may have held the newest record.
 
-use super::LogEntry;
-use crate::array::Consistency;
+use super::{LogEntry, MetaArea};
+use crate::array::{Config, Consistency};
 use crate::contract::Superblock;
-use crate::units::{Sector, Sectors};
+use crate::units::{MemberIndex, Sector, Sectors};
 
 /// What identifies an array.
 pub type ArrayId = [u8; 16];
@@ -60,12 +60,45 @@ pub struct Parameters {
     pub consistency: Consistency,
     /// Sectors this device has for data.
     pub data: Sectors,
+    /// Sectors that the smallest member has for data, which says how much of each the array uses.
+    pub least: Sectors,
     /// Sectors for its log, behind the data.
     pub log: Sectors,
     /// Pages of the bitmap.
     pub pages: u32,
-    /// Sectors that the array reads and writes together or not at all.
+    /// Sectors that the array reads and writes together on each member: the largest block of those it was
+    /// made of.
     pub block: u32,
+}
+
+impl Parameters {
+    /// What a superblock of an array tells to a device of it: a member, a replacement or the log device.
+    pub fn of(config: &Config, area: &MetaArea, device: MemberIndex) -> Self {
+        let members = config.layout.members;
+        let consistency = config.settings.consistency;
+        let is_log_device = device.0 >= 2 * members;
+        let of = config.members.get(usize::from(device.0 % members.max(1)));
+        let data = of.filter(|_| !is_log_device).map_or(Sectors::ZERO, |of| of.sectors);
+        let log = match consistency {
+            Consistency::Journal { sectors } if is_log_device => sectors,
+            _ if is_log_device => Sectors::ZERO,
+            _ => area.log,
+        };
+        Self {
+            layout: config.layout.to_string(),
+            consistency,
+            data,
+            least: config
+                .members
+                .iter()
+                .map(|member| member.sectors)
+                .min()
+                .unwrap_or(Sectors::ZERO),
+            log,
+            pages: if is_log_device { 0 } else { area.pages },
+            block: config.members.iter().map(|member| member.logical_block).max().unwrap_or(1),
+        }
+    }
 }
 
 /// A superblock as it stands on a device.

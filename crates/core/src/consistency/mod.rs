@@ -31,7 +31,34 @@
 mod area;
 mod assembly;
 mod examined;
+mod found;
+pub(crate) mod lineage;
+mod refusal;
+mod returning;
+mod vote;
+
+use crate::contract::MemberBits;
 
 pub use area::{MetaArea, RECORD};
-pub use assembly::{Allow, AssembleError, Found, LogEntry};
 pub use examined::{ArrayId, Carried, Examined, Finding, LogFound, Parameters};
+pub use found::{Allow, Assembled, Found, LogEntry, Wanted};
+pub use refusal::{AssembleError, ReturnRefusal, Unusable, Unused};
+
+const NOBODY: MemberBits = [0; 2];
+
+fn set(members: impl Iterator<Item = usize>) -> MemberBits {
+    let mut bits = NOBODY;
+    members.for_each(|m| bits[m / 64] |= 1 << (m % 64));
+    bits
+}
+
+const fn contains(bits: MemberBits, member: usize) -> bool {
+    bits[member / 64] >> (member % 64) & 1 == 1
+}
+
+/// Names a set of members.
+fn named(bits: MemberBits) -> String {
+    let names: Vec<_> = (0..128).filter(|m| contains(bits, *m)).map(|m| m.to_string()).collect();
+    let noun = if names.len() == 1 { "member" } else { "members" };
+    format!("{noun} {}", names.join(", "))
+}

@@ -3,11 +3,11 @@
 pub(crate) mod field;
 
 mod cache;
-mod records;
+pub(crate) mod records;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use raidlab_core::consistency::{Allow, AssembleError};
+use raidlab_core::consistency::{Allow, AssembleError, Found, ReturnRefusal, Wanted};
 use raidlab_core::contract::{
     Admin, Completion, Event, Input, IoId, IoOp, IoOutcome, Job, JobId, JobResult, Kernel,
     LOG_HEADER, MemberIo, MetaIo, Outcome, Output, Request, RequestId, RequestOp, Role, Scratch,
@@ -117,12 +117,54 @@ pub(crate) struct Driver<P: Planner = Array> {
     changes: BTreeSet<RequestId>,
 }
 
+/// What the administrator says when an array does not start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Word {
+    /// Whoever is named as missing is to be left out.
+    pub(crate) missing: bool,
+    /// See [`Allow::dirty_degraded`].
+    pub(crate) dirty_degraded: bool,
+}
+
+/// Anything is allowed.
+pub(crate) const ANYTHING: Word = Word { missing: true, dirty_degraded: true };
+
+impl Word {
+    /// Starts an array, and says it when asked.
+    pub(crate) fn start(self, config: &Config, found: &Found) -> Result<Array, AssembleError> {
+        let wanted = Wanted::from(config);
+        let mut allow = Allow { dirty_degraded: self.dirty_degraded, ..Allow::default() };
+        loop {
+            match Array::assemble(&wanted, found, allow) {
+                Err(AssembleError::Missing(unused)) if self.missing => {
+                    for one in unused {
+                        let (word, bit) = (one.member.at() / 64, one.member.at() % 64);
+                        assert!(allow.without[word] >> bit & 1 == 0, "asked for once");
+                        allow.without[word] |= 1 << bit;
+                    }
+                }
+                started => return started.map(|started| started.array),
+            }
+        }
+    }
+}
+
 impl Driver {
+    /// What the array says of a drive that is back in its place.
+    pub(crate) fn judge_return(
+        &self,
+        config: &Config,
+        member: MemberIndex,
+    ) -> Result<Admin, ReturnRefusal> {
+        let found = self.records.found(config, &self.members, &[]);
+        self.array.judge_return(&records::IDENTITY, member, &found.members[member.at()])
+    }
+
     pub(crate) fn new(config: &Config) -> Self {
         let array = Array::new(config).expect("a possible configuration");
         let mut driver = Self::over_devices(array, config);
-        for member in 0..config.layout.members {
-            driver.records.format(MemberIndex(member), &driver.array);
+        for member in (0..config.layout.members).map(MemberIndex).chain([driver.array.journal()]) {
+            driver.records.format(member, &driver.array);
         }
         driver
     }
@@ -149,10 +191,10 @@ impl Driver {
         &mut self,
         config: &Config,
         lost: &[u16],
-        allow: Allow,
+        word: Word,
     ) -> Result<(), AssembleError> {
         let found = self.records.found(config, &self.members, lost);
-        let array = Array::assemble(config, &found, allow)?;
+        let array = word.start(config, &found)?;
         let mut driver = Self::over_devices(array, config);
         driver.members = std::mem::take(&mut self.members);
         driver.caches = Caches::new(&driver.members);
@@ -182,10 +224,10 @@ impl Driver {
         config: &Config,
         random: &mut Random,
         lost: &[u16],
-        allow: Allow,
+        word: Word,
     ) -> Result<(), AssembleError> {
         self.lose_power(random);
-        self.reassemble(config, lost, allow)
+        self.reassemble(config, lost, word)
     }
 
     /// The first half of [`Self::crash`].

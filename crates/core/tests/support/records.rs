@@ -1,10 +1,13 @@
 //! Metadata records as they lie on the devices of a test.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use raidlab_core::consistency::{Found, LogEntry};
+use raidlab_core::consistency::{
+    ArrayId, Carried, Examined, Finding, Found, LogEntry, LogFound, MetaArea, Parameters,
+};
 use raidlab_core::contract::{LOG_HEADER, MetaIo, Record, Superblock};
-use raidlab_core::{Array, Config, MemberIndex, Sector};
+use raidlab_core::{Array, Config, MemberIndex, Sector, Sectors};
 
 /// What every device holds, by device and by place.
 #[derive(Clone, Debug, Default)]
@@ -80,36 +83,71 @@ impl Records {
     /// What a driver would read from the devices, without those `lost`.
     pub(crate) fn found(&self, config: &Config, devices: &[Vec<u8>], lost: &[u16]) -> Found {
         let members = config.layout.members;
-        let there = |device: &u16| !lost.contains(device);
-        let superblock = |device: u16| self.superblock(device).filter(|_| there(&device));
-        let bitmap = |device: u16| {
-            let pages = self.bitmaps.range((device, 0)..(device + 1, 0));
-            let last = pages.clone().last().map_or(0, |((_, page), _)| page + 1);
-            let mut bits = vec![0; if there(&device) { last as usize } else { 0 }];
-            for ((_, page), page_bits) in pages.filter(|_| there(&device)) {
-                bits[*page as usize] = *page_bits;
-            }
-            bits
-        };
+        let array = Array::new(config).expect("it was one");
+        let largest = config.members.iter().map(|member| member.sectors).max();
+        let consistency = config.settings.consistency;
+        let area = MetaArea::of(&array, consistency, largest.unwrap_or(Sectors::ZERO));
         let is_whole = |device: u16, at: u64, payload: &[u8]| {
             let data = config.members.get(usize::from(device)).map_or(0, |m| m.sectors.0);
             let start = (data + at) as usize + LOG_HEADER as usize;
             devices[usize::from(device)][start..start + payload.len()] == *payload
         };
-        let log = self.logs.iter().filter(|((device, at), (_, payload))| {
-            there(device) && is_whole(*device, *at, payload)
-        });
-        Found {
-            superblocks: (0..members).map(superblock).collect(),
-            bitmaps: (0..members).map(bitmap).collect(),
-            log: log
-                .map(|((device, at), (record, _))| LogEntry {
-                    member: MemberIndex(*device),
-                    at: Sector(*at),
-                    record: *record,
-                })
-                .collect(),
-            journal: there(&(2 * members)),
+        let examined = |device: u16| {
+            let parameters = Parameters::of(config, &area, MemberIndex(device));
+            if lost.contains(&device) {
+                return Examined::absent();
+            }
+            let log = self.logs.range((device, 0)..(device + 1, 0));
+            let log = log.filter(|((_, at), (_, payload))| is_whole(device, *at, payload));
+            let entries = log.map(|((_, at), (record, _))| LogEntry {
+                member: MemberIndex(device),
+                at: Sector(*at),
+                record: *record,
+            });
+            let page = |page| match self.bitmaps.get(&(device, page)) {
+                Some(bits) => Finding::Whole(*bits),
+                None => Finding::Blank,
+            };
+            let superblock = match self.superblock(device) {
+                Some(superblock) if consistency.has_superblocks() => {
+                    let (array, parameters) = (IDENTITY, parameters.clone());
+                    Finding::Whole(Carried { array, device, parameters, superblock })
+                }
+                _ => Finding::Blank,
+            };
+            Examined {
+                sectors: Sectors(parameters.data.0 + parameters.log.0 + 1024),
+                logical_block: 1,
+                superblock,
+                bitmap: (0..parameters.pages).map(page).collect(),
+                log: LogFound { entries: entries.collect(), ..LogFound::default() },
+            }
+        };
+        let mut members: Vec<_> = (0..members).map(examined).collect();
+        if !consistency.has_superblocks() {
+            for (member, config) in members.iter_mut().zip(&config.members) {
+                member.sectors = config.sectors.min(member.sectors);
+            }
         }
+        let journal = examined(2 * config.layout.members);
+        Found { members, journal, nonce: next_nonce() }
     }
+}
+
+/// Every array of a test has this identity.
+pub(crate) const IDENTITY: ArrayId = [7; 16];
+
+thread_local! {
+    static NONCE: Cell<u64> = const { Cell::new(1) };
+}
+
+/// A number that no other start of the test has.
+pub(crate) fn next_nonce() -> u64 {
+    NONCE.set(NONCE.get() + 1);
+    NONCE.get()
+}
+
+/// The superblocks found on the members.
+pub(crate) fn superblocks(found: &Found) -> impl Iterator<Item = Superblock> {
+    found.members.iter().filter_map(|one| Some(one.superblock.whole()?.superblock))
 }

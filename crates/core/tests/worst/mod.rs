@@ -1,14 +1,13 @@
 //! What the tests of faults share: layouts with redundancy, a load beside background work, and what
 //! every member must hold in the end.
 
-use raidlab_core::consistency::Allow;
 use raidlab_core::contract::{
     Admin, Event, Input, IoOp, IoOutcome, Outcome, RequestId, RequestOp, Segment,
 };
 use raidlab_core::geometry::{Geometry, Holds, Place};
 use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sector, Sectors};
 
-use crate::support::{Driver, Random, Work, field};
+use crate::support::{Driver, Random, Word, Work, field};
 
 pub(crate) const CHUNK: u64 = 8;
 
@@ -95,7 +94,7 @@ impl Bench {
     }
 
     /// A crash at which everything that has ended is durable, and a start without members `lost`.
-    pub(crate) fn crash(&mut self, config: &Config, lost: &[u16], allow: Allow) {
+    pub(crate) fn crash(&mut self, config: &Config, lost: &[u16], allow: Word) {
         self.driver.reassemble(config, lost, allow).expect("it can be assembled");
         plant(&mut self.driver);
         self.reads.clear();

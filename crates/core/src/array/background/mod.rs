@@ -91,8 +91,6 @@ pub(super) struct Background {
     /// Members of which parity is believed although it may be inconsistent: those that were missing
     /// when the administrator said so.
     trust: MemberSet,
-    /// Members of which only what the bitmap names is rebuilt.
-    by_bitmap: MemberSet,
     /// Members of which everything that was lost in a rebuild has been written since.
     filled: MemberSet,
     /// The first address at which a resync found redundancy lost.
@@ -157,7 +155,6 @@ impl Background {
             synced_to: u64::MAX,
             synced_kept: u64::MAX,
             trust: MemberSet::NONE,
-            by_bitmap: MemberSet::NONE,
             filled: MemberSet::NONE,
             unsynced_from: u64::MAX,
             flush: None,
@@ -201,7 +198,7 @@ impl Array {
     }
 
     /// Sectors that members read and write at least.
-    pub(super) fn member_block(&self) -> u64 {
+    pub(crate) fn member_block(&self) -> u64 {
         if self.atom > 0 { self.atom } else { u64::from(self.logical_block) }
     }
 
@@ -262,9 +259,9 @@ impl Array {
             && self.units.used().next().is_none()
     }
 
-    /// Whether a rebuild of this member goes by the bitmap.
+    /// Whether a rebuild of this member goes by the bitmap everywhere.
     pub(super) fn is_rebuilt_by_bitmap(&self, member: MemberIndex) -> bool {
-        self.background.by_bitmap.contains(member)
+        self.members[member.at()].named_to == u64::MAX
     }
 
     pub(super) fn background_to_key(&self, add: &mut dyn FnMut(u64)) {
@@ -274,7 +271,6 @@ impl Array {
         add(background.trust.bits() as u64);
         add(background.synced_to);
         add(background.synced_kept);
-        add(background.by_bitmap.bits() as u64);
         if let Some(running) = &background.work {
             add(work::key_of(running.work));
             add(running.cursor);

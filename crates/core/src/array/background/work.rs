@@ -41,12 +41,10 @@ impl Array {
             background.synced_to = todo.synced_to;
             background.synced_kept = todo.synced_to;
         }
-        if todo.by_bitmap {
-            background.by_bitmap = self.rebuilding;
-        }
         for member in self.rebuilding.iter() {
             let known = &mut self.members[member.at()];
             known.kept_to = known.good_to;
+            known.named_to = if todo.by_bitmap { u64::MAX } else { 0 };
             self.note_partial(member);
         }
         let begins = todo.resync != Resync::None || !self.rebuilding.is_empty();
@@ -269,7 +267,10 @@ impl Array {
                 }
                 self.background.resync == Resync::ByBitmap
             }
-            Work::Rebuild(member) => self.background.by_bitmap.contains(member),
+            Work::Rebuild(member) => {
+                let end = self.background.work.map_or(0, |running| running.cursor);
+                end + u64::from(unit.len) <= self.members[member.at()].named_to
+            }
             _ => false,
         };
         let (from, to) = (unit.at, unit.at + u64::from(unit.len));
@@ -442,9 +443,8 @@ impl Array {
     /// so: after a crash it would be one to rebuild still.
     fn restore(&mut self, running: Running, member: MemberIndex) {
         self.rebuilding.remove(member);
-        self.background.by_bitmap.remove(member);
         let known = &mut self.members[member.at()];
-        known.good_to = u64::MAX;
+        (known.good_to, known.named_to) = (u64::MAX, 0);
         known.kept_to = known.hole_from;
         self.note_partial(member);
         if self.settings.consistency.has_superblocks() {
@@ -616,21 +616,24 @@ impl Array {
             || !self.holds_data(member)
     }
 
-    /// A member is to be rebuilt from the start: all, or what the bitmap names.
-    pub(in crate::array) fn begin_rebuild(&mut self, member: MemberIndex, by_bitmap: bool) {
+    /// A member is to be rebuilt from the start: all, or what the bitmap names and all from a sector on.
+    pub(in crate::array) fn begin_rebuild(
+        &mut self,
+        member: MemberIndex,
+        named_to: Option<Sector>,
+    ) {
         self.failed.remove(member);
         self.rebuilding.insert(member);
-        self.background.by_bitmap.remove(member);
-        if by_bitmap {
-            self.background.by_bitmap.insert(member);
-        }
+        let by_bitmap = named_to.is_some();
         let known = &mut self.members[member.at()];
         (known.good_to, known.kept_to, known.hole_from) = (0, 0, u64::MAX);
+        known.named_to = named_to.map_or(0, |sector| sector.0);
         if !by_bitmap {
             known.bad.clear();
             known.corrected = 0;
         }
         self.note_partial(member);
+        self.log_moves(member);
         self.state_changed();
         self.wake_background();
     }
@@ -641,11 +644,12 @@ impl Array {
         let other = self.replacement(member);
         self.members[other.at()].bad.clear();
         self.members[other.at()].hole_from = u64::MAX;
+        self.log_moves(member);
         self.wake_background();
     }
 
     /// Whether a member may go by the bitmap at all.
-    pub(in crate::array) fn has_bitmap(&self) -> bool {
+    pub(crate) fn has_bitmap(&self) -> bool {
         matches!(self.settings.consistency, Consistency::Bitmap { .. })
     }
 }

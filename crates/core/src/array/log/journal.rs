@@ -55,6 +55,8 @@ struct Entry {
     at: u64,
     len: u64,
     stage: Stage,
+    /// It is on the medium.
+    logged: bool,
 }
 
 /// The ring of a journal.
@@ -69,6 +71,8 @@ pub(super) struct Journal {
     taken: u64,
     /// The number of the first of `entries`.
     first: u64,
+    /// Entries with lower numbers are on the medium.
+    settled: u64,
     /// Where the next entry goes if it fits.
     head: u64,
     /// The first number that is not retired.
@@ -90,6 +94,7 @@ impl Journal {
             most_entries: most,
             taken: 0,
             first: 1,
+            settled: 1,
             head: 0,
             tail: 1,
             told: (1, sectors > 0),
@@ -134,10 +139,24 @@ impl Journal {
         let head = if oldest.is_none() { 0 } else { self.head };
         let at = self.place(oldest, head, len).expect("room is looked for first");
         let sequence = self.first + self.entries.len() as u64;
-        self.entries.push_back(Entry { at, len, stage: Stage::Busy });
+        self.entries.push_back(Entry { at, len, stage: Stage::Busy, logged: false });
         self.taken += len;
         self.head = at + len;
         (at, sequence)
+    }
+
+    /// The entries of a plan are on the medium.
+    pub(super) fn logged(&mut self, logged: Logged) {
+        for number in logged.first..logged.first + u64::from(logged.count) {
+            let index = number.checked_sub(self.first);
+            if let Some(entry) = index.and_then(|index| self.entries.get_mut(index as usize)) {
+                entry.logged = true;
+            }
+        }
+        // What is retired was on the medium.
+        self.settled = self.settled.max(self.first);
+        let settled = self.entries.iter().skip((self.settled - self.first) as usize);
+        self.settled += settled.take_while(|entry| entry.logged).count() as u64;
     }
 
     /// Everything that has ended is to be made durable; false when there is nothing.
@@ -195,6 +214,7 @@ impl Journal {
             add(entry.len);
         }
         add(self.tail - self.first.min(self.tail));
+        add(self.settled.max(self.first) - self.first);
     }
 }
 
@@ -259,6 +279,7 @@ impl Array {
                 from: band.from as u32,
                 to: band.to as u32,
                 roles: words(roles),
+                settled: self.log.journal.settled.max(self.log.journal.first),
             };
             let mut list = ListBuilder::new();
             for role in (0..self.data_chunks + self.parities).filter(|r| roles >> r & 1 == 1) {

@@ -51,6 +51,8 @@ struct Entry {
     written: u128,
     /// It is on the medium, or never will be.
     logged: bool,
+    /// It never was written.
+    absent: bool,
 }
 
 /// Entries of a ring that may be being written at once.
@@ -64,13 +66,21 @@ pub(super) struct Ring {
     places: Vec<Entry>,
     /// The generation of the next entry.
     next: u64,
+    /// Generations between these, the second left out, are durable on the medium.
+    settled: [u64; 2],
 }
 
 impl Ring {
     pub(super) fn new(slots: u32) -> Self {
-        let idle =
-            Entry { stage: Stage::Durable, stripe: 0, rows: (0, 0), written: 0, logged: true };
-        Self { places: vec![idle; slots as usize], next: 1 }
+        let idle = Entry {
+            stage: Stage::Durable,
+            stripe: 0,
+            rows: (0, 0),
+            written: 0,
+            logged: true,
+            absent: true,
+        };
+        Self { places: vec![idle; slots as usize], next: 1, settled: [1; 2] }
     }
 
     const fn slot(&self, generation: u64) -> usize {
@@ -117,6 +127,22 @@ impl Ring {
             let slot = self.slot(generation);
             self.places[slot].logged = true;
         }
+        while self.settled[1] < self.next {
+            let number = self.settled[1];
+            let entry = &self.places[self.slot(number)];
+            if !entry.logged {
+                break;
+            }
+            if entry.absent {
+                self.settled[0] = number + 1;
+            }
+            self.settled[1] += 1;
+        }
+    }
+
+    /// From here on, nothing is said of the entries there were.
+    const fn unsettle(&mut self) {
+        self.settled = [self.next; 2];
     }
 
     /// Everything that has ended is to be made durable; false when there is nothing.
@@ -137,6 +163,7 @@ impl Ring {
 
     pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
         add(self.slot(self.next) as u64);
+        self.settled.iter().for_each(|number| add(self.next - number));
         for entry in self.places.iter().filter(|entry| entry.stage != Stage::Durable) {
             add(entry.stage as u64 | u64::from(entry.logged) << 3 | entry.stripe << 4);
             add(u64::from(entry.rows.0) | u64::from(entry.rows.1) << 32);
@@ -179,8 +206,10 @@ impl Array {
         for band in state.bands() {
             let written = chunk_set(band.first, band.last);
             let (rows, stripe) = (band_rows(band), state.stripe);
-            let entry = Entry { stage: Stage::Busy, stripe, rows, written, logged: !is_live };
+            let (logged, absent) = (!is_live, !is_live);
+            let entry = Entry { stage: Stage::Busy, stripe, rows, written, logged, absent };
             let ring = &mut self.log.rings[member.at()];
+            let settled = ring.settled;
             let generation = ring.take(entry);
             if !is_live {
                 continue;
@@ -193,6 +222,7 @@ impl Array {
                 from: rows.0,
                 to: rows.1,
                 written: words(written),
+                settled,
             };
             let at = Sector(u64::from(slot) * self.log_place());
             let replacement = self.replacing.contains(member).then(|| self.replacement(member));
@@ -219,6 +249,9 @@ impl Array {
     /// The entries of a plan are on the medium: others may be written.
     pub(in crate::array) fn plan_logged(&mut self, plan: u32) {
         let logged = self.log.logged[plan as usize];
+        if logged.count > 0 && self.log.rings.is_empty() {
+            self.log.journal.logged(logged);
+        }
         if self.logs_partial_parity() && logged.count > 0 {
             self.log.rings[usize::from(logged.member)].logged(logged);
             if !self.log.waiting.is_empty() {
@@ -243,5 +276,13 @@ impl Array {
     pub(super) fn continue_ring(&mut self, member: MemberIndex, generation: u64) {
         let ring = &mut self.log.rings[member.at()];
         ring.next = ring.next.max(generation + 1);
+        ring.unsettle();
+    }
+
+    /// Another drive is to hold a member's log from now on, which has none of its entries.
+    pub(in crate::array) fn log_moves(&mut self, member: MemberIndex) {
+        if let Some(ring) = self.log.rings.get_mut(member.at()) {
+            ring.unsettle();
+        }
     }
 }

@@ -25,8 +25,8 @@ use super::partial::most_being_logged;
 use crate::bugs::Bug;
 use crate::consistency::LogEntry;
 use crate::contract::{
-    Event, IoOp, IoOutcome, JobId, JobResult, Kernel, Output, Record, Role, Segment, SegmentList,
-    Work,
+    Event, IoOp, IoOutcome, JobId, JobResult, Kernel, MemberBits, Output, Record, Role, Segment,
+    SegmentList, Work,
 };
 use crate::geometry::Geometry;
 use crate::units::{MemberIndex, Sector, Sectors, Time};
@@ -129,6 +129,8 @@ struct Entry {
     set: u128,
     /// Where its payload starts on its device.
     payload: u64,
+    /// Entries with numbers between these were durable when it was made.
+    settled: [u64; 2],
 }
 
 /// Of `rows`, those that none of `newer` has.
@@ -145,6 +147,10 @@ fn rows_left(rows: (u64, u64), newer: impl Iterator<Item = (u64, u64)>) -> Vec<(
 
 /// No array gets this far: a number beyond is none of its own.
 pub(super) const MOST_NUMBER: u64 = 1 << 62;
+
+/// So much further on are the numbers of a log that could not be read in full: a log has fewer entries in its
+/// ring, and a run of the array makes fewer.
+const NUMBER_GAP: u64 = 1 << 32;
 
 fn by_stripe(entries: &[Entry]) -> BTreeMap<u64, Vec<Entry>> {
     let mut stripes: BTreeMap<u64, Vec<Entry>> = BTreeMap::new();
@@ -168,7 +174,7 @@ impl Array {
                 found.push(entries);
             }
         } else if self.is_journalled() {
-            let entries = self.journal_entries(entries);
+            let entries = self.journal_entries(entries, self.journal_tail());
             if let Some(newest) = entries.last() {
                 self.journal_goes_on(newest.number + 1);
             }
@@ -184,6 +190,48 @@ impl Array {
         self.timers.changed = true;
     }
 
+    /// The numbers of logs that are not whole, `known` and any other of these members, go on beyond all that may
+    /// be in them: what cannot be read now may be read later, and must not be taken for newer than what is
+    /// written from now on. `events`: of the newest superblock.
+    pub(crate) fn skip_log_numbers(
+        &mut self,
+        members: MemberBits,
+        known: &[LogEntry],
+        events: u64,
+    ) {
+        let lost = (0..self.layout.members).map(MemberIndex);
+        for member in lost.filter(|m| members[m.at() / 64] >> (m.at() % 64) & 1 == 1) {
+            let newest = self.partial_entries(member, known).last().map_or(0, |entry| entry.number);
+            let gap = (newest + NUMBER_GAP).max(events.saturating_mul(NUMBER_GAP));
+            self.continue_ring(member, gap.min(MOST_NUMBER - NUMBER_GAP));
+        }
+    }
+
+    /// Whether entries are missing from a member's log of partial parity although a newer one says that they were
+    /// durable.
+    pub(crate) fn is_log_torn(&self, member: MemberIndex, entries: &[LogEntry]) -> bool {
+        let known = self.partial_entries(member, entries);
+        let Some(newest) = known.last().map(|entry| entry.number) else { return false };
+        let turn = self.log_sectors(member).0 / self.log_place();
+        let is_known = |number| known.iter().any(|entry| entry.number == number);
+        known.iter().any(|entry| {
+            let mut durable = entry.settled[0]..entry.settled[1].min(entry.number);
+            // Older ones may have been overwritten.
+            durable.start =
+                durable.start.max((newest + most_being_logged(turn) + 1).saturating_sub(turn));
+            durable.into_iter().any(|number| !is_known(number))
+        })
+    }
+
+    /// The same of the journal, from `tail` on.
+    pub(crate) fn is_journal_torn(&self, entries: &[LogEntry], tail: u64) -> bool {
+        let known = self.journal_entries(entries, tail);
+        let durable =
+            known.iter().map(|entry| entry.settled[1].min(entry.number)).max().unwrap_or(0);
+        let whole = known.iter().filter(|entry| entry.number < durable).count() as u64;
+        whole < durable.saturating_sub(tail)
+    }
+
     /// A member's entries of partial parity in order of generation.
     fn partial_entries(&self, member: MemberIndex, entries: &[LogEntry]) -> Vec<Entry> {
         let place = self.log_place();
@@ -191,7 +239,7 @@ impl Array {
         let all = entries.iter().filter(|entry| entry.member == member);
         let mut known: Vec<_> = all
             .filter_map(|entry| {
-                let Record::PartialParity { slot, generation, stripe, from, to, written } =
+                let Record::PartialParity { slot, generation, stripe, from, to, written, settled } =
                     entry.record
                 else {
                     return None;
@@ -204,7 +252,7 @@ impl Array {
                     && entry.at.0 + place <= area
                     && self.role_member(stripe, self.data_chunks) == member;
                 let payload = self.sizes[member.at()].0 + entry.at.0 + u64::from(LOG_HEADER);
-                fits.then_some(Entry { number: generation, stripe, rows, set, payload })
+                fits.then_some(Entry { number: generation, stripe, rows, set, payload, settled })
             })
             .collect();
         known.sort_unstable_by_key(|entry| entry.number);
@@ -217,14 +265,14 @@ impl Array {
     }
 
     /// The journal's entries that are not retired, in order.
-    fn journal_entries(&self, entries: &[LogEntry]) -> Vec<Entry> {
+    fn journal_entries(&self, entries: &[LogEntry], tail: u64) -> Vec<Entry> {
         let device = self.journal();
         let area = self.log_sectors(device).0;
-        let tail = self.journal_tail();
         let all = entries.iter().filter(|entry| entry.member == device);
         let mut known: Vec<_> = all
             .filter_map(|entry| {
-                let Record::JournalEntry { at, sequence, stripe, from, to, roles } = entry.record
+                let Record::JournalEntry { at, sequence, stripe, from, to, roles, settled } =
+                    entry.record
                 else {
                     return None;
                 };
@@ -236,7 +284,8 @@ impl Array {
                     && sequence < MOST_NUMBER
                     && at == entry.at
                     && payload + u64::from(set.count_ones()) * (rows.1 - rows.0) <= area;
-                let entry = Entry { number: sequence, stripe, rows, set, payload };
+                let settled = [tail, settled];
+                let entry = Entry { number: sequence, stripe, rows, set, payload, settled };
                 (fits && sequence >= tail).then_some(entry)
             })
             .collect();

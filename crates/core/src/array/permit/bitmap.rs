@@ -401,7 +401,7 @@ impl Array {
     /// Whether the bitmap names everything that a member missed whose newest superblock, in which
     /// it is in service itself, has these events. Events that the others reached without it only can
     /// be its own if it went on alone.
-    pub(in crate::array) fn bitmap_reaches(&self, member: MemberIndex, events: u64) -> bool {
+    pub(crate) fn bitmap_reaches(&self, member: MemberIndex, events: u64) -> bool {
         let bitmap = &self.permits.bitmap;
         let known = events >= bitmap.since && events < self.left_at(member);
         bitmap.is_used() && (known || self.has_bug(Bug::ReAddTooOld))

@@ -26,7 +26,7 @@ use super::member::MemberSet;
 use super::request::changes_data;
 use super::timers::Timer;
 use crate::bugs::Bug;
-use crate::contract::{Event, Outcome, Output, Superblock};
+use crate::contract::{Epoch, Event, History, Outcome, Output, Superblock};
 use crate::units::{Nanos, Time};
 use superblock::Update;
 
@@ -393,10 +393,13 @@ const fn after(at: Time, delay: Nanos) -> Time {
 
 /// What a new array's superblocks say.
 pub(super) fn first_superblock() -> Superblock {
+    let mut history = History::default();
+    history[0] = Epoch::FIRST;
     Superblock {
         events: 1,
         clean: true,
         synced_to: crate::units::Sector::MAX,
+        history,
         ..Default::default()
     }
 }

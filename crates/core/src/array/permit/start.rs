@@ -8,7 +8,7 @@ use crate::array::timers::Timer;
 use crate::bugs::Bug;
 use crate::consistency::LogEntry;
 use crate::contract::{MemberBits, Superblock};
-use crate::units::Time;
+use crate::units::{MemberIndex, Sector, Sectors, Time};
 
 /// What the members were found to say, judged.
 #[derive(Clone, Debug)]
@@ -25,9 +25,16 @@ pub(crate) struct Start<'a> {
     pub(crate) bits: Vec<u64>,
     /// The administrator accepts what parity says where writes were in flight.
     pub(crate) trust_parity: bool,
+    /// Redundancy is consistent below this; [`Sector::MAX`] when everywhere, or when the log makes it so.
+    pub(crate) kept: Sector,
+    /// Entries of logs that are put to use.
     pub(crate) log: &'a [LogEntry],
-    /// The log device is there.
+    /// Members whose log is not whole, and the entries that were found in them.
+    pub(crate) torn_log: (MemberBits, &'a [LogEntry]),
+    /// The log device is there and goes on.
     pub(crate) journal: bool,
+    /// What tells the epoch that begins from all others.
+    pub(crate) nonce: u64,
 }
 
 impl Array {
@@ -45,11 +52,12 @@ impl Array {
         }
         self.restore_log(&newest, start.journal);
         self.replay_logs(start.log);
+        self.skip_log_numbers(start.torn_log.0, start.torn_log.1, newest.events);
         self.begin_at_start(self.todo(start));
 
         let known = MemberSet::from_words(newest.failed);
         let update = &mut self.permits.update;
-        update.begin_with(newest, start.level);
+        update.begin_with(newest, start.level, start.nonce);
         update.gone = failed.without(known);
         // Bits may have been cleared since the newest superblock, if nobody was missing: nobody who
         // could be one behind in service has missed any of what they stood for.
@@ -84,22 +92,33 @@ impl Array {
     }
 
     fn todo(&self, start: &Start<'_>) -> Todo {
-        let Superblock { clean, synced_to, by_bitmap, .. } = start.newest;
-        // What the log has in flight it makes consistent; the rest is as it was.
-        let logged = match self.settings.consistency {
-            Consistency::PartialParity { .. } => true,
-            Consistency::Journal { .. } => self.is_journal_used(),
-            _ => false,
-        };
-        let kept = if clean || logged { synced_to.0 } else { 0 };
+        let kept = start.kept.0;
         let resync = match self.settings.consistency {
             _ if kept == u64::MAX => Resync::None,
             Consistency::Bitmap { .. } => Resync::ByBitmap,
             _ => Resync::All,
         };
-        let trust_parity = start.trust_parity;
+        let (trust_parity, by_bitmap) = (start.trust_parity, start.newest.by_bitmap);
         let replay = self.is_replaying();
         Todo { resync, synced_to: kept, trust_parity, by_bitmap, replay, is_unknown: false }
+    }
+
+    /// Sectors of each member (of the array, on mirrors) that a resync makes consistent, of those from `kept` on
+    /// and, with a bitmap, with these bits set.
+    pub(crate) fn resync_len(&self, kept: Sector, bits: &[u64]) -> Sectors {
+        let covered = match self.parities {
+            0 => self.capacity,
+            _ => self.geometry.used(MemberIndex(0)).0,
+        };
+        let left = covered.saturating_sub(kept.0);
+        Sectors(match self.settings.consistency {
+            _ if !self.is_redundant() => 0,
+            Consistency::Bitmap { chunk } if left > 0 => {
+                let set: u64 = bits.iter().map(|page| u64::from(page.count_ones())).sum();
+                left.min(set * chunk.0)
+            }
+            _ => left,
+        })
     }
 
     /// Asks for an input, whatever it is.

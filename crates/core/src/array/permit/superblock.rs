@@ -15,6 +15,7 @@ use super::{Array, Flag, Stop};
 use crate::array::member::MemberSet;
 use crate::array::meta::Purpose;
 use crate::bugs::Bug;
+use crate::consistency::lineage::{all_in_service, begin_epoch};
 use crate::contract::Superblock;
 use crate::units::{MemberIndex, Sector};
 
@@ -54,6 +55,8 @@ pub(super) struct Update {
     pub(super) taking_over: Option<MemberIndex>,
     /// Members that were being rebuilt, and replaced, at the last look.
     joined: [MemberSet; 2],
+    /// Tells the epoch that begins with the next update; 0 when none begins.
+    nonce: u64,
 }
 
 impl Update {
@@ -71,11 +74,14 @@ impl Update {
             swaps: 0,
             taking_over: None,
             joined: [MemberSet::NONE; 2],
+            nonce: 0,
         }
     }
 
     /// What was found on the members, at the start.
-    pub(super) fn begin_with(&mut self, newest: Superblock, level: bool) {
+    pub(super) fn begin_with(&mut self, newest: Superblock, level: bool, nonce: u64) {
+        // None is 0.
+        self.nonce = nonce.max(1);
         self.recorded = newest;
         self.sent = newest;
         self.level = level;
@@ -91,6 +97,24 @@ impl Update {
         }
     }
 
+    /// Settles the history of what is about to be sent.
+    fn go_on(&mut self, sent: &mut Superblock) {
+        if self.level {
+            return;
+        }
+        let [failed, known] = [sent.failed, self.recorded.failed].map(MemberSet::from_words);
+        let leaves = !failed.is_within(known);
+        match std::mem::take(&mut self.nonce) {
+            0 => sent.left |= u8::from(leaves),
+            nonce => begin_epoch(sent, nonce, leaves),
+        }
+        let recorded = &self.recorded;
+        let states = [sent.failed, sent.rebuilding, recorded.failed, recorded.rebuilding];
+        if states.iter().flatten().all(|word| *word == 0) {
+            all_in_service(sent);
+        }
+    }
+
     pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
         let flags = [self.flushed, self.wanted, self.level];
         let flags = flags.iter().fold(0, |sum, flag| sum << 1 | u64::from(*flag));
@@ -99,10 +123,16 @@ impl Update {
             add(u64::from(one.clean) | u64::from(one.journal) << 1);
             [one.failed, one.rebuilding].iter().flatten().for_each(|word| add(*word));
             [one.rebuilt_to, one.synced_to].iter().for_each(|sector| add(sector.0));
-            // The newest events are a counter; how far back the bitmap reaches from them is not.
+            // The newest events are a counter; how far back the bitmap and epochs reach from them is not.
             add(one.events - one.bitmap_since.min(one.events));
+            for epoch in one.history.iter().take_while(|epoch| epoch.id != 0) {
+                add(epoch.id);
+                add(one.events - epoch.from.min(one.events));
+            }
+            add(u64::from(one.left));
         }
         self.gone.words().iter().for_each(|word| add(*word));
+        add(self.nonce);
     }
 }
 
@@ -130,6 +160,8 @@ impl Array {
             synced_to: Sector(self.synced_to()),
             journal_tail: self.journal_tail(),
             bitmap_since: self.permits.bitmap.since,
+            history: recorded.history,
+            left: recorded.left,
         }
     }
 
@@ -137,6 +169,11 @@ impl Array {
     /// every member of a new array.
     pub fn superblock(&self) -> Superblock {
         self.view()
+    }
+
+    /// The newest superblock that the members have, or get.
+    pub(crate) fn newest_superblock(&self) -> &Superblock {
+        &self.permits.update.sent
     }
 
     /// A member failed, came back, or is rebuilt further: the superblocks must tell.
@@ -205,6 +242,7 @@ impl Array {
         }
         let mut sent = self.view();
         sent.events += 1;
+        self.permits.update.go_on(&mut sent);
         let taking_over = self.taking_over();
         let update = &mut self.permits.update;
         update.stage = Stage::Writing;
@@ -235,7 +273,7 @@ impl Array {
         let takes_over = update.taking_over.map(|member| self.replacement(member));
         let failed = MemberSet::from_words(update.sent.failed);
         let exchanged = update.gone.contains(device) && !failed.contains(device);
-        let named = device.0 < self.layout.members && !exchanged;
+        let named = device.0 < self.layout.members && !exchanged || device == self.journal();
         (named || takes_over == Some(device)).then_some(update.sent)
     }
 

@@ -95,7 +95,9 @@ impl Kind {
         match random.below(1000) {
             0..60 => Self::LargeBlock,
             60..85 if level != Level::Raid3 => Self::Many,
-            85..90 if stripes => Self::LargeChunk,
+            85..88 if stripes => Self::LargeChunk,
+            // With a log of partial parity as a rule.
+            88..98 if level == Level::Raid5 => Self::LargeChunk,
             _ => Self::Ordinary,
         }
     }

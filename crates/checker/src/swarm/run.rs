@@ -425,7 +425,7 @@ impl Run {
             _ => (Class::MemberLost, Fault::Gone),
         };
         if device.0 == 2 * members {
-            if !self.is_on(Class::LogDevice) || op == IoOp::Read {
+            if !self.is_on(Class::LogDevice) || op == IoOp::Read || !self.may_lose_log() {
                 return Fault::None;
             }
             self.log_lost = true;
@@ -474,6 +474,9 @@ impl Run {
     }
 
     fn administer(&mut self) {
+        if self.begins_rebuild() {
+            return;
+        }
         let member = self.random.below(u64::from(self.members())) as u16;
         let (device, sectors) =
             (MemberIndex(member), self.config.members[usize::from(member)].sectors);

@@ -3,12 +3,13 @@
 
 use std::fmt::Write as _;
 
-use raidlab_core::contract::{IoOp, Record, RequestOp, Work as Background};
+use raidlab_core::contract::{Admin, IoOp, Record, RequestOp, Work as Background};
 use raidlab_core::{Config, Level, MemberIndex};
 
 use super::run::Run;
 use super::{Class, Mode};
 use crate::rig::{Ask, Fault, Work};
+use crate::shape::set_of;
 
 /// A class of arrays or faults with a share of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -202,7 +203,7 @@ impl Run {
 
     /// Whether the log device may fail now: in a replay parity is then not consistent, and nothing more may be
     /// missing.
-    fn may_lose_log(&mut self) -> bool {
+    pub(super) fn may_lose_log(&mut self) -> bool {
         if !self.replaying {
             return true;
         }
@@ -274,6 +275,25 @@ impl Run {
         })
     }
 
+    /// Where a rebuild is to lose blocks and none is under way: lets one begin.
+    pub(super) fn begins_rebuild(&mut self) -> bool {
+        let status = self.rig.array().status();
+        let quiet = set_of(status.failed) == 0 && set_of(status.rebuilding) == 0;
+        if !self.plan.hole || !quiet || self.budget.beyond {
+            return false;
+        }
+        let member = self.random.below(u64::from(self.members())) as u16;
+        if self.may_harm(member) {
+            self.hit(Class::MemberLost);
+            self.rig.command(Admin::Fail(MemberIndex(member)));
+            // Nobody takes away a drive that is at work.
+            self.rig.finish_records();
+            self.rig.finish_all_of(MemberIndex(member));
+            self.renew(member);
+        }
+        true
+    }
+
     /// Whether a rebuild is to read what cannot be read, so that a hole is left.
     pub(super) fn makes_hole(&mut self, op: IoOp) -> bool {
         let work = self.rig.array().status().work.map(|known| known.work);
@@ -292,7 +312,7 @@ impl Run {
             let mut bad = array.bad_blocks(member).map(|(at, _)| at);
             bad.any(|at| at == rebuilt_to && array.good_to(member) > at)
         };
-        let rebuilding = crate::shape::set_of(superblock.rebuilding);
+        let rebuilding = set_of(superblock.rebuilding);
         let mut members = (0..self.members()).filter(|member| rebuilding >> member & 1 == 1);
         if members.any(held_back) {
             self.shares.has(Special::Hole);

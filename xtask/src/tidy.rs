@@ -7,6 +7,7 @@ mod arithmetic;
 mod arrows;
 mod dependencies;
 mod documents;
+mod metadata;
 mod names;
 mod purity;
 mod rust;
@@ -57,6 +58,7 @@ fn check(tree: &Tree) -> Vec<Breach> {
             breaches.extend(purity::check(file, &mut exceptions));
             breaches.extend(arithmetic::check(file));
         }
+        breaches.extend(metadata::check(file));
         breaches.extend(unsafety::check(file));
         breaches.extend(words::check(file));
         long.measure(file);
@@ -90,6 +92,7 @@ mod tests {
             ("crates/core/src/function.rs", &function),
             ("crates/core/src/wrong.rs", "fn\n"),
             ("crates/targets/src/rundir.rs", "fn f() { unsafe { g() } }\n"),
+            ("crates/engine/src/metadata.rs", "fn f() { found.superblock; }\n"),
             ("crates/engine/src/words.rs", "#[ignore]\nfn f() { todo!() }\n"),
             ("xtask/exceptions.txt", "line-length a.rs 130\n"),
         ]);
@@ -111,6 +114,7 @@ mod tests {
             "last-line",
             "line-length",
             "machine-path",
+            "metadata",
             "names",
             "pure",
             "safety-comment",

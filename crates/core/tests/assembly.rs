@@ -4,16 +4,15 @@
 mod support;
 
 use raidlab_core::consistency::{
-    Allow, AssembleError, Assembled, Carried, Examined, Finding, Found, MetaArea, Parameters,
-    Unusable, Unused, Wanted,
+    Allow, AssembleError, Examined, Finding, Found, Unusable, Unused, Wanted,
 };
 use raidlab_core::contract::{
-    Admin, Completion, Epoch, History, Input, IoOutcome, Outcome, Output, Record, Superblock,
+    Admin, Completion, Input, IoOutcome, Outcome, Output, Record, Superblock,
 };
 use raidlab_core::{
     Array, Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors, Time,
 };
-use support::records::{IDENTITY, next_nonce};
+use support::carried::{found, start, superblock};
 use support::{ANYTHING, Driver, Random, Word};
 
 fn config(layout: Layout) -> Config {
@@ -31,38 +30,6 @@ fn mirror(members: u16) -> Config {
 
 fn stripes(level: Level, members: u16) -> Config {
     config(Layout::new(level, members).with_chunk(Sectors(8)))
-}
-
-fn superblock(events: u64, failed: u64) -> Superblock {
-    let (synced_to, mut history) = (Sector::MAX, History::default());
-    history[0] = Epoch::FIRST;
-    let failed = [failed, 0];
-    Superblock { events, failed, clean: true, synced_to, history, ..Superblock::default() }
-}
-
-fn carries(config: &Config, device: u16, superblock: Superblock) -> Examined {
-    let array = Array::new(config).expect("possible");
-    let area = MetaArea::of(&array, config.settings.consistency, config.members[0].sectors);
-    let parameters = Parameters::of(config, &area, MemberIndex(device));
-    let superblock = Finding::Whole(Carried { array: IDENTITY, device, parameters, superblock });
-    let bitmap = vec![Finding::Blank; area.pages as usize];
-    let sectors = Sectors(100_000);
-    Examined { sectors, logical_block: 1, superblock, bitmap, ..Examined::default() }
-}
-
-/// Members that carry these superblocks, or nothing; the log device has the newest.
-fn found(config: &Config, superblocks: &[Option<Superblock>]) -> Found {
-    let newest = superblocks.iter().flatten().max_by_key(|superblock| superblock.events);
-    let carries = |(device, superblock): (u16, &Option<Superblock>)| match superblock {
-        Some(superblock) => carries(config, device, *superblock),
-        None => Examined::absent(),
-    };
-    let journal = carries((2 * config.layout.members, &newest.copied()));
-    Found { members: (0..).zip(superblocks).map(carries).collect(), journal, nonce: next_nonce() }
-}
-
-fn start(config: &Config, found: &Found) -> Result<Assembled, AssembleError> {
-    Array::assemble(&Wanted::from(config), found, Allow::default())
 }
 
 fn out_of_service(array: &Array) -> u64 {

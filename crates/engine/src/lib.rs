@@ -22,7 +22,9 @@ mod mismatch;
 
 pub use buffers::{Area, Piece};
 pub use device::{Claim, Device, DeviceRefusal, SAVED_BYTES, Signature};
-pub use engine::{Engine, EngineConfig, Recorded, Reply, check_outcome};
+pub use engine::{
+    Beginning, Engine, EngineConfig, Recorded, Reply, check_outcome, log_device_sectors,
+};
 pub use error::{EngineError, EngineErrorKind};
 pub use member::{CacheState, FileIo, FileMember, FileOptions, Member, MemoryMember, NullMember};
 pub use mismatch::{Holding, Mismatch};

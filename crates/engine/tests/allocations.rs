@@ -19,6 +19,7 @@ use raidlab_core::{
 };
 use raidlab_engine::{
     Engine, EngineConfig, EngineErrorKind, FileIo, Member, MemoryMember, NullMember, Reply,
+    log_device_sectors,
 };
 
 const MEMBER: Sectors = Sectors(1 << 16);
@@ -178,12 +179,8 @@ struct Bench {
 
 impl Bench {
     fn new(layout: &Layout, settings: Settings, members: Vec<Member>) -> Self {
-        let journal = match settings.consistency {
-            Consistency::Journal { sectors } => {
-                Some(Member::Memory(MemoryMember::new(sectors).unwrap()))
-            }
-            _ => None,
-        };
+        let journal = log_device_sectors(settings.consistency)
+            .map(|sectors| Member::Memory(MemoryMember::new(sectors).unwrap()));
         Self::with_journal(layout, settings, members, journal)
     }
 

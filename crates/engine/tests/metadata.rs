@@ -12,6 +12,7 @@ use raidlab_core::contract::{Admin, Event, Pacing, Refusal};
 use raidlab_core::{Consistency, Layout, Level, MemberIndex, Nanos, Sector, Sectors};
 use raidlab_engine::{
     Engine, EngineConfig, EngineErrorKind, FileMember, FileOptions, Member, MemoryMember,
+    log_device_sectors,
 };
 
 const CHUNK: Sectors = Sectors(16);
@@ -60,15 +61,16 @@ fn fresh(config: &EngineConfig) -> Engine {
 }
 
 fn journal_of(config: &EngineConfig) -> Option<Member> {
-    match config.settings.consistency {
-        Consistency::Journal { sectors } => Some(memory(sectors)),
-        _ => None,
-    }
+    log_device_sectors(config.settings.consistency).map(memory)
 }
 
 /// A copy of a member as it is.
 fn copy(engine: &mut Engine, member: MemberIndex) -> Option<Member> {
-    let Some(Member::Memory(there)) = engine.member_mut(member) else { return None };
+    engine.member_mut(member).and_then(|member| copy_of(member))
+}
+
+fn copy_of(member: &Member) -> Option<Member> {
+    let Member::Memory(there) = member else { return None };
     let mut copy = MemoryMember::new(there.sectors()).unwrap();
     copy.bytes_mut().copy_from_slice(there.bytes());
     Some(Member::Memory(copy))
@@ -86,7 +88,7 @@ fn assemble(
     config: &EngineConfig,
     (members, journal): (Vec<Option<Member>>, Option<Member>),
 ) -> Engine {
-    let allow = Allow { missing: true, dirty_degraded: true };
+    let allow = Allow { dirty_degraded: true, ..Allow::default() };
     let engine = Engine::assemble(config, members, journal, allow);
     engine.unwrap_or_else(|error| panic!("{:?}: {error}", config.layout))
 }
@@ -208,33 +210,58 @@ fn a_member_comes_back_by_the_bitmap() {
     let config = config(Level::Raid1, 2, Consistency::Resync);
     let mut engine = fresh(&config);
     engine.fail(MemberIndex(1)).unwrap();
-    let error = engine.re_add(MemberIndex(1), Some(memory(TOTAL))).unwrap_err();
-    assert_eq!(error.kind(), EngineErrorKind::Member);
     let away = copy(&mut engine, MemberIndex(1));
-    let error = engine.re_add(MemberIndex(1), away).unwrap_err();
-    assert_eq!(error.refusal(), Some(Refusal::NothingKnown));
+    for (device, word) in [
+        (Some(memory(TOTAL)), "carries no superblock"),
+        (copy(&mut engine, MemberIndex(0)), "is member 0"),
+        (away, "nothing tells any more what it missed"),
+        (None, "nothing tells any more what it missed"),
+    ] {
+        let error = engine.re_add(MemberIndex(1), device).unwrap_err();
+        assert_eq!(error.kind(), EngineErrorKind::Member);
+        assert!(error.to_string().contains(word), "{error}");
+        assert!(error.to_string().contains("add it: everything on it will be rebuilt"), "{error}");
+    }
 }
 
-/// Each sector of the newest superblock of each member is damaged in turn.
+/// A damaged place of a superblock may have held the newest: the member is not taken in service, nor is an
+/// older state, and what is done about it is the administrator's word. Damage beside what it says is none.
 #[test]
-fn a_torn_record_leaves_the_one_before() {
+fn a_damaged_record_is_not_an_older_one() {
     let config = config(Level::Raid5, 4, Consistency::Resync);
     let mut engine = fresh(&config);
     let mut model = Model::new(&engine, 3);
     model.write(&mut engine, 10);
     engine.stop().unwrap();
     for member in 0..4 {
-        for place in 0..2 {
-            let at = MetaArea::superblock(TOTAL, place);
-            for sector in [0, 3, 7] {
-                let (mut members, journal) = crash(&mut engine);
+        for (place, sector) in [(0, 0), (1, 0), (0, 3), (1, 7)] {
+            let damaged = |engine: &mut Engine| {
+                let (mut members, journal) = crash(engine);
                 if let Some(Member::Memory(one)) = &mut members[member] {
-                    one.bytes_mut()[((at.0 + sector) * 512) as usize + 20] ^= 0x40;
+                    let at = MetaArea::superblock(TOTAL, place).0 + sector;
+                    one.bytes_mut()[(at * 512) as usize + 20] ^= 0x40;
                 }
-                let mut again = assemble(&config, (members, journal));
-                let what = format!("member {member}, place {place}, {sector}");
-                let served = (0..4).all(|one| !again.array().is_failed(MemberIndex(one)));
-                assert!(served, "{what}: the record before is as good");
+                (members, journal)
+            };
+            let what = format!("member {member}, place {place}, sector {sector}");
+            let (members, journal) = damaged(&mut engine);
+            let started = Engine::assemble(&config, members, journal, Allow::default());
+            assert_eq!(started.is_ok(), sector > 0, "{what}");
+            if let Err(error) = started {
+                let named = format!("member {member}: a place of its superblock is damaged");
+                assert!(error.to_string().contains(&named), "{what}: {error}");
+            }
+            let bits = [1 << member, 0];
+            for (allow, serves) in [
+                (Allow { without: bits, ..Allow::default() }, false),
+                (Allow { believe: bits, ..Allow::default() }, true),
+            ] {
+                let (members, journal) = damaged(&mut engine);
+                let mut again = Engine::assemble(&config, members, journal, allow).unwrap();
+                let is_failed = again.array().is_failed(MemberIndex(member as u16));
+                // Of two states one event apart either will do.
+                assert_eq!(is_failed, !serves, "{what}, {allow:?}");
+                assert_eq!(again.beginning().unused.len(), usize::from(!serves), "{what}");
                 again.finish_background(&RUNNING).unwrap();
                 model.check(&mut again, &what);
             }
@@ -257,24 +284,38 @@ fn a_torn_record_leaves_the_one_before() {
 fn what_does_not_belong_is_named() {
     let config = config(Level::Raid5, 4, Consistency::Resync);
     let (mut one, mut other) = (fresh(&config), fresh(&config));
-    let refused = |members, journal, config: &EngineConfig, word: &str| {
-        let error = Engine::assemble(config, members, journal, Allow::default()).unwrap_err();
-        assert_eq!(error.kind(), EngineErrorKind::Member, "{error}");
+    let refused = |members, journal, config: &EngineConfig, kind, word: &str| {
+        let Err(error) = Engine::assemble(config, members, journal, Allow::default()) else {
+            panic!("it starts; expected: {word}")
+        };
+        assert_eq!(error.kind(), kind, "{error}");
         assert!(error.to_string().contains(word), "{error}");
     };
+    let assemble = EngineErrorKind::Assemble;
     let (mut members, journal) = crash(&mut one);
     members[2] = copy(&mut other, MemberIndex(2));
-    refused(members, journal, &config, "member 2 belongs to another array");
+    refused(members, journal, &config, assemble, "member 2: belongs to another array");
     let (mut members, journal) = crash(&mut one);
     members.swap(0, 3);
-    refused(members, journal, &config, "given as member 0 is member 3");
+    refused(members, journal, &config, assemble, "what is given for it is member 3");
     let mut wrong = config.clone();
     wrong.layout = wrong.layout.with_chunk(Sectors(32));
     let (members, journal) = crash(&mut one);
-    refused(members, journal, &wrong, "belongs to an array raid5(4)");
+    refused(
+        members,
+        journal,
+        &wrong,
+        EngineErrorKind::Config,
+        "layout: the array was made with raid5(4)",
+    );
+    let (members, _) = crash(&mut one);
+    let journal = Some(memory(Sectors(64)));
+    refused(members, journal, &config, EngineErrorKind::Config, "a log device is given");
+    let (mut members, journal) = crash(&mut one);
+    members.truncate(3);
+    refused(members, journal, &config, EngineErrorKind::Config, "3 places are given for 4 members");
     let none = EngineConfig { settings: Default::default(), ..config };
-    let error = Engine::assemble(&none, Vec::new(), None, Allow::default()).unwrap_err();
-    assert_eq!(error.kind(), EngineErrorKind::Config);
+    refused(Vec::new(), None, &none, EngineErrorKind::Config, "consistency `none`");
 }
 
 #[test]
@@ -299,10 +340,16 @@ fn a_member_is_replaced_while_it_serves() {
         assert_eq!(engine.members()[1].config().sectors.0, TOTAL.0 + 77);
         model.write(&mut engine, 10);
         check_redundancy(&config, &mut engine, &model, "replaced");
-        // The old device comes back in its place: it is stale.
+        // The old device comes back in its place: it is stale, and the one in service is not there.
+        let (mut members, journal) = crash(&mut engine);
+        members[1] = copy_of(&old);
+        let allow = Allow { dirty_degraded: true, ..Allow::default() };
+        let error = Engine::assemble(&config, members, journal, allow).unwrap_err().to_string();
+        assert!(error.contains("member 1: missed something"), "{}: {error}", config.layout);
         let (mut members, journal) = crash(&mut engine);
         members[1] = Some(old);
-        let mut again = assemble(&config, (members, journal));
+        let allow = Allow { without: [1 << 1, 0], ..allow };
+        let mut again = Engine::assemble(&config, members, journal, allow).unwrap();
         assert!(again.array().is_failed(member), "{}", config.layout);
         model.check(&mut again, "with the replaced device");
     }
@@ -369,9 +416,7 @@ fn files_are_assembled_and_rebuilt() {
         let count = config.layout.members;
         let name = |member: u16| format!("{number}-{member}");
         let members: Vec<Member> = (0..count).map(|member| open(&name(member))).collect();
-        let has_journal = matches!(config.settings.consistency, Consistency::Journal { .. });
-        let journal = || has_journal.then(|| memory(Sectors(4096)));
-        let mut engine = Engine::with_journal(&config, members, journal()).unwrap();
+        let mut engine = Engine::with_journal(&config, members, journal_of(&config)).unwrap();
         let mut model = Model::new(&engine, 31 + number as u64);
         // Before the first write parity is whatever the files hold.
         let zeroes = vec![0; model.bytes.len()];

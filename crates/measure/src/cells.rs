@@ -5,11 +5,11 @@ use std::sync::atomic::AtomicBool;
 
 use raidlab_core::contract::{Event, Pacing, Work};
 use raidlab_core::{
-    Array, Config, Consistency, Layout, Level, Limits, MemberIndex, SECTOR_BYTES, Sectors, Time,
+    Array, Config, Layout, Level, Limits, MemberIndex, SECTOR_BYTES, Sectors, Time,
 };
 use raidlab_engine::{
     CacheState, Engine, EngineConfig, EngineError, EngineErrorKind, FileMember, FileOptions,
-    Member, Mismatch,
+    Member, Mismatch, log_device_sectors,
 };
 use raidlab_study::{
     CellKey, Rebuild, Runner, Sample, State, Study, StudyErrorKind, cell_title, lost_member,
@@ -143,14 +143,12 @@ impl<'a> Cells<'a> {
         let mut config = EngineConfig::new(named.layout.clone());
         config.read_policy = named.read_policy;
         config.settings = named.settings;
-        let journal = match named.settings.consistency {
-            Consistency::Journal { sectors } => {
-                let (file, path) = self.drives.journal()?;
-                let options = FileOptions { sectors: Some(sectors), ..Default::default() };
-                Some(Member::File(Box::new(FileMember::new(file, &path, options)?)))
-            }
-            _ => None,
-        };
+        let mut journal = None;
+        if let Some(sectors) = log_device_sectors(named.settings.consistency) {
+            let (file, path) = self.drives.journal()?;
+            let options = FileOptions { sectors: Some(sectors), ..Default::default() };
+            journal = Some(Member::File(Box::new(FileMember::new(file, &path, options)?)));
+        }
         Engine::with_journal(&config, members, journal)
     }
 

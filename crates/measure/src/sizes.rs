@@ -1,7 +1,8 @@
 //! How large arrays on member files and their members are.
 
 use raidlab_core::consistency::MetaArea;
-use raidlab_core::{Array, Config, ConfigError, Consistency, Layout, Level, SECTOR_BYTES, Sectors};
+use raidlab_core::{Array, Config, ConfigError, Layout, Level, SECTOR_BYTES, Sectors};
+use raidlab_engine::log_device_sectors;
 use raidlab_study::{
     DriveSource, NamedLayout, State, Study, StudyError, StudyErrorKind, filesystem_room,
 };
@@ -33,10 +34,10 @@ impl Sizes {
     /// Files besides the members.
     pub fn extra(&self, study: &Study) -> Extra {
         let is_sound = study.states.iter().all(|state| *state == State::Healthy);
-        let journals = study.layouts.iter().filter_map(|named| match named.settings.consistency {
-            Consistency::Journal { sectors } => Some(sectors.bytes()),
-            _ => None,
-        });
+        let journals = study
+            .layouts
+            .iter()
+            .filter_map(|named| log_device_sectors(named.settings.consistency).map(Sectors::bytes));
         Extra { spare: (!is_sound).then_some(self.file), journal: journals.max() }
     }
 

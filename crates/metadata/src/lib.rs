@@ -3,58 +3,58 @@
 //! Pure: bytes in, values out. A [`MetadataFormat`] says where each record goes and what its bytes are, and reads what
 //! a device carries through a [`Source`] that somebody else has opened. [`Own`] is the format of raidlab's own arrays.
 //!
-//! Fault model: a crash may tear a write at any sector; a device may come from another array, from another place of
-//! this one, or hold anything at all; any sector may be unreadable. No input makes a
-//! format panic. Tests: `tests/formats.rs`.
+//! Fault model: any sector may be unreadable or hold anything at all; a device may be blank, come from another array
+//! or another place of this one, be a copy made earlier, or have been cut off or have grown. What was never written is
+//! told from what was damaged, since a damaged place may have held the newest record. No input makes a format panic,
+//! or take more memory than what a device of its size may carry. Tests: `tests/formats.rs`, `tests/damage.rs`.
 
 mod checksum;
+mod log;
 mod own;
+mod places;
 mod read;
 mod record;
+mod superblock;
 
 use std::fmt::Debug;
 
-use raidlab_core::consistency::{LogEntry, MetaArea};
-use raidlab_core::contract::{MetaIo, Record, Superblock};
-use raidlab_core::{MemberIndex, Sector, Sectors};
+use raidlab_core::consistency::{Examined, Parameters};
+use raidlab_core::contract::{MetaIo, Record};
+use raidlab_core::{Sector, Sectors};
 
 pub use checksum::Checksum;
 pub use own::Own;
-
-/// What identifies an array.
-pub type ArrayId = [u8; 16];
+pub use places::Places;
+pub use raidlab_core::consistency::ArrayId;
 
 /// A way to keep the records of an array on its members.
 pub trait MetadataFormat: Debug + Send + Sync {
-    /// Bytes of a record without its payload: what [`encode`](Self::encode) fills.
+    /// Bytes of a record without its payload: what [`encode`](Self::encode) fills. At least all that lies in
+    /// the first 512 of them is written together or not at all, whatever the device.
     fn head(&self) -> usize;
 
-    /// Looks at a device: its superblock and bitmap. `None` when it carries no superblock that is whole and fits
-    /// the device.
-    fn examine(&self, device: &mut dyn Source) -> Option<Examined>;
+    /// Looks at a device: its superblock, its bitmap and its log.
+    fn examine(&self, device: &mut dyn Source) -> Looked;
 
-    /// Every whole entry of the log of array `of` on a device, and the largest sequence among them. The log area
-    /// is `area`: from where on, and how many sectors.
-    fn examine_log(
-        &self,
-        device: &mut dyn Source,
-        of: (MemberIndex, ArrayId),
-        area: (Sector, Sectors),
-    ) -> (Vec<LogEntry>, u64);
+    /// Both places of the superblock on a device of so many sectors.
+    fn superblocks(&self, total: Sectors) -> [Sector; 2];
 
     /// Where a record goes on a device; of two places the one with the older record, which is thereby the newer.
-    /// `journal`: the device is the array's log device.
-    fn place(&self, device: &mut Places, meta: &MetaIo, journal: bool) -> Sector;
+    fn place(&self, device: &mut Places, meta: &MetaIo) -> Sector;
 
-    /// Fills `head` with a record, sealed together with its payload. `facts` go with superblocks.
+    /// Fills `head` with a record, sealed together with its payload. `parameters` go with superblocks.
     fn encode(
         &self,
         head: &mut [u8],
         label: &Label,
         record: &Record,
-        facts: Option<&Facts<'_>>,
+        parameters: Option<&Parameters>,
         payload: &mut dyn Iterator<Item = &[u8]>,
     );
+
+    /// Fills `head` with what says that a place is ready for a superblock and has none yet. A drive that is made
+    /// ready for a member's place gets it in both places of the superblock: zeroes beside a superblock are damage.
+    fn vacant(&self, head: &mut [u8], label: &Label);
 
     /// What a record says; `None` when head and payload are not as they were sealed.
     fn decode(&self, head: &[u8], payload: &[u8]) -> Option<(Label, Record)>;
@@ -65,7 +65,7 @@ pub trait Source {
     /// Sectors in all.
     fn sectors(&self) -> Sectors;
 
-    /// Sectors that are written together or not at all.
+    /// Sectors that are written together or not at all; reads start and end on multiples of them.
     fn logical_block(&self) -> u32;
 
     /// Reads whole sectors.
@@ -84,91 +84,53 @@ pub struct Unreadable;
 pub struct Label {
     /// The array it belongs to.
     pub array: ArrayId,
-    /// The device it is for.
+    /// The device it is for; see [`device_of`].
     pub device: u16,
     /// Grows with every record of an array.
     pub sequence: u64,
     /// Sectors of payload.
     pub payload: u32,
+    /// Where on its device it stands: found elsewhere it was never written there.
+    pub at: Sector,
 }
 
-/// What a superblock says besides the state of the array.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Facts<'a> {
-    /// Sectors this device has for data.
-    pub data: u64,
-    /// Sectors for its log, which lies behind the data.
-    pub log: u64,
-    /// Pages of the bitmap.
-    pub pages: u64,
-    /// The layout in words.
-    pub layout: &'a str,
-}
-
-/// What a device carries.
+/// What a device carries, and what one who goes on writing to it must know.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Examined {
-    /// The array it belongs to.
-    pub array: ArrayId,
-    /// The number its array gave it.
-    pub device: u16,
-    /// The newest superblock.
-    pub superblock: Superblock,
-    /// Sectors for data.
-    pub data: Sectors,
-    /// Sectors for its log, behind the data.
-    pub log: Sectors,
-    /// Pages of the bitmap.
-    pub pages: u32,
-    /// The layout in words.
-    pub layout: String,
-    /// The largest sequence seen.
+pub struct Looked {
+    /// What the array is told.
+    pub examined: Examined,
+    /// Where its records lie; blank where no superblock can be read.
+    pub places: Places,
+    /// The largest sequence seen: what is written from now on has a larger one.
     pub sequence: u64,
-    /// The bitmap, a word a page.
-    pub bitmap: Vec<u64>,
-    /// The older place of the superblock, then of each page.
-    pub next: Vec<bool>,
 }
 
-/// Where the records of a device lie, and which of two places is the older.
-#[derive(Clone, Debug, Default)]
-pub struct Places {
-    /// Sectors in all.
-    pub total: Sectors,
-    /// Sectors for data, behind which the log lies.
-    pub data: Sectors,
-    /// The place that is written next, of the superblock and then of each page.
-    next: Vec<bool>,
+impl Looked {
+    /// The largest sequence seen of this array; 0 when the device carries another one, or none.
+    pub fn sequence_of(&self, array: &ArrayId) -> u64 {
+        let is_theirs = self.examined.superblock.readable().is_some_and(|one| one.array == *array);
+        if is_theirs { self.sequence } else { 0 }
+    }
+
+    /// Where the records of the device lie if it carries this array; else those of a device with none.
+    pub fn places_of(&self, array: &ArrayId, parameters: &Parameters) -> Places {
+        match self.examined.superblock.readable() {
+            Some(one) if one.array == *array => self.places.clone(),
+            _ => Places::blank(self.examined.sectors, parameters),
+        }
+    }
 }
 
-impl Places {
-    /// Of a device with no record of this array yet.
-    pub fn blank(total: Sectors, data: Sectors, area: &MetaArea) -> Self {
-        Self { total, data, next: vec![false; area.pages as usize + 1] }
+/// The device that a record is for: for superblocks that to which it goes, for all others the place of a member
+/// (of `members`), since what a replacement is given serves when it has taken over.
+pub fn device_of(meta: &MetaIo, members: u16) -> u16 {
+    match meta.record {
+        Record::Superblock(_) => meta.member.0,
+        _ => place_of(meta.member.0, members),
     }
+}
 
-    /// Of a device that carries what was found.
-    pub fn found(total: Sectors, data: Sectors, area: &MetaArea, found: &Examined) -> Self {
-        let mut next = found.next.clone();
-        next.resize(area.pages as usize + 1, false);
-        Self { total, data, next }
-    }
-
-    /// Of an array's log device, which has neither data nor superblock.
-    pub fn log_device(total: Sectors) -> Self {
-        Self { total, ..Self::default() }
-    }
-
-    /// Everything behind the data: from where, and how many sectors.
-    pub fn behind_data(&self) -> (Sector, Sectors) {
-        (Sector(self.data.0), Sectors(self.total.0 - self.data.0))
-    }
-
-    /// The older of two places, 0 or 1, of a record; the other one is then.
-    pub(crate) fn turn(&mut self, record: usize) -> u32 {
-        let Some(next) = self.next.get_mut(record) else { return 0 };
-        let place = u32::from(*next);
-        *next = !*next;
-        place
-    }
+/// The place of a member or its replacement; of the log device its own number.
+const fn place_of(device: u16, members: u16) -> u16 {
+    if members <= device && device < 2 * members { device - members } else { device }
 }

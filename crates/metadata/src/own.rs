@@ -1,17 +1,20 @@
-//! raidlab's own format: records of 4 KiB behind the data of each device, at the places that
+//! raidlab's own format, version 2: records of 4 KiB behind the data of each device, at the places that
 //! [`MetaArea`](raidlab_core::consistency::MetaArea) gives them.
 //!
-//! Log entries are overwritten in a ring. Why it is safe: every record carries the identity of its array, the number
-//! of its device and a checksum over block and payload, so that a torn or foreign one is never taken; superblocks and
-//! pages of the bitmap have two places, written in turn, so that the one before survives a torn write.
-//! Tests: `no_flipped_bit_is_taken`, `a_torn_record_leaves_the_one_before`.
+//! Fault model: as [`crate`]; a crash may leave any part of a write undone, but a sector is written whole or not.
+//! Why it is safe: all that a record says lies in the first sector of its place, under a checksum, together with
+//! the identity of its array, the number of its device and where it stands. So no power cut can leave half a record,
+//! and what is neither a record nor blank was damaged; a foreign or misplaced one is never taken. Superblocks and
+//! pages of the bitmap have two places, written in turn, and both of a superblock's are written when a device is
+//! made ready. Payloads of log entries may be torn; their heads say how long they are and what their checksum is.
+//! Tests: `no_flipped_bit_is_taken`, `tests/damage.rs::each_place_of_the_superblock_in_each_state`.
 
-use raidlab_core::consistency::{LogEntry, MetaArea};
+use raidlab_core::consistency::{MetaArea, Parameters};
 use raidlab_core::contract::{MetaIo, Record};
-use raidlab_core::{MemberIndex, Sector, Sectors};
+use raidlab_core::{Sector, Sectors};
 
 use crate::record::{self, BLOCK};
-use crate::{ArrayId, Examined, Facts, Label, MetadataFormat, Places, Source, read};
+use crate::{Label, Looked, MetadataFormat, Places, Source, read};
 
 /// raidlab's own format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,27 +25,21 @@ impl MetadataFormat for Own {
         BLOCK
     }
 
-    fn examine(&self, device: &mut dyn Source) -> Option<Examined> {
+    fn examine(&self, device: &mut dyn Source) -> Looked {
         read::examine(device)
     }
 
-    fn examine_log(
-        &self,
-        device: &mut dyn Source,
-        of: (MemberIndex, ArrayId),
-        area: (Sector, Sectors),
-    ) -> (Vec<LogEntry>, u64) {
-        read::examine_log(device, of, area)
+    fn superblocks(&self, total: Sectors) -> [Sector; 2] {
+        [0, 1].map(|place| MetaArea::superblock(total, place))
     }
 
-    fn place(&self, device: &mut Places, meta: &MetaIo, journal: bool) -> Sector {
+    fn place(&self, device: &mut Places, meta: &MetaIo) -> Sector {
         let total = device.total;
         match meta.record {
             Record::Superblock(_) => MetaArea::superblock(total, device.turn(0)),
             Record::BitmapPage { page, .. } => {
                 MetaArea::page(total, page, device.turn(1 + page as usize))
             }
-            _ if journal => meta.at,
             _ => Sector(device.data.0 + meta.at.0),
         }
     }
@@ -52,15 +49,20 @@ impl MetadataFormat for Own {
         head: &mut [u8],
         label: &Label,
         record: &Record,
-        facts: Option<&Facts<'_>>,
+        parameters: Option<&Parameters>,
         payload: &mut dyn Iterator<Item = &[u8]>,
     ) {
-        record::put(head, label, record, facts);
+        record::put(head, label, Some(record), parameters);
         record::seal(head, payload);
     }
 
+    fn vacant(&self, head: &mut [u8], label: &Label) {
+        record::put(head, label, None, None);
+        record::seal(head, std::iter::empty());
+    }
+
     fn decode(&self, head: &[u8], payload: &[u8]) -> Option<(Label, Record)> {
-        let found = record::look(head).filter(|found| found.is_whole(head, payload))?;
-        Some((found.label, found.record))
+        let record::Stands::Record(found) = record::look(head) else { return None };
+        found.holds(payload).then_some((found.label, found.record))
     }
 }

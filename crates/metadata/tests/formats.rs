@@ -1,205 +1,159 @@
-//! Every format through its trait: what was written is found, what is torn, foreign or hostile is not.
+//! What was written is found again, and where what was written last was torn, what was there before.
 
-use std::collections::BTreeSet;
+mod disk;
 
-use raidlab_core::consistency::MetaArea;
-use raidlab_core::contract::{MetaIo, Record, SegmentList, Superblock};
-use raidlab_core::{MemberIndex, SECTOR_BYTES, Sector, Sectors};
-use raidlab_metadata::{ArrayId, Facts, Label, MetadataFormat, Own, Places, Source, Unreadable};
-
-const FORMATS: [&dyn MetadataFormat; 1] = [&Own];
-const SECTOR: usize = SECTOR_BYTES as usize;
-const TOTAL: Sectors = Sectors(2_003);
-const AREA: MetaArea = MetaArea { log: Sectors(256), pages: 3, used: true };
-const ARRAY: ArrayId = [7; 16];
-
-/// A device in memory.
-struct Disk {
-    bytes: Vec<u8>,
-    unreadable: BTreeSet<u64>,
-}
-
-impl Disk {
-    fn new() -> Self {
-        Self { bytes: vec![0xee; TOTAL.0 as usize * SECTOR], unreadable: BTreeSet::new() }
-    }
-
-    fn write(&mut self, at: Sector, bytes: &[u8]) {
-        self.bytes[at.0 as usize * SECTOR..][..bytes.len()].copy_from_slice(bytes);
-    }
-}
-
-impl Source for Disk {
-    fn sectors(&self) -> Sectors {
-        TOTAL
-    }
-
-    fn logical_block(&self) -> u32 {
-        1
-    }
-
-    fn read(&mut self, at: Sector, into: &mut [u8]) -> Result<(), Unreadable> {
-        let sectors = at.0..at.0 + (into.len() / SECTOR) as u64;
-        if sectors.end > TOTAL.0 || self.unreadable.range(sectors).next().is_some() {
-            return Err(Unreadable);
-        }
-        into.copy_from_slice(&self.bytes[at.0 as usize * SECTOR..][..into.len()]);
-        Ok(())
-    }
-}
-
-/// Writes records of member 1 of an array.
-struct Writer {
-    format: &'static dyn MetadataFormat,
-    array: ArrayId,
-    places: Places,
-    sequence: u64,
-}
-
-impl Writer {
-    fn new(format: &'static dyn MetadataFormat) -> Self {
-        let data = AREA.data(TOTAL, 1).expect("room");
-        Self { format, array: ARRAY, places: Places::blank(TOTAL, data, &AREA), sequence: 0 }
-    }
-
-    /// Gives where it was written.
-    fn write(&mut self, disk: &mut Disk, record: Record, at: Sector, payload: &[u8]) -> Sector {
-        let meta = MetaIo {
-            member: MemberIndex(1),
-            record,
-            at,
-            payload: SegmentList::EMPTY,
-            flush: false,
-            fua: true,
-        };
-        self.sequence += 1;
-        let label = Label {
-            array: self.array,
-            device: 1,
-            sequence: self.sequence,
-            payload: (payload.len() / SECTOR) as u32,
-        };
-        let (data, log) = (self.places.data.0, AREA.log.0);
-        let facts = Facts { data, log, pages: u64::from(AREA.pages), layout: "raid5(3)" };
-        let mut bytes = vec![0; self.format.head()];
-        let parts = &mut payload.chunks(SECTOR);
-        self.format.encode(&mut bytes, &label, &record, Some(&facts), parts);
-        assert_eq!(self.format.decode(&bytes, payload), Some((label, record)));
-        bytes.extend_from_slice(payload);
-        let place = self.format.place(&mut self.places, &meta, false);
-        disk.write(place, &bytes);
-        place
-    }
-
-    fn superblock(&mut self, disk: &mut Disk, events: u64) -> Sector {
-        let superblock = Superblock { events, ..Superblock::default() };
-        self.write(disk, Record::Superblock(superblock), Sector(0), &[])
-    }
-}
+use disk::{ARRAY, Disk, FORMAT, JOURNAL, SECTOR, TOTAL, Writer, partial};
+use raidlab_core::consistency::{Finding, LogEntry};
+use raidlab_core::contract::{Epoch, Record, Superblock};
+use raidlab_core::{MemberIndex, Sector, Sectors};
 
 #[test]
 fn what_was_written_is_found() {
-    for format in FORMATS {
-        let (mut disk, mut writer) = (Disk::new(), Writer::new(format));
-        assert_eq!(format.examine(&mut disk), None, "nothing is there yet");
-        for events in 1..=5 {
-            writer.superblock(&mut disk, events);
-            for page in 0..AREA.pages {
-                let bits = events << page;
-                writer.write(&mut disk, Record::BitmapPage { page, bits }, Sector(0), &[]);
-            }
-            let found = format.examine(&mut disk).expect("a superblock");
-            assert_eq!((found.array, found.device, found.superblock.events), (ARRAY, 1, events));
-            assert_eq!((found.data, found.log, found.pages), (writer.places.data, AREA.log, 3));
-            assert_eq!((found.layout.as_str(), found.sequence), ("raid5(3)", writer.sequence));
-            assert_eq!(found.bitmap, [events, events << 1, events << 2]);
-            // Who goes on from what was found overwrites the older place, too.
-            writer.places = Places::found(TOTAL, found.data, &AREA, &found);
+    let (mut disk, mut writer) = (Disk::blank(), Writer::new());
+    assert_eq!(disk.superblock(), Finding::Blank);
+    writer.prepare(&mut disk);
+    assert_eq!(disk.superblock(), Finding::Blank, "ready, and nothing is there yet");
+    for events in 1..=5 {
+        writer.superblock(&mut disk, events);
+        for page in 0..3 {
+            writer.page(&mut disk, page, events << page);
         }
-        assert_eq!(format.examine(&mut Disk::new()), None);
+        let looked = FORMAT.examine(&mut disk);
+        let found = looked.examined;
+        assert_eq!((found.sectors, found.logical_block), (TOTAL, 1));
+        let carried = found.superblock.whole().expect("a superblock");
+        assert_eq!((carried.array, carried.device), (ARRAY, 1));
+        assert_eq!(carried.superblock, Superblock { events, ..Superblock::default() });
+        assert_eq!(carried.parameters, writer.parameters);
+        let bits = [events, events << 1, events << 2];
+        assert_eq!(found.bitmap, bits.map(Finding::Whole));
+        assert_eq!(found.log, Default::default());
+        assert_eq!(looked.sequence, writer.sequence);
+        // Who goes on from what was found overwrites the older place, too.
+        assert_eq!(looked.places, writer.places);
+        writer.places = looked.places;
+    }
+}
+
+/// A superblock says all that the array's state has.
+#[test]
+fn every_field_of_a_superblock_comes_back() {
+    let said = Superblock {
+        events: 1 << 60,
+        failed: [5, 1 << 63],
+        rebuilding: [2, 9],
+        clean: true,
+        journal: false,
+        by_bitmap: true,
+        rebuilt_to: Sector(77),
+        synced_to: Sector(u64::MAX),
+        journal_tail: 3,
+        bitmap_since: 4,
+        left: 9,
+        history: std::array::from_fn(|n| Epoch { id: u64::MAX - n as u64, from: 1 << (50 - n) }),
+    };
+    let others = [
+        Superblock::default(),
+        Superblock { clean: true, ..Superblock::default() },
+        Superblock { journal: true, ..Superblock::default() },
+        Superblock { by_bitmap: true, ..Superblock::default() },
+    ];
+    for said in others.into_iter().chain([said]) {
+        let (mut disk, mut writer) = (Disk::blank(), Writer::new());
+        writer.prepare(&mut disk);
+        writer.write(&mut disk, Record::Superblock(said), Sector(0), &[]);
+        assert_eq!(disk.superblock().whole().expect("a superblock").superblock, said);
     }
 }
 
 #[test]
-fn a_torn_superblock_leaves_the_one_before() {
-    for format in FORMATS {
-        let (mut disk, mut writer) = (Disk::new(), Writer::new(format));
-        writer.superblock(&mut disk, 1);
-        let at = writer.superblock(&mut disk, 2).0 as usize * SECTOR;
-        let after = disk.bytes.clone();
-        for torn in 1..format.head() / SECTOR {
-            disk.bytes.clone_from(&after);
-            // What was there before the first ones has not been overwritten.
-            disk.bytes[at..at + torn * SECTOR].fill(0xee);
-            let found = format.examine(&mut disk).expect("the one before");
-            assert_eq!(found.superblock.events, 1, "{torn} sectors did not arrive");
+fn a_log_device_carries_superblocks_and_the_journal() {
+    let (mut disk, mut writer) = (Disk::blank(), Writer::of_journal());
+    writer.prepare(&mut disk);
+    writer.superblock(&mut disk, 1);
+    writer.superblock(&mut disk, 2);
+    let entry = |at, sequence| {
+        let (stripe, from, to, roles, settled) = (3, 0, 2, [0b11, 0], sequence - 1);
+        Record::JournalEntry { at: Sector(at), sequence, stripe, from, to, roles, settled }
+    };
+    let payload = [0x5a; 4 * SECTOR];
+    for (at, sequence) in [(0, 1), (12, 2), (1_012, 9)] {
+        writer.write(&mut disk, entry(at, sequence), Sector(at), &payload);
+    }
+    let looked = FORMAT.examine(&mut disk);
+    let carried = looked.examined.superblock.whole().expect("a superblock").clone();
+    assert_eq!((carried.device, carried.superblock.events), (6, 2));
+    assert_eq!(carried.parameters.consistency, JOURNAL);
+    assert_eq!((carried.parameters.data, carried.parameters.log), (Sectors(0), Sectors(1_024)));
+    let found = [(0, 1), (12, 2), (1_012, 9)].map(|(at, sequence)| LogEntry {
+        member: MemberIndex(6),
+        at: Sector(at),
+        record: entry(at, sequence),
+    });
+    assert_eq!(looked.examined.log.entries, found);
+    assert_eq!(looked.sequence, writer.sequence);
+    // One that does not speak of its own place is none.
+    writer.write(&mut disk, entry(500, 3), Sector(24), &payload);
+    assert_eq!(FORMAT.examine(&mut disk).examined.log.entries, found);
+}
+
+/// A crash leaves any of the eight sectors of a record's place as it was.
+#[test]
+fn a_power_cut_leaves_a_superblock_or_the_one_before() {
+    let (mut disk, mut writer) = (Disk::blank(), Writer::new());
+    writer.prepare(&mut disk);
+    writer.superblock(&mut disk, 1);
+    let before = disk.clone();
+    let at = writer.superblock(&mut disk, 2);
+    for arrived in 0_u32..256 {
+        let mut torn = before.clone();
+        for sector in (0..8).filter(|sector| arrived >> sector & 1 == 1) {
+            let sector = Sector(at.0 + sector);
+            let bytes = disk.sector(sector).to_vec();
+            torn.write(sector, &bytes);
         }
+        let found = torn.superblock();
+        let events = found.whole().expect("never damage").superblock.events;
+        assert_eq!(events, 1 + u64::from(arrived & 1), "{arrived:#b}");
     }
 }
 
 #[test]
 fn entries_of_a_log_are_found_where_they_are_whole_and_ours() {
-    for format in FORMATS {
-        let (mut disk, mut writer) = (Disk::new(), Writer::new(format));
-        let entry = |slot, stripe| Record::PartialParity {
-            slot,
-            generation: 1,
-            stripe,
-            from: 0,
-            to: 2,
-            written: [1, 0],
-        };
-        let payload = [0x5a; 2 * SECTOR];
-        let data = writer.places.data;
-        let log = |disk: &mut Disk| {
-            let area = (Sector(data.0), AREA.log);
-            let (entries, sequence) = format.examine_log(disk, (MemberIndex(1), ARRAY), area);
-            let records: Vec<Record> = entries.iter().map(|entry| entry.record).collect();
-            (records, sequence)
-        };
-        assert_eq!(log(&mut disk), (vec![], 0));
-        writer.write(&mut disk, entry(0, 10), Sector(0), &payload);
-        let second = writer.write(&mut disk, entry(1, 11), Sector(16), &payload);
-        assert_eq!(log(&mut disk), (vec![entry(0, 10), entry(1, 11)], 2));
-        writer.array = [8; 16];
-        writer.write(&mut disk, entry(2, 12), Sector(32), &payload);
-        assert_eq!(log(&mut disk), (vec![entry(0, 10), entry(1, 11)], 2), "of another array");
-        let byte = second.0 as usize * SECTOR + format.head() + 5;
-        disk.bytes[byte] ^= 1;
-        assert_eq!(log(&mut disk), (vec![entry(0, 10)], 1), "its payload is torn");
-    }
-}
-
-/// Whatever stands on a device, looking at it ends, and never with a record that was not sealed.
-#[test]
-fn hostile_bytes_are_no_metadata() {
-    for format in FORMATS {
-        let mut state = 1_u64;
-        let mut draw = move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            state >> 33
-        };
-        for round in 0..200 {
-            let (mut disk, mut writer) = (Disk::new(), Writer::new(format));
-            let mut places = vec![];
-            for events in 1..=2 {
-                places.push(writer.superblock(&mut disk, events));
-                for page in 0..AREA.pages {
-                    let record = Record::BitmapPage { page, bits: events };
-                    places.push(writer.write(&mut disk, record, Sector(0), &[]));
-                }
-            }
-            for place in places {
-                let at = place.0 as usize * SECTOR + draw() as usize % format.head();
-                disk.bytes[at] ^= 1 << (draw() % 8);
-                if draw() % 8 == 0 {
-                    disk.unreadable.insert(place.0);
-                }
-            }
-            assert_eq!(format.examine(&mut disk), None, "round {round}");
-            let area = (Sector(draw() % TOTAL.0), Sectors(draw() % TOTAL.0));
-            let (entries, _) = format.examine_log(&mut disk, (MemberIndex(1), ARRAY), area);
-            assert_eq!(entries, [], "round {round}");
-        }
-    }
+    let (mut disk, mut writer) = (Disk::blank(), Writer::with_log());
+    writer.prepare(&mut disk);
+    writer.superblock(&mut disk, 1);
+    let payload = [0x5a; 2 * SECTOR];
+    let log = |disk: &mut Disk| {
+        let looked = FORMAT.examine(disk);
+        let found = looked.examined.log;
+        let records: Vec<Record> = found.entries.iter().map(|entry| entry.record).collect();
+        (records, found.torn, found.unreadable, looked.sequence)
+    };
+    assert_eq!(log(&mut disk), (vec![], vec![], false, 3));
+    writer.entry(&mut disk, 0, 8, &payload);
+    writer.entry(&mut disk, 1, 9, &payload);
+    assert_eq!(log(&mut disk), (vec![partial(0, 8), partial(1, 9)], vec![], false, 5));
+    writer.array = [8; 16];
+    writer.entry(&mut disk, 2, 10, &payload);
+    writer.array = ARRAY;
+    let both = vec![partial(0, 8), partial(1, 9)];
+    assert_eq!(log(&mut disk), (both.clone(), vec![], false, 5), "of another array");
+    // What was written to a replacement serves when it is the member.
+    writer.device = 4;
+    writer.entry(&mut disk, 2, 10, &payload);
+    let all = vec![partial(0, 8), partial(1, 9), partial(2, 10)];
+    assert_eq!(log(&mut disk), (all, vec![], false, 7));
+    let second = Sector(writer.places.data.0 + 32);
+    disk.sector(Sector(second.0 + 9))[5] ^= 1;
+    let left = vec![partial(0, 8), partial(2, 10)];
+    assert_eq!(log(&mut disk), (left.clone(), vec![Sector(32)], false, 7), "its payload is torn");
+    disk.sector(Sector(second.0 + 9))[5] ^= 1;
+    disk.sector(second)[60] ^= 1;
+    assert_eq!(log(&mut disk), (left, vec![Sector(32)], false, 7), "its head is damaged");
+    disk.sector(second)[60] ^= 1;
+    // Copied to another slot it was never written there.
+    let copy = disk.bytes[second.bytes() as usize..][..10 * SECTOR].to_vec();
+    disk.write(Sector(second.0 + 64), &copy);
+    assert_eq!(log(&mut disk).0, [partial(0, 8), partial(1, 9), partial(2, 10)]);
 }

@@ -3,6 +3,7 @@
 pub(crate) mod field;
 
 mod cache;
+pub(crate) mod carried;
 pub(crate) mod records;
 
 use std::collections::{BTreeSet, VecDeque};

@@ -13,6 +13,8 @@ use raidlab_core::{Array, Config, MemberIndex, Sector, Sectors};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Records {
     superblocks: BTreeMap<u16, Record>,
+    /// What each superblock was written after.
+    before: BTreeMap<u16, Record>,
     bitmaps: BTreeMap<(u16, u32), u64>,
     /// By device and place in its log area: the record, and the payload its checksum is of.
     logs: BTreeMap<(u16, u64), (Record, Vec<u8>)>,
@@ -31,6 +33,14 @@ impl Records {
         }
     }
 
+    /// The superblock in the other place, which is one older.
+    pub(crate) fn superblock_before(&self, device: u16) -> Option<Superblock> {
+        match self.before.get(&device) {
+            Some(Record::Superblock(superblock)) => Some(*superblock),
+            _ => None,
+        }
+    }
+
     /// Whether a bit of a device's bitmap is set.
     pub(crate) fn bit(&self, device: u16, bit: u64) -> bool {
         let page = self.bitmaps.get(&(device, (bit / 64) as u32)).copied().unwrap_or(0);
@@ -40,6 +50,7 @@ impl Records {
     /// Everything on a device is gone.
     pub(crate) fn wipe(&mut self, device: u16) {
         self.superblocks.remove(&device);
+        self.before.remove(&device);
         self.bitmaps.retain(|key, _| key.0 != device);
         self.logs.retain(|key, _| key.0 != device);
     }
@@ -63,7 +74,9 @@ impl Records {
         let device = meta.member.0;
         match meta.record {
             Record::Superblock(_) => {
-                self.superblocks.insert(device, meta.record);
+                if let Some(before) = self.superblocks.insert(device, meta.record) {
+                    self.before.insert(device, before);
+                }
             }
             Record::BitmapPage { page, bits } => {
                 self.bitmaps.insert((device, page), bits);
@@ -139,6 +152,11 @@ pub(crate) const IDENTITY: ArrayId = [7; 16];
 
 thread_local! {
     static NONCE: Cell<u64> = const { Cell::new(1) };
+}
+
+/// The numbers of starts go on from here.
+pub(crate) fn nonces_from(nonce: u64) {
+    NONCE.set(nonce);
 }
 
 /// A number that no other start of the test has.

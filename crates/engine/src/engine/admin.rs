@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use raidlab_core::contract::{Admin, Event, Input, Pacing, Scrub, Work};
-use raidlab_core::{MemberIndex, Sector, Sectors, Time};
+use raidlab_core::contract::{Admin, Event, Input, IoOp, Pacing, Scrub, Work};
+use raidlab_core::{MemberIndex, SECTOR_BYTES, Sector, Sectors, Time};
 
 use super::{Engine, Wait};
 use crate::error::{EngineError, EngineErrorKind};
-use crate::member::Member;
-use crate::metadata::{FORMAT, Metadata};
+use crate::member::{Member, Submission};
+use crate::metadata::{FORMAT, Metadata, look};
 use raidlab_metadata::Places;
 
 /// How long nothing is looked at but members' answers, while background work is waited for.
@@ -95,7 +95,7 @@ impl Engine {
     /// changed meanwhile is rebuilt, by the bitmap.
     ///
     /// # Errors
-    /// As [`add`](Self::add); [`EngineErrorKind::Member`] when its metadata are not those of this member.
+    /// As [`add`](Self::add); [`EngineErrorKind::Member`] when it may not come back as it is, and why.
     pub fn re_add(
         &mut self,
         member: MemberIndex,
@@ -106,20 +106,21 @@ impl Engine {
         self.idle(member, OPERATION)?;
         self.drain(member)?;
         let wrong = |reason: String| EngineError::new(EngineErrorKind::Member, OPERATION, reason);
-        let Some(metadata) = &self.metadata else {
+        let Some(metadata) = &mut self.metadata else {
             return Err(wrong("the array has no metadata that tell what changed; add it".into()));
         };
-        let (array, area) = (metadata.array(), metadata.area);
         let mut device = device;
         let candidate = device.as_mut().unwrap_or(&mut self.members[member.at()]);
-        let found = FORMAT.examine(candidate);
-        let total = candidate.config().sectors;
-        let ours = found.filter(|one| one.array == array && one.device == member.0);
-        let Some(found) = ours else {
-            return Err(wrong(format!("it carries no metadata of member {member} of this array")));
-        };
-        let known = Places::found(total, found.data, &area, &found);
-        let command = Admin::ReAdd { member, events: found.superblock.events };
+        let looked = look(candidate);
+        let judged = self.array.judge_return(metadata.array(), member, &looked.examined);
+        let command = judged.map_err(|refusal| {
+            let error = wrong(refusal.to_string());
+            match candidate {
+                Member::File(file) => error.at_path(file.path()),
+                _ => error,
+            }
+        })?;
+        let known = metadata.known(member, &looked);
         let before = self.swap_metadata(member, known);
         let outcome = match device {
             Some(device) => self.with_device(member, device, command),
@@ -236,7 +237,7 @@ impl Engine {
             let sectors = metadata.map_or(all, |metadata| metadata.devices[index].data.0);
             for at in (0..sectors).step_by(STEP as usize) {
                 let len = Sectors(STEP.min(sectors - at));
-                member.zero_direct(OPERATION, Sector(at), len)?;
+                member.zero_direct(OPERATION, Sector(at), len, false)?;
             }
         }
         Ok(())
@@ -364,21 +365,31 @@ impl Engine {
             )));
         }
         let mut device = device;
-        let sectors = match &self.metadata {
-            None => config.sectors,
-            Some(metadata) => {
-                let area = metadata.area;
-                let sectors = area.data(config.sectors, self.block).unwrap_or(Sectors::ZERO);
-                let place = metadata.devices[member.at()].data;
-                if sectors >= place {
-                    let known = Places::blank(config.sectors, place, &area);
-                    let (from, len) = known.behind_data();
-                    device.zero_direct("clear old metadata of a member", from, len)?;
-                }
-                sectors
-            }
-        };
+        let Some(metadata) = &self.metadata else { return Ok((device, config.sectors)) };
+        let sectors = metadata.room(config.sectors, self.block);
+        if sectors >= metadata.devices[member.at()].data {
+            self.make_ready(member, &mut device)?;
+        }
         Ok((device, sectors))
+    }
+
+    /// Makes all that lies behind the data of a fresh device known, durably.
+    fn make_ready(&mut self, member: MemberIndex, device: &mut Member) -> Result<(), EngineError> {
+        const OPERATION: &str = "clear old metadata of a member";
+        let Some(metadata) = &mut self.metadata else { return Ok(()) };
+        let total = device.config().sectors;
+        let (from, len) = metadata.blank(member, total).behind_data();
+        device.zero_direct(OPERATION, from, len, true)?;
+        for at in FORMAT.superblocks(total) {
+            let Some((block, piece)) = metadata.begin_vacant(member, at) else { continue };
+            let len = Sectors(piece.len as u64 / SECTOR_BYTES);
+            let (op, fua) = (IoOp::Write, true);
+            let submission = Submission { op, at, len, fua, flush_first: false };
+            let outcome = device.write_now(&submission, piece);
+            metadata.end(block);
+            device.direct(outcome, OPERATION, at)?;
+        }
+        Ok(())
     }
 
     /// Hands in a command with a device in its place; takes the device out again when it is refused.
@@ -394,10 +405,8 @@ impl Engine {
         }
         let total = device.config().sectors;
         let fresh = !matches!(command, Admin::ReAdd { .. });
-        let known = self.metadata.as_ref().filter(|_| fresh).map(|metadata| {
-            let of = place.at() % self.count;
-            Places::blank(total, metadata.devices[of].data, &metadata.area)
-        });
+        let known =
+            self.metadata.as_ref().filter(|_| fresh).map(|metadata| metadata.blank(place, total));
         let before = std::mem::replace(&mut self.members[place.at()], device);
         let known = known.map(|known| self.swap_metadata(place, known));
         let outcome = self.admin(command);

@@ -12,7 +12,7 @@ mod setup;
 mod tests;
 
 pub use blocking::check_outcome;
-pub use setup::EngineConfig;
+pub use setup::{Beginning, EngineConfig, log_device_sectors};
 
 use std::fs::File;
 use std::os::fd::RawFd;
@@ -80,6 +80,7 @@ pub struct Engine {
     /// What was replaced.
     retired: Vec<Member>,
     metadata: Option<Metadata>,
+    beginning: Beginning,
     buffers: Buffers,
     computer: Computer,
     hub: Arc<Hub>,

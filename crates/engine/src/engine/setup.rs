@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use raidlab_core::consistency::{Allow, AssembleError, Found, MetaArea};
+use raidlab_core::consistency::{Allow, AssembleError, Found, MetaArea, Unusable, Unused, Wanted};
 use raidlab_core::contract::{Input, MetaIo, Record};
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{
@@ -16,8 +16,7 @@ use crate::buffers::Buffers;
 use crate::compute::Computer;
 use crate::error::{EngineError, EngineErrorKind};
 use crate::member::{Hub, Member};
-use crate::metadata::{FORMAT, Metadata};
-use raidlab_metadata::{ArrayId, Examined, Places};
+use crate::metadata::{Metadata, look, random};
 
 /// What an engine's array is, besides its members.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +49,47 @@ impl EngineConfig {
             settings: self.settings,
         }
     }
+
+    fn wanted(&self) -> Wanted {
+        Wanted {
+            layout: self.layout.clone(),
+            read_policy: self.read_policy,
+            traits: Vec::new(),
+            limits: self.limits,
+            settings: self.settings,
+        }
+    }
+
+    /// A log device is given for an array that has one.
+    fn check_journal(&self, journal: Option<&Member>) -> Result<(), EngineError> {
+        let is_used = matches!(self.settings.consistency, Consistency::Journal { .. });
+        if journal.is_none() || is_used {
+            return Ok(());
+        }
+        let reason = "a log device is given, but the consistency is not `journal`";
+        Err(EngineError::new(EngineErrorKind::Config, MAKE, reason))
+    }
+}
+
+/// Sectors that a log device must have: the journal, and its own superblocks behind. `None` for an array
+/// without one.
+pub fn log_device_sectors(consistency: Consistency) -> Option<Sectors> {
+    let behind = MetaArea { used: true, ..MetaArea::default() };
+    match consistency {
+        Consistency::Journal { sectors } => Some(sectors + behind.sectors()),
+        _ => None,
+    }
+}
+
+/// How an array that was found on its members began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Beginning {
+    /// Members that are out of service, and why.
+    pub unused: Vec<Unused>,
+    /// Why the log device is given up, if it is.
+    pub journal_lost: Option<Unusable>,
+    /// Sectors of each member (of the array, on mirrors) that are made consistent.
+    pub resync: Sectors,
 }
 
 const MAKE: &str = "make the array";
@@ -68,10 +108,7 @@ fn plan(
 ) -> Result<(Config, MetaArea), EngineError> {
     let mut core = config.core(totals.to_vec());
     let consistency = config.settings.consistency;
-    if journal.is_some() && !matches!(consistency, Consistency::Journal { .. }) {
-        let reason = "a log device is given, but the consistency is not `journal`";
-        return Err(EngineError::new(EngineErrorKind::Config, MAKE, reason));
-    }
+    config.check_journal(journal)?;
     if !consistency.has_superblocks() {
         return Ok((core, MetaArea::default()));
     }
@@ -90,6 +127,7 @@ fn plan(
     }
     if let Consistency::Journal { sectors } = consistency {
         let there = journal.map_or(Sectors::ZERO, |device| device.config().sectors);
+        let most = MetaArea::journal(there);
         let block = core.members.iter().map(|member| member.logical_block).max().unwrap_or(1);
         if let Some(device) = journal.filter(|device| device.config().logical_block > block) {
             let own = device.config().logical_block;
@@ -98,8 +136,10 @@ fn plan(
             );
             return Err(EngineError::new(EngineErrorKind::Config, MAKE, reason));
         }
-        if there < sectors {
-            let reason = format!("the journal needs a log device of {sectors}, given is {there}");
+        if most < sectors {
+            let reason = format!(
+                "a log device of {there} has room for a journal of {most}, asked for is one of {sectors}"
+            );
             return Err(EngineError::new(EngineErrorKind::Config, MAKE, reason));
         }
     }
@@ -131,57 +171,56 @@ impl Engine {
         let array = Array::new(&core).map_err(|error| impossible(&error))?;
         let mut engine = Self::build(config, &core, array, (members, journal))?;
         if area.used {
-            let blank = |n: usize| Places::blank(totals[n].sectors, core.members[n].sectors, &area);
-            let devices = (0..totals.len()).map(blank).collect();
-            engine.attach_metadata(config, Metadata::identity(), 0, area, devices)?;
+            engine.metadata = Some(engine.new_metadata(random()?, &core, &area)?);
             engine.write_first_superblocks()?;
         }
         Ok(engine)
     }
 
-    /// The array that its members carry, as far as they are there (`None`: missing).
+    /// The array that its members carry, as far as they are there (`None`: missing). What there is of it is
+    /// told by [`beginning`](Self::beginning).
     ///
     /// What must be made consistent is begun at once and goes on while the engine is used.
     ///
     /// # Errors
-    /// [`EngineErrorKind::Assemble`] when too little is there, halves have diverged, or `allow` must say
-    /// more; [`EngineErrorKind::Member`] when a member belongs to another array or place;
-    /// [`EngineErrorKind::Config`] as [`new`](Self::new).
+    /// [`EngineErrorKind::Assemble`] when too little is there, what is there does not belong together, halves
+    /// have diverged, or `allow` must say more; [`EngineErrorKind::Config`] when the array was made with other
+    /// parameters, and as [`new`](Self::new).
     pub fn assemble(
         config: &EngineConfig,
         members: Vec<Option<Member>>,
         journal: Option<Member>,
         allow: Allow,
     ) -> Result<Self, EngineError> {
+        let wrong = |reason: String| EngineError::new(EngineErrorKind::Config, ASSEMBLE, reason);
         if !config.settings.consistency.has_superblocks() {
             let reason = "with consistency `none` members carry no metadata; make it anew";
-            return Err(EngineError::new(EngineErrorKind::Config, ASSEMBLE, reason));
+            return Err(wrong(reason.into()));
         }
-        let mut members: Vec<Member> =
-            members.into_iter().map(|member| member.unwrap_or(Member::Absent)).collect();
-        let mut found = Vec::with_capacity(members.len());
-        for member in &mut members {
-            found.push(if is_there(member) { FORMAT.examine(member) } else { None });
+        config.check_journal(journal.as_ref())?;
+        let (given, count) = (members.len(), config.layout.members);
+        if given != usize::from(count) {
+            return Err(wrong(format!("{given} places are given for {count} members")));
         }
-        let identity = check_found(&found, &config.layout)?;
-        let (core, area) = plan_found(config, &members, &found)?;
-        let mut journal = journal;
-        let (mut facts, sequence) = gather(&mut members, &mut journal, (&found, &area, identity))?;
-        if let Consistency::Journal { sectors } = config.settings.consistency {
-            let large = |device: &Member| device.config().sectors >= sectors;
-            facts.journal = journal.as_ref().is_some_and(large);
+        let mut devices: Vec<Member> =
+            members.into_iter().chain([journal]).map(|one| one.unwrap_or(Member::Absent)).collect();
+        let looked: Vec<_> = devices.iter_mut().map(look).collect();
+        let mut members: Vec<_> = looked.iter().map(|one| one.examined.clone()).collect();
+        let journal = members.pop().unwrap_or_default();
+        let found = Found { members, journal, nonce: u64::from_le_bytes(random()?) };
+        let assembled = Array::assemble(&config.wanted(), &found, allow)
+            .map_err(|error| cannot(&error, &devices))?;
+        let journal = devices.pop();
+        let (core, area) = (&assembled.config, &assembled.area);
+        let mut engine = Self::build(config, core, assembled.array, (devices, journal))?;
+        let mut metadata = engine.new_metadata(assembled.identity, core, area)?;
+        let numbers = (0..count).chain([2 * count]).map(MemberIndex);
+        for (device, looked) in numbers.zip(&looked) {
+            metadata.devices[device.at()] = metadata.known(device, looked);
         }
-        let array = Array::assemble(&core, &facts, allow).map_err(|error| cannot(&error))?;
-        let devices = members.iter().zip(&found).zip(&core.members).map(|((member, one), core)| {
-            let total = member.config().sectors;
-            match one {
-                Some(one) => Places::found(total, core.sectors, &area, one),
-                None => Places::blank(total, core.sectors, &area),
-            }
-        });
-        let devices = devices.collect();
-        let mut engine = Self::build(config, &core, array, (members, journal))?;
-        engine.attach_metadata(config, identity, sequence, area, devices)?;
+        engine.metadata = Some(metadata);
+        let (unused, journal_lost) = (assembled.unused, assembled.journal_lost);
+        engine.beginning = Beginning { unused, journal_lost, resync: assembled.resync };
         // The array begins with outputs.
         engine.turn(Wait::No);
         engine.hand_in(Input::Wake);
@@ -190,24 +229,19 @@ impl Engine {
         Ok(engine)
     }
 
-    fn attach_metadata(
-        &mut self,
-        config: &EngineConfig,
-        identity: ArrayId,
-        sequence: u64,
-        area: MetaArea,
-        members: Vec<Places>,
-    ) -> Result<(), EngineError> {
-        let count = members.len();
-        let mut devices = members;
-        let spare = Places::blank(Sectors::ZERO, Sectors::ZERO, &area);
-        devices.resize(2 * count, spare);
-        let journal = self.members.last().map_or(Sectors::ZERO, |one| one.config().sectors);
-        devices.push(Places::log_device(journal));
-        let layout = config.layout.to_string();
-        let blocks = config.limits.ios.max(8 * count as u32 + 8);
-        self.metadata = Some(Metadata::new(identity, sequence, area, layout, (devices, blocks))?);
-        Ok(())
+    /// How the array began that was found on its members; of a new one nothing is told.
+    pub fn beginning(&self) -> &Beginning {
+        &self.beginning
+    }
+
+    fn new_metadata(
+        &self,
+        identity: [u8; 16],
+        core: &Config,
+        area: &MetaArea,
+    ) -> Result<Metadata, EngineError> {
+        let blocks = core.limits.ios.max(8 * self.count as u32 + 8);
+        Metadata::new(identity, core, area, blocks)
     }
 
     fn build(
@@ -238,6 +272,7 @@ impl Engine {
             block: core.members.iter().map(|member| member.logical_block).max().unwrap_or(1),
             retired: Vec::new(),
             metadata: None,
+            beginning: Beginning::default(),
             deadline: config.settings.deadline.is_some(),
             computer: Computer::default(),
             hub,
@@ -283,115 +318,60 @@ impl Engine {
         }
     }
 
-    /// Writes the superblock of a new array to all its members, durably.
+    /// Makes all that lies behind the data of the devices of a new array known, durably: zeroes, and its
+    /// superblock in both places.
     fn write_first_superblocks(&mut self) -> Result<(), EngineError> {
         let superblock = self.array.superblock();
-        for index in 0..self.count {
+        for index in (0..self.count).chain([2 * self.count]) {
             let member = MemberIndex(index as u16);
+            let Some(metadata) = &mut self.metadata else { continue };
+            let device = &mut self.members[index];
+            if matches!(device, Member::Absent) {
+                continue;
+            }
+            let places = metadata.blank(member, device.config().sectors);
+            let (from, len) = places.behind_data();
+            device.zero_direct("clear what is behind a member's data", from, len, true)?;
+            metadata.devices[index] = places;
             let record = Record::Superblock(superblock);
             let meta = MetaIo { member, record, fua: true, ..Self::no_meta() };
-            self.write_record_now(&meta)?;
+            for _ in 0..2 {
+                self.write_record_now(&meta)?;
+            }
         }
         Ok(())
     }
 }
 
-fn is_there(member: &Member) -> bool {
-    !matches!(member, Member::Absent)
-}
-
-fn cannot(error: &AssembleError) -> EngineError {
-    match error {
-        AssembleError::Config(error) => impossible(error),
-        other => EngineError::new(EngineErrorKind::Assemble, ASSEMBLE, other.to_string()),
-    }
-}
-
-/// All that was found belongs to one array of this layout, each in its place; gives its identity.
-fn check_found(found: &[Option<Examined>], layout: &Layout) -> Result<ArrayId, EngineError> {
-    let wrong = |reason: String| Err(EngineError::new(EngineErrorKind::Member, ASSEMBLE, reason));
-    let mut identity = None;
-    for (index, one) in found.iter().enumerate() {
-        let Some(one) = one else { continue };
-        if *identity.get_or_insert(one.array) != one.array {
-            return wrong(format!("member {index} belongs to another array than those before it"));
-        }
-        if one.layout != layout.to_string() {
-            let text = &one.layout;
-            return wrong(format!("member {index} belongs to an array {text}, not {layout}"));
-        }
-        if usize::from(one.device) != index {
-            let replaces = usize::from(one.device).checked_sub(found.len());
-            return wrong(match replaces {
-                Some(of) if of < found.len() => format!(
-                    "given as member {index} is a replacement of member {of} that was not finished"
-                ),
-                _ => format!("given as member {index} is member {} of the array", one.device),
-            });
-        }
-    }
-    // Without any the core says what is wrong.
-    Ok(identity.unwrap_or_default())
-}
-
-/// As [`plan`], from what the superblocks say; a member that is missing is taken to be as large as the
-/// smallest.
-fn plan_found(
-    config: &EngineConfig,
-    members: &[Member],
-    found: &[Option<Examined>],
-) -> Result<(Config, MetaArea), EngineError> {
-    let there = || found.iter().flatten();
-    let Some(smallest) = there().map(|one| one.data).min() else {
-        return Err(cannot(&AssembleError::NoSuperblock));
+/// Why an array does not start, with the files of the devices that are to blame; the log device is the last.
+fn cannot(error: &AssembleError, devices: &[Member]) -> EngineError {
+    let path = |index: usize| match devices.get(index) {
+        Some(Member::File(file)) => Some(file.path()),
+        _ => None,
     };
-    let area = there().next().map_or(MetaArea::default(), |one| MetaArea {
-        log: one.log,
-        pages: one.pages,
-        used: true,
-    });
-    let known = members.iter().zip(found).map(|(member, one)| MemberConfig {
-        sectors: one.as_ref().map_or(smallest, |one| one.data),
-        logical_block: member.config().logical_block,
-    });
-    let core = config.core(known.collect());
-    let array = Array::new(&core).map_err(|error| impossible(&error))?;
-    let log = array.log_sectors(MemberIndex(0));
-    if there().next().is_some() && log != area.log {
-        let reason = format!("the members have a log of {}, not of {log}", area.log);
-        return Err(EngineError::new(EngineErrorKind::Config, ASSEMBLE, reason));
-    }
-    Ok((core, area))
-}
-
-/// Everything that stands on the devices, and the largest sequence.
-fn gather(
-    members: &mut [Member],
-    journal: &mut Option<Member>,
-    (found, area, identity): (&[Option<Examined>], &MetaArea, ArrayId),
-) -> Result<(Found, u64), EngineError> {
-    let mut all = Found::default();
-    let mut last = 0;
-    for (index, (member, one)) in members.iter_mut().zip(found).enumerate() {
-        all.superblocks.push(one.as_ref().map(|one| one.superblock));
-        all.bitmaps.push(one.as_ref().map(|one| one.bitmap.clone()).unwrap_or_default());
-        let Some(one) = one else { continue };
-        last = last.max(one.sequence);
-        if area.log > Sectors::ZERO {
-            let index = MemberIndex(index as u16);
-            let range = (raidlab_core::Sector(one.data.0), area.log);
-            let (entries, sequence) = FORMAT.examine_log(member, (index, identity), range);
-            all.log.extend(entries);
-            last = last.max(sequence);
+    let (kind, blamed) = match error {
+        AssembleError::Config(error) => return impossible(error),
+        AssembleError::Parameter { .. } => (EngineErrorKind::Config, &[][..]),
+        AssembleError::NoSuperblock(unused)
+        | AssembleError::Missing(unused)
+        | AssembleError::TooFew(unused)
+        | AssembleError::DirtyDegraded { missing: unused, .. } => {
+            (EngineErrorKind::Assemble, &unused[..])
         }
-    }
-    if let Some(device) = journal {
-        let index = MemberIndex(2 * members.len() as u16);
-        let range = (raidlab_core::Sector(0), device.config().sectors);
-        let (entries, sequence) = FORMAT.examine_log(device, (index, identity), range);
-        all.log.extend(entries);
-        all.journal = true;
-        last = last.max(sequence);
-    }
-    Ok((all, last))
+        AssembleError::SeveralArrays { .. } | AssembleError::Diverged { .. } => {
+            (EngineErrorKind::Assemble, &[][..])
+        }
+        AssembleError::JournalLost { .. } => {
+            let cannot = EngineError::new(EngineErrorKind::Assemble, ASSEMBLE, error.to_string());
+            return match path(devices.len() - 1) {
+                Some(path) => cannot.at_path(path),
+                None => cannot,
+            };
+        }
+    };
+    let files = blamed.iter().filter_map(|one| Some((one.member, path(one.member.at())?)));
+    let files: Vec<_> =
+        files.map(|(member, path)| format!("member {member} is {}", path.display())).collect();
+    let named = if files.is_empty() { String::new() } else { format!(" ({})", files.join(", ")) };
+    EngineError::new(kind, ASSEMBLE, format!("{error}{named}"))
 }

@@ -53,6 +53,11 @@ impl MemoryMember {
         self.unreadable = sectors.start.0..sectors.end.0;
     }
 
+    /// The sectors that [`make_unreadable`](Self::make_unreadable) named.
+    pub fn unreadable(&self) -> Range<Sector> {
+        Sector(self.unreadable.start)..Sector(self.unreadable.end)
+    }
+
     /// Writes that touch these sectors fail with a media error from now on; reads still succeed.
     pub fn make_unwritable(&mut self, sectors: Range<Sector>) {
         self.unwritable = sectors.start.0..sectors.end.0;

@@ -107,7 +107,7 @@ impl Member {
         self.direct(outcome, OPERATION, at)
     }
 
-    /// Fills a range of the member with zeroes, past the array.
+    /// Fills a range of the member with zeroes, past the array; `durable`: also should the power go then.
     ///
     /// # Errors
     /// An error of the range or of the medium.
@@ -116,9 +116,10 @@ impl Member {
         operation: &'static str,
         at: Sector,
         len: Sectors,
+        durable: bool,
     ) -> Result<(), EngineError> {
         let op = IoOp::WriteZeroes;
-        let submission = Submission { op, at, len, fua: false, flush_first: false };
+        let submission = Submission { op, at, len, fua: durable, flush_first: false };
         let outcome = match self {
             Self::Null(_) => IoOutcome::Ok,
             // SAFETY: there is no payload.
@@ -140,7 +141,8 @@ impl Member {
         }
     }
 
-    fn direct(
+    /// What an outcome is to one who asked for it past the array.
+    pub(crate) fn direct(
         &self,
         outcome: IoOutcome,
         operation: &'static str,

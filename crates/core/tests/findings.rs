@@ -1,0 +1,436 @@
+//! What each finding on a member or on the log device means for a start: one test for each rule.
+
+#[allow(dead_code, reason = "shared by tests that use different parts")]
+mod support;
+
+use raidlab_core::consistency::{
+    Allow, AssembleError, Carried, Examined, Finding, Found, LogEntry, Unusable, Wanted,
+};
+use raidlab_core::contract::{Admin, Epoch, Input, Outcome, Record, Superblock};
+use raidlab_core::{
+    Array, Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors,
+};
+use support::carried::{carries, found, start, superblock, unused};
+use support::records::IDENTITY;
+use support::{Driver, Word};
+
+const MEMBER: u64 = 64;
+
+fn config(layout: Layout, consistency: Consistency) -> Config {
+    let mut config = Config::uniform(layout, Sectors(MEMBER));
+    config.limits = Limits { requests: 2, segments: 2, ios: 1, plans: 1, units: 1 };
+    config.settings.consistency = consistency;
+    config.settings.clean_after = Nanos(30);
+    config
+}
+
+fn mirror(members: u16) -> Config {
+    config(Layout::new(Level::Raid1, members), Consistency::Resync)
+}
+
+fn raid5(members: u16, consistency: Consistency) -> Config {
+    config(Layout::new(Level::Raid5, members).with_chunk(Sectors(8)), consistency)
+}
+
+fn carried(one: &mut Examined) -> &mut Carried {
+    match &mut one.superblock {
+        Finding::Whole(carried) => carried,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn allowed(config: &Config, found: &Found, allow: Allow) -> Result<u64, AssembleError> {
+    let started = Array::assemble(&Wanted::from(config), found, allow)?;
+    let failed = |m: &u16| started.array.is_failed(MemberIndex(*m));
+    Ok((0..config.layout.members).filter(failed).fold(0, |set, m| set | 1 << m))
+}
+
+/// A member fails, everything goes on without it for long, the power goes; then the newest superblock of the other
+/// cannot be read, and the first is back.
+#[test]
+fn an_unreadable_newest_superblock_does_not_make_a_stale_member_the_newest() {
+    let config = mirror(2);
+    let mut driver = Driver::new(&config);
+    driver.input(Input::Admin(Admin::Fail(MemberIndex(0))));
+    for value in 0..198 {
+        assert_eq!(driver.write(value % 60, &[value as u8]), Outcome::Done);
+    }
+    let mut seen = driver.records.found(&config, &driver.members, &[]);
+    let newest = carried(&mut seen.members[1]).clone();
+    let before = driver.records.superblock_before(1).expect("two were written");
+    assert!(before.failed == [0; 2] || before.events < newest.superblock.events);
+    let before = Carried { superblock: before, ..newest.clone() };
+    for finding in [
+        Finding::Unreadable(Some(before.clone())),
+        Finding::Damaged(Some(before)),
+        Finding::Unreadable(None),
+        Finding::Damaged(None),
+        Finding::Blank,
+    ] {
+        let why = match &finding {
+            Finding::Unreadable(_) => Unusable::Unreadable,
+            Finding::Damaged(_) => Unusable::Damaged,
+            _ => Unusable::Blank,
+        };
+        seen.members[1].superblock = finding;
+        let error = start(&config, &seen).expect_err("member 1 may have the newest");
+        assert_eq!(error, AssembleError::Missing(vec![unused(1, why)]));
+        assert!(error.to_string().contains(&format!("member 1: {why}")), "{error}");
+        // The administrator may take the stale one, if that is the word.
+        let allow = Allow { without: [0b10, 0], ..Allow::default() };
+        assert_eq!(allowed(&config, &seen, allow), Ok(0b10));
+    }
+    // What can be read is the newest, is the word.
+    seen.members[1].superblock = Finding::Unreadable(Some(newest));
+    let error = start(&config, &seen).expect_err("it may not be the newest");
+    assert_eq!(error, AssembleError::Missing(vec![unused(1, Unusable::Unreadable)]));
+    let allow = Allow { believe: [0b10, 0], ..Allow::default() };
+    assert_eq!(allowed(&config, &seen, allow), Ok(0b01));
+}
+
+#[test]
+fn what_is_asked_for_must_be_what_the_members_were_made_with() {
+    let made = raid5(3, Consistency::Bitmap { chunk: Sectors(8) });
+    let mut dirty = superblock(9, 0);
+    dirty.clean = false;
+    let seen = found(&made, &[Some(dirty); 3]);
+    assert!(start(&made, &seen).is_ok());
+    for other in [
+        Consistency::Bitmap { chunk: Sectors(16) },
+        Consistency::Resync,
+        Consistency::PartialParity { slots: 6 },
+        Consistency::Journal { sectors: Sectors(4096) },
+    ] {
+        let error = start(&raid5(3, other), &seen).expect_err("not as it was made");
+        assert!(matches!(&error, AssembleError::Parameter { key: "consistency", .. }), "{error}");
+        assert!(error.to_string().contains("made with bitmap with a bit for 4KiB"), "{error}");
+    }
+    let mut other = made.clone();
+    other.layout = other.layout.with_chunk(Sectors(16));
+    let error = start(&other, &seen).expect_err("another layout");
+    assert!(matches!(error, AssembleError::Parameter { key: "layout", .. }), "{error}");
+    // Members that do not agree with the newest are not used.
+    let mut seen = seen;
+    carried(&mut seen.members[1]).parameters.consistency = Consistency::Resync;
+    let error = start(&made, &seen).err();
+    let differs = unused(1, Unusable::OtherParameters);
+    assert_eq!(error, Some(AssembleError::Missing(vec![differs])));
+}
+
+#[test]
+fn sizes_and_blocks_are_those_it_was_made_with() {
+    let config = mirror(2);
+    let seen = found(&config, &[Some(superblock(9, 0b10)), None]);
+    let mut small = seen.clone();
+    carried(&mut small.members[0]).parameters.data = Sectors(96);
+    // The smaller member is not there: the array is as large as it was all the same.
+    let started = start(&config, &small).expect("member 1 is out of service");
+    assert_eq!(started.array.capacity(), Sectors(MEMBER));
+    assert_eq!(started.config.members[1].sectors, Sectors(MEMBER));
+    let full = [Some(superblock(9, 0)), Some(superblock(9, 0))];
+    let mut seen = found(&config, &full);
+    seen.members[1].logical_block = 8;
+    let error = start(&config, &seen).err();
+    let large = unused(1, Unusable::LargeBlock { block: 8, most: 1 });
+    assert_eq!(error, Some(AssembleError::Missing(vec![large])));
+    let mut seen = found(&config, &full);
+    seen.members[1].sectors = Sectors(MEMBER + 23);
+    let error = start(&config, &seen).err();
+    assert_eq!(error, Some(AssembleError::Missing(vec![unused(1, Unusable::TooSmall)])));
+    // Made of members of 4 KiB blocks, one of 512 bytes among them now: whole blocks go on.
+    let mut seen = found(&config, &full);
+    seen.members.iter_mut().for_each(|one| carried(one).parameters.block = 8);
+    assert_eq!(start(&config, &seen).expect("it may").array.logical_block(), 8);
+}
+
+#[test]
+fn members_of_other_arrays_and_places_are_not_used() {
+    let config = mirror(3);
+    let full = Some(superblock(9, 0));
+    let mut seen = found(&config, &[full; 3]);
+    carried(&mut seen.members[2]).array = [8; 16];
+    let error = start(&config, &seen).err();
+    assert_eq!(error, Some(AssembleError::Missing(vec![unused(2, Unusable::AnotherArray)])));
+    carried(&mut seen.members[1]).array = [9; 16];
+    let error = start(&config, &seen).expect_err("three arrays");
+    assert!(matches!(error, AssembleError::SeveralArrays { .. }), "{error}");
+    assert!(matches!(
+        allowed(&config, &seen, Allow { without: [0b110, 0], ..Allow::default() }),
+        Ok(0b110)
+    ));
+    // Two members that were swapped, a replacement, the log device, a spare with many events.
+    for (device, text) in [
+        (0, "what is given for it is member 0"),
+        (4, "is a replacement of member 1 that was not finished"),
+        (6, "is the log device"),
+    ] {
+        let mut seen = found(&config, &[full; 3]);
+        seen.members[1] = carries(&config, device, superblock(99, 0b101));
+        let error = start(&config, &seen).expect_err("out of place");
+        let why = Unusable::OutOfPlace { device, members: 3 };
+        assert_eq!(error, AssembleError::Missing(vec![unused(1, why)]));
+        assert!(error.to_string().contains(text), "{error}");
+        let known = superblock(9, 0b010);
+        let mut seen = found(&config, &[Some(known), None, Some(known)]);
+        seen.members[1] = carries(&config, device, superblock(99, 0b101));
+        assert_eq!(allowed(&config, &seen, Allow::default()), Ok(0b010), "not believed");
+    }
+    let mut seen = found(&config, &[full; 3]);
+    seen.members[0].superblock = Finding::Unsupported("raidlab's format 1");
+    seen.members[2].superblock = Finding::Foreign;
+    let error = start(&config, &seen).expect_err("two are missing");
+    let text = error.to_string();
+    assert!(text.contains("member 0: carries raidlab's format 1; member 2: carries something"));
+    seen.members[1].superblock = Finding::Blank;
+    let error = start(&config, &seen).expect_err("none");
+    assert!(matches!(&error, AssembleError::NoSuperblock(all) if all.len() == 3), "{error}");
+}
+
+/// Within one event of the newest, a member is what the newest says that it is.
+#[test]
+fn a_member_one_behind_counts_in_the_role_that_the_newest_gives_it() {
+    let config = mirror(3);
+    let newest = Superblock { clean: false, ..superblock(9, 0b100) };
+    let behind = superblock(8, 0);
+    let seen = found(&config, &[Some(newest), Some(behind), Some(behind)]);
+    assert_eq!(allowed(&config, &seen, Allow::default()), Ok(0b100));
+    let rebuilt = Sector(24);
+    let newest = Superblock { rebuilding: [0b100, 0], rebuilt_to: rebuilt, ..superblock(9, 0) };
+    let seen = found(&config, &[Some(newest), Some(behind), Some(behind)]);
+    let view = start(&config, &seen).expect("all are there").array.superblock();
+    assert_eq!((view.rebuilding, view.rebuilt_to), ([0b100, 0], rebuilt));
+}
+
+/// A format may count one event back when nothing but the mark for writes under way changes.
+#[test]
+fn events_may_go_back_by_one_on_the_change_to_clean() {
+    let config = mirror(2);
+    let dirty = Superblock { clean: false, ..superblock(10, 0) };
+    let seen = found(&config, &[Some(dirty), Some(superblock(9, 0))]);
+    let started = start(&config, &seen).expect("both are there");
+    assert!(started.unused.is_empty());
+    assert_eq!((started.array.superblock().clean, started.resync), (false, Sectors(MEMBER)));
+}
+
+/// A member of another start that says that the newest failed, with fewer events: nobody takes its word, nor its
+/// data.
+#[test]
+fn a_member_that_says_the_newest_failed_is_not_believed() {
+    let config = mirror(2);
+    let went_on = |mut superblock: Superblock, id| {
+        superblock.history[1] = superblock.history[0];
+        superblock.history[0] = Epoch { id, from: 7 };
+        Some(superblock)
+    };
+    let one = went_on(superblock(20, 0b10), 50);
+    for events in [8, 19, 20] {
+        let other = went_on(superblock(events, 0b01), 60);
+        let error = start(&config, &found(&config, &[one, other])).expect_err("two histories");
+        assert_eq!(error, AssembleError::Diverged { one: [0b01, 0], other: [0b10, 0] });
+        let allow = Allow { without: [0b10, 0], ..Allow::default() };
+        assert_eq!(allowed(&config, &found(&config, &[one, other]), allow), Ok(0b10));
+    }
+}
+
+/// Member 0 failed once, came back, and then stayed alone: who missed that, and says that it failed, is only stale.
+#[test]
+fn a_stale_third_does_not_stand_against_the_only_whole_member() {
+    let config = mirror(3);
+    let mut driver = Driver::new(&config);
+    let fail = |driver: &mut Driver, member| {
+        driver.input(Input::Admin(Admin::Fail(MemberIndex(member))));
+        driver.run_until_idle(60);
+    };
+    fail(&mut driver, 0);
+    assert_eq!(driver.write(0, &[1]), Outcome::Done);
+    driver.run_until_idle(60);
+    let there = driver.records.found(&config, &driver.members, &[]).members.swap_remove(2);
+    driver.records.wipe(0);
+    let add = Admin::Add { member: MemberIndex(0), sectors: Sectors(MEMBER) };
+    driver.input(Input::Admin(add));
+    driver.run_until_idle(200);
+    for again in 0..8 {
+        fail(&mut driver, 2);
+        fail(&mut driver, 1);
+        assert_eq!(driver.write(0, &[2 + again]), Outcome::Done);
+        driver.run_until_idle(60);
+        let mut seen = driver.records.found(&config, &driver.members, &[]);
+        seen.members[2] = there.clone();
+        assert_eq!(allowed(&config, &seen, Allow::default()), Ok(0b110), "after {again} starts");
+        driver.reassemble(&config, &[1, 2], Word::default()).expect("known to be alone");
+        driver.run_until_idle(60);
+    }
+}
+
+#[test]
+fn a_page_of_the_bitmap_that_nobody_can_read_counts_as_all_bits() {
+    let mut config = mirror(3);
+    config.settings.consistency = Consistency::Bitmap { chunk: Sectors(1) };
+    let dirty = Superblock { clean: false, ..superblock(9, 0) };
+    let resync = |pages: [Finding<u64>; 3], failed: u64| {
+        let dirty = Superblock { failed: [failed, 0], ..dirty };
+        let mut seen = found(&config, &[Some(dirty); 3]);
+        for (one, page) in seen.members.iter_mut().zip(pages) {
+            one.bitmap = vec![page];
+        }
+        start(&config, &seen).expect("all are there").resync
+    };
+    use Finding::{Blank, Damaged, Unreadable, Whole};
+    assert_eq!(resync([Blank, Blank, Blank], 0), Sectors(0));
+    assert_eq!(resync([Whole(0b11), Blank, Whole(0b110)], 0), Sectors(3), "the union");
+    assert_eq!(resync([Unreadable(None), Whole(0b1), Damaged(None)], 0), Sectors(1));
+    assert_eq!(resync([Unreadable(Some(0)), Damaged(Some(0)), Unreadable(None)], 0), Sectors(64));
+    assert_eq!(resync([Whole(0), Unreadable(None), Unreadable(None)], 0b001), Sectors(64));
+    // No page at all was looked at.
+    let mut seen = found(&config, &[Some(dirty); 3]);
+    seen.members.iter_mut().for_each(|one| one.bitmap.clear());
+    assert_eq!(start(&config, &seen).expect("all are there").resync, Sectors(64));
+}
+
+const JOURNAL: Consistency = Consistency::Journal { sectors: Sectors(4096) };
+
+#[test]
+fn a_log_device_must_be_the_arrays_own_and_of_now() {
+    let config = raid5(3, JOURNAL);
+    let now = Superblock { clean: false, journal: true, journal_tail: 5, ..superblock(9, 0) };
+    let seen = found(&config, &[Some(now); 3]);
+    assert!(start(&config, &seen).is_ok());
+    let device = |superblock: Superblock| carries(&config, 6, superblock);
+    let behind = Found { journal: device(Superblock { events: 8, ..now }), ..seen.clone() };
+    assert!(start(&config, &behind).is_ok(), "an update did not reach it");
+    let mut foreign = device(now);
+    carried(&mut foreign).array = [3; 16];
+    let mut forked = now;
+    forked.history[0] = Epoch { id: 77, from: 5 };
+    let mut blank = device(now);
+    blank.superblock = Finding::Blank;
+    let mut small = device(now);
+    small.sectors = Sectors(4096 + 23);
+    let mut unreadable = device(now);
+    unreadable.superblock = Finding::Unreadable(Some(carried(&mut device(now)).clone()));
+    let mut unread = device(now);
+    unread.log.unreadable = true;
+    let cases = [
+        (Examined::absent(), Unusable::Absent),
+        (blank, Unusable::Blank),
+        (foreign, Unusable::AnotherArray),
+        (carries(&config, 1, now), Unusable::OutOfPlace { device: 1, members: 3 }),
+        (device(forked), Unusable::OtherHistory),
+        (device(Superblock { events: 7, ..now }), Unusable::Stale { events: 7, newest: 9 }),
+        (device(Superblock { journal_tail: 4, ..now }), Unusable::OtherHistory),
+        (small, Unusable::TooSmall),
+        (unreadable, Unusable::Unreadable),
+        (unread, Unusable::LogUnreadable),
+    ];
+    for (journal, why) in cases {
+        let seen = Found { journal, ..seen.clone() };
+        let error = start(&config, &seen).expect_err("its log may hold what the members have not");
+        let lost = AssembleError::JournalLost { why, resync: Sectors(MEMBER) };
+        assert_eq!(error, lost);
+        assert!(error.to_string().contains(&format!("({why})")), "{error}");
+        let allow = Allow { dirty_degraded: true, ..Allow::default() };
+        let started = Array::assemble(&Wanted::from(&config), &seen, allow).expect("allowed");
+        assert_eq!((started.journal_lost, started.resync), (Some(why), Sectors(MEMBER)));
+        assert!(!started.array.superblock().journal, "it is given up");
+    }
+}
+
+/// The log device has a superblock that no member has: they missed what it has seen.
+#[test]
+fn a_log_device_that_is_ahead_shows_that_members_are_stale() {
+    let config = raid5(3, JOURNAL);
+    let old = Superblock { journal: true, ..superblock(9, 0b100) };
+    let mut seen = found(&config, &[Some(old), Some(old), None]);
+    assert!(start(&config, &seen).is_ok());
+    seen.journal = carries(&config, 6, Superblock { journal: true, ..superblock(12, 0b001) });
+    let error = start(&config, &seen).expect_err("members 1 and 2 went on");
+    assert!(matches!(error, AssembleError::TooFew(all) if all.len() == 3));
+}
+
+fn journal_entry(sequence: u64, settled: u64) -> LogEntry {
+    let at = Sector(64 * sequence);
+    let (stripe, from, to, roles) = (0, 0, 1, [0b111, 0]);
+    let record = Record::JournalEntry { at, sequence, stripe, from, to, roles, settled };
+    LogEntry { member: MemberIndex(6), at, record }
+}
+
+/// A newer entry tells which were durable when it was made: what of them is missing was there.
+#[test]
+fn an_entry_of_the_journal_that_was_durable_and_is_gone_is_damage() {
+    let config = raid5(3, JOURNAL);
+    let now = Superblock { clean: false, journal: true, journal_tail: 5, ..superblock(9, 0) };
+    let outcome = |entries: &[(u64, u64)]| {
+        let mut seen = found(&config, &[Some(now); 3]);
+        seen.journal.log.entries = entries.iter().map(|(n, to)| journal_entry(*n, *to)).collect();
+        match start(&config, &seen) {
+            Ok(started) => started.journal_lost,
+            Err(AssembleError::JournalLost { why, .. }) => Some(why),
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert_eq!(outcome(&[]), None);
+    assert_eq!(outcome(&[(5, 5), (6, 6), (7, 7)]), None);
+    assert_eq!(outcome(&[(3, 3), (4, 4), (7, 5)]), None, "5 and 6 were on their way");
+    assert_eq!(outcome(&[(5, 5), (7, 6)]), None, "6 was on its way");
+    assert_eq!(outcome(&[(5, 5), (7, 7)]), Some(Unusable::LogDamaged));
+    assert_eq!(outcome(&[(7, 7)]), Some(Unusable::LogDamaged));
+    assert_eq!(outcome(&[(6, 5), (8, 6)]), Some(Unusable::LogDamaged));
+}
+
+const PARTIAL: Consistency = Consistency::PartialParity { slots: 6 };
+
+/// Partial parity of stripe 0 or 3, whose P is on member 2.
+fn partial_entry(generation: u64, settled: [u64; 2]) -> LogEntry {
+    let slot = (generation % 6) as u32;
+    let at = Sector(u64::from(slot) * 16);
+    let (stripe, from, to, written) = (0, 0, 1, [0b1, 0]);
+    let record = Record::PartialParity { slot, generation, stripe, from, to, written, settled };
+    LogEntry { member: MemberIndex(2), at, record }
+}
+
+#[test]
+fn a_log_of_partial_parity_that_is_not_whole_is_lost() {
+    let config = raid5(3, PARTIAL);
+    let now = Superblock { clean: false, ..superblock(9, 0) };
+    let outcome = |copies: &[Option<Superblock>], log: &dyn Fn(&mut Found)| {
+        let mut seen = found(&config, copies);
+        log(&mut seen);
+        start(&config, &seen).map(|started| started.resync)
+    };
+    let entries = |list: &[(u64, [u64; 2])]| {
+        let list: Vec<_> = list.iter().map(|(n, settled)| partial_entry(*n, *settled)).collect();
+        move |seen: &mut Found| seen.members[2].log.entries.clone_from(&list)
+    };
+    let all = [Some(now); 3];
+    let without = Superblock { failed: [0b1, 0], ..now };
+    let degraded = [None, Some(without), Some(without)];
+    let unreadable = |seen: &mut Found| seen.members[2].log.unreadable = true;
+    assert_eq!(outcome(&all, &unreadable), Ok(Sectors(MEMBER)));
+    let error = outcome(&degraded, &unreadable).expect_err("dirty, degraded, and no log");
+    assert!(matches!(error, AssembleError::DirtyDegraded { .. }), "{error}");
+    let clean = [Some(superblock(9, 0)); 3];
+    assert_eq!(outcome(&clean, &unreadable), Ok(Sectors(0)), "nothing was in flight");
+    let away = |seen: &mut Found| seen.members[0].log.unreadable = true;
+    assert_eq!(outcome(&degraded, &away), Ok(Sectors(0)), "its log protects nothing");
+    for (list, resync) in [
+        (vec![(7, [1, 1]), (8, [7, 8])], 0),
+        (vec![(7, [1, 1]), (9, [1, 8])], 0),
+        (vec![(7, [7, 7]), (9, [7, 9])], MEMBER),
+        // So old that its place may have been taken.
+        (vec![(9, [1, 7])], 0),
+        (vec![(9, [1, 8])], MEMBER),
+    ] {
+        assert_eq!(outcome(&all, &entries(&list)), Ok(Sectors(resync)), "{list:?}");
+    }
+    let gone = entries(&[(7, [7, 7]), (9, [7, 9])]);
+    assert!(matches!(outcome(&degraded, &gone), Err(AssembleError::DirtyDegraded { .. })));
+}
+
+#[test]
+fn an_array_starts_with_the_identity_of_its_members() {
+    let config = mirror(2);
+    let seen = found(&config, &[Some(superblock(9, 0)); 2]);
+    let started = start(&config, &seen).expect("both are there");
+    assert_eq!((started.identity, started.config), (IDENTITY, config));
+    assert!(started.area.used && started.unused.is_empty());
+}

@@ -1,0 +1,41 @@
+//! Where the records of a device lie, and which of two places is written next.
+
+use raidlab_core::consistency::Parameters;
+use raidlab_core::{Sector, Sectors};
+
+/// Where the records of a device lie, and which of two places is the older.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// Sectors in all.
+    pub total: Sectors,
+    /// Sectors for data, behind which the log lies; none on a log device.
+    pub data: Sectors,
+    /// The place that is written next, of the superblock and then of each page.
+    next: Vec<bool>,
+}
+
+impl Places {
+    /// Of a device of so many sectors with no record of this array yet, whose superblocks say this.
+    pub fn blank(total: Sectors, parameters: &Parameters) -> Self {
+        let next = vec![false; parameters.pages as usize + 1];
+        Self { total, data: parameters.data, next }
+    }
+
+    /// Of a device that carries this, whose older places are `next`.
+    pub(crate) fn found(total: Sectors, parameters: &Parameters, next: Vec<bool>) -> Self {
+        Self { total, data: parameters.data, next }
+    }
+
+    /// Everything behind the data: from where, and how many sectors.
+    pub fn behind_data(&self) -> (Sector, Sectors) {
+        (Sector(self.data.0), Sectors(self.total.0.saturating_sub(self.data.0)))
+    }
+
+    /// The older of two places, 0 or 1, of a record; the other one is then.
+    pub(crate) fn turn(&mut self, record: usize) -> u32 {
+        let Some(next) = self.next.get_mut(record) else { return 0 };
+        let place = u32::from(*next);
+        *next = !*next;
+        place
+    }
+}

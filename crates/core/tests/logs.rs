@@ -291,8 +291,17 @@ impl Rig {
         }
         self.driver.members = members;
         self.pending.clear();
-        let allow = Word { missing: true, dirty_degraded: true };
-        self.driver.reassemble(&self.config, &self.gone, allow).unwrap_or_else(|error| {
+        let mut word = Word { missing: true, dirty_degraded: false };
+        let mut outcome = self.driver.reassemble(&self.config, &self.gone, word);
+        // Only an array that is to have a log device and has none needs that to be allowed.
+        let array = &self.driver.array;
+        let unused = self.gone.contains(&array.journal().0) || !array.superblock().journal;
+        let has_device = matches!(self.config.settings.consistency, Consistency::Journal { .. });
+        if outcome.is_err() && has_device && unused {
+            word.dirty_degraded = true;
+            outcome = self.driver.reassemble(&self.config, &self.gone, word);
+        }
+        outcome.unwrap_or_else(|error| {
             panic!("{:?} seed {}: {error:?}", self.config.layout, self.seed);
         });
         self.note_start();

@@ -8,7 +8,8 @@
 //! is not taken for one. An epoch is dropped from the list when nobody left service in it, as then nobody but
 //! a copy can come back with it, or when all members are in service; what is dropped is not taken for an
 //! earlier state either.
-//! Tests: `tests/lineage.rs`.
+//! Tests: `an_earlier_state_is_told_from_one_that_went_on`, `epochs_in_which_nobody_left_are_dropped` and
+//! `tests/returning.rs::halves_that_both_went_on_are_never_joined`.
 
 use crate::contract::{Epoch, History, Superblock};
 
@@ -79,4 +80,88 @@ pub(crate) fn begin_epoch(superblock: &mut Superblock, id: u64, left: bool) {
 pub(crate) fn all_in_service(superblock: &mut Superblock) {
     superblock.history[2..].fill(Epoch::default());
     superblock.left = 0;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A state of these events, after `begin_epoch` at each of `starts`.
+    fn state(events: u64, starts: &[(u64, u64, bool)]) -> Superblock {
+        let mut one = Superblock::default();
+        one.history[0] = Epoch::FIRST;
+        for (id, from, left) in starts {
+            one.events = *from;
+            begin_epoch(&mut one, *id, *left);
+        }
+        one.events = events;
+        one
+    }
+
+    fn ids(superblock: &Superblock) -> Vec<u64> {
+        superblock.history.iter().map(|epoch| epoch.id).take_while(|id| *id != 0).collect()
+    }
+
+    #[test]
+    fn an_earlier_state_is_told_from_one_that_went_on() {
+        let ours = state(30, &[(5, 10, true), (6, 20, false)]);
+        for (events, starts, is) in [
+            (30, &[(5, 10, true), (6, 20, false)][..], Lineage::Ancestor),
+            (20, &[(5, 10, true), (6, 20, false)], Lineage::Ancestor),
+            (31, &[(5, 10, true), (6, 20, false)], Lineage::Diverged),
+            (19, &[(5, 10, true)], Lineage::Ancestor),
+            (20, &[(5, 10, true)], Lineage::Older),
+            (21, &[(5, 10, true)], Lineage::Diverged),
+            (9, &[], Lineage::Ancestor),
+            (10, &[], Lineage::Older),
+            (11, &[], Lineage::Diverged),
+            (12, &[(7, 10, true)], Lineage::Diverged),
+            (25, &[(5, 10, true), (8, 20, false)], Lineage::Diverged),
+        ] {
+            assert_eq!(lineage(&ours, &state(events, starts)), is, "{events} {starts:?}");
+        }
+        // An update that named somebody as failed may have been the last of two halves.
+        let alone = Superblock { failed: [1, 0], ..state(10, &[]) };
+        assert_eq!(lineage(&ours, &alone), Lineage::Diverged);
+        assert_eq!(lineage(&ours, &Superblock::default()), Lineage::Older, "no history at all");
+    }
+
+    #[test]
+    fn epochs_in_which_nobody_left_are_dropped() {
+        let mut ours = state(10, &[(5, 10, true)]);
+        for start in 0..20 {
+            ours.events += 10;
+            begin_epoch(&mut ours, 100 + start, false);
+        }
+        assert_eq!(ids(&ours), [119, 118, 1]);
+        // Whoever went on from the first epoch when the second began did so beside all that came later.
+        assert_eq!(lineage(&ours, &state(9, &[])), Lineage::Ancestor);
+        assert_eq!(lineage(&ours, &state(11, &[])), Lineage::Diverged);
+        let dropped = state(30, &[(5, 10, true), (100, 20, false)]);
+        assert_eq!(lineage(&ours, &dropped), Lineage::Diverged, "a copy only");
+    }
+
+    #[test]
+    fn of_too_many_epochs_the_oldest_is_forgotten() {
+        let mut ours = state(10, &[]);
+        for start in 0..8 {
+            ours.events += 10;
+            begin_epoch(&mut ours, 100 + start, true);
+        }
+        assert_eq!(ids(&ours), [107, 106, 105, 104, 103, 102]);
+        assert_eq!(lineage(&ours, &state(15, &[])), Lineage::Older);
+        assert_eq!(lineage(&ours, &state(25, &[(100, 20, true)])), Lineage::Older);
+        let known = state(45, &[(100, 20, true), (101, 30, true), (102, 40, true)]);
+        assert_eq!(lineage(&ours, &known), Lineage::Ancestor);
+    }
+
+    #[test]
+    fn numbers_are_taken_once() {
+        let mut ours = state(10, &[(5, 10, true)]);
+        begin_epoch(&mut ours, 5, true);
+        begin_epoch(&mut ours, 0, true);
+        assert_eq!(ids(&ours), [2, 6, 5, 1]);
+        all_in_service(&mut ours);
+        assert_eq!((ids(&ours), ours.left), (vec![2, 6], 0));
+    }
 }

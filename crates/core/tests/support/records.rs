@@ -55,6 +55,17 @@ impl Records {
         self.logs.retain(|key, _| key.0 != device);
     }
 
+    /// What is on a device in another account is on it here.
+    pub(crate) fn take(&mut self, device: u16, from: &Self) {
+        self.wipe(device);
+        let of = |known: &u16| *known == device;
+        self.superblocks.extend(from.superblocks.iter().filter(|(known, _)| of(known)));
+        self.before.extend(from.before.iter().filter(|(known, _)| of(known)));
+        self.bitmaps.extend(from.bitmaps.iter().filter(|((known, _), _)| of(known)));
+        let logs = from.logs.iter().filter(|((known, _), _)| of(known));
+        self.logs.extend(logs.map(|(at, entry)| (*at, entry.clone())));
+    }
+
     /// What is on one device is on another from now on.
     pub(crate) fn rename(&mut self, from: u16, to: u16) {
         self.wipe(to);

@@ -298,6 +298,9 @@ impl Rig {
                 self.drop_write(item, IoOutcome::Timeout)
             }
             _ if item.abandoned => self.drop_write(item, IoOutcome::Timeout),
+            _ if self.drives.is_stuck(ticket) => {
+                self.drop_write(item, IoOutcome::MediaError { first_bad: meta.at })
+            }
             Fault::Media { .. } => {
                 self.drop_write(item, IoOutcome::MediaError { first_bad: meta.at })
             }

@@ -152,7 +152,10 @@ impl Rig {
     pub fn new(config: RigConfig) -> Result<Self, ConfigError> {
         let shape = Arc::new(Shape::new(&config.array)?);
         let array = Array::new(&config.array)?;
-        let drives = Drives::new(&array, &config.array, config.replacements);
+        let drives = match config.bytes {
+            true => Drives::with_bytes(&array, &config.array, config.replacements),
+            false => Drives::new(&array, &config.array, config.replacements),
+        };
         let oracle = Oracle::new(Arc::clone(&shape));
         let mut log = Log::default();
         if config.lines {
@@ -428,6 +431,9 @@ impl Rig {
     pub fn command(&mut self, command: Admin) {
         let now = self.now;
         self.log.add(now.0, 'A', &[], |line| line.put(format_args!("{command:?}")));
+        if let Admin::ReAdd { member, .. } = command {
+            self.drives.know_again(member);
+        }
         self.array.handle(now, Input::Admin(command));
         self.drain();
     }

@@ -185,10 +185,12 @@ impl Rig {
         let config = &self.config.array;
         let members = self.shape.members;
         let mut dead = lost;
+        let mut looked = Vec::new();
         let started = if config.settings.consistency == Consistency::None {
             Array::new(config).map_err(AssembleError::Config)
         } else {
-            let found = self.drives.found(config, |device| has(lost, device.0));
+            let (found, seen) = self.drives.found(config, |device| has(lost, device.0));
+            looked = seen;
             self.assembled(&found, allow)
         };
         let now = self.now.0;
@@ -205,6 +207,7 @@ impl Rig {
             Ok(array) => array,
             Err(refusal) => return Started::Refused(refusal),
         };
+        self.drives.know(&looked);
         for device in (0..members).map(MemberIndex) {
             if has(lost, device.0) {
                 self.drives.set_gone(device, true);

@@ -13,6 +13,7 @@
 
 mod arrays;
 mod budget;
+mod duties;
 mod last;
 mod rest;
 mod run;

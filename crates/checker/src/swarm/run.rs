@@ -49,6 +49,9 @@ pub(super) struct Run {
     pub(super) at_rest: bool,
 }
 
+/// Of so many seeds in a hundred the records are bytes.
+const DUTIES: u64 = 25;
+
 /// What a step came to.
 pub(super) type Step<T = ()> = Result<T, Box<Violation>>;
 
@@ -61,6 +64,8 @@ impl Run {
         let config = arrays::draw(&mut random, options);
         let mut set_up = RigConfig::new(config.clone());
         set_up.longest = arrays::longest(&config);
+        let superblocks = config.settings.consistency.has_superblocks();
+        set_up.bytes = superblocks && random.chance(DUTIES);
         set_up.lines = options.lines;
         #[cfg(feature = "seeded-bugs")]
         {
@@ -321,7 +326,7 @@ impl Run {
     fn clear_if_well(&mut self, member: u16) {
         let device = MemberIndex(member);
         let drives = self.rig.drives();
-        let all = drives.sectors(device);
+        let all = drives.total(device);
         // What was given up is yet to end with a timeout.
         let mut late = (0..self.rig.outstanding()).filter(|index| self.rig.is_abandoned(*index));
         let late = late.any(|index| self.rig.device(index) == Some(device));
@@ -726,8 +731,7 @@ impl Run {
         if self.is_on(Class::Superblock) && self.mode != Mode::None && self.random.chance(25) {
             self.hit(Class::Superblock);
             self.budget.harmed |= 1 << member;
-            let at = self.rig.drives().sectors(MemberIndex(member));
-            self.rig.drives_mut().rot(MemberIndex(member), at, 0x40);
+            self.spoil_superblock(member);
         }
         0
     }

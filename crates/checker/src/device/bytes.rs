@@ -32,6 +32,8 @@ pub(super) struct Records {
     places: Vec<Places>,
     parameters: Vec<Parameters>,
     sequence: u64,
+    /// Tells the starts of copies that go on by themselves apart, as random numbers do.
+    world: u64,
     /// Sectors and block that a device shows instead of its own: it was cut off, has grown, or is behind something
     /// else.
     shown: BTreeMap<u16, (u64, u32)>,
@@ -48,6 +50,7 @@ impl Records {
             places: parameters.iter().map(|one| Places::blank(Sectors::ZERO, one)).collect(),
             parameters,
             sequence: 0,
+            world: 0,
             shown: BTreeMap::new(),
         }
     }
@@ -234,7 +237,7 @@ impl Drives {
             found.map(|(_, looked)| looked.examined.clone()).unwrap_or_default()
         };
         let members = (0..records.members).map(of).collect();
-        let nonce = mix(records.sequence, u64::from(self.clock));
+        let nonce = mix(mix(records.sequence, u64::from(self.clock)), records.world);
         (Found { members, journal: of(2 * records.members), nonce }, looked)
     }
 
@@ -254,6 +257,15 @@ impl Drives {
         for (device, looked) in looked {
             records.take_note(*device, looked);
         }
+    }
+
+    /// Whether a place of the superblock of a drive cannot be read.
+    #[must_use]
+    pub fn is_superblock_bad(&self, device: MemberIndex) -> bool {
+        let total = Sectors(self.total(device));
+        let places = FORMAT.superblocks(total).into_iter();
+        let mut bad = places.map(|at| self.first_bad(device, at.0, 1, false));
+        self.has_bytes() && bad.any(|bad| bad.is_some())
     }
 
     /// Whether a write wants to go where the drive cannot write.
@@ -322,6 +334,13 @@ impl Drives {
         match shown {
             Some(shown) => drop(records.shown.insert(device.0, shown)),
             None => drop(records.shown.remove(&device.0)),
+        }
+    }
+
+    /// From now on this is another world than those it was copied from or to.
+    pub fn part(&mut self, world: u64) {
+        if let Some(records) = &mut self.bytes {
+            records.world = mix(records.world, world);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use raidlab_core::consistency::{Allow, AssembleError, Found, ReturnRefusal, Unused, Wanted};
 use raidlab_core::contract::{Admin, Input, MemberBits, MemberIo, Record, RequestOp};
-use raidlab_core::{Array, Consistency, MemberIndex};
+use raidlab_core::{Array, Config, Consistency, MemberIndex};
 
 use super::Rig;
 use crate::content::Content;
@@ -177,6 +177,13 @@ impl Rig {
     pub fn judge_return(&self, member: MemberIndex) -> Result<Admin, ReturnRefusal> {
         let examined = self.drives.examined(&self.config.array, member);
         self.array.judge_return(&IDENTITY, member, &examined)
+    }
+
+    /// Whether another array than this would start with what is on the drives.
+    #[must_use]
+    pub fn would_start_as(&self, config: &Config, allow: Allow) -> bool {
+        let (found, _) = self.drives.found(&self.config.array, |_| false);
+        Array::assemble(&Wanted::from(config), &found, allow).is_ok()
     }
 
     /// Starts the array again with what is on the drives, without those `lost` (a bit each: members,

@@ -19,6 +19,7 @@ mod rest;
 mod run;
 mod silent;
 mod special;
+mod start;
 
 use std::fmt;
 

@@ -8,11 +8,12 @@ use raidlab_core::{Config, MemberIndex, Sectors};
 
 use super::arrays::{self, Mode, describe};
 use super::budget::Budget;
-use super::special::{self, Plan, Shares, Special};
+use super::duties::Past;
+use super::special::{self, Plan, Shares};
 use super::{Class, Hits, Options, Outcome, Violation};
 use crate::caught::caught;
 use crate::choices::Random;
-use crate::rig::{Ask, Fault, Rig, RigConfig, Started, Work, named};
+use crate::rig::{Ask, Fault, Rig, RigConfig, Started, Work};
 use crate::shape::{Set, all_of, has, set_of};
 
 /// A run under way.
@@ -35,7 +36,7 @@ pub(super) struct Run {
     /// The log device has failed.
     pub(super) log_lost: bool,
     /// Nothing starts any more, as is due.
-    over: bool,
+    pub(super) over: bool,
     /// Members out of service when the power went.
     pub(super) failed_before: Set,
     /// Sectors that were discarded some time.
@@ -45,6 +46,8 @@ pub(super) struct Run {
     pub(super) shares: Shares,
     /// A log is being replayed.
     pub(super) replaying: bool,
+    /// The drives at other moments.
+    pub(super) past: Vec<Past>,
     /// No request is under way any more.
     pub(super) at_rest: bool,
 }
@@ -102,6 +105,7 @@ impl Run {
             plan,
             shares,
             replaying: false,
+            past: Vec::new(),
             at_rest: false,
             rig,
         })
@@ -195,6 +199,7 @@ impl Run {
     fn step(&mut self) -> Step {
         self.be_late();
         self.look()?;
+        self.remember();
         match self.random.below(100) {
             0..30 => self.submit(),
             // As many as keep a wide array busy and no more.
@@ -323,15 +328,16 @@ impl Run {
     }
 
     /// Nothing is wrong with a member any more, if its drive has no bad sector.
-    fn clear_if_well(&mut self, member: u16) {
+    pub(super) fn clear_if_well(&mut self, member: u16) {
         let device = MemberIndex(member);
         let drives = self.rig.drives();
-        let all = drives.total(device);
+        // What cannot be read of pages and logs is on other members too, or made anew.
+        let all = drives.sectors(device);
         // What was given up is yet to end with a timeout.
         let mut late = (0..self.rig.outstanding()).filter(|index| self.rig.is_abandoned(*index));
         let late = late.any(|index| self.rig.device(index) == Some(device));
         let well = drives.first_bad(device, 0, all, false).is_none() && !drives.is_gone(device);
-        let well = well && !late;
+        let well = well && !late && !drives.is_superblock_bad(device);
         let status = self.rig.array().status();
         let away = has(set_of(status.failed) | set_of(status.rebuilding), member);
         if well && !away {
@@ -533,6 +539,7 @@ impl Run {
         {
             self.hit(Class::Stale);
             self.rig.drives_mut().set_gone(device, false);
+            self.change_history(member);
             if let Ok(command) = self.rig.judge_return(device) {
                 self.rig.command(command);
                 return;
@@ -581,6 +588,7 @@ impl Run {
             }
         }
         self.after_crash();
+        self.go_on_alone();
         self.start_again()?;
         // Again in the middle of the recovery, up to twice.
         while self.is_on(Class::CrashInRecovery) && self.random.chance(40) && self.crashes < 6 {
@@ -618,7 +626,7 @@ impl Run {
     }
 
     /// Harmed members that the array uses, for what they can still read.
-    fn harmed_in_service(&self) -> Set {
+    pub(super) fn harmed_in_service(&self) -> Set {
         let failed = set_of(self.rig.array().status().failed);
         self.budget.harmed & !failed
     }
@@ -630,110 +638,6 @@ impl Run {
         if self.mode == Mode::None {
             self.open_for_good = true;
         }
-    }
-
-    /// Assembles after a crash: at first without allowing anything, then as little as it takes.
-    fn start_again(&mut self) -> Step {
-        let lost = self.lose_at_start();
-        self.start_without(lost)
-    }
-
-    pub(super) fn start_without(&mut self, mut lost: Set) -> Step {
-        if self.log_lost && self.mode == Mode::Journal {
-            let device = MemberIndex(2 * self.members());
-            self.rig.drives_mut().set_gone(device, true);
-        }
-        let mut allow = Allow::default();
-        for _ in 0..5 {
-            let refused = match self.rig.assemble(lost, allow) {
-                Started::Well => {
-                    if self.members() > 64 {
-                        self.shares.has(Special::ManyAtStart);
-                    }
-                    for member in 0..self.members() {
-                        match self.rig.array().is_failed(MemberIndex(member)) {
-                            true => self.budget.harmed |= 1 << member,
-                            // Its failure was not recorded before the power went.
-                            false => self.clear_if_well(member),
-                        }
-                    }
-                    // A sector that cannot be read and parity that may be wrong are two failures.
-                    if self.budget.unsynced && self.harmed_in_service() != 0 {
-                        self.budget.beyond = true;
-                    }
-                    return self.look();
-                }
-                Started::Refused(refused) => refused,
-            };
-            match refused {
-                // Who served last is gone, and with it what was written since the others left: a
-                // start without would go back in time, which only an administrator may want.
-                AssembleError::Missing(_) if self.budget.beyond && self.is_last_gone(lost) => {
-                    self.over = true;
-                    return Ok(());
-                }
-                AssembleError::Missing(unused) if allow.without == [0; 2] => {
-                    allow.without = named(&unused);
-                }
-                AssembleError::DirtyDegraded { .. } | AssembleError::JournalLost { .. }
-                    if !allow.dirty_degraded =>
-                {
-                    allow.dirty_degraded = true;
-                }
-                // Who was away while all others were rebuilt looks like a half that went on alone:
-                // it is left out.
-                AssembleError::Diverged { .. } if self.failed_before & !lost != 0 => {
-                    lost |= self.failed_before;
-                }
-                // Refused, since too little is left: that is due then.
-                _ if self.budget.beyond => {
-                    self.over = true;
-                    return Ok(());
-                }
-                other => {
-                    let what =
-                        format!("does not start: {other} (harmed {:#b})", self.budget.harmed);
-                    return self.broken(what);
-                }
-            }
-        }
-        self.broken("does not start, whatever is allowed")
-    }
-
-    /// Whether too many are gone of those that were in service last, as any drive says, gone or
-    /// not, for what they alone have to be there.
-    fn is_last_gone(&self, lost: Set) -> bool {
-        let drives = self.rig.drives();
-        let gone = (0..self.members()).filter(|m| drives.is_gone(MemberIndex(*m)));
-        let away = gone.fold(lost, |set, member| set | 1 << member);
-        let all = all_of(self.members());
-        !self.rig.shape().survives((away | drives.said_to_be_out(self.members())) & all)
-    }
-
-    /// Which members are lost with the power, and whose superblock is damaged.
-    fn lose_at_start(&mut self) -> Set {
-        let member = self.random.below(u64::from(self.members())) as u16;
-        let fresh = self.budget.harmed >> member & 1 == 0;
-        // What a forced start may do is the oracle's business: being unsynced is no hindrance here.
-        // Who is whole again may not be so in the superblocks yet.
-        let known =
-            (0..self.members()).filter_map(|m| self.rig.drives().superblock(MemberIndex(m)));
-        let away = known.fold(0, |set, one| set | set_of(one.failed) | set_of(one.rebuilding));
-        let survives = self.rig.shape().survives(self.budget.harmed | away | 1 << member);
-        if !fresh || !survives || self.budget.beyond {
-            return 0;
-        }
-        if self.is_on(Class::CrashAndLoss) && self.random.chance(35) {
-            self.hit(Class::CrashAndLoss);
-            self.budget.harmed |= 1 << member;
-            return 1 << member;
-        }
-        if self.is_on(Class::Superblock) && self.mode != Mode::None && self.random.chance(25) {
-            self.hit(Class::Superblock);
-            self.budget.harmed |= 1 << member;
-            self.spoil_superblock(member);
-        }
-        0
     }
 
     /// Two halves of a mirrored array each go on alone; together they must be refused.

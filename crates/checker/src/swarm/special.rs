@@ -44,11 +44,37 @@ pub enum Special {
     LateRebuild,
     /// A discard of what cannot be read or written.
     DiscardBad,
+    /// A place of a superblock cannot be read at a start.
+    SuperblockUnreadable,
+    /// A place of a superblock holds something else.
+    SuperblockDamaged,
+    /// A page of the bitmap cannot be read or is damaged, on one member or on all.
+    PageHarmed,
+    /// Some of a log of partial parity cannot be read.
+    LogUnreadable,
+    /// A member is an older copy of itself.
+    OlderCopy,
+    /// A member comes from a copy of the array that went on alone.
+    WentOnAlone,
+    /// Two members are in each other's place.
+    Swapped,
+    /// A member was cut off, or has grown.
+    Resized,
+    /// A member of 512-byte blocks has some of 4,096.
+    LargerBlock,
+    /// A member is blank, or something else is on it.
+    Wiped,
+    /// The log device is blank, foreign, older, cut off or cannot be read.
+    WrongLog,
+    /// Asked for is another mode, bitmap chunk or chunk than there is.
+    OtherParameters,
+    /// A drive that is to come back has another history.
+    AnyReturn,
 }
 
 impl Special {
     /// All of them, in order.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 28] = [
         Self::Slices,
         Self::LargeChunk,
         Self::LargeBlock,
@@ -64,6 +90,19 @@ impl Special {
         Self::LateReplay,
         Self::LateRebuild,
         Self::DiscardBad,
+        Self::SuperblockUnreadable,
+        Self::SuperblockDamaged,
+        Self::PageHarmed,
+        Self::LogUnreadable,
+        Self::OlderCopy,
+        Self::WentOnAlone,
+        Self::Swapped,
+        Self::Resized,
+        Self::LargerBlock,
+        Self::Wiped,
+        Self::WrongLog,
+        Self::OtherParameters,
+        Self::AnyReturn,
     ];
 
     /// Those that are I/Os with no answer in time.
@@ -97,6 +136,19 @@ impl Special {
             Self::LateReplay => "timeout in a replay",
             Self::LateRebuild => "timeout in a rebuild",
             Self::DiscardBad => "discard over bad blocks",
+            Self::SuperblockUnreadable => "start: superblock unreadable",
+            Self::SuperblockDamaged => "start: superblock damaged",
+            Self::PageHarmed => "start: bitmap page lost",
+            Self::LogUnreadable => "start: log unreadable",
+            Self::OlderCopy => "start: older copy of a member",
+            Self::WentOnAlone => "start: member went on alone",
+            Self::Swapped => "start: members swapped",
+            Self::Resized => "start: member cut off or grown",
+            Self::LargerBlock => "start: 512-byte member as 4,096",
+            Self::Wiped => "start: member blank or foreign",
+            Self::WrongLog => "start: wrong log device",
+            Self::OtherParameters => "start: other parameters",
+            Self::AnyReturn => "return of any drive",
         }
     }
 }

@@ -27,23 +27,32 @@ pub(crate) enum Lineage {
 /// What `theirs` is to `ours`.
 pub(crate) fn lineage(ours: &Superblock, theirs: &Superblock) -> Lineage {
     let known = |id: u64| ours.history.iter().position(|epoch| epoch.id == id && id != 0);
-    let Some(place) = known(theirs.history[0].id) else {
-        let related = theirs.history.iter().any(|epoch| known(epoch.id).is_some());
-        let oldest = ours.history.iter().rev().find(|epoch| epoch.id != 0);
-        let before = oldest.is_some_and(|epoch| theirs.events < epoch.from);
-        return if before && !related { Lineage::Older } else { Lineage::Diverged };
-    };
-    let end = match place.checked_sub(1) {
+    // The events at which our side had left an epoch.
+    let end = |place: usize| match place.checked_sub(1) {
         None => ours.events + 1,
         Some(newer) => ours.history[newer].from,
     };
-    // An update that had not reached those who went on, who were in service: nothing was answered since.
-    let whole = [theirs.failed, theirs.rebuilding].iter().flatten().all(|word| *word == 0);
-    match theirs.events {
-        events if events < end => Lineage::Ancestor,
-        events if events == end && place > 0 && whole => Lineage::Older,
-        _ => Lineage::Diverged,
+    let [newest, before, ..] = theirs.history;
+    let (events, is_first) = (theirs.events, newest.from == theirs.events);
+    match (known(newest.id), known(before.id)) {
+        (Some(place), _) if events < end(place) => Lineage::Ancestor,
+        (Some(place), _) if place > 0 && events == end(place) => unfinished(theirs),
+        (None, Some(place)) if place > 0 && events == end(place) && is_first => unfinished(theirs),
+        (Some(_), _) => Lineage::Diverged,
+        (None, _) => {
+            let related = theirs.history.iter().any(|epoch| known(epoch.id).is_some());
+            let oldest = ours.history.iter().rev().find(|epoch| epoch.id != 0);
+            let before = oldest.is_some_and(|epoch| theirs.events < epoch.from);
+            if before && !related { Lineage::Older } else { Lineage::Diverged }
+        }
     }
+}
+
+/// What the state of an update is that those who went on without it never got: they were in service, if everybody
+/// was, so that nothing was answered since.
+fn unfinished(theirs: &Superblock) -> Lineage {
+    let whole = [theirs.failed, theirs.rebuilding].iter().flatten().all(|word| *word == 0);
+    if whole { Lineage::Older } else { Lineage::Diverged }
 }
 
 /// Adds an epoch that begins with `from` events; `left`: those in service before are not all there.
@@ -116,6 +125,7 @@ mod tests {
             (10, &[], Lineage::Older),
             (11, &[], Lineage::Diverged),
             (12, &[(7, 10, true)], Lineage::Diverged),
+            (10, &[(7, 10, true)], Lineage::Older),
             (25, &[(5, 10, true), (8, 20, false)], Lineage::Diverged),
         ] {
             assert_eq!(lineage(&ours, &state(events, starts)), is, "{events} {starts:?}");

@@ -17,15 +17,25 @@
 //! before a flush was submitted that was answered well.
 //!
 //! In modes with superblocks (all but `none`), further:
+//! * An array starts without being told to only if every member that cannot be used is recorded as out of
+//!   service by the newest superblock that can be read. A place that cannot be read, or is damaged, may have held
+//!   a newer one: such a member counts as missing. A stale member alone cannot know that it is stale: whoever
+//!   leaves members out says that nothing newer is on them.
 //! * What was answered after a member failed is never lost by that member coming back: it is out of
 //!   service in every later start until it is added again. A start with members missing must be
 //!   allowed, and takes them out of service in the same way.
-//! * Members that each went on without the other are not started together.
+//! * Members that each went on without the other are not started together, nor taken back by one another. Copies of
+//!   drives made while the array runs are told from the drives by their events only: one that is within one event
+//!   of the newest superblock is taken for the drive.
+//! * What was asked for at the making, level, parameters, sizes, block, mode and chunk of the bitmap, comes from
+//!   the members; whatever else is asked for is refused.
 //! * When more members are lost than the level survives, nothing is written any more, and writes and
 //!   flushes that were not answered well before may be lost; once enough of the members are back, the
 //!   array starts with everything that was answered before.
-//! * The journal lost at run time: the array goes on as `resync`. Lost at a start: refused unless the
-//!   array was clean or a dirty start is allowed, then as `resync`.
+//! * The journal lost at run time: the array goes on as `resync`. Lost at a start, be it absent, not the array's
+//!   own, older, unreadable or damaged: refused unless the array was clean or a dirty start is allowed, then as
+//!   `resync`. A log of partial parity that is unreadable or damaged: as `resync`, for that start.
+//! * Bits of the bitmap are those of all members in service together; a page that none of them can read has all.
 //! * A start decides by what it finds alone; interrupted at any point and begun again, it ends the same.
 
 mod area;

@@ -213,14 +213,16 @@ impl Array {
         let known = self.partial_entries(member, entries);
         let Some(newest) = known.last().map(|entry| entry.number) else { return false };
         let turn = self.log_sectors(member).0 / self.log_place();
-        let is_known = |number| known.iter().any(|entry| entry.number == number);
-        known.iter().any(|entry| {
-            let mut durable = entry.settled[0]..entry.settled[1].min(entry.number);
-            // Older ones may have been overwritten.
-            durable.start =
-                durable.start.max((newest + most_being_logged(turn) + 1).saturating_sub(turn));
-            durable.into_iter().any(|number| !is_known(number))
-        })
+        // Older ones may have been overwritten.
+        let oldest = (newest + most_being_logged(turn) + 1).saturating_sub(turn);
+        let is_gone =
+            |number: &u64| known.binary_search_by_key(number, |entry| entry.number).is_err();
+        let was_durable = |number| {
+            known.iter().any(|entry| {
+                (entry.settled[0]..entry.settled[1].min(entry.number)).contains(&number)
+            })
+        };
+        (oldest..newest).filter(is_gone).any(was_durable)
     }
 
     /// The same of the journal, from `tail` on.

@@ -11,7 +11,7 @@ use raidlab_core::contract::{Admin, Input, Outcome, Superblock};
 use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sectors};
 use support::carried::start;
 use support::records::{next_nonce, nonces_from};
-use support::{Driver, Word};
+use support::{Driver, Random, Word};
 
 const MEMBER: u64 = 64;
 
@@ -319,4 +319,136 @@ fn drives_of<'a>(moments: &[&'a Moment], member: usize) -> Vec<(&'a Drive, Sight
     let last = all[all.len() - 1].0;
     all.extend([Sight::NewerUnreadable, Sight::Blank, Sight::Absent].map(|sight| (last, sight)));
     all
+}
+
+/// An array that loses power again and again, in the middle of anything, and of whose members some cannot be read then.
+struct Life {
+    config: Config,
+    driver: Driver,
+    random: Random,
+    /// What every sector holds; `None` for any of several values.
+    flat: Vec<Option<u8>>,
+    started: u32,
+    refused: u32,
+}
+
+impl Life {
+    fn new(config: &Config, seed: u64) -> Self {
+        let mut driver = Driver::new(config);
+        driver.caches.begin();
+        let flat = vec![Some(0); driver.array.capacity().0 as usize];
+        let random = Random(seed);
+        Self { config: config.clone(), driver, random, flat, started: 0, refused: 0 }
+    }
+
+    /// Does up to so many pieces of what is to be done.
+    fn work(&mut self, most: u64) {
+        for _ in 0..most {
+            if self.driver.work.is_empty() {
+                let Some(at) = self.driver.wake.take() else { return };
+                self.driver.now = self.driver.now.max(at);
+                self.driver.input(Input::Wake);
+            } else {
+                let index = self.random.below(self.driver.work.len() as u64);
+                self.driver.step(index as usize);
+            }
+        }
+    }
+
+    fn write(&mut self) {
+        let at = self.random.below(self.flat.len() as u64);
+        let value = self.random.next() as u8;
+        let id = self.driver.begin_write(at, &[value], true);
+        let patience = [4, 12, 200][self.random.below(3) as usize];
+        self.work(patience);
+        match self.driver.outcome(id) {
+            Some(Outcome::Done) => self.flat[at as usize] = Some(value),
+            Some(Outcome::Busy) => {}
+            other => {
+                assert_eq!(other, None);
+                self.flat[at as usize] = None;
+            }
+        }
+    }
+
+    fn fail(&mut self) {
+        let member = self.random.below(u64::from(self.config.layout.members)) as u16;
+        let serving = self.driver.in_service();
+        let whole = self.driver.array.superblock().rebuilding == [0; 2];
+        let most = usize::from(self.config.layout.members - self.config.layout.survives());
+        if serving.len() > most && serving.contains(&member) && whole {
+            self.driver.input(Input::Admin(Admin::Fail(MemberIndex(member))));
+            self.work(6);
+        }
+    }
+
+    fn come_back(&mut self) {
+        let all = 0..self.config.layout.members;
+        let serving = self.driver.in_service();
+        let Some(member) = all.into_iter().find(|m| !serving.contains(m)) else { return };
+        self.work(200);
+        self.driver.records.wipe(member);
+        let sectors = Sectors(MEMBER);
+        self.driver.input(Input::Admin(Admin::Add { member: MemberIndex(member), sectors }));
+        self.work(60);
+    }
+
+    /// False when the life is over.
+    fn lose_power(&mut self) -> bool {
+        self.driver.lose_power(&mut self.random);
+        let whole = self.driver.records.found(&self.config, &self.driver.members, &[]);
+        let mut seen = whole.clone();
+        for (member, one) in (0..).zip(&mut seen.members) {
+            let drive = Drive {
+                examined: one.clone(),
+                before: self.driver.records.superblock_before(member),
+                holds: BTreeSet::new(),
+            };
+            if self.random.below(3) == 0 {
+                let sight = SIGHTS[self.random.below(SIGHTS.len() as u64) as usize];
+                // A drive that was never told anything is no longer the one that it was.
+                let sight = if sight == Sight::Blank { Sight::Absent } else { sight };
+                *one = drive.seen(sight);
+            }
+        }
+        let asked = Word::default();
+        match self.driver.reassemble_from(&self.config, &seen, asked) {
+            Ok(()) => self.started += 1,
+            Err(_) => {
+                self.refused += 1;
+                match self.driver.reassemble_from(&self.config, &whole, asked) {
+                    Ok(()) => {}
+                    Err(AssembleError::DirtyDegraded { .. }) => return false,
+                    Err(error) => panic!("all are there and readable: {error}"),
+                }
+            }
+        }
+        self.work(300);
+        for (at, value) in self.flat.iter().enumerate() {
+            let read = self.driver.read(at as u64, 1).expect("enough is there");
+            assert!(value.is_none_or(|value| read == [value]), "sector {at}");
+        }
+        true
+    }
+}
+
+#[test]
+fn no_loss_of_power_lets_a_stale_member_in_whatever_can_be_read_then() {
+    let (mut started, mut refused) = (0, 0);
+    for config in [mirror(2), mirror(3), raid5(3, Consistency::Resync)] {
+        for seed in 0..250 {
+            let mut life = Life::new(&config, seed);
+            for _ in 0..40 {
+                match life.random.below(8) {
+                    0 => life.fail(),
+                    1 => life.come_back(),
+                    2 if !life.lose_power() => break,
+                    2 => {}
+                    _ => life.write(),
+                }
+            }
+            (started, refused) = (started + life.started, refused + life.refused);
+        }
+    }
+    assert!(started > 300 && refused > 300, "{started} started, {refused} refused");
 }

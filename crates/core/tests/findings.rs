@@ -12,7 +12,7 @@ use raidlab_core::{
 };
 use support::carried::{carries, found, start, superblock, unused};
 use support::records::IDENTITY;
-use support::{Driver, Word};
+use support::{Driver, Random, Word};
 
 const MEMBER: u64 = 64;
 
@@ -433,4 +433,65 @@ fn an_array_starts_with_the_identity_of_its_members() {
     let started = start(&config, &seen).expect("both are there");
     assert_eq!((started.identity, started.config), (IDENTITY, config));
     assert!(started.area.used && started.unused.is_empty());
+}
+
+/// What could not be read may be readable later: it must not look newer than what is written from now on.
+#[test]
+fn numbers_of_a_log_that_could_not_be_read_go_on_far_beyond() {
+    let config = raid5(3, PARTIAL);
+    let mut driver = Driver::new(&config);
+    assert_eq!(driver.write(0, &[1]), Outcome::Done);
+    let newest = |driver: &Driver| {
+        let found = driver.records.found(&config, &driver.members, &[]);
+        let entries = found.members.iter().flat_map(|one| one.log.entries.clone());
+        let numbers = entries.filter_map(|entry| match entry.record {
+            Record::PartialParity { generation, .. } => Some(generation),
+            _ => None,
+        });
+        numbers.max()
+    };
+    let before = newest(&driver).expect("it was logged");
+    for unreadable in [false, true] {
+        let mut seen = driver.records.found(&config, &driver.members, &[]);
+        seen.members.iter_mut().for_each(|one| one.log.unreadable = unreadable);
+        driver.reassemble_from(&config, &seen, Word::default()).expect("all are there");
+        driver.run_until_idle(60);
+        assert_eq!(driver.write(0, &[2]), Outcome::Done);
+        let after = newest(&driver).expect("it was logged");
+        assert_eq!(after > before + (1 << 31), unreadable, "{after} after {before}");
+        driver.run_until_idle(60);
+    }
+}
+
+#[test]
+fn the_log_device_is_told_what_all_members_have() {
+    let config = raid5(3, JOURNAL);
+    let mut told = 0;
+    for seed in 0..40 {
+        let mut random = Random(seed);
+        let mut driver = Driver::new(&config);
+        let events = |driver: &Driver, device| {
+            driver.records.superblock(device).expect("all were made with one").events
+        };
+        for step in 0..400 {
+            if step == 150 {
+                driver.input(Input::Admin(Admin::Fail(MemberIndex(1))));
+            }
+            if random.below(20) == 0 {
+                driver.begin_write(random.below(64), &[7], false);
+            }
+            if driver.work.is_empty() {
+                let Some(at) = driver.wake.take() else { continue };
+                driver.now = driver.now.max(at);
+                driver.input(Input::Wake);
+            } else {
+                driver.step(random.below(driver.work.len() as u64) as usize);
+            }
+            let members = driver.in_service().into_iter().map(|m| events(&driver, m));
+            let (least, log) = (members.min().expect("two"), events(&driver, 6));
+            assert!(log <= least && least <= log + 1, "seed {seed}: {log} beside {least}");
+            told = told.max(log);
+        }
+    }
+    assert!(told > 5, "{told}");
 }

@@ -98,6 +98,13 @@ fn in_memory(member: &mut Option<Member>) -> &mut MemoryMember {
     }
 }
 
+fn in_memory_of(engine: &mut Engine, member: u16) -> &mut MemoryMember {
+    match engine.member_mut(MemberIndex(member)) {
+        Some(Member::Memory(member)) => member,
+        _ => panic!("a member in memory"),
+    }
+}
+
 /// An array and what it must hold.
 struct Model {
     bytes: Vec<u8>,
@@ -434,5 +441,63 @@ fn a_mirror_that_is_whole_on_one_member_starts_beside_stale_ones() {
             assert!(engine.array().is_failed(MemberIndex(2)));
             model.check(&config, &mut engine, "a stale third");
         }
+    }
+}
+
+/// A kernel tells once that what was written is lost; the flush after that goes well. Who failed a flush is out
+/// of service, so no later one counts.
+#[test]
+fn a_failed_flush_is_told_and_never_made_good() {
+    let config = config(Level::Raid0, 2, Consistency::None);
+    let mut engine = fresh(&config);
+    Model::new(&engine).write(&mut engine, 5);
+    in_memory_of(&mut engine, 1).fail_flush(0);
+    for _ in 0..3 {
+        engine.flush().unwrap_err();
+    }
+
+    for after in 0..3 {
+        let config = self::config(Level::Raid1, 2, BITMAP);
+        let mut engine = fresh(&config);
+        let mut model = Model::new(&engine);
+        model.write(&mut engine, 5);
+        in_memory_of(&mut engine, 1).fail_flush(after);
+        model.write(&mut engine, 5);
+        assert!(engine.array().is_failed(MemberIndex(1)), "after {after} flushes");
+        let mut devices = cut(&mut engine);
+        // What was not flushed well is lost.
+        in_memory(&mut devices.0[1]).bytes_mut()[..1 << 20].fill(0);
+        let mut again = assemble(&config, devices).unwrap();
+        assert!(again.array().is_failed(MemberIndex(1)), "after {after} flushes");
+        model.check(&config, &mut again, "without the one that could not flush");
+    }
+}
+
+/// What comes to stand behind the data is known: what was there before is no damage, nor anything else.
+#[test]
+fn devices_are_made_ready_whatever_they_held() {
+    for consistency in [BITMAP, Consistency::PartialParity { slots: 8 }, journal_mode()] {
+        let config = config(Level::Raid5, 3, consistency);
+        let used = |total| {
+            let mut member = MemoryMember::new(total).unwrap();
+            Random(9).fill(member.bytes_mut());
+            Member::Memory(member)
+        };
+        let members = (0..3).map(|_| used(TOTAL)).collect();
+        let journal = log_device_sectors(consistency).map(used);
+        let mut engine = Engine::with_journal(&config, members, journal).unwrap();
+        let mut model = Model::new(&engine);
+        let zeroes = vec![0; model.bytes.len()];
+        engine.write_at(Sector(0), &zeroes).unwrap();
+        model.write(&mut engine, 20);
+        let mut engine = assemble(&config, cut(&mut engine)).unwrap();
+        engine.fail(MemberIndex(1)).unwrap();
+        model.write(&mut engine, 5);
+        engine.add(MemberIndex(1), used(TOTAL)).unwrap();
+        engine.finish_background(&RUNNING).unwrap();
+        model.write(&mut engine, 5);
+        let engine = &mut assemble(&config, cut(&mut engine)).unwrap();
+        assert_eq!(engine.beginning().unused, []);
+        model.check(&config, engine, &format!("{consistency:?}"));
     }
 }

@@ -97,18 +97,24 @@ fn assemble(
 struct Model {
     bytes: Vec<u8>,
     random: Random,
+    /// Sectors that are written together.
+    block: u64,
 }
 
 impl Model {
     fn new(engine: &Engine, seed: u64) -> Self {
-        Self { bytes: vec![0; engine.array().capacity().bytes() as usize], random: Random(seed) }
+        Self {
+            bytes: vec![0; engine.array().capacity().bytes() as usize],
+            random: Random(seed),
+            block: 1,
+        }
     }
 
     fn write(&mut self, engine: &mut Engine, times: usize) {
         for _ in 0..times {
             let sectors = self.bytes.len() as u64 / 512;
-            let at = self.random.below(sectors);
-            let len = 1 + self.random.below(70.min(sectors - at));
+            let at = self.random.below(sectors) / self.block * self.block;
+            let len = (1 + self.random.below(70.min(sectors - at))).next_multiple_of(self.block);
             let range = at as usize * 512..(at + len) as usize * 512;
             self.random.fill(&mut self.bytes[range.clone()]);
             engine.write_at(Sector(at), &self.bytes[range]).unwrap();
@@ -436,5 +442,53 @@ fn files_are_assembled_and_rebuilt() {
         model.check(&mut again, "assembled from files");
         again.fail(MemberIndex(1)).unwrap();
         model.check(&mut again, "assembled from files, without member 1");
+    }
+}
+
+/// Drives that worked in blocks of 512 bytes come back in an enclosure that has blocks of 4,096, and the other
+/// way round; and a drive with larger blocks than the array is added.
+#[test]
+fn drives_come_back_with_other_blocks() {
+    let as_blocks = |(members, journal): (Vec<Option<Member>>, Option<Member>), of: u32| {
+        let change = |member: Member| {
+            let Member::Memory(member) = member else { unreachable!("in memory") };
+            Member::Memory(member.with_block(of))
+        };
+        let members: Vec<_> = members.into_iter().map(|one| one.map(change)).collect();
+        (members, journal.map(change))
+    };
+    for (number, mut config) in cases().into_iter().enumerate() {
+        for (made, back) in [(1, 8), (8, 8), (8, 1)] {
+            config.limits.plans = 4;
+            let what = format!("{}, blocks of {made}, then {back}", config.layout);
+            let large = |total| Member::Memory(MemoryMember::new(total).unwrap().with_block(made));
+            let members = (0..config.layout.members).map(|_| large(TOTAL)).collect();
+            let journal = log_device_sectors(config.settings.consistency).map(large);
+            let mut engine = Engine::with_journal(&config, members, journal).unwrap();
+            let mut model = Model::new(&engine, number as u64 + 1);
+            model.block = u64::from(made);
+            model.write(&mut engine, 20);
+            let (members, journal) = as_blocks(crash(&mut engine), back);
+            let started = Engine::assemble(&config, members, journal, Allow::default());
+            if made < back {
+                let error = started.unwrap_err().to_string();
+                assert!(
+                    error.contains("writes blocks of 8 sectors, the array such of 1"),
+                    "{error}"
+                );
+                continue;
+            }
+            let mut again = started.unwrap_or_else(|error| panic!("{what}: {error}"));
+            again.finish_background(&RUNNING).unwrap();
+            model.check(&mut again, &what);
+            again.fail(MemberIndex(1)).unwrap();
+            model.write(&mut again, 5);
+            let fresh = MemoryMember::new(TOTAL).unwrap().with_block(8);
+            let added = again.add(MemberIndex(1), Member::Memory(fresh));
+            assert!(added.is_ok(), "{what}");
+            again.finish_background(&RUNNING).unwrap();
+            again.fail(MemberIndex(0)).unwrap();
+            model.check(&mut again, &what);
+        }
     }
 }

@@ -18,7 +18,7 @@
 //! | 30 | sectors for data of the smallest member |
 
 use raidlab_core::consistency::{Carried, MetaArea, Parameters};
-use raidlab_core::contract::{Epoch, Superblock};
+use raidlab_core::contract::{Epoch, MemberBits, Superblock};
 use raidlab_core::{Consistency, Layout, Sector, Sectors, Settings};
 
 use crate::place_of;
@@ -98,6 +98,7 @@ pub(super) fn parameters(block: &[u8], device: u16, total: Sectors) -> Option<Pa
     let text = std::str::from_utf8(&block[TEXT..TEXT + len]).ok()?;
     let layout: Layout = text.parse().ok()?;
     let consistency = match (word(27), word(28)) {
+        (_, MOST_SECTORS..) => return None,
         (1, 0) => Consistency::Resync,
         (2, chunk) => Consistency::Bitmap { chunk: Sectors(chunk) },
         (3, slots) => Consistency::PartialParity { slots: u32::try_from(slots).ok()? },
@@ -114,8 +115,17 @@ pub(super) fn parameters(block: &[u8], device: u16, total: Sectors) -> Option<Pa
         pages: u32::try_from(word(25)).ok()?,
         block: u32::try_from(word(26)).ok()?,
     };
-    let can_be = fits(&parameters, total) && suits(&parameters, device, layout.members);
+    let sets = [[word(1), word(2)], [word(3), word(4)]];
+    let can_be = fits(&parameters, total)
+        && suits(&parameters, device, layout.members)
+        && sets.iter().all(|set| names_members(*set, layout.members));
     can_be.then_some(parameters)
+}
+
+/// Whether a set holds only members that there are.
+fn names_members(set: MemberBits, members: u16) -> bool {
+    let set = u128::from(set[0]) | u128::from(set[1]) << 64;
+    set.checked_shr(u32::from(members)).unwrap_or(0) == 0
 }
 
 /// The place of a member whose device this is, or that of the log device.

@@ -40,8 +40,8 @@ fn what_was_written_is_found() {
 fn every_field_of_a_superblock_comes_back() {
     let said = Superblock {
         events: 1 << 60,
-        failed: [5, 1 << 63],
-        rebuilding: [2, 9],
+        failed: [5, 0],
+        rebuilding: [2, 0],
         clean: true,
         journal: false,
         by_bitmap: true,
@@ -156,4 +156,27 @@ fn entries_of_a_log_are_found_where_they_are_whole_and_ours() {
     let copy = disk.bytes[second.bytes() as usize..][..10 * SECTOR].to_vec();
     disk.write(Sector(second.0 + 64), &copy);
     assert_eq!(log(&mut disk).0, [partial(0, 8), partial(1, 9), partial(2, 10)]);
+}
+
+/// Arrays of any number of members, with the last of them out of service.
+#[test]
+fn arrays_of_up_to_128_members() {
+    for members in 2..=128_u16 {
+        let (mut disk, mut writer) = (Disk::blank(), Writer::new());
+        writer.parameters.layout = format!("raid1({members})");
+        let last = 1_u128 << (members - 1);
+        let failed = [last as u64, (last >> 64) as u64];
+        for (set, is_one) in [(failed, true), ([u64::MAX; 2], members == 128)] {
+            writer.prepare(&mut disk);
+            for superblock in [
+                Superblock { failed: set, ..Superblock::default() },
+                Superblock { rebuilding: set, ..Superblock::default() },
+            ] {
+                writer.write(&mut disk, Record::Superblock(superblock), Sector(0), &[]);
+                let found = disk.superblock();
+                let said = found.whole().map(|carried| carried.superblock);
+                assert_eq!(said, is_one.then_some(superblock), "{members} members, {set:?}");
+            }
+        }
+    }
 }

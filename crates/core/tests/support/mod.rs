@@ -195,7 +195,17 @@ impl Driver {
         word: Word,
     ) -> Result<(), AssembleError> {
         let found = self.records.found(config, &self.members, lost);
-        let array = word.start(config, &found)?;
+        self.reassemble_from(config, &found, word)
+    }
+
+    /// The same from what is said to be found.
+    pub(crate) fn reassemble_from(
+        &mut self,
+        config: &Config,
+        found: &Found,
+        word: Word,
+    ) -> Result<(), AssembleError> {
+        let array = word.start(config, found)?;
         let mut driver = Self::over_devices(array, config);
         driver.members = std::mem::take(&mut self.members);
         driver.caches = Caches::new(&driver.members);

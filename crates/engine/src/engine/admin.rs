@@ -109,6 +109,11 @@ impl Engine {
         let Some(metadata) = &mut self.metadata else {
             return Err(wrong("the array has no metadata that tell what changed; add it".into()));
         };
+        if device.is_none() && self.dead[member.at()] {
+            let reason = "it failed after it had been given up, and may have lost what it was told to \
+                          keep: open it again";
+            return Err(wrong(reason.into()));
+        }
         let mut device = device;
         let candidate = device.as_mut().unwrap_or(&mut self.members[member.at()]);
         let looked = look(candidate);
@@ -315,6 +320,7 @@ impl Engine {
             self.check_ring(listed);
         }
         self.retired.push(old);
+        self.swap_flights(self.array.replacement(member), member);
         if let Some(Metadata { devices, .. }) = &mut self.metadata {
             let fresh = std::mem::take(&mut devices[place]);
             devices[member.at()] = fresh;
@@ -408,9 +414,12 @@ impl Engine {
         let known =
             self.metadata.as_ref().filter(|_| fresh).map(|metadata| metadata.blank(place, total));
         let before = std::mem::replace(&mut self.members[place.at()], device);
+        let was_dead = self.dead[place.at()];
+        self.set_dead(place, false);
         let known = known.map(|known| self.swap_metadata(place, known));
         let outcome = self.admin(command);
         if outcome.is_err() {
+            self.set_dead(place, was_dead);
             let mut refused = std::mem::replace(&mut self.members[place.at()], before);
             if let Member::File(file) = &mut refused {
                 file.disconnect(&mut self.ring);

@@ -3,7 +3,10 @@
 //! Fault model: a system call on a member may hang for ever. Why it is safe: where a deadline is set,
 //! threads work on memory of their own, which is copied to or from the buffers of the request by the loop
 //! alone; an I/O that is given up keeps that memory until its thread comes back, and a late answer is
-//! thrown away. Tests: `a_member_that_hangs_is_given_up`.
+//! thrown away. A change that was given up may still land, so nothing is changed behind it on its device, should
+//! that stay in service; and where one fails late, what was written before it may be lost, which the system tells
+//! once: the device answers nothing any more. Tests: `a_member_that_hangs_is_given_up`,
+//! `no_write_passes_one_that_was_given_up`, `a_flush_that_failed_late_is_not_made_good_by_the_next`.
 
 use std::io;
 use std::time::Duration;
@@ -23,7 +26,7 @@ use crate::metadata::{self, BlockId};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flight {
     pub(super) io: IoId,
-    /// Where its member is, or was.
+    /// Where its member is, or was, as the core numbers them.
     member: MemberIndex,
     op: IoOp,
     segments: SegmentList,
@@ -34,12 +37,24 @@ pub(super) struct Flight {
     used: bool,
 }
 
+impl Flight {
+    /// Whether it was given up and may change its device late.
+    fn is_late_change(&self) -> bool {
+        self.abandoned && self.op != IoOp::Read
+    }
+}
+
 impl Engine {
     #[inline]
     pub(super) fn member_io(&mut self, io: &MemberIo) {
         if let Some(recorded) = &mut self.recorded {
             let MemberIo { member, op, at, len, fua, .. } = *io;
             recorded.push(Recorded { member, op, at, len, fua });
+        }
+        if self.doubts > 0
+            && let Some(outcome) = self.doubt(io.member, io.op)
+        {
+            return self.complete(io.io, outcome);
         }
         let len = Sectors(u64::from(io.len));
         self.count(io.op, len);
@@ -95,6 +110,11 @@ impl Engine {
         let Some(meta) = self.array.meta(io).copied() else { return };
         if let Member::Null(_) = self.members[meta.member.at()] {
             return self.complete(io, IoOutcome::Ok);
+        }
+        if self.doubts > 0
+            && let Some(outcome) = self.doubt(meta.member, IoOp::Write)
+        {
+            return self.complete(io, outcome);
         }
         let Some((block, head, submission)) = self.encode(&meta) else {
             return self.broken(io, "metadata that has no room");
@@ -343,6 +363,12 @@ impl Engine {
     fn finish(&mut self, Finished { ticket, outcome, pieces, bounce }: Finished) {
         let flight = self.flights[ticket.0 as usize];
         self.at_threads -= 1;
+        if flight.is_late_change() {
+            self.doubts -= 1;
+            if outcome == IoOutcome::Gone {
+                self.set_dead(flight.member, true);
+            }
+        }
         if !flight.abandoned {
             if let Some(area) = &bounce
                 && flight.op == IoOp::Read
@@ -359,6 +385,19 @@ impl Engine {
         self.spare_bounces.extend(bounce);
         self.flights[ticket.0 as usize].used = false;
         self.free_tickets.push(ticket.0);
+    }
+
+    /// The devices of two places have changed them: what is in flight goes with its device, as in the core, so
+    /// that it is known where something may still be written late.
+    pub(super) fn swap_flights(&mut self, one: MemberIndex, other: MemberIndex) {
+        for flight in self.flights.iter_mut().filter(|flight| flight.used) {
+            flight.member = match flight.member {
+                now if now == one => other,
+                now if now == other => one,
+                now => now,
+            };
+        }
+        self.dead.swap(one.at(), other.at());
     }
 
     /// Whether a thread is at work on a device for somebody who waits.
@@ -387,9 +426,13 @@ impl Engine {
         let known = self.flights.iter().position(|one| one.used && one.io == io);
         let Some(index) = known.filter(|index| !self.flights[*index].abandoned) else { return };
         let flight = self.flights[index];
-        let Member::File(file) = &mut self.members[flight.member.at()] else { return };
         let ticket = Ticket(index as u32);
-        if let Some((work, handed_over)) = file.cancel(ticket) {
+        let cancelled = match self.members.get_mut(flight.member.at()) {
+            Some(Member::File(file)) => file.cancel(ticket),
+            // What a retired device was given it carries out.
+            _ => None,
+        };
+        if let Some((work, handed_over)) = cancelled {
             // No thread has seen it.
             if !handed_over {
                 self.queued -= 1;
@@ -402,7 +445,24 @@ impl Engine {
             return;
         }
         self.flights[index].abandoned = true;
+        self.doubts += u32::from(self.flights[index].is_late_change());
         self.complete(io, IoOutcome::Timeout);
+    }
+
+    /// How an I/O is answered that must not be begun on a device.
+    #[cold]
+    fn doubt(&self, device: MemberIndex, op: IoOp) -> Option<IoOutcome> {
+        if self.dead[device.at()] {
+            return Some(IoOutcome::Gone);
+        }
+        let late = |one: &Flight| one.used && one.member == device && one.is_late_change();
+        (op != IoOp::Read && self.flights.iter().any(late)).then_some(IoOutcome::Timeout)
+    }
+
+    /// Whether what the device in a place was told to keep may be lost.
+    pub(super) fn set_dead(&mut self, place: MemberIndex, dead: bool) {
+        let was = std::mem::replace(&mut self.dead[place.at()], dead);
+        self.doubts = self.doubts + u32::from(dead) - u32::from(was);
     }
 }
 

@@ -122,6 +122,10 @@ pub struct Engine {
     last_queued: usize,
     /// I/Os handed over to threads or the ring and not answered.
     at_threads: u32,
+    /// Changes that were given up and not answered yet, and devices that are `dead`.
+    doubts: u32,
+    /// Whether the device of each place failed a change late: it answers nothing any more.
+    dead: Vec<bool>,
     finished: Vec<Finished>,
 
     recorded: Option<Vec<Recorded>>,

@@ -298,6 +298,8 @@ impl Engine {
             queued: 0,
             last_queued: 0,
             at_threads: 0,
+            doubts: 0,
+            dead: vec![false; 2 * count + 1],
             finished: Vec::with_capacity(ios),
             recorded: None,
             totals: MemberTotals::default(),

@@ -52,9 +52,13 @@ fn hanging_with(file_io: FileIo) {
     engine.read_at(Sector(0), &mut back).unwrap();
     assert_eq!(back, data);
     assert!(engine.any_hangs());
-    // As long as the thread may still write, no other drive takes the place.
+    // As long as the thread may still write, no drive takes the place, not even the same.
     let error = engine.add(MemberIndex(1), file(&directory, "2", file_io)).unwrap_err();
     assert_eq!(error.kind(), EngineErrorKind::Busy, "{error}");
+    for device in [None, Some(file(&directory, "3", file_io))] {
+        let error = engine.re_add(MemberIndex(1), device).unwrap_err();
+        assert_eq!(error.kind(), EngineErrorKind::Busy, "{error}");
+    }
 
     drop(held);
     let end = Instant::now() + Duration::from_secs(20);
@@ -76,5 +80,91 @@ fn hanging_with(file_io: FileIo) {
     assert!(matches!(error.kind(), EngineErrorKind::MediaError | EngineErrorKind::ArrayFailed));
     drop(engine);
     drop(held);
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+/// An engine over one file, without metadata, whose system calls may take half a second.
+fn single(directory: &std::path::Path, file_io: FileIo) -> Engine {
+    std::fs::create_dir_all(directory).unwrap();
+    let mut config = EngineConfig::new(Layout::new(Level::Linear, 1));
+    config.settings.deadline = Some(Nanos::from_millis(500));
+    Engine::new(&config, vec![file(directory, "0", file_io)]).unwrap()
+}
+
+fn gate_of(engine: &Engine) -> std::sync::Arc<std::sync::RwLock<()>> {
+    let Member::File(file) = &engine.members()[0] else { unreachable!("a file") };
+    file.gate()
+}
+
+fn wait_for_late_answers(engine: &mut Engine) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while engine.any_hangs() && Instant::now() < end {
+        engine.settle(Duration::from_millis(1)).unwrap();
+    }
+    assert!(!engine.any_hangs(), "the thread came back");
+}
+
+/// A write that was given up may still land, and would undo one that is carried out meanwhile: the last copy,
+/// which stays in service, gets none before it has come back.
+#[test]
+fn no_write_passes_one_that_was_given_up() {
+    for file_io in [FileIo::Uring, FileIo::Threads] {
+        let name = format!("raidlab-late-{}-{file_io:?}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let mut engine = single(&directory, file_io);
+        let gate = gate_of(&engine);
+        let held = gate.write().unwrap_or_else(PoisonError::into_inner);
+        let data = [[1; 4096], [2; 4096], [3; 4096]];
+        engine.write_at(Sector(0), &data[0]).unwrap_err();
+        assert_eq!(engine.at_threads, 1, "the write may still land");
+        engine.write_at(Sector(0), &data[1]).unwrap_err();
+        engine.flush().unwrap_err();
+        assert_eq!(engine.at_threads, 1, "nothing was begun behind it");
+        drop(held);
+        wait_for_late_answers(&mut engine);
+        let mut back = [0; 4096];
+        engine.read_at(Sector(0), &mut back).unwrap();
+        assert_eq!(back, data[0], "it landed late");
+        engine.write_at(Sector(0), &data[2]).unwrap();
+        engine.read_at(Sector(0), &mut back).unwrap();
+        assert_eq!(back, data[2]);
+        drop(engine);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}
+
+/// A flush that was given up failed late. The kernel tells that once: the next flush would go well although
+/// what was written before is lost.
+#[test]
+fn a_flush_that_failed_late_is_not_made_good_by_the_next() {
+    let directory = std::env::temp_dir().join(format!("raidlab-flush-{}", std::process::id()));
+    let mut engine = single(&directory, FileIo::Threads);
+    engine.write_at(Sector(0), &[1; 4096]).unwrap();
+    let gate = gate_of(&engine);
+    let held = gate.write().unwrap_or_else(PoisonError::into_inner);
+    engine.flush().unwrap_err();
+    let descriptor = engine.descriptors()[0];
+    let mut pipe = [0; 2];
+    // SAFETY: the array is as long as the call needs; the member's descriptor is open, and for the time of
+    // the flush is that of a pipe, which cannot be flushed.
+    let saved = unsafe {
+        assert_eq!(libc::pipe(pipe.as_mut_ptr()), 0);
+        let saved = libc::dup(descriptor);
+        assert_eq!(libc::dup2(pipe[1], descriptor), descriptor);
+        saved
+    };
+    drop(held);
+    wait_for_late_answers(&mut engine);
+    // SAFETY: as above; all of these are open and this test's own.
+    unsafe {
+        assert_eq!(libc::dup2(saved, descriptor), descriptor);
+        for one in [saved, pipe[0], pipe[1]] {
+            libc::close(one);
+        }
+    }
+    for _ in 0..2 {
+        engine.flush().unwrap_err();
+    }
+    drop(engine);
     std::fs::remove_dir_all(&directory).unwrap();
 }

@@ -17,8 +17,11 @@ use crate::error::EngineError;
 pub struct MemoryMember {
     area: Area,
     sectors: Sectors,
+    block: u32,
     unreadable: Range<u64>,
     unwritable: Range<u64>,
+    /// Flushes until one fails.
+    flushes_well: Option<u32>,
     gone: bool,
     stalled: bool,
 }
@@ -30,7 +33,21 @@ impl MemoryMember {
     /// When there is not enough memory.
     pub fn new(sectors: Sectors) -> Result<Self, EngineError> {
         let area = Area::new(sectors.bytes() as usize)?;
-        Ok(Self { area, sectors, unreadable: 0..0, unwritable: 0..0, gone: false, stalled: false })
+        let (unreadable, unwritable, flushes_well) = (0..0, 0..0, None);
+        let (gone, stalled) = (false, false);
+        Ok(Self { area, sectors, block: 1, unreadable, unwritable, flushes_well, gone, stalled })
+    }
+
+    /// The same with blocks of so many sectors: what is not whole blocks is refused.
+    #[must_use]
+    pub fn with_block(mut self, block: u32) -> Self {
+        self.block = block.max(1);
+        self
+    }
+
+    /// Sectors that it reads and writes together.
+    pub const fn block(&self) -> u32 {
+        self.block
     }
 
     /// Its size.
@@ -63,6 +80,19 @@ impl MemoryMember {
         self.unwritable = sectors.start.0..sectors.end.0;
     }
 
+    /// After so many more flushes one fails, once, as a kernel tells of what it could not write; durable writes
+    /// count as flushes.
+    pub fn fail_flush(&mut self, after: u32) {
+        self.flushes_well = Some(after);
+    }
+
+    /// Whether a flush goes well.
+    fn flush(&mut self) -> bool {
+        let left = self.flushes_well.map(|left| left.checked_sub(1));
+        self.flushes_well = left.flatten();
+        left != Some(None)
+    }
+
     /// Every I/O is answered with [`IoOutcome::Gone`] from now on.
     pub fn vanish(&mut self) {
         self.gone = true;
@@ -92,8 +122,16 @@ impl MemoryMember {
         if self.gone {
             return IoOutcome::Gone;
         }
+        let flushes = [submission.op == IoOp::Flush, submission.flush_first, submission.fua];
+        if flushes.iter().any(|flush| *flush && !self.flush()) {
+            return IoOutcome::Gone;
+        }
         if submission.op == IoOp::Flush {
             return IoOutcome::Ok;
+        }
+        let block = u64::from(self.block);
+        if !submission.at.0.is_multiple_of(block) || !submission.len.0.is_multiple_of(block) {
+            return IoOutcome::Gone;
         }
         if let Some(outcome) = outside(submission, self.sectors) {
             return outcome;

@@ -66,12 +66,8 @@ impl Member {
         match self {
             Self::Absent => MemberConfig { sectors: Sectors::ZERO, logical_block: 1 },
             Self::Null(member) => MemberConfig { sectors: member.sectors, logical_block: 1 },
-            Self::Memory(member) => MemberConfig { sectors: member.sectors(), logical_block: 1 },
-            Self::File(member) => {
-                let block = member.logical_block();
-                let sectors = member.sectors().0 / u64::from(block) * u64::from(block);
-                MemberConfig { sectors: Sectors(sectors), logical_block: block }
-            }
+            Self::Memory(member) => in_blocks(member.sectors(), member.block()),
+            Self::File(member) => in_blocks(member.sectors(), member.logical_block()),
         }
     }
 
@@ -165,6 +161,11 @@ impl Member {
             }
         }
     }
+}
+
+fn in_blocks(sectors: Sectors, block: u32) -> MemberConfig {
+    let whole = sectors.0 / u64::from(block) * u64::from(block);
+    MemberConfig { sectors: Sectors(whole), logical_block: block }
 }
 
 fn read_of(at: Sector, bytes: usize) -> Submission {

@@ -328,6 +328,13 @@ impl Drives {
         (self.live[index], self.durable[index]) = (content, content);
     }
 
+    /// The log of a drive can be read again.
+    pub fn mend_log(&mut self, device: MemberIndex) {
+        let span = self.spans[device.at()];
+        let log = span.base + span.data..span.base + span.data + span.log;
+        self.bad.retain(|bad| bad.stuck || !log.contains(&bad.at));
+    }
+
     /// A device shows so many sectors in blocks of so many from now on; `None`: its own again.
     pub fn show(&mut self, device: MemberIndex, shown: Option<(u64, u32)>) {
         let Some(records) = &mut self.bytes else { return };

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 
 use raidlab_core::consistency::Allow;
 use raidlab_core::contract::RequestOp;
-use raidlab_core::{Config, Consistency, Layout, MemberIndex, Sectors};
+use raidlab_core::{Config, Consistency, Layout, MemberIndex, Sector, Sectors};
 
 use super::Class;
 use super::arrays::Mode;
@@ -182,8 +182,15 @@ impl Run {
             Started::Well if harm.log && self.budget.harmed | out != 0 => Ok(false),
             Started::Well => {
                 self.rig = trial;
-                let journal = self.rig.array().superblock().journal;
-                self.log_lost |= harm.log_device && !journal;
+                let superblock = self.rig.array().superblock();
+                self.log_lost |= harm.log_device && !superblock.journal;
+                // What its log protected is not consistent yet.
+                self.owes_resync |= harm.log && superblock.synced_to != Sector::MAX;
+                self.budget.unsynced |= self.owes_resync;
+                // It could not be read for a while: one that stays so is a second failure at each start.
+                for member in (0..members).filter(|_| harm.log).map(MemberIndex) {
+                    self.rig.drives_mut().mend_log(member);
+                }
                 self.started()?;
                 Ok(true)
             }
@@ -368,7 +375,10 @@ impl Run {
         if all_of(self.members()) & !out & !copies == 0 {
             return false;
         }
-        let newest = trial.drives().newest_events(self.members());
+        // What the others still tell: a copy that is one event behind may be what a crash leaves.
+        let others = (0..self.members()).filter(|m| *m != member && !has(harm.asks, *m));
+        let known = others.filter_map(|m| trial.drives().superblock(MemberIndex(m)));
+        let newest = known.map(|superblock| superblock.events).max().unwrap_or(0);
         let Some(past) = self.past_of(member, newest, alone) else { return false };
         trial.drives_mut().take_contents(MemberIndex(member), past, MemberIndex(member));
         harm.copies = copies;
@@ -384,7 +394,6 @@ impl Run {
             match past.alone {
                 // Since it went on, so did the array.
                 true => in_service && past.newest + 1 < newest,
-                // A copy that is one event old may be what a crash leaves.
                 false => known.events + 1 < newest,
             }
         };

@@ -46,6 +46,8 @@ pub(super) struct Run {
     pub(super) shares: Shares,
     /// A log is being replayed.
     pub(super) replaying: bool,
+    /// A log of partial parity was lost, and what it protected is not made consistent yet.
+    pub(super) owes_resync: bool,
     /// The drives at other moments.
     pub(super) past: Vec<Past>,
     /// No request is under way any more.
@@ -105,6 +107,7 @@ impl Run {
             plan,
             shares,
             replaying: false,
+            owes_resync: false,
             past: Vec::new(),
             at_rest: false,
             rig,
@@ -297,9 +300,10 @@ impl Run {
             Event::Finished { work: work @ (Background::Resync | Background::Replay), .. } => {
                 self.replaying &= work != Background::Replay;
                 // Without its log a resync comes next.
-                if work == Background::Replay && self.log_lost {
+                if work == Background::Replay && (self.log_lost || self.owes_resync) {
                     return Ok(());
                 }
+                self.owes_resync &= work != Background::Resync;
                 self.budget.unsynced = self.open_for_good;
                 self.budget.disagrees = self.open_for_good;
                 Ok(())

@@ -501,3 +501,40 @@ fn devices_are_made_ready_whatever_they_held() {
         model.check(&config, engine, &format!("{consistency:?}"));
     }
 }
+
+/// The same where the device with the newest superblock was cut off, has grown, or was cut off and given back
+/// its size: the stale one is not believed.
+#[test]
+fn a_stale_member_is_not_believed_beside_one_of_another_size() {
+    let config = config(Level::Raid1, 2, BITMAP);
+    let mut engine = fresh(&config);
+    let mut model = Model::new(&engine);
+    model.write(&mut engine, 5);
+    let stale = copy(&mut engine, 0);
+    engine.fail(MemberIndex(0)).unwrap();
+    model.write(&mut engine, 20);
+    let mut devices = cut(&mut engine);
+    devices.0[0] = stale;
+    for sectors in
+        [100, 11_000, 11_984, 11_985, 11_992, 11_993, 12_001, 12_008, 12_016, 13_000, 24_000]
+    {
+        for restored in [false, true] {
+            let mut devices = again(&devices);
+            let size = Sectors(if restored { TOTAL.0 } else { sectors });
+            let mut resized = MemoryMember::new(size).unwrap();
+            let kept = (sectors.min(TOTAL.0) * 512) as usize;
+            let held = in_memory(&mut devices.0[1]).bytes();
+            resized.bytes_mut()[..kept].copy_from_slice(&held[..kept]);
+            devices.0[1] = Some(Member::Memory(resized));
+            let what = format!("{sectors} sectors, restored {restored}");
+            match assemble(&config, devices) {
+                Err(error) => assert!(error.to_string().contains("member 1"), "{what}: {error}"),
+                Ok(mut engine) => {
+                    // Both places are there.
+                    assert!(restored && sectors > 11_992 || sectors / 8 == TOTAL.0 / 8, "{what}");
+                    model.check(&config, &mut engine, &what);
+                }
+            }
+        }
+    }
+}

@@ -492,3 +492,45 @@ fn drives_come_back_with_other_blocks() {
         }
     }
 }
+
+/// Who is to blame is named with its file.
+#[test]
+fn errors_name_the_files() {
+    let directory = TestDirectory::new();
+    let path = |name: &str| directory.path().join(name);
+    let open = |name: &str| {
+        let file = FileMember::open(&path(name), FileOptions::default()).unwrap();
+        Member::File(Box::new(file))
+    };
+    let blank = |name: &str, sectors: Sectors| {
+        std::fs::write(path(name), vec![0; sectors.bytes() as usize]).unwrap();
+        open(name)
+    };
+    let journal = Consistency::Journal { sectors: Sectors(4096) };
+    let config = config(Level::Raid5, 3, journal);
+    let log = log_device_sectors(journal).unwrap();
+    let members = ["0", "1", "2"].map(|name| blank(name, TOTAL)).into();
+    let mut engine = Engine::with_journal(&config, members, Some(blank("log", log))).unwrap();
+    engine.write_at(Sector(0), &[1; 4096]).unwrap();
+    drop(engine);
+    let start = |names: [&str; 4]| {
+        let [members @ .., log] = names;
+        let members = members.map(|name| Some(open(name))).into();
+        Engine::assemble(&config, members, Some(open(log)), Allow::default())
+    };
+    blank("other", TOTAL);
+    blank("other-log", log);
+    let error = start(["0", "other", "2", "log"]).unwrap_err().to_string();
+    let named = format!("member 1 is {}", path("other").display());
+    assert!(error.contains(&named), "{error}");
+    let error = start(["0", "1", "2", "other-log"]).unwrap_err();
+    assert_eq!(error.path(), Some(path("other-log").as_path()), "{error}");
+    let mut engine = start(["0", "1", "2", "log"]).unwrap();
+    engine.finish_background(&RUNNING).unwrap();
+    let mut found = [0; 4096];
+    engine.read_at(Sector(0), &mut found).unwrap();
+    assert_eq!(found, [1; 4096]);
+    engine.fail(MemberIndex(1)).unwrap();
+    let error = engine.re_add(MemberIndex(1), Some(open("other"))).unwrap_err();
+    assert_eq!(error.path(), Some(path("other").as_path()), "{error}");
+}

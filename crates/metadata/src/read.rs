@@ -190,6 +190,10 @@ impl Seen {
         self.turns.push(one_is_newer);
         let (newer, older) = if one_is_newer { (one, other) } else { (other, one) };
         match (newer, older) {
+            // Made ready since: what is left of before is not what the device holds.
+            (Place::Whole(sequence, newest), Place::Vacant(ready)) if ready > sequence => {
+                Finding::Damaged(Some(newest))
+            }
             (Place::Whole(_, newest), Place::Whole(..) | Place::Vacant(_)) => {
                 Finding::Whole(newest)
             }

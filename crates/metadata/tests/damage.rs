@@ -194,6 +194,20 @@ fn what_is_written_next_goes_where_the_newest_is_not() {
     }
 }
 
+/// A drive that loses a write while it is made ready does not keep what it held before.
+#[test]
+fn a_superblock_from_before_a_device_was_made_ready_is_not_whole() {
+    for place in 0..2 {
+        let (mut disk, mut writer) = written();
+        let kept = MetaArea::superblock(TOTAL, place);
+        let before = disk.sector(kept).to_vec();
+        writer.prepare(&mut disk);
+        assert_eq!(disk.superblock(), Finding::Blank);
+        disk.write(kept, &before);
+        assert_eq!(events(&disk.superblock()), Finding::Damaged(Some(1 + u64::from(place))));
+    }
+}
+
 #[test]
 fn arrays_of_version_1_are_refused_by_name() {
     let mut disk = Disk::blank();

@@ -120,6 +120,7 @@ pub struct LogFound {
     /// Every whole entry of this array and device, by place.
     pub entries: Vec<LogEntry>,
     /// Where blocks begin that look like entries of this array and device and are not whole.
+    /// Whether they are torn or damaged a start knows from what newer entries say.
     pub torn: Vec<Sector>,
     /// Some of the log could not be read.
     pub unreadable: bool,

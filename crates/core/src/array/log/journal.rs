@@ -15,7 +15,8 @@
 //! each entry has all data of its plan, also those of members out of service. So a member that was
 //! rebuilt in between is never thrown back. A number that is missing between others is an entry that
 //! was not durable: nothing of its plan went out, and nothing built on it, since its rows were
-//! locked.
+//! locked. Each entry says which before it were durable when it was made (`settled`): one of those that is
+//! missing is damage, and the journal is not used (`Array::is_journal_torn`).
 //!
 //! A log device that fails is given up: plans that wait for it, and all that follow, go on without
 //! once the superblocks tell that the journal is no longer in use (mode `resync`).

@@ -17,7 +17,9 @@
 //!   flushed, and wrote a chunk that this one does not, the plan waits for a flush of all members;
 //! * a place is used again only after its writes have ended and all members were flushed;
 //! * an entry describes rows in which the same chunks are written: one a band. A chunk that is not in
-//!   flight in a row is never taken for one that is.
+//!   flight in a row is never taken for one that is;
+//! * an entry says which before it were durable when it was made (`settled`): one of those that is missing, and
+//!   whose place cannot have been taken since, is damage, and the log is lost (`Array::is_log_torn`).
 //!
 //! What it does not save: what was in flight (written and not yet durable) on the member that is
 //! lost itself. Nothing is done for rows of which a written chunk is lost: all that is computed from

@@ -4,7 +4,7 @@
 //! that stands for 512 bytes, so that everything which is true of sectors - that a crash leaves each old or new, that it
 //! cannot be read, that drives are copied - is true of records too. The duties of an engine are here as well: which of
 //! two places is written next, sequences that only grow, drives that are made ready before they are added.
-//! Tests: `what_is_written_is_found`, `a_drive_made_ready_carries_nothing`.
+//! Tests: `what_is_written_is_found`, `entries_are_read_back_and_torn_ones_are_not`, `a_drive_made_ready_carries_nothing`.
 
 use std::collections::BTreeMap;
 
@@ -379,5 +379,77 @@ impl Drives {
             let index = (to.base + sector) as usize;
             (self.live[index], self.durable[index]) = (content, content);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use raidlab_core::{Consistency, Layout, Level};
+
+    const ONE: MemberIndex = MemberIndex(1);
+
+    fn drives(consistency: Consistency) -> (Config, Drives) {
+        let layout = Layout::new(Level::Raid5, 3).with_chunk(Sectors(2));
+        let mut config = Config::uniform(layout, Sectors(8));
+        config.settings.consistency = consistency;
+        let array = Array::new(&config).expect("a possible array");
+        let drives = Drives::with_bytes(&array, &config, true);
+        (config, drives)
+    }
+
+    fn write(drives: &mut Drives, record: Record, at: u64, payload: &[Content]) {
+        let ticket = drives.send_record(ONE, record, at, payload, false);
+        drives.complete(ticket, true);
+    }
+
+    #[test]
+    fn what_is_written_is_found() {
+        let (config, mut drives) = drives(Consistency::Bitmap { chunk: Sectors(2) });
+        for events in 1..4 {
+            let superblock = Superblock { events, ..Superblock::default() };
+            write(&mut drives, Record::Superblock(superblock), 0, &[]);
+            assert_eq!(drives.superblock(ONE), Some(superblock));
+        }
+        write(&mut drives, Record::BitmapPage { page: 0, bits: 5 }, 0, &[]);
+        let found = drives.examined(&config, ONE);
+        let events = found.superblock.whole().map(|carried| carried.superblock.events);
+        assert_eq!((events, found.bitmap[0].whole()), (Some(3), Some(&5)));
+        let at = drives.total(ONE) / 8 * 8 - 8;
+        drives.damage(ONE, at, false);
+        assert_eq!(drives.examined(&config, ONE).superblock.whole(), None, "a place is unreadable");
+    }
+
+    #[test]
+    fn entries_are_read_back_and_torn_ones_are_not() {
+        let (config, mut drives) = drives(Consistency::PartialParity { slots: 6 });
+        write(&mut drives, Record::Superblock(Superblock::default()), 0, &[]);
+        let (written, settled) = ([1, 0], [0, 0]);
+        let entry = Record::PartialParity {
+            slot: 0,
+            generation: 1,
+            stripe: 0,
+            from: 0,
+            to: 2,
+            written,
+            settled,
+        };
+        write(&mut drives, entry, 0, &[11, 12]);
+        let log = drives.examined(&config, ONE).log;
+        assert_eq!(log.entries.iter().map(|entry| entry.record).collect::<Vec<_>>(), [entry]);
+        let payload = drives.log_start(ONE) + 9;
+        drives.rot(ONE, payload, 1);
+        let log = drives.examined(&config, ONE).log;
+        assert_eq!((log.entries.len(), log.torn.len()), (0, 1));
+    }
+
+    #[test]
+    fn a_drive_made_ready_carries_nothing() {
+        let (config, mut drives) = drives(Consistency::Resync);
+        write(&mut drives, Record::Superblock(Superblock::default()), 0, &[]);
+        drives.renew(ONE);
+        let found = drives.examined(&config, ONE).superblock;
+        assert_eq!(found, raidlab_core::consistency::Finding::Blank);
+        assert_eq!(drives.superblock(ONE), None);
     }
 }

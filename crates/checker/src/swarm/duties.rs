@@ -252,6 +252,15 @@ impl Run {
         }
     }
 
+    /// What few seeds can have comes first.
+    fn draw_way(&mut self) -> Special {
+        match self.random.below(10) {
+            0..4 if self.mode == Mode::PartialParity => Special::LogUnreadable,
+            0..2 if self.past.iter().any(|past| past.alone) => Special::WentOnAlone,
+            _ => WAYS[self.random.below(WAYS.len() as u64) as usize],
+        }
+    }
+
     /// Harms a drive, or two.
     fn do_harm(&mut self, trial: &mut Rig, harm: &mut Harm, out: Set) {
         if self.mode == Mode::Journal && !self.log_lost && self.random.chance(30) {
@@ -259,7 +268,7 @@ impl Run {
         }
         let member = self.random.below(u64::from(self.members())) as u16;
         let device = MemberIndex(member);
-        let way = WAYS[self.random.below(WAYS.len() as u64) as usize];
+        let way = self.draw_way();
         if trial.drives().is_gone(device) || has(harm.asks, member) {
             return;
         }

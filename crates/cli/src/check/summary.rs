@@ -125,7 +125,21 @@ fn has_special(special: Special, choice: &Choice) -> bool {
             stripes && (mode(Mode::PartialParity) || mode(Mode::Journal))
         }
         Special::LateBitmap => mode(Mode::Bitmap),
-        Special::LateSuperblock | Special::Hole => superblocks,
+        Special::PageHarmed => mode(Mode::Bitmap),
+        Special::LogUnreadable => level(Level::Raid5) && mode(Mode::PartialParity),
+        Special::WrongLog => stripes && mode(Mode::Journal),
+        Special::LateSuperblock
+        | Special::Hole
+        | Special::SuperblockUnreadable
+        | Special::SuperblockDamaged
+        | Special::OlderCopy
+        | Special::WentOnAlone
+        | Special::Swapped
+        | Special::Resized
+        | Special::LargerBlock
+        | Special::Wiped
+        | Special::OtherParameters
+        | Special::AnyReturn => superblocks,
         _ => true,
     }
 }
@@ -214,6 +228,16 @@ mod tests {
         for (number, text) in cases {
             assert_eq!(thousands(number), text);
         }
+    }
+
+    #[test]
+    fn a_generator_is_asked_for_where_it_can_be() {
+        let of = |level: Level, mode: Mode| Choice { levels: vec![level], modes: vec![mode] };
+        assert!(Special::ALL.into_iter().all(|one| has_special(one, &Choice::default())));
+        let ppl = of(Level::Raid5, Mode::PartialParity);
+        assert!(has_special(Special::LargeChunk, &ppl) && !has_special(Special::WrongLog, &ppl));
+        let none = of(Level::Raid3, Mode::None);
+        assert!(!has_special(Special::Slices, &none) && !has_special(Special::Wiped, &none));
     }
 
     #[test]

@@ -32,6 +32,22 @@ const CRASH: [(Level, u16); 9] = [
     (Level::Raid10, 4),
 ];
 
+/// The same with records as bytes, the quickest of each kind first.
+const IN_BYTES: [(Level, u16); 9] = [
+    (Level::Raid1, 2),
+    (Level::Raid5, 3),
+    (Level::Raid10, 4),
+    (Level::Raid1, 3),
+    (Level::Raid6, 4),
+    (Level::Raid3, 3),
+    (Level::Raid4, 4),
+    (Level::Raid5, 4),
+    (Level::Raid6, 5),
+];
+
+/// States of one of these arrays at least.
+const LEAST_IN_BYTES: u64 = 16_000;
+
 /// Small arrays whose I/Os fail in turn.
 const NTH: [(Level, u16); 9] = [
     (Level::Linear, 2),
@@ -99,6 +115,14 @@ impl Choice {
     /// Every array whose crashes are enumerated.
     pub fn crashes(&self) -> impl Iterator<Item = CrashConfig> + '_ {
         self.of(&CRASH).map(|(level, members, mode)| CrashConfig::new(level, members, mode))
+    }
+
+    /// The same with records as bytes, where there are any: as many arrays as so many states are enough for.
+    pub fn crashes_in_bytes(&self, states: u64) -> impl Iterator<Item = CrashConfig> + '_ {
+        let config = |(level, members, mode)| CrashConfig::new(level, members, mode).in_bytes();
+        let kept = |config: &CrashConfig| config.rig.array.settings.consistency.has_superblocks();
+        let enough = (states / LEAST_IN_BYTES) as usize;
+        self.of(&IN_BYTES).map(config).filter(kept).take(enough)
     }
 
     /// Every array whose I/Os fail, once for each operation.
@@ -237,6 +261,8 @@ pub struct Tally {
     pub failures: u64,
     /// What crashes came to; `complete` is not used.
     pub crashes: Counts,
+    /// Crash states with records as bytes, which are among those.
+    pub states_in_bytes: u64,
     /// States until the write hole was found.
     pub hole: Option<u64>,
     /// Seeds.
@@ -271,6 +297,7 @@ impl Tally {
         sum.forced += one.forced;
         sum.nested += one.nested;
         sum.with_loss += one.with_loss;
+        self.states_in_bytes += other.states_in_bytes;
         self.hole = self.hole.or(other.hole);
         self.seeds += other.seeds;
         self.requests += other.requests;
@@ -405,6 +432,7 @@ fn crashes(config: &CrashConfig, progress: &mut dyn FnMut(u64)) -> Report {
         Err(violation) => Counts { states: violation.states, ..last },
     };
     let Counts { programs, moments, states, distinct, nested, forced, .. } = report.tally.crashes;
+    report.tally.states_in_bytes = if config.rig.bytes { states } else { 0 };
     report.tally.hash =
         [programs, moments, states, distinct, nested, forced].into_iter().fold(0, mix);
     report.tally.broken = u64::from(ended.is_err());

@@ -8,7 +8,7 @@
 //! | `crash:raid5:3:ppl:1:0.4:0.2.2:1.0:2` | level, members, mode, seed; operations by their number, steps, what is there, members lost in hexadecimal, `end` without a crash |
 //! | `hole` | the search for the write hole |
 //!
-//! An empty list is `none`.
+//! An empty list is `none`. A mode with `+bytes` behind it: records are bytes.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -31,6 +31,8 @@ pub struct Small {
     pub members: u16,
     /// Its mode.
     pub mode: Mode,
+    /// Records are bytes.
+    pub bytes: bool,
 }
 
 /// One run, as the argument of `--replay` names it.
@@ -122,12 +124,15 @@ fn undotted(text: &str) -> Option<Vec<u32>> {
 
 /// An empty list.
 const NONE: &str = "none";
+/// Records are bytes.
+const BYTES: &str = "+bytes";
 /// No crash: to the end of the program.
 const END: &str = "end";
 
 impl Display for Small {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", self.level, self.members, self.mode.name())
+        let bytes = if self.bytes { BYTES } else { "" };
+        write!(f, "{}:{}:{}{bytes}", self.level, self.members, self.mode.name())
     }
 }
 
@@ -178,10 +183,15 @@ impl FromStr for Case {
 
 fn small(level: &str, members: &str, mode: &str) -> Result<Small, String> {
     let level: Level = level.parse().map_err(|error: raidlab_core::LayoutError| error.reason)?;
-    let mode = Mode::ALL.into_iter().find(|known| known.name() == mode);
-    let mode = mode.filter(|mode| mode.fits(level)).ok_or("not a mode of this level")?;
+    let (name, bytes) = match mode.strip_suffix(BYTES) {
+        Some(name) => (name, true),
+        None => (mode, false),
+    };
+    let mode = Mode::ALL.into_iter().find(|known| known.name() == name);
+    let can_be = |mode: &Mode| mode.fits(level) && !(bytes && *mode == Mode::None);
+    let mode = mode.filter(can_be).ok_or("not a mode of this level")?;
     let members = members.parse().map_err(|_| "not a number of members")?;
-    let small = Small { level, members, mode };
+    let small = Small { level, members, mode, bytes };
     // What cannot be set up is told here.
     crash::operations(&small.crash()).map_err(|error| error.to_string())?;
     Ok(small)
@@ -218,11 +228,14 @@ fn crash_of(array: Small, [seed, lost]: [&str; 2], lists: [&str; 3]) -> Option<C
 
 impl Small {
     fn crash(self) -> CrashConfig {
-        CrashConfig::new(self.level, self.members, consistency(self.mode))
+        let config = CrashConfig::new(self.level, self.members, consistency(self.mode));
+        if self.bytes { config.in_bytes() } else { config }
     }
 
     fn nth(self) -> NthConfig {
-        NthConfig::new(self.level, self.members, consistency(self.mode))
+        let mut config = NthConfig::new(self.level, self.members, consistency(self.mode));
+        config.rig.bytes = self.bytes;
+        config
     }
 }
 
@@ -311,7 +324,7 @@ pub(super) fn of_hole(config: &CrashConfig) -> Replay {
 fn array_of(rig: &super::rig::RigConfig) -> Small {
     let layout = &rig.array.layout;
     let mode = Mode::of(rig.array.settings.consistency);
-    Small { level: layout.level, members: layout.members, mode }
+    Small { level: layout.level, members: layout.members, mode, bytes: rig.bytes }
 }
 
 #[cfg(feature = "seeded-bugs")]
@@ -330,7 +343,8 @@ mod tests {
 
     #[test]
     fn what_is_printed_is_read() {
-        let array = Small { level: Level::Raid5, members: 3, mode: Mode::PartialParity };
+        let mode = Mode::PartialParity;
+        let array = Small { level: Level::Raid5, members: 3, mode, bytes: false };
         let strike = |at, failure, sticky| Strike { at, failure, sticky };
         let strikes = vec![strike(12, Failure::Media, false), strike(14, Failure::LateWrite, true)];
         let operation = Operation::RepairUnknown;
@@ -353,6 +367,14 @@ mod tests {
                 Case::Failure { array, operation: Operation::Read, strikes: Vec::new() },
                 "failure:raid5:3:ppl:Read:none",
             ),
+            (
+                Case::Failure {
+                    array: Small { bytes: true, ..array },
+                    operation,
+                    strikes: Vec::new(),
+                },
+                "failure:raid5:3:ppl+bytes:RepairUnknown:none",
+            ),
             (crash(6, vec![1, 0]), "crash:raid5:3:ppl:9:0.11:0.2.13:1.0:6"),
             (crash(Set::MAX, Vec::new()), "crash:raid5:3:ppl:9:0.11:0.2.13:none:end"),
         ];
@@ -372,6 +394,7 @@ mod tests {
             "failure:raid6:5:ppl:Read:none",
             "failure:raid5:2:ppl:Read:none",
             "failure:raid5:99999999:ppl:Read:none",
+            "failure:raid5:3:none+bytes:Read:none",
             "failure:raid5:3:ppl:Reed:none",
             "failure:raid5:3:ppl:Read:1-Media-sometimes",
             "crash:raid5:3:ppl:9:99:0:0:0",

@@ -95,7 +95,8 @@ mod planted {
         ];
         for (level, members, mode, bug) in bugs {
             let config = CrashConfig::new(level, members, consistency(mode));
-            is_found_again(&Part::Crashes(Box::new(config)), bug);
+            is_found_again(&Part::Crashes(Box::new(config.clone())), bug);
+            is_found_again(&Part::Crashes(Box::new(config.in_bytes())), bug);
         }
     }
 

@@ -239,8 +239,8 @@ fn beside_other_work_it_goes_one_by_one_unless_it_is_behind() {
         bench.fail(1);
         // A read that is never answered.
         let token = bench.driver.buffer(vec![0; 1]);
-        let segment = raidlab_core::contract::Segment { token, offset: 0, len: 1 };
-        bench.driver.submit(raidlab_core::contract::RequestOp::Read, 0, &[segment]);
+        let segment = Segment { token, offset: 0, len: 1 };
+        bench.driver.submit(RequestOp::Read, 0, &[segment]);
         let read = bench.driver.work.pop_front();
         bench.add(1);
         let mut at_once = 0;

@@ -97,6 +97,13 @@ impl CrashConfig {
         }
     }
 
+    /// The same with records as bytes.
+    #[must_use]
+    pub fn in_bytes(mut self) -> Self {
+        self.rig.bytes = true;
+        self
+    }
+
     /// `LEVEL(MEMBERS) MODE`.
     #[must_use]
     pub fn name(&self) -> String {
@@ -114,7 +121,8 @@ pub(super) fn name_of(rig: &RigConfig) -> String {
         Consistency::Journal { .. } => "journal",
     };
     let layout = &rig.array.layout;
-    format!("{}({}) {mode}", layout.level, layout.members)
+    let bytes = if rig.bytes { " bytes" } else { "" };
+    format!("{}({}) {mode}{bytes}", layout.level, layout.members)
 }
 
 /// How much was enumerated.

@@ -36,6 +36,7 @@ pub(super) fn of_check(options: &Check, done: &Done) -> String {
         ("failure_runs", number(tally.failures)),
         ("crash_states", number(crashes.states)),
         ("distinct_images", number(crashes.distinct)),
+        ("states_in_bytes", number(tally.states_in_bytes)),
         ("moments", number(crashes.moments)),
         ("programs", number(crashes.programs)),
         ("forced_starts", number(crashes.forced)),

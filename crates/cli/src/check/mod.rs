@@ -32,6 +32,9 @@ const CRASH_STATES: u64 = 1_000_000;
 const CHUNK: (u64, u64) = (100, 10_000);
 const CHUNKS: u64 = 10_000;
 
+/// Of so many crash states one more is with records as bytes.
+const IN_BYTES: u64 = 10;
+
 /// Broken promises kept at most; all are counted.
 const MOST_BROKEN: usize = 1000;
 
@@ -152,6 +155,11 @@ fn parts(options: &Check, choice: &Choice) -> Result<All, Failure> {
     if states > 0 {
         let configs: Vec<CrashConfig> = choice.crashes().collect();
         let share = states.div_ceil(configs.len().max(1) as u64);
+        let with_share = |config| Part::Crashes(Box::new(CrashConfig { states: share, ..config }));
+        arrays.extend(configs.into_iter().map(with_share));
+        // Encoded and read back as an engine does; that takes longer.
+        let configs: Vec<CrashConfig> = choice.crashes_in_bytes(states / IN_BYTES).collect();
+        let share = (states / IN_BYTES).div_ceil(configs.len().max(1) as u64);
         let with_share = |config| Part::Crashes(Box::new(CrashConfig { states: share, ..config }));
         arrays.extend(configs.into_iter().map(with_share));
         let fits = choice.levels.is_empty() || choice.levels.contains(&Level::Raid5);

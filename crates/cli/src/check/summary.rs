@@ -36,6 +36,11 @@ pub(super) fn of_check(choice: &Choice, done: &Done) -> String {
             thousands(crashes.programs),
             thousands(crashes.nested)
         );
+        line!(
+            text,
+            "                    {} of the states with records as bytes",
+            thousands(tally.states_in_bytes)
+        );
     }
     if let Some(states) = tally.hole {
         let states = thousands(states);

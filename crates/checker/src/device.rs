@@ -17,15 +17,18 @@
 //! drive has its data, then its log, then a sector for the superblock and one for each page of the
 //! bitmap.
 
+mod bytes;
+mod records;
+
 use std::fmt;
 
-use raidlab_core::consistency::{
-    ArrayId, Carried, Examined, Finding, Found, LogEntry, LogFound, MetaArea, Parameters,
-};
-use raidlab_core::contract::{LOG_HEADER, Record, Superblock};
-use raidlab_core::{Array, Config, Consistency, MemberIndex, Sector, Sectors};
+use raidlab_core::consistency::{ArrayId, MetaArea};
+use raidlab_core::contract::{LOG_HEADER, Record};
+use raidlab_core::{Array, Config, Consistency, MemberIndex};
 
 use super::content::{Content, EMPTY, hash_all, mix};
+use super::shape::{Set, has};
+use records::hash_of;
 
 /// What identifies every array under check.
 pub const IDENTITY: ArrayId = *b"raidlab's check.";
@@ -41,6 +44,10 @@ struct Span {
     data: u32,
     log: u32,
     pages: u32,
+    /// Sectors behind data and log, for records.
+    tail: u32,
+    /// Sectors that it reads and writes together.
+    block: u32,
 }
 
 impl Span {
@@ -53,7 +60,7 @@ impl Span {
     }
 
     const fn end(&self) -> u32 {
-        self.superblock() + 1 + self.pages
+        self.superblock() + self.tail
     }
 }
 
@@ -73,9 +80,6 @@ struct Pending {
 }
 
 const IN_FLIGHT: u32 = u32::MAX;
-
-/// Drives at most: 31 members, as many replacements, a log device.
-const MOST_DEVICES: usize = 63;
 
 /// A record by the number that stands for it in its sectors.
 #[derive(Clone, Copy, Debug)]
@@ -137,6 +141,8 @@ pub struct Drives {
     pending: Vec<Pending>,
     bad: Vec<Bad>,
     names: Vec<Named>,
+    /// Records as bytes, instead of names.
+    bytes: Option<Box<bytes::Records>>,
     clock: u32,
     tickets: u32,
 }
@@ -156,6 +162,7 @@ impl Clone for Drives {
         self.pending.clone_from(&other.pending);
         self.bad.clone_from(&other.bad);
         self.names.clone_from(&other.names);
+        self.bytes.clone_from(&other.bytes);
         self.clock = other.clock;
         self.tickets = other.tickets;
     }
@@ -164,13 +171,14 @@ impl Clone for Drives {
 impl Drives {
     /// Drives for an array, all empty. Replacements are as large as their members; they hold
     /// nothing when there are to be none.
-    ///
-    /// # Panics
-    /// With more than 31 members.
     #[must_use]
     pub fn new(array: &Array, config: &Config, replacements: bool) -> Self {
+        Self::of(array, config, replacements, None)
+    }
+
+    /// `area`: records are bytes, in so much room.
+    fn of(array: &Array, config: &Config, replacements: bool, area: Option<&MetaArea>) -> Self {
         let members = config.layout.members;
-        assert!(members < 32, "the checker takes up to 31 members, not {members}");
         let largest = config.members.iter().map(|m| m.sectors.0).max().unwrap_or(0);
         let pages = match config.settings.consistency {
             Consistency::Bitmap { chunk } => {
@@ -190,7 +198,21 @@ impl Drives {
             let log_of = if is_replacement { device % members } else { device };
             let log = array.log_sectors(MemberIndex(log_of)).0 as u32 * u32::from(is_there);
             let pages = pages * u32::from(is_there);
-            let span = Span { base, data, log, pages };
+            let block = config.members.first().map_or(1, |member| member.logical_block);
+            let tail = match area {
+                None => 1 + pages,
+                // Where a log device ends is where its superblocks lie.
+                Some(_) if device == 2 * members => {
+                    if log > 0 {
+                        24
+                    } else {
+                        0
+                    }
+                }
+                Some(area) if is_there => (area.sectors().0 - area.log.0) as u32,
+                Some(_) => 0,
+            };
+            let span = Span { base, data, log, pages, tail, block };
             base = span.end();
             spans.push(span);
         }
@@ -233,6 +255,13 @@ impl Drives {
     #[must_use]
     pub fn is_within(&self, device: MemberIndex, at: u64, len: u64) -> bool {
         device.at() < self.spans.len() && at + len <= self.sectors(device)
+    }
+
+    /// Whether a range begins and ends where logical blocks of the drive do.
+    #[must_use]
+    pub fn is_aligned(&self, device: MemberIndex, at: u64, len: u64) -> bool {
+        let block = u64::from(self.spans[device.at()].block);
+        at.is_multiple_of(block) && len.is_multiple_of(block)
     }
 
     /// What a read of one sector sees.
@@ -303,6 +332,9 @@ impl Drives {
     ) -> Ticket {
         let Ticket(ticket) = self.ticket();
         let after = if flush { self.tick() } else { 0 };
+        if self.bytes.is_some() {
+            return self.send_bytes(device, record, at, payload, (ticket, after));
+        }
         let span = self.spans[device.at()];
         let pending = Pending {
             at: span.superblock(),
@@ -427,11 +459,13 @@ impl Drives {
         self.durable[index] = self.live[index];
     }
 
-    /// A sector cannot be read: until it is written, or for good when `stuck`.
+    /// The logical block of a sector cannot be read: until it is written, or for good when `stuck`.
     pub fn damage(&mut self, device: MemberIndex, at: u64, stuck: bool) {
-        let at = self.index(device, at);
-        self.bad.retain(|bad| bad.at != at);
-        self.bad.push(Bad { at, stuck });
+        let block = u64::from(self.spans[device.at()].block);
+        let first = self.index(device, at / block * block);
+        let all = first..first + block as u32;
+        self.bad.retain(|bad| !all.contains(&bad.at));
+        self.bad.extend(all.map(|at| Bad { at, stuck }));
     }
 
     /// The first sector of a range that cannot be read; with `writing`, not even written.
@@ -469,6 +503,7 @@ impl Drives {
             self.durable[at as usize] = junk;
         }
         self.gone[device.at()] = false;
+        self.make_ready(device);
     }
 
     /// The drive of another world is put in this one's place, with all it shows; its write cache is
@@ -482,6 +517,9 @@ impl Drives {
         }
         let theirs = other.names.iter().filter(|named| (span.base..span.end()).contains(&named.at));
         self.names.extend(theirs.copied());
+        if let (Some(records), Some(theirs)) = (&mut self.bytes, &other.bytes) {
+            records.learn(theirs);
+        }
         self.bad.extend(other.bad.iter().filter(|bad| (span.base..span.end()).contains(&bad.at)));
         self.gone[device.at()] = other.gone[device.at()];
     }
@@ -514,6 +552,9 @@ impl Drives {
             }
         }
         self.gone[member.at()] = self.gone[replacement.at()];
+        if let Some(records) = &mut self.bytes {
+            records.take_place(member, replacement);
+        }
         self.renew(replacement);
     }
 }
@@ -547,7 +588,7 @@ impl Drives {
     pub fn image(&self, fates: &[Fate], picks: &[u32], image: &mut Vec<Content>) {
         image.clone_from(&self.durable);
         // A chosen record proves that the flush before it was done.
-        let mut floors = [0u32; MOST_DEVICES];
+        let mut floors = Vec::new();
         let chosen = |p: &Pending| {
             let index = fates.iter().position(|fate| match fate.kind {
                 FateKind::Entry(ticket) => p.whole && ticket == p.ticket,
@@ -556,6 +597,7 @@ impl Drives {
             index.map_or(0, |index| picks[index])
         };
         if self.pending.iter().any(|pending| pending.after != 0) {
+            floors.resize(self.spans.len(), 0);
             self.raise_floors(fates, picks, &mut floors);
             for p in &self.pending {
                 if p.done < floors[usize::from(p.device)] {
@@ -565,7 +607,7 @@ impl Drives {
         }
         for (fate, pick) in fates.iter().zip(picks) {
             if let (FateKind::Sector(at), true) = (fate.kind, *pick > 0) {
-                let floor = floors[fate.device.at()];
+                let floor = floors.get(fate.device.at()).copied().unwrap_or(0);
                 let mut values = self.pending.iter().filter(|p| p.at == at && !p.whole);
                 if let Some(p) = values.nth(*pick as usize - 1)
                     && p.done >= floor
@@ -594,7 +636,7 @@ impl Drives {
 
     /// For each device the moment before which everything completed must be on the medium, because
     /// a record that was sent with a flush is.
-    fn raise_floors(&self, fates: &[Fate], picks: &[u32], floors: &mut [u32; MOST_DEVICES]) {
+    fn raise_floors(&self, fates: &[Fate], picks: &[u32], floors: &mut [u32]) {
         for (fate, pick) in fates.iter().zip(picks).filter(|(_, pick)| **pick > 0) {
             let mut chosen = self.pending.iter().filter(|p| match fate.kind {
                 FateKind::Entry(ticket) => p.whole && p.ticket == ticket,
@@ -612,10 +654,10 @@ impl Drives {
     /// Hashes an image without the drives `lost` (a bit each), and the sectors and drives that are
     /// broken; goes on from `key`.
     #[must_use]
-    pub fn image_key(&self, image: &[Content], key: u64, lost: u64) -> u64 {
+    pub fn image_key(&self, image: &[Content], key: u64, lost: Set) -> u64 {
         let mut key = key;
         for (device, span) in self.spans.iter().enumerate() {
-            if lost >> device & 1 == 1 {
+            if has(lost, device as u16) {
                 continue;
             }
             key = hash_all(key, &image[span.base as usize..span.end() as usize]);
@@ -623,8 +665,9 @@ impl Drives {
         for bad in &self.bad {
             key = mix(key, u64::from(bad.at) << 1 | u64::from(bad.stuck));
         }
-        let gone = self.gone.iter().fold(0, |set, gone| set << 1 | u64::from(*gone));
-        mix(key, gone)
+        self.gone.chunks(64).fold(key, |key, gone| {
+            mix(key, gone.iter().fold(0, |set, gone| set << 1 | u64::from(*gone)))
+        })
     }
 
     /// The drives start again with this on their media.
@@ -641,148 +684,5 @@ impl Drives {
         let mut image = Vec::new();
         self.image(&fates, &picks, &mut image);
         self.restart(&image);
-    }
-
-    /// What a driver finds on the drives but those `lost` (by number; the log device among them).
-    #[must_use]
-    pub fn found(&self, config: &Config, lost: impl Fn(MemberIndex) -> bool) -> Found {
-        let members = config.layout.members;
-        let mut nonce = 1;
-        let mut examined = |device: u16| {
-            let device = MemberIndex(device);
-            if lost(device) || self.gone[device.at()] {
-                nonce = mix(nonce, 0);
-                return Examined::absent();
-            }
-            nonce = mix(nonce, self.live[self.spans[device.at()].superblock() as usize]);
-            self.examined(config, device)
-        };
-        let all: Vec<_> = (0..members).map(&mut examined).collect();
-        let journal = examined(2 * members);
-        Found { members: all, journal, nonce }
-    }
-
-    /// What one drive carries.
-    #[must_use]
-    pub fn examined(&self, config: &Config, device: MemberIndex) -> Examined {
-        let span = self.spans[device.at()];
-        let first = self.spans[0];
-        let (log, pages) = (Sectors(u64::from(first.log)), first.pages);
-        let area = MetaArea { log, pages, used: true };
-        let parameters = Parameters::of(config, &area, device);
-        let sectors = Sectors(u64::from(span.data + span.log) + area.sectors().0);
-        let superblock = match self.superblock(device) {
-            Some(superblock) => Finding::Whole(Carried {
-                array: IDENTITY,
-                device: device.0,
-                parameters,
-                superblock,
-            }),
-            None if self.live[span.superblock() as usize] == EMPTY => Finding::Blank,
-            None => Finding::Damaged(None),
-        };
-        let bits = &self.live[span.page(0) as usize..span.end() as usize];
-        let mut log = LogFound::default();
-        if span.log > 0 {
-            self.find_entries(device, &mut log.entries);
-        }
-        let bitmap = bits.iter().map(|bits| Finding::Whole(*bits)).collect();
-        Examined { sectors, logical_block: 1, superblock, bitmap, log }
-    }
-
-    /// The superblock on a drive.
-    #[must_use]
-    pub fn superblock(&self, device: MemberIndex) -> Option<Superblock> {
-        let at = self.spans[device.at()].superblock();
-        match self.named(at)?.record {
-            Record::Superblock(superblock) => Some(superblock),
-            _ => None,
-        }
-    }
-
-    /// The superblock that is on a drive's medium for certain.
-    fn durable_superblock(&self, member: u16) -> Option<Superblock> {
-        let at = self.spans[usize::from(member)].superblock();
-        let name = self.durable[at as usize];
-        let named = self.names.iter().find(|known| known.name == name && known.at == at)?;
-        match named.record {
-            Record::Superblock(superblock) => Some(superblock),
-            _ => None,
-        }
-    }
-
-    /// The events of the newest superblock on the first `members` drives; 0 without any.
-    #[must_use]
-    pub fn newest_events(&self, members: u16) -> u64 {
-        let all = (0..members).filter_map(|member| self.durable_superblock(member));
-        all.map(|superblock| superblock.events).max().unwrap_or(0)
-    }
-
-    /// Of the first `members` drives those (a bit each) that are not recorded as being in service:
-    /// by some superblock that counts, or by having none. 0 when there are no superblocks at all.
-    #[must_use]
-    pub fn said_to_be_out(&self, members: u16) -> u64 {
-        let newest = self.newest_events(members);
-        if newest == 0 {
-            return 0;
-        }
-        (0..members).fold(0, |out, member| match self.durable_superblock(member) {
-            // In the middle of an update some are one behind.
-            Some(sb) if sb.events + 1 >= newest => out | sb.failed[0] | sb.rebuilding[0],
-            _ => out | 1 << member,
-        })
-    }
-
-    /// The record whose number stands in this sector, and which belongs there.
-    fn named(&self, at: u32) -> Option<&Named> {
-        let name = self.live[at as usize];
-        self.names.iter().find(|known| known.name == name && known.at == at)
-    }
-
-    fn find_entries(&self, device: MemberIndex, log: &mut Vec<LogEntry>) {
-        let span = self.spans[device.at()];
-        let start = span.base + span.data;
-        for at in start..start + span.log {
-            if self.live[at as usize] == EMPTY {
-                continue;
-            }
-            let Some(named) = self.named(at) else { continue };
-            let header = at as usize..(at + LOG_HEADER) as usize;
-            let payload = header.end..header.end + named.payload as usize;
-            let (header, payload) = (&self.live[header], &self.live[payload]);
-            let name = payload.iter().fold(hash_of(&named.record), |n, v| mix(n, *v)) | 1;
-            if header.iter().all(|value| *value == name) {
-                let at = Sector(u64::from(at - start));
-                log.push(LogEntry { member: device, at, record: named.record });
-            }
-        }
-    }
-}
-
-/// A hash of a record.
-fn hash_of(record: &Record) -> u64 {
-    let hash = 1;
-    let words = |hash: u64, words: &[u64]| words.iter().fold(hash, |hash, word| mix(hash, *word));
-    match *record {
-        Record::Superblock(s) => {
-            let flags =
-                u64::from(s.clean) | u64::from(s.journal) << 1 | u64::from(s.by_bitmap) << 2;
-            let sets = [s.failed[0], s.failed[1], s.rebuilding[0], s.rebuilding[1]];
-            let places = [s.rebuilt_to.0, s.synced_to.0, s.journal_tail, s.bitmap_since];
-            let known = s.history.iter().take_while(|epoch| epoch.id != 0);
-            let hash = known.fold(hash, |hash, epoch| words(hash, &[epoch.id, epoch.from]));
-            words(words(mix(hash, s.events), &sets), &places)
-                ^ mix(flags | u64::from(s.left) << 8, 7)
-        }
-        Record::BitmapPage { page, bits } => words(hash, &[u64::from(page), bits]),
-        Record::PartialParity { slot, generation, stripe, from, to, written, settled } => {
-            let rows = u64::from(from) << 32 | u64::from(to);
-            let hash = words(hash, &settled);
-            words(hash, &[u64::from(slot), generation, stripe, rows, written[0], written[1]])
-        }
-        Record::JournalEntry { at, sequence, stripe, from, to, roles, settled } => {
-            let rows = u64::from(from) << 32 | u64::from(to);
-            words(hash, &[at.0, sequence, stripe, rows, roles[0], roles[1], settled])
-        }
     }
 }

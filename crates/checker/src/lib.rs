@@ -10,12 +10,14 @@
 //! * [`nth`]: every member I/O of every operation fails in turn.
 //! * [`swarm`]: random arrays, work and faults, one seed a run.
 //! * [`part`]: all of these cut into parts that can be run apart, and their sum.
+//! * [`replay`]: one run done again, by what a broken promise prints.
 //! * `hunt`: plants bugs, and looks for them with all of these; with the feature `seeded-bugs`.
 //! * [`choices`]: every choice in turn, or by a seed.
 //!
 //! Nothing here reads a clock, starts a thread or draws from anything but a seed.
 #![forbid(unsafe_code)]
 
+mod caught;
 pub mod choices;
 pub mod content;
 pub mod crash;
@@ -26,6 +28,7 @@ pub mod log;
 pub mod nth;
 pub mod oracle;
 pub mod part;
+pub mod replay;
 pub mod rig;
 pub mod seen;
 pub mod shape;

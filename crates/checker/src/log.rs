@@ -17,6 +17,7 @@
 //! | `W` | the array is woken | - |
 //! | `X` | crash | which of the pending values are there |
 //! | `B` | assembled | members lost, what is allowed, result |
+//! | `H` | harm done to drives | which, and how |
 //! | `!` | the promise is broken | what is wrong |
 
 use std::fmt::{self, Write as _};

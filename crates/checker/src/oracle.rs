@@ -25,7 +25,7 @@ use std::sync::Arc;
 use raidlab_core::Consistency;
 
 use super::content::{Content, EMPTY, hash_all, mix};
-use super::shape::Shape;
+use super::shape::{Set, Shape};
 
 /// A value that a sector may hold.
 #[derive(Clone, Copy, Debug)]
@@ -335,7 +335,7 @@ impl Oracle {
 
     /// Members (a bit each) are lost: at a start after a crash, or later. `forced`: the
     /// administrator allowed a start that the mode does not promise anything of.
-    pub fn lose(&mut self, lost: u64, forced: bool) {
+    pub fn lose(&mut self, lost: Set, forced: bool) {
         if self.shape.rows() == 0 {
             return;
         }
@@ -360,7 +360,7 @@ impl Oracle {
 
     /// In these rows something of one of these members (a bit each) could not be read or written:
     /// there it is as if they were lost, where the mode promises nothing of who is.
-    pub fn lose_rows(&mut self, lost: u64, rows: std::ops::Range<u64>) {
+    pub fn lose_rows(&mut self, lost: Set, rows: std::ops::Range<u64>) {
         let mode = self.shape.mode;
         let now = self.tick();
         for row in rows.start as usize..(rows.end as usize).min(self.shape.rows()) {

@@ -1,14 +1,14 @@
 //! The checks cut into parts that can be run apart, in any order and on any number of threads: what
 //! they come to is put together in the order of the parts, and is the same then.
 
-use std::panic::AssertUnwindSafe;
-
 use raidlab_core::{Consistency, Level, Sectors};
 
+use super::caught::caught;
 use super::content::mix;
 use super::crash::{self, Counts, CrashConfig};
 use super::nth::{self, NthConfig, NthViolation, Operation};
-use super::swarm::{self, Hits, Mode, Options};
+use super::replay::{self, Case, Replay};
+use super::swarm::{self, Hits, Mode, Options, Shares};
 
 /// Which levels and consistency modes are checked; empty for all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,6 +31,22 @@ const CRASH: [(Level, u16); 9] = [
     (Level::Raid6, 5),
     (Level::Raid10, 4),
 ];
+
+/// The same with records as bytes, the quickest of each kind first.
+const IN_BYTES: [(Level, u16); 9] = [
+    (Level::Raid1, 2),
+    (Level::Raid5, 3),
+    (Level::Raid10, 4),
+    (Level::Raid1, 3),
+    (Level::Raid6, 4),
+    (Level::Raid3, 3),
+    (Level::Raid4, 4),
+    (Level::Raid5, 4),
+    (Level::Raid6, 5),
+];
+
+/// States of one of these arrays at least.
+const LEAST_IN_BYTES: u64 = 16_000;
 
 /// Small arrays whose I/Os fail in turn.
 const NTH: [(Level, u16); 9] = [
@@ -101,6 +117,14 @@ impl Choice {
         self.of(&CRASH).map(|(level, members, mode)| CrashConfig::new(level, members, mode))
     }
 
+    /// The same with records as bytes, where there are any: as many arrays as so many states are enough for.
+    pub fn crashes_in_bytes(&self, states: u64) -> impl Iterator<Item = CrashConfig> + '_ {
+        let config = |(level, members, mode)| CrashConfig::new(level, members, mode).in_bytes();
+        let kept = |config: &CrashConfig| config.rig.array.settings.consistency.has_superblocks();
+        let enough = (states / LEAST_IN_BYTES) as usize;
+        self.of(&IN_BYTES).map(config).filter(kept).take(enough)
+    }
+
     /// Every array whose I/Os fail, once for each operation.
     pub fn failures(&self) -> impl Iterator<Item = NthConfig> + '_ {
         self.of(&NTH).flat_map(|(level, members, mode)| {
@@ -154,12 +178,15 @@ pub enum Part {
     },
 }
 
+/// Broken promises that the report of a part holds at most; [`Tally::broken`] counts all.
+pub const MOST_BROKEN: usize = 100;
+
 /// What a part came to.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// What was done.
     pub tally: Tally,
-    /// Promises broken, in order. Other parts than seeds end with the first.
+    /// Promises broken, in order, no more than [`MOST_BROKEN`]. Other parts than seeds end with the first.
     pub broken: Vec<Broken>,
 }
 
@@ -174,6 +201,8 @@ pub struct Broken {
     pub after: u64,
     /// What shows it.
     pub shown_by: Shown,
+    /// What does it again.
+    pub replay: Replay,
 }
 
 /// What shows a broken promise.
@@ -185,7 +214,7 @@ pub enum Shown {
     Crash(Box<crash::Violation>),
     /// A seed, with what it draws from.
     Seed(u64, Options),
-    /// The part as a whole: the code panicked.
+    /// The part as a whole: the code panicked before anything failed.
     Panic,
     /// Nothing: the write hole was not found where it must be.
     NoHole,
@@ -199,7 +228,7 @@ impl Broken {
             Shown::Failure(violation) => violation.lines.clone(),
             Shown::Crash(violation) => violation.lines.clone(),
             Shown::Seed(seed, options) => {
-                caught(|| swarm::replay(*seed, options).0).unwrap_or_default()
+                Replay { case: Case::Seed(*seed), options: *options }.again().lines
             }
             Shown::NoHole | Shown::Panic => Vec::new(),
         }
@@ -232,6 +261,8 @@ pub struct Tally {
     pub failures: u64,
     /// What crashes came to; `complete` is not used.
     pub crashes: Counts,
+    /// Crash states with records as bytes, which are among those.
+    pub states_in_bytes: u64,
     /// States until the write hole was found.
     pub hole: Option<u64>,
     /// Seeds.
@@ -244,6 +275,10 @@ pub struct Tally {
     pub cuts: u64,
     /// How often seeds hit each class of faults.
     pub hits: Hits,
+    /// How many seeds had what has a generator of its own.
+    pub shares: Shares,
+    /// Promises broken.
+    pub broken: u64,
     /// A hash of everything: the event logs of seeds, the counts of the others.
     pub hash: u64,
 }
@@ -262,12 +297,15 @@ impl Tally {
         sum.forced += one.forced;
         sum.nested += one.nested;
         sum.with_loss += one.with_loss;
+        self.states_in_bytes += other.states_in_bytes;
         self.hole = self.hole.or(other.hole);
         self.seeds += other.seeds;
         self.requests += other.requests;
         self.ios += other.ios;
         self.cuts += other.cuts;
         self.hits.add(&other.hits);
+        self.shares.add(&other.shares);
+        self.broken += other.broken;
         self.hash = mix(self.hash, other.hash);
     }
 }
@@ -283,7 +321,7 @@ impl Part {
             Self::Failures(_) => COST.2,
             Self::Crashes(config) => config.states * COST.0,
             Self::Hole(_) => COST.2,
-            Self::Seeds { count, .. } => count * COST.1,
+            Self::Seeds { count, .. } => count.saturating_mul(COST.1),
         }
     }
 
@@ -336,25 +374,24 @@ impl Part {
     }
 }
 
-/// Runs something; gives what it panicked with, which the core never does on any input.
-fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
-    std::panic::catch_unwind(AssertUnwindSafe(run)).map_err(|payload| {
-        let text = payload.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
-        format!("the code panicked: {}", text.unwrap_or("without a message"))
-    })
+/// The report of a part that ends with a broken promise.
+fn ended_by(broken: Broken) -> Report {
+    let tally = Tally { broken: 1, ..Tally::default() };
+    Report { tally, broken: vec![broken] }
 }
 
-fn panicked(array: String, what: String) -> Report {
-    let broken = Broken { array, what, after: 0, shown_by: Shown::Panic };
-    Report { broken: vec![broken], ..Report::default() }
+fn panicked(array: String, what: String, replay: Replay) -> Report {
+    ended_by(Broken { array, what, after: 0, shown_by: Shown::Panic, replay })
 }
 
 fn failures(config: &NthConfig) -> Report {
     let mut report = Report::default();
     let ended = match caught(|| nth::run(config, &mut |_| ())) {
         Ok(ended) => ended,
-        Err(what) => return panicked(config.name(), what),
+        Err(what) => {
+            let operation = config.only.unwrap_or(Operation::Read);
+            return panicked(config.name(), what, replay::of_failure(config, operation, &[]));
+        }
     };
     report.tally.failures = match &ended {
         Ok(counts) => counts.runs,
@@ -365,10 +402,12 @@ fn failures(config: &NthConfig) -> Report {
         let ios = counts.operations.iter().map(|(_, ios, _)| u64::from(*ios));
         report.tally.hash = ios.fold(report.tally.hash, mix);
     }
+    report.tally.broken = u64::from(ended.is_err());
     report.broken.extend(ended.err().map(|violation| Broken {
         array: violation.config.clone(),
         what: violation.what.clone(),
         after: violation.run,
+        replay: replay::of_failure(config, violation.operation, &violation.strikes),
         shown_by: Shown::Failure(violation),
     }));
     report
@@ -383,18 +422,24 @@ fn crashes(config: &CrashConfig, progress: &mut dyn FnMut(u64)) -> Report {
     };
     let ended = match caught(|| crash::run(config, &mut tell)) {
         Ok(ended) => ended,
-        Err(what) => return panicked(config.name(), what),
+        Err(what) => {
+            let at_once = crash::Violation::before_any_step(config);
+            return panicked(config.name(), what, replay::of_crash(config, &at_once));
+        }
     };
     report.tally.crashes = match &ended {
         Ok(counts) => *counts,
         Err(violation) => Counts { states: violation.states, ..last },
     };
     let Counts { programs, moments, states, distinct, nested, forced, .. } = report.tally.crashes;
+    report.tally.states_in_bytes = if config.rig.bytes { states } else { 0 };
     report.tally.hash =
         [programs, moments, states, distinct, nested, forced].into_iter().fold(0, mix);
+    report.tally.broken = u64::from(ended.is_err());
     report.broken.extend(ended.err().map(|violation| Broken {
         array: violation.config.clone(),
         what: violation.what.clone(),
+        replay: replay::of_crash(config, &violation),
         after: violation.states.max(1),
         shown_by: Shown::Crash(violation),
     }));
@@ -408,12 +453,15 @@ fn hole(config: &CrashConfig) -> Report {
             report.tally.hole = Some(violation.states);
             report.tally.hash = violation.states;
         }
-        Ok(counts) => report.broken.push(Broken {
-            array: config.name(),
-            what: format!("{} states do not show the write hole", counts.states),
-            after: counts.states,
-            shown_by: Shown::NoHole,
-        }),
+        Ok(counts) => {
+            return ended_by(Broken {
+                array: config.name(),
+                what: format!("{} states do not show the write hole", counts.states),
+                after: counts.states,
+                shown_by: Shown::NoHole,
+                replay: replay::of_hole(config),
+            });
+        }
     }
     report
 }
@@ -432,16 +480,21 @@ fn one_seed(seed: u64, options: &[Options], after: u64, report: &mut Report) {
             tally.ios += outcome.ios;
             tally.cuts += outcome.crashes;
             tally.hits.add(&outcome.hits);
+            tally.shares.add(&outcome.shares);
             tally.hash = mix(tally.hash, outcome.hash);
         }
         Err(violation) => {
             tally.hash = mix(tally.hash, seed);
-            report.broken.push(Broken {
-                array: violation.array,
-                what: violation.what,
-                after,
-                shown_by: Shown::Seed(seed, *own),
-            });
+            tally.broken += 1;
+            if report.broken.len() < MOST_BROKEN {
+                report.broken.push(Broken {
+                    array: violation.array,
+                    what: violation.what,
+                    after,
+                    shown_by: Shown::Seed(seed, *own),
+                    replay: Replay { case: Case::Seed(seed), options: *own },
+                });
+            }
         }
     }
 }

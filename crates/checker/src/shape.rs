@@ -1,9 +1,36 @@
 //! Where everything of an array under check lies, worked out once: the oracle and the rig ask here,
 //! not the array they judge.
 
-use raidlab_core::contract::Role;
+use raidlab_core::contract::{MemberBits, Role};
 use raidlab_core::geometry::{Geometry, Holds, Place};
 use raidlab_core::{Config, ConfigError, Consistency, Level, MemberIndex, Sector, Sectors};
+
+/// Members, a bit each.
+pub type Set = u128;
+
+/// The members that two words of the core name.
+#[must_use]
+pub const fn set_of(words: MemberBits) -> Set {
+    words[0] as Set | (words[1] as Set) << 64
+}
+
+/// The words that name these members.
+#[must_use]
+pub const fn words_of(set: Set) -> MemberBits {
+    [set as u64, (set >> 64) as u64]
+}
+
+/// The first `members` members.
+#[must_use]
+pub const fn all_of(members: u16) -> Set {
+    if members >= 128 { Set::MAX } else { (1 << members) - 1 }
+}
+
+/// Whether a device is one of these members; replacements and the log device never are.
+#[must_use]
+pub const fn has(set: Set, device: u16) -> bool {
+    device < 128 && set >> device & 1 == 1
+}
 
 /// Where the copies of sectors and the parities of rows lie.
 #[derive(Clone, Debug)]
@@ -138,7 +165,7 @@ impl Shape {
 
     /// Whether a sector can still be had when the members in `lost` (a bit each) are lost.
     #[must_use]
-    pub fn is_there(&self, at: u64, lost: u64) -> bool {
+    pub fn is_there(&self, at: u64, lost: Set) -> bool {
         if self.parities > 0 {
             return self.survives(lost);
         }
@@ -147,7 +174,7 @@ impl Shape {
 
     /// Whether all data can still be had when the members in `lost` (a bit each) are lost.
     #[must_use]
-    pub fn survives(&self, lost: u64) -> bool {
+    pub fn survives(&self, lost: Set) -> bool {
         if self.parities > 0 {
             return lost.count_ones() <= u32::from(self.parities);
         }
@@ -156,9 +183,8 @@ impl Shape {
 
     /// All sets of members, a bit each, that `lost` may grow to without losing data.
     #[must_use]
-    pub fn survivable(&self, lost: u64) -> Vec<u64> {
-        let all = 1u64 << self.members;
-        (0..all).filter(|set| set & lost == lost && self.survives(*set)).collect()
+    pub fn survivable(&self, lost: Set) -> Vec<Set> {
+        (0..=all_of(self.members)).filter(|set| set & lost == lost && self.survives(*set)).collect()
     }
 }
 

@@ -118,12 +118,12 @@ fn a_torn_log_entry_is_no_entry() {
     for pick in 0..3 {
         let mut after = drives.clone();
         after.crash(|_| pick);
-        let log = entries(&after.found(&config, |_| false));
+        let log = entries(&after.found(&config, |_| false).0);
         seen.push(log.iter().map(|entry| entry.record).collect::<Vec<_>>());
     }
     assert_eq!(seen, [vec![entry(1)], vec![], vec![entry(2)]]);
     assert!(
-        entries(&drives.found(&config, |device| device == ONE)).is_empty(),
+        entries(&drives.found(&config, |device| device == ONE).0).is_empty(),
         "lost with its drive"
     );
 }
@@ -143,7 +143,7 @@ fn a_record_with_a_flush_before_it_never_overtakes() {
         drives.image(&fates, &picks, &mut image);
         let mut after = drives.clone();
         after.restart(&image);
-        let found = after.found(&config, |_| false).members.swap_remove(0);
+        let found = after.found(&config, |_| false).0.members.swap_remove(0);
         let found = found.superblock.whole().map(|one| one.superblock);
         assert_eq!(found.is_some(), picks[1] == 1);
         assert!(found.is_none() || after.live(ONE, 0) == 1, "{picks:?}");

@@ -2,7 +2,7 @@
 //!
 //! `raidlab check --seeds N` runs more, and `raidlab check --replay SEED` shows one with its events.
 
-use raidlab_checker::swarm::{self, Options};
+use raidlab_checker::swarm::{self, Options, Shares, Special};
 
 /// Seeds of one sample.
 const SEEDS: u64 = 500;
@@ -20,5 +20,19 @@ fn seeds_keep_every_promise() {
             };
             panic!("{told}");
         }
+    }
+}
+
+/// Classes that random arrays and faults hardly ever come to have a share of the seeds each.
+#[test]
+fn every_generator_has_its_share() {
+    let mut shares = Shares::default();
+    for seed in 0..2000 {
+        let outcome =
+            swarm::run(seed, &Options::default()).unwrap_or_else(|wrong| panic!("{wrong}"));
+        shares.add(&outcome.shares);
+    }
+    for special in Special::ALL {
+        assert!(shares.of(special) > 0, "{}", special.name());
     }
 }

@@ -116,7 +116,9 @@ fn what_cannot_be_checked_is_refused() {
     refused(&["--sample=3"], &["--bugs"]);
     refused(&["--threads=0"], &["1..=256"]);
     refused(&["--json=/nowhere/at/all.json"], &["--json", "cannot be written"]);
-    refused(&["--bug=SkipFlushOneMember"], &["--bug needs --bugs"]);
+    refused(&["--replay=crash:raid5"], &["--replay", "is not a seed, or what a broken promise"]);
+    let case = "--replay=failure:raid1:2:resync:Read:none";
+    refused(&[case, "--level=raid1"], &["--replay: its array has a level and mode of its own"]);
 }
 
 #[test]
@@ -141,6 +143,41 @@ fn bugs_need_a_build_of_their_own() {
     raidlab(["check", "--bugs"]).refused(&["no seeded bugs", "cargo xtask bugs"]);
     let planted = ["check", "--replay=1", "--bug=SkipFlushOneMember"];
     raidlab(planted).refused(&["no seeded bugs", "cargo xtask bugs"]);
+}
+
+/// Broken promises of every kind, each replayed from the command that was printed.
+#[cfg(feature = "seeded-bugs")]
+#[test]
+fn the_printed_command_gives_the_same_log() {
+    let kinds = [
+        (&["--failures"][..], "--level=raid1", "ReadErrorIgnored"),
+        (&["--crash-states=9000"], "--level=raid1", "BitmapBitLate"),
+        (&["--seeds=300"], "--level=raid4", "CacheNotInvalidated"),
+    ];
+    for (flags, level, bug) in kinds {
+        let planted = ["check", level, "--quiet", "--bug", bug];
+        let ran = raidlab(planted.iter().chain(flags));
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        let replays = || ran.stdout.lines().filter_map(|line| line.trim().strip_prefix("replay: "));
+        let command = replays().next().expect("a command to replay");
+        let words: Vec<&str> = command.split(' ').skip(1).collect();
+        assert!(words.contains(&"--bug"), "{command}");
+        let again = raidlab(&words);
+        assert_eq!(again.code, Some(1), "{command}: {}", again.stderr);
+        let is_event = |line: &&str| {
+            let mut words = line.split_whitespace();
+            let time = words.next().is_some_and(|time| time.bytes().all(|b| b.is_ascii_digit()));
+            time && words.next().is_some_and(|kind| kind.len() == 1)
+        };
+        let told: Vec<&str> =
+            ran.stdout.lines().take_while(|line| !line.starts_with("replay: ")).collect();
+        let log: Vec<&str> = told.iter().copied().filter(is_event).collect();
+        let replayed: Vec<&str> = again.stdout.lines().filter(is_event).collect();
+        assert!(log.len() > 3, "{}", ran.stdout);
+        assert_eq!(log, replayed, "{command}");
+        let what = told[0].strip_prefix("BROKEN: ").expect("what is wrong");
+        assert!(again.stderr.contains(what), "{}", again.stderr);
+    }
 }
 
 #[cfg(feature = "seeded-bugs")]

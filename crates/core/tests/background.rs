@@ -5,8 +5,11 @@ mod support;
 #[allow(dead_code, reason = "shared by tests that use different parts")]
 mod worst;
 
-use raidlab_core::contract::{Admin, Believe, Event, IoOp, Pacing, Scrub, Work};
-use raidlab_core::{Layout, Level, Limits, MemberIndex, Sectors};
+use raidlab_core::contract::{
+    Admin, Believe, Event, Input, IoOp, Outcome, Pacing, RequestOp, Scrub, Segment, Work,
+};
+use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sectors};
+use support::Driver;
 use worst::{Bench, config, has_parity, layouts, tight};
 
 const M: fn(u16) -> MemberIndex = MemberIndex;
@@ -236,8 +239,8 @@ fn beside_other_work_it_goes_one_by_one_unless_it_is_behind() {
         bench.fail(1);
         // A read that is never answered.
         let token = bench.driver.buffer(vec![0; 1]);
-        let segment = raidlab_core::contract::Segment { token, offset: 0, len: 1 };
-        bench.driver.submit(raidlab_core::contract::RequestOp::Read, 0, &[segment]);
+        let segment = Segment { token, offset: 0, len: 1 };
+        bench.driver.submit(RequestOp::Read, 0, &[segment]);
         let read = bench.driver.work.pop_front();
         bench.add(1);
         let mut at_once = 0;
@@ -287,4 +290,36 @@ fn what_needs_no_copy_is_read_from_where_least_is_to_do() {
             bench.driver.log.iter().filter(|io| io.op == IoOp::Read && io.member == M(member));
         assert!(reads.count() > 4, "member {member}");
     }
+}
+
+/// A read of a stripe in slices waits for a plan; until there is one, a rebuild makes the member whole that it was
+/// worked on in slices for, and the rest is read as if nothing had been missing.
+#[test]
+fn a_read_in_slices_that_waits_forgets_none_when_its_member_is_rebuilt() {
+    let layout = Layout::new(Level::Raid4, 3).with_chunk(Sectors(8));
+    let mut config = Config::uniform(layout, Sectors(16));
+    config.limits = Limits { plans: 1, units: 1, ..tight() };
+    config.settings.plan_rows = Sectors(2);
+    config.settings.pacing = Pacing { least: 1 << 40, most: 1 << 40, share: None };
+    let mut driver = Driver::new(&config);
+    let bytes: Vec<u8> = (1..=32).collect();
+    assert_eq!(driver.write(0, &bytes), Outcome::Done);
+    driver.fail(1);
+    driver.input(Input::Admin(Admin::Add { member: M(1), sectors: Sectors(16) }));
+    while driver.array.good_to(M(1)).0 < 2 {
+        driver.step(0);
+    }
+    assert!(driver.array.good_to(M(1)).0 < 8, "the first stripe lacks a chunk");
+    let rebuilding = driver.work.len();
+    let token = driver.buffer(vec![0xdd; 32]);
+    let id = driver.submit(RequestOp::Read, 0, &[Segment { token, offset: 0, len: 32 }]);
+    let held: Vec<_> = driver.work.drain(rebuilding..).collect();
+    assert!(!held.is_empty(), "the first slice is read");
+    while driver.array.good_to(M(1)).0 < 8 {
+        driver.step(0);
+    }
+    driver.work.extend(held);
+    driver.run();
+    assert_eq!(driver.outcome(id), Some(Outcome::Done));
+    assert_eq!(driver.buffers[token.0 as usize], bytes);
 }

@@ -194,6 +194,13 @@ fn members_whose_blocks_do_not_fit_are_refused() {
     config.members[1].logical_block = 1;
     config.limits.plans = 0;
     assert_eq!(raidlab_core::Array::new(&config).expect_err("no plans").key, "limits");
+    config.limits.plans = 1;
+    config.layout = Layout::new(Level::Raid0, 2).with_chunk(Sectors(8));
+    config.members[1].logical_block = 8;
+    for rows in [0, 3, 4] {
+        config.settings.plan_rows = Sectors(rows);
+        assert_eq!(raidlab_core::Array::new(&config).expect_err("no slice").key, "plan_rows");
+    }
 }
 
 #[test]

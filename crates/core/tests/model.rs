@@ -84,8 +84,13 @@ fn collected(driver: &Driver, segments: &[Segment]) -> Vec<u8> {
 /// Random batches of requests that do not overlap, in random order of completion; `lost` members
 /// fail between batches.
 fn against_flat_copy(layout: &Layout, limits: Limits, lost: &[u16], seed: u64) {
+    against_flat_copy_with(&config(layout, limits), lost, seed);
+}
+
+fn against_flat_copy_with(config: &Config, lost: &[u16], seed: u64) {
+    let layout = &config.layout;
     let mut random = Random(seed);
-    let mut driver = Driver::new(&config(layout, limits));
+    let mut driver = Driver::new(config);
     let capacity = driver.array.capacity().0;
     let mut flat = vec![0u8; capacity as usize];
     for round in 0..60 {
@@ -220,6 +225,22 @@ fn a_slice_of_rows_is_enough_for_a_huge_chunk() {
     let mut expected = bytes.clone();
     expected[1000..10_000].copy_from_slice(&bytes[..9000]);
     assert_eq!(driver.read(0, 16_384), Ok(expected));
+}
+
+#[test]
+fn slices_of_any_size_are_a_whole_chunk() {
+    let of = |level, members| Layout::new(level, members).with_chunk(Sectors(8));
+    for layout in [of(Level::Raid4, 3), of(Level::Raid5, 4), of(Level::Raid6, 5)] {
+        for rows in [1, 2, 4] {
+            let mut config =
+                Config { limits: tight(), ..Config::uniform(layout.clone(), Sectors(32)) };
+            config.settings.plan_rows = Sectors(rows);
+            for seed in 0..20 {
+                against_flat_copy_with(&config, &[], seed);
+                against_flat_copy_with(&config, &[1], seed);
+            }
+        }
+    }
 }
 
 #[test]

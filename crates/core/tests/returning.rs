@@ -4,7 +4,9 @@
 mod support;
 
 use raidlab_core::consistency::{AssembleError, Examined, Finding, ReturnRefusal, Unusable};
-use raidlab_core::contract::{Admin, Epoch, Input, Outcome, Superblock};
+use raidlab_core::contract::{
+    Admin, Epoch, Input, IoOutcome, Outcome, Record, RequestOp, Segment, Superblock,
+};
 use raidlab_core::{
     Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors,
 };
@@ -152,6 +154,36 @@ fn a_drive_that_is_half_rebuilt_is_rebuilt_from_there() {
                 panic!("{}: {:?}", config.layout, world.judge(1))
             };
             assert!(good_to < Sector(MEMBER), "{}: {good_to:?}", config.layout);
+            world.come_back(1);
+        }
+    }
+}
+
+/// A fresh drive may be told of the update that names its place as failed before it is told that it is rebuilt. Gone
+/// then, it holds nothing that it could come back with as a whole one.
+#[test]
+fn a_drive_that_was_only_just_added_never_comes_back_as_whole() {
+    for config in levels() {
+        let mut world = World::new(&config, 3);
+        // The first update after a start tells of the missing member, and waits for a write.
+        world.driver.reassemble(&config, &[1], FORCED).expect("one may be lost");
+        let token = world.driver.buffer(vec![0x55]);
+        world.driver.submit(RequestOp::Write, 0, &[Segment { token, offset: 0, len: 1 }]);
+        world.flat[0] = 0x55;
+        world.driver.meta_fault = Box::new(|meta| match meta.record {
+            Record::Superblock(said) if meta.member.0 == 1 && said.rebuilding != [0; 2] => {
+                IoOutcome::Gone
+            }
+            _ => IoOutcome::Ok,
+        });
+        world.add(1);
+        world.driver.run();
+        world.driver.meta_fault = Box::new(|_| IoOutcome::Ok);
+        let own = world.driver.records.superblock(1).expect("it was told of an update");
+        assert_eq!((own.failed, own.rebuilding), ([2, 0], [0, 0]), "{}", config.layout);
+        world.write(10);
+        if let Ok(Admin::ReAdd { good_to, .. }) = world.judge(1) {
+            assert!(good_to < Sector(MEMBER), "{}: it was never rebuilt", config.layout);
             world.come_back(1);
         }
     }

@@ -121,13 +121,11 @@ impl Looked {
     }
 }
 
-/// The device that a record is for: for superblocks that to which it goes, for all others the place of a member
-/// (of `members`), since what a replacement is given serves when it has taken over.
+/// The device that a record is for: the place of a member (of `members`), also for what a replacement is given, since
+/// that serves when it has taken over. A superblock goes to a replacement only when it holds everything: were it
+/// known by a number of its own, a power cut right after it took over would leave a drive that nobody knows.
 pub fn device_of(meta: &MetaIo, members: u16) -> u16 {
-    match meta.record {
-        Record::Superblock(_) => meta.member.0,
-        _ => place_of(meta.member.0, members),
-    }
+    place_of(meta.member.0, members)
 }
 
 /// The place of a member or its replacement; of the log device its own number.

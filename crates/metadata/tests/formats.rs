@@ -180,3 +180,16 @@ fn arrays_of_up_to_128_members() {
         }
     }
 }
+
+/// A replacement gets its first superblock when it holds everything, and may be all there is of its member from the
+/// next moment on.
+#[test]
+fn a_replacement_that_takes_over_is_known_as_the_member() {
+    let mut disk = Disk::blank();
+    let mut writer = Writer::new();
+    writer.device = 4;
+    writer.prepare(&mut disk);
+    writer.write(&mut disk, Record::Superblock(Superblock::default()), Sector(0), &[]);
+    let found = disk.superblock();
+    assert_eq!(found.whole().map(|carried| carried.device), Some(1));
+}

@@ -11,7 +11,7 @@ const ARROWS: [(&str, &[&str]); 18] = [
     ("parity", &[]),
     ("models", &["core"]),
     ("sim", &["core", "models"]),
-    ("checker", &["core"]),
+    ("checker", &["core", "metadata"]),
     ("workload", &["core"]),
     ("metadata", &["core"]),
     ("engine", &["core", "parity", "metadata"]),

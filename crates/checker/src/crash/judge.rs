@@ -5,10 +5,12 @@ use raidlab_core::contract::{Admin, Outcome};
 use raidlab_core::{Consistency, MemberIndex};
 
 use super::{Counts, CrashConfig};
+use crate::caught::caught_as_broken;
 use crate::choices::Random;
 use crate::content::{Content, mix};
 use crate::rig::{Fault, Rig, Started};
 use crate::seen::Seen;
+use crate::shape::{Set, all_of};
 
 /// Crashes within recoveries, one in another, at most.
 const DEEPEST: usize = 3;
@@ -32,8 +34,8 @@ impl Judge {
     }
 
     /// What decides the verdict of a crash of `rig` besides what is on the drives.
-    pub(super) fn legal(rig: &Rig, lost: u64) -> u64 {
-        mix(rig.oracle().key(), mix(rig.out_of_service(), lost))
+    pub(super) fn legal(rig: &Rig, lost: Set) -> u64 {
+        mix(rig.oracle().key(), mix(rig.out_of_service() as u64, lost as u64))
     }
 
     /// Whether `image`, left by a crash of `rig`, keeps the promise without the members `lost`;
@@ -42,7 +44,7 @@ impl Judge {
         &mut self,
         rig: &Rig,
         image: &[Content],
-        (lost, legal): (u64, u64),
+        (lost, legal): (Set, u64),
         counts: &mut Counts,
     ) -> bool {
         let key = rig.drives().image_key(image, legal, lost);
@@ -60,7 +62,7 @@ impl Judge {
         &mut self,
         rig: &mut Rig,
         image: &[Content],
-        lost: u64,
+        lost: Set,
     ) -> Option<String> {
         let key = rig.drives().image_key(image, Self::legal(rig, lost), lost);
         for own in &mut self.rigs {
@@ -68,7 +70,8 @@ impl Judge {
             own.log_mut().keep_lines();
         }
         self.rigs[0].start_from(rig, image);
-        let what = self.judge(0, lost, key, &mut Counts::default());
+        let judge = || self.judge(0, lost, key, &mut Counts::default());
+        let what = caught_as_broken(judge);
         for own in &mut self.rigs {
             rig.log_mut().append(own.log());
         }
@@ -92,7 +95,7 @@ impl Judge {
     }
 
     /// What is wrong with the rig at `depth`, whose drives start again without `lost`.
-    fn judge(&mut self, depth: usize, lost: u64, key: u64, counts: &mut Counts) -> Option<String> {
+    fn judge(&mut self, depth: usize, lost: Set, key: u64, counts: &mut Counts) -> Option<String> {
         let rig = &mut self.rigs[depth];
         let forced = match start(rig, lost) {
             Ok(forced) => forced,
@@ -115,7 +118,7 @@ impl Judge {
     fn interrupt(
         &mut self,
         depth: usize,
-        lost: u64,
+        lost: Set,
         key: u64,
         counts: &mut Counts,
     ) -> Option<String> {
@@ -148,7 +151,7 @@ impl Judge {
 }
 
 /// Assembles as the promise says; true when a start had to be forced.
-fn start(rig: &mut Rig, lost: u64) -> Result<bool, String> {
+fn start(rig: &mut Rig, lost: Set) -> Result<bool, String> {
     let out = lost | rig.out_of_service();
     let allow = Allow::default();
     let begin = |rig: &mut Rig, allow| match out {
@@ -192,7 +195,7 @@ fn finish(rig: &mut Rig, forced: bool, crashed: bool, key: u64) -> Option<String
         return Some(format!("redundancy disagrees after recovery: {place:?}"));
     }
     let members = u64::from(rig.shape().members);
-    let all = (1u64 << members) - 1;
+    let all = all_of(rig.shape().members);
     let out = all & !in_service | rig.out_of_service();
     let further = (0..members).map(|k| (k + key) % members).find(|k| {
         let one = 1 << k;

@@ -29,6 +29,7 @@ use raidlab_core::{
 
 use super::choices::Random;
 use super::rig::{Rig, RigConfig};
+use super::shape::Set;
 
 pub use program::Op;
 
@@ -96,6 +97,13 @@ impl CrashConfig {
         }
     }
 
+    /// The same with records as bytes.
+    #[must_use]
+    pub fn in_bytes(mut self) -> Self {
+        self.rig.bytes = true;
+        self
+    }
+
     /// `LEVEL(MEMBERS) MODE`.
     #[must_use]
     pub fn name(&self) -> String {
@@ -113,7 +121,8 @@ pub(super) fn name_of(rig: &RigConfig) -> String {
         Consistency::Journal { .. } => "journal",
     };
     let layout = &rig.array.layout;
-    format!("{}({}) {mode}", layout.level, layout.members)
+    let bytes = if rig.bytes { " bytes" } else { "" };
+    format!("{}({}) {mode}{bytes}", layout.level, layout.members)
 }
 
 /// How much was enumerated.
@@ -159,11 +168,29 @@ pub struct Violation {
     /// Which way each thing went that the crash decided.
     pub picks: Vec<u32>,
     /// The members lost, a bit each.
-    pub lost: u64,
+    pub lost: Set,
     /// What is wrong.
     pub what: String,
     /// The log of the run, one line per event.
     pub lines: Vec<String>,
+}
+
+impl Violation {
+    /// A run that takes no step.
+    #[must_use]
+    pub(super) fn before_any_step(config: &CrashConfig) -> Self {
+        Self {
+            config: config.name(),
+            seed: config.seed,
+            states: 0,
+            program: Vec::new(),
+            steps: Vec::new(),
+            picks: Vec::new(),
+            lost: Set::MAX,
+            what: String::new(),
+            lines: Vec::new(),
+        }
+    }
 }
 
 impl fmt::Display for Violation {
@@ -226,6 +253,36 @@ fn shuffle(programs: &mut [Vec<Op>], seed: u64) {
     for index in (1..programs.len()).rev() {
         programs.swap(index, random.below(index as u64 + 1) as usize);
     }
+}
+
+/// The operations that programs are made of, in the order of their numbers.
+///
+/// # Errors
+/// When the array of `config` cannot be.
+pub fn operations(config: &CrashConfig) -> Result<Vec<Op>, ConfigError> {
+    Ok(program::alphabet(config, &base(&config.rig)?))
+}
+
+/// Does one run with its log: the operations by their numbers, and as in a [`Violation`] the steps, what is
+/// there after the crash, and the members lost. What is wrong, if anything, and the log.
+///
+/// # Panics
+/// When the array of `config` cannot be, or has no such operation.
+#[must_use]
+pub fn once(
+    config: &CrashConfig,
+    program: &[u32],
+    steps: &[u32],
+    picks: &[u32],
+    lost: Set,
+) -> (Option<String>, Vec<String>) {
+    let mut rig = base(&config.rig).expect("the array was tried before");
+    let all = program::alphabet(config, &rig);
+    let program = program.iter().map(|number| all[*number as usize]).collect();
+    let trace = walk::Trace { program, steps: steps.to_vec(), picks: picks.to_vec(), lost };
+    rig.log_mut().keep_lines();
+    let what = walk::follow(config, &mut rig, &trace);
+    (what, rig.log().lines().to_vec())
 }
 
 /// Replays a violation with the lines of its log.

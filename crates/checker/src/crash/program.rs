@@ -106,7 +106,7 @@ impl Iterator for Programs {
 /// The operations a program is made of: writes within a chunk, over its end, of a whole stripe,
 /// overlapping each other, in a batch, at the end; a read; zeroes; a flush; a member failing,
 /// renewed, coming back or replaced; a scrub.
-fn alphabet(config: &CrashConfig, base: &Rig) -> Vec<Op> {
+pub(super) fn alphabet(config: &CrashConfig, base: &Rig) -> Vec<Op> {
     let shape = base.shape();
     let (block, capacity) = (shape.logical_block, shape.capacity);
     let write = |at: u64, len: u64, fua| {

@@ -4,11 +4,13 @@ use raidlab_core::contract::IoOp;
 
 use super::judge::Judge;
 use super::{Counts, CrashConfig, Op};
+use crate::caught::{caught, caught_as_broken};
 use crate::choices::Random;
 use crate::content::{Content, mix};
 use crate::device::Fate;
 use crate::rig::{Fault, Rig, Work};
 use crate::seen::Seen;
+use crate::shape::{Set, has};
 
 /// How a violation was reached.
 #[derive(Clone, Debug)]
@@ -16,7 +18,7 @@ pub(super) struct Trace {
     pub(super) program: Vec<Op>,
     pub(super) steps: Vec<u32>,
     pub(super) picks: Vec<u32>,
-    pub(super) lost: u64,
+    pub(super) lost: Set,
 }
 
 const SUBMIT: u32 = 0;
@@ -100,7 +102,8 @@ impl<'a> Walk<'a> {
         let base = &quiet;
         self.until = self.counts.states + share;
         self.nodes = share;
-        let ended = self.walk(base, Place { next: 0, wakes: 0 });
+        let walk = || self.walk(base, Place { next: 0, wakes: 0 });
+        let ended = caught(walk).unwrap_or_else(|_| Err(self.trace(&[], Set::MAX)));
         if ended.is_ok() && self.is_over() {
             self.counts.partly += 1;
             self.until = self.counts.states + share;
@@ -110,7 +113,8 @@ impl<'a> Walk<'a> {
                 if self.counts.states >= self.until {
                     break;
                 }
-                self.path(base, &mut random)?;
+                let path = || self.path(base, &mut random);
+                caught(path).unwrap_or_else(|_| Err(self.trace(&[], Set::MAX)))?;
             }
         }
         (self.progress)(&self.counts);
@@ -125,7 +129,7 @@ impl<'a> Walk<'a> {
         self.steps.clear();
         loop {
             if rig.violation().is_some() {
-                return Err(self.trace(&[], u64::MAX));
+                return Err(self.trace(&[], Set::MAX));
             }
             self.crash(&rig)?;
             let steps = steps(self.config, &rig, &self.program, place);
@@ -136,8 +140,8 @@ impl<'a> Walk<'a> {
                 return Ok(());
             }
             let step = steps[random.below(steps.len() as u64) as usize];
-            take(self.config, &mut rig, &self.program, &mut place, step);
             self.steps.push(step);
+            take(self.config, &mut rig, &self.program, &mut place, step);
         }
     }
 
@@ -146,7 +150,7 @@ impl<'a> Walk<'a> {
         self.counts.states >= self.until || self.nodes == 0
     }
 
-    fn trace(&self, picks: &[u32], lost: u64) -> Box<Trace> {
+    fn trace(&self, picks: &[u32], lost: Set) -> Box<Trace> {
         let (program, steps) = (self.program.clone(), self.steps.clone());
         Box::new(Trace { program, steps, picks: picks.to_vec(), lost })
     }
@@ -154,7 +158,7 @@ impl<'a> Walk<'a> {
     /// Crashes here, then takes every step there is from here.
     fn walk(&mut self, rig: &Rig, place: Place) -> Result<(), Box<Trace>> {
         if rig.violation().is_some() {
-            return Err(self.trace(&[], u64::MAX));
+            return Err(self.trace(&[], Set::MAX));
         }
         let key = mix(rig.key(), (place.next as u64) << 32 | u64::from(place.wakes));
         if !self.visited.add(key) || self.is_over() {
@@ -175,8 +179,8 @@ impl<'a> Walk<'a> {
                 },
             );
             let mut place = place;
-            take(self.config, &mut next, &self.program, &mut place, step);
             self.steps.push(step);
+            take(self.config, &mut next, &self.program, &mut place, step);
             let ended = self.walk(&next, place);
             self.steps.pop();
             self.pool.push(next);
@@ -190,7 +194,7 @@ impl<'a> Walk<'a> {
     fn ended(&mut self, rig: &Rig) -> Result<(), Box<Trace>> {
         match self.judge.quiet(rig) {
             None => Ok(()),
-            Some(_) => Err(self.trace(&[], u64::MAX)),
+            Some(_) => Err(self.trace(&[], Set::MAX)),
         }
     }
 
@@ -213,8 +217,8 @@ impl<'a> Walk<'a> {
     }
 
     /// Every subset of what is not durable on the drives that are not lost.
-    fn subsets(&mut self, rig: &Rig, fates: &[Fate], lost: u64) -> Result<(), Box<Trace>> {
-        let there = |fate: &Fate| lost >> fate.device.0 & 1 == 0;
+    fn subsets(&mut self, rig: &Rig, fates: &[Fate], lost: Set) -> Result<(), Box<Trace>> {
+        let there = |fate: &Fate| !has(lost, fate.device.0);
         let legal = Judge::legal(rig, lost);
         let limit = u64::from(self.config.subsets);
         let ways = fates.iter().filter(|f| there(f)).map(|f| u64::from(f.ways));
@@ -250,16 +254,16 @@ impl<'a> Walk<'a> {
         rig: &Rig,
         fates: &[Fate],
         picks: &[u32],
-        (lost, legal): (u64, u64),
+        (lost, legal): (Set, u64),
     ) -> Result<(), Box<Trace>> {
         self.counts.states += 1;
         if self.counts.states.is_multiple_of(1 << 16) {
             (self.progress)(&self.counts);
         }
         rig.drives().image(fates, picks, &mut self.image);
-        match self.judge.image(rig, &self.image, (lost, legal), &mut self.counts) {
-            true => Ok(()),
-            false => Err(self.trace(picks, lost)),
+        match caught(|| self.judge.image(rig, &self.image, (lost, legal), &mut self.counts)) {
+            Ok(true) => Ok(()),
+            _ => Err(self.trace(picks, lost)),
         }
     }
 }
@@ -300,6 +304,10 @@ fn take(config: &CrashConfig, rig: &mut Rig, program: &[Op], place: &mut Place, 
 
 /// Takes the steps of a trace, crashes and judges; gives what is wrong.
 pub(super) fn follow(config: &CrashConfig, rig: &mut Rig, trace: &Trace) -> Option<String> {
+    caught_as_broken(|| take_all(config, rig, trace))
+}
+
+fn take_all(config: &CrashConfig, rig: &mut Rig, trace: &Trace) -> Option<String> {
     let mut place = Place { next: 0, wakes: 0 };
     for step in &trace.steps {
         take(config, rig, &trace.program, &mut place, *step);
@@ -307,11 +315,14 @@ pub(super) fn follow(config: &CrashConfig, rig: &mut Rig, trace: &Trace) -> Opti
     if let Some(violation) = rig.violation() {
         return Some(violation.to_owned());
     }
-    if trace.lost == u64::MAX {
+    if trace.lost == Set::MAX {
         return Judge::ended(rig);
     }
     let mut image = Vec::new();
     let fates = rig.drives().fates();
+    if trace.picks.len() != fates.len() {
+        return Some(format!("a crash decides {} things there", fates.len()));
+    }
     rig.drives().image(&fates, &trace.picks, &mut image);
     rig.log_crash(&fates, &trace.picks);
     let mut judge = Judge::new(config, rig, 16);

@@ -5,9 +5,11 @@ use raidlab_core::contract::{Event, Outcome, RequestOp};
 use raidlab_core::{Consistency, MemberIndex};
 
 use super::{Operation, Strike, Strikes};
+use crate::caught::caught;
 use crate::choices::Random;
 use crate::content::Content;
 use crate::rig::{Ask, Rig, Started};
+use crate::shape::{Set, all_of};
 
 /// What is wrong, and the log.
 type Wrong = Box<(String, Vec<String>)>;
@@ -19,14 +21,23 @@ pub(super) fn case(
     strikes: &[Strike],
     lines: bool,
 ) -> Result<(), Wrong> {
+    let (judged, lines) = run(base, operation, strikes, lines);
+    judged.map_err(|what| Box::new((what, lines)))
+}
+
+/// One run: what is wrong, and the log, if `lines` are kept.
+pub(super) fn run(
+    base: &Rig,
+    operation: Operation,
+    strikes: &[Strike],
+    lines: bool,
+) -> (Result<(), String>, Vec<String>) {
     let mut rig = base.clone();
     if lines {
         rig.log_mut().keep_lines();
     }
-    match judge(&mut rig, operation, strikes) {
-        Ok(()) => Ok(()),
-        Err(what) => Err(Box::new((what, rig.log().lines().to_vec()))),
-    }
+    let judged = caught(|| judge(&mut rig, operation, strikes)).unwrap_or_else(Err);
+    (judged, rig.log().lines().to_vec())
 }
 
 fn judge(rig: &mut Rig, operation: Operation, strikes: &[Strike]) -> Result<(), String> {
@@ -49,7 +60,7 @@ fn judge(rig: &mut Rig, operation: Operation, strikes: &[Strike]) -> Result<(), 
         Operation::Rebuild | Operation::ReAdd | Operation::Replace | Operation::Recover
     );
     let listed = rig.events().iter().any(|event| matches!(event, Event::BadBlocks { .. }));
-    let members = (1u64 << rig.shape().members) - 1;
+    let members = all_of(rig.shape().members);
     let struck = run.struck & members;
     // What may not be had: on members out of service or struck, or not yet rebuilt.
     let doubtful = out_before | rig.out_of_service() | struck | doubted;
@@ -83,7 +94,7 @@ fn judge(rig: &mut Rig, operation: Operation, strikes: &[Strike]) -> Result<(), 
 }
 
 /// Every request was answered well, when that was `due`.
-fn all_well(rig: &Rig, due: bool, doubtful: u64) -> Result<(), String> {
+fn all_well(rig: &Rig, due: bool, doubtful: Set) -> Result<(), String> {
     let failed = rig.replies().iter().find(|answer| answer.outcome != Outcome::Done);
     match failed.filter(|_| due) {
         None => Ok(()),
@@ -96,7 +107,7 @@ fn all_well(rig: &Rig, due: bool, doubtful: u64) -> Result<(), String> {
 
 /// An array that has lost too much takes no writes any more.
 fn stays_stopped(rig: &mut Rig) -> Result<(), String> {
-    let all = (1u64 << rig.shape().members) - 1;
+    let all = all_of(rig.shape().members);
     if rig.shape().survives(all & !rig.in_service()) {
         return Ok(());
     }
@@ -132,7 +143,7 @@ fn doubt_row(rig: &mut Rig, sector: u64) {
 }
 
 /// Whether parity was not yet made consistent when a member was lost: then nothing is promised.
-fn is_dirty_degraded(rig: &Rig, operation: Operation, doubtful: u64, log_lost: bool) -> bool {
+fn is_dirty_degraded(rig: &Rig, operation: Operation, doubtful: Set, log_lost: bool) -> bool {
     let resyncs = match rig.shape().mode {
         Consistency::Resync | Consistency::Bitmap { .. } => true,
         Consistency::Journal { .. } => log_lost,
@@ -176,18 +187,18 @@ fn read_all(rig: &mut Rig, survives: bool) -> Result<(), String> {
 fn start_again(
     rig: &mut Rig,
     survives: bool,
-    doubtful: u64,
+    doubtful: Set,
     strikes: &[Strike],
 ) -> Result<(), String> {
     let seed = strikes.iter().fold(3, |seed, strike| seed * 31 + u64::from(strike.at));
     let mut random = Random::new(seed);
     let out = rig.out_of_service();
     rig.crash(|ways| random.below(u64::from(ways)) as u32);
-    let devices = rig.drives().count();
     let gone = |device: &u16| rig.drives().is_gone(MemberIndex(*device));
-    let lost = (0..devices).filter(gone).fold(0u64, |lost, device| lost | 1 << device);
+    let lost =
+        (0..rig.shape().members).filter(gone).fold(0, |lost: Set, device| lost | 1 << device);
     // With only stale members there nobody can know that others went on.
-    if !rig.shape().survives((lost | out) & ((1 << rig.shape().members) - 1)) {
+    if !rig.shape().survives(lost | out) {
         return Ok(());
     }
     let mut allow = Allow::default();

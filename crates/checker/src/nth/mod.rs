@@ -19,8 +19,10 @@ use std::fmt;
 use raidlab_core::contract::IoOp;
 use raidlab_core::{ConfigError, Consistency, Level, Nanos};
 
+use super::caught::caught;
 use super::crash::CrashConfig;
 use super::rig::{Fault, Rig, RigConfig, Work};
+use super::shape::Set;
 
 pub use operation::Operation;
 
@@ -152,7 +154,8 @@ pub fn run(
     let mut counts = NthCounts::default();
     let wanted = |operation: &Operation| config.only.is_none_or(|only| only == *operation);
     for operation in Operation::ALL.into_iter().filter(wanted) {
-        let Some(ios) = count(&base, operation) else {
+        // What panics on its way shows it again in the run in which nothing fails.
+        let Some(ios) = caught(|| count(&base, operation)).unwrap_or(Some(0)) else {
             counts.skipped.push(operation);
             continue;
         };
@@ -181,6 +184,21 @@ fn again(config: &NthConfig, operation: Operation, strikes: &[Strike], base: &Ri
     };
     let strikes = strikes.to_vec();
     NthViolation { config: config.name(), operation, strikes, run: 1, what, lines }
+}
+
+/// Does one run with its log: what is wrong, if anything, and the log.
+///
+/// # Panics
+/// When the array of `config` cannot be.
+#[must_use]
+pub fn once(
+    config: &NthConfig,
+    operation: Operation,
+    strikes: &[Strike],
+) -> (Option<String>, Vec<String>) {
+    let base = super::crash::base(&config.rig).expect("the array was tried before");
+    let (what, lines) = judge::run(&base, operation, strikes, true);
+    (what.err(), lines)
 }
 
 /// Replays a violation with its log; `None` when nothing is wrong any more.
@@ -242,7 +260,7 @@ struct Strikes<'a> {
     /// What fails from now on: drive, kind.
     broken: Vec<(u16, u8, Failure)>,
     /// Drives on which something failed, a bit each.
-    struck: u64,
+    struck: Set,
 }
 
 /// Kinds of I/O that fail together: reads, writes, flushes.

@@ -5,6 +5,7 @@ use raidlab_core::contract::{Admin, Believe, Event, RequestOp, Scrub};
 use raidlab_core::{Consistency, MemberIndex, Sector, Sectors};
 
 use crate::rig::{Ask, Fault, Rig, Started};
+use crate::shape::Set;
 
 /// What is done while an I/O fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -204,7 +205,7 @@ impl Operation {
     }
 
     /// Members in doubt, a bit each, whatever fails.
-    pub(super) fn doubted(self, rig: &Rig) -> u64 {
+    pub(super) fn doubted(self, rig: &Rig) -> Set {
         let of = |sector| 1 << rig.shape().copies(sector)[0].0;
         match self {
             Self::Rebuild | Self::ReAdd | Self::ReAddOld => 1,

@@ -1,16 +1,13 @@
 //! Carrying out what the array asks: member I/O, records, jobs; well or with a fault.
 
 use raidlab_core::contract::{
-    Completion, Input, IoId, IoOp, IoOutcome, JobId, JobResult, Kernel, MemberIo, MetaIo, Role,
-    Scratch, Segment, SegmentList,
+    Completion, Input, IoId, IoOp, IoOutcome, JobId, JobResult, Kernel, MemberIo, MetaIo, Record,
+    Role, Scratch, Segment, SegmentList,
 };
 use raidlab_core::{MemberIndex, Sector, Time};
 
 use super::{Fault, Outstanding, Rig, Work, changes};
 use crate::content::{self, Content, Verdict, mix};
-
-/// Operands of a job at most.
-const MOST_OPERANDS: usize = 80;
 
 impl Rig {
     fn place(&self, segment: Segment) -> std::ops::Range<usize> {
@@ -49,6 +46,10 @@ impl Rig {
         });
         if !self.drives.is_within(member, at.0, u64::from(len)) {
             self.violate(format!("{op:?} of {len} at {} lies beyond drive {}", at.0, member.0));
+            return;
+        }
+        if !self.drives.is_aligned(member, at.0, u64::from(len)) {
+            self.violate(format!("{op:?} of {len} at {} cuts a block of drive {}", at.0, member.0));
             return;
         }
         let mut item = Outstanding {
@@ -100,6 +101,15 @@ impl Rig {
         });
         let mut values = Vec::new();
         self.gather(&payload, &mut values);
+        let is_entry = matches!(record, Record::PartialParity { .. } | Record::JournalEntry { .. });
+        if is_entry && !self.drives.is_aligned(member, at.0, values.len() as u64) {
+            let len = values.len();
+            self.violate(format!(
+                "an entry of {len} at {} cuts a block of drive {}",
+                at.0, member.0
+            ));
+            return;
+        }
         let hash = Self::payload_hash(&values);
         let ticket = self.drives.send_record(member, record, at.0, &values, flush);
         self.work.push(Outstanding {
@@ -288,6 +298,9 @@ impl Rig {
                 self.drop_write(item, IoOutcome::Timeout)
             }
             _ if item.abandoned => self.drop_write(item, IoOutcome::Timeout),
+            _ if self.drives.is_stuck(ticket) => {
+                self.drop_write(item, IoOutcome::MediaError { first_bad: meta.at })
+            }
             Fault::Media { .. } => {
                 self.drop_write(item, IoOutcome::MediaError { first_bad: meta.at })
             }
@@ -305,8 +318,7 @@ impl Rig {
         let (kernel, len) = (view.kernel, view.len);
         let count = view.sources.len();
         let total = count + view.targets.len();
-        let mut roles = [Role::P; MOST_OPERANDS];
-        roles[..total].copy_from_slice(&view.roles[..total]);
+        let roles: Vec<Role> = view.roles[..total].to_vec();
         let mut places: Vec<Vec<usize>> = Vec::with_capacity(total);
         for list in view.sources.iter().chain(view.targets) {
             places.push(self.array.segments(list).flat_map(|s| self.place(s)).collect());
@@ -321,8 +333,8 @@ impl Rig {
         }
         let mut verdict = Verdict::default();
         let mut well = true;
+        let mut values = vec![0; total];
         for index in 0..len as usize {
-            let mut values = [0; MOST_OPERANDS];
             for (value, operand) in values.iter_mut().zip(&places) {
                 *value = self.memory[operand[index]];
             }

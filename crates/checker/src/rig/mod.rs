@@ -26,7 +26,7 @@ use super::content::{Content, hash_all, mix};
 use super::device::{Drives, Ticket};
 use super::log::Log;
 use super::oracle::Oracle;
-use super::shape::Shape;
+use super::shape::{Set, Shape};
 
 pub use restart::{Started, named};
 pub use types::{Answer, Ask, Fault, Jobs, RigConfig, Work};
@@ -82,7 +82,7 @@ pub struct Rig {
     violation: Option<String>,
     log: Log,
     /// Members out of service before the last start, which a driver without superblocks remembers.
-    known_failed: u64,
+    known_failed: Set,
     /// Recovery is over, but not all of it is durable.
     finished: bool,
     /// The log device failed since the start.
@@ -152,7 +152,10 @@ impl Rig {
     pub fn new(config: RigConfig) -> Result<Self, ConfigError> {
         let shape = Arc::new(Shape::new(&config.array)?);
         let array = Array::new(&config.array)?;
-        let drives = Drives::new(&array, &config.array, config.replacements);
+        let drives = match config.bytes {
+            true => Drives::with_bytes(&array, &config.array, config.replacements),
+            false => Drives::new(&array, &config.array, config.replacements),
+        };
         let oracle = Oracle::new(Arc::clone(&shape));
         let mut log = Log::default();
         if config.lines {
@@ -305,7 +308,7 @@ impl Rig {
 
     /// Members out of service or not yet rebuilt (a bit each).
     #[must_use]
-    pub fn out_of_service(&self) -> u64 {
+    pub fn out_of_service(&self) -> Set {
         self.known_failed | self.drives.said_to_be_out(self.shape.members)
     }
 
@@ -428,6 +431,9 @@ impl Rig {
     pub fn command(&mut self, command: Admin) {
         let now = self.now;
         self.log.add(now.0, 'A', &[], |line| line.put(format_args!("{command:?}")));
+        if let Admin::ReAdd { member, .. } = command {
+            self.drives.know_again(member);
+        }
         self.array.handle(now, Input::Admin(command));
         self.drain();
     }

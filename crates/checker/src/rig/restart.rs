@@ -2,11 +2,12 @@
 
 use raidlab_core::consistency::{Allow, AssembleError, Found, ReturnRefusal, Unused, Wanted};
 use raidlab_core::contract::{Admin, Input, MemberBits, MemberIo, Record, RequestOp};
-use raidlab_core::{Array, Consistency, MemberIndex};
+use raidlab_core::{Array, Config, Consistency, MemberIndex};
 
 use super::Rig;
 use crate::content::Content;
 use crate::device::{Fate, IDENTITY};
+use crate::shape::{Set, has, set_of};
 
 /// How a start went.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +60,7 @@ impl Rig {
     }
 
     /// Members are lost: what they held may be excepted from the promise.
-    pub(super) fn note_lost(&mut self, lost: u64, forced: bool) {
+    pub(super) fn note_lost(&mut self, lost: Set, forced: bool) {
         if !self.config.strict {
             self.oracle.lose(lost, forced);
         }
@@ -115,9 +116,9 @@ impl Rig {
 
     /// Members that a driver without superblocks remembers not to use: failed, not rebuilt, or with
     /// blocks that a rebuild could not have.
-    fn remembered(&self) -> u64 {
+    fn remembered(&self) -> Set {
         match self.config.array.settings.consistency {
-            Consistency::None => self.known_failed | self.array.superblock().rebuilding[0],
+            Consistency::None => self.known_failed | set_of(self.array.superblock().rebuilding),
             _ => self.known_failed,
         }
     }
@@ -160,7 +161,7 @@ impl Rig {
     }
 
     /// The same when the administrator says yes to leaving out whoever is named as missing.
-    pub fn assemble_without_missing(&mut self, lost: u64, allow: Allow) -> Started {
+    pub fn assemble_without_missing(&mut self, lost: Set, allow: Allow) -> Started {
         match self.assemble(lost, allow) {
             Started::Refused(AssembleError::Missing(unused)) => {
                 self.assemble(lost, Allow { without: named(&unused), ..allow })
@@ -178,29 +179,44 @@ impl Rig {
         self.array.judge_return(&IDENTITY, member, &examined)
     }
 
+    /// Whether another array than this would start with what is on the drives.
+    #[must_use]
+    pub fn would_start_as(&self, config: &Config, allow: Allow) -> bool {
+        let (found, _) = self.drives.found(&self.config.array, |_| false);
+        Array::assemble(&Wanted::from(config), &found, allow).is_ok()
+    }
+
     /// Starts the array again with what is on the drives, without those `lost` (a bit each: members,
     /// then replacements, then the log device). After a crash or an orderly stop.
-    pub fn assemble(&mut self, lost: u64, allow: Allow) -> Started {
+    pub fn assemble(&mut self, lost: Set, allow: Allow) -> Started {
         let config = &self.config.array;
         let members = self.shape.members;
         let mut dead = lost;
+        let mut looked = Vec::new();
         let started = if config.settings.consistency == Consistency::None {
             Array::new(config).map_err(AssembleError::Config)
         } else {
-            let found = self.drives.found(config, |device| lost >> device.0 & 1 == 1);
+            let (found, seen) = self.drives.found(config, |device| has(lost, device.0));
+            looked = seen;
             self.assembled(&found, allow)
         };
         let now = self.now.0;
         let result = started.as_ref().err().cloned();
-        self.log.add(now, 'B', &[lost, u64::from(result.is_none())], |line| {
-            line.put(format_args!("without {lost:#b} {allow:?}: {result:?}"));
-        });
+        self.log.add(
+            now,
+            'B',
+            &[lost as u64, (lost >> 64) as u64, u64::from(result.is_none())],
+            |line| {
+                line.put(format_args!("without {lost:#b} {allow:?}: {result:?}"));
+            },
+        );
         let array = match started {
             Ok(array) => array,
             Err(refusal) => return Started::Refused(refusal),
         };
-        for device in (0..=2 * members).map(MemberIndex) {
-            if lost >> device.0 & 1 == 1 {
+        self.drives.know(&looked);
+        for device in (0..members).map(MemberIndex) {
+            if has(lost, device.0) {
                 self.drives.set_gone(device, true);
             }
         }
@@ -218,7 +234,7 @@ impl Rig {
                 self.known_failed |= 1 << member;
             }
             // What is being rebuilt is computed from the others too.
-            self.known_failed |= self.array.superblock().rebuilding[0];
+            self.known_failed |= set_of(self.array.superblock().rebuilding);
             dead |= self.known_failed;
         }
         self.note_lost(dead, allow.dirty_degraded);

@@ -26,6 +26,8 @@ pub struct RigConfig {
     pub lines: bool,
     /// Whether there are drives to replace members while they serve.
     pub replacements: bool,
+    /// Whether records go to the drives as bytes, encoded and read back by a format. Needs superblocks.
+    pub bytes: bool,
     /// Nothing is excepted from the promise: shows what a mode does not protect from.
     pub strict: bool,
     /// A bug to plant, where the core was built to have some.
@@ -43,6 +45,7 @@ impl RigConfig {
             longest: 64,
             lines: false,
             replacements: true,
+            bytes: false,
             strict: false,
             #[cfg(feature = "seeded-bugs")]
             bug: None,

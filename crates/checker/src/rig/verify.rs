@@ -4,6 +4,7 @@ use raidlab_core::contract::Role;
 
 use super::Rig;
 use crate::content;
+use crate::shape::Set;
 
 /// A place where redundancy disagrees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,14 +20,14 @@ impl Rig {
     /// Sectors that may hold anything are left out, and those that cannot be read: what would be
     /// seen there is not what the array says.
     #[must_use]
-    pub fn disagreement(&self, members: u64) -> Option<Disagreement> {
+    pub fn disagreement(&self, members: Set) -> Option<Disagreement> {
         if self.shape.parities() == 0 {
             return self.unequal_copies(members).map(Disagreement::Copies);
         }
         (0..self.shape.rows()).find_map(|row| self.wrong_parity(row, members))
     }
 
-    fn unequal_copies(&self, members: u64) -> Option<u64> {
+    fn unequal_copies(&self, members: Set) -> Option<u64> {
         (0..self.shape.capacity).filter(|at| !self.oracle.is_open(*at)).find(|at| {
             let there = self.shape.copies(*at).iter().filter(|(m, place)| {
                 members >> m & 1 == 1 && self.is_readable(*m, u64::from(*place))
@@ -42,7 +43,7 @@ impl Rig {
         self.drives.first_bad(device(member), at, 1, false).is_none()
     }
 
-    fn wrong_parity(&self, row: usize, members: u64) -> Option<Disagreement> {
+    fn wrong_parity(&self, row: usize, members: Set) -> Option<Disagreement> {
         let roles = self.shape.row(row);
         let unreadable = (0..self.shape.members).filter(|m| !self.is_readable(*m, row as u64));
         let members = unreadable.fold(members, |set, m| set & !(1 << m));
@@ -67,9 +68,9 @@ impl Rig {
 
     /// The members in service (a bit each), as the array says.
     #[must_use]
-    pub fn in_service(&self) -> u64 {
+    pub fn in_service(&self) -> Set {
         let members = (0..self.shape.members).map(device);
-        members.filter(|m| !self.array.is_failed(*m)).fold(0, |set, m| set | 1 << m.0)
+        members.filter(|m| !self.array.is_failed(*m)).fold(0, |set: Set, m| set | 1 << m.0)
     }
 }
 

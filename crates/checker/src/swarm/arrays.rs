@@ -6,6 +6,8 @@ use raidlab_core::{
     Config, Consistency, Layout, Level, Limits, Nanos, Rotation, Sectors, Settings, Tie,
 };
 
+use raidlab_core::layout::MOST_MEMBERS;
+
 use super::Options;
 use crate::choices::Random;
 
@@ -69,8 +71,41 @@ impl Mode {
 const LEVELS: [Level; 6] =
     [Level::Raid1, Level::Raid10, Level::Raid3, Level::Raid4, Level::Raid5, Level::Raid6];
 
-/// The longest request, in sectors.
-pub(super) const LONGEST: u32 = 32;
+/// How an array is out of the ordinary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Ordinary,
+    /// Members of 4,096-byte blocks.
+    LargeBlock,
+    /// 11 to 128 members.
+    Many,
+    /// Chunks of 2 MiB.
+    LargeChunk,
+}
+
+/// Members at most that are not many.
+const FEW: u16 = 10;
+
+/// Sectors of a chunk of 2 MiB: two plans' worth.
+const LARGE_CHUNK: u64 = 4096;
+
+impl Kind {
+    fn draw(random: &mut Random, level: Level) -> Self {
+        let stripes = matches!(level, Level::Raid4 | Level::Raid5 | Level::Raid6);
+        match random.below(1000) {
+            0..60 => Self::LargeBlock,
+            60..85 if level != Level::Raid3 => Self::Many,
+            85..88 if stripes => Self::LargeChunk,
+            // With a log of partial parity as a rule.
+            88..98 if level == Level::Raid5 => Self::LargeChunk,
+            _ => Self::Ordinary,
+        }
+    }
+
+    const fn block(self) -> u64 {
+        if matches!(self, Self::LargeBlock) { 8 } else { 1 }
+    }
+}
 
 /// An array by the options and the dice.
 pub(super) fn draw(random: &mut Random, options: &Options) -> Config {
@@ -83,19 +118,27 @@ pub(super) fn draw(random: &mut Random, options: &Options) -> Config {
         0 => Level::Raid5,
         count => levels[random.below(count as u64) as usize],
     };
-    let layout = layout(random, level);
+    let kind = Kind::draw(random, level);
+    let layout = layout(random, level, kind);
     let chunk = layout.chunk.0.max(1);
-    let rows = chunk * u64::from(layout.far) * (2 + random.below(3));
-    let sectors = if level.has_chunks() { rows } else { 4 + random.below(12) };
+    let stripes = if kind == Kind::LargeChunk { 1 } else { 2 + random.below(3) };
+    let rows = chunk * u64::from(layout.far) * stripes;
+    let sectors = if level.has_chunks() { rows } else { (4 + random.below(12)) * kind.block() };
     let modes: Vec<Mode> = Mode::ALL
         .into_iter()
         .filter(|mode| mode.fits(level) && options.mode.is_none_or(|only| only == *mode))
         .collect();
     let mode = match modes.len() {
         0 => Mode::None,
+        _ if kind == Kind::LargeChunk && modes.contains(&Mode::PartialParity) => {
+            Mode::PartialParity
+        }
         count => modes[random.below(count as u64) as usize],
     };
     let mut config = Config::uniform(layout, Sectors(sectors));
+    for member in &mut config.members {
+        member.logical_block = kind.block() as u32;
+    }
     config.limits = Limits {
         requests: 2 + random.below(7) as u32,
         segments: 1 + random.below(4) as u32,
@@ -103,14 +146,31 @@ pub(super) fn draw(random: &mut Random, options: &Options) -> Config {
         plans: 1 + random.below(4) as u32,
         units: 1 + random.below(3) as u32,
     };
-    config.settings = settings(random, mode, chunk, u64::from(config.layout.members));
+    config.settings = settings(random, mode, kind, &config.layout);
     config.read_policy = policy(random, level);
     config
 }
 
-fn layout(random: &mut Random, level: Level) -> Layout {
-    let chunk = Sectors(1 << random.below(3));
-    let below = |random: &mut Random, from: u16, count: u64| from + random.below(count) as u16;
+/// The longest request, in sectors.
+pub(super) fn longest(config: &Config) -> u32 {
+    match config.members.first().map_or(1, |member| member.logical_block) {
+        1 if config.layout.chunk.0 >= LARGE_CHUNK => 256,
+        1 => 32,
+        block => 16 * block,
+    }
+}
+
+fn layout(random: &mut Random, level: Level, kind: Kind) -> Layout {
+    let chunk = match kind {
+        Kind::LargeChunk => Sectors(LARGE_CHUNK),
+        Kind::Many => Sectors(1 << random.below(2)),
+        _ => Sectors(kind.block() << random.below(3)),
+    };
+    let below = |random: &mut Random, from: u16, count: u64| match kind {
+        Kind::Many if random.chance(60) => FEW + 1 + random.below(14) as u16,
+        Kind::Many => FEW + 1 + random.below(u64::from(MOST_MEMBERS - FEW)) as u16,
+        _ => from + random.below(count) as u16,
+    };
     match level {
         Level::Raid1 => Layout::new(level, below(random, 2, 3)),
         Level::Raid3 => Layout::new(level, 3),
@@ -142,16 +202,30 @@ fn layout(random: &mut Random, level: Level) -> Layout {
     }
 }
 
-fn settings(random: &mut Random, mode: Mode, chunk: u64, members: u64) -> Settings {
+/// How many rows a plan holds: for some arrays fewer than a chunk has.
+fn plan_rows(random: &mut Random, kind: Kind, chunk: u64) -> Sectors {
+    let most = Settings::default().plan_rows;
+    if kind == Kind::LargeChunk || chunk <= kind.block() || !random.chance(40) {
+        return most;
+    }
+    let fewer = (chunk / kind.block()).ilog2();
+    Sectors(kind.block() << random.below(u64::from(fewer)))
+}
+
+fn settings(random: &mut Random, mode: Mode, kind: Kind, layout: &Layout) -> Settings {
+    let (chunk, members) = (layout.chunk.0.max(1), u64::from(layout.members));
+    let plan_rows = plan_rows(random, kind, chunk);
+    let bit_least = if kind == Kind::LargeChunk { 64 } else { 1 };
     let consistency = match mode {
         Mode::None => Consistency::None,
         Mode::Resync => Consistency::Resync,
-        Mode::Bitmap => Consistency::Bitmap { chunk: Sectors(1 << random.below(4)) },
+        Mode::Bitmap => Consistency::Bitmap { chunk: Sectors(bit_least << random.below(4)) },
         Mode::PartialParity => Consistency::PartialParity { slots: 6 + random.below(6) as u32 },
         Mode::Journal => {
             // Room for two to five of the largest entries.
-            let largest = 8 + chunk * members;
-            Consistency::Journal { sectors: Sectors(largest * (2 + random.below(4)) + 8) }
+            let largest = 8 + plan_rows.0.min(chunk) * members;
+            let sectors = largest * (2 + random.below(4)) + 8;
+            Consistency::Journal { sectors: Sectors(sectors.next_multiple_of(kind.block())) }
         }
     };
     let ties = [Tie::ReconstructWrite, Tie::ReadModifyWrite, Tie::NeverModify];
@@ -167,6 +241,7 @@ fn settings(random: &mut Random, mode: Mode, chunk: u64, members: u64) -> Settin
         },
         tie: ties[random.below(3) as usize],
         cached_stripes: if random.chance(30) { 1 + random.below(3) as u32 } else { 0 },
+        plan_rows,
         ..Settings::default()
     }
 }
@@ -183,14 +258,17 @@ fn policy(random: &mut Random, level: Level) -> ReadPolicy {
 pub fn describe(config: &Config) -> String {
     let settings = &config.settings;
     format!(
-        "{} of {} sectors, {:?}, {:?}, {:?}, {:?}, cached stripes {}, deadline {:?}",
+        "{} of {} sectors in blocks of {}, {:?}, {:?}, {:?}, {:?}, cached stripes {}, deadline {:?}, \
+         {} rows a plan",
         config.layout,
         config.members.first().map_or(0, |member| member.sectors.0),
+        config.members.first().map_or(1, |member| member.logical_block),
         settings.consistency,
         config.read_policy,
         config.limits,
         settings.tie,
         settings.cached_stripes,
         settings.deadline,
+        settings.plan_rows.0,
     )
 }

@@ -1,13 +1,13 @@
 //! How much harm an array survives, counted apart from the array: no more than that is done to it,
 //! unless a run means to go beyond.
 
-use crate::shape::Shape;
+use crate::shape::{Set, Shape};
 
 /// Members that something is wrong with, a bit each: failed, gone, stale, being rebuilt, or with a
 /// sector that cannot be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Budget {
-    pub(super) harmed: u64,
+    pub(super) harmed: Set,
     /// Redundancy is not consistent everywhere: no level with parity can lose a member now.
     pub(super) unsynced: bool,
     /// Copies or parity may disagree somewhere, until redundancy is made consistent.

@@ -5,9 +5,10 @@ use raidlab_core::contract::{Admin, Believe, Event, Refusal, RequestOp, Scrub};
 use raidlab_core::{MemberIndex, Sector};
 
 use super::Class;
-use super::arrays::{LONGEST, Mode};
+use super::arrays::Mode;
 use super::run::{Run, Step, WAKES};
 use crate::rig::Ask;
+use crate::shape::{all_of, has, set_of};
 
 impl Run {
     /// Two sectors of a row are changed, in different bits: P and Q name nobody then, and a repair
@@ -53,7 +54,7 @@ impl Run {
         let device = MemberIndex(member);
         let known = self.rig.drives().superblock(device);
         let Some(superblock) = known.filter(|_| self.mode == Mode::Bitmap) else { return Ok(()) };
-        let in_service = (superblock.failed[0] | superblock.rebuilding[0]) >> member & 1 == 0;
+        let in_service = !has(set_of(superblock.failed) | set_of(superblock.rebuilding), member);
         let quiet = self.budget.harmed == 0 && !self.may_disagree();
         if !in_service || !quiet || !self.rig.shape().survives(1 << member) {
             return Ok(());
@@ -82,7 +83,7 @@ impl Run {
             self.rig.run_on(WAKES);
             self.look()?;
         }
-        let all = (1u64 << self.members()) - 1;
+        let all = all_of(self.members());
         if let Some(place) = self.rig.disagreement(all) {
             return self.broken(format!("redundancy disagrees after an old drive: {place:?}"));
         }
@@ -97,8 +98,8 @@ impl Run {
 
     /// Writes every sector, and waits until all is quiet.
     fn write_all(&mut self) -> Step {
-        let (capacity, block) = (self.rig.shape().capacity, self.rig.shape().logical_block);
-        let piece = (u64::from(LONGEST) / block * block).max(block);
+        let capacity = self.rig.shape().capacity;
+        let piece = self.longest();
         let mut at = 0;
         while at < capacity {
             let len = piece.min(capacity - at);

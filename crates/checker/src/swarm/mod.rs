@@ -13,15 +13,20 @@
 
 mod arrays;
 mod budget;
+mod duties;
 mod last;
+mod rest;
 mod run;
 mod silent;
+mod special;
+mod start;
 
 use std::fmt;
 
 use raidlab_core::Level;
 
 pub use arrays::{Mode, describe};
+pub use special::{Shares, Special};
 
 /// A class of faults, by its number in `docs/reliability.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -156,6 +161,8 @@ pub struct Outcome {
     pub crashes: u64,
     /// How often each class was hit.
     pub hits: Hits,
+    /// What it had besides.
+    pub shares: Shares,
 }
 
 /// A broken promise.

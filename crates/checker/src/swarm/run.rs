@@ -4,13 +4,17 @@ use raidlab_core::consistency::{Allow, AssembleError};
 use raidlab_core::contract::{
     Admin, Event, IoOp, MetaIo, Outcome as Answered, RequestOp, Scrub, Work as Background,
 };
-use raidlab_core::{Config, MemberIndex, Sector, Sectors};
+use raidlab_core::{Config, MemberIndex, Sectors};
 
-use super::arrays::{self, LONGEST, Mode, describe};
+use super::arrays::{self, Mode, describe};
 use super::budget::Budget;
+use super::duties::Past;
+use super::special::{self, Plan, Shares};
 use super::{Class, Hits, Options, Outcome, Violation};
+use crate::caught::caught;
 use crate::choices::Random;
-use crate::rig::{Ask, Fault, Rig, RigConfig, Started, Work, named};
+use crate::rig::{Ask, Fault, Rig, RigConfig, Started, Work};
+use crate::shape::{Set, all_of, has, set_of};
 
 /// A run under way.
 pub(super) struct Run {
@@ -21,25 +25,37 @@ pub(super) struct Run {
     pub(super) mode: Mode,
     enabled: [bool; Class::ALL.len()],
     /// This seed goes beyond what the array survives.
-    reckless: bool,
+    pub(super) reckless: bool,
     pub(super) budget: Budget,
     hits: Hits,
     requests: u64,
-    ios: u64,
+    pub(super) ios: u64,
     crashes: u64,
     /// Redundancy may disagree for good: a crash without anything that keeps it consistent.
-    open_for_good: bool,
+    pub(super) open_for_good: bool,
     /// The log device has failed.
-    log_lost: bool,
+    pub(super) log_lost: bool,
     /// Nothing starts any more, as is due.
-    over: bool,
+    pub(super) over: bool,
     /// Members out of service when the power went.
-    failed_before: u64,
+    pub(super) failed_before: Set,
     /// Sectors that were discarded some time.
     discarded: Vec<bool>,
+    /// What this seed does besides, and what it had of that.
+    pub(super) plan: Plan,
+    pub(super) shares: Shares,
+    /// A log is being replayed.
+    pub(super) replaying: bool,
+    /// A log of partial parity was lost, and what it protected is not made consistent yet.
+    pub(super) owes_resync: bool,
+    /// The drives at other moments.
+    pub(super) past: Vec<Past>,
     /// No request is under way any more.
-    at_rest: bool,
+    pub(super) at_rest: bool,
 }
+
+/// Of so many seeds in a hundred the records are bytes.
+const DUTIES: u64 = 25;
 
 /// What a step came to.
 pub(super) type Step<T = ()> = Result<T, Box<Violation>>;
@@ -52,7 +68,9 @@ impl Run {
         let mut random = Random::new(seed);
         let config = arrays::draw(&mut random, options);
         let mut set_up = RigConfig::new(config.clone());
-        set_up.longest = LONGEST;
+        set_up.longest = arrays::longest(&config);
+        let superblocks = config.settings.consistency.has_superblocks();
+        set_up.bytes = superblocks && random.chance(DUTIES);
         set_up.lines = options.lines;
         #[cfg(feature = "seeded-bugs")]
         {
@@ -64,7 +82,11 @@ impl Run {
         })?;
         let mut enabled = [false; Class::ALL.len()];
         enabled.iter_mut().for_each(|on| *on = random.chance(50));
-        let reckless = random.chance(20);
+        let plan = Plan::draw(&mut random);
+        // A block is lost only where more fails than the level survives.
+        let reckless = random.chance(20) || plan.hole;
+        let mut shares = Shares::default();
+        special::of_array(&config, &mut shares);
         Ok(Self {
             seed,
             random,
@@ -82,12 +104,21 @@ impl Run {
             over: false,
             failed_before: 0,
             discarded: vec![false; rig.shape().capacity as usize],
+            plan,
+            shares,
+            replaying: false,
+            owes_resync: false,
+            past: Vec::new(),
             at_rest: false,
             rig,
         })
     }
 
     pub(super) fn go(&mut self) -> Step<Outcome> {
+        caught(|| self.everything_drawn()).unwrap_or_else(|what| self.broken(what))
+    }
+
+    fn everything_drawn(&mut self) -> Step<Outcome> {
         let steps = 60 + self.random.below(180);
         for _ in 0..steps {
             self.step()?;
@@ -116,6 +147,7 @@ impl Run {
             ios: self.ios,
             crashes: self.crashes,
             hits: self.hits,
+            shares: self.shares,
         }
     }
 
@@ -137,6 +169,12 @@ impl Run {
         self.enabled[class as usize]
     }
 
+    /// Sectors of the longest request, whole blocks.
+    pub(super) fn longest(&self) -> u64 {
+        let block = self.rig.shape().logical_block;
+        (u64::from(self.rig.config().longest) / block * block).max(block)
+    }
+
     pub(super) fn hit(&mut self, class: Class) {
         self.hits.hit(class);
     }
@@ -146,9 +184,9 @@ impl Run {
     }
 
     /// Whether one more member may be harmed; harms it if so.
-    fn may_harm(&mut self, member: u16) -> bool {
+    pub(super) fn may_harm(&mut self, member: u16) -> bool {
         let status = self.rig.array().status();
-        let in_service = (status.failed[0] | status.rebuilding[0]) >> member & 1 == 0;
+        let in_service = !has(set_of(status.failed) | set_of(status.rebuilding), member);
         if self.budget.allows(self.rig.shape(), member, in_service) {
             self.budget.harmed |= 1 << member;
             return true;
@@ -162,14 +200,16 @@ impl Run {
     }
 
     fn step(&mut self) -> Step {
-        let outstanding = self.rig.outstanding();
+        self.be_late();
+        self.look()?;
+        self.remember();
         match self.random.below(100) {
             0..30 => self.submit(),
-            30..84 if outstanding > 0 => {
-                let index = self.random.below(outstanding as u64) as usize;
-                let fault = self.fault(index);
-                self.ios += 1;
-                self.rig.finish(index, fault);
+            // As many as keep a wide array busy and no more.
+            30..84 => {
+                for _ in 0..=self.members() / 12 {
+                    self.finish_one();
+                }
             }
             84..90 => self.wake(),
             90..95 => self.administer(),
@@ -178,6 +218,19 @@ impl Run {
             _ => {}
         }
         self.look()
+    }
+
+    /// Something that is outstanding ends, in any way.
+    fn finish_one(&mut self) {
+        let outstanding = self.rig.outstanding();
+        if outstanding == 0 {
+            return;
+        }
+        let index = self.random.below(outstanding as u64) as usize;
+        let fault = self.fault(index);
+        self.note_hole(index);
+        self.ios += 1;
+        self.rig.finish(index, fault);
     }
 
     /// Judges answers and news.
@@ -235,12 +288,22 @@ impl Run {
             Event::Mismatch { at, len, .. } if !self.may_disagree() && !self.is_open(at.0, len) => {
                 self.broken(format!("a scrub found what is not there: {event:?}"))
             }
+            Event::Started(Background::Replay) => {
+                self.replaying = true;
+                Ok(())
+            }
             // A log that cannot be read leaves it to a resync.
             Event::Started(Background::Resync) => {
                 self.budget.unsynced |= self.rig.shape().parities() > 0;
                 Ok(())
             }
-            Event::Finished { work: Background::Resync | Background::Replay, .. } => {
+            Event::Finished { work: work @ (Background::Resync | Background::Replay), .. } => {
+                self.replaying &= work != Background::Replay;
+                // Without its log a resync comes next.
+                if work == Background::Replay && (self.log_lost || self.owes_resync) {
+                    return Ok(());
+                }
+                self.owes_resync &= work != Background::Resync;
                 self.budget.unsynced = self.open_for_good;
                 self.budget.disagrees = self.open_for_good;
                 Ok(())
@@ -269,17 +332,18 @@ impl Run {
     }
 
     /// Nothing is wrong with a member any more, if its drive has no bad sector.
-    fn clear_if_well(&mut self, member: u16) {
+    pub(super) fn clear_if_well(&mut self, member: u16) {
         let device = MemberIndex(member);
         let drives = self.rig.drives();
+        // What cannot be read of pages and logs is on other members too, or made anew.
         let all = drives.sectors(device);
         // What was given up is yet to end with a timeout.
         let mut late = (0..self.rig.outstanding()).filter(|index| self.rig.is_abandoned(*index));
         let late = late.any(|index| self.rig.device(index) == Some(device));
         let well = drives.first_bad(device, 0, all, false).is_none() && !drives.is_gone(device);
-        let well = well && !late;
+        let well = well && !late && !drives.is_superblock_bad(device);
         let status = self.rig.array().status();
-        let away = (status.failed[0] | status.rebuilding[0]) >> member & 1 == 1;
+        let away = has(set_of(status.failed) | set_of(status.rebuilding), member);
         if well && !away {
             self.budget.harmed &= !(1 << member);
         }
@@ -317,8 +381,8 @@ impl Run {
     fn draw_request(&mut self) -> Ask {
         let (capacity, block) = (self.rig.shape().capacity, self.rig.shape().logical_block);
         let blocks = capacity / block;
-        let at = self.random.below(blocks);
-        let most = (blocks - at).min(u64::from(LONGEST) / block).max(1);
+        let at = self.first_block(blocks);
+        let most = (blocks - at).min(self.longest() / block).max(1);
         let len = if self.random.chance(60) {
             1 + self.random.below(2)
         } else {
@@ -333,23 +397,39 @@ impl Run {
             _ => (RequestOp::Discard, len),
         };
         let at = if len == 0 { 0 } else { at };
-        if op == RequestOp::Discard {
-            self.discarded[at as usize..(at + len) as usize].fill(true);
+        let fua = op == RequestOp::Write && self.random.chance(20);
+        let ask = self.aim(Ask { op, at, len, fua });
+        if ask.op == RequestOp::Discard {
+            self.discarded[ask.at as usize..(ask.at + ask.len) as usize].fill(true);
         }
-        Ask { op, at, len, fua: op == RequestOp::Write && self.random.chance(20) }
+        ask
+    }
+
+    /// The first logical block of a request: in huge chunks mostly where a slice ends.
+    fn first_block(&mut self, blocks: u64) -> u64 {
+        let slice = self.config.settings.plan_rows.0;
+        if slice >= blocks || self.config.layout.chunk.0 <= slice || self.random.chance(30) {
+            return self.random.below(blocks);
+        }
+        let end = (1 + self.random.below(blocks / slice)) * slice;
+        end.saturating_sub(self.random.below(8)).min(blocks - 1)
     }
 
     /// Whether and how the I/O at `index` fails.
     fn fault(&mut self, index: usize) -> Fault {
-        if !self.random.chance(4) {
-            return Fault::None;
-        }
         let (device, op, len) = match *self.rig.work(index) {
             Work::Io(io) => (io.member, io.op, io.len),
             Work::Meta(_, MetaIo { member, .. }) => (member, IoOp::Write, 1),
             Work::Job(_) => return Fault::None,
         };
         let members = self.members();
+        if device.0 < members && self.makes_hole(op) && self.may_harm(device.0) {
+            self.hit(Class::MediaInRebuild);
+            return Fault::Media { sector: 0, stuck: false };
+        }
+        if !self.random.chance(4) {
+            return Fault::None;
+        }
         let choice = self.random.below(4);
         let (class, fault) = match choice {
             0 | 1 => {
@@ -360,7 +440,7 @@ impl Run {
             _ => (Class::MemberLost, Fault::Gone),
         };
         if device.0 == 2 * members {
-            if !self.is_on(Class::LogDevice) || op == IoOp::Read {
+            if !self.is_on(Class::LogDevice) || op == IoOp::Read || !self.may_lose_log() {
                 return Fault::None;
             }
             self.log_lost = true;
@@ -409,6 +489,9 @@ impl Run {
     }
 
     fn administer(&mut self) {
+        if self.begins_rebuild() {
+            return;
+        }
         let member = self.random.below(u64::from(self.members())) as u16;
         let (device, sectors) =
             (MemberIndex(member), self.config.members[usize::from(member)].sectors);
@@ -422,7 +505,7 @@ impl Run {
             1..4 => self.put_back(member),
             4 => {
                 let replacement = self.rig.array().replacement(device);
-                let in_use = self.rig.array().status().replacing[0] >> member & 1 == 1;
+                let in_use = has(set_of(self.rig.array().status().replacing), member);
                 if self.is_quiet(replacement) && !in_use {
                     self.rig.renew_drive(replacement);
                     self.rig.command(Admin::Replace { member: device, sectors, consent: true });
@@ -460,6 +543,7 @@ impl Run {
         {
             self.hit(Class::Stale);
             self.rig.drives_mut().set_gone(device, false);
+            self.change_history(member);
             if let Ok(command) = self.rig.judge_return(device) {
                 self.rig.command(command);
                 return;
@@ -490,7 +574,7 @@ impl Run {
             self.budget.beyond = true;
         }
         self.crashes += 1;
-        self.failed_before = self.rig.array().status().failed[0];
+        self.failed_before = set_of(self.rig.array().status().failed);
         let durable = self.rig.drives().is_durable();
         let way = self.random.below(3);
         let random = &mut self.random;
@@ -508,6 +592,7 @@ impl Run {
             }
         }
         self.after_crash();
+        self.go_on_alone();
         self.start_again()?;
         // Again in the middle of the recovery, up to twice.
         while self.is_on(Class::CrashInRecovery) && self.random.chance(40) && self.crashes < 6 {
@@ -525,7 +610,7 @@ impl Run {
                 }
             }
             self.look()?;
-            self.failed_before = self.rig.array().status().failed[0];
+            self.failed_before = set_of(self.rig.array().status().failed);
             let random = &mut self.random;
             self.rig.crash(|ways| random.below(u64::from(ways)) as u32);
             self.after_crash();
@@ -545,215 +630,18 @@ impl Run {
     }
 
     /// Harmed members that the array uses, for what they can still read.
-    fn harmed_in_service(&self) -> u64 {
-        let failed = self.rig.array().status().failed[0];
+    pub(super) fn harmed_in_service(&self) -> Set {
+        let failed = set_of(self.rig.array().status().failed);
         self.budget.harmed & !failed
     }
 
     fn after_crash(&mut self) {
+        self.replaying = false;
         self.budget.unsynced |= self.is_unprotected_by_log();
         self.budget.disagrees = true;
         if self.mode == Mode::None {
             self.open_for_good = true;
         }
-    }
-
-    /// Assembles after a crash: at first without allowing anything, then as little as it takes.
-    fn start_again(&mut self) -> Step {
-        let lost = self.lose_at_start();
-        self.start_without(lost)
-    }
-
-    fn start_without(&mut self, mut lost: u64) -> Step {
-        if self.log_lost && self.mode == Mode::Journal {
-            lost |= 1 << (2 * self.members());
-        }
-        let mut allow = Allow::default();
-        for _ in 0..5 {
-            let refused = match self.rig.assemble(lost, allow) {
-                Started::Well => {
-                    for member in 0..self.members() {
-                        match self.rig.array().is_failed(MemberIndex(member)) {
-                            true => self.budget.harmed |= 1 << member,
-                            // Its failure was not recorded before the power went.
-                            false => self.clear_if_well(member),
-                        }
-                    }
-                    // A sector that cannot be read and parity that may be wrong are two failures.
-                    if self.budget.unsynced && self.harmed_in_service() != 0 {
-                        self.budget.beyond = true;
-                    }
-                    return self.look();
-                }
-                Started::Refused(refused) => refused,
-            };
-            match refused {
-                // Who served last is gone, and with it what was written since the others left: a
-                // start without would go back in time, which only an administrator may want.
-                AssembleError::Missing(_) if self.budget.beyond && self.is_last_gone(lost) => {
-                    self.over = true;
-                    return Ok(());
-                }
-                AssembleError::Missing(unused) if allow.without == [0; 2] => {
-                    allow.without = named(&unused);
-                }
-                AssembleError::DirtyDegraded { .. } | AssembleError::JournalLost { .. }
-                    if !allow.dirty_degraded =>
-                {
-                    allow.dirty_degraded = true;
-                }
-                // Who was away while all others were rebuilt looks like a half that went on alone:
-                // it is left out.
-                AssembleError::Diverged { .. } if self.failed_before & !lost != 0 => {
-                    lost |= self.failed_before;
-                }
-                // Refused, since too little is left: that is due then.
-                _ if self.budget.beyond => {
-                    self.over = true;
-                    return Ok(());
-                }
-                other => {
-                    let what =
-                        format!("does not start: {other} (harmed {:#b})", self.budget.harmed);
-                    return self.broken(what);
-                }
-            }
-        }
-        self.broken("does not start, whatever is allowed")
-    }
-
-    /// Whether too many are gone of those that were in service last, as any drive says, gone or
-    /// not, for what they alone have to be there.
-    fn is_last_gone(&self, lost: u64) -> bool {
-        let drives = self.rig.drives();
-        let gone = (0..self.members()).filter(|m| drives.is_gone(MemberIndex(*m)));
-        let away = gone.fold(lost, |set, member| set | 1 << member);
-        let all = (1u64 << self.members()) - 1;
-        !self.rig.shape().survives((away | drives.said_to_be_out(self.members())) & all)
-    }
-
-    /// Which members are lost with the power, and whose superblock is damaged.
-    fn lose_at_start(&mut self) -> u64 {
-        let member = self.random.below(u64::from(self.members())) as u16;
-        let fresh = self.budget.harmed >> member & 1 == 0;
-        // What a forced start may do is the oracle's business: being unsynced is no hindrance here.
-        // Who is whole again may not be so in the superblocks yet.
-        let known =
-            (0..self.members()).filter_map(|m| self.rig.drives().superblock(MemberIndex(m)));
-        let away = known.fold(0, |set, one| set | one.failed[0] | one.rebuilding[0]);
-        let survives = self.rig.shape().survives(self.budget.harmed | away | 1 << member);
-        if !fresh || !survives || self.budget.beyond {
-            return 0;
-        }
-        if self.is_on(Class::CrashAndLoss) && self.random.chance(35) {
-            self.hit(Class::CrashAndLoss);
-            self.budget.harmed |= 1 << member;
-            return 1 << member;
-        }
-        if self.is_on(Class::Superblock) && self.mode != Mode::None && self.random.chance(25) {
-            self.hit(Class::Superblock);
-            self.budget.harmed |= 1 << member;
-            let at = self.rig.drives().sectors(MemberIndex(member));
-            self.rig.drives_mut().rot(MemberIndex(member), at, 0x40);
-        }
-        0
-    }
-
-    /// The faults stop: the array must come back.
-    pub(super) fn come_to_rest(&mut self) -> Step {
-        self.rig.run_on(WAKES);
-        self.look()?;
-        if self.rig.unanswered() > 0 {
-            return self.broken(format!("{} requests are never answered", self.rig.unanswered()));
-        }
-        if self.budget.beyond {
-            return self.read_all(false);
-        }
-        self.renew_failed()?;
-        let status = self.rig.array().status();
-        let unfinished = status.rebuilding != [0, 0] || status.synced_to != Sector::MAX;
-        if unfinished && self.mode != Mode::None {
-            self.stop_and_start()?;
-        }
-        // A drive that came back may have failed once more.
-        self.renew_failed()?;
-        let status = self.rig.array().status();
-        if let Some(work) = status.work {
-            return self.broken(format!("{work:?} never ends"));
-        }
-        if status.failed != [0, 0] || status.rebuilding != [0, 0] {
-            return self.broken(format!("not all members are in service in the end: {status:?}"));
-        }
-        self.at_rest = true;
-        self.read_all(true)?;
-        self.agree()?;
-        self.at_rest = false;
-        Ok(())
-    }
-
-    /// Fresh drives in the places of all failed members.
-    fn renew_failed(&mut self) -> Step {
-        for _ in 0..2 * self.members() {
-            let failed = (0..self.members()).find(|m| self.rig.array().is_failed(MemberIndex(*m)));
-            let Some(member) = failed else { break };
-            self.renew(member);
-            self.rig.run_on(WAKES);
-            self.look()?;
-            if self.rig.array().is_failed(MemberIndex(member)) {
-                return self.broken(format!("member {member} is not taken back"));
-            }
-        }
-        Ok(())
-    }
-
-    /// Redundancy agrees everywhere, says the outside as well as a check of the array itself.
-    fn agree(&mut self) -> Step {
-        if self.open_for_good {
-            return Ok(());
-        }
-        // Reading everything may have found a sector that cannot be written either.
-        let there = self.rig.in_service();
-        if let Some(place) = self.rig.disagreement(there) {
-            return self.broken(format!("redundancy disagrees in the end: {place:?}"));
-        }
-        self.budget.unsynced = false;
-        self.budget.disagrees = false;
-        self.rig.oracle_mut().recovered();
-        self.rig.command(Admin::StartScrub(Scrub::Check));
-        self.rig.run_on(WAKES);
-        self.look()
-    }
-
-    /// An orderly stop, and a start with everything there: what was interrupted goes on.
-    fn stop_and_start(&mut self) -> Step {
-        self.rig.command(Admin::Stop);
-        self.rig.run_on(WAKES);
-        if !self.rig.events().contains(&Event::Stopped) {
-            return self.broken("the array does not stop");
-        }
-        self.look()?;
-        self.failed_before = self.rig.array().status().failed[0];
-        // Nothing of what is not durable is there.
-        self.rig.crash(|_| 0);
-        self.start_without(0)?;
-        self.rig.run_on(WAKES);
-        self.look()
-    }
-
-    /// Reads every sector; the oracle judges what comes.
-    pub(super) fn read_all(&mut self, must_work: bool) -> Step {
-        let (capacity, block) = (self.rig.shape().capacity, self.rig.shape().logical_block);
-        let mut at = 0;
-        while at < capacity {
-            let len = (u64::from(LONGEST) / block * block).min(capacity - at).max(block);
-            let outcome = self.rig.read(at, len);
-            if must_work && outcome != Answered::Done {
-                return self.broken(format!("in the end a read of {at}+{len} gives {outcome:?}"));
-            }
-            self.look()?;
-            at += len;
-        }
-        Ok(())
     }
 
     /// Two halves of a mirrored array each go on alone; together they must be refused.
@@ -770,7 +658,7 @@ impl Run {
         }
         self.hit(Class::Split);
         let allow = Allow { dirty_degraded: true, ..Allow::default() };
-        let all = (1u64 << self.members()) - 1;
+        let all = all_of(self.members());
         let mut other = self.rig.clone();
         for (rig, lost) in [(&mut self.rig, all & !1), (&mut other, 1)] {
             rig.crash(|ways| ways - 1);

@@ -7,6 +7,7 @@ use raidlab_core::{MemberIndex, Sector};
 
 use super::Class;
 use super::run::{Run, Step};
+use crate::shape::all_of;
 
 impl Run {
     /// Changes one sector of a member of an array at rest; a scrub has to find it and, told which
@@ -62,7 +63,7 @@ impl Run {
         }
         if can_name {
             self.budget.disagrees = false;
-            let members = (1u64 << self.members()) - 1;
+            let members = all_of(self.members());
             if let Some(place) = self.rig.disagreement(members) {
                 return self.broken(format!("redundancy disagrees after a repair: {place:?}"));
             }

@@ -45,17 +45,18 @@ impl Cells<'_> {
             }
         }
         let (bar, done) = (self.bar, self.done);
-        let reports = threads::run(parts, self.threads, self.cancel, |watch| {
+        let show = |watch: &threads::Watch| {
             let what = format!("after {done} evaluations: {}", watch.what);
             bar.show(watch.done as usize, watch.total as usize, what);
-        })?;
+        };
+        let (count, mut reports) = (parts.len(), Vec::with_capacity(parts.len()));
+        threads::run(parts, self.threads, self.cancel, show, |_, report| reports.push(report))?;
         self.done += points.len();
-        let mut values = Vec::with_capacity(reports.len());
-        for report in reports {
-            // What Ctrl-C left out.
-            let report = report.ok_or(Failure::Interrupted)?;
-            values.push(report.map_err(Failure::input)?);
+        if reports.len() < count {
+            return Err(Failure::Interrupted);
         }
+        let values: Result<Vec<Vec<f64>>, _> = reports.into_iter().collect();
+        let values = values.map_err(Failure::input)?;
         let each = self.seeds as usize;
         let per_point = values.chunks(each * runs.len().max(1));
         Ok(per_point.map(|point| of_point(runs, figures, each, point)).collect())
@@ -75,6 +76,7 @@ fn of_point(runs: &[GivenRun], figures: &[usize], seeds: usize, values: &[Vec<f6
 }
 
 /// One run of a cell.
+#[derive(Clone)]
 struct Run {
     study: Arc<Study>,
     run: GivenRun,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use raidlab_checker::replay::Case;
 use raidlab_checker::swarm::Mode;
 use raidlab_core::Level;
 
@@ -45,9 +46,10 @@ pub(crate) struct Check {
     /// Let two I/Os fail in each run instead of one
     #[arg(long, requires = "failures")]
     pub(crate) pairs: bool,
-    /// Run one seed and print its log, one line for every event
-    #[arg(long, value_name = "SEED", conflicts_with_all = ["seeds", "crash_states", "failures", "bugs"])]
-    pub(crate) replay: Option<u64>,
+    /// Do one run again and print its log, one line for every event: a seed of the swarm, or what a broken promise
+    /// printed
+    #[arg(long, value_name = "SEED|CASE", conflicts_with_all = ["seeds", "crash_states", "failures", "bugs"])]
+    pub(crate) replay: Option<Case>,
     /// Plant every seeded bug in turn and show what finds it; only in builds for that
     #[arg(long, conflicts_with_all = ["level", "mode", "failures", "from"])]
     pub(crate) bugs: bool,
@@ -57,7 +59,7 @@ pub(crate) struct Check {
     /// Which sample: another number, another sample; all come round
     #[arg(long, value_name = "NUMBER", requires = "sample", default_value_t = 0)]
     pub(crate) by: u64,
-    /// Plant this bug: with --bugs look for it, with --replay run the seed with it
+    /// Plant this bug; with --bugs look for it
     #[arg(long, value_name = "NAME", conflicts_with = "sample")]
     pub(crate) bug: Option<String>,
     /// Print the table of bugs in Markdown

@@ -25,6 +25,7 @@ pub(super) fn named(name: &str) -> Result<Bug, Failure> {
 }
 
 /// A search without any bug.
+#[derive(Clone)]
 struct Control(Arc<Hunt>, usize);
 
 impl threads::Part for Control {
@@ -44,6 +45,7 @@ impl threads::Part for Control {
 }
 
 /// The search for one bug.
+#[derive(Clone)]
 struct Search(Arc<Hunt>, Bug);
 
 impl threads::Part for Search {
@@ -79,20 +81,24 @@ pub(super) fn run(options: &Check) -> Result<(), Failure> {
     budget.states = options.crash_states.unwrap_or(budget.states);
     let mut hunt = Hunt::new(budget);
     let shared = Arc::new(hunt.clone());
-    let controls = (0..hunt.grounds()).map(|ground| Control(Arc::clone(&shared), ground)).collect();
-    let mut unsound = Vec::new();
-    for (ground, report) in spread(options.quiet, controls, threads, cancel)?.iter().enumerate() {
-        let Some(report) = report else { return Err(Failure::Interrupted) };
-        hunt.leave_out(ground, report);
+    let controls: Vec<Control> =
+        (0..hunt.grounds()).map(|ground| Control(Arc::clone(&shared), ground)).collect();
+    let (mut unsound, count) = (Vec::new(), controls.len() as u64);
+    let looked = spread(options.quiet, controls, threads, cancel, |ground, report: Report| {
+        hunt.leave_out(ground as usize, &report);
         unsound.extend(
             report.broken.iter().map(|broken| format!("{}: {}", broken.array, broken.what)),
         );
+    })?;
+    if looked < count {
+        return Err(Failure::Interrupted);
     }
     let shared = Arc::new(hunt);
-    let searches = bugs.iter().map(|bug| Search(Arc::clone(&shared), *bug)).collect();
-    let found = spread(options.quiet, searches, threads, cancel)?;
-    let rows: Vec<Row> =
-        bugs.into_iter().zip(found).filter_map(|(bug, found)| Some((bug, found?))).collect();
+    let searches: Vec<Search> = bugs.iter().map(|bug| Search(Arc::clone(&shared), *bug)).collect();
+    let mut rows: Vec<Row> = Vec::new();
+    spread(options.quiet, searches, threads, cancel, |index, found| {
+        rows.push((bugs[index as usize], found));
+    })?;
     let seconds = start.elapsed().as_secs_f64();
     report(options, &rows, &unsound, seconds)?;
     if cancel.load(Ordering::Relaxed) {

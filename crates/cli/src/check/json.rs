@@ -1,6 +1,6 @@
 //! The figures of a check for other programs.
 
-use raidlab_checker::swarm::Class;
+use raidlab_checker::swarm::{Class, Special};
 
 use super::args::Check;
 use super::{Done, summary};
@@ -14,13 +14,16 @@ pub(super) fn of_check(options: &Check, done: &Done) -> String {
         .into_iter()
         .map(|class| (class.name(), tally.hits.of(class).to_string()))
         .collect();
+    let shares: Vec<(&str, String)> = Special::ALL
+        .into_iter()
+        .map(|special| (special.name(), tally.shares.of(special).to_string()))
+        .collect();
     let broken = done.broken.iter().enumerate().map(|(index, broken)| {
-        let command = summary::command(broken);
         let mut members = vec![
             ("what", text(&broken.what)),
             ("array", text(&broken.array)),
             ("how", text(&broken.how())),
-            ("replay", command.map_or_else(|| "null".into(), |command| text(&command))),
+            ("replay", text(&summary::command(broken))),
         ];
         if index == 0 {
             members.push(("log", lines(broken.lines().iter().map(|line| text(line)))));
@@ -33,6 +36,7 @@ pub(super) fn of_check(options: &Check, done: &Done) -> String {
         ("failure_runs", number(tally.failures)),
         ("crash_states", number(crashes.states)),
         ("distinct_images", number(crashes.distinct)),
+        ("states_in_bytes", number(tally.states_in_bytes)),
         ("moments", number(crashes.moments)),
         ("programs", number(crashes.programs)),
         ("forced_starts", number(crashes.forced)),
@@ -43,10 +47,12 @@ pub(super) fn of_check(options: &Check, done: &Done) -> String {
         ("member_ios", number(tally.ios)),
         ("power_cuts", number(tally.cuts)),
         ("hits", object(hits)),
+        ("seeds_with", object(shares)),
         ("complete", (done.parts.0 == done.parts.1).to_string()),
         ("seconds", format!("{:.3}", done.seconds)),
         ("threads", done.threads.to_string()),
         ("hash", text(&format!("{:016x}", tally.hash))),
+        ("broken_promises", number(tally.broken)),
         ("broken", lines(broken)),
     ];
     let rows: Vec<String> =

@@ -14,7 +14,8 @@ use std::time::Instant;
 use raidlab_checker::crash::CrashConfig;
 use raidlab_checker::nth::NthConfig;
 use raidlab_checker::part::{self, Broken, Choice, Part, Report, Tally};
-use raidlab_checker::swarm::{self, Mode, Options};
+use raidlab_checker::replay::{Case, Replay};
+use raidlab_checker::swarm::{Mode, Options};
 use raidlab_core::Level;
 
 use args::Check;
@@ -31,15 +32,18 @@ const CRASH_STATES: u64 = 1_000_000;
 const CHUNK: (u64, u64) = (100, 10_000);
 const CHUNKS: u64 = 10_000;
 
+/// Of so many crash states one more is with records as bytes.
+const IN_BYTES: u64 = 10;
+
+/// Broken promises kept at most; all are counted.
+const MOST_BROKEN: usize = 1000;
+
 /// What is due to whoever asks for bugs in a build without any.
 const NO_BUGS: &str =
     "this build has no seeded bugs; `cargo xtask bugs` makes one that has, and runs it";
 
 pub(crate) fn run(options: &Check) -> Result<(), Failure> {
     output::check(&[("--json", options.json.as_deref())])?;
-    if options.bug.is_some() && !options.bugs && options.replay.is_none() {
-        return Err(Failure::input("--bug needs --bugs (look for it) or --replay SEED"));
-    }
     if cfg!(not(feature = "seeded-bugs")) && (options.bugs || options.bug.is_some()) {
         return Err(Failure::input(NO_BUGS));
     }
@@ -47,8 +51,8 @@ pub(crate) fn run(options: &Check) -> Result<(), Failure> {
         return bugs(options);
     }
     let choice = choice(options)?;
-    match options.replay {
-        Some(seed) => replay(options, &choice, seed),
+    match &options.replay {
+        Some(case) => replay(options, &choice, case),
         None => check(options, &choice),
     }
 }
@@ -97,8 +101,47 @@ fn threads(options: &Check) -> usize {
     options.threads.map_or_else(own, |threads| threads as usize)
 }
 
-/// Everything to be run, the longest first.
-fn parts(options: &Check, choice: &Choice) -> Result<Vec<Part>, Failure> {
+/// Everything to be run, the longest first: arrays in a list, seeds cut into parts as they are taken.
+struct All {
+    arrays: Vec<Part>,
+    /// What seeds draw from, one after the other.
+    draws: Vec<Options>,
+    from: u64,
+    seeds: u64,
+    /// Seeds of a part.
+    chunk: u64,
+}
+
+impl threads::Parts for All {
+    type Part = Part;
+
+    fn count(&self) -> u64 {
+        self.arrays.len() as u64 + self.seeds.div_ceil(self.chunk)
+    }
+
+    fn cost(&self) -> u64 {
+        let arrays = self.arrays.iter().map(Part::cost).sum();
+        self.seeds_from(0, self.seeds).cost().saturating_add(arrays)
+    }
+
+    fn part(&self, index: u64) -> Option<Part> {
+        let arrays = self.arrays.len() as u64;
+        if index < arrays {
+            return self.arrays.get(index as usize).cloned();
+        }
+        let first = (index - arrays) * self.chunk;
+        Some(self.seeds_from(first, self.chunk.min(self.seeds - first)))
+    }
+}
+
+impl All {
+    fn seeds_from(&self, first: u64, count: u64) -> Part {
+        Part::Seeds { from: self.from + first, count, options: self.draws.clone() }
+    }
+}
+
+/// Everything to be run.
+fn parts(options: &Check, choice: &Choice) -> Result<All, Failure> {
     let all = !options.failures && options.seeds.is_none() && options.crash_states.is_none();
     let seeds = options.seeds.unwrap_or(if all { SEEDS } else { 0 });
     let states = options.crash_states.unwrap_or(if all { CRASH_STATES } else { 0 });
@@ -108,48 +151,62 @@ fn parts(options: &Check, choice: &Choice) -> Result<Vec<Part>, Failure> {
             options.from
         )));
     }
-    let mut parts = Vec::new();
+    let mut arrays = Vec::new();
     if states > 0 {
-        let arrays: Vec<CrashConfig> = choice.crashes().collect();
-        let share = states.div_ceil(arrays.len().max(1) as u64);
-        let with_share = |array| Part::Crashes(Box::new(CrashConfig { states: share, ..array }));
-        parts.extend(arrays.into_iter().map(with_share));
+        let configs: Vec<CrashConfig> = choice.crashes().collect();
+        let share = states.div_ceil(configs.len().max(1) as u64);
+        let with_share = |config| Part::Crashes(Box::new(CrashConfig { states: share, ..config }));
+        arrays.extend(configs.into_iter().map(with_share));
+        // Encoded and read back as an engine does; that takes longer.
+        let configs: Vec<CrashConfig> = choice.crashes_in_bytes(states / IN_BYTES).collect();
+        let share = (states / IN_BYTES).div_ceil(configs.len().max(1) as u64);
+        let with_share = |config| Part::Crashes(Box::new(CrashConfig { states: share, ..config }));
+        arrays.extend(configs.into_iter().map(with_share));
         let fits = choice.levels.is_empty() || choice.levels.contains(&Level::Raid5);
         if fits && (choice.modes.is_empty() || choice.modes.contains(&Mode::None)) {
-            parts.push(Part::Hole(Box::new(part::write_hole())));
+            arrays.push(Part::Hole(Box::new(part::write_hole())));
         }
     }
     if all || options.failures {
         let pairs = options.pairs;
         let one = |config| Part::Failures(Box::new(NthConfig { pairs, ..config }));
-        parts.extend(choice.failures().map(one));
+        arrays.extend(choice.failures().map(one));
     }
     let draws = choice.swarm();
-    if seeds > 0 && !draws.is_empty() {
-        let end = options.from + seeds;
-        let chunk = (seeds / CHUNKS).clamp(CHUNK.0, CHUNK.1);
-        let mut from = options.from;
-        while from < end {
-            let count = chunk.min(end - from);
-            parts.push(Part::Seeds { from, count, options: draws.clone() });
-            from += count;
-        }
-    }
-    if parts.is_empty() {
+    let seeds = if draws.is_empty() { 0 } else { seeds };
+    if arrays.is_empty() && seeds == 0 {
         return Err(Failure::input(
             "nothing to do: give more than 0 of --seeds or --crash-states, and a level that has \
              redundancy, or --failures",
         ));
     }
-    Ok(parts)
+    let chunk = (seeds / CHUNKS).clamp(CHUNK.0, CHUNK.1);
+    planted(options, All { arrays, draws, from: options.from, seeds, chunk })
+}
+
+/// The same with a bug planted, if one is to be.
+#[cfg(feature = "seeded-bugs")]
+fn planted(options: &Check, mut all: All) -> Result<All, Failure> {
+    if let Some(bug) = options.bug.as_deref().map(bugs::named).transpose()? {
+        all.arrays = all.arrays.iter().map(|part| part.with_bug(bug)).collect();
+        all.draws.iter_mut().for_each(|draw| draw.bug = Some(bug));
+    }
+    Ok(all)
+}
+
+#[cfg(not(feature = "seeded-bugs"))]
+#[expect(clippy::unnecessary_wraps, reason = "with bugs to plant a name may be wrong")]
+fn planted(_: &Check, all: All) -> Result<All, Failure> {
+    Ok(all)
 }
 
 /// What a run came to.
 struct Done {
     tally: Tally,
+    /// The first of the broken promises, [`MOST_BROKEN`] at most.
     broken: Vec<Broken>,
     /// Parts run, and all.
-    parts: (usize, usize),
+    parts: (u64, u64),
     seconds: f64,
     threads: usize,
 }
@@ -157,46 +214,48 @@ struct Done {
 fn check(options: &Check, choice: &Choice) -> Result<(), Failure> {
     let parts = parts(options, choice)?;
     let cancel = interrupt::flag()?;
-    let (all, threads) = (parts.len(), threads(options));
+    let (all, threads) = (threads::Parts::count(&parts), threads(options));
     let start = Instant::now();
-    let reports = spread(options.quiet, parts, threads, cancel)?;
     let mut done = Done {
         tally: Tally::default(),
         broken: Vec::new(),
         parts: (0, all),
-        seconds: start.elapsed().as_secs_f64(),
+        seconds: 0.0,
         threads,
     };
-    for report in reports.into_iter().flatten() {
-        done.parts.0 += 1;
+    done.parts.0 = spread(options.quiet, parts, threads, cancel, |_, report| {
         done.tally.add(&report.tally);
-        done.broken.extend(report.broken);
-    }
+        let room = MOST_BROKEN - done.broken.len();
+        done.broken.extend(report.broken.into_iter().take(room));
+    })?;
+    done.seconds = start.elapsed().as_secs_f64();
     let result = report(options, choice, &done);
     if cancel.load(Ordering::Relaxed) && done.broken.is_empty() {
         return Err(Failure::Interrupted);
     }
     result?;
-    match done.broken.len() {
+    match done.tally.broken {
         0 => Ok(()),
         1 => Err(Failure::failed("a promise was broken")),
         count => Err(Failure::failed(format!("{count} promises were broken"))),
     }
 }
 
-/// Runs parts on threads, with progress.
-fn spread<P: threads::Part>(
+/// Runs parts on threads, with progress, and hands their reports on in order; gives how many were run.
+fn spread<P: threads::Parts>(
     quiet: bool,
-    parts: Vec<P>,
+    parts: P,
     threads: usize,
     cancel: &AtomicBool,
-) -> Result<Vec<Option<P::Report>>, Failure> {
+    take: impl FnMut(u64, <P::Part as threads::Part>::Report),
+) -> Result<u64, Failure> {
     let bar = Bar::share(quiet);
-    let reports = threads::run(parts, threads, cancel, |watch| {
+    let show = |watch: &threads::Watch| {
         bar.show(watch.done as usize, watch.total as usize, watch.what.clone());
-    });
+    };
+    let given = threads::run(parts, threads, cancel, show, take);
     bar.clear();
-    reports
+    given
 }
 
 fn report(options: &Check, choice: &Choice, done: &Done) -> Result<(), Failure> {
@@ -211,37 +270,39 @@ fn report(options: &Check, choice: &Choice, done: &Done) -> Result<(), Failure> 
     written
 }
 
-/// What a seed draws from, with the bug that is to be planted.
-fn drawn_from(options: &Check, choice: &Choice, seed: u64) -> Result<Options, Failure> {
+/// What a seed draws from; nothing for other cases, which name their array.
+fn drawn_from(options: &Check, choice: &Choice, case: &Case) -> Result<Options, Failure> {
     let draws = choice.swarm();
+    let Case::Seed(seed) = case else {
+        return match options.level.is_empty() && options.mode.is_empty() {
+            true => Ok(Options::default()),
+            false => Err(Failure::input("--replay: its array has a level and mode of its own")),
+        };
+    };
     if draws.is_empty() {
         return Err(Failure::input("--replay: the swarm has only levels with redundancy"));
     }
-    #[cfg_attr(not(feature = "seeded-bugs"), expect(unused_mut, reason = "nothing is planted"))]
-    let mut draw = draws[(seed % draws.len() as u64) as usize];
-    #[cfg(feature = "seeded-bugs")]
-    {
-        draw.bug = options.bug.as_deref().map(bugs::named).transpose()?;
-    }
-    #[cfg(not(feature = "seeded-bugs"))]
-    let _ = options;
-    Ok(draw)
+    Ok(draws[(seed % draws.len() as u64) as usize])
 }
 
-fn replay(options: &Check, choice: &Choice, seed: u64) -> Result<(), Failure> {
-    let draw = drawn_from(options, choice, seed)?;
-    let (lines, ended) = swarm::replay(seed, &draw);
-    let mut text = lines.join("\n");
+fn replay(options: &Check, choice: &Choice, case: &Case) -> Result<(), Failure> {
+    let drawn = drawn_from(options, choice, case)?;
+    #[cfg(feature = "seeded-bugs")]
+    let drawn = Options { bug: options.bug.as_deref().map(bugs::named).transpose()?, ..drawn };
+    let ended = Replay { case: case.clone(), options: drawn }.again();
+    let mut text = ended.lines.join("\n");
     text.push('\n');
-    match ended {
-        Ok(outcome) => {
-            text += &summary::of_seed(seed, &outcome);
-            output::print(&text)
-        }
-        Err(violation) => {
-            text += &format!("array: {}\n", violation.array);
+    let what = match case {
+        Case::Seed(seed) => format!("seed {seed}"),
+        _ => ended.array.clone(),
+    };
+    match (ended.broken, ended.outcome) {
+        (Some(broken), _) => {
+            text += &format!("array: {}\n", ended.array);
             output::print(&text)?;
-            Err(Failure::failed(format!("seed {seed}: {}", violation.what)))
+            Err(Failure::failed(format!("{what}: {broken}")))
         }
+        (None, Some(outcome)) => output::print(&(text + &summary::of_seed(&what, &outcome))),
+        (None, None) => output::print(&(text + &format!("{what}: every promise was kept\n"))),
     }
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use raidlab_checker::part::{Broken, Choice, Shown, Tally};
-use raidlab_checker::swarm::{Class, Mode, Options, Outcome};
+use raidlab_checker::part::{Broken, Choice, Tally};
+use raidlab_checker::swarm::{Class, Mode, Outcome, Special};
 use raidlab_core::Level;
 
 use super::Done;
@@ -21,7 +21,7 @@ macro_rules! line {
 /// The summary of a check, broken promises first.
 pub(super) fn of_check(choice: &Choice, done: &Done) -> String {
     let mut text = String::new();
-    broken(&mut text, &done.broken);
+    broken(&mut text, done);
     let tally = &done.tally;
     if tally.failures > 0 {
         line!(text, "n-th failure        {} runs", thousands(tally.failures));
@@ -35,6 +35,11 @@ pub(super) fn of_check(choice: &Choice, done: &Done) -> String {
             thousands(crashes.distinct),
             thousands(crashes.programs),
             thousands(crashes.nested)
+        );
+        line!(
+            text,
+            "                    {} of the states with records as bytes",
+            thousands(tally.states_in_bytes)
         );
     }
     if let Some(states) = tally.hole {
@@ -54,6 +59,7 @@ pub(super) fn of_check(choice: &Choice, done: &Done) -> String {
             thousands(tally.cuts)
         );
         hits(&mut text, choice, tally);
+        shares(&mut text, choice, tally);
     }
     let rate = |count: u64| thousands((count as f64 / done.seconds.max(0.001)) as u64);
     let work = tally.failures + crashes.states + tally.seeds;
@@ -92,6 +98,57 @@ fn hits(text: &mut String, choice: &Choice, tally: &Tally) {
     }
 }
 
+/// What has a generator of its own: how many seeds had each, and which none had.
+fn shares(text: &mut String, choice: &Choice, tally: &Tally) {
+    let applies = |special: &Special| has_special(*special, choice);
+    let (had, never): (Vec<Special>, Vec<Special>) =
+        Special::ALL.into_iter().filter(applies).partition(|one| tally.shares.of(*one) > 0);
+    line!(text, "seeds with");
+    for special in had {
+        let seeds = tally.shares.of(special);
+        let percent = seeds as f64 * 100.0 / tally.seeds.max(1) as f64;
+        line!(text, "    {:<36}{:>12}  {percent:.2}%", special.name(), thousands(seeds));
+    }
+    if !never.is_empty() {
+        let names: Vec<&str> = never.iter().map(|special| special.name()).collect();
+        line!(text, "no seed with        {}", names.join(", "));
+    }
+}
+
+/// Whether what was chosen can have it at all.
+fn has_special(special: Special, choice: &Choice) -> bool {
+    let level = |level| choice.levels.is_empty() || choice.levels.contains(&level);
+    let mode = |mode| choice.modes.is_empty() || choice.modes.contains(&mode);
+    let superblocks = choice.modes.is_empty() || choice.modes.iter().any(|m| *m != Mode::None);
+    let stripes = [Level::Raid4, Level::Raid5, Level::Raid6].into_iter().any(level);
+    let many = stripes || level(Level::Raid1) || level(Level::Raid10);
+    match special {
+        Special::Slices => stripes,
+        Special::LargeChunk => level(Level::Raid5) && mode(Mode::PartialParity),
+        Special::ManyMembers | Special::ManyAtStart => many,
+        Special::LateLog | Special::LateReplay => {
+            stripes && (mode(Mode::PartialParity) || mode(Mode::Journal))
+        }
+        Special::LateBitmap => mode(Mode::Bitmap),
+        Special::PageHarmed => mode(Mode::Bitmap),
+        Special::LogUnreadable => level(Level::Raid5) && mode(Mode::PartialParity),
+        Special::WrongLog => stripes && mode(Mode::Journal),
+        Special::LateSuperblock
+        | Special::Hole
+        | Special::SuperblockUnreadable
+        | Special::SuperblockDamaged
+        | Special::OlderCopy
+        | Special::WentOnAlone
+        | Special::Swapped
+        | Special::Resized
+        | Special::LargerBlock
+        | Special::Wiped
+        | Special::OtherParameters
+        | Special::AnyReturn => superblocks,
+        _ => true,
+    }
+}
+
 /// Whether a class can be hit at all by what was chosen.
 pub(super) fn applies(class: Class, choice: &Choice) -> bool {
     let level = |level| choice.levels.is_empty() || choice.levels.contains(&level);
@@ -108,53 +165,47 @@ pub(super) fn applies(class: Class, choice: &Choice) -> bool {
 }
 
 /// Lists broken promises; the first with the log that replays it.
-fn broken(text: &mut String, all: &[Broken]) {
-    let Some(first) = all.first() else { return };
+fn broken(text: &mut String, done: &Done) {
+    let Some(first) = done.broken.first() else { return };
     line!(text, "BROKEN: {}", first.what);
     line!(text, "array: {}", first.array);
-    line!(text, "{}", first.how());
+    if !first.how().is_empty() {
+        line!(text, "{}", first.how());
+    }
     for line in first.lines() {
         line!(text, "{line}");
     }
-    if let Some(command) = command(first) {
-        line!(text, "replay: {command}");
-    }
-    for other in all.iter().skip(1).take(LISTED) {
-        let what = command(other).unwrap_or_else(|| other.how().replace('\n', "; "));
+    line!(text, "replay: {}", command(first));
+    for other in done.broken.iter().skip(1).take(LISTED) {
         line!(text, "BROKEN: {}", other.what);
         line!(text, "    array: {}", other.array);
-        line!(text, "    {what}");
+        line!(text, "    {}", command(other));
     }
-    if all.len() > LISTED + 1 {
-        line!(text, "and {} more", all.len() - LISTED - 1);
+    let listed = done.broken.len().min(LISTED + 1) as u64;
+    if done.tally.broken > listed {
+        line!(text, "and {} more", thousands(done.tally.broken - listed));
     }
 }
 
 /// The command that does it again.
-pub(super) fn command(broken: &Broken) -> Option<String> {
-    let Shown::Seed(seed, Options { level, mode, .. }) = &broken.shown_by else { return None };
-    let mut command = String::from("raidlab check");
-    if let Some(level) = level {
-        command += &format!(" --level {level}");
-    }
-    if let Some(mode) = mode {
-        command += &format!(" --mode {}", mode.name());
-    }
-    Some(format!("{command} --replay {seed}"))
+pub(super) fn command(broken: &Broken) -> String {
+    format!("raidlab check {}", broken.replay)
 }
 
 /// A seed that kept every promise.
-pub(super) fn of_seed(seed: u64, outcome: &Outcome) -> String {
+pub(super) fn of_seed(seed: &str, outcome: &Outcome) -> String {
     let hits = Class::ALL.into_iter().filter(|class| outcome.hits.of(*class) > 0);
     let hits: Vec<String> =
         hits.map(|class| format!("{} ({})", class.name(), outcome.hits.of(class))).collect();
+    let shares = outcome.shares.names();
     format!(
-        "seed {seed}: every promise was kept; {} requests, {} member I/Os, {} power cuts\n\
-         faults: {}\nhash {:016x}\n",
+        "{seed}: every promise was kept; {} requests, {} member I/Os, {} power cuts\n\
+         faults: {}\nbesides: {}\nhash {:016x}\n",
         outcome.requests,
         outcome.ios,
         outcome.crashes,
         if hits.is_empty() { "none".to_owned() } else { hits.join(", ") },
+        if shares.is_empty() { "nothing" } else { &shares },
         outcome.hash
     )
 }
@@ -182,6 +233,16 @@ mod tests {
         for (number, text) in cases {
             assert_eq!(thousands(number), text);
         }
+    }
+
+    #[test]
+    fn a_generator_is_asked_for_where_it_can_be() {
+        let of = |level: Level, mode: Mode| Choice { levels: vec![level], modes: vec![mode] };
+        assert!(Special::ALL.into_iter().all(|one| has_special(one, &Choice::default())));
+        let ppl = of(Level::Raid5, Mode::PartialParity);
+        assert!(has_special(Special::LargeChunk, &ppl) && !has_special(Special::WrongLog, &ppl));
+        let none = of(Level::Raid3, Mode::None);
+        assert!(!has_special(Special::Slices, &none) && !has_special(Special::Wiped, &none));
     }
 
     #[test]

@@ -109,8 +109,6 @@ impl From<LayoutError> for ConfigError {
     }
 }
 
-/// One plan holds at most this many rows (1 MiB), so that a huge chunk does not need huge scratch.
-const MOST_PLAN_ROWS: u64 = 2048;
 /// Jobs a unit has in flight at most: one for each parity it compares.
 const JOBS_PER_UNIT: u32 = 2;
 /// raid3: one plan holds at most this many atoms of payload, a list node each.
@@ -125,12 +123,12 @@ struct Shape {
 }
 
 impl Shape {
-    fn of(geometry: &Geometry, logical_block: u64) -> Self {
+    fn of(geometry: &Geometry, settings: &Settings, logical_block: u64) -> Self {
         match geometry {
             Geometry::Parity(parity) => Self {
                 data_chunks: parity.data_chunks(),
                 parities: parity.parities(),
-                plan_rows: parity.chunk().0.min(MOST_PLAN_ROWS),
+                plan_rows: parity.chunk().0.min(settings.plan_rows.0),
                 atom: 0,
             },
             Geometry::Raid3(raid3) => {
@@ -227,7 +225,8 @@ pub(super) fn build(config: &Config) -> Result<Array, ConfigError> {
         return Err(ConfigError { key: "limits", reason });
     }
     config.settings.check(&config.layout)?;
-    let shape = Shape::of(&geometry, u64::from(block));
+    check_plan_rows(config.settings.plan_rows, block)?;
+    let shape = Shape::of(&geometry, &config.settings, u64::from(block));
     check_journal(config.settings.consistency, &shape)?;
     check_bitmap(config.settings.consistency, covered(&geometry, &shape))?;
     Ok(with_room(config, geometry, &shape, policy))
@@ -313,6 +312,16 @@ fn with_room(config: &Config, geometry: Geometry, shape: &Shape, policy: PolicyS
         layout: layout.clone(),
         geometry,
     }
+}
+
+/// A slice starts and ends where logical blocks do.
+fn check_plan_rows(rows: Sectors, block: u32) -> Result<(), ConfigError> {
+    if rows.0.is_power_of_two() && rows.0 >= u64::from(block) {
+        return Ok(());
+    }
+    let reason =
+        format!("{rows} is not a power of two of at least a logical block ({block} sectors)");
+    Err(ConfigError { key: "plan_rows", reason })
 }
 
 /// A journal holds at least the entries of one plan.

@@ -74,8 +74,10 @@ impl Array {
             if at.0 >= end {
                 return true;
             }
-            // Other chunks of the stripe are wanted too and serve to compute the lost one.
-            if self.parities > 0 && self.stripe_lacks_chunk(at, end, unreadable) {
+            // Other chunks of the stripe are wanted too and serve to compute the lost one. What was begun in
+            // slices goes on so, even when nothing is lost any more: the first of them are not for the next stripe.
+            let begun = request.slice > 0;
+            if self.parities > 0 && (begun || self.stripe_lacks_chunk(at, end, unreadable)) {
                 if !self.plan_stripe_piece(slot) {
                     return false;
                 }

@@ -91,7 +91,14 @@ pub struct Settings {
     pub tie: Tie,
     /// Stripes whose parity and data are kept in memory for later writes; 0 for none.
     pub cached_stripes: u32,
+    /// Rows of a stripe that one plan works on at most, in sectors: a power of two, and no less than a logical
+    /// block. Larger chunks are worked on a slice after the other, so that they do not need huge scratch. A slot
+    /// of a partial-parity log has room for so many, too.
+    pub plan_rows: Sectors,
 }
+
+/// 1 MiB.
+const MOST_PLAN_ROWS: Sectors = Sectors(2048);
 
 impl Default for Settings {
     fn default() -> Self {
@@ -106,6 +113,7 @@ impl Default for Settings {
             bitmap_delay: Nanos(5_000_000_000),
             tie: Tie::default(),
             cached_stripes: 0,
+            plan_rows: MOST_PLAN_ROWS,
         }
     }
 }

@@ -51,7 +51,9 @@ impl Array {
             _ => return Err(ReturnRefusal::OtherHistory),
         }
         let (events, good_to) = (theirs.events, good_to(theirs, member));
-        if !self.has_bitmap() || !self.bitmap_reaches(member, events) {
+        // Nobody is told of its own failure, but a fresh drive that was added while that was being recorded.
+        let is_fresh = contains(theirs.failed, member.at());
+        if is_fresh || !self.has_bitmap() || !self.bitmap_reaches(member, events) {
             return Err(ReturnRefusal::TooOld);
         }
         Ok(Admin::ReAdd { member, events, good_to })

@@ -1,0 +1,107 @@
+//! The end of a run: the faults stop, and the array must come back.
+
+use raidlab_core::contract::{Admin, Event, Outcome as Answered, Scrub};
+use raidlab_core::{MemberIndex, Sector};
+
+use super::arrays::Mode;
+use super::run::{Run, Step, WAKES};
+use crate::shape::set_of;
+
+impl Run {
+    /// The faults stop: the array must come back.
+    pub(super) fn come_to_rest(&mut self) -> Step {
+        self.rig.run_on(WAKES);
+        self.look()?;
+        if self.rig.unanswered() > 0 {
+            return self.broken(format!("{} requests are never answered", self.rig.unanswered()));
+        }
+        if self.budget.beyond {
+            return self.read_all(false);
+        }
+        self.renew_failed()?;
+        let status = self.rig.array().status();
+        let unfinished = status.rebuilding != [0, 0] || status.synced_to != Sector::MAX;
+        if unfinished && self.mode != Mode::None {
+            self.stop_and_start()?;
+        }
+        // A drive that came back may have failed once more.
+        self.renew_failed()?;
+        let status = self.rig.array().status();
+        if let Some(work) = status.work {
+            return self.broken(format!("{work:?} never ends"));
+        }
+        if status.failed != [0, 0] || status.rebuilding != [0, 0] {
+            return self.broken(format!("not all members are in service in the end: {status:?}"));
+        }
+        self.at_rest = true;
+        self.read_all(true)?;
+        self.agree()?;
+        self.at_rest = false;
+        Ok(())
+    }
+
+    /// Fresh drives in the places of all failed members.
+    fn renew_failed(&mut self) -> Step {
+        for _ in 0..2 * self.members() {
+            let failed = (0..self.members()).find(|m| self.rig.array().is_failed(MemberIndex(*m)));
+            let Some(member) = failed else { break };
+            self.renew(member);
+            self.rig.run_on(WAKES);
+            self.look()?;
+            if self.rig.array().is_failed(MemberIndex(member)) {
+                return self.broken(format!("member {member} is not taken back"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Redundancy agrees everywhere, says the outside as well as a check of the array itself.
+    fn agree(&mut self) -> Step {
+        if self.open_for_good {
+            return Ok(());
+        }
+        // Reading everything may have found a sector that cannot be written either.
+        let there = self.rig.in_service();
+        if let Some(place) = self.rig.disagreement(there) {
+            return self.broken(format!("redundancy disagrees in the end: {place:?}"));
+        }
+        self.budget.unsynced = false;
+        self.budget.disagrees = false;
+        self.rig.oracle_mut().recovered();
+        self.rig.command(Admin::StartScrub(Scrub::Check));
+        self.rig.run_on(WAKES);
+        self.look()
+    }
+
+    /// An orderly stop, and a start with everything there: what was interrupted goes on.
+    fn stop_and_start(&mut self) -> Step {
+        self.rig.command(Admin::Stop);
+        self.rig.run_on(WAKES);
+        if !self.rig.events().contains(&Event::Stopped) {
+            return self.broken("the array does not stop");
+        }
+        self.look()?;
+        self.failed_before = set_of(self.rig.array().status().failed);
+        // Nothing of what is not durable is there.
+        self.rig.crash(|_| 0);
+        self.start_without(0)?;
+        self.rig.run_on(WAKES);
+        self.look()
+    }
+
+    /// Reads every sector; the oracle judges what comes.
+    pub(super) fn read_all(&mut self, must_work: bool) -> Step {
+        let capacity = self.rig.shape().capacity;
+        let mut at = 0;
+        while at < capacity {
+            let len = self.longest().min(capacity - at);
+            let outcome = self.rig.read(at, len);
+            if must_work && outcome != Answered::Done {
+                return self.broken(format!("in the end a read of {at}+{len} gives {outcome:?}"));
+            }
+            self.look()?;
+            at += len;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,130 @@
+//! Starts after a crash: what is lost with the power, and how little must be allowed.
+
+use raidlab_core::MemberIndex;
+use raidlab_core::consistency::{Allow, AssembleError};
+
+use super::Class;
+use super::arrays::Mode;
+use super::run::{Run, Step};
+use super::special::Special;
+use crate::rig::{Started, named};
+use crate::shape::{Set, all_of, set_of, words_of};
+
+impl Run {
+    /// Assembles after a crash: at first without allowing anything, then as little as it takes.
+    pub(super) fn start_again(&mut self) -> Step {
+        if self.rig.drives().has_bytes() && self.start_harmed()? {
+            return Ok(());
+        }
+        let lost = self.lose_at_start();
+        self.start_without(lost)
+    }
+
+    pub(super) fn start_without(&mut self, lost: Set) -> Step {
+        self.start_allowed(lost, Allow::default())
+    }
+
+    /// The same with something allowed from the beginning.
+    pub(super) fn start_allowed(&mut self, mut lost: Set, mut allow: Allow) -> Step {
+        if self.log_lost && self.mode == Mode::Journal {
+            let device = MemberIndex(2 * self.members());
+            self.rig.drives_mut().set_gone(device, true);
+        }
+        for _ in 0..5 {
+            let refused = match self.rig.assemble(lost, allow) {
+                Started::Well => return self.started(),
+                Started::Refused(refused) => refused,
+            };
+            match refused {
+                // Who served last is gone, and with it what was written since the others left: a
+                // start without would go back in time, which only an administrator may want.
+                AssembleError::Missing(_) if self.budget.beyond && self.is_last_gone(lost) => {
+                    self.over = true;
+                    return Ok(());
+                }
+                AssembleError::Missing(unused)
+                    if set_of(named(&unused)) & !set_of(allow.without) != 0 =>
+                {
+                    let all = set_of(named(&unused)) | set_of(allow.without);
+                    allow.without = words_of(all);
+                }
+                AssembleError::DirtyDegraded { .. } | AssembleError::JournalLost { .. }
+                    if !allow.dirty_degraded =>
+                {
+                    allow.dirty_degraded = true;
+                }
+                // Who was away while all others were rebuilt looks like a half that went on alone:
+                // it is left out.
+                AssembleError::Diverged { .. } if self.failed_before & !lost != 0 => {
+                    lost |= self.failed_before;
+                }
+                // Refused, since too little is left: that is due then.
+                _ if self.budget.beyond => {
+                    self.over = true;
+                    return Ok(());
+                }
+                other => {
+                    let what =
+                        format!("does not start: {other} (harmed {:#b})", self.budget.harmed);
+                    return self.broken(what);
+                }
+            }
+        }
+        self.broken("does not start, whatever is allowed")
+    }
+
+    /// An array has started: who is in service is known.
+    pub(super) fn started(&mut self) -> Step {
+        if self.members() > 64 {
+            self.shares.has(Special::ManyAtStart);
+        }
+        for member in 0..self.members() {
+            match self.rig.array().is_failed(MemberIndex(member)) {
+                true => self.budget.harmed |= 1 << member,
+                // Its failure was not recorded before the power went.
+                false => self.clear_if_well(member),
+            }
+        }
+        // A sector that cannot be read and parity that may be wrong are two failures.
+        if self.budget.unsynced && self.harmed_in_service() != 0 {
+            self.budget.beyond = true;
+        }
+        self.look()
+    }
+
+    /// Whether too many are gone of those that were in service last, as any drive says, gone or
+    /// not, for what they alone have to be there.
+    fn is_last_gone(&self, lost: Set) -> bool {
+        let drives = self.rig.drives();
+        let gone = (0..self.members()).filter(|m| drives.is_gone(MemberIndex(*m)));
+        let away = gone.fold(lost, |set, member| set | 1 << member);
+        let all = all_of(self.members());
+        !self.rig.shape().survives((away | drives.said_to_be_out(self.members())) & all)
+    }
+
+    /// Which members are lost with the power, and whose superblock is damaged.
+    fn lose_at_start(&mut self) -> Set {
+        let member = self.random.below(u64::from(self.members())) as u16;
+        let fresh = self.budget.harmed >> member & 1 == 0;
+        // What a forced start may do is the oracle's business: being unsynced is no hindrance here.
+        // Who is whole again may not be so in the superblocks yet.
+        let known =
+            (0..self.members()).filter_map(|m| self.rig.drives().superblock(MemberIndex(m)));
+        let away = known.fold(0, |set, one| set | set_of(one.failed) | set_of(one.rebuilding));
+        let survives = self.rig.shape().survives(self.budget.harmed | away | 1 << member);
+        if !fresh || !survives || self.budget.beyond {
+            return 0;
+        }
+        if self.is_on(Class::CrashAndLoss) && self.random.chance(35) {
+            self.hit(Class::CrashAndLoss);
+            self.budget.harmed |= 1 << member;
+            return 1 << member;
+        }
+        if self.is_on(Class::Superblock) && self.mode != Mode::None && self.random.chance(25) {
+            self.hit(Class::Superblock);
+            self.budget.harmed |= 1 << member;
+            self.spoil_superblock(member);
+        }
+        0
+    }
+}

@@ -1,12 +1,12 @@
 //! What does one run again: a seed of the swarm, an operation with I/Os that fail, a crash. Each is written as the
 //! arguments of a command, and gives the same log and the same end when it is done again.
 //!
-//! | argument of `--replay` | what |
-//! |---|---|
-//! | `4711` | a seed of the swarm |
-//! | `failure:raid5:4:ppl:WriteSmall:12-Media-once,14-Gone-always` | an operation; I/O 12 and what follows I/O 14 fail |
-//! | `crash:raid5:3:ppl:1:0.4:0.2.2:1.0:2` | level, members, mode, seed; operations by their number, steps, what is there, members lost in hexadecimal, `end` without a crash |
-//! | `hole` | the search for the write hole |
+//! * `4711`: a seed of the swarm.
+//! * `failure:raid5:4:ppl:WriteSmall:12-Media-once,14-Gone-always`: an operation, of which I/O 12 fails, and I/O 14
+//!   with all of its kind after it.
+//! * `crash:raid5:3:ppl:1:0.4:0.2.2:1.0:2`: level, members, mode and seed; then operations by their number, steps, what
+//!   is there after the crash, and members lost in hexadecimal, `end` without a crash.
+//! * `hole`: the search for the write hole.
 //!
 //! An empty list is `none`. A mode with `+bytes` behind it: records are bytes.
 

@@ -8,7 +8,7 @@ mod worst;
 use raidlab_core::contract::{
     Admin, Believe, Event, Input, IoOp, Outcome, Pacing, RequestOp, Scrub, Segment, Work,
 };
-use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sectors};
+use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sectors};
 use support::Driver;
 use worst::{Bench, config, has_parity, layouts, tight};
 
@@ -322,4 +322,26 @@ fn a_read_in_slices_that_waits_forgets_none_when_its_member_is_rebuilt() {
     driver.run();
     assert_eq!(driver.outcome(id), Some(Outcome::Done));
     assert_eq!(driver.buffers[token.0 as usize], bytes);
+}
+
+/// With more than 64 members the numbers of replacements and of the log device do not fit into a set of members.
+#[test]
+fn replacements_of_many_members_are_no_members() {
+    let layout = Layout::new(Level::Raid6, 70).with_chunk(Sectors(1));
+    let mut config = Config::uniform(layout, Sectors(4));
+    config.settings.consistency = Consistency::Resync;
+    let mut driver = Driver::new(&config);
+    let bytes: Vec<u8> = (0..68 * 4).map(|k| k as u8).collect();
+    assert_eq!(driver.write(0, &bytes), Outcome::Done);
+    driver.fail(3);
+    assert_eq!(driver.write(5, &bytes[5..9]), Outcome::Done);
+    let replacement = driver.array.replacement(M(61));
+    assert_eq!(replacement, M(131), "3 beyond what a set holds");
+    assert!(!driver.array.is_failed(M(61)));
+    assert!(!driver.array.is_failed(replacement));
+    let replace = Admin::Replace { member: M(61), sectors: Sectors(4), consent: true };
+    driver.input(Input::Admin(replace));
+    driver.run_until_idle(100);
+    assert!(driver.events.contains(&Event::Replaced(M(61))), "{:?}", driver.events);
+    assert_eq!(driver.read(0, 68 * 4), Ok(bytes));
 }

@@ -1,10 +1,11 @@
 //! Drives whose records are bytes: written and read back by a format, as an engine does around the core.
 //!
 //! A sector of data or payload is the eight bytes of its content and zeroes. What stands anywhere else is a content
-//! that stands for 512 bytes, so that everything which is true of sectors - that a crash leaves each old or new, that it
-//! cannot be read, that drives are copied - is true of records too. The duties of an engine are here as well: which of
-//! two places is written next, sequences that only grow, drives that are made ready before they are added.
-//! Tests: `what_is_written_is_found`, `entries_are_read_back_and_torn_ones_are_not`, `a_drive_made_ready_carries_nothing`.
+//! that stands for 512 bytes, so that everything which is true of sectors - that a crash leaves each old or new, that
+//! it cannot be read, that drives are copied - is true of records too. The duties of an engine are here as well: which
+//! of two places is written next, sequences that only grow, drives that are made ready before they are added.
+//! Tests: `what_is_written_is_found`, `entries_are_read_back_and_torn_ones_are_not`,
+//! `a_drive_made_ready_carries_nothing`.
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,11 @@
 //! What an engine does around the core, on drives whose records are bytes: what it hands to the core at each start
 //! and when a drive is to come back is what a format finds there, whatever was done to the drives meanwhile.
 //!
-//! Before a start drives are harmed in every way: places that cannot be read or hold anything, older copies, drives that
-//! went on alone, swapped, cut off, grown, wiped, with larger blocks, wrong log devices. The array may start without
-//! asking only if everybody who is not whole was out of service before; a refusal must go away when the harm is undone,
-//! and when the administrator leaves those out who were harmed, as far as the level survives that. What is read after
-//! any start is judged like everything else.
+//! Before a start drives are harmed in every way: places that cannot be read or hold anything, older copies, drives
+//! that went on alone, swapped, cut off, grown, wiped, with larger blocks, wrong log devices. The array may start
+//! without asking only if everybody who is not whole was out of service before; a refusal must go away when the harm
+//! is undone, and when the administrator leaves those out who were harmed, as far as the level survives that. What is
+//! read after any start is judged like everything else.
 
 use std::fmt::Write as _;
 

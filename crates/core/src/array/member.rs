@@ -23,7 +23,8 @@ impl MemberSet {
         if self.0 == 0 {
             return false;
         }
-        self.0 >> member.0 & 1 == 1
+        // Replacements and the log device of many members have larger numbers than a set holds.
+        member.0 < 128 && self.0 >> member.0 & 1 == 1
     }
 
     pub(super) const fn insert(&mut self, member: MemberIndex) {

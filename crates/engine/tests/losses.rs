@@ -602,3 +602,25 @@ fn a_drive_that_is_too_small_to_be_known_later_is_refused() {
     }
     assert!(refusals > 0);
 }
+
+/// Of two places the newer is told by a number: after a start it goes on from the largest there is.
+#[test]
+fn the_first_records_after_a_start_are_newer_than_all_before() {
+    for consistency in [Consistency::Resync, BITMAP] {
+        let config = config(Level::Raid1, 2, consistency);
+        let mut engine = fresh(&config);
+        let mut model = Model::new(&engine);
+        model.write(&mut engine, 40);
+        engine.stop().unwrap();
+        for writes in 0..4 {
+            let mut one = assemble(&config, cut(&mut engine)).unwrap();
+            let mut model = Model { bytes: model.bytes.clone(), random: Random(writes) };
+            one.fail(MemberIndex(0)).unwrap();
+            one.flush().unwrap();
+            model.write(&mut one, writes as usize);
+            let mut one = assemble(&config, cut(&mut one)).unwrap();
+            assert!(one.array().is_failed(MemberIndex(0)), "{consistency}, {writes} writes");
+            assert_eq!(model.wrong(&mut one), 0, "{consistency}, {writes} writes");
+        }
+    }
+}

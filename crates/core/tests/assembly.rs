@@ -4,7 +4,7 @@
 mod support;
 
 use raidlab_core::consistency::{
-    Allow, AssembleError, Examined, Finding, Found, Unusable, Unused, Wanted,
+    Allow, AssembleError, Examined, Finding, Found, ResyncCost, Unusable, Unused, Wanted,
 };
 use raidlab_core::contract::{
     Admin, Completion, Input, IoOutcome, Outcome, Output, Record, Superblock,
@@ -329,22 +329,26 @@ fn dirty_with_members_missing_must_be_allowed_unless_a_log_helps() {
         let seen = found(&config, &copies);
         let error = start(&config, &seen).expect_err("dirty and degraded");
         let AssembleError::DirtyDegraded { missing, resync } = &error else { panic!("{error}") };
-        assert_eq!((members(missing), *resync), (1, Sectors(64)), "{level}");
-        assert!(error.to_string().contains("after which 32KiB of each are made"), "{error}");
+        assert_eq!((members(missing), resync.len), (1, Sectors(64)), "{level}");
+        assert!(
+            error.to_string().contains("after which 32KiB of each (a minute or more) are made"),
+            "{error}"
+        );
         assert!(ANYTHING.start(&config, &seen).is_ok(), "{level}");
         config.settings.consistency = Consistency::Bitmap { chunk: Sectors(8) };
         let mut seen = found(&config, &copies);
         seen.members[1].bitmap[0] = Finding::Whole(0b101);
         let error = start(&config, &seen).expect_err("dirty and degraded");
         let AssembleError::DirtyDegraded { resync, .. } = error else { panic!("{error}") };
-        assert_eq!(resync, Sectors(16), "what two bits stand for");
+        assert_eq!(resync.len, Sectors(16), "what two bits stand for");
         config.settings.consistency = Consistency::Journal { sectors: Sectors(4096) };
         let seen = found(&config, &copies);
         start(&config, &seen)
             .unwrap_or_else(|error| panic!("{level}: the journal has all: {error}"));
         let without = Found { journal: Examined::absent(), ..seen.clone() };
         let error = start(&config, &without).expect_err("the journal may have something");
-        let lost = AssembleError::JournalLost { why: Unusable::Absent, resync: Sectors(64) };
+        let resync = ResyncCost { len: Sectors(64), most: config.settings.pacing.most };
+        let lost = AssembleError::JournalLost { why: Unusable::Absent, resync };
         assert_eq!(error, lost, "{level}");
         let started = ANYTHING.start(&config, &without).expect("allowed");
         assert!(!started.superblock().journal, "{level}");

@@ -507,3 +507,101 @@ fn what_a_resync_costs_is_said_in_hours() {
     assert_eq!(said(1, 200_000 << 10), "1024 MiB of each (a minute or more)");
     assert_eq!(said(1, 0), "1024 MiB of each (298261.6 hours or more)");
 }
+
+/// Who is two events behind missed an update, and what was written after it.
+#[test]
+fn a_member_two_behind_is_stale() {
+    for consistency in [Consistency::Resync, Consistency::Bitmap { chunk: Sectors(1) }] {
+        let config = Config {
+            settings: raidlab_core::Settings { consistency, ..mirror(2).settings },
+            ..mirror(2)
+        };
+        let behind =
+            |events| found(&config, &[Some(superblock(9, 0)), Some(superblock(events, 0))]);
+        assert_eq!(allowed(&config, &behind(8), Allow::default()), Ok(0));
+        let why = Unusable::Stale { events: 7, newest: 9 };
+        let error = start(&config, &behind(7)).expect_err("it may hold what nobody else has");
+        assert_eq!(error, AssembleError::Missing(vec![unused(1, why)]));
+        let allow = Allow { without: [0b10, 0], ..Allow::default() };
+        assert_eq!(allowed(&config, &behind(7), allow), Ok(0b10));
+    }
+}
+
+/// The log device is told last: no member in service is behind it, not even by one.
+#[test]
+fn nobody_in_service_is_behind_the_log_device() {
+    let config = raid5(3, JOURNAL);
+    let at = |events| Some(Superblock { journal: true, ..superblock(events, 0) });
+    let told = |events: [u64; 3], journal: u64| {
+        let mut seen = found(&config, &events.map(at));
+        seen.journal = carries(&config, 6, at(journal).expect("some"));
+        start(&config, &seen).map(|started| started.unused)
+    };
+    assert_eq!(told([9, 9, 8], 8), Ok(Vec::new()), "an update was under way");
+    assert_eq!(told([9, 9, 8], 9), Ok(Vec::new()), "the third fails, and no update says so yet");
+    let stale = |member| unused(member, Unusable::Stale { events: 9, newest: 10 });
+    let all = vec![stale(0), stale(1), stale(2)];
+    assert_eq!(told([9, 9, 9], 10), Err(AssembleError::TooFew(all)));
+}
+
+/// The administrator's word about one member says nothing about another.
+#[test]
+fn only_who_is_named_is_believed() {
+    let config = mirror(3);
+    let mut seen = found(&config, &[Some(superblock(9, 0)); 3]);
+    for member in [1, 2] {
+        let older = carried(&mut seen.members[member]).clone();
+        seen.members[member].superblock = match member {
+            1 => Finding::Unreadable(Some(older)),
+            _ => Finding::Damaged(Some(older)),
+        };
+    }
+    let outcome =
+        |believe: u64| allowed(&config, &seen, Allow { believe: [believe, 0], ..Allow::default() });
+    let (one, two) = (unused(1, Unusable::Unreadable), unused(2, Unusable::Damaged));
+    assert_eq!(outcome(0b001), Err(AssembleError::Missing(vec![one, two])));
+    assert_eq!(outcome(0b010), Err(AssembleError::Missing(vec![two])));
+    assert_eq!(outcome(0b100), Err(AssembleError::Missing(vec![one])));
+    assert_eq!(outcome(0b110), Ok(0));
+}
+
+/// A drive that was to be rebuilt holds nothing if nothing was ever recorded on it; of anything else nobody knows.
+#[test]
+fn a_member_to_be_rebuilt_may_be_blank_and_nothing_else() {
+    let config = mirror(2);
+    let newest = Superblock { rebuilding: [0b10, 0], ..superblock(9, 0) };
+    let whole = found(&config, &[Some(newest); 2]);
+    for (finding, why) in [
+        (Finding::Blank, None),
+        (Finding::Absent, Some(Unusable::Absent)),
+        (Finding::Foreign, Some(Unusable::Foreign)),
+        (Finding::Unreadable(None), Some(Unusable::Unreadable)),
+        (Finding::Damaged(None), Some(Unusable::Damaged)),
+        (Finding::Unsupported("an old one"), Some(Unusable::Unsupported("an old one"))),
+    ] {
+        let mut seen = whole.clone();
+        seen.members[1].superblock = finding;
+        let expected = match why {
+            Some(why) => Err(AssembleError::Missing(vec![unused(1, why)])),
+            None => Ok(0b10),
+        };
+        assert_eq!(allowed(&config, &seen, Allow::default()), expected);
+    }
+}
+
+/// Bits may have been cleared since the newest superblock was written, but not for who has not got it or the one
+/// before; while somebody was missing none were.
+#[test]
+fn the_bitmap_reaches_back_as_far_as_bits_cannot_have_been_cleared() {
+    let mut config = mirror(3);
+    config.settings.consistency = Consistency::Bitmap { chunk: Sectors(1) };
+    let reaches = |newest: Superblock| {
+        let seen = found(&config, &[Some(newest); 3]);
+        start(&config, &seen).expect("all are there").array.superblock().bitmap_since
+    };
+    assert_eq!(reaches(superblock(9, 0)), 8);
+    assert_eq!(reaches(Superblock { bitmap_since: 9, ..superblock(9, 0) }), 9);
+    assert_eq!(reaches(Superblock { bitmap_since: 3, ..superblock(9, 0b100) }), 3);
+    let rebuilding = Superblock { rebuilding: [0b100, 0], ..superblock(9, 0) };
+    assert_eq!(reaches(Superblock { bitmap_since: 3, ..rebuilding }), 3);
+}

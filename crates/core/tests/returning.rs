@@ -321,3 +321,32 @@ fn a_drive_that_may_not_come_back_is_told_why() {
     let text = ReturnRefusal::TooOld.to_string();
     assert!(text.ends_with("add it: everything on it will be rebuilt"), "{text}");
 }
+
+/// The bitmap reaches back to certain events, and not to those before; of the newest there is one state.
+#[test]
+fn a_drive_comes_back_from_the_events_on_that_the_bitmap_reaches_back_to() {
+    let config = config(Level::Raid1, 2);
+    let mut world = World::new(&config, 5);
+    world.driver.run_until_idle(400);
+    let known = world.driver.records.superblock(1).expect("it was in service");
+    let since = world.driver.array.superblock().bitmap_since;
+    assert!(since > 1, "bits were cleared");
+    world.fail(1);
+    let array = &world.driver.array;
+    let judge = |superblock| {
+        array.judge_return(&IDENTITY, MemberIndex(1), &carries(&config, 1, superblock))
+    };
+    let back = |events, good_to| Ok(Admin::ReAdd { member: MemberIndex(1), events, good_to });
+    let left = Superblock { events: since, ..known };
+    assert_eq!(judge(left), back(since, Sector::MAX));
+    let before = Superblock { events: since - 1, ..known };
+    assert_eq!(judge(before), Err(ReturnRefusal::TooOld));
+    // Being rebuilt when it left: from the start, or by the bitmap only.
+    let (rebuilt_to, by_bitmap) = (Sector(24), false);
+    let rebuilding = Superblock { rebuilding: [0b10, 0], rebuilt_to, by_bitmap, ..left };
+    assert_eq!(judge(rebuilding), back(since, Sector(24)));
+    assert_eq!(judge(Superblock { by_bitmap: true, ..rebuilding }), back(since, Sector::MAX));
+    let ours = world.driver.records.superblock(0).expect("there");
+    let other = Superblock { clean: !ours.clean, ..ours };
+    assert_eq!(judge(other), Err(ReturnRefusal::OtherHistory));
+}

@@ -100,14 +100,28 @@ impl Metadata {
         &self.array
     }
 
-    /// Where the records of a device with no record of this array lie, in the place of another one.
+    /// Where the records of a device with no record of this array lie, in the place of another one. It has as much
+    /// room for data, or as much as is left of a smaller one.
+    pub(crate) fn fresh(&self, device: MemberIndex, total: Sectors) -> Places {
+        let mut places = self.blank(device, total);
+        places.data = places.data.min(self.room(device, total));
+        places
+    }
+
+    /// Where the records of a device lie that the array is made of, or that is not there.
     pub(crate) fn blank(&self, device: MemberIndex, total: Sectors) -> Places {
         Places::blank(total, &self.parameters[device.at()])
     }
 
     /// Sectors for data on a device of `total` sectors, when it is made ready.
-    pub(crate) fn room(&self, total: Sectors, block: u32) -> Sectors {
+    pub(crate) fn room(&self, device: MemberIndex, total: Sectors) -> Sectors {
+        let block = self.parameters[device.at()].block;
         self.area.data(total, block).unwrap_or(Sectors::ZERO)
+    }
+
+    /// Sectors for data that a device must have at least: what superblocks say that the array uses of each.
+    pub(crate) fn least(&self, device: MemberIndex) -> Sectors {
+        self.parameters[device.at()].least
     }
 
     /// Where the records of a device lie that was looked at. What is written from now on is newer than all
@@ -128,8 +142,10 @@ impl Metadata {
         let number = self.free.pop()?;
         let at = FORMAT.place(&mut self.devices[meta.member.at()], meta);
         let label = self.label(device_of(meta, self.members), sectors, at);
-        let parameters = matches!(meta.record, Record::Superblock(_))
-            .then(|| &self.parameters[meta.member.at()]);
+        let parameters = &mut self.parameters[meta.member.at()];
+        // Another drive may be in the place since.
+        parameters.data = self.devices[meta.member.at()].data;
+        let parameters = matches!(meta.record, Record::Superblock(_)).then_some(&*parameters);
         let (piece, block) = block(&mut self.blocks, number);
         FORMAT.encode(block, &label, &meta.record, parameters, &mut payload);
         Some((BlockId(number), piece, at))

@@ -415,6 +415,25 @@ fn a_file_that_a_virtual_machine_uses_is_refused_and_the_other_way_round() {
     drop(open(&path).unwrap());
 }
 
+/// Who opens the file itself is told of a member that is a loop device over it, and such a device is refused while
+/// a guest has the file.
+#[test]
+fn a_file_below_a_loop_device_is_locked() {
+    if !can_mount("a_file_below_a_loop_device_is_locked", &["losetup"]) {
+        return;
+    }
+    let directory = TestDirectory::new();
+    let path = file(&directory, "image");
+    let device = Loop::over(&path, &[]);
+    let guest = Theirs::new(&path, libc::F_RDLCK, 100, 1).unwrap();
+    refused(open(&device.0), &[device.name(), path.to_str().unwrap(), "locked"]);
+    drop(guest);
+    let member = open(&device.0).unwrap();
+    assert!(is_locked(&path, 100), "a guest is told that the file is in use");
+    drop(member);
+    assert!(!is_locked(&path, 100), "given back");
+}
+
 #[test]
 fn a_file_that_is_locked_as_a_whole_is_refused() {
     let directory = TestDirectory::new();

@@ -538,3 +538,89 @@ fn a_stale_member_is_not_believed_beside_one_of_another_size() {
         }
     }
 }
+
+/// Mirrors, and parity whose members end between two chunks.
+fn with_spare_room() -> [(EngineConfig, [u64; 3]); 4] {
+    let total = TOTAL.0;
+    let mirror = config(Level::Raid1, 2, BITMAP);
+    let parity = config(Level::Raid5, 3, BITMAP);
+    [
+        (mirror.clone(), [total + 3000, total, total + 500]),
+        (mirror, [total + 3000, total, total + 6000]),
+        (parity.clone(), [total + 3000, total, total + 8]),
+        (parity, [total + 3000, total, total]),
+    ]
+}
+
+#[test]
+fn a_drive_that_is_smaller_than_the_one_before_is_known_after_a_restart() {
+    for (config, [large, least, fresh]) in with_spare_room() {
+        for replaces in [false, true] {
+            let what = format!("{} with {fresh} for {large}, replaces {replaces}", config.layout);
+            let sizes = std::iter::once(large).chain(std::iter::repeat(least));
+            let members = sizes.take(usize::from(config.layout.members));
+            let members = members.map(|sectors| memory(Sectors(sectors))).collect();
+            let mut engine = Engine::new(&config, members).unwrap();
+            let mut model = Model::new(&engine);
+            model.write(&mut engine, 10);
+            if replaces {
+                engine.replace(MemberIndex(0), memory(Sectors(fresh)), true).unwrap();
+            } else {
+                engine.fail(MemberIndex(0)).unwrap();
+                engine.add(MemberIndex(0), memory(Sectors(fresh))).unwrap();
+            }
+            engine.finish_background(&RUNNING).unwrap();
+            model.write(&mut engine, 10);
+            let mut engine = assemble(&config, cut(&mut engine)).expect(&what);
+            assert!(engine.beginning().unused.is_empty(), "{what}: {:?}", engine.beginning());
+            model.check(&config, &mut engine, &what);
+        }
+    }
+}
+
+#[test]
+fn a_drive_that_is_too_small_to_be_known_later_is_refused() {
+    // The array uses whole chunks; what its superblocks speak of is a few sectors more.
+    let config = config(Level::Raid5, 3, BITMAP);
+    let totals = TOTAL.0..TOTAL.0 + 16;
+    let mut refusals = 0;
+    for total in totals {
+        for less in 1..16 {
+            let members = (0..3).map(|_| memory(Sectors(total))).collect();
+            let mut engine = Engine::new(&config, members).unwrap();
+            let mut model = Model::new(&engine);
+            model.write(&mut engine, 2);
+            engine.fail(MemberIndex(0)).unwrap();
+            if engine.add(MemberIndex(0), memory(Sectors(total - less))).is_err() {
+                refusals += 1;
+                continue;
+            }
+            engine.finish_background(&RUNNING).unwrap();
+            let engine = assemble(&config, cut(&mut engine)).unwrap();
+            assert!(engine.beginning().unused.is_empty(), "{total} less {less}");
+        }
+    }
+    assert!(refusals > 0);
+}
+
+/// Of two places the newer is told by a number: after a start it goes on from the largest there is.
+#[test]
+fn the_first_records_after_a_start_are_newer_than_all_before() {
+    for consistency in [Consistency::Resync, BITMAP] {
+        let config = config(Level::Raid1, 2, consistency);
+        let mut engine = fresh(&config);
+        let mut model = Model::new(&engine);
+        model.write(&mut engine, 40);
+        engine.stop().unwrap();
+        for writes in 0..4 {
+            let mut one = assemble(&config, cut(&mut engine)).unwrap();
+            let mut model = Model { bytes: model.bytes.clone(), random: Random(writes) };
+            one.fail(MemberIndex(0)).unwrap();
+            one.flush().unwrap();
+            model.write(&mut one, writes as usize);
+            let mut one = assemble(&config, cut(&mut one)).unwrap();
+            assert!(one.array().is_failed(MemberIndex(0)), "{consistency}, {writes} writes");
+            assert_eq!(model.wrong(&mut one), 0, "{consistency}, {writes} writes");
+        }
+    }
+}

@@ -176,6 +176,59 @@ fn only_the_files_that_the_run_made_go() {
     assert_eq!(fs::read_dir(&copied).unwrap().count(), 5);
 }
 
+/// Changes the line of a marker that ends with this name.
+fn change_line(left: &Path, name: &str, change: impl Fn(&str) -> String) {
+    let marker = left.join("owner");
+    let text = fs::read_to_string(&marker).unwrap();
+    let end = format!(" {name}");
+    assert_eq!(text.lines().filter(|line| line.ends_with(&end)).count(), 2, "planned, and made");
+    let is_meant = |line: &str| line.ends_with(&end) && !line.starts_with("new ");
+    let lines = text.lines().map(|l| if is_meant(l) { change(l) } else { l.to_string() });
+    let changed: String = lines.map(|line| line + "\n").collect();
+    assert_ne!(changed, text);
+    // In place: the marker knows itself.
+    fs::write(&marker, changed).unwrap();
+}
+
+/// A file is known by its inode and by the filesystem that this is of, a tree as well.
+#[test]
+fn what_was_put_in_the_place_of_a_file_or_tree_stays() {
+    let directory = TestDirectory::new();
+    let elsewhere = leftover(directory.path(), "raidlab-run-1-0", false);
+    change_line(&elsewhere, "member-1.img", |line| {
+        let (device, rest) = line.split_once(' ').unwrap();
+        let (major, minor) = device.split_once(':').unwrap();
+        format!("{major}:{} {rest}", minor.parse::<u32>().unwrap() + 1)
+    });
+    let tree = leftover(directory.path(), "raidlab-run-1-1", true);
+    fs::rename(tree.join("files"), directory.path().join("away")).unwrap();
+    let yours = yours(&directory);
+    fs::rename(&yours, tree.join("files")).unwrap();
+    let cleaned = clean_leftovers(directory.path()).unwrap();
+    assert!(why(&cleaned, &elsewhere).contains("not the file"), "{cleaned:?}");
+    assert!(elsewhere.join("member-1.img").exists() && !elsewhere.join("member-0.img").exists());
+    assert!(why(&cleaned, &tree).contains("not the directory"), "{cleaned:?}");
+    assert_untouched(&tree.join("files"));
+}
+
+/// A run that was killed between making a file and noting which it is leaves an empty one.
+#[test]
+fn a_file_that_was_planned_only_goes_when_it_is_empty() {
+    let directory = TestDirectory::new();
+    let planned = |name: &str, bytes: &[u8]| {
+        let left = leftover(directory.path(), name, false);
+        change_line(&left, "member-1.img", |_| String::new());
+        fs::write(left.join("member-1.img"), bytes).unwrap();
+        left
+    };
+    let (empty, filled) =
+        (planned("raidlab-run-1-0", b""), planned("raidlab-run-1-1", b"precious"));
+    let cleaned = clean_leftovers(directory.path()).unwrap();
+    assert_eq!(cleaned.removed, [empty], "{cleaned:?}");
+    assert_eq!(fs::read(filled.join("member-1.img")).unwrap(), b"precious");
+    assert!(why(&cleaned, &filled).contains("not the file"), "{cleaned:?}");
+}
+
 #[test]
 fn a_file_that_is_gone_already_does_not_end_the_cleanup() {
     let directory = TestDirectory::new();

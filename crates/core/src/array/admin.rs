@@ -117,9 +117,14 @@ impl Array {
 
     /// Whether a fresh drive is too small for a member's place.
     pub(crate) fn does_not_fit(&self, member: MemberIndex, sectors: Sectors) -> Option<Refusal> {
-        // A log lies behind all the data a member may have, used or not.
+        let used = self.geometry.used(member);
         let needed = match self.log_sectors(member) {
-            Sectors::ZERO => self.geometry.used(member),
+            // Superblocks say how much the smallest member has, of which the array may use less.
+            Sectors::ZERO if self.settings.consistency.has_superblocks() => {
+                self.sizes.iter().copied().min().map_or(used, |least| least.max(used))
+            }
+            Sectors::ZERO => used,
+            // A log lies behind all the data a member may have, used or not.
             _ => self.sizes[member.at()],
         };
         (sectors < needed).then_some(Refusal::TooSmall)

@@ -132,7 +132,10 @@ impl fmt::Display for ResyncCost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tenths = |seconds: u64| self.len.bytes() / (self.most.max(1) * seconds / 10).max(1);
         let (hours, minutes) = (tenths(3600), tenths(60));
-        write!(f, "{} MiB of each (", self.len.bytes().div_ceil(1 << 20))?;
+        match self.len.bytes() >> 30 {
+            0 => write!(f, "{} of each (", self.len)?,
+            _ => write!(f, "{} MiB of each (", self.len.bytes().div_ceil(1 << 20))?,
+        }
         match (hours, minutes) {
             (_, 0..10) => f.write_str("a minute or more)"),
             (0..10, _) => write!(f, "{} minutes or more)", minutes / 10),

@@ -372,8 +372,9 @@ impl Engine {
         }
         let mut device = device;
         let Some(metadata) = &self.metadata else { return Ok((device, config.sectors)) };
-        let sectors = metadata.room(config.sectors, self.block);
-        if sectors >= metadata.devices[member.at()].data {
+        let sectors = metadata.room(member, config.sectors);
+        // One that is too small is refused, and stays as it is.
+        if sectors >= metadata.least(member) {
             self.make_ready(member, &mut device)?;
         }
         Ok((device, sectors))
@@ -384,7 +385,7 @@ impl Engine {
         const OPERATION: &str = "clear old metadata of a member";
         let Some(metadata) = &mut self.metadata else { return Ok(()) };
         let total = device.config().sectors;
-        let (from, len) = metadata.blank(member, total).behind_data();
+        let (from, len) = metadata.fresh(member, total).behind_data();
         device.zero_direct(OPERATION, from, len, true)?;
         for at in FORMAT.superblocks(total) {
             let Some((block, piece)) = metadata.begin_vacant(member, at) else { continue };
@@ -412,7 +413,7 @@ impl Engine {
         let total = device.config().sectors;
         let fresh = !matches!(command, Admin::ReAdd { .. });
         let known =
-            self.metadata.as_ref().filter(|_| fresh).map(|metadata| metadata.blank(place, total));
+            self.metadata.as_ref().filter(|_| fresh).map(|metadata| metadata.fresh(place, total));
         let before = std::mem::replace(&mut self.members[place.at()], device);
         let was_dead = self.dead[place.at()];
         self.set_dead(place, false);

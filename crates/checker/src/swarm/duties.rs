@@ -204,10 +204,17 @@ impl Run {
         if !only_members || !survives || self.random.chance(50) {
             return Ok(false);
         }
+        let whole = self.rig.drives().clone();
         self.rig = trial;
         self.budget.harmed |= harm.asks;
         let allow = Allow { without: words_of(harm.asks), ..Allow::default() };
         self.start_allowed(0, allow)?;
+        // Copies go, and what they were put in the place of is there: else they might be most of the array at the
+        // next start.
+        for member in (0..self.members()).filter(|member| has(harm.copies, *member)) {
+            let device = MemberIndex(member);
+            self.rig.drives_mut().take_contents(device, &whole, device);
+        }
         Ok(true)
     }
 

@@ -505,6 +505,7 @@ fn what_a_resync_costs_is_said_in_hours() {
     assert_eq!(said(8_000, 200_000 << 10), "8192000 MiB of each (11.6 hours or more)");
     assert_eq!(said(100, 200_000 << 10), "102400 MiB of each (8 minutes or more)");
     assert_eq!(said(1, 200_000 << 10), "1024 MiB of each (a minute or more)");
+    assert_eq!(said(8_000, u64::MAX), "8192000 MiB of each (a minute or more)");
     assert_eq!(said(1, 0), "1024 MiB of each (298261.6 hours or more)");
 }
 

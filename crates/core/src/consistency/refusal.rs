@@ -130,7 +130,10 @@ pub struct ResyncCost {
 
 impl fmt::Display for ResyncCost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tenths = |seconds: u64| self.len.bytes() / (self.most.max(1) * seconds / 10).max(1);
+        // The pace may be as fast as it goes, and then has no number.
+        let tenths = |seconds: u64| {
+            self.len.bytes() / (self.most.max(1).saturating_mul(seconds) / 10).max(1)
+        };
         let (hours, minutes) = (tenths(3600), tenths(60));
         match self.len.bytes() >> 30 {
             0 => write!(f, "{} of each (", self.len)?,

@@ -23,6 +23,13 @@ impl MemberSet {
         if self.0 == 0 {
             return false;
         }
+        self.holds(member)
+    }
+
+    /// Out of line: where nothing is wrong nobody comes here.
+    #[cold]
+    #[inline(never)]
+    const fn holds(self, member: MemberIndex) -> bool {
         // Replacements and the log device of many members have larger numbers than a set holds.
         member.0 < 128 && self.0 >> member.0 & 1 == 1
     }

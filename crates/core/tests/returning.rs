@@ -322,6 +322,37 @@ fn a_drive_that_may_not_come_back_is_told_why() {
     assert!(text.ends_with("add it: everything on it will be rebuilt"), "{text}");
 }
 
+/// A copy of a member that was made before bits were cleared lacks what they stood for, also when the array was
+/// written to all the time, so that nothing else was recorded since. Whoever leaves later comes back by the bitmap,
+/// though no more than the clearing was recorded.
+#[test]
+fn a_copy_from_before_bits_were_cleared_does_not_come_back_by_them() {
+    for (mut config, is_copy) in
+        levels().into_iter().flat_map(|one| [(one.clone(), true), (one, false)])
+    {
+        config.settings.clean_after = Nanos(1_000_000);
+        let mut world = World::new(&config, 9);
+        world.write(1);
+        let (records, bytes) = (world.driver.records.clone(), world.driver.members[1].clone());
+        world.write(30);
+        while (0..32).any(|bit| world.driver.records.bit(0, bit)) {
+            let at = world.driver.wake.take().expect("bits are looked for");
+            world.driver.now = world.driver.now.max(at);
+            world.driver.input(Input::Wake);
+            world.driver.run();
+        }
+        assert!(!world.driver.array.superblock().clean, "{}", config.layout);
+        world.fail(1);
+        world.write(10);
+        if is_copy {
+            take_drive(&mut world.driver, 1, &records, bytes);
+            assert_eq!(world.judge(1), Err(ReturnRefusal::TooOld), "{}", config.layout);
+        } else {
+            world.come_back(1);
+        }
+    }
+}
+
 /// The bitmap reaches back to certain events, and not to those before; of the newest there is one state.
 #[test]
 fn a_drive_comes_back_from_the_events_on_that_the_bitmap_reaches_back_to() {

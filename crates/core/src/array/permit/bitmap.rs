@@ -4,10 +4,12 @@
 //! the copies of a page behind.
 //! Why it is safe: a bit is durable on all members in service before a write to its range goes out;
 //! it is taken back only when no write to the range was seen in two looks, everything was flushed
-//! after that, and no member is missing that would have to be told by it. A write that asks in
+//! after that, no member is missing that would have to be told by it, and all superblocks say that
+//! who comes back from before does not find everything in the bitmap any more. A write that asks in
 //! between keeps it. Copies may hold bits too many; the union of all never holds one too few.
 //! Tests: `tests/consistency.rs::bits_are_durable_before_data_in_any_order`,
-//! `tests/consistency.rs::a_bit_is_cleared_after_two_quiet_looks_and_a_flush` and
+//! `tests/consistency.rs::a_bit_is_cleared_after_two_quiet_looks_and_a_flush`,
+//! `tests/returning.rs::a_copy_from_before_bits_were_cleared_does_not_come_back_by_them` and
 //! `tests/consistency.rs::a_member_that_was_away_gets_what_the_bits_name`.
 
 use std::collections::VecDeque;
@@ -81,10 +83,12 @@ pub(in crate::array) struct Bitmap {
     counts: Vec<u32>,
     queue: VecDeque<u32>,
     writing: u32,
-    /// Everything is being flushed so that bits can be cleared.
-    flushing: bool,
+    /// Everything is being flushed, and then recorded, so that bits can be cleared.
+    clearing: bool,
     /// Bits set since this many events name all that a member missed that left then or later.
-    pub(super) since: u64,
+    since: u64,
+    /// What that becomes when the superblocks say so.
+    next_since: Option<u64>,
 }
 
 /// Bits that a bitmap over `sectors` needs.
@@ -121,8 +125,9 @@ impl Bitmap {
             counts: vec![0; count as usize],
             queue: VecDeque::with_capacity(pages),
             writing: 0,
-            flushing: false,
+            clearing: false,
             since: 0,
+            next_since: None,
         }
     }
 
@@ -134,7 +139,12 @@ impl Bitmap {
             }
         }
         self.queue.iter().for_each(|page| add(u64::from(*page)));
-        add(u64::from(self.flushing));
+        add(u64::from(self.clearing) | u64::from(self.next_since.is_some()) << 1);
+    }
+
+    /// What superblocks say of how far back the bits reach.
+    pub(super) fn recorded_since(&self) -> u64 {
+        self.next_since.unwrap_or(self.since)
     }
 
     pub(super) fn is_used(&self) -> bool {
@@ -344,7 +354,7 @@ impl Array {
     /// Sees that quiet bits are looked for.
     pub(super) fn watch_bits(&mut self) {
         let bitmap = &self.permits.bitmap;
-        if !bitmap.is_used() || self.timers.is_set(Timer::Bitmap) || bitmap.flushing {
+        if !bitmap.is_used() || self.timers.is_set(Timer::Bitmap) || bitmap.clearing {
             return;
         }
         if self.may_clear() && !bitmap.is_empty() {
@@ -354,12 +364,12 @@ impl Array {
 
     /// It is time to look for quiet bits.
     pub(in crate::array) fn bitmap_due(&mut self) {
-        if !self.may_clear() || self.permits.bitmap.flushing || self.stopped {
+        if !self.may_clear() || self.permits.bitmap.clearing || self.stopped {
             return;
         }
         let busy_too = self.has_bug(Bug::BitmapClearBusy);
         if self.permits.bitmap.look(busy_too) {
-            self.permits.bitmap.flushing = true;
+            self.permits.bitmap.clearing = true;
             if self.has_bug(Bug::BitmapClearUnflushed) {
                 self.bitmap_flushed();
             } else {
@@ -370,17 +380,36 @@ impl Array {
         }
     }
 
-    /// Everything was flushed: bits whose ranges were quiet until now can be cleared.
+    /// Everything was flushed: bits whose ranges are quiet can be cleared as soon as it is recorded
+    /// that the bitmap does not reach back beyond now.
     pub(in crate::array) fn bitmap_flushed(&mut self) {
-        let may = self.may_clear();
-        let events = self.permits.update.recorded.events;
-        let whole = self.missing().is_empty();
-        let bitmap = &mut self.permits.bitmap;
-        bitmap.flushing = false;
-        bitmap.clear(may);
-        if may && whole {
-            bitmap.since = events;
+        if self.may_clear() && self.missing().is_empty() {
+            self.permits.bitmap.next_since = Some(self.permits.update.sent.events + 1);
+            self.permits.update.wanted = true;
+            self.next_update();
+        } else {
+            self.clear_bits();
         }
+    }
+
+    /// An update of the superblocks is on all members in service.
+    pub(super) fn bitmap_since_recorded(&mut self) {
+        let recorded = self.permits.update.recorded.bitmap_since;
+        let bitmap = &mut self.permits.bitmap;
+        if let Some(since) = bitmap.next_since.take_if(|since| *since <= recorded) {
+            // When a member failed meanwhile no bit is cleared, and they reach back as far as before.
+            if self.may_clear() {
+                self.permits.bitmap.since = since;
+            }
+            self.clear_bits();
+        }
+    }
+
+    /// Takes back the bits whose ranges were quiet until now, if no member is missing.
+    fn clear_bits(&mut self) {
+        let may = self.may_clear();
+        self.permits.bitmap.clear(may);
+        self.permits.bitmap.clearing = false;
         self.write_pages();
         self.watch_bits();
     }

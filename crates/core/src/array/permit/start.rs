@@ -59,13 +59,8 @@ impl Array {
         let update = &mut self.permits.update;
         update.begin_with(newest, start.level, start.nonce);
         update.gone = failed.without(known);
-        // Bits may have been cleared since the newest superblock, if nobody was missing: nobody who
-        // could be one behind in service has missed any of what they stood for.
-        let whole = [newest.failed, newest.rebuilding].iter().flatten().all(|word| *word == 0);
-        let least = if whole { newest.events.saturating_sub(1) } else { 0 };
-        let since = newest.bitmap_since.max(least);
         if let Consistency::Bitmap { .. } = self.settings.consistency {
-            self.permits.bitmap.begin_with(&start.bits, since);
+            self.permits.bitmap.begin_with(&start.bits, newest.bitmap_since);
         }
         self.permits.flag = if newest.clean { Flag::Clean } else { Flag::Marking };
         let unchanged = newest.clean

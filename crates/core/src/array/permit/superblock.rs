@@ -159,7 +159,7 @@ impl Array {
             rebuilt_to: Sector(self.rebuilt_to()),
             synced_to: Sector(self.synced_to()),
             journal_tail: self.journal_tail(),
-            bitmap_since: self.permits.bitmap.since,
+            bitmap_since: self.permits.bitmap.recorded_since(),
             history: recorded.history,
             left: recorded.left,
         }
@@ -300,6 +300,7 @@ impl Array {
                     self.may_take_over(member);
                 }
                 self.restoring_recorded();
+                self.bitmap_since_recorded();
             }
         }
         self.flag_recorded(written);

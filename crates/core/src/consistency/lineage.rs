@@ -55,15 +55,22 @@ fn unfinished(theirs: &Superblock) -> Lineage {
     if whole { Lineage::Older } else { Lineage::Diverged }
 }
 
-/// Adds an epoch that begins with `from` events; `left`: those in service before are not all there.
-pub(crate) fn begin_epoch(superblock: &mut Superblock, id: u64, left: bool) {
+/// Notes that this update is the first to name somebody as failed who was in service. They may be one event behind
+/// the update before; when that was the first of its epoch, they left in the one before.
+pub(crate) fn note_leaving(superblock: &mut Superblock) {
+    let is_first = superblock.history[0].from + 1 >= superblock.events;
+    superblock.left |= if is_first { 0b11 } else { 1 };
+}
+
+/// Adds an epoch that begins with this update.
+pub(crate) fn begin_epoch(superblock: &mut Superblock, id: u64) {
     let from = superblock.events;
     let mut id = id.max(2);
     while superblock.history.iter().any(|epoch| epoch.id == id) {
         id = id.wrapping_add(1).max(2);
     }
     let before = superblock.history;
-    let marks = superblock.left | u8::from(left);
+    let marks = superblock.left;
     let mut history = History::default();
     let mut kept = 1;
     history[0] = Epoch { id, from };
@@ -95,13 +102,20 @@ pub(crate) fn all_in_service(superblock: &mut Superblock) {
 mod tests {
     use super::*;
 
+    fn begin(superblock: &mut Superblock, id: u64, left: bool) {
+        if left {
+            note_leaving(superblock);
+        }
+        begin_epoch(superblock, id);
+    }
+
     /// A state of these events, after `begin_epoch` at each of `starts`.
     fn state(events: u64, starts: &[(u64, u64, bool)]) -> Superblock {
         let mut one = Superblock::default();
         one.history[0] = Epoch::FIRST;
         for (id, from, left) in starts {
             one.events = *from;
-            begin_epoch(&mut one, *id, *left);
+            begin(&mut one, *id, *left);
         }
         one.events = events;
         one
@@ -141,7 +155,7 @@ mod tests {
         let mut ours = state(10, &[(5, 10, true)]);
         for start in 0..20 {
             ours.events += 10;
-            begin_epoch(&mut ours, 100 + start, false);
+            begin(&mut ours, 100 + start, false);
         }
         assert_eq!(ids(&ours), [119, 118, 1]);
         // Whoever went on from the first epoch when the second began did so beside all that came later.
@@ -156,7 +170,7 @@ mod tests {
         let mut ours = state(10, &[]);
         for start in 0..8 {
             ours.events += 10;
-            begin_epoch(&mut ours, 100 + start, true);
+            begin(&mut ours, 100 + start, true);
         }
         assert_eq!(ids(&ours), [107, 106, 105, 104, 103, 102]);
         assert_eq!(lineage(&ours, &state(15, &[])), Lineage::Older);
@@ -166,10 +180,25 @@ mod tests {
     }
 
     #[test]
+    fn who_leaves_one_event_behind_the_first_of_an_epoch_is_known() {
+        // Epoch 5 has one update only, which a member did not get that is left out by the next.
+        let ours = state(12, &[(5, 10, true), (6, 20, false), (7, 21, true)]);
+        let ours = Superblock { events: 22, ..ours };
+        let theirs = state(19, &[(5, 10, true)]);
+        assert_eq!(lineage(&ours, &theirs), Lineage::Ancestor);
+        // The same in a running array.
+        let mut ours = state(21, &[(5, 10, true), (6, 20, false)]);
+        note_leaving(&mut ours);
+        ours.events = 30;
+        begin(&mut ours, 7, false);
+        assert_eq!(lineage(&ours, &theirs), Lineage::Ancestor);
+    }
+
+    #[test]
     fn numbers_are_taken_once() {
         let mut ours = state(10, &[(5, 10, true)]);
-        begin_epoch(&mut ours, 5, true);
-        begin_epoch(&mut ours, 0, true);
+        begin(&mut ours, 5, true);
+        begin(&mut ours, 0, true);
         assert_eq!(ids(&ours), [2, 6, 5, 1]);
         all_in_service(&mut ours);
         assert_eq!((ids(&ours), ours.left), (vec![2, 6], 0));

@@ -15,7 +15,7 @@ use super::{Array, Flag, Stop};
 use crate::array::member::MemberSet;
 use crate::array::meta::Purpose;
 use crate::bugs::Bug;
-use crate::consistency::lineage::{all_in_service, begin_epoch};
+use crate::consistency::lineage::{all_in_service, begin_epoch, note_leaving};
 use crate::contract::Superblock;
 use crate::units::{MemberIndex, Sector};
 
@@ -103,10 +103,12 @@ impl Update {
             return;
         }
         let [failed, known] = [sent.failed, self.recorded.failed].map(MemberSet::from_words);
-        let leaves = !failed.is_within(known);
+        if !failed.is_within(known) {
+            note_leaving(sent);
+        }
         match std::mem::take(&mut self.nonce) {
-            0 => sent.left |= u8::from(leaves),
-            nonce => begin_epoch(sent, nonce, leaves),
+            0 => {}
+            nonce => begin_epoch(sent, nonce),
         }
         let recorded = &self.recorded;
         let states = [sent.failed, sent.rebuilding, recorded.failed, recorded.rebuilding];

@@ -4,12 +4,13 @@
 //! Before a start drives are harmed in every way: places that cannot be read or hold anything, older copies, drives
 //! that went on alone, swapped, cut off, grown, wiped, with larger blocks, wrong log devices. The array may start
 //! without asking only if everybody who is not whole was out of service before; a refusal must go away when the harm
-//! is undone, and when the administrator leaves those out who were harmed, as far as the level survives that. What is
-//! read after any start is judged like everything else.
+//! is undone, when the administrator leaves those out who were harmed, as far as the level survives that, and when the
+//! administrator says, truly, that what cannot be read was older. What is read after any start is judged like
+//! everything else.
 
 use std::fmt::Write as _;
 
-use raidlab_core::consistency::Allow;
+use raidlab_core::consistency::{Allow, AssembleError};
 use raidlab_core::contract::RequestOp;
 use raidlab_core::{Config, Consistency, Layout, MemberIndex, Sector, Sectors};
 
@@ -18,7 +19,7 @@ use super::arrays::Mode;
 use super::run::{Run, Step, WAKES};
 use super::special::Special;
 use crate::device::Drives;
-use crate::rig::{Ask, Rig, Started};
+use crate::rig::{Ask, Rig, Started, named};
 use crate::shape::{Set, all_of, has, set_of, words_of};
 
 /// The drives at another moment.
@@ -40,6 +41,8 @@ struct Harm {
     asks: Set,
     /// Members that were made what they were once.
     copies: Set,
+    /// Members of which only a superblock cannot be read that was older than the other.
+    older: Set,
     /// The log device.
     log_device: bool,
     /// Something of a member's log cannot be read.
@@ -201,6 +204,9 @@ impl Run {
     /// A start was refused. The administrator leaves out who was harmed, or the harm is undone.
     fn answer(&mut self, trial: Rig, harm: &Harm, survives: bool) -> Step<bool> {
         let only_members = harm.asks != 0 && !harm.log_device && !harm.log;
+        if only_members && harm.older == harm.asks && self.random.chance(50) {
+            return self.believe(trial, harm.asks);
+        }
         if !only_members || !survives || self.random.chance(50) {
             return Ok(false);
         }
@@ -215,6 +221,28 @@ impl Run {
             let device = MemberIndex(member);
             self.rig.drives_mut().take_contents(device, &whole, device);
         }
+        Ok(true)
+    }
+
+    /// The administrator says that what cannot be read of these members' superblocks was older, which is true.
+    fn believe(&mut self, mut trial: Rig, members: Set) -> Step<bool> {
+        self.shares.has(Special::Believed);
+        let allow = Allow { believe: words_of(members), ..Allow::default() };
+        match trial.assemble(0, allow) {
+            Started::Well => {}
+            Started::Refused(AssembleError::Missing(unused) | AssembleError::TooFew(unused))
+                if set_of(named(&unused)) & members & !self.budget.harmed != 0 =>
+            {
+                return self.broken(format!("members {members:#b} are not believed"));
+            }
+            Started::Refused(_) => return Ok(false),
+        }
+        let whole = std::mem::replace(&mut self.rig, trial);
+        // The places can be read again: else this would have to be said at each start until they are written.
+        for device in (0..self.members()).filter(|m| has(members, *m)).map(MemberIndex) {
+            self.rig.drives_mut().take_contents(device, whole.drives(), device);
+        }
+        self.started()?;
         Ok(true)
     }
 
@@ -279,6 +307,7 @@ impl Run {
         if trial.drives().is_gone(device) || has(harm.asks, member) {
             return;
         }
+        let newest = trial.drives().superblock(device);
         let done = match way {
             Special::SuperblockUnreadable => {
                 let at = self.superblock_place(device);
@@ -323,6 +352,11 @@ impl Run {
         }
         self.shares.has(way);
         harm.add(way.name(), member);
+        if matches!(way, Special::SuperblockUnreadable | Special::SuperblockDamaged) {
+            let seen = trial.drives().examined(&trial.config().array, device).superblock;
+            let is_newest = seen.readable().map(|carried| carried.superblock) == newest;
+            harm.older |= Set::from(is_newest && newest.is_some()) << member;
+        }
         if !matches!(way, Special::PageHarmed | Special::LogUnreadable) {
             harm.asks |= 1 << member;
         }

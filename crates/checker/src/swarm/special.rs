@@ -48,6 +48,8 @@ pub enum Special {
     SuperblockUnreadable,
     /// A place of a superblock holds something else.
     SuperblockDamaged,
+    /// The administrator says, truly, that what cannot be read was older.
+    Believed,
     /// A page of the bitmap cannot be read or is damaged, on one member or on all.
     PageHarmed,
     /// Some of a log of partial parity cannot be read.
@@ -74,7 +76,7 @@ pub enum Special {
 
 impl Special {
     /// All of them, in order.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::Slices,
         Self::LargeChunk,
         Self::LargeBlock,
@@ -92,6 +94,7 @@ impl Special {
         Self::DiscardBad,
         Self::SuperblockUnreadable,
         Self::SuperblockDamaged,
+        Self::Believed,
         Self::PageHarmed,
         Self::LogUnreadable,
         Self::OlderCopy,
@@ -138,6 +141,7 @@ impl Special {
             Self::DiscardBad => "discard over bad blocks",
             Self::SuperblockUnreadable => "start: superblock unreadable",
             Self::SuperblockDamaged => "start: superblock damaged",
+            Self::Believed => "start: what was lost said to be older",
             Self::PageHarmed => "start: bitmap page lost",
             Self::LogUnreadable => "start: log unreadable",
             Self::OlderCopy => "start: older copy of a member",

@@ -456,8 +456,10 @@ impl Run {
     /// Two members are in each other's place.
     fn harm_by_swap(&mut self, trial: &mut Rig, harm: &mut Harm, member: u16) -> bool {
         let other = self.random.below(u64::from(self.members())) as u16;
-        let is_free = !has(harm.asks, other) && !trial.drives().is_gone(MemberIndex(other));
-        if other == member || !is_free {
+        // Who was swapped before may come back into its place, and be whole.
+        let known = harm.asks | self.budget.harmed;
+        let is_free = !has(known, other) && !trial.drives().is_gone(MemberIndex(other));
+        if other == member || !is_free || has(known, member) {
             return false;
         }
         trial.drives_mut().swap(MemberIndex(member), MemberIndex(other));

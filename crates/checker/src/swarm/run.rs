@@ -191,12 +191,16 @@ impl Run {
             self.budget.harmed |= 1 << member;
             return true;
         }
-        if self.reckless {
+        // Without superblocks nobody knows of the rows that a crash tore while a member was missing: what is computed
+        // from such a row when one more is missing is anything, and so is what is written by it.
+        let torn = self.mode == Mode::None && self.budget.unsynced;
+        let reckless = self.reckless && !torn;
+        if reckless {
             self.budget.harmed |= 1 << member;
             self.budget.beyond = true;
             self.hit(Class::TooMany);
         }
-        self.reckless
+        reckless
     }
 
     fn step(&mut self) -> Step {

@@ -463,7 +463,7 @@ pub fn given_runs(study: &Study) -> Result<Vec<GivenRun>, StudyError> {
             return Err(study.origin.error(StudyErrorKind::UnknownName, place, reason));
         };
         let (processes, state) = (given.processes, State::Healthy);
-        let key = CellKey { layout, workload, processes, state };
+        let key = CellKey { layout, workload, processes, state, again: false };
         match runs.iter_mut().find(|run| run.key == key) {
             Some(run) => run.figures.push((index, metric)),
             None => runs.push(GivenRun { key, figures: vec![(index, metric)] }),

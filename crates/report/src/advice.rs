@@ -1,5 +1,6 @@
 //! What a reader should know about weak measurements, each with what to do about it.
 
+use raidlab_results::comparison::fewest_rounds;
 use raidlab_results::document::{Cell, Clock, Verdict};
 
 use crate::number;
@@ -9,30 +10,26 @@ use crate::view::{ROUNDS_FOR_INTERVAL, View, half_range};
 const WIDE_PERCENT: f64 = 10.0;
 /// A round shorter than this, in seconds of the real clock, measures start-up more than drives.
 const SHORT_SECONDS: f64 = 0.1;
-/// Distance from the median, in units of the median absolute deviation, beyond which a sample is
-/// an outlier: ten robust standard deviations (1.4826 x MAD each; Iglewicz and Hoaglin, 1993).
-const OUTLIER_DEVIATIONS: f64 = 14.826;
-/// Samples this near to the median, as a share of it, are never called outliers.
-const OUTLIER_SHARE: f64 = 0.05;
-
 /// A difference from the baseline that is worth more rounds when they do not show it, in percent.
 const MATTERS_PERCENT: f64 = 2.0;
 
 /// Remarks on the whole document, the most important first.
 pub(crate) fn remarks(view: &View<'_>) -> Vec<String> {
-    let all = [few_rounds, no_baseline, wide, first_round, short, undecided];
+    let all = [few_rounds, no_baseline, wide, outliers, short, undecided];
     all.iter().filter_map(|remark| remark(view)).collect()
 }
 
 fn few_rounds(view: &View<'_>) -> Option<String> {
-    let fewest = view.cells().map(|cell| cell.samples.len()).min()?;
-    (fewest < ROUNDS_FOR_INTERVAL).then(|| {
-        format!(
-            "No interval with 95 % coverage can be given for {}, so differences are preliminary: \
-             use --rounds {ROUNDS_FOR_INTERVAL} or more.",
-            number::counted(fewest, "round")
-        )
-    })
+    let rows = view.sections.iter().flat_map(|section| &section.rows);
+    let largest = rows.filter(|row| row.is_preliminary()).max_by_key(|row| row.measured())?;
+    let comparisons = largest.measured().saturating_sub(1);
+    let needed = fewest_rounds(comparisons).max(ROUNDS_FOR_INTERVAL as u32);
+    let rounds = largest.cells.iter().flatten().map(|cell| cell.samples.len()).min()?;
+    Some(format!(
+        "{} are too few for a verdict among {}, so differences are preliminary: use --rounds {needed} or more.",
+        number::counted(rounds, "round"),
+        number::counted(largest.measured(), "layout")
+    ))
 }
 
 fn no_baseline(view: &View<'_>) -> Option<String> {
@@ -73,17 +70,6 @@ fn wide(view: &View<'_>) -> Option<String> {
     ))
 }
 
-fn first_round(view: &View<'_>) -> Option<String> {
-    let odd: Vec<&Cell> = view.cells().filter(|cell| first_stands_out(cell)).collect();
-    let cell = odd.first()?;
-    Some(format!(
-        "In {} the first round stands apart from the others, first {}: caches were not in the same \
-         state in every round. See the cache setting above; more rounds make the median safer.",
-        number::counted(odd.len(), "cell"),
-        name(cell)
-    ))
-}
-
 fn short(view: &View<'_>) -> Option<String> {
     if view.results.clock == Clock::Virtual {
         return None;
@@ -101,37 +87,43 @@ fn short(view: &View<'_>) -> Option<String> {
 }
 
 fn undecided(view: &View<'_>) -> Option<String> {
-    let undecided = view.cells().filter(|cell| {
-        cell.verdict == Some(Verdict::NoDifferenceShown)
+    let enough = view.sections.iter().flat_map(|section| &section.rows);
+    let enough = enough.filter(|row| !row.is_preliminary());
+    let undecided = enough.flat_map(|row| row.cells.iter().copied().flatten()).filter(|cell| {
+        cell.verdict == Some(Verdict::NotResolved)
             && cell.percent_vs_baseline.is_some_and(|one| distance(one, 0.0) >= MATTERS_PERCENT)
     });
     let cells: Vec<&Cell> = undecided.collect();
-    let rounds = cells.iter().map(|cell| cell.samples.len()).max()?;
+    let first = *cells.first()?;
+    let needed =
+        cells.iter().filter_map(|cell| Some(cell.samples.len() + cell.more_rounds? as usize));
+    let advice = match needed.max() {
+        Some(rounds) => format!("--rounds {rounds} would likely resolve them"),
+        None => "no reasonable number of rounds would resolve them".to_owned(),
+    };
     Some(format!(
-        "{} from {} by {MATTERS_PERCENT} % or more, but the rounds do not show a difference, first \
-         {}: more of them may, such as --rounds {}.",
+        "{} from {} by {MATTERS_PERCENT} % or more, but that is not resolved, first {}: {advice}.",
         cells_do(cells.len(), "differs", "differ"),
         view.baseline(),
-        name(cells[0]),
-        (rounds * 2).max(ROUNDS_FOR_INTERVAL * 2)
+        name(first)
     ))
 }
 
-/// The first sample is an outlier by the median absolute deviation.
-fn first_stands_out(cell: &Cell) -> bool {
-    if cell.samples.len() < ROUNDS_FOR_INTERVAL {
-        return false;
-    }
-    let mut distances: Vec<f64> =
-        cell.samples.iter().map(|sample| distance(*sample, cell.median)).collect();
-    let first = distances[0];
-    distances.sort_by(f64::total_cmp);
-    let middle = distances.len() / 2;
-    let deviation = match distances.len() % 2 {
-        0 => (distances[middle - 1] + distances[middle]) / 2.0,
-        _ => distances[middle],
+fn outliers(view: &View<'_>) -> Option<String> {
+    let odd: Vec<&Cell> = view.cells().filter(|cell| !cell.outlier_rounds.is_empty()).collect();
+    let cell = odd.first()?;
+    let rounds: Vec<String> = cell.outlier_rounds.iter().map(u32::to_string).collect();
+    let look = match view.results.clock {
+        Clock::Real => "; see what else the machine did then",
+        Clock::Virtual => "",
     };
-    first > OUTLIER_DEVIATIONS * deviation && first > OUTLIER_SHARE * distance(cell.median, 0.0)
+    Some(format!(
+        "{} rounds far apart from their others, first {} (round {}): they count, and the median does not mind \
+         few of them{look}.",
+        cells_do(odd.len(), "has", "have"),
+        name(cell),
+        number::listed(&rounds)
+    ))
 }
 
 fn distance(one: f64, other: f64) -> f64 {

@@ -3,15 +3,14 @@
 use raidlab_results::document::{Better, Cell};
 
 use crate::number::{self, listed};
-use crate::view::{self, ROUNDS_FOR_INTERVAL, Row, Section, View};
+use crate::view::{self, Lead, Row, Section, View};
 
 /// One sentence for each group of rows with the same outcome.
 pub(crate) fn sentences(view: &View<'_>, section: &Section<'_>) -> Vec<String> {
     let mut groups: Vec<Vec<&Row<'_>>> = Vec::new();
     for row in &section.rows {
         let same = |first: &Row<'_>| {
-            (&first.lead, first.state, first.settings, first.marked().is_empty())
-                == (&row.lead, row.state, row.settings, row.marked().is_empty())
+            (&first.lead, first.state, first.settings) == (&row.lead, row.state, row.settings)
         };
         match groups.iter_mut().find(|group| same(group[0])) {
             Some(group) => group.push(row),
@@ -29,18 +28,21 @@ fn sentence(view: &View<'_>, section: &Section<'_>, rows: &[&Row<'_>]) -> String
         let value = number::with_unit(best.median, section.unit);
         return format!("Only {} was measured {when}: {value}{}.", best.layout, busiest(best));
     }
-    if last.marked().is_empty() {
-        let value = number::with_unit(best.median, section.unit);
-        return format!(
-            "No layout stands out {when}: every interval overlaps that of the best, {} ({value}{}).",
-            best.layout,
-            quoted(rows)
-        );
-    }
-    if last.lead.len() > 1 {
-        return shared_lead(view, section, rows);
-    }
-    let verb = if preliminary(last) { "leads" } else { "wins" };
+    let verb = match &last.lead {
+        Lead::Alike => {
+            let value = number::with_unit(best.median, section.unit);
+            let floor = floor(last);
+            return format!(
+                "All are equal {when}, within {floor}: the best median is {}'s ({value}{}).",
+                best.layout,
+                quoted(rows)
+            );
+        }
+        Lead::Shared { good, open } => return shared_lead(view, section, rows, (good, open)),
+        Lead::Open(open) => return undecided(view, section, rows, open),
+        Lead::Preliminary(_) => "leads",
+        Lead::Winner(_) => "wins",
+    };
     let winner = match view.is_baseline(last.best) && view.results.baseline.len() == 1 {
         true => format!("{}, the baseline, {verb} {when}", best.layout),
         false => format!("{} {verb} {when}", best.layout),
@@ -58,30 +60,77 @@ fn sentence(view: &View<'_>, section: &Section<'_>, rows: &[&Row<'_>]) -> String
     }
 }
 
-/// Several layouts ahead of the others, which the samples do not tell apart.
-fn shared_lead(view: &View<'_>, section: &Section<'_>, rows: &[&Row<'_>]) -> String {
+/// Layouts that are as good as the best, and those that may be.
+fn shared_lead(
+    view: &View<'_>,
+    section: &Section<'_>,
+    rows: &[&Row<'_>],
+    (good, open): (&[usize], &[usize]),
+) -> String {
     let last = rows[rows.len() - 1];
-    let ahead: Vec<&Cell> = last.lead.iter().filter_map(|&at| last.cells[at]).collect();
-    let names: Vec<&str> = ahead.iter().map(|cell| cell.layout.as_str()).collect();
+    let names = names(last, good);
+    let are = if good.len() == 1 { "is" } else { "are" };
+    let rest = match open {
+        [] => String::new(),
+        [one] => format!("; {} may be the best, too", listed_names(last, &[*one])),
+        several => format!("; {} may be the best, too", listed_names(last, several)),
+    };
+    format!(
+        "{} {are} as good as the best {}, within {}: {}{}{rest}.",
+        listed(&names),
+        when(rows),
+        floor(last),
+        values(view, section, last, good),
+        quoted(rows)
+    )
+}
+
+/// Nobody is shown to be as good as the best.
+fn undecided(view: &View<'_>, section: &Section<'_>, rows: &[&Row<'_>], open: &[usize]) -> String {
+    let last = rows[rows.len() - 1];
+    let more = open.iter().filter_map(|&at| last.cells[at]?.more_rounds).max();
+    let more = more.map_or_else(String::new, |more| {
+        format!("; about {} might tell", number::counted(more as usize, "more round"))
+    });
+    format!(
+        "Not resolved {} which is best of {}: {}{}{more}.",
+        when(rows),
+        listed_names(last, open),
+        values(view, section, last, open),
+        quoted(rows)
+    )
+}
+
+fn names<'a>(row: &Row<'a>, layouts: &[usize]) -> Vec<&'a str> {
+    layouts.iter().filter_map(|&at| row.cells[at]).map(|cell| cell.layout.as_str()).collect()
+}
+
+fn listed_names(row: &Row<'_>, layouts: &[usize]) -> String {
+    listed(&names(row, layouts))
+}
+
+/// `647 IOPS (+276 %) and 649 IOPS (+277 %) against single`.
+fn values(view: &View<'_>, section: &Section<'_>, row: &Row<'_>, layouts: &[usize]) -> String {
+    let cells: Vec<&Cell> = layouts.iter().filter_map(|&at| row.cells[at]).collect();
     let shown = |cell: &&Cell| {
         let value = number::with_unit(cell.median, section.unit);
-        match cell.percent_vs_baseline {
+        match cell.percent_vs_baseline.filter(|_| cell.verdict.is_some()) {
             Some(percent) => format!("{value} ({})", number::percent(percent)),
             None => value,
         }
     };
-    let values: Vec<String> = ahead.iter().map(shown).collect();
-    let against = match ahead.iter().any(|cell| cell.percent_vs_baseline.is_some()) {
+    let all: Vec<String> = cells.iter().map(shown).collect();
+    let against = match cells.iter().any(|cell| cell.verdict.is_some()) {
         true => format!(" against {}", view.baseline()),
         false => String::new(),
     };
-    format!(
-        "{} share the lead {}, as their intervals overlap: {}{against}{}.",
-        listed(&names),
-        when(rows),
-        listed(&values),
-        quoted(rows)
-    )
+    format!("{}{against}", listed(&all))
+}
+
+/// `1 %`: below that ratios mean nothing.
+fn floor(row: &Row<'_>) -> String {
+    let floor = row.cells.iter().flatten().find_map(|cell| cell.floor_percent);
+    format!("{:.1} %", floor.unwrap_or(0.0))
 }
 
 /// `, with 4 processes` where a group has several rows and only the last one is quoted.
@@ -146,16 +195,11 @@ fn evidence(row: &Row<'_>, cell: &Cell, unit: &str) -> String {
             format!("{value}, {coverage} interval {interval}, {rounds}")
         }
         (None, _) if cell.samples.len() > 1 => {
-            let word = if preliminary(row) { ", preliminary" } else { "" };
+            let word = if row.is_preliminary() { ", preliminary" } else { "" };
             format!("{value}, range {interval} of {rounds}{word}")
         }
         (None, _) => format!("{value}, {rounds}, preliminary"),
     }
-}
-
-/// Some cell of the row has too few rounds for an interval, so nothing is shown beyond doubt.
-fn preliminary(row: &Row<'_>) -> bool {
-    row.cells.iter().flatten().any(|cell| cell.samples.len() < ROUNDS_FOR_INTERVAL)
 }
 
 fn busiest(cell: &Cell) -> String {

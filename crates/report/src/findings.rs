@@ -3,7 +3,7 @@
 mod pairs;
 mod rules;
 
-use raidlab_results::document::{Better, Cell, Results};
+use raidlab_results::document::{Better, Cell, Results, Verdict};
 use raidlab_results::replay::is_cpu_share;
 use raidlab_results::{Finding, NamedCell};
 
@@ -91,6 +91,17 @@ impl<'a> Group<'a> {
     /// `cp_parallel with 5 processes`.
     fn title(&self) -> String {
         what(self.cells[0])
+    }
+}
+
+/// Whether what a cell shows against the baseline may be told as a difference: the rounds show it, or there are too
+/// few of them to show anything, which the report says.
+fn may_differ(cell: &Cell) -> bool {
+    let too_few = cell.percent_interval.is_none();
+    match cell.verdict {
+        None | Some(Verdict::Faster | Verdict::Slower) => true,
+        Some(Verdict::Equal) => false,
+        Some(Verdict::NotResolved) => too_few,
     }
 }
 

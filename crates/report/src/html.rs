@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use raidlab_results::document::{Cell, Clock, Results, Verdict};
 
-use crate::view::{Row, Section, View, extent, half_range};
+use crate::view::{Mark, Row, Section, View, extent, half_range};
 pub use replay::replay_html;
 
 use crate::{Exporter, ReportError, advice, conclusion, number};
@@ -197,17 +197,19 @@ fn table_cell(
     layout: usize,
     cell: &Cell,
 ) -> Markup {
-    let best = row.marked().contains(&layout);
+    let mark = row.mark(layout);
+    let best = mark == Mark::Best;
     html! {
         td.best[best] title=(tooltip(cell, section.unit)) {
             span.value {
                 @if best { span.star aria-label="best" role="img" { "★" } " " }
+                @if mark == Mark::MayBe { span.star aria-label="may be the best" role="img" { "?" } " " }
                 (number::number(cell.median))
             }
             @if let Some(percent) = shown_percent(view, layout, cell) {
                 span class={ "percent " (verdict_class(cell)) } {
                     (number::percent(percent))
-                    @if cell.verdict == Some(Verdict::NoDifferenceShown) { "~" }
+                    @if !row.is_preliminary() { (verdict_sign(cell)) }
                 }
             }
             @if let Some(half) = half_range(cell) { span.range { (number::spread(half)) } }
@@ -226,7 +228,15 @@ fn verdict_class(cell: &Cell) -> &'static str {
     match cell.verdict {
         Some(Verdict::Faster) => "faster",
         Some(Verdict::Slower) => "slower",
-        Some(Verdict::NoDifferenceShown) | None => "same",
+        Some(Verdict::Equal | Verdict::NotResolved) | None => "same",
+    }
+}
+
+fn verdict_sign(cell: &Cell) -> &'static str {
+    match cell.verdict {
+        Some(Verdict::Equal) => "=",
+        Some(Verdict::NotResolved) => "~",
+        Some(Verdict::Faster | Verdict::Slower) | None => "",
     }
 }
 

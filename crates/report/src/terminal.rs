@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use raidlab_results::document::{Clock, Results, Verdict};
 
-use crate::view::{View, half_range};
+use crate::view::{Mark, Row, View, half_range};
 use crate::{Exporter, ReportError, advice, conclusion};
 pub(crate) use replay::{in_words, missed};
 use text::{Line, Span, Style};
@@ -130,19 +130,37 @@ impl Page {
     fn legend(&mut self, view: &View<'_>) {
         let rows = || view.sections.iter().flat_map(|section| &section.rows);
         let mut entries = Vec::new();
-        if rows().any(|row| !row.marked().is_empty()) {
-            entries.push((
-                "*",
-                "best of its row; several where their intervals overlap, none where nothing \
-                 stands out"
-                    .to_owned(),
-            ));
+        let marks = |mark: Mark| {
+            rows().any(|row| (0..row.cells.len()).any(|layout| row.mark(layout) == mark))
+        };
+        let preliminary = rows().any(Row::is_preliminary);
+        if marks(Mark::Best) {
+            let best = match preliminary {
+                true => "best median of its row; too few rounds to be sure",
+                false => "best of its row, or as good within the noise floor",
+            };
+            entries.push(("*", best.to_owned()));
+        }
+        if marks(Mark::MayBe) {
+            entries.push(("?", "may be the best: no other is shown to be better".to_owned()));
         }
         if view.cells().any(|cell| cell.percent_vs_baseline.is_some()) {
-            entries.push(("+x %", format!("difference of the median from {}", view.baseline())));
+            let what =
+                format!("against {}: the median of the ratios of each round", view.baseline());
+            entries.push(("+x %", what));
         }
-        if view.cells().any(|cell| cell.verdict == Some(Verdict::NoDifferenceShown)) {
-            entries.push(("~", "the rounds show no difference from the baseline".to_owned()));
+        let verdicts = |verdict: Verdict| {
+            let known = rows().filter(|row| !row.is_preliminary());
+            known
+                .flat_map(|row| row.cells.iter().flatten())
+                .any(|cell| cell.verdict == Some(verdict))
+        };
+        if verdicts(Verdict::Equal) {
+            entries.push(("=", "equal to the baseline within the noise floor".to_owned()));
+        }
+        if verdicts(Verdict::NotResolved) {
+            entries
+                .push(("~", "not resolved: neither faster, slower nor equal is shown".to_owned()));
         }
         if view.cells().any(|cell| shown_range(half_range(cell)).is_some()) {
             entries.push((

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use raidlab_results::comparison::fewest_rounds;
 use raidlab_results::document::{Better, Cell, Results, SCHEMA_VERSION, WorkloadRow};
 
 use crate::number;
@@ -36,10 +37,35 @@ pub(crate) struct Row<'a> {
     pub(crate) cells: Vec<Option<&'a Cell>>,
     /// The layout with the best median.
     pub(crate) best: usize,
-    /// The layouts that the samples do not tell from the best one, itself included.
-    pub(crate) lead: Vec<usize>,
+    /// What the rounds show of who is best.
+    pub(crate) lead: Lead,
     /// The mean of the baseline's medians, when all of them were measured.
     pub(crate) baseline: Option<f64>,
+}
+
+/// How a layout is marked in its row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// The best, or as good.
+    Best,
+    /// Nobody is shown to be better.
+    MayBe,
+    None,
+}
+
+/// What the rounds show of who is best in a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Lead {
+    /// Rounds are too few for a verdict: the layout with the best median.
+    Preliminary(usize),
+    /// No other may be the best, or be as good.
+    Winner(usize),
+    /// Several layouts are as good as the best within the floor; of others that is not shown, but they may be the best.
+    Shared { good: Vec<usize>, open: Vec<usize> },
+    /// These may be the best, and of none is it shown that it is as good.
+    Open(Vec<usize>),
+    /// All are as good as the best.
+    Alike,
 }
 
 /// What tells rows apart within a section.
@@ -126,9 +152,19 @@ impl Row<'_> {
         state.into_iter().chain(settings).collect()
     }
 
-    /// The layouts to mark as best: none when no layout stands out from all the others.
-    pub(crate) fn marked(&self) -> &[usize] {
-        if self.lead.len() < self.measured() { &self.lead } else { &[] }
+    /// How a layout is marked.
+    pub(crate) fn mark(&self, layout: usize) -> Mark {
+        match &self.lead {
+            Lead::Preliminary(best) | Lead::Winner(best) if *best == layout => Mark::Best,
+            Lead::Shared { good, .. } if good.contains(&layout) => Mark::Best,
+            Lead::Shared { open, .. } | Lead::Open(open) if open.contains(&layout) => Mark::MayBe,
+            _ => Mark::None,
+        }
+    }
+
+    /// Rounds are too few for any verdict.
+    pub(crate) fn is_preliminary(&self) -> bool {
+        matches!(self.lead, Lead::Preliminary(_))
     }
 
     /// How many layouts were measured.
@@ -259,14 +295,8 @@ fn row<'a>(
             best = Some((at, cell));
         }
     }
-    let (best, leader) = best.map_or((0, None), |(at, cell)| (at, Some(cell)));
-    let overlaps = |cell: &Cell| {
-        leader.is_some_and(|leader| {
-            let ((low, high), (from, to)) = (interval(cell), interval(leader));
-            low <= to && from <= high
-        })
-    };
-    let lead = (0..cells.len()).filter(|&at| cells[at].is_some_and(overlaps)).collect();
+    let best = best.map_or(0, |(at, _)| at);
+    let lead = lead(&cells, best);
     let medians: Option<Vec<f64>> = results
         .baseline
         .iter()
@@ -278,6 +308,31 @@ fn row<'a>(
     let baseline =
         medians.filter(|all| !all.is_empty()).map(|all| all.iter().sum::<f64>() / all.len() as f64);
     Row { processes, state, settings, cells, best, lead, baseline }
+}
+
+/// Who is best, by what the cells say.
+fn lead(cells: &[Option<&Cell>], best: usize) -> Lead {
+    let of = |wanted: &dyn Fn(&Cell) -> bool| -> Vec<usize> {
+        (0..cells.len()).filter(|at| cells[*at].is_some_and(wanted)).collect()
+    };
+    let all = of(&|_| true);
+    let rounds = cells.iter().flatten().map(|cell| cell.samples.len()).min().unwrap_or(0);
+    let needed = fewest_rounds(all.len().saturating_sub(1)).max(ROUNDS_FOR_INTERVAL as u32);
+    if rounds < needed as usize {
+        return Lead::Preliminary(best);
+    }
+    let (good, candidates) = (of(&|cell| cell.as_good_as_best), of(&|cell| cell.may_be_best));
+    match (good.as_slice(), candidates.as_slice()) {
+        (good, _) if good.len() == all.len() && all.len() > 1 => Lead::Alike,
+        ([], []) => Lead::Preliminary(best),
+        ([], [one]) => Lead::Winner(*one),
+        ([one], candidates) if candidates.iter().all(|at| at == one) => Lead::Winner(*one),
+        ([], _) => Lead::Open(candidates),
+        _ => {
+            let open = candidates.into_iter().filter(|at| !good.contains(at)).collect();
+            Lead::Shared { good, open }
+        }
+    }
 }
 
 fn check(results: &Results) -> Result<(), ReportError> {

@@ -10,7 +10,7 @@ fn json_reads_back_and_ends_with_a_newline() {
     for results in [common::small(), common::real(), common::empty()] {
         let text = Json.export(&results).expect("a document");
         assert!(text.ends_with("}\n"));
-        assert!(text.starts_with("{\n  \"schema_version\": 1,\n  \"raidlab\":"));
+        assert!(text.starts_with("{\n  \"schema_version\": 2,\n  \"raidlab\":"));
         assert_eq!(serde_json::from_str::<Results>(&text).expect("the document"), results);
     }
 }
@@ -31,7 +31,7 @@ fn contradictions_are_named() {
         (
             |results| results.schema_version = 7,
             ReportErrorKind::SchemaVersion,
-            "schema_version is 7, this raidlab reads 1",
+            "schema_version is 7, this raidlab reads 2",
         ),
         (
             |results| results.baseline = vec!["sngle".to_owned()],

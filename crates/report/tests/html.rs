@@ -169,8 +169,9 @@ fn every_layout_row_and_cell_is_there() {
         assert_eq!(count(table, &format!("<th scope=\"row\">{label}")), 4, "{label}");
     }
     assert_eq!(count(table, "title=\"median "), results.cells.len());
-    // Twelve rows, of which the three of random-read have two layouts ahead.
-    assert_eq!(count(table, "<td class=\"best\""), 15);
+    // Twelve rows; in those of random-read one more may be the best.
+    assert_eq!(count(table, "<td class=\"best\""), 12);
+    assert_eq!(count(table, "may be the best"), 3);
     for cell in table.split("<td").skip(1) {
         assert_eq!(cell.starts_with(" class=\"best\""), cell.contains("★"), "{cell}");
     }

@@ -1,4 +1,4 @@
-//! The results document, `schema_version` 1. Keys stay stable within a schema version.
+//! The results document, `schema_version` 2. Keys stay stable within a schema version.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::replay::{AblationRow, Fidelity, Finding, Moved};
 
 /// The version of the document's schema that this code writes.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// Everything a run of a study found, and what is needed to repeat it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -99,9 +99,12 @@ pub enum Verdict {
     /// Worse than the baseline.
     #[serde(rename = "slower")]
     Slower,
-    /// The samples do not show which.
-    #[serde(rename = "no difference shown")]
-    NoDifferenceShown,
+    /// Shown to differ by less than the floor.
+    #[serde(rename = "equal within the floor")]
+    Equal,
+    /// The rounds show none of these.
+    #[serde(rename = "not resolved")]
+    NotResolved,
 }
 
 /// What held a cell back.
@@ -183,10 +186,33 @@ pub struct Cell {
     /// (largest sample - smallest) / mean x 100; absent for a single sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread_percent: Option<f64>,
-    /// (median / baseline - 1) x 100; null when the baseline has no such cell.
+    /// The median over the rounds of (sample / the baseline's in that round), less 1, x 100; null when the baseline
+    /// has no such cell.
     pub percent_vs_baseline: Option<f64>,
+    /// The interval of that, for all layouts of the row together (95 %); null where rounds are too few for as many
+    /// comparisons.
+    #[serde(default)]
+    pub percent_interval: Option<[f64; 2]>,
+    /// Differences below this many percent mean nothing; null where nothing is compared.
+    #[serde(default)]
+    pub floor_percent: Option<f64>,
     /// What the rounds show against the baseline; null for the baseline itself.
     pub verdict: Option<Verdict>,
+    /// So many more rounds would likely resolve it; absent when it is resolved, or no reasonable number would.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_rounds: Option<u32>,
+    /// First-order correlation of the ratios of successive rounds; absent in virtual time and of few rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dependence: Option<f64>,
+    /// No layout of the row is shown to be better.
+    #[serde(default)]
+    pub may_be_best: bool,
+    /// It is shown that no layout of the row is better by the floor or more.
+    #[serde(default)]
+    pub as_good_as_best: bool,
+    /// Rounds, from 1, whose samples stand far apart from the others; they count. Absent when there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outlier_rounds: Vec<u32>,
     /// What varies besides the named axes.
     pub settings: BTreeMap<String, String>,
     /// Median over rounds of the time until the first process was done, in seconds.

@@ -1,10 +1,13 @@
 //! The results document and the statistics of comparison.
 //!
 //! [`document`] is the document, [`json`] how it is stored, [`find`] how to look things up in it,
-//! [`replay`] what those of published studies have besides, [`statistics`] the formulas behind its
-//! numbers. Nothing here knows what was measured or how.
+//! [`replay`] what those of published studies have besides, [`comparison`] the rule for every verdict,
+//! [`conduct`] whether the rounds can bear it, [`statistics`] the formulas behind its numbers. Nothing here
+//! knows what was measured or how.
 #![forbid(unsafe_code)]
 
+pub mod comparison;
+pub mod conduct;
 pub mod document;
 pub mod error;
 pub mod find;

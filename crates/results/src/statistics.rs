@@ -3,8 +3,6 @@
 //! Medians and their intervals use nothing but the order of the samples, so no shape of
 //! distribution is assumed; benchmark times are skewed and often have two humps.
 
-use crate::document::{Better, Verdict};
-
 /// The confidence that every interval here reaches at least.
 pub const CONFIDENCE: f64 = 0.95;
 
@@ -75,18 +73,21 @@ pub fn spread_percent(values: &[f64]) -> Option<f64> {
 /// distribution. Source: H. A. David and H. N. Nagaraja, "Order Statistics", 3rd edition (2003),
 /// section 7.1.
 pub fn median_ranks(count: usize) -> Option<Ranks> {
-    // tail = P(B < k) = below / 2^halvings, with below = C(n, 0) + .. + C(n, k - 1). The
-    // coefficients are whole numbers and exact up to 2^53; large ones are scaled, not rounded away.
+    let ranks = (1..).zip(tails(count)).map(|(rank, tail)| (rank, 1.0 - 2.0 * tail));
+    let (rank, coverage) = ranks.take_while(|(_, coverage)| *coverage >= CONFIDENCE).last()?;
+    Some(Ranks { low: rank, high: count + 1 - rank, coverage })
+}
+
+/// For each rank from 1 to half of `count` the chance that fewer of so many samples lie below the median.
+pub(crate) fn tails(count: usize) -> Vec<f64> {
+    // P(B < k) = below / 2^halvings, with below = C(n, 0) + .. + C(n, k - 1). The coefficients are
+    // whole numbers and exact up to 2^53; large ones are scaled, not rounded away.
     const LARGE: f64 = 1.157_920_892_373_162e77; // 2^256
     let (mut coefficient, mut below, mut halvings) = (1.0, 0.0, count as u64);
-    let mut found = None;
+    let mut tails = Vec::with_capacity(count / 2);
     for rank in 1..=count / 2 {
         below += coefficient;
-        let coverage = 1.0 - 2.0 * below * two_to_minus(halvings);
-        if coverage < CONFIDENCE {
-            break;
-        }
-        found = Some(Ranks { low: rank, high: count + 1 - rank, coverage });
+        tails.push(below * two_to_minus(halvings));
         coefficient = coefficient * (count + 1 - rank) as f64 / rank as f64;
         if coefficient > LARGE {
             coefficient /= LARGE;
@@ -94,7 +95,7 @@ pub fn median_ranks(count: usize) -> Option<Ranks> {
             halvings -= 256;
         }
     }
-    found
+    tails
 }
 
 /// 2 to the power of minus `power`, exactly; 0 where no floating-point number is small enough.
@@ -108,31 +109,6 @@ pub fn median_interval(values: &[f64]) -> Option<Interval> {
     let sorted = sorted(values);
     let (low, high) = (sorted[ranks.low - 1], sorted[ranks.high - 1]);
     Some(Interval { low, high, coverage: ranks.coverage })
-}
-
-/// What the rounds show about `values` against `baseline`, both in the order of the rounds.
-///
-/// Every round compares under equal conditions, so the ratios of each round are taken first and
-/// the interval is that of their median. It must lie wholly above 1 + `noise` or wholly below
-/// 1 - `noise`; else, and below [`FEWEST_SAMPLES`] rounds, no difference is shown. Rounds beyond
-/// the shorter of the two slices do not count.
-pub fn paired_verdict(values: &[f64], baseline: &[f64], noise: f64, better: Better) -> Verdict {
-    let ratios: Vec<f64> = values.iter().zip(baseline).map(|(value, base)| value / base).collect();
-    if ratios.iter().any(|ratio| !ratio.is_finite()) {
-        return Verdict::NoDifferenceShown;
-    }
-    let Some(interval) = median_interval(&ratios) else { return Verdict::NoDifferenceShown };
-    let (larger, smaller) = match better {
-        Better::Higher => (Verdict::Faster, Verdict::Slower),
-        Better::Lower => (Verdict::Slower, Verdict::Faster),
-    };
-    if interval.low > 1.0 + noise {
-        larger
-    } else if interval.high < 1.0 - noise {
-        smaller
-    } else {
-        Verdict::NoDifferenceShown
-    }
 }
 
 /// The baseline's value in each round: the mean over its layouts. As long as the shortest list;

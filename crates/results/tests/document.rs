@@ -22,7 +22,14 @@ fn cell(layout: &str, processes: u32, median: f64) -> Cell {
         coverage: Some(0.96875),
         mean: median,
         percent_vs_baseline: Some(-12.5),
-        verdict: Some(Verdict::NoDifferenceShown),
+        percent_interval: Some([-13.0, -12.0]),
+        floor_percent: Some(1.0),
+        verdict: Some(Verdict::NotResolved),
+        more_rounds: Some(3),
+        dependence: None,
+        may_be_best: true,
+        as_good_as_best: false,
+        outlier_rounds: vec![2],
         settings: BTreeMap::new(),
         first_done_s: 0.1,
         last_done_s: 1.0,
@@ -88,7 +95,7 @@ fn documents_are_read_back_exactly() {
     assert!(text.ends_with("}\n"));
     let (a, b) = (text.find("\"a\": \"1\"").unwrap(), text.find("\"b\": \"2\"").unwrap());
     assert!(a < b, "keys stand in order");
-    assert!(text.contains("\"verdict\": \"no difference shown\""));
+    assert!(text.contains("\"verdict\": \"not resolved\""));
     assert!(text.contains("\"clock\": \"virtual\"") && text.contains("\"better\": \"higher\""));
 }
 
@@ -141,12 +148,12 @@ fn numbers_that_are_none_are_refused() {
 #[test]
 fn other_texts_are_refused() {
     let text = results().to_json().unwrap();
-    let newer = text.replace("\"schema_version\": 1", "\"schema_version\": 2");
+    let newer = text.replace("\"schema_version\": 2", "\"schema_version\": 3");
     let error = Results::from_json(&newer).unwrap_err();
     assert_eq!(error.kind, ResultsErrorKind::SchemaVersion);
-    let said = "the document has schema_version 2; this version of raidlab reads 1";
+    let said = "the document has schema_version 3; this version of raidlab reads 2";
     assert_eq!(error.to_string(), said);
-    for wrong in ["", "{}", "[1]", "{\"schema_version\": 1}", &text[..text.len() / 2]] {
+    for wrong in ["", "{}", "[2]", &text[..text.len() / 2]] {
         assert_eq!(Results::from_json(wrong).unwrap_err().kind, ResultsErrorKind::Malformed);
     }
     let null = text.replace("\"median\": 100.0", "\"median\": null");
@@ -229,7 +236,7 @@ fn several_replays_are_one_document() {
     let text = both.to_json().expect("finite numbers");
     assert_eq!(serde_json::from_str::<Replays>(&text).expect("read back"), both);
     let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!(value["schema_version"], 1);
+    assert_eq!(value["schema_version"], 2);
     assert_eq!(value["replays"][0]["cells"][0]["layout"], "single");
     assert_eq!(value["replays"][0]["findings"][0]["cells"][0]["median"], 100.0);
     assert!(value["replays"][1].get("fidelity").is_none(), "absent outside a replay");

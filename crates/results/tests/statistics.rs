@@ -1,10 +1,9 @@
 //! The statistics against values computed by hand or taken from published tables.
 
 use raidlab_results::statistics::{
-    baseline_per_round, mean, median, median_interval, median_ranks, paired_verdict,
-    percent_vs_baseline, spread_percent,
+    baseline_per_round, mean, median, median_interval, median_ranks, percent_vs_baseline,
+    spread_percent,
 };
-use raidlab_results::{Better, Verdict};
 
 #[test]
 fn medians_and_means() {
@@ -58,32 +57,6 @@ fn intervals_are_samples() {
     let range = median_interval(&values[..6]).unwrap();
     assert_eq!((range.low, range.high, range.coverage), (1.0, 9.0, 0.968_75));
     assert_eq!(median_interval(&values[..5]), None);
-}
-
-#[test]
-fn verdicts() {
-    let base = [100.0, 110.0, 90.0, 105.0, 95.0, 100.0];
-    let scaled = |by: f64| base.map(|value| value * by);
-    let verdict = |values: &[f64], noise, better| paired_verdict(values, &base, noise, better);
-    // The rounds differ by more than 10 %, but their pairs do not.
-    assert_eq!(verdict(&scaled(1.02), 0.01, Better::Higher), Verdict::Faster);
-    assert_eq!(verdict(&scaled(0.98), 0.01, Better::Higher), Verdict::Slower);
-    assert_eq!(verdict(&scaled(1.02), 0.01, Better::Lower), Verdict::Slower);
-    assert_eq!(verdict(&scaled(0.98), 0.01, Better::Lower), Verdict::Faster);
-    // Below the noise floor nothing is called different.
-    for by in [1.02, 0.98, 1.0] {
-        assert_eq!(verdict(&scaled(by), 0.03, Better::Higher), Verdict::NoDifferenceShown);
-    }
-    // One round of six that disagrees is enough not to know; five rounds are too few.
-    let mut doubtful = scaled(1.5);
-    doubtful[3] = base[3];
-    assert_eq!(verdict(&doubtful, 0.01, Better::Higher), Verdict::NoDifferenceShown);
-    doubtful = scaled(0.5);
-    doubtful[3] = base[3];
-    assert_eq!(verdict(&doubtful, 0.01, Better::Higher), Verdict::NoDifferenceShown);
-    assert_eq!(verdict(&scaled(1.5)[..5], 0.01, Better::Higher), Verdict::NoDifferenceShown);
-    let nothing = paired_verdict(&base, &[0.0; 6], 0.01, Better::Higher);
-    assert_eq!(nothing, Verdict::NoDifferenceShown);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! results document of the samples.
 #![forbid(unsafe_code)]
 
+mod conduct;
 mod error;
 mod matrix;
 mod parallel;
@@ -16,6 +17,7 @@ mod run;
 mod study;
 mod suggest;
 mod summary;
+mod verdicts;
 
 pub use error::{StudyError, StudyErrorKind};
 pub use matrix::{CellKey, cell_seed, cell_title, cells, order};

@@ -21,6 +21,8 @@ pub struct CellKey {
     pub processes: u32,
     /// The state of the array.
     pub state: State,
+    /// The layout is measured once more under another name: what that shows to differ is noise.
+    pub again: bool,
 }
 
 impl CellKey {
@@ -33,23 +35,44 @@ impl CellKey {
 /// Every cell of a study in the order of its results: by workload, processes, state and layout; then, with
 /// the state `rebuilding`, the rebuilds alone. Layouts without redundancy have healthy cells only, and
 /// workloads may run on some layouts only, or with process counts of their own; `study.only` may
-/// limit them further.
+/// limit them further. Where rounds are measured in real time, the first layout of the baseline is there once
+/// more, at the end.
 pub fn cells(study: &Study) -> Vec<CellKey> {
     let mut cells = Vec::new();
     for (workload, spec) in study.workloads.iter().enumerate() {
         for &processes in study.processes_of(spec) {
             for &state in &study.states {
                 let layouts = having(study, state, |layout| runs_on(spec, layout));
-                cells.extend(layouts.map(|layout| CellKey { layout, workload, processes, state }));
+                cells.extend(layouts.map(|layout| CellKey {
+                    layout,
+                    workload,
+                    processes,
+                    state,
+                    again: false,
+                }));
             }
         }
     }
     if study.states.contains(&State::Rebuilding) {
         let (workload, processes, state) = (study.workloads.len(), 0, State::Rebuilding);
         let layouts = having(study, state, |_| true);
-        cells.extend(layouts.map(|layout| CellKey { layout, workload, processes, state }));
+        cells.extend(layouts.map(|layout| CellKey {
+            layout,
+            workload,
+            processes,
+            state,
+            again: false,
+        }));
     }
     cells.retain(|key| study.runs(key));
+    if study.measured
+        && let Some(first) = study.baseline_layouts().first()
+    {
+        let theirs = |key: &&CellKey| key.layout == *first;
+        let again: Vec<_> =
+            cells.iter().filter(theirs).map(|key| CellKey { again: true, ..*key }).collect();
+        cells.extend(again);
+    }
     cells
 }
 
@@ -64,8 +87,12 @@ fn having(
     able.filter(move |(_, one)| wanted(one)).map(|(index, _)| index)
 }
 
-/// The order in which a round (from 0) runs the cells: each once, in a fresh random order drawn
-/// from the study's seed, so that drift and neighbours spread over all cells alike.
+/// The order in which a round (from 0) runs the cells: each once, and over as many rounds as there are cells (twice
+/// as many, when those are odd) each comes right after each other one equally often.
+///
+/// A Williams design (E. J. Williams, "Experimental designs balanced for the estimation of residual effects of
+/// treatments", Australian Journal of Scientific Research A2, 1949, 149-168), with the cells and its rows in an order
+/// drawn from the study's seed: drift, neighbours and what the cell before left behind spread over all cells alike.
 pub fn order(study: &Study, round: u32) -> Vec<CellKey> {
     let cells = cells(study);
     order_of(study, round, cells.len()).into_iter().map(|index| cells[index]).collect()
@@ -73,8 +100,21 @@ pub fn order(study: &Study, round: u32) -> Vec<CellKey> {
 
 /// The same as indices into [`cells`].
 pub(crate) fn order_of(study: &Study, round: u32, cells: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..cells).collect();
-    Random::new(mix(&[study.seed, FOR_ORDER, u64::from(round)])).shuffle(&mut order);
+    let design = if cells.is_multiple_of(2) { cells } else { 2 * cells }.max(1);
+    let (repeat, place) = (round as usize / design, round as usize % design);
+    let drawn = |what: u64, count: usize| {
+        let mut order: Vec<usize> = (0..count).collect();
+        Random::new(mix(&[study.seed, FOR_ORDER, what, repeat as u64])).shuffle(&mut order);
+        order
+    };
+    let (names, row) = (drawn(0, cells), drawn(1, design)[place]);
+    // 0, n-1, 1, n-2, ..: neighbours differ by every number once; each row adds one to all.
+    let zigzag = (0..cells).map(|at| if at % 2 == 0 { at / 2 } else { cells - 1 - at / 2 });
+    let mut order: Vec<usize> = zigzag.map(|at| names[(at + row) % cells]).collect();
+    // With an odd number of cells a difference comes up in one direction only: the other half runs backwards.
+    if row >= cells {
+        order.reverse();
+    }
     order
 }
 
@@ -95,7 +135,8 @@ pub fn cell_seed(study: &Study, key: &CellKey, round: u32) -> u64 {
 
 /// A cell as people say it: `raid5(4), dd-write 6MiB, 2 processes`, and the state unless healthy.
 pub fn cell_title(study: &Study, key: &CellKey) -> String {
-    let layout = &study.layouts[key.layout].name;
+    let name = &study.layouts[key.layout].name;
+    let layout = if key.again { &format!("{name} again") } else { name };
     let Some(workload) = key.workload(study).map(|workload| &workload.name) else {
         return format!("{layout}, {IDLE_REBUILD}");
     };

@@ -3,11 +3,13 @@
 use std::ops::{ControlFlow, Range};
 
 use raidlab_core::{MemberTotals, Nanos};
+use raidlab_results::Better;
 use raidlab_results::statistics::{CONFIDENCE, FEWEST_SAMPLES, median, median_interval};
 use raidlab_workload::{RunRecord, Workload};
 
 use crate::matrix::{CellKey, cell_seed, cell_title, cells, order_of};
 use crate::study::Study;
+use crate::verdicts::{Cells, Values, floors_of};
 
 /// How many cells a warning names.
 const MOST_NAMED: usize = 8;
@@ -197,8 +199,9 @@ pub struct Samples {
 ///
 /// Every cell runs at least `study.rounds` times; then more rounds follow, up to
 /// `study.max_rounds`, until half the width of every cell's 95 % interval is at most
-/// `study.precision_percent` of its median. `progress` is told of every start and end of a run
-/// and may stop the study; then only complete rounds count.
+/// `study.precision_percent` of its median, and each comparison with the baseline is resolved or excludes
+/// differences of that much. How often intervals cover the truth under this rule: `crates/results/tests/rule.rs`.
+/// `progress` is told of every start and end of a run and may stop the study; then only complete rounds count.
 ///
 /// # Errors
 /// The first error of the runner.
@@ -281,6 +284,30 @@ impl Collected {
         self.rounds.iter().map_while(|round| round[cell].as_ref()?.headline()).collect()
     }
 
+    /// Whether more rounds would tell nothing that is asked for: every interval is as narrow as the study wants it, and
+    /// every comparison is resolved or shows that there is no difference worth it.
+    fn is_settled(&self, study: &Study) -> bool {
+        if !self.imprecise(study.precision_percent).is_empty() {
+            return false;
+        }
+        let all: Vec<Vec<f64>> = (0..self.cells.len()).map(|cell| self.values(cell)).collect();
+        let values = |at: usize| Some(all[at].as_slice());
+        let better = |row: &Cells| {
+            let workload = self.cells[row.layouts[0]].workload(study);
+            let first =
+                workload.and_then(|spec| spec.workload.metrics().first().map(|one| one.better));
+            match first {
+                Some(raidlab_workload::Better::Higher) => Better::Higher,
+                Some(raidlab_workload::Better::Lower) | None => Better::Lower,
+            }
+        };
+        let cells = Cells::rows(study, &self.cells);
+        let rows: Vec<Values<'_>> =
+            cells.iter().map(|row| Values::of(row, better(row), values)).collect();
+        let floors = floors_of(&rows, study.measured);
+        rows.iter().zip(floors).all(|(row, floor)| row.is_settled(floor, study))
+    }
+
     /// The cells whose interval is wider than the precision, the widest first.
     fn imprecise(&self, precision_percent: f64) -> Vec<(usize, f64)> {
         let widths =
@@ -319,8 +346,7 @@ impl Collected {
         if complete < FEWEST_SAMPLES {
             let rounds = if complete == 1 { "round is" } else { "rounds are" };
             return Some(format!(
-                "{complete} {rounds} too few for a 95 % interval of a median and for any verdict; \
-                 run at least {FEWEST_SAMPLES}"
+                "{complete} {rounds} too few for a 95 % interval of a median; run at least {FEWEST_SAMPLES}"
             ));
         }
         let wide = self.imprecise(study.precision_percent);
@@ -359,7 +385,7 @@ pub(crate) fn rounds_in_batches<E>(
         if batch(&mut collected, rounds.clone())?.is_break() {
             return Ok(collected.into_samples(study, true));
         }
-        if rounds.end >= most || collected.imprecise(study.precision_percent).is_empty() {
+        if rounds.end >= most || collected.is_settled(study) {
             return Ok(collected.into_samples(study, false));
         }
         rounds = rounds.end..rounds.end + 1;

@@ -57,6 +57,9 @@ pub struct Study {
     pub calibration: Option<Calibration>,
     /// Published figures of some cells.
     pub given: Vec<GivenCell>,
+    /// Its rounds take real time: they may depend on each other, and the first layout of the baseline is measured
+    /// twice a round, to see what differs without a reason. No study file says so.
+    pub measured: bool,
     /// Which cells are run, where not all are. No study file says so: it is for looking closer.
     pub only: Only,
     /// Where all this stands.
@@ -361,6 +364,14 @@ impl Study {
         check_states(&states, &self.layouts, &self.workloads).map_err(|(_, reason)| reason)?;
         self.states = states;
         Ok(())
+    }
+
+    /// Rounds that cost virtual time only: at least as many as verdicts need, by the most layouts that are compared
+    /// with the baseline in a row.
+    pub fn raise_rounds(&mut self) {
+        let (_, needed) = crate::verdicts::family(self, &crate::matrix::cells(self));
+        self.rounds = self.rounds.max(needed);
+        self.max_rounds = self.max_rounds.max(self.rounds);
     }
 
     /// Layouts without cells besides healthy ones, where the study has other states.

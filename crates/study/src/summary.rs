@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use raidlab_core::{Nanos, Sectors};
+use raidlab_results::conduct::outliers;
 use raidlab_results::statistics::{
-    NOISE_REAL, NOISE_VIRTUAL, baseline_per_round, mean, median, median_interval, paired_verdict,
-    percent_vs_baseline, spread_percent,
+    mean, median, median_interval, percent_vs_baseline, spread_percent,
 };
 use raidlab_results::{
     Better, Bottleneck, Cell, Clock, LatencyRow, LayoutRow, MembersRow, Published, Results,
@@ -13,9 +13,11 @@ use raidlab_results::{
 };
 use raidlab_workload::{Better as WorkloadBetter, Metric};
 
+use crate::conduct;
 use crate::matrix::CellKey;
 use crate::run::{Latency, Rebuild, Sample, Samples};
 use crate::study::{IDLE_REBUILD, State, Study};
+use crate::verdicts::{Cells, Shown, Values, floors_of};
 
 /// The results document of a study.
 ///
@@ -32,14 +34,9 @@ pub fn summarise(
     mut warnings: Vec<String>,
     capacities: &[Sectors],
 ) -> Results {
-    let noise = match clock {
-        Clock::Virtual => NOISE_VIRTUAL,
-        Clock::Real => NOISE_REAL,
-    };
     let mut all_settings = BTreeMap::from([
         ("rounds".to_string(), samples.rounds.to_string()),
         ("precision".to_string(), format!("{} %", study.precision_percent)),
-        ("noise floor".to_string(), format!("{} %", noise * 100.0)),
     ]);
     all_settings.extend(settings);
     all_settings.extend(study.parameters.iter().map(|one| {
@@ -48,21 +45,11 @@ pub fn summarise(
         (format!("parameter {}", one.title()), value)
     }));
     warnings.extend(samples.warnings.iter().cloned());
-    let baseline = study.baseline_layouts();
-    let keys = samples.cells.iter().zip(&samples.samples);
-    let cells = keys.flat_map(|(key, own)| {
-        measures(study, own, key).into_iter().filter_map(|measure| {
-            let mut cell = measured(study, key, own, measure)?;
-            if let Some(against) = Against::of(samples, key, &baseline, measure) {
-                cell.percent_vs_baseline = percent_vs_baseline(cell.median, &against.medians);
-                let verdict =
-                    || paired_verdict(&cell.samples, &against.per_round, noise, cell.better);
-                cell.verdict = (!baseline.contains(&key.layout)).then(verdict);
-            }
-            Some(cell)
-        })
-    });
-    let cells: Vec<Cell> = cells.collect();
+    let mut judged = Judged::of(study, samples);
+    judged.compare(study);
+    let (cells, floor) = judged.into_cells(samples);
+    all_settings.insert("noise floor".to_string(), floor);
+    warnings.extend(conduct::warnings(study, samples));
     warnings.extend(state_warnings(study, &cells));
     Results {
         schema_version: SCHEMA_VERSION,
@@ -84,24 +71,108 @@ pub fn summarise(
     }
 }
 
-/// The baseline's cells that belong to a cell.
-struct Against {
-    medians: Vec<f64>,
-    per_round: Vec<f64>,
+/// What every cell measured, and then what that shows.
+struct Judged {
+    rows: Vec<Cells>,
+    /// With the index of the cell in the study.
+    cells: Vec<(usize, Measure, Cell)>,
+    /// The least and the largest floor.
+    floors: Option<(f64, f64)>,
 }
 
-impl Against {
-    /// `None` unless every layout of the baseline has this workload, process count and state.
-    fn of(samples: &Samples, key: &CellKey, baseline: &[usize], measure: Measure) -> Option<Self> {
-        let of_layout = |layout: &usize| {
-            let wanted = CellKey { layout: *layout, ..*key };
-            let at = samples.cells.iter().position(|cell| *cell == wanted)?;
-            measure.values(&samples.samples[at])
+impl Judged {
+    /// Not yet compared.
+    fn of(study: &Study, samples: &Samples) -> Self {
+        let keys = samples.cells.iter().zip(&samples.samples).enumerate();
+        let cells = keys.flat_map(|(at, (key, own))| {
+            let measured = move |measure| Some((at, measure, measured(study, key, own, measure)?));
+            measures(study, own, key).into_iter().filter_map(measured)
+        });
+        let cells = cells.collect();
+        Self { rows: Cells::rows(study, &samples.cells), cells, floors: None }
+    }
+
+    /// Compares the cells of each row, one metric after the other.
+    fn compare(&mut self, study: &Study) {
+        let mut kinds: Vec<(Measure, Better)> = Vec::new();
+        for (_, measure, cell) in &self.cells {
+            if !kinds.iter().any(|(known, _)| known.is_alike(*measure)) {
+                kinds.push((*measure, cell.better));
+            }
+        }
+        for (kind, better) in kinds {
+            let mut by_cell: BTreeMap<usize, &[f64]> = BTreeMap::new();
+            for (at, measure, cell) in &self.cells {
+                if measure.is_alike(kind) {
+                    by_cell.insert(*at, &cell.samples);
+                }
+            }
+            let values = |at| by_cell.get(&at).copied();
+            let rows: Vec<Values<'_>> =
+                self.rows.iter().map(|row| Values::of(row, better, values)).collect();
+            let floors = floors_of(&rows, study.measured);
+            let shown: BTreeMap<usize, Shown> = rows
+                .iter()
+                .zip(&floors)
+                .flat_map(|(row, floor)| row.shown(*floor, study.measured))
+                .collect();
+            self.tell(study, kind, &shown);
+        }
+    }
+
+    /// Writes down what is shown of the cells of a metric.
+    fn tell(&mut self, study: &Study, kind: Measure, shown: &BTreeMap<usize, Shown>) {
+        for (at, measure, cell) in &mut self.cells {
+            let Some(shown) = shown.get(at).filter(|_| measure.is_alike(kind)) else { continue };
+            cell.may_be_best = shown.standing.may_be_best;
+            cell.as_good_as_best = shown.standing.as_good_as_best;
+            cell.floor_percent = Some(shown.floor * 100.0);
+            let (low, high) = self.floors.unwrap_or((shown.floor, shown.floor));
+            self.floors = Some((low.min(shown.floor), high.max(shown.floor)));
+            if let Some(comparison) = shown.comparison {
+                cell.percent_vs_baseline = Some(comparison.percent);
+                cell.percent_interval = comparison.interval;
+                cell.verdict = Some(comparison.verdict);
+                cell.more_rounds = comparison.more_rounds;
+                cell.dependence = comparison.dependence;
+            } else if study.baseline == [cell.layout.clone()] {
+                cell.percent_vs_baseline = Some(0.0);
+            }
+        }
+        self.against_mean(study, kind);
+    }
+
+    /// The layouts of a baseline of several stand beside the mean of their medians.
+    fn against_mean(&mut self, study: &Study, kind: Measure) {
+        if study.baseline.len() < 2 {
+            return;
+        }
+        for row in &self.rows {
+            let own = |cell: &&mut (usize, Measure, Cell)| {
+                row.layouts.contains(&cell.0)
+                    && cell.1.is_alike(kind)
+                    && study.baseline.contains(&cell.2.layout)
+            };
+            let medians: Vec<f64> =
+                self.cells.iter_mut().filter(own).map(|one| one.2.median).collect();
+            if medians.len() == study.baseline.len() {
+                for (_, _, cell) in self.cells.iter_mut().filter(own) {
+                    cell.percent_vs_baseline = percent_vs_baseline(cell.median, &medians);
+                }
+            }
+        }
+    }
+
+    /// The cells that reports show, and the floor in words.
+    fn into_cells(self, samples: &Samples) -> (Vec<Cell>, String) {
+        let percent = |floor: f64| format!("{:.1} %", floor * 100.0);
+        let floor = match self.floors {
+            None => "none".to_string(),
+            Some((low, high)) if percent(low) == percent(high) => percent(low),
+            Some((low, high)) => format!("{} to {}", percent(low), percent(high)),
         };
-        let all: Vec<Vec<f64>> = baseline.iter().map(of_layout).collect::<Option<_>>()?;
-        let medians = all.iter().map(|values| median(values)).collect::<Option<_>>()?;
-        let slices: Vec<&[f64]> = all.iter().map(Vec::as_slice).collect();
-        Some(Self { medians, per_round: baseline_per_round(&slices) })
+        let shown = self.cells.into_iter().filter(|(at, _, _)| !samples.cells[*at].again);
+        (shown.map(|(_, _, cell)| cell).collect(), floor)
     }
 }
 
@@ -126,6 +197,12 @@ impl Measure {
             Self::Rebuild => "rebuild_s",
             Self::RebuildEstimate => "rebuild_estimate_s",
         }
+    }
+
+    /// Whether both are compared with each other: a rebuild that ended and one that is estimated are.
+    fn is_alike(self, other: Self) -> bool {
+        let rebuild = |one| matches!(one, Self::Rebuild | Self::RebuildEstimate);
+        self.name() == other.name() || rebuild(self) && rebuild(other)
     }
 
     fn is_value(self) -> bool {
@@ -258,9 +335,16 @@ fn measured(study: &Study, key: &CellKey, own: &[Sample], measure: Measure) -> O
         coverage: interval.map(|interval| interval.coverage),
         mean: mean(&samples)?,
         spread_percent: spread_percent(&samples),
+        outlier_rounds: outliers(&samples),
         samples,
         percent_vs_baseline: None,
+        percent_interval: None,
+        floor_percent: None,
         verdict: None,
+        more_rounds: None,
+        dependence: None,
+        may_be_best: false,
+        as_good_as_best: false,
         settings: spec.map_or_else(BTreeMap::new, |spec| spec.settings.clone()),
         first_done_s: median_of(own, |sample| Some(sample.first_done.as_secs()))?,
         last_done_s: median_of(own, |sample| Some(sample.last_done.as_secs()))?,

@@ -20,7 +20,7 @@ fn simple(name: &str, simple: Simple) -> WorkloadSpec {
 fn the_default_study() {
     let study = default();
     assert_eq!(study.title, "Four NAS drives, which layout?");
-    assert_eq!((study.seed, study.rounds, study.max_rounds), (1, 6, 6));
+    assert_eq!((study.seed, study.rounds, study.max_rounds), (1, 9, 9));
     assert_eq!(study.precision_percent, 5.0);
     assert_eq!(study.baseline, ["single"]);
     assert_eq!(study.baseline_layouts(), [0]);

@@ -11,9 +11,10 @@ use raidlab_study::{
     order, parse, run_rounds, run_rounds_parallel, summarise,
 };
 
-/// The default study with six of its layouts: enough to run.
+/// The default study with six of its layouts, and rounds enough to tell five from their baseline.
 fn study() -> Study {
     let mut study = parse(default_study(), "default").unwrap();
+    (study.rounds, study.max_rounds) = (8, 8);
     study.layouts.retain(|l| !["raid4(4)", "raid6(4)", "raid10(4) far2"].contains(&&*l.name));
     study
 }
@@ -86,12 +87,71 @@ fn a_round_runs_every_cell_once_in_an_order_of_its_own() {
     }
     let other = Study { seed: 2, ..study.clone() };
     assert_ne!(order(&study, 0), order(&other, 0));
+    assert_ne!(order(&study, 0), order(&study, 72), "the next design has an order of its own");
 
     let mut runner = Fake::new(0.0);
     run_rounds(&study, &mut runner, &mut on).unwrap();
     let ran: Vec<CellKey> = runner.runs.iter().map(|(key, ..)| *key).collect();
-    let planned: Vec<CellKey> = (0..6).flat_map(|round| order(&study, round)).collect();
+    let planned: Vec<CellKey> = (0..8).flat_map(|round| order(&study, round)).collect();
     assert_eq!(ran, planned);
+}
+
+/// Over a whole design every cell comes right after every other equally often.
+#[test]
+fn what_comes_right_before_a_cell_is_balanced() {
+    for (layouts, rounds, times) in [(2, 24, 1), (1, 12, 1)] {
+        let mut study = study();
+        study.layouts.truncate(layouts);
+        assert_eq!(cells(&study).len(), rounds as usize);
+        check_balance(&study, rounds, times);
+    }
+    // An odd number of cells: three of one workload.
+    let mut odd = study();
+    odd.layouts.truncate(1);
+    odd.workloads.truncate(1);
+    assert_eq!(cells(&odd).len(), 3);
+    check_balance(&odd, 6, 2);
+}
+
+fn check_balance(study: &Study, rounds: u32, times: u32) {
+    let mut pairs: BTreeMap<(CellKey, CellKey), u32> = BTreeMap::new();
+    for round in 0..rounds {
+        for pair in order(study, round).windows(2) {
+            *pairs.entry((pair[0], pair[1])).or_default() += 1;
+        }
+    }
+    let cells = cells(study).len();
+    assert_eq!(pairs.len(), cells * (cells - 1));
+    assert!(pairs.values().all(|count| *count == times), "{pairs:?}");
+}
+
+/// In real time the baseline is measured twice a round, and nobody is shown the second one.
+#[test]
+fn what_a_layout_differs_from_itself_is_the_floor() {
+    let measured = Study { measured: true, ..study() };
+    let all = cells(&measured);
+    assert_eq!(all.len(), 72 + 12);
+    assert!(all[72..].iter().all(|key| key.again && key.layout == 0));
+    struct Twice(Fake);
+    impl Runner for Twice {
+        type Error = String;
+        fn run(&mut self, key: &CellKey, round: u32, seed: u64) -> Result<Sample, String> {
+            let mut sample = self.0.run(key, round, seed)?;
+            // The second time it is 4 % faster.
+            if key.again {
+                sample.values = vec![Some(sample.headline().unwrap_or(0.0) * 1.04)];
+            }
+            Ok(sample)
+        }
+    }
+    let samples = run_rounds(&measured, &mut Twice(Fake::new(0.0)), &mut on).unwrap();
+    let found = results(&measured, &samples);
+    assert_eq!(found.cells.len(), 72);
+    assert_eq!(found.settings["noise floor"], "4.0 %");
+    let cell = found.cell("raid0(4)", "random-read 4KiB", 2, "healthy").unwrap();
+    // The baseline is the mean of both: 100 and 104.
+    assert!((cell.percent_vs_baseline.unwrap() - (300.0 / 1.02 - 100.0)).abs() < 1e-9);
+    assert!((cell.floor_percent.unwrap() - 4.0).abs() < 1e-9);
 }
 
 #[test]
@@ -129,7 +189,7 @@ fn any_number_of_threads_gives_the_same_document() {
 #[test]
 fn progress_counts_up_to_the_end() {
     for threads in [None, Some(1), Some(2)] {
-        let study = Study { max_rounds: 7, precision_percent: 0.01, ..study() };
+        let study = Study { max_rounds: 9, precision_percent: 0.01, ..study() };
         let (mut started, mut finished, mut last) = (0, 0, (0, 0, 0));
         let mut watch = |progress: Progress<'_>| {
             match progress.event {
@@ -150,7 +210,7 @@ fn progress_counts_up_to_the_end() {
                 run_rounds_parallel(&study, threads, || Fake::new(1.0), &mut watch).unwrap()
             }
         };
-        assert_eq!((started, finished, last), (7 * 72, 7 * 72, (7 * 72, 7 * 72, 7)));
+        assert_eq!((started, finished, last), (9 * 72, 9 * 72, (9 * 72, 9 * 72, 9)));
     }
 }
 
@@ -166,7 +226,7 @@ fn stopping_keeps_complete_rounds_only() {
         assert_eq!((samples.rounds, samples.aborted), (complete, true), "{stop_after}");
         assert!(samples.samples.iter().all(|cell| cell.len() == complete as usize));
         let said =
-            format!("stopped early: {complete} complete rounds count, at least 6 were planned");
+            format!("stopped early: {complete} complete rounds count, at least 8 were planned");
         assert_eq!(samples.warnings[0], said);
         let results = results(&study, &samples);
         assert_eq!(results.cells.len(), if complete == 0 { 0 } else { 72 });
@@ -176,7 +236,7 @@ fn stopping_keeps_complete_rounds_only() {
         for threads in [1, 3] {
             let make = || Fake::new(1.0);
             let some = run_rounds_parallel(&study, threads, make, &mut stop).unwrap();
-            assert!(some.aborted || some.rounds == 6);
+            assert!(some.aborted || some.rounds == 8);
             for (cell, all) in some.samples.iter().zip(&full.samples) {
                 assert_eq!(cell[..], all[..some.rounds as usize]);
             }
@@ -188,12 +248,12 @@ fn stopping_keeps_complete_rounds_only() {
 fn rounds_are_added_until_the_intervals_are_narrow() {
     let steady = Study { max_rounds: 30, ..study() };
     let samples = run_rounds(&steady, &mut Fake::new(1.0), &mut on).unwrap();
-    assert_eq!((samples.rounds, samples.aborted), (6, false));
+    assert_eq!((samples.rounds, samples.aborted), (8, false));
     assert_eq!(samples.warnings, [] as [String; 0]);
 
-    // A spread of 40 % does not fit into +-5 % with 6 rounds, but the ranks move inwards.
+    // A spread of 40 % does not fit into +-5 % with 8 rounds, but the ranks move inwards.
     let samples = run_rounds(&steady, &mut Fake::new(40.0), &mut on).unwrap();
-    assert!((7..=30).contains(&samples.rounds), "{}", samples.rounds);
+    assert!((9..=30).contains(&samples.rounds), "{}", samples.rounds);
 
     let short = Study { max_rounds: 8, precision_percent: 0.1, ..study() };
     let samples = run_rounds(&short, &mut Fake::new(40.0), &mut on).unwrap();
@@ -209,7 +269,7 @@ fn rounds_are_added_until_the_intervals_are_narrow() {
     assert!(samples.warnings[0].contains("3 rounds are too few"), "{:?}", samples.warnings);
     let results = results(&few, &samples);
     assert!(results.cells.iter().all(|cell| cell.ci95.is_none() && cell.coverage.is_none()));
-    let shown = Some(Verdict::NoDifferenceShown);
+    let shown = Some(Verdict::NotResolved);
     assert!(results.cells.iter().all(|cell| cell.verdict.is_none() || cell.verdict == shown));
 }
 
@@ -225,10 +285,10 @@ fn precision_is_half_the_width_of_the_interval() {
         }
     }
     let rounds = |precision_percent| {
-        let study = Study { max_rounds: 7, precision_percent, ..study() };
+        let study = Study { max_rounds: 9, precision_percent, ..study() };
         run_rounds(&study, &mut Turns(Fake::new(0.0)), &mut on).unwrap().rounds
     };
-    assert_eq!((rounds(7.4), rounds(7.5)), (7, 6));
+    assert_eq!((rounds(7.4), rounds(7.5)), (9, 8));
 }
 
 #[test]
@@ -319,8 +379,8 @@ fn summaries_compare_with_the_baseline() {
     assert_eq!((found.study.as_str(), found.seed), (study.title.as_str(), 1));
     assert_eq!(found.baseline, ["single"]);
     assert_eq!(found.warnings, ["first of all"]);
-    assert_eq!(found.settings["rounds"], "6");
-    assert_eq!(found.settings["noise floor"], "1 %");
+    assert_eq!(found.settings["rounds"], "8");
+    assert_eq!(found.settings["noise floor"], "1.0 %");
     assert_eq!(found.layouts[4].name, "raid5(4)");
     assert_eq!((found.layouts[4].capacity, found.layouts[4].survives), (1 << 29, 1));
     assert!(found.workloads[0].description.contains("4GiB in blocks of 6MiB"));
@@ -333,14 +393,14 @@ fn summaries_compare_with_the_baseline() {
     assert!((cell.percent_vs_baseline.unwrap() - 200.0).abs() < 1e-9);
     assert_eq!(cell.verdict, Some(Verdict::Faster));
     assert_eq!((cell.metric.as_str(), cell.unit.as_str()), ("iops", "1/s"));
-    assert_eq!((cell.samples.len(), cell.coverage), (6, Some(0.96875)));
+    assert_eq!((cell.samples.len(), cell.coverage), (8, Some(1.0 - 2.0 / 256.0)));
     let [low, high] = cell.ci95.unwrap();
     assert!(300.0 <= low && low <= cell.median && cell.median <= high && high <= 301.5);
     assert!((cell.last_done_s - 0.003).abs() < 1e-6 && (cell.first_done_s - 0.0015).abs() < 1e-6);
     assert_eq!((cell.process_cpu_s, cell.system_cpu_s), (None, None));
     let linear = found.cell("linear(4)", "random-read 4KiB", 2, "healthy").unwrap();
     assert_eq!(linear.process_cpu_s, Some(0.5));
-    // Rounds 1, 3 and 5 name member 1, rounds 2 and 4 member 0, round 0 none.
+    // Rounds 1, 3, 5 and 7 name member 1, rounds 2, 4 and 6 member 0, round 0 none.
     let bottleneck = cell.bottleneck.as_ref().unwrap();
     assert_eq!((bottleneck.resource.as_str(), bottleneck.busy), ("member 1", 0.25));
     assert_eq!(found.best("dd-read 6MiB", 4, "healthy").unwrap().layout, "raid10(4)");
@@ -358,7 +418,7 @@ fn the_mean_of_several_layouts_as_baseline() {
     // Values are 100 x (index + 1); the baseline is (200 + 400) / 2.
     assert_eq!(verdicts("single"), (-67.0, Some(Verdict::Slower)));
     assert_eq!(verdicts("linear(4)"), (-33.0, None));
-    assert_eq!(verdicts("raid0(4)"), (0.0, Some(Verdict::NoDifferenceShown)));
+    assert_eq!(verdicts("raid0(4)"), (0.0, Some(Verdict::Equal)));
     assert_eq!(verdicts("raid1(2)"), (33.0, None));
     assert_eq!(verdicts("raid10(4)"), (100.0, Some(Verdict::Faster)));
 }

@@ -22,6 +22,9 @@ pub(crate) fn run(options: &Compare) -> Result<(), Failure> {
     let cancel = interrupt::flag()?;
     let results = if options.on == "virtual" {
         real::devices::refuse_flags(options)?;
+        if options.rounds.is_none() {
+            study.raise_rounds();
+        }
         Some(modelled::run(&study, options, cancel)?)
     } else {
         real::run(&mut study, options, cancel)?

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use raidlab_results::Finding;
 use raidlab_results::document::{Better, Cell, Results};
 
-use super::{Group, baseline_name, finding, gain, is_speed, value, what};
+use super::{Group, baseline_name, finding, gain, is_speed, may_differ, value, what};
 use crate::number::{self, listed};
 
 /// A resource that is busy for less of the time holds nothing up.
@@ -17,7 +17,8 @@ const MOST_NAMED: usize = 4;
 pub(super) fn best(results: &Results) -> Vec<Finding> {
     let of = |group: Group<'_>| {
         let base = group.baseline(results)?;
-        let others = group.cells.iter().copied().filter(|cell| !is_baseline(results, cell));
+        let others = group.cells.iter().copied();
+        let others = others.filter(|cell| !is_baseline(results, cell) && may_differ(cell));
         let best = others.max_by(|one, other| {
             let worth = |cell: &Cell| gain(cell.better, cell.median, base);
             worth(one).total_cmp(&worth(other))
@@ -72,7 +73,7 @@ pub(super) fn slower_than_baseline(results: &Results) -> Vec<Finding> {
         let mut slower: Vec<(f64, &Cell)> = group
             .cells
             .iter()
-            .filter(|cell| !is_baseline(results, cell))
+            .filter(|cell| !is_baseline(results, cell) && may_differ(cell))
             .map(|cell| (1.0 / gain(cell.better, cell.median, base), *cell))
             .filter(|(loss, _)| *loss > super::LEAST_EFFECT)
             .collect();

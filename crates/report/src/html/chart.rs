@@ -9,7 +9,7 @@ use raidlab_results::document::Cell;
 
 use super::{shown_percent, tooltip, verdict_class};
 use crate::number;
-use crate::view::{Row, Section, View, extent};
+use crate::view::{Mark, Row, Section, View, extent};
 
 /// Width of the picture in its own units, which are about a pixel each.
 const WIDTH: f64 = 420.0;
@@ -186,7 +186,7 @@ fn label(
     (layout, cell): (usize, &Cell),
 ) -> Markup {
     let y = frame.y(place);
-    let best = row.marked().contains(&layout);
+    let best = row.mark(layout) == Mark::Best;
     let (median, high) = (frame.x(cell.median), frame.x(extent(cell).1));
     let behind = if high > median { high } else { median } + 6.0;
     html! {

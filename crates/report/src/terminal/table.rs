@@ -5,7 +5,7 @@ use raidlab_results::document::{Cell, Verdict};
 use super::text::{self, Line, Span, Style};
 use super::{Terminal, shown_range};
 use crate::number;
-use crate::view::{Row, Section, View, half_range};
+use crate::view::{Mark, Row, Section, View, half_range};
 
 /// Columns between two layouts.
 const GAP: usize = 2;
@@ -45,11 +45,19 @@ struct Parts {
 impl Parts {
     fn new(view: &View<'_>, row: &Row<'_>, layout: usize, terminal: Terminal) -> Option<Self> {
         let cell = row.cells[layout]?;
-        let best = row.marked().contains(&layout);
-        let value = number::number(cell.median) + if best { "*" } else { " " };
+        let mark = row.mark(layout);
+        let sign = match mark {
+            Mark::Best => "*",
+            Mark::MayBe => "?",
+            Mark::None => " ",
+        };
+        let best = mark == Mark::Best;
+        let value = number::number(cell.median) + sign;
         let percent = shown_percent(view, layout, cell).map(|percent| {
             let (mark, style) = match cell.verdict {
-                Some(Verdict::NoDifferenceShown) => ("~", Style::Dim),
+                _ if row.is_preliminary() => (" ", Style::Plain),
+                Some(Verdict::Equal) => ("=", Style::Dim),
+                Some(Verdict::NotResolved) => ("~", Style::Dim),
                 Some(Verdict::Faster) => (" ", Style::Faster),
                 Some(Verdict::Slower) => (" ", Style::Slower),
                 None => (" ", Style::Plain),

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use raidlab_report::Terminal;
+use raidlab_results::comparison::Row;
 use raidlab_results::document::{
     Better, Bottleneck, Cell, Clock, LayoutRow, Published, Results, SCHEMA_VERSION, Verdict,
     WorkloadRow,
@@ -45,9 +46,16 @@ pub fn cell(shared: &Shared<'_>, layout: &str, median: f64, spread: f64, rounds:
         samples,
         median,
         ci95: enough.then_some([median - reach, median + reach]),
-        coverage: enough.then_some(0.96875),
+        coverage: enough.then_some(1.0 - 20.0 / 512.0),
         percent_vs_baseline: None,
+        percent_interval: None,
+        floor_percent: enough.then_some(1.0),
         verdict: None,
+        more_rounds: None,
+        dependence: None,
+        may_be_best: false,
+        as_good_as_best: false,
+        outlier_rounds: Vec::new(),
         settings: BTreeMap::new(),
         first_done_s: 4_000.0 / median,
         last_done_s: 4_100.0 / median,
@@ -68,13 +76,22 @@ pub fn cell(shared: &Shared<'_>, layout: &str, median: f64, spread: f64, rounds:
 /// Percentages and verdicts of a row against the layout `baseline`.
 pub fn compare(cells: &mut [Cell], baseline: &str) {
     let Some(base) = cells.iter().find(|cell| cell.layout == baseline).cloned() else { return };
+    let samples: Vec<Vec<f64>> = cells.iter().map(|cell| cell.samples.clone()).collect();
+    let layouts: Vec<&[f64]> = samples.iter().map(Vec::as_slice).collect();
+    let better = base.better;
+    let row =
+        Row { layouts: &layouts, baseline: &[], again: None, better, floor: 0.01, drawn: true };
+    for (cell, standing) in cells.iter_mut().zip(row.against_best()) {
+        cell.may_be_best = standing.may_be_best;
+        cell.as_good_as_best = standing.as_good_as_best;
+    }
     for cell in cells {
         let percent = (cell.median / base.median - 1.0) * 100.0;
         cell.percent_vs_baseline = Some(percent);
         let better = (cell.better == Better::Higher) == (percent > 0.0);
         cell.verdict = match percent {
             _ if cell.layout == baseline => None,
-            percent if percent.abs() < 1.0 => Some(Verdict::NoDifferenceShown),
+            percent if percent.abs() < 1.0 => Some(Verdict::Equal),
             _ if better => Some(Verdict::Faster),
             _ => Some(Verdict::Slower),
         };
@@ -133,7 +150,7 @@ fn add(results: &mut Results, shared: &Shared<'_>, medians: [f64; 6], spreads: [
     let rows = LAYOUTS.iter().zip(medians.into_iter().zip(spreads));
     let mut cells: Vec<Cell> = rows
         .filter(|(_, (median, _))| *median > 0.0)
-        .map(|((name, ..), (median, spread))| cell(shared, name, median, spread, 6))
+        .map(|((name, ..), (median, spread))| cell(shared, name, median, spread, 9))
         .collect();
     compare(&mut cells, "single");
     results.cells.extend(cells);

@@ -127,6 +127,7 @@ fn read(text: &str, path: &str, values: Option<&[f64]>) -> Result<Study, StudyEr
         }
     }
     Ok(Study {
+        measured: false,
         only: Only::default(),
         title: root.required_text("title", "title = \"Which layout?\"")?.to_string(),
         seed: root.integer("seed", 0..=u64::MAX)?.unwrap_or(1),

@@ -45,6 +45,7 @@ fn prepare(study: &mut Study, options: &Compare) -> Result<(bool, Sizes), Failur
         raidlab_measure::size_sequential(study)?;
     }
     study.check_real().map_err(Failure::input)?;
+    study.measured = true;
     let sizes = Sizes::of(study).map_err(|error| super::bad_study(options, error))?;
     Ok((ours_to_size, sizes))
 }

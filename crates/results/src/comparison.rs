@@ -1,0 +1,318 @@
+//! One rule for every verdict: what the rounds of a study show of layouts that met the same work.
+//!
+//! What is estimated is the median over the rounds of the logarithm of the ratio of two layouts, taken round by
+//! round: whatever a round did to both cancels (common random numbers, complete blocks). Nothing is assumed of its
+//! distribution but that rounds are alike and independent, and the latter is tested.
+//!
+//! - Interval: two order statistics of the log ratios, by the sign test (David and Nagaraja, "Order Statistics",
+//!   3rd edition, 2003, section 7.1). Exact for any sample size, so no bootstrap is needed, which for medians is no
+//!   narrower and below some 20 rounds too narrow.
+//! - Verdict: the interval lies wholly beyond the floor (faster, slower), wholly within it (equal: two one-sided
+//!   tests, Schuirmann 1987), or neither (not resolved).
+//! - Many comparisons: the layouts of a row against its baseline are a family; Holm's procedure (1979) keeps the chance
+//!   of any false verdict among them below 5 %. With n rounds no interval can be surer than 1 - 2^(1-n), so a family
+//!   needs [`fewest_rounds`].
+//! - The best: who is excluded by nobody at 5 % for the whole row may be the best; who is shown to be behind nobody by
+//!   the floor or more is as good as the best (Hsu, "Multiple Comparisons", 1996, chapter 4: comparison with the best).
+//! - Dependence: a first-order correlation of the rounds' log ratios beyond [`DEPENDENT`] widens the interval by the
+//!   root of (1 + r) / (1 - r), the variance of a mean under such correlation (Bayley and Hammersley 1946); where no
+//!   ranks are left there is none.
+//!
+//! Tests: `tests/comparison.rs`; coverage, power and false alarms under the stopping rule: `tests/rule.rs`.
+
+use crate::document::{Better, Verdict};
+use crate::statistics::{baseline_per_round, median, tails};
+
+/// The chance of any false verdict in a row, at most.
+pub const ALPHA: f64 = 0.05;
+/// First-order correlation of rounds beyond which they are not taken for independent.
+pub const DEPENDENT: f64 = 0.2;
+/// More rounds than this are not advised: what they would show is not worth it.
+pub const MOST_MORE: u32 = 1_000;
+
+/// The fewest rounds in which one of so many comparisons can be resolved.
+pub fn fewest_rounds(comparisons: usize) -> u32 {
+    let most = ALPHA / comparisons.max(1) as f64;
+    let mut rounds = 1;
+    let mut chance = 1.0;
+    while chance > most {
+        rounds += 1;
+        chance /= 2.0;
+    }
+    rounds
+}
+
+/// Layouts that met the same work, round by round.
+#[derive(Clone, Debug)]
+pub struct Row<'a> {
+    /// The samples of each layout, in the order of the rounds.
+    pub layouts: &'a [&'a [f64]],
+    /// The layouts that the others are compared with: by the mean of their samples of each round.
+    pub baseline: &'a [usize],
+    /// What the first layout of the baseline showed once more, under another name: its samples are the mean of both,
+    /// which are steadier than either.
+    pub again: Option<&'a [f64]>,
+    /// Which way is better.
+    pub better: Better,
+    /// Ratios nearer to 1 than this mean nothing: 0.01 for 1 %.
+    pub floor: f64,
+    /// The rounds were drawn, and depend on nothing.
+    pub drawn: bool,
+}
+
+/// A layout against the baseline.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Comparison {
+    /// (exp(median of the log ratios) - 1) x 100, of values as they are: more is more.
+    pub percent: f64,
+    /// The interval of that, for all comparisons of the row together; `None` where rounds are too few.
+    pub interval: Option<[f64; 2]>,
+    /// What is shown.
+    pub verdict: Verdict,
+    /// So many more rounds would likely resolve it; `None` when it is resolved, or [`MOST_MORE`] would not do.
+    pub more_rounds: Option<u32>,
+    /// First-order correlation of the rounds' log ratios, its bias corrected; `None` of drawn or too few rounds.
+    pub dependence: Option<f64>,
+}
+
+/// A layout among all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// No other is shown to be better.
+    pub may_be_best: bool,
+    /// No other is better by the floor or more, which is shown.
+    pub as_good_as_best: bool,
+}
+
+impl Row<'_> {
+    /// Each layout against the baseline, in their order; `None` for the baseline itself and where no ratio can be
+    /// taken.
+    pub fn compare(&self) -> Vec<Option<Comparison>> {
+        let base = self.base();
+        let family = self.family();
+        let mut all: Vec<Option<Ratios>> = (0..self.layouts.len())
+            .map(|at| {
+                let is_base = self.baseline.contains(&at) || base.is_empty();
+                if is_base { None } else { self.ratios(self.layouts[at], &base) }
+            })
+            .collect();
+        let floor = self.log_floor();
+        let mut order: Vec<(f64, usize)> = Vec::new();
+        for (at, ratios) in all.iter_mut().enumerate() {
+            if let Some(ratios) = ratios {
+                ratios.resolve(floor);
+                order.push((ratios.chance, at));
+            }
+        }
+        // Holm: the surest first, each at what is left.
+        order.sort_by(|one, other| one.0.total_cmp(&other.0));
+        for (rank, (chance, at)) in order.iter().enumerate() {
+            if *chance > ALPHA / (family - rank) as f64 {
+                for (_, at) in &order[rank..] {
+                    if let Some(ratios) = &mut all[*at] {
+                        ratios.verdict = Verdict::NotResolved;
+                    }
+                }
+                break;
+            }
+            debug_assert!(all[*at].is_some(), "only those with ratios are ordered");
+        }
+        let comparison = |ratios: Ratios| ratios.comparison(self.better, floor, family);
+        all.into_iter().map(|ratios| ratios.map(comparison)).collect()
+    }
+
+    /// How each layout stands among all.
+    pub fn against_best(&self) -> Vec<Standing> {
+        let others = self.layouts.len().saturating_sub(1).max(1);
+        let (level, floor) = (ALPHA / others as f64, self.log_floor());
+        let of = |one: usize| {
+            let mut standing = Standing { may_be_best: true, as_good_as_best: true };
+            for other in (0..self.layouts.len()).filter(|other| *other != one) {
+                let ratios = self.ratios(self.layouts[other], self.layouts[one]);
+                let Some(ratios) = ratios else {
+                    standing.as_good_as_best = false;
+                    continue;
+                };
+                // One-sided: half of what the ranks leave out on both sides.
+                let bounds = ratios.bounds(2.0 * level);
+                standing.may_be_best &= bounds.is_none_or(|(low, _)| low <= 0.0);
+                standing.as_good_as_best &= bounds.is_some_and(|(_, high)| high < floor);
+            }
+            standing
+        };
+        (0..self.layouts.len()).map(of).collect()
+    }
+
+    /// Whether more rounds would tell nothing that is asked for: every comparison is resolved, or differences of
+    /// `precision` (0.05 for 5 %) or more are excluded.
+    pub fn is_settled(&self, precision: f64) -> bool {
+        let (up, down) = (precision * 100.0, (1.0 / (1.0 + precision) - 1.0) * 100.0);
+        self.compare().into_iter().flatten().all(|one| {
+            let excluded = one.interval.is_some_and(|[low, high]| low > down && high < up);
+            excluded || one.verdict != Verdict::NotResolved
+        })
+    }
+
+    /// How many layouts are compared with the baseline.
+    pub fn family(&self) -> usize {
+        let others = (0..self.layouts.len()).filter(|at| !self.baseline.contains(at));
+        others.count().max(1)
+    }
+
+    fn log_floor(&self) -> f64 {
+        libm::log1p(self.floor)
+    }
+
+    /// The baseline's value in each round.
+    fn base(&self) -> Vec<f64> {
+        let Some(first) = self.baseline.first() else { return Vec::new() };
+        let alike: Vec<&[f64]> = [self.layouts[*first]].into_iter().chain(self.again).collect();
+        let first = baseline_per_round(&alike);
+        let others = self.baseline[1..].iter().map(|at| self.layouts[*at]);
+        let all: Vec<&[f64]> = [first.as_slice()].into_iter().chain(others).collect();
+        baseline_per_round(&all)
+    }
+
+    /// The log ratios of one to another; `None` without a round, or where a value is nothing.
+    fn ratios(&self, one: &[f64], other: &[f64]) -> Option<Ratios> {
+        let sign = match self.better {
+            Better::Higher => 1.0,
+            Better::Lower => -1.0,
+        };
+        let logs = log_ratios(one, other)?;
+        let logs: Vec<f64> = logs.into_iter().map(|log| sign * log).collect();
+        Some(Ratios::new(logs, self.drawn))
+    }
+}
+
+/// The logarithm of the ratio of each round; `None` without a round, or where a value is not above 0.
+pub fn log_ratios(values: &[f64], base: &[f64]) -> Option<Vec<f64>> {
+    let log = |(value, base): (&f64, &f64)| {
+        let known = *value > 0.0 && *base > 0.0 && value.is_finite() && base.is_finite();
+        known.then(|| libm::log(value / base))
+    };
+    let logs: Vec<f64> = values.iter().zip(base).map(log).collect::<Option<_>>()?;
+    (!logs.is_empty()).then_some(logs)
+}
+
+/// Log ratios, better ones above 0.
+struct Ratios {
+    /// In ascending order.
+    sorted: Vec<f64>,
+    /// For each rank from 1 on the chance that the samples of it and of its counterpart do not bound the median.
+    chances: Vec<f64>,
+    dependence: Option<f64>,
+    verdict: Verdict,
+    /// Of a false verdict.
+    chance: f64,
+}
+
+impl Ratios {
+    fn new(logs: Vec<f64>, drawn: bool) -> Self {
+        let dependence = if drawn { None } else { correlation(&logs) };
+        let mut sorted = logs;
+        sorted.sort_by(f64::total_cmp);
+        let chances = chances(sorted.len(), dependence.unwrap_or(0.0));
+        Self { sorted, chances, dependence, verdict: Verdict::NotResolved, chance: 1.0 }
+    }
+
+    /// The samples of a rank and its counterpart.
+    fn at(&self, rank: usize) -> (f64, f64) {
+        (self.sorted[rank - 1], self.sorted[self.sorted.len() - rank])
+    }
+
+    /// The narrowest interval that misses the median with at most this chance.
+    fn bounds(&self, chance: f64) -> Option<(f64, f64)> {
+        let ranks = self.chances.iter().take_while(|missed| **missed <= chance).count();
+        (ranks > 0).then(|| self.at(ranks))
+    }
+
+    /// The surest interval that lies wholly on one side of the floor, or within.
+    fn resolve(&mut self, floor: f64) {
+        for (rank, chance) in (1..).zip(&self.chances) {
+            let (low, high) = self.at(rank);
+            let verdict = if low > floor {
+                Verdict::Faster
+            } else if high < -floor {
+                Verdict::Slower
+            } else if low > -floor && high < floor {
+                Verdict::Equal
+            } else {
+                continue;
+            };
+            (self.verdict, self.chance) = (verdict, *chance);
+            return;
+        }
+    }
+
+    fn comparison(&self, better: Better, floor: f64, family: usize) -> Comparison {
+        let percent = |log: f64| {
+            let sign = if better == Better::Higher { 1.0 } else { -1.0 };
+            libm::expm1(sign * log) * 100.0
+        };
+        let bounds = self.bounds(ALPHA / family as f64);
+        let interval = bounds.map(|(low, high)| {
+            let (low, high) = (percent(low), percent(high));
+            if low <= high { [low, high] } else { [high, low] }
+        });
+        let middle = median(&self.sorted).unwrap_or(0.0);
+        let more = || self.more(middle, bounds, floor, family);
+        Comparison {
+            percent: percent(middle),
+            interval,
+            verdict: self.verdict,
+            more_rounds: if self.verdict == Verdict::NotResolved { more() } else { None },
+            dependence: self.dependence,
+        }
+    }
+
+    /// Widths shrink with the root of the rounds: so many more until the interval fits beside the floor or in it.
+    fn more(
+        &self,
+        middle: f64,
+        bounds: Option<(f64, f64)>,
+        floor: f64,
+        family: usize,
+    ) -> Option<u32> {
+        let rounds = self.sorted.len() as u32;
+        let least = fewest_rounds(family).saturating_sub(rounds).max(1);
+        let Some((low, high)) = bounds else { return Some(least) };
+        let gap = if middle < 0.0 { -middle } else { middle } - floor;
+        let gap = if gap < 0.0 { -gap } else { gap };
+        let times = (high - low) / 2.0 / gap;
+        let needed = f64::from(rounds) * times * times;
+        // Written so that no number fails it.
+        if needed <= f64::from(MOST_MORE) {
+            Some((needed as u32).saturating_sub(rounds).max(least))
+        } else {
+            None
+        }
+    }
+}
+
+/// For each rank of so many samples, from the outermost inwards, the chance that it and its counterpart do not bound
+/// the median, when neighbours are correlated like this.
+fn chances(count: usize, correlation: f64) -> Vec<f64> {
+    let tails = tails(count);
+    let both = |rank: usize| 2.0 * tails[rank - 1];
+    if correlation <= DEPENDENT {
+        return (1..=count / 2).map(both).collect();
+    }
+    let widening = libm::sqrt((1.0 + correlation) / (1.0 - correlation).max(1e-3));
+    let middle = (count as f64 + 1.0) / 2.0;
+    let as_if = |rank: usize| {
+        let nearer = libm::ceil(middle - (middle - rank as f64) / widening) as usize;
+        if nearer > count / 2 { 1.0 } else { both(nearer) }
+    };
+    (1..=count / 2).map(as_if).collect()
+}
+
+/// First-order correlation, with its bias of -1/n (Marriott and Pope 1954, for no correlation) taken off; `None` of
+/// fewer than 6 values or of equal ones.
+pub fn correlation(values: &[f64]) -> Option<f64> {
+    let count = values.len();
+    let mean = crate::statistics::mean(values)?;
+    let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+    let products: f64 = values.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
+    (count >= 6 && squares > 0.0).then(|| products / squares)
+}

@@ -1,0 +1,204 @@
+//! The rule for verdicts against values computed by hand.
+
+use raidlab_results::comparison::{
+    Comparison, Row, Standing, correlation, fewest_rounds, log_ratios,
+};
+use raidlab_results::conduct::{drift, floors, outliers, predecessors, steady};
+use raidlab_results::{Better, Verdict};
+
+const BASE: [f64; 9] = [100.0, 110.0, 90.0, 105.0, 95.0, 100.0, 99.0, 101.0, 98.0];
+
+fn scaled(by: f64) -> Vec<f64> {
+    BASE.iter().map(|value| value * by).collect()
+}
+
+fn compare(layouts: &[&[f64]], floor: f64, better: Better) -> Vec<Option<Comparison>> {
+    Row { layouts, baseline: &[0], again: None, better, floor, drawn: true }.compare()
+}
+
+fn verdict(values: &[f64], floor: f64, better: Better) -> Verdict {
+    compare(&[&BASE, values], floor, better)[1].expect("compared").verdict
+}
+
+/// With n rounds two-sided intervals leave out 2^(1-n) at least: 9 for 8 comparisons, 10 for 24.
+#[test]
+fn a_family_needs_more_rounds() {
+    let needed = [1, 2, 8, 11, 24].map(fewest_rounds);
+    assert_eq!(needed, [6, 7, 9, 9, 10]);
+    let layouts: Vec<Vec<f64>> = (0..9).map(|at| scaled(1.0 + f64::from(at))).collect();
+    for (rounds, resolved) in [(8, false), (9, true)] {
+        let cut: Vec<&[f64]> = layouts.iter().map(|one| &one[..rounds]).collect();
+        for one in compare(&cut, 0.01, Better::Higher).into_iter().flatten() {
+            assert_eq!(one.verdict == Verdict::Faster, resolved, "{rounds} rounds");
+            assert_eq!(one.interval.is_some(), resolved);
+            assert_eq!(one.more_rounds, (!resolved).then_some(1));
+        }
+    }
+}
+
+#[test]
+fn pairs_are_compared_and_not_medians() {
+    // The rounds differ by more than 10 %, but their pairs do not.
+    for (by, higher, lower) in
+        [(1.02, Verdict::Faster, Verdict::Slower), (0.98, Verdict::Slower, Verdict::Faster)]
+    {
+        assert_eq!(verdict(&scaled(by), 0.01, Better::Higher), higher);
+        assert_eq!(verdict(&scaled(by), 0.01, Better::Lower), lower);
+        assert_eq!(verdict(&scaled(by), 0.03, Better::Higher), Verdict::Equal);
+    }
+    let one = compare(&[&BASE, &scaled(1.25)], 0.01, Better::Lower)[1].expect("compared");
+    let near = |one: f64, other: f64| (one - other).abs() < 1e-9;
+    let [low, high] = one.interval.expect("nine rounds");
+    assert!(near(one.percent, 25.0) && near(low, 25.0) && near(high, 25.0));
+    assert_eq!((one.verdict, one.more_rounds, one.dependence), (Verdict::Slower, None, None));
+}
+
+/// Of nine rounds two may disagree: ranks 2 and 8 miss the median with 2 x 10 / 512.
+#[test]
+fn what_the_rounds_do_not_show_is_not_resolved() {
+    let mut values = scaled(1.5);
+    values[3] = BASE[3];
+    assert_eq!(verdict(&values, 0.01, Better::Higher), Verdict::Faster);
+    values[5] = BASE[5];
+    assert_eq!(verdict(&values, 0.01, Better::Higher), Verdict::NotResolved);
+    assert_eq!(verdict(&scaled(1.5)[..5], 0.01, Better::Higher), Verdict::NotResolved);
+    // No ratio can be taken of nothing.
+    assert_eq!(compare(&[&BASE, &[0.0; 9]], 0.01, Better::Higher)[1], None);
+    assert_eq!(log_ratios(&[1.0], &[0.0]), None);
+    assert_eq!(log_ratios(&[], &[]), None);
+}
+
+/// Widths shrink with the root of the rounds: at 9 rounds from -2 to 6 %, 2 % in the middle, floor 1 %.
+#[test]
+fn it_is_told_how_many_more_rounds_it_takes() {
+    let logs = [-0.03, -0.02, 0.0, 0.01, 0.02, 0.03, 0.05, 0.06, 0.07];
+    let values: Vec<f64> = BASE.iter().zip(logs).map(|(base, log)| base * libm::exp(log)).collect();
+    let one = compare(&[&BASE, &values], 0.01, Better::Higher)[1].expect("compared");
+    assert_eq!(one.verdict, Verdict::NotResolved);
+    // Half width 0.04, gap 0.02 - ln 1.01 = 0.01005: 9 x (0.04 / 0.01005)^2 = 142.6.
+    assert_eq!(one.more_rounds, Some(133));
+    let values: Vec<f64> = values.iter().map(|value| value * libm::exp(-0.02)).collect();
+    let one = compare(&[&BASE, &values], 0.0401, Better::Higher)[1].expect("compared");
+    assert_eq!(one.verdict, Verdict::NotResolved, "the interval ends just beyond the floor");
+    assert_eq!(one.more_rounds, Some(1));
+}
+
+#[test]
+fn the_noisy_one_may_be_the_best_and_is_not_as_good() {
+    let steady: Vec<f64> = scaled(4.86);
+    let noisy: Vec<f64> = (0..9).map(|at| BASE[at] * if at % 2 == 0 { 5.2 } else { 3.8 }).collect();
+    let layouts: [&[f64]; 3] = [&BASE, &steady, &noisy];
+    let row = Row {
+        layouts: &layouts,
+        baseline: &[0],
+        again: None,
+        better: Better::Higher,
+        floor: 0.01,
+        drawn: true,
+    };
+    let standing = |may_be_best, as_good_as_best| Standing { may_be_best, as_good_as_best };
+    assert_eq!(
+        row.against_best(),
+        [standing(false, false), standing(true, false), standing(true, false)],
+        "nobody knows whether the steady one is behind"
+    );
+    let twin = scaled(4.85);
+    let layouts: [&[f64]; 3] = [&BASE, &steady, &twin];
+    let row = Row { layouts: &layouts, ..row };
+    assert_eq!(
+        row.against_best(),
+        [standing(false, false), standing(true, true), standing(false, true)],
+        "0.2 % behind is shown, and within the floor"
+    );
+}
+
+#[test]
+fn what_is_settled_needs_no_more_rounds() {
+    let wide = scaled(1.0)
+        .iter()
+        .zip([0.9, 1.1, 0.95, 1.05, 1.0, 0.97, 1.03, 0.99, 1.01])
+        .map(|(a, b)| a * b)
+        .collect::<Vec<_>>();
+    for (values, precision, settled) in
+        [(scaled(1.5), 0.05, true), (wide.clone(), 0.05, false), (wide, 0.12, true)]
+    {
+        let layouts: [&[f64]; 2] = [&BASE, &values];
+        let row = Row {
+            layouts: &layouts,
+            baseline: &[0],
+            again: None,
+            better: Better::Higher,
+            floor: 0.01,
+            drawn: true,
+        };
+        assert_eq!(row.is_settled(precision), settled);
+    }
+}
+
+/// Rounds that hang together make intervals wider: by the root of 3 at a correlation of a half.
+#[test]
+fn dependent_rounds_count_for_less() {
+    let swing: Vec<f64> = (0..20).map(|at| if at / 5 % 2 == 0 { 0.02 } else { 0.03 }).collect();
+    assert!(correlation(&swing).expect("twenty") > 0.5);
+    let base = [100.0; 20];
+    let values: Vec<f64> = swing.iter().map(|log| 100.0 * libm::exp(*log)).collect();
+    let layouts: [&[f64]; 2] = [&base, &values];
+    let row = Row {
+        layouts: &layouts,
+        baseline: &[0],
+        again: None,
+        better: Better::Higher,
+        floor: 0.021,
+        drawn: true,
+    };
+    let ranked = row.compare()[1].expect("compared");
+    let measured = Row { drawn: false, ..row }.compare()[1].expect("compared");
+    assert!(ranked.dependence.is_none() && measured.dependence.expect("twenty") > 0.2);
+    let shaky: Vec<f64> =
+        values.iter().zip(0..).map(|(v, at)| if at == 2 { v * 0.9 } else { *v }).collect();
+    assert!(correlation(&log_ratios(&shaky, &base).expect("ratios")).is_some());
+    assert_eq!(correlation(&[1.0; 20]), None);
+    assert_eq!(correlation(&[1.0, 2.0, 3.0]), None);
+}
+
+#[test]
+fn the_floor_is_what_a_layout_differs_from_itself() {
+    let small: Vec<f64> = (0..20).map(|at| f64::from(at - 10) / 2_000.0).collect();
+    assert_eq!(floors(std::slice::from_ref(&small), 0.01), [0.01], "at least what is given");
+    let wide: Vec<f64> = small.iter().map(|log| log * 10.0).collect();
+    // Ranks 6 and 15 of 20: -0.025 and 0.02.
+    let floor = floors(&[wide], 0.01)[0];
+    assert!((floor - libm::expm1(0.025)).abs() < 1e-12, "{floor}");
+    // A row in which the machine makes the same layout 8 % faster has a floor of its own.
+    let off: Vec<f64> = small.iter().map(|log| log + 0.08).collect();
+    let floors = floors(&[small.clone(), small.clone(), small, off], 0.01);
+    assert!(floors[0] < 0.02 && floors[3] > 0.08, "{floors:?}");
+}
+
+#[test]
+fn outliers_are_named_and_drift_and_steady_states_are_seen() {
+    assert_eq!(outliers(&[10.0, 10.1, 9.9, 10.0, 30.0, 10.05]), [5]);
+    assert_eq!(outliers(&[10.0, 10.0, 10.0, 10.0, 10.2]), [] as [u32; 0], "2 % is no outlier");
+    assert_eq!(outliers(&[1.0, 9.0]), [] as [u32; 0]);
+    let falling: Vec<f64> = (0..10).map(|at| 100.0 - f64::from(at)).collect();
+    assert!((drift(&falling).expect("a line") + 9.0 / 95.5).abs() < 1e-12);
+    assert_eq!(drift(&[1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0]), None);
+    assert_eq!(drift(&falling[..5]), None, "too few");
+    assert_eq!(steady(&[100.0, 101.0, 99.0, 100.0, 100.0]), Some(true));
+    assert_eq!(steady(&[100.0, 121.0, 99.0, 100.0, 100.0]), Some(false), "beyond 20 %");
+    assert_eq!(steady(&[100.0, 103.0, 106.0, 109.0, 112.0]), Some(false), "rises by 11.3 %");
+    assert_eq!(steady(&[1.0; 4]), None);
+}
+
+#[test]
+fn what_ran_before_is_seen_where_it_matters() {
+    let runs: Vec<(&str, f64)> = (0..40)
+        .map(|at| {
+            let noise = f64::from(at % 7 - 3) / 1_000.0;
+            if at % 2 == 0 { ("dd-write", noise - 0.05) } else { ("dd-read", noise) }
+        })
+        .collect();
+    let found = predecessors(&runs);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].0 == "dd-write" && (found[0].1 + 0.05).abs() < 0.002);
+}

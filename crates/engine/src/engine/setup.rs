@@ -216,7 +216,7 @@ impl Engine {
         let mut metadata = engine.new_metadata(assembled.identity, core, area)?;
         let numbers = (0..count).chain([2 * count]).map(MemberIndex);
         for (device, looked) in numbers.zip(&looked) {
-            metadata.devices[device.at()] = metadata.known(device, looked);
+            metadata.records.know(device, looked);
         }
         engine.metadata = Some(metadata);
         let (unused, journal_lost) = (assembled.unused, assembled.journal_lost);
@@ -331,10 +331,10 @@ impl Engine {
             if matches!(device, Member::Absent) {
                 continue;
             }
-            let places = metadata.blank(member, device.config().sectors);
+            let places = metadata.records.blank(member, device.config().sectors);
             let (from, len) = places.behind_data();
             device.zero_direct("clear what is behind a member's data", from, len, true)?;
-            metadata.devices[index] = places;
+            metadata.records.set_places(member, places);
             let record = Record::Superblock(superblock);
             let meta = MetaIo { member, record, fua: true, ..Self::no_meta() };
             for _ in 0..2 {

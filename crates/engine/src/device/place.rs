@@ -6,6 +6,8 @@ use std::ops::Range;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use raidlab_core::SECTOR_BYTES;
+
 use super::loops::LoopStatus;
 
 const SYS: &str = "/sys";
@@ -106,9 +108,13 @@ pub(super) fn of_device(number: u64, open: Option<&File>, mut bytes: Range<u64>)
     Place { extent, devices, under_loops, file: None }
 }
 
+/// A device's number as the kernel writes it.
+pub(super) fn number_of(device: u64) -> String {
+    format!("{}:{}", libc::major(device), libc::minor(device))
+}
+
 fn directory(number: u64) -> PathBuf {
-    let name = format!("{}:{}", libc::major(number), libc::minor(number));
-    Path::new(SYS).join("dev/block").join(name)
+    Path::new(SYS).join("dev/block").join(number_of(number))
 }
 
 /// The kernel's name of a device.
@@ -134,11 +140,9 @@ fn number_in(directory: &Path) -> Option<u64> {
 
 /// The disk of a partition, and the byte where that starts on it.
 fn whole_disk(number: u64) -> Option<(u64, u64)> {
-    /// Starts are told in these.
-    const SECTOR: u64 = 512;
     let directory = directory(number).canonicalize().ok()?;
     let _ = figure(&directory, "partition")?;
-    Some((number_in(directory.parent()?)?, figure(&directory, "start")? * SECTOR))
+    Some((number_in(directory.parent()?)?, figure(&directory, "start")? * SECTOR_BYTES))
 }
 
 /// What a loop device is made of; `None` for everything else. The call knows files whose path leads nowhere,
@@ -181,9 +185,8 @@ pub(super) fn loops_over(extent: &Extent, known: &[u64]) -> Vec<u64> {
     let mut found: Vec<u64> = directories
         .filter(|directory| directory.join("loop/backing_file").exists())
         .filter_map(|directory| {
-            const SECTOR: u64 = 512;
             let number = number_in(&directory).filter(|number| !known.contains(number))?;
-            let bytes = 0..figure(&directory, "size")? * SECTOR;
+            let bytes = 0..figure(&directory, "size")? * SECTOR_BYTES;
             of_device(number, None, bytes).extent.overlaps(extent).then_some(number)
         })
         .collect();

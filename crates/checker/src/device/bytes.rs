@@ -414,7 +414,7 @@ mod tests {
         let payload = drives.log_start(ONE) + 9;
         drives.rot(ONE, payload, 1);
         let log = drives.examined(&config, ONE).log;
-        assert_eq!((log.entries.len(), log.torn.len()), (0, 1));
+        assert_eq!((log.entries.len(), log.unreadable), (0, false));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::process::Command;
 
 /// Whether the test named `test` can mount here; if not, says so on standard error, past the test
 /// harness, which would keep the output of a test that passes.
@@ -37,6 +38,17 @@ pub fn can_mount(test: &str, programs: &[&str]) -> bool {
 pub fn skip(test: &str, why: &str) {
     let line = format!("skipped: {test}: {why}\n");
     std::io::stderr().write_all(line.as_bytes()).unwrap();
+}
+
+/// What a program of the administrator's prints; what it complains of when it fails.
+pub fn tool(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
+    let output = Command::new(program).args(arguments).env("PATH", path).output();
+    let output = output.map_err(|error| format!("{program}: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_string());
+    }
+    Err(format!("{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr).trim()))
 }
 
 /// Lines of `/proc/self/mountinfo` and paths behind loop devices that name this directory.

@@ -8,28 +8,10 @@ use std::collections::BTreeSet;
 
 use raidlab_core::consistency::{AssembleError, Assembled, Carried, Examined, Finding, Found};
 use raidlab_core::contract::{Admin, Input, Outcome, Superblock};
-use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sectors};
-use support::carried::start;
+use raidlab_core::{Config, Consistency, MemberIndex, Sectors};
+use support::carried::{MEMBER, mirror, raid5, start};
 use support::records::{next_nonce, nonces_from};
 use support::{Driver, Random, Word};
-
-const MEMBER: u64 = 64;
-
-fn config(layout: Layout, consistency: Consistency) -> Config {
-    let mut config = Config::uniform(layout, Sectors(MEMBER));
-    config.limits = Limits { requests: 2, segments: 2, ios: 1, plans: 1, units: 1 };
-    config.settings.consistency = consistency;
-    config.settings.clean_after = Nanos(30);
-    config
-}
-
-fn mirror(members: u16) -> Config {
-    config(Layout::new(Level::Raid1, members), Consistency::Resync)
-}
-
-fn raid5(members: u16, consistency: Consistency) -> Config {
-    config(Layout::new(Level::Raid5, members).with_chunk(Sectors(8)), consistency)
-}
 
 /// Something that happens to an array.
 #[derive(Clone, Copy, Debug)]

@@ -7,30 +7,10 @@ use raidlab_core::consistency::{
     Allow, AssembleError, Carried, Examined, Finding, Found, LogEntry, ResyncCost, Unusable, Wanted,
 };
 use raidlab_core::contract::{Admin, Epoch, Input, Outcome, Pacing, Record, Superblock};
-use raidlab_core::{
-    Array, Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors,
-};
-use support::carried::{carries, found, start, superblock, unused};
+use raidlab_core::{Array, Config, Consistency, MemberIndex, Sector, Sectors};
+use support::carried::{MEMBER, carries, found, mirror, raid5, start, superblock, unused};
 use support::records::IDENTITY;
 use support::{Driver, Random, Word};
-
-const MEMBER: u64 = 64;
-
-fn config(layout: Layout, consistency: Consistency) -> Config {
-    let mut config = Config::uniform(layout, Sectors(MEMBER));
-    config.limits = Limits { requests: 2, segments: 2, ios: 1, plans: 1, units: 1 };
-    config.settings.consistency = consistency;
-    config.settings.clean_after = Nanos(30);
-    config
-}
-
-fn mirror(members: u16) -> Config {
-    config(Layout::new(Level::Raid1, members), Consistency::Resync)
-}
-
-fn raid5(members: u16, consistency: Consistency) -> Config {
-    config(Layout::new(Level::Raid5, members).with_chunk(Sectors(8)), consistency)
-}
 
 fn carried(one: &mut Examined) -> &mut Carried {
     match &mut one.superblock {

@@ -22,7 +22,9 @@ mod mismatch;
 mod paths;
 
 pub use buffers::{Area, Piece};
-pub use device::{Claim, Device, DeviceRefusal, SAVED_BYTES, SaveDirectory, SaveLog, Signature};
+pub use device::{
+    Claim, Device, DeviceRefusal, LoopStatus, SAVED_BYTES, SaveDirectory, SaveLog, Signature,
+};
 pub use engine::{
     Beginning, Engine, EngineConfig, Recorded, Reply, check_outcome, log_device_sectors,
 };

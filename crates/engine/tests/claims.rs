@@ -15,7 +15,7 @@ use raidlab_core::{Layout, Level, MemberIndex, Sector, Sectors};
 use raidlab_engine::{
     Engine, EngineConfig, EngineError, EngineErrorKind, FileMember, FileOptions, Member,
 };
-use root::{can_mount, skip};
+use root::{can_mount, skip, tool};
 
 const BYTES: u64 = 8 << 20;
 
@@ -42,16 +42,6 @@ fn refused(opened: Result<FileMember, EngineError>, names: &[&str]) {
     for name in names {
         assert!(error.to_string().contains(name), "`{name}` is not in {error}");
     }
-}
-
-fn tool(program: &str, arguments: &[&str]) -> Result<String, String> {
-    let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
-    let output = Command::new(program).args(arguments).env("PATH", path).output();
-    let output = output.map_err(|error| format!("{program}: {error}"))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_string());
-    }
-    Err(format!("{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr).trim()))
 }
 
 /// A loop device; taken away at the end.

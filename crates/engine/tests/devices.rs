@@ -2,11 +2,11 @@
 //! devices, which need root.
 
 mod common;
+#[path = "../../../tests/support/root.rs"]
+mod root;
 
 use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use common::{Random, TestDirectory};
 use raidlab_core::{Consistency, Layout, Level, MemberIndex, Sector, Sectors};
@@ -14,18 +14,9 @@ use raidlab_engine::{
     CacheState, Claim, Device, DeviceRefusal, Engine, EngineConfig, EngineErrorKind, FileIo,
     FileMember, FileOptions, Member,
 };
+use root::{skip, tool};
 
 const BYTES: u64 = 4 << 20;
-
-fn tool(program: &str, arguments: &[&str]) -> Result<String, String> {
-    let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
-    let output = Command::new(program).args(arguments).env("PATH", path).output();
-    let output = output.map_err(|error| format!("{program}: {error}"))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_string());
-    }
-    Err(format!("{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr).trim()))
-}
 
 /// A loop device; taken away at the end.
 struct Loop(PathBuf);
@@ -39,8 +30,7 @@ impl Loop {
         match tool("losetup", &["--find", "--show", "--sector-size", block, &file]) {
             Ok(node) => Some(Self(node.into())),
             Err(why) => {
-                let line = format!("skipped: {test}: {why}\n");
-                std::io::stderr().write_all(line.as_bytes()).unwrap();
+                skip(test, &why);
                 None
             }
         }

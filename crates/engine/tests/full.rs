@@ -60,19 +60,30 @@ fn place(number: u64) -> Sector {
     Sector(number * PIECE as u64 / 512)
 }
 
-fn runs_full(level: Level, count: u16, consistency: Consistency) {
-    let directory = TestDirectory::new();
-    let small = Small::new(&directory);
+/// Files without room on a filesystem that has less than all may need, and the array of them.
+fn sparse(
+    small: &Small,
+    level: Level,
+    count: u16,
+    consistency: Consistency,
+) -> (Vec<PathBuf>, EngineConfig) {
     let paths: Vec<PathBuf> = (0..count).map(|n| small.0.join(format!("member-{n}"))).collect();
     for path in &paths {
         File::create(path).and_then(|file| file.set_len(16 << 20)).unwrap();
     }
     let mut layout = Layout::new(level, count);
-    if level != Level::Raid1 {
+    if level.has_chunks() {
         layout = layout.with_chunk(Sectors(128));
     }
     let mut config = EngineConfig::new(layout);
     config.settings.consistency = consistency;
+    (paths, config)
+}
+
+fn runs_full(level: Level, count: u16, consistency: Consistency) {
+    let directory = TestDirectory::new();
+    let small = Small::new(&directory);
+    let (paths, config) = sparse(&small, level, count, consistency);
     let members = || paths.iter().map(|path| open(path));
     let mut engine = Engine::new(&config, members().collect()).unwrap();
     let filler = small.0.join("filler");
@@ -138,16 +149,7 @@ fn a_resync_that_finds_no_room_fails_no_member() {
     for (level, count) in [(Level::Raid1, 2), (Level::Raid5, 3)] {
         let directory = TestDirectory::new();
         let small = Small::new(&directory);
-        let paths: Vec<PathBuf> = (0..count).map(|n| small.0.join(format!("member-{n}"))).collect();
-        for path in &paths {
-            File::create(path).and_then(|file| file.set_len(16 << 20)).unwrap();
-        }
-        let mut layout = Layout::new(level, count);
-        if level != Level::Raid1 {
-            layout = layout.with_chunk(Sectors(128));
-        }
-        let mut config = EngineConfig::new(layout);
-        config.settings.consistency = Consistency::Resync;
+        let (paths, config) = sparse(&small, level, count, Consistency::Resync);
         let mut engine =
             Engine::new(&config, paths.iter().map(|path| open(path)).collect()).unwrap();
         engine.write_at(place(0), &piece(0)).unwrap();

@@ -5,10 +5,9 @@ mod common;
 
 use std::sync::atomic::AtomicBool;
 
-use common::Random;
+use common::{Random, eager};
 use raidlab_core::consistency::{Allow, MetaArea};
-use raidlab_core::contract::Pacing;
-use raidlab_core::{Consistency, Layout, Level, MemberIndex, Nanos, Sector, Sectors};
+use raidlab_core::{Consistency, Level, MemberIndex, Sector, Sectors};
 use raidlab_engine::{Engine, EngineConfig, Member, MemoryMember, log_device_sectors};
 use raidlab_metadata::Checksum;
 
@@ -20,14 +19,7 @@ const COUNT: usize = 31;
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
 fn config(level: Level, members: u16, consistency: Consistency) -> EngineConfig {
-    let layout = Layout::new(level, members);
-    let layout = if level.has_chunks() { layout.with_chunk(Sectors(16)) } else { layout };
-    let mut config = EngineConfig::new(layout);
-    config.settings.consistency = consistency;
-    config.settings.pacing = Pacing { least: u64::MAX, most: u64::MAX, share: None };
-    config.settings.clean_after = Nanos::from_millis(1);
-    config.limits.plans = 4;
-    config.limits.requests = 8;
+    let mut config = eager(level, members, consistency);
     config.limits.ios = 128;
     config
 }

@@ -6,10 +6,10 @@ mod common;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use common::Random;
+use common::{Random, eager};
 use raidlab_core::consistency::{Allow, MetaArea};
 use raidlab_core::contract::{Event, Pacing, Work};
-use raidlab_core::{Consistency, Layout, Level, MemberIndex, Nanos, Sector, Sectors};
+use raidlab_core::{Consistency, Level, MemberIndex, Nanos, Sector, Sectors};
 use raidlab_engine::{Engine, EngineConfig, EngineError, Member, MemoryMember, log_device_sectors};
 
 const TOTAL: Sectors = Sectors(12_000);
@@ -19,15 +19,8 @@ static RUNNING: AtomicBool = AtomicBool::new(false);
 type Devices = (Vec<Option<Member>>, Option<Member>);
 
 fn config(level: Level, members: u16, consistency: Consistency) -> EngineConfig {
-    let layout = Layout::new(level, members);
-    let layout = if level.has_chunks() { layout.with_chunk(Sectors(16)) } else { layout };
-    let mut config = EngineConfig::new(layout);
-    config.settings.consistency = consistency;
-    config.settings.pacing = Pacing { least: u64::MAX, most: u64::MAX, share: None };
-    config.settings.clean_after = Nanos::from_millis(1);
+    let mut config = eager(level, members, consistency);
     config.settings.bitmap_delay = Nanos::from_millis(1);
-    config.limits.plans = 4;
-    config.limits.requests = 8;
     config
 }
 

@@ -15,6 +15,7 @@ mod places;
 mod read;
 mod record;
 mod superblock;
+mod writer;
 
 use std::fmt::Debug;
 
@@ -26,6 +27,7 @@ pub use checksum::Checksum;
 pub use own::Own;
 pub use places::Places;
 pub use raidlab_core::consistency::ArrayId;
+pub use writer::RecordWriter;
 
 /// A way to keep the records of an array on its members.
 pub trait MetadataFormat: Debug + Send + Sync {
@@ -84,7 +86,9 @@ pub struct Unreadable;
 pub struct Label {
     /// The array it belongs to.
     pub array: ArrayId,
-    /// The device it is for; see [`device_of`].
+    /// The device it is for: the place of a member, also for what a replacement is given, since that serves when it
+    /// has taken over. A superblock goes to a replacement only when it holds everything: were it known by a number of
+    /// its own, a power cut right after it took over would leave a drive that nobody knows.
     pub device: u16,
     /// Grows with every record of an array.
     pub sequence: u64,
@@ -107,13 +111,13 @@ pub struct Looked {
 
 impl Looked {
     /// The largest sequence seen of this array; 0 when the device carries another one, or none.
-    pub fn sequence_of(&self, array: &ArrayId) -> u64 {
+    pub(crate) fn sequence_of(&self, array: &ArrayId) -> u64 {
         let is_theirs = self.examined.superblock.readable().is_some_and(|one| one.array == *array);
         if is_theirs { self.sequence } else { 0 }
     }
 
     /// Where the records of the device lie if it carries this array; else those of a device with none.
-    pub fn places_of(&self, array: &ArrayId, parameters: &Parameters) -> Places {
+    pub(crate) fn places_of(&self, array: &ArrayId, parameters: &Parameters) -> Places {
         match self.examined.superblock.readable() {
             Some(one) if one.array == *array => self.places.clone(),
             _ => Places::blank(self.examined.sectors, parameters),
@@ -121,14 +125,7 @@ impl Looked {
     }
 }
 
-/// The device that a record is for: the place of a member (of `members`), also for what a replacement is given, since
-/// that serves when it has taken over. A superblock goes to a replacement only when it holds everything: were it
-/// known by a number of its own, a power cut right after it took over would leave a drive that nobody knows.
-pub fn device_of(meta: &MetaIo, members: u16) -> u16 {
-    place_of(meta.member.0, members)
-}
-
-/// The place of a member or its replacement; of the log device its own number.
+/// The place of a member, of so many, also for its replacement; of the log device its own number.
 const fn place_of(device: u16, members: u16) -> u16 {
     if members <= device && device < 2 * members { device - members } else { device }
 }

@@ -33,11 +33,6 @@ pub(super) fn examine(
         };
         let entry = match record::look(block) {
             Stands::Record(entry) if entry.label.at == place && whose.wrote(&entry.label) => entry,
-            Stands::Damaged if whose.wrote(&record::label(block)) => {
-                found.torn.push(Sector(at));
-                at += step;
-                continue;
-            }
             _ => {
                 at += step;
                 continue;
@@ -61,10 +56,7 @@ pub(super) fn examine(
                 found.entries.push(LogEntry { member, at: Sector(at), record: entry.record });
                 at = (start + payload).next_multiple_of(step);
             }
-            Ok(_) => {
-                found.torn.push(Sector(at));
-                at += step;
-            }
+            Ok(_) => at += step,
             Err(_) => {
                 found.unreadable = true;
                 at += step;

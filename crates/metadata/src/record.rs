@@ -155,8 +155,8 @@ pub(super) fn look(block: &[u8]) -> Stands {
     }
 }
 
-/// What the block of a record says of itself, whether it is whole or not.
-pub(super) fn label(block: &[u8]) -> Label {
+/// What the block of a record says of itself.
+fn label(block: &[u8]) -> Label {
     let mut array = ArrayId::default();
     array.copy_from_slice(&block[16..32]);
     Label {

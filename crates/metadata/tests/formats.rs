@@ -3,9 +3,10 @@
 mod disk;
 
 use disk::{ARRAY, Disk, FORMAT, JOURNAL, SECTOR, TOTAL, Writer, partial};
-use raidlab_core::consistency::{Finding, LogEntry};
-use raidlab_core::contract::{Epoch, Record, Superblock};
-use raidlab_core::{MemberIndex, Sector, Sectors};
+use raidlab_core::consistency::{Finding, LogEntry, MetaArea};
+use raidlab_core::contract::{Epoch, MetaIo, Record, SegmentList, Superblock};
+use raidlab_core::{Config, Consistency, Layout, Level, MemberIndex, Sector, Sectors};
+use raidlab_metadata::RecordWriter;
 
 #[test]
 fn what_was_written_is_found() {
@@ -128,29 +129,29 @@ fn entries_of_a_log_are_found_where_they_are_whole_and_ours() {
         let looked = FORMAT.examine(disk);
         let found = looked.examined.log;
         let records: Vec<Record> = found.entries.iter().map(|entry| entry.record).collect();
-        (records, found.torn, found.unreadable, looked.sequence)
+        (records, found.unreadable, looked.sequence)
     };
-    assert_eq!(log(&mut disk), (vec![], vec![], false, 3));
+    assert_eq!(log(&mut disk), (vec![], false, 3));
     writer.entry(&mut disk, 0, 8, &payload);
     writer.entry(&mut disk, 1, 9, &payload);
-    assert_eq!(log(&mut disk), (vec![partial(0, 8), partial(1, 9)], vec![], false, 5));
+    assert_eq!(log(&mut disk), (vec![partial(0, 8), partial(1, 9)], false, 5));
     writer.array = [8; 16];
     writer.entry(&mut disk, 2, 10, &payload);
     writer.array = ARRAY;
     let both = vec![partial(0, 8), partial(1, 9)];
-    assert_eq!(log(&mut disk), (both.clone(), vec![], false, 5), "of another array");
+    assert_eq!(log(&mut disk), (both.clone(), false, 5), "of another array");
     // What was written to a replacement serves when it is the member.
     writer.device = 4;
     writer.entry(&mut disk, 2, 10, &payload);
     let all = vec![partial(0, 8), partial(1, 9), partial(2, 10)];
-    assert_eq!(log(&mut disk), (all, vec![], false, 7));
+    assert_eq!(log(&mut disk), (all, false, 7));
     let second = Sector(writer.places.data.0 + 32);
     disk.sector(Sector(second.0 + 9))[5] ^= 1;
     let left = vec![partial(0, 8), partial(2, 10)];
-    assert_eq!(log(&mut disk), (left.clone(), vec![Sector(32)], false, 7), "its payload is torn");
+    assert_eq!(log(&mut disk), (left.clone(), false, 7), "its payload is torn");
     disk.sector(Sector(second.0 + 9))[5] ^= 1;
     disk.sector(second)[60] ^= 1;
-    assert_eq!(log(&mut disk), (left, vec![Sector(32)], false, 7), "its head is damaged");
+    assert_eq!(log(&mut disk), (left, false, 7), "its head is damaged");
     disk.sector(second)[60] ^= 1;
     // Copied to another slot it was never written there.
     let copy = disk.bytes[second.bytes() as usize..][..10 * SECTOR].to_vec();
@@ -185,11 +186,42 @@ fn arrays_of_up_to_128_members() {
 /// next moment on.
 #[test]
 fn a_replacement_that_takes_over_is_known_as_the_member() {
+    let (member, replacement) = (MemberIndex(1), MemberIndex(4));
+    let area = MetaArea { log: Sectors(0), pages: 0, used: true };
+    let layout = Layout::new(Level::Raid5, 3).with_chunk(Sectors(16));
+    let mut config = Config::uniform(layout, area.data(TOTAL, 1).expect("room"));
+    config.settings.consistency = Consistency::Resync;
+    let mut writer = RecordWriter::new(ARRAY, &config, &area);
+    writer.set_places(replacement, writer.fresh(replacement, TOTAL));
     let mut disk = Disk::blank();
-    let mut writer = Writer::new();
-    writer.device = 4;
-    writer.prepare(&mut disk);
-    writer.write(&mut disk, Record::Superblock(Superblock::default()), Sector(0), &[]);
-    let found = disk.superblock();
-    assert_eq!(found.whole().map(|carried| carried.device), Some(1));
+    let mut head = vec![0; FORMAT.head()];
+    for at in FORMAT.superblocks(TOTAL) {
+        writer.encode_vacant(FORMAT, &mut head, replacement, at);
+        disk.write(at, &head);
+    }
+    let mut write = |writer: &mut RecordWriter, member, disk: &mut Disk, events| {
+        let superblock = Superblock { events, ..Superblock::default() };
+        let record = Record::Superblock(superblock);
+        let (at, payload, flush, fua) = (Sector(0), SegmentList::EMPTY, false, true);
+        let meta = MetaIo { member, record, at, payload, flush, fua };
+        let at = writer.encode(FORMAT, &mut head, &meta, (0, &mut std::iter::empty()));
+        disk.write(at, &head);
+        let found = disk.superblock();
+        let found = found.whole().map(|one| (one.device, one.superblock.events));
+        assert_eq!(found, Some((member.0 % 3, events)));
+        at
+    };
+    let first = write(&mut writer, replacement, &mut disk, 1);
+    writer.take_over(member, replacement);
+    let second = write(&mut writer, member, &mut disk, 2);
+    assert_ne!(first, second, "the place of the older one");
+    assert_eq!(writer.sequence(), 4);
+    // Who finds it goes on from there.
+    let mut writer = RecordWriter::new(ARRAY, &config, &area);
+    writer.know(member, &FORMAT.examine(&mut disk));
+    assert_eq!(writer.sequence(), 4);
+    assert_eq!(write(&mut writer, member, &mut disk, 3), first);
+    let mut other = RecordWriter::new([8; 16], &config, &area);
+    other.know(member, &FORMAT.examine(&mut disk));
+    assert_eq!(other.sequence(), 0, "of another array");
 }

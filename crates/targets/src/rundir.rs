@@ -25,7 +25,7 @@ use raidlab_engine::{EngineError, EngineErrorKind};
 use system::{Directory, Identity, said};
 
 /// What names of run directories begin with.
-const PREFIX: &str = "raidlab-run-";
+pub(crate) const PREFIX: &str = "raidlab-run-";
 /// The marker's name.
 const MARKER: &str = "owner";
 /// The marker's first line.
@@ -149,15 +149,9 @@ impl RunDirectory {
 
     /// A new directory with its marker, locked; no member files yet.
     fn claim(parent: &Path, within: Directory, names: Vec<String>) -> Result<Self, EngineError> {
-        let mut number = 0u32;
-        let name = loop {
-            let name = format!("{PREFIX}{}-{number}", std::process::id());
-            match within.make_directory(&name) {
-                Ok(()) => break name,
-                Err(error) if error.raw_os_error() == Some(libc::EEXIST) => number += 1,
-                Err(error) => return Err(EngineError::io(MAKE, &parent.join(name), error)),
-            }
-        };
+        let made = within.make_own_directory(PREFIX);
+        let name =
+            made.map_err(|(name, error)| EngineError::io(MAKE, &parent.join(name), error))?;
         let path = parent.join(&name);
         let prepared = within.directory(&name).and_then(|directory| {
             let mut marker = directory.make_file(MARKER)?;

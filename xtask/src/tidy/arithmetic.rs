@@ -106,11 +106,11 @@ fn arguments_behind(tokens: &[Token]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rust::lines_of;
     use super::*;
 
     fn lines_in(path: &str, text: &str) -> Vec<usize> {
-        let file = RustFile::parse(path, text).expect("parses");
-        check(&file).into_iter().map(|breach| breach.line).collect()
+        lines_of(check, path, text)
     }
 
     #[test]

@@ -183,13 +183,11 @@ impl<'ast> Visit<'ast> for Imports {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rust::lines_of;
     use super::*;
 
     fn lines_in(path: &str, text: &str) -> Vec<usize> {
-        let file = RustFile::parse(path, text).expect("parses");
-        let mut breaches = check(&file, &mut Exceptions::default());
-        breaches.sort();
-        let mut lines: Vec<usize> = breaches.into_iter().map(|breach| breach.line).collect();
+        let mut lines = lines_of(|file| check(file, &mut Exceptions::default()), path, text);
         lines.dedup();
         lines
     }

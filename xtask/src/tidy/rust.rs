@@ -175,6 +175,19 @@ impl<'ast> Visit<'ast> for TestCode<'_> {
     }
 }
 
+/// For tests of rules: the lines on which `check` finds breaches in a file, in order.
+#[cfg(test)]
+pub(crate) fn lines_of(
+    check: impl FnOnce(&RustFile<'_>) -> Vec<super::tree::Breach>,
+    path: &str,
+    text: &str,
+) -> Vec<usize> {
+    let file = RustFile::parse(path, text).expect("parses");
+    let mut lines: Vec<usize> = check(&file).into_iter().map(|breach| breach.line).collect();
+    lines.sort_unstable();
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

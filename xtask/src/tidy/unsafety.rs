@@ -105,11 +105,11 @@ impl<'ast> Visit<'ast> for Statements {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rust::lines_of;
     use super::*;
 
     fn lines(path: &str, text: &str) -> Vec<usize> {
-        let file = RustFile::parse(path, text).expect("parses");
-        check(&file).into_iter().map(|breach| breach.line).collect()
+        lines_of(check, path, text)
     }
 
     #[test]

@@ -24,17 +24,15 @@ pub(crate) fn check(file: &RustFile<'_>) -> Vec<Breach> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rust::lines_of;
     use super::*;
 
     #[test]
     fn unfinished_code_and_unexplained_ignores_are_breaches() {
         let text = "fn f() {\n    todo!()\n}\nfn g() {\n    unimplemented!(\"a\");\n    dbg!(1);\n}\n\
                     #[test]\n#[ignore]\nfn h() {}\n";
-        let file = RustFile::parse("a.rs", text).expect("parses");
-        let mut lines: Vec<usize> = check(&file).into_iter().map(|breach| breach.line).collect();
-        lines.sort_unstable();
-        assert_eq!(lines, [2, 5, 6, 9]);
+        assert_eq!(lines_of(check, "a.rs", text), [2, 5, 6, 9]);
         let good = "// todo!()\n#[ignore = \"slow; cargo test -- --ignored\"]\nfn f() { g(\"dbg!(1)\") }\n";
-        assert_eq!(check(&RustFile::parse("a.rs", good).expect("parses")), []);
+        assert_eq!(lines_of(check, "a.rs", good), [0; 0]);
     }
 }

@@ -9,10 +9,10 @@
 
 use std::collections::BTreeMap;
 
-use raidlab_core::consistency::{Found, MetaArea, Parameters, RECORD};
+use raidlab_core::consistency::{Found, MetaArea, RECORD};
 use raidlab_core::contract::{MetaIo, Record, SegmentList, Superblock};
 use raidlab_core::{Array, Config, MemberIndex, SECTOR_BYTES, Sector, Sectors};
-use raidlab_metadata::{Label, Looked, MetadataFormat, Own, Places, Source, Unreadable, device_of};
+use raidlab_metadata::{Looked, MetadataFormat, Own, RecordWriter, Source, Unreadable};
 
 use super::{Content, Drives, EMPTY, IDENTITY, IN_FLIGHT, Pending, Ticket, hash_all, mix};
 
@@ -26,13 +26,9 @@ type Bytes512 = [u8; SECTOR];
 /// What stands for records as bytes, and what one who writes them must know.
 #[derive(Clone, Debug)]
 pub(super) struct Records {
-    members: u16,
+    writer: RecordWriter,
     /// What the contents stand for that are not data.
     sectors: BTreeMap<Content, Bytes512>,
-    /// Where the records of each device lie.
-    places: Vec<Places>,
-    parameters: Vec<Parameters>,
-    sequence: u64,
     /// Tells the starts of copies that go on by themselves apart, as random numbers do.
     world: u64,
     /// Sectors and block that a device shows instead of its own: it was cut off, has grown, or is behind something
@@ -42,15 +38,9 @@ pub(super) struct Records {
 
 impl Records {
     pub(super) fn new(config: &Config, area: &MetaArea) -> Self {
-        let devices = (0..=2 * config.layout.members).map(MemberIndex);
-        let parameters: Vec<_> =
-            devices.map(|device| Parameters::of(config, area, device)).collect();
         Self {
-            members: config.layout.members,
+            writer: RecordWriter::new(IDENTITY, config, area),
             sectors: BTreeMap::new(),
-            places: parameters.iter().map(|one| Places::blank(Sectors::ZERO, one)).collect(),
-            parameters,
-            sequence: 0,
             world: 0,
             shown: BTreeMap::new(),
         }
@@ -80,14 +70,9 @@ impl Records {
         bytes
     }
 
-    fn label(&mut self, device: u16, payload: u32, at: Sector) -> Label {
-        self.sequence += 1;
-        Label { array: IDENTITY, device, sequence: self.sequence, payload, at }
-    }
-
     /// A replacement takes its member's place.
     pub(super) fn take_place(&mut self, member: MemberIndex, replacement: MemberIndex) {
-        self.places[member.at()] = std::mem::take(&mut self.places[replacement.at()]);
+        self.writer.take_over(member, replacement);
     }
 
     /// What another world's contents stand for.
@@ -163,7 +148,7 @@ impl Drives {
         let Some(mut records) = self.bytes.take() else { return };
         let total = Sectors(self.total(device));
         records.shown.remove(&device.0);
-        records.places[device.at()] = Places::blank(total, &records.parameters[device.at()]);
+        records.writer.set_places(device, records.writer.blank(device, total));
         if total.0 >= 2 * u64::from(RECORD) {
             let behind = self.log_start(device)..total.0;
             for at in behind {
@@ -171,9 +156,8 @@ impl Drives {
                 (self.live[index], self.durable[index]) = (EMPTY, EMPTY);
             }
             for at in FORMAT.superblocks(total) {
-                let label = records.label(device.0, 0, at);
                 let mut head = vec![0; FORMAT.head()];
-                FORMAT.vacant(&mut head, &label);
+                records.writer.encode_vacant(FORMAT, &mut head, device, at);
                 for (at, bytes) in (at.0..).zip(head.chunks_exact(SECTOR)) {
                     let content = records.intern(bytes.try_into().unwrap_or(&[0; SECTOR]));
                     let index = self.index(device, at) as usize;
@@ -199,14 +183,11 @@ impl Drives {
         let Some(mut records) = self.bytes.take() else { return Ticket(ticket) };
         let (member, at, fua, flush) = (device, Sector(at), true, after != 0);
         let meta = MetaIo { member, record, at, payload: SegmentList::EMPTY, flush, fua };
-        let at = FORMAT.place(&mut records.places[device.at()], &meta);
-        let label = records.label(device_of(&meta, records.members), payload.len() as u32, at);
         let sectors: Vec<Bytes512> = payload.iter().map(|one| records.expand(*one)).collect();
-        let parameters = matches!(record, Record::Superblock(_))
-            .then(|| records.parameters[device.at()].clone());
-        let mut head = vec![0; FORMAT.head()];
         let mut bytes = sectors.iter().map(|sector| &sector[..]);
-        FORMAT.encode(&mut head, &label, &record, parameters.as_ref(), &mut bytes);
+        let mut head = vec![0; FORMAT.head()];
+        let at =
+            records.writer.encode(FORMAT, &mut head, &meta, (payload.len() as u32, &mut bytes));
         let first = self.index(device, at.0);
         let contents =
             head.chunks_exact(SECTOR).map(|bytes| bytes.try_into().unwrap_or([0; SECTOR]));
@@ -227,7 +208,9 @@ impl Drives {
 
     /// What is found on the drives but those `lost`, by bytes.
     pub(super) fn finds(&self, records: &Records, lost: impl Fn(MemberIndex) -> bool) -> Finds {
-        let devices = (0..records.members).chain([2 * records.members]).map(MemberIndex);
+        // All but the replacements.
+        let members = self.count() / 2;
+        let devices = (0..members).chain([2 * members]).map(MemberIndex);
         let looked: Vec<_> = devices
             .filter(|device| !lost(*device) && !self.gone[device.at()])
             .filter(|device| self.total(*device) > 0)
@@ -237,9 +220,9 @@ impl Drives {
             let found = looked.iter().find(|(known, _)| known.0 == device);
             found.map(|(_, looked)| looked.examined.clone()).unwrap_or_default()
         };
-        let members = (0..records.members).map(of).collect();
-        let nonce = mix(mix(records.sequence, u64::from(self.clock)), records.world);
-        (Found { members, journal: of(2 * records.members), nonce }, looked)
+        let all = (0..members).map(of).collect();
+        let nonce = mix(mix(records.writer.sequence(), u64::from(self.clock)), records.world);
+        (Found { members: all, journal: of(2 * members), nonce }, looked)
     }
 
     /// What one drive carries, by bytes.
@@ -250,13 +233,10 @@ impl Drives {
     /// From now on these drives are written by what was found on them; nothing else is known.
     pub fn know(&mut self, looked: &[(MemberIndex, Looked)]) {
         let Some(records) = &mut self.bytes else { return };
-        records.sequence = 0;
-        for (device, span) in self.spans.iter().enumerate() {
-            let total = Sectors(u64::from(span.end() - span.base));
-            records.places[device] = Places::blank(total, &records.parameters[device]);
-        }
+        let totals = self.spans.iter().map(|span| Sectors(u64::from(span.end() - span.base)));
+        records.writer.forget(totals);
         for (device, looked) in looked {
-            records.take_note(*device, looked);
+            records.writer.know(*device, looked);
         }
     }
 
@@ -281,7 +261,7 @@ impl Drives {
     pub(crate) fn know_again(&mut self, device: MemberIndex) {
         let Some(mut records) = self.bytes.take() else { return };
         let looked = self.look(&records, device);
-        records.take_note(device, &looked);
+        records.writer.know(device, &looked);
         self.bytes = Some(records);
     }
 
@@ -307,13 +287,6 @@ impl Drives {
         }
         let both = FORMAT.superblocks(total).into_iter().filter_map(read);
         both.max_by_key(|(sequence, _)| *sequence).map(|(_, superblock)| superblock)
-    }
-}
-
-impl Records {
-    fn take_note(&mut self, device: MemberIndex, looked: &Looked) {
-        self.sequence = self.sequence.max(looked.sequence_of(&IDENTITY));
-        self.places[device.at()] = looked.places_of(&IDENTITY, &self.parameters[device.at()]);
     }
 }
 
@@ -441,7 +414,7 @@ mod tests {
         let payload = drives.log_start(ONE) + 9;
         drives.rot(ONE, payload, 1);
         let log = drives.examined(&config, ONE).log;
-        assert_eq!((log.entries.len(), log.torn.len()), (0, 1));
+        assert_eq!((log.entries.len(), log.unreadable), (0, false));
     }
 
     #[test]

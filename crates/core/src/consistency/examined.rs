@@ -8,7 +8,7 @@
 use super::{LogEntry, MetaArea};
 use crate::array::{Config, Consistency};
 use crate::contract::Superblock;
-use crate::units::{MemberIndex, Sector, Sectors};
+use crate::units::{MemberIndex, Sectors};
 
 /// What identifies an array.
 pub type ArrayId = [u8; 16];
@@ -117,11 +117,9 @@ pub struct Carried {
 /// The log on a member, or on the log device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogFound {
-    /// Every whole entry of this array and device, by place.
+    /// Every whole entry of this array and device, by place. Whether one that is not whole was torn by a crash or
+    /// damaged later a start knows from what newer entries say.
     pub entries: Vec<LogEntry>,
-    /// Where blocks begin that look like entries of this array and device and are not whole.
-    /// Whether they are torn or damaged a start knows from what newer entries say.
-    pub torn: Vec<Sector>,
     /// Some of the log could not be read.
     pub unreadable: bool,
 }

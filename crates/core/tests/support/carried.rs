@@ -5,9 +5,31 @@ use raidlab_core::consistency::{
     Unusable, Unused, Wanted,
 };
 use raidlab_core::contract::{Epoch, History, Superblock};
-use raidlab_core::{Array, Config, MemberIndex, Sector, Sectors};
+use raidlab_core::{
+    Array, Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors,
+};
 
 use super::records::{IDENTITY, next_nonce};
+
+/// Sectors of each member of these arrays.
+pub(crate) const MEMBER: u64 = 64;
+
+/// An array that takes little at once and is marked clean soon.
+fn config(layout: Layout, consistency: Consistency) -> Config {
+    let mut config = Config::uniform(layout, Sectors(MEMBER));
+    config.limits = Limits { requests: 2, segments: 2, ios: 1, plans: 1, units: 1 };
+    config.settings.consistency = consistency;
+    config.settings.clean_after = Nanos(30);
+    config
+}
+
+pub(crate) fn mirror(members: u16) -> Config {
+    config(Layout::new(Level::Raid1, members), Consistency::Resync)
+}
+
+pub(crate) fn raid5(members: u16, consistency: Consistency) -> Config {
+    config(Layout::new(Level::Raid5, members).with_chunk(Sectors(8)), consistency)
+}
 
 pub(crate) fn superblock(events: u64, failed: u64) -> Superblock {
     let (synced_to, mut history) = (Sector::MAX, History::default());

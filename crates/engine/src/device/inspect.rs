@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use super::place::number_of;
 use super::{Device, DeviceRefusal, own, tools};
 use crate::error::{EngineError, EngineErrorKind};
 
@@ -248,10 +249,6 @@ fn mount(line: &str) -> Option<(&str, PathBuf)> {
 fn unescaped(text: &str) -> PathBuf {
     let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
     escapes.iter().fold(text.to_string(), |text, (code, plain)| text.replace(code, plain)).into()
-}
-
-fn number_of(rdev: u64) -> String {
-    format!("{}:{}", libc::major(rdev), libc::minor(rdev))
 }
 
 /// The size of a device in bytes, by its directory in sysfs.

@@ -10,6 +10,7 @@
 mod claim;
 mod hold;
 mod inspect;
+mod loops;
 mod own;
 mod place;
 mod save;
@@ -18,6 +19,7 @@ mod who;
 
 pub use claim::{Claim, SAVED_BYTES};
 pub(crate) use hold::Hold;
+pub use loops::LoopStatus;
 pub use save::{SaveDirectory, SaveLog};
 
 use std::fmt;

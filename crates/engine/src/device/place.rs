@@ -1,16 +1,16 @@
 //! Where the bytes of a file or block device really lie: through partitions and loop devices, down to a file or
 //! to a device that is made of nothing else. Two names are the same bytes when they end in the same place.
-//!
-//! Format of the call: `include/uapi/linux/loop.h` of Linux.
 
 use std::fs::{self, File};
 use std::ops::Range;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use raidlab_core::SECTOR_BYTES;
+
+use super::loops::LoopStatus;
+
 const SYS: &str = "/sys";
-const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
 
 /// What bytes lie in at last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,23 +54,6 @@ struct Backing {
     /// The most bytes that are shown; zero: all.
     limit: u64,
     path: PathBuf,
-}
-
-/// `struct loop_info64`.
-#[repr(C)]
-struct LoopStatus {
-    device: u64,
-    inode: u64,
-    own_device: u64,
-    offset: u64,
-    size_limit: u64,
-    number: u32,
-    encrypt_type: u32,
-    encrypt_key_size: u32,
-    flags: u32,
-    names: [u8; 128],
-    encrypt_key: [u8; 32],
-    init: [u64; 2],
 }
 
 /// Where these bytes of an open file or block device lie.
@@ -125,9 +108,13 @@ pub(super) fn of_device(number: u64, open: Option<&File>, mut bytes: Range<u64>)
     Place { extent, devices, under_loops, file: None }
 }
 
+/// A device's number as the kernel writes it.
+pub(super) fn number_of(device: u64) -> String {
+    format!("{}:{}", libc::major(device), libc::minor(device))
+}
+
 fn directory(number: u64) -> PathBuf {
-    let name = format!("{}:{}", libc::major(number), libc::minor(number));
-    Path::new(SYS).join("dev/block").join(name)
+    Path::new(SYS).join("dev/block").join(number_of(number))
 }
 
 /// The kernel's name of a device.
@@ -153,11 +140,9 @@ fn number_in(directory: &Path) -> Option<u64> {
 
 /// The disk of a partition, and the byte where that starts on it.
 fn whole_disk(number: u64) -> Option<(u64, u64)> {
-    /// Starts are told in these.
-    const SECTOR: u64 = 512;
     let directory = directory(number).canonicalize().ok()?;
     let _ = figure(&directory, "partition")?;
-    Some((number_in(directory.parent()?)?, figure(&directory, "start")? * SECTOR))
+    Some((number_in(directory.parent()?)?, figure(&directory, "start")? * SECTOR_BYTES))
 }
 
 /// What a loop device is made of; `None` for everything else. The call knows files whose path leads nowhere,
@@ -167,8 +152,11 @@ fn backing_of(number: u64, open: Option<&File>) -> Option<Backing> {
     let path = fs::read_to_string(directory.join("backing_file")).ok()?;
     let path = PathBuf::from(path.trim_end_matches('\n'));
     let told = match open {
-        Some(device) => status(device),
-        None => node(number).and_then(|node| File::open(node).ok()).and_then(|one| status(&one)),
+        Some(device) => LoopStatus::of(device).ok(),
+        None => {
+            let device = node(number).and_then(|node| File::open(node).ok());
+            device.and_then(|device| LoopStatus::of(&device).ok())
+        }
     };
     if let Some(told) = told {
         let path_is_device = fs::metadata(&path)
@@ -190,14 +178,6 @@ fn backing_of(number: u64, open: Option<&File>) -> Option<Backing> {
     Some(Backing { base, offset, limit, path })
 }
 
-fn status(device: &File) -> Option<LoopStatus> {
-    // SAFETY: all zeroes is a valid value of this plain structure.
-    let mut told: LoopStatus = unsafe { std::mem::zeroed() };
-    // SAFETY: the structure has the kernel's layout and lives through the call.
-    let done = unsafe { libc::ioctl(device.as_raw_fd(), LOOP_GET_STATUS64 as _, &raw mut told) };
-    (done == 0).then_some(told)
-}
-
 /// The loop devices that show bytes of an extent, besides those in `known`.
 pub(super) fn loops_over(extent: &Extent, known: &[u64]) -> Vec<u64> {
     let Ok(entries) = fs::read_dir(Path::new(SYS).join("block")) else { return Vec::new() };
@@ -205,9 +185,8 @@ pub(super) fn loops_over(extent: &Extent, known: &[u64]) -> Vec<u64> {
     let mut found: Vec<u64> = directories
         .filter(|directory| directory.join("loop/backing_file").exists())
         .filter_map(|directory| {
-            const SECTOR: u64 = 512;
             let number = number_in(&directory).filter(|number| !known.contains(number))?;
-            let bytes = 0..figure(&directory, "size")? * SECTOR;
+            let bytes = 0..figure(&directory, "size")? * SECTOR_BYTES;
             of_device(number, None, bytes).extent.overlaps(extent).then_some(number)
         })
         .collect();
@@ -232,10 +211,5 @@ mod tests {
         ] {
             assert_eq!((one.overlaps(&other), other.overlaps(&one)), (shares, shares), "{other:?}");
         }
-    }
-
-    #[test]
-    fn the_structure_has_the_size_of_the_format() {
-        assert_eq!(size_of::<LoopStatus>(), 232);
     }
 }

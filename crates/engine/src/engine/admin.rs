@@ -9,7 +9,7 @@ use raidlab_core::{MemberIndex, SECTOR_BYTES, Sector, Sectors, Time};
 use super::{Engine, Wait};
 use crate::error::{EngineError, EngineErrorKind};
 use crate::member::{Member, Submission};
-use crate::metadata::{FORMAT, Metadata, look};
+use crate::metadata::{FORMAT, look};
 use raidlab_metadata::Places;
 
 /// How long nothing is looked at but members' answers, while background work is waited for.
@@ -117,7 +117,7 @@ impl Engine {
         let mut device = device;
         let candidate = device.as_mut().unwrap_or(&mut self.members[member.at()]);
         let looked = look(candidate);
-        let judged = self.array.judge_return(metadata.array(), member, &looked.examined);
+        let judged = self.array.judge_return(metadata.records.array(), member, &looked.examined);
         let command = judged.map_err(|refusal| {
             let error = wrong(refusal.to_string());
             match candidate {
@@ -125,8 +125,7 @@ impl Engine {
                 _ => error,
             }
         })?;
-        let known = metadata.known(member, &looked);
-        let before = self.swap_metadata(member, known);
+        let before = metadata.records.know(member, &looked);
         let outcome = match device {
             Some(device) => self.with_device(member, device, command),
             None => self.admin(command),
@@ -237,9 +236,9 @@ impl Engine {
             return Err(EngineError::new(EngineErrorKind::Busy, OPERATION, reason));
         }
         let metadata = self.metadata.as_ref();
-        for (index, member) in self.members[..self.count].iter_mut().enumerate() {
+        for (index, member) in (0..).map(MemberIndex).zip(&mut self.members[..self.count]) {
             let all = member.config().sectors.0;
-            let sectors = metadata.map_or(all, |metadata| metadata.devices[index].data.0);
+            let sectors = metadata.map_or(all, |metadata| metadata.records.places(index).data.0);
             for at in (0..sectors).step_by(STEP as usize) {
                 let len = Sectors(STEP.min(sectors - at));
                 member.zero_direct(OPERATION, Sector(at), len, false)?;
@@ -321,9 +320,8 @@ impl Engine {
         }
         self.retired.push(old);
         self.swap_flights(self.array.replacement(member), member);
-        if let Some(Metadata { devices, .. }) = &mut self.metadata {
-            let fresh = std::mem::take(&mut devices[place]);
-            devices[member.at()] = fresh;
+        if let Some(metadata) = &mut self.metadata {
+            metadata.records.take_over(member, self.array.replacement(member));
         }
     }
 
@@ -372,9 +370,9 @@ impl Engine {
         }
         let mut device = device;
         let Some(metadata) = &self.metadata else { return Ok((device, config.sectors)) };
-        let sectors = metadata.room(member, config.sectors);
+        let sectors = metadata.records.room(member, config.sectors);
         // One that is too small is refused, and stays as it is.
-        if sectors >= metadata.least(member) {
+        if sectors >= metadata.records.least(member) {
             self.make_ready(member, &mut device)?;
         }
         Ok((device, sectors))
@@ -385,7 +383,7 @@ impl Engine {
         const OPERATION: &str = "clear old metadata of a member";
         let Some(metadata) = &mut self.metadata else { return Ok(()) };
         let total = device.config().sectors;
-        let (from, len) = metadata.fresh(member, total).behind_data();
+        let (from, len) = metadata.records.fresh(member, total).behind_data();
         device.zero_direct(OPERATION, from, len, true)?;
         for at in FORMAT.superblocks(total) {
             let Some((block, piece)) = metadata.begin_vacant(member, at) else { continue };
@@ -412,8 +410,8 @@ impl Engine {
         }
         let total = device.config().sectors;
         let fresh = !matches!(command, Admin::ReAdd { .. });
-        let known =
-            self.metadata.as_ref().filter(|_| fresh).map(|metadata| metadata.fresh(place, total));
+        let metadata = self.metadata.as_ref().filter(|_| fresh);
+        let known = metadata.map(|metadata| metadata.records.fresh(place, total));
         let before = std::mem::replace(&mut self.members[place.at()], device);
         let was_dead = self.dead[place.at()];
         self.set_dead(place, false);
@@ -441,7 +439,7 @@ impl Engine {
 
     fn swap_metadata(&mut self, place: MemberIndex, device: Places) -> Places {
         match &mut self.metadata {
-            Some(metadata) => std::mem::replace(&mut metadata.devices[place.at()], device),
+            Some(metadata) => metadata.records.set_places(place, device),
             None => device,
         }
     }

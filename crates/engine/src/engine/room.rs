@@ -87,7 +87,7 @@ impl Engine {
     fn ask_for_records(&mut self) -> Result<(), EngineError> {
         for index in 0..self.count {
             let Some(metadata) = &self.metadata else { break };
-            let data = metadata.devices[index].data;
+            let data = metadata.records.places(MemberIndex(index as u16)).data;
             let total = self.members[index].config().sectors;
             self.reserve(index, Sector(data.0), Sectors(total.0.saturating_sub(data.0)))?;
         }

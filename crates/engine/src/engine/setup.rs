@@ -204,8 +204,10 @@ impl Engine {
         }
         let mut devices: Vec<Member> =
             members.into_iter().chain([journal]).map(|one| one.unwrap_or(Member::Absent)).collect();
-        let looked: Vec<_> = devices.iter_mut().map(look).collect();
-        let mut members: Vec<_> = looked.iter().map(|one| one.examined.clone()).collect();
+        let mut looked: Vec<_> = devices.iter_mut().map(look).collect();
+        // Logs are long: there is one copy of what was found in them.
+        let mut members: Vec<_> =
+            looked.iter_mut().map(|one| std::mem::take(&mut one.examined)).collect();
         let journal = members.pop().unwrap_or_default();
         let found = Found { members, journal, nonce: u64::from_le_bytes(random()?) };
         let assembled = Array::assemble(&config.wanted(), &found, allow)
@@ -215,8 +217,10 @@ impl Engine {
         let mut engine = Self::build(config, core, assembled.array, (devices, journal))?;
         let mut metadata = engine.new_metadata(assembled.identity, core, area)?;
         let numbers = (0..count).chain([2 * count]).map(MemberIndex);
-        for (device, looked) in numbers.zip(&looked) {
-            metadata.devices[device.at()] = metadata.known(device, looked);
+        let examined = found.members.into_iter().chain([found.journal]);
+        for (device, (mut looked, examined)) in numbers.zip(looked.into_iter().zip(examined)) {
+            looked.examined = examined;
+            metadata.records.know(device, &looked);
         }
         engine.metadata = Some(metadata);
         let (unused, journal_lost) = (assembled.unused, assembled.journal_lost);
@@ -331,10 +335,10 @@ impl Engine {
             if matches!(device, Member::Absent) {
                 continue;
             }
-            let places = metadata.blank(member, device.config().sectors);
+            let places = metadata.records.blank(member, device.config().sectors);
             let (from, len) = places.behind_data();
             device.zero_direct("clear what is behind a member's data", from, len, true)?;
-            metadata.devices[index] = places;
+            metadata.records.set_places(member, places);
             let record = Record::Superblock(superblock);
             let meta = MetaIo { member, record, fua: true, ..Self::no_meta() };
             for _ in 0..2 {

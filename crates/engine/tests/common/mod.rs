@@ -4,8 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use raidlab_core::{Layout, Level, Sectors};
-use raidlab_engine::{EngineError, FileIo, FileMember, FileOptions, Member, MemoryMember};
+use raidlab_core::contract::Pacing;
+use raidlab_core::{Consistency, Layout, Level, Nanos, Sectors};
+use raidlab_engine::{
+    EngineConfig, EngineError, FileIo, FileMember, FileOptions, Member, MemoryMember,
+};
 
 /// xorshift64*.
 pub struct Random(pub u64);
@@ -47,6 +50,19 @@ pub fn layouts() -> Vec<Layout> {
         chunk(Level::Raid10, 5, 8),
         chunk(Level::Raid10, 4, 16).with_near(3),
     ]
+}
+
+/// An array that begins in the background at once with what is to be done, and is marked clean soon.
+pub fn eager(level: Level, members: u16, consistency: Consistency) -> EngineConfig {
+    let layout = Layout::new(level, members);
+    let layout = if level.has_chunks() { layout.with_chunk(Sectors(16)) } else { layout };
+    let mut config = EngineConfig::new(layout);
+    config.settings.consistency = consistency;
+    config.settings.pacing = Pacing { least: u64::MAX, most: u64::MAX, share: None };
+    config.settings.clean_after = Nanos::from_millis(1);
+    config.limits.plans = 4;
+    config.limits.requests = 8;
+    config
 }
 
 pub fn memory_members(count: u16, sectors: Sectors) -> Vec<Member> {

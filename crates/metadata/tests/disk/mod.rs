@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use raidlab_core::consistency::{ArrayId, Carried, Finding, MetaArea, Parameters};
 use raidlab_core::contract::{MetaIo, Record, SegmentList, Superblock};
 use raidlab_core::{Consistency, MemberIndex, SECTOR_BYTES, Sector, Sectors};
-use raidlab_metadata::{Label, MetadataFormat, Own, Places, Source, Unreadable, device_of};
+use raidlab_metadata::{Label, MetadataFormat, Own, Places, Source, Unreadable};
 
 pub const SECTOR: usize = SECTOR_BYTES as usize;
 pub const TOTAL: Sectors = Sectors(2_003);
@@ -149,7 +149,11 @@ impl Writer {
         let place = FORMAT.place(&mut self.places, &meta);
         let label = Label {
             array: self.array,
-            device: device_of(&meta, self.members),
+            device: match self.device {
+                // A replacement's is its member's.
+                device if device < 2 * self.members => device % self.members,
+                log => log,
+            },
             sequence: self.sequence,
             payload: (payload.len() / SECTOR) as u32,
             at: place,

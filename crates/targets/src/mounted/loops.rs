@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use super::mounts::wait_for;
 use crate::export::system::check;
 use crate::rundir::system::Identity;
-use raidlab_engine::{EngineError, EngineErrorKind};
+use raidlab_engine::{EngineError, EngineErrorKind, LoopStatus};
 
 /// Gives free loop devices.
 const CONTROL: &str = "/dev/loop-control";
@@ -24,7 +24,6 @@ const DETACH: &str = "detach a loop device";
 const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
 const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
 const LOOP_CLR_FD: libc::c_ulong = 0x4C01;
-const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 
@@ -33,26 +32,8 @@ const LO_FLAGS_DIRECT_IO: u32 = 16;
 struct Configuration {
     descriptor: u32,
     block_size: u32,
-    status: Status,
+    status: LoopStatus,
     reserved: [u64; 8],
-}
-
-/// `struct loop_info64`.
-#[repr(C)]
-struct Status {
-    device: u64,
-    inode: u64,
-    own_device: u64,
-    offset: u64,
-    size_limit: u64,
-    number: u32,
-    encrypt_type: u32,
-    encrypt_key_size: u32,
-    flags: u32,
-    file_name: [u8; 64],
-    crypt_name: [u8; 64],
-    encrypt_key: [u8; 32],
-    init: [u64; 2],
 }
 
 /// A loop device; the kernel takes it down after it was dropped and nobody else uses it.
@@ -164,8 +145,7 @@ fn configuration(file: &File, path: &Path, block: u32) -> Configuration {
     let name = path.as_os_str().as_bytes();
     let shown = name.len().min(file_name.len() - 1);
     file_name[..shown].copy_from_slice(&name[..shown]);
-    // SAFETY: all zeroes is a valid value of this plain structure.
-    let mut status: Status = unsafe { std::mem::zeroed() };
+    let mut status = LoopStatus::default();
     status.flags = LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO;
     status.file_name = file_name;
     let descriptor = file.as_raw_fd() as u32;
@@ -214,12 +194,8 @@ pub(crate) fn attached() -> io::Result<Vec<Attached>> {
 
 /// The file behind a loop device.
 fn backing_file(device: &Path) -> io::Result<Identity> {
-    let device = File::open(device)?;
-    // SAFETY: all zeroes is a valid value of this plain structure.
-    let mut told: Status = unsafe { std::mem::zeroed() };
-    // SAFETY: the structure has the kernel's layout and lives through the call.
-    let done = unsafe { libc::ioctl(device.as_raw_fd(), LOOP_GET_STATUS64 as _, &raw mut told) };
-    check(done).map(|()| Identity { device: told.device, inode: told.inode })
+    let told = LoopStatus::of(&File::open(device)?)?;
+    Ok(Identity { device: told.device, inode: told.inode })
 }
 
 /// Takes down a loop device that a killed run left; it may still be in use then, and goes with its last

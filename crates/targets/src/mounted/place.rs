@@ -21,13 +21,11 @@ use super::{loops, tools};
 use crate::export::system::TYPE;
 use crate::kernel_md::devices;
 use crate::rundir::system::{Directory, Identity, lock, said};
-use crate::rundir::{Cleaned, Leftover, marker_lines};
+use crate::rundir::{self, Cleaned, Leftover, marker_lines};
 use raidlab_engine::EngineError;
 
 /// What names of these directories begin with.
 const PREFIX: &str = "raidlab-mount-";
-/// What names of run directories begin with.
-const RUN_PREFIX: &str = "raidlab-run-";
 const MARKER: &str = "owner";
 const MAGIC: &str = "raidlab mount directory, format 1; what is mounted in it belongs to raidlab";
 /// Markers longer than this are not ours.
@@ -54,15 +52,8 @@ impl Place {
         let failed = |path: &Path, error| EngineError::io(MAKE, path, error);
         let parent = parent.canonicalize().map_err(|error| failed(parent, error))?;
         let within = Directory::open(&parent).map_err(|error| failed(&parent, error))?;
-        let mut number = 0u32;
-        let name = loop {
-            let name = format!("{PREFIX}{}-{number}", std::process::id());
-            match within.make_directory(&name) {
-                Ok(()) => break name,
-                Err(error) if error.raw_os_error() == Some(libc::EEXIST) => number += 1,
-                Err(error) => return Err(failed(&parent.join(name), error)),
-            }
-        };
+        let made = within.make_own_directory(PREFIX);
+        let name = made.map_err(|(name, error)| failed(&parent.join(name), error))?;
         let path = parent.join(&name);
         match prepare(&within, &name, run) {
             Ok((directory, marker)) => Ok(Self { path, parent: within, name, directory, marker }),
@@ -192,7 +183,7 @@ fn clean_one(parent: &Path, within: &Directory, name: &str) -> Result<(), String
 fn named_run(within: &Directory, marker: &mut File) -> Result<Option<Leftover>, String> {
     let lines = marker_lines(marker, &[MAGIC], LONGEST_MARKER)?;
     let Some(name) = lines.into_iter().next() else { return Ok(None) };
-    if !name.starts_with(RUN_PREFIX) || name.contains('/') {
+    if !name.starts_with(rundir::PREFIX) || name.contains('/') {
         return Err(format!("its marker names `{name}`, which raidlab would not"));
     }
     match within.identity(&name) {

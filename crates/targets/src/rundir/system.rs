@@ -78,6 +78,20 @@ impl Directory {
         check(unsafe { libc::mkdirat(self.0.as_raw_fd(), name.as_ptr(), 0o700) })
     }
 
+    /// A new directory of this process's, whose name begins with `prefix`; gives its name, or the one that it could
+    /// not have, and why.
+    pub(crate) fn make_own_directory(&self, prefix: &str) -> Result<String, (String, io::Error)> {
+        let mut number = 0u32;
+        loop {
+            let name = format!("{prefix}{}-{number}", std::process::id());
+            match self.make_directory(&name) {
+                Ok(()) => return Ok(name),
+                Err(error) if error.raw_os_error() == Some(libc::EEXIST) => number += 1,
+                Err(error) => return Err((name, error)),
+            }
+        }
+    }
+
     /// What has this name here; an error when that is mounted.
     fn look(&self, name: &CStr) -> io::Result<Looked> {
         let found = looked_at(&self.0, name)?;

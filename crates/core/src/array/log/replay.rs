@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::super::issue::{IoState, Owner, Target};
 use super::super::lists::EMPTY;
+use super::super::member::MemberSet;
 use super::super::meta::Purpose;
 use super::super::stripe::{JobOwner, JobState};
 use super::super::{Array, LOG_HEADER};
@@ -199,8 +200,7 @@ impl Array {
         known: &[LogEntry],
         events: u64,
     ) {
-        let lost = (0..self.layout.members).map(MemberIndex);
-        for member in lost.filter(|m| members[m.at() / 64] >> (m.at() % 64) & 1 == 1) {
+        for member in MemberSet::from_words(members).iter() {
             let newest = self.partial_entries(member, known).last().map_or(0, |entry| entry.number);
             let gap = (newest + NUMBER_GAP).max(events.saturating_mul(NUMBER_GAP));
             self.continue_ring(member, gap.min(MOST_NUMBER - NUMBER_GAP));

@@ -1,0 +1,137 @@
+//! What one who writes records to the devices of an array must know: whose place each is for, where the next goes,
+//! and that it is newer than all before.
+//!
+//! The engine and the checker both write by it: what is checked is what runs.
+
+use raidlab_core::consistency::{MetaArea, Parameters};
+use raidlab_core::contract::{MetaIo, Record};
+use raidlab_core::{Config, MemberIndex, Sector, Sectors};
+
+use crate::{ArrayId, Label, Looked, MetadataFormat, Places, place_of};
+
+/// Which record goes where next on each device of an array: members, their replacements, the log device.
+#[derive(Clone, Debug)]
+pub struct RecordWriter {
+    array: ArrayId,
+    members: u16,
+    area: MetaArea,
+    /// Of the record that was written last.
+    sequence: u64,
+    places: Vec<Places>,
+    /// What the superblocks of each device say besides the state of the array.
+    parameters: Vec<Parameters>,
+}
+
+impl RecordWriter {
+    /// For an array with this identity, of devices that are not there yet.
+    pub fn new(array: ArrayId, config: &Config, area: &MetaArea) -> Self {
+        let members = config.layout.members;
+        let devices = (0..=2 * members).map(MemberIndex);
+        let parameters: Vec<_> = devices.map(|one| Parameters::of(config, area, one)).collect();
+        let places = parameters.iter().map(|one| Places::blank(Sectors::ZERO, one)).collect();
+        Self { array, members, area: *area, sequence: 0, places, parameters }
+    }
+
+    /// What identifies the array.
+    pub fn array(&self) -> &ArrayId {
+        &self.array
+    }
+
+    /// Where the records of a device lie.
+    pub fn places(&self, device: MemberIndex) -> &Places {
+        &self.places[device.at()]
+    }
+
+    /// The sequence of the record that was written last: larger than all that were seen before it.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Another device is in a place from now on; gives what was known of the one before.
+    pub fn set_places(&mut self, device: MemberIndex, places: Places) -> Places {
+        std::mem::replace(&mut self.places[device.at()], places)
+    }
+
+    /// A replacement is the member from now on.
+    pub fn take_over(&mut self, member: MemberIndex, replacement: MemberIndex) {
+        self.places[member.at()] = std::mem::take(&mut self.places[replacement.at()]);
+    }
+
+    /// Nothing is known any more of what was written to the devices, which have so many sectors each.
+    pub fn forget(&mut self, totals: impl Iterator<Item = Sectors>) {
+        self.sequence = 0;
+        for ((places, parameters), total) in
+            self.places.iter_mut().zip(&self.parameters).zip(totals)
+        {
+            *places = Places::blank(total, parameters);
+        }
+    }
+
+    /// Where the records of a device of `total` sectors lie that the array is made of, or that is not there.
+    pub fn blank(&self, device: MemberIndex, total: Sectors) -> Places {
+        Places::blank(total, &self.parameters[device.at()])
+    }
+
+    /// Where the records of a device with no record of this array lie, in the place of another one. It has as much
+    /// room for data, or as much as is left of a smaller one.
+    pub fn fresh(&self, device: MemberIndex, total: Sectors) -> Places {
+        let mut places = self.blank(device, total);
+        places.data = places.data.min(self.room(device, total));
+        places
+    }
+
+    /// Sectors for data on a device of `total` sectors, when it is made ready.
+    pub fn room(&self, device: MemberIndex, total: Sectors) -> Sectors {
+        let block = self.parameters[device.at()].block;
+        self.area.data(total, block).unwrap_or(Sectors::ZERO)
+    }
+
+    /// Sectors for data that a device must have at least: what superblocks say that the array uses of each.
+    pub fn least(&self, device: MemberIndex) -> Sectors {
+        self.parameters[device.at()].least
+    }
+
+    /// A device that was looked at is in a place from now on: its records go on where they lie, and are newer than
+    /// all that this array has there. Gives what was known of the one before.
+    pub fn know(&mut self, device: MemberIndex, looked: &Looked) -> Places {
+        self.sequence = self.sequence.max(looked.sequence_of(&self.array));
+        let places = looked.places_of(&self.array, &self.parameters[device.at()]);
+        self.set_places(device, places)
+    }
+
+    /// Fills `head` with a record, sealed with its payload of so many sectors; gives where it goes on its device.
+    pub fn encode(
+        &mut self,
+        format: &dyn MetadataFormat,
+        head: &mut [u8],
+        meta: &MetaIo,
+        (sectors, payload): (u32, &mut dyn Iterator<Item = &[u8]>),
+    ) -> Sector {
+        let device = meta.member.at();
+        let at = format.place(&mut self.places[device], meta);
+        let label = self.label(place_of(meta.member.0, self.members), sectors, at);
+        // Another drive may be in the place since.
+        self.parameters[device].data = self.places[device].data;
+        let is_superblock = matches!(meta.record, Record::Superblock(_));
+        let parameters = is_superblock.then_some(&self.parameters[device]);
+        format.encode(head, &label, &meta.record, parameters, payload);
+        at
+    }
+
+    /// Fills `head` with what says that the place `at` of a device is ready for a superblock.
+    pub fn encode_vacant(
+        &mut self,
+        format: &dyn MetadataFormat,
+        head: &mut [u8],
+        device: MemberIndex,
+        at: Sector,
+    ) {
+        let label = self.label(device.0, 0, at);
+        format.vacant(head, &label);
+    }
+
+    fn label(&mut self, device: u16, payload: u32, at: Sector) -> Label {
+        self.sequence += 1;
+        Label { array: self.array, device, sequence: self.sequence, payload, at }
+    }
+}

@@ -154,6 +154,11 @@ impl Engine {
         &self.members[..self.count]
     }
 
+    /// The members, to be read past the array; absent ones hold nothing.
+    pub fn members_mut(&mut self) -> &mut [Member] {
+        &mut self.members[..self.count]
+    }
+
     /// A member, its replacement or the log device, by the core's number, to be changed behind the
     /// array's back; `None` when there is no such device.
     pub fn member_mut(&mut self, member: MemberIndex) -> Option<&mut Member> {

@@ -19,6 +19,7 @@
 
 mod batch;
 pub(crate) mod cpu;
+mod known;
 mod pattern;
 mod timed;
 mod verify;

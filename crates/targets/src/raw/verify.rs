@@ -2,26 +2,17 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use raidlab_core::geometry::{Geometry, Holds, Place};
+use raidlab_core::geometry::Place;
 use raidlab_core::{MemberIndex, SECTOR_BYTES, Sector, Sectors};
-use raidlab_engine::{EngineError, EngineErrorKind, Holding, Member, Mismatch};
+use raidlab_engine::{EngineError, EngineErrorKind, Member, Mismatch};
 
 use super::batch::{Action, Client, Prepared};
+use super::known::{Expected, Known, sweep};
 use super::pattern::{self, BLOCK};
 use super::{RawTarget, Source};
 
 /// Bytes in a sector, for buffers.
 const SECTOR: usize = SECTOR_BYTES as usize;
-/// Members are read in runs of this many sectors (1 MiB).
-const RUN: u64 = 2048;
-
-/// What a sector of a member should hold.
-enum Expected {
-    Bytes(Holding, Option<Sector>),
-    /// Nothing is known about it.
-    Unknown,
-}
-
 impl RawTarget {
     /// Checks every read of a batch.
     pub(super) fn verify_batch<S: Source>(
@@ -122,47 +113,26 @@ impl RawTarget {
             let reason = "requests are outstanding";
             return Err(EngineError::new(EngineErrorKind::Busy, "verify the members", reason));
         }
+        let array = self.engine.array();
+        let geometry = array.geometry().clone();
+        let mut ends = Vec::new();
+        for (index, member) in self.engine.members().iter().enumerate() {
+            let index = MemberIndex(index as u16);
+            let block = u64::from(member.config().logical_block);
+            let used = geometry.used(index).0;
+            let whole = used.next_multiple_of(block).min(member.config().sectors.0);
+            // A member being rebuilt is good so far only.
+            let end = whole.min(array.good_to(index).0 / block * block);
+            ends.push(if array.is_failed(index) { 0 } else { end });
+        }
+        let (members, versions) = (self.engine.members().len() as u16, &self.versions);
+        let known = Known { members, geometry, versions, zeroed: self.zeroed };
+        let wrong = sweep(self.engine.members_mut(), &ends, &known, cancel)?;
         let mut found = Vec::new();
-        for index in 0..self.engine.members().len() as u16 {
-            let member = MemberIndex(index);
-            if !self.engine.array().is_failed(member) {
-                found.extend(self.verify_member(member, cancel)?);
-            }
+        for place in wrong {
+            found.extend(self.check_sector(place)?);
         }
         Ok(found)
-    }
-
-    fn verify_member(
-        &mut self,
-        index: MemberIndex,
-        cancel: &AtomicBool,
-    ) -> Result<Option<Mismatch>, EngineError> {
-        let sectors = self.engine.members()[index.at()].config().sectors;
-        let block = u64::from(self.engine.members()[index.at()].config().logical_block);
-        let used = self.engine.array().geometry().used(index);
-        let whole = used.0.next_multiple_of(block).min(sectors.0);
-        // A member being rebuilt is good so far only.
-        let end = whole.min(self.engine.array().good_to(index).0 / block * block);
-        let mut bytes = vec![0; RUN as usize * SECTOR];
-        let mut at = 0;
-        while at < end {
-            if cancel.load(Ordering::Relaxed) {
-                return Err(EngineError::cancelled("verify the members"));
-            }
-            let run = RUN.min(end - at);
-            let bytes = &mut bytes[..run as usize * SECTOR];
-            if let Some(member) = self.engine.member_mut(index) {
-                member.read_direct(Sector(at), bytes)?;
-            }
-            for (sector, found) in (at..).zip(bytes.as_chunks::<SECTOR>().0) {
-                let place = Place { member: index, at: Sector(sector) };
-                if let Some(mismatch) = self.compare(place, found) {
-                    return Ok(Some(mismatch));
-                }
-            }
-            at += run;
-        }
-        Ok(None)
     }
 
     /// Compares one sector of a member with what it should hold.
@@ -186,53 +156,10 @@ impl RawTarget {
     }
 
     fn expected_sector(&self, place: Place, into: &mut [u8; SECTOR]) -> Expected {
-        match self.engine.array().geometry().holds(place) {
-            Holds::Data { at, copy } if self.put_pattern(at, into) => {
-                Expected::Bytes(Holding::Data { copy }, Some(at))
-            }
-            Holds::P { stripe } if self.put_parity(place, None, into) => {
-                Expected::Bytes(Holding::Parity { stripe }, None)
-            }
-            Holds::Q { stripe } if self.put_parity(place, Some(stripe), into) => {
-                Expected::Bytes(Holding::Q { stripe }, None)
-            }
-            _ => Expected::Unknown,
-        }
-    }
-
-    /// The pattern of a sector of the array; false when it is not known.
-    fn put_pattern(&self, at: Sector, into: &mut [u8; SECTOR]) -> bool {
-        let version = self.versions.get((at.bytes() / BLOCK) as usize).copied().unwrap_or(0);
-        pattern::fill(at.bytes(), version, into);
-        version != 0 || self.zeroed
-    }
-
-    /// P, or Q for the stripe given, of the patterns of the stripe's data at the same place of the other
-    /// members: a stripe has its chunks at one address on all members. False when some of it is not known.
-    fn put_parity(&self, place: Place, q_of: Option<u64>, into: &mut [u8; SECTOR]) -> bool {
-        let geometry = self.engine.array().geometry();
-        let (mut data, mut exponents) = (Vec::new(), Vec::new());
-        for n in (0..self.engine.members().len() as u16).filter(|n| *n != place.member.0) {
-            let other = Place { member: MemberIndex(n), at: place.at };
-            let Holds::Data { at, .. } = geometry.holds(other) else { continue };
-            let mut sector = [0; SECTOR];
-            if !self.put_pattern(at, &mut sector) {
-                return false;
-            }
-            data.push(sector);
-            if let (Some(stripe), Geometry::Parity(parity)) = (q_of, geometry) {
-                exponents.push(parity.q_exponent(stripe, parity.stripe_place(at).chunk));
-            }
-        }
-        let data: Vec<&[u8]> = data.iter().map(<[u8; SECTOR]>::as_slice).collect();
-        into.fill(0);
-        let computed = match q_of {
-            None => raidlab_parity::xor(into, &data),
-            Some(_) => raidlab_parity::pq(None, Some(into), &data, &exponents),
-        };
-        // A geometry with coefficients that cannot be is reported as a difference from zeroes.
-        debug_assert_eq!(computed, Ok(()));
-        true
+        let geometry = self.engine.array().geometry().clone();
+        let (members, versions) = (self.engine.members().len() as u16, &self.versions);
+        let known = Known { members, geometry, versions, zeroed: self.zeroed };
+        known.sector(place, into)
     }
 
     /// Sectors of the array that a write has reached; the rest is as it was at the start.

@@ -74,7 +74,7 @@ fn all_studies_are_one_document_and_one_page() {
     assert_eq!(ran.stdout, "");
     let text = std::fs::read_to_string(file).expect("the document");
     let all: Replays = serde_json::from_str(&text).expect("replays");
-    assert_eq!(all.schema_version, 1);
+    assert_eq!(all.schema_version, 2);
     let studies: Vec<&str> = all.replays.iter().map(|one| &one.study[..8]).collect();
     assert_eq!(studies, ["ite8212-", "sata-201"]);
     assert!(all.replays.iter().all(|one| one.fidelity.is_some()));

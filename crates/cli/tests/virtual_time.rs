@@ -77,7 +77,7 @@ fn a_terminal_gets_colour_and_progress() {
         Ran::from(script.output().expect("script, of util-linux")).good().stdout
     };
     let shown = on_terminal(&[], "");
-    assert!(shown.contains("16 runs, ") && shown.contains(" left"), "{shown}");
+    assert!(shown.contains("96 runs, ") && shown.contains(" left"), "{shown}");
     assert!(shown.contains("round 1: "), "{shown}");
     let colours = |text: &str| text.contains("\x1b[1m") || text.contains("\x1b[3");
     assert!(colours(&shown), "{shown}");

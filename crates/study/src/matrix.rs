@@ -66,14 +66,25 @@ pub fn cells(study: &Study) -> Vec<CellKey> {
     }
     cells.retain(|key| study.runs(key));
     if study.measured
-        && let Some(first) = study.baseline_layouts().first()
+        && let [first, ..] = study.baseline_layouts()[..]
     {
-        let theirs = |key: &&CellKey| key.layout == *first;
-        let again: Vec<_> =
-            cells.iter().filter(theirs).map(|key| CellKey { again: true, ..*key }).collect();
+        let again: Vec<_> = cells
+            .iter()
+            .filter(|key| key.layout == first && is_compared(study, key, &cells))
+            .map(|key| CellKey { again: true, ..*key })
+            .collect();
         cells.extend(again);
     }
     cells
+}
+
+/// Whether something is compared with a cell of the baseline.
+fn is_compared(study: &Study, key: &CellKey, cells: &[CellKey]) -> bool {
+    let baseline = study.baseline_layouts();
+    cells.iter().any(|other| {
+        let same = CellKey { layout: key.layout, ..*other } == *key;
+        same && !baseline.contains(&other.layout)
+    })
 }
 
 /// The layouts of those wanted that can be in a state.

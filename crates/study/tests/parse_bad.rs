@@ -265,7 +265,7 @@ fn layouts() {
             "level = \"raid50\"",
             UnknownName,
             "layouts.level",
-            &["`raid50` is not a level", "raid6, raid10, single"],
+            &["`raid50` is raid0 over several raid5: nested", "raid6, raid10, single"],
         ),
         (20, "level = \"riad5\"", UnknownName, "layouts.level", &["did you mean `raid5`?"]),
         (

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -69,7 +70,7 @@ pub(crate) struct Compare {
     /// Where to run: `virtual` (modelled drives), a directory for member files, such as /mnt or
     /// ./virtual, or block devices, such as /dev/sdb,/dev/sdc
     #[arg(long, value_name = "virtual|DIR|DEVICE,..", default_value = "virtual")]
-    pub(crate) on: String,
+    pub(crate) on: OsString,
     #[command(flatten)]
     pub(crate) devices: Devices,
     /// Write the results document to this file; `-` prints it instead of the table

@@ -11,7 +11,7 @@ use raidlab_core::{
     Array, Config, Consistency, Limits, MemberConfig, MemberIndex, Nanos, SECTOR_BYTES, Sectors,
 };
 use raidlab_models::host::{CallCosts, HostSpec, READ_AHEAD};
-use raidlab_models::{Drive, DriveSpec, PathSpec, QueueSpec, Scheduler, ServerKind, load};
+use raidlab_models::{Drive, DriveSpec, PathSpec, QueueSpec, Scheduler, ServerKind, load_beside};
 use raidlab_sim::{HostCosts, World};
 use raidlab_study::{
     CellKey, DriveSource, Host, NamedLayout, Runner, Sample, State, Study, StudyError,
@@ -63,7 +63,7 @@ impl<'a> Modelled<'a> {
                               with --on DIR";
                 return Err(wrong("file", reason.into()));
             };
-            let drive = load(model).map_err(|error| {
+            let drive = load_beside(&study.origin.directory, model).map_err(|error| {
                 let reason = error.to_string();
                 wrong("model", reason).with_source(error)
             })?;

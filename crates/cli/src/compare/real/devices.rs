@@ -2,7 +2,9 @@
 //!
 //! Devices are claimed exclusively before they are looked at, and stay so until the study has ended.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, IsTerminal};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -22,9 +24,10 @@ use raidlab_measure::{Devices, Drives, Measured, Sizes, facts};
 const LOG: &str = "devices.log";
 
 /// The devices that `--on` names, unless it names a directory or `virtual`.
-pub(super) fn named(on: &str) -> Option<Vec<PathBuf>> {
+pub(super) fn named(on: &OsStr) -> Option<Vec<PathBuf>> {
     let is_directory = std::fs::metadata(on).is_ok_and(|there| there.is_dir());
-    let paths: Vec<PathBuf> = on.split(',').map(PathBuf::from).collect();
+    let parts = on.as_bytes().split(|byte| *byte == b',');
+    let paths: Vec<PathBuf> = parts.map(|part| OsStr::from_bytes(part).into()).collect();
     let is_device = |path: &PathBuf| {
         use std::os::unix::fs::FileTypeExt;
         path.starts_with("/dev")
@@ -268,9 +271,9 @@ mod tests {
     fn devices_are_told_from_directories() {
         for directory in ["virtual", "/dev", "/dev/shm", "/tmp", ".", "/tmp/a,b"] {
             let exists = Path::new(directory).is_dir() || !directory.starts_with("/dev");
-            assert_eq!(named(directory).is_none(), exists, "{directory}");
+            assert_eq!(named(directory.as_ref()).is_none(), exists, "{directory}");
         }
-        let named = named("/dev/nothing-a,/dev/nothing-b").expect("devices");
+        let named = named("/dev/nothing-a,/dev/nothing-b".as_ref()).expect("devices");
         assert_eq!(named, [Path::new("/dev/nothing-a"), Path::new("/dev/nothing-b")]);
     }
 }

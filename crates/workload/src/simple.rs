@@ -274,6 +274,16 @@ impl Workload for Simple {
         Ok(Arc::new(resized))
     }
 
+    fn requests(&self, copies: u32, longest: u64) -> Option<u64> {
+        let pieces = self.block.div_ceil(longest.max(1));
+        Some(self.operations().saturating_mul(pieces).saturating_mul(copies.into()))
+    }
+
+    fn spanning(&self, bytes: u64) -> Option<Arc<dyn Workload>> {
+        let spanning = Self { span: Span::Bytes(bytes), ..*self };
+        self.kind.is_random().then(|| Arc::new(spanning) as Arc<dyn Workload>)
+    }
+
     fn raw_room(&self, copies: u32) -> Result<u64, WorkloadError> {
         let files = if self.kind.is_random() {
             self.block

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use raidlab_results::{Clock, Results};
-use support::{Ran, SMALL, Scratch, command, names, raidlab};
+use support::{Ran, Running, SMALL, Scratch, command, names, raidlab};
 
 /// The small study with these arguments.
 fn compare(scratch: &Scratch, arguments: &[&str]) -> Command {

@@ -1,5 +1,6 @@
 //! `raidlab compare`: a study, run and reported.
 
+mod effort;
 mod modelled;
 mod real;
 

@@ -1,11 +1,11 @@
 //! The table, in the widest form that fits the terminal.
 
-use raidlab_results::document::{Cell, Verdict};
+use raidlab_results::document::Verdict;
 
 use super::text::{self, Line, Span, Style};
 use super::{Terminal, shown_range};
-use crate::number;
 use crate::view::{Row, Section, View, half_range};
+use crate::{number, shown};
 
 /// Columns between two layouts.
 const GAP: usize = 2;
@@ -46,27 +46,22 @@ impl Parts {
     fn new(view: &View<'_>, row: &Row<'_>, layout: usize, terminal: Terminal) -> Option<Self> {
         let cell = row.cells[layout]?;
         let best = row.marked().contains(&layout);
-        let value = number::number(cell.median) + if best { "*" } else { " " };
-        let percent = shown_percent(view, layout, cell).map(|percent| {
-            let (mark, style) = match cell.verdict {
+        let value = shown::value(cell) + if best { "*" } else { " " };
+        let percent = shown::percent(view, layout, cell).map(|percent| {
+            let (mark, style) = match percent.verdict {
                 Some(Verdict::NoDifferenceShown) => ("~", Style::Dim),
                 Some(Verdict::Faster) => (" ", Style::Faster),
                 Some(Verdict::Slower) => (" ", Style::Slower),
                 None => (" ", Style::Plain),
             };
-            Span::new(number::percent(percent) + mark, style)
+            Span::new(number::percent(percent.value) + mark, style)
         });
-        let range = shown_range(half_range(cell))
-            .map(|half| terminal.span(&(number::spread(half) + " "), Style::Dim));
+        let half = half_range(cell).filter(|_| !shown::is_unknown(cell));
+        let range =
+            shown_range(half).map(|half| terminal.span(&(number::spread(half) + " "), Style::Dim));
         let style = if best { Style::Bold } else { Style::Plain };
         Some(Self { value: Span::new(value, style), percent, range })
     }
-}
-
-/// The percentage, which for a baseline of one layout would always be nought.
-fn shown_percent(view: &View<'_>, layout: usize, cell: &Cell) -> Option<f64> {
-    let alone = view.results.baseline.len() == 1 && view.is_baseline(layout);
-    cell.percent_vs_baseline.filter(|_| !alone)
 }
 
 /// The widths of a column's parts.
@@ -242,7 +237,7 @@ fn head(view: &View<'_>, terminal: Terminal) -> Vec<Item> {
 fn heading(section: &Section<'_>, terminal: Terminal) -> Line {
     vec![
         terminal.span(&section.title, Style::Bold),
-        terminal.span(&format!("  {}", section.direction()), Style::Dim),
+        terminal.span(&format!("  {}", shown::direction(section)), Style::Dim),
     ]
 }
 

@@ -61,11 +61,11 @@ pub(super) fn run(
     paths: &[PathBuf],
     cancel: &'static AtomicBool,
 ) -> Result<Option<Results>, Failure> {
-    let (ours_to_size, sizes) = super::prepare(study, options)?;
+    let (ours_to_size, sizes) = super::prepare(study, options, Sizes::on_devices)?;
     let flags = &options.devices;
     let devices = Devices::claim(study, &sizes, paths, flags.destructive)?;
     let problems = problems(&devices, flags.overwrite_signatures);
-    let shown = show(study, &sizes, &devices, &problems);
+    let shown = show(study, &sizes, &devices, ending(&problems, flags.destructive));
     if !flags.destructive {
         print(&shown)?;
         return if problems.is_empty() { Ok(None) } else { Err(refused(&problems)) };
@@ -99,7 +99,12 @@ pub(super) fn run(
         clock: Clock::Real,
         host: facts::host(None),
         settings,
-        warnings: devices.warnings().into_iter().chain(kept).collect(),
+        warnings: devices
+            .warnings()
+            .into_iter()
+            .chain(devices.parts_used(sizes.file))
+            .chain(kept)
+            .collect(),
         capacities: sizes.capacities.clone(),
     };
     results(study, &samples, setting).map(Some)
@@ -134,7 +139,20 @@ fn lasting_name(device: &Device) -> String {
     format!("{name} ({model}, {})", Size(device.size))
 }
 
-fn show(study: &Study, sizes: &Sizes, devices: &Devices, problems: &[String]) -> String {
+/// What comes of it: the last line of what is shown.
+fn ending(problems: &[String], is_destructive: bool) -> &'static str {
+    match (problems, is_destructive) {
+        ([], false) => {
+            "Nothing was written. --destructive does it, after confirmation of each device."
+        }
+        ([], true) => {
+            "Nothing is written before each device is confirmed; then they are overwritten."
+        }
+        _ => "It would be refused.",
+    }
+}
+
+fn show(study: &Study, sizes: &Sizes, devices: &Devices, ending: &str) -> String {
     let mut lines = vec![format!("The study \"{}\" would overwrite:", study.title)];
     for (index, device) in devices.each().enumerate() {
         let role = devices.role(index);
@@ -164,11 +182,8 @@ fn show(study: &Study, sizes: &Sizes, devices: &Devices, problems: &[String]) ->
     }
     let cells = raidlab_study::cells(study).len();
     lines.push(format!("{cells} cells, {} to {} rounds.", study.rounds, study.max_rounds));
-    lines.push(if problems.is_empty() {
-        "Nothing was written. --destructive does it, after confirmation of each device.".into()
-    } else {
-        "It would be refused.".into()
-    });
+    lines.extend(devices.parts_used(sizes.file));
+    lines.push(ending.into());
     lines.join("\n") + "\n"
 }
 
@@ -266,6 +281,16 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+
+    #[test]
+    fn only_what_was_not_written_is_said_not_to_be() {
+        assert!(ending(&[], false).starts_with("Nothing was written."));
+        assert!(ending(&[], true).ends_with("then they are overwritten."));
+        assert!(!ending(&[], true).contains("was written"));
+        for is_destructive in [false, true] {
+            assert_eq!(ending(&["mounted".into()], is_destructive), "It would be refused.");
+        }
+    }
 
     #[test]
     fn devices_are_told_from_directories() {

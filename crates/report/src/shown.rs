@@ -108,15 +108,13 @@ pub(crate) fn risk(view: &View<'_>) -> Option<String> {
         return None;
     }
     let rows = view.sections.iter().flat_map(|section| &section.rows);
-    let leads: BTreeSet<usize> =
-        rows.filter(|row| row.measured() > 1).flat_map(|row| row.lead.iter().copied()).collect();
+    let leads: BTreeSet<usize> = rows.flat_map(|row| row.marked().iter().copied()).collect();
     let layouts = leads.into_iter().map(|at| &view.results.layouts[at]);
     let bare: Vec<&str> =
         layouts.filter(|layout| layout.survives == 0).map(|layout| layout.name.as_str()).collect();
     (!bare.is_empty()).then(|| {
         format!(
-            "one lost drive loses everything on {}: best of a row or level with it only where that may \
-             happen",
+            "best of a row, but without redundancy: one lost drive loses everything on {}",
             number::listed(&bare)
         )
     })

@@ -201,6 +201,23 @@ fn columns_are_honoured_in_pipes() {
     assert_eq!(widest("wide"), widest("0"), "what is no width is left alone");
 }
 
+/// Files next to one another lie on one drive of a linear array: several processes gain nothing there, and did
+/// only as long as their files lay at even shares of the whole array.
+#[test]
+fn files_of_several_processes_lie_on_one_drive_of_a_linear_array() {
+    let flags = ["--json", "-", "--size", "60MiB", "--rounds", "1"];
+    let json = raidlab([&["compare"][..], &flags].concat()).good();
+    let results = Results::from_json(&json.stdout).expect("a results document");
+    for workload in ["dd-write 6MiB", "dd-read 6MiB"] {
+        let median = |layout: &str| {
+            let cells = results.cells.iter().filter(|cell| cell.processes == 4);
+            let found = cells.filter(|cell| cell.layout == layout && cell.workload == workload);
+            found.map(|cell| cell.median).next().expect("a cell")
+        };
+        assert_eq!(median("linear(4)"), median("single"), "{workload}");
+    }
+}
+
 /// Its random places lie in a file there, as the size of the array says nothing of files.
 #[test]
 fn the_default_study_runs_on_a_filesystem() {

@@ -66,7 +66,7 @@ pub(crate) enum Command {
     Exit status: 0 done, 1 failed or wrong bytes found, 2 bad input, 3 refused because\n\
     something might be destroyed (see --on DEVICE,..), 130 interrupted.")]
 pub(crate) struct Compare {
-    /// A study file (TOML); without it the default study
+    /// A study file (TOML), or `files`: files on a filesystem; without it the default study
     pub(crate) study: Option<PathBuf>,
     /// Where to run: `virtual` (modelled drives), a directory for member files, such as /mnt or
     /// ./virtual, or block devices, such as /dev/sdb,/dev/sdc

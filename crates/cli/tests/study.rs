@@ -5,6 +5,7 @@ mod support;
 use std::fs;
 use std::path::Path;
 
+use raidlab_results::Results;
 use support::{SMALL, Scratch, raidlab, small_on_files};
 
 #[test]
@@ -12,7 +13,7 @@ fn what_is_compiled_in_is_listed_and_shown() {
     let list = raidlab(["study", "list"]).good().stdout;
     let names: Vec<&str> = list.lines().filter_map(|line| line.split(' ').next()).collect();
     let replays = ["pata-2005", "ite8212-2006", "freebsd-2007", "sas-2008", "sata-2018"];
-    assert_eq!(names, [&["default"][..], &replays].concat(), "{list}");
+    assert_eq!(names, [&["default", "files"][..], &replays].concat(), "{list}");
     assert!(list.contains("Four NAS drives, which layout?"), "{list}");
     let shown = raidlab(["study", "show", "default"]).good().stdout;
     assert_eq!(shown, include_str!("../../../studies/default.toml"));
@@ -45,4 +46,19 @@ fn a_study_that_cannot_be_run_is_told_before_it_is() {
     let ran = check(&wrong);
     ran.refused(&["study.toml:3: rounds:", "study.toml:12: layouts.level: `raid50` is raid0 over"]);
     check(&SMALL.replace("\"1MiB\"", "\"9TB\"")).refused(&["workloads.size: dd-write 96KiB on"]);
+}
+
+/// Raw arrays answer few newcomers: this one is about files, and can be asked for by its name.
+#[test]
+fn the_study_of_files_runs_by_its_name() {
+    let ran = raidlab(["compare", "files", "--rounds", "1", "--json", "-"]).good();
+    let results = Results::from_json(&ran.stdout).expect("a results document");
+    assert_eq!(results.cells.iter().filter(|cell| !cell.detail).count(), 6 * 3 * 2);
+    let median = |layout: &str| {
+        let cells = results.cells.iter().filter(|cell| !cell.detail && cell.processes == 4);
+        let found = cells.filter(|cell| cell.layout == layout && cell.workload == "small files");
+        found.map(|cell| cell.median).next().expect("a cell")
+    };
+    // What nobody waits for would be as fast on all of them.
+    assert!(median("raid5(4)") < 0.9 * median("raid1(2)"));
 }

@@ -20,7 +20,7 @@ pub use error::{StudyError, StudyErrorKind};
 pub use matrix::{CellKey, cell_seed, cell_title, cells, order};
 pub use parallel::run_rounds_parallel;
 pub use parameters::{Owner, Parameter, most_free};
-pub use parse::{DEFAULT_STUDY, default_study, load, parse, parse_with};
+pub use parse::{DEFAULT_STUDY, builtin, default_study, load, parse, parse_with};
 pub use raidlab_core::suggest::did_you_mean;
 pub use run::{Event, Latency, Progress, Rebuild, Runner, Sample, Samples, run_rounds};
 pub use study::{

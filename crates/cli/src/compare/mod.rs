@@ -6,13 +6,14 @@ mod real;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use raidlab_core::Sectors;
 use raidlab_results::{Clock, Results};
 use raidlab_study::{
-    DEFAULT_STUDY, Event, Progress, Samples, Study, StudyError, cell_title, default_study, parse,
-    summarise,
+    DEFAULT_STUDY, Event, Progress, Samples, Study, StudyError, builtin, cell_title, default_study,
+    parse, summarise,
 };
 
 use crate::args::Compare;
@@ -50,10 +51,16 @@ fn fit_to_filesystem(study: &mut Study, file: u64) {
     }
 }
 
+/// The study compiled in under this name, unless there is a file of that name.
+fn named(path: &Path) -> Option<Result<Study, StudyError>> {
+    let (name, text) = builtin().into_iter().find(|(name, _)| path == Path::new(name))?;
+    (!path.exists()).then(|| parse(text, name))
+}
+
 /// The study with what the command line changes.
 fn load(options: &Compare) -> Result<Study, Failure> {
     let loaded = match &options.study {
-        Some(path) => raidlab_study::load(path),
+        Some(path) => named(path).unwrap_or_else(|| raidlab_study::load(path)),
         None => parse(default_study(), DEFAULT_STUDY),
     };
     let mut study = loaded.map_err(Failure::input)?;

@@ -63,8 +63,7 @@ pub(crate) fn run(options: &StudyOptions) -> Result<(), Failure> {
 
 /// Every study with its text.
 fn builtin() -> Vec<(&'static str, &'static str)> {
-    let default = (DEFAULT, raidlab_study::default_study());
-    std::iter::once(default).chain(replay::builtin().iter().copied()).collect()
+    raidlab_study::builtin().iter().chain(replay::builtin()).copied().collect()
 }
 
 fn text_of(name: &str) -> Result<&'static str, Failure> {
@@ -83,7 +82,8 @@ fn list() -> Result<String, Failure> {
     let mut lines = String::new();
     for (name, text) in builtin() {
         let study = raidlab_study::parse(text, name).map_err(Failure::failed)?;
-        let how = if name == DEFAULT { "compare" } else { "replay" };
+        let is_compared = raidlab_study::builtin().iter().any(|(known, _)| *known == name);
+        let how = if is_compared { "compare" } else { "replay" };
         lines += &format!("{name:14}{how:9}{}\n", study.title);
     }
     Ok(lines)

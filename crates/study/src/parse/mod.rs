@@ -60,6 +60,11 @@ pub const fn default_study() -> &'static str {
     include_str!("../../../../studies/default.toml")
 }
 
+/// The studies to compare by that are compiled in: name and text, the default one first.
+pub const fn builtin() -> [(&'static str, &'static str); 2] {
+    [("default", default_study()), ("files", include_str!("../../../../studies/files.toml"))]
+}
+
 /// What errors call the study that is run where none is named: its user has no file of it.
 pub const DEFAULT_STUDY: &str = "default study";
 

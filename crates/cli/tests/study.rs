@@ -62,3 +62,14 @@ fn the_study_of_files_runs_by_its_name() {
     // What nobody waits for would be as fast on all of them.
     assert!(median("raid5(4)") < 0.9 * median("raid1(2)"));
 }
+
+/// Who knows bonnie++ and fio expects them to measure this machine.
+#[test]
+fn a_run_that_measures_nothing_says_so() {
+    let run = ["run", "dd", "bs=1MiB", "count=4"];
+    let modelled = raidlab(run).good();
+    let told = "a model: nothing of this machine is measured; --target DIR";
+    assert!(modelled.stdout.contains(told), "{modelled:?}");
+    let asked_for = raidlab([&run[..], &["--target", "modelled"]].concat()).good();
+    assert!(!asked_for.stdout.contains(told), "{asked_for:?}");
+}

@@ -1,9 +1,10 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use raidlab_core::{Level, Rotation, Size};
+use raidlab_core::{Rotation, Size};
 use raidlab_study::State;
 
 /// Compares RAID layouts by evidence: one study, on modelled drives in virtual time or on real
@@ -32,6 +33,7 @@ pub(crate) enum Command {
     Tune(crate::tune::args::Tune),
     Calibrate(crate::calibrate::args::Calibrate),
     Replay(crate::replay::args::Replay),
+    Study(crate::study::StudyOptions),
 }
 
 /// Runs a study and prints which layout is fastest for which work, by how much, and how sure
@@ -64,12 +66,12 @@ pub(crate) enum Command {
     Exit status: 0 done, 1 failed or wrong bytes found, 2 bad input, 3 refused because\n\
     something might be destroyed (see --on DEVICE,..), 130 interrupted.")]
 pub(crate) struct Compare {
-    /// A study file (TOML); without it the default study
+    /// A study file (TOML), or `files`: files on a filesystem; without it the default study
     pub(crate) study: Option<PathBuf>,
     /// Where to run: `virtual` (modelled drives), a directory for member files, such as /mnt or
     /// ./virtual, or block devices, such as /dev/sdb,/dev/sdc
     #[arg(long, value_name = "virtual|DIR|DEVICE,..", default_value = "virtual")]
-    pub(crate) on: String,
+    pub(crate) on: OsString,
     #[command(flatten)]
     pub(crate) devices: Devices,
     /// Write the results document to this file; `-` prints it instead of the table
@@ -142,17 +144,18 @@ pub(crate) enum Color {
 /// Draws where every chunk of a layout lies, with its parity
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
-    raidlab layout raid5 --members 5\n  \
+    raidlab layout 'raid5(5)'\n  \
     raidlab layout raid6 --members 6 --rotation left-asymmetric\n  \
     raidlab layout raid10 --members 5 --far 2 --rows 8\n  \
     raidlab layout raid0 --members 4 --chunk 64KiB --svg raid0.svg")]
 pub(crate) struct Layout {
-    /// linear, raid0, raid1, raid3, raid4, raid5, raid6 or raid10
-    #[arg(value_parser = parse_level)]
-    pub(crate) level: Level,
+    /// linear, raid0, raid1, raid3, raid4, raid5, raid6 or raid10; or a whole layout, as reports name it:
+    /// raid5(5), "raid10(4) far2 chunk=64K"
+    #[arg(value_name = "LAYOUT")]
+    pub(crate) level: String,
     /// How many members
     #[arg(long, short = 'n', value_name = "N")]
-    pub(crate) members: u16,
+    pub(crate) members: Option<u16>,
     /// Contiguous bytes on one member [default: 512KiB where the level has chunks]
     #[arg(long, short, value_name = "SIZE")]
     pub(crate) chunk: Option<Size>,
@@ -181,10 +184,6 @@ pub(crate) struct Layout {
 
 fn parse_state(text: &str) -> Result<State, String> {
     text.parse()
-}
-
-fn parse_level(text: &str) -> Result<Level, String> {
-    text.parse().map_err(|error: raidlab_core::LayoutError| error.reason)
 }
 
 fn parse_rotation(text: &str) -> Result<Rotation, String> {

@@ -19,6 +19,7 @@ mod output;
 mod progress;
 mod replay;
 mod run;
+mod study;
 mod tune;
 
 use std::process::ExitCode;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         args::Command::Tune(options) => tune::run(options),
         args::Command::Calibrate(options) => calibrate::run(options),
         args::Command::Replay(options) => replay::run(options),
+        args::Command::Study(options) => study::run(options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -133,8 +133,15 @@ pub(crate) fn terminal(color: Color) -> Terminal {
         Color::Never => false,
         Color::Auto => is_terminal && !plain,
     };
-    let width = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0);
-    Terminal { width, colour, unicode: takes_unicode() }
+    Terminal { width: columns(), colour, unicode: takes_unicode() }
+}
+
+/// The columns of the terminal, or, where there is none, those that `COLUMNS` names: what is piped into a pager
+/// or a file is read somewhere, too.
+fn columns() -> Option<u16> {
+    let terminal = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0);
+    let named = || std::env::var("COLUMNS").ok()?.trim().parse::<u16>().ok();
+    terminal.or_else(|| named().filter(|columns| *columns > 0))
 }
 
 /// Whether the locale says UTF-8; a locale that says nothing is taken to.

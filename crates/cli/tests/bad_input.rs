@@ -2,7 +2,9 @@
 
 mod support;
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -88,6 +90,41 @@ fn a_drive_file_that_cannot_be_is_named_with_its_own_line() {
     refused(&scratch, &study, 7, "drives.model", &[&place]);
     let study = with(7, "model = \"nowhere.toml\"");
     refused(&scratch, &study, 7, "drives.model", &["nowhere.toml", "cannot read the drive file"]);
+}
+
+/// A study can be run from anywhere: its drives lie where it lies, whatever bytes its path is made of.
+#[test]
+fn drive_files_are_looked_up_beside_the_study() {
+    let scratch = Scratch::new("beside");
+    let place = OsStr::from_bytes(b"not-\xff-unicode");
+    let directory = scratch.path().join(place);
+    fs::create_dir(&directory).expect("a directory");
+    let drive = include_str!("../../../drives/nas-8tb-7200.toml");
+    fs::write(directory.join("mine.toml"), drive).expect("a drive file");
+    let study = directory.join("study.toml");
+    fs::write(&study, SMALL.replace("nas-8tb-7200", "mine.toml")).expect("a study");
+    let ran = raidlab([Path::new("compare"), &study]).good();
+    assert!(ran.stdout.contains("(mine)"), "{}", ran.stdout);
+    // Nothing of that name there, and a compiled-in one that is meant.
+    let study = scratch.file("study.toml", SMALL.replace("nas-8tb-7200", "nas-8tb-7200.toml"));
+    let missing = scratch.path().join("nas-8tb-7200.toml");
+    raidlab([Path::new("compare"), &study]).refused(&[
+        &format!("{}: cannot read the drive file", missing.display()),
+        "the compiled-in drive is called `nas-8tb-7200`",
+    ]);
+    // Member files, too, lie wherever the user wants them.
+    let study = scratch.file("files.toml", small_on_files("4MiB"));
+    raidlab([Path::new("compare"), &study, Path::new("--on"), &directory]).good();
+    assert_eq!(fs::read_dir(&directory).expect("there").count(), 2);
+}
+
+#[test]
+fn drives_that_were_probably_meant_are_named() {
+    let meant = "did you mean `nas-8tb-7200`?";
+    raidlab(["drive", "show", "nas-8tb-720"]).refused(&["no such drive", meant]);
+    raidlab(["run", "dd-read", "size=1MiB", "--drive", "nas-8tb"])
+        .refused(&["no such drive", meant]);
+    raidlab(["tune", "readahead", "--drives", "nas-8tb"]).refused(&["no such drive", meant]);
 }
 
 #[test]

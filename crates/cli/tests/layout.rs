@@ -130,9 +130,23 @@ fn well_formed(xml: &str) {
     assert_eq!((open.is_empty(), rest.trim()), (true, ""));
 }
 
+/// As reports name them, so that what one has read can be drawn.
+#[test]
+fn layouts_are_drawn_by_their_names() {
+    let drawn = |arguments: &[&str]| raidlab([&["layout"], arguments].concat()).good().stdout;
+    assert_eq!(drawn(&["raid5(5)"]), drawn(&["raid5", "-n", "5"]));
+    let far = ["raid10", "-n", "4", "--far", "2", "--chunk", "64KiB"];
+    assert_eq!(drawn(&["raid10(4) far2 chunk=64k"]), drawn(&far));
+}
+
 #[test]
 fn layouts_that_cannot_be() {
-    let table: [(&[&str], &[&str]); 17] = [
+    let table: [(&[&str], &[&str]); 19] = [
+        (
+            &["raid50(6)"],
+            &["`raid50` is raid0 over several raid5: nested levels are not there yet"],
+        ),
+        (&["raid5(4)", "-n", "5"], &["--members: `raid5(4)` says all of the layout"]),
         (&["raid7", "-n", "4"], &["`raid7` is not a level; known: linear, raid0"]),
         (&["raid5"], &["--members <N>"]),
         (&["raid5", "-n", "2"], &["--members: raid5 needs at least 3 members, not 2"]),

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use raidlab_results::{Clock, Results};
-use support::{Ran, SMALL, Scratch, command, names, raidlab};
+use support::{Ran, Running, SMALL, Scratch, command, names, raidlab};
 
 /// The small study with these arguments.
 fn compare(scratch: &Scratch, arguments: &[&str]) -> Command {
@@ -160,6 +160,88 @@ fn the_default_study_is_what_it_says() {
     assert_eq!(results.cells.len(), 9 * 4 * 3);
     assert!(results.workloads.iter().all(|workload| workload.description.contains("6MiB")));
     assert_eq!(results.baseline, ["single"]);
+}
+
+/// One cell goes on for minutes; what asks it to end is heard inside of it.
+#[test]
+fn a_long_modelled_cell_ends_when_it_is_asked_to() {
+    let scratch = Scratch::new("long-cell");
+    let absurd =
+        SMALL.replace("size = \"64KiB\"", "size = \"640GiB\"").replace("\"1MiB\"", "\"9GiB\"");
+    let study = scratch.file("absurd.toml", absurd);
+    for signal in ["INT", "TERM"] {
+        let mut run = Running::start([Path::new("compare"), &study]);
+        let id = run.id();
+        // In hundredths of a second of CPU time (proc_pid_stat(5)), by when cells run.
+        run.wait_until("a cell", || {
+            let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+            let user = stat.rsplit(')').next()?.split_whitespace().nth(11)?;
+            (user.parse::<u64>().ok()? > 30).then_some(())
+        });
+        run.signal(signal);
+        let ran = run.finish();
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(130), ""), "{}", ran.stderr);
+        assert!(ran.stderr.contains("note: this study models about "), "{}", ran.stderr);
+        assert!(ran.stderr.ends_with("interrupted\n"), "{}", ran.stderr);
+    }
+}
+
+/// A pager or a file is read somewhere, too.
+#[test]
+fn columns_are_honoured_in_pipes() {
+    let scratch = Scratch::new("columns");
+    let widest = |columns: &str| {
+        let mut command = compare(&scratch, &[]);
+        command.env("COLUMNS", columns);
+        let lines = ran(command).stdout;
+        lines.lines().map(|line| line.chars().count()).max().expect("lines")
+    };
+    assert!(widest("60") <= 60, "{}", widest("60"));
+    assert!(widest("200") > 60);
+    assert_eq!(widest("wide"), widest("0"), "what is no width is left alone");
+}
+
+/// Files next to one another lie on one drive of a linear array: several processes gain nothing there, and did
+/// only as long as their files lay at even shares of the whole array.
+#[test]
+fn files_of_several_processes_lie_on_one_drive_of_a_linear_array() {
+    let flags = ["--json", "-", "--size", "60MiB", "--rounds", "1"];
+    let json = raidlab([&["compare"][..], &flags].concat()).good();
+    let results = Results::from_json(&json.stdout).expect("a results document");
+    for workload in ["dd-write 6MiB", "dd-read 6MiB"] {
+        let median = |layout: &str| {
+            let cells = results.cells.iter().filter(|cell| cell.processes == 4);
+            let found = cells.filter(|cell| cell.layout == layout && cell.workload == workload);
+            found.map(|cell| cell.median).next().expect("a cell")
+        };
+        assert_eq!(median("linear(4)"), median("single"), "{workload}");
+    }
+}
+
+/// Its random places lie in a file there, as the size of the array says nothing of files.
+#[test]
+fn the_default_study_runs_on_a_filesystem() {
+    let flags = ["--filesystem", "ext4", "--size", "6MiB", "--rounds", "1", "--json", "-"];
+    let json = raidlab([&["compare"][..], &flags].concat()).good();
+    let results = Results::from_json(&json.stdout).expect("a results document");
+    assert_eq!(results.cells.len(), 9 * 4 * 3);
+}
+
+/// Nobody has a file of the default study: errors name it, or the flag that is wrong.
+#[test]
+fn errors_name_what_the_user_gave() {
+    let ran = raidlab(["compare", "--filesystem", "zfs"]);
+    ran.refused(&["error: --filesystem: `zfs` is not a filesystem"]);
+    let scratch = Scratch::new("names");
+    let study = scratch.file("mine.toml", SMALL);
+    let mut command = command();
+    command.arg("compare").arg(&study).args(["--filesystem", "ext4"]);
+    let ran: Ran = command.output().expect("the binary runs").into();
+    let place = format!("error: --filesystem ext4: {}:", study.display());
+    ran.refused(&[&place, "workloads.span", "random places need a size, such as span=1GiB"]);
+    let on = scratch.path().display().to_string();
+    let ran = raidlab(["compare", "--filesystem", "ffs", "--on", &on]);
+    ran.refused(&["error: --filesystem: `ffs` is for modelled hosts"]);
 }
 
 #[test]

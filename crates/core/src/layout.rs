@@ -94,12 +94,31 @@ impl FromStr for Level {
         let found = Self::ALL.into_iter().find(|level| level.name() == text);
         found.ok_or_else(|| {
             let known: Vec<_> = Self::ALL.iter().map(|level| level.name()).collect();
-            LayoutError::new(
-                "level",
-                format!("`{text}` is not a level; known: {}", known.join(", ")),
-            )
+            let why = match nesting(text) {
+                Some((upper, lower)) => format!(
+                    "`{text}` is {upper} over several {lower}: nested levels are not there yet"
+                ),
+                None => format!("`{text}` is not a level"),
+            };
+            LayoutError::new("level", format!("{why}; known: {}", known.join(", ")))
         })
     }
+}
+
+/// What a name of a nested level stands for: the upper level and the lower one. `raid10` is a level of its
+/// own, as md has it.
+fn nesting(text: &str) -> Option<(&'static str, &'static str)> {
+    let upper = [('0', "raid0"), ('1', "raid1")];
+    let lower = [('0', "raid0"), ('1', "raid1"), ('3', "raid3"), ('5', "raid5"), ('6', "raid6")];
+    let text = text.to_ascii_lowercase();
+    let digits = text.strip_prefix("raid")?.replace('+', "");
+    let mut digits = digits.chars();
+    let (first, second) = (digits.next()?, digits.next()?);
+    let named = |levels: &[(char, &'static str)], digit| {
+        levels.iter().find(|(known, _)| *known == digit).map(|(_, name)| *name)
+    };
+    let nested = (named(&upper, second)?, named(&lower, first)?);
+    digits.next().is_none().then_some(nested)
 }
 
 impl fmt::Display for Level {

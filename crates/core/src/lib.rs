@@ -17,6 +17,7 @@ pub mod geometry;
 pub mod layout;
 pub mod policy;
 pub mod stack;
+pub mod suggest;
 mod totals;
 pub mod units;
 

@@ -38,13 +38,18 @@ pub fn host(parent: Option<&Path>) -> BTreeMap<String, String> {
     let facts = [
         ("kernel", first_line("/proc/sys/kernel/osrelease", "")),
         ("cpu", first_line("/proc/cpuinfo", "model name").map(|name| format!("{cpus} x {name}"))),
-        ("memory", first_line("/proc/meminfo", "MemTotal")),
+        ("memory", crate::memory::host_memory().map(gibibytes)),
         (
             "filesystem",
             parent.and_then(filesystem).map(|(kind, device)| format!("{kind} on {device}")),
         ),
     ];
     facts.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?))).collect()
+}
+
+/// Memory as people speak of it: `23.5 GiB`.
+fn gibibytes(bytes: u64) -> String {
+    format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64)
 }
 
 /// What was run on, and how.
@@ -122,6 +127,12 @@ fn unescaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_is_told_in_the_words_of_a_reader() {
+        assert_eq!(gibibytes(24_684_096 << 10), "23.5 GiB");
+        assert_eq!(gibibytes(512 << 20), "0.5 GiB");
+    }
 
     #[test]
     fn the_mount_nearest_to_the_directory_counts() {

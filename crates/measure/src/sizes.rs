@@ -47,6 +47,18 @@ impl Sizes {
     /// # Errors
     /// When a layout is impossible on such members, or a workload does not fit; with file, line and key.
     pub fn of(study: &Study) -> Result<Self, StudyError> {
+        Self::on(study, false)
+    }
+
+    /// The same for devices: `member_size` is how much of each is used, be it more than is needed.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub fn on_devices(study: &Study) -> Result<Self, StudyError> {
+        Self::on(study, true)
+    }
+
+    fn on(study: &Study, on_devices: bool) -> Result<Self, StudyError> {
         let needed = needed(study)?;
         let mut sizes = Self { file: 0, given: false, members: Vec::new(), capacities: Vec::new() };
         for (index, named) in study.layouts.iter().enumerate() {
@@ -61,7 +73,11 @@ impl Sizes {
                 }
                 DriveSource::Model(_) => member_for(named, needed).map_err(impossible)?,
             };
-            let member = study.member_size.map_or(member, |most| most.min(member));
+            let member = match (study.member_size, on_devices) {
+                (Some(size), true) => size,
+                (Some(most), false) => most.min(member),
+                (None, _) => member,
+            };
             let capacity = capacity(named, member).map_err(impossible)?;
             sizes.file = sizes.file.max(member.bytes());
             sizes.members.push(member);
@@ -178,6 +194,19 @@ mod tests {
         let study = study(&[("span = \"100%\"", "span = \"1GiB\""), ("4GiB", "12MiB")]);
         let sizes = Sizes::of(&study).expect("sizes");
         assert!(sizes.capacities.iter().all(|capacity| capacity.bytes() >= 1 << 30));
+    }
+
+    #[test]
+    fn a_member_size_is_used_wholly_on_devices() {
+        let study = study(&[("seed = 1 ", "seed = 1\nmember_size = \"3GiB\" "), ("4GiB", "6MiB")]);
+        let sizes = Sizes::on_devices(&study).expect("sizes");
+        assert!(
+            sizes.members.iter().all(|member| member.bytes() == 3 << 30),
+            "{:?}",
+            sizes.members
+        );
+        let files = Sizes::of(&study).expect("sizes");
+        assert!(files.members.iter().all(|member| member.bytes() < 3 << 30), "{:?}", files.members);
     }
 
     #[test]

@@ -57,6 +57,11 @@ impl ModelError {
         self
     }
 
+    pub(crate) fn hinting(mut self, hint: &str) -> Self {
+        self.reason.push_str(hint);
+        self
+    }
+
     /// What kind of thing is wrong.
     pub fn kind(&self) -> ModelErrorKind {
         self.kind

@@ -1,5 +1,8 @@
 //! Drive files: from TOML to a checked specification. The schema stands in `docs/drives.md`.
 
+use std::path::Path;
+
+use raidlab_core::suggest::did_you_mean;
 use raidlab_core::units::{Nanos, Sectors};
 use toml::de::{DeTable, DeValue};
 
@@ -118,31 +121,67 @@ pub fn builtin() -> &'static [(&'static str, &'static str)] {
     ]
 }
 
+/// Whether a name of a drive is the path of a drive file.
+pub fn is_drive_file(name_or_path: &str) -> bool {
+    name_or_path.ends_with(".toml")
+}
+
+/// Checks that a drive of this name is compiled in.
+///
+/// # Errors
+/// [`ModelErrorKind::UnknownDrive`], with the name that was probably meant.
+pub fn check_drive(name: &str) -> Result<(), ModelError> {
+    text_of(name).map(|_| ())
+}
+
 /// Reads the drive file at a path that ends in `.toml`, or else the compiled-in drive of that name.
 ///
 /// # Errors
 /// When there is no such drive or file, or when [`parse`] fails.
 pub fn load(name_or_path: &str) -> Result<DriveSpec, ModelError> {
-    if name_or_path.ends_with(".toml") {
-        let text = text_at(name_or_path, "the drive file")?;
-        return parse(&text, name_or_path);
+    load_beside(Path::new(""), name_or_path)
+}
+
+/// As [`load`], with a path that is not absolute taken from this directory on.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_beside(directory: &Path, name_or_path: &str) -> Result<DriveSpec, ModelError> {
+    if is_drive_file(name_or_path) {
+        let path = directory.join(name_or_path);
+        let text = text_at(&path, "the drive file").map_err(|error| {
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+            if check_drive(&stem).is_ok() {
+                error.hinting(&format!("; the compiled-in drive is called `{stem}`"))
+            } else {
+                error
+            }
+        })?;
+        return parse(&text, &path.display().to_string());
     }
-    let Some((name, text)) = builtin().iter().find(|(name, _)| *name == name_or_path) else {
+    parse(text_of(name_or_path)?, &format!("drives/{name_or_path}.toml"))
+}
+
+/// The drive file compiled in under this name.
+fn text_of(name: &str) -> Result<&'static str, ModelError> {
+    let found = builtin().iter().find(|(known, _)| *known == name);
+    found.map(|(_, text)| *text).ok_or_else(|| {
         let known: Vec<_> = builtin().iter().map(|(name, _)| *name).collect();
         let reason = format!(
-            "no such drive; known: {}; or give the path of a drive file that ends in .toml",
+            "no such drive{}; known: {}; or give the path of a drive file that ends in .toml",
+            did_you_mean(name, &known),
             known.join(", ")
         );
-        return Err(ModelError::new(ModelErrorKind::UnknownDrive, name_or_path, reason));
-    };
-    parse(text, &format!("drives/{name}.toml"))
+        ModelError::new(ModelErrorKind::UnknownDrive, name, reason)
+    })
 }
 
 /// The text of a file; `what` says in errors what it is.
-pub(crate) fn text_at(path: &str, what: &str) -> Result<String, ModelError> {
+pub(crate) fn text_at(path: &Path, what: &str) -> Result<String, ModelError> {
     std::fs::read_to_string(path).map_err(|error| {
         let reason = format!("cannot read {what}: {error}");
-        ModelError::new(ModelErrorKind::Unreadable, path, reason).because(error)
+        ModelError::new(ModelErrorKind::Unreadable, &path.display().to_string(), reason)
+            .because(error)
     })
 }
 

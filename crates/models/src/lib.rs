@@ -32,7 +32,9 @@ pub use disk::policy::{CachePolicy, CommandOverheads, Delivered, ReadAhead, Trig
 pub use drive::{DriveInput, DriveIo, DriveIoId, DriveOp, DriveOutput};
 pub use error::{ModelError, ModelErrorKind};
 pub use figures::{Figure, Quantity, Status};
-pub use file::{DriveKind, DriveSpec, builtin, load, parse};
+pub use file::{
+    DriveKind, DriveSpec, builtin, check_drive, is_drive_file, load, load_beside, parse,
+};
 pub use fitted::{MEDIA_RATE, adjustable};
 pub use host::{Host, HostSpec};
 pub use path::{PathSpec, Paths, ServerKind, ServerSpec};

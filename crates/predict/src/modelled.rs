@@ -7,11 +7,13 @@ pub mod host;
 mod raw;
 mod rebuild;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use raidlab_core::{
     Array, Config, Consistency, Limits, MemberConfig, MemberIndex, Nanos, SECTOR_BYTES, Sectors,
 };
 use raidlab_models::host::{CallCosts, HostSpec, READ_AHEAD};
-use raidlab_models::{Drive, DriveSpec, PathSpec, QueueSpec, Scheduler, ServerKind, load};
+use raidlab_models::{Drive, DriveSpec, PathSpec, QueueSpec, Scheduler, ServerKind, load_beside};
 use raidlab_sim::{HostCosts, World};
 use raidlab_study::{
     CellKey, DriveSource, Host, NamedLayout, Runner, Sample, State, Study, StudyError,
@@ -33,6 +35,8 @@ pub struct Modelled<'a> {
     costs: HostCosts,
     /// What the CPU of each layout's host costs.
     of_layouts: Vec<HostCosts>,
+    /// Cells end as soon as this is set.
+    stop: Option<&'static AtomicBool>,
 }
 
 impl<'a> Modelled<'a> {
@@ -63,7 +67,7 @@ impl<'a> Modelled<'a> {
                               with --on DIR";
                 return Err(wrong("file", reason.into()));
             };
-            let drive = load(model).map_err(|error| {
+            let drive = load_beside(&study.origin.directory, model).map_err(|error| {
                 let reason = error.to_string();
                 wrong("model", reason).with_source(error)
             })?;
@@ -72,7 +76,7 @@ impl<'a> Modelled<'a> {
         let costs = host_costs(study.host.as_ref()).unwrap_or(costs);
         let of_layout = |layout: &NamedLayout| host_costs(layout.host.as_ref()).unwrap_or(costs);
         let of_layouts = study.layouts.iter().map(of_layout).collect();
-        Ok(Self { study, drives, costs, of_layouts })
+        Ok(Self { study, drives, costs, of_layouts, stop: None })
     }
 
     /// Every layout is possible and every workload fits.
@@ -120,6 +124,12 @@ impl<'a> Modelled<'a> {
         self.costs = costs(self.costs);
         self.of_layouts.iter_mut().for_each(|of_layout| *of_layout = costs(*of_layout));
         self
+    }
+
+    /// Ends the cell under way as soon as `stop` is set, with [`StudyErrorKind::Stopped`].
+    #[must_use]
+    pub fn stopping_on(self, stop: &'static AtomicBool) -> Self {
+        Self { stop: Some(stop), ..self }
     }
 
     /// The study.
@@ -210,6 +220,9 @@ impl<'a> Modelled<'a> {
             } else if let Some(scheduler) = scheduler {
                 let depth = self.drives[group].kind.queue_depth();
                 world = world.with_queues(&self.queue(layout, scheduler, depth));
+            }
+            if let Some(stop) = self.stop {
+                world.stop_on(stop);
             }
             rebuild::enter(&mut world, state, spare, |world, member, drive| {
                 world.add(member, drive)
@@ -474,7 +487,18 @@ impl Runner for Modelled<'_> {
 
     fn run(&mut self, key: &CellKey, _round: u32, seed: u64) -> Result<Sample, StudyError> {
         let mut world = self.world_in(key.layout, key.state, seed)?;
-        self.run_on(&mut world, key, seed)
+        let sample = self.run_on(&mut world, key, seed);
+        if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            // What it says of how far it came is nobody's measurement.
+            let place = ("workloads", key.workload, "kind");
+            let reason = format!("{}: stopped", cell_title(self.study, key));
+            return Err(self.study.origin.error(StudyErrorKind::Stopped, place, reason));
+        }
+        sample
+    }
+
+    fn is_stop(error: &StudyError) -> bool {
+        error.kind == StudyErrorKind::Stopped
     }
 }
 

@@ -14,11 +14,14 @@ use raidlab_results::document::{Cell, Clock, Results, Verdict};
 use crate::view::{Mark, Row, Section, View, extent, half_range};
 pub use replay::replay_html;
 
-use crate::{Exporter, ReportError, advice, conclusion, number};
+use crate::{Exporter, ReportError, advice, conclusion, number, shown};
 
 /// Forbids every request and every script; only the style element of the page itself is used.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; \
                       form-action 'none'";
+
+/// With more layouts than this the table is likely to be wider than a page at 1,400 points.
+const COLUMNS_AT_ONCE: usize = 6;
 
 const STYLE: &str = include_str!("html/style.css");
 
@@ -108,10 +111,12 @@ fn settings(view: &View<'_>) -> Markup {
 fn remarks(view: &View<'_>) -> Markup {
     // A replay has as many seeds as it is meant to have.
     let advice = if is_replay(view) { Vec::new() } else { advice::remarks(view) };
+    let risk = shown::risk(view);
+    let warnings = || view.results.warnings.iter().chain(&risk);
     html! {
-        @if !view.results.warnings.is_empty() || !advice.is_empty() || view.more().is_some() {
+        @if warnings().next().is_some() || !advice.is_empty() || view.more().is_some() {
             ul.remarks {
-                @for warning in &view.results.warnings {
+                @for warning in warnings() {
                     li.warning { strong { "Warning: " } (warning) }
                 }
                 @if let Some(more) = view.more() { li { (more) } }
@@ -126,6 +131,9 @@ fn table(view: &View<'_>) -> Markup {
     html! {
         @if view.sections.is_empty() { p { "No cell was measured." } }
         @else {
+            @if layouts.len() > COLUMNS_AT_ONCE {
+                p.note { "The table has " (layouts.len()) " layouts: scroll it sideways to see all." }
+            }
             div.scroll role="region" aria-label="Table of all layouts" tabindex="0" {
                 table.overview {
                     thead {
@@ -151,7 +159,7 @@ fn table(view: &View<'_>) -> Markup {
                         tbody {
                             tr.group {
                                 th scope="rowgroup" colspan=(layouts.len() + 1) {
-                                    span { (section.title) " " small { (section.direction()) } }
+                                    span { (section.title) " " small { (shown::direction(section)) } }
                                 }
                             }
                             @for row in &section.rows { (table_row(view, section, row)) }
@@ -204,36 +212,36 @@ fn table_cell(
             span.value {
                 @if best { span.star aria-label="best" role="img" { "★" } " " }
                 @if mark == Mark::MayBe { span.star aria-label="may be the best" role="img" { "?" } " " }
-                (number::number(cell.median))
+                (shown::value(cell))
             }
-            @if let Some(percent) = shown_percent(view, layout, cell) {
-                span class={ "percent " (verdict_class(cell)) } {
-                    (number::percent(percent))
-                    @if !row.is_preliminary() { (verdict_sign(cell)) }
+            @if let Some(percent) = shown::percent(view, layout, cell) {
+                span class={ "percent " (class_of(percent.verdict)) } {
+                    (number::percent(percent.value))
+                    @if !row.is_preliminary() { (verdict_sign(percent.verdict)) }
                 }
             }
-            @if let Some(half) = half_range(cell) { span.range { (number::spread(half)) } }
+            @if let Some(half) = half_range(cell).filter(|_| !shown::is_unknown(cell)) {
+                span.range { (number::spread(half)) }
+            }
             @if is_replay(view) { (replay::beside(cell)) }
         }
     }
 }
 
-/// The percentage, which for a baseline of one layout would always be nought.
-fn shown_percent(view: &View<'_>, layout: usize, cell: &Cell) -> Option<f64> {
-    let alone = view.results.baseline.len() == 1 && view.is_baseline(layout);
-    cell.percent_vs_baseline.filter(|_| !alone)
+fn verdict_class(cell: &Cell) -> &'static str {
+    class_of(cell.verdict)
 }
 
-fn verdict_class(cell: &Cell) -> &'static str {
-    match cell.verdict {
+fn class_of(verdict: Option<Verdict>) -> &'static str {
+    match verdict {
         Some(Verdict::Faster) => "faster",
         Some(Verdict::Slower) => "slower",
         Some(Verdict::Equal | Verdict::NotResolved) | None => "same",
     }
 }
 
-fn verdict_sign(cell: &Cell) -> &'static str {
-    match cell.verdict {
+fn verdict_sign(verdict: Option<Verdict>) -> &'static str {
+    match verdict {
         Some(Verdict::Equal) => "=",
         Some(Verdict::NotResolved) => "~",
         Some(Verdict::Faster | Verdict::Slower) | None => "",
@@ -242,7 +250,7 @@ fn verdict_sign(cell: &Cell) -> &'static str {
 
 /// The samples behind a cell.
 fn tooltip(cell: &Cell, unit: &str) -> String {
-    let mut text = format!("median {}", number::with_unit(cell.median, unit));
+    let mut text = format!("median {}", shown::value_with_unit(cell, unit));
     if let Some([low, high]) = cell.ci95 {
         let coverage = number::share(cell.coverage.unwrap_or(0.95));
         text.push_str(&format!("\n{coverage} interval {}", number::range(low, high)));
@@ -269,7 +277,7 @@ fn section_of(view: &View<'_>, section: &Section<'_>, number: &str) -> Markup {
     html! {
         section aria-labelledby=(format!("s{number}")) {
             h2 id=(format!("s{number}")) {
-                (section.title) " " small { (section.direction()) }
+                (section.title) " " small { (shown::direction(section)) }
             }
             @if !section.workload.description.is_empty() {
                 p.description { (section.workload.description) }
@@ -325,7 +333,7 @@ fn every_cell(view: &View<'_>) -> Markup {
                                 th scope="row" {
                                     (cell.layout) ", " (section.title) ", " (row.label())
                                 }
-                                td { (number::with_unit(cell.median, section.unit)) }
+                                td { (shown::value_with_unit(cell, section.unit)) }
                                 td { (number::number(cell.mean)) }
                                 td { (interval(cell)) }
                                 td { (number::range(extent(cell).0, extent(cell).1)) }

@@ -12,6 +12,7 @@ mod findings;
 mod html;
 mod json;
 pub mod number;
+mod shown;
 mod terminal;
 mod view;
 

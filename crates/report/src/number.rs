@@ -23,8 +23,15 @@ pub fn number(value: f64) -> String {
     group(without_negative_zero(&text))
 }
 
-/// A change in percent with its sign: `+102 %`, `-3.4 %`, `0 %`. Below 10 % with one decimal.
+/// Percentages from here on are told as a factor: nobody reads `+50 955 %`.
+const FACTOR_FROM_PERCENT: f64 = 1_000.0;
+
+/// A change in percent with its sign: `+102 %`, `-3.4 %`, `0 %`. Below 10 % with one decimal. From ten times as
+/// much on as a factor: `13.5 times`.
 pub fn percent(value: f64) -> String {
+    if value >= FACTOR_FROM_PERCENT {
+        return with_unit(value / 100.0 + 1.0, "times");
+    }
     let text = tenths(value);
     let sign = if value > 0.0 && text != "0" { "+" } else { "" };
     format!("{sign}{text}{NO_BREAK}%")
@@ -73,6 +80,9 @@ pub fn duration(seconds: f64) -> String {
     let whole = (size + 0.5) as u64;
     if whole < 7_200 {
         return format!("{sign}{}{NO_BREAK}min{NO_BREAK}{:02}{NO_BREAK}s", whole / 60, whole % 60);
+    }
+    if whole >= 48 * 3_600 {
+        return with_unit(seconds / 86_400.0, "days");
     }
     let minutes = (whole + 30) / 60;
     let hours = group(&(minutes / 60).to_string());
@@ -203,7 +213,9 @@ mod tests {
             (9.97, "+10 %"),
             (0.04, "0 %"),
             (-0.04, "0 %"),
-            (1_250.0, "+1 250 %"),
+            (999.4, "+999 %"),
+            (1_250.0, "13.5 times"),
+            (50_955.0, "511 times"),
             (-99.6, "-100 %"),
         ] {
             assert_eq!(plain(percent(value)), text, "{value}");
@@ -224,6 +236,8 @@ mod tests {
             (125.0, "2 min 05 s"),
             (7_199.6, "2 h 00 min"),
             (12_000.0, "3 h 20 min"),
+            (171_000.0, "47 h 30 min"),
+            (6_134_400.0, "71.0 days"),
         ] {
             assert_eq!(plain(duration(seconds)), text, "{seconds}");
         }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use raidlab_results::document::{Clock, Results, Verdict};
 
 use crate::view::{Mark, Row, View, half_range};
-use crate::{Exporter, ReportError, advice, conclusion};
+use crate::{Exporter, ReportError, advice, conclusion, shown};
 pub(crate) use replay::{in_words, missed};
 use text::{Line, Span, Style};
 
@@ -145,9 +145,21 @@ impl Page {
             entries.push(("?", "may be the best: no other is shown to be better".to_owned()));
         }
         if view.cells().any(|cell| cell.percent_vs_baseline.is_some()) {
-            let what =
-                format!("against {}: the median of the ratios of each round", view.baseline());
-            entries.push(("+x %", what));
+            let healthy = if shown::has_healthy_percent(view) {
+                "; of other states from the same layout healthy"
+            } else {
+                ""
+            };
+            let meaning =
+                format!("against {}: median of the ratios of each round{healthy}", view.baseline());
+            entries.push(("+x %", meaning));
+        }
+        if view.cells().any(shown::is_unknown) {
+            entries.push((
+                "unknown",
+                "less than 1 % of the rebuild was done beside the load: too little to tell its time"
+                    .to_owned(),
+            ));
         }
         let verdicts = |verdict: Verdict| {
             let known = rows().filter(|row| !row.is_preliminary());
@@ -189,6 +201,9 @@ impl Page {
         self.gap();
         for warning in &view.results.warnings {
             self.hanging(vec![Span::new("warning: ", Style::Warning)], warning, Style::Plain);
+        }
+        if let Some(risk) = shown::risk(view) {
+            self.hanging(vec![Span::new("warning: ", Style::Warning)], &risk, Style::Plain);
         }
         if let Some(more) = view.more() {
             self.hanging(vec![Span::new("more:    ", Style::Dim)], &more, Style::Dim);

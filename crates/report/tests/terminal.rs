@@ -142,3 +142,49 @@ fn a_long_workload_name_stands_above_its_text() {
     assert!(text.contains(&format!("\n  {name}:\n    raid0(4) chunk=64K")), "{text}");
     assert!(text.lines().all(|line| columns(line) <= 60), "{text}");
 }
+
+/// How slow does it get: beside the same layout healthy, not beside another one.
+#[test]
+fn states_are_shown_against_the_same_layout_healthy() {
+    let mut results = common::real();
+    for cell in results.cells.iter_mut().filter(|cell| cell.state == "degraded") {
+        cell.median *= 1.5;
+    }
+    let text = Terminal { width: Some(200), ..TERMINAL }.export(&results).expect("a report");
+    let row = text.lines().find(|line| line.contains("2 processes, degraded")).expect("a row");
+    assert_eq!(row.matches("+50 %").count(), 3, "{text}");
+    assert!(text.contains("of other states from the same layout healthy"), "{text}");
+}
+
+#[test]
+fn rebuilds_are_told_in_hours_and_days_and_unknown_where_too_little_was_done() {
+    let mut results = common::real();
+    for (at, cell) in results.cells.iter_mut().enumerate() {
+        cell.metric = "rebuild_estimate_s".to_owned();
+        cell.settings.clear();
+        cell.state = "rebuilding".to_owned();
+        cell.processes = u32::from(at >= 3);
+        let percent = if at == 4 { "0.04" } else { "12.50" };
+        cell.note = Some(format!("estimated from {percent} % of the rebuild"));
+        cell.median = 48_000.0;
+        cell.samples = vec![48_000.0; 3];
+    }
+    results.cells[4].median = 6_134_400.0;
+    let text = Terminal { width: Some(200), ..TERMINAL }.export(&results).expect("a report");
+    let row = |label: &str| text.lines().find(|line| line.contains(label)).expect("a row");
+    assert_eq!(row("no load, rebuilding").matches("13 h 20 min").count(), 3, "{text}");
+    assert_eq!(row("1 process, rebuilding").matches("unknown").count(), 1, "{text}");
+    assert!(!text.contains("days") && text.contains("too little to tell its time"), "{text}");
+}
+
+/// Whoever picks the fastest layout must have been told what it costs.
+#[test]
+fn a_layout_without_redundancy_does_not_win_without_a_word() {
+    let warns = "one lost drive loses everything on ";
+    let text = Terminal { width: None, ..TERMINAL }.export(&common::full()).expect("a report");
+    assert!(text.replace('\n', " ").contains(warns), "{text}");
+    let mut results = common::full();
+    results.layouts.iter_mut().for_each(|layout| layout.survives = 1);
+    let text = Terminal { width: None, ..TERMINAL }.export(&results).expect("a report");
+    assert!(!text.contains(warns), "{text}");
+}

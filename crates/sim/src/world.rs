@@ -5,6 +5,7 @@ mod controller;
 mod paths;
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use raidlab_core::consistency::{MetaArea, RECORD};
 use raidlab_core::contract::{
@@ -98,6 +99,8 @@ const KERNEL: u32 = u32::MAX;
 #[derive(Debug)]
 pub struct World {
     array: Array,
+    /// Nothing happens any more once this is set.
+    stop: Option<&'static AtomicBool>,
     drives: Vec<Drive>,
     /// The drive of each member, replacement and the journal, as the core numbers them.
     places: Vec<Option<u16>>,
@@ -188,6 +191,7 @@ impl World {
         let ios = config.limits.ios.max(4 * config.members.len() as u32) as usize;
         Ok(Self {
             array,
+            stop: None,
             wakes: vec![None; drives.len()],
             drives,
             places,
@@ -253,6 +257,15 @@ impl World {
         self
     }
 
+    /// Lets nothing happen any more once `stop` is set: [`step`](Self::step) then gives false.
+    pub fn stop_on(&mut self, stop: &'static AtomicBool) {
+        self.stop = Some(stop);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+
     /// The array.
     pub fn array(&self) -> &Array {
         &self.array
@@ -267,7 +280,7 @@ impl World {
     /// Lets time pass up to `at` when nothing happens before; otherwise does nothing and gives false.
     #[inline]
     pub fn idle_until(&mut self, at: Time) -> bool {
-        if self.agenda.next_at().is_some_and(|next| next <= at) {
+        if self.is_stopped() || self.agenda.next_at().is_some_and(|next| next <= at) {
             return false;
         }
         self.now = self.now.max(at);
@@ -450,6 +463,9 @@ impl World {
     /// Moves on to the next moment at which something happens, and lets it happen; false when
     /// nothing will.
     pub fn step(&mut self) -> bool {
+        if self.is_stopped() {
+            return false;
+        }
         let Some(time) = self.agenda.next_at() else { return false };
         self.now = time;
         while let Some(happening) = self.agenda.due(time) {

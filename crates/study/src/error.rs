@@ -33,6 +33,8 @@ pub enum StudyErrorKind {
     DoesNotFit,
     /// Something that makes sense but that this version does not carry out.
     NotSupported,
+    /// Its user stopped it.
+    Stopped,
 }
 
 /// A study that cannot be run: where it says so, and what would be right.
@@ -50,6 +52,8 @@ pub struct StudyError {
     pub reason: String,
     /// The error underneath.
     pub source: Option<Box<dyn Error + Send + Sync>>,
+    /// What else is wrong with the study, in the order of its lines.
+    pub also: Vec<StudyError>,
 }
 
 impl StudyError {
@@ -62,7 +66,7 @@ impl StudyError {
         reason: impl Into<String>,
     ) -> Self {
         let (path, key, reason) = (path.into(), key.into(), reason.into());
-        Self { kind, path, line, key, reason, source: None }
+        Self { kind, path, line, key, reason, source: None, also: Vec::new() }
     }
 
     /// The same with the error underneath.
@@ -74,7 +78,8 @@ impl StudyError {
 }
 
 impl fmt::Display for StudyError {
-    /// `studies/mine.toml:14: layouts.members: raid5 needs at least 3 members, not 2`
+    /// `studies/mine.toml:14: layouts.members: raid5 needs at least 3 members, not 2`; a line for each that
+    /// is wrong.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.path)?;
         if let Some(line) = self.line {
@@ -83,7 +88,8 @@ impl fmt::Display for StudyError {
         if !self.key.is_empty() {
             write!(f, ": {}", self.key)?;
         }
-        write!(f, ": {}", self.reason)
+        write!(f, ": {}", self.reason)?;
+        self.also.iter().try_for_each(|other| write!(f, "\n{other}"))
     }
 }
 

@@ -15,7 +15,6 @@ mod parse;
 pub mod replay;
 mod run;
 mod study;
-mod suggest;
 mod summary;
 mod verdicts;
 
@@ -23,12 +22,12 @@ pub use error::{StudyError, StudyErrorKind};
 pub use matrix::{CellKey, cell_seed, cell_title, cells, order};
 pub use parallel::run_rounds_parallel;
 pub use parameters::{Owner, Parameter, most_free};
-pub use parse::{default_study, load, parse, parse_with};
+pub use parse::{DEFAULT_STUDY, builtin, default_study, load, parse, parse_with};
+pub use raidlab_core::suggest::did_you_mean;
 pub use run::{Event, Latency, Progress, Rebuild, Runner, Sample, Samples, run_rounds};
 pub use study::{
     Calibration, DriveSource, Drives, FILESYSTEMS, GivenCell, Hardware, Host, IDLE_REBUILD,
     MODELLED_FILESYSTEMS, NATIVE, NamedLayout, Only, Origin, State, Study, filesystem_room,
     lost_member,
 };
-pub use suggest::did_you_mean;
 pub use summary::summarise;

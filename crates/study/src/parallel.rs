@@ -105,6 +105,7 @@ where
                 Note::Started(index) => collected.report(&tasks[index], Event::Started, progress),
                 Note::Finished(index, result) => match *result {
                     Ok(sample) => collected.finish(&tasks[index], sample, progress),
+                    Err(error) if R::is_stop(&error) => ControlFlow::Break(()),
                     Err(error) => {
                         if first_error.as_ref().is_none_or(|(first, _)| index < *first) {
                             first_error = Some((index, error));

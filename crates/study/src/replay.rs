@@ -2,7 +2,7 @@
 
 use crate::error::{StudyError, StudyErrorKind};
 use crate::study::Study;
-use crate::suggest::did_you_mean;
+use raidlab_core::suggest::did_you_mean;
 
 /// The studies: name and study file.
 pub fn builtin() -> &'static [(&'static str, &'static str)] {

@@ -152,6 +152,12 @@ pub trait Runner {
     /// # Errors
     /// Whatever keeps it from giving a sample; the study ends there.
     fn run(&mut self, key: &CellKey, round: u32, seed: u64) -> Result<Sample, Self::Error>;
+
+    /// Whether an error says that the user stopped the cell: what was finished before counts.
+    fn is_stop(error: &Self::Error) -> bool {
+        let _ = error;
+        false
+    }
 }
 
 /// How far a study is.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use raidlab_core::geometry::Geometry;
@@ -323,13 +324,21 @@ pub(crate) fn check_states(
 /// Where the parts of a study stand, for errors that only show when it is run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The study file.
+    /// The study file, as errors call it.
     pub path: String,
+    /// The directory it lies in, where drive files are looked for; empty where there is no file, which is
+    /// the current one.
+    pub directory: PathBuf,
     /// The lines, by names such as `rounds`, `layouts[2]` and `layouts[2].chunk`.
     pub lines: BTreeMap<String, u32>,
 }
 
 impl Origin {
+    /// Drive files are looked for beside this study file.
+    pub fn set_file(&mut self, path: &Path) {
+        self.directory = path.parent().map(Path::to_path_buf).unwrap_or_default();
+    }
+
     /// The line of a key in the table `name[index]`, else that of the table.
     pub fn line(&self, name: &str, index: usize, key: &str) -> Option<u32> {
         let table = format!("{name}[{index}]");

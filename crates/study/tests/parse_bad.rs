@@ -265,7 +265,7 @@ fn layouts() {
             "level = \"raid50\"",
             UnknownName,
             "layouts.level",
-            &["`raid50` is not a level", "raid6, raid10, single"],
+            &["`raid50` is raid0 over several raid5: nested", "raid6, raid10, single"],
         ),
         (20, "level = \"riad5\"", UnknownName, "layouts.level", &["did you mean `raid5`?"]),
         (
@@ -487,4 +487,49 @@ fn members_of_several_groups() {
     let study = parse(&good, "my.toml").expect("a good study");
     assert_eq!((study.layouts[1].drives, study.layouts[1].each.clone()), (1, vec![1, 0, 0, 0]));
     assert_eq!([0, 1, 9].map(|place| study.layouts[1].group(place)), [1, 0, 1]);
+}
+
+/// Everything that is wrong is told at once, in the order of the lines, without what only follows.
+#[test]
+fn all_errors_are_told_at_once() {
+    let errors = |changes: &[(usize, &str)]| {
+        let lines = GOOD.lines().enumerate().map(|(at, old)| {
+            let change = changes.iter().find(|(line, _)| *line == at + 1);
+            change.map_or(old, |(_, new)| new).to_string() + "\n"
+        });
+        let error = parse(&lines.collect::<String>(), "my.toml").expect_err("wrong");
+        let shown = error.to_string();
+        let all: Vec<(u32, String)> = std::iter::once(&error)
+            .chain(&error.also)
+            .map(|error| (error.line.expect("a line"), error.key.clone()))
+            .collect();
+        assert_eq!(shown.lines().count(), all.len(), "{shown}");
+        assert!(shown.lines().all(|line| line.starts_with("my.toml:")), "{shown}");
+        all
+    };
+    let key = |line: u32, key: &str| (line, key.to_string());
+    assert_eq!(
+        errors(&[
+            (2, "sede = 1"),
+            (3, "ruonds = 6"),
+            (7, "processes = [0]"),
+            (12, "model = \"nas-9tb\""),
+            (22, "chunk = \"1000B\""),
+            (29, "near = 0"),
+            (35, "span = \"0%\""),
+        ]),
+        [
+            key(2, "sede"),
+            key(3, "ruonds"),
+            key(7, "processes"),
+            key(12, "drives.model"),
+            key(22, "layouts.chunk"),
+            key(29, "layouts.near"),
+            key(35, "workloads.span"),
+        ]
+    );
+    // A group, a layout and a list that could not be read are not missed by what names them.
+    assert_eq!(errors(&[(12, "modle = \"nas-8tb-7200\"")]), [key(12, "drives.modle")]);
+    assert_eq!(errors(&[(16, "level = \"sinlge\"")]), [key(16, "layouts.level")]);
+    assert_eq!(errors(&[(1, "titel = \"A study\"")]), [key(1, "titel")]);
 }

@@ -49,11 +49,13 @@ fn the_default_study() {
     let striped = study.layouts.iter().filter(|layout| layout.layout.level.has_chunks());
     assert!(striped.map(|layout| layout.layout.chunk).eq([Sectors(1024); 6]));
     let workload = |name, kind, size| simple(name, Simple::new(kind, size));
+    let files =
+        |name, kind, size| simple(name, Simple { span: Span::Together, ..Simple::new(kind, size) });
     assert_eq!(
         study.workloads,
         [
-            workload("dd-write 6MiB", Kind::DdWrite, 4 << 30),
-            workload("dd-read 6MiB", Kind::DdRead, 4 << 30),
+            files("dd-write 6MiB", Kind::DdWrite, 4 << 30),
+            files("dd-read 6MiB", Kind::DdRead, 4 << 30),
             workload("random-read 4KiB", Kind::RandomRead, 4 << 20),
             workload("random-write 4KiB", Kind::RandomWrite, 4 << 20),
         ]
@@ -202,7 +204,7 @@ fn capacities_are_checked_when_they_are_known() {
     assert_eq!(
         error.to_string(),
         "default:59: workloads.size: dd-write 6MiB on raid1(2): 4 files of 4GiB do not fit in \
-         10GiB of the array's 10GiB; at most 2556MiB per process"
+         the array's 10GiB; at most 2556MiB per process"
     );
     let error = study.check_capacity(&large, &[8, 8, 8, 8, 8, 24, 8, 8, 8], |_| None).unwrap_err();
     assert_eq!(error.kind, StudyErrorKind::WrongValue);

@@ -596,3 +596,21 @@ fn resident_pages(path: &std::path::Path) -> usize {
     }
     pages.iter().filter(|page| **page & 1 != 0).count()
 }
+
+/// Room that is reserved is there before anything is written to it.
+#[test]
+fn room_for_a_file_is_reserved() {
+    let directory = TestDirectory::new();
+    const LEN: u64 = 8 << 20;
+    let steps = vec![
+        open(0, "a", NEW),
+        Op::Allocate { slot: S, len: LEN }.into(),
+        look(|files| {
+            let there = fs::metadata(files.join("a")).unwrap();
+            // Blocks of 512 bytes, as stat(2) counts; a hole has none.
+            assert_eq!((there.len(), there.blocks() * 512 >= LEN), (LEN, true));
+        }),
+        close(0),
+    ];
+    run_steps(directory.path(), steps).unwrap();
+}

@@ -42,6 +42,19 @@ pub trait Workload: fmt::Debug + Send + Sync {
     /// When it has no such size, or cannot be of this one.
     fn resized(&self, bytes: u64) -> Result<Arc<dyn Workload>, WorkloadError>;
 
+    /// Requests of at most `longest` bytes that so many copies make; `None` where that is not known before.
+    fn requests(&self, copies: u32, longest: u64) -> Option<u64> {
+        let _ = (copies, longest);
+        None
+    }
+
+    /// The same workload with its random places within so many bytes, be it of an array or of a file;
+    /// `None` where a workload has no such span.
+    fn spanning(&self, bytes: u64) -> Option<Arc<dyn Workload>> {
+        let _ = bytes;
+        None
+    }
+
     /// Checks that `copies` fit on a target of `space` bytes without a filesystem, which reads and
     /// writes whole blocks of `logical_block` bytes.
     ///

@@ -251,6 +251,10 @@ impl NullTarget {
                 }
                 OpResult::Done
             }
+            Op::Allocate { slot, .. } => {
+                process.slots.get(*slot).ok_or_else(|| unknown(*slot, &op))?;
+                OpResult::Done
+            }
             Op::Read { slot, .. } | Op::Write { slot, .. } | Op::CopyRange { from: slot, .. } => {
                 self.moving_op(process, &op).ok_or_else(|| unknown(*slot, &op))?
             }

@@ -326,6 +326,14 @@ pub enum Op {
         /// Its new length.
         len: u64,
     },
+    /// Reserves room for a file up to a length, which becomes its length when it is shorter (`fallocate`);
+    /// where that is not supported nothing happens, as where there is no filesystem to reserve it.
+    Allocate {
+        /// The file.
+        slot: Slot,
+        /// How long it is to be.
+        len: u64,
+    },
     /// Copies from one position to the other within the kernel (`copy_file_range`), moving both.
     /// Answered by [`OpResult::Moved`]; nothing moved is the end of the file.
     CopyRange {

@@ -77,17 +77,13 @@ pub enum Span {
     Percent(u32),
     /// This many bytes.
     Bytes(u64),
+    /// As much as the files take: they lie next to one another, as a filesystem puts what is written into
+    /// one directory.
+    Together,
 }
 
-impl Span {
-    /// Its length on an array of this capacity, in bytes.
-    pub const fn bytes(self, capacity: Sectors) -> u64 {
-        match self {
-            Self::Percent(percent) => (capacity.bytes() as u128 * percent as u128 / 100) as u64,
-            Self::Bytes(bytes) => bytes,
-        }
-    }
-}
+/// [`Span::Together`] in study files.
+const TOGETHER: &str = "together";
 
 impl Default for Span {
     /// The whole array.
@@ -102,6 +98,9 @@ impl FromStr for Span {
     /// Reads `50%` or a size such as `64GiB`.
     fn from_str(text: &str) -> Result<Self, WorkloadError> {
         let wrong = |reason: String| WorkloadError::new(WorkloadErrorKind::Span, "span", reason);
+        if text.trim() == TOGETHER {
+            return Ok(Self::Together);
+        }
         if let Some(number) = text.trim().strip_suffix('%') {
             let percent = number.trim().parse::<u32>().ok().filter(|p| (1..=100).contains(p));
             return percent.map(Self::Percent).ok_or_else(|| {
@@ -124,6 +123,7 @@ impl fmt::Display for Span {
         match self {
             Self::Percent(percent) => write!(f, "{percent} %"),
             Self::Bytes(bytes) => write!(f, "{}", Size(*bytes)),
+            Self::Together => f.write_str(TOGETHER),
         }
     }
 }
@@ -155,6 +155,20 @@ impl Simple {
     /// Reads or writes of one process; its flush is not counted.
     pub const fn operations(&self) -> u64 {
         self.size.div_ceil(self.block)
+    }
+
+    /// The bytes from the start of an array of this capacity that the work of so many copies lies in.
+    const fn span_bytes(&self, capacity: Sectors, copies: u32) -> u64 {
+        match self.span {
+            Span::Percent(percent) => (capacity.bytes() as u128 * percent as u128 / 100) as u64,
+            Span::Bytes(bytes) => bytes,
+            // Files begin on whole blocks.
+            Span::Together => self
+                .size
+                .div_ceil(self.block)
+                .saturating_mul(self.block)
+                .saturating_mul(copies as u64),
+        }
     }
 
     fn file(&self, index: u32, span: u64) -> FileNeed {
@@ -213,9 +227,11 @@ impl Workload for Simple {
             let operations = self.operations();
             format!("{operations} blocks of {block} ({size}) at random places over {part}")
         } else {
-            format!(
-                "{size} in blocks of {block} from start to end; files spread evenly over {part}"
-            )
+            let place = match self.span {
+                Span::Together => "files next to one another".to_string(),
+                _ => format!("files spread evenly over {part}"),
+            };
+            format!("{size} in blocks of {block} from start to end; {place}")
         };
         let end = if self.writes() { "; ends with a flush" } else { "" };
         format!("each process {verb} {places}; one request at a time{end}")
@@ -238,14 +254,14 @@ impl Workload for Simple {
     fn plan(&self, setting: &Setting) -> Result<Plan, WorkloadError> {
         self.check_parameters()?;
         let span = match (setting.space, self.span) {
-            (Some(space), span) => span.bytes(Sectors(space / 512)),
+            (Some(space), _) => self.span_bytes(Sectors(space / 512), setting.copies),
             (None, Span::Bytes(bytes)) => bytes,
             (None, Span::Percent(_)) if self.kind.is_random() => {
                 let reason = "on a filesystem random places need a size, such as span=1GiB: the \
                               file they lie in";
                 return Err(WorkloadError::new(WorkloadErrorKind::Span, "span", reason));
             }
-            (None, Span::Percent(_)) => 0,
+            (None, Span::Percent(_) | Span::Together) => 0,
         };
         let count = if self.kind.is_random() { 1 } else { setting.copies };
         let files: Vec<FileNeed> = (0..count).map(|index| self.file(index, span)).collect();
@@ -274,6 +290,16 @@ impl Workload for Simple {
         Ok(Arc::new(resized))
     }
 
+    fn requests(&self, copies: u32, longest: u64) -> Option<u64> {
+        let pieces = self.block.div_ceil(longest.max(1));
+        Some(self.operations().saturating_mul(pieces).saturating_mul(copies.into()))
+    }
+
+    fn spanning(&self, bytes: u64) -> Option<Arc<dyn Workload>> {
+        let spanning = Self { span: Span::Bytes(bytes), ..*self };
+        self.kind.is_random().then(|| Arc::new(spanning) as Arc<dyn Workload>)
+    }
+
     fn raw_room(&self, copies: u32) -> Result<u64, WorkloadError> {
         let files = if self.kind.is_random() {
             self.block
@@ -285,6 +311,7 @@ impl Workload for Simple {
         Ok(match self.span {
             Span::Percent(percent) => files.saturating_mul(100).div_ceil(u64::from(percent)),
             Span::Bytes(bytes) => bytes.max(self.block),
+            Span::Together => files,
         })
     }
 
@@ -389,6 +416,7 @@ impl Process for SimpleProcess {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::raw::RawPlan;
 
     #[test]
     fn names_and_descriptions() {
@@ -416,6 +444,7 @@ mod tests {
         assert_eq!("100%".parse(), Ok(Span::Percent(100)));
         assert_eq!("1 %".parse(), Ok(Span::Percent(1)));
         assert_eq!("2GiB".parse(), Ok(Span::Bytes(2 << 30)));
+        assert_eq!("together".parse(), Ok(Span::Together));
         for text in ["", "0%", "101%", "-1%", "1.5%", "%", "x", "0", "12 parsecs"] {
             assert_eq!(text.parse::<Span>().unwrap_err().kind, WorkloadErrorKind::Span, "{text}");
         }
@@ -424,7 +453,30 @@ mod tests {
     #[test]
     fn spans_of_large_arrays_do_not_overflow() {
         let capacity = Sectors(u64::MAX / 512);
-        assert_eq!(Span::Percent(100).bytes(capacity), capacity.bytes());
-        assert_eq!(Span::Percent(1).bytes(Sectors(3)), 15);
+        let bytes = |span, capacity| {
+            Simple { span, ..Simple::new(Kind::DdRead, 4096) }.span_bytes(capacity, 1)
+        };
+        assert_eq!(bytes(Span::Percent(100), capacity), capacity.bytes());
+        assert_eq!(bytes(Span::Percent(1), Sectors(3)), 15);
+    }
+
+    /// Wherever it begins, a file is where a filesystem would put it: behind the one before.
+    #[test]
+    fn files_lie_next_to_one_another() {
+        let block = 6 << 20;
+        let simple = Simple { span: Span::Together, ..Simple::new(Kind::DdWrite, 4 << 30) };
+        let space = 100 << 30;
+        let setting = Setting { space: Some(space), ..Setting::new(4, 1) };
+        let plan = simple.plan(&setting).expect("a plan");
+        let extents = RawPlan::new(plan, space).expect("it fits").extents;
+        let rounded = (4u64 << 30).next_multiple_of(block);
+        let expected: Vec<_> = (0..4).map(|n| (n * rounded, n * rounded + (4 << 30))).collect();
+        assert_eq!(extents, expected);
+        assert_eq!(simple.check_raw(4 * rounded, 4, 4096), Ok(()));
+        let error = simple.check_raw(4 * rounded - 4096, 4, 4096).unwrap_err();
+        assert_eq!(error.kind, WorkloadErrorKind::DoesNotFit, "{error}");
+        assert!(simple.raw_room(4).is_ok_and(|room| room >= 4 * rounded));
+        let random = Simple { span: Span::Together, ..Simple::new(Kind::RandomRead, 4096) };
+        assert_eq!(random.check_parameters().unwrap_err().kind, WorkloadErrorKind::Span);
     }
 }

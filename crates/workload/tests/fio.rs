@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use raidlab_core::Time;
 use raidlab_workload::null::{NullTarget, Step};
 use raidlab_workload::{
-    Content, Io, Mark, Memory, Op, Parameters, Path, Setting, Slot, WorkloadErrorKind, fio, make,
+    Content, Io, Mark, Memory, Op, OpResult, Parameters, Path, Setting, Slot, WorkloadErrorKind,
+    fio, make,
 };
 
 mod support;
@@ -361,4 +362,38 @@ fn several_files_take_turns() {
         *counts.entry(slot).or_default() += 1;
     }
     assert!(counts.values().all(|count| *count == 4), "{counts:?}");
+}
+
+/// As fio does unless it is told not to: before the run, for files that are only written, too.
+#[test]
+fn room_is_reserved_where_a_job_asks_for_it() {
+    let allocated = |text: &str| {
+        let mut plan = workload(text).plan(&Setting::new(1, 1)).expect("a plan");
+        let mut lens = Vec::new();
+        for planned in &mut plan.prepare {
+            let mut last = OpResult::Start;
+            loop {
+                match planned.process.next(Time(0), last) {
+                    Op::Done => break,
+                    Op::Allocate { len, .. } => lens.push(len),
+                    _ => {}
+                }
+                last = OpResult::Done;
+            }
+        }
+        lens
+    };
+    assert_eq!(allocated("[j]\nrw=write\nsize=1m\nfallocate=native\n"), [1 << 20]);
+    assert_eq!(allocated("[j]\nrw=randread\nsize=64k\nfallocate=native\n"), [64 << 10]);
+    assert_eq!(allocated("[j]\nrw=write\nsize=1m\nfallocate=none\n"), [0u64; 0]);
+    assert_eq!(allocated("[j]\nrw=write\nsize=1m\n"), [0u64; 0]);
+}
+
+/// A target that prepares what comes next must not prepare what comes after the end.
+#[test]
+fn jobs_that_end_by_time_look_at_it() {
+    let asks = |text: &str| workload(text).plan(&Setting::new(1, 1)).expect("a plan").asks_time;
+    assert!(asks("[j]\nrw=randread\nsize=1m\nruntime=2\ntime_based\n"));
+    assert!(asks("[j]\nrw=randread\nsize=1m\nruntime=2\n"));
+    assert!(!asks("[j]\nrw=randread\nsize=1m\n"));
 }

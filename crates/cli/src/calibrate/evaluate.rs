@@ -1,5 +1,6 @@
 //! The given cells of a study, modelled with other values of its free parameters, on several threads.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -36,7 +37,8 @@ impl Cells<'_> {
     ) -> Result<Vec<Vec<f64>>, Failure> {
         let mut parts = Vec::new();
         for values in points {
-            let study = parse_with(self.text, self.path, values).map_err(Failure::input)?;
+            let mut study = parse_with(self.text, self.path, values).map_err(Failure::input)?;
+            study.origin.set_file(Path::new(self.path));
             let study = Arc::new(study);
             for run in runs {
                 for round in 0..self.seeds {

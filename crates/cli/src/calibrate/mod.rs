@@ -25,7 +25,8 @@ use rewrite::Changes;
 pub(crate) fn run(options: &Calibrate) -> Result<(), Failure> {
     let path = options.study.display().to_string();
     let text = read(&options.study)?;
-    let study = raidlab_study::parse(&text, &path).map_err(Failure::input)?;
+    let mut study = raidlab_study::parse(&text, &path).map_err(Failure::input)?;
+    study.origin.set_file(&options.study);
     let target = options.output.as_ref().unwrap_or(&options.study);
     let written = (!options.dry_run).then_some(("STUDY or --output", target.as_path()));
     let json = options.json.as_deref().map(|file| ("--json", file));

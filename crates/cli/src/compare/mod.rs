@@ -1,15 +1,20 @@
 //! `raidlab compare`: a study, run and reported.
 
+mod effort;
 mod modelled;
 mod real;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use raidlab_core::Sectors;
 use raidlab_results::{Clock, Results};
-use raidlab_study::{Event, Progress, Samples, Study, StudyError, cell_title, summarise};
+use raidlab_study::{
+    DEFAULT_STUDY, Event, Progress, Samples, Study, StudyError, builtin, cell_title, default_study,
+    parse, summarise,
+};
 
 use crate::args::Compare;
 use crate::failure::Failure;
@@ -34,11 +39,32 @@ pub(crate) fn run(options: &Compare) -> Result<(), Failure> {
     if cancel.load(Ordering::Relaxed) { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
+/// On a filesystem the random places of the default study lie in a file of so many bytes: as large as virtual
+/// time lays out at once, or as large as the smallest array of member files, which is written for every
+/// cell.
+const MODELLED_FILE: u64 = 1 << 30;
+const REAL_FILE: u64 = 64 << 20;
+
+/// Puts the random places of the default study into a file, where it runs on a filesystem.
+fn fit_to_filesystem(study: &mut Study, file: u64) {
+    for spec in &mut study.workloads {
+        if let Some(fitting) = spec.workload.spanning(file) {
+            spec.workload = fitting;
+        }
+    }
+}
+
+/// The study compiled in under this name, unless there is a file of that name.
+fn named(path: &Path) -> Option<Result<Study, StudyError>> {
+    let (name, text) = builtin().into_iter().find(|(name, _)| path == Path::new(name))?;
+    (!path.exists()).then(|| parse(text, name))
+}
+
 /// The study with what the command line changes.
 fn load(options: &Compare) -> Result<Study, Failure> {
     let loaded = match &options.study {
-        Some(path) => raidlab_study::load(path),
-        None => raidlab_study::parse(raidlab_study::default_study(), "studies/default.toml"),
+        Some(path) => named(path).unwrap_or_else(|| raidlab_study::load(path)),
+        None => parse(default_study(), DEFAULT_STUDY),
     };
     let mut study = loaded.map_err(Failure::input)?;
     if let Some(seed) = options.seed {
@@ -52,6 +78,10 @@ fn load(options: &Compare) -> Result<Study, Failure> {
         study
             .set_filesystem(name)
             .map_err(|what| Failure::input(format!("--filesystem: {what}")))?;
+        if options.study.is_none() {
+            let is_modelled = options.on == "virtual";
+            fit_to_filesystem(&mut study, if is_modelled { MODELLED_FILE } else { REAL_FILE });
+        }
     }
     if let Some(states) = &options.states {
         let mut states = states.clone();
@@ -78,6 +108,13 @@ fn bad_study(options: &Compare, error: StudyError) -> Failure {
     match options.size {
         Some(size) if error.key == "workloads.size" => {
             Failure::input(format!("--size {size}: {}", error.reason))
+        }
+        _ if options.filesystem.is_some() && error.key == "filesystem" => {
+            Failure::input(format!("--filesystem: {}", error.reason))
+        }
+        _ if options.filesystem.is_some() && error.key == "workloads.span" => {
+            let name = options.filesystem.as_deref().unwrap_or_default();
+            Failure::input(format!("--filesystem {name}: {error}"))
         }
         _ => Failure::input(error),
     }

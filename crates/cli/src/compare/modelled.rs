@@ -9,22 +9,26 @@ use raidlab_results::{Clock, Results};
 use raidlab_sim::HostCosts;
 use raidlab_study::{Study, run_rounds_parallel};
 
-use super::{Setting, follow, results};
+use super::{Setting, effort, follow, results};
 use crate::args::Compare;
 use crate::failure::Failure;
+use crate::output::note;
 use crate::progress::Bar;
 
 pub(super) fn run(
     study: &Study,
     options: &Compare,
-    cancel: &AtomicBool,
+    cancel: &'static AtomicBool,
 ) -> Result<Results, Failure> {
     let modelled = Modelled::new(study, HostCosts::default());
-    let modelled = modelled.map_err(|error| super::bad_study(options, error))?;
+    let modelled = modelled.map_err(|error| super::bad_study(options, error))?.stopping_on(cancel);
     let threads = options.threads.map_or_else(
         || std::thread::available_parallelism().map_or(1, usize::from),
         |threads| threads as usize,
     );
+    if let Some(warning) = effort::warning(study, threads).filter(|_| !options.quiet) {
+        note(&warning);
+    }
     let bar = Bar::new(options.quiet);
     let mut progress = follow(study, &bar, cancel);
     let samples = run_rounds_parallel(study, threads, || modelled.clone(), &mut progress);

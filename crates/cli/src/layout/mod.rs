@@ -3,7 +3,7 @@
 mod map;
 mod svg;
 
-use raidlab_core::{Layout, Level, Sectors};
+use raidlab_core::{Layout, LayoutError, Level, Sectors};
 
 use crate::args;
 use crate::failure::Failure;
@@ -24,17 +24,24 @@ pub(crate) fn run(options: &args::Layout) -> Result<(), Failure> {
 
 /// The layout the command line asks for; parameters its level does not have are errors.
 fn layout(options: &args::Layout) -> Result<Layout, String> {
-    let mut layout = Layout::new(options.level, options.members);
-    let lacks = |key: &str| Err(format!("--{key}: {} has no such parameter", options.level));
+    if options.level.contains('(') || options.level == "single" {
+        return named(options);
+    }
+    let level: Level = options.level.parse().map_err(|error: LayoutError| error.reason)?;
+    let members = options.members.ok_or_else(|| {
+        format!("--members <N> is missing: write {level} --members 5, or {level}(5) in quotes")
+    })?;
+    let mut layout = Layout::new(level, members);
+    let lacks = |key: &str| Err(format!("--{key}: {level} has no such parameter"));
     if let Some(chunk) = options.chunk {
-        if matches!(options.level, Level::Raid1 | Level::Raid3) {
+        if matches!(level, Level::Raid1 | Level::Raid3) {
             return lacks("chunk");
         }
         layout.chunk = raidlab_core::layout::chunk_from_size(chunk)
             .map_err(|error| format!("--chunk: {}", error.reason))?;
     }
     if let Some(rotation) = options.rotation {
-        if options.level.rotations().is_empty() {
+        if level.rotations().is_empty() {
             return lacks("rotation");
         }
         layout.rotation = rotation;
@@ -46,7 +53,7 @@ fn layout(options: &args::Layout) -> Result<Layout, String> {
         ("far-sets", options.far_sets),
     ];
     for (key, _) in copies.iter().filter(|(_, value)| value.is_some()) {
-        if options.level != Level::Raid10 {
+        if level != Level::Raid10 {
             return lacks(key);
         }
     }
@@ -64,6 +71,26 @@ fn layout(options: &args::Layout) -> Result<Layout, String> {
         format!("--{}: {}", error.key.replace('_', "-"), error.reason)
     })?;
     Ok(layout)
+}
+
+/// A layout as reports name it, which leaves nothing to flags.
+fn named(options: &args::Layout) -> Result<Layout, String> {
+    let given = [
+        ("members", options.members.is_some()),
+        ("chunk", options.chunk.is_some()),
+        ("rotation", options.rotation.is_some()),
+        ("near", options.near.is_some()),
+        ("far", options.far.is_some()),
+        ("offset", options.offset.is_some()),
+        ("far-sets", options.far_sets.is_some()),
+    ];
+    if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
+        let layout = &options.level;
+        return Err(format!(
+            "--{flag}: `{layout}` says all of the layout; put it there, or leave it out"
+        ));
+    }
+    options.level.parse().map_err(|error: LayoutError| error.reason)
 }
 
 /// The chunk to draw with: the layout's, a sector for raid3, or 512 KiB where there is none.

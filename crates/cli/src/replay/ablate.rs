@@ -25,7 +25,7 @@ pub(super) fn processes(study: &Study) -> Vec<u32> {
 pub(super) fn run(
     full: &Prepared,
     options: &Replay,
-    cancel: &AtomicBool,
+    cancel: &'static AtomicBool,
     results: &mut Results,
 ) -> Result<(), Failure> {
     let modelled = full.modelled()?;

@@ -153,7 +153,7 @@ fn one(
     study: &Study,
     left_out: &LeftOut,
     options: &Replay,
-    cancel: &AtomicBool,
+    cancel: &'static AtomicBool,
 ) -> Result<Results, Failure> {
     let prepared = Prepared::new(study.clone(), &[])?;
     let mut results = run_study(&prepared, options, cancel, "")?;
@@ -173,7 +173,7 @@ fn without(
     study: &Study,
     left_out: &[Ablation],
     options: &Replay,
-    cancel: &AtomicBool,
+    cancel: &'static AtomicBool,
     with_all: &Results,
 ) -> Result<Results, Failure> {
     let changed = Prepared::new(study.clone(), left_out)?;

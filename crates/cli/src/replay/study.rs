@@ -51,11 +51,11 @@ fn threads(options: &Replay) -> usize {
 pub(super) fn run_study(
     prepared: &Prepared,
     options: &Replay,
-    cancel: &AtomicBool,
+    cancel: &'static AtomicBool,
     what: &str,
 ) -> Result<Results, Failure> {
     let study = &prepared.study;
-    let modelled = prepared.modelled()?;
+    let modelled = prepared.modelled()?.stopping_on(cancel);
     let bar = Bar::new(options.quiet);
     let name = study.title.split(':').next().unwrap_or_default();
     bar.prefix(format!("{name} {what}").trim());

@@ -49,8 +49,9 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) list: bool,
     /// Where to run: modelled, modelled-raw, null, DIR, raw:memory, raw:DIR, mounted:DIR, md:DIR
-    #[arg(long, short, value_name = "TARGET", default_value = "modelled")]
-    pub(crate) target: String,
+    /// [default: modelled]
+    #[arg(long, short, value_name = "TARGET")]
+    pub(crate) target: Option<String>,
     /// The layout of the array, as reports name it: single, raid5(4), "raid10(4) far2 chunk=64K"
     /// [default: single]
     #[arg(long, short, value_name = "LAYOUT")]
@@ -83,6 +84,11 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    /// The target, as the command line says it.
+    fn target(&self) -> &str {
+        self.target.as_deref().unwrap_or("modelled")
+    }
+
     fn layout(&self) -> Layout {
         self.layout.clone().unwrap_or_else(|| Layout::new(Level::Linear, 1))
     }
@@ -106,7 +112,7 @@ impl Run {
         match given.into_iter().find(|(_, given, used)| *given && !used) {
             None => Ok(()),
             Some((flag, ..)) => {
-                let reason = format!("means nothing on --target {}; leave it out", self.target);
+                let reason = format!("means nothing on --target {}; leave it out", self.target());
                 Err(Failure::input(format!("{flag}: {reason}")))
             }
         }
@@ -139,7 +145,7 @@ pub(crate) fn run(options: &Run) -> Result<(), Failure> {
             workload.kind()
         )));
     }
-    let target: Target = options.target.parse().map_err(Failure::input)?;
+    let target: Target = options.target().parse().map_err(Failure::input)?;
     options.check_flags(&target)?;
     let setting =
         Setting { host_memory: target.memory(), ..Setting::new(options.copies, options.seed) };

@@ -9,6 +9,10 @@ use serde_json::{Value, json};
 use super::Run;
 use crate::failure::Failure;
 
+/// What those must know who expect a benchmark to measure the machine it runs on.
+const MODELLED: &str = "        a model: nothing of this machine is measured; --target DIR runs in a directory \
+                        of it, as the original program does";
+
 /// The version of the JSON document's schema.
 const SCHEMA_VERSION: u32 = 1;
 
@@ -33,7 +37,10 @@ fn summarise(
     record: &RunRecord,
 ) -> std::fmt::Result {
     writeln!(text, "{}: {}", workload.default_name(), workload.description())?;
-    writeln!(text, "target: {}, {}", options.target, clock(options))?;
+    writeln!(text, "target: {}, {}", options.target(), clock(options))?;
+    if options.target.is_none() {
+        writeln!(text, "{MODELLED}")?;
+    }
     if !record.memory.is_empty() {
         writeln!(text, "memory at the start: {}", record.memory)?;
     }
@@ -72,7 +79,7 @@ fn summarise(
 }
 
 fn clock(options: &Run) -> &'static str {
-    if options.target.starts_with("modelled") || options.target == "null" {
+    if options.target().starts_with("modelled") || options.target() == "null" {
         "virtual time"
     } else {
         "real time, one run: repeat before you believe it"
@@ -162,7 +169,7 @@ pub(super) fn json(
         "raidlab": env!("CARGO_PKG_VERSION"),
         "workload": workload.kind(),
         "description": workload.description(),
-        "target": options.target,
+        "target": options.target(),
         "layout": options.layout().to_string(),
         "clock": if clock(options) == "virtual time" { "virtual" } else { "real" },
         "copies": options.copies,

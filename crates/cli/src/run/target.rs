@@ -189,7 +189,7 @@ impl Target {
     ) -> Result<RunRecord, Failure> {
         let options = real.options;
         let bad =
-            |error| Failure::input(format!("{} on {}: {error}", workload.kind(), options.target));
+            |error| Failure::input(format!("{} on {}: {error}", workload.kind(), options.target()));
         let room = workload.raw_room(setting.copies).map_err(bad)?;
         let member = member_size(&options.layout(), room)?;
         // What cannot be shows before files are made.
@@ -238,7 +238,7 @@ impl Target {
 /// A plan for a target with a filesystem, or without anything.
 fn planned(options: &Run, workload: &dyn Workload, setting: &Setting) -> Result<Plan, Failure> {
     workload.plan(setting).map_err(|error| {
-        Failure::input(format!("{} on {}: {error}", workload.kind(), options.target))
+        Failure::input(format!("{} on {}: {error}", workload.kind(), options.target()))
     })
 }
 

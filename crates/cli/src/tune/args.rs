@@ -41,7 +41,7 @@ pub(crate) struct Readahead {
     pub(crate) layout: Vec<String>,
     /// Without STUDY: what the drives are, one of `raidlab drive list` or a drive file (ends in .toml)
     /// [default: nas-8tb-7200]
-    #[arg(long, value_name = "MODEL", conflicts_with = "study")]
+    #[arg(long, alias = "drive", value_name = "MODEL", conflicts_with = "study")]
     pub(crate) drives: Option<String>,
     /// Without STUDY: the kernel of the host, such as linux-2.6.20 or freebsd-6.2 [default: linux-6.1]
     #[arg(long, value_name = "KERNEL", conflicts_with = "study")]

@@ -95,7 +95,11 @@ impl Ran {
 /// The binary, with an environment that does not depend on who runs the tests.
 pub(crate) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_raidlab"));
-    command.env_remove("NO_COLOR").env("LC_ALL", "C.UTF-8").env("TERM", "xterm-256color");
+    command
+        .env_remove("NO_COLOR")
+        .env_remove("COLUMNS")
+        .env("LC_ALL", "C.UTF-8")
+        .env("TERM", "xterm-256color");
     command.stdin(Stdio::null());
     command
 }
@@ -168,8 +172,13 @@ impl Running {
 
     /// As Ctrl-C does.
     pub(crate) fn interrupt(&mut self) {
+        self.signal("INT");
+    }
+
+    /// Sends a signal of this name.
+    pub(crate) fn signal(&mut self, name: &str) {
         let id = self.id();
-        let sent = Command::new("sh").args(["-c", &format!("kill -INT {id}")]).status();
+        let sent = Command::new("sh").args(["-c", &format!("kill -{name} {id}")]).status();
         assert!(sent.expect("a shell").success(), "cannot send a signal");
     }
 

@@ -43,9 +43,7 @@ fn with_word(layout: Layout, word: &str) -> Result<Layout, LayoutError> {
         if matches!(level, Level::Raid1 | Level::Raid3) {
             return Err(wrong("chunk", format!("{level} has no such parameter")));
         }
-        // `64K` is how names are printed; sizes are written `64KiB`.
-        let long = if chunk.ends_with('B') { chunk.to_string() } else { format!("{chunk}iB") };
-        let size = long.parse::<Size>().map_err(|error| wrong("chunk", error.to_string()))?;
+        let size = chunk.parse::<Size>().map_err(|error| wrong("chunk", error))?;
         return Ok(layout.with_chunk(chunk_from_size(size)?));
     }
     if let Some(rotation) = level.rotations().iter().find(|one| one.to_string() == word) {
@@ -110,8 +108,20 @@ mod tests {
     }
 
     #[test]
+    fn chunks_are_sizes_as_everywhere() {
+        for chunk in ["64K", "64k", "64KiB", "64kib", "65536", "128s"] {
+            let layout = format!("raid5(4) chunk={chunk}").parse::<Layout>();
+            assert_eq!(layout.map(|layout| layout.chunk), Ok(Sectors(128)), "{chunk}");
+        }
+    }
+
+    #[test]
     fn nonsense_is_named() {
         for (text, words) in [
+            ("raid50(6)", "`raid50` is raid0 over several raid5: nested levels are not there yet"),
+            ("raid60(8)", "`raid60` is raid0 over several raid6: nested"),
+            ("RAID5+1(6)", "is raid1 over several raid5: nested"),
+            ("raid55(6)", "`raid55` is not a level"),
             ("", "such as raid5(4)"),
             ("raid5", "such as raid5(4)"),
             ("raid5(x)", "such as raid5(4)"),

@@ -50,16 +50,16 @@ pub struct Report {
 /// When a file cannot be read or does not hold what it should, when there is no such drive, and
 /// for drives that are not hard disks: their models are not judged by traces.
 pub fn validate(drive: &str, trace: &str, seed: u64) -> Result<Report, ModelError> {
-    let text = text_at(trace, "the trace")?;
+    let text = text_at(trace.as_ref(), "the trace")?;
     let beside = match trace.rfind(['/', '\\']) {
         Some(end) => format!("{}{drive}.toml", &trace[..=end]),
         None => format!("{drive}.toml"),
     };
     let known = file::builtin().iter().any(|(name, _)| *name == drive);
     let (path, parameters) = if drive.ends_with(".toml") {
-        (drive.to_owned(), Some(text_at(drive, "the drive file")?))
+        (drive.to_owned(), Some(text_at(drive.as_ref(), "the drive file")?))
     } else {
-        match text_at(&beside, "the parameters of the drive") {
+        match text_at(beside.as_ref(), "the parameters of the drive") {
             Ok(found) => (beside, Some(found)),
             Err(_) if known => (format!("drives/{drive}.toml"), None),
             Err(error) => {

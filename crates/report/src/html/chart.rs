@@ -7,9 +7,9 @@
 use maud::{Markup, html};
 use raidlab_results::document::Cell;
 
-use super::{shown_percent, tooltip, verdict_class};
-use crate::number;
+use super::{tooltip, verdict_class};
 use crate::view::{Mark, Row, Section, View, extent};
+use crate::{number, shown};
 
 /// Width of the picture in its own units, which are about a pixel each.
 const WIDTH: f64 = 420.0;
@@ -130,7 +130,7 @@ pub(super) fn chart(
         svg viewBox=(format!("0 0 {WIDTH} {height}")) role="img"
             aria-labelledby=(format!("{id}-t {id}-d")) {
             title id=(format!("{id}-t")) {
-                (section.title) ", " (row.label()) ": " (section.direction())
+                (section.title) ", " (row.label()) ": " (shown::direction(section))
             }
             desc id=(format!("{id}-d")) { (description(view, section, row)) }
             (axis(&frame))
@@ -198,9 +198,9 @@ fn label(
             }
         }
         text.value.best[best] x=(px(behind)) y=(px(y + 4.0)) {
-            (number::number(cell.median))
-            @if let Some(percent) = shown_percent(view, layout, cell) {
-                tspan.percent dx="5" { (number::percent(percent)) }
+            (shown::value(cell))
+            @if let Some(percent) = shown::percent(view, layout, cell) {
+                tspan.percent dx="5" { (number::percent(percent.value)) }
             }
             @if best { tspan dx="4" { "★" } }
         }
@@ -219,9 +219,10 @@ fn description(view: &View<'_>, section: &Section<'_>, row: &Row<'_>) -> String 
     let parts: Vec<String> = cells
         .filter_map(|(at, cell)| {
             let cell = (*cell)?;
-            let value = number::with_unit(cell.median, section.unit);
-            let percent = shown_percent(view, at, cell)
-                .map_or_else(String::new, |percent| format!(", {}", number::percent(percent)));
+            let value = shown::value_with_unit(cell, section.unit);
+            let percent = shown::percent(view, at, cell).map_or_else(String::new, |percent| {
+                format!(", {}", number::percent(percent.value))
+            });
             Some(format!("{} {value}{percent}", cell.layout))
         })
         .collect();

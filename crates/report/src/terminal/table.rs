@@ -1,11 +1,11 @@
 //! The table, in the widest form that fits the terminal.
 
-use raidlab_results::document::{Cell, Verdict};
+use raidlab_results::document::Verdict;
 
 use super::text::{self, Line, Span, Style};
 use super::{Terminal, shown_range};
-use crate::number;
 use crate::view::{Mark, Row, Section, View, half_range};
+use crate::{number, shown};
 
 /// Columns between two layouts.
 const GAP: usize = 2;
@@ -52,9 +52,9 @@ impl Parts {
             Mark::None => " ",
         };
         let best = mark == Mark::Best;
-        let value = number::number(cell.median) + sign;
-        let percent = shown_percent(view, layout, cell).map(|percent| {
-            let (mark, style) = match cell.verdict {
+        let value = shown::value(cell) + sign;
+        let percent = shown::percent(view, layout, cell).map(|percent| {
+            let (mark, style) = match percent.verdict {
                 _ if row.is_preliminary() => (" ", Style::Plain),
                 Some(Verdict::Equal) => ("=", Style::Dim),
                 Some(Verdict::NotResolved) => ("~", Style::Dim),
@@ -62,19 +62,14 @@ impl Parts {
                 Some(Verdict::Slower) => (" ", Style::Slower),
                 None => (" ", Style::Plain),
             };
-            Span::new(number::percent(percent) + mark, style)
+            Span::new(number::percent(percent.value) + mark, style)
         });
-        let range = shown_range(half_range(cell))
-            .map(|half| terminal.span(&(number::spread(half) + " "), Style::Dim));
+        let half = half_range(cell).filter(|_| !shown::is_unknown(cell));
+        let range =
+            shown_range(half).map(|half| terminal.span(&(number::spread(half) + " "), Style::Dim));
         let style = if best { Style::Bold } else { Style::Plain };
         Some(Self { value: Span::new(value, style), percent, range })
     }
-}
-
-/// The percentage, which for a baseline of one layout would always be nought.
-fn shown_percent(view: &View<'_>, layout: usize, cell: &Cell) -> Option<f64> {
-    let alone = view.results.baseline.len() == 1 && view.is_baseline(layout);
-    cell.percent_vs_baseline.filter(|_| !alone)
 }
 
 /// The widths of a column's parts.
@@ -250,7 +245,7 @@ fn head(view: &View<'_>, terminal: Terminal) -> Vec<Item> {
 fn heading(section: &Section<'_>, terminal: Terminal) -> Line {
     vec![
         terminal.span(&section.title, Style::Bold),
-        terminal.span(&format!("  {}", section.direction()), Style::Dim),
+        terminal.span(&format!("  {}", shown::direction(section)), Style::Dim),
     ]
 }
 

@@ -1,12 +1,13 @@
 //! `[[drives]]`: groups of equal drives.
 
 use raidlab_core::layout::MOST_MEMBERS;
-use raidlab_models::Scheduler;
+use raidlab_core::suggest::did_you_mean;
+use raidlab_models::{Scheduler, check_drive, is_drive_file};
 
+use super::errors::Errors;
 use super::table::{Table, check_unique};
 use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::study::{DriveSource, Drives};
-use crate::suggest::did_you_mean;
 
 const KEYS: [&str; 6] = ["name", "model", "path", "file", "count", "scheduler"];
 
@@ -16,18 +17,19 @@ const SOURCES: [&str; 3] = ["model", "path", "file"];
 /// The files of members are multiples of this, so that direct I/O works wherever they lie.
 const FILE_UNIT: u64 = 4096;
 
-pub(super) fn read(tables: &[Table<'_>]) -> Result<Vec<Drives>, StudyError> {
+pub(super) fn read(tables: &[Table<'_>], errors: &mut Errors) -> Vec<Drives> {
     let mut groups: Vec<Drives> = Vec::new();
     for table in tables {
-        let group = read_one(table)?;
-        check_unique(table, &group.name, groups.iter().map(|group| group.name.as_str()))?;
+        let group = errors.keep_of_table(table.check_keys(&KEYS), read_one(table));
+        let Some(group) = group else { continue };
+        let earlier = groups.iter().map(|group| group.name.as_str());
+        errors.keep(check_unique(table, &group.name, earlier));
         groups.push(group);
     }
-    Ok(groups)
+    groups
 }
 
 fn read_one(table: &Table<'_>) -> Result<Drives, StudyError> {
-    table.check_keys(&KEYS)?;
     let name = table.required_text("name", "name = \"nas\"")?.to_string();
     let count = table.integer("count", 1..=u64::from(MOST_MEMBERS))?.unwrap_or(1) as u16;
     let source = source(table)?;
@@ -66,5 +68,13 @@ fn source(table: &Table<'_>) -> Result<DriveSource, StudyError> {
         }
         return Ok(DriveSource::File(size));
     }
-    Ok(DriveSource::Model(table.required_text("model", EXAMPLE)?.to_string()))
+    let model = table.required_text("model", EXAMPLE)?;
+    if is_drive_file(model) {
+        return Ok(DriveSource::Model(model.to_string()));
+    }
+    // Looked up by name now, so that a slip is told with all others.
+    check_drive(model).map_err(|error| {
+        table.error(Kind::UnknownName, "model", error.to_string()).with_source(error)
+    })?;
+    Ok(DriveSource::Model(model.to_string()))
 }

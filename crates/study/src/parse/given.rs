@@ -1,11 +1,11 @@
 //! `[[given]]`: published figures that the cells of a replay stand beside.
 
+use raidlab_core::suggest::did_you_mean;
 use raidlab_workload::WorkloadSpec;
 
 use super::table::Table;
 use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::study::{GivenCell, NamedLayout};
-use crate::suggest::did_you_mean;
 
 const KEYS: [&str; 7] = ["layout", "workload", "processes", "metric", "value", "calibrated", "fit"];
 

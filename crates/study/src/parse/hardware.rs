@@ -1,5 +1,6 @@
 //! `[host]`, `[[paths]]` and what layouts say of them: the modelled machine around the drives.
 
+use raidlab_core::suggest::did_you_mean;
 use raidlab_core::{Nanos, SECTOR_BYTES, Sectors};
 use raidlab_models::host::{Kernel, Processor};
 use raidlab_models::{ControllerSpec, ServerSpec};
@@ -8,7 +9,6 @@ use raidlab_workload::{Parameters, WorkloadError};
 use super::table::{Table, check_unique};
 use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::study::Host;
-use crate::suggest::did_you_mean;
 
 const HOST_KEYS: [&str; 9] = [
     "kernel",

@@ -3,15 +3,16 @@
 use raidlab_core::array::check_policy;
 use raidlab_core::layout::{ZoneOrder, chunk_from_size};
 use raidlab_core::policy::ReadPolicy;
+use raidlab_core::suggest::did_you_mean;
 use raidlab_core::{Layout, LayoutError, Level, Rotation};
 use raidlab_models::ServerSpec;
 
+use super::errors::Errors;
 use super::hardware;
 use super::settings::{self, Given};
 use super::table::{Table, check_unique};
 use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::study::{Drives, Hardware, Host, NamedLayout};
-use crate::suggest::did_you_mean;
 
 const KEYS: [&str; 17] = [
     "name",
@@ -49,14 +50,18 @@ pub(super) fn read(
     tables: &[Table<'_>],
     around: &Around<'_, '_>,
     study: &Given,
-) -> Result<Vec<NamedLayout>, StudyError> {
+    errors: &mut Errors,
+) -> Vec<NamedLayout> {
     let mut layouts: Vec<NamedLayout> = Vec::new();
+    let known = [&KEYS[..], &settings::KEYS[..]].concat();
     for table in tables {
-        let layout = read_one(table, around, study)?;
-        check_unique(table, &layout.name, layouts.iter().map(|layout| layout.name.as_str()))?;
+        let layout = errors.keep_of_table(table.check_keys(&known), read_one(table, around, study));
+        let Some(layout) = layout else { continue };
+        let earlier = layouts.iter().map(|layout| layout.name.as_str());
+        errors.keep(check_unique(table, &layout.name, earlier));
         layouts.push(layout);
     }
-    Ok(layouts)
+    layouts
 }
 
 fn read_one(
@@ -65,7 +70,6 @@ fn read_one(
     study: &Given,
 ) -> Result<NamedLayout, StudyError> {
     let drives = around.drives;
-    table.check_keys(&[&KEYS[..], &settings::KEYS[..]].concat())?;
     let mut layout = level_and_members(table)?;
     let impossible = |error: LayoutError| {
         table.error(Kind::ImpossibleLayout, error.key, error.reason.clone()).with_source(error)

@@ -4,6 +4,7 @@
 //! it is about and says what would be right.
 
 mod drives;
+mod errors;
 mod given;
 mod hardware;
 mod layouts;
@@ -13,9 +14,10 @@ mod table;
 mod workloads;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use raidlab_core::Sectors;
+use raidlab_core::suggest::did_you_mean;
 use raidlab_workload::{MOST_PROCESSES, WorkloadSpec};
 
 use crate::error::{StudyError, StudyErrorKind as Kind};
@@ -23,7 +25,7 @@ use crate::parameters::Parts;
 use crate::study::{
     FILESYSTEMS, MODELLED_FILESYSTEMS, NamedLayout, Only, Origin, State, Study, check_states,
 };
-use crate::suggest::did_you_mean;
+use errors::Errors;
 use table::{Source, Table};
 
 /// The most rounds a study may ask for.
@@ -58,6 +60,14 @@ pub const fn default_study() -> &'static str {
     include_str!("../../../../studies/default.toml")
 }
 
+/// The studies to compare by that are compiled in: name and text, the default one first.
+pub const fn builtin() -> [(&'static str, &'static str); 2] {
+    [("default", default_study()), ("files", include_str!("../../../../studies/files.toml"))]
+}
+
+/// What errors call the study that is run where none is named: its user has no file of it.
+pub const DEFAULT_STUDY: &str = "default study";
+
 /// Reads and checks a study file.
 ///
 /// # Errors
@@ -68,13 +78,15 @@ pub fn load(path: &Path) -> Result<Study, StudyError> {
         let reason = format!("cannot read the study file: {error}");
         StudyError::new(Kind::Unreadable, &name, None, "", reason).with_source(error)
     })?;
-    parse(&text, &name)
+    let mut study = parse(&text, &name)?;
+    study.origin.set_file(path);
+    Ok(study)
 }
 
 /// Checks the text of a study; `path` is what errors call it.
 ///
 /// # Errors
-/// The first thing that is wrong, with line and key and what would be right.
+/// All that is wrong, with lines and keys and what would be right, the first line in front.
 pub fn parse(text: &str, path: &str) -> Result<Study, StudyError> {
     read(text, path, None)
 }
@@ -92,52 +104,48 @@ fn read(text: &str, path: &str, values: Option<&[f64]>) -> Result<Study, StudyEr
     let source = Source { text, path };
     let document = source.document()?;
     let root = Table::root(&source, document.get_ref());
-    root.check_keys(&[&KEYS[..], &settings::KEYS[..]].concat())?;
-
-    let (rounds, max_rounds) = rounds(&root)?;
-    let drive_tables = root.tables("drives")?;
-    let drives = drives::read(&drive_tables)?;
-    let layout_tables = root.tables("layouts")?;
-    let path_tables = root.optional_tables("paths")?;
-    let paths = hardware::paths(&path_tables)?;
-    let filesystem = filesystem(&root)?;
+    let mut errors = Errors::default();
+    let keys = root.check_keys(&[&KEYS[..], &settings::KEYS[..]].concat());
+    let (mut of_root, has_strange_keys) = (Errors::default(), errors.keep(keys).is_none());
+    let tables = Tables::read(&root, &mut of_root);
+    let head = Head::read(&root, &mut of_root);
+    errors.append(of_root, |error| has_strange_keys && error.kind == Kind::MissingKey);
+    let paths = errors.keep(hardware::paths(&tables.paths)).unwrap_or_default();
+    let filesystem = errors.keep(filesystem(&root)).flatten();
+    let settings = errors.keep(settings::read(&root)).unwrap_or_default();
+    let drives = drives::read(&tables.drives, &mut errors);
+    let (mut of_layouts, has_parts) = (Errors::default(), errors.is_empty());
     let around = layouts::Around { drives: &drives, servers: &paths, root: &root, filesystem };
-    let layouts = layouts::read(&layout_tables, &around, &settings::read(&root)?)?;
-    let workload_tables = root.tables("workloads")?;
-    let workloads = workloads::read(&workload_tables, &layouts)?;
+    let layouts = layouts::read(&tables.layouts, &around, &settings, &mut of_layouts);
+    errors.append(of_layouts, |error| !has_parts && names_a_part(error));
+    let (mut of_workloads, has_layouts) = (Errors::default(), errors.is_empty());
+    let workloads = workloads::read(&tables.workloads, &layouts, &mut of_workloads);
+    let baseline = of_workloads.keep(baseline(&root, &layouts)).unwrap_or_default();
+    let states = of_workloads.keep(states(&root, &layouts, &workloads)).unwrap_or_default();
+    errors.append(of_workloads, |error| !has_layouts && follows_from_layouts(error));
+    // What names layouts and workloads makes sense only where all of them are there.
+    errors.finish()?;
 
-    let given_tables = root.optional_tables("given")?;
-    let given = given::read(&given_tables, &layouts, &workloads)?;
-    let parameter_tables = root.optional_tables("parameters")?;
+    let given = given::read(&tables.given, &layouts, &workloads)?;
     let mut parts = Parts {
         host: hardware::host(&root, filesystem.map(|name| (&root, name)))?,
         paths,
         layouts,
     };
-    let parameters = parameters::read(&parameter_tables, &drives, &given, &mut parts, values)?;
+    let parameters = parameters::read(&tables.parameters, &drives, &given, &mut parts, values)?;
     let Parts { host, paths, layouts } = parts;
-
-    let mut lines = BTreeMap::new();
-    root.record_lines("", &mut lines);
-    for tables in
-        [&drive_tables, &layout_tables, &workload_tables, &parameter_tables, &given_tables]
-    {
-        for (index, table) in tables.iter().enumerate() {
-            table.record_lines(&format!("{}[{index}]", table.name), &mut lines);
-        }
-    }
     Ok(Study {
         measured: false,
         only: Only::default(),
-        title: root.required_text("title", "title = \"Which layout?\"")?.to_string(),
-        seed: root.integer("seed", 0..=u64::MAX)?.unwrap_or(1),
-        rounds,
-        max_rounds,
-        precision_percent: precision(&root)?,
-        baseline: baseline(&root, &layouts)?,
-        processes: processes(&root)?,
-        states: states(&root, &layouts, &workloads)?,
-        member_size: member_size(&root)?,
+        title: head.title,
+        seed: head.seed,
+        rounds: head.rounds.0,
+        max_rounds: head.rounds.1,
+        precision_percent: head.precision_percent,
+        baseline,
+        processes: head.processes,
+        states,
+        member_size: head.member_size,
         host,
         filesystem: filesystem.map(str::to_string),
         paths,
@@ -147,8 +155,86 @@ fn read(text: &str, path: &str, values: Option<&[f64]>) -> Result<Study, StudyEr
         parameters,
         calibration: parameters::calibration(&root)?,
         given,
-        origin: Origin { path: path.to_string(), lines },
+        origin: Origin {
+            path: path.to_string(),
+            directory: PathBuf::new(),
+            lines: tables.lines(&root),
+        },
     })
+}
+
+/// An error about something that layouts name and that could not be read itself.
+fn names_a_part(error: &StudyError) -> bool {
+    let keys = ["layouts.drives", "layouts.route"];
+    error.kind == Kind::TooFewDrives || keys.contains(&error.key.as_str())
+}
+
+/// An error about something that names layouts, or about which ones there are.
+fn follows_from_layouts(error: &StudyError) -> bool {
+    let keys = ["baseline", "workloads.only_layouts"];
+    let names = error.kind == Kind::UnknownName && keys.contains(&error.key.as_str());
+    names || error.key == "states" && error.kind == Kind::WrongValue
+}
+
+/// The lists of tables.
+struct Tables<'a> {
+    drives: Vec<Table<'a>>,
+    layouts: Vec<Table<'a>>,
+    paths: Vec<Table<'a>>,
+    workloads: Vec<Table<'a>>,
+    given: Vec<Table<'a>>,
+    parameters: Vec<Table<'a>>,
+}
+
+impl<'a> Tables<'a> {
+    fn read(root: &Table<'a>, errors: &mut Errors) -> Self {
+        let mut keep = |tables| errors.keep(tables).unwrap_or_default();
+        Self {
+            drives: keep(root.tables("drives")),
+            layouts: keep(root.tables("layouts")),
+            workloads: keep(root.tables("workloads")),
+            paths: keep(root.optional_tables("paths")),
+            given: keep(root.optional_tables("given")),
+            parameters: keep(root.optional_tables("parameters")),
+        }
+    }
+
+    /// The lines of everything, for errors that only show when the study is run.
+    fn lines(&self, root: &Table<'a>) -> BTreeMap<String, u32> {
+        let mut lines = BTreeMap::new();
+        root.record_lines("", &mut lines);
+        let all = [&self.drives, &self.layouts, &self.workloads, &self.parameters, &self.given];
+        for tables in all {
+            for (index, table) in tables.iter().enumerate() {
+                table.record_lines(&format!("{}[{index}]", table.name), &mut lines);
+            }
+        }
+        lines
+    }
+}
+
+/// What stands above the lists.
+struct Head {
+    title: String,
+    seed: u64,
+    rounds: (u32, u32),
+    precision_percent: f64,
+    processes: Vec<u32>,
+    member_size: Option<Sectors>,
+}
+
+impl Head {
+    fn read(root: &Table<'_>, errors: &mut Errors) -> Self {
+        let title = root.required_text("title", "title = \"Which layout?\"");
+        Self {
+            title: errors.keep(title).unwrap_or_default().to_string(),
+            seed: errors.keep(root.integer("seed", 0..=u64::MAX)).flatten().unwrap_or(1),
+            rounds: errors.keep(rounds(root)).unwrap_or_default(),
+            precision_percent: errors.keep(precision(root)).unwrap_or_default(),
+            processes: errors.keep(processes(root)).unwrap_or_default(),
+            member_size: errors.keep(member_size(root)).flatten(),
+        }
+    }
 }
 
 /// How often every cell is run, at least and at most.
@@ -189,7 +275,7 @@ fn precision(root: &Table<'_>) -> Result<f64, StudyError> {
 fn baseline(root: &Table<'_>, layouts: &[NamedLayout]) -> Result<Vec<String>, StudyError> {
     const KEY: &str = "baseline";
     let Some(named) = root.texts(KEY, "baseline = [\"single\"]")? else {
-        return Ok(vec![layouts[0].name.clone()]);
+        return Ok(layouts.first().map(|first| first.name.clone()).into_iter().collect());
     };
     let known: Vec<&str> = layouts.iter().map(|layout| layout.name.as_str()).collect();
     layouts_named(root, KEY, &named, &known)

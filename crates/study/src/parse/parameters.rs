@@ -5,7 +5,7 @@ use super::table::{Table, Unit};
 use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::parameters::{Owner, Parameter, Parts, most_free, properties};
 use crate::study::{Calibration, DriveSource, Drives, GivenCell};
-use crate::suggest::did_you_mean;
+use raidlab_core::suggest::did_you_mean;
 
 const KEYS: [&str; 6] = ["of", "property", "value", "source", "free", "range"];
 

@@ -2,13 +2,13 @@
 //! for a layout.
 
 use raidlab_core::contract::Pacing;
+use raidlab_core::suggest::did_you_mean;
 use raidlab_core::{
     Consistency, Layout, Level, Limits, SECTOR_BYTES, Sectors, Settings, Size, Tie,
 };
 
 use super::table::Table;
 use crate::error::{StudyError, StudyErrorKind as Kind};
-use crate::suggest::did_you_mean;
 
 /// The keys, of the study as of a layout.
 pub(super) const KEYS: [&str; 6] =

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use raidlab_core::Size;
+use raidlab_core::suggest::did_you_mean;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::errors::Errors;
 use crate::error::{StudyError, StudyErrorKind as Kind};
-use crate::suggest::did_you_mean;
 
 /// A unit: its name in files, and what one of it is in the base unit.
 pub(super) type Unit = (&'static str, f64);
@@ -70,14 +71,17 @@ impl<'a> Table<'a> {
         StudyError::new(kind, self.source.path, Some(line), key, reason)
     }
 
-    /// Refuses keys that mean nothing here; of several, the first of the file.
+    /// Refuses keys that mean nothing here, all of them.
     pub(super) fn check_keys(&self, known: &[&str]) -> Result<(), StudyError> {
-        let unknown = self.table.keys().filter(|key| !known.contains(&key.get_ref().as_ref()));
-        let Some(key) = unknown.min_by_key(|key| key.span().start) else { return Ok(()) };
-        let line = self.source.line(key.span().start);
-        let hint = did_you_mean(key.get_ref(), known);
-        let reason = format!("unknown key{hint}; known here: {}", known.join(", "));
-        Err(self.error_at(Kind::UnknownKey, line, key.get_ref(), reason))
+        let mut errors = Errors::default();
+        for key in self.table.keys().filter(|key| !known.contains(&key.get_ref().as_ref())) {
+            let line = self.source.line(key.span().start);
+            let hint = did_you_mean(key.get_ref(), known);
+            let reason = format!("unknown key{hint}; known here: {}", known.join(", "));
+            let error = self.error_at(Kind::UnknownKey, line, key.get_ref(), reason);
+            errors.keep::<()>(Err(error));
+        }
+        errors.finish()
     }
 
     /// Whether the key is there.

@@ -1,11 +1,12 @@
 //! `[[workloads]]`: what the layouts are compared by.
 
+use raidlab_core::suggest::did_you_mean;
 use raidlab_workload::{KINDS, Parameters, WorkloadError, WorkloadErrorKind, WorkloadSpec, make};
 
+use super::errors::Errors;
 use super::table::{Table, check_unique};
 use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::study::NamedLayout;
-use crate::suggest::did_you_mean;
 
 /// Keys that are not parameters of the workload.
 const OURS: [&str; 8] =
@@ -16,17 +17,18 @@ const SIZES: [&str; 2] = ["size", "block"];
 pub(super) fn read(
     tables: &[Table<'_>],
     layouts: &[NamedLayout],
-) -> Result<Vec<WorkloadSpec>, StudyError> {
+    errors: &mut Errors,
+) -> Vec<WorkloadSpec> {
     let mut workloads: Vec<WorkloadSpec> = Vec::new();
     for table in tables {
-        let workload = read_one(table, layouts)?;
+        let Some(workload) = errors.keep(read_one(table, layouts)) else { continue };
         // Those of one name are told apart by their settings.
         let same = |other: &&WorkloadSpec| other.settings == workload.settings;
         let earlier = workloads.iter().filter(same).map(|workload| workload.name.as_str());
-        check_unique(table, &workload.name, earlier)?;
+        errors.keep(check_unique(table, &workload.name, earlier));
         workloads.push(workload);
     }
-    Ok(workloads)
+    workloads
 }
 
 fn read_one(table: &Table<'_>, layouts: &[NamedLayout]) -> Result<WorkloadSpec, StudyError> {

@@ -131,6 +131,18 @@ pub(super) fn truncate(file: RawFd, len: u64) -> io::Result<()> {
     done(|| unsafe { libc::ftruncate(file, len) })
 }
 
+/// Reserves room; not every filesystem can.
+pub(super) fn allocate(file: RawFd, len: u64) -> io::Result<()> {
+    let len = offset(len)?;
+    // SAFETY: takes only numbers.
+    match done(|| unsafe { libc::fallocate(file, 0, 0, len) }) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS)) => {
+            Ok(())
+        }
+        other => other,
+    }
+}
+
 /// From one position to the other; moves both.
 pub(super) fn copy_range(from: RawFd, to: RawFd, len: usize) -> io::Result<usize> {
     let none = std::ptr::null_mut();

@@ -199,6 +199,11 @@ impl Worker<'_> {
                 done.map_err(|error| self.failed("truncate", slot, error))?;
                 self.unmeasured()
             }
+            Op::Allocate { slot, len } => {
+                let done = system::allocate(self.descriptor(slot)?, len);
+                done.map_err(|error| self.failed("reserve room for", slot, error))?;
+                self.unmeasured()
+            }
             Op::DropCached { slot } => {
                 let done = system::drop_cached(self.descriptor(slot)?);
                 done.map_err(|error| self.failed("drop what memory holds of", slot, error))?;

@@ -125,6 +125,7 @@ impl Worker<'_> {
             | Op::Fdatasync { .. }
             | Op::SyncAll
             | Op::Truncate { .. }
+            | Op::Allocate { .. }
             | Op::DropCached { .. } => self.file_op(op),
             other => self.name_op(other),
         }

@@ -15,9 +15,30 @@ use super::{RawTarget, Run, Source};
 /// The most operations of one process in a batch, whatever their size.
 const MOST_PREPARED: usize = 1 << 16;
 
-/// How many operations of a process are prepared ahead where it looks at the time: alone, and among
+/// How many operations of a process are prepared ahead at first where it looks at the time: alone, and among
 /// several, which must not wait for each other's batches all the time.
 const AHEAD: [usize; 2] = [1, 16];
+/// A batch of such processes is to take from the first to the second of these: they hear of the time this
+/// late, and no more often.
+const BATCH: [Nanos; 2] = [Nanos(10_000_000), Nanos(40_000_000)];
+
+/// How many operations are prepared ahead at first.
+pub(super) fn ahead_at_first(asks_time: bool, processes: usize) -> usize {
+    match (asks_time, processes) {
+        (false, _) => MOST_PREPARED,
+        (true, 1) => AHEAD[0],
+        (true, _) => AHEAD[1],
+    }
+}
+
+/// How many operations are prepared ahead after a batch of so many that took so long.
+pub(super) fn ahead_after(ahead: usize, took: Nanos) -> usize {
+    match took {
+        took if took < BATCH[0] => (ahead * 2).min(MOST_PREPARED),
+        took if took > BATCH[1] => (ahead / 2).max(1),
+        _ => ahead,
+    }
+}
 
 /// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,11 +193,7 @@ impl RawTarget {
                 self.put(client, prepared)?;
             }
         }
-        let most = match (run.asks_time, run.clients.len()) {
-            (false, _) => MOST_PREPARED,
-            (true, 1) => AHEAD[0],
-            (true, _) => AHEAD[1],
-        };
+        let most = run.ahead;
         let now = Time(run.elapsed.0);
         loop {
             let mut more = false;
@@ -310,6 +327,22 @@ impl RawTarget {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Who looks at the time hears of it often enough, and not for every operation.
+    #[test]
+    fn as_much_is_prepared_as_takes_some_milliseconds() {
+        let settled = |operation: u64| {
+            let mut ahead = ahead_at_first(true, 1);
+            for _ in 0..40 {
+                ahead = ahead_after(ahead, Nanos(operation * ahead as u64));
+            }
+            ahead
+        };
+        // A flash drive, a disk, and one that answers every second.
+        assert_eq!([100_000, 8_000_000, 1_000_000_000].map(settled), [128, 2, 1]);
+        assert_eq!(settled(1), MOST_PREPARED);
+        assert_eq!(ahead_at_first(false, 1), MOST_PREPARED);
+    }
 
     #[test]
     fn only_overlaps_with_a_write_wait() {

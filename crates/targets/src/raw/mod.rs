@@ -32,7 +32,7 @@ use raidlab_engine::{Engine, EngineError, EngineErrorKind, Reply};
 use raidlab_workload::raw::{Op, OpResult, Process, RawPlan};
 use raidlab_workload::{Conductor, Cpu, ProcessRecord, RunRecord};
 
-use batch::{Client, Flying};
+use batch::{Client, Flying, ahead_after, ahead_at_first};
 use cpu::CpuTimes;
 use pattern::BLOCK;
 
@@ -140,6 +140,8 @@ struct Run<'a, S> {
     conductor: Conductor,
     /// Processes look at the time: little is prepared ahead.
     asks_time: bool,
+    /// How many operations of each process are prepared at once.
+    ahead: usize,
     elapsed: Nanos,
     cancel: &'a AtomicBool,
     result: RawResult,
@@ -262,10 +264,12 @@ impl RawTarget {
                     .into(),
             ..RunRecord::default()
         };
+        let count = clients.len();
         let mut run = Run {
             clients,
             conductor,
             asks_time,
+            ahead: ahead_at_first(asks_time, count),
             elapsed: Nanos::ZERO,
             cancel,
             result: RawResult { record, batches: 0 },
@@ -305,7 +309,11 @@ impl RawTarget {
                 begin(&mut self.engine)?;
             }
             let moved = self.timed(run, start)?;
-            run.elapsed += nanos(start);
+            let took = nanos(start);
+            run.elapsed += took;
+            if run.asks_time {
+                run.ahead = ahead_after(run.ahead, took);
+            }
             let after = CpuTimes::now();
             run.process_cpu += after.process_since(&times);
             let record = &mut run.result.record;

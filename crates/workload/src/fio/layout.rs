@@ -31,6 +31,8 @@ pub(super) struct File {
     /// What it holds in the end, where that can be told.
     end: Option<End>,
     number: u64,
+    /// Its room is reserved before anything is written to it.
+    allocates: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,10 +63,12 @@ pub(super) fn files(tasks: &[Task]) -> Vec<File> {
                     written_first: only_writes.then(|| (task.wave, extent.end())),
                     end: None,
                     number: number as u64,
+                    allocates: false,
                 });
             }
             let file = &mut files[index];
             file.len = file.len.max(extent.end());
+            file.allocates |= task.job.allocates;
             file.unit = file.unit.max(task.job.largest_block().next_multiple_of(4096));
             let is_there = file
                 .written_first
@@ -158,6 +162,10 @@ pub(super) fn prepare(files: &[File], seed: u64, with_directories: bool) -> Vec<
         }
         if file.laid > 0 {
             lay_out(file, seed, ops);
+        } else if file.allocates {
+            let slot = Slot(0);
+            ops.push_back(Op::Open { slot, path: file.path.clone(), how: How::WRITE });
+            ops.extend([Op::Allocate { slot, len: file.len }, Op::Close { slot }]);
         }
     }
     let planned = |(copy, ops)| Planned { copy, process: Box::new(List(ops)) as Box<dyn Process> };
@@ -173,6 +181,9 @@ fn lay_out(file: &File, seed: u64, ops: &mut VecDeque<Op>) {
     let slot = Slot(0);
     let content = Content::Seeded { seed: file.seeds(seed)[0] };
     ops.push_back(Op::Open { slot, path: file.path.clone(), how: How::WRITE });
+    if file.allocates {
+        ops.push_back(Op::Allocate { slot, len: file.len });
+    }
     let mut blocks = file.laid / BLOCK;
     while blocks > 0 {
         let times = blocks.min(BLOCKS);

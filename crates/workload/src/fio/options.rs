@@ -47,6 +47,8 @@ pub(super) struct Job {
     pub(super) numjobs: u32,
     pub(super) runtime: Nanos,
     pub(super) time_based: bool,
+    /// Room for files is reserved before the run.
+    pub(super) allocates: bool,
     pub(super) ramp: Nanos,
     pub(super) start_delay: Nanos,
     pub(super) group_reporting: bool,
@@ -111,6 +113,7 @@ impl Default for Job {
             numjobs: 1,
             runtime: Nanos::ZERO,
             time_based: false,
+            allocates: false,
             ramp: Nanos::ZERO,
             start_delay: Nanos::ZERO,
             group_reporting: false,
@@ -344,6 +347,15 @@ impl Job {
                 _ => Err(format!("`{text}` is not supported; write none or sync")),
             }
             .map(|new| self.sync = new),
+            "fallocate" => match text {
+                "native" => Ok(true),
+                "none" | "0" => Ok(false),
+                _ => Err(format!(
+                    "`{text}` is not supported; native reserves the room of files before the run, none \
+                     lets them grow as they are written"
+                )),
+            }
+            .map(|new| self.allocates = new),
             _ => return None,
         })
     }
@@ -527,7 +539,6 @@ fn only(key: &str, text: &str) -> Option<Answer> {
         }
         "allow_file_create" => (&["1", ""], "every file is made by the job file's run"),
         "file_service_type" => (&["roundrobin", "roundrobin:1"], "files take turns"),
-        "fallocate" => (&["none", "0"], "files grow as they are written"),
         "create_on_open" => (&["1", ""], "a file that is only written is made when it is opened"),
         "iodepth_batch" | "iodepth_batch_submit" => (&["1"], "operations start one by one"),
         "iodepth_batch_complete" | "iodepth_batch_complete_min" => {
@@ -578,7 +589,7 @@ mod tests {
             ("rw", "randread:8", "not supported"),
             ("ioengine", "mmap", "`mmap` is not supported"),
             ("verify", "pattern", "`pattern` is not supported"),
-            ("fallocate", "native", "files grow"),
+            ("fallocate", "truncate", "native reserves the room"),
             ("filename", "/dev/sdb", "--target"),
             ("filename", "a:../b", "below the directory"),
             ("filename_format", "$clientuid", "$jobname"),

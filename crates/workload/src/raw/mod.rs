@@ -471,7 +471,10 @@ impl Process {
                 let size = places.stat(path)?;
                 self.last = op::OpResult::Status(Status { size, is_directory: false });
             }
-            op::Op::Set { .. } | op::Op::DropCached { .. } | op::Op::FsyncDirectory { .. } => {}
+            op::Op::Set { .. }
+            | op::Op::Allocate { .. }
+            | op::Op::DropCached { .. }
+            | op::Op::FsyncDirectory { .. } => {}
             other => {
                 let reason = format!("{other:?} needs a filesystem");
                 return Err(WorkloadError::new(WorkloadErrorKind::NotSupported, "target", reason));

@@ -26,6 +26,12 @@ impl Simple {
         let wrong_span = match self.span {
             Span::Percent(percent) => !(1..=100).contains(&percent),
             Span::Bytes(bytes) => bytes == 0,
+            Span::Together if self.kind.is_random() => {
+                let reason =
+                    "random places have no files to lie together; write a percentage or a size";
+                return Err(WorkloadError::new(Kind::Span, "span", reason));
+            }
+            Span::Together => false,
         };
         if wrong_span {
             let reason = format!("{} must be from 1 % to 100 %, or a size", self.span);
@@ -52,7 +58,12 @@ impl Simple {
         }
         let logical = u64::from(logical_block_sectors.max(1)) * SECTOR_BYTES;
         self.check_alignment(logical, &format!("the array's block ({})", Size(logical)))?;
-        let span = self.span.bytes(capacity);
+        let span = self.span_bytes(capacity, processes);
+        if span > capacity.bytes() && self.span == Span::Together {
+            let each = capacity.bytes() / u64::from(processes);
+            let room = each / self.block * self.block;
+            return Err(self.too_large(processes, &format!("the array's {capacity}"), room));
+        }
         if span > capacity.bytes() {
             let reason = format!("{} is more than the array's {capacity}", Size(span));
             return Err(WorkloadError::new(Kind::Span, "span", reason));
@@ -109,13 +120,19 @@ impl Simple {
         if room >= self.size {
             return Ok(());
         }
-        let right = match room / unit * unit {
+        Err(self.too_large(processes, &part, room / unit * unit))
+    }
+
+    /// The files do not fit in a part of the array, in which `most` bytes of each would.
+    fn too_large(&self, processes: u32, part: &str, most: u64) -> WorkloadError {
+        let right = match most {
             0 => "use larger members, fewer processes or a smaller block".to_string(),
             most => format!("at most {} per process", Size(most)),
         };
         let files = if processes == 1 { "file" } else { "files" };
         let size = Size(self.size);
-        does_not_fit("size", format!("{processes} {files} of {size} do not fit in {part}; {right}"))
+        let reason = format!("{processes} {files} of {size} do not fit in {part}; {right}");
+        WorkloadError::new(Kind::DoesNotFit, "size", reason)
     }
 }
 

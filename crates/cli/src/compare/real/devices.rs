@@ -2,7 +2,9 @@
 //!
 //! Devices are claimed exclusively before they are looked at, and stay so until the study has ended.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, IsTerminal};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -22,9 +24,10 @@ use raidlab_measure::{Devices, Drives, Measured, Sizes, facts};
 const LOG: &str = "devices.log";
 
 /// The devices that `--on` names, unless it names a directory or `virtual`.
-pub(super) fn named(on: &str) -> Option<Vec<PathBuf>> {
+pub(super) fn named(on: &OsStr) -> Option<Vec<PathBuf>> {
     let is_directory = std::fs::metadata(on).is_ok_and(|there| there.is_dir());
-    let paths: Vec<PathBuf> = on.split(',').map(PathBuf::from).collect();
+    let parts = on.as_bytes().split(|byte| *byte == b',');
+    let paths: Vec<PathBuf> = parts.map(|part| OsStr::from_bytes(part).into()).collect();
     let is_device = |path: &PathBuf| {
         use std::os::unix::fs::FileTypeExt;
         path.starts_with("/dev")
@@ -58,11 +61,11 @@ pub(super) fn run(
     paths: &[PathBuf],
     cancel: &'static AtomicBool,
 ) -> Result<Option<Results>, Failure> {
-    let (ours_to_size, sizes) = super::prepare(study, options)?;
+    let (ours_to_size, sizes) = super::prepare(study, options, Sizes::on_devices)?;
     let flags = &options.devices;
     let devices = Devices::claim(study, &sizes, paths, flags.destructive)?;
     let problems = problems(&devices, flags.overwrite_signatures);
-    let shown = show(study, &sizes, &devices, &problems);
+    let shown = show(study, &sizes, &devices, ending(&problems, flags.destructive));
     if !flags.destructive {
         print(&shown)?;
         return if problems.is_empty() { Ok(None) } else { Err(refused(&problems)) };
@@ -96,7 +99,12 @@ pub(super) fn run(
         clock: Clock::Real,
         host: facts::host(None),
         settings,
-        warnings: devices.warnings().into_iter().chain(kept).collect(),
+        warnings: devices
+            .warnings()
+            .into_iter()
+            .chain(devices.parts_used(sizes.file))
+            .chain(kept)
+            .collect(),
         capacities: sizes.capacities.clone(),
     };
     results(study, &samples, setting).map(Some)
@@ -131,7 +139,20 @@ fn lasting_name(device: &Device) -> String {
     format!("{name} ({model}, {})", Size(device.size))
 }
 
-fn show(study: &Study, sizes: &Sizes, devices: &Devices, problems: &[String]) -> String {
+/// What comes of it: the last line of what is shown.
+fn ending(problems: &[String], is_destructive: bool) -> &'static str {
+    match (problems, is_destructive) {
+        ([], false) => {
+            "Nothing was written. --destructive does it, after confirmation of each device."
+        }
+        ([], true) => {
+            "Nothing is written before each device is confirmed; then they are overwritten."
+        }
+        _ => "It would be refused.",
+    }
+}
+
+fn show(study: &Study, sizes: &Sizes, devices: &Devices, ending: &str) -> String {
     let mut lines = vec![format!("The study \"{}\" would overwrite:", study.title)];
     for (index, device) in devices.each().enumerate() {
         let role = devices.role(index);
@@ -161,11 +182,8 @@ fn show(study: &Study, sizes: &Sizes, devices: &Devices, problems: &[String]) ->
     }
     let cells = raidlab_study::cells(study).len();
     lines.push(format!("{cells} cells, {} to {} rounds.", study.rounds, study.max_rounds));
-    lines.push(if problems.is_empty() {
-        "Nothing was written. --destructive does it, after confirmation of each device.".into()
-    } else {
-        "It would be refused.".into()
-    });
+    lines.extend(devices.parts_used(sizes.file));
+    lines.push(ending.into());
     lines.join("\n") + "\n"
 }
 
@@ -265,12 +283,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_what_was_not_written_is_said_not_to_be() {
+        assert!(ending(&[], false).starts_with("Nothing was written."));
+        assert!(ending(&[], true).ends_with("then they are overwritten."));
+        assert!(!ending(&[], true).contains("was written"));
+        for is_destructive in [false, true] {
+            assert_eq!(ending(&["mounted".into()], is_destructive), "It would be refused.");
+        }
+    }
+
+    #[test]
     fn devices_are_told_from_directories() {
         for directory in ["virtual", "/dev", "/dev/shm", "/tmp", ".", "/tmp/a,b"] {
             let exists = Path::new(directory).is_dir() || !directory.starts_with("/dev");
-            assert_eq!(named(directory).is_none(), exists, "{directory}");
+            assert_eq!(named(directory.as_ref()).is_none(), exists, "{directory}");
         }
-        let named = named("/dev/nothing-a,/dev/nothing-b").expect("devices");
+        let named = named("/dev/nothing-a,/dev/nothing-b".as_ref()).expect("devices");
         assert_eq!(named, [Path::new("/dev/nothing-a"), Path::new("/dev/nothing-b")]);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use raidlab_engine::EngineErrorKind;
 use raidlab_results::{Clock, Results};
-use raidlab_study::Study;
+use raidlab_study::{Study, StudyError};
 use raidlab_targets::{RunDirectory, clean_leftovers};
 
 use super::{Setting, follow, results};
@@ -39,14 +39,18 @@ pub(super) fn run(
 }
 
 /// Fits the study to real drives; gives whether random workloads are still to be sized by a probe.
-fn prepare(study: &mut Study, options: &Compare) -> Result<(bool, Sizes), Failure> {
+fn prepare(
+    study: &mut Study,
+    options: &Compare,
+    size: fn(&Study) -> Result<Sizes, StudyError>,
+) -> Result<(bool, Sizes), Failure> {
     let ours_to_size = options.study.is_none() && options.size.is_none();
     if ours_to_size {
         raidlab_measure::size_sequential(study)?;
     }
-    study.check_real().map_err(Failure::input)?;
+    study.check_real().map_err(|error| super::bad_study(options, error))?;
     study.measured = true;
-    let sizes = Sizes::of(study).map_err(|error| super::bad_study(options, error))?;
+    let sizes = size(study).map_err(|error| super::bad_study(options, error))?;
     Ok((ours_to_size, sizes))
 }
 
@@ -60,7 +64,7 @@ fn run_in(
     if options.study.is_none() {
         study.title = DEFAULT_TITLE.to_string();
     }
-    let (ours_to_size, sizes) = prepare(study, options)?;
+    let (ours_to_size, sizes) = prepare(study, options, Sizes::of)?;
     let mut warnings = remove_leftovers(parent)?;
     let drives = Drives::Files(make_directory(parent, study, &sizes)?);
     let outcome = probe_and_measure(study, options, &drives, &sizes, (ours_to_size, cancel));

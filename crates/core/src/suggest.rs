@@ -1,11 +1,16 @@
 //! "Did you mean ...?"
 
+/// The fewest letters that stand for a longer name.
+const FEWEST_LETTERS: usize = 3;
+
 /// The candidate nearest to a word, if any is near enough to be meant: at most two slips, and
-/// fewer than half of its letters.
-pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
+/// fewer than half of its letters; else the first that begins with the word.
+fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let near = candidates.iter().map(|candidate| (distance(word, candidate), *candidate));
     let meant = near.filter(|(slips, name)| *slips <= 2 && slips * 2 < name.chars().count());
-    meant.min_by_key(|(slips, _)| *slips).map(|(_, name)| name)
+    let nearest = meant.min_by_key(|(slips, _)| *slips).map(|(_, name)| name);
+    let begins = || candidates.iter().find(|name| name.starts_with(word)).copied();
+    nearest.or_else(|| begins().filter(|_| word.len() >= FEWEST_LETTERS))
 }
 
 /// ` (did you mean `rounds`?)` for a word that is near one of the candidates, or nothing.
@@ -57,6 +62,8 @@ mod tests {
         assert_eq!(nearest("runds", &names), Some("rounds"));
         assert_eq!(nearest("sede", &names), Some("seed"));
         assert_eq!(nearest("colour", &names), None);
+        assert_eq!(nearest("max", &names), Some("max_rounds"));
+        assert_eq!(nearest("ma", &names), None);
         assert_eq!(nearest("ab", &["cd"]), None);
         assert_eq!(did_you_mean("titel", &names), " (did you mean `title`?)");
         assert_eq!(did_you_mean("x", &names), "");

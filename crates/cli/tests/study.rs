@@ -1,0 +1,75 @@
+//! `raidlab study`: what is compiled in, and files of one's own.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use raidlab_results::Results;
+use support::{SMALL, Scratch, raidlab, small_on_files};
+
+#[test]
+fn what_is_compiled_in_is_listed_and_shown() {
+    let list = raidlab(["study", "list"]).good().stdout;
+    let names: Vec<&str> = list.lines().filter_map(|line| line.split(' ').next()).collect();
+    let replays = ["pata-2005", "ite8212-2006", "freebsd-2007", "sas-2008", "sata-2018"];
+    assert_eq!(names, [&["default", "files"][..], &replays].concat(), "{list}");
+    assert!(list.contains("Four NAS drives, which layout?"), "{list}");
+    let shown = raidlab(["study", "show", "default"]).good().stdout;
+    assert_eq!(shown, include_str!("../../../studies/default.toml"));
+    raidlab(["study", "show", "sata-2019"]).refused(&["did you mean `sata-2018`?"]);
+}
+
+#[test]
+fn a_new_study_is_a_good_one_and_nothing_is_overwritten() {
+    let scratch = Scratch::new("new-study");
+    let file = scratch.path().join("mine.toml");
+    let path = file.to_str().expect("a plain path");
+    raidlab(["study", "new", path]).good();
+    let checked = raidlab(["study", "check", path]).good().stdout;
+    assert!(checked.contains("mine.toml: good: ") && checked.contains(" cells, "), "{checked}");
+    fs::write(&file, "mine").expect("written");
+    raidlab(["study", "new", path]).refused(&["is there already"]);
+    assert_eq!(fs::read_to_string(&file).expect("there"), "mine");
+}
+
+#[test]
+fn a_study_that_cannot_be_run_is_told_before_it_is() {
+    let scratch = Scratch::new("check-study");
+    let check = |text: &str| {
+        let study = scratch.file("study.toml", text);
+        raidlab([Path::new("study"), Path::new("check"), &study])
+    };
+    assert!(check(SMALL).good().stdout.contains("2 layouts, 4 workloads, 16 cells, 1 rounds"));
+    assert!(check(&small_on_files("4MiB")).good().stdout.contains("with --on DIR only"));
+    let wrong = SMALL.replace("rounds = 1", "rounds = 0").replace("\"raid5\"", "\"raid50\"");
+    let ran = check(&wrong);
+    ran.refused(&["study.toml:3: rounds:", "study.toml:12: layouts.level: `raid50` is raid0 over"]);
+    check(&SMALL.replace("\"1MiB\"", "\"9TB\"")).refused(&["workloads.size: dd-write 96KiB on"]);
+}
+
+/// Raw arrays answer few newcomers: this one is about files, and can be asked for by its name.
+#[test]
+fn the_study_of_files_runs_by_its_name() {
+    let ran = raidlab(["compare", "files", "--rounds", "1", "--json", "-"]).good();
+    let results = Results::from_json(&ran.stdout).expect("a results document");
+    assert_eq!(results.cells.iter().filter(|cell| !cell.detail).count(), 6 * 3 * 2);
+    let median = |layout: &str| {
+        let cells = results.cells.iter().filter(|cell| !cell.detail && cell.processes == 4);
+        let found = cells.filter(|cell| cell.layout == layout && cell.workload == "small files");
+        found.map(|cell| cell.median).next().expect("a cell")
+    };
+    // What nobody waits for would be as fast on all of them.
+    assert!(median("raid5(4)") < 0.9 * median("raid1(2)"));
+}
+
+/// Who knows bonnie++ and fio expects them to measure this machine.
+#[test]
+fn a_run_that_measures_nothing_says_so() {
+    let run = ["run", "dd", "bs=1MiB", "count=4"];
+    let modelled = raidlab(run).good();
+    let told = "a model: nothing of this machine is measured; --target DIR";
+    assert!(modelled.stdout.contains(told), "{modelled:?}");
+    let asked_for = raidlab([&run[..], &["--target", "modelled"]].concat()).good();
+    assert!(!asked_for.stdout.contains(told), "{asked_for:?}");
+}

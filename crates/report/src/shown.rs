@@ -1,0 +1,124 @@
+//! What of a cell is shown beside its row's others: its value in words that suit it, its percentage and what
+//! that is against.
+
+use std::collections::BTreeSet;
+
+use raidlab_results::document::{Cell, Verdict};
+
+use crate::number;
+use crate::view::{Mark, Row, Section, View};
+
+/// The state that others are shown against.
+const HEALTHY: &str = "healthy";
+/// The metrics of rebuilds, in seconds.
+const REBUILD: &str = "rebuild_s";
+const REBUILD_ESTIMATE: &str = "rebuild_estimate_s";
+/// A rebuild beside load is not extrapolated from less than this many percent of it: in the first moments of
+/// a load the array's turns between both are not what they are later.
+const LEAST_PERCENT: f64 = 1.0;
+
+/// Whether a metric is the time of a rebuild, whose seconds nobody reads.
+pub(crate) fn is_rebuild(metric: &str) -> bool {
+    metric == REBUILD || metric == REBUILD_ESTIMATE
+}
+
+/// Whether a cell says nothing of how long its rebuild takes: too little of it was done beside load.
+pub(crate) fn is_unknown(cell: &Cell) -> bool {
+    let percent = || {
+        let note = cell.note.as_deref()?.strip_prefix("estimated from ")?;
+        note.split(' ').next()?.parse::<f64>().ok()
+    };
+    cell.metric == REBUILD_ESTIMATE
+        && cell.processes > 0
+        && percent().is_some_and(|percent| percent < LEAST_PERCENT)
+}
+
+/// The median: of rebuilds as hours and days.
+pub(crate) fn value(cell: &Cell) -> String {
+    match cell {
+        cell if is_unknown(cell) => "unknown".to_owned(),
+        cell if is_rebuild(&cell.metric) => number::duration(cell.median),
+        cell => number::number(cell.median),
+    }
+}
+
+/// The same with its unit.
+pub(crate) fn value_with_unit(cell: &Cell, unit: &str) -> String {
+    if is_rebuild(&cell.metric) { value(cell) } else { number::with_unit(cell.median, unit) }
+}
+
+/// In which way a section's values are good, with their unit where all have the same.
+pub(crate) fn direction(section: &Section<'_>) -> String {
+    let mut cells = section.rows.iter().flat_map(|row| row.cells.iter().flatten());
+    if cells.any(|cell| is_rebuild(&cell.metric)) {
+        return "shorter is better".to_owned();
+    }
+    section.direction()
+}
+
+/// A percentage and the verdict on it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Percent {
+    pub(crate) value: f64,
+    /// Of the rounds; none where it is against the same layout healthy.
+    pub(crate) verdict: Option<Verdict>,
+}
+
+/// What a cell's percentage is: against the same layout healthy where its state is another one, else against
+/// the baseline, which for a baseline of one layout would always be nought.
+pub(crate) fn percent(view: &View<'_>, layout: usize, cell: &Cell) -> Option<Percent> {
+    if is_unknown(cell) {
+        return None;
+    }
+    if let Some(healthy) = healthy(view, cell) {
+        let value = (cell.median / healthy.median - 1.0) * 100.0;
+        return Some(Percent { value, verdict: None });
+    }
+    let alone = view.results.baseline.len() == 1 && view.is_baseline(layout);
+    let value = cell.percent_vs_baseline.filter(|_| !alone)?;
+    Some(Percent { value, verdict: cell.verdict })
+}
+
+/// Whether any percentage is against the same layout healthy.
+pub(crate) fn has_healthy_percent(view: &View<'_>) -> bool {
+    view.cells().any(|cell| healthy(view, cell).is_some())
+}
+
+/// The healthy cell of a cell in another state.
+fn healthy<'a>(view: &View<'a>, cell: &Cell) -> Option<&'a Cell> {
+    if cell.state == HEALTHY || cell.state.is_empty() {
+        return None;
+    }
+    let same = |other: &&Cell| {
+        other.state == HEALTHY
+            && other.layout == cell.layout
+            && other.workload == cell.workload
+            && other.processes == cell.processes
+            && other.metric == cell.metric
+            && other.settings == cell.settings
+    };
+    let found = view.results.cells.iter().find(same)?;
+    (found.median > 0.0).then_some(found)
+}
+
+/// Which layouts are best somewhere and lose everything with one drive; `None` where there is none.
+pub(crate) fn risk(view: &View<'_>) -> Option<String> {
+    if view.results.cells.iter().any(|cell| cell.published.is_some()) {
+        // A replay shows how near the model comes; nobody chooses a layout by it.
+        return None;
+    }
+    let rows = view.sections.iter().flat_map(|section| &section.rows);
+    let best = |row: &'_ Row<'_>| {
+        (0..row.cells.len()).filter(|at| row.mark(*at) == Mark::Best).collect::<Vec<_>>()
+    };
+    let leads: BTreeSet<usize> = rows.flat_map(best).collect();
+    let layouts = leads.into_iter().map(|at| &view.results.layouts[at]);
+    let bare: Vec<&str> =
+        layouts.filter(|layout| layout.survives == 0).map(|layout| layout.name.as_str()).collect();
+    (!bare.is_empty()).then(|| {
+        format!(
+            "best of a row, but without redundancy: one lost drive loses everything on {}",
+            number::listed(&bare)
+        )
+    })
+}

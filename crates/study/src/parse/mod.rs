@@ -63,12 +63,19 @@ pub const fn default_study() -> &'static str {
 /// # Errors
 /// [`Kind::Unreadable`] when the file cannot be read, else as [`parse`].
 pub fn load(path: &Path) -> Result<Study, StudyError> {
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    parse(&read_text(path)?, &path.display().to_string())
+}
+
+/// The text of a study file.
+///
+/// # Errors
+/// [`Kind::Unreadable`].
+pub fn read_text(path: &Path) -> Result<String, StudyError> {
+    std::fs::read_to_string(path).map_err(|error| {
+        let name = path.display().to_string();
         let reason = format!("cannot read the study file: {error}");
         StudyError::new(Kind::Unreadable, &name, None, "", reason).with_source(error)
-    })?;
-    parse(&text, &name)
+    })
 }
 
 /// Checks the text of a study; `path` is what errors call it.

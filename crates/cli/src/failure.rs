@@ -38,6 +38,14 @@ impl Failure {
         Self::Failed(what.to_string())
     }
 
+    /// In words.
+    pub(crate) fn what(&self) -> &str {
+        match self {
+            Self::Input(what) | Self::Refused(what) | Self::Failed(what) => what,
+            Self::Interrupted => "interrupted",
+        }
+    }
+
     /// Tells the user, and gives the exit status.
     pub(crate) fn report(&self) -> ExitCode {
         let (text, status) = match self {

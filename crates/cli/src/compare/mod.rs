@@ -2,6 +2,8 @@
 
 mod modelled;
 mod real;
+mod record;
+pub(crate) mod resume;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -9,35 +11,54 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use raidlab_core::Sectors;
 use raidlab_results::{Clock, Results};
+use raidlab_store::Source;
 use raidlab_study::{Event, Progress, Samples, Study, StudyError, cell_title, summarise};
 
 use crate::args::Compare;
 use crate::failure::Failure;
+use crate::output::Wanted;
 use crate::progress::Bar;
 use crate::{interrupt, output};
+use record::Recorder;
 
 pub(crate) fn run(options: &Compare) -> Result<(), Failure> {
-    let mut study = load(options)?;
-    output::check(&[("--json", options.json.as_deref()), ("--html", options.html.as_deref())])?;
-    let cancel = interrupt::flag()?;
-    let results = if options.on == "virtual" {
-        real::devices::refuse_flags(options)?;
-        Some(modelled::run(&study, options, cancel)?)
-    } else {
-        real::run(&mut study, options, cancel)?
-    };
-    let Some(results) = results else { return Ok(()) };
-    output::reports(options, &results)?;
-    if cancel.load(Ordering::Relaxed) { Err(Failure::Interrupted) } else { Ok(()) }
+    match &options.resume {
+        None => run_recorded(options, Recorder::new(options)),
+        Some(name) => {
+            let (options, recorder) = resume::prepare(options, name.as_deref())?;
+            run_recorded(&options, recorder)
+        }
+    }
 }
 
-/// The study with what the command line changes.
-fn load(options: &Compare) -> Result<Study, Failure> {
-    let loaded = match &options.study {
-        Some(path) => raidlab_study::load(path),
-        None => raidlab_study::parse(raidlab_study::default_study(), "studies/default.toml"),
+/// Runs the study of the options, of which `recorder` may have a part already.
+fn run_recorded(options: &Compare, mut recorder: Recorder) -> Result<(), Failure> {
+    let source = recorder.source(options)?;
+    let mut study = load(options, &source)?;
+    let wanted = Wanted {
+        json: options.json.as_deref(),
+        html: options.html.as_deref(),
+        quiet: options.quiet,
+        color: options.color,
     };
-    let mut study = loaded.map_err(Failure::input)?;
+    wanted.check()?;
+    let cancel = interrupt::flag()?;
+    let outcome = if options.on == "virtual" {
+        real::devices::refuse_flags(options)
+            .and_then(|()| modelled::run(&study, options, &mut recorder, cancel).map(Some))
+    } else {
+        real::run(&mut study, options, &mut recorder, cancel)
+    };
+    let is_cancelled = cancel.load(Ordering::Relaxed);
+    recorder.end(&outcome, is_cancelled, options);
+    let Some(results) = outcome? else { return Ok(()) };
+    output::reports(wanted, &results)?;
+    if is_cancelled { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// The study of a text with what the command line changes.
+pub(crate) fn load(options: &Compare, source: &Source) -> Result<Study, Failure> {
+    let mut study = raidlab_study::parse(&source.text, &source.path).map_err(Failure::input)?;
     if let Some(seed) = options.seed {
         study.seed = seed;
     }

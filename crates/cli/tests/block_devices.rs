@@ -307,6 +307,7 @@ fn on_a_terminal_every_device_is_asked_for() {
     let line = format!("{} {}", env!("CARGO_BIN_EXE_raidlab"), arguments.join(" "));
     let typing = |answers: String| {
         let mut script = Command::new("script");
+        script.env("RAIDLAB_STORE", "off");
         script.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
         script.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
         let mut child = script.spawn().expect("script runs");

@@ -20,7 +20,7 @@ pub(crate) enum Line {
     /// The first.
     Run(Box<RunRecord>),
     /// A finished run of a cell.
-    Cell(CellLine),
+    Cell(Box<CellLine>),
     /// The run went on.
     Resumed(Resumed),
     /// The results document.

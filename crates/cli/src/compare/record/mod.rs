@@ -40,8 +40,10 @@ pub(super) struct Recorder {
     cells: BTreeMap<CellKey, usize>,
     /// How often the run was stopped before.
     stops: usize,
-    /// A run is being recorded, or was until that failed.
+    /// The run that is being recorded.
     name: Option<String>,
+    /// Why nothing is recorded, to be told when the run begins.
+    obstacle: Option<String>,
 }
 
 /// How far recording is.
@@ -95,8 +97,8 @@ impl Recorder {
             Ok(None) => Self::of(Recording::Off),
             Ok(Some(directory)) => Self::of(Recording::New(Store::new(directory))),
             Err(failure) => {
-                not_recorded(&failure.what());
-                Self::of(Recording::Off)
+                let obstacle = Some(failure.what().to_string());
+                Self { obstacle, ..Self::of(Recording::Off) }
             }
         }
     }
@@ -118,6 +120,7 @@ impl Recorder {
             cells: BTreeMap::new(),
             stops,
             name: None,
+            obstacle: None,
         }
     }
 
@@ -163,7 +166,7 @@ impl Recorder {
             (Ok(salt), _) => salt,
             (Err(error), Recording::Stopped(..)) => return Err(Failure::failed(error)),
             (Err(error), _) => {
-                not_recorded(&error);
+                self.obstacle = Some(error.to_string());
                 self.recording = Recording::Off;
                 return Ok(());
             }
@@ -206,6 +209,9 @@ impl Recorder {
         setting: &Setting,
         probed: Option<f64>,
     ) -> Result<Vec<CellRun>, Failure> {
+        if let Some(obstacle) = self.obstacle.take() {
+            not_recorded(&obstacle);
+        }
         let Some(conditions) = self.conditions.take() else { return Ok(Vec::new()) };
         let cells = raidlab_study::cells(study).into_iter().enumerate();
         self.cells = cells.map(|(index, key)| (key, index)).collect();

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use crate::error::{StoreError, StoreErrorKind};
-use crate::line::{End, Outcome};
+use crate::line::{End, Outcome, SCHEMA_VERSION};
 use crate::read::{Stored, check_version};
 
 /// What is read at a time, in bytes: most first lines fit.
@@ -78,6 +78,7 @@ struct First {
 
 #[derive(Deserialize)]
 struct FirstRun {
+    schema_version: u32,
     date: String,
     title: String,
     clock: Clock,
@@ -112,9 +113,7 @@ pub(crate) fn head(path: &Path) -> Result<Head, StoreError> {
         }
         return Stored::parse(path, &[]).and_then(|_| Err(StoreError::damaged(path, 1, "nothing")));
     };
-    check_version(path, &first)?;
-    let damaged = |error| StoreError::damaged(path, 1, error);
-    let First { run } = serde_json::from_slice(&first).map_err(damaged)?;
+    let run = first_run(path, &first)?;
     let last = last_line(&file, length).map_err(io)?;
     let last = serde_json::from_slice(&last).map_err(|error| {
         let what = format!("{}: the last line is not what a run holds: {error}", path.display());
@@ -139,8 +138,22 @@ pub(crate) fn head(path: &Path) -> Result<Head, StoreError> {
             (end.rounds, state)
         }
     };
-    let FirstRun { date, title, clock, on, rounds: [_, most_rounds] } = run;
+    let FirstRun { date, title, clock, on, rounds: [_, most_rounds], .. } = run;
     Ok(Head { date, title, clock, on, rounds, most_rounds, state })
+}
+
+/// What the first line says. It is long, and read once as a rule.
+fn first_run(path: &Path, line: &[u8]) -> Result<FirstRun, StoreError> {
+    let first: Result<First, _> = serde_json::from_slice(line);
+    match first {
+        Ok(First { run }) if run.schema_version == SCHEMA_VERSION => Ok(run),
+        Ok(First { run }) => Err(StoreError::schema(path, run.schema_version, SCHEMA_VERSION)),
+        Err(error) => {
+            // What another schema has may be of other kinds.
+            check_version(path, line)?;
+            Err(StoreError::damaged(path, 1, error))
+        }
+    }
 }
 
 /// Whether a process writes the file.

@@ -50,9 +50,14 @@ fn run_recorded(options: &Compare, mut recorder: Recorder) -> Result<(), Failure
         real::run(&mut study, options, &mut recorder, cancel)
     };
     let is_cancelled = cancel.load(Ordering::Relaxed);
-    recorder.end(&outcome, is_cancelled, options);
-    let Some(results) = outcome? else { return Ok(()) };
+    let hint = recorder.end(&outcome, is_cancelled, options);
+    let results = match outcome {
+        Err(failure) => return Err(failure.and(hint)),
+        Ok(None) => return Ok(()),
+        Ok(Some(results)) => results,
+    };
     output::reports(wanted, &results)?;
+    hint.iter().for_each(|hint| output::note(hint));
     if is_cancelled { Err(Failure::Interrupted) } else { Ok(()) }
 }
 

@@ -171,7 +171,8 @@ impl Recorder {
                 return Ok(());
             }
         };
-        let binary = std::env::current_exe().and_then(|path| hash_file(&path));
+        // Also when the file has been replaced since the program was started.
+        let binary = hash_file(Path::new("/proc/self/exe"));
         let now = Conditions {
             raidlab: env!("CARGO_PKG_VERSION").to_string(),
             commit: option_env!("RAIDLAB_COMMIT").map(str::to_string),
@@ -271,15 +272,15 @@ impl Recorder {
         self.name = None;
     }
 
-    /// Records how the run ended, and says how it goes on when it is not done.
+    /// Records how the run ended; gives words on how it goes on when it is not done.
     pub(super) fn end(
         mut self,
         outcome: &Result<Option<Results>, Failure>,
         is_cancelled: bool,
         options: &Compare,
-    ) {
+    ) -> Option<String> {
         let Recording::On(writer) = std::mem::replace(&mut self.recording, Recording::Off) else {
-            return;
+            return None;
         };
         let (how, why, results) = match outcome {
             Err(Failure::Interrupted) => (Outcome::Interrupted, None, None),
@@ -295,14 +296,13 @@ impl Recorder {
         if let Err(error) = writer.end(how, why, results) {
             self.lost(&error);
         }
-        if let (Some(name), true) = (&self.name, how != Outcome::Done) {
-            let place = options.store.store.as_deref().map_or(String::new(), |directory| {
-                format!(" --store {}", quoted(&directory.display().to_string()))
-            });
-            note(&format!(
-                "what is finished is recorded; to go on: raidlab compare --resume {name}{place}"
-            ));
-        }
+        let name = self.name.filter(|_| how != Outcome::Done)?;
+        let place = options.store.store.as_deref().map_or(String::new(), |directory| {
+            format!(" --store {}", quoted(&directory.display().to_string()))
+        });
+        Some(format!(
+            "what is finished is recorded; to go on: raidlab compare --resume {name}{place}"
+        ))
     }
 }
 

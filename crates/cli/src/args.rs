@@ -26,6 +26,9 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Compare(Compare),
+    History(crate::history::args::History),
+    Show(crate::history::args::Show),
+    Rm(crate::history::args::Remove),
     Run(crate::run::Run),
     Layout(Layout),
     Check(crate::check::args::Check),
@@ -51,6 +54,9 @@ pub(crate) enum Command {
 /// array, below the root filesystem or read-only are refused always; those that carry any known
 /// signature unless --overwrite-signatures is given. Each must be confirmed by its serial number or
 /// by-id name; the first and last MiB of each are saved before anything is written.
+///
+/// Every run is recorded as it goes on: `raidlab history` lists runs, `raidlab show` reports one again. What was
+/// stopped, whatever stopped it, goes on with --resume.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     raidlab compare                              the default study, virtual time\n  \
@@ -62,7 +68,8 @@ pub(crate) enum Command {
     raidlab compare --html report.html           one file, readable offline\n  \
     raidlab compare --size 1GiB --rounds 10      each process moves 1 GiB; 10 rounds\n  \
     raidlab compare --states healthy,degraded,rebuilding   with a member lost, and being rebuilt\n  \
-    raidlab compare --json - | jq .cells         results for other programs\n\n\
+    raidlab compare --json - | jq .cells         results for other programs\n  \
+    raidlab compare --resume                     goes on with what was stopped last\n\n\
     Exit status: 0 done, 1 failed or wrong bytes found, 2 bad input, 3 refused because\n\
     something might be destroyed (see --on DEVICE,..), 130 interrupted.")]
 pub(crate) struct Compare {
@@ -74,6 +81,16 @@ pub(crate) struct Compare {
     pub(crate) on: OsString,
     #[command(flatten)]
     pub(crate) devices: Devices,
+    /// Go on with a run that was stopped: its name, the beginning of it, or `last`; without RUN the newest
+    /// that is not done. Study and options are those it was begun with, and study file, drives, kernel and
+    /// program must be the same
+    #[arg(long, value_name = "RUN", num_args = 0..=1, conflicts_with_all = BEGUN_WITH)]
+    pub(crate) resume: Option<Option<String>>,
+    #[command(flatten)]
+    pub(crate) store: StoreDirectory,
+    /// Do not record the run
+    #[arg(long, conflicts_with = "store")]
+    pub(crate) no_store: bool,
     /// Write the results document to this file; `-` prints it instead of the table
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
@@ -106,6 +123,19 @@ pub(crate) struct Compare {
     /// When to colour the table
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) color: Color,
+}
+
+/// What a run that goes on has from when it was begun.
+const BEGUN_WITH: [&str; 8] =
+    ["study", "on", "seed", "rounds", "size", "states", "filesystem", "no_store"];
+
+/// Where runs are recorded.
+#[derive(Args, Debug)]
+pub(crate) struct StoreDirectory {
+    /// Where runs are recorded [default: RAIDLAB_STORE, or raidlab/runs in XDG_DATA_HOME, which is
+    /// ~/.local/share unless set]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) store: Option<PathBuf>,
 }
 
 /// What may be done to block devices.

@@ -38,6 +38,29 @@ impl Failure {
         Self::Failed(what.to_string())
     }
 
+    /// The same with something to be told behind it.
+    pub(crate) fn and(self, hint: Option<String>) -> Self {
+        let Some(hint) = hint else { return self };
+        let both = |what: String| format!("{what}\n{hint}");
+        match self {
+            Self::Input(what) => Self::Input(both(what)),
+            Self::Refused(what) => Self::Refused(both(what)),
+            Self::Failed(what) => Self::Failed(both(what)),
+            Self::Interrupted => {
+                note(&hint);
+                Self::Interrupted
+            }
+        }
+    }
+
+    /// In words.
+    pub(crate) fn what(&self) -> &str {
+        match self {
+            Self::Input(what) | Self::Refused(what) | Self::Failed(what) => what,
+            Self::Interrupted => "interrupted",
+        }
+    }
+
     /// Tells the user, and gives the exit status.
     pub(crate) fn report(&self) -> ExitCode {
         let (text, status) = match self {

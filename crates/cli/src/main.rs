@@ -12,6 +12,7 @@ mod compare;
 mod documents;
 mod drive;
 mod failure;
+mod history;
 mod interrupt;
 mod json;
 mod layout;
@@ -32,6 +33,9 @@ fn main() -> ExitCode {
     let arguments = args::Arguments::parse();
     let done = match &arguments.command {
         args::Command::Compare(options) => compare::run(options),
+        args::Command::History(options) => history::list(options),
+        args::Command::Show(options) => history::show::run(options),
+        args::Command::Rm(options) => history::remove::run(options),
         args::Command::Layout(options) => layout::run(options),
         args::Command::Run(options) => run::run(options),
         args::Command::Check(options) => check::run(options),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use raidlab_report::{Exporter, Html, Json, Terminal};
 use raidlab_results::Results;
 
-use crate::args::{Color, Compare};
+use crate::args::Color;
 use crate::failure::Failure;
 
 /// Where a report goes that is to be printed.
@@ -105,12 +105,31 @@ pub(crate) fn removed(path: &Path) {
     note(&format!("removed what a killed run left behind: {}", path.display()));
 }
 
+/// Which reports the user asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    /// The results document, to this file.
+    pub(crate) json: Option<&'a Path>,
+    /// A page, to this file.
+    pub(crate) html: Option<&'a Path>,
+    /// Nothing on the terminal when a file was written.
+    pub(crate) quiet: bool,
+    pub(crate) color: Color,
+}
+
+impl Wanted<'_> {
+    /// Checks that every file can be written, before hours of work.
+    pub(crate) fn check(self) -> Result<(), Failure> {
+        check(&[("--json", self.json), ("--html", self.html)])
+    }
+}
+
 /// Everything the user asked to see of the results. What was measured is shown on the terminal when
 /// a file cannot be written, rather than lost.
-pub(crate) fn reports(options: &Compare, results: &Results) -> Result<(), Failure> {
+pub(crate) fn reports(options: Wanted<'_>, results: &Results) -> Result<(), Failure> {
     let export = |exporter: &dyn Exporter| exporter.export(results).map_err(Failure::failed);
-    let outputs: [(Option<&PathBuf>, &dyn Exporter); 2] =
-        [(options.json.as_ref(), &Json), (options.html.as_ref(), &Html)];
+    let outputs: [(Option<&Path>, &dyn Exporter); 2] =
+        [(options.json, &Json), (options.html, &Html)];
     let outputs = || outputs.iter().filter_map(|(path, exporter)| Some(((*path)?, *exporter)));
     let mut written = Ok(());
     for (path, exporter) in outputs() {

@@ -294,6 +294,7 @@ fn on_a_terminal_every_device_is_asked_for() {
     let line = format!("{} {}", env!("CARGO_BIN_EXE_raidlab"), arguments.join(" "));
     let typing = |answers: String| {
         let mut script = Command::new("script");
+        script.env("RAIDLAB_STORE", "off");
         script.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
         script.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
         let mut child = script.spawn().expect("script runs");
@@ -511,4 +512,52 @@ fn after_ctrl_c_the_devices_are_free() {
     for one in &bench.loops {
         OpenOptions::new().read(true).custom_flags(EXCLUSIVE).open(&one.node).expect("free");
     }
+}
+
+/// Nothing of a run that goes on is written before it is confirmed anew, and never to other devices.
+#[test]
+fn a_run_goes_on_only_on_the_same_devices_confirmed_anew() {
+    let Some(bench) = Bench::new("resumed") else { return };
+    let runs = bench.scratch.path().join("runs");
+    let raidlab = |arguments: Vec<String>| -> Ran {
+        let mut command = support::command();
+        command.env("RAIDLAB_STORE", &runs).args(arguments);
+        command.output().expect("the binary runs").into()
+    };
+    let (ids, saved) = (bench.ids(), bench.save_directory());
+    let all = ["--destructive", "--yes", "--confirm-id", &ids, "--save-dir", &saved];
+    let resumed = |more: &[&str]| {
+        raidlab([&["compare", "--resume"], more].concat().iter().map(ToString::to_string).collect())
+    };
+    let ran = raidlab(bench.arguments(&[&all[..], &["--rounds", "2"]].concat()));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    // All but the first three cells, of which the last is torn, is lost.
+    let file = fs::read_dir(&runs).expect("runs").map(|entry| entry.expect("an entry").path());
+    let file = file.filter(|path| path.extension().is_some()).next().expect("a run");
+    let text = fs::read_to_string(&file).expect("lines");
+    let kept: Vec<&str> = text.split_inclusive('\n').take(4).collect();
+    let kept = kept.concat().trim_end().to_string();
+    fs::write(&file, &kept).expect("ours");
+
+    let before = bench.contents();
+    let shown = resumed(&[]);
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+    assert!(
+        shown.stdout.contains("would overwrite") && shown.stdout.contains("Nothing was written")
+    );
+    let (old, rest) = kept.split_once("\"serial_hash\":\"").expect("a hash");
+    fs::write(&file, format!("{old}\"serial_hash\":\"00{}", &rest[2..])).expect("ours");
+    resumed(&all).refused(&["cannot go on", "drives[0].serial_hash: was 00"]);
+    fs::write(&file, &kept).expect("ours");
+    assert!(resumed(&["--destructive"]).code == Some(3), "nobody confirmed it");
+    assert_eq!(fs::read_to_string(&file).expect("there"), kept);
+    assert!(bench.contents() == before, "something was written");
+
+    let ran = resumed(&all);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let now = fs::read_to_string(&file).expect("lines");
+    let complete = kept.rsplit_once('\n').expect("lines").0;
+    assert!(now.starts_with(&format!("{complete}\n{{\"resumed\"")));
+    assert_eq!(now.matches("\n{\"cell\"").count(), text.matches("\n{\"cell\"").count());
+    assert!(now.lines().last().is_some_and(|line| line.contains("\"outcome\":\"done\"")));
 }

@@ -217,7 +217,13 @@ fn who_is_not_root_is_told_before_anything_is_changed() {
     fs::copy(env!("CARGO_BIN_EXE_raidlab"), &program).expect("a copy");
     let study = scratch.file("study.toml", endless("raid1"));
     let mut command = Command::new(program);
-    command.arg("compare").arg(study).arg("--on").arg(&on).current_dir("/");
+    command
+        .env("RAIDLAB_STORE", "off")
+        .arg("compare")
+        .arg(study)
+        .arg("--on")
+        .arg(&on)
+        .current_dir("/");
     let ran: Ran = command.gid(65534).uid(65534).output().expect("it runs").into();
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{}", ran.stderr);
     assert!(ran.stderr.contains("mounting needs root; run raidlab as root"), "{}", ran.stderr);

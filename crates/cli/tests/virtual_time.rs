@@ -74,6 +74,7 @@ fn a_terminal_gets_colour_and_progress() {
         let mut script = Command::new("script");
         script.args(["-qefc", &words.join(" "), "/dev/null"]);
         script.env("TERM", "xterm-256color").env("NO_COLOR", no_color).stdin(Stdio::null());
+        script.env("RAIDLAB_STORE", "off");
         Ran::from(script.output().expect("script, of util-linux")).good().stdout
     };
     let shown = on_terminal(&[], "");

@@ -99,20 +99,41 @@ pub fn target(study: &Study, what: &str) -> String {
     }
 }
 
-/// Kind and device of the filesystem that a directory lies in; `None` where the system does not
-/// tell.
-fn filesystem(directory: &Path) -> Option<(String, String)> {
+/// The mount that a directory lies in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mount {
+    /// The kind of the filesystem, such as `ext4`.
+    pub kind: String,
+    /// What is mounted.
+    pub device: String,
+    /// The options of the mount, then those of the filesystem.
+    pub options: String,
+}
+
+/// The mount that a directory lies in; `None` where the system does not tell.
+pub fn mount(directory: &Path) -> Option<Mount> {
     let directory = directory.canonicalize().ok()?;
     in_mounts(&directory, &std::fs::read_to_string("/proc/self/mountinfo").ok()?)
 }
 
+/// Kind and device of the filesystem that a directory lies in.
+fn filesystem(directory: &Path) -> Option<(String, String)> {
+    mount(directory).map(|mount| (mount.kind, mount.device))
+}
+
 /// The last mount of the longest mount point above the directory (proc_pid_mountinfo(5)).
-fn in_mounts(directory: &Path, mounts: &str) -> Option<(String, String)> {
+fn in_mounts(directory: &Path, mounts: &str) -> Option<Mount> {
     let above = mounts.lines().filter_map(|line| {
         let (place, device) = line.split_once(" - ")?;
-        let point = unescaped(place.split(' ').nth(4)?);
+        let mut place = place.split(' ').skip(4);
+        let (point, own) = (unescaped(place.next()?), place.next()?);
         let mut device = device.split(' ');
-        let found = (device.next()?.to_string(), unescaped(device.next()?));
+        let (kind, device, of_filesystem) = (device.next()?, device.next()?, device.next());
+        let found = Mount {
+            kind: kind.to_string(),
+            device: unescaped(device),
+            options: format!("{own}; {}", of_filesystem.unwrap_or_default()),
+        };
         directory.starts_with(&point).then_some((point.len(), found))
     });
     above.max_by_key(|(length, _)| *length).map(|(_, found)| found)
@@ -143,9 +164,11 @@ mod tests {
 26 22 0:23 / /mnt rw - btrfs /dev/sdc rw
 ";
         let found = |path: &str| {
-            let (kind, device) = in_mounts(Path::new(path), mounts).expect("a mount");
+            let Mount { kind, device, .. } = in_mounts(Path::new(path), mounts).expect("a mount");
             format!("{kind} on {device}")
         };
+        let options = |path: &str| in_mounts(Path::new(path), mounts).expect("a mount").options;
+        assert_eq!(options("/home"), "rw,relatime; rw");
         assert_eq!(found("/home"), "ext4 on /dev/vda");
         assert_eq!(found("/mnt/my disk/x"), "xfs on /dev/sdb1");
         assert_eq!(found("/mnt/other"), "btrfs on /dev/sdc");

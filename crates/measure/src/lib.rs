@@ -1,7 +1,7 @@
 //! A study's cells on member files of a directory or on block devices, in real time, every byte verified.
 //!
 //! One set of [`Drives`] serves all layouts in turn. [`Sizes`] says how large members and arrays are, [`probe`] sizes
-//! the random workloads of the default study by how fast the drives are, [`run`] runs the rounds. For each cell the
+//! the random workloads of the default study by how fast the drives are, [`Rounds`] runs them. For each cell the
 //! array is set up afresh, filled where its processes will read (untimed), run (timed), and every member is read and
 //! compared (untimed).
 //!
@@ -23,5 +23,5 @@ pub use drives::Drives;
 pub use error::MeasureError;
 pub use memory::host_memory;
 pub use mounted::{Outcome, Tell, Told, differing, in_directory, on_array};
-pub use rounds::{Measured, probe, run, size_sequential};
+pub use rounds::{Rounds, probe, size_random, size_sequential};
 pub use sizes::{Sizes, member_for};

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
 use raidlab_engine::CacheState;
-use raidlab_study::{CellKey, Event, Progress, Sample, Samples, Study, run_rounds};
+use raidlab_study::{CellKey, CellRun, Event, Progress, Samples, Study, resume_rounds};
 
 use crate::cells::Cells;
 use crate::drives::Drives;
@@ -24,15 +24,6 @@ fn random_bytes(rate: f64) -> u64 {
         1_000.0.. => 4 << 20,
         _ => 1 << 20,
     }
-}
-
-/// What the rounds gave.
-#[derive(Clone, Debug)]
-pub struct Measured {
-    /// The samples of the complete rounds.
-    pub samples: Samples,
-    /// Whether the page cache took part; `None` before any member was opened.
-    pub cache: Option<CacheState>,
 }
 
 /// Sizes the sequential workloads of the default study for real files.
@@ -55,8 +46,17 @@ pub fn probe(
     cancel: &AtomicBool,
 ) -> Result<f64, MeasureError> {
     let rate = Cells::new(study, drives, sizes, cancel).probe()?;
-    set_sizes(study, true, random_bytes(rate))?;
+    size_random(study, rate)?;
     Ok(rate)
+}
+
+/// Sizes the random workloads of the default study for drives that take so many blocks of 4 KiB a second, as a
+/// [`probe`] found.
+///
+/// # Errors
+/// When a workload cannot have the size.
+pub fn size_random(study: &mut Study, rate: f64) -> Result<(), MeasureError> {
+    set_sizes(study, true, random_bytes(rate))
 }
 
 /// Sizes the workloads of the default study, which has simple ones only.
@@ -69,64 +69,89 @@ fn set_sizes(study: &mut Study, random: bool, bytes: u64) -> Result<(), MeasureE
     Ok(())
 }
 
-/// Runs the rounds; when `cancel` was set in the middle of a cell the complete ones count.
-///
-/// # Errors
-/// What keeps a layout from being set up before anything is timed; the first cell that fails.
-pub fn run(
-    study: &Study,
-    drives: &Drives,
-    sizes: &Sizes,
-    cancel: &AtomicBool,
-    progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
-) -> Result<Measured, MeasureError> {
-    let mut cells = Cells::new(study, drives, sizes, cancel);
-    cells.check()?;
-    let mut kept = Kept::default();
-    let samples = run_rounds(study, &mut cells, &mut |told| {
-        kept.keep(&told);
-        progress(told)
-    });
-    let samples = match samples {
-        Err(MeasureError::Interrupted) => kept.into_samples(study),
-        other => other?,
-    };
-    Ok(Measured { samples, cache: cells.cache() })
+/// The rounds of a study on drives where every layout can be.
+pub struct Rounds<'a> {
+    study: &'a Study,
+    cells: Cells<'a>,
 }
 
-/// The samples as they come in, for when a run is interrupted in the middle of a cell.
-#[derive(Default)]
+impl std::fmt::Debug for Rounds<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rounds").field("cache", &self.cache()).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Rounds<'a> {
+    /// Plans every layout once.
+    ///
+    /// # Errors
+    /// What keeps a layout from being set up, before anything is timed.
+    pub fn new(
+        study: &'a Study,
+        drives: &'a Drives,
+        sizes: &'a Sizes,
+        cancel: &'a AtomicBool,
+    ) -> Result<Self, MeasureError> {
+        let mut cells = Cells::new(study, drives, sizes, cancel);
+        cells.check()?;
+        Ok(Self { study, cells })
+    }
+
+    /// Whether the page cache takes part; `None` where no layout has members.
+    pub fn cache(&self) -> Option<CacheState> {
+        self.cells.cache()
+    }
+
+    /// Runs the rounds, but for what is `finished` already; when the cancel flag was set in the middle of a cell the
+    /// complete ones count.
+    ///
+    /// # Errors
+    /// The first cell that fails.
+    pub fn run(
+        mut self,
+        finished: Vec<CellRun>,
+        progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
+    ) -> Result<Samples, MeasureError> {
+        let mut kept = Kept::new(self.study, finished.clone());
+        let samples = resume_rounds(self.study, finished, &mut self.cells, &mut |told| {
+            kept.keep(&told);
+            progress(told)
+        });
+        match samples {
+            Err(MeasureError::Interrupted) => Ok(kept.into_samples(self.study)),
+            other => other,
+        }
+    }
+}
+
+/// The runs as they are finished, for when the study is interrupted in the middle of a cell.
 struct Kept {
-    rounds: Vec<BTreeMap<CellKey, Sample>>,
+    cells: BTreeMap<CellKey, usize>,
+    runs: Vec<CellRun>,
 }
 
 impl Kept {
+    fn new(study: &Study, runs: Vec<CellRun>) -> Self {
+        let keys = raidlab_study::cells(study).into_iter();
+        Self { cells: keys.enumerate().map(|(index, key)| (key, index)).collect(), runs }
+    }
+
     fn keep(&mut self, progress: &Progress<'_>) {
-        if let Event::Finished(sample) = progress.event {
-            let round = progress.round as usize;
-            self.rounds.resize_with(self.rounds.len().max(round + 1), BTreeMap::new);
-            self.rounds[round].insert(*progress.key, sample.clone());
+        if let (Event::Finished(sample), Some(&cell)) =
+            (progress.event, self.cells.get(progress.key))
+        {
+            self.runs.push(CellRun { round: progress.round, cell, sample: sample.clone() });
         }
     }
 
     /// The samples of the complete rounds.
     fn into_samples(self, study: &Study) -> Samples {
-        let cells = raidlab_study::cells(study);
-        let complete: Vec<_> =
-            self.rounds.into_iter().take_while(|round| round.len() == cells.len()).collect();
-        let of_cell = |cell| complete.iter().filter_map(|round| round.get(cell).cloned()).collect();
-        let warning = format!(
+        let mut samples = Samples::of_complete_rounds(study, self.runs);
+        samples.warnings[0] = format!(
             "interrupted: {} of at least {} rounds are complete and count",
-            complete.len(),
-            study.rounds
+            samples.rounds, study.rounds
         );
-        Samples {
-            samples: cells.iter().map(of_cell).collect(),
-            rounds: complete.len() as u32,
-            aborted: true,
-            warnings: vec![warning],
-            cells,
-        }
+        samples
     }
 }
 
@@ -134,6 +159,7 @@ impl Kept {
 mod tests {
     use super::*;
     use raidlab_core::Nanos;
+    use raidlab_study::Sample;
 
     /// Complete rounds count; the one that was interrupted does not.
     #[test]
@@ -141,7 +167,7 @@ mod tests {
         let text = raidlab_study::default_study();
         let study = raidlab_study::parse(text, "default.toml").expect("the default study");
         let cells = raidlab_study::cells(&study);
-        let mut kept = Kept::default();
+        let mut kept = Kept::new(&study, Vec::new());
         let mut done = 0;
         for round in 0..3 {
             for key in raidlab_study::order(&study, round).iter().skip(usize::from(round == 2)) {

@@ -2,12 +2,14 @@
 //!
 //! A study file is read by [`parse`] into a checked [`Study`]; [`cells`] and [`order`] say which
 //! cells are run and in which order; [`run_rounds`] and [`run_rounds_parallel`] run them by a
-//! [`Runner`], which is all that differs between real and virtual time; [`summarise`] makes the
-//! results document of the samples.
+//! [`Runner`], which is all that differs between real and virtual time; [`resume_rounds`] and
+//! [`resume_rounds_parallel`] go on where a run was stopped; [`summarise`] makes the results document
+//! of the samples.
 #![forbid(unsafe_code)]
 
 mod conduct;
 mod error;
+mod exact;
 mod matrix;
 mod parallel;
 mod parameters;
@@ -20,11 +22,13 @@ mod verdicts;
 
 pub use error::{StudyError, StudyErrorKind};
 pub use matrix::{CellKey, cell_seed, cell_title, cells, order};
-pub use parallel::run_rounds_parallel;
+pub use parallel::{resume_rounds_parallel, run_rounds_parallel};
 pub use parameters::{Owner, Parameter, most_free};
-pub use parse::{DEFAULT_STUDY, builtin, default_study, load, parse, parse_with};
+pub use parse::{DEFAULT_STUDY, builtin, default_study, load, parse, parse_with, read_text};
 pub use raidlab_core::suggest::did_you_mean;
-pub use run::{Event, Latency, Progress, Rebuild, Runner, Sample, Samples, run_rounds};
+pub use run::{
+    CellRun, Event, Latency, Progress, Rebuild, Runner, Sample, Samples, resume_rounds, run_rounds,
+};
 pub use study::{
     Calibration, DriveSource, Drives, FILESYSTEMS, GivenCell, Hardware, Host, IDLE_REBUILD,
     MODELLED_FILESYSTEMS, NATIVE, NamedLayout, Only, Origin, State, Study, filesystem_room,

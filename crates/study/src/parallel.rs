@@ -9,7 +9,9 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use crate::matrix::cell_seed;
-use crate::run::{Collected, Event, Progress, Runner, Sample, Samples, Task, rounds_in_batches};
+use crate::run::{
+    CellRun, Collected, Event, Progress, Runner, Sample, Samples, Task, rounds_in_batches,
+};
 use crate::study::Study;
 
 /// As [`run_rounds`](crate::run_rounds), on several threads, each with a runner of its own.
@@ -33,7 +35,30 @@ where
     R::Error: Send,
     F: Fn() -> R + Sync,
 {
-    rounds_in_batches(study, |collected, rounds| {
+    resume_rounds_parallel(study, Vec::new(), threads, make_runner, progress)
+}
+
+/// As [`run_rounds_parallel`], where some runs are `finished` already; see
+/// [`resume_rounds`](crate::resume_rounds).
+///
+/// # Errors
+/// As [`run_rounds_parallel`].
+///
+/// # Panics
+/// When a runner panics.
+pub fn resume_rounds_parallel<R, F>(
+    study: &Study,
+    finished: Vec<CellRun>,
+    threads: usize,
+    make_runner: F,
+    progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
+) -> Result<Samples, R::Error>
+where
+    R: Runner,
+    R::Error: Send,
+    F: Fn() -> R + Sync,
+{
+    rounds_in_batches(study, finished, |collected, rounds| {
         let tasks = collected.tasks(study, rounds);
         batch(study, &tasks, threads.max(1), &make_runner, collected, progress)
     })

@@ -6,7 +6,9 @@ use raidlab_core::{MemberTotals, Nanos};
 use raidlab_results::Better;
 use raidlab_results::statistics::{CONFIDENCE, FEWEST_SAMPLES, median, median_interval};
 use raidlab_workload::{RunRecord, Workload};
+use serde::{Deserialize, Serialize};
 
+use crate::exact;
 use crate::matrix::{CellKey, cell_seed, cell_title, cells, order_of};
 use crate::study::Study;
 use crate::verdicts::{Cells, Values, floors_of};
@@ -14,31 +16,40 @@ use crate::verdicts::{Cells, Values, floors_of};
 /// How many cells a warning names.
 const MOST_NAMED: usize = 8;
 
-/// What one run of a cell measured.
-#[derive(Clone, Debug, PartialEq)]
+/// What one run of a cell measured. As text every number is kept to its last bit; times are whole
+/// nanoseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// The values of the workload's metrics, in their order; `None` where it took too short a time to
     /// tell. Of a rebuild alone: its time in seconds.
+    #[serde(serialize_with = "exact::list")]
     pub values: Vec<Option<f64>>,
     /// The time until the first process was done.
+    #[serde(with = "exact::nanos")]
     pub first_done: Nanos,
     /// The time until the last process was done.
+    #[serde(with = "exact::nanos")]
     pub last_done: Nanos,
     /// Bytes moved by all processes.
     pub bytes: u64,
     /// Reads and writes of all processes.
     pub ops: u64,
     /// CPU seconds of the benchmark's own process, where something measures it.
+    #[serde(serialize_with = "exact::number")]
     pub process_cpu_s: Option<f64>,
     /// CPU seconds of the whole system, where something measures it.
+    #[serde(serialize_with = "exact::number")]
     pub system_cpu_s: Option<f64>,
     /// The busiest resource and the share of the time it was busy, 0 to 1.
+    #[serde(serialize_with = "exact::named")]
     pub bottleneck: Option<(String, f64)>,
     /// How long reads and writes took; `None` where there were none.
     pub latency: Option<Latency>,
     /// Jain's index of the copies of the workload; `None` for a single one.
+    #[serde(serialize_with = "exact::number")]
     pub fairness: Option<f64>,
     /// What the members did meanwhile; `None` where nothing counts that.
+    #[serde(with = "exact::totals")]
     pub members: Option<MemberTotals>,
     /// Bytes that the processes wrote.
     pub bytes_written: u64,
@@ -47,15 +58,19 @@ pub struct Sample {
 }
 
 /// How long reads and writes took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latency {
     /// What half of them took at most.
+    #[serde(with = "exact::nanos")]
     pub p50: Nanos,
     /// What 99 of 100 took at most.
+    #[serde(with = "exact::nanos")]
     pub p99: Nanos,
     /// What 999 of 1,000 took at most.
+    #[serde(with = "exact::nanos")]
     pub p999: Nanos,
     /// What the slowest took.
+    #[serde(with = "exact::nanos")]
     pub max: Nanos,
 }
 
@@ -123,11 +138,13 @@ impl Sample {
 }
 
 /// A rebuild that went on while a cell was measured.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rebuild {
     /// How long it went on within what was measured.
+    #[serde(with = "exact::nanos")]
     pub elapsed: Nanos,
     /// The share of it that was done then; 1 when it ended.
+    #[serde(serialize_with = "exact::finite")]
     pub done: f64,
 }
 
@@ -186,6 +203,17 @@ pub enum Event<'a> {
     Finished(&'a Sample),
 }
 
+/// A run of a cell that is finished.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellRun {
+    /// Its round, from 0.
+    pub round: u32,
+    /// Its cell: the index among [`cells`].
+    pub cell: usize,
+    /// What it measured.
+    pub sample: Sample,
+}
+
 /// What the rounds of a study gave.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Samples {
@@ -199,6 +227,17 @@ pub struct Samples {
     pub aborted: bool,
     /// What a reader must know: which cells missed the precision, whether rounds are missing.
     pub warnings: Vec<String>,
+}
+
+impl Samples {
+    /// The complete rounds of a study that has not come to its end, of the runs that are finished;
+    /// with a warning that says so. Runs that the study does not have are left out.
+    pub fn of_complete_rounds(study: &Study, finished: Vec<CellRun>) -> Self {
+        let mut collected = Collected::new(study, finished);
+        let rounds = collected.earlier.iter().map(|run| run.round + 1).max().unwrap_or(0);
+        collected.plan(rounds);
+        collected.into_samples(study, true)
+    }
 }
 
 /// Runs the rounds of a study one cell after the other.
@@ -216,7 +255,21 @@ pub fn run_rounds<R: Runner>(
     runner: &mut R,
     progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
 ) -> Result<Samples, R::Error> {
-    rounds_in_batches(study, |collected, rounds| {
+    resume_rounds(study, Vec::new(), runner, progress)
+}
+
+/// As [`run_rounds`], where some runs are `finished` already, in whatever order: they count as if they had
+/// just been made, and the others follow in the order and with the seeds that they would have had.
+///
+/// # Errors
+/// As [`run_rounds`].
+pub fn resume_rounds<R: Runner>(
+    study: &Study,
+    finished: Vec<CellRun>,
+    runner: &mut R,
+    progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
+) -> Result<Samples, R::Error> {
+    rounds_in_batches(study, finished, |collected, rounds| {
         for task in collected.tasks(study, rounds) {
             if collected.report(&task, Event::Started, progress).is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -244,15 +297,34 @@ pub(crate) struct Collected {
     /// By round and cell.
     rounds: Vec<Vec<Option<Sample>>>,
     done: usize,
+    /// Runs made before, of rounds that are not planned yet.
+    earlier: Vec<CellRun>,
 }
 
 impl Collected {
-    /// The runs of some rounds, in the order in which they are to be started.
+    fn new(study: &Study, mut earlier: Vec<CellRun>) -> Self {
+        let (cells, most) = (cells(study), most_rounds(study));
+        earlier.retain(|run| run.cell < cells.len() && run.round < most);
+        Self { cells, rounds: Vec::new(), done: 0, earlier }
+    }
+
+    /// Plans so many rounds in all; what was run of them before has its place.
+    fn plan(&mut self, rounds: u32) {
+        self.rounds.resize(rounds as usize, vec![None; self.cells.len()]);
+        for run in self.earlier.extract_if(.., |run| run.round < rounds) {
+            let place = &mut self.rounds[run.round as usize][run.cell];
+            self.done += usize::from(place.is_none());
+            *place = Some(run.sample);
+        }
+    }
+
+    /// The runs of some rounds that are still to be made, in the order in which they are to be started.
     pub(crate) fn tasks(&self, study: &Study, rounds: Range<u32>) -> Vec<Task> {
         let cells = self.cells.len();
         let of_round =
             |round| order_of(study, round, cells).into_iter().map(move |cell| Task { round, cell });
-        rounds.flat_map(of_round).collect()
+        let is_open = |task: &Task| self.rounds[task.round as usize][task.cell].is_none();
+        rounds.flat_map(of_round).filter(is_open).collect()
     }
 
     /// Puts a sample into its place and tells of it.
@@ -378,16 +450,23 @@ impl Collected {
     }
 }
 
-/// Runs batches of rounds, the fewest first and then one more at a time, until the study is done.
+/// The most rounds that a study may have.
+fn most_rounds(study: &Study) -> u32 {
+    study.max_rounds.max(study.rounds)
+}
+
+/// Runs batches of rounds, the fewest first and then one more at a time, until the study is done; without the
+/// runs that are `finished` before.
 pub(crate) fn rounds_in_batches<E>(
     study: &Study,
+    finished: Vec<CellRun>,
     mut batch: impl FnMut(&mut Collected, Range<u32>) -> Result<ControlFlow<()>, E>,
 ) -> Result<Samples, E> {
-    let mut collected = Collected { cells: cells(study), rounds: Vec::new(), done: 0 };
-    let most = study.max_rounds.max(study.rounds);
+    let mut collected = Collected::new(study, finished);
+    let most = most_rounds(study);
     let mut rounds = 0..study.rounds;
     loop {
-        collected.rounds.resize(rounds.end as usize, vec![None; collected.cells.len()]);
+        collected.plan(rounds.end);
         if batch(&mut collected, rounds.clone())?.is_break() {
             return Ok(collected.into_samples(study, true));
         }

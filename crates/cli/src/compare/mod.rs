@@ -3,6 +3,8 @@
 mod effort;
 mod modelled;
 mod real;
+mod record;
+pub(crate) mod resume;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -11,32 +13,54 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use raidlab_core::Sectors;
 use raidlab_results::{Clock, Results};
-use raidlab_study::{
-    DEFAULT_STUDY, Event, Progress, Samples, Study, StudyError, builtin, cell_title, default_study,
-    parse, summarise,
-};
+use raidlab_store::Source;
+use raidlab_study::{Event, Progress, Samples, Study, StudyError, builtin, cell_title, summarise};
 
 use crate::args::Compare;
 use crate::failure::Failure;
+use crate::output::Wanted;
 use crate::progress::Bar;
 use crate::{interrupt, output};
+use record::Recorder;
 
 pub(crate) fn run(options: &Compare) -> Result<(), Failure> {
-    let mut study = load(options)?;
-    output::check(&[("--json", options.json.as_deref()), ("--html", options.html.as_deref())])?;
-    let cancel = interrupt::flag()?;
-    let results = if options.on == "virtual" {
-        real::devices::refuse_flags(options)?;
-        if options.rounds.is_none() {
-            study.raise_rounds();
+    match &options.resume {
+        None => run_recorded(options, Recorder::new(options)),
+        Some(name) => {
+            let (options, recorder) = resume::prepare(options, name.as_deref())?;
+            run_recorded(&options, recorder)
         }
-        Some(modelled::run(&study, options, cancel)?)
-    } else {
-        real::run(&mut study, options, cancel)?
+    }
+}
+
+/// Runs the study of the options, of which `recorder` may have a part already.
+fn run_recorded(options: &Compare, mut recorder: Recorder) -> Result<(), Failure> {
+    let source = recorder.source(options)?;
+    let mut study = load(options, &source)?;
+    let wanted = Wanted {
+        json: options.json.as_deref(),
+        html: options.html.as_deref(),
+        quiet: options.quiet,
+        color: options.color,
     };
-    let Some(results) = results else { return Ok(()) };
-    output::reports(options, &results)?;
-    if cancel.load(Ordering::Relaxed) { Err(Failure::Interrupted) } else { Ok(()) }
+    wanted.check()?;
+    let cancel = interrupt::flag()?;
+    let outcome = if options.on == "virtual" {
+        real::devices::refuse_flags(options)
+            .and_then(|()| modelled::run(&study, options, &mut recorder, cancel).map(Some))
+    } else {
+        real::run(&mut study, options, &mut recorder, cancel)
+    };
+    let is_cancelled = cancel.load(Ordering::Relaxed);
+    let hint = recorder.end(&outcome, is_cancelled, options);
+    let results = match outcome {
+        Err(failure) => return Err(failure.and(hint)),
+        Ok(None) => return Ok(()),
+        Ok(Some(results)) => results,
+    };
+    output::reports(wanted, &results)?;
+    hint.iter().for_each(|hint| output::note(hint));
+    if is_cancelled { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
 /// On a filesystem the random places of the default study lie in a file of so many bytes: as large as virtual
@@ -54,19 +78,18 @@ fn fit_to_filesystem(study: &mut Study, file: u64) {
     }
 }
 
-/// The study compiled in under this name, unless there is a file of that name.
-fn named(path: &Path) -> Option<Result<Study, StudyError>> {
-    let (name, text) = builtin().into_iter().find(|(name, _)| path == Path::new(name))?;
-    (!path.exists()).then(|| parse(text, name))
+/// The text of the study compiled in under this name, unless there is a file of that name.
+pub(crate) fn compiled_in(path: &Path) -> Option<(&'static str, &'static str)> {
+    let found = builtin().into_iter().find(|(name, _)| path == Path::new(name))?;
+    (!path.exists()).then_some(found)
 }
 
-/// The study with what the command line changes.
-fn load(options: &Compare) -> Result<Study, Failure> {
-    let loaded = match &options.study {
-        Some(path) => named(path).unwrap_or_else(|| raidlab_study::load(path)),
-        None => parse(default_study(), DEFAULT_STUDY),
-    };
-    let mut study = loaded.map_err(Failure::input)?;
+/// The study of a text with what the command line changes.
+pub(crate) fn load(options: &Compare, source: &Source) -> Result<Study, Failure> {
+    let mut study = raidlab_study::parse(&source.text, &source.path).map_err(Failure::input)?;
+    if let Some(path) = options.study.as_deref().filter(|path| compiled_in(path).is_none()) {
+        study.origin.set_file(path);
+    }
     if let Some(seed) = options.seed {
         study.seed = seed;
     }
@@ -99,6 +122,9 @@ fn load(options: &Compare) -> Result<Study, Failure> {
                 Failure::input(format!("--size {size}: {}: {}", workload.name, error.reason))
             })?;
         }
+    }
+    if options.on == "virtual" && options.rounds.is_none() {
+        study.raise_rounds();
     }
     Ok(study)
 }

@@ -7,8 +7,9 @@ use raidlab_core::Size;
 use raidlab_predict::Modelled;
 use raidlab_results::{Clock, Results};
 use raidlab_sim::HostCosts;
-use raidlab_study::{Study, run_rounds_parallel};
+use raidlab_study::{Study, resume_rounds_parallel};
 
+use super::record::{self, Recorder};
 use super::{Setting, effort, follow, results};
 use crate::args::Compare;
 use crate::failure::Failure;
@@ -18,6 +19,7 @@ use crate::progress::Bar;
 pub(super) fn run(
     study: &Study,
     options: &Compare,
+    recorder: &mut Recorder,
     cancel: &'static AtomicBool,
 ) -> Result<Results, Failure> {
     let modelled = Modelled::new(study, HostCosts::default());
@@ -29,10 +31,6 @@ pub(super) fn run(
     if let Some(warning) = effort::warning(study, threads).filter(|_| !options.quiet) {
         note(&warning);
     }
-    let bar = Bar::new(options.quiet);
-    let mut progress = follow(study, &bar, cancel);
-    let samples = run_rounds_parallel(study, threads, || modelled.clone(), &mut progress);
-    bar.clear();
     let setting = Setting {
         clock: Clock::Virtual,
         host: host(study, &modelled),
@@ -45,6 +43,17 @@ pub(super) fn run(
         ],
         capacities: modelled.capacities(),
     };
+    recorder.conditions(study, None, |_| record::host::modelled(study, modelled.drives()))?;
+    let finished = recorder.begin(study, options, &setting, None)?;
+    let bar = Bar::new(options.quiet);
+    let mut progress = follow(study, &bar, cancel);
+    let mut told = |progress_made: raidlab_study::Progress<'_>| {
+        recorder.keep(study, &progress_made);
+        progress(progress_made)
+    };
+    let make = || modelled.clone();
+    let samples = resume_rounds_parallel(study, finished, threads, make, &mut told);
+    bar.clear();
     results(study, &samples.map_err(Failure::failed)?, setting)
 }
 

@@ -73,14 +73,21 @@ pub const DEFAULT_STUDY: &str = "default study";
 /// # Errors
 /// [`Kind::Unreadable`] when the file cannot be read, else as [`parse`].
 pub fn load(path: &Path) -> Result<Study, StudyError> {
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        let reason = format!("cannot read the study file: {error}");
-        StudyError::new(Kind::Unreadable, &name, None, "", reason).with_source(error)
-    })?;
-    let mut study = parse(&text, &name)?;
+    let mut study = parse(&read_text(path)?, &path.display().to_string())?;
     study.origin.set_file(path);
     Ok(study)
+}
+
+/// The text of a study file.
+///
+/// # Errors
+/// [`Kind::Unreadable`].
+pub fn read_text(path: &Path) -> Result<String, StudyError> {
+    std::fs::read_to_string(path).map_err(|error| {
+        let name = path.display().to_string();
+        let reason = format!("cannot read the study file: {error}");
+        StudyError::new(Kind::Unreadable, &name, None, "", reason).with_source(error)
+    })
 }
 
 /// Checks the text of a study; `path` is what errors call it.

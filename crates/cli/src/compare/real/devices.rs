@@ -15,10 +15,11 @@ use raidlab_results::{Clock, Results};
 use raidlab_study::Study;
 
 use crate::args::Compare;
+use crate::compare::record::{Recorder, host};
 use crate::compare::{Setting, results};
 use crate::failure::Failure;
 use crate::output::{note, print};
-use raidlab_measure::{Devices, Drives, Measured, Sizes, facts};
+use raidlab_measure::{Devices, Drives, Sizes, facts};
 
 /// The log of what was done, beside what was saved.
 const LOG: &str = "devices.log";
@@ -59,9 +60,10 @@ pub(super) fn run(
     study: &mut Study,
     options: &Compare,
     paths: &[PathBuf],
+    recorder: &mut Recorder,
     cancel: &'static AtomicBool,
 ) -> Result<Option<Results>, Failure> {
-    let (ours_to_size, sizes) = super::prepare(study, options, Sizes::on_devices)?;
+    let sizes = super::prepare(study, options, Sizes::on_devices)?;
     let flags = &options.devices;
     let devices = Devices::claim(study, &sizes, paths, flags.destructive)?;
     let problems = problems(&devices, flags.overwrite_signatures);
@@ -76,6 +78,7 @@ pub(super) fn run(
     if !problems.is_empty() {
         return Err(refused(&problems));
     }
+    recorder.conditions(study, None, |salt| host::devices(devices.each(), salt))?;
     confirm(options, &devices)?;
     let mut saved = save(options, &devices)?;
     let drives = Drives::Devices(devices);
@@ -83,30 +86,32 @@ pub(super) fn run(
         None => Vec::new(),
         Some(_) => super::remove_leftovers(&drives.mount_place())?,
     };
-    let outcome = super::probe_and_measure(study, options, &drives, &sizes, (ours_to_size, cancel));
-    let Drives::Devices(devices) = drives else { return Ok(None) };
+    let Drives::Devices(devices) = &drives else { return Ok(None) };
+    let setting = |study: &Study, cache, probed| {
+        let target = facts::target(study, "block devices");
+        let mut settings = facts::settings(study, target, &sizes, cache, probed);
+        for (index, device) in devices.each().enumerate() {
+            settings.insert(format!("device {index}"), lasting_name(device));
+        }
+        Setting {
+            clock: Clock::Real,
+            host: facts::host(None),
+            settings,
+            warnings: devices
+                .warnings()
+                .into_iter()
+                .chain(devices.parts_used(sizes.file))
+                .chain(kept)
+                .collect(),
+            capacities: sizes.capacities.clone(),
+        }
+    };
+    let outcome = super::measure(study, options, (&drives, &sizes), recorder, setting, cancel);
     append(&mut saved, if outcome.is_ok() { "ended: done" } else { "ended: stopped" })?;
     if cancel.load(Ordering::Relaxed) {
         note("stopped; the devices hold what the study wrote");
     }
-    let (probed, Measured { samples, cache }) = outcome?;
-    let target = facts::target(study, "block devices");
-    let mut settings = facts::settings(study, target, &sizes, cache, probed);
-    for (index, device) in devices.each().enumerate() {
-        settings.insert(format!("device {index}"), lasting_name(device));
-    }
-    let setting = Setting {
-        clock: Clock::Real,
-        host: facts::host(None),
-        settings,
-        warnings: devices
-            .warnings()
-            .into_iter()
-            .chain(devices.parts_used(sizes.file))
-            .chain(kept)
-            .collect(),
-        capacities: sizes.capacities.clone(),
-    };
+    let (samples, setting) = outcome?;
     results(study, &samples, setting).map(Some)
 }
 

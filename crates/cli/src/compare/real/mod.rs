@@ -5,17 +5,18 @@ pub(super) mod devices;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use raidlab_engine::EngineErrorKind;
+use raidlab_engine::{CacheState, EngineErrorKind};
 use raidlab_results::{Clock, Results};
-use raidlab_study::{Study, StudyError};
+use raidlab_study::{Samples, Study, StudyError};
 use raidlab_targets::{RunDirectory, clean_leftovers};
 
+use super::record::Recorder;
 use super::{Setting, follow, results};
 use crate::args::Compare;
 use crate::failure::Failure;
 use crate::output::{note, removed};
 use crate::progress::Bar;
-use raidlab_measure::{Drives, Measured, Sizes, facts};
+use raidlab_measure::{Drives, Rounds, Sizes, facts};
 
 /// The default study's title speaks of drives that take no part here.
 const DEFAULT_TITLE: &str = "Files in one directory, which layout?";
@@ -23,6 +24,7 @@ const DEFAULT_TITLE: &str = "Files in one directory, which layout?";
 pub(super) fn run(
     study: &mut Study,
     options: &Compare,
+    recorder: &mut Recorder,
     cancel: &'static AtomicBool,
 ) -> Result<Option<Results>, Failure> {
     if options.threads.is_some() {
@@ -30,78 +32,110 @@ pub(super) fn run(
         return Err(Failure::input(format!("--threads: {reason}")));
     }
     match devices::named(&options.on) {
-        Some(paths) => devices::run(study, options, &paths, cancel),
+        Some(paths) => devices::run(study, options, &paths, recorder, cancel),
         None => {
             devices::refuse_flags(options)?;
-            run_in(study, options, Path::new(&options.on), cancel).map(Some)
+            run_in(study, options, Path::new(&options.on), recorder, cancel).map(Some)
         }
     }
 }
 
-/// Fits the study to real drives; gives whether random workloads are still to be sized by a probe.
+/// Whether sizes are the program's to choose.
+fn is_ours_to_size(options: &Compare) -> bool {
+    options.study.is_none() && options.size.is_none()
+}
+
+/// Fits the study to real drives.
 fn prepare(
     study: &mut Study,
     options: &Compare,
     size: fn(&Study) -> Result<Sizes, StudyError>,
-) -> Result<(bool, Sizes), Failure> {
-    let ours_to_size = options.study.is_none() && options.size.is_none();
-    if ours_to_size {
+) -> Result<Sizes, Failure> {
+    if is_ours_to_size(options) {
         raidlab_measure::size_sequential(study)?;
     }
     study.check_real().map_err(|error| super::bad_study(options, error))?;
     study.measured = true;
-    let sizes = size(study).map_err(|error| super::bad_study(options, error))?;
-    Ok((ours_to_size, sizes))
+    size(study).map_err(|error| super::bad_study(options, error))
+}
+
+/// The study of a run that was recorded with these options, title and probe.
+pub(super) fn as_recorded(
+    study: &mut Study,
+    options: &Compare,
+    title: &str,
+    probed: Option<f64>,
+) -> Result<(), Failure> {
+    study.title = title.to_string();
+    let is_devices = devices::named(&options.on).is_some();
+    prepare(study, options, if is_devices { Sizes::on_devices } else { Sizes::of })?;
+    Ok(probed.map_or(Ok(()), |rate| raidlab_measure::size_random(study, rate))?)
 }
 
 fn run_in(
     study: &mut Study,
     options: &Compare,
     parent: &Path,
+    recorder: &mut Recorder,
     cancel: &'static AtomicBool,
 ) -> Result<Results, Failure> {
     check_parent(parent)?;
+    recorder.conditions(study, Some(parent), |_| Vec::new())?;
     if options.study.is_none() {
         study.title = DEFAULT_TITLE.to_string();
     }
-    let (ours_to_size, sizes) = prepare(study, options, Sizes::of)?;
-    let mut warnings = remove_leftovers(parent)?;
+    let sizes = prepare(study, options, Sizes::of)?;
+    let warnings = remove_leftovers(parent)?;
     let drives = Drives::Files(make_directory(parent, study, &sizes)?);
-    let outcome = probe_and_measure(study, options, &drives, &sizes, (ours_to_size, cancel));
+    let setting = |study: &Study, cache, probed| {
+        let target = facts::target(study, &format!("member files in {}", parent.display()));
+        Setting {
+            clock: Clock::Real,
+            host: facts::host(Some(parent)),
+            settings: facts::settings(study, target, &sizes, cache, probed),
+            warnings: warnings.into_iter().chain(facts::warnings(parent, cache)).collect(),
+            capacities: sizes.capacities.clone(),
+        }
+    };
+    let outcome = measure(study, options, (&drives, &sizes), recorder, setting, cancel);
     if let Drives::Files(directory) = drives {
         remove(directory, cancel);
     }
-    let (probed, Measured { samples, cache }) = outcome?;
-    warnings.extend(facts::warnings(parent, cache));
-    let target = facts::target(study, &format!("member files in {}", parent.display()));
-    let setting = Setting {
-        clock: Clock::Real,
-        host: facts::host(Some(parent)),
-        settings: facts::settings(study, target, &sizes, cache, probed),
-        warnings,
-        capacities: sizes.capacities.clone(),
-    };
+    let (samples, setting) = outcome?;
     results(study, &samples, setting)
 }
 
-/// Probes the drives where workloads are to be sized by that, and runs the rounds.
-fn probe_and_measure(
+/// Probes the drives where workloads are to be sized by that, and runs the rounds. `setting` says what is told of the
+/// run, by what the members' cache and the probe turn out to be.
+fn measure(
     study: &mut Study,
     options: &Compare,
-    drives: &Drives,
-    sizes: &Sizes,
-    (ours_to_size, cancel): (bool, &AtomicBool),
-) -> Result<(Option<f64>, Measured), Failure> {
-    let probed = if ours_to_size {
-        Some(raidlab_measure::probe(study, drives, sizes, cancel)?)
-    } else {
-        None
+    (drives, sizes): (&Drives, &Sizes),
+    recorder: &mut Recorder,
+    setting: impl FnOnce(&Study, Option<CacheState>, Option<f64>) -> Setting,
+    cancel: &AtomicBool,
+) -> Result<(Samples, Setting), Failure> {
+    let probed = match recorder.probed() {
+        _ if !is_ours_to_size(options) => None,
+        None => Some(raidlab_measure::probe(study, drives, sizes, cancel)?),
+        Some(rate) => {
+            raidlab_measure::size_random(study, rate)?;
+            Some(rate)
+        }
     };
+    let study = &*study;
+    let rounds = Rounds::new(study, drives, sizes, cancel)?;
+    let mut setting = setting(study, rounds.cache(), probed);
+    let finished = recorder.begin(study, options, &setting, probed)?;
+    setting.warnings.extend(recorder.warning());
     let bar = Bar::new(options.quiet);
-    let measured =
-        raidlab_measure::run(study, drives, sizes, cancel, &mut follow(study, &bar, cancel));
+    let mut follow = follow(study, &bar, cancel);
+    let samples = rounds.run(finished, &mut |told| {
+        recorder.keep(study, &told);
+        follow(told)
+    });
     bar.clear();
-    Ok((probed, measured?))
+    Ok((samples?, setting))
 }
 
 fn check_parent(parent: &Path) -> Result<(), Failure> {

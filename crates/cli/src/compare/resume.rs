@@ -1,0 +1,149 @@
+//! `raidlab compare --resume`: options and study of a run that was recorded.
+
+use std::path::{Path, PathBuf};
+
+use raidlab_core::Size;
+use raidlab_results::{Clock, Results};
+use raidlab_store::{RunRecord, Store, StoreError, StoreErrorKind, Stored, cell_names};
+use raidlab_study::{Samples, Study};
+
+use super::record::{self, Recorder};
+use super::{load, real};
+use crate::args::{Color, Compare, Devices, StoreDirectory};
+use crate::failure::Failure;
+
+/// The store that a flag or the environment names.
+pub(crate) fn store(flag: &StoreDirectory) -> Result<Store, Failure> {
+    let directory = record::directory(flag)?;
+    directory.map(Store::new).ok_or_else(|| {
+        Failure::input("RAIDLAB_STORE is off: say with --store which runs are meant")
+    })
+}
+
+/// An error of a store: what was named wrongly, or what cannot be read, is input.
+pub(crate) fn failure(error: StoreError) -> Failure {
+    match error.kind {
+        StoreErrorKind::Io => Failure::failed(error),
+        _ => Failure::input(error),
+    }
+}
+
+/// The options that a run was begun with, besides those of now that do not make it another run; and who records
+/// the rest.
+pub(super) fn prepare(now: &Compare, name: Option<&str>) -> Result<(Compare, Recorder), Failure> {
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let store = Store::new(absolute(store(&now.store)?.directory()));
+    let id = name.map_or_else(|| store.last_unfinished(), |name| store.find(name));
+    let id = id.map_err(failure)?;
+    let taken = store.take(&id).map_err(failure)?;
+    let record = &taken.stored.record;
+    if taken.stored.is_done() {
+        return Err(Failure::input(format!("run {id} is done; `raidlab show {id}` shows it")));
+    }
+    let output = |path: &Option<PathBuf>| {
+        path.as_ref().map(|path| if path == Path::new("-") { path.clone() } else { absolute(path) })
+    };
+    let options = Compare {
+        devices: Devices {
+            destructive: now.devices.destructive,
+            overwrite_signatures: now.devices.overwrite_signatures,
+            yes: now.devices.yes,
+            confirm_id: now.devices.confirm_id.clone(),
+            save_dir: output(&now.devices.save_dir),
+        },
+        store: StoreDirectory { store: output(&now.store.store) },
+        json: output(&now.json),
+        html: output(&now.html),
+        threads: now.threads,
+        quiet: now.quiet,
+        color: now.color,
+        ..begun_with(record)?
+    };
+    // Relative paths of the run, also those in its study, go out from where it was begun.
+    let directory = record.directory.path();
+    if std::env::current_dir().ok().as_deref() != Some(&*directory) {
+        std::env::set_current_dir(&directory).map_err(|error| {
+            let place = directory.display();
+            Failure::input(format!(
+                "the run was begun in {place}, which cannot be entered: {error}"
+            ))
+        })?;
+    }
+    Ok((options, Recorder::going_on(store, taken)))
+}
+
+/// The options that a run was begun with.
+fn begun_with(record: &RunRecord) -> Result<Compare, Failure> {
+    let options = &record.options;
+    let states = options
+        .states
+        .as_ref()
+        .map(|states| states.iter().map(|state| state.parse()).collect::<Result<Vec<_>, _>>());
+    Ok(Compare {
+        study: options.study.as_ref().map(raidlab_store::PathText::path),
+        on: record.options.on.path().into_os_string(),
+        devices: Devices {
+            destructive: false,
+            overwrite_signatures: false,
+            yes: false,
+            confirm_id: None,
+            save_dir: None,
+        },
+        resume: None,
+        store: StoreDirectory { store: None },
+        no_store: false,
+        json: None,
+        html: None,
+        seed: options.seed,
+        rounds: options.rounds,
+        size: options.size.map(Size),
+        states: states.transpose().map_err(Failure::input)?,
+        filesystem: options.filesystem.clone(),
+        threads: None,
+        quiet: false,
+        color: Color::Auto,
+    })
+}
+
+/// The study of a run as it was.
+fn study(record: &RunRecord) -> Result<Study, Failure> {
+    let options = begun_with(record)?;
+    let mut study = load(&options, &record.conditions.study_file)?;
+    if record.clock == Clock::Real {
+        real::as_recorded(&mut study, &options, &record.title, record.probed)?;
+    }
+    if cell_names(&study) != record.cells {
+        let (id, by) = (&record.id, &record.conditions.raidlab);
+        return Err(Failure::input(format!(
+            "run {id} was recorded by raidlab {by}, which read its study in another way"
+        )));
+    }
+    Ok(study)
+}
+
+/// The results of a run: those it ended with, or of the rounds that are complete.
+pub(crate) fn results(stored: &Stored) -> Result<Results, Failure> {
+    if let Some(results) = stored.results().map_err(failure)? {
+        return Ok(results);
+    }
+    let record = &stored.record;
+    if stored.complete_rounds() == 0 {
+        let (runs, cells) = (stored.runs.len(), record.cells.len());
+        return Err(Failure::input(format!(
+            "run {} has no complete round yet: {runs} of {cells} cells are there",
+            record.id
+        )));
+    }
+    let study = study(record)?;
+    let samples = Samples::of_complete_rounds(&study, stored.runs.clone());
+    let stops = if record.clock == Clock::Real { stored.resumed.len() } else { 0 };
+    let warning: Vec<String> = record::stopped(stops).into_iter().collect();
+    let setting = super::Setting {
+        clock: record.clock,
+        host: record.setting.host.clone(),
+        settings: record.setting.settings.clone(),
+        warnings: [&*record.setting.warnings, &warning].concat(),
+        capacities: record.setting.capacities(),
+    };
+    super::results(&study, &samples, setting)
+}

@@ -1,0 +1,136 @@
+//! A study that was stopped goes on as if it had not been.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use raidlab_core::Nanos;
+use raidlab_study::{
+    CellKey, CellRun, Event, Progress, Runner, Sample, Samples, Study, cells, default_study, parse,
+    resume_rounds, resume_rounds_parallel, run_rounds,
+};
+
+/// Two layouts and one workload, with further rounds until the precision is reached.
+fn study() -> Study {
+    let mut study = parse(default_study(), "default").unwrap();
+    study.layouts.retain(|layout| ["single", "raid5(4)"].contains(&&*layout.name));
+    study.workloads.truncate(1);
+    Study { baseline: vec!["single".into()], max_rounds: 30, precision_percent: 0.2, ..study }
+}
+
+/// What a run of a cell gives, and which were asked for.
+#[derive(Default)]
+struct Fake(Vec<(CellKey, u32, u64)>);
+
+impl Runner for Fake {
+    type Error = String;
+
+    fn run(&mut self, key: &CellKey, round: u32, seed: u64) -> Result<Sample, String> {
+        self.0.push((*key, round, seed));
+        // The first rounds scatter, so that their intervals are too wide.
+        let noise = if round < 2 { (seed % 100) as f64 / 100.0 } else { 0.0 };
+        Ok(Sample {
+            values: vec![Some(100.0 * (key.layout + 1) as f64 + noise)],
+            first_done: Nanos(1),
+            last_done: Nanos(2),
+            bytes: 1,
+            ops: 1,
+            process_cpu_s: None,
+            system_cpu_s: None,
+            bottleneck: None,
+            latency: None,
+            fairness: None,
+            members: None,
+            bytes_written: 0,
+            rebuild: None,
+        })
+    }
+}
+
+fn on(_: Progress<'_>) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+/// The whole study: its samples, its runs in order, what the runner was asked.
+fn uninterrupted(study: &Study) -> (Samples, Vec<CellRun>, Vec<(CellKey, u32, u64)>) {
+    let keys = cells(study);
+    let (mut runs, mut fake) = (Vec::new(), Fake::default());
+    let samples = run_rounds(study, &mut fake, &mut |told| {
+        if let Event::Finished(sample) = told.event {
+            let cell = keys.iter().position(|key| key == told.key).unwrap();
+            runs.push(CellRun { round: told.round, cell, sample: sample.clone() });
+        }
+        ControlFlow::Continue(())
+    });
+    (samples.unwrap(), runs, fake.0)
+}
+
+/// Stopped after any number of runs, the rest follows in its order and with its seeds.
+#[test]
+fn a_study_stopped_anywhere_goes_on_as_if_it_had_not_been() {
+    let study = study();
+    let (samples, runs, asked) = uninterrupted(&study);
+    assert!((7..30).contains(&samples.rounds), "further rounds, and an end: {}", samples.rounds);
+    for stop in 0..=runs.len() {
+        let mut fake = Fake::default();
+        let mut counted = stop;
+        let again = resume_rounds(&study, runs[..stop].to_vec(), &mut fake, &mut |told| {
+            counted += usize::from(told.event != Event::Started);
+            assert_eq!(told.done, counted);
+            ControlFlow::Continue(())
+        });
+        assert_eq!(again.unwrap(), samples, "{stop}");
+        assert_eq!(fake.0, asked[stop..], "{stop}");
+    }
+}
+
+/// Threads finish runs in any order: any of them may be there, in any order.
+#[test]
+fn any_runs_may_be_there_before() {
+    let study = study();
+    let (samples, runs, _) = uninterrupted(&study);
+    for step in [2, 3, 5] {
+        let some: Vec<CellRun> = runs.iter().rev().step_by(step).cloned().collect();
+        let left = runs.len() - some.len();
+        for threads in [1, 3] {
+            let mut done = 0;
+            let again =
+                resume_rounds_parallel(&study, some.clone(), threads, Fake::default, &mut |told| {
+                    done += usize::from(told.event != Event::Started);
+                    ControlFlow::Continue(())
+                });
+            assert_eq!((again.unwrap(), done), (samples.clone(), left));
+        }
+        let again = resume_rounds(&study, some, &mut Fake::default(), &mut on).unwrap();
+        assert_eq!(again, samples);
+    }
+}
+
+/// What the study has not is left out, and what is there twice counts once.
+#[test]
+fn runs_of_another_study_do_not_count() {
+    let study = study();
+    let (samples, runs, _) = uninterrupted(&study);
+    let mut more = runs.clone();
+    more.push(CellRun { round: study.max_rounds, ..runs[0].clone() });
+    more.push(CellRun { cell: 1000, ..runs[0].clone() });
+    more.push(runs[0].clone());
+    assert_eq!(resume_rounds(&study, more, &mut Fake::default(), &mut on).unwrap(), samples);
+}
+
+#[test]
+fn complete_rounds_are_told_from_the_others() {
+    let study = study();
+    let (samples, runs, _) = uninterrupted(&study);
+    let each = cells(&study).len();
+    for stop in 0..=runs.len() {
+        let some = Samples::of_complete_rounds(&study, runs[..stop].to_vec());
+        let complete = stop / each;
+        assert_eq!((some.rounds as usize, some.aborted), (complete, true));
+        let kept: BTreeSet<usize> = some.samples.iter().map(Vec::len).collect();
+        assert_eq!(kept, BTreeSet::from([complete]));
+        for (cell, all) in some.samples.iter().zip(&samples.samples) {
+            assert_eq!(cell[..], all[..complete]);
+        }
+        assert!(some.warnings[0].starts_with(&format!("stopped early: {complete} complete")));
+    }
+}

@@ -190,6 +190,8 @@ fn a_confirmed_run_saves_the_ends_verifies_and_can_be_undone() {
     let before = bench.contents();
     let ran = bench.destroy(&["--json", "-"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let told = "Nothing is written before each device is confirmed; then they are overwritten.";
+    assert!(ran.stderr.contains(told) && !ran.stderr.contains("was written"), "{}", ran.stderr);
     let results = Results::from_json(&ran.stdout).expect("a results document");
     assert_eq!((results.clock, results.cells.len()), (Clock::Real, 4));
     assert_eq!(results.settings["verified"], "every byte read, and all members after each run");

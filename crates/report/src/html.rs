@@ -205,7 +205,7 @@ fn table_cell(
     layout: usize,
     cell: &Cell,
 ) -> Markup {
-    let best = row.marked().contains(&layout);
+    let best = row.marked().contains(&layout) && !shown::is_unknown(cell);
     html! {
         td.best[best] title=(tooltip(cell, section.unit)) {
             span.value {

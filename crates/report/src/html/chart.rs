@@ -186,7 +186,7 @@ fn label(
     (layout, cell): (usize, &Cell),
 ) -> Markup {
     let y = frame.y(place);
-    let best = row.marked().contains(&layout);
+    let best = row.marked().contains(&layout) && !shown::is_unknown(cell);
     let (median, high) = (frame.x(cell.median), frame.x(extent(cell).1));
     let behind = if high > median { high } else { median } + 6.0;
     html! {

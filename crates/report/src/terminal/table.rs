@@ -45,7 +45,7 @@ struct Parts {
 impl Parts {
     fn new(view: &View<'_>, row: &Row<'_>, layout: usize, terminal: Terminal) -> Option<Self> {
         let cell = row.cells[layout]?;
-        let best = row.marked().contains(&layout);
+        let best = row.marked().contains(&layout) && !shown::is_unknown(cell);
         let value = shown::value(cell) + if best { "*" } else { " " };
         let percent = shown::percent(view, layout, cell).map(|percent| {
             let (mark, style) = match percent.verdict {

@@ -177,6 +177,8 @@ fn a_confirmed_run_saves_the_ends_verifies_and_can_be_undone() {
     let before = bench.contents();
     let ran = bench.destroy(&["--json", "-"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let told = "Nothing is written before each device is confirmed; then they are overwritten.";
+    assert!(ran.stderr.contains(told) && !ran.stderr.contains("was written"), "{}", ran.stderr);
     let results = Results::from_json(&ran.stdout).expect("a results document");
     assert_eq!((results.clock, results.cells.len()), (Clock::Real, 4));
     assert_eq!(results.settings["verified"], "every byte read, and all members after each run");
@@ -532,8 +534,8 @@ fn a_run_goes_on_only_on_the_same_devices_confirmed_anew() {
     let ran = raidlab(bench.arguments(&[&all[..], &["--rounds", "2"]].concat()));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     // All but the first three cells, of which the last is torn, is lost.
-    let file = fs::read_dir(&runs).expect("runs").map(|entry| entry.expect("an entry").path());
-    let file = file.filter(|path| path.extension().is_some()).next().expect("a run");
+    let mut file = fs::read_dir(&runs).expect("runs").map(|entry| entry.expect("an entry").path());
+    let file = file.find(|path| path.extension().is_some()).expect("a run");
     let text = fs::read_to_string(&file).expect("lines");
     let kept: Vec<&str> = text.split_inclusive('\n').take(4).collect();
     let kept = kept.concat().trim_end().to_string();

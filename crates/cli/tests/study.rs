@@ -73,3 +73,23 @@ fn a_run_that_measures_nothing_says_so() {
     let asked_for = raidlab([&run[..], &["--target", "modelled"]].concat()).good();
     assert!(!asked_for.stdout.contains(told), "{asked_for:?}");
 }
+
+/// Without a size a job goes over a whole drive, which is said before it does.
+#[test]
+fn a_job_over_a_whole_drive_says_how_long_it_takes() {
+    let scratch = Scratch::new("whole-drive");
+    let run = |more: &str| {
+        let job = format!("[j]\nrw=read\nbs=4k\nnumber_ios=10\n{more}\n");
+        let job = scratch.file("jobs.fio", job).display().to_string();
+        raidlab(["run", &job, "--target", "modelled-raw"])
+    };
+    let whole = run("");
+    assert_eq!(whole.code, Some(0), "{}", whole.stderr);
+    let said = "note: jobs goes over 7.28 TiB of the array, about ";
+    assert!(
+        whole.stderr.starts_with(said) && whole.stderr.contains(" to model at most"),
+        "{whole:?}"
+    );
+    run("size=1g").good();
+    run("runtime=1").good();
+}

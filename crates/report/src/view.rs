@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use raidlab_results::comparison::fewest_rounds;
 use raidlab_results::document::{Better, Cell, Results, SCHEMA_VERSION, WorkloadRow};
 
-use crate::number;
-use crate::{ReportError, ReportErrorKind};
+use crate::{ReportError, ReportErrorKind, number, shown};
 
 /// Rounds below which no distribution-free interval of the median with 95 % coverage exists.
 pub(crate) const ROUNDS_FOR_INTERVAL: usize = 6;
@@ -155,6 +154,7 @@ impl Row<'_> {
     /// How a layout is marked.
     pub(crate) fn mark(&self, layout: usize) -> Mark {
         match &self.lead {
+            _ if self.cells[layout].is_some_and(shown::is_unknown) => Mark::None,
             Lead::Preliminary(best) | Lead::Winner(best) if *best == layout => Mark::Best,
             Lead::Shared { good, .. } if good.contains(&layout) => Mark::Best,
             Lead::Shared { open, .. } | Lead::Open(open) if open.contains(&layout) => Mark::MayBe,

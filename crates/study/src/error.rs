@@ -53,7 +53,7 @@ pub struct StudyError {
     /// The error underneath.
     pub source: Option<Box<dyn Error + Send + Sync>>,
     /// What else is wrong with the study, in the order of its lines.
-    pub also: Vec<StudyError>,
+    pub also: Box<[StudyError]>,
 }
 
 impl StudyError {
@@ -66,7 +66,7 @@ impl StudyError {
         reason: impl Into<String>,
     ) -> Self {
         let (path, key, reason) = (path.into(), key.into(), reason.into());
-        Self { kind, path, line, key, reason, source: None, also: Vec::new() }
+        Self { kind, path, line, key, reason, source: None, also: Box::default() }
     }
 
     /// The same with the error underneath.

@@ -24,10 +24,9 @@ fn requests(study: &Study) -> u64 {
 }
 
 /// What the user should know before the study starts; `None` where it is over soon.
-pub(super) fn warning<'a>(study: &'a Study, threads: usize) -> Option<String> {
+pub(in crate::compare) fn warning<'a>(study: &'a Study, threads: usize) -> Option<String> {
     let requests = requests(study);
-    let seconds = requests as f64 * SECONDS_A_REQUEST / threads.max(1) as f64;
-    (seconds >= WORTH_A_WORD).then(|| {
+    (seconds(requests, threads) >= WORTH_A_WORD).then(|| {
         // In requests of a byte, there are as many as bytes.
         let bytes = |spec: &'a WorkloadSpec| Some((spec.workload.requests(1, 1)?, &spec.name));
         let most = study.workloads.iter().filter_map(bytes);
@@ -39,13 +38,28 @@ pub(super) fn warning<'a>(study: &'a Study, threads: usize) -> Option<String> {
              smaller --size, fewer --rounds or fewer layouts make it shorter, and Ctrl-C ends it with the \
              rounds that are complete",
             requests as f64 / 1e6,
-            plain(&number::duration(seconds))
+            time(requests, threads)
         )
     })
 }
 
+/// What so many requests take so many threads to model.
+fn seconds(requests: u64, threads: usize) -> f64 {
+    requests as f64 * SECONDS_A_REQUEST / threads.max(1) as f64
+}
+
+/// The same in words.
+pub(crate) fn time(requests: u64, threads: usize) -> String {
+    plain(&number::duration(seconds(requests, threads)))
+}
+
+/// Whether so many requests take a thread so long that it should be told before.
+pub(crate) fn is_worth_a_word(requests: u64) -> bool {
+    seconds(requests, 1) >= WORTH_A_WORD
+}
+
 /// With plain blanks, as other notes have them.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     text.replace(['\u{a0}', '\u{202f}'], " ")
 }
 

@@ -1,6 +1,6 @@
 //! `raidlab compare`: a study, run and reported.
 
-mod effort;
+pub(crate) mod effort;
 mod modelled;
 mod real;
 mod record;

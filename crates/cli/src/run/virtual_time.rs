@@ -1,12 +1,15 @@
 //! Runs on modelled drives, in virtual time.
 
 use raidlab_predict::Modelled;
+use raidlab_report::number;
 use raidlab_sim::HostCosts;
 use raidlab_study::Study;
 use raidlab_workload::{RunRecord, Setting, Workload};
 
 use super::Run;
+use crate::compare::effort;
 use crate::failure::Failure;
+use crate::output::note;
 
 /// Runs a workload on a modelled array, with or without a host on top of it.
 pub(super) fn run(
@@ -22,6 +25,12 @@ pub(super) fn run(
     let mut world = modelled.world(0, setting.seed).map_err(|error| {
         Failure::input(format!("--layout {}: {}", options.layout(), error.reason))
     })?;
+    if !with_host
+        && let Some(what) = warning(workload, &setting, world.array().capacity().bytes())
+        && !options.quiet
+    {
+        note(&what);
+    }
     let record = if with_host {
         modelled.record_on_host(&mut world, workload, setting)
     } else {
@@ -29,6 +38,26 @@ pub(super) fn run(
     };
     record.map_err(|what| {
         Failure::input(format!("{} on {}: {what}", workload.kind(), options.target()))
+    })
+}
+
+/// What the user should know of a workload that is as large as the whole array, such as a fio job without size;
+/// `None` where it is over soon, or ends by itself after a time.
+fn warning(workload: &dyn Workload, setting: &Setting, capacity: u64) -> Option<String> {
+    let setting = Setting { space: Some(capacity), ..*setting };
+    // What cannot be planned is told when it is run.
+    let plan = workload.plan(&setting).ok().filter(|plan| !plan.asks_time)?;
+    let requests = plan.files.iter().map(|file| file.bytes.div_ceil(file.unit.max(1)));
+    let requests = requests.fold(0, u64::saturating_add);
+    let bytes = plan.files.iter().map(|file| file.bytes).fold(0, u64::saturating_add);
+    effort::is_worth_a_word(requests).then(|| {
+        format!(
+            "note: {} goes over {} of the array, about {} to model at most; a size=, or with fio a \
+             runtime=, makes it shorter",
+            workload.default_name(),
+            effort::plain(&number::bytes(bytes)),
+            effort::time(requests, 1)
+        )
     })
 }
 

@@ -134,12 +134,9 @@ impl Known<'_> {
             let place = Place { member: index, at: Sector(sector) };
             let own = &bytes[((sector - at) as usize) * SECTOR..];
             let whole = (sector + SECTORS <= end).then(|| &own[..BLOCK as usize]);
-            match whole.and_then(|own| self.is_block_right(place, own, blocks)) {
-                Some(true) => {
-                    sector += SECTORS;
-                    continue;
-                }
-                Some(false) | None => {}
+            if whole.and_then(|own| self.is_block_right(place, own, blocks)) == Some(true) {
+                sector += SECTORS;
+                continue;
             }
             let holds = self.sector(place, &mut expected);
             if matches!(holds, Expected::Bytes(..)) && expected != own[..SECTOR] {

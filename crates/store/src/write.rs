@@ -1,9 +1,11 @@
 //! Writing a run's file, which is locked meanwhile.
 //!
-//! Fault model: the process or the machine may go at any moment. Each line is handed to the kernel by one write, so
-//! that a killed process leaves complete lines and at most one torn one, behind the last newline. In real time a line
-//! is on the drive before the run goes on; in virtual time, where a lost cell costs moments, once in a while.
-//! Lines that are there are never written again; a torn one is cut off by the process that goes on, under the lock.
+//! Fault model: the process or the machine may go at any moment, and a write may be refused or end half-way.
+//! Why it is safe: a line counts only with its newline, each is handed to the kernel by one write, and none that is
+//! there is ever written again; so a file holds complete lines and at most one torn one behind them, which the process
+//! that goes on cuts off under the lock. In real time a line is on the drive before the run goes on; in virtual
+//! time, where a lost cell costs moments, once in a while. Tests: `tests/store.rs`, and with kills
+//! `crates/cli/tests/store.rs::a_run_on_files_killed_twice_goes_on_to_its_end`.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};

@@ -412,9 +412,12 @@ fn runs_are_kept_where_the_specification_says() {
         })
     };
     let expected = |path: &str| Some(PathBuf::from(path));
-    assert_eq!(of(Some("/data"), Some("/me")), expected("/data/raidlab/runs"));
-    assert_eq!(of(Some("data"), Some("/me")), expected("/me/.local/share/raidlab/runs"));
-    assert_eq!(of(Some(""), Some("/me")), expected("/me/.local/share/raidlab/runs"));
+    assert_eq!(of(Some("/data"), Some("/people/a")), expected("/data/raidlab/runs"));
+    assert_eq!(
+        of(Some("data"), Some("/people/a")),
+        expected("/people/a/.local/share/raidlab/runs")
+    );
+    assert_eq!(of(Some(""), Some("/people/a")), expected("/people/a/.local/share/raidlab/runs"));
     assert_eq!(of(None, Some("")), None);
     assert_eq!("1d".parse::<Age>().map(|age| age.0.as_secs()), Ok(86_400));
 }

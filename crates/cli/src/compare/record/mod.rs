@@ -25,7 +25,6 @@ use crate::output::note;
 const VARIABLE: &str = "RAIDLAB_STORE";
 /// What it says for nothing to be recorded.
 const OFF: &str = "off";
-/// What errors call the default study.
 
 /// Records a run.
 #[derive(Debug)]

@@ -25,6 +25,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Compare(Compare),
+    Diff(crate::diff::args::DiffOptions),
     Run(crate::run::Run),
     Layout(Layout),
     Check(crate::check::args::Check),

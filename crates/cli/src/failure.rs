@@ -13,6 +13,8 @@ pub(crate) enum Failure {
     Input(String),
     /// Not done because it might destroy something: exit status 3.
     Refused(String),
+    /// What was compared got worse: exit status 4.
+    Regressed(String),
     /// Something did not work: exit status 1.
     Failed(String),
     /// Ctrl-C: exit status 130.
@@ -43,6 +45,7 @@ impl Failure {
         let (text, status) = match self {
             Self::Input(what) => (format!("error: {what}"), 2),
             Self::Refused(what) => (format!("refused: {what}"), 3),
+            Self::Regressed(what) => (format!("regressed: {what}"), 4),
             Self::Failed(what) => (format!("error: {what}"), 1),
             Self::Interrupted => ("interrupted".to_string(), 130),
         };

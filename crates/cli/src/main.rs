@@ -1,13 +1,14 @@
 //! raidlab: which RAID level, layout, chunk and number of drives suit your work?
 //!
 //! Exit status: 0 done, 1 failed (also when wrong bytes were found), 2 usage or input that cannot
-//! be, 3 refused because it might destroy something, 130 interrupted.
+//! be, 3 refused because it might destroy something, 4 what was compared got worse, 130 interrupted.
 #![forbid(unsafe_code)]
 
 mod args;
 mod calibrate;
 mod check;
 mod compare;
+mod diff;
 #[cfg(test)]
 mod documents;
 mod drive;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         args::Command::Layout(options) => layout::run(options),
         args::Command::Run(options) => run::run(options),
         args::Command::Check(options) => check::run(options),
+        args::Command::Diff(options) => diff::run(options),
         args::Command::Drive(options) => drive::run(options),
         args::Command::Tune(options) => tune::run(options),
         args::Command::Calibrate(options) => calibrate::run(options),

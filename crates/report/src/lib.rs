@@ -20,7 +20,7 @@ use raidlab_results::document::Results;
 pub use error::{ReportError, ReportErrorKind};
 pub use findings::findings;
 pub use html::{Html, replay_html};
-pub use json::Json;
+pub use json::{Json, diff_json};
 pub use terminal::Terminal;
 
 /// Turns a results document into the text of a file or of the terminal.

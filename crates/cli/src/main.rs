@@ -12,6 +12,7 @@ mod diff;
 #[cfg(test)]
 mod documents;
 mod drive;
+mod exports;
 mod failure;
 mod interrupt;
 mod json;

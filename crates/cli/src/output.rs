@@ -116,8 +116,11 @@ pub(crate) fn reports(options: &Compare, results: &Results) -> Result<(), Failur
     for (path, exporter) in outputs() {
         written = written.and(export(exporter).and_then(|text| write(path, &text)));
     }
-    let printed = outputs().any(|(path, _)| path == Path::new(STDOUT));
-    let quiet = options.quiet && outputs().count() > 0;
+    written = written.and(options.exports.write(std::slice::from_ref(results)));
+    let exports = options.exports.paths().into_iter().filter_map(|(_, path)| path);
+    let paths: Vec<&Path> = outputs().map(|(path, _)| path.as_path()).chain(exports).collect();
+    let printed = paths.contains(&Path::new(STDOUT));
+    let quiet = options.quiet && !paths.is_empty();
     if written.is_err() || !(printed || quiet) {
         print(&export(&terminal(options.color))?)?;
     }

@@ -18,7 +18,8 @@ use crate::{interrupt, output};
 
 pub(crate) fn run(options: &Compare) -> Result<(), Failure> {
     let mut study = load(options)?;
-    output::check(&[("--json", options.json.as_deref()), ("--html", options.html.as_deref())])?;
+    let files = [("--json", options.json.as_deref()), ("--html", options.html.as_deref())];
+    output::check(&[&files[..], &options.exports.paths()].concat())?;
     let cancel = interrupt::flag()?;
     let results = if options.on == "virtual" {
         real::devices::refuse_flags(options)?;

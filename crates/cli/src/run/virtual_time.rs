@@ -1,5 +1,6 @@
 //! Runs on modelled drives, in virtual time.
 
+use raidlab_models::DriveSpec;
 use raidlab_predict::Modelled;
 use raidlab_sim::HostCosts;
 use raidlab_study::Study;
@@ -30,6 +31,16 @@ pub(super) fn run(
     record.map_err(|what| {
         Failure::input(format!("{} on {}: {what}", workload.kind(), options.target))
     })
+}
+
+/// The drive that is modelled, checked.
+pub(super) fn drive(options: &Run) -> Result<DriveSpec, Failure> {
+    let study = study(options)?;
+    let modelled = Modelled::unchecked(&study, HostCosts::default()).map_err(|error| {
+        Failure::input(format!("--drive {}: {}", options.drive(), error.reason))
+    })?;
+    let drive = modelled.drives().first().cloned();
+    drive.ok_or_else(|| Failure::failed("the study has no drive"))
 }
 
 /// A study with the one layout, to model.

@@ -33,6 +33,7 @@ pub(crate) enum Command {
     Tune(crate::tune::args::Tune),
     Calibrate(crate::calibrate::args::Calibrate),
     Replay(crate::replay::args::Replay),
+    Schema(crate::schema::Schema),
 }
 
 /// Runs a study and prints which layout is fastest for which work, by how much, and how sure

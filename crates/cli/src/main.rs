@@ -21,6 +21,7 @@ mod output;
 mod progress;
 mod replay;
 mod run;
+mod schema;
 mod tune;
 
 use std::process::ExitCode;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         args::Command::Tune(options) => tune::run(options),
         args::Command::Calibrate(options) => calibrate::run(options),
         args::Command::Replay(options) => replay::run(options),
+        args::Command::Schema(options) => schema::run(options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -91,6 +91,6 @@ fn a_run_is_written_as_values_and_as_markdown() {
     }
     assert!(csv.starts_with("workload,target,layout,drive,"), "{csv}");
     assert!(csv.contains("random-read,modelled,"), "{csv}");
-    let two = raidlab(["run", "dd-write", "--csv", "-", "--json", "-"]);
+    let two = raidlab(["run", "dd-write", "size=1MiB", "--csv", "-", "--json", "-"]);
     two.refused(&["--json and --csv cannot both print"]);
 }

@@ -10,8 +10,8 @@
 //!
 //! One rule makes the verdicts. A cell regressed or improved where its shift is shown to lie beyond the floor, and the
 //! procedure of Benjamini and Hochberg (1995) over all tested cells of the document keeps the share of false ones among
-//! those so called at [`FALSE_SHARE`], at most; where nothing changed that is the chance of any. It is equal where it is
-//! shown to lie within the floor (two one-sided tests, Schuirmann 1987), by the same procedure over these tests. The
+//! those so called at [`FALSE_SHARE`], at most; where nothing changed that is the chance of any. It is equal where it
+//! is shown to lie within the floor (two one-sided tests, Schuirmann 1987), by the same procedure over these tests. The
 //! intervals are at 1 - [`FALSE_SHARE`] x called / tested, so that of those of called cells as many cover (Benjamini and
 //! Yekutieli 2005): each lies beyond the floor.
 //!

@@ -153,7 +153,7 @@ mod tests {
                 near(*found, expected);
             }
         }
-        // Of 6 and 6 the table of Mann and Whitney has 5 as the largest statistic at 5 %: 19 of 924 orders on each side.
+        // Of 6 and 6 their table has 5 as the largest statistic at 5 %: 19 of 924 orders on each side.
         let six = mann_whitney(6, 6);
         near(six[0], 1.0 / 924.0);
         near(six[5], 19.0 / 924.0);

@@ -155,11 +155,18 @@ fn rounds_that_depend_on_each_other_are_said() {
 fn measured_beside_modelled_are_residuals() {
     let layouts = [("one", 110.0), ("two", 95.0), ("three", 100.5)];
     let modelled = layouts.map(|(layout, value)| cell(layout, &near(value, 6)));
-    let modelled = document(Clock::Virtual, modelled.to_vec());
+    let mut modelled = document(Clock::Virtual, modelled.to_vec());
+    modelled.host.insert("drives".into(), "two".into());
+    modelled.settings.insert("target".into(), "raw".into());
     let measured = layouts.map(|(layout, _)| cell(layout, &near(100.0, 6)));
-    let measured = document(Clock::Real, measured.to_vec());
+    let mut measured = document(Clock::Real, measured.to_vec());
+    measured.host.insert("kernel".into(), "6.1".into());
+    measured.settings.insert("target".into(), "files".into());
     for diff in [of(&modelled, &measured), of(&measured, &modelled)] {
         assert_eq!(diff.kind, DiffKind::Residual);
+        // What only one of them can have is no difference.
+        let setup: Vec<&str> = diff.setup.iter().map(|one| one.what.as_str()).collect();
+        assert_eq!(setup, ["settings, target"]);
         assert_eq!((diff.before.clock, diff.after.clock), (Clock::Real, Clock::Virtual));
         let found: Vec<i64> = diff
             .cells

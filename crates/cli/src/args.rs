@@ -29,6 +29,7 @@ pub(crate) enum Command {
     History(crate::history::args::History),
     Show(crate::history::args::Show),
     Rm(crate::history::args::Remove),
+    Diff(crate::diff::args::DiffOptions),
     Run(crate::run::Run),
     Layout(Layout),
     Check(crate::check::args::Check),
@@ -37,6 +38,7 @@ pub(crate) enum Command {
     Calibrate(crate::calibrate::args::Calibrate),
     Replay(crate::replay::args::Replay),
     Study(crate::study::StudyOptions),
+    Schema(crate::schema::Schema),
 }
 
 /// Runs a study and prints which layout is fastest for which work, by how much, and how sure
@@ -69,7 +71,9 @@ pub(crate) enum Command {
     raidlab compare --size 1GiB --rounds 10      each process moves 1 GiB; 10 rounds\n  \
     raidlab compare --states healthy,degraded,rebuilding   with a member lost, and being rebuilt\n  \
     raidlab compare --json - | jq .cells         results for other programs\n  \
-    raidlab compare --resume                     goes on with what was stopped last\n\n\
+    raidlab compare --resume                     goes on with what was stopped last\n  \
+    raidlab compare --csv cells.csv --csv-rounds rounds.csv   for spreadsheets and statistics\n  \
+    raidlab compare --markdown -                 to be pasted into an issue\n\n\
     Exit status: 0 done, 1 failed or wrong bytes found, 2 bad input, 3 refused because\n\
     something might be destroyed (see --on DEVICE,..), 130 interrupted.")]
 pub(crate) struct Compare {
@@ -97,6 +101,8 @@ pub(crate) struct Compare {
     /// Write a report that needs nothing but a browser to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) exports: crate::exports::Exports,
     /// Draw every random choice from this seed instead of the study's
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,

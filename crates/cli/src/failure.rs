@@ -13,6 +13,8 @@ pub(crate) enum Failure {
     Input(String),
     /// Not done because it might destroy something: exit status 3.
     Refused(String),
+    /// What was compared got worse: exit status 4.
+    Regressed(String),
     /// Something did not work: exit status 1.
     Failed(String),
     /// Ctrl-C: exit status 130.
@@ -45,6 +47,7 @@ impl Failure {
         match self {
             Self::Input(what) => Self::Input(both(what)),
             Self::Refused(what) => Self::Refused(both(what)),
+            Self::Regressed(what) => Self::Regressed(both(what)),
             Self::Failed(what) => Self::Failed(both(what)),
             Self::Interrupted => {
                 note(&hint);
@@ -56,7 +59,10 @@ impl Failure {
     /// In words.
     pub(crate) fn what(&self) -> &str {
         match self {
-            Self::Input(what) | Self::Refused(what) | Self::Failed(what) => what,
+            Self::Input(what)
+            | Self::Refused(what)
+            | Self::Regressed(what)
+            | Self::Failed(what) => what,
             Self::Interrupted => "interrupted",
         }
     }
@@ -66,6 +72,7 @@ impl Failure {
         let (text, status) = match self {
             Self::Input(what) => (format!("error: {what}"), 2),
             Self::Refused(what) => (format!("refused: {what}"), 3),
+            Self::Regressed(what) => (format!("regressed: {what}"), 4),
             Self::Failed(what) => (format!("error: {what}"), 1),
             Self::Interrupted => ("interrupted".to_string(), 130),
         };

@@ -1,16 +1,18 @@
 //! raidlab: which RAID level, layout, chunk and number of drives suit your work?
 //!
 //! Exit status: 0 done, 1 failed (also when wrong bytes were found), 2 usage or input that cannot
-//! be, 3 refused because it might destroy something, 130 interrupted.
+//! be, 3 refused because it might destroy something, 4 what was compared got worse, 130 interrupted.
 #![forbid(unsafe_code)]
 
 mod args;
 mod calibrate;
 mod check;
 mod compare;
+mod diff;
 #[cfg(test)]
 mod documents;
 mod drive;
+mod exports;
 mod failure;
 mod history;
 mod interrupt;
@@ -20,6 +22,7 @@ mod output;
 mod progress;
 mod replay;
 mod run;
+mod schema;
 mod study;
 mod tune;
 
@@ -39,11 +42,13 @@ fn main() -> ExitCode {
         args::Command::Layout(options) => layout::run(options),
         args::Command::Run(options) => run::run(options),
         args::Command::Check(options) => check::run(options),
+        args::Command::Diff(options) => diff::run(options),
         args::Command::Drive(options) => drive::run(options),
         args::Command::Tune(options) => tune::run(options),
         args::Command::Calibrate(options) => calibrate::run(options),
         args::Command::Replay(options) => replay::run(options),
         args::Command::Study(options) => study::run(options),
+        args::Command::Schema(options) => schema::run(options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -8,6 +8,7 @@ use raidlab_report::{Exporter, Html, Json, Terminal};
 use raidlab_results::Results;
 
 use crate::args::Color;
+use crate::exports::Exports;
 use crate::failure::Failure;
 
 /// Where a report goes that is to be printed.
@@ -112,6 +113,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) json: Option<&'a Path>,
     /// A page, to this file.
     pub(crate) html: Option<&'a Path>,
+    /// The other forms.
+    pub(crate) exports: &'a Exports,
     /// Nothing on the terminal when a file was written.
     pub(crate) quiet: bool,
     pub(crate) color: Color,
@@ -120,7 +123,8 @@ pub(crate) struct Wanted<'a> {
 impl Wanted<'_> {
     /// Checks that every file can be written, before hours of work.
     pub(crate) fn check(self) -> Result<(), Failure> {
-        check(&[("--json", self.json), ("--html", self.html)])
+        let files = [("--json", self.json), ("--html", self.html)];
+        check(&[&files[..], &self.exports.paths()].concat())
     }
 }
 
@@ -135,8 +139,11 @@ pub(crate) fn reports(options: Wanted<'_>, results: &Results) -> Result<(), Fail
     for (path, exporter) in outputs() {
         written = written.and(export(exporter).and_then(|text| write(path, &text)));
     }
-    let printed = outputs().any(|(path, _)| path == Path::new(STDOUT));
-    let quiet = options.quiet && outputs().count() > 0;
+    written = written.and(options.exports.write(std::slice::from_ref(results)));
+    let exports = options.exports.paths().into_iter().filter_map(|(_, path)| path);
+    let paths: Vec<&Path> = outputs().map(|(path, _)| path).chain(exports).collect();
+    let printed = paths.contains(&Path::new(STDOUT));
+    let quiet = options.quiet && !paths.is_empty();
     if written.is_err() || !(printed || quiet) {
         print(&export(&terminal(options.color))?)?;
     }

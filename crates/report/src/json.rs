@@ -1,5 +1,6 @@
 //! The results document itself.
 
+use raidlab_results::Diff;
 use raidlab_results::document::Results;
 
 use crate::{Exporter, ReportError, view};
@@ -17,4 +18,14 @@ impl Exporter for Json {
         text.push('\n');
         Ok(text)
     }
+}
+
+/// What two documents tell of each other, as indented JSON with a newline at its end: what `diff --json` writes.
+///
+/// # Errors
+/// `Json` when it does not become JSON.
+pub fn diff_json(diff: &Diff) -> Result<String, ReportError> {
+    let mut text = serde_json::to_string_pretty(diff).map_err(ReportError::json)?;
+    text.push('\n');
+    Ok(text)
 }

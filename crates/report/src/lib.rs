@@ -7,21 +7,27 @@
 
 mod advice;
 mod conclusion;
+mod csv;
 mod error;
 mod findings;
 mod html;
 mod json;
+mod markdown;
 pub mod number;
+mod sheet;
 mod shown;
 mod terminal;
 mod view;
 
 use raidlab_results::document::Results;
 
+pub use csv::{Csv, CsvRounds};
 pub use error::{ReportError, ReportErrorKind};
 pub use findings::findings;
 pub use html::{Html, replay_html};
-pub use json::Json;
+pub use json::{Json, diff_json};
+pub use markdown::Markdown;
+pub use sheet::Sheet;
 pub use terminal::Terminal;
 
 /// Turns a results document into the text of a file or of the terminal.
@@ -32,4 +38,14 @@ pub trait Exporter {
     /// A document that contradicts itself: an unlisted layout or workload, a cell twice or without
     /// samples, a number that is not finite, an unknown schema version. See [`ReportErrorKind`].
     fn export(&self, results: &Results) -> Result<String, ReportError>;
+
+    /// Several documents in one text: one after the other, unless the form has room for all in one.
+    ///
+    /// # Errors
+    /// As [`Exporter::export`].
+    fn export_all(&self, documents: &[Results]) -> Result<String, ReportError> {
+        let texts: Result<Vec<String>, ReportError> =
+            documents.iter().map(|results| self.export(results)).collect();
+        Ok(texts?.join("\n"))
+    }
 }

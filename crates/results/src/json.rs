@@ -1,14 +1,38 @@
 //! The document as JSON: pretty, keys in a stable order, equal documents byte for byte equal.
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::document::{Cell, Results, SCHEMA_VERSION};
 use crate::error::{ResultsError, ResultsErrorKind};
+use crate::replay::Replays;
 
 /// What every version of the document has.
 #[derive(Deserialize)]
 struct Version {
     schema_version: u32,
+    /// What a document of several has instead of cells.
+    #[serde(default)]
+    replays: Option<IgnoredAny>,
+}
+
+impl Version {
+    fn has_replays(&self) -> bool {
+        self.replays.is_some()
+    }
+}
+
+/// Refuses a document of another version.
+fn check_version(text: &str) -> Result<Version, ResultsError> {
+    let version: Version = serde_json::from_str(text).map_err(ResultsError::malformed)?;
+    if version.schema_version != SCHEMA_VERSION {
+        let found = version.schema_version;
+        let context = format!(
+            "the document has schema_version {found}; this version of raidlab reads {SCHEMA_VERSION}"
+        );
+        return Err(ResultsError::new(ResultsErrorKind::SchemaVersion, context));
+    }
+    Ok(version)
 }
 
 impl Results {
@@ -30,15 +54,20 @@ impl Results {
     /// [`ResultsErrorKind::Malformed`] when the text is not such a document,
     /// [`ResultsErrorKind::SchemaVersion`] when it is of another version.
     pub fn from_json(text: &str) -> Result<Self, ResultsError> {
-        let version: Version = serde_json::from_str(text).map_err(ResultsError::malformed)?;
-        if version.schema_version != SCHEMA_VERSION {
-            let found = version.schema_version;
-            let context = format!(
-                "the document has schema_version {found}; this version of raidlab reads {SCHEMA_VERSION}"
-            );
-            return Err(ResultsError::new(ResultsErrorKind::SchemaVersion, context));
-        }
+        check_version(text)?;
         serde_json::from_str(text).map_err(ResultsError::malformed)
+    }
+
+    /// The documents of a text that is one document, or one of several replays.
+    ///
+    /// # Errors
+    /// As [`Results::from_json`].
+    pub fn all_from_json(text: &str) -> Result<Vec<Self>, ResultsError> {
+        if !check_version(text)?.has_replays() {
+            return Ok(vec![Self::from_json(text)?]);
+        }
+        let several: Replays = serde_json::from_str(text).map_err(ResultsError::malformed)?;
+        Ok(several.replays)
     }
 
     /// Every number of every cell is finite.

@@ -1,39 +1,18 @@
 //! How often the rule for verdicts is right, under the stopping rule that studies have: on made-up rounds whose truth
 //! is known. Seeds are fixed, so nothing here is left to chance.
 
+mod support;
+
 use raidlab_results::comparison::{Row, correlation, fewest_rounds, log_ratios};
 use raidlab_results::conduct::floors;
 use raidlab_results::statistics::{median, median_interval};
 use raidlab_results::{Better, Verdict};
+use support::Random;
 
 /// Rounds at most.
 const MOST: usize = 20;
 const PRECISION: f64 = 0.05;
 const LEAST_FLOOR: f64 = 0.005;
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Above 0 and below 1.
-    fn share(&mut self) -> f64 {
-        ((self.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
-    }
-
-    /// Of mean 0 and deviation 1: Box and Muller (1958).
-    fn normal(&mut self) -> f64 {
-        let (radius, angle) = (libm::sqrt(-2.0 * libm::log(self.share())), self.share());
-        radius * libm::cos(angle * std::f64::consts::TAU)
-    }
-}
 
 #[derive(Clone, Copy, Debug)]
 enum Shape {

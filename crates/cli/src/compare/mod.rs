@@ -40,6 +40,7 @@ fn run_recorded(options: &Compare, mut recorder: Recorder) -> Result<(), Failure
     let wanted = Wanted {
         json: options.json.as_deref(),
         html: options.html.as_deref(),
+        exports: &options.exports,
         quiet: options.quiet,
         color: options.color,
     };

@@ -10,6 +10,7 @@ use raidlab_study::{Samples, Study};
 use super::record::{self, Recorder};
 use super::{load, real};
 use crate::args::{Color, Compare, Devices, StoreDirectory};
+use crate::exports::Exports;
 use crate::failure::Failure;
 
 /// The store that a flag or the environment names.
@@ -54,6 +55,11 @@ pub(super) fn prepare(now: &Compare, name: Option<&str>) -> Result<(Compare, Rec
         store: StoreDirectory { store: output(&now.store.store) },
         json: output(&now.json),
         html: output(&now.html),
+        exports: Exports {
+            csv: output(&now.exports.csv),
+            csv_rounds: output(&now.exports.csv_rounds),
+            markdown: output(&now.exports.markdown),
+        },
         threads: now.threads,
         quiet: now.quiet,
         color: now.color,
@@ -94,6 +100,7 @@ fn begun_with(record: &RunRecord) -> Result<Compare, Failure> {
         no_store: false,
         json: None,
         html: None,
+        exports: Exports::default(),
         seed: options.seed,
         rounds: options.rounds,
         size: options.size.map(Size),

@@ -37,7 +37,9 @@ pub(crate) struct Show {
     /// Write a report that needs nothing but a browser to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// No report on the terminal when --json or --html writes one
+    #[command(flatten)]
+    pub(crate) exports: crate::exports::Exports,
+    /// No report on the terminal when a file is written
     #[arg(long, short)]
     pub(crate) quiet: bool,
     /// When to colour the table

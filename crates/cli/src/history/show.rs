@@ -9,6 +9,7 @@ pub(crate) fn run(options: &Show) -> Result<(), Failure> {
     let wanted = Wanted {
         json: options.json.as_deref(),
         html: options.html.as_deref(),
+        exports: &options.exports,
         quiet: options.quiet,
         color: options.color,
     };

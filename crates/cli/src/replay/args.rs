@@ -39,6 +39,8 @@ pub(crate) struct Replay {
     /// Write a report that needs nothing but a browser to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) exports: crate::exports::Exports,
     /// Run each cell with this many seeds [default: the study's, 3; with --ablate 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) seeds: Option<u32>,

@@ -22,7 +22,8 @@ use study::{Prepared, run_study};
 pub(crate) fn run(options: &Replay) -> Result<(), Failure> {
     let studies = studies(options)?;
     let left_out = left_out(&studies, options)?;
-    output::check(&[("--json", options.json.as_deref()), ("--html", options.html.as_deref())])?;
+    let files = [("--json", options.json.as_deref()), ("--html", options.html.as_deref())];
+    output::check(&[&files[..], &options.exports.paths()].concat())?;
     let cancel = interrupt::flag()?;
     let mut documents = Vec::new();
     for (study, left_out) in studies.iter().zip(&left_out) {
@@ -197,6 +198,7 @@ fn reports(options: &Replay, documents: Vec<Results>) -> Result<(), Failure> {
         };
         written = text.map_err(Failure::failed).and_then(|text| output::write(path, &text));
     }
+    written = written.and(options.exports.write(&documents));
     let terminal = output::terminal(options.color);
     let report = terminal.replays(&documents).map_err(Failure::failed);
     if let Some(path) = &options.json {
@@ -207,7 +209,8 @@ fn reports(options: &Replay, documents: Vec<Results>) -> Result<(), Failure> {
         let text = text.map_err(Failure::failed).and_then(|text| output::write(path, &text));
         written = written.and(text);
     }
-    let paths = [options.json.as_deref(), options.html.as_deref()];
+    let others = options.exports.paths().map(|(_, path)| path);
+    let paths = [&[options.json.as_deref(), options.html.as_deref()][..], &others].concat();
     let printed = paths.contains(&Some(Path::new("-")));
     let quiet = options.quiet && paths.iter().any(Option::is_some);
     if written.is_err() || !(printed || quiet) {

@@ -1,7 +1,9 @@
 //! `raidlab run`: one workload on one target.
 
 mod archive;
+mod export;
 mod print;
+mod setup;
 mod target;
 mod virtual_time;
 
@@ -78,7 +80,13 @@ pub(crate) struct Run {
     /// prints it instead
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub(crate) json: Option<PathBuf>,
-    /// No progress, and no summary when --json writes a file
+    /// Write a row for each figure of the run to this file, as comma-separated values; `-` prints it instead
+    #[arg(long, value_name = "FILE", conflicts_with = "list")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Write tables to be pasted into an issue to this file, as Markdown; `-` prints it instead
+    #[arg(long, value_name = "FILE", conflicts_with = "list")]
+    pub(crate) markdown: Option<PathBuf>,
+    /// No progress, and no summary when --json, --csv or --markdown writes a file
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
@@ -99,6 +107,15 @@ impl Run {
 
     fn filesystem(&self) -> Filesystem {
         self.filesystem.unwrap_or(Filesystem::Ext4)
+    }
+
+    /// The flags that name a file, with it.
+    fn files(&self) -> [(&'static str, Option<&Path>); 3] {
+        [
+            ("--json", self.json.as_deref()),
+            ("--csv", self.csv.as_deref()),
+            ("--markdown", self.markdown.as_deref()),
+        ]
     }
 
     /// Refuses flags that the target has no use for.
@@ -133,7 +150,7 @@ pub(crate) fn run(options: &Run) -> Result<(), Failure> {
         };
     }
     let workload = workload(options)?;
-    output::check(&[("--json", options.json.as_deref())])?;
+    output::check(&options.files())?;
     let known = workload.formats();
     if let Some(format) = &options.format
         && format != "summary"
@@ -149,26 +166,41 @@ pub(crate) fn run(options: &Run) -> Result<(), Failure> {
     options.check_flags(&target)?;
     let setting =
         Setting { host_memory: target.memory(), ..Setting::new(options.copies, options.seed) };
+    let setup = setup::Setup::of(options, &target)?;
     let bar = Bar::steps(options.quiet);
     let record = target.run(options, &*workload, setting, &|told| match told {
         Told::Step(what) => bar.step(what),
         Told::Removed(path) => output::removed(path),
     });
     bar.clear();
-    show(options, &*workload, &record?)
+    show(options, &*workload, &record?, &setup)
 }
 
 /// Prints what was asked for.
-fn show(options: &Run, workload: &dyn Workload, record: &RunRecord) -> Result<(), Failure> {
+fn show(
+    options: &Run,
+    workload: &dyn Workload,
+    record: &RunRecord,
+    setup: &setup::Setup,
+) -> Result<(), Failure> {
     let host = print::host_name();
     let own = |format: &str| workload.format(format, record, &host).unwrap_or_default();
+    let document = print::document(options, workload, record, setup);
     if let Some(path) = &options.json {
-        output::write(path, &print::json(options, workload, record)?)?;
+        output::write(path, &print::pretty(&document)?)?;
     }
-    let printed = options.json.as_deref() == Some(Path::new("-"));
+    if let Some(path) = &options.csv {
+        output::write(path, &export::csv(&document))?;
+    }
+    if let Some(path) = &options.markdown {
+        output::write(path, &export::markdown(&document))?;
+    }
+    let files = options.files().into_iter().filter_map(|(_, path)| path);
+    let files: Vec<&Path> = files.collect();
+    let printed = files.contains(&Path::new("-"));
     match &options.format {
         Some(format) if format != "summary" => output::print(&own(format)),
-        None if printed || (options.quiet && options.json.is_some()) => Ok(()),
+        None if printed || (options.quiet && !files.is_empty()) => Ok(()),
         None => {
             let mut text = print::summary(options, workload, record);
             if let Some(format) = workload.formats().first() {

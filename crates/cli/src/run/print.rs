@@ -7,6 +7,7 @@ use raidlab_workload::{IoRecord, KINDS, PhaseRecord, RunRecord, Workload};
 use serde_json::{Value, json};
 
 use super::Run;
+use super::setup::Setup;
 use crate::failure::Failure;
 
 /// What those must know who expect a benchmark to measure the machine it runs on.
@@ -142,12 +143,13 @@ fn figure(value: f64) -> String {
     if value.abs() >= 1000.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
 
-/// As JSON, pretty and ending with a newline.
-pub(super) fn json(
+/// Everything that was measured, and what is needed to repeat it.
+pub(super) fn document(
     options: &Run,
     workload: &dyn Workload,
     record: &RunRecord,
-) -> Result<String, Failure> {
+    setup: &Setup,
+) -> Value {
     let metrics = workload.metrics();
     let values = metrics.iter().zip(workload.values(record)).map(
         |(metric, value)| json!({ "metric": metric.name, "unit": metric.unit, "value": value }),
@@ -164,13 +166,18 @@ pub(super) fn json(
         }))
     });
     let ends: Vec<f64> = record.ends().iter().map(|end| end.as_secs()).collect();
-    let document = json!({
+    json!({
         "schema_version": SCHEMA_VERSION,
         "raidlab": env!("CARGO_PKG_VERSION"),
         "workload": workload.kind(),
         "description": workload.description(),
         "target": options.target(),
         "layout": options.layout().to_string(),
+        "parameters": setup.parameters,
+        "job_file": setup.job_file,
+        "drive": setup.drive,
+        "filesystem": setup.filesystem,
+        "host": setup.host,
         "clock": if clock(options) == "virtual time" { "virtual" } else { "real" },
         "copies": options.copies,
         "seed": options.seed,
@@ -194,8 +201,7 @@ pub(super) fn json(
             "resource": resource, "busy": busy,
         })),
         "warnings": record.warnings,
-    });
-    pretty(&document)
+    })
 }
 
 /// Every kind as JSON: what it is, and its parameters with their defaults as one text.
@@ -207,7 +213,8 @@ pub(super) fn list_json() -> Result<String, Failure> {
     pretty(&json!({ "schema_version": SCHEMA_VERSION, "kinds": kinds.collect::<Vec<Value>>() }))
 }
 
-fn pretty(document: &Value) -> Result<String, Failure> {
+/// Pretty, and ending with a newline.
+pub(super) fn pretty(document: &Value) -> Result<String, Failure> {
     let text = serde_json::to_string_pretty(document);
     Ok(text.map_err(|error| Failure::failed(format!("as JSON: {error}")))? + "\n")
 }

@@ -1,5 +1,6 @@
 //! Runs on modelled drives, in virtual time.
 
+use raidlab_models::DriveSpec;
 use raidlab_predict::Modelled;
 use raidlab_report::number;
 use raidlab_sim::HostCosts;
@@ -59,6 +60,16 @@ fn warning(workload: &dyn Workload, setting: &Setting, capacity: u64) -> Option<
             effort::time(requests, 1)
         )
     })
+}
+
+/// The drive that is modelled, checked.
+pub(super) fn drive(options: &Run) -> Result<DriveSpec, Failure> {
+    let study = study(options)?;
+    let modelled = Modelled::unchecked(&study, HostCosts::default()).map_err(|error| {
+        Failure::input(format!("--drive {}: {}", options.drive(), error.reason))
+    })?;
+    let drive = modelled.drives().first().cloned();
+    drive.ok_or_else(|| Failure::failed("the study has no drive"))
 }
 
 /// A study with the one layout, to model.

@@ -1,0 +1,31 @@
+//! `raidlab diff`: what changed from one run to another.
+
+pub(crate) mod args;
+mod load;
+
+use std::path::Path;
+
+use raidlab_results::Diff;
+
+use crate::failure::Failure;
+use crate::output;
+use args::DiffOptions;
+
+pub(crate) fn run(options: &DiffOptions) -> Result<(), Failure> {
+    let before = load::load(&options.before, &options.store)?;
+    let after = load::load(&options.after, &options.store)?;
+    output::check(&[("--json", options.json.as_deref())])?;
+    let diff = Diff::of((&options.before, &before), (&options.after, &after), options.floor);
+    let printed = options.json.as_deref() == Some(Path::new("-"));
+    if let Some(path) = &options.json {
+        output::write(path, &raidlab_report::diff_json(&diff).map_err(Failure::failed)?)?;
+    }
+    if !(printed || options.quiet) {
+        output::print(&output::terminal(options.color).diff(&diff))?;
+    }
+    match diff.counts.regressed {
+        0 => Ok(()),
+        1 => Err(Failure::Regressed("1 cell".into())),
+        cells => Err(Failure::Regressed(format!("{cells} cells"))),
+    }
+}

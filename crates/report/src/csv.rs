@@ -1,0 +1,168 @@
+//! The document as comma-separated values for spreadsheets and statistics programs: a row is one cell, or one round of
+//! one. Numbers stand as they are in the document, to the last digit, with a point; what is not known is empty.
+
+use std::collections::BTreeSet;
+
+use raidlab_results::document::{Better, Cell, Clock, Results, Verdict};
+
+use crate::sheet::Sheet;
+use crate::view::View;
+use crate::{Exporter, ReportError};
+
+/// One row for each cell with every figure of it: what `--csv` writes. `median`, `mean`, `ci95` and `published` are in
+/// the `unit` of the row. Settings have a column each, `setting KEY`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Csv;
+
+/// One row for each round of each cell: what `--csv-rounds` writes. `value` is in the `unit` of the row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CsvRounds;
+
+impl Exporter for Csv {
+    fn export(&self, results: &Results) -> Result<String, ReportError> {
+        self.export_all(std::slice::from_ref(results))
+    }
+
+    fn export_all(&self, documents: &[Results]) -> Result<String, ReportError> {
+        let columns: Vec<&str> = FIGURES.iter().map(|(name, _)| *name).collect();
+        table(documents, &columns, |cell| {
+            vec![FIGURES.iter().map(|(_, figure)| figure(cell)).collect()]
+        })
+    }
+}
+
+impl Exporter for CsvRounds {
+    fn export(&self, results: &Results) -> Result<String, ReportError> {
+        self.export_all(std::slice::from_ref(results))
+    }
+
+    fn export_all(&self, documents: &[Results]) -> Result<String, ReportError> {
+        table(documents, &["round", "value", "outlier", "detail"], |cell| {
+            let row = |(round, sample): (u32, &f64)| {
+                let outlier = cell.outlier_rounds.contains(&round);
+                let (round, value) = (round.to_string(), sample.to_string());
+                vec![round, value, outlier.to_string(), cell.detail.to_string()]
+            };
+            (1..).zip(&cell.samples).map(row).collect()
+        })
+    }
+}
+
+/// A column of a cell.
+type Column = (&'static str, fn(&Cell) -> String);
+
+/// What every row begins with, besides the study's own.
+const AXES: &[Column] = &[
+    ("workload", |cell| cell.workload.clone()),
+    ("layout", |cell| cell.layout.clone()),
+    ("processes", |cell| cell.processes.to_string()),
+    ("state", |cell| cell.state.clone()),
+    ("metric", |cell| cell.metric.clone()),
+    ("unit", |cell| cell.unit.clone()),
+    ("better", |cell| {
+        match cell.better {
+            Better::Higher => "higher",
+            Better::Lower => "lower",
+        }
+        .into()
+    }),
+];
+
+/// The figures of a cell.
+const FIGURES: &[Column] = &[
+    ("rounds", |cell| cell.samples.len().to_string()),
+    ("median", |cell| cell.median.to_string()),
+    ("mean", |cell| cell.mean.to_string()),
+    ("ci95_low", |cell| end(cell.ci95, 0)),
+    ("ci95_high", |cell| end(cell.ci95, 1)),
+    ("coverage", |cell| known(cell.coverage)),
+    ("spread_percent", |cell| known(cell.spread_percent)),
+    ("percent_vs_baseline", |cell| known(cell.percent_vs_baseline)),
+    ("percent_interval_low", |cell| end(cell.percent_interval, 0)),
+    ("percent_interval_high", |cell| end(cell.percent_interval, 1)),
+    ("floor_percent", |cell| known(cell.floor_percent)),
+    ("verdict", |cell| cell.verdict.map_or("", word).into()),
+    ("more_rounds", |cell| known(cell.more_rounds)),
+    ("dependence", |cell| known(cell.dependence)),
+    ("may_be_best", |cell| cell.may_be_best.to_string()),
+    ("as_good_as_best", |cell| cell.as_good_as_best.to_string()),
+    ("outlier_rounds", |cell| {
+        let rounds: Vec<String> = cell.outlier_rounds.iter().map(u32::to_string).collect();
+        rounds.join(" ")
+    }),
+    ("first_done_s", |cell| cell.first_done_s.to_string()),
+    ("last_done_s", |cell| cell.last_done_s.to_string()),
+    ("process_cpu_s", |cell| known(cell.process_cpu_s)),
+    ("system_cpu_s", |cell| known(cell.system_cpu_s)),
+    ("bottleneck_resource", |cell| known(cell.bottleneck.as_ref().map(|one| &one.resource))),
+    ("bottleneck_busy", |cell| known(cell.bottleneck.as_ref().map(|one| one.busy))),
+    ("fairness", |cell| known(cell.fairness)),
+    ("latency_p50_ms", |cell| known(cell.latency_ms.map(|one| one.p50))),
+    ("latency_p99_ms", |cell| known(cell.latency_ms.map(|one| one.p99))),
+    ("latency_p999_ms", |cell| known(cell.latency_ms.map(|one| one.p999))),
+    ("latency_max_ms", |cell| known(cell.latency_ms.map(|one| one.max))),
+    ("members_reads", |cell| known(cell.members.map(|one| one.reads))),
+    ("members_writes", |cell| known(cell.members.map(|one| one.writes))),
+    ("members_bytes_read", |cell| known(cell.members.map(|one| one.bytes_read))),
+    ("members_bytes_written", |cell| known(cell.members.map(|one| one.bytes_written))),
+    ("write_amplification", |cell| known(cell.members.and_then(|one| one.write_amplification))),
+    ("published", |cell| known(cell.published.as_ref().map(|one| one.value))),
+    ("published_error_percent", |cell| known(cell.published.as_ref().map(|one| one.error_percent))),
+    ("published_calibrated", |cell| known(cell.published.as_ref().map(|one| one.calibrated))),
+    ("moved_full", |cell| known(cell.moved.map(|one| one.full))),
+    ("moved_percent", |cell| known(cell.moved.map(|one| one.percent))),
+    ("detail", |cell| cell.detail.to_string()),
+    ("note", |cell| cell.note.clone().unwrap_or_default()),
+];
+
+/// The table of some columns beside what every row has; `rows_of` gives these columns of the rows of a cell.
+fn table(
+    documents: &[Results],
+    columns: &[&str],
+    rows_of: impl Fn(&Cell) -> Vec<Vec<String>>,
+) -> Result<String, ReportError> {
+    for results in documents {
+        View::new(results)?;
+    }
+    let cells = documents.iter().flat_map(|results| &results.cells);
+    let settings: BTreeSet<&String> = cells.flat_map(|cell| cell.settings.keys()).collect();
+    let study = ["study", "raidlab", "seed", "clock"].into_iter();
+    let all = study.chain(AXES.iter().map(|(name, _)| *name)).chain(columns.iter().copied());
+    let settings_named = settings.iter().map(|key| format!("setting {key}"));
+    let mut sheet = Sheet::new(all.map(str::to_owned).chain(settings_named));
+    for results in documents {
+        let clock = match results.clock {
+            Clock::Virtual => "virtual",
+            Clock::Real => "real",
+        };
+        let seed = results.seed.to_string();
+        let study = [results.study.as_str(), &results.raidlab, &seed, clock].map(str::to_owned);
+        for cell in &results.cells {
+            let axes = AXES.iter().map(|(_, axis)| axis(cell));
+            let head: Vec<String> = study.iter().cloned().chain(axes).collect();
+            let own = |key: &&String| cell.settings.get(*key).cloned().unwrap_or_default();
+            let tail: Vec<String> = settings.iter().map(own).collect();
+            let whole = |row: Vec<String>| [head.clone(), row, tail.clone()].concat();
+            sheet.rows.extend(rows_of(cell).into_iter().map(whole));
+        }
+    }
+    Ok(sheet.csv())
+}
+
+/// What stands for a verdict, as in the JSON.
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Faster => "faster",
+        Verdict::Slower => "slower",
+        Verdict::Equal => "equal within the floor",
+        Verdict::NotResolved => "not resolved",
+    }
+}
+
+fn known(value: Option<impl ToString>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
+fn end(interval: Option<[f64; 2]>, at: usize) -> String {
+    known(interval.map(|ends| ends[at]))
+}

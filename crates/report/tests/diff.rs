@@ -1,0 +1,62 @@
+//! Two documents against each other, as they are printed.
+
+mod common;
+
+use raidlab_report::Terminal;
+use raidlab_results::{Clock, Diff, Results};
+
+const TERMINAL: Terminal = Terminal { width: Some(120), colour: false, unicode: true };
+
+fn of(before: &Results, after: &Results) -> Diff {
+    let (before, after) = (std::slice::from_ref(before), std::slice::from_ref(after));
+    Diff::of(("old.json", before), ("new.json", after), None)
+}
+
+/// One cell 20 % slower, one gone, all others as they were.
+fn changed(before: &Results) -> Results {
+    let mut after = before.clone();
+    after.cells.retain(|cell| cell.layout != "raid1(2)" || cell.processes != 1);
+    let cell = after.cells.iter_mut().find(|cell| cell.layout == "raid5(4)").expect("a cell");
+    cell.median *= 0.8;
+    cell.samples.iter_mut().for_each(|sample| *sample *= 0.8);
+    after
+}
+
+#[test]
+fn a_regression_is_told_with_its_interval_and_the_rest_is_counted() {
+    let before = common::small();
+    let text = TERMINAL.diff(&of(&before, &changed(&before)));
+    let line = text.lines().find(|line| line.contains("raid5(4)")).expect("the cell");
+    assert!(line.contains("-20 %") && line.contains("-20..-20 %"), "{line}");
+    assert!(line.contains("0.4 %") && line.ends_with("regressed"), "{line}");
+    assert!(text.contains("only in old.json"), "{text}");
+    assert!(text.contains("raid1(2)"), "{text}");
+    assert!(text.contains("1 regressed, 0 improved"), "{text}");
+    assert!(text.contains("every round to the last bit"), "{text}");
+    assert!(!text.contains("only in new.json"), "{text}");
+}
+
+#[test]
+fn residuals_are_told_for_each_cell() {
+    let modelled = common::small();
+    let mut measured = changed(&modelled);
+    measured.clock = Clock::Real;
+    let text = TERMINAL.diff(&of(&modelled, &measured));
+    let line = text.lines().find(|line| line.contains("raid5(4)")).expect("the cell");
+    assert!(line.contains("+25 %"), "{line}");
+    assert!(text.contains("Modelled beside measured") && !text.contains("regressed"), "{text}");
+    assert!(text.contains("absolute residual"), "{text}");
+}
+
+#[test]
+fn no_line_of_figures_is_wider_than_the_terminal() {
+    let before = common::full();
+    for width in [70, 100, 140] {
+        let terminal = Terminal { width: Some(width), unicode: false, ..TERMINAL };
+        let text = terminal.diff(&of(&before, &changed(&before)));
+        for line in text.lines().filter(|line| line.ends_with("regressed") || line.ends_with('~')) {
+            assert!(line.len() <= usize::from(width), "{width}: {line}");
+        }
+        assert!(text.is_ascii());
+    }
+}

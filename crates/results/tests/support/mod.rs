@@ -1,0 +1,98 @@
+//! Documents and rounds made up for tests.
+
+// Every test file is a program of its own and uses a part of this.
+#![allow(dead_code)]
+
+use std::collections::BTreeMap;
+
+use raidlab_results::statistics::{mean, median};
+use raidlab_results::{Better, Cell, Clock, LayoutRow, Results, SCHEMA_VERSION, WorkloadRow};
+
+/// SplitMix64.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Above 0 and below 1.
+    pub(crate) fn share(&mut self) -> f64 {
+        ((self.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    }
+
+    /// Of mean 0 and deviation 1: Box and Muller (1958).
+    pub(crate) fn normal(&mut self) -> f64 {
+        let (radius, angle) = (libm::sqrt(-2.0 * libm::log(self.share())), self.share());
+        radius * libm::cos(angle * std::f64::consts::TAU)
+    }
+}
+
+/// A cell of a layout with these rounds.
+pub(crate) fn cell(layout: &str, samples: &[f64]) -> Cell {
+    Cell {
+        layout: layout.to_owned(),
+        workload: "write".into(),
+        processes: 1,
+        state: "healthy".into(),
+        metric: "mib_per_s".into(),
+        better: Better::Higher,
+        unit: "MiB/s".into(),
+        samples: samples.to_vec(),
+        median: median(samples).expect("samples"),
+        ci95: None,
+        coverage: None,
+        mean: mean(samples).expect("samples"),
+        spread_percent: None,
+        percent_vs_baseline: None,
+        percent_interval: None,
+        floor_percent: None,
+        verdict: None,
+        more_rounds: None,
+        dependence: None,
+        may_be_best: false,
+        as_good_as_best: false,
+        outlier_rounds: Vec::new(),
+        settings: BTreeMap::new(),
+        first_done_s: 1.0,
+        last_done_s: 1.0,
+        process_cpu_s: None,
+        system_cpu_s: None,
+        bottleneck: None,
+        fairness: None,
+        latency_ms: None,
+        members: None,
+        published: None,
+        moved: None,
+        detail: false,
+        note: None,
+    }
+}
+
+/// A document of these cells.
+pub(crate) fn document(clock: Clock, cells: Vec<Cell>) -> Results {
+    let layout =
+        |cell: &Cell| LayoutRow { name: cell.layout.clone(), capacity: 1 << 30, survives: 0 };
+    Results {
+        schema_version: SCHEMA_VERSION,
+        raidlab: "0.1.0".into(),
+        study: "a study".into(),
+        seed: 1,
+        clock,
+        host: BTreeMap::new(),
+        settings: BTreeMap::new(),
+        warnings: Vec::new(),
+        baseline: Vec::new(),
+        layouts: cells.iter().map(layout).collect(),
+        workloads: vec![WorkloadRow { name: "write".into(), description: "writes".into() }],
+        cells,
+        fidelity: None,
+        findings: Vec::new(),
+        without: Vec::new(),
+        ablation: Vec::new(),
+    }
+}

@@ -1,18 +1,28 @@
-//! Progress with the time left, on a terminal; silent when piped.
+//! Progress with the time left: on a terminal a bar, elsewhere a line from time to time.
 
+use std::cell::Cell;
 use std::fmt::Write;
 use std::io::IsTerminal;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+use crate::output::note;
 
 const RUNS: &str = "{prefix}{bar:24} {pos}/{len} runs, {left}  {wide_msg}";
 const STEPS: &str = "{spinner} {elapsed}  {wide_msg}";
 const SHARE: &str = "{bar:24} {percent}%, {left}  {wide_msg}";
 
+/// Where there is no terminal, so long passes from one line to the next.
+const BETWEEN_LINES: Duration = Duration::from_secs(30);
+
 /// A bar over the runs of a study, or over work that is counted otherwise.
 #[derive(Debug)]
-pub(crate) struct Bar(ProgressBar);
+pub(crate) struct Bar {
+    bar: ProgressBar,
+    /// Since when there is work, and when a line was printed last; none on a terminal, or when quiet.
+    lines: Option<(Instant, Cell<Instant>)>,
+}
 
 impl Bar {
     pub(crate) fn new(quiet: bool) -> Self {
@@ -31,12 +41,15 @@ impl Bar {
 
     /// The next step begins.
     pub(crate) fn step(&self, what: &'static str) {
-        self.0.set_message(what);
+        self.bar.set_message(what);
     }
 
     fn with(quiet: bool, template: &str) -> Self {
-        if quiet || !std::io::stderr().is_terminal() {
-            return Self(ProgressBar::hidden());
+        let is_terminal = std::io::stderr().is_terminal();
+        if quiet || !is_terminal {
+            let now = Instant::now();
+            let lines = (!quiet).then(|| (now, Cell::new(now)));
+            return Self { bar: ProgressBar::hidden(), lines };
         }
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         // Templates are constants: a bad one shows in the first test that draws it.
@@ -47,23 +60,30 @@ impl Bar {
             let _ = out.write_str(&left(state.elapsed(), state.pos(), state.len().unwrap_or(0)));
         }));
         bar.enable_steady_tick(Duration::from_millis(500));
-        Self(bar)
+        Self { bar, lines: None }
     }
 
     /// `done` of `total` is finished; `what` is being run.
     pub(crate) fn show(&self, done: usize, total: usize, what: String) {
-        self.0.set_length(total as u64);
-        self.0.set_position(done as u64);
-        self.0.set_message(what);
+        if let Some((begun, last)) = &self.lines
+            && last.get().elapsed() >= BETWEEN_LINES
+        {
+            last.set(Instant::now());
+            let rest = left(begun.elapsed(), done as u64, total as u64);
+            note(&format!("{done} of {total} runs, {rest}; {what}"));
+        }
+        self.bar.set_length(total as u64);
+        self.bar.set_position(done as u64);
+        self.bar.set_message(what);
     }
 
     /// What the runs belong to, in front of the bar.
     pub(crate) fn prefix(&self, what: &str) {
-        self.0.set_prefix(format!("{what} "));
+        self.bar.set_prefix(format!("{what} "));
     }
 
     pub(crate) fn clear(&self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }
 

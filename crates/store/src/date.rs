@@ -17,6 +17,8 @@ pub(crate) struct Date {
     hour: u8,
     minute: u8,
     second: u8,
+    /// 1,024ths of a second.
+    part: u16,
 }
 
 impl Date {
@@ -26,7 +28,8 @@ impl Date {
 
     /// The date of a moment; those before 1970 count as its beginning.
     fn of(moment: SystemTime) -> Self {
-        let seconds = moment.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let seconds = since.as_secs();
         // Years are counted from March on, so that the day that is added every four years comes last.
         let days = i64::try_from(seconds / DAY).unwrap_or(0) + EPOCH;
         let (era, of_era) = (days.div_euclid(ERA), days.rem_euclid(ERA));
@@ -44,7 +47,13 @@ impl Date {
             hour: (of_day / 3600) as u8,
             minute: (of_day / 60 % 60) as u8,
             second: (of_day % 60) as u8,
+            part: (u64::from(since.subsec_nanos()) * 1_024 / 1_000_000_000) as u16,
         }
+    }
+
+    /// 1,024ths of a second since the second began: names of one second are put in order by it.
+    pub(crate) const fn part(self) -> u16 {
+        self.part
     }
 
     /// The moment of a date.
@@ -61,13 +70,13 @@ impl Date {
 
     /// As it stands in names: `20261122-215013`.
     pub(crate) fn name(self) -> String {
-        let Self { year, month, day, hour, minute, second } = self;
+        let Self { year, month, day, hour, minute, second, .. } = self;
         format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}")
     }
 
     /// As it stands in records (RFC 3339): `2026-11-22T21:50:13Z`.
     pub(crate) fn text(self) -> String {
-        let Self { year, month, day, hour, minute, second } = self;
+        let Self { year, month, day, hour, minute, second, .. } = self;
         format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
     }
 
@@ -83,7 +92,7 @@ impl Date {
         let (year, second) = (date[..4].parse().ok()?, time[4..].parse().ok()?);
         let is_date = (1..=12).contains(&month) && (1..=31).contains(&day);
         let is_time = hour < 24 && minute < 60 && second < 61;
-        (is_date && is_time).then_some(Self { year, month, day, hour, minute, second })
+        (is_date && is_time).then_some(Self { year, month, day, hour, minute, second, part: 0 })
     }
 }
 
@@ -155,5 +164,11 @@ mod tests {
         {
             assert!(age(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn names_of_one_second_are_told_apart_by_its_parts() {
+        let part = |nanos| Date::of(UNIX_EPOCH + Duration::new(1, nanos)).part();
+        assert_eq!([0, 976_562, 976_563, 999_999_999].map(part), [0, 0, 1, 1_023]);
     }
 }

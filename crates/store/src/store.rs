@@ -19,9 +19,9 @@ const SUFFIX: &str = ".jsonl";
 /// The file of the salt.
 const SALT: &str = "salt";
 /// Letters that end names of runs: none looks like another.
-const LETTERS: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
-/// How many letters: two runs of one second share a name once in a million.
-const RANDOM_LETTERS: usize = 4;
+const LETTERS: &[u8; 32] = b"023456789abcdefghjkmnpqrstuvwxyz";
+/// How many of them are drawn: runs of one 1,024th of a second share a name once in a thousand; then it is drawn anew.
+const RANDOM_LETTERS: usize = 2;
 /// The word for the newest run.
 const LAST: &str = "last";
 
@@ -103,8 +103,11 @@ impl Store {
         loop {
             let letters = random::<RANDOM_LETTERS>();
             let letters = letters.map_err(|error| StoreError::io(&self.directory, error))?;
+            // Two that tell the part of the second, so that names are in the order of the runs, and two at random.
+            let digits = [now.part() / 32, now.part() % 32].map(usize::from);
+            let random = letters.map(|byte| usize::from(byte % 32));
             let letters: String =
-                letters.iter().map(|byte| LETTERS[usize::from(byte % 32)] as char).collect();
+                digits.iter().chain(&random).map(|at| LETTERS[*at] as char).collect();
             record.id = format!("{}-{letters}", now.name());
             let path = self.path(&record.id);
             let options = OpenOptions::new().append(true).create_new(true).mode(0o600).clone();

@@ -121,6 +121,24 @@ fn kind<T: std::fmt::Debug>(result: Result<T, StoreError>) -> StoreErrorKind {
     result.expect_err("refused").kind
 }
 
+/// Names are in the order of the runs, also of those that began in one second: `last` is the last.
+#[test]
+fn names_are_in_the_order_of_the_runs() {
+    let (_scratch, store) = Scratch::new("order");
+    let begin = |_| {
+        let id = store.begin(record(Clock::Virtual)).expect("a run").id().to_string();
+        // The next 1,024th of a second.
+        let parts = || std::time::UNIX_EPOCH.elapsed().expect("later").as_nanos() / 976_563;
+        let now = parts();
+        while parts() < now + 1 {}
+        id
+    };
+    let ids: Vec<String> = (0..20).map(begin).collect();
+    let mut sorted = ids.clone();
+    sorted.sort();
+    assert_eq!(ids, sorted);
+}
+
 #[test]
 fn what_was_recorded_is_read_to_the_last_bit() {
     let (_scratch, store) = Scratch::new("bits");

@@ -198,6 +198,6 @@ mod tests {
             let values: Vec<_> = values.iter().filter_map(Sample::headline).collect();
             assert_eq!(values, [layout, 1.0 + layout]);
         }
-        assert!(samples.warnings[0].contains("2 of at least 6 rounds"), "{:?}", samples.warnings);
+        assert!(samples.warnings[0].contains("2 of at least 9 rounds"), "{:?}", samples.warnings);
     }
 }

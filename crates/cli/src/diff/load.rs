@@ -25,9 +25,10 @@ pub(super) fn load(name: &str, directory: &StoreDirectory) -> Result<Vec<Results
 
 /// The results of a recorded run.
 fn recorded(name: &str, directory: &StoreDirectory) -> Result<Results, Failure> {
-    let no_file =
-        |what: &str| Failure::input(format!("{name}: no such file, and no such run: {what}"));
-    let store = resume::store(directory)?;
+    let no_file = |what: &str| {
+        Failure::input(format!("{name}: no file of --json, and no recorded run: {what}"))
+    };
+    let store = resume::store(directory).map_err(|error| no_file(error.what()))?;
     let id = store.find(name).map_err(|error| no_file(&error.to_string()))?;
     resume::results(&store.read(&id).map_err(resume::failure)?)
 }

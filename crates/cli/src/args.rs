@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use crate::output::Outputs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use raidlab_core::{Rotation, Size};
 use raidlab_study::State;
@@ -95,14 +96,6 @@ pub(crate) struct Compare {
     /// Do not record the run
     #[arg(long, conflicts_with = "store")]
     pub(crate) no_store: bool,
-    /// Write the results document to this file; `-` prints it instead of the table
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
-    /// Write a report that needs nothing but a browser to this file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) exports: crate::exports::Exports,
     /// Draw every random choice from this seed instead of the study's
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
@@ -123,12 +116,8 @@ pub(crate) struct Compare {
     /// Threads for virtual time; the results do not depend on it [default: one a CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: Option<u32>,
-    /// No progress, and no report on the terminal when --json or --html writes one
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
-    /// When to colour the table
-    #[arg(long, value_enum, default_value = "auto")]
-    pub(crate) color: Color,
+    #[command(flatten)]
+    pub(crate) outputs: Outputs,
 }
 
 /// What a run that goes on has from when it was begun.

@@ -4,6 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use raidlab_report::{Exporter, Html, Json, Terminal};
 use raidlab_results::Results;
 
@@ -106,34 +107,39 @@ pub(crate) fn removed(path: &Path) {
     note(&format!("removed what a killed run left behind: {}", path.display()));
 }
 
-/// Which reports the user asked for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted<'a> {
-    /// The results document, to this file.
-    pub(crate) json: Option<&'a Path>,
-    /// A page, to this file.
-    pub(crate) html: Option<&'a Path>,
-    /// The other forms.
-    pub(crate) exports: &'a Exports,
-    /// Nothing on the terminal when a file was written.
+/// What is to become of results, as `compare` and `show` are told.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Outputs {
+    /// Write the results document to this file; `-` prints it instead of the table
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write a report that needs nothing but a browser to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) exports: Exports,
+    /// No progress, and no report on the terminal when a file is written
+    #[arg(long, short)]
     pub(crate) quiet: bool,
+    /// When to colour the table
+    #[arg(long, value_enum, default_value = "auto")]
     pub(crate) color: Color,
 }
 
-impl Wanted<'_> {
+impl Outputs {
     /// Checks that every file can be written, before hours of work.
-    pub(crate) fn check(self) -> Result<(), Failure> {
-        let files = [("--json", self.json), ("--html", self.html)];
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let files = [("--json", self.json.as_deref()), ("--html", self.html.as_deref())];
         check(&[&files[..], &self.exports.paths()].concat())
     }
 }
 
 /// Everything the user asked to see of the results. What was measured is shown on the terminal when
 /// a file cannot be written, rather than lost.
-pub(crate) fn reports(options: Wanted<'_>, results: &Results) -> Result<(), Failure> {
+pub(crate) fn reports(options: &Outputs, results: &Results) -> Result<(), Failure> {
     let export = |exporter: &dyn Exporter| exporter.export(results).map_err(Failure::failed);
     let outputs: [(Option<&Path>, &dyn Exporter); 2] =
-        [(options.json, &Json), (options.html, &Html)];
+        [(options.json.as_deref(), &Json), (options.html.as_deref(), &Html)];
     let outputs = || outputs.iter().filter_map(|(path, exporter)| Some(((*path)?, *exporter)));
     let mut written = Ok(());
     for (path, exporter) in outputs() {

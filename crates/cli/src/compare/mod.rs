@@ -18,7 +18,6 @@ use raidlab_study::{Event, Progress, Samples, Study, StudyError, builtin, cell_t
 
 use crate::args::Compare;
 use crate::failure::Failure;
-use crate::output::Wanted;
 use crate::progress::Bar;
 use crate::{interrupt, output};
 use record::Recorder;
@@ -37,14 +36,7 @@ pub(crate) fn run(options: &Compare) -> Result<(), Failure> {
 fn run_recorded(options: &Compare, mut recorder: Recorder) -> Result<(), Failure> {
     let source = recorder.source(options)?;
     let mut study = load(options, &source)?;
-    let wanted = Wanted {
-        json: options.json.as_deref(),
-        html: options.html.as_deref(),
-        exports: &options.exports,
-        quiet: options.quiet,
-        color: options.color,
-    };
-    wanted.check()?;
+    options.outputs.check()?;
     let cancel = interrupt::flag()?;
     let outcome = if options.on == "virtual" {
         real::devices::refuse_flags(options)
@@ -59,7 +51,7 @@ fn run_recorded(options: &Compare, mut recorder: Recorder) -> Result<(), Failure
         Ok(None) => return Ok(()),
         Ok(Some(results)) => results,
     };
-    output::reports(wanted, &results)?;
+    output::reports(&options.outputs, &results)?;
     hint.iter().for_each(|hint| output::note(hint));
     if is_cancelled { Err(Failure::Interrupted) } else { Ok(()) }
 }

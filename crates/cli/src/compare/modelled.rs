@@ -28,7 +28,7 @@ pub(super) fn run(
         || std::thread::available_parallelism().map_or(1, usize::from),
         |threads| threads as usize,
     );
-    if let Some(warning) = effort::warning(study, threads).filter(|_| !options.quiet) {
+    if let Some(warning) = effort::warning(study, threads).filter(|_| !options.outputs.quiet) {
         note(&warning);
     }
     let setting = Setting {
@@ -45,7 +45,7 @@ pub(super) fn run(
     };
     recorder.conditions(study, None, |_| record::host::modelled(study, modelled.drives()))?;
     let finished = recorder.begin(study, options, &setting, None)?;
-    let bar = Bar::new(options.quiet);
+    let bar = Bar::new(options.outputs.quiet);
     let mut progress = follow(study, &bar, cancel);
     let mut told = |progress_made: raidlab_study::Progress<'_>| {
         recorder.keep(study, &progress_made);

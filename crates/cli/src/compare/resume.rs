@@ -12,6 +12,7 @@ use super::{load, real};
 use crate::args::{Color, Compare, Devices, StoreDirectory};
 use crate::exports::Exports;
 use crate::failure::Failure;
+use crate::output::Outputs;
 
 /// The store that a flag or the environment names.
 pub(crate) fn store(flag: &StoreDirectory) -> Result<Store, Failure> {
@@ -53,16 +54,17 @@ pub(super) fn prepare(now: &Compare, name: Option<&str>) -> Result<(Compare, Rec
             save_dir: output(&now.devices.save_dir),
         },
         store: StoreDirectory { store: output(&now.store.store) },
-        json: output(&now.json),
-        html: output(&now.html),
-        exports: Exports {
-            csv: output(&now.exports.csv),
-            csv_rounds: output(&now.exports.csv_rounds),
-            markdown: output(&now.exports.markdown),
+        outputs: Outputs {
+            json: output(&now.outputs.json),
+            html: output(&now.outputs.html),
+            exports: Exports {
+                csv: output(&now.outputs.exports.csv),
+                csv_rounds: output(&now.outputs.exports.csv_rounds),
+                markdown: output(&now.outputs.exports.markdown),
+            },
+            ..now.outputs
         },
         threads: now.threads,
-        quiet: now.quiet,
-        color: now.color,
         ..begun_with(record)?
     };
     // Relative paths of the run, also those in its study, go out from where it was begun.
@@ -98,17 +100,19 @@ fn begun_with(record: &RunRecord) -> Result<Compare, Failure> {
         resume: None,
         store: StoreDirectory { store: None },
         no_store: false,
-        json: None,
-        html: None,
-        exports: Exports::default(),
+        outputs: Outputs {
+            json: None,
+            html: None,
+            exports: Exports::default(),
+            quiet: false,
+            color: Color::Auto,
+        },
         seed: options.seed,
         rounds: options.rounds,
         size: options.size.map(Size),
         states: states.transpose().map_err(Failure::input)?,
         filesystem: options.filesystem.clone(),
         threads: None,
-        quiet: false,
-        color: Color::Auto,
     })
 }
 

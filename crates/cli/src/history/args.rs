@@ -1,11 +1,10 @@
 //! The command line of `raidlab history`, `show` and `rm`.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use raidlab_store::Age;
 
-use crate::args::{Color, StoreDirectory};
+use crate::args::StoreDirectory;
+use crate::output::Outputs;
 
 /// Lists the runs that were recorded: when, which study, on what, how many rounds, how they ended
 ///
@@ -31,20 +30,8 @@ pub(crate) struct Show {
     pub(crate) run: String,
     #[command(flatten)]
     pub(crate) store: StoreDirectory,
-    /// Write the results document to this file; `-` prints it instead of the table
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
-    /// Write a report that needs nothing but a browser to this file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) exports: crate::exports::Exports,
-    /// No report on the terminal when a file is written
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
-    /// When to colour the table
-    #[arg(long, value_enum, default_value = "auto")]
-    pub(crate) color: Color,
+    pub(crate) outputs: Outputs,
 }
 
 /// Removes recorded runs, never one that is being written

@@ -3,17 +3,10 @@
 use crate::compare::resume::{failure, results, store};
 use crate::failure::Failure;
 use crate::history::args::Show;
-use crate::output::{self, Wanted, note};
+use crate::output::{self, note};
 
 pub(crate) fn run(options: &Show) -> Result<(), Failure> {
-    let wanted = Wanted {
-        json: options.json.as_deref(),
-        html: options.html.as_deref(),
-        exports: &options.exports,
-        quiet: options.quiet,
-        color: options.color,
-    };
-    wanted.check()?;
+    options.outputs.check()?;
     let store = store(&options.store)?;
     let id = store.find(&options.run).map_err(failure)?;
     let stored = store.read(&id).map_err(failure)?;
@@ -23,5 +16,5 @@ pub(crate) fn run(options: &Show) -> Result<(), Failure> {
             stored.torn_bytes
         ));
     }
-    output::reports(wanted, &results(&stored)?)
+    output::reports(&options.outputs, &results(&stored)?)
 }

@@ -72,7 +72,7 @@ pub(super) fn run(
         print(&shown)?;
         return if problems.is_empty() { Ok(None) } else { Err(refused(&problems)) };
     }
-    if !options.quiet || !problems.is_empty() {
+    if !options.outputs.quiet || !problems.is_empty() {
         note(shown.trim_end());
     }
     if !problems.is_empty() {

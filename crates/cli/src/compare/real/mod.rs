@@ -128,7 +128,7 @@ fn measure(
     let mut setting = setting(study, rounds.cache(), probed);
     let finished = recorder.begin(study, options, &setting, probed)?;
     setting.warnings.extend(recorder.warning());
-    let bar = Bar::new(options.quiet);
+    let bar = Bar::new(options.outputs.quiet);
     let mut follow = follow(study, &bar, cancel);
     let samples = rounds.run(finished, &mut |told| {
         recorder.keep(study, &told);

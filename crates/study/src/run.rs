@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::exact;
 use crate::matrix::{CellKey, cell_seed, cell_title, cells, order_of};
 use crate::study::Study;
-use crate::verdicts::{Cells, Values, floors_of};
+use crate::verdicts::{Cells, Values, better_of, floors_of};
 
 /// How many cells a warning names.
 const MOST_NAMED: usize = 8;
@@ -372,12 +372,9 @@ impl Collected {
         let values = |at: usize| Some(all[at].as_slice());
         let better = |row: &Cells| {
             let workload = self.cells[row.layouts[0]].workload(study);
-            let first =
-                workload.and_then(|spec| spec.workload.metrics().first().map(|one| one.better));
-            match first {
-                Some(raidlab_workload::Better::Higher) => Better::Higher,
-                Some(raidlab_workload::Better::Lower) | None => Better::Lower,
-            }
+            let metrics = workload.map(|spec| spec.workload.metrics());
+            // A rebuild alone has none: it is a time.
+            metrics.and_then(|all| all.first().map(better_of)).unwrap_or(Better::Lower)
         };
         let cells = Cells::rows(study, &self.cells);
         let rows: Vec<Values<'_>> =

@@ -11,13 +11,13 @@ use raidlab_results::{
     Better, Bottleneck, Cell, Clock, LatencyRow, LayoutRow, MembersRow, Published, Results,
     SCHEMA_VERSION, WorkloadRow,
 };
-use raidlab_workload::{Better as WorkloadBetter, Metric};
+use raidlab_workload::Metric;
 
 use crate::conduct;
 use crate::matrix::CellKey;
 use crate::run::{Latency, Rebuild, Sample, Samples};
 use crate::study::{IDLE_REBUILD, State, Study};
-use crate::verdicts::{Cells, Shown, Values, floors_of};
+use crate::verdicts::{Cells, Shown, Values, better_of, floors_of};
 
 /// The results document of a study.
 ///
@@ -219,10 +219,7 @@ impl Measure {
 
     fn better(self) -> Better {
         match self {
-            Self::Value(metric, _) => match metric.better {
-                WorkloadBetter::Higher => Better::Higher,
-                WorkloadBetter::Lower => Better::Lower,
-            },
+            Self::Value(metric, _) => better_of(&metric),
             _ => Better::Lower,
         }
     }

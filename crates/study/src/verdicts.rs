@@ -7,6 +7,8 @@ use raidlab_results::comparison::{
 use raidlab_results::conduct::floors;
 use raidlab_results::statistics::mean;
 
+use raidlab_workload::Metric;
+
 use crate::matrix::CellKey;
 use crate::study::Study;
 
@@ -63,6 +65,14 @@ pub(crate) fn family(study: &Study, cells: &[CellKey]) -> (usize, u32) {
     let rows = Cells::rows(study, cells);
     let most = rows.iter().map(Cells::comparisons).max().unwrap_or(0);
     (most, fewest_rounds(most))
+}
+
+/// Which way a workload's metric is better, in the words of results.
+pub(crate) const fn better_of(metric: &Metric) -> Better {
+    match metric.better {
+        raidlab_workload::Better::Higher => Better::Higher,
+        raidlab_workload::Better::Lower => Better::Lower,
+    }
 }
 
 /// A row of values of one metric.

@@ -5,6 +5,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -120,6 +121,14 @@ impl Running {
     /// The same with a command made elsewhere.
     pub(crate) fn of(command: &mut Command) -> Self {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Whoever runs the tests in the background of a shell has them ignore what Ctrl-C sends.
+        // SAFETY: between fork and exec there is one system call, which may be used there.
+        unsafe {
+            command.pre_exec(|| match libc::signal(libc::SIGINT, libc::SIG_DFL) {
+                libc::SIG_ERR => Err(std::io::Error::last_os_error()),
+                _ => Ok(()),
+            });
+        }
         Self(Some(command.spawn().expect("the binary runs")))
     }
 

@@ -125,13 +125,16 @@ impl Choice {
         self.of(&IN_BYTES).map(config).filter(kept).take(enough)
     }
 
-    /// Every array whose I/Os fail, once for each operation.
+    /// Every array whose I/Os fail, once for each operation; those with superblocks also with records as bytes.
     pub fn failures(&self) -> impl Iterator<Item = NthConfig> + '_ {
         self.of(&NTH).flat_map(|(level, members, mode)| {
             let config = NthConfig::new(level, members, mode);
-            Operation::ALL
-                .into_iter()
-                .map(move |one| NthConfig { only: Some(one), ..config.clone() })
+            let in_bytes = mode.has_superblocks().then(|| config.clone().in_bytes());
+            std::iter::once(config).chain(in_bytes).flat_map(|config| {
+                Operation::ALL
+                    .into_iter()
+                    .map(move |one| NthConfig { only: Some(one), ..config.clone() })
+            })
         })
     }
 }
@@ -259,6 +262,8 @@ impl Broken {
 pub struct Tally {
     /// Runs with an I/O failing.
     pub failures: u64,
+    /// Of these, with records as bytes.
+    pub failures_in_bytes: u64,
     /// What crashes came to; `complete` is not used.
     pub crashes: Counts,
     /// Crash states with records as bytes, which are among those.
@@ -287,6 +292,7 @@ impl Tally {
     /// Adds what another part came to. The hash depends on the order.
     pub fn add(&mut self, other: &Self) {
         self.failures += other.failures;
+        self.failures_in_bytes += other.failures_in_bytes;
         let (sum, one) = (&mut self.crashes, &other.crashes);
         sum.programs += one.programs;
         sum.moments += one.moments;
@@ -397,6 +403,7 @@ fn failures(config: &NthConfig) -> Report {
         Ok(counts) => counts.runs,
         Err(violation) => violation.run,
     };
+    report.tally.failures_in_bytes = if config.rig.bytes { report.tally.failures } else { 0 };
     report.tally.hash = report.tally.failures;
     if let Ok(counts) = &ended {
         let ios = counts.operations.iter().map(|(_, ios, _)| u64::from(*ios));

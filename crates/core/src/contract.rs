@@ -160,7 +160,9 @@ pub enum IoOutcome {
     Timeout,
     /// The member no longer answers at all.
     Gone,
-    /// The member has no room (thin or sparse members).
+    /// The member has no room for what is to be written (thin or sparse members): it holds what it held, or
+    /// part of what was to be written. Not for a flush, also not one that is part of a write: what it lost
+    /// is not known, and the member counts as [`Gone`](Self::Gone).
     NoSpace,
 }
 
@@ -606,6 +608,9 @@ pub enum Event {
         /// When it will end at the present pace.
         ends: Time,
     },
+    /// This member, replacement or log device has no room for what is to be written: writes wait until it
+    /// has, or until it counts as failed.
+    WaitsForRoom(MemberIndex),
     /// Redundancy disagrees here.
     Mismatch {
         /// First sector: of every member for levels with parity, of the array for mirrors.

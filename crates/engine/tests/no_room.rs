@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Random, TestDirectory};
+use raidlab_core::contract::{Event, RequestOp, Segment};
 use raidlab_core::{Layout, Level, MemberIndex, Sector, Sectors};
 use raidlab_engine::{
     Engine, EngineConfig, EngineErrorKind, FileIo, FileMember, FileOptions, Member,
@@ -33,9 +34,12 @@ fn a_full_member_fails_the_write_or_leaves_it_to_the_mirror() {
         };
         Member::File(Box::new(FileMember::open(&path, options).unwrap()))
     };
-    let single = EngineConfig::new(Layout::new(Level::Linear, 1).with_chunk(Sectors(8)));
+    let mut single = EngineConfig::new(Layout::new(Level::Linear, 1).with_chunk(Sectors(8)));
+    single.settings.room_wait = None;
     let mut alone = Engine::new(&single, vec![open("alone", 1024)]).unwrap();
-    let mirror = EngineConfig::new(Layout::new(Level::Raid1, 2));
+    let mut mirror = EngineConfig::new(Layout::new(Level::Raid1, 2));
+    let mut patient = Engine::new(&mirror, vec![open("waits", 1024), open("has", 0)]).unwrap();
+    mirror.settings.room_wait = None;
     let mut pair = Engine::new(&mirror, vec![open("full", 1024), open("other", 0)]).unwrap();
     let mut data = vec![0; 64 << 10];
     Random(6).fill(&mut data);
@@ -54,5 +58,25 @@ fn a_full_member_fails_the_write_or_leaves_it_to_the_mirror() {
     assert!(told.contains("full"), "{told}");
     let mut back = vec![0; data.len()];
     pair.read_at(Sector(512), &mut back).unwrap();
+    assert!(back == data);
+
+    // Who waits goes on when there is room.
+    let token = patient.allocate(data.len() as u64).unwrap();
+    patient.bytes_mut(token).unwrap().copy_from_slice(&data);
+    let len = Sectors(data.len() as u64 / 512).0 as u32;
+    let segment = Segment { token, offset: 0, len };
+    patient.submit(RequestOp::Write, Sector(512), &[segment], false).unwrap();
+    let mut replies = Vec::new();
+    while !patient.take_events().contains(&Event::WaitsForRoom(MemberIndex(0))) {
+        patient.poll_replies(&mut replies).unwrap();
+    }
+    assert!(replies.is_empty());
+    assert_eq!(patient.array().status().waiting, 1);
+    limit_file_size(libc::RLIM_INFINITY);
+    patient.wait_replies(&mut replies).unwrap();
+    assert_eq!(replies.len(), 1);
+    assert!((0..2).all(|member| !patient.array().is_failed(MemberIndex(member))));
+    patient.fail(MemberIndex(1)).unwrap();
+    patient.read_at(Sector(512), &mut back).unwrap();
     assert!(back == data);
 }

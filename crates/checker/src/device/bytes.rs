@@ -12,13 +12,15 @@ use std::collections::BTreeMap;
 use raidlab_core::consistency::{Found, MetaArea, RECORD};
 use raidlab_core::contract::{MetaIo, Record, SegmentList, Superblock};
 use raidlab_core::{Array, Config, MemberIndex, SECTOR_BYTES, Sector, Sectors};
-use raidlab_metadata::{Looked, MetadataFormat, Own, RecordWriter, Source, Unreadable};
+use raidlab_metadata::{ArrayId, Looked, MetadataFormat, Own, RecordWriter, Source, Unreadable};
 
 use super::{Content, Drives, EMPTY, IDENTITY, IN_FLIGHT, Pending, Ticket, hash_all, mix};
 
 /// How arrays under check keep their records.
 const FORMAT: &dyn MetadataFormat = &Own;
 const SECTOR: usize = SECTOR_BYTES as usize;
+/// What identifies another array.
+const ANOTHER: ArrayId = *b"some other array";
 
 /// What a sector holds.
 type Bytes512 = [u8; SECTOR];
@@ -27,6 +29,8 @@ type Bytes512 = [u8; SECTOR];
 #[derive(Clone, Debug)]
 pub(super) struct Records {
     writer: RecordWriter,
+    /// Of another array of this shape.
+    other: RecordWriter,
     /// What the contents stand for that are not data.
     sectors: BTreeMap<Content, Bytes512>,
     /// Tells the starts of copies that go on by themselves apart, as random numbers do.
@@ -40,6 +44,7 @@ impl Records {
     pub(super) fn new(config: &Config, area: &MetaArea) -> Self {
         Self {
             writer: RecordWriter::new(IDENTITY, config, area),
+            other: RecordWriter::new(ANOTHER, config, area),
             sectors: BTreeMap::new(),
             world: 0,
             shown: BTreeMap::new(),
@@ -145,27 +150,43 @@ impl Drives {
 
     /// Makes a fresh drive ready: nothing behind its data but that a superblock may come.
     pub(super) fn make_ready(&mut self, device: MemberIndex) {
-        let Some(mut records) = self.bytes.take() else { return };
         let total = Sectors(self.total(device));
-        records.shown.remove(&device.0);
-        records.writer.set_places(device, records.writer.blank(device, total));
+        if let Some(records) = &mut self.bytes {
+            records.shown.remove(&device.0);
+            records.writer.set_places(device, records.writer.blank(device, total));
+        }
         if total.0 >= 2 * u64::from(RECORD) {
-            let behind = self.log_start(device)..total.0;
-            for at in behind {
-                let index = self.index(device, at) as usize;
-                (self.live[index], self.durable[index]) = (EMPTY, EMPTY);
-            }
-            for at in FORMAT.superblocks(total) {
-                let mut head = vec![0; FORMAT.head()];
-                records.writer.encode_vacant(FORMAT, &mut head, device, at);
-                for (at, bytes) in (at.0..).zip(head.chunks_exact(SECTOR)) {
-                    let content = records.intern(bytes.try_into().unwrap_or(&[0; SECTOR]));
-                    let index = self.index(device, at) as usize;
-                    (self.live[index], self.durable[index]) = (content, content);
-                }
-            }
+            self.make_ready_in_part(device, total.0, FORMAT.superblocks(total).len());
+        }
+    }
+
+    /// The same as far as somebody came: what lies behind the data emptied up to a sector, then so many places for
+    /// superblocks made.
+    pub fn make_ready_in_part(&mut self, device: MemberIndex, to: u64, places: usize) {
+        let Some(mut records) = self.bytes.take() else { return };
+        for at in self.log_start(device)..to {
+            self.store(device, at, EMPTY);
+        }
+        let total = Sectors(self.total(device));
+        for at in FORMAT.superblocks(total).into_iter().take(places) {
+            let mut head = vec![0; FORMAT.head()];
+            records.writer.encode_vacant(FORMAT, &mut head, device, at);
+            self.store_head(&mut records, device, at, &head);
         }
         self.bytes = Some(records);
+    }
+
+    /// Something is durable at a place.
+    fn store(&mut self, device: MemberIndex, at: u64, content: Content) {
+        let index = self.index(device, at) as usize;
+        (self.live[index], self.durable[index]) = (content, content);
+    }
+
+    fn store_head(&mut self, records: &mut Records, device: MemberIndex, at: Sector, head: &[u8]) {
+        for (at, bytes) in (at.0..).zip(head.chunks_exact(SECTOR)) {
+            let content = records.intern(bytes.try_into().unwrap_or(&[0; SECTOR]));
+            self.store(device, at, content);
+        }
     }
 
     /// Sends a record as bytes.
@@ -323,6 +344,25 @@ impl Drives {
         if let Some(records) = &mut self.bytes {
             records.world = mix(records.world, world);
         }
+    }
+
+    /// Both superblocks of a device are those of another array, in the same state.
+    pub fn give_to_another(&mut self, device: MemberIndex) {
+        let Some(superblock) = self.superblock(device) else { return };
+        let Some(mut records) = self.bytes.take() else { return };
+        let total = Sectors(self.total(device));
+        let places = records.other.blank(device, total);
+        records.other.set_places(device, places);
+        for _ in FORMAT.superblocks(total) {
+            let (record, payload) = (Record::Superblock(superblock), SegmentList::EMPTY);
+            let (at, flush, fua) = (Sector(0), false, true);
+            let meta = MetaIo { member: device, record, at, payload, flush, fua };
+            let mut head = vec![0; FORMAT.head()];
+            let none = (0, &mut std::iter::empty() as &mut dyn Iterator<Item = &[u8]>);
+            let at = records.other.encode(FORMAT, &mut head, &meta, none);
+            self.store_head(&mut records, device, at, &head);
+        }
+        self.bytes = Some(records);
     }
 
     /// Everything on a device is wiped.

@@ -51,9 +51,13 @@ fn judge(rig: &mut Rig, operation: Operation, strikes: &[Strike]) -> Result<(), 
         // What went wrong by itself is promised to be mended only if nothing else does.
         doubt_row(rig, sector);
     }
+    let told = rig.events().len();
     let mut run = Strikes::new(strikes);
     run.run(rig);
     alive(rig)?;
+    // A drive that was struck may have taken its member's place meanwhile.
+    let replaced = run.struck >> rig.shape().members;
+    failed_for_a_reason(&rig.events()[told..], run.struck | replaced | out_before)?;
     // Without superblocks nothing tells after a start which sectors could not be computed.
     let computes = matches!(
         operation,
@@ -91,6 +95,15 @@ fn judge(rig: &mut Rig, operation: Operation, strikes: &[Strike]) -> Result<(), 
         doubt_row(rig, sector);
     }
     start_again(rig, survives, doubtful, strikes)
+}
+
+/// No member fails with which nothing was wrong.
+fn failed_for_a_reason(events: &[Event], struck: Set) -> Result<(), String> {
+    let failed = events.iter().find_map(|event| match event {
+        Event::MemberFailed(member) if struck >> member.0 & 1 == 0 => Some(member.0),
+        _ => None,
+    });
+    failed.map_or(Ok(()), |member| Err(format!("member {member} failed for no reason")))
 }
 
 /// Every request was answered well, when that was `due`.

@@ -37,7 +37,7 @@ pub enum Failure {
     LateWrite,
     /// The drive is gone.
     Gone,
-    /// A write: no room.
+    /// A write: no room; once, it waits, and nothing fails.
     NoSpace,
     /// Never answered, until the deadline has passed.
     Hangs,
@@ -90,7 +90,15 @@ impl NthConfig {
         let mut rig = CrashConfig::new(level, members, consistency).rig;
         rig.replacements = true;
         rig.array.settings.deadline = Some(Nanos(30_000_000_000));
+        rig.array.settings.room_wait = Some(Nanos::from_millis(3000));
         Self { rig, pairs: false, most: 400, only: None }
+    }
+
+    /// The same with records as bytes.
+    #[must_use]
+    pub fn in_bytes(mut self) -> Self {
+        self.rig.bytes = true;
+        self
     }
 
     /// `LEVEL(MEMBERS) MODE`.
@@ -263,12 +271,15 @@ struct Strikes<'a> {
     struck: Set,
 }
 
+/// The kind of writes and records.
+const CHANGES: u8 = 1;
+
 /// Kinds of I/O that fail together: reads, writes, flushes.
 fn kind_of(work: &Work) -> u8 {
     match work {
         Work::Io(io) if io.op == IoOp::Read => 0,
         Work::Io(io) if io.op == IoOp::Flush => 2,
-        _ => 1,
+        _ => CHANGES,
     }
 }
 
@@ -332,7 +343,11 @@ impl<'a> Strikes<'a> {
             rig.finish(index, Fault::None);
             return true;
         };
-        self.struck |= 1 << device.0;
+        // What finds no room once waits, and nothing is wrong with its drive.
+        let waits = rig.config().array.settings.room_wait.is_some() && kind == CHANGES;
+        if failure != Failure::NoSpace || sticky || !waits {
+            self.struck |= 1 << device.0;
+        }
         let has_deadline = rig.config().array.settings.deadline.is_some();
         if failure == Failure::Hangs && has_deadline {
             return false;

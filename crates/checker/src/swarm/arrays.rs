@@ -242,6 +242,7 @@ fn settings(random: &mut Random, mode: Mode, kind: Kind, layout: &Layout) -> Set
         tie: ties[random.below(3) as usize],
         cached_stripes: if random.chance(30) { 1 + random.below(3) as u32 } else { 0 },
         plan_rows,
+        room_wait: random.chance(50).then_some(Nanos::from_millis(5000)),
         ..Settings::default()
     }
 }
@@ -259,7 +260,7 @@ pub fn describe(config: &Config) -> String {
     let settings = &config.settings;
     format!(
         "{} of {} sectors in blocks of {}, {:?}, {:?}, {:?}, {:?}, cached stripes {}, deadline {:?}, \
-         {} rows a plan",
+         waits {:?} for room, {} rows a plan",
         config.layout,
         config.members.first().map_or(0, |member| member.sectors.0),
         config.members.first().map_or(1, |member| member.logical_block),
@@ -269,6 +270,7 @@ pub fn describe(config: &Config) -> String {
         settings.tie,
         settings.cached_stripes,
         settings.deadline,
+        settings.room_wait,
         settings.plan_rows.0,
     )
 }

@@ -41,6 +41,8 @@ struct Harm {
     asks: Set,
     /// Members that were made what they were once.
     copies: Set,
+    /// Members that are another array's.
+    foreign: Set,
     /// Members of which only a superblock cannot be read that was older than the other.
     older: Set,
     /// The log device.
@@ -60,7 +62,7 @@ impl Harm {
 }
 
 /// Ways to harm a drive.
-const WAYS: [Special; 10] = [
+const WAYS: [Special; 12] = [
     Special::SuperblockUnreadable,
     Special::SuperblockDamaged,
     Special::PageHarmed,
@@ -71,6 +73,8 @@ const WAYS: [Special; 10] = [
     Special::Resized,
     Special::LargerBlock,
     Special::Wiped,
+    Special::Foreign,
+    Special::HalfReady,
 ];
 
 impl Run {
@@ -184,7 +188,8 @@ impl Run {
             Started::Well if in_service != 0 => Ok(false),
             Started::Well if harm.log && self.budget.harmed | out != 0 => Ok(false),
             Started::Well => {
-                self.rig = trial;
+                let whole = std::mem::replace(&mut self.rig, trial);
+                self.take_away(harm.foreign, whole.drives());
                 let superblock = self.rig.array().superblock();
                 self.log_lost |= harm.log_device && !superblock.journal;
                 // What its log protected is not consistent yet.
@@ -215,13 +220,17 @@ impl Run {
         self.budget.harmed |= harm.asks;
         let allow = Allow { without: words_of(harm.asks), ..Allow::default() };
         self.start_allowed(0, allow)?;
-        // Copies go, and what they were put in the place of is there: else they might be most of the array at the
-        // next start.
-        for member in (0..self.members()).filter(|member| has(harm.copies, *member)) {
-            let device = MemberIndex(member);
-            self.rig.drives_mut().take_contents(device, &whole, device);
-        }
+        // Copies go, too.
+        self.take_away(harm.copies | harm.foreign, &whole);
         Ok(true)
+    }
+
+    /// Drives go, and those are there in whose place they were put: else they might be most of the array at the next
+    /// start.
+    fn take_away(&mut self, members: Set, whole: &Drives) {
+        for device in (0..self.members()).filter(|m| has(members, *m)).map(MemberIndex) {
+            self.rig.drives_mut().take_contents(device, whole, device);
+        }
     }
 
     /// The administrator says that what cannot be read of these members' superblocks was older, which is true.
@@ -239,9 +248,7 @@ impl Run {
         }
         let whole = std::mem::replace(&mut self.rig, trial);
         // The places can be read again: else this would have to be said at each start until they are written.
-        for device in (0..self.members()).filter(|m| has(members, *m)).map(MemberIndex) {
-            self.rig.drives_mut().take_contents(device, whole.drives(), device);
-        }
+        self.take_away(members, whole.drives());
         self.started()?;
         Ok(true)
     }
@@ -342,6 +349,12 @@ impl Run {
                 }
                 fits
             }
+            Special::Foreign => {
+                trial.drives_mut().give_to_another(device);
+                harm.foreign |= 1 << member;
+                true
+            }
+            Special::HalfReady => self.harm_by_adding(trial, member, out),
             _ => {
                 self.wipe(trial, device);
                 true
@@ -360,6 +373,21 @@ impl Run {
         if !matches!(way, Special::PageHarmed | Special::LogUnreadable) {
             harm.asks |= 1 << member;
         }
+    }
+
+    /// The power went while a drive that is out of service was made ready to be added.
+    fn harm_by_adding(&mut self, trial: &mut Rig, member: u16, out: Set) -> bool {
+        if !has(out, member) {
+            return false;
+        }
+        let device = MemberIndex(member);
+        let (from, total) = (trial.drives().log_start(device), trial.drives().total(device));
+        let (to, places) = match self.random.below(3) {
+            0 => (total, 1),
+            _ => (from + self.random.below(total - from + 1), 0),
+        };
+        trial.drives_mut().make_ready_in_part(device, to, places);
+        true
     }
 
     /// Nothing is there any more, or something else is.
@@ -476,8 +504,9 @@ impl Run {
         }
         let total = trial.drives().total(device);
         let newest = trial.drives().newest_events(self.members());
-        match self.random.below(6) {
+        match self.random.below(7) {
             0 => self.wipe(trial, device),
+            6 => trial.drives_mut().give_to_another(device),
             1 => {
                 let at = self.superblock_place(device);
                 trial.drives_mut().damage(device, at, false);

@@ -14,6 +14,7 @@
 mod arrays;
 mod budget;
 mod duties;
+mod full;
 mod last;
 mod rest;
 mod run;

@@ -9,6 +9,7 @@ use raidlab_core::{Config, MemberIndex, Sectors};
 use super::arrays::{self, Mode, describe};
 use super::budget::Budget;
 use super::duties::Past;
+use super::full::Full;
 use super::special::{self, Plan, Shares};
 use super::{Class, Hits, Options, Outcome, Violation};
 use crate::caught::caught;
@@ -21,7 +22,7 @@ pub(super) struct Run {
     seed: u64,
     pub(super) random: Random,
     pub(super) rig: Rig,
-    config: Config,
+    pub(super) config: Config,
     pub(super) mode: Mode,
     enabled: [bool; Class::ALL.len()],
     /// This seed goes beyond what the array survives.
@@ -52,6 +53,10 @@ pub(super) struct Run {
     pub(super) past: Vec<Past>,
     /// No request is under way any more.
     pub(super) at_rest: bool,
+    /// The log device had no room at some time.
+    pub(super) log_was_full: bool,
+    /// Drives without room now.
+    pub(super) full: Option<Full>,
 }
 
 /// Of so many seeds in a hundred the records are bytes.
@@ -110,6 +115,8 @@ impl Run {
             owes_resync: false,
             past: Vec::new(),
             at_rest: false,
+            log_was_full: false,
+            full: None,
             rig,
         })
     }
@@ -205,6 +212,7 @@ impl Run {
 
     fn step(&mut self) -> Step {
         self.be_late();
+        self.fill();
         self.look()?;
         self.remember();
         match self.random.below(100) {
@@ -286,6 +294,8 @@ impl Run {
             Event::ArrayFailed if !self.budget.beyond => {
                 self.broken("the array failed within what it survives")
             }
+            // An array that has lost too much waits for no room.
+            Event::JournalFailed if self.budget.beyond && self.log_was_full => Ok(()),
             Event::JournalFailed if !self.log_lost => {
                 self.broken("the log device was failed though nothing was wrong with it")
             }
@@ -346,6 +356,10 @@ impl Run {
         let late = late.any(|index| self.rig.device(index) == Some(device));
         let well = drives.first_bad(device, 0, all, false).is_none() && !drives.is_gone(device);
         let well = well && !late && !drives.is_superblock_bad(device);
+        let well = well && !self.is_full_for_good(device);
+        // The log device is told when all members in service know: who does not yet may have failed by then.
+        let events = |device| drives.superblock(device).map_or(0, |known| known.events);
+        let well = well && events(device) >= events(MemberIndex(2 * self.members()));
         let status = self.rig.array().status();
         let away = has(set_of(status.failed) | set_of(status.rebuilding), member);
         if well && !away {
@@ -421,6 +435,9 @@ impl Run {
 
     /// Whether and how the I/O at `index` fails.
     fn fault(&mut self, index: usize) -> Fault {
+        if self.finds_no_room(index) {
+            return Fault::NoSpace;
+        }
         let (device, op, len) = match *self.rig.work(index) {
             Work::Io(io) => (io.member, io.op, io.len),
             Work::Meta(_, MetaIo { member, .. }) => (member, IoOp::Write, 1),
@@ -469,6 +486,9 @@ impl Run {
 
     /// Wakes the array; what is outstanding beyond its deadline then ends with a timeout.
     fn wake(&mut self) {
+        if let Some(at) = self.rig.wakes_at() {
+            self.make_room_in_time(at);
+        }
         if self.config.settings.deadline.is_some() && self.rig.outstanding() > 0 {
             let devices = (0..self.rig.outstanding()).filter_map(|index| self.rig.device(index));
             let members = self.members();
@@ -578,6 +598,7 @@ impl Run {
             self.budget.beyond = true;
         }
         self.crashes += 1;
+        self.room_after_crash();
         self.failed_before = set_of(self.rig.array().status().failed);
         let durable = self.rig.drives().is_durable();
         let way = self.random.below(3);

@@ -42,6 +42,12 @@ pub enum Special {
     LateReplay,
     /// An I/O of a rebuild.
     LateRebuild,
+    /// A drive, or all of them, have no room for a while.
+    NoRoom,
+    /// A drive has no room any more.
+    NoRoomForGood,
+    /// The power goes while writes wait for room.
+    CrashWithoutRoom,
     /// A discard of what cannot be read or written.
     DiscardBad,
     /// A place of a superblock cannot be read at a start.
@@ -66,6 +72,10 @@ pub enum Special {
     LargerBlock,
     /// A member is blank, or something else is on it.
     Wiped,
+    /// A member has superblocks of another array.
+    Foreign,
+    /// The power went while a drive was made ready to be added.
+    HalfReady,
     /// The log device is blank, foreign, older, cut off or cannot be read.
     WrongLog,
     /// Asked for is another mode, bitmap chunk or chunk than there is.
@@ -76,7 +86,7 @@ pub enum Special {
 
 impl Special {
     /// All of them, in order.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 34] = [
         Self::Slices,
         Self::LargeChunk,
         Self::LargeBlock,
@@ -91,6 +101,9 @@ impl Special {
         Self::LateLog,
         Self::LateReplay,
         Self::LateRebuild,
+        Self::NoRoom,
+        Self::NoRoomForGood,
+        Self::CrashWithoutRoom,
         Self::DiscardBad,
         Self::SuperblockUnreadable,
         Self::SuperblockDamaged,
@@ -103,6 +116,8 @@ impl Special {
         Self::Resized,
         Self::LargerBlock,
         Self::Wiped,
+        Self::Foreign,
+        Self::HalfReady,
         Self::WrongLog,
         Self::OtherParameters,
         Self::AnyReturn,
@@ -138,6 +153,9 @@ impl Special {
             Self::LateLog => "timeout of a log entry",
             Self::LateReplay => "timeout in a replay",
             Self::LateRebuild => "timeout in a rebuild",
+            Self::NoRoom => "no room for a while",
+            Self::NoRoomForGood => "no room for good",
+            Self::CrashWithoutRoom => "power cut while writes wait for room",
             Self::DiscardBad => "discard over bad blocks",
             Self::SuperblockUnreadable => "start: superblock unreadable",
             Self::SuperblockDamaged => "start: superblock damaged",
@@ -149,7 +167,9 @@ impl Special {
             Self::Swapped => "start: members swapped",
             Self::Resized => "start: member cut off or grown",
             Self::LargerBlock => "start: 512-byte member as 4,096",
-            Self::Wiped => "start: member blank or foreign",
+            Self::Wiped => "start: member blank or overwritten",
+            Self::Foreign => "start: member of another array",
+            Self::HalfReady => "start: drive half made ready",
             Self::WrongLog => "start: wrong log device",
             Self::OtherParameters => "start: other parameters",
             Self::AnyReturn => "return of any drive",
@@ -158,8 +178,14 @@ impl Special {
 }
 
 /// How many seeds had each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shares([u64; Special::ALL.len()]);
+
+impl Default for Shares {
+    fn default() -> Self {
+        Self([0; Special::ALL.len()])
+    }
+}
 
 impl Shares {
     /// Of one seed: it has it.
@@ -202,6 +228,8 @@ pub(super) struct Plan {
     pub(super) hole: bool,
     /// Discards go where something cannot be read.
     discards: bool,
+    /// Drives run full.
+    pub(super) full: bool,
 }
 
 impl Plan {
@@ -209,7 +237,7 @@ impl Plan {
         let late = random.chance(30);
         let which = Special::LATE[random.below(Special::LATE.len() as u64) as usize];
         let (hole, discards) = (random.chance(5), random.chance(15));
-        Self { late: late.then_some(which), hole, discards }
+        Self { late: late.then_some(which), hole, discards, full: random.chance(30) }
     }
 }
 

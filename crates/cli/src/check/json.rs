@@ -34,6 +34,7 @@ pub(super) fn of_check(options: &Check, done: &Done) -> String {
     let members = [
         ("from", number(options.from)),
         ("failure_runs", number(tally.failures)),
+        ("failure_runs_in_bytes", number(tally.failures_in_bytes)),
         ("crash_states", number(crashes.states)),
         ("distinct_images", number(crashes.distinct)),
         ("states_in_bytes", number(tally.states_in_bytes)),

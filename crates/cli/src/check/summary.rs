@@ -24,7 +24,12 @@ pub(super) fn of_check(choice: &Choice, done: &Done) -> String {
     broken(&mut text, done);
     let tally = &done.tally;
     if tally.failures > 0 {
-        line!(text, "n-th failure        {} runs", thousands(tally.failures));
+        line!(
+            text,
+            "n-th failure        {} runs, {} of them with records as bytes",
+            thousands(tally.failures),
+            thousands(tally.failures_in_bytes)
+        );
     }
     let crashes = &tally.crashes;
     if crashes.states > 0 {

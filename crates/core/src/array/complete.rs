@@ -3,16 +3,24 @@
 use super::Array;
 use super::issue::{IoState, Owner, Target, seen_by_policy};
 use crate::bugs::Bug;
-use crate::contract::{Completion, IoOp, IoOutcome, Outcome};
+use crate::contract::{Completion, IoId, IoOp, IoOutcome, Outcome};
 use crate::geometry::{Holds, Place};
 use crate::units::Sector;
 
 impl Array {
     #[inline]
     pub(super) fn complete(&mut self, completion: &Completion) {
+        if completion.outcome != IoOutcome::Ok && self.waits_for_room(completion) {
+            return;
+        }
+        self.ended_io(completion.io, completion.outcome);
+    }
+
+    #[inline(always)]
+    pub(super) fn ended_io(&mut self, id: IoId, outcome: IoOutcome) {
         // An answer to an I/O that is no longer known changes nothing.
-        let Some(io) = self.ios.take(completion.io.slot, completion.io.generation) else { return };
-        let outcome = match completion.outcome {
+        let Some(io) = self.ios.take(id.slot, id.generation) else { return };
+        let outcome = match outcome {
             IoOutcome::Ok => IoOutcome::Ok,
             error => self.seen(&io, error),
         };

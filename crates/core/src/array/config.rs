@@ -284,6 +284,7 @@ fn with_room(config: &Config, geometry: Geometry, shape: &Shape, policy: PolicyS
         troubles: vec![Trouble::NONE; room.requests],
         user_segments: vec![Segment::default(); (limits.requests * limits.segments) as usize],
         ios: Slab::new(room.ios, IoState::idle()),
+        waiting: Vec::with_capacity(room.ios as usize),
         lists: ListPool::new(room.nodes),
         // Requests or plans, then units of background work.
         locks: RangeLocks::new(limits.requests.max(room.plans) + limits.units),

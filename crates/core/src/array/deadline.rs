@@ -22,14 +22,14 @@ impl Array {
         let mut next: Option<Time> = None;
         for slot in 0..self.ios.capacity() {
             let Some(generation) = self.ios.used_generation(slot) else { continue };
-            let io = &mut self.ios[slot];
-            let ends = Time(io.sent_at.0 + deadline.0);
-            if io.abandoned {
+            let id = IoId { slot, generation };
+            let ends = Time(self.ios[slot].sent_at.0 + deadline.0);
+            if self.ios[slot].abandoned || self.is_waiting(id) {
                 continue;
             }
             if ends <= self.now {
-                io.abandoned = true;
-                self.outputs.push_back(Output::Abandon { io: IoId { slot, generation } });
+                self.ios[slot].abandoned = true;
+                self.outputs.push_back(Output::Abandon { io: id });
             } else {
                 next = Some(next.map_or(ends, |known| known.min(ends)));
             }

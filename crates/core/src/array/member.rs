@@ -152,6 +152,7 @@ impl Array {
         self.outputs.push_back(Output::Event(event));
         self.cache.clear();
         self.background_lost(member);
+        self.end_waiting();
         self.state_changed();
     }
 
@@ -170,6 +171,7 @@ impl Array {
 
     /// Takes a member, a replacement or the journal out of service.
     pub(super) fn fail_device(&mut self, device: MemberIndex) {
+        self.end_waiting();
         let members = self.layout.members;
         if device.0 < members {
             self.fail_member(device);

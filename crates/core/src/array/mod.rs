@@ -30,6 +30,7 @@ mod meta;
 mod permit;
 mod read;
 mod request;
+mod room;
 mod settings;
 mod slab;
 mod stripe;
@@ -46,7 +47,7 @@ pub(crate) use permit::Start;
 pub use settings::{Consistency, Settings, Tie};
 
 use crate::contract::{
-    Input, Job, JobId, LOG_HEADER, MetaIo, Output, Role, Scratch, Segment, SegmentList, Token,
+    Input, IoId, Job, JobId, LOG_HEADER, MetaIo, Output, Role, Scratch, Segment, SegmentList, Token,
 };
 use crate::geometry::Geometry;
 use crate::layout::Layout;
@@ -62,6 +63,7 @@ use member::{Member, MemberSet};
 use meta::Round;
 use permit::Permits;
 use request::{RequestState, Trouble};
+use room::Waiting;
 use slab::Slab;
 use stripe::{Cache, JobState, Plan};
 use timers::Timers;
@@ -121,6 +123,8 @@ pub struct Array {
     /// The segments of each request, `most_segments` to a slot.
     user_segments: Vec<Segment>,
     ios: Slab<IoState>,
+    /// Of these, what found no room on its member and goes out again.
+    waiting: Vec<Waiting>,
     lists: ListPool,
     locks: RangeLocks,
     plans: Slab<Plan>,
@@ -303,6 +307,8 @@ impl Array {
         for (slot, io) in self.ios.used() {
             key.add(u64::from(slot));
             io.add_to_key(&mut |value| key.add(value));
+            let generation = self.ios.generation(slot);
+            key.add(u64::from(self.is_waiting(IoId { slot, generation })));
         }
         for (slot, plan) in self.plans.used() {
             key.add(u64::from(slot));

@@ -73,6 +73,9 @@ pub struct Settings {
     pub consistency: Consistency,
     /// How long a member may take for one I/O before it is given up; `None` for ever.
     pub deadline: Option<Nanos>,
+    /// How long a write that finds no room on a thin or sparse member waits, tried again each second, before
+    /// the member counts as failed; `None` for not at all.
+    pub room_wait: Option<Nanos>,
     /// How often a block that could not be read is written anew and read again before it is listed
     /// as bad.
     pub heal_tries: u8,
@@ -105,6 +108,7 @@ impl Default for Settings {
         Self {
             consistency: Consistency::None,
             deadline: None,
+            room_wait: None,
             heal_tries: 2,
             most_corrected: 20,
             most_bad_blocks: 512,

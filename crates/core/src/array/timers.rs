@@ -15,9 +15,11 @@ pub(super) enum Timer {
     Pace,
     /// Deadlines of member I/Os are looked at.
     Deadline,
+    /// What found no room on a member is tried again.
+    Room,
 }
 
-const TIMERS: usize = 4;
+const TIMERS: usize = 5;
 
 /// All moments, and which of them the driver was told.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,7 +47,7 @@ impl Timers {
     }
 
     fn take_due(&mut self, now: Time) -> Option<Timer> {
-        let all = [Timer::Clean, Timer::Bitmap, Timer::Pace, Timer::Deadline];
+        let all = [Timer::Clean, Timer::Bitmap, Timer::Pace, Timer::Deadline, Timer::Room];
         let due = all.into_iter().find(|t| self.at[*t as usize].is_some_and(|at| at <= now))?;
         self.clear(due);
         Some(due)
@@ -88,6 +90,7 @@ impl Array {
                 Timer::Bitmap => self.bitmap_due(),
                 Timer::Pace => self.pace_due(),
                 Timer::Deadline => self.deadlines_due(),
+                Timer::Room => self.room_due(),
             }
         }
         self.timers.changed = true;

@@ -8,7 +8,7 @@ use raidlab_core::contract::{Input, MetaIo, Record};
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{
     Array, Config, ConfigError, Consistency, Layout, Limits, MemberConfig, MemberIndex,
-    MemberTotals, Sectors, Settings, Time,
+    MemberTotals, Nanos, Sectors, Settings, Time,
 };
 
 use super::{Engine, Wait};
@@ -33,10 +33,13 @@ pub struct EngineConfig {
 }
 
 impl EngineConfig {
-    /// A layout with the default read policy, limits and settings.
+    /// A layout with the default read policy, limits and settings; but that writes wait for a minute where the
+    /// filesystem of a member has no room, as thin volumes do in Linux.
     pub fn new(layout: Layout) -> Self {
         let (read_policy, limits) = (ReadPolicy::default(), Limits::default());
-        Self { layout, read_policy, limits, settings: Settings::default() }
+        let room_wait = Some(Nanos::from_millis(60_000));
+        let settings = Settings { room_wait, ..Settings::default() };
+        Self { layout, read_policy, limits, settings }
     }
 
     fn core(&self, members: Vec<MemberConfig>) -> Config {

@@ -18,6 +18,8 @@ pub struct Status {
     /// Redundancy may disagree beyond this sector: of a member for levels with parity, of the array
     /// for mirrors; [`Sector::MAX`] when it agrees everywhere.
     pub synced_to: Sector,
+    /// Writes and records that found no room on a member and are tried again.
+    pub waiting: u32,
     /// The background work under way.
     pub work: Option<WorkStatus>,
 }
@@ -49,6 +51,7 @@ impl Array {
             replacing: self.replacing.words(),
             stopped: self.stopped,
             synced_to: Sector(self.background.synced_to),
+            waiting: self.waiting_for_room(),
             work,
         }
     }

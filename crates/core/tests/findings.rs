@@ -6,8 +6,10 @@ mod support;
 use raidlab_core::consistency::{
     Allow, AssembleError, Carried, Examined, Finding, Found, LogEntry, ResyncCost, Unusable, Wanted,
 };
-use raidlab_core::contract::{Admin, Epoch, Input, Outcome, Pacing, Record, Superblock};
-use raidlab_core::{Array, Config, Consistency, MemberIndex, Sector, Sectors};
+use raidlab_core::contract::{
+    Admin, Epoch, Input, IoOp, Outcome, Output, Pacing, Record, Superblock,
+};
+use raidlab_core::{Array, Config, Consistency, MemberIndex, Sector, Sectors, Time};
 use support::carried::{MEMBER, carries, found, mirror, raid5, start, superblock, unused};
 use support::records::IDENTITY;
 use support::{Driver, Random, Word};
@@ -357,6 +359,37 @@ fn an_entry_of_the_journal_that_was_durable_and_is_gone_is_damage() {
     assert_eq!(outcome(&[(5, 5), (7, 7)]), Some(Unusable::LogDamaged));
     assert_eq!(outcome(&[(7, 7)]), Some(Unusable::LogDamaged));
     assert_eq!(outcome(&[(6, 5), (8, 6)]), Some(Unusable::LogDamaged));
+}
+
+/// What a retired entry holds may have been written over; what one holds that is not retired is payload.
+#[test]
+fn an_entry_inside_another_counts_if_that_is_retired() {
+    let config = raid5(3, JOURNAL);
+    let inner = LogEntry { at: Sector(64 * 7 + 8), ..journal_entry(8, 8) };
+    let Record::JournalEntry { sequence, stripe, from, to, roles, settled, .. } = inner.record
+    else {
+        unreachable!("an entry of the journal")
+    };
+    let record = Record::JournalEntry { at: inner.at, sequence, stripe, from, to, roles, settled };
+    let inner = LogEntry { record, ..inner };
+    let replays = |tail: u64| {
+        let now =
+            Superblock { clean: false, journal: true, journal_tail: tail, ..superblock(9, 0) };
+        let mut seen = found(&config, &[Some(now); 3]);
+        seen.journal.log.entries = vec![journal_entry(7, 7), inner];
+        let mut array = start(&config, &seen).expect("it starts").array;
+        while array.poll().is_some() {}
+        array.handle(Time(1), Input::Wake);
+        let outputs = std::iter::from_fn(|| array.poll());
+        let reads = outputs.filter_map(|output| match output {
+            Output::MemberIo(io) if io.op == IoOp::Read => Some(io.at.0),
+            _ => None,
+        });
+        reads.collect::<Vec<u64>>()
+    };
+    // The first that is replayed.
+    assert_eq!(replays(7), [64 * 7 + 8]);
+    assert_eq!(replays(8), [64 * 7 + 16]);
 }
 
 const PARTIAL: Consistency = Consistency::PartialParity { slots: 6 };

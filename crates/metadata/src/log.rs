@@ -12,7 +12,8 @@ use crate::record::{self, Block, Stands};
 const MOST_PAYLOAD: u64 = 128 * 2048;
 
 /// Everything in the log of a device, and the largest sequence seen. The log is `len` sectors from `from` on, and
-/// entries start on multiples of `step`. What lies inside the payload of a whole entry is not looked at.
+/// entries start on multiples of `step`. Also inside the payload of a whole entry, which may be of an earlier turn and
+/// have all of its payload still, or again: who knows which are retired tells them apart.
 pub(super) fn examine(
     reader: &mut Reader<'_>,
     whose: Whose,
@@ -54,14 +55,11 @@ pub(super) fn examine(
             Ok(sum) if entry.is_sum(sum) => {
                 let member = MemberIndex(whose.place);
                 found.entries.push(LogEntry { member, at: Sector(at), record: entry.record });
-                at = (start + payload).next_multiple_of(step);
             }
-            Ok(_) => at += step,
-            Err(_) => {
-                found.unreadable = true;
-                at += step;
-            }
+            Ok(_) => {}
+            Err(_) => found.unreadable = true,
         }
+        at += step;
     }
     (found, sequence)
 }

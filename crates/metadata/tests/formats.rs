@@ -98,6 +98,24 @@ fn a_log_device_carries_superblocks_and_the_journal() {
     assert_eq!(FORMAT.examine(&mut disk).examined.log.entries, found);
 }
 
+/// An entry of an earlier turn of which only zeroes were overwritten, by the rest of the next one's head, is as whole
+/// as that one.
+#[test]
+fn an_older_entry_hides_none_that_was_written_over_its_payload() {
+    let (mut disk, mut writer) = (Disk::blank(), Writer::of_journal());
+    writer.prepare(&mut disk);
+    writer.superblock(&mut disk, 1);
+    let entry = |at, sequence| {
+        let (stripe, from, to, roles, settled) = (3, 0, 2, [0b1, 0], sequence - 1);
+        Record::JournalEntry { at: Sector(at), sequence, stripe, from, to, roles, settled }
+    };
+    writer.write(&mut disk, entry(18, 22), Sector(18), &[0; 2 * SECTOR]);
+    writer.write(&mut disk, entry(24, 27), Sector(24), &[0x5a; 2 * SECTOR]);
+    let places: Vec<u64> =
+        FORMAT.examine(&mut disk).examined.log.entries.iter().map(|entry| entry.at.0).collect();
+    assert_eq!(places, [18, 24]);
+}
+
 /// A crash leaves any of the eight sectors of a record's place as it was.
 #[test]
 fn a_power_cut_leaves_a_superblock_or_the_one_before() {

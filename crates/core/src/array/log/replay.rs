@@ -291,6 +291,15 @@ impl Array {
                 (fits && sequence >= tail).then_some(entry)
             })
             .collect();
+        // Entries that are not retired lie apart: what lies inside of one is payload that looks like an entry.
+        known.sort_unstable_by_key(|entry| entry.payload);
+        let mut end = 0;
+        known.retain(|entry| {
+            let apart = entry.payload >= end + u64::from(LOG_HEADER);
+            let len = u64::from(entry.set.count_ones()) * (entry.rows.1 - entry.rows.0);
+            end = if apart { entry.payload + len } else { end };
+            apart
+        });
         known.sort_unstable_by_key(|entry| entry.number);
         known
     }

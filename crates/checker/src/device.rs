@@ -246,6 +246,13 @@ impl Drives {
         u64::from(self.spans[device.at()].data)
     }
 
+    /// Whether something of a drive's log cannot be read.
+    #[must_use]
+    pub fn is_log_bad(&self, device: MemberIndex) -> bool {
+        let (from, log) = (self.log_start(device), u64::from(self.spans[device.at()].log));
+        self.first_bad(device, from, log, false).is_some()
+    }
+
     /// The index of a sector in the list of all.
     fn index(&self, device: MemberIndex, at: u64) -> u32 {
         self.spans[device.at()].base + at as u32

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use raidlab_core::consistency::{Found, MetaArea, RECORD};
+use raidlab_core::consistency::{Finding, Found, MetaArea, RECORD};
 use raidlab_core::contract::{MetaIo, Record, SegmentList, Superblock};
 use raidlab_core::{Array, Config, MemberIndex, SECTOR_BYTES, Sector, Sectors};
 use raidlab_metadata::{ArrayId, Looked, MetadataFormat, Own, RecordWriter, Source, Unreadable};
@@ -261,13 +261,11 @@ impl Drives {
         }
     }
 
-    /// Whether a place of the superblock of a drive cannot be read.
+    /// Whether a place of the superblock of a drive cannot be read, or is damaged.
     #[must_use]
     pub fn is_superblock_bad(&self, device: MemberIndex) -> bool {
-        let total = Sectors(self.total(device));
-        let places = FORMAT.superblocks(total).into_iter();
-        let mut bad = places.map(|at| self.first_bad(device, at.0, 1, false));
-        self.has_bytes() && bad.any(|bad| bad.is_some())
+        let Some(records) = &self.bytes else { return false };
+        !matches!(self.look(records, device).examined.superblock, Finding::Whole(_))
     }
 
     /// Whether a write wants to go where the drive cannot write.
@@ -463,7 +461,7 @@ mod tests {
         write(&mut drives, Record::Superblock(Superblock::default()), 0, &[]);
         drives.renew(ONE);
         let found = drives.examined(&config, ONE).superblock;
-        assert_eq!(found, raidlab_core::consistency::Finding::Blank);
+        assert_eq!(found, Finding::Blank);
         assert_eq!(drives.superblock(ONE), None);
     }
 }

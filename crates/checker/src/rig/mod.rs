@@ -282,6 +282,18 @@ impl Rig {
         self.open.len()
     }
 
+    /// The number of the oldest request not yet answered, or of the next.
+    #[must_use]
+    pub fn oldest_unanswered(&self) -> u64 {
+        self.open.iter().map(|open| open.id).min().unwrap_or(self.next_id)
+    }
+
+    /// The number of the next request.
+    #[must_use]
+    pub fn next_request(&self) -> u64 {
+        self.next_id
+    }
+
     /// When the array wants to be woken.
     #[must_use]
     pub fn wakes_at(&self) -> Option<Time> {

@@ -51,6 +51,11 @@ pub(super) struct Run {
     pub(super) owes_resync: bool,
     /// The drives at other moments.
     pub(super) past: Vec<Past>,
+    /// For each member the first request that came after it was harmed last: those before remember for as long as
+    /// they last who did not answer them.
+    harmed_before: Vec<u64>,
+    /// Members that serve in full again.
+    restored: Set,
     /// No request is under way any more.
     pub(super) at_rest: bool,
     /// The log device had no room at some time.
@@ -114,6 +119,8 @@ impl Run {
             replaying: false,
             owes_resync: false,
             past: Vec::new(),
+            restored: 0,
+            harmed_before: vec![0; usize::from(rig.shape().members)],
             at_rest: false,
             log_was_full: false,
             full: None,
@@ -192,6 +199,7 @@ impl Run {
 
     /// Whether one more member may be harmed; harms it if so.
     pub(super) fn may_harm(&mut self, member: u16) -> bool {
+        self.harmed_before[usize::from(member)] = self.rig.next_request();
         let status = self.rig.array().status();
         let in_service = !has(set_of(status.failed) | set_of(status.rebuilding), member);
         if self.budget.allows(self.rig.shape(), member, in_service) {
@@ -278,6 +286,14 @@ impl Run {
             self.hear(event)?;
         }
         self.rig.forget();
+        let restored = self.restored;
+        for member in (0..self.members()).filter(|member| has(restored, *member)) {
+            let oldest = self.rig.oldest_unanswered();
+            if oldest >= self.harmed_before[usize::from(member)] {
+                self.restored &= !(1 << member);
+                self.clear_if_well(member);
+            }
+        }
         Ok(())
     }
 
@@ -323,7 +339,7 @@ impl Run {
                 Ok(())
             }
             Event::Restored(member) => {
-                self.clear_if_well(member.0);
+                self.restored |= 1 << member.0;
                 Ok(())
             }
             _ => Ok(()),
@@ -501,6 +517,9 @@ impl Run {
                 return;
             }
             self.budget.harmed = all;
+            for member in late {
+                self.harmed_before[usize::from(member)] = self.rig.next_request();
+            }
             self.hit(Class::Timeout);
         }
         self.rig.wake();

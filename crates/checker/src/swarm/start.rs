@@ -1,7 +1,7 @@
 //! Starts after a crash: what is lost with the power, and how little must be allowed.
 
-use raidlab_core::MemberIndex;
 use raidlab_core::consistency::{Allow, AssembleError};
+use raidlab_core::{MemberIndex, Sector};
 
 use super::Class;
 use super::arrays::Mode;
@@ -85,11 +85,23 @@ impl Run {
                 false => self.clear_if_well(member),
             }
         }
+        // A log of which something cannot be read protects no more than none.
+        if self.has_bad_log() && self.rig.array().superblock().synced_to != Sector::MAX {
+            self.owes_resync = true;
+            self.budget.unsynced = true;
+        }
         // A sector that cannot be read and parity that may be wrong are two failures.
         if self.budget.unsynced && self.harmed_in_service() != 0 {
             self.budget.beyond = true;
         }
         self.look()
+    }
+
+    /// Whether something of a log of partial parity cannot be read.
+    fn has_bad_log(&self) -> bool {
+        let drives = self.rig.drives();
+        let is_bad = |member: u16| drives.is_log_bad(MemberIndex(member));
+        self.mode == Mode::PartialParity && (0..self.members()).any(is_bad)
     }
 
     /// Whether too many are gone of those that were in service last, as any drive says, gone or

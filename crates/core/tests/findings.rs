@@ -615,3 +615,14 @@ fn the_bitmap_reaches_back_as_far_as_the_newest_superblock_says() {
         assert_eq!(array.superblock().bitmap_since, since);
     }
 }
+
+/// A driver may hand in what a format did not check.
+#[test]
+fn bits_of_no_member_are_no_members() {
+    let config = raid5(3, Consistency::Resync);
+    let beyond = [0b1000, 1 << 40];
+    let now = Superblock { failed: beyond, rebuilding: beyond, ..superblock(9, 0) };
+    let array = start(&config, &found(&config, &[Some(now); 3])).expect("all are there").array;
+    assert_eq!(array.status().failed, [0, 0]);
+    assert_eq!(array.status().rebuilding, [0, 0]);
+}

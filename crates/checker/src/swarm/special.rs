@@ -9,7 +9,7 @@ use raidlab_core::{Config, Level, MemberIndex};
 use super::run::Run;
 use super::{Class, Mode};
 use crate::rig::{Ask, Fault, Work};
-use crate::shape::set_of;
+use crate::shape::{has, set_of};
 
 /// A class of arrays or faults with a share of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,6 +42,8 @@ pub enum Special {
     LateReplay,
     /// An I/O of a rebuild.
     LateRebuild,
+    /// A read of what a rebuild is writing.
+    ReadBehind,
     /// A drive, or all of them, have no room for a while.
     NoRoom,
     /// A drive has no room any more.
@@ -86,7 +88,7 @@ pub enum Special {
 
 impl Special {
     /// All of them, in order.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::Slices,
         Self::LargeChunk,
         Self::LargeBlock,
@@ -101,6 +103,7 @@ impl Special {
         Self::LateLog,
         Self::LateReplay,
         Self::LateRebuild,
+        Self::ReadBehind,
         Self::NoRoom,
         Self::NoRoomForGood,
         Self::CrashWithoutRoom,
@@ -153,6 +156,7 @@ impl Special {
             Self::LateLog => "timeout of a log entry",
             Self::LateReplay => "timeout in a replay",
             Self::LateRebuild => "timeout in a rebuild",
+            Self::ReadBehind => "read behind a rebuild",
             Self::NoRoom => "no room for a while",
             Self::NoRoomForGood => "no room for good",
             Self::CrashWithoutRoom => "power cut while writes wait for room",
@@ -230,6 +234,8 @@ pub(super) struct Plan {
     discards: bool,
     /// Drives run full.
     pub(super) full: bool,
+    /// Reads go where a rebuild is writing.
+    reads_behind: bool,
 }
 
 impl Plan {
@@ -237,7 +243,8 @@ impl Plan {
         let late = random.chance(30);
         let which = Special::LATE[random.below(Special::LATE.len() as u64) as usize];
         let (hole, discards) = (random.chance(5), random.chance(15));
-        Self { late: late.then_some(which), hole, discards, full: random.chance(30) }
+        let (full, reads_behind) = (random.chance(30), random.chance(20));
+        Self { late: late.then_some(which), hole, discards, full, reads_behind }
     }
 }
 
@@ -326,8 +333,12 @@ impl Run {
         }
     }
 
-    /// A discard of some sectors of which a member cannot read one; the request given where there are none.
+    /// A read of what a rebuild is writing, or a discard of some sectors of which a member cannot read one; the
+    /// request given where there is neither.
     pub(super) fn aim(&mut self, ask: Ask) -> Ask {
+        if self.plan.reads_behind && self.random.chance(30) {
+            return self.read_behind().unwrap_or(ask);
+        }
         if !self.plan.discards || !self.random.chance(10) {
             return ask;
         }
@@ -342,21 +353,43 @@ impl Run {
         Ask { op: RequestOp::Discard, at, len, fua: false }
     }
 
+    /// A read of the first sectors that a rebuild is writing.
+    fn read_behind(&mut self) -> Option<Ask> {
+        let rebuilding = set_of(self.rig.array().status().rebuilding);
+        if rebuilding == 0 {
+            return None;
+        }
+        let sector = (0..self.rig.outstanding()).find_map(|index| match *self.rig.work(index) {
+            Work::Io(io) if io.op == IoOp::Write && has(rebuilding, io.member.0) => {
+                self.sector_at(io.member.0, io.at.0)
+            }
+            _ => None,
+        })?;
+        self.shares.has(Special::ReadBehind);
+        let block = self.rig.shape().logical_block;
+        Some(Ask { op: RequestOp::Read, at: sector / block * block, len: block, fua: false })
+    }
+
     /// A sector of the array whose place on some member cannot be read.
     fn bad_sector(&self) -> Option<u64> {
         let drives = self.rig.drives();
-        let shape = self.rig.shape();
         (0..self.members()).find_map(|member| {
             let device = MemberIndex(member);
             let place = drives.first_bad(device, 0, drives.log_start(device), false)?;
-            if shape.is_unused(member, place) {
-                return None;
-            }
-            match shape.parities() {
-                0 => shape.array_sector(member, place),
-                _ => shape.holds(place as usize, member),
-            }
+            self.sector_at(member, place)
         })
+    }
+
+    /// The sector of the array that a place of a member holds, if it holds any.
+    fn sector_at(&self, member: u16, place: u64) -> Option<u64> {
+        let shape = self.rig.shape();
+        if shape.is_unused(member, place) {
+            return None;
+        }
+        match shape.parities() {
+            0 => shape.array_sector(member, place),
+            _ => shape.holds(place as usize, member),
+        }
     }
 
     /// Where a rebuild is to lose blocks and none is under way: lets one begin.

@@ -58,13 +58,19 @@ pub(crate) enum Command {
 /// signature unless --overwrite-signatures is given. Each must be confirmed by its serial number or
 /// by-id name; the first and last MiB of each are saved before anything is written.
 ///
+/// With --on virtual,DIR (or DEVICE,.. behind the comma) the study runs really and then in virtual time, with the
+/// same seeds and sizes: two runs, each recorded. The report is that of the measured one, and then what the model
+/// is off for each cell. Each FILE of --json, --html and so on holds the measured run; the modelled one stands
+/// beside it with `.virtual` before the ending, and beside --json the residuals, with `.residuals`.
+///
 /// Every run is recorded as it goes on: `raidlab history` lists runs, `raidlab show` reports one again. What was
 /// stopped, whatever stopped it, goes on with --resume.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  \
     raidlab compare                              the default study, virtual time\n  \
     raidlab compare mine.toml --json out.json    your study, results as JSON\n  \
     raidlab compare --on /mnt/scratch            member files in /mnt/scratch, real time\n  \
+    raidlab compare --on virtual,/mnt/scratch    both, and what the model is off for each cell\n  \
     raidlab compare --on /dev/sdb,/dev/sdc raid1.toml   shows what it would overwrite\n  \
     raidlab compare --on /dev/sdb,/dev/sdc raid1.toml --destructive   does it, asking for serials\n  \
     raidlab compare --on /dev/sdb,/dev/sdc raid1.toml --destructive --yes --confirm-id WD-1,WD-2\n  \
@@ -81,9 +87,12 @@ pub(crate) struct Compare {
     /// A study file (TOML), or `files`: files on a filesystem; without it the default study
     pub(crate) study: Option<PathBuf>,
     /// Where to run: `virtual` (modelled drives), a directory for member files, such as /mnt or
-    /// ./virtual, or block devices, such as /dev/sdb,/dev/sdc
+    /// ./virtual, or block devices, such as /dev/sdb,/dev/sdc; `virtual` beside a real place for both
     #[arg(long, value_name = "virtual|DIR|DEVICE,..", default_value = "virtual")]
     pub(crate) on: OsString,
+    /// Where the same study runs by the other clock, of a run that is one of two.
+    #[arg(skip)]
+    pub(crate) beside: Option<OsString>,
     #[command(flatten)]
     pub(crate) devices: Devices,
     /// Go on with a run that was stopped: its name, the beginning of it, or `last`; without RUN the newest
@@ -125,7 +134,7 @@ const BEGUN_WITH: [&str; 8] =
     ["study", "on", "seed", "rounds", "size", "states", "filesystem", "no_store"];
 
 /// Where runs are recorded.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct StoreDirectory {
     /// Where runs are recorded [default: RAIDLAB_STORE, or raidlab/runs in XDG_DATA_HOME, which is
     /// ~/.local/share unless set]
@@ -134,7 +143,7 @@ pub(crate) struct StoreDirectory {
 }
 
 /// What may be done to block devices.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Block devices")]
 pub(crate) struct Devices {
     /// Overwrite the devices; without it nothing is written

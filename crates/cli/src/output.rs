@@ -14,6 +14,10 @@ use crate::failure::Failure;
 
 /// Where a report goes that is to be printed.
 const STDOUT: &str = "-";
+/// What a file of the modelled run has in its name, that stands beside the measured one's.
+const MODELLED: &str = "virtual";
+/// The same of what the model is off.
+pub(crate) const RESIDUALS: &str = "residuals";
 
 /// Checks that every file can be written, before hours of work: flags with their paths.
 pub(crate) fn check(outputs: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
@@ -46,6 +50,18 @@ fn try_to_write(path: &Path) -> Result<(), String> {
     let part = part_of(path);
     let made = OpenOptions::new().write(true).create_new(true).open(&part);
     made.and_then(|_| fs::remove_file(&part)).map_err(|error| error.to_string())
+}
+
+/// The path with a word before its ending: `out.virtual.json`.
+pub(crate) fn with_word(path: &Path, word: &str) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_os_string();
+    name.push(".");
+    name.push(word);
+    if let Some(ending) = path.extension() {
+        name.push(".");
+        name.push(ending);
+    }
+    path.with_file_name(name)
 }
 
 /// What a link leads to, so that the link stays one.
@@ -127,33 +143,76 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
+    /// Each flag with its file.
+    fn paths(&self) -> Vec<(&'static str, Option<&Path>)> {
+        let files = [("--json", self.json.as_deref()), ("--html", self.html.as_deref())];
+        [&files[..], &self.exports.paths()].concat()
+    }
+
     /// Checks that every file can be written, before hours of work.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        let files = [("--json", self.json.as_deref()), ("--html", self.html.as_deref())];
-        check(&[&files[..], &self.exports.paths()].concat())
+        check(&self.paths())
+    }
+
+    /// The same with the files of the modelled run, and what it is off.
+    pub(crate) fn check_with(&self, modelled: &Self) -> Result<(), Failure> {
+        let residuals = self.json.as_deref().map(|path| with_word(path, RESIDUALS));
+        let residuals = [("--json", residuals.as_deref())];
+        check(&[self.paths(), modelled.paths(), residuals.to_vec()].concat())
+    }
+
+    /// What the modelled run is written to, beside these files of the measured one.
+    ///
+    /// # Errors
+    /// When something is to be printed: of two documents a reader could not tell where the second begins.
+    pub(crate) fn beside(&self) -> Result<Self, Failure> {
+        let printed = self.paths().into_iter().find(|(_, path)| *path == Some(Path::new(STDOUT)));
+        if let Some((flag, _)) = printed {
+            let reason = "prints one document, but there are two by two clocks: name a file";
+            return Err(Failure::input(format!("{flag} -: {reason}")));
+        }
+        let beside = |path: &Option<PathBuf>| path.as_deref().map(|path| with_word(path, MODELLED));
+        Ok(Self {
+            json: beside(&self.json),
+            html: beside(&self.html),
+            exports: Exports {
+                csv: beside(&self.exports.csv),
+                csv_rounds: beside(&self.exports.csv_rounds),
+                markdown: beside(&self.exports.markdown),
+            },
+            ..*self
+        })
+    }
+
+    /// Whether there is a report on the terminal.
+    pub(crate) fn is_shown(&self) -> bool {
+        let paths: Vec<&Path> = self.paths().into_iter().filter_map(|(_, path)| path).collect();
+        let quiet = self.quiet && !paths.is_empty();
+        !(paths.contains(&Path::new(STDOUT)) || quiet)
     }
 }
 
 /// Everything the user asked to see of the results. What was measured is shown on the terminal when
 /// a file cannot be written, rather than lost.
 pub(crate) fn reports(options: &Outputs, results: &Results) -> Result<(), Failure> {
+    let written = files(options, results);
+    if written.is_err() || options.is_shown() {
+        print(&terminal(options.color).export(results).map_err(Failure::failed)?)?;
+    }
+    written
+}
+
+/// The files that the user asked for; all of them even when one cannot be written.
+pub(crate) fn files(options: &Outputs, results: &Results) -> Result<(), Failure> {
     let export = |exporter: &dyn Exporter| exporter.export(results).map_err(Failure::failed);
     let outputs: [(Option<&Path>, &dyn Exporter); 2] =
         [(options.json.as_deref(), &Json), (options.html.as_deref(), &Html)];
-    let outputs = || outputs.iter().filter_map(|(path, exporter)| Some(((*path)?, *exporter)));
     let mut written = Ok(());
-    for (path, exporter) in outputs() {
+    for (path, exporter) in outputs {
+        let Some(path) = path else { continue };
         written = written.and(export(exporter).and_then(|text| write(path, &text)));
     }
-    written = written.and(options.exports.write(std::slice::from_ref(results)));
-    let exports = options.exports.paths().into_iter().filter_map(|(_, path)| path);
-    let paths: Vec<&Path> = outputs().map(|(path, _)| path).chain(exports).collect();
-    let printed = paths.contains(&Path::new(STDOUT));
-    let quiet = options.quiet && !paths.is_empty();
-    if written.is_err() || !(printed || quiet) {
-        print(&export(&terminal(options.color))?)?;
-    }
-    written
+    written.and(options.exports.write(std::slice::from_ref(results)))
 }
 
 pub(crate) fn terminal(color: Color) -> Terminal {

@@ -95,6 +95,9 @@ pub struct Options {
     pub states: Option<Vec<String>>,
     /// The filesystem.
     pub filesystem: Option<String>,
+    /// Where the same study runs by the other clock, with the same sizes; absent of a run of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<PathText>,
 }
 
 impl Default for PathText {

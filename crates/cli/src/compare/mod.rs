@@ -1,5 +1,6 @@
 //! `raidlab compare`: a study, run and reported.
 
+mod both;
 pub(crate) mod effort;
 mod modelled;
 mod real;
@@ -22,38 +23,76 @@ use crate::progress::Bar;
 use crate::{interrupt, output};
 use record::Recorder;
 
+/// `--on` for modelled drives.
+const VIRTUAL: &str = "virtual";
+
 pub(crate) fn run(options: &Compare) -> Result<(), Failure> {
-    match &options.resume {
+    if let Some(name) = &options.resume {
+        let (options, recorder) = resume::prepare(options, name.as_deref())?;
+        return run_recorded(&options, recorder);
+    }
+    match both::real_half(options)? {
         None => run_recorded(options, Recorder::new(options)),
-        Some(name) => {
-            let (options, recorder) = resume::prepare(options, name.as_deref())?;
-            run_recorded(&options, recorder)
-        }
+        Some(real) => run_recorded(&real, Recorder::new(&real)),
     }
 }
 
-/// Runs the study of the options, of which `recorder` may have a part already.
+/// Runs the study of the options, of which `recorder` may have a part already, and reports it.
 fn run_recorded(options: &Compare, mut recorder: Recorder) -> Result<(), Failure> {
     let source = recorder.source(options)?;
-    let mut study = load(options, &source)?;
+    if options.on != VIRTUAL && options.beside.is_some() {
+        return both::run(options, source, recorder);
+    }
     options.outputs.check()?;
+    let Some(ended) = perform(options, &source, recorder)? else { return Ok(()) };
+    output::reports(&options.outputs, &ended.results)?;
+    ended.told()
+}
+
+/// A run that has come to its end, or was stopped with complete rounds.
+struct Ended {
+    results: Results,
+    /// What it is recorded as.
+    name: Option<String>,
+    /// What a probe found of the drives.
+    probed: Option<f64>,
+    is_cancelled: bool,
+    /// How it goes on.
+    hint: Option<String>,
+}
+
+impl Ended {
+    /// Tells how it goes on; Ctrl-C is a failure.
+    fn told(&self) -> Result<(), Failure> {
+        self.hint.iter().for_each(|hint| output::note(hint));
+        if self.is_cancelled { Err(Failure::Interrupted) } else { Ok(()) }
+    }
+}
+
+/// Runs the study of the options and records it; `None` when it was only shown what would be done.
+fn perform(
+    options: &Compare,
+    source: &Source,
+    mut recorder: Recorder,
+) -> Result<Option<Ended>, Failure> {
+    let mut study = load(options, source)?;
     let cancel = interrupt::flag()?;
-    let outcome = if options.on == "virtual" {
+    let outcome = if options.on == VIRTUAL {
+        both::as_measured(&mut study, recorder.probed())?;
         real::devices::refuse_flags(options)
             .and_then(|()| modelled::run(&study, options, &mut recorder, cancel).map(Some))
     } else {
         real::run(&mut study, options, &mut recorder, cancel)
     };
     let is_cancelled = cancel.load(Ordering::Relaxed);
+    let (name, probed) = (recorder.name().map(str::to_owned), recorder.probed());
     let hint = recorder.end(&outcome, is_cancelled, options);
-    let results = match outcome {
-        Err(failure) => return Err(failure.and(hint)),
-        Ok(None) => return Ok(()),
-        Ok(Some(results)) => results,
-    };
-    output::reports(&options.outputs, &results)?;
-    hint.iter().for_each(|hint| output::note(hint));
-    if is_cancelled { Err(Failure::Interrupted) } else { Ok(()) }
+    match outcome {
+        Err(failure) => Err(failure.and(hint)),
+        Ok(results) => {
+            Ok(results.map(|results| Ended { results, name, probed, is_cancelled, hint }))
+        }
+    }
 }
 
 /// On a filesystem the random places of the default study lie in a file of so many bytes: as large as virtual
@@ -95,7 +134,7 @@ pub(crate) fn load(options: &Compare, source: &Source) -> Result<Study, Failure>
             .set_filesystem(name)
             .map_err(|what| Failure::input(format!("--filesystem: {what}")))?;
         if options.study.is_none() {
-            let is_modelled = options.on == "virtual";
+            let is_modelled = options.on == VIRTUAL && options.beside.is_none();
             fit_to_filesystem(&mut study, if is_modelled { MODELLED_FILE } else { REAL_FILE });
         }
     }
@@ -116,7 +155,7 @@ pub(crate) fn load(options: &Compare, source: &Source) -> Result<Study, Failure>
             })?;
         }
     }
-    if options.on == "virtual" && options.rounds.is_none() {
+    if options.on == VIRTUAL && options.rounds.is_none() {
         study.raise_rounds();
     }
     Ok(study)

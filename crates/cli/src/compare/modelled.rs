@@ -44,7 +44,7 @@ pub(super) fn run(
         capacities: modelled.capacities(),
     };
     recorder.conditions(study, None, |_| record::host::modelled(study, modelled.drives()))?;
-    let finished = recorder.begin(study, options, &setting, None)?;
+    let finished = recorder.begin(study, options, &setting, recorder.probed())?;
     let bar = Bar::new(options.outputs.quiet);
     let mut progress = follow(study, &bar, cancel);
     let mut told = |progress_made: raidlab_study::Progress<'_>| {

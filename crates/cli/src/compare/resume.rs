@@ -8,7 +8,7 @@ use raidlab_store::{RunRecord, Store, StoreError, StoreErrorKind, Stored, cell_n
 use raidlab_study::{Samples, Study};
 
 use super::record::{self, Recorder};
-use super::{load, real};
+use super::{both, load, real};
 use crate::args::{Color, Compare, Devices, StoreDirectory};
 use crate::exports::Exports;
 use crate::failure::Failure;
@@ -89,14 +89,9 @@ fn begun_with(record: &RunRecord) -> Result<Compare, Failure> {
         .map(|states| states.iter().map(|state| state.parse()).collect::<Result<Vec<_>, _>>());
     Ok(Compare {
         study: options.study.as_ref().map(raidlab_store::PathText::path),
-        on: record.options.on.path().into_os_string(),
-        devices: Devices {
-            destructive: false,
-            overwrite_signatures: false,
-            yes: false,
-            confirm_id: None,
-            save_dir: None,
-        },
+        on: options.on.path().into_os_string(),
+        beside: options.beside.as_ref().map(|place| place.path().into_os_string()),
+        devices: Devices::default(),
         resume: None,
         store: StoreDirectory { store: None },
         no_store: false,
@@ -120,8 +115,9 @@ fn begun_with(record: &RunRecord) -> Result<Compare, Failure> {
 fn study(record: &RunRecord) -> Result<Study, Failure> {
     let options = begun_with(record)?;
     let mut study = load(&options, &record.conditions.study_file)?;
-    if record.clock == Clock::Real {
-        real::as_recorded(&mut study, &options, &record.title, record.probed)?;
+    match record.clock {
+        Clock::Real => real::as_recorded(&mut study, &options, &record.title, record.probed)?,
+        Clock::Virtual => both::as_measured(&mut study, record.probed)?,
     }
     if cell_names(&study) != record.cells {
         let (id, by) = (&record.id, &record.conditions.raidlab);

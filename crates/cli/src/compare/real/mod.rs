@@ -139,8 +139,8 @@ fn measure(
 }
 
 fn check_parent(parent: &Path) -> Result<(), Failure> {
-    let right = "--on takes `virtual`, a directory for member files, or block devices as in \
-                 /dev/sdb,/dev/sdc";
+    let right = "--on takes `virtual`, a directory for member files, block devices as in \
+                 /dev/sdb,/dev/sdc, or `virtual` and one of these, as in virtual,/mnt/scratch";
     let wrong =
         |what: String| Failure::input(format!("--on {}: {what}; {right}", parent.display()));
     match std::fs::metadata(parent) {

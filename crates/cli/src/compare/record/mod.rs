@@ -7,7 +7,7 @@ pub(super) mod host;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use raidlab_results::{Clock, Results};
+use raidlab_results::Results;
 use raidlab_store::{
     Conditions, Drive, Options, Outcome, PathText, RunRecord, SCHEMA_VERSION, Salt, Source, Store,
     StoreError, Taken, Writer, cell_names, default_directory, hash_file, spelled_out,
@@ -38,6 +38,8 @@ pub(super) struct Recorder {
     cells: BTreeMap<CellKey, usize>,
     /// How often the run was stopped before.
     stops: usize,
+    /// What a probe found of the drives, when it is known.
+    probed: Option<f64>,
     /// The run that is being recorded.
     name: Option<String>,
     /// Why nothing is recorded, to be told when the run begins.
@@ -101,15 +103,22 @@ impl Recorder {
         }
     }
 
+    /// For a new run beside one in real time, of the same study file and sized by the same probe.
+    pub(super) fn beside(options: &Compare, source: Source, probed: Option<f64>) -> Self {
+        Self { source, probed, ..Self::new(options) }
+    }
+
     /// For a run that was stopped.
     pub(super) fn going_on(store: Store, taken: Taken) -> Self {
         Self::of(Recording::Stopped(store, Box::new(taken)))
     }
 
     fn of(recording: Recording) -> Self {
-        let stops = match &recording {
-            Recording::Stopped(_, taken) => taken.stored.resumed.len() + 1,
-            _ => 0,
+        let (stops, probed) = match &recording {
+            Recording::Stopped(_, taken) => {
+                (taken.stored.resumed.len() + 1, taken.stored.record.probed)
+            }
+            _ => (0, None),
         };
         Self {
             recording,
@@ -117,6 +126,7 @@ impl Recorder {
             conditions: None,
             cells: BTreeMap::new(),
             stops,
+            probed,
             name: None,
             obstacle: None,
         }
@@ -193,12 +203,14 @@ impl Recorder {
         Ok(())
     }
 
-    /// What a probe found when the run was begun.
+    /// What a probe found when the run was begun, or the one beside it.
     pub(super) fn probed(&self) -> Option<f64> {
-        match &self.recording {
-            Recording::Stopped(_, taken) => taken.stored.record.probed,
-            _ => None,
-        }
+        self.probed
+    }
+
+    /// The run that is being recorded.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.name.as_deref()
     }
 
     /// Begins to record, or to go on; gives the runs of cells that are finished.
@@ -215,6 +227,7 @@ impl Recorder {
         if let Some(obstacle) = self.obstacle.take() {
             not_recorded(&obstacle);
         }
+        self.probed = probed;
         let Some(conditions) = self.conditions.take() else { return Ok(Vec::new()) };
         let cells = raidlab_study::cells(study).into_iter().enumerate();
         self.cells = cells.map(|(index, key)| (key, index)).collect();
@@ -381,9 +394,10 @@ fn record(
                 .as_ref()
                 .map(|states| states.iter().map(|state| state.name().to_string()).collect()),
             filesystem: options.filesystem.clone(),
+            beside: options.beside.as_deref().map(|place| PathText::from(Path::new(place))),
         },
         conditions,
-        probed: probed.filter(|_| *clock == Clock::Real),
+        probed,
         study: spelled_out(study),
         cells: cell_names(study),
         setting: raidlab_store::Setting {

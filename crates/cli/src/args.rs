@@ -49,7 +49,8 @@ pub(crate) enum Command {
 ///
 /// With --on DIR the drives are files in a new directory below DIR, sized so that the workloads just
 /// fit. They are removed at the end, also after Ctrl-C; nothing else in DIR is touched. The default
-/// study takes some minutes there.
+/// study takes some minutes there. What the first round measured is shown on standard error as soon as it is
+/// complete, while the others go on.
 ///
 /// With --on DEVICE,.. the drives are whole block devices or partitions, in this order: members, then
 /// a spare if states besides healthy run, then a log device if a layout has a journal. Without

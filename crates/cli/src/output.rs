@@ -2,6 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -134,7 +135,7 @@ pub(crate) struct Outputs {
     pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) exports: Exports,
-    /// No progress, and no report on the terminal when a file is written
+    /// No progress, nothing provisional, and no report on the terminal when a file is written
     #[arg(long, short)]
     pub(crate) quiet: bool,
     /// When to colour the table
@@ -215,8 +216,18 @@ pub(crate) fn files(options: &Outputs, results: &Results) -> Result<(), Failure>
     written.and(options.exports.write(std::slice::from_ref(results)))
 }
 
+/// The terminal that reports are printed on.
 pub(crate) fn terminal(color: Color) -> Terminal {
-    let is_terminal = std::io::stdout().is_terminal();
+    terminal_at(&std::io::stdout(), color)
+}
+
+/// The terminal that the user is told things on besides the report.
+pub(crate) fn terminal_for_notes(color: Color) -> Terminal {
+    terminal_at(&std::io::stderr(), color)
+}
+
+fn terminal_at(stream: &(impl IsTerminal + AsFd), color: Color) -> Terminal {
+    let is_terminal = stream.is_terminal();
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
         || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
     let colour = match color {
@@ -224,13 +235,13 @@ pub(crate) fn terminal(color: Color) -> Terminal {
         Color::Never => false,
         Color::Auto => is_terminal && !plain,
     };
-    Terminal { width: columns(), colour, unicode: takes_unicode() }
+    Terminal { width: columns(stream), colour, unicode: takes_unicode() }
 }
 
 /// The columns of the terminal, or, where there is none, those that `COLUMNS` names: what is piped into a pager
 /// or a file is read somewhere, too.
-fn columns() -> Option<u16> {
-    let terminal = terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0);
+fn columns(stream: &impl AsFd) -> Option<u16> {
+    let terminal = terminal_size::terminal_size_of(stream).map(|(width, _)| width.0);
     let named = || std::env::var("COLUMNS").ok()?.trim().parse::<u16>().ok();
     terminal.or_else(|| named().filter(|columns| *columns > 0))
 }

@@ -82,6 +82,11 @@ impl Bar {
         self.bar.set_prefix(format!("{what} "));
     }
 
+    /// Prints above the bar, which is drawn anew below.
+    pub(crate) fn above(&self, text: &str) {
+        self.bar.suspend(|| note(text));
+    }
+
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
     }

@@ -38,6 +38,48 @@ fn a_study_runs_and_leaves_the_directory_as_it_was() {
     assert_eq!(fs::read_to_string(on.join("letter.txt")).expect("there"), "not raidlab's");
 }
 
+/// A table to look at while the other rounds go on, which is not the report's.
+#[test]
+fn the_first_round_is_shown_while_others_follow() {
+    let scratch = Scratch::new("first");
+    scratch.directory("on");
+    let text = small_on_files("4MiB");
+    let shown = |arguments: &[&str]| {
+        let ran = compare(&scratch, &text, arguments);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert!(!ran.stdout.contains("rovisional"), "{}", ran.stdout);
+        ran.stderr
+    };
+    let table = shown(&["--rounds", "3"]);
+    assert_eq!(table.matches("Provisional, after 1 round: A small study").count(), 1, "{table}");
+    assert!(table.contains("raid5(3)") && table.contains("More rounds follow."), "{table}");
+    assert_eq!(shown(&["--rounds", "1"]), "", "the report comes at once");
+    assert_eq!(shown(&["--rounds", "3", "--quiet"]), "");
+}
+
+/// On a terminal the table takes the place of the bar, which is drawn anew below.
+#[test]
+fn the_first_round_is_shown_above_the_bar() {
+    let scratch = Scratch::new("first-terminal");
+    let (on, study) = (scratch.directory("on"), scratch.file("s.toml", small_on_files("4MiB")));
+    let (binary, study, on) = (env!("CARGO_BIN_EXE_raidlab"), study.display(), on.display());
+    let line = format!("{binary} compare {study} --on {on} --rounds 3 --color never");
+    let mut script = std::process::Command::new("script");
+    script
+        .args(["--quiet", "--return", "--command", &line, "/dev/null"])
+        .env("RAIDLAB_STORE", "off");
+    let Ok(output) = script.stdin(std::process::Stdio::null()).output() else {
+        eprintln!("skipped: the_first_round_is_shown_above_the_bar: no `script`");
+        return;
+    };
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{told}");
+    let cleared = "\r\x1b[2KProvisional, after 1 round: A small study\r\n";
+    assert_eq!(told.matches(cleared).count(), 1, "{told}");
+    let (_, behind) = told.split_once("More rounds follow.\r\n").expect("the table's end");
+    assert!(behind.lines().next().is_some_and(|line| line.contains(" runs, ")), "{told}");
+}
+
 #[test]
 fn files_are_as_large_as_the_study_says_or_as_its_workloads_need() {
     let scratch = Scratch::new("sizes");

@@ -49,12 +49,32 @@ impl Exporter for Terminal {
         page.remarks(&view);
         page.descriptions(&view);
         page.conclusions(&view);
-        let painted = page.lines.iter().map(|line| text::paint(line, self.colour) + "\n");
-        Ok(painted.collect())
+        Ok(page.painted())
     }
 }
 
 impl Terminal {
+    /// The table alone, of a study that is still going on, with a word that it is provisional.
+    ///
+    /// # Errors
+    /// As [`Exporter::export`].
+    pub fn provisional(&self, results: &Results) -> Result<String, ReportError> {
+        let view = View::new(results)?;
+        let mut page = Page { terminal: *self, lines: Vec::new() };
+        let rounds = match view.rounds().as_str() {
+            "1" => "1 round".to_owned(),
+            several => format!("{several} rounds"),
+        };
+        page.heading(&format!("Provisional, after {rounds}: {}", results.study));
+        page.gap();
+        page.lines.extend(table::lines(&view, *self));
+        page.gap();
+        let meaning =
+            "Provisional: * is best of its row so far; no verdicts yet. More rounds follow.";
+        page.hanging(Vec::new(), meaning, Style::Dim);
+        Ok(page.painted())
+    }
+
     fn room(self) -> usize {
         self.width.map_or(PROSE_COLUMNS, |width| usize::from(width).max(FEWEST_COLUMNS))
     }
@@ -71,6 +91,11 @@ struct Page {
 }
 
 impl Page {
+    fn painted(&self) -> String {
+        let colour = self.terminal.colour;
+        self.lines.iter().map(|line| text::paint(line, colour) + "\n").collect()
+    }
+
     fn gap(&mut self) {
         if self.lines.last().is_some_and(|line| !line.is_empty()) {
             self.lines.push(Vec::new());

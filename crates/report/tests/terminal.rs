@@ -25,6 +25,32 @@ fn expected_texts() {
     }
 }
 
+/// Only the table, which says above and below it that it is not the last word.
+#[test]
+fn a_provisional_table_gives_no_verdict() {
+    let mut results = common::small();
+    for cell in &mut results.cells {
+        cell.samples.truncate(1);
+    }
+    let text = TERMINAL.provisional(&results).expect("a table");
+    assert!(
+        text.starts_with(&format!("Provisional, after 1 round: {}\n", results.study)),
+        "{text}"
+    );
+    assert!(text.trim_end().ends_with("More rounds follow."), "{text}");
+    let table = |text: &str| {
+        text.lines()
+            .skip_while(|line| !line.contains("usable"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let (whole, alone) = (TERMINAL.export(&results).expect("a report"), table(&text));
+    assert_eq!(table(&whole)[..alone.len() - 3], alone[..alone.len() - 3]);
+    for other in ["Conclusions", "warning:", "advice:", "survives  lost", "~"] {
+        assert!(!text.contains(other), "{other}: {text}");
+    }
+}
+
 #[test]
 fn no_line_is_wider_than_the_terminal() {
     for results in [common::small(), common::full(), common::real()] {

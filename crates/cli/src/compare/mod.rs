@@ -199,6 +199,7 @@ pub(crate) fn follow<'a>(
 }
 
 /// What a run tells besides its samples.
+#[derive(Clone)]
 pub(crate) struct Setting {
     pub(crate) clock: Clock,
     pub(crate) host: BTreeMap<String, String>,

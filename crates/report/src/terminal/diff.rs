@@ -26,8 +26,7 @@ impl Terminal {
         page.missing(&diff.before, &diff.only_before);
         page.missing(&diff.after, &diff.only_after);
         page.diff_conclusion(diff);
-        let painted = page.lines.iter().map(|line| text::paint(line, self.colour) + "\n");
-        painted.collect()
+        page.painted()
     }
 }
 

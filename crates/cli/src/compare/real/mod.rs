@@ -1,6 +1,7 @@
 //! A study on member files of a directory or on block devices, in real time: what its user is asked and told.
 
 pub(super) mod devices;
+mod first;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,10 +13,11 @@ use raidlab_targets::{RunDirectory, clean_leftovers};
 
 use super::record::Recorder;
 use super::{Setting, follow, results};
-use crate::args::Compare;
+use crate::args::{Color, Compare};
 use crate::failure::Failure;
-use crate::output::{note, removed};
+use crate::output::{self, note, removed};
 use crate::progress::Bar;
+use first::FirstRound;
 use raidlab_measure::{Drives, Rounds, Sizes, facts};
 
 /// The default study's title speaks of drives that take no part here.
@@ -130,12 +132,25 @@ fn measure(
     setting.warnings.extend(recorder.warning());
     let bar = Bar::new(options.outputs.quiet);
     let mut follow = follow(study, &bar, cancel);
+    let mut first = FirstRound::new(study, &finished);
     let samples = rounds.run(finished, &mut |told| {
         recorder.keep(study, &told);
+        let complete = first.keep(&told).filter(|_| !options.outputs.quiet);
+        if let Some(samples) = complete {
+            show_first(study, &samples, &setting, options.outputs.color, &bar);
+        }
         follow(told)
     });
     bar.clear();
     Ok((samples?, setting))
+}
+
+/// Shows what the first round measured. One that cannot be shown is none: the others go on.
+fn show_first(study: &Study, samples: &Samples, setting: &Setting, color: Color, bar: &Bar) {
+    let Ok(results) = results(study, samples, setting.clone()) else { return };
+    if let Ok(text) = output::terminal_for_notes(color).provisional(&results) {
+        bar.above(text.trim_end());
+    }
 }
 
 fn check_parent(parent: &Path) -> Result<(), Failure> {

@@ -15,6 +15,7 @@ mod guests;
 mod instructions;
 #[path = "../../tests/support/markdown.rs"]
 mod markdown;
+mod mutants;
 #[path = "../../tests/support/packages.rs"]
 mod packages;
 mod suite;
@@ -34,6 +35,11 @@ usage: cargo xtask TASK
                    it. Advisories are not checked: their database has to be fetched anew each time
   bugs [ARG...]    plants every seeded bug and shows what finds it; ARG is handed to
                    `raidlab check --bugs`, such as --sample 8
+  mutants --seed N [--count 400] [--markdown FILE]
+                   mutation testing: a sample of the mutants of cargo-mutants, stratified by module, each
+                   behind a runtime switch; what tests and checker do not notice is listed
+  mutants --shard K/N [--markdown FILE]
+                   the same with the K-th of N parts of all of them
   bits [--install] whether what is computed has the same bits in a release, a debug and a wasm32 build;
                    names the first cells that differ. A build that needs what is not here is skipped,
                    or with --install that is fetched
@@ -64,6 +70,10 @@ fn main() -> ExitCode {
         ["bench", ref more @ ..] => plain_bench(&root(), more),
         ["instructions"] => instructions(&root(), false),
         ["instructions", "--record"] => instructions(&root(), true),
+        ["mutants", ref more @ ..] => match mutants::Options::parse(more) {
+            Some(options) => mutants::run(&root(), &options),
+            None => return usage(),
+        },
         ["bits"] => bits::run(&root(), false),
         ["bits", "--install"] => bits::run(&root(), true),
         ["docs", ref more @ ..] => docs::run(&root(), more),

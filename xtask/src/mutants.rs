@@ -1,0 +1,342 @@
+//! Mutation testing with the mutants of cargo-mutants: a sample that nobody chose, compiled once, each behind a runtime
+//! switch, and run against the tests that come by it; who survives goes on to `raidlab check`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Instant;
+
+mod list;
+mod outcome;
+mod report;
+mod sample;
+mod switch;
+mod tree;
+mod trial;
+
+use list::Mutant;
+use outcome::{Cache, Kind, Outcome};
+use report::{Equivalents, Tried};
+use tree::{Program, Tree, Way};
+use trial::{Known, Stand};
+
+/// Below the root of the repository: the copy, what is built of it, and what earlier runs found.
+const PLACE: &str = "target/mutants";
+/// Survivors that change nothing, with reasons.
+const EQUIVALENTS: &str = "xtask/equivalents.txt";
+/// How many are run at a time.
+const JOBS: usize = 2;
+
+/// Which mutants are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// So many, by a seed.
+    Sample { seed: u64, count: usize },
+    /// The first of so many parts of all, and so on.
+    Shard { part: usize, of: usize },
+}
+
+/// What is asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    which: Which,
+    markdown: Option<PathBuf>,
+}
+
+impl Options {
+    /// Reads the arguments of the command; `None` where they make no sense.
+    pub(crate) fn parse(arguments: &[&str]) -> Option<Self> {
+        let (mut seed, mut count, mut shard, mut markdown) = (None, None, None, None);
+        for pair in arguments.chunks(2) {
+            let [name, value] = pair else { return None };
+            match *name {
+                "--seed" => seed = Some(value.parse().ok()?),
+                "--count" => count = Some(value.parse().ok()?),
+                "--shard" => {
+                    let (part, of) = value.split_once('/')?;
+                    shard = Some((part.parse().ok()?, of.parse().ok()?));
+                }
+                "--markdown" => markdown = Some(value.into()),
+                _ => return None,
+            }
+        }
+        let which = match (seed, count, shard) {
+            (Some(seed), count, None) => Which::Sample { seed, count: count.unwrap_or(400) },
+            (None, None, Some((part, of))) if 1 <= part && part <= of => Which::Shard { part, of },
+            _ => return None,
+        };
+        Some(Self { which, markdown })
+    }
+}
+
+/// Tries the mutants and prints what came of them; true unless something went wrong on the way.
+pub(crate) fn run(root: &Path, options: &Options) -> io::Result<bool> {
+    let text = fs::read_to_string(root.join(EQUIVALENTS)).unwrap_or_default();
+    let equivalents = Equivalents::parse(&text)
+        .map_err(|error| io::Error::other(format!("{EQUIVALENTS}: {error}")))?;
+    let all = list::list(root)?;
+    let total = all.len();
+    let mutants = match options.which {
+        Which::Sample { seed, count } => sample::draw(all, count, seed),
+        Which::Shard { part, of } => sample::shard(all, part, of),
+    };
+    println!("mutants: {} of the {total} in the population", mutants.len());
+    let tried = Run::new(root, mutants)?.finish()?;
+    let report = report::markdown(&tried, &equivalents);
+    println!("\n{report}");
+    if let Some(path) = &options.markdown {
+        fs::write(path, &report)?;
+    }
+    Ok(true)
+}
+
+/// A hash that is the same everywhere and always.
+fn hash(parts: &[&str]) -> u64 {
+    let bytes = parts.iter().flat_map(|part| part.bytes().chain([0]));
+    let sum = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
+        (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    // The last bytes have not reached the upper bits yet.
+    let mixed = (sum ^ sum >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    mixed ^ mixed >> 32
+}
+
+/// The mutants of one run, and what is known of them.
+struct Run {
+    root: PathBuf,
+    cache: Mutex<Cache>,
+    /// All, with the hashes of their functions.
+    mutants: Vec<(Mutant, String)>,
+}
+
+impl Run {
+    fn new(root: &Path, mutants: Vec<Mutant>) -> io::Result<Self> {
+        let sources = tree::sources(root, &mutants)?;
+        let function = |mutant: &Mutant| {
+            let source = &sources[&mutant.file[..]];
+            format!("{:016x}", hash(&[source.around(&source.bytes(&mutant.span))]))
+        };
+        let functions: Vec<String> = mutants.iter().map(function).collect();
+        let cache = Mutex::new(Cache::open(root, &root.join(PLACE))?);
+        let mutants = mutants.into_iter().zip(functions).collect();
+        Ok(Self { root: root.to_owned(), cache, mutants })
+    }
+
+    /// Tries those of which nothing is known.
+    fn finish(self) -> io::Result<Vec<Tried>> {
+        let unknown: Vec<Mutant> = {
+            let cache = self.cache.lock().expect("nobody panics with it");
+            let unknown = self.mutants.iter().filter(|it| cache.get(&key(it)).is_none());
+            unknown.map(|(mutant, _)| mutant.clone()).collect()
+        };
+        if !unknown.is_empty() {
+            println!("mutants: {} to be tried; the others are known", unknown.len());
+            self.try_all(&unknown)?;
+        }
+        let cache = self.cache.into_inner().expect("nobody panics with it");
+        let tried = self.mutants.into_iter().map(|it| {
+            let outcome = cache.get(&key(&it)).cloned();
+            let outcome =
+                outcome.ok_or_else(|| io::Error::other(format!("not tried: {}", it.0.name)))?;
+            Ok(Tried { mutant: it.0, function: it.1, outcome })
+        });
+        tried.collect()
+    }
+
+    fn note(&self, mutant: &Mutant, outcome: &Outcome) -> io::Result<()> {
+        let known = self.mutants.iter().find(|(known, _)| known.name == mutant.name);
+        let key = known.map(key).ok_or_else(|| io::Error::other("a mutant of no run"))?;
+        println!("{} ({}) {}", outcome.kind.name(), outcome.by, mutant.title());
+        self.cache.lock().expect("nobody panics with it").put(&key, outcome)
+    }
+
+    fn try_all(&self, mutants: &[Mutant]) -> io::Result<()> {
+        let place = self.root.join(PLACE);
+        let mut tree = Tree::lay(&self.root, &place, mutants)?;
+        println!("mutants: building the tests, with {} switches ...", mutants.len());
+        let begun = Instant::now();
+        let programs = tree.build()?;
+        println!(
+            "mutants: built in {} s; running all without any mutant ...",
+            begun.elapsed().as_secs()
+        );
+        let stand = Stand { tree: tree.path.clone(), temporary: place.join("temporary") };
+        let known = without(&stand, programs)?;
+        let (mut rebuilt, mut switched) = (Vec::new(), Vec::new());
+        for (number, way) in tree.ways.iter().enumerate() {
+            match way {
+                Way::Unviable => self.note(&mutants[number], &Outcome::new(Kind::Unviable, ""))?,
+                Way::Rebuilt => rebuilt.push(number),
+                Way::Switched(_) => switched.push(number),
+            }
+        }
+        println!(
+            "mutants: {} by switches, {} by builds of their own",
+            switched.len(),
+            rebuilt.len()
+        );
+        let left = self.by_tests(&stand, &known, mutants, &switched)?;
+        let (fixed, left): (Vec<usize>, Vec<usize>) =
+            left.into_iter().partition(|number| tree.is_const(*number));
+        rebuilt.extend(fixed);
+        self.by_checker(&stand, &tree, mutants, &left)?;
+        self.by_builds(&stand, &mut tree, mutants, &rebuilt)
+    }
+
+    /// Runs the tests that come by each mutant; gives those that none of them killed.
+    fn by_tests(
+        &self,
+        stand: &Stand,
+        known: &[Known],
+        mutants: &[Mutant],
+        numbers: &[usize],
+    ) -> io::Result<Vec<usize>> {
+        let survived = side_by_side(numbers, |number| {
+            let mut programs: Vec<&Known> =
+                known.iter().filter(|it| it.reached.contains(&number)).collect();
+            programs.sort_by_key(|it| it.took);
+            let outcome = stand.with(number, &programs)?;
+            let survived = outcome.kind == Kind::Survived;
+            if survived {
+                println!("not killed by {} programs: {}", programs.len(), mutants[number].title());
+            } else {
+                self.note(&mutants[number], &outcome)?;
+            }
+            Ok(survived.then_some(number))
+        })?;
+        Ok(survived.into_iter().flatten().collect())
+    }
+
+    fn by_checker(
+        &self,
+        stand: &Stand,
+        tree: &Tree<'_>,
+        mutants: &[Mutant],
+        numbers: &[usize],
+    ) -> io::Result<()> {
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        println!("mutants: building the checker for {} ...", numbers.len());
+        let raidlab = tree.build_checker()?;
+        let (took, reached) = stand.check_without(&raidlab)?;
+        side_by_side(numbers, |number| {
+            let outcome = if reached.contains(&number) {
+                stand.check(number, &raidlab, took)?
+            } else {
+                Outcome::new(Kind::Survived, "")
+            };
+            self.note(&mutants[number], &outcome)
+        })?;
+        Ok(())
+    }
+
+    /// Builds the tests of a mutant's package anew for each of those that cannot be switched, and runs them.
+    fn by_builds(
+        &self,
+        stand: &Stand,
+        tree: &mut Tree<'_>,
+        mutants: &[Mutant],
+        numbers: &[usize],
+    ) -> io::Result<()> {
+        for number in numbers.iter().copied() {
+            let mutant = &mutants[number];
+            tree.put(number)?;
+            let outcome = match tree.build_package(mutant.package())? {
+                None => Outcome::new(Kind::Unviable, ""),
+                Some(programs) => {
+                    let patient = |program: Program| Known {
+                        program,
+                        took: trial::LONGEST / 4,
+                        reached: BTreeSet::new(),
+                    };
+                    let known: Vec<Known> = programs.into_iter().map(patient).collect();
+                    stand.with(number, &known.iter().collect::<Vec<_>>())?
+                }
+            };
+            tree.put_back(number)?;
+            self.note(mutant, &Outcome { is_rebuilt: true, ..outcome })?;
+        }
+        Ok(())
+    }
+}
+
+/// What a mutant is known by: its function, and what it does there.
+fn key((mutant, function): &(Mutant, String)) -> String {
+    format!("{function} {}", mutant.name)
+}
+
+fn without(stand: &Stand, programs: Vec<Program>) -> io::Result<Vec<Known>> {
+    let numbers: Vec<usize> = (0..programs.len()).collect();
+    side_by_side(&numbers, |number| stand.without(programs[number].clone()))
+}
+
+/// Does something for each number, several at a time; up to the first error.
+fn side_by_side<T: Send>(
+    numbers: &[usize],
+    each: impl Fn(usize) -> io::Result<T> + Sync,
+) -> io::Result<Vec<T>> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        while let Some(number) = numbers.get(next.fetch_add(1, Ordering::Relaxed)) {
+            match each(*number) {
+                Ok(result) => done.push(Ok(result)),
+                Err(error) => {
+                    next.store(numbers.len(), Ordering::Relaxed);
+                    done.push(Err(error));
+                }
+            }
+        }
+        done
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..JOBS).map(|_| scope.spawn(work)).collect();
+        let done = workers.into_iter().flat_map(|it| it.join().expect("no worker panics"));
+        done.collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_or_a_shard_is_asked_for() {
+        let which = |text: &str| {
+            let arguments: Vec<&str> = text.split_whitespace().collect();
+            Options::parse(&arguments).map(|options| options.which)
+        };
+        assert_eq!(which("--seed 3"), Some(Which::Sample { seed: 3, count: 400 }));
+        assert_eq!(which("--count 9 --seed 3"), Some(Which::Sample { seed: 3, count: 9 }));
+        assert_eq!(which("--shard 2/8"), Some(Which::Shard { part: 2, of: 8 }));
+        for wrong in ["", "--seed", "--seed x", "--count 9", "--shard 0/8", "--shard 9/8"] {
+            assert_eq!(which(wrong), None, "{wrong}");
+        }
+        assert_eq!(which("--seed 3 --shard 1/2"), None);
+        let options = Options::parse(&["--seed", "1", "--markdown", "a.md"]).expect("is right");
+        assert_eq!(options.markdown, Some("a.md".into()));
+    }
+
+    #[test]
+    fn hashes_stay_as_they_are() {
+        assert_eq!(hash(&[]), hash(&[]));
+        assert_ne!(hash(&["ab", "c"]), hash(&["a", "bc"]));
+        // Samples of earlier seeds would be others.
+        assert_eq!(hash(&["1", "a"]), 5_144_507_875_148_628_899);
+    }
+
+    #[test]
+    fn work_side_by_side_ends_with_the_first_error() {
+        let numbers: Vec<usize> = (0..100).collect();
+        let mut done = side_by_side(&numbers, Ok).expect("nothing fails");
+        done.sort_unstable();
+        assert_eq!(done, numbers);
+        let failing = |number| if number == 50 { Err(io::Error::other("no")) } else { Ok(()) };
+        assert_eq!(side_by_side(&numbers, failing).expect_err("one fails").to_string(), "no");
+    }
+}

@@ -1,0 +1,208 @@
+//! Programs with tests, run with one mutant on.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::outcome::{Kind, Outcome};
+use super::tree::Program;
+
+/// How many times longer than without a mutant something may take, and how much longer at least.
+const PATIENCE: u32 = 4;
+const LEAST: Duration = Duration::from_secs(15);
+/// What nothing takes without a mutant.
+pub(crate) const LONGEST: Duration = Duration::from_secs(300);
+
+/// KiB of memory that a program gets: a mutant that never stops collecting must not take the machine's.
+const MEMORY: &str = "8388608";
+
+/// Packages whose tests leave nothing behind that outlasts them when they are ended at the first failure.
+const PURE: [&str; 5] = ["core", "parity", "metadata", "checker", "sim"];
+
+/// How often is looked whether a program has ended.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// How a program ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Well,
+    /// With the first test that failed, if one was named.
+    Failed(Option<String>),
+    TimeUp,
+}
+
+/// A program, how long it takes, and which mutants it comes by.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) program: Program,
+    pub(crate) took: Duration,
+    pub(crate) reached: BTreeSet<usize>,
+}
+
+/// Where programs run: their packages' directories in a tree, with a directory for what they leave.
+pub(crate) struct Stand {
+    pub(crate) tree: PathBuf,
+    pub(crate) temporary: PathBuf,
+}
+
+impl Stand {
+    fn command(&self, path: &Path, directory: &Path) -> io::Result<Command> {
+        fs::create_dir_all(&self.temporary)?;
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -v $0 && exec \"$@\"", MEMORY]).arg(path);
+        command.current_dir(directory).env("TMPDIR", &self.temporary);
+        command.env("CARGO_MANIFEST_DIR", directory).env("RAIDLAB_SAMPLE", "0");
+        let out = "missing:not with mutants";
+        command.env("RAIDLAB_GUEST", out).env("RAIDLAB_GRUB", out).env_remove("RAIDLAB_FULL");
+        Ok(command)
+    }
+
+    fn of_program(&self, program: &Program) -> io::Result<Command> {
+        self.command(&program.path, &self.tree.join("crates").join(&program.package))
+    }
+
+    /// Runs a program without any mutant.
+    pub(crate) fn without(&self, program: Program) -> io::Result<Known> {
+        let path = self.temporary.join(format!("reached-{}-{}", program.package, program.name));
+        let _ = fs::remove_file(&path);
+        let mut command = self.of_program(&program)?;
+        command.env("RAIDLAB_MUTANTS_REACHED", &path);
+        let (took, reached) = measured(&mut command, &path, &program.name)?;
+        Ok(Known { program, took, reached })
+    }
+
+    /// Runs the programs that come by a mutant, up to the first that it makes fail.
+    pub(crate) fn with(&self, number: usize, programs: &[&Known]) -> io::Result<Outcome> {
+        for known in programs {
+            let program = &known.program;
+            let mut command = self.of_program(program)?;
+            command.env("RAIDLAB_MUTANT", number.to_string());
+            let early = PURE.contains(&&program.package[..]);
+            let by = |test: &str| format!("{} {} {test}", program.package, program.name);
+            match run(&mut command, patience(known.took), early)? {
+                Ended::Well => {}
+                Ended::Failed(test) => {
+                    let test = test.unwrap_or_else(|| "-".to_owned());
+                    return Ok(Outcome::new(Kind::Test, &by(&test)));
+                }
+                Ended::TimeUp => return Ok(Outcome::new(Kind::Timeout, &by("-"))),
+            }
+        }
+        Ok(Outcome::new(Kind::Survived, ""))
+    }
+
+    /// `raidlab check`, without any mutant.
+    pub(crate) fn check_without(&self, raidlab: &Path) -> io::Result<(Duration, BTreeSet<usize>)> {
+        let path = self.temporary.join("reached-check");
+        let _ = fs::remove_file(&path);
+        let mut command = self.command(raidlab, &self.tree)?;
+        command.arg("check").env("RAIDLAB_MUTANTS_REACHED", &path);
+        measured(&mut command, &path, "raidlab check")
+    }
+
+    /// `raidlab check` with a mutant on.
+    pub(crate) fn check(
+        &self,
+        number: usize,
+        raidlab: &Path,
+        took: Duration,
+    ) -> io::Result<Outcome> {
+        let mut command = self.command(raidlab, &self.tree)?;
+        command.arg("check").env("RAIDLAB_MUTANT", number.to_string());
+        Ok(match run(&mut command, patience(took), false)? {
+            Ended::Well => Outcome::new(Kind::Survived, ""),
+            Ended::Failed(_) => Outcome::new(Kind::Checker, "checker raidlab -"),
+            Ended::TimeUp => Outcome::new(Kind::Timeout, "checker raidlab -"),
+        })
+    }
+}
+
+fn patience(took: Duration) -> Duration {
+    took * PATIENCE + LEAST
+}
+
+/// Runs what must end well: how long it took, and which mutants it came by.
+fn measured(
+    command: &mut Command,
+    path: &Path,
+    name: &str,
+) -> io::Result<(Duration, BTreeSet<usize>)> {
+    let begun = Instant::now();
+    let ended = run(command, LONGEST, false)?;
+    if ended != Ended::Well {
+        return Err(io::Error::other(format!("{name} ends so without any mutant: {ended:?}")));
+    }
+    let numbers = fs::read_to_string(path).unwrap_or_default();
+    let reached = numbers.lines().filter_map(|line| line.parse().ok()).collect();
+    Ok((begun.elapsed(), reached))
+}
+
+/// Runs a command until it ends or its time is up, or `early` with the first test that fails.
+fn run(command: &mut Command, limit: Duration, early: bool) -> io::Result<Ended> {
+    let deadline = Instant::now() + limit;
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn()?;
+    let printed = BufReader::new(child.stdout.take().expect("standard output is piped"));
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || {
+        for line in printed.split(b'\n').map_while(Result::ok) {
+            if sender.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+                break;
+            }
+        }
+    });
+    let mut failed = None;
+    let ended = loop {
+        match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(line) => failed = failed.or_else(|| failed_test(&line)),
+            Err(RecvTimeoutError::Disconnected) => break None,
+            Err(RecvTimeoutError::Timeout) => break Some(Ended::TimeUp),
+        }
+        if early && failed.is_some() {
+            break Some(Ended::Failed(failed.clone()));
+        }
+    };
+    while ended.is_none() && Instant::now() < deadline {
+        if let Some(status) = child.try_wait()? {
+            return Ok(if status.success() { Ended::Well } else { Ended::Failed(failed) });
+        }
+        thread::sleep(PAUSE);
+    }
+    // One that has just ended is none the worse for it.
+    let _ = child.kill();
+    child.wait()?;
+    Ok(ended.unwrap_or(Ended::TimeUp))
+}
+
+/// The test that a line says has failed.
+fn failed_test(line: &str) -> Option<String> {
+    let name = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
+    Some(name.split(" - ").next().unwrap_or(name).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(text: &str, limit: Duration, early: bool) -> Ended {
+        run(Command::new("sh").args(["-c", text]), limit, early).expect("sh runs")
+    }
+
+    #[test]
+    fn a_program_ends_well_or_with_the_first_test_that_failed() {
+        let long = Duration::from_secs(600);
+        let failed = "echo 'test a ... ok'; echo 'test b::c ... FAILED'; echo 'test d ... FAILED'";
+        let expected = Ended::Failed(Some("b::c".to_owned()));
+        assert_eq!(shell("echo 'test a ... ok'", long, true), Ended::Well);
+        assert_eq!(shell(&format!("{failed}; exit 101"), long, false), expected);
+        assert_eq!(shell("kill -SEGV $$", long, true), Ended::Failed(None));
+        // Ended as soon as one has failed, whatever it would go on with.
+        assert_eq!(shell(&format!("{failed}; exec sleep infinity"), long, true), expected);
+        assert_eq!(shell("exec sleep infinity", Duration::ZERO, true), Ended::TimeUp);
+    }
+}

@@ -22,6 +22,8 @@ pub(crate) struct Bar {
     bar: ProgressBar,
     /// Since when there is work, and when a line was printed last; none on a terminal, or when quiet.
     lines: Option<(Instant, Cell<Instant>)>,
+    /// How much is done is told in percent: what is counted means nothing to a reader.
+    in_percent: bool,
 }
 
 impl Bar {
@@ -45,11 +47,11 @@ impl Bar {
     }
 
     fn with(quiet: bool, template: &str) -> Self {
-        let is_terminal = std::io::stderr().is_terminal();
+        let (is_terminal, in_percent) = (std::io::stderr().is_terminal(), template == SHARE);
         if quiet || !is_terminal {
             let now = Instant::now();
             let lines = (!quiet).then(|| (now, Cell::new(now)));
-            return Self { bar: ProgressBar::hidden(), lines };
+            return Self { bar: ProgressBar::hidden(), lines, in_percent };
         }
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         // Templates are constants: a bad one shows in the first test that draws it.
@@ -60,7 +62,7 @@ impl Bar {
             let _ = out.write_str(&left(state.elapsed(), state.pos(), state.len().unwrap_or(0)));
         }));
         bar.enable_steady_tick(Duration::from_millis(500));
-        Self { bar, lines: None }
+        Self { bar, lines: None, in_percent }
     }
 
     /// `done` of `total` is finished; `what` is being run.
@@ -70,7 +72,7 @@ impl Bar {
         {
             last.set(Instant::now());
             let rest = left(begun.elapsed(), done as u64, total as u64);
-            note(&format!("{done} of {total} runs, {rest}; {what}"));
+            note(&format!("{}, {rest}; {what}", amount(done, total, self.in_percent)));
         }
         self.bar.set_length(total as u64);
         self.bar.set_position(done as u64);
@@ -92,6 +94,13 @@ impl Bar {
     }
 }
 
+fn amount(done: usize, total: usize, in_percent: bool) -> String {
+    if !in_percent {
+        return format!("{done} of {total} runs");
+    }
+    format!("{} %", (done as u128 * 100).checked_div(total as u128).unwrap_or(0))
+}
+
 /// The time left in words. Rounds run their cells in random order, so that the mean over all runs
 /// so far is the best guess for the rest.
 fn left(elapsed: Duration, done: u64, total: u64) -> String {
@@ -111,6 +120,13 @@ fn left(elapsed: Duration, done: u64, total: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_readers_cannot_count_is_told_in_percent() {
+        assert_eq!(amount(3, 12, false), "3 of 12 runs");
+        assert_eq!(amount(787_699_000, 1_000_000_000, true), "78 %");
+        assert_eq!(amount(0, 0, true), "0 %");
+    }
 
     #[test]
     fn the_time_left_is_the_mean_times_the_rest() {

@@ -81,6 +81,35 @@ fn what_cannot_be_read_is_mended_in_place() {
     }
 }
 
+/// A sector within a block cannot be read: drives of 4,096-byte blocks are asked for whole blocks all the same.
+#[test]
+fn what_is_mended_on_large_blocks_is_whole_blocks() {
+    let mut mended = 0;
+    for layout in layouts() {
+        if layout.level == Level::Raid3 {
+            continue;
+        }
+        let mut config = config(&layout, Limits::default());
+        config.members.iter_mut().for_each(|member| member.logical_block = 8);
+        let mut bench = Bench::new(&config, 1);
+        let bad = latent(&mut bench, &[(1, 3), (1, 21)], false);
+        bench.driver.log.clear();
+        for at in (0..bench.flat.len() as u64).step_by(8) {
+            for _ in 0..2 {
+                bench.driver.read(at, 8).expect("enough is left");
+                bench.settle_all();
+            }
+        }
+        let cut = bench.driver.log.iter().find(|io| io.at.0 % 8 != 0 || io.len % 8 != 0);
+        assert_eq!(cut, None, "{layout}");
+        let listed = bench.driver.array.bad_blocks(M(1)).count();
+        assert!(listed == 0 && !bench.driver.array.is_failed(M(1)), "{layout}: {bad:?}");
+        mended += 2 - bad.borrow().len();
+    }
+    // Mirrors read one copy only, and nobody reads parity.
+    assert!(mended > 10, "{mended}");
+}
+
 #[test]
 fn a_long_read_is_had_as_long_as_each_block_is() {
     for layout in layouts() {

@@ -626,3 +626,22 @@ fn bits_of_no_member_are_no_members() {
     assert_eq!(array.status().failed, [0, 0]);
     assert_eq!(array.status().rebuilding, [0, 0]);
 }
+
+/// Members with numbers beyond 63 stand in the second word of every set.
+#[test]
+fn members_beyond_the_first_word_are_in_the_role_that_superblocks_say() {
+    let config = mirror(100);
+    let (failed, rebuilding) = ([1, 1 << (90 - 64)], [1 << 5, 1 << (80 - 64)]);
+    let now = Superblock { failed, rebuilding, ..superblock(9, 0) };
+    let mut superblocks = [Some(now); 100];
+    superblocks[0] = None;
+    superblocks[90] = None;
+    let array = start(&config, &found(&config, &superblocks)).expect("it starts").array;
+    assert_eq!((array.status().failed, array.status().rebuilding), (failed, rebuilding));
+    // One that nobody says is out of service must be asked for.
+    superblocks[70] = None;
+    match start(&config, &found(&config, &superblocks)) {
+        Err(AssembleError::Missing(asked)) => assert_eq!(asked, [unused(70, Unusable::Absent)]),
+        other => panic!("{:?}", other.map(|started| started.array.status())),
+    }
+}

@@ -773,3 +773,30 @@ fn a_journal_that_fails_in_the_replay_is_given_up() {
     }
     assert!(met > 100, "only {met} replays met the failure");
 }
+
+/// The second band of a write has rows of which another chunk's write is not durable: its entry waits for a flush.
+#[test]
+fn an_entry_waits_for_what_is_not_durable_in_any_of_its_bands() {
+    let mut config = Config::uniform(raid5(3), Sectors(MEMBER));
+    config.settings.consistency = Consistency::PartialParity { slots: 8 };
+    let mut driver = Driver::new(&config);
+    // The second chunk, rows 6 and 7.
+    assert_eq!(driver.write(CHUNK + 6, &[1; 2]), Outcome::Done);
+    // The first chunk, rows 6 and 7, and the second, rows 0 to 2.
+    driver.begin_write(6, &[2; 5], false);
+    let mut flushed = false;
+    loop {
+        match driver.work.front().expect("it is logged") {
+            Work::Io(io) => flushed |= io.op == IoOp::Flush,
+            Work::Meta(io) => {
+                let meta = driver.array.meta(*io).expect("wanted");
+                if matches!(meta.record, Record::PartialParity { .. }) {
+                    break;
+                }
+            }
+            _ => {}
+        }
+        driver.step(0);
+    }
+    assert!(flushed);
+}

@@ -10,14 +10,22 @@ use crate::units::Sector;
 impl Array {
     #[inline]
     pub(super) fn complete(&mut self, completion: &Completion) {
-        if completion.outcome != IoOutcome::Ok && self.waits_for_room(completion) {
-            return;
+        match completion.outcome {
+            IoOutcome::Ok => self.ended_io(completion.io, IoOutcome::Ok),
+            error if !self.waits_for_room(completion) => self.ended_badly(completion.io, error),
+            _ => {}
         }
-        self.ended_io(completion.io, completion.outcome);
+    }
+
+    /// Out of line: nearly all go well, and what only errors need is not in their way.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn ended_badly(&mut self, id: IoId, error: IoOutcome) {
+        self.ended_io(id, error);
     }
 
     #[inline(always)]
-    pub(super) fn ended_io(&mut self, id: IoId, outcome: IoOutcome) {
+    fn ended_io(&mut self, id: IoId, outcome: IoOutcome) {
         // An answer to an I/O that is no longer known changes nothing.
         let Some(io) = self.ios.take(id.slot, id.generation) else { return };
         let outcome = match outcome {

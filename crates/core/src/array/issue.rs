@@ -29,7 +29,6 @@ pub(super) struct IoState {
     pub(super) member: MemberIndex,
     pub(super) at: Sector,
     pub(super) len: u32,
-    pub(super) fua: bool,
     pub(super) segments: SegmentList,
     pub(super) sent_at: Time,
     /// A metadata I/O.
@@ -46,7 +45,6 @@ impl IoState {
             member: MemberIndex(0),
             at: Sector(0),
             len: 0,
-            fua: false,
             segments: EMPTY,
             sent_at: Time::ZERO,
             meta: false,
@@ -120,7 +118,7 @@ impl Array {
         let Target { member, at, len } = target;
         let sent_at = self.now;
         let (meta, abandoned) = (false, false);
-        let state = IoState { owner, op, member, at, len, fua, segments, sent_at, meta, abandoned };
+        let state = IoState { owner, op, member, at, len, segments, sent_at, meta, abandoned };
         let (slot, generation) =
             self.ios.insert_named(state).expect("room is checked before an I/O is planned");
         let io = IoId { slot, generation };

@@ -93,7 +93,7 @@ impl Array {
                 index += 1;
             } else if until <= self.now || !self.takes_writes(self.ios[io.slot].member) {
                 self.waiting.swap_remove(index);
-                self.ended_io(io, IoOutcome::NoSpace);
+                self.ended_badly(io, IoOutcome::NoSpace);
                 // That may have ended or failed anything.
                 index = 0;
             } else {
@@ -115,7 +115,9 @@ impl Array {
             self.metas[id.slot as usize].member = io.member;
             Output::Meta { io: id }
         } else {
-            let (member, op, fua, at, len) = (io.member, io.op, io.fua, io.at, io.len);
+            // Whether it was to be durable is not kept, for so few.
+            let (member, op, fua, at, len) =
+                (io.member, io.op, io.op == IoOp::Write, io.at, io.len);
             Output::MemberIo(MemberIo { io: id, member, op, fua, at, len, segments: io.segments })
         };
         self.outputs.push_back(output);

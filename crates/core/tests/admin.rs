@@ -199,3 +199,25 @@ fn a_place_with_a_log_behind_it_is_larger() {
     bench.admin(add(1, 68));
     assert!(bench.has(Event::Started(Work::Rebuild(M(1)))));
 }
+
+/// Two updates of the superblocks follow, so that no place of a member's still speaks of the drive that was there.
+#[test]
+fn superblocks_are_written_twice_when_a_replacement_takes_over() {
+    let layout = Layout::new(Level::Raid5, 3).with_chunk(Sectors(8));
+    let mut config = worst::config(&layout, Limits::default());
+    config.settings.consistency = Consistency::Resync;
+    let mut bench = Bench::new(&config, 1);
+    bench.idle();
+    bench.admin(replace(0, 64, true));
+    let mut events = 0;
+    while !bench.has(Event::Replaced(M(0))) {
+        events = bench.driver.array.superblock().events;
+        assert!(bench.step());
+    }
+    while !bench.driver.work.is_empty() {
+        bench.step();
+    }
+    let after = bench.driver.array.superblock();
+    // One before it takes over, which names it, and two behind.
+    assert!(after.events >= events + 3, "{events} to {}", after.events);
+}

@@ -6,7 +6,9 @@ mod support;
 #[allow(dead_code, reason = "shared by tests that use different parts")]
 mod worst;
 
-use raidlab_core::contract::{Admin, Event, IoOp, Outcome, Pacing, Record, Refusal, Scrub, Work};
+use raidlab_core::contract::{
+    Admin, Event, IoOp, IoOutcome, Outcome, Pacing, Record, Refusal, Scrub, Work,
+};
 use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sector, Sectors};
 use support::Word;
 use worst::{Bench, has_parity, layouts, tight};
@@ -408,4 +410,48 @@ fn a_stop_waits_for_nothing_in_the_background() {
         assert!(bench.has(Event::Stopped), "{layout}: {:?}", bench.driver.events);
         let _ = has_parity(&layout);
     }
+}
+
+/// What a rebuild lost is listed nowhere after a restart: no superblock says that it got beyond the first of it.
+#[test]
+fn a_rebuild_is_recorded_no_further_than_to_what_it_lost() {
+    let layout = Layout::new(Level::Raid5, 4).with_chunk(Sectors(8));
+    let config = with(&layout, tight(), Consistency::Resync);
+    let mut bench = Bench::new(&config, 3);
+    bench.fail(1);
+    bench.settle();
+    bench.latent(&[(0, 9)]);
+    bench.add(1);
+    let mut recorded = 0;
+    while !bench.driver.array.bad_blocks(MemberIndex(1)).any(|(at, _)| at > Sector(9)) {
+        if let Some(superblock) = bench.driver.records.superblock(0)
+            && superblock.rebuilding[0] == 0b10
+        {
+            recorded = recorded.max(superblock.rebuilt_to.0);
+            assert!(superblock.rebuilt_to <= Sector(9), "{superblock:?}");
+        }
+        if !bench.step() {
+            break;
+        }
+    }
+    assert_eq!(recorded, 9);
+}
+
+/// A flush before bits are cleared is not answered in time: nobody knows what that member has.
+#[test]
+fn a_flush_that_timed_out_clears_no_bit() {
+    let mut bench = Bench::new(&by_bitmap(&Layout::new(Level::Raid1, 2), Limits::default()), 1);
+    bench.idle();
+    assert_eq!(bench.driver.write(0, &[7]), Outcome::Done);
+    // Marked clean by now; only the bitmap is still to be looked at.
+    while bench.driver.records.superblock(0).is_none_or(|superblock| !superblock.clean) {
+        assert!(bench.step());
+    }
+    bench.driver.fault = Box::new(|io| match io.op {
+        IoOp::Flush if io.member == M(1) => IoOutcome::Timeout,
+        _ => IoOutcome::Ok,
+    });
+    bench.idle_all();
+    assert!(bench.has(Event::MemberFailed(M(1))));
+    assert!(bench.driver.records.bit(0, 0), "what the member may lack is remembered");
 }

@@ -645,3 +645,25 @@ fn members_beyond_the_first_word_are_in_the_role_that_superblocks_say() {
         other => panic!("{:?}", other.map(|started| started.array.status())),
     }
 }
+
+/// A page that only one member has is on all of them before anything else depends on it.
+#[test]
+fn what_one_members_bitmap_names_is_written_to_all() {
+    let config = raid5(3, Consistency::Bitmap { chunk: Sectors(8) });
+    let now = Superblock { clean: false, ..superblock(9, 0) };
+    let mut seen = found(&config, &[Some(now); 3]);
+    seen.members[1].bitmap[0] = Finding::Whole(0b101);
+    let mut array = start(&config, &seen).expect("it starts").array;
+    while array.poll().is_some() {}
+    array.handle(Time(1), Input::Wake);
+    let mut named = Vec::new();
+    while let Some(output) = array.poll() {
+        if let Output::Meta { io } = output
+            && let Some(meta) = array.meta(io)
+            && let Record::BitmapPage { page: 0, bits } = meta.record
+        {
+            named.push((meta.member.0, bits));
+        }
+    }
+    assert_eq!(named, [(0, 0b101), (1, 0b101), (2, 0b101)]);
+}

@@ -293,7 +293,7 @@ fn what_a_rebuild_lost_is_lost_after_a_restart_too() {
             for _ in 0..2 {
                 let fault = std::mem::replace(
                     &mut bench.driver.fault,
-                    Box::new(|_| raidlab_core::contract::IoOutcome::Ok),
+                    Box::new(|_| IoOutcome::Ok),
                 );
                 bench.crash(&config, &[], Word { missing: true, dirty_degraded: true });
                 bench.driver.fault = fault;
@@ -301,7 +301,7 @@ fn what_a_rebuild_lost_is_lost_after_a_restart_too() {
                 assert_eq!(lost(&mut bench), before, "{layout}");
             }
             // Written anew, all is well for good.
-            bench.driver.fault = Box::new(|_| raidlab_core::contract::IoOutcome::Ok);
+            bench.driver.fault = Box::new(|_| IoOutcome::Ok);
             let flat = bench.flat.clone();
             assert_eq!(bench.driver.write(0, &flat), Outcome::Done);
             bench.idle_all();

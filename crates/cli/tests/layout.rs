@@ -38,6 +38,31 @@ m0, m1, ...: members; numbers: chunks of the array
     assert_eq!(layout(&["raid0", "-n", "3", "--chunk", "64KiB", "--rows", "2"]), expected);
 }
 
+/// As reports print it, and as sizes are written elsewhere, on every command line that takes a layout.
+#[test]
+fn a_chunk_is_written_as_64k_or_as_64kib() {
+    let scratch = Scratch::new("notations");
+    let study = scratch.file(
+        "s.toml",
+        "title = \"s\"\n[[drives]]\nname = \"d\"\nmodel = \"nas-8tb-7200\"\ncount = 2\n\
+         [[layouts]]\nlevel = \"raid0\"\nmembers = 2\nchunk = \"64K\"\n\
+         [[workloads]]\nkind = \"random-read\"\nsize = \"64KiB\"\n",
+    );
+    let study = study.to_str().expect("text");
+    let run = ["run", "random-read", "size=64KiB", "span=1MiB", "--json", "-", "--layout"];
+    let commands: [&[&str]; 4] = [
+        &["layout"],
+        &run,
+        &["tune", "readahead", "--size", "1MiB", "--seeds", "1", "--layout"],
+        &["tune", "readahead", study, "--size", "1MiB", "--seeds", "1", "--layout"],
+    ];
+    for command in commands {
+        let printed = |name| raidlab([command, &[name]].concat()).good().stdout;
+        let (one, other) = (printed("raid0(2) chunk=64K"), printed("raid0(2) chunk=64KiB"));
+        assert!(one == other && one.contains("raid0(2) chunk=64K"), "{command:?}: {one}");
+    }
+}
+
 #[test]
 fn raid1() {
     let expected = "\

@@ -6,6 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::units::{Sectors, Size};
+pub use name::is_same_name;
 
 /// How an array spreads and protects data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -571,9 +572,7 @@ impl fmt::Display for Layout {
         }
         write!(f, "{}({})", self.level, self.members)?;
         if self.chunk != Self::new(self.level, self.members).chunk {
-            let size = Size(self.chunk.bytes()).to_string();
-            let short = size.strip_suffix("iB").unwrap_or(&size);
-            write!(f, " chunk={short}")?;
+            write!(f, " chunk={}", Size(self.chunk.bytes()).short())?;
         }
         if self.rotation != Rotation::default() {
             write!(f, " {}", self.rotation)?;

@@ -209,6 +209,14 @@ const UNITS: [(&str, u64); 15] = [
     ("tb", 1_000_000_000_000),
 ];
 
+impl Size {
+    /// As it stands in names of layouts: `64K`, where elsewhere it is `64KiB`.
+    pub fn short(self) -> String {
+        let text = self.to_string();
+        text.strip_suffix("iB").map(str::to_owned).unwrap_or(text)
+    }
+}
+
 impl std::str::FromStr for Size {
     type Err = String;
 

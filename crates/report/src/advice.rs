@@ -26,8 +26,8 @@ fn few_rounds(view: &View<'_>) -> Option<String> {
     let needed = fewest_rounds(comparisons).max(ROUNDS_FOR_INTERVAL as u32);
     let rounds = largest.cells.iter().flatten().map(|cell| cell.samples.len()).min()?;
     Some(format!(
-        "{} are too few for a verdict among {}, so differences are preliminary: use --rounds {needed} or more.",
-        number::counted(rounds, "round"),
+        "{} too few for a verdict among {}, so differences are preliminary: use --rounds {needed} or more.",
+        counted_are(rounds, "round"),
         number::counted(largest.measured(), "layout")
     ))
 }
@@ -95,11 +95,12 @@ fn undecided(view: &View<'_>) -> Option<String> {
     });
     let cells: Vec<&Cell> = undecided.collect();
     let first = *cells.first()?;
+    let them = if cells.len() == 1 { "it" } else { "them" };
     let needed =
         cells.iter().filter_map(|cell| Some(cell.samples.len() + cell.more_rounds? as usize));
     let advice = match needed.max() {
-        Some(rounds) => format!("--rounds {rounds} would likely resolve them"),
-        None => "no reasonable number of rounds would resolve them".to_owned(),
+        Some(rounds) => format!("--rounds {rounds} would likely resolve {them}"),
+        None => format!("no reasonable number of rounds would resolve {them}"),
     };
     Some(format!(
         "{} from {} by {MATTERS_PERCENT} % or more, but that is not resolved, first {}: {advice}.",
@@ -138,6 +139,11 @@ fn name(cell: &Cell) -> String {
 fn cells_do(count: usize, one: &str, several: &str) -> String {
     let verb = if count == 1 { one } else { several };
     format!("{} {verb}", number::counted(count, "cell"))
+}
+
+fn counted_are(count: usize, noun: &str) -> String {
+    let verb = if count == 1 { "is" } else { "are" };
+    format!("{} {verb}", number::counted(count, noun))
 }
 
 fn rows_have(count: usize) -> String {

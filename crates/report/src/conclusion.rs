@@ -3,6 +3,7 @@
 use raidlab_results::document::{Better, Cell};
 
 use crate::number::{self, listed};
+use crate::shown;
 use crate::view::{self, Lead, Row, Section, View};
 
 /// One sentence for each group of rows with the same outcome.
@@ -11,6 +12,7 @@ pub(crate) fn sentences(view: &View<'_>, section: &Section<'_>) -> Vec<String> {
     for row in &section.rows {
         let same = |first: &Row<'_>| {
             (&first.lead, first.state, first.settings) == (&row.lead, row.state, row.settings)
+                && unknown(first) == unknown(row)
         };
         match groups.iter_mut().find(|group| same(group[0])) {
             Some(group) => group.push(row),
@@ -24,13 +26,16 @@ fn sentence(view: &View<'_>, section: &Section<'_>, rows: &[&Row<'_>]) -> String
     let last = rows[rows.len() - 1];
     let Some(best) = last.best_cell() else { return String::new() };
     let when = when(rows);
+    if last.has_unknown() {
+        return not_known(section, rows);
+    }
     if last.measured() == 1 {
-        let value = number::with_unit(best.median, section.unit);
+        let value = shown::value_with_unit(best, section.unit);
         return format!("Only {} was measured {when}: {value}{}.", best.layout, busiest(best));
     }
     let verb = match &last.lead {
         Lead::Alike => {
-            let value = number::with_unit(best.median, section.unit);
+            let value = shown::value_with_unit(best, section.unit);
             let floor = floor(last);
             return format!(
                 "All are equal {when}, within {floor}: the best median is {}'s ({value}{}).",
@@ -58,6 +63,29 @@ fn sentence(view: &View<'_>, section: &Section<'_>, rows: &[&Row<'_>]) -> String
             format!("{winner}{margin}. With {}: {evidence}{busiest}.", last.label())
         }
     }
+}
+
+/// The layouts of a row whose rebuilds take nobody knows how long.
+fn unknown(row: &Row<'_>) -> Vec<usize> {
+    (0..row.cells.len()).filter(|&at| row.cells[at].is_some_and(shown::is_unknown)).collect()
+}
+
+/// How long rebuilds take is not known of all layouts, so that there is no best.
+fn not_known(section: &Section<'_>, rows: &[&Row<'_>]) -> String {
+    let last = rows[rows.len() - 1];
+    let known = last.cells.iter().flatten().filter(|cell| !shown::is_unknown(cell));
+    let known: Vec<String> = known
+        .map(|cell| format!("{} takes {}", cell.layout, shown::value_with_unit(cell, section.unit)))
+        .collect();
+    let rest = match known.is_empty() {
+        true => String::new(),
+        false => format!("; {}{}", listed(&known), quoted(rows)),
+    };
+    format!(
+        "Not known of {} {}: less than 1 % of the rebuild was done beside the load{rest}.",
+        listed_names(last, &unknown(last)),
+        when(rows)
+    )
 }
 
 /// Layouts that are as good as the best, and those that may be.
@@ -113,7 +141,7 @@ fn listed_names(row: &Row<'_>, layouts: &[usize]) -> String {
 fn values(view: &View<'_>, section: &Section<'_>, row: &Row<'_>, layouts: &[usize]) -> String {
     let cells: Vec<&Cell> = layouts.iter().filter_map(|&at| row.cells[at]).collect();
     let shown = |cell: &&Cell| {
-        let value = number::with_unit(cell.median, section.unit);
+        let value = shown::value_with_unit(cell, section.unit);
         match cell.percent_vs_baseline.filter(|_| cell.verdict.is_some()) {
             Some(percent) => format!("{value} ({})", number::percent(percent)),
             None => value,
@@ -183,22 +211,18 @@ fn runner_up<'a>(section: &Section<'_>, row: &Row<'a>) -> Option<&'a Cell> {
     others.filter_map(|at| row.cells[at]).max_by(order)
 }
 
-/// `762 MiB/s, 97 % interval 755..770, 6 rounds`.
+/// `762 MiB/s, between 755 and 770 with 97 % confidence, 6 rounds`.
 fn evidence(row: &Row<'_>, cell: &Cell, unit: &str) -> String {
-    let value = number::with_unit(cell.median, unit);
+    let value = shown::value_with_unit(cell, unit);
     let rounds = number::counted(cell.samples.len(), "round");
-    let (low, high) = view::interval(cell);
-    let interval = number::range(low, high);
-    match (cell.ci95, cell.coverage) {
-        (Some(_), coverage) => {
-            let coverage = number::share(coverage.unwrap_or(0.95));
-            format!("{value}, {coverage} interval {interval}, {rounds}")
-        }
-        (None, _) if cell.samples.len() > 1 => {
+    match shown::confidence(cell) {
+        Some(confidence) => format!("{value}, {confidence}, {rounds}"),
+        None if cell.samples.len() > 1 => {
             let word = if row.is_preliminary() { ", preliminary" } else { "" };
-            format!("{value}, range {interval} of {rounds}{word}")
+            let range = shown::range(cell, view::extent(cell));
+            format!("{value}, range {range} of {rounds}{word}")
         }
-        (None, _) => format!("{value}, {rounds}, preliminary"),
+        None => format!("{value}, {rounds}, preliminary"),
     }
 }
 

@@ -251,9 +251,8 @@ fn verdict_sign(verdict: Option<Verdict>) -> &'static str {
 /// The samples behind a cell.
 fn tooltip(cell: &Cell, unit: &str) -> String {
     let mut text = format!("median {}", shown::value_with_unit(cell, unit));
-    if let Some([low, high]) = cell.ci95 {
-        let coverage = number::share(cell.coverage.unwrap_or(0.95));
-        text.push_str(&format!("\n{coverage} interval {}", number::range(low, high)));
+    if let Some(confidence) = shown::confidence(cell) {
+        text.push_str(&format!("\n{confidence}"));
     }
     text.push_str(&format!("\nrounds {}", samples(cell)));
     if let Some(bottleneck) = &cell.bottleneck {
@@ -264,7 +263,8 @@ fn tooltip(cell: &Cell, unit: &str) -> String {
 }
 
 fn samples(cell: &Cell) -> String {
-    cell.samples.iter().map(|sample| number::number(*sample)).collect::<Vec<_>>().join(", ")
+    let shown = |sample: &f64| shown::amount(cell, *sample);
+    cell.samples.iter().map(shown).collect::<Vec<_>>().join(", ")
 }
 
 /// Whether the document is a replay of a published study.
@@ -301,8 +301,9 @@ fn section_of(view: &View<'_>, section: &Section<'_>, number: &str) -> Markup {
 fn every_cell(view: &View<'_>) -> Markup {
     let published = view.cells().any(|cell| cell.published.is_some());
     let cpu = view.cells().any(|cell| cell.process_cpu_s.is_some() || cell.system_cpu_s.is_some());
-    let interval =
-        |cell: &Cell| cell.ci95.map_or_else(String::new, |[low, high]| number::range(low, high));
+    let interval = |cell: &Cell| {
+        cell.ci95.map_or_else(String::new, |[low, high]| shown::range(cell, (low, high)))
+    };
     let seconds = |value: Option<f64>| value.map_or_else(String::new, number::duration);
     html! {
         details {
@@ -314,7 +315,7 @@ fn every_cell(view: &View<'_>) -> Markup {
                             th scope="col" { "cell" }
                             th scope="col" { "median" }
                             th scope="col" { "mean" }
-                            th scope="col" { "interval" }
+                            th scope="col" { "median between" }
                             th scope="col" { "range" }
                             th scope="col" { "first done" }
                             th scope="col" { "last done" }
@@ -334,9 +335,9 @@ fn every_cell(view: &View<'_>) -> Markup {
                                     (cell.layout) ", " (section.title) ", " (row.label())
                                 }
                                 td { (shown::value_with_unit(cell, section.unit)) }
-                                td { (number::number(cell.mean)) }
+                                td { (shown::amount(cell, cell.mean)) }
                                 td { (interval(cell)) }
-                                td { (number::range(extent(cell).0, extent(cell).1)) }
+                                td { (shown::range(cell, extent(cell))) }
                                 td { (number::duration(cell.first_done_s)) }
                                 td { (number::duration(cell.last_done_s)) }
                                 @if cpu {

@@ -5,7 +5,7 @@ use raidlab_results::document::{Cell, Clock, Results, Verdict};
 use crate::number::{self, NO_BREAK, THIN};
 use crate::sheet::{Sheet, escaped};
 use crate::view::{Mark, Row, Section, View};
-use crate::{Exporter, ReportError};
+use crate::{Exporter, ReportError, shown};
 
 /// A table for each workload and metric, a row for each layout, with signs for the verdicts and a legend: what
 /// `--markdown` writes.
@@ -53,25 +53,25 @@ fn table(view: &View<'_>, section: &Section<'_>) -> String {
         Sheet::new(["layout".to_owned()].into_iter().chain(section.rows.iter().map(Row::label)));
     for (at, layout) in view.results.layouts.iter().enumerate() {
         if section.rows.iter().any(|row| row.cells[at].is_some()) {
-            let cells = section.rows.iter().map(|row| shown(view, row, at));
+            let cells = section.rows.iter().map(|row| figures(view, row, at));
             sheet.rows.push([layout.name.clone()].into_iter().chain(cells).collect());
         }
     }
-    let (title, direction) = (escaped(&section.title), escaped(&section.direction()));
+    let (title, direction) = (escaped(&section.title), escaped(&shown::direction(section)));
     format!("\n**{title}** ({direction})\n\n{}", sheet.markdown())
 }
 
 /// The median, what it is against the baseline, and signs.
-fn shown(view: &View<'_>, row: &Row<'_>, layout: usize) -> String {
+fn figures(view: &View<'_>, row: &Row<'_>, layout: usize) -> String {
     let Some(cell) = row.cells[layout] else { return "-".to_owned() };
     let alone = view.results.baseline.len() == 1 && view.is_baseline(layout);
-    let mut text = number::number(cell.median);
+    let mut text = shown::value(cell);
     match row.mark(layout) {
         Mark::Best => text = format!("**{text}**"),
         Mark::MayBe => text.push('?'),
         Mark::None => {}
     }
-    if let Some(percent) = cell.percent_vs_baseline.filter(|_| !alone) {
+    if let Some(percent) = cell.percent_vs_baseline.filter(|_| !alone && !shown::is_unknown(cell)) {
         text.push_str(&format!(" ({}{})", number::percent(percent), sign(row, cell)));
     }
     if let Some(one) = &cell.published {

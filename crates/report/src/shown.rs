@@ -37,14 +37,47 @@ pub(crate) fn is_unknown(cell: &Cell) -> bool {
 pub(crate) fn value(cell: &Cell) -> String {
     match cell {
         cell if is_unknown(cell) => "unknown".to_owned(),
-        cell if is_rebuild(&cell.metric) => number::duration(cell.median),
-        cell => number::number(cell.median),
+        cell => amount(cell, cell.median),
     }
 }
 
 /// The same with its unit.
 pub(crate) fn value_with_unit(cell: &Cell, unit: &str) -> String {
     if is_rebuild(&cell.metric) { value(cell) } else { number::with_unit(cell.median, unit) }
+}
+
+/// A value of a cell's metric, of rebuilds as hours and days.
+pub(crate) fn amount(cell: &Cell, value: f64) -> String {
+    if is_rebuild(&cell.metric) { number::duration(value) } else { number::number(value) }
+}
+
+/// A range of them: `755..770`.
+pub(crate) fn range(cell: &Cell, (low, high): (f64, f64)) -> String {
+    format!("{}..{}", amount(cell, low), amount(cell, high))
+}
+
+/// Where the median of as many rounds as anybody likes would lie, and how surely: `between 755 and 770 with 97 %
+/// confidence`; `None` where rounds are too few.
+pub(crate) fn confidence(cell: &Cell) -> Option<String> {
+    let [low, high] = cell.ci95.filter(|_| !is_unknown(cell))?;
+    let share = number::share(cell.coverage.unwrap_or(0.95));
+    let (low, high) = (amount(cell, low), amount(cell, high));
+    if low == high {
+        return Some(format!("to its last digit with {share} confidence"));
+    }
+    Some(format!("between {low} and {high} with {share} confidence"))
+}
+
+/// What the figures of a chart's axis that reaches so far are divided by, and the unit they then have: rebuilds are
+/// shown in days, hours or minutes, all else as it is.
+pub(crate) fn axis_unit(metric: &str, largest: f64) -> (f64, &'static str) {
+    match largest {
+        _ if !is_rebuild(metric) => (1.0, ""),
+        _ if largest >= 48.0 * 3_600.0 => (86_400.0, "d"),
+        _ if largest >= 7_200.0 => (3_600.0, "h"),
+        _ if largest >= 120.0 => (60.0, "min"),
+        _ => (1.0, "s"),
+    }
 }
 
 /// In which way a section's values are good, with their unit where all have the same.

@@ -154,7 +154,8 @@ impl Row<'_> {
     /// How a layout is marked.
     pub(crate) fn mark(&self, layout: usize) -> Mark {
         match &self.lead {
-            _ if self.cells[layout].is_some_and(shown::is_unknown) => Mark::None,
+            // Who is best among what is partly unknown, nobody knows.
+            _ if self.has_unknown() => Mark::None,
             Lead::Preliminary(best) | Lead::Winner(best) if *best == layout => Mark::Best,
             Lead::Shared { good, .. } if good.contains(&layout) => Mark::Best,
             Lead::Shared { open, .. } | Lead::Open(open) if open.contains(&layout) => Mark::MayBe,
@@ -167,6 +168,11 @@ impl Row<'_> {
         matches!(self.lead, Lead::Preliminary(_))
     }
 
+    /// Of a cell it is not known how long its rebuild takes.
+    pub(crate) fn has_unknown(&self) -> bool {
+        self.cells.iter().flatten().any(|cell| shown::is_unknown(cell))
+    }
+
     /// How many layouts were measured.
     pub(crate) fn measured(&self) -> usize {
         self.cells.iter().flatten().count()
@@ -176,11 +182,6 @@ impl Row<'_> {
     pub(crate) fn best_cell(&self) -> Option<&Cell> {
         self.cells[self.best]
     }
-}
-
-/// The interval that stands for a cell: of the median where there is one, else all its samples.
-pub(crate) fn interval(cell: &Cell) -> (f64, f64) {
-    cell.ci95.map_or_else(|| extent(cell), |[low, high]| (low, high))
 }
 
 /// The smallest and the largest sample.

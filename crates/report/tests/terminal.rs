@@ -2,7 +2,7 @@
 
 mod common;
 
-use raidlab_report::{Exporter, Terminal};
+use raidlab_report::{Exporter, Html, Markdown, Terminal};
 use raidlab_results::Verdict;
 
 const TERMINAL: Terminal = Terminal { width: Some(120), colour: false, unicode: true };
@@ -148,7 +148,7 @@ fn the_baseline_may_win_and_one_layout_may_be_alone() {
     common::compare(&mut results.cells, "single");
     let text = wide.export(&results).expect("a report");
     let expected = "single, the baseline, wins with 4 processes: next is raid1(2), -7.1 % \
-                    (88.2 MiB/s, 96 % interval 88.0..88.5, 9 rounds); busiest: member 0, 98 %.";
+                    (88.2 MiB/s, between 88.0 and 88.5 with 96 % confidence, 9 rounds); busiest: member 0, 98 %.";
     assert!(text.contains(expected), "{text}");
 
     results.cells.truncate(1);
@@ -199,6 +199,19 @@ fn rebuilds_are_told_in_hours_and_days_and_unknown_where_too_little_was_done() {
     results.cells[4].samples = vec![6_134.4; 3];
     let text = Terminal { width: Some(200), ..TERMINAL }.export(&results).expect("a report");
     let row = |label: &str| text.lines().find(|line| line.contains(label)).expect("a row");
+    let said = "Not known of linear(4) with 1 process, rebuilding: less than 1 % of the rebuild was done beside the \
+                load; single takes 13 h 20 min and raid0(4) chunk=64K policy=md-2.6 takes 13 h 20 min.";
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words(&text).contains(said), "{text}");
+    let documents =
+        [&Markdown as &dyn Exporter, &Html].map(|one| one.export(&results).expect("a report"));
+    for text in documents.iter().chain([&text]) {
+        let text = text.replace(['\u{a0}', '\u{202f}'], " ");
+        assert!(text.contains("13 h 20 min") && text.contains("unknown"), "{text}");
+        for seconds in ["48 000", "6 134"] {
+            assert!(!text.contains(seconds), "{seconds}: {text}");
+        }
+    }
     assert!(!text.contains("unknown*"), "what is not known is not the best: {text}");
     assert_eq!(row("no load, rebuilding").matches("13 h 20 min").count(), 3, "{text}");
     assert_eq!(row("1 process, rebuilding").matches("unknown").count(), 1, "{text}");

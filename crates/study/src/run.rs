@@ -436,12 +436,12 @@ impl Collected {
             named.push(format!("{} more", wide.len() - MOST_NAMED));
         }
         Some(format!(
-            "after {complete} rounds the {} % interval of {} of {} cells is wider than +-{} % of the \
-             median; more rounds would narrow it: {}",
-            CONFIDENCE * 100.0,
+            "after {complete} rounds the medians of {} of {} cells are not known to +-{} % with {} % confidence; \
+             more rounds would tell: {}",
             wide.len(),
             self.cells.len(),
             study.precision_percent,
+            CONFIDENCE * 100.0,
             named.join("; ")
         ))
     }

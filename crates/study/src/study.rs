@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use raidlab_core::geometry::Geometry;
+use raidlab_core::layout::is_same_name;
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{Layout, MemberIndex, SECTOR_BYTES, Sector, Sectors, Settings, Size};
 use raidlab_models::host::{FilesystemKind, FilesystemSpec, HostSpec, Processor};
@@ -82,8 +83,9 @@ pub struct Only {
 impl Only {
     /// Whether a cell is run.
     fn has(&self, layout: &str, workload: &str, processes: u32) -> bool {
-        let named =
-            |list: &[String], name: &str| list.is_empty() || list.iter().any(|one| one == name);
+        let named = |list: &[String], name: &str| {
+            list.is_empty() || list.iter().any(|one| is_same_name(one, name))
+        };
         named(&self.layouts, layout)
             && named(&self.workloads, workload)
             && (self.processes.is_empty() || self.processes.contains(&processes))

@@ -151,6 +151,28 @@ fn everything_that_can_be_said() {
     assert_eq!(study.origin.lines["rounds"], 4);
 }
 
+/// Reports print `chunk=64K`; whoever writes the size as everywhere else names the same layout.
+#[test]
+fn layouts_are_named_however_their_chunk_is_written() {
+    for (size, name) in [("64KiB", "64K"), ("64K", "64KiB"), ("65536", "64k")] {
+        let text = format!(
+            "title = \"Names\"\nbaseline = [\"raid0(2) chunk={name}\"]\n\
+             [[drives]]\nname = \"files\"\nfile = \"64MiB\"\ncount = 2\n\
+             [[layouts]]\nlevel = \"single\"\n\
+             [[layouts]]\nlevel = \"raid0\"\nmembers = 2\nchunk = \"{size}\"\n\
+             [[workloads]]\nkind = \"dd-read\"\nsize = \"1MiB\"\n\
+             only_layouts = [\"raid0(2) chunk={name}\", \"single\"]\n"
+        );
+        let study = parse(&text, "names.toml").expect("a study");
+        assert_eq!(study.layouts[1].name, "raid0(2) chunk=64K");
+        assert_eq!(study.baseline, ["raid0(2) chunk=64K"]);
+        assert_eq!(study.baseline_layouts(), [1]);
+        assert_eq!(study.workloads[0].only_layouts, ["raid0(2) chunk=64K", "single"]);
+        let twice = text.replace("\"single\"]", &format!("\"raid0(2) chunk={name}\"]"));
+        assert!(parse(&twice, "").is_err_and(|error| error.to_string().contains("twice")));
+    }
+}
+
 #[test]
 fn every_kind_of_layout() {
     let head = r#"
@@ -282,7 +304,7 @@ fn states_and_settings() {
         names,
         [
             "single",
-            "raid1(2) bitmap bitmap_chunk=1MiB",
+            "raid1(2) bitmap bitmap_chunk=1M",
             "raid5(4) ppl tie=never-modify cached_stripes=7",
             "raid5(4) journal",
             "raid6(6) cached_stripes=7",

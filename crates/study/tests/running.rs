@@ -259,8 +259,11 @@ fn rounds_are_added_until_the_intervals_are_narrow() {
     let samples = run_rounds(&short, &mut Fake::new(40.0), &mut on).unwrap();
     assert_eq!(samples.rounds, 8);
     let warning = &samples.warnings[0];
-    assert!(warning.starts_with("after 8 rounds the 95 % interval of 72 of 72 cells"), "{warning}");
-    assert!(warning.contains("wider than +-0.1 % of the median") && warning.ends_with("; 64 more"));
+    assert!(warning.starts_with("after 8 rounds the medians of 72 of 72 cells"), "{warning}");
+    assert!(
+        warning.contains("not known to +-0.1 % with 95 % confidence")
+            && warning.ends_with("; 64 more")
+    );
     let exactly = Study { rounds: 8, max_rounds: 6, ..short };
     assert_eq!(run_rounds(&exactly, &mut Fake::new(40.0), &mut on).unwrap().rounds, 8);
 
@@ -306,7 +309,7 @@ fn only_imprecise_cells_are_named() {
     assert_eq!(samples.warnings.len(), 1);
     let warning = &samples.warnings[0];
     assert!(warning.contains("1 of 24 cells") && warning.contains("+-5 %"), "{warning}");
-    let named = "narrow it: raid5(4), random-write 4KiB, 2 processes (+-";
+    let named = "would tell: raid5(4), random-write 4KiB, 2 processes (+-";
     assert!(warning.contains(named) && !warning.contains("more;"), "{warning}");
 }
 

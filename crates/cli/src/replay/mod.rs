@@ -7,6 +7,7 @@ mod study;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use raidlab_core::layout::is_same_name;
 use raidlab_explore::Ablation;
 use raidlab_predict::Modelled;
 use raidlab_report::{Exporter, Html, findings, replay_html};
@@ -99,7 +100,8 @@ fn check_names(options: &Replay, studies: &[Study]) -> Result<(), Failure> {
 }
 
 fn known(flag: &str, what: &str, names: &[String], known: Vec<&str>) -> Result<(), Failure> {
-    let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) else {
+    let is_known = |name: &&String| known.iter().any(|one| is_same_name(one, name));
+    let Some(name) = names.iter().find(|name| !is_known(name)) else {
         return Ok(());
     };
     let mut unique: Vec<&str> = Vec::new();

@@ -60,7 +60,7 @@ pub(crate) struct Run {
     pub(crate) layout: Option<Layout>,
     /// The drive of modelled targets: one of `raidlab drive list`, or a drive file (ends in .toml)
     /// [default: nas-8tb-7200]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, alias = "drives", value_name = "NAME")]
     pub(crate) drive: Option<String>,
     /// The filesystem of mounted arrays: ext4, ext3, ext2, xfs or btrfs
     /// [default: ext4]

@@ -1,6 +1,7 @@
 //! What is tuned: the layouts of a study, or those that the flags describe.
 
 use raidlab_core::Layout;
+use raidlab_core::layout::is_same_name;
 use raidlab_models::host::Kernel;
 use raidlab_study::{DriveSource, Host, NATIVE, Study, did_you_mean};
 use raidlab_workload::{Parameters, WorkloadSpec, make};
@@ -44,7 +45,7 @@ fn named(study: &Study, names: &[String]) -> Result<Vec<usize>, Failure> {
     let known: Vec<&str> = study.layouts.iter().map(|layout| layout.name.as_str()).collect();
     let mut chosen = Vec::new();
     for name in names {
-        let Some(at) = known.iter().position(|one| one == name) else {
+        let Some(at) = known.iter().position(|one| is_same_name(one, name)) else {
             let (hint, known) = (did_you_mean(name, &known), known.join(", "));
             let reason = format!("names no layout of the study{hint}; they are: {known}");
             return Err(Failure::input(format!("--layout {name}: {reason}")));

@@ -22,6 +22,26 @@ impl FromStr for Layout {
     }
 }
 
+/// Whether two names of layouts are one, however sizes in them are written: `raid5(4) chunk=64K` is
+/// `raid5(4) chunk=64KiB`.
+pub fn is_same_name(one: &str, other: &str) -> bool {
+    let sized = |word: &str| {
+        let (key, size) = word.split_once('=')?;
+        Some((key.to_owned(), size.parse::<Size>().ok()?))
+    };
+    let is_same = |one: &str, other: &str| {
+        one == other || sized(one).is_some_and(|sized_one| sized(other) == Some(sized_one))
+    };
+    let (mut one, mut other) = (one.split_whitespace(), other.split_whitespace());
+    loop {
+        match (one.next(), other.next()) {
+            (None, None) => return true,
+            (Some(one), Some(other)) if is_same(one, other) => {}
+            _ => return false,
+        }
+    }
+}
+
 fn wrong(key: &'static str, reason: String) -> LayoutError {
     LayoutError::new(key, reason)
 }
@@ -112,6 +132,18 @@ mod tests {
         for chunk in ["64K", "64k", "64KiB", "64kib", "65536", "128s"] {
             let layout = format!("raid5(4) chunk={chunk}").parse::<Layout>();
             assert_eq!(layout.map(|layout| layout.chunk), Ok(Sectors(128)), "{chunk}");
+        }
+    }
+
+    #[test]
+    fn names_are_one_however_sizes_are_written() {
+        for other in ["64K", "64k", "64KiB", "65536", "128s"] {
+            let other = format!("raid5(4) chunk={other} left-asymmetric");
+            assert!(is_same_name("raid5(4) chunk=64K left-asymmetric", &other), "{other}");
+        }
+        for other in ["raid5(4)", "raid5(4) chunk=32K", "raid5(4) tie=64K", "raid5(4) chunk=64K x"]
+        {
+            assert!(!is_same_name("raid5(4) chunk=64K", other), "{other}");
         }
     }
 

@@ -24,19 +24,22 @@ const CHARACTER: f64 = 7.4;
 /// Room below the bars for the numbers of the axis.
 const AXIS: f64 = 22.0;
 
-/// The axis of a chart: from 0 to `top` in `ticks` steps.
+/// The axis of a chart: from 0 to `top` in `ticks` steps, which are labelled in `unit`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scale {
     step: f64,
     ticks: u32,
+    /// How much of what is shown is one of the unit, and its name.
+    unit: (f64, &'static str),
 }
 
 impl Scale {
-    /// Three to five round steps that reach `largest`.
-    fn reaching(largest: f64) -> Self {
+    /// Three to five steps, round in their unit, that reach `largest`.
+    fn reaching(largest: f64, unit: (f64, &'static str)) -> Self {
         if largest <= 0.0 {
-            return Self { step: 1.0, ticks: 1 };
+            return Self { step: 1.0, ticks: 1, unit };
         }
+        let largest = largest / unit.0;
         let mut power = 1.0;
         while power * 10.0 <= largest {
             power *= 10.0;
@@ -57,7 +60,7 @@ impl Scale {
         while step * f64::from(ticks) < share {
             ticks += 1;
         }
-        Self { step: step * power, ticks }
+        Self { step: step * power * unit.0, ticks, unit }
     }
 
     fn top(self) -> f64 {
@@ -69,7 +72,8 @@ impl Scale {
 /// their charts can be compared by eye.
 pub(super) fn scales(section: &Section<'_>) -> Vec<Scale> {
     let largest = |row: &Row<'_>| {
-        let ends = row.cells.iter().flatten().map(|cell| extent(cell).1);
+        let known = row.cells.iter().flatten().filter(|cell| !shown::is_unknown(cell));
+        let ends = known.map(|cell| extent(cell).1);
         ends.fold(0.0, |most, end| if end > most { end } else { most })
     };
     section
@@ -77,7 +81,9 @@ pub(super) fn scales(section: &Section<'_>) -> Vec<Scale> {
         .iter()
         .map(|row| {
             let alike = section.rows.iter().filter(|other| other.settings == row.settings);
-            Scale::reaching(alike.map(largest).fold(0.0, |a, b| if b > a { b } else { a }))
+            let largest = alike.map(largest).fold(0.0, |a, b| if b > a { b } else { a });
+            let metric = row.cells.iter().flatten().next().map_or("", |cell| cell.metric.as_str());
+            Scale::reaching(largest, shown::axis_unit(metric, largest))
         })
         .collect()
 }
@@ -137,7 +143,7 @@ pub(super) fn chart(
             @for (place, (_, cell)) in bars.iter().enumerate() {
                 (bar(section, &frame, place, cell))
             }
-            @if let Some(value) = row.baseline {
+            @if let Some(value) = row.baseline.filter(|_| !row.has_unknown()) {
                 line.baseline x1=(px(frame.x(value))) x2=(px(frame.x(value)))
                     y1="0" y2=(px(frame.bottom)) {}
             }
@@ -157,16 +163,19 @@ fn axis(frame: &Frame) -> Markup {
             line.grid x1=(x) x2=(x) y1="0" y2=(px(frame.bottom)) {}
             @let anchor = if tick == 0 && frame.names_above { "start" } else { "middle" };
             text.tick x=(x) y=(px(frame.bottom + 15.0)) text-anchor=(anchor) {
-                (tick_label(value))
+                (tick_label(value / frame.scale.unit.0))
+                @if tick > 0 && !frame.scale.unit.1.is_empty() {
+                    (number::NO_BREAK) (frame.scale.unit.1)
+                }
             }
         }
     }
 }
 
 fn bar(section: &Section<'_>, frame: &Frame, place: usize, cell: &Cell) -> Markup {
-    let (low, high) = extent(cell);
+    let (low, high) = shown_extent(cell);
     let y = frame.y(place);
-    let width = frame.x(cell.median) - frame.bars_start;
+    let width = frame.x(shown_median(cell)) - frame.bars_start;
     html! {
         g {
             title { (cell.layout) "\n" (tooltip(cell, section.unit)) }
@@ -175,6 +184,16 @@ fn bar(section: &Section<'_>, frame: &Frame, place: usize, cell: &Cell) -> Marku
             @if high > low { path.whisker d=(whisker(frame.x(low), frame.x(high), y)) {} }
         }
     }
+}
+
+/// Where a bar ends: what is not known has none.
+fn shown_median(cell: &Cell) -> f64 {
+    if shown::is_unknown(cell) { 0.0 } else { cell.median }
+}
+
+/// The smallest and the largest sample, of what is known.
+fn shown_extent(cell: &Cell) -> (f64, f64) {
+    if shown::is_unknown(cell) { (0.0, 0.0) } else { extent(cell) }
 }
 
 /// The layout's name, and its number behind the bar.
@@ -187,7 +206,7 @@ fn label(
 ) -> Markup {
     let y = frame.y(place);
     let best = row.mark(layout) == Mark::Best;
-    let (median, high) = (frame.x(cell.median), frame.x(extent(cell).1));
+    let (median, high) = (frame.x(shown_median(cell)), frame.x(shown_extent(cell).1));
     let behind = if high > median { high } else { median } + 6.0;
     html! {
         @if frame.names_above {
@@ -259,11 +278,26 @@ mod tests {
             (762.0, 200.0, 4),
             (1_234.0, 500.0, 3),
         ] {
-            let scale = Scale::reaching(largest);
+            let scale = Scale::reaching(largest, (1.0, ""));
             assert!((scale.step - step).abs() < 1e-9 * step, "{largest}: {scale:?}");
             assert_eq!(scale.ticks, ticks, "{largest}");
             assert!(scale.top() >= largest, "{largest}: {scale:?}");
         }
+    }
+
+    #[test]
+    fn the_axis_of_rebuilds_is_in_hours_or_days() {
+        for (seconds, step, unit) in [
+            (60.0, 20.0, "s"),
+            (1_500.0, 10.0 * 60.0, "min"),
+            (39_070.0, 5.0 * 3_600.0, "h"),
+            (397_473.0, 2.0 * 86_400.0, "d"),
+        ] {
+            let scale = Scale::reaching(seconds, shown::axis_unit("rebuild_s", seconds));
+            assert!((scale.step - step).abs() < 1e-6 * step, "{seconds}: {scale:?}");
+            assert!(scale.unit.1 == unit && scale.top() >= seconds, "{seconds}: {scale:?}");
+        }
+        assert_eq!(shown::axis_unit("iops", 39_070.0), (1.0, ""));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use raidlab_results::{Better, Clock};
 use super::text::{self, Line, Span, Style};
 use super::{Page, Terminal};
 use crate::number::{self, counted};
+use crate::shown;
 
 /// Cells that are named of those that nothing is shown of, and of those that only one document has.
 const MOST_NAMED: usize = 12;
@@ -196,7 +197,13 @@ fn row(cell: &CellDiff, kind: DiffKind, terminal: Terminal) -> Row {
         Better::Higher => "",
         Better::Lower => ", lower is better",
     };
-    let name = format!("  {} ({}{way})", title(&cell.name), cell.name.unit);
+    let is_rebuild = shown::is_rebuild(&cell.name.metric);
+    let name = match is_rebuild {
+        true => format!("  {} (shorter is better)", title(&cell.name)),
+        false => format!("  {} ({}{way})", title(&cell.name), cell.name.unit),
+    };
+    let amount =
+        |value: f64| if is_rebuild { number::duration(value) } else { number::number(value) };
     let name = vec![terminal.span(&name, Style::Plain)];
     let plain = |text: String| terminal.span(&text, Style::Plain);
     let (sign, style) = match cell.verdict {
@@ -213,8 +220,8 @@ fn row(cell: &CellDiff, kind: DiffKind, terminal: Terminal) -> Row {
         format!("{low}..{}", number::percent(high))
     });
     let mut spans = vec![
-        plain(number::number(cell.before)),
-        plain(number::number(cell.after)),
+        plain(amount(cell.before)),
+        plain(amount(cell.after)),
         terminal.span(&percent, style),
         terminal.span(&interval, Style::Dim),
     ];

@@ -1,5 +1,6 @@
 //! `[[given]]`: published figures that the cells of a replay stand beside.
 
+use raidlab_core::layout::is_same_name;
 use raidlab_core::suggest::did_you_mean;
 use raidlab_workload::WorkloadSpec;
 
@@ -25,8 +26,8 @@ fn read_one(
     table.check_keys(&KEYS)?;
     let named = |key: &str, known: Vec<&str>| -> Result<String, StudyError> {
         let name = table.required_text(key, "the name of one of this study")?;
-        if known.contains(&name) {
-            return Ok(name.to_string());
+        if let Some(found) = known.iter().find(|one| is_same_name(one, name)) {
+            return Ok((*found).to_string());
         }
         let (hint, known) = (did_you_mean(name, &known), known.join(", "));
         let reason = format!("`{name}` is not in this study{hint}; it has: {known}");

@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use raidlab_core::Sectors;
+use raidlab_core::layout::is_same_name;
 use raidlab_core::suggest::did_you_mean;
 use raidlab_workload::{MOST_PROCESSES, WorkloadSpec};
 
@@ -297,16 +298,16 @@ fn layouts_named(
 ) -> Result<Vec<String>, StudyError> {
     let mut layouts: Vec<String> = Vec::new();
     for (name, line) in named {
-        if !known.contains(name) {
+        let Some(found) = known.iter().find(|one| is_same_name(one, name)) else {
             let (hint, known) = (did_you_mean(name, known), known.join(", "));
             let reason = format!("`{name}` names no layout of this study{hint}; they are: {known}");
             return Err(table.error_at(Kind::UnknownName, *line, key, reason));
-        }
-        if layouts.iter().any(|earlier| earlier == name) {
+        };
+        if layouts.iter().any(|earlier| earlier == found) {
             let reason = format!("`{name}` stands here twice; name it once");
             return Err(table.error_at(Kind::DuplicateName, *line, key, reason));
         }
-        layouts.push((*name).to_string());
+        layouts.push((*found).to_string());
     }
     Ok(layouts)
 }

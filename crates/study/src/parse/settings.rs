@@ -115,7 +115,7 @@ pub(super) fn suffix(settings: &Settings) -> String {
     if let Consistency::Bitmap { chunk } = settings.consistency
         && chunk.bytes() != BITMAP_CHUNK
     {
-        parts.push(format!("bitmap_chunk={chunk}"));
+        parts.push(format!("bitmap_chunk={}", Size(chunk.bytes()).short()));
     }
     if settings.tie != plain.tie {
         let name = TIES.iter().find(|(_, tie)| *tie == settings.tie).map_or("", |(name, _)| name);

@@ -21,7 +21,7 @@
 //! Tests: `tests/comparison.rs`; coverage, power and false alarms under the stopping rule: `tests/rule.rs`.
 
 use crate::document::{Better, Verdict};
-use crate::statistics::{baseline_per_round, median, tails};
+use crate::statistics::{baseline_per_round, ends, median, missed, narrowest};
 
 /// The chance of any false verdict in a row, at most.
 pub const ALPHA: f64 = 0.05;
@@ -216,21 +216,15 @@ impl Ratios {
         Self { sorted, chances, dependence, verdict: Verdict::NotResolved, chance: 1.0 }
     }
 
-    /// The samples of a rank and its counterpart.
-    fn at(&self, rank: usize) -> (f64, f64) {
-        (self.sorted[rank - 1], self.sorted[self.sorted.len() - rank])
-    }
-
     /// The narrowest interval that misses the median with at most this chance.
     fn bounds(&self, chance: f64) -> Option<(f64, f64)> {
-        let ranks = self.chances.iter().take_while(|missed| **missed <= chance).count();
-        (ranks > 0).then(|| self.at(ranks))
+        narrowest(self.chances.iter().copied(), chance).map(|rank| ends(&self.sorted, rank))
     }
 
     /// The surest interval that lies wholly on one side of the floor, or within.
     fn resolve(&mut self, floor: f64) {
         for (rank, chance) in (1..).zip(&self.chances) {
-            let (low, high) = self.at(rank);
+            let (low, high) = ends(&self.sorted, rank);
             let verdict = if low > floor {
                 Verdict::Faster
             } else if high < -floor {
@@ -293,16 +287,15 @@ impl Ratios {
 /// For each rank of so many samples, from the outermost inwards, the chance that it and its counterpart do not bound
 /// the median, when neighbours are correlated like this.
 fn chances(count: usize, correlation: f64) -> Vec<f64> {
-    let tails = tails(count);
-    let both = |rank: usize| 2.0 * tails[rank - 1];
+    let missed = missed(count);
     if correlation <= DEPENDENT {
-        return (1..=count / 2).map(both).collect();
+        return missed;
     }
     let widening = libm::sqrt((1.0 + correlation) / (1.0 - correlation).max(1e-3));
     let middle = (count as f64 + 1.0) / 2.0;
     let as_if = |rank: usize| {
         let nearer = libm::ceil(middle - (middle - rank as f64) / widening) as usize;
-        if nearer > count / 2 { 1.0 } else { both(nearer) }
+        if nearer > count / 2 { 1.0 } else { missed[nearer - 1] }
     };
     (1..=count / 2).map(as_if).collect()
 }

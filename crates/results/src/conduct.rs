@@ -1,7 +1,7 @@
 //! Whether the rounds of a study can bear verdicts: the noise floor, outliers, drift, order, steady state.
 
 use crate::comparison::ALPHA;
-use crate::statistics::{mean, median, tails};
+use crate::statistics::{ends, mean, median, missed, narrowest, sorted};
 
 /// Distance from the median, in units of the median absolute deviation, beyond which a sample is an outlier: ten
 /// robust standard deviations of 1.4826 each (Iglewicz and Hoaglin, 1993; the rule of hyperfine).
@@ -31,10 +31,8 @@ pub fn floors(rows: &[Vec<f64>], least: f64) -> Vec<f64> {
 
 /// Two order statistics that miss the median with at most this chance.
 fn bounds(values: &[f64], chance: f64) -> Option<(f64, f64)> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let rank = tails(sorted.len()).into_iter().take_while(|tail| 2.0 * tail <= chance).count();
-    (rank > 0).then(|| (sorted[rank - 1], sorted[sorted.len() - rank]))
+    let rank = narrowest(missed(values.len()), chance)?;
+    Some(ends(&sorted(values), rank))
 }
 
 /// The end of the interval that is further from 0.

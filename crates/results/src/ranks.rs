@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::statistics::tails;
+use crate::statistics::{ends, narrowest, tails};
 
 /// Rounds of two runs together up to which chances are counted out.
 pub const EXACT: usize = 100;
@@ -51,8 +51,8 @@ impl Ranked {
     /// The narrowest interval that misses the true middle with at most this chance; `None` where there are too few
     /// rounds for it.
     pub fn interval(&self, chance: f64) -> Option<(f64, f64)> {
-        let rank = self.tails.iter().take_while(|tail| 2.0 * **tail <= chance).count();
-        (rank > 0).then(|| (self.sorted[rank - 1], self.sorted[self.sorted.len() - rank]))
+        let missed = self.tails.iter().map(|tail| 2.0 * tail);
+        narrowest(missed, chance).map(|rank| ends(&self.sorted, rank))
     }
 
     /// The smallest chance on both sides that so many rounds can give.

@@ -73,9 +73,27 @@ pub fn spread_percent(values: &[f64]) -> Option<f64> {
 /// distribution. Source: H. A. David and H. N. Nagaraja, "Order Statistics", 3rd edition (2003),
 /// section 7.1.
 pub fn median_ranks(count: usize) -> Option<Ranks> {
-    let ranks = (1..).zip(tails(count)).map(|(rank, tail)| (rank, 1.0 - 2.0 * tail));
-    let (rank, coverage) = ranks.take_while(|(_, coverage)| *coverage >= CONFIDENCE).last()?;
-    Some(Ranks { low: rank, high: count + 1 - rank, coverage })
+    let chances = missed(count);
+    let rank = narrowest(chances.iter().copied(), 1.0 - CONFIDENCE)?;
+    Some(Ranks { low: rank, high: count + 1 - rank, coverage: 1.0 - chances[rank - 1] })
+}
+
+/// For each rank from 1 to half of `count` the chance that the samples of it and of its counterpart do not bound the
+/// median.
+pub(crate) fn missed(count: usize) -> Vec<f64> {
+    tails(count).into_iter().map(|tail| 2.0 * tail).collect()
+}
+
+/// The rank of the narrowest pair of order statistics that misses with at most this chance, where `chances` has for
+/// each rank from 1 on how likely its pair misses; `None` where even the widest is likelier to.
+pub(crate) fn narrowest(chances: impl IntoIterator<Item = f64>, chance: f64) -> Option<usize> {
+    let rank = chances.into_iter().take_while(|missed| *missed <= chance).count();
+    (rank > 0).then_some(rank)
+}
+
+/// The samples, in ascending order, of a rank from 1 and of its counterpart.
+pub(crate) fn ends(sorted: &[f64], rank: usize) -> (f64, f64) {
+    (sorted[rank - 1], sorted[sorted.len() - rank])
 }
 
 /// For each rank from 1 to half of `count` the chance that fewer of so many samples lie below the median.
@@ -106,8 +124,7 @@ fn two_to_minus(power: u64) -> f64 {
 /// The interval of the median by [`median_ranks`]; `None` below [`FEWEST_SAMPLES`].
 pub fn median_interval(values: &[f64]) -> Option<Interval> {
     let ranks = median_ranks(values.len())?;
-    let sorted = sorted(values);
-    let (low, high) = (sorted[ranks.low - 1], sorted[ranks.high - 1]);
+    let (low, high) = ends(&sorted(values), ranks.low);
     Some(Interval { low, high, coverage: ranks.coverage })
 }
 
@@ -131,7 +148,7 @@ pub fn percent_vs_baseline(median: f64, baseline_medians: &[f64]) -> Option<f64>
 }
 
 /// A copy in ascending order.
-fn sorted(values: &[f64]) -> Vec<f64> {
+pub(crate) fn sorted(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted

@@ -1,75 +1,51 @@
 //! The document as text, and looking things up in it.
 
+mod support;
+
 use std::collections::BTreeMap;
 
 use raidlab_results::{
     AblationRow, Better, Bottleneck, Cell, Clock, Fidelity, Finding, LayoutRow, NamedCell,
-    Published, Replays, Results, ResultsErrorKind, SCHEMA_VERSION, Verdict, WorkloadRow,
+    Published, Replays, Results, ResultsErrorKind, Verdict, WorkloadRow,
 };
 
 fn cell(layout: &str, processes: u32, median: f64) -> Cell {
     Cell {
-        layout: layout.into(),
         workload: "dd".into(),
         processes,
-        state: "healthy".into(),
-        metric: "mib_per_s".into(),
-        better: Better::Higher,
-        unit: "MiB/s".into(),
-        samples: vec![median, 0.1 + 0.2, 1.0 / 3.0],
         median,
+        mean: median,
         ci95: Some([1e-300, median]),
         coverage: Some(0.96875),
-        mean: median,
         percent_vs_baseline: Some(-12.5),
         percent_interval: Some([-13.0, -12.0]),
         floor_percent: Some(1.0),
         verdict: Some(Verdict::NotResolved),
         more_rounds: Some(3),
-        dependence: None,
         may_be_best: true,
-        as_good_as_best: false,
         outlier_rounds: vec![2],
-        settings: BTreeMap::new(),
         first_done_s: 0.1,
-        last_done_s: 1.0,
-        process_cpu_s: None,
-        system_cpu_s: None,
         bottleneck: Some(Bottleneck { resource: "member 2".into(), busy: 0.98 }),
-        fairness: None,
-        latency_ms: None,
-        members: None,
-        published: None,
-        moved: None,
-        spread_percent: None,
-        detail: false,
-        note: None,
+        ..support::cell(layout, &[median, 0.1 + 0.2, 1.0 / 3.0])
     }
 }
 
 fn results() -> Results {
+    let cells = vec![
+        cell("single", 1, 100.0),
+        cell("raid0(4)", 1, 400.0),
+        cell("raid5(4)", 1, 400.0),
+        cell("single", 2, 7.0),
+    ];
     Results {
-        schema_version: SCHEMA_VERSION,
-        raidlab: "0.1.0".into(),
         study: "A study".into(),
         seed: u64::MAX,
-        clock: Clock::Virtual,
         host: BTreeMap::from([("b".into(), "2".into()), ("a".into(), "1".into())]),
-        settings: BTreeMap::new(),
         warnings: vec!["mind the gap".into()],
         baseline: vec!["single".into()],
         layouts: vec![LayoutRow { name: "single".into(), capacity: 1 << 40, survives: 0 }],
         workloads: vec![WorkloadRow { name: "dd".into(), description: "copies".into() }],
-        cells: vec![
-            cell("single", 1, 100.0),
-            cell("raid0(4)", 1, 400.0),
-            cell("raid5(4)", 1, 400.0),
-            cell("single", 2, 7.0),
-        ],
-        fidelity: None,
-        findings: Vec::new(),
-        without: Vec::new(),
-        ablation: Vec::new(),
+        ..support::document(Clock::Virtual, cells)
     }
 }
 

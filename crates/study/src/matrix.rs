@@ -65,12 +65,13 @@ pub fn cells(study: &Study) -> Vec<CellKey> {
         }));
     }
     cells.retain(|key| study.runs(key));
+    let baseline = study.baseline_layouts();
     if study.measured
-        && let [first, ..] = study.baseline_layouts()[..]
+        && let [first, ..] = baseline[..]
     {
         let again: Vec<_> = cells
             .iter()
-            .filter(|key| key.layout == first && is_compared(study, key, &cells))
+            .filter(|key| key.layout == first && is_compared(key, &baseline, &cells))
             .map(|key| CellKey { again: true, ..*key })
             .collect();
         cells.extend(again);
@@ -79,8 +80,7 @@ pub fn cells(study: &Study) -> Vec<CellKey> {
 }
 
 /// Whether something is compared with a cell of the baseline.
-fn is_compared(study: &Study, key: &CellKey, cells: &[CellKey]) -> bool {
-    let baseline = study.baseline_layouts();
+fn is_compared(key: &CellKey, baseline: &[usize], cells: &[CellKey]) -> bool {
     cells.iter().any(|other| {
         let same = CellKey { layout: key.layout, ..*other } == *key;
         same && !baseline.contains(&other.layout)

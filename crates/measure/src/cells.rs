@@ -330,6 +330,10 @@ fn progress(engine: &mut Engine, began: Time) -> Option<Rebuild> {
 impl Runner for Cells<'_> {
     type Error = MeasureError;
 
+    fn is_stop(error: &MeasureError) -> bool {
+        *error == MeasureError::Interrupted
+    }
+
     fn run(&mut self, key: &CellKey, round: u32, seed: u64) -> Result<Sample, MeasureError> {
         let title = format!("round {}: {}", round + 1, cell_title(self.study, key));
         let wrong_bytes = |when: &str, wrong: &[Mismatch]| {

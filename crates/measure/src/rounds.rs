@@ -1,11 +1,10 @@
 //! The rounds of a study on real drives.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
 use raidlab_engine::CacheState;
-use raidlab_study::{CellKey, CellRun, Event, Progress, Samples, Study, resume_rounds};
+use raidlab_study::{CellRun, Progress, Samples, Study, resume_rounds};
 
 use crate::cells::Cells;
 use crate::drives::Drives;
@@ -102,7 +101,7 @@ impl<'a> Rounds<'a> {
         self.cells.cache()
     }
 
-    /// Runs the rounds, but for what is `finished` already; when the cancel flag was set in the middle of a cell the
+    /// Runs the rounds, but for what is `finished` already; when it is stopped, also in the middle of a cell, the
     /// complete ones count.
     ///
     /// # Errors
@@ -112,92 +111,30 @@ impl<'a> Rounds<'a> {
         finished: Vec<CellRun>,
         progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
     ) -> Result<Samples, MeasureError> {
-        let mut kept = Kept::new(self.study, finished.clone());
-        let samples = resume_rounds(self.study, finished, &mut self.cells, &mut |told| {
-            kept.keep(&told);
-            progress(told)
-        });
-        match samples {
-            Err(MeasureError::Interrupted) => Ok(kept.into_samples(self.study)),
-            other => other,
-        }
+        let samples = resume_rounds(self.study, finished, &mut self.cells, progress)?;
+        Ok(if samples.aborted { interrupted(self.study, samples) } else { samples })
     }
 }
 
-/// The runs as they are finished, for when the study is interrupted in the middle of a cell.
-struct Kept {
-    cells: BTreeMap<CellKey, usize>,
-    runs: Vec<CellRun>,
-}
-
-impl Kept {
-    fn new(study: &Study, runs: Vec<CellRun>) -> Self {
-        let keys = raidlab_study::cells(study).into_iter();
-        Self { cells: keys.enumerate().map(|(index, key)| (key, index)).collect(), runs }
-    }
-
-    fn keep(&mut self, progress: &Progress<'_>) {
-        if let (Event::Finished(sample), Some(&cell)) =
-            (progress.event, self.cells.get(progress.key))
-        {
-            self.runs.push(CellRun { round: progress.round, cell, sample: sample.clone() });
-        }
-    }
-
-    /// The samples of the complete rounds.
-    fn into_samples(self, study: &Study) -> Samples {
-        let mut samples = Samples::of_complete_rounds(study, self.runs);
-        samples.warnings[0] = format!(
-            "interrupted: {} of at least {} rounds are complete and count",
-            samples.rounds, study.rounds
-        );
-        samples
-    }
+/// The first warning of samples of a study that was stopped, in words for real time.
+fn interrupted(study: &Study, mut samples: Samples) -> Samples {
+    samples.warnings[0] = format!(
+        "interrupted: {} of at least {} rounds are complete and count",
+        samples.rounds, study.rounds
+    );
+    samples
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use raidlab_core::Nanos;
-    use raidlab_study::Sample;
 
-    /// Complete rounds count; the one that was interrupted does not.
     #[test]
-    fn an_interrupted_study_keeps_its_complete_rounds() {
+    fn an_interrupted_study_says_how_many_rounds_count() {
         let text = raidlab_study::default_study();
         let study = raidlab_study::parse(text, "default.toml").expect("the default study");
-        let cells = raidlab_study::cells(&study);
-        let mut kept = Kept::new(&study, Vec::new());
-        let mut done = 0;
-        for round in 0..3 {
-            for key in raidlab_study::order(&study, round).iter().skip(usize::from(round == 2)) {
-                let sample = Sample {
-                    values: vec![Some(f64::from(round) + key.layout as f64 / 10.0)],
-                    first_done: Nanos(1),
-                    last_done: Nanos(2),
-                    bytes: 0,
-                    ops: 0,
-                    process_cpu_s: None,
-                    system_cpu_s: None,
-                    bottleneck: None,
-                    latency: None,
-                    fairness: None,
-                    members: None,
-                    bytes_written: 0,
-                    rebuild: None,
-                };
-                done += 1;
-                let event = Event::Finished(&sample);
-                kept.keep(&Progress { event, key, round, rounds: 3, done, total: 3 * cells.len() });
-            }
-        }
-        let samples = kept.into_samples(&study);
-        assert_eq!((samples.rounds, samples.samples.len()), (2, cells.len()));
-        for (key, values) in cells.iter().zip(&samples.samples) {
-            let layout = key.layout as f64 / 10.0;
-            let values: Vec<_> = values.iter().filter_map(Sample::headline).collect();
-            assert_eq!(values, [layout, 1.0 + layout]);
-        }
-        assert!(samples.warnings[0].contains("2 of at least 9 rounds"), "{:?}", samples.warnings);
+        let samples = interrupted(&study, Samples::of_complete_rounds(&study, Vec::new()));
+        let said = "interrupted: 0 of at least 9 rounds are complete and count";
+        assert_eq!(samples.warnings, [said]);
     }
 }

@@ -249,7 +249,7 @@ impl Samples {
 /// `progress` is told of every start and end of a run and may stop the study; then only complete rounds count.
 ///
 /// # Errors
-/// The first error of the runner.
+/// The first error of the runner that is no stop.
 pub fn run_rounds<R: Runner>(
     study: &Study,
     runner: &mut R,
@@ -275,9 +275,13 @@ pub fn resume_rounds<R: Runner>(
                 return Ok(ControlFlow::Break(()));
             }
             let key = &collected.cells[task.cell];
-            let sample = runner.run(key, task.round, cell_seed(study, key, task.round))?;
-            if collected.finish(&task, sample, progress).is_break() {
-                return Ok(ControlFlow::Break(()));
+            let flow = match runner.run(key, task.round, cell_seed(study, key, task.round)) {
+                Ok(sample) => collected.finish(&task, sample, progress),
+                Err(error) if R::is_stop(&error) => ControlFlow::Break(()),
+                Err(error) => return Err(error),
+            };
+            if flow.is_break() {
+                return Ok(flow);
             }
         }
         Ok(ControlFlow::Continue(()))

@@ -1,13 +1,15 @@
 //! A study that was stopped goes on as if it had not been.
 
+mod support;
+
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use raidlab_core::Nanos;
 use raidlab_study::{
-    CellKey, CellRun, Event, Progress, Runner, Sample, Samples, Study, cells, default_study, parse,
+    CellKey, CellRun, Event, Runner, Sample, Samples, Study, cells, default_study, parse,
     resume_rounds, resume_rounds_parallel, run_rounds,
 };
+use support::{on, sample};
 
 /// Two layouts and one workload, with further rounds until the precision is reached.
 fn study() -> Study {
@@ -28,26 +30,8 @@ impl Runner for Fake {
         self.0.push((*key, round, seed));
         // The first rounds scatter, so that their intervals are too wide.
         let noise = if round < 2 { (seed % 100) as f64 / 100.0 } else { 0.0 };
-        Ok(Sample {
-            values: vec![Some(100.0 * (key.layout + 1) as f64 + noise)],
-            first_done: Nanos(1),
-            last_done: Nanos(2),
-            bytes: 1,
-            ops: 1,
-            process_cpu_s: None,
-            system_cpu_s: None,
-            bottleneck: None,
-            latency: None,
-            fairness: None,
-            members: None,
-            bytes_written: 0,
-            rebuild: None,
-        })
+        Ok(sample(100.0 * (key.layout + 1) as f64 + noise))
     }
-}
-
-fn on(_: Progress<'_>) -> ControlFlow<()> {
-    ControlFlow::Continue(())
 }
 
 /// The whole study: its samples, its runs in order, what the runner was asked.

@@ -1,5 +1,7 @@
 //! Running studies with a runner whose samples follow from the cell, the round and the seed.
 
+mod support;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::{Condvar, Mutex};
@@ -10,6 +12,7 @@ use raidlab_study::{
     CellKey, Event, Progress, Runner, Sample, Samples, Study, cell_seed, cells, default_study,
     order, parse, run_rounds, run_rounds_parallel, summarise,
 };
+use support::{on, sample};
 
 /// The default study with six of its layouts, and rounds enough to tell five from their baseline.
 fn study() -> Study {
@@ -44,25 +47,13 @@ impl Runner for Fake {
         let noise = 1.0 + (seed % 1000) as f64 / 1000.0 * self.spread / 100.0;
         let nanos = 1_000_000 * (key.layout as u64 + 1) + seed % 1000;
         Ok(Sample {
-            values: vec![Some(100.0 * (key.layout + 1) as f64 * noise)],
             first_done: Nanos(nanos / 2),
             last_done: Nanos(nanos),
-            bytes: 1,
-            ops: 1,
             process_cpu_s: (key.layout == 1).then_some(0.5),
-            system_cpu_s: None,
             bottleneck: (round > 0).then(|| (format!("member {}", round % 2), 0.25)),
-            latency: None,
-            fairness: None,
-            members: None,
-            bytes_written: 0,
-            rebuild: None,
+            ..sample(100.0 * (key.layout + 1) as f64 * noise)
         })
     }
-}
-
-fn on(_: Progress<'_>) -> ControlFlow<()> {
-    ControlFlow::Continue(())
 }
 
 fn results(study: &Study, samples: &Samples) -> Results {
@@ -311,6 +302,35 @@ fn only_imprecise_cells_are_named() {
     assert!(warning.contains("1 of 24 cells") && warning.contains("+-5 %"), "{warning}");
     let named = "would tell: raid5(4), random-write 4KiB, 2 processes (+-";
     assert!(warning.contains(named) && !warning.contains("more;"), "{warning}");
+}
+
+/// Ctrl-C in the middle of a cell is no failure: what is complete counts.
+#[test]
+fn a_cell_that_is_stopped_ends_the_study_with_its_complete_rounds() {
+    struct Stopped(Fake);
+    impl Runner for Stopped {
+        type Error = String;
+        fn run(&mut self, key: &CellKey, round: u32, seed: u64) -> Result<Sample, String> {
+            let is_last = (round, key.layout, key.workload) == (2, 1, 1);
+            if is_last { Err("stopped".to_owned()) } else { self.0.run(key, round, seed) }
+        }
+        fn is_stop(error: &String) -> bool {
+            error == "stopped"
+        }
+    }
+    let study = study();
+    let whole = run_rounds(&study, &mut Fake::new(1.0), &mut on).unwrap();
+    let stopped = run_rounds(&study, &mut Stopped(Fake::new(1.0)), &mut on).unwrap();
+    assert!(stopped.aborted && stopped.rounds == 2, "{}", stopped.rounds);
+    assert!(stopped.warnings[0].starts_with("stopped early: 2 complete rounds"));
+    for (stopped, whole) in stopped.samples.iter().zip(&whole.samples) {
+        assert_eq!(stopped[..], whole[..2]);
+    }
+    for threads in [1, 3] {
+        let make = || Stopped(Fake::new(1.0));
+        let samples = run_rounds_parallel(&study, threads, make, &mut on).unwrap();
+        assert!(samples.aborted && samples.rounds <= 2, "{threads}");
+    }
 }
 
 #[test]

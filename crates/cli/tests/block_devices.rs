@@ -576,3 +576,28 @@ fn a_run_goes_on_only_on_the_same_devices_confirmed_anew() {
     assert_eq!(now.matches("\n{\"cell\"").count(), text.matches("\n{\"cell\"").count());
     assert!(now.lines().last().is_some_and(|line| line.contains("\"outcome\":\"done\"")));
 }
+
+/// By both clocks: the same part of each drive, and nothing before `--destructive`.
+#[test]
+fn devices_stand_beside_modelled_drives() {
+    let Some(bench) = Bench::new("devices_stand_beside_modelled_drives") else { return };
+    let text = STUDY.replace("file = \"8MiB\"", "model = \"nas-8tb-7200\"");
+    let text = text.replace("rounds = 1", "rounds = 1\nmember_size = \"8MiB\"");
+    fs::write(&bench.study, text).expect("a study");
+    let study = bench.study.display().to_string();
+    let (on, ids, saved) = (bench.on(), bench.ids(), bench.save_directory());
+    let both = |more: &[&str]| -> Ran {
+        let on = format!("virtual,{on}");
+        support::raidlab([&["compare", &study, "--on", &on], more].concat())
+    };
+    let before = bench.contents();
+    let shown = both(&[]).good().stdout;
+    assert!(shown.contains("would overwrite") && !shown.contains("Modelled"), "{shown}");
+    assert!(bench.contents() == before, "something was written");
+    let ran = both(&["--destructive", "--yes", "--confirm-id", &ids, "--save-dir", &saved]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let (measured, residuals) = ran.stdout.split_once("Modelled beside measured").expect("both");
+    assert!(measured.contains("block devices"), "{measured}");
+    assert!(residuals.contains("of 4 cells"), "{residuals}");
+    assert!(!residuals.contains("capacity of"), "as much of each drive: {residuals}");
+}

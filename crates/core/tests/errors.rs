@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use raidlab_core::contract::{Event, IoOp, IoOutcome, Outcome, RequestOp, Work};
+use raidlab_core::contract::{Event, IoOp, IoOutcome, MemberIo, Outcome, RequestOp, Segment, Work};
 use raidlab_core::geometry::{Holds, Place};
 use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sector, Sectors};
 use worst::{Bench, config, layouts, tight};
@@ -111,6 +111,29 @@ fn what_is_mended_on_large_blocks_is_whole_blocks() {
 }
 
 #[test]
+fn what_several_reads_found_at_once_is_mended_once() {
+    let layout = Layout::new(Level::Raid5, 3).with_chunk(Sectors(8));
+    let reads_of_member = |requests: u64| {
+        let mut bench = Bench::new(&config(&layout, Limits::default()), 1);
+        latent(&mut bench, &[(0, 3)], false);
+        bench.driver.log.clear();
+        for _ in 0..requests {
+            let token = bench.driver.buffer(vec![0; 8]);
+            let segment = Segment { token, offset: 0, len: 8 };
+            bench.driver.submit(RequestOp::Read, 0, &[segment]);
+        }
+        bench.settle();
+        let corrected = |event: &&Event| matches!(event, Event::Corrected { .. });
+        assert_eq!(bench.driver.events.iter().filter(corrected).count(), 1);
+        let of_member = |io: &&MemberIo| io.member == M(0) && io.op == IoOp::Read;
+        bench.driver.log.iter().filter(of_member).count() as u64
+    };
+    let mending = reads_of_member(1) - 1;
+    assert!(mending > 0);
+    assert_eq!(reads_of_member(2), 2 + mending);
+}
+
+#[test]
 fn a_long_read_is_had_as_long_as_each_block_is() {
     for layout in layouts() {
         if layout.level == Level::Raid3 {
@@ -178,7 +201,7 @@ fn what_stays_bad_is_listed_and_not_read_again_until_it_is_written() {
         for _ in 0..4 {
             read_all(&mut bench).expect("recovered");
         }
-        let covers = |io: &&raidlab_core::contract::MemberIo| {
+        let covers = |io: &&MemberIo| {
             let range = io.at.0..io.at.0 + u64::from(io.len);
             io.member == M(0) && io.op == IoOp::Read && range.contains(&at)
         };

@@ -207,6 +207,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn cells_are_the_smallest_that_are_no_smaller_than_a_range() {
+        let size = |len: u64| Range { start: 5, end: 5 + len }.size();
+        let sizes = [1, 8, 9, 32, 33, 128, 129].map(size);
+        assert_eq!(sizes, [3, 3, 5, 5, 7, 7, 9]);
+    }
+
+    #[test]
     fn overlaps_wait_in_order() {
         let mut locks = RangeLocks::new(6);
         assert!(locks.acquire(0, 0, 100));

@@ -345,3 +345,21 @@ fn replacements_of_many_members_are_no_members() {
     assert!(driver.events.contains(&Event::Replaced(M(61))), "{:?}", driver.events);
     assert_eq!(driver.read(0, 68 * 4), Ok(bytes));
 }
+
+/// Work that begins while every I/O the array has room for is under way waits until some have ended.
+#[test]
+fn background_work_waits_while_all_room_for_io_is_taken() {
+    let mut config = Config::uniform(Layout::new(Level::Raid1, 3), Sectors(1024));
+    config.limits = Limits { requests: 64, ios: 1, ..Limits::default() };
+    let mut driver = Driver::new(&config);
+    for at in 0..64 {
+        let token = driver.buffer(vec![0; 8]);
+        driver.submit(RequestOp::Read, at * 16, &[Segment { token, offset: 0, len: 8 }]);
+    }
+    let taken = driver.work.len();
+    assert!(taken < 64, "there is less room than requests");
+    driver.input(Input::Admin(Admin::StartScrub(Scrub::Check)));
+    assert_eq!(driver.work.len(), taken);
+    driver.run_until_idle(1000);
+    assert!(driver.events.contains(&finished(Work::Scrub(Scrub::Check))));
+}

@@ -204,7 +204,7 @@ fn a_place_with_a_log_behind_it_is_larger() {
 #[test]
 fn superblocks_are_written_twice_when_a_replacement_takes_over() {
     let layout = Layout::new(Level::Raid5, 3).with_chunk(Sectors(8));
-    let mut config = worst::config(&layout, Limits::default());
+    let mut config = config(&layout, Limits::default());
     config.settings.consistency = Consistency::Resync;
     let mut bench = Bench::new(&config, 1);
     bench.idle();

@@ -291,10 +291,7 @@ fn what_a_rebuild_lost_is_lost_after_a_restart_too() {
             let before = lost(&mut bench);
             assert!(!before.is_empty());
             for _ in 0..2 {
-                let fault = std::mem::replace(
-                    &mut bench.driver.fault,
-                    Box::new(|_| IoOutcome::Ok),
-                );
+                let fault = std::mem::replace(&mut bench.driver.fault, Box::new(|_| IoOutcome::Ok));
                 bench.crash(&config, &[], Word { missing: true, dirty_degraded: true });
                 bench.driver.fault = fault;
                 bench.idle_all();
@@ -454,4 +451,34 @@ fn a_flush_that_timed_out_clears_no_bit() {
     bench.idle_all();
     assert!(bench.has(Event::MemberFailed(M(1))));
     assert!(bench.driver.records.bit(0, 0), "what the member may lack is remembered");
+}
+
+/// What parity says before it was made consistent is no data: a sector that cannot be read stays so.
+#[test]
+fn nothing_is_mended_from_parity_that_is_not_consistent_yet() {
+    for (level, members) in [(Level::Raid4, 3), (Level::Raid5, 4), (Level::Raid6, 5)] {
+        let layout = Layout::new(level, members).with_chunk(Sectors(8));
+        let config = with(&layout, Limits::default(), Consistency::Resync);
+        let mut bench = Bench::new(&config, 1);
+        bench.driver.begin_write(0, &[9], false);
+        bench.settle_until_each_has_io();
+        bench.crash(&config, &[], Word::default());
+        bench.admin(Admin::StopBackground);
+        while bench.driver.array.status().work.is_some() {
+            assert!(bench.step(), "{level}");
+        }
+        assert!(bench.driver.array.status().synced_to < Sector(40), "{level}");
+        let geometry = bench.driver.array.geometry();
+        let at = (0..bench.flat.len() as u64)
+            .find(|at| geometry.place(Sector(*at), 0).at == Sector(45))
+            .expect("a row of data");
+        let member = geometry.place(Sector(at), 0).member;
+        bench.latent(&[(member.0, 45)]);
+        bench.driver.log.clear();
+        assert!(bench.driver.read(at, 1).is_err(), "{level}");
+        bench.settle_all();
+        let wrote = bench.driver.log.iter().find(|io| io.op != IoOp::Read && io.op != IoOp::Flush);
+        assert_eq!(wrote, None, "{level}");
+        assert_eq!(bench.driver.array.bad_blocks(member).count(), 0, "{level}: it may yet be had");
+    }
 }

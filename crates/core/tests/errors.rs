@@ -460,3 +460,26 @@ fn a_member_that_fails_in_its_own_rebuild_interrupts_it() {
         }
     }
 }
+
+/// A discard promises nothing of what is there afterwards: what is listed as lost stays listed. (With parity zeroes are
+/// written.)
+#[test]
+fn a_discard_mends_nothing() {
+    for layout in [
+        Layout::new(Level::Raid1, 2),
+        Layout::new(Level::Raid10, 4).with_chunk(Sectors(8)).with_near(2),
+    ] {
+        let config = config(&layout, tight());
+        let (mut bench, _) = rebuild_with(&config, 1, &[(0, 5)]);
+        let listed: Vec<_> = bench.driver.array.bad_blocks(M(1)).collect();
+        assert_eq!(listed, [(Sector(5), Sectors(1))], "{layout}");
+        let id = bench.driver.submit_range(RequestOp::Discard, 0, 16);
+        bench.settle_all();
+        assert_eq!(bench.driver.outcome(id), Some(Outcome::Done), "{layout}");
+        let discarded =
+            bench.driver.log.iter().any(|io| io.op == IoOp::Discard && io.member == M(1));
+        assert!(discarded, "{layout}");
+        let still: Vec<_> = bench.driver.array.bad_blocks(M(1)).collect();
+        assert_eq!(still, listed, "{layout}");
+    }
+}

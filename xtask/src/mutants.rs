@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ use list::Mutant;
 use outcome::{Cache, Kind, Outcome};
 use report::{Equivalents, Tried};
 use tree::{Program, Tree, Way};
-use trial::{Known, Stand};
+use trial::{Checker, Known, Stand};
 
 /// Below the root of the repository: the copy, what is built of it, and what earlier runs found.
 const PLACE: &str = "target/mutants";
@@ -45,12 +45,17 @@ pub(crate) enum Which {
 pub(crate) struct Options {
     which: Which,
     markdown: Option<PathBuf>,
+    /// Whether nothing is run: what earlier runs found is reported.
+    known_only: bool,
 }
 
 impl Options {
     /// Reads the arguments of the command; `None` where they make no sense.
     pub(crate) fn parse(arguments: &[&str]) -> Option<Self> {
         let (mut seed, mut count, mut shard, mut markdown) = (None, None, None, None);
+        let known_only = arguments.contains(&"--known");
+        let arguments: Vec<&str> =
+            arguments.iter().copied().filter(|it| *it != "--known").collect();
         for pair in arguments.chunks(2) {
             let [name, value] = pair else { return None };
             match *name {
@@ -69,7 +74,7 @@ impl Options {
             (None, None, Some((part, of))) if 1 <= part && part <= of => Which::Shard { part, of },
             _ => return None,
         };
-        Some(Self { which, markdown })
+        Some(Self { which, markdown, known_only })
     }
 }
 
@@ -85,7 +90,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> io::Result<bool> {
         Which::Shard { part, of } => sample::shard(all, part, of),
     };
     println!("mutants: {} of the {total} in the population", mutants.len());
-    let tried = Run::new(root, mutants)?.finish()?;
+    let tried = Run::new(root, mutants)?.finish(options.known_only)?;
     let report = report::markdown(&tried, &equivalents);
     println!("\n{report}");
     if let Some(path) = &options.markdown {
@@ -126,127 +131,98 @@ impl Run {
         Ok(Self { root: root.to_owned(), cache, mutants })
     }
 
-    /// Tries those of which nothing is known.
-    fn finish(self) -> io::Result<Vec<Tried>> {
-        let unknown: Vec<Mutant> = {
-            let cache = self.cache.lock().expect("nobody panics with it");
-            let unknown = self.mutants.iter().filter(|it| cache.get(&key(it)).is_none());
-            unknown.map(|(mutant, _)| mutant.clone()).collect()
-        };
-        if !unknown.is_empty() {
+    /// Tries those of which nothing is known, unless only what is known is wanted.
+    fn finish(self, known_only: bool) -> io::Result<Vec<Tried>> {
+        let is_unknown = |number: &usize| self.cache().get(&key(&self.mutants[*number])).is_none();
+        let mut unknown: Vec<usize> = (0..self.mutants.len()).filter(is_unknown).collect();
+        if !unknown.is_empty() && !known_only {
+            // In no order of place, so that a run that is ended early is a sample too.
+            unknown.sort_by_key(|number| self.mutants[*number].0.order(0));
             println!("mutants: {} to be tried; the others are known", unknown.len());
             self.try_all(&unknown)?;
+            unknown.clear();
+        }
+        if !unknown.is_empty() {
+            println!("mutants: {} have not been tried and are left out", unknown.len());
         }
         let cache = self.cache.into_inner().expect("nobody panics with it");
-        let tried = self.mutants.into_iter().map(|it| {
-            let outcome = cache.get(&key(&it)).cloned();
-            let outcome =
-                outcome.ok_or_else(|| io::Error::other(format!("not tried: {}", it.0.name)))?;
-            Ok(Tried { mutant: it.0, function: it.1, outcome })
+        let tried = self.mutants.into_iter().filter_map(|it| {
+            let outcome = cache.get(&key(&it))?.clone();
+            Some(Tried { mutant: it.0, function: it.1, outcome })
         });
-        tried.collect()
+        Ok(tried.collect())
     }
 
-    fn note(&self, mutant: &Mutant, outcome: &Outcome) -> io::Result<()> {
-        let known = self.mutants.iter().find(|(known, _)| known.name == mutant.name);
-        let key = known.map(key).ok_or_else(|| io::Error::other("a mutant of no run"))?;
-        println!("{} ({}) {}", outcome.kind.name(), outcome.by, mutant.title());
-        self.cache.lock().expect("nobody panics with it").put(&key, outcome)
+    fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.cache.lock().expect("nobody panics with it")
     }
 
-    fn try_all(&self, mutants: &[Mutant]) -> io::Result<()> {
+    fn note(&self, number: usize, outcome: &Outcome) -> io::Result<()> {
+        let one = &self.mutants[number];
+        println!("{} ({}) {}", outcome.kind.name(), outcome.by, one.0.title());
+        self.cache().put(&key(one), outcome)
+    }
+
+    /// Lays all switches, so that they are the same as in a run that was ended, and tries those of `numbers`.
+    fn try_all(&self, numbers: &[usize]) -> io::Result<()> {
         let place = self.root.join(PLACE);
-        let mut tree = Tree::lay(&self.root, &place, mutants)?;
+        let mutants: Vec<Mutant> = self.mutants.iter().map(|(mutant, _)| mutant.clone()).collect();
+        let mut tree = Tree::lay(&self.root, &place, &mutants)?;
         println!("mutants: building the tests, with {} switches ...", mutants.len());
         let begun = Instant::now();
         let programs = tree.build()?;
-        println!(
-            "mutants: built in {} s; running all without any mutant ...",
-            begun.elapsed().as_secs()
-        );
-        let stand = Stand { tree: tree.path.clone(), temporary: place.join("temporary") };
+        let took = begun.elapsed().as_secs();
+        println!("mutants: built in {took} s; running all without any mutant ...");
+        let temporary = place.join("temporary");
+        let stand = Stand { tree: tree.path.clone(), temporary, machine: Mutex::new(()) };
         let known = without(&stand, programs)?;
         let (mut rebuilt, mut switched) = (Vec::new(), Vec::new());
-        for (number, way) in tree.ways.iter().enumerate() {
-            match way {
-                Way::Unviable => self.note(&mutants[number], &Outcome::new(Kind::Unviable, ""))?,
+        for number in numbers.iter().copied() {
+            match tree.ways[number] {
+                Way::Unviable => self.note(number, &Outcome::new(Kind::Unviable, ""))?,
                 Way::Rebuilt => rebuilt.push(number),
                 Way::Switched(_) => switched.push(number),
             }
         }
-        println!(
-            "mutants: {} by switches, {} by builds of their own",
-            switched.len(),
-            rebuilt.len()
-        );
-        let left = self.by_tests(&stand, &known, mutants, &switched)?;
-        let (fixed, left): (Vec<usize>, Vec<usize>) =
-            left.into_iter().partition(|number| tree.is_const(*number));
-        rebuilt.extend(fixed);
-        self.by_checker(&stand, &tree, mutants, &left)?;
-        self.by_builds(&stand, &mut tree, mutants, &rebuilt)
+        println!("mutants: {} by switches, {} by builds", switched.len(), rebuilt.len());
+        println!("mutants: building the checker ...");
+        let checker = Checker::new(&stand, tree.build_checker()?)?;
+        let survived = side_by_side(&switched, |number| {
+            let is_const = tree.is_const(number);
+            let outcome =
+                self.by_switch(&stand, &known, (!is_const).then_some(&checker), number)?;
+            if is_const && outcome.kind == Kind::Survived {
+                return Ok(Some(number));
+            }
+            self.note(number, &outcome).map(|()| None)
+        })?;
+        rebuilt.extend(survived.into_iter().flatten());
+        self.by_builds(&stand, &mut tree, &rebuilt)
     }
 
-    /// Runs the tests that come by each mutant; gives those that none of them killed.
-    fn by_tests(
+    /// Runs the tests that come by a mutant, the quickest first, and then the checker if that does.
+    fn by_switch(
         &self,
         stand: &Stand,
         known: &[Known],
-        mutants: &[Mutant],
-        numbers: &[usize],
-    ) -> io::Result<Vec<usize>> {
-        let survived = side_by_side(numbers, |number| {
-            let mut programs: Vec<&Known> =
-                known.iter().filter(|it| it.reached.contains(&number)).collect();
-            programs.sort_by_key(|it| it.took);
-            let outcome = stand.with(number, &programs)?;
-            let survived = outcome.kind == Kind::Survived;
-            if survived {
-                println!("not killed by {} programs: {}", programs.len(), mutants[number].title());
-            } else {
-                self.note(&mutants[number], &outcome)?;
-            }
-            Ok(survived.then_some(number))
-        })?;
-        Ok(survived.into_iter().flatten().collect())
-    }
-
-    fn by_checker(
-        &self,
-        stand: &Stand,
-        tree: &Tree<'_>,
-        mutants: &[Mutant],
-        numbers: &[usize],
-    ) -> io::Result<()> {
-        if numbers.is_empty() {
-            return Ok(());
+        checker: Option<&Checker>,
+        number: usize,
+    ) -> io::Result<Outcome> {
+        let mut programs: Vec<&Known> =
+            known.iter().filter(|it| it.reached.contains(&number)).collect();
+        programs.sort_by_key(|it| it.took);
+        let outcome = stand.with(number, &programs)?;
+        match checker {
+            Some(checker) if outcome.kind == Kind::Survived => checker.run(stand, number),
+            _ => Ok(outcome),
         }
-        println!("mutants: building the checker for {} ...", numbers.len());
-        let raidlab = tree.build_checker()?;
-        let (took, reached) = stand.check_without(&raidlab)?;
-        side_by_side(numbers, |number| {
-            let outcome = if reached.contains(&number) {
-                stand.check(number, &raidlab, took)?
-            } else {
-                Outcome::new(Kind::Survived, "")
-            };
-            self.note(&mutants[number], &outcome)
-        })?;
-        Ok(())
     }
 
     /// Builds the tests of a mutant's package anew for each of those that cannot be switched, and runs them.
-    fn by_builds(
-        &self,
-        stand: &Stand,
-        tree: &mut Tree<'_>,
-        mutants: &[Mutant],
-        numbers: &[usize],
-    ) -> io::Result<()> {
+    fn by_builds(&self, stand: &Stand, tree: &mut Tree<'_>, numbers: &[usize]) -> io::Result<()> {
         for number in numbers.iter().copied() {
-            let mutant = &mutants[number];
             tree.put(number)?;
-            let outcome = match tree.build_package(mutant.package())? {
+            let outcome = match tree.build_package(self.mutants[number].0.package())? {
                 None => Outcome::new(Kind::Unviable, ""),
                 Some(programs) => {
                     let patient = |program: Program| Known {
@@ -259,7 +235,7 @@ impl Run {
                 }
             };
             tree.put_back(number)?;
-            self.note(mutant, &Outcome { is_rebuilt: true, ..outcome })?;
+            self.note(number, &Outcome { is_rebuilt: true, ..outcome })?;
         }
         Ok(())
     }
@@ -318,8 +294,9 @@ mod tests {
             assert_eq!(which(wrong), None, "{wrong}");
         }
         assert_eq!(which("--seed 3 --shard 1/2"), None);
-        let options = Options::parse(&["--seed", "1", "--markdown", "a.md"]).expect("is right");
-        assert_eq!(options.markdown, Some("a.md".into()));
+        let options = Options::parse(&["--known", "--seed", "1", "--markdown", "a.md"]);
+        let options = options.expect("is right");
+        assert_eq!((options.markdown, options.known_only), (Some("a.md".into()), true));
     }
 
     #[test]

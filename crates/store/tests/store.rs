@@ -128,7 +128,10 @@ fn names_are_in_the_order_of_the_runs() {
     let begin = |_| {
         let id = store.begin(record(Clock::Virtual)).expect("a run").id().to_string();
         // The next 1,024th of a second.
-        let parts = || std::time::UNIX_EPOCH.elapsed().expect("later").as_nanos() / 976_563;
+        let parts = || {
+            let now = std::time::UNIX_EPOCH.elapsed().expect("later");
+            now.as_nanos() * 1_024 / 1_000_000_000
+        };
         let now = parts();
         while parts() < now + 1 {}
         id

@@ -597,3 +597,34 @@ mod planted {
         assert!(!is_seen(Bug::SkipMirrorLock, &config, Some(1)), "none that is not there");
     }
 }
+
+/// A drive that has just taken a member's place is told so on all before anything is answered: the drive it
+/// replaced would else be taken for it, without what was written since.
+#[test]
+fn nothing_is_answered_before_it_is_recorded_who_took_over() {
+    for mode in modes() {
+        let mut config = config(&Layout::new(Level::Raid1, 2), mode);
+        // It is dirty, so that a write asks for no record of its own.
+        config.settings.clean_after = Nanos::from_millis(1000);
+        config.settings.bitmap_delay = Nanos::from_millis(1000);
+        let mut driver = Driver::new(&config);
+        assert_eq!(driver.write(0, &[1; 8]), Outcome::Done);
+        let (member, sectors) = (MemberIndex(1), Sectors(SECTORS));
+        driver.input(Input::Admin(Admin::Replace { member, sectors, consent: true }));
+        while !driver.events.contains(&Event::Replaced(member)) {
+            if driver.work.is_empty() {
+                driver.now = driver.wake.take().expect("something goes on").max(driver.now);
+                driver.input(Input::Wake);
+            } else {
+                driver.step(0);
+            }
+        }
+        let id = driver.begin_write(0, &[2; 8], false);
+        while let Some(index) = driver.work.iter().position(|work| !matches!(work, Work::Meta(_))) {
+            driver.step(index);
+        }
+        assert_eq!(driver.outcome(id), None, "{mode:?}");
+        driver.run_until_idle(20);
+        assert_eq!(driver.outcome(id), Some(Outcome::Done), "{mode:?}");
+    }
+}

@@ -269,6 +269,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn sectors_add_and_subtract_in_place() {
+        let mut sectors = Sectors(7);
+        sectors += Sectors(5);
+        assert_eq!(sectors, Sectors(12));
+        sectors -= Sectors(9);
+        assert_eq!(sectors, Sectors(3));
+    }
+
+    #[test]
     fn sizes_read_and_print() {
         for (text, bytes) in [
             ("512", 512),

@@ -44,8 +44,11 @@ impl Reached {
 
     fn note(&self, number: u32) {
         if !self.noted[number as usize].swap(true, Ordering::Relaxed) {
+            // Without memory of its own: some tests count what is allocated.
+            let mut line = [b'\n'; 8];
+            write!(&mut line[..7], "{number}").unwrap();
             let mut file = OpenOptions::new().append(true).create(true).open(&self.path).unwrap();
-            file.write_all(format!("{number}\n").as_bytes()).unwrap();
+            file.write_all(&line).unwrap();
         }
     }
 }

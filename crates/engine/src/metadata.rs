@@ -123,3 +123,14 @@ fn block(blocks: &mut Area, number: u32) -> (Piece, &mut [u8]) {
 pub(crate) fn bytes(payload_sectors: u64) -> u64 {
     FORMAT.head() as u64 + payload_sectors * SECTOR_BYTES
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_takes_its_head_and_its_payload() {
+        assert_eq!(bytes(0), FORMAT.head() as u64);
+        assert_eq!(bytes(8), bytes(0) + 8 * 512);
+    }
+}

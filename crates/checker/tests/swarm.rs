@@ -27,7 +27,7 @@ fn seeds_keep_every_promise() {
 #[test]
 fn every_generator_has_its_share() {
     let mut shares = Shares::default();
-    for seed in 0..2000 {
+    for seed in 0..4000 {
         let outcome =
             swarm::run(seed, &Options::default()).unwrap_or_else(|wrong| panic!("{wrong}"));
         shares.add(&outcome.shares);

@@ -135,15 +135,13 @@ impl Run {
     fn finish(self, known_only: bool) -> io::Result<Vec<Tried>> {
         let is_unknown = |number: &usize| self.cache().get(&key(&self.mutants[*number])).is_none();
         let mut unknown: Vec<usize> = (0..self.mutants.len()).filter(is_unknown).collect();
-        if !unknown.is_empty() && !known_only {
+        if known_only && !unknown.is_empty() {
+            println!("mutants: {} have not been tried and are left out", unknown.len());
+        } else if !unknown.is_empty() {
             // In no order of place, so that a run that is ended early is a sample too.
             unknown.sort_by_key(|number| self.mutants[*number].0.order(0));
             println!("mutants: {} to be tried; the others are known", unknown.len());
             self.try_all(&unknown)?;
-            unknown.clear();
-        }
-        if !unknown.is_empty() {
-            println!("mutants: {} have not been tried and are left out", unknown.len());
         }
         let cache = self.cache.into_inner().expect("nobody panics with it");
         let tried = self.mutants.into_iter().filter_map(|it| {

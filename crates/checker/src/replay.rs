@@ -233,9 +233,8 @@ impl Small {
     }
 
     fn nth(self) -> NthConfig {
-        let mut config = NthConfig::new(self.level, self.members, consistency(self.mode));
-        config.rig.bytes = self.bytes;
-        config
+        let config = NthConfig::new(self.level, self.members, consistency(self.mode));
+        if self.bytes { config.in_bytes() } else { config }
     }
 }
 

@@ -318,7 +318,7 @@ impl Drives {
         let mut bytes = records.expand(self.live[index]);
         bytes[(bit / 8) as usize % SECTOR] ^= 1 << (bit % 8);
         let content = records.intern(&bytes);
-        (self.live[index], self.durable[index]) = (content, content);
+        self.store(device, at, content);
     }
 
     /// The log of a drive can be read again.
@@ -365,9 +365,8 @@ impl Drives {
 
     /// Everything on a device is wiped.
     pub fn wipe(&mut self, device: MemberIndex) {
-        let span = self.spans[device.at()];
-        for index in span.base as usize..span.end() as usize {
-            (self.live[index], self.durable[index]) = (EMPTY, EMPTY);
+        for at in 0..self.total(device) {
+            self.store(device, at, EMPTY);
         }
     }
 

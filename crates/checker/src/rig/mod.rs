@@ -538,7 +538,7 @@ pub const fn value_of(id: u64, sector: u64) -> Content {
 }
 
 /// Whether an I/O changes what a drive holds.
-const fn changes(op: IoOp) -> bool {
+pub(crate) const fn changes(op: IoOp) -> bool {
     matches!(op, IoOp::Write | IoOp::WriteZeroes | IoOp::Discard)
 }
 

@@ -1,12 +1,12 @@
 //! Drives that have no room for what is to be written: for a while, after which everything must be as if nothing
 //! had been, or for good, which takes a member out of service.
 
-use raidlab_core::contract::{IoOp, MetaIo};
+use raidlab_core::contract::MetaIo;
 use raidlab_core::{MemberIndex, Nanos, Time};
 
 use super::run::Run;
 use super::{Class, Special};
-use crate::rig::Work;
+use crate::rig::{Work, changes};
 
 /// What is tried again is tried each second: room that comes later than so long before the end comes too late.
 const IN_TIME: Nanos = Nanos::from_millis(2000);
@@ -64,7 +64,7 @@ impl Run {
     pub(super) fn finds_no_room(&mut self, index: usize) -> bool {
         let Some(full) = &mut self.full else { return false };
         let (device, changes) = match *self.rig.work(index) {
-            Work::Io(io) => (io.member, !matches!(io.op, IoOp::Read | IoOp::Flush)),
+            Work::Io(io) => (io.member, changes(io.op)),
             Work::Meta(_, MetaIo { member, .. }) => (member, true),
             Work::Job(_) => return false,
         };

@@ -8,7 +8,7 @@ use raidlab_core::{Config, Level, MemberIndex};
 
 use super::run::Run;
 use super::{Class, Mode};
-use crate::rig::{Ask, Fault, Work};
+use crate::rig::{Ask, Fault, Work, changes};
 use crate::shape::{has, set_of};
 
 /// A class of arrays or faults with a share of its own.
@@ -319,9 +319,7 @@ impl Run {
             (Work::Io(_), Special::LateRebuild) => rebuilds,
             (Work::Io(io), Special::LateFlush) => io.op == IoOp::Flush,
             (Work::Io(io), Special::LateRead) => io.op == IoOp::Read && !replays && !rebuilds,
-            (Work::Io(io), Special::LateWrite) => {
-                !matches!(io.op, IoOp::Read | IoOp::Flush) && !replays && !rebuilds
-            }
+            (Work::Io(io), Special::LateWrite) => changes(io.op) && !replays && !rebuilds,
             (Work::Meta(_, meta), _) => match meta.record {
                 Record::Superblock(_) => wanted == Special::LateSuperblock,
                 Record::BitmapPage { .. } => wanted == Special::LateBitmap,

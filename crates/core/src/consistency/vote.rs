@@ -85,8 +85,8 @@ impl Decision<'_> {
         }
         let failed = set((0..whys.len()).filter(|m| whys[*m].is_some()));
         // Of what is written there only members count.
-        let serving = set((0..whys.len()).filter(|m| whys[*m].is_none()));
-        let rebuilding = [0, 1].map(|word| newest.rebuilding[word] & serving[word]);
+        let usable = set((0..whys.len()).filter(|m| whys[*m].is_none()));
+        let rebuilding = [0, 1].map(|word| newest.rebuilding[word] & usable[word]);
         let is_behind =
             |sight: &Sight<'_>| sight.superblock().is_some_and(|own| own.events < newest.events);
         let serving = self.sights.iter().zip(&whys).filter(|(_, why)| why.is_none());

@@ -483,3 +483,35 @@ fn a_discard_mends_nothing() {
         assert_eq!(still, listed, "{layout}");
     }
 }
+
+/// Two parts of a read wait for one range, and end as soon as they have it, as too much is lost by then: the second
+/// begins and ends within the end of the first.
+#[test]
+fn a_read_whose_parts_end_at_once_is_answered_once() {
+    for level in [Level::Raid4, Level::Raid5] {
+        let mut config = config(&Layout::new(level, 3).with_chunk(Sectors(8)), Limits::default());
+        config.settings.plan_rows = Sectors(4);
+        let mut bench = Bench::new(&config, 1);
+        bench.fail(1);
+        bench.driver.begin_write(2, &[1], false);
+        let is_write =
+            |work: &support::Work| matches!(work, support::Work::Io(io) if io.op == IoOp::Write);
+        while !bench.driver.work.iter().all(is_write) {
+            bench.driver.step(0);
+        }
+        // Rows 2 to 6 are to be mended, after the write; what is read, in slices of rows 2 to 4 and 4 to 8, is to be
+        // computed after that.
+        let token = bench.driver.buffer(vec![0; 6]);
+        let id = bench.driver.submit(RequestOp::Read, 2, &[Segment { token, offset: 0, len: 6 }]);
+        bench.driver.fault = Box::new(|io| match io.op {
+            IoOp::Read => IoOutcome::MediaError { first_bad: io.at },
+            _ => IoOutcome::Gone,
+        });
+        let read = bench.driver.work.len() - 1;
+        bench.driver.step(read);
+        assert!(bench.driver.work.iter().all(is_write), "everything waits");
+        bench.settle_all();
+        assert!(bench.has(Event::ArrayFailed), "{level}");
+        assert_eq!(bench.driver.outcome(id), Some(Outcome::ArrayFailed), "{level}");
+    }
+}

@@ -116,7 +116,14 @@ pub(crate) struct Driver<P: Planner = Array> {
     pub(crate) now: Time,
     next_id: u64,
     changes: BTreeSet<RequestId>,
+    /// Not answered so far.
+    asked: BTreeSet<RequestId>,
+    /// Pieces of work done; see [`MOST_STEPS`].
+    steps: u64,
 }
+
+/// What goes on for longer than this never ends, and would take all memory. The longest of the tests takes a tenth.
+const MOST_STEPS: u64 = 1_000_000;
 
 /// What the administrator says when an array does not start.
 #[derive(Clone, Copy, Debug, Default)]
@@ -302,6 +309,8 @@ impl<P: Planner> Driver<P> {
             now: Time::ZERO,
             next_id: 0,
             changes: BTreeSet::new(),
+            asked: BTreeSet::new(),
+            steps: 0,
         }
     }
 
@@ -349,6 +358,9 @@ impl<P: Planner> Driver<P> {
     }
 
     pub(crate) fn input(&mut self, input: Input<'_>) {
+        if let Input::Request(request) = &input {
+            self.asked.insert(request.id);
+        }
         self.array.handle(self.now, input);
         self.drain();
     }
@@ -364,7 +376,10 @@ impl<P: Planner> Driver<P> {
                     self.work.push_back(Work::Io(io));
                 }
                 Output::Compute { job } => self.work.push_back(Work::Job(job)),
-                Output::Reply { id, outcome } => self.replies.push((id, outcome)),
+                Output::Reply { id, outcome } => {
+                    assert!(self.asked.remove(&id), "{id:?} is answered once, and was asked");
+                    self.replies.push((id, outcome));
+                }
                 Output::Event(event) => {
                     if let Event::Replaced(member) = event {
                         self.swap_drives(member);
@@ -425,6 +440,8 @@ impl<P: Planner> Driver<P> {
     /// Does the piece of work at `index` of the queue.
     pub(crate) fn step(&mut self, index: usize) {
         self.now = Time(self.now.0 + 1);
+        self.steps += 1;
+        assert!(self.steps < MOST_STEPS, "it never ends");
         match self.work.remove(index).expect("work to do") {
             Work::Io(io) => {
                 let outcome = (self.fault)(&io);

@@ -557,10 +557,12 @@ impl Array {
         }
         self.unpin_cache(&state, state.outcome == Outcome::Done);
         self.plans.remove(plan);
-        if self.locks.release(plan) {
+        let granted = self.locks.release(plan);
+        self.settle(state.request);
+        // Last: what begins now may be of the same request, and may end at once, and the request with it.
+        if granted {
             self.start_granted();
         }
-        self.settle(state.request);
     }
 
     /// Whether a plan makes less parity than there is in full service.

@@ -256,6 +256,37 @@ fn beside_other_work_it_goes_one_by_one_unless_it_is_behind() {
     }
 }
 
+/// Whatever the pace before made it wait for, by rate or by share: a new one counts from now on.
+#[test]
+fn a_new_pace_counts_at_once() {
+    let fast = Pacing { least: 0, most: u64::MAX, share: None };
+    let a_second_of_work = Pacing { least: 0, most: 64 * 512, share: None };
+    let slow = [Pacing { most: 1, ..fast }, Pacing { share: Some(1), ..fast }];
+    for layout in
+        [Layout::new(Level::Raid1, 2), Layout::new(Level::Raid6, 5).with_chunk(Sectors(8))]
+    {
+        for (before, after) in
+            slow.iter().flat_map(|slow| [(*slow, fast), (*slow, a_second_of_work)])
+        {
+            let mut config = config(&layout, Limits::default());
+            config.settings.pacing = before;
+            let mut bench = Bench::new(&config, 1);
+            bench.fail(1);
+            bench.settle();
+            bench.add(1);
+            // Until nothing is to do but to wait.
+            bench.settle_all();
+            let began = bench.driver.now.0;
+            bench.admin(Admin::Pace(after));
+            bench.load_nothing_until(|bench| bench.has(Event::Restored(M(1))));
+            let took = bench.driver.now.0 - began;
+            let most = if after.most == u64::MAX { 100_000 } else { 1_000_000_000 };
+            assert!(took <= most, "{layout}: {took} ns after {before:?}");
+            bench.assert_whole();
+        }
+    }
+}
+
 #[test]
 fn by_share_of_time_it_rests_as_it_should() {
     let layout = Layout::new(Level::Raid5, 3).with_chunk(Sectors(8));

@@ -10,7 +10,7 @@ use raidlab_core::contract::{
     Admin, Event, IoOp, IoOutcome, Outcome, Pacing, Record, Refusal, Scrub, Work,
 };
 use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sector, Sectors};
-use support::Word;
+use support::{ANYTHING, Word};
 use worst::{Bench, has_parity, layouts, tight};
 
 const M: fn(u16) -> MemberIndex = MemberIndex;
@@ -432,6 +432,50 @@ fn a_rebuild_is_recorded_no_further_than_to_what_it_lost() {
         }
     }
     assert_eq!(recorded, 9);
+}
+
+/// All that a rebuild lost is written anew while it still goes on: that makes the member no more rebuilt than it is, in
+/// no superblock and after no loss of power.
+#[test]
+fn a_rebuild_whose_losses_are_written_anew_is_recorded_no_further_than_it_is() {
+    let layout = Layout::new(Level::Raid5, 4).with_chunk(Sectors(8));
+    let mut config = with(&layout, tight(), Consistency::Resync);
+    // A sector takes 10 ms.
+    config.settings.pacing = Pacing { least: 0, most: 51_200, share: None };
+    for steps in (0..400).step_by(7) {
+        let mut bench = Bench::new(&config, 3);
+        bench.fail(1);
+        bench.settle();
+        bench.latent(&[(0, 9)]);
+        bench.add(1);
+        bench.load_nothing_until(|bench| {
+            bench.driver.array.bad_blocks(M(1)).any(|(at, _)| at == Sector(9))
+        });
+        bench.driver.fault = Box::new(|_| IoOutcome::Ok);
+        let anew: Vec<u8> = (0..48).map(|at| 0xc0 ^ at).collect();
+        bench.flat[..48].copy_from_slice(&anew);
+        bench.driver.begin_write(0, &anew, false);
+        bench.settle();
+        assert_eq!(
+            bench.driver.array.bad_blocks(M(1)).count(),
+            0,
+            "the stripes were written whole"
+        );
+        for _ in 0..steps {
+            bench.step();
+            let Some(superblock) = bench.driver.records.superblock(0) else { continue };
+            if superblock.rebuilding[0] == 0b10 {
+                let good_to = bench.driver.array.good_to(M(1));
+                assert!(superblock.rebuilt_to <= good_to, "{superblock:?}, in truth {good_to}");
+            } else {
+                assert!(bench.has(Event::Restored(M(1))), "{superblock:?}");
+            }
+        }
+        // Nothing was being written: parity agrees, though nobody has marked the array clean.
+        bench.crash(&config, &[], ANYTHING);
+        bench.idle();
+        bench.assert_whole();
+    }
 }
 
 /// A flush before bits are cleared is not answered in time: nobody knows what that member has.

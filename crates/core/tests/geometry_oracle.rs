@@ -2,6 +2,7 @@
 //! nothing but counting on, lists and rotated rows, for shapes drawn at random.
 
 use raidlab_core::geometry::{Geometry, Holds, Place};
+use raidlab_core::layout::ZoneOrder;
 use raidlab_core::{Layout, Level, MemberIndex, Rotation, Sector, Sectors};
 
 /// A generator of numbers that are random enough for shapes (splitmix64).
@@ -233,4 +234,44 @@ fn rotations_as_rotated_rows() {
             }
         }
     }
+}
+
+/// raid0 as a grid: rows of chunks, each dealt to the members that reach so far. In the alternate order a row begins with
+/// the first of them; in the original one a chunk's own number says whose turn it is.
+#[test]
+fn raid0_of_any_sizes_as_a_grid() {
+    let mut random = Random(3);
+    let mut zones_that_differ = 0;
+    for _ in 0..2000 {
+        let members = 2 + random.below(9) as usize;
+        let chunk = 1 + random.below(9);
+        let rows: Vec<u64> = (0..members).map(|_| 1 + random.below(12)).collect();
+        let sizes: Vec<Sectors> =
+            rows.iter().map(|count| Sectors(count * chunk + random.below(chunk))).collect();
+        let raid0 = Layout::new(Level::Raid0, members as u16).with_chunk(Sectors(chunk));
+        for order in ZoneOrder::ALL {
+            let geometry =
+                Geometry::new(&raid0.clone().with_zones(order), &sizes).expect("possible");
+            let mut first = 0;
+            for row in 0..*rows.iter().max().expect("members") {
+                let reach: Vec<usize> = (0..members).filter(|m| rows[*m] > row).collect();
+                let count = reach.len() as u64;
+                for number in first..first + count {
+                    let index = match order {
+                        ZoneOrder::Original => number % count,
+                        ZoneOrder::Alternate => number - first,
+                    };
+                    zones_that_differ += u64::from(index != number - first);
+                    let at = row * chunk;
+                    let member = MemberIndex(reach[index as usize] as u16);
+                    let found = geometry.place(Sector(number * chunk), 0);
+                    let expected = Place { member, at: Sector(at) };
+                    assert_eq!(found, expected, "{order:?}, {rows:?} chunks: chunk {number}");
+                }
+                first += count;
+            }
+            assert_eq!(geometry.capacity(), Sectors(first * chunk));
+        }
+    }
+    assert!(zones_that_differ > 1000, "{zones_that_differ}");
 }

@@ -187,6 +187,10 @@ fn raid0_zones() {
     let sizes = [1, 3, 3, 4];
     assert_eq!(map_of(&raid0(4), &sizes), "0 1 2 3 / - 6 4 5 / - 9 7 8 / - - - 10");
     assert_eq!(map_of(&alternate(4), &sizes), "0 1 2 3 / - 4 5 6 / - 7 8 9 / - - - 10");
+    // The third zone starts at the seventh chunk of the array and the second of its members.
+    let sizes = [1, 2, 3, 3];
+    assert_eq!(map_of(&raid0(4), &sizes), "0 1 2 3 / - 6 4 5 / - - 8 7");
+    assert_eq!(map_of(&alternate(4), &sizes), "0 1 2 3 / - 4 5 6 / - - 7 8");
     // Here the second zone starts at a multiple of its members: both orders are one.
     for layout in [raid0(3), alternate(3)] {
         assert_eq!(map_of(&layout, &[2, 4, 3]), "0 1 2 / 3 4 5 / - 6 7 / - 8 -");

@@ -6,7 +6,9 @@
 //! the role's member holds, or would hold if it were in service. Only a plan that has the rows
 //! locked looks at them or changes them, and at its end what it wrote is forgotten unless all of its
 //! I/O went well. When a member fails, or background work has the rows, they are
-//! forgotten too; so the cache never knows more than was answered well.
+//! forgotten too; so the cache never knows more than was answered well. A plan that is under way when
+//! a member fails may keep what it has all the same: its rows are locked, so what it read or made is
+//! what the row holds whoever holds it, and parity of members out of service is not kept.
 //! Tests: `tests/stripes.rs::a_cache_changes_nothing_but_the_number_of_reads`.
 //!
 //! Places are found in sets of eight by the number of their slice; in a set the one not used for the
@@ -38,8 +40,6 @@ pub(in crate::array) struct Cache {
     rows: Vec<(u32, u32)>,
     roles: usize,
     uses: u64,
-    /// How often everything was forgotten.
-    epoch: u32,
 }
 
 impl Cache {
@@ -50,7 +50,6 @@ impl Cache {
             rows: vec![(0, 0); places as usize * usize::from(roles)],
             roles: usize::from(roles),
             uses: 0,
-            epoch: 0,
         }
     }
 
@@ -122,7 +121,6 @@ impl Cache {
     /// Forgets everything.
     pub(in crate::array) fn clear(&mut self) {
         self.rows.fill((0, 0));
-        self.epoch = self.epoch.wrapping_add(1);
     }
 
     pub(in crate::array) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
@@ -178,9 +176,7 @@ impl Array {
         let state = &self.plans[plan];
         let slice = self.slice_of(state.stripe, state.rows.0);
         let place = self.cache.pin(slice).unwrap_or(NIL);
-        let state = &mut self.plans[plan];
-        state.cache = place;
-        state.cache_epoch = self.cache.epoch;
+        self.plans[plan].cache = place;
     }
 
     /// The roles of which the cache has all rows of a band, as a set.
@@ -273,7 +269,7 @@ impl Array {
         if pinned {
             self.cache.places[place as usize].pins -= 1;
         }
-        let known = well && pinned && state.cache_epoch == self.cache.epoch;
+        let known = well && pinned;
         for band in state.bands() {
             let rows = self.rows_in_slice((band.from, band.to));
             for role in 0..self.data_chunks + self.parities {

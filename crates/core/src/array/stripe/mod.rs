@@ -66,9 +66,8 @@ pub(super) struct Plan {
     /// raid3: how the policy wants it read.
     parity_read: ParityRead,
     first_bad: Option<Sector>,
-    /// Its place in the stripe cache, or NIL; and how often the cache had been cleared then.
+    /// Its place in the stripe cache, or NIL.
     cache: u32,
-    cache_epoch: u32,
     /// A read failed: plan again when the phase has ended.
     again: bool,
     outcome: Outcome,
@@ -103,7 +102,6 @@ impl Plan {
             parity_read: ParityRead::Plain,
             first_bad: None,
             cache: NIL,
-            cache_epoch: 0,
             again: false,
             outcome: Outcome::Done,
         }

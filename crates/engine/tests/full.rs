@@ -1,5 +1,5 @@
 //! Sparse member files on a filesystem that runs full: requests are refused by name, and no member fails.
-//! On a small filesystem in memory, which needs root to be mounted.
+//! On a small filesystem in memory, which needs root to be mounted; but that room is kept is seen on any.
 
 mod common;
 #[path = "../../../tests/support/root.rs"]
@@ -11,11 +11,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
-use common::{Random, TestDirectory};
+use common::{Random, TestDirectory, file_members};
 use raidlab_core::consistency::Allow;
-use raidlab_core::contract::RequestOp;
+use raidlab_core::contract::{Event, Pacing, RequestOp};
 use raidlab_core::{Consistency, Layout, Level, MemberIndex, Sector, Sectors};
-use raidlab_engine::{Engine, EngineConfig, EngineErrorKind, FileMember, FileOptions, Member};
+use raidlab_engine::{
+    Engine, EngineConfig, EngineErrorKind, FileIo, FileMember, FileOptions, Member,
+};
 use root::can_mount;
 
 /// A filesystem of 12 MiB; taken away at the end.
@@ -166,5 +168,69 @@ fn a_resync_that_finds_no_room_fails_no_member() {
         }
         assert!(read(&mut engine, 0) == piece(0));
         engine.stop().unwrap();
+    }
+}
+
+const REPLACED: [(Level, u16); 3] = [(Level::Raid1, 2), (Level::Raid10, 4), (Level::Raid5, 3)];
+
+/// An array on files with room for all, and a sparse replacement of member 0 that is hardly filled.
+fn replaced(level: Level, count: u16, on: &TestDirectory, replacement: &Path) -> Engine {
+    let mut config = EngineConfig::new(Layout::new(level, count));
+    config.settings.pacing = Pacing { least: 1, most: 1, share: None };
+    config.settings.room_wait = None;
+    let members = file_members(on, count, Sectors(32 << 11), FileIo::Auto).unwrap();
+    let mut engine = Engine::new(&config, members).unwrap();
+    File::create(replacement).and_then(|file| file.set_len(32 << 20)).unwrap();
+    engine.replace(MemberIndex(0), open(replacement), true).unwrap();
+    engine
+}
+
+/// A replacement that is being filled gets what is written, as the member does which it replaces.
+#[test]
+fn a_replacement_without_room_refuses_requests_and_no_member() {
+    let name = "a_replacement_without_room_refuses_requests_and_no_member";
+    if !can_mount(name, &["mount", "umount"]) {
+        return;
+    }
+    for (level, count) in REPLACED {
+        let directory = TestDirectory::new();
+        let small = Small::new(&directory);
+        let filler = small.0.join("filler");
+        let path = small.0.join("replacement");
+        let mut engine = replaced(level, count, &directory, &path);
+        std::fs::write(&filler, vec![1; 13 << 20]).unwrap_err();
+        let number = 48;
+        let error = engine.write_at(place(number), &piece(number)).unwrap_err();
+        assert_eq!(error.kind(), EngineErrorKind::NoRoom, "{level:?}: {error}");
+        assert!(error.to_string().contains("small/replacement"), "{error}");
+        let replacement = engine.array().replacement(MemberIndex(0));
+        let failed = |engine: &Engine| {
+            (0..count).map(MemberIndex).chain([replacement]).any(|n| engine.array().is_failed(n))
+        };
+        assert!(!failed(&engine), "{level:?}");
+        assert!(read(&mut engine, number).iter().all(|byte| *byte == 0), "{level:?}");
+        std::fs::remove_file(&filler).unwrap();
+        engine.write_at(place(number), &piece(number)).unwrap();
+        assert!(!failed(&engine), "{level:?}");
+        engine.pace(Pacing { least: u64::MAX, most: u64::MAX, share: None }).unwrap();
+        engine.finish_background(&AtomicBool::new(false)).unwrap();
+        assert!(engine.take_events().contains(&Event::Replaced(MemberIndex(0))));
+        assert!(read(&mut engine, number) == piece(number), "{level:?}");
+    }
+}
+
+/// Room is kept in larger runs than what is written, which shows where it was asked for.
+#[test]
+fn a_replacement_has_as_much_room_as_what_it_replaces() {
+    let directory = TestDirectory::new();
+    for (level, count) in REPLACED {
+        let path = directory.path().join(format!("replacement-{count}"));
+        let mut engine = replaced(level, count, &directory, &path);
+        let room = |path: &Path| std::fs::metadata(path).unwrap().blocks();
+        for number in [48, 60, 55] {
+            engine.write_at(place(number), &piece(number)).unwrap();
+            let rooms = [&directory.path().join("member-0"), &path].map(|path| room(path));
+            assert!(rooms[0] > 0 && rooms[1] >= rooms[0], "{level:?}: {rooms:?}");
+        }
     }
 }

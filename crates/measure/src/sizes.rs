@@ -209,6 +209,29 @@ mod tests {
         assert!(files.members.iter().all(|member| member.bytes() < 3 << 30), "{:?}", files.members);
     }
 
+    /// One file does for all layouts with a journal, wherever they stand among the others.
+    #[test]
+    fn the_journal_is_as_large_as_the_largest_that_any_layout_wants() {
+        let layout = |size: Option<&str>| {
+            let journal = size.map_or_else(String::new, |size| {
+                format!("name = \"{size}\"\nconsistency = \"journal\"\njournal_size = \"{size}\"\n")
+            });
+            format!("\n[[layouts]]\nlevel = \"raid5\"\nmembers = 3\nchunk = \"64KiB\"\n{journal}")
+        };
+        let journal = |sizes: &[Option<&str>]| {
+            let mut text = raidlab_study::default_study().to_string();
+            sizes.iter().for_each(|size| text.push_str(&layout(*size)));
+            let study = raidlab_study::parse(&text, "study.toml").expect("a study");
+            Sizes::of(&study).expect("sizes").extra(&study).journal
+        };
+        let (small, large, none) = (Some("8MiB"), Some("64MiB"), None);
+        assert_eq!(journal(&[none]), None);
+        assert!(journal(&[small]) < journal(&[large]) && journal(&[large]) >= Some(64 << 20));
+        for sizes in [[none, small, large], [small, large, none], [large, small, none]] {
+            assert_eq!(journal(&sizes), journal(&[large]), "{sizes:?}");
+        }
+    }
+
     #[test]
     fn files_that_are_too_small_are_told_with_the_line() {
         let study = study(&[("model = \"nas-8tb-7200\"", "file = \"256KiB\"")]);

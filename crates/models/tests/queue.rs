@@ -252,6 +252,45 @@ fn expired_requests_go_first() {
     }
 }
 
+/// A batch begins with the oldest request of its direction when that is as old as the direction allows, whichever way
+/// the batch before went; else ahead of where the direction stopped, which `deadline` forgets when that changes.
+#[test]
+fn a_direction_has_an_expiry_of_its_own() {
+    const BATCH: u64 = 16;
+    for scheduler in [Scheduler::Deadline, Scheduler::MqDeadline] {
+        for (before, of) in [(Read, Read), (Read, Write), (Write, Read), (Write, Write)] {
+            let expiry = Nanos::from_millis(if of == Read { 500 } else { 5_000 });
+            for (age, expired) in [(expiry, true), (Nanos(expiry.0 - 1), false)] {
+                let mut rig = Rig::new(&QueueSpec { requests: 128, ..scheduler.spec(1) });
+                rig.submit(of, 1_000_000, 8, 0);
+                for index in 0..BATCH {
+                    rig.submit(before, 500_000 + index * 100, 8, 0);
+                }
+                // All of the batch takes as long as the next two wait for it.
+                rig.service = Nanos(age.0 - (BATCH - 1) * 1_000_000);
+                rig.until(ms(1));
+                rig.service = Nanos::from_millis(1);
+                let (behind, ahead) = (0, 2_000_000);
+                rig.submit(of, behind, 8, 0);
+                rig.submit(of, ahead, 8, 0);
+                rig.run();
+                let first = match scheduler {
+                    Scheduler::Deadline if before != of => behind,
+                    _ if expired => behind,
+                    _ => ahead,
+                };
+                let begun = BATCH as usize + 1;
+                let what = format!("{scheduler}: {of:?} after {before:?}, {} ns old", age.0);
+                assert!(
+                    rig.sent[1..begun].iter().all(|(_, at, _)| (500_000..ahead).contains(at)),
+                    "{what}"
+                );
+                assert_eq!(rig.places()[begun..], [first, ahead - first], "{what}");
+            }
+        }
+    }
+}
+
 /// Two processes read in order, each asks for the next block 0.5 ms after it got the last. Gives
 /// how often the
 /// drive changes from one to the other, and the requests served.

@@ -3,7 +3,7 @@
 mod common;
 
 use raidlab_report::{Exporter, Html, Markdown, Terminal};
-use raidlab_results::Verdict;
+use raidlab_results::{Better, Verdict};
 
 const TERMINAL: Terminal = Terminal { width: Some(120), colour: false, unicode: true };
 
@@ -154,6 +154,33 @@ fn the_baseline_may_win_and_one_layout_may_be_alone() {
     results.cells.truncate(1);
     let text = wide.export(&results).expect("a report");
     assert!(text.contains("Only single was measured with 4 processes: 88.2 MiB/s"), "{text}");
+}
+
+/// The best of those that the baseline beats, wherever it stands and whichever way is better.
+#[test]
+fn next_to_a_baseline_that_wins_is_the_best_of_the_others() {
+    let others = ["linear(4)", "raid0(4)", "raid1(2)"];
+    for (better, unit, nearest) in [(Better::Higher, "MiB/s", 90.0), (Better::Lower, "s", 110.0)] {
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let mut results = common::small();
+            let shared = common::Shared {
+                workload: "dd-write",
+                processes: 1,
+                state: "healthy",
+                unit,
+                better,
+            };
+            let median = |place: usize| nearest + (nearest - 100.0) * 3.0 * place as f64;
+            let of_others = others.iter().zip(order).map(|(name, place)| (*name, median(place)));
+            let cells = [("single", 100.0)].into_iter().chain(of_others);
+            results.cells = cells.map(|(name, m)| common::cell(&shared, name, m, 0.2, 9)).collect();
+            common::compare(&mut results.cells, "single");
+            let text = Terminal { width: None, ..TERMINAL }.export(&results).expect("a report");
+            let next = others[order.iter().position(|place| *place == 0).expect("is there")];
+            let said = format!("single, the baseline, wins with 1 process: next is {next}, ");
+            assert!(text.contains(&said), "{said}: {text}");
+        }
+    }
 }
 
 #[test]

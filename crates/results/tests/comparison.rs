@@ -1,10 +1,13 @@
 //! The rule for verdicts against values computed by hand.
 
+mod support;
+
 use raidlab_results::comparison::{
     Comparison, Row, Standing, correlation, fewest_rounds, log_ratios,
 };
 use raidlab_results::conduct::{drift, floors, outliers, predecessors, steady};
 use raidlab_results::{Better, Verdict};
+use support::Random;
 
 const BASE: [f64; 9] = [100.0, 110.0, 90.0, 105.0, 95.0, 100.0, 99.0, 101.0, 98.0];
 
@@ -66,6 +69,45 @@ fn what_the_rounds_do_not_show_is_not_resolved() {
     assert_eq!(compare(&[&BASE, &[0.0; 9]], 0.01, Better::Higher)[1], None);
     assert_eq!(log_ratios(&[1.0], &[0.0]), None);
     assert_eq!(log_ratios(&[], &[]), None);
+}
+
+/// Holm's procedure is about as many comparisons as there are layouts: one of which no ratio can be taken counts as
+/// one that shows nothing.
+#[test]
+fn a_layout_without_ratios_is_one_of_the_family() {
+    let mut random = Random(5);
+    let mut differ = 0;
+    for _ in 0..500 {
+        let rounds = 6 + (random.next() % 6) as usize;
+        let without = 1 + (random.next() % 3) as usize;
+        let known: Vec<Vec<f64>> = (0..1 + random.next() % 4)
+            .map(|_| {
+                let (by, noise) = (0.05 * random.normal(), 0.05 * random.share());
+                let value = |base: &f64| base * libm::exp(by + noise * random.normal());
+                BASE.iter().cycle().take(rounds).map(value).collect()
+            })
+            .collect();
+        let base: Vec<f64> = BASE.iter().cycle().take(rounds).copied().collect();
+        let with = |other: &[f64], count: usize| {
+            let others = std::iter::repeat_n(other, count);
+            let layouts: Vec<&[f64]> = [&base[..]]
+                .into_iter()
+                .chain(known.iter().map(Vec::as_slice))
+                .chain(others)
+                .collect();
+            compare(&layouts, 0.01, Better::Higher)[..=known.len()].to_vec()
+        };
+        let nothing = with(&vec![0.0; rounds], without);
+        // As often twice as fast as half as fast.
+        let undecided: Vec<f64> =
+            base.iter().zip([0.5, 2.0].into_iter().cycle()).map(|(base, by)| base * by).collect();
+        assert_eq!(nothing, with(&undecided, without), "{without} of {}", known.len() + without);
+        let verdicts = |row: &[Option<Comparison>]| -> Vec<Option<Verdict>> {
+            row.iter().map(|one| one.map(|one| one.verdict)).collect()
+        };
+        differ += usize::from(verdicts(&nothing) != verdicts(&with(&[], 0)));
+    }
+    assert!(differ > 50, "only {differ} rows have other verdicts without those layouts");
 }
 
 /// Widths shrink with the root of the rounds: at 9 rounds from -2 to 6 %, 2 % in the middle, floor 1 %.

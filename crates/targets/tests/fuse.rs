@@ -13,7 +13,9 @@ use std::path::Path;
 
 use common::{Random, TestDirectory, memory_members};
 use raidlab_core::{Layout, Level, MemberIndex, Sector, Sectors};
-use raidlab_engine::{Engine, EngineConfig, EngineErrorKind, FileMember, FileOptions, Member};
+use raidlab_engine::{
+    Engine, EngineConfig, EngineErrorKind, FileMember, FileOptions, Member, MemoryMember,
+};
 use raidlab_targets::{ExportCache, FuseExport};
 use root::{can_mount, traces};
 
@@ -193,6 +195,58 @@ fn an_error_of_the_array_is_eio_and_totals_count_members() {
     drop(file);
     let engine = export.finish().unwrap();
     assert!(engine.totals().writes >= 2);
+}
+
+/// What stands around a part of a block is needed to write it: where that cannot be read, nothing is written.
+#[test]
+fn parts_of_blocks_that_cannot_be_read_are_refused_and_nothing_changes() {
+    if !can_mount("parts_of_blocks_that_cannot_be_read_are_refused_and_nothing_changes", &[]) {
+        return;
+    }
+    const BLOCK: u64 = 4096;
+    // The array is one member as it is; blocks 4 and 5 of its 16 cannot be read.
+    let bad = 4 * BLOCK..6 * BLOCK;
+    let directory = TestDirectory::new();
+    let mut member = MemoryMember::new(Sectors(128)).unwrap().with_block(8);
+    Random(11).fill(member.bytes_mut());
+    let mut model = member.bytes().to_vec();
+    member.make_unreadable(Sector(bad.start / 512)..Sector(bad.end / 512));
+    let config = EngineConfig::new(Layout::new(Level::Linear, 1).with_chunk(Sectors(16)));
+    let engine = Engine::new(&config, vec![Member::Memory(member)]).unwrap();
+    assert_eq!(engine.block().bytes(), BLOCK);
+    let export = FuseExport::new(engine, directory.path(), ExportCache::None).unwrap();
+    let file = open(&export);
+    let mut random = Random(12);
+    let (mut written, mut refused) = (0, 0);
+    for _ in 0..400 {
+        let len = 1 + random.below(3 * BLOCK);
+        let at = random.below(model.len() as u64 - len);
+        // The blocks of which a part stays as it was.
+        let edges = [at, at + len]
+            .map(|edge| (!edge.is_multiple_of(BLOCK)).then_some(edge / BLOCK * BLOCK));
+        let needs_bad = edges.into_iter().flatten().any(|edge| bad.contains(&edge));
+        let mut bytes = vec![0; len as usize];
+        random.fill(&mut bytes);
+        match file.write_at(&bytes, at) {
+            Ok(done) => {
+                assert!(!needs_bad && done == bytes.len(), "{len} bytes at {at}");
+                model[at as usize..][..bytes.len()].copy_from_slice(&bytes);
+                written += 1;
+            }
+            Err(error) => {
+                assert!(
+                    needs_bad && error.raw_os_error() == Some(libc::EIO),
+                    "{len} at {at}: {error}"
+                );
+                refused += 1;
+            }
+        }
+    }
+    assert!(written > 50 && refused > 50, "{written} written, {refused} refused");
+    drop(file);
+    let engine = export.finish().unwrap();
+    let Member::Memory(member) = &engine.members()[0] else { panic!("it is in memory") };
+    assert!(member.bytes() == model);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use raidlab_core::{MemberTotals, Nanos};
 use raidlab_results::Clock;
@@ -262,6 +263,57 @@ fn who_goes_on_cuts_off_what_is_torn_and_keeps_every_line() {
         assert_eq!((stored.runs.len(), stored.torn_bytes), (runs + 1, 0));
         assert_eq!((stored.end.as_ref(), stored.results().expect("none")), (None, None));
         assert_eq!(stored.last_writer(), std::process::id());
+    }
+}
+
+/// The body of the test below where no file may grow: records cells until one finds no room.
+fn record_until_full(store: &Store, clock: Clock) {
+    let mut writer = store.begin(record(clock)).expect("room for a record");
+    let path = path(store, writer.id());
+    let content = || fs::read(&path).expect("there");
+    let (mut next, mut before) = (0, content());
+    while writer.cell(&run(next), 1).is_ok() {
+        (next, before) = (next + 1, content());
+    }
+    assert!(content() == before, "{clock:?}: not as before cell {next}");
+    assert_eq!(kind(writer.cell(&run(next), 1)), StoreErrorKind::Io);
+    assert!(content() == before, "{clock:?}: not as before another try");
+    let why = "why".repeat(1 << 20);
+    assert_eq!(kind(writer.end(Outcome::Failed, Some(why.clone()), None)), StoreErrorKind::Io);
+    assert!(content() == before, "{clock:?}: not as before the end");
+    let taken = store.take(path.file_stem().and_then(|id| id.to_str()).expect("a name"));
+    assert_eq!(kind(taken.expect("free").go_on(vec![why])), StoreErrorKind::Io);
+    assert!(content() == before, "{clock:?}: not as before somebody went on");
+}
+
+/// Whatever finds no room leaves what was recorded before, which goes on when there is room.
+#[test]
+fn a_line_without_room_costs_no_line_before_it() {
+    const PLACE: &str = "RAIDLAB_TEST_STORE_THAT_RUNS_FULL";
+    const CLOCKS: [Clock; 2] = [Clock::Real, Clock::Virtual];
+    if let Some(place) = std::env::var_os(PLACE) {
+        CLOCKS.iter().for_each(|clock| record_until_full(&Store::new(&place), *clock));
+        return;
+    }
+    let (_scratch, store) = Scratch::new("full");
+    // A process of its own: the limit, 8 or 16 KiB for each file, is of all that it writes, and kills unless ignored.
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 16; exec \"$@\"", "sh"]);
+    limited.arg(std::env::current_exe().expect("this")).arg("--exact");
+    limited.arg("a_line_without_room_costs_no_line_before_it").env(PLACE, store.directory());
+    let ran = limited.output().expect("a shell");
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stdout));
+    let ids = store.ids().expect("runs");
+    assert_eq!(ids.len(), CLOCKS.len());
+    for id in ids {
+        let taken = store.take(&id).expect("free");
+        let (there, torn) = (taken.stored.runs.len() as u32, taken.stored.torn_bytes);
+        assert!(there > 1 && torn == 0, "{there} cells and {torn} bytes");
+        let mut writer = taken.go_on(vec!["again".into()]).expect("goes on");
+        write(&mut writer, there..there + 3);
+        drop(writer);
+        let stored = store.read(&id).expect("a run");
+        assert_eq!(stored.runs, (0..there + 3).map(run).collect::<Vec<_>>());
     }
 }
 

@@ -124,7 +124,12 @@ impl Writer {
     pub fn cell(&mut self, run: &CellRun, seed: u64) -> Result<(), StoreError> {
         self.count(run.round);
         let line = LineRef::Cell(CellRef::new(run, seed, self.complete_rounds()));
-        self.append(&line_of(&line, &self.path)?, self.clock == Clock::Real)
+        let recorded = line_of(&line, &self.path)
+            .and_then(|line| self.append(&line, self.clock == Clock::Real));
+        if recorded.is_err() {
+            self.done[run.round as usize] -= 1;
+        }
+        recorded
     }
 
     fn count(&mut self, round: u32) {

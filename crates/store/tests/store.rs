@@ -183,6 +183,7 @@ fn a_number_that_is_none_is_refused_and_the_file_stays() {
         }
     }
     assert_eq!(fs::read(&path).expect("there"), before);
+    assert_eq!(writer.complete_rounds(), 0, "what is refused is not there");
 }
 
 /// A whole run, stopped once: record, two cells, its end, going on, two cells, results, end.

@@ -148,10 +148,12 @@ impl Running {
     ) -> T {
         let start = Instant::now();
         loop {
+            // What it did last counts, so it is looked at after its end.
+            let is_going_on = self.is_going_on();
             if let Some(found) = condition() {
                 return found;
             }
-            assert!(self.is_going_on(), "the run ended before {what}: {:?}", self.take());
+            assert!(is_going_on, "the run ended before {what}: {:?}", self.take());
             assert!(start.elapsed() < PATIENCE, "no {what}");
             std::thread::park_timeout(BETWEEN_LOOKS);
         }
@@ -185,8 +187,11 @@ impl Running {
         self.signal("INT");
     }
 
-    /// Sends a signal of this name.
+    /// Sends a signal of this name, unless the run has ended.
     pub(crate) fn signal(&mut self, name: &str) {
+        if !self.is_going_on() {
+            return;
+        }
         let id = self.id();
         let sent = Command::new("sh").args(["-c", &format!("kill -{name} {id}")]).status();
         assert!(sent.expect("a shell").success(), "cannot send a signal");

@@ -1,9 +1,15 @@
-//! Programs that are run so that Ctrl-C, or being told to end, ends them and leaves time to tidy up.
+//! Programs that are run so that Ctrl-C, or being told to end, ends them and leaves time to tidy up; and how long
+//! others are waited for.
 
 use std::io::{self, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// How often is looked whether a program has ended.
+const PAUSE: Duration = Duration::from_millis(10);
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 static RUNNING: Mutex<Vec<Child>> = Mutex::new(Vec::new());
@@ -57,6 +63,22 @@ pub(crate) fn output(command: &mut Command) -> io::Result<(ExitStatus, String)> 
     Ok((status, String::from_utf8_lossy(&text).into_owned()))
 }
 
+/// Waits until a program ends, or `enough` gives a reason not to wait any longer.
+pub(crate) fn wait<R>(
+    child: &mut Child,
+    mut enough: impl FnMut() -> Option<R>,
+) -> io::Result<Result<ExitStatus, R>> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Ok(status));
+        }
+        if let Some(reason) = enough() {
+            return Ok(Err(reason));
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,5 +89,18 @@ mod tests {
             output(Command::new("sh").args(["-c", "echo one; exit 3"])).expect("sh runs");
         assert_eq!((status.code(), text.as_str()), (Some(3), "one\n"));
         assert!(output(&mut Command::new("no-such-program")).is_err());
+    }
+
+    #[test]
+    fn a_program_is_waited_for_until_it_ends_or_for_a_reason() {
+        let start = |text: &str| Command::new("sh").args(["-c", text]).spawn().expect("sh runs");
+        let ended = wait(&mut start("exit 3"), || None::<()>).expect("can be waited for");
+        assert_eq!(ended.map(|status| status.code()), Ok(Some(3)));
+        let mut long = start("exec sleep infinity");
+        let mut looks = 0..3;
+        let enough = || looks.next().is_none().then_some("enough");
+        assert_eq!(wait(&mut long, enough).expect("can be waited for"), Err("enough"));
+        long.kill().expect("goes on");
+        long.wait().expect("can be waited for");
     }
 }

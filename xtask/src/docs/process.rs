@@ -7,11 +7,9 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often is looked whether a command has ended.
-const PAUSE: Duration = Duration::from_millis(20);
+use crate::child;
 
 /// What a command has to take down what it made, once it was told to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -57,20 +55,16 @@ pub(super) fn run(
     command.stdin(Stdio::null()).process_group(0);
     let mut child =
         command.stdout(File::create(&printed)?).stderr(File::create(&errors)?).spawn()?;
-    let end = loop {
-        if let Some(status) = child.try_wait()? {
-            break of_status(status);
-        }
-        let early = if interrupted.load(Ordering::Relaxed) {
-            Some(End::Interrupted)
-        } else {
-            (Instant::now() >= deadline).then_some(End::TimeUp)
-        };
-        if let Some(early) = early {
+    let enough = || match interrupted.load(Ordering::Relaxed) {
+        true => Some(End::Interrupted),
+        false => (Instant::now() >= deadline).then_some(End::TimeUp),
+    };
+    let end = match child::wait(&mut child, enough)? {
+        Ok(status) => of_status(status),
+        Err(early) => {
             end(&mut child)?;
-            break early;
+            early
         }
-        thread::sleep(PAUSE);
     };
     let read =
         |path| -> io::Result<String> { Ok(String::from_utf8_lossy(&fs::read(path)?).into_owned()) };
@@ -88,10 +82,8 @@ fn of_status(status: ExitStatus) -> End {
 fn end(child: &mut Child) -> io::Result<()> {
     signal("INT", child);
     let patience = Instant::now() + GRACE;
-    while child.try_wait()?.is_none() && Instant::now() < patience {
-        thread::sleep(PAUSE);
-    }
-    // The group may have more than the command itself.
+    // However that ends, the group may have more than the command itself.
+    child::wait(child, || (Instant::now() >= patience).then_some(()))?.ok();
     signal("KILL", child);
     child.wait().map(drop)
 }
@@ -106,6 +98,7 @@ fn signal(name: &str, child: &Child) {
 mod tests {
     use std::path::PathBuf;
     use std::sync::atomic::AtomicU32;
+    use std::thread;
 
     use super::*;
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::outcome::{Kind, Outcome};
 use super::tree::Program;
+use crate::child;
 
 /// How many times longer than without a mutant something may take, and how much longer at least.
 const PATIENCE: u32 = 4;
@@ -25,9 +26,6 @@ const MEMORY: &str = "8388608";
 /// Packages whose tests use nothing but their own memory and files: they may be ended at the first failure. Those of
 /// others mount and loop, which is the machine's: they run one at a time, and a failure counts if it comes twice.
 const PURE: [&str; 4] = ["core", "parity", "metadata", "sim"];
-
-/// How often is looked whether a program has ended.
-const PAUSE: Duration = Duration::from_millis(10);
 
 /// How a program ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -211,16 +209,21 @@ fn run(command: &mut Command, limit: Duration, early: bool) -> io::Result<Ended>
             break Some(Ended::Failed(failed.clone()));
         }
     };
-    while ended.is_none() && Instant::now() < deadline {
-        if let Some(status) = child.try_wait()? {
-            return Ok(if status.success() { Ended::Well } else { Ended::Failed(failed) });
+    let late = || (Instant::now() >= deadline).then_some(Ended::TimeUp);
+    let ended = match ended {
+        Some(ended) => Err(ended),
+        None => child::wait(&mut child, late)?,
+    };
+    match ended {
+        Ok(status) if status.success() => Ok(Ended::Well),
+        Ok(_) => Ok(Ended::Failed(failed)),
+        Err(ended) => {
+            // One that has just ended is none the worse for it.
+            let _ = child.kill();
+            child.wait()?;
+            Ok(ended)
         }
-        thread::sleep(PAUSE);
     }
-    // One that has just ended is none the worse for it.
-    let _ = child.kill();
-    child.wait()?;
-    Ok(ended.unwrap_or(Ended::TimeUp))
 }
 
 /// The test that a line says has failed.

@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -116,6 +116,15 @@ fn drive_files_are_looked_up_beside_the_study() {
     let study = scratch.file("files.toml", small_on_files("4MiB"));
     raidlab([Path::new("compare"), &study, Path::new("--on"), &directory]).good();
     assert_eq!(fs::read_dir(&directory).expect("there").count(), 2);
+    // And one workload runs there, on files and on an array.
+    for prefix in ["", "raw:"] {
+        let mut target = OsString::from(prefix);
+        target.push(&directory);
+        let arguments = ["run", "dd-write", "size=1MiB", "--json", "-", "--target"];
+        let arguments = arguments.map(OsString::from).into_iter().chain([target]);
+        let ran = raidlab(arguments).good();
+        assert!(ran.stdout.contains("not-\u{fffd}-unicode"), "{}", ran.stdout);
+    }
 }
 
 #[test]

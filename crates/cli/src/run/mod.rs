@@ -7,6 +7,8 @@ mod setup;
 mod target;
 mod virtual_time;
 
+use std::borrow::Cow;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -53,7 +55,7 @@ pub(crate) struct Run {
     /// Where to run: modelled, modelled-raw, null, DIR, raw:memory, raw:DIR, mounted:DIR, md:DIR
     /// [default: modelled]
     #[arg(long, short, value_name = "TARGET")]
-    pub(crate) target: Option<String>,
+    pub(crate) target: Option<OsString>,
     /// The layout of the array, as reports name it: single, raid5(4), "raid10(4) far2 chunk=64K"
     /// [default: single]
     #[arg(long, short, value_name = "LAYOUT")]
@@ -93,8 +95,13 @@ pub(crate) struct Run {
 
 impl Run {
     /// The target, as the command line says it.
-    fn target(&self) -> &str {
-        self.target.as_deref().unwrap_or("modelled")
+    fn target(&self) -> &OsStr {
+        self.target.as_deref().unwrap_or(OsStr::new("modelled"))
+    }
+
+    /// The same to print, whatever its bytes are.
+    fn target_name(&self) -> Cow<'_, str> {
+        self.target().to_string_lossy()
     }
 
     fn layout(&self) -> Layout {
@@ -129,7 +136,8 @@ impl Run {
         match given.into_iter().find(|(_, given, used)| *given && !used) {
             None => Ok(()),
             Some((flag, ..)) => {
-                let reason = format!("means nothing on --target {}; leave it out", self.target());
+                let reason =
+                    format!("means nothing on --target {}; leave it out", self.target_name());
                 Err(Failure::input(format!("{flag}: {reason}")))
             }
         }
@@ -162,7 +170,7 @@ pub(crate) fn run(options: &Run) -> Result<(), Failure> {
             workload.kind()
         )));
     }
-    let target: Target = options.target().parse().map_err(Failure::input)?;
+    let target = Target::parse(options.target()).map_err(Failure::input)?;
     options.check_flags(&target)?;
     let setting =
         Setting { host_memory: target.memory(), ..Setting::new(options.copies, options.seed) };

@@ -38,7 +38,7 @@ fn summarise(
     record: &RunRecord,
 ) -> std::fmt::Result {
     writeln!(text, "{}: {}", workload.default_name(), workload.description())?;
-    writeln!(text, "target: {}, {}", options.target(), clock(options))?;
+    writeln!(text, "target: {}, {}", options.target_name(), clock(options))?;
     if options.target.is_none() {
         writeln!(text, "{MODELLED}")?;
     }
@@ -80,7 +80,8 @@ fn summarise(
 }
 
 fn clock(options: &Run) -> &'static str {
-    if options.target().starts_with("modelled") || options.target() == "null" {
+    let target = options.target_name();
+    if target.starts_with("modelled") || target == "null" {
         "virtual time"
     } else {
         "real time, one run: repeat before you believe it"
@@ -171,7 +172,7 @@ pub(super) fn document(
         "raidlab": env!("CARGO_PKG_VERSION"),
         "workload": workload.kind(),
         "description": workload.description(),
-        "target": options.target(),
+        "target": options.target_name(),
         "layout": options.layout().to_string(),
         "parameters": setup.parameters,
         "job_file": setup.job_file,

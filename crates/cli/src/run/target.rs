@@ -1,7 +1,8 @@
 //! Where a workload runs.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 
 use raidlab_core::policy::ReadPolicy;
@@ -45,29 +46,38 @@ pub(super) enum Target {
     KernelMd(PathBuf),
 }
 
-impl FromStr for Target {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
+impl Target {
+    /// Reads what the command line says; directories may be of any bytes.
+    pub(super) fn parse(text: &OsStr) -> Result<Self, String> {
         if let Some((_, target)) = Self::named().into_iter().find(|(name, _)| *name == text) {
             return Ok(target);
         }
         let right = "write modelled, modelled-raw, null, a directory, raw:memory, raw:DIR, \
                      mounted:DIR or md:DIR (a directory of such a name: ./null)";
-        let directory = |path: &str| match std::fs::metadata(path) {
-            Ok(there) if there.is_dir() => Ok(PathBuf::from(path)),
-            Ok(_) => Err(format!("--target {text}: {path} is not a directory; {right}")),
-            Err(error) => {
-                let meant = did_you_mean(text, &Self::named().map(|(name, _)| name));
-                Err(format!("--target {text}: {path}: {error}{meant}; {right}"))
+        let shown = text.to_string_lossy();
+        let directory = |path: &[u8]| {
+            let path = Path::new(OsStr::from_bytes(path));
+            let place = path.display();
+            match std::fs::metadata(path) {
+                Ok(there) if there.is_dir() => Ok(path.to_owned()),
+                Ok(_) => Err(format!("--target {shown}: {place} is not a directory; {right}")),
+                Err(error) => {
+                    let meant = did_you_mean(&shown, &Self::named().map(|(name, _)| name));
+                    Err(format!("--target {shown}: {place}: {error}{meant}; {right}"))
+                }
             }
         };
-        match text.split_once(':') {
-            Some(("raw", path)) => directory(path).map(Self::RawFiles),
-            Some(("mounted", path)) => directory(path).map(Self::Mounted),
-            Some(("md", path)) => directory(path).map(Self::KernelMd),
-            _ => directory(text).map(Self::Directory),
+        let bytes = text.as_bytes();
+        for (prefix, of) in [
+            (&b"raw:"[..], Self::RawFiles as fn(PathBuf) -> Self),
+            (b"mounted:", Self::Mounted),
+            (b"md:", Self::KernelMd),
+        ] {
+            if let Some(path) = bytes.strip_prefix(prefix) {
+                return directory(path).map(of);
+            }
         }
+        directory(bytes).map(Self::Directory)
     }
 }
 
@@ -188,8 +198,9 @@ impl Target {
         setting: Setting,
     ) -> Result<RunRecord, Failure> {
         let options = real.options;
-        let bad =
-            |error| Failure::input(format!("{} on {}: {error}", workload.kind(), options.target()));
+        let bad = |error| {
+            Failure::input(format!("{} on {}: {error}", workload.kind(), options.target_name()))
+        };
         let room = workload.raw_room(setting.copies).map_err(bad)?;
         let member = member_size(&options.layout(), room)?;
         // What cannot be shows before files are made.
@@ -238,7 +249,7 @@ impl Target {
 /// A plan for a target with a filesystem, or without anything.
 fn planned(options: &Run, workload: &dyn Workload, setting: &Setting) -> Result<Plan, Failure> {
     workload.plan(setting).map_err(|error| {
-        Failure::input(format!("{} on {}: {error}", workload.kind(), options.target()))
+        Failure::input(format!("{} on {}: {error}", workload.kind(), options.target_name()))
     })
 }
 

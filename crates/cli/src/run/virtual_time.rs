@@ -38,7 +38,7 @@ pub(super) fn run(
         modelled.record_on(&mut world, workload, setting)
     };
     record.map_err(|what| {
-        Failure::input(format!("{} on {}: {what}", workload.kind(), options.target()))
+        Failure::input(format!("{} on {}: {what}", workload.kind(), options.target_name()))
     })
 }
 

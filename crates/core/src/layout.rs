@@ -402,6 +402,42 @@ impl Layout {
         self
     }
 
+    /// How many members of each stripe hold parity.
+    pub const fn parities(&self) -> u16 {
+        match self.level {
+            Level::Linear | Level::Raid0 | Level::Raid1 | Level::Raid10 => 0,
+            Level::Raid3 | Level::Raid4 | Level::Raid5 => 1,
+            Level::Raid6 => 2,
+        }
+    }
+
+    /// On how many members the data of one row of chunks lie, copies counted once; 1 where there are no
+    /// rows. With an odd number of members raid10 rounds down, as md does when it tells its optimal I/O.
+    pub const fn data_members(&self) -> u16 {
+        match self.level {
+            Level::Linear | Level::Raid1 => 1,
+            Level::Raid0 | Level::Raid3 | Level::Raid4 | Level::Raid5 | Level::Raid6 => {
+                self.members.saturating_sub(self.parities())
+            }
+            Level::Raid10 => {
+                let near = if self.near == 0 { 1 } else { self.near };
+                let rows = self.members / near;
+                if rows == 0 { 1 } else { rows }
+            }
+        }
+    }
+
+    /// The data of a stripe, which lies in one piece in the array: a chunk of each member with data. `None`
+    /// where there are no chunks, or copies of them.
+    pub const fn full_stripe(&self) -> Option<Sectors> {
+        match self.level {
+            Level::Raid0 | Level::Raid4 | Level::Raid5 | Level::Raid6 => {
+                Some(Sectors(self.chunk.0 * self.data_members() as u64))
+            }
+            Level::Linear | Level::Raid1 | Level::Raid3 | Level::Raid10 => None,
+        }
+    }
+
     /// How many lost members the level survives whichever they are.
     pub const fn survives(&self) -> u16 {
         match self.level {

@@ -1,8 +1,10 @@
 //! Layouts: what cannot be is named with what can, and names say what differs from the default.
 
-use raidlab_core::geometry::Geometry;
+use std::collections::BTreeSet;
+
+use raidlab_core::geometry::{Geometry, Holds, Place};
 use raidlab_core::layout::ZoneOrder;
-use raidlab_core::{Layout, Level, Rotation, Sectors};
+use raidlab_core::{Layout, Level, MemberIndex, Rotation, Sector, Sectors};
 
 fn raid10(members: u16) -> Layout {
     Layout::new(Level::Raid10, members)
@@ -190,5 +192,43 @@ fn what_each_level_survives() {
         (raid10(6).with_far(3).with_near(2), 5),
     ] {
         assert_eq!(layout.survives(), survives, "{layout}");
+    }
+}
+
+/// What a level says of its stripes is what its addresses make of the first row.
+#[test]
+fn stripes_are_as_the_addresses_have_them() {
+    let chunk = Sectors(8);
+    for level in Level::ALL {
+        for members in [3, 4, 5, 9, 17] {
+            let layout = Layout::new(level, members);
+            let chunked = layout.clone().with_chunk(chunk);
+            let layout = if chunked.check().is_ok() { chunked } else { layout };
+            let Ok(geometry) = Geometry::new(&layout, &vec![Sectors(64); usize::from(members)])
+            else {
+                continue;
+            };
+            let held = |m| geometry.holds(Place { member: MemberIndex(m), at: Sector(0) });
+            let row: Vec<Holds> = (0..members).map(held).collect();
+            let data: BTreeSet<u64> = row
+                .iter()
+                .filter_map(
+                    |held| if let Holds::Data { at, .. } = held { Some(at.0) } else { None },
+                )
+                .collect();
+            let parities = row.iter().filter(|it| matches!(it, Holds::P { .. } | Holds::Q { .. }));
+            assert_eq!(usize::from(layout.parities()), parities.count(), "{layout}");
+            // Of an odd number of members the last chunk of raid10's row has its copy in the next one.
+            let whole = match level {
+                Level::Linear => 1,
+                Level::Raid10 => data.len() - usize::from(members % 2),
+                _ => data.len(),
+            };
+            assert_eq!(usize::from(layout.data_members()), whole, "{layout}");
+            if let Some(stripe) = layout.full_stripe() {
+                let last = data.last().expect("data") + chunk.0;
+                assert_eq!(stripe, Sectors(last), "{layout}");
+            }
+        }
     }
 }

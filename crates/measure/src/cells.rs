@@ -379,9 +379,10 @@ fn plan(
 fn filled(extents: &[(u64, u64)], layout: &Layout, capacity: Sectors) -> Vec<Range<u64>> {
     let end = capacity.bytes() / BLOCK * BLOCK;
     let unit = match layout.level {
-        Level::Raid3 => SECTOR_BYTES * u64::from(layout.members - 1),
-        Level::Raid4 | Level::Raid5 => layout.chunk.bytes() * u64::from(layout.members - 1),
-        Level::Raid6 => layout.chunk.bytes() * u64::from(layout.members - 2),
+        Level::Raid3 => SECTOR_BYTES * u64::from(layout.data_members()),
+        Level::Raid4 | Level::Raid5 | Level::Raid6 => {
+            layout.full_stripe().map_or(BLOCK, Sectors::bytes)
+        }
         Level::Linear | Level::Raid0 | Level::Raid1 | Level::Raid10 => BLOCK,
     };
     // A multiple of both; chunks are multiples of 512 bytes.

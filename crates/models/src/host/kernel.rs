@@ -214,9 +214,10 @@ pub fn read_ahead_for(kernel: Kernel, layout: &Layout) -> u64 {
         Level::Linear | Level::Raid1 | Level::Raid3 => 0,
         // A raid0 of one is that drive.
         Level::Raid0 if members < 2 => 0,
-        Level::Raid0 => stripes * members,
-        Level::Raid4 | Level::Raid5 => stripes * (members - 1),
-        Level::Raid6 => stripes * (members - 2),
+        Level::Raid0 | Level::Raid4 | Level::Raid5 | Level::Raid6 => {
+            stripes * u64::from(layout.data_members())
+        }
+        // Of an odd number of members not rounded, unlike the optimal I/O.
         Level::Raid10 => stripes * members / u64::from(layout.near.max(1)),
     };
     two_stripes.max(READ_AHEAD) / BLOCK * BLOCK

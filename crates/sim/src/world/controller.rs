@@ -1,7 +1,7 @@
 //! A world whose array lies behind a controller that shows the host one disk.
 
 use raidlab_core::contract::{Outcome, RequestId, RequestOp};
-use raidlab_core::{Layout, Level, Sector, Sectors, Time};
+use raidlab_core::{Sector, Sectors, Time};
 use raidlab_models::controller::{ControllerInput, ControllerOutput};
 use raidlab_models::{Controller, ControllerSpec, DriveOp};
 
@@ -10,18 +10,6 @@ use crate::error::SimError;
 
 /// Marks requests to the array that a controller made; the host's count from 0.
 const MADE: u64 = 1 << 63;
-
-/// What a full stripe holds; a block of the array for levels without stripes.
-fn stripe(layout: &Layout, block: u64) -> Sectors {
-    let members = u64::from(layout.members);
-    let data = match layout.level {
-        Level::Raid0 => members,
-        Level::Raid4 | Level::Raid5 => members - 1,
-        Level::Raid6 => members - 2,
-        _ => return Sectors(block),
-    };
-    Sectors(data * layout.chunk.0)
-}
 
 impl World {
     /// Puts a controller in front of the array: the host sees one disk, with one request queue of the
@@ -37,7 +25,7 @@ impl World {
         let longest = Sectors((spec.longest.0 / block).max(1) * block);
         let spec = spec.clone().with_longest(longest);
         spec.check().map_err(|wrong| SimError::controller(&wrong))?;
-        let stripe = stripe(self.array.layout(), block);
+        let stripe = self.array.layout().full_stripe().unwrap_or(Sectors(block));
         let mut controller = Box::new(Controller::new(&spec, stripe));
         if let Some(queue) = self.queue_spec.take() {
             controller.set_queue(&queue);

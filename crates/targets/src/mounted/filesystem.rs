@@ -180,16 +180,12 @@ pub(crate) fn hint(layout: &Layout, stripe: StripeHint) -> Option<(u64, u64)> {
     if stripe == StripeHint::Found {
         return None;
     }
-    let members = u64::from(layout.members);
-    let data = match layout.level {
-        Level::Linear | Level::Raid1 | Level::Raid3 => return None,
-        Level::Raid0 => members,
-        Level::Raid4 | Level::Raid5 => members - 1,
-        Level::Raid6 => members - 2,
-        // As md tells it: members by near copies, at least one.
-        Level::Raid10 => (members / u64::from(layout.near.max(1))).max(1),
-    };
-    Some((layout.chunk.bytes(), data))
+    match layout.level {
+        Level::Linear | Level::Raid1 | Level::Raid3 => None,
+        Level::Raid0 | Level::Raid4 | Level::Raid5 | Level::Raid6 | Level::Raid10 => {
+            Some((layout.chunk.bytes(), u64::from(layout.data_members())))
+        }
+    }
 }
 
 #[cfg(test)]

@@ -35,10 +35,11 @@ usage: cargo xtask TASK
                    it. Advisories are not checked: their database has to be fetched anew each time
   bugs [ARG...]    plants every seeded bug and shows what finds it; ARG is handed to
                    `raidlab check --bugs`, such as --sample 8
-  mutants --seed N [--count 400] | --shard K/N [--known] [--markdown FILE]
+  mutants --seed N [--count 400] | --shard K/N | --diffs DIR [--known] [--markdown FILE]
                    mutation testing: a sample of the mutants of cargo-mutants, stratified by module, each
                    behind a runtime switch; what tests and checker do not notice is listed.
                    --shard: instead of a sample the K-th of N parts of all
+                   --diffs: the bugs that somebody planted instead, each FILE.diff of DIR, against all tests
                    --known: runs nothing, tells what earlier runs found
   bits [--install] whether what is computed has the same bits in a release, a debug and a wasm32 build;
                    names the first cells that differ. A build that needs what is not here is skipped,

@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::Instant;
 
+mod diffs;
 mod list;
 mod outcome;
 mod report;
@@ -32,12 +33,14 @@ const EQUIVALENTS: &str = "xtask/equivalents.txt";
 const JOBS: usize = 2;
 
 /// Which mutants are tried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
     /// So many, by a seed.
     Sample { seed: u64, count: usize },
     /// The first of so many parts of all, and so on.
     Shard { part: usize, of: usize },
+    /// The diffs in a directory.
+    Diffs(PathBuf),
 }
 
 /// What is asked for.
@@ -52,7 +55,8 @@ pub(crate) struct Options {
 impl Options {
     /// Reads the arguments of the command; `None` where they make no sense.
     pub(crate) fn parse(arguments: &[&str]) -> Option<Self> {
-        let (mut seed, mut count, mut shard, mut markdown) = (None, None, None, None);
+        let (mut seed, mut count, mut shard, mut diffs) = (None, None, None, None);
+        let mut markdown = None;
         let known_only = arguments.contains(&"--known");
         let arguments: Vec<&str> =
             arguments.iter().copied().filter(|it| *it != "--known").collect();
@@ -65,13 +69,17 @@ impl Options {
                     let (part, of) = value.split_once('/')?;
                     shard = Some((part.parse().ok()?, of.parse().ok()?));
                 }
+                "--diffs" => diffs = Some(value.into()),
                 "--markdown" => markdown = Some(value.into()),
                 _ => return None,
             }
         }
-        let which = match (seed, count, shard) {
-            (Some(seed), count, None) => Which::Sample { seed, count: count.unwrap_or(400) },
-            (None, None, Some((part, of))) if 1 <= part && part <= of => Which::Shard { part, of },
+        let which = match (seed, count, shard, diffs) {
+            (Some(seed), count, None, None) => Which::Sample { seed, count: count.unwrap_or(400) },
+            (None, None, Some((part, of)), None) if 1 <= part && part <= of => {
+                Which::Shard { part, of }
+            }
+            (None, None, None, Some(directory)) => Which::Diffs(directory),
             _ => return None,
         };
         Some(Self { which, markdown, known_only })
@@ -83,15 +91,25 @@ pub(crate) fn run(root: &Path, options: &Options) -> io::Result<bool> {
     let text = fs::read_to_string(root.join(EQUIVALENTS)).unwrap_or_default();
     let equivalents = Equivalents::parse(&text)
         .map_err(|error| io::Error::other(format!("{EQUIVALENTS}: {error}")))?;
-    let all = list::list(root)?;
-    let total = all.len();
-    let mutants = match options.which {
-        Which::Sample { seed, count } => sample::draw(all, count, seed),
-        Which::Shard { part, of } => sample::shard(all, part, of),
+    let of_population = |draw: &dyn Fn(Vec<Mutant>) -> Vec<Mutant>| {
+        let all = list::list(root)?;
+        let total = all.len();
+        let drawn = draw(all);
+        println!("mutants: {} of the {total} in the population", drawn.len());
+        io::Result::Ok(drawn)
     };
-    println!("mutants: {} of the {total} in the population", mutants.len());
-    let tried = Run::new(root, mutants)?.finish(options.known_only)?;
-    let report = report::markdown(&tried, &equivalents);
+    let mutants = match &options.which {
+        Which::Sample { seed, count } => of_population(&|all| sample::draw(all, *count, *seed))?,
+        Which::Shard { part, of } => of_population(&|all| sample::shard(all, *part, *of))?,
+        Which::Diffs(directory) => diffs::read(root, directory)?,
+    };
+    let is_planted = matches!(options.which, Which::Diffs(_));
+    let tested = if is_planted { tree::all_packages(root)? } else { tree::tested() };
+    let tried = Run::new(root, mutants, tested)?.finish(options.known_only)?;
+    let report = match is_planted {
+        true => report::one_by_one(&tried),
+        false => report::markdown(&tried, &equivalents),
+    };
     println!("\n{report}");
     if let Some(path) = &options.markdown {
         fs::write(path, &report)?;
@@ -116,10 +134,12 @@ struct Run {
     cache: Mutex<Cache>,
     /// All, with the hashes of their functions.
     mutants: Vec<(Mutant, String)>,
+    /// Whose tests they meet.
+    tested: Vec<String>,
 }
 
 impl Run {
-    fn new(root: &Path, mutants: Vec<Mutant>) -> io::Result<Self> {
+    fn new(root: &Path, mutants: Vec<Mutant>, tested: Vec<String>) -> io::Result<Self> {
         let sources = tree::sources(root, &mutants)?;
         let function = |mutant: &Mutant| {
             let source = &sources[&mutant.file[..]];
@@ -128,7 +148,7 @@ impl Run {
         let functions: Vec<String> = mutants.iter().map(function).collect();
         let cache = Mutex::new(Cache::open(root, &root.join(PLACE))?);
         let mutants = mutants.into_iter().zip(functions).collect();
-        Ok(Self { root: root.to_owned(), cache, mutants })
+        Ok(Self { root: root.to_owned(), cache, mutants, tested })
     }
 
     /// Tries those of which nothing is known, unless only what is known is wanted.
@@ -165,7 +185,7 @@ impl Run {
     fn try_all(&self, numbers: &[usize]) -> io::Result<()> {
         let place = self.root.join(PLACE);
         let mutants: Vec<Mutant> = self.mutants.iter().map(|(mutant, _)| mutant.clone()).collect();
-        let mut tree = Tree::lay(&self.root, &place, &mutants)?;
+        let mut tree = Tree::lay(&self.root, &place, &mutants, &self.tested)?;
         println!("mutants: building the tests, with {} switches ...", mutants.len());
         let begun = Instant::now();
         let programs = tree.build()?;
@@ -292,6 +312,8 @@ mod tests {
             assert_eq!(which(wrong), None, "{wrong}");
         }
         assert_eq!(which("--seed 3 --shard 1/2"), None);
+        assert_eq!(which("--diffs planted"), Some(Which::Diffs("planted".into())));
+        assert_eq!(which("--diffs planted --seed 3"), None);
         let options = Options::parse(&["--known", "--seed", "1", "--markdown", "a.md"]);
         let options = options.expect("is right");
         assert_eq!((options.markdown, options.known_only), (Some("a.md".into()), true));

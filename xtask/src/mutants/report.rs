@@ -87,6 +87,25 @@ impl Counts {
     }
 }
 
+/// What became of each, and how many were found, as Markdown.
+pub(crate) fn one_by_one(tried: &[Tried]) -> String {
+    let mut out = String::from("| bug | found by |\n|---|---|\n");
+    for one in tried {
+        let name = one.mutant.name.rsplit(' ').next().unwrap_or_default();
+        let by = match one.outcome.kind {
+            Kind::Survived => "not found".to_owned(),
+            Kind::Unviable => "does not compile".to_owned(),
+            Kind::Timeout => format!("`{}`, which did not end", one.outcome.by),
+            Kind::Test | Kind::Checker => format!("`{}`", one.outcome.by),
+        };
+        let _ = writeln!(out, "| {name} | {by} |");
+    }
+    let is_found = |one: &&Tried| !matches!(one.outcome.kind, Kind::Survived | Kind::Unviable);
+    let viable = tried.iter().filter(|one| one.outcome.kind != Kind::Unviable).count();
+    let _ = writeln!(out, "\nFound: {} of {viable}.", tried.iter().filter(is_found).count());
+    out
+}
+
 /// The table, the scores and the survivors, as Markdown.
 pub(crate) fn markdown(tried: &[Tried], equivalents: &Equivalents) -> String {
     let mut all = Counts::default();
@@ -186,6 +205,24 @@ mod tests {
             is_body: false,
         };
         Tried { mutant, function: "00ff".to_owned(), outcome: Outcome::new(kind, "") }
+    }
+
+    #[test]
+    fn planted_bugs_are_told_one_by_one() {
+        let with = |number, kind, name: &str| {
+            let mut one = tried(number, kind);
+            one.mutant.name = format!("{}: {name}", one.mutant.file);
+            one.outcome.by = "core model reads".to_owned();
+            one
+        };
+        let all = [
+            with(1, Kind::Test, "01-a"),
+            with(2, Kind::Survived, "02-b"),
+            with(3, Kind::Unviable, "03-c"),
+        ];
+        let told = one_by_one(&all);
+        assert!(told.contains("| 01-a | `core model reads` |\n| 02-b | not found |"), "{told}");
+        assert!(told.ends_with("\nFound: 1 of 2.\n"), "{told}");
     }
 
     #[test]

@@ -12,8 +12,25 @@ use serde_json::Value;
 use super::list::{Mutant, PACKAGES};
 use super::switch::{Laid, Reach, Source, Switch, guilty};
 
-/// Whose tests are run: the packages with mutants, and the simulator. The checker comes after all tests.
-const TESTED: [&str; 6] = ["core", "parity", "metadata", "engine", "targets", "sim"];
+/// Whose tests mutants of the population meet: the packages they are in, and the simulator. The checker comes after all
+/// tests.
+pub(crate) fn tested() -> Vec<String> {
+    PACKAGES.into_iter().chain(["sim"]).map(str::to_owned).collect()
+}
+
+/// Every package with tests but the checker's own, for bugs that may be anywhere.
+pub(crate) fn all_packages(root: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(root.join("crates"))? {
+        let path = entry?.path();
+        if path.join("src").is_dir() {
+            names.push(path.file_name().unwrap_or_default().to_string_lossy().into_owned());
+        }
+    }
+    names.retain(|name| name != "checker" && name != "allocator");
+    names.sort();
+    Ok(names)
+}
 
 /// Asks which mutant is on. A function that the compiler may call has to be `const`, and there it cannot ask: it is
 /// told no. The feature for that is the reason why `RUSTC_BOOTSTRAP` is set, for this crate alone.
@@ -54,6 +71,8 @@ pub(crate) struct Tree<'a> {
     /// Where it is.
     pub(crate) path: PathBuf,
     built: PathBuf,
+    /// Whose tests are built.
+    tested: Vec<&'a str>,
     mutants: &'a [Mutant],
     sources: BTreeMap<&'a str, Source>,
     spans: Vec<Range<usize>>,
@@ -77,13 +96,19 @@ pub(crate) fn sources<'a>(
 
 impl<'a> Tree<'a> {
     /// Copies the repository to `path`, and lays a switch for each mutant.
-    pub(crate) fn lay(root: &Path, place: &Path, mutants: &'a [Mutant]) -> io::Result<Self> {
+    pub(crate) fn lay(
+        root: &Path,
+        place: &Path,
+        mutants: &'a [Mutant],
+        tested: &'a [String],
+    ) -> io::Result<Self> {
         let path = place.join("tree");
         copy(root, &path)?;
         let own = path.join("crates/mutant-switch");
         write(&own.join("Cargo.toml"), SWITCH_MANIFEST)?;
         write(&own.join("src/lib.rs"), SWITCH)?;
-        for package in PACKAGES {
+        let packages: BTreeSet<&str> = mutants.iter().map(Mutant::package).collect();
+        for package in packages {
             let manifest = path.join("crates").join(package).join("Cargo.toml");
             let with = "[dependencies]\nmutant-switch = { path = \"../mutant-switch\" }\n";
             let text = fs::read_to_string(root.join("crates").join(package).join("Cargo.toml"))?;
@@ -99,7 +124,9 @@ impl<'a> Tree<'a> {
         };
         let ways = mutants.iter().zip(&spans).map(way).collect();
         let built = place.join("build");
-        let mut tree = Self { path, built, mutants, sources, spans, ways, laid: BTreeMap::new() };
+        let tested = tested.iter().map(String::as_str).collect();
+        let laid = BTreeMap::new();
+        let mut tree = Self { path, built, tested, mutants, sources, spans, ways, laid };
         let files: Vec<&str> = tree.sources.keys().copied().collect();
         files.into_iter().try_for_each(|file| tree.write_switches(file))?;
         Ok(tree)
@@ -147,10 +174,10 @@ impl<'a> Tree<'a> {
     pub(crate) fn build(&mut self) -> io::Result<Vec<Program>> {
         loop {
             // Quicker than building, and mostly enough to find them.
-            let errors = self.compile(&mut self.cargo(&["check", "--lib"], &TESTED))?.1;
+            let errors = self.compile(&mut self.cargo(&["check", "--lib"], &self.tested))?.1;
             if errors.is_empty() {
                 let (programs, errors) =
-                    self.compile(&mut self.cargo(&["test", "--no-run"], &TESTED))?;
+                    self.compile(&mut self.cargo(&["test", "--no-run"], &self.tested))?;
                 if errors.is_empty() {
                     return Ok(programs);
                 }

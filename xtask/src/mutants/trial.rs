@@ -25,7 +25,10 @@ const MEMORY: &str = "8388608";
 
 /// Packages whose tests use nothing but their own memory and files: they may be ended at the first failure. Those of
 /// others mount and loop, which is the machine's: they run one at a time, and a failure counts if it comes twice.
-const PURE: [&str; 4] = ["core", "parity", "metadata", "sim"];
+const PURE: [&str; 11] = [
+    "core", "explore", "metadata", "models", "parity", "predict", "report", "results", "sim",
+    "study", "workload",
+];
 
 /// How a program ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,13 +3,15 @@
 //! The idea of enumerating by asking is that of exhaustive test generators: the code under test asks
 //! `below(n)`, and is run again and again until every sequence of answers was given once.
 
+use raidlab_random::SplitMix64;
+
 /// Answers "which of n?".
 #[derive(Clone, Debug)]
 pub enum Choices {
     /// Every sequence of answers once: see [`Choices::next_run`].
     Every(Every),
     /// By a seed.
-    Seeded(Random),
+    Seeded(SplitMix64),
 }
 
 /// The answers of one run, each with how many there were to choose from.
@@ -30,7 +32,7 @@ impl Choices {
     /// Answers by a seed.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
-        Self::Seeded(Random::new(seed))
+        Self::Seeded(SplitMix64::new(seed))
     }
 
     /// A number from 0 to `limit - 1`; 0 when there is no choice.
@@ -82,38 +84,6 @@ impl Choices {
             }
             Self::Seeded(_) => Vec::new(),
         }
-    }
-}
-
-/// A small generator with a published definition (SplitMix64).
-#[derive(Clone, Debug)]
-pub struct Random(u64);
-
-impl Random {
-    /// From a seed.
-    #[must_use]
-    pub const fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// The next 64 bits.
-    pub const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number from 0 to `limit - 1`; 0 for a limit of 0.
-    pub const fn below(&mut self, limit: u64) -> u64 {
-        // The bias of a multiplication is below 2^-32 for the small limits used here.
-        ((self.next() as u128 * limit as u128) >> 64) as u64
-    }
-
-    /// True `percent` times of a hundred.
-    pub const fn chance(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
     }
 }
 

@@ -5,6 +5,7 @@
 //! byte of 512, since no byte of parity depends on a byte at another place.
 
 use raidlab_core::contract::{JobResult, Kernel, Role};
+use raidlab_random::finish;
 
 /// What a sector holds.
 pub type Content = u64;
@@ -200,10 +201,7 @@ impl Verdict {
 /// SplitMix64).
 #[must_use]
 pub const fn mix(one: u64, other: u64) -> u64 {
-    let mut z = one.rotate_left(23) ^ other.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    finish(one.rotate_left(23) ^ other.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 /// A hash of many numbers in their order, in four lanes that do not wait for each other.

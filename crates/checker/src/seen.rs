@@ -65,13 +65,13 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::choices::Random;
+    use raidlab_random::SplitMix64;
 
     #[test]
     fn each_hash_is_new_once() {
         let mut seen = Seen::new(1 << 20);
-        let mut random = Random::new(1);
-        let hashes: Vec<u64> = (0..5000).map(|_| random.next() | 1).collect();
+        let mut random = SplitMix64::new(1);
+        let hashes: Vec<u64> = (0..5000).map(|_| random.next_u64() | 1).collect();
         assert!(hashes.iter().all(|hash| seen.add(*hash)));
         assert!(hashes.iter().all(|hash| !seen.add(*hash)));
         let mut small = Seen::new(10);

@@ -30,9 +30,9 @@ use std::time::SystemTime;
 
 use clap::Parser;
 use raidlab_core::Size;
+use raidlab_random::Random;
 use raidlab_targets::{RunDirectory, clean_leftovers};
 use raidlab_workload::content;
-use raidlab_workload::random::Random;
 
 use cases::{Case, FILE};
 use programs::{Halt, may_drop, run, settle};

@@ -12,8 +12,9 @@ use raidlab_core::contract::{
 use raidlab_core::{
     Array, Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors, Time,
 };
+use raidlab_random::SplitMix64;
 use support::carried::{found, start, superblock};
-use support::{ANYTHING, Driver, Random, Word};
+use support::{ANYTHING, Driver, Word};
 
 fn config(layout: Layout) -> Config {
     let mut config = Config::uniform(layout, Sectors(64));
@@ -174,7 +175,7 @@ impl Shelf {
     }
 
     /// A round over the members in service; on some of them only, when the power fails in it.
-    fn round(&mut self, to: Superblock, random: &mut Random) {
+    fn round(&mut self, to: Superblock, random: &mut SplitMix64) {
         let Some((serving, recorded)) = &mut self.running else { return };
         *recorded = to;
         let power_fails = random.below(4) == 0;
@@ -188,7 +189,7 @@ impl Shelf {
         }
     }
 
-    fn step(&mut self, random: &mut Random) {
+    fn step(&mut self, random: &mut SplitMix64) {
         let members = self.copies.len() as u64;
         let Some((serving, recorded)) = self.running.clone() else {
             let member = random.below(members) as usize;
@@ -223,7 +224,7 @@ impl Shelf {
     }
 
     /// Starts with some of the drives plugged in.
-    fn start(&mut self, random: &mut Random) {
+    fn start(&mut self, random: &mut SplitMix64) {
         let there: Vec<bool> = self.copies.iter().map(|_| random.below(3) > 0).collect();
         let seen: Vec<_> =
             self.copies.iter().zip(&there).map(|(copy, there)| copy.filter(|_| *there)).collect();
@@ -254,7 +255,7 @@ impl Shelf {
         }
     }
 
-    fn began(&mut self, array: &Array, seen: &[Option<Superblock>], random: &mut Random) {
+    fn began(&mut self, array: &Array, seen: &[Option<Superblock>], random: &mut SplitMix64) {
         let out = out_of_service(array);
         let serving: Vec<usize> = (0..seen.len()).filter(|m| out >> m & 1 == 0).collect();
         let data = self.data[serving[0]].clone();
@@ -277,7 +278,7 @@ impl Shelf {
 fn halves_that_went_on_alone_are_told_apart() {
     let (mut starts, mut refused) = (0, 0);
     for seed in 0..3000 {
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let mut world = Shelf::new(2 + (seed % 3) as u16);
         for _ in 0..40 {
             world.step(&mut random);
@@ -447,7 +448,7 @@ fn what_was_decided_at_the_start_is_recorded_before_a_write_is_answered() {
     for level in [Level::Raid1, Level::Raid5] {
         for seed in 0..50 {
             let config = if level == Level::Raid1 { mirror(3) } else { stripes(level, 3) };
-            let mut random = Random(seed);
+            let mut random = SplitMix64::new(seed);
             let mut driver = Driver::new(&config);
             driver.caches.begin();
             assert_eq!(driver.write(0, &[7]), Outcome::Done);
@@ -481,7 +482,7 @@ fn what_was_decided_at_the_start_is_recorded_before_a_write_is_answered() {
 fn a_start_that_is_interrupted_again_and_again_ends_the_same() {
     for config in [mirror(2), mirror(3), stripes(Level::Raid5, 3), stripes(Level::Raid6, 4)] {
         for seed in 0..60 {
-            let mut random = Random(seed);
+            let mut random = SplitMix64::new(seed);
             let mut driver = Driver::new(&config);
             driver.caches.begin();
             let durable = driver.begin_write(0, &[1, 2, 3], true);
@@ -521,7 +522,7 @@ fn a_vote_with_a_bug_is_seen() {
         let seen = (0..200).any(|seed| {
             let run = || {
                 PLANTED.set(Some(bug));
-                let mut random = Random(seed);
+                let mut random = SplitMix64::new(seed);
                 let mut world = Shelf::new(2 + (seed % 3) as u16);
                 (0..40).for_each(|_| world.step(&mut random));
             };

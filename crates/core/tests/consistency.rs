@@ -12,8 +12,9 @@ use raidlab_core::geometry::{Holds, Place};
 use raidlab_core::{
     Array, Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors,
 };
+use raidlab_random::SplitMix64;
 use support::records::superblocks;
-use support::{Driver, Random, Word, Work, field};
+use support::{Driver, Word, Work, field};
 
 const SECTORS: u64 = 64;
 const CHUNK: Sectors = Sectors(4);
@@ -113,7 +114,7 @@ fn rules_hold(driver: &Driver, bitmap: bool, seen: &mut usize, replied: &mut usi
 /// the rules are looked at after each step.
 fn steps_keep_the_rules(config: &Config, seed: u64, steps: u32, lost: Option<u16>) -> Driver {
     let context = format!("{} {:?} seed {seed}", config.layout, config.settings.consistency);
-    let mut random = Random(seed);
+    let mut random = SplitMix64::new(seed);
     let mut driver = Driver::new(config);
     #[cfg(feature = "seeded-bugs")]
     if let Some(bug) = PLANTED.get() {
@@ -139,7 +140,7 @@ fn steps_keep_the_rules(config: &Config, seed: u64, steps: u32, lost: Option<u16
 }
 
 /// One request, completion or wait.
-fn step(driver: &mut Driver, random: &mut Random) {
+fn step(driver: &mut Driver, random: &mut SplitMix64) {
     let unit = u64::from(driver.array.logical_block());
     let capacity = driver.array.capacity().0;
     // Time goes on with each step: now there is much to do, now little.
@@ -148,7 +149,7 @@ fn step(driver: &mut Driver, random: &mut Random) {
         0 | 1 if driver.array.can_accept() && (busy || driver.now.0 % 32 == 0) => {
             let at = random.below(capacity / unit) * unit;
             let len = ((1 + random.below(6)) * unit).min(capacity - at);
-            let bytes: Vec<u8> = (0..len).map(|_| random.next() as u8).collect();
+            let bytes: Vec<u8> = (0..len).map(|_| random.next_u64() as u8).collect();
             driver.begin_write(at, &bytes, random.below(4) == 0);
         }
         2 if driver.array.can_accept() && random.below(4) == 0 => {
@@ -227,7 +228,7 @@ fn members_in_service_are_never_two_events_apart() {
     // The same rules, with superblock writes that fail.
     for config in every_kind() {
         for seed in 0..30 {
-            let mut random = Random(seed);
+            let mut random = SplitMix64::new(seed);
             let mut driver = Driver::new(&config);
             driver.caches.begin();
             let lost = random.below(u64::from(config.layout.members)) as u16;
@@ -291,7 +292,7 @@ fn a_write_between_two_looks_keeps_its_bit() {
     let layout = Layout::new(Level::Raid5, 3).with_chunk(Sectors(8));
     let config = config(&layout, Consistency::Bitmap { chunk: CHUNK });
     for seed in 0..200 {
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let mut driver = Driver::new(&config);
         assert_eq!(driver.write(0, &[1]), Outcome::Done);
         let mut held = 0;
@@ -360,7 +361,7 @@ fn a_request_over_many_pages_waits_for_all_of_them() {
         let mut driver = Driver::new(&config);
         driver.begin_write(100, &vec![7; 3000], false);
         driver.begin_write(3500, &[7; 100], false);
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         while !driver.work.is_empty() {
             let index = random.below(driver.work.len() as u64) as usize;
             driver.step(index);
@@ -378,7 +379,7 @@ fn a_request_over_many_pages_waits_for_all_of_them() {
 fn a_stop_waits_flushes_and_marks_clean() {
     for config in every_kind() {
         for seed in 0..20 {
-            let mut random = Random(seed);
+            let mut random = SplitMix64::new(seed);
             let mut driver = Driver::new(&config);
             driver.caches.begin();
             for _ in 0..random.below(30) {
@@ -499,7 +500,7 @@ fn a_member_is_said_to_be_back_when_superblocks_say_so() {
     for config in every_kind() {
         for seed in 0..20 {
             let context = format!("{} seed {seed}", config.layout);
-            let mut random = Random(seed);
+            let mut random = SplitMix64::new(seed);
             let mut driver = Driver::new(&config);
             driver.input(Input::Admin(Admin::Fail(MemberIndex(1))));
             driver.run();
@@ -528,7 +529,7 @@ fn after_a_crash_what_disagrees_is_known() {
     for config in every_kind() {
         let mut disagreed = 0;
         for seed in 0..150 {
-            let mut random = Random(seed);
+            let mut random = SplitMix64::new(seed);
             let mut driver = Driver::new(&config);
             driver.caches.begin();
             for _ in 0..20 + random.below(150) {

@@ -13,7 +13,8 @@ use raidlab_core::contract::{
 use raidlab_core::{
     Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors,
 };
-use support::{Driver, Random, Word};
+use raidlab_random::SplitMix64;
+use support::{Driver, Word};
 
 const SECTORS: u64 = 64;
 
@@ -35,7 +36,7 @@ struct Flush {
 struct Rig {
     driver: Driver,
     config: Config,
-    random: Random,
+    random: SplitMix64,
     /// Of each sector, in the order of writing; those up to the last durable one are forgotten.
     values: Vec<Vec<Value>>,
     /// Writes in flight.
@@ -67,7 +68,7 @@ impl Rig {
             values: vec![vec![zero]; driver.array.capacity().0 as usize],
             driver,
             config,
-            random: Random(seed),
+            random: SplitMix64::new(seed),
             writes: Vec::new(),
             flushes: Vec::new(),
             replied: 0,
@@ -117,7 +118,7 @@ impl Rig {
 
     fn write(&mut self, range: std::ops::Range<u64>) {
         let fua = self.random.below(5) == 0;
-        let bytes: Vec<u8> = range.clone().map(|_| self.random.next() as u8).collect();
+        let bytes: Vec<u8> = range.clone().map(|_| self.random.next_u64() as u8).collect();
         let id = self.driver.begin_write(range.start, &bytes, fua);
         for (sector, byte) in range.clone().zip(&bytes) {
             let value = Value { byte: *byte, write: Some(id), answered: false };

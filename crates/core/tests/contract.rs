@@ -8,7 +8,8 @@ use raidlab_core::contract::{
     Segment, Token,
 };
 use raidlab_core::{Config, Layout, Level, Limits, MemberConfig, MemberIndex, Sectors};
-use support::{Driver, Random, Work};
+use raidlab_random::SplitMix64;
+use support::{Driver, Work};
 
 fn driver(level: Level, members: u16) -> Driver {
     let mut layout = Layout::new(level, members);
@@ -172,10 +173,9 @@ fn the_key_of_a_state_forgets_how_it_came_about() {
     let segment_other = segment(&mut other, 8);
     other.submit(RequestOp::Read, 0, &[segment_other]);
     other.run();
-    let mut random = Random(7);
     for driver in [&mut one, &mut other] {
         driver.submit(RequestOp::Write, 0, &[segment_one]);
-        driver.run_shuffled(&mut random);
+        driver.run_shuffled(&mut SplitMix64::new(7));
         driver.submit(RequestOp::Write, 80, &[segment_one]);
     }
     assert_eq!(one.array.state_key(), other.array.state_key());

@@ -9,9 +9,10 @@ use std::collections::BTreeSet;
 use raidlab_core::consistency::{AssembleError, Assembled, Carried, Examined, Finding, Found};
 use raidlab_core::contract::{Admin, Input, Outcome, Superblock};
 use raidlab_core::{Config, Consistency, MemberIndex, Sectors};
+use raidlab_random::SplitMix64;
 use support::carried::{MEMBER, mirror, raid5, start};
 use support::records::{next_nonce, nonces_from};
-use support::{Driver, Random, Word};
+use support::{Driver, Word};
 
 /// Something that happens to an array.
 #[derive(Clone, Copy, Debug)]
@@ -307,7 +308,7 @@ fn drives_of<'a>(moments: &[&'a Moment], member: usize) -> Vec<(&'a Drive, Sight
 struct Life {
     config: Config,
     driver: Driver,
-    random: Random,
+    random: SplitMix64,
     /// What every sector holds; `None` for any of several values.
     flat: Vec<Option<u8>>,
     started: u32,
@@ -319,7 +320,7 @@ impl Life {
         let mut driver = Driver::new(config);
         driver.caches.begin();
         let flat = vec![Some(0); driver.array.capacity().0 as usize];
-        let random = Random(seed);
+        let random = SplitMix64::new(seed);
         Self { config: config.clone(), driver, random, flat, started: 0, refused: 0 }
     }
 
@@ -339,7 +340,7 @@ impl Life {
 
     fn write(&mut self) {
         let at = self.random.below(self.flat.len() as u64);
-        let value = self.random.next() as u8;
+        let value = self.random.next_u64() as u8;
         let id = self.driver.begin_write(at, &[value], true);
         let patience = [4, 12, 200][self.random.below(3) as usize];
         self.work(patience);

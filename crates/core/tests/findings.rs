@@ -10,9 +10,10 @@ use raidlab_core::contract::{
     Admin, Epoch, Input, IoOp, Outcome, Output, Pacing, Record, Superblock,
 };
 use raidlab_core::{Array, Config, Consistency, MemberIndex, Sector, Sectors, Time};
+use raidlab_random::SplitMix64;
 use support::carried::{MEMBER, carries, found, mirror, raid5, start, superblock, unused};
 use support::records::IDENTITY;
-use support::{Driver, Random, Word};
+use support::{Driver, Word};
 
 fn carried(one: &mut Examined) -> &mut Carried {
     match &mut one.superblock {
@@ -483,7 +484,7 @@ fn the_log_device_is_told_what_all_members_have() {
     let config = raid5(3, JOURNAL);
     let mut told = 0;
     for seed in 0..40 {
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let mut driver = Driver::new(&config);
         let events = |driver: &Driver, device| {
             driver.records.superblock(device).expect("all were made with one").events

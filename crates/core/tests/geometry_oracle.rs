@@ -4,19 +4,7 @@
 use raidlab_core::geometry::{Geometry, Holds, Place};
 use raidlab_core::layout::ZoneOrder;
 use raidlab_core::{Layout, Level, MemberIndex, Rotation, Sector, Sectors};
-
-/// A generator of numbers that are random enough for shapes (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % limit
-    }
-}
+use raidlab_random::SplitMix64;
 
 /// What each chunk of each member holds: a chunk of the array and which copy of it.
 type Grid = Vec<Vec<Option<(u64, u16)>>>;
@@ -71,7 +59,7 @@ fn raid10_grid(layout: &Layout, chunks_of_member: u64) -> (Grid, u64) {
 
 #[test]
 fn raid10_as_a_grid() {
-    let mut random = Random(1);
+    let mut random = SplitMix64::new(1);
     let mut kinds = std::collections::BTreeMap::new();
     let mut tried = 0;
     while tried < 2000 {
@@ -201,7 +189,7 @@ fn powers(rotation: Rotation, row: &[Cell]) -> Vec<u8> {
 
 #[test]
 fn rotations_as_rotated_rows() {
-    let mut random = Random(2);
+    let mut random = SplitMix64::new(2);
     for level in [Level::Raid5, Level::Raid6] {
         for rotation in level.rotations() {
             for members in (level.fewest_members()..=17).chain([32, 127, 128]) {
@@ -236,11 +224,11 @@ fn rotations_as_rotated_rows() {
     }
 }
 
-/// raid0 as a grid: rows of chunks, each dealt to the members that reach so far. In the alternate order a row begins with
-/// the first of them; in the original one a chunk's own number says whose turn it is.
+/// raid0 as a grid: rows of chunks, each dealt to the members that reach so far. In the alternate order a row begins
+/// with the first of them; in the original one a chunk's own number says whose turn it is.
 #[test]
 fn raid0_of_any_sizes_as_a_grid() {
-    let mut random = Random(3);
+    let mut random = SplitMix64::new(3);
     let mut zones_that_differ = 0;
     for _ in 0..2000 {
         let members = 2 + random.below(9) as usize;

@@ -12,8 +12,8 @@ use raidlab_core::contract::{
 };
 use raidlab_core::geometry::{Geometry, Holds, Place};
 use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sector, Sectors, Tie};
-use support::records::superblocks;
-use support::{Driver, Random, Word, Work, field};
+use raidlab_random::SplitMix64;
+use support::{Driver, Word, Work, field, records::superblocks};
 
 const CHUNK: u64 = 8;
 const MEMBER: u64 = 32;
@@ -35,7 +35,7 @@ struct Pending {
 struct Rig {
     driver: Driver,
     config: Config,
-    random: Random,
+    random: SplitMix64,
     /// What is on each device should it lose its cache.
     durable: Vec<Vec<u8>>,
     values: Vec<Values>,
@@ -66,7 +66,7 @@ impl Rig {
         let mut config = Config::uniform(layout.clone(), Sectors(MEMBER));
         config.limits = Limits { requests: 8, segments: 4, ios: 1, plans: 4, units: 1 };
         config.settings.consistency = consistency;
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let ties = [Tie::ReconstructWrite, Tie::ReadModifyWrite, Tie::NeverModify];
         config.settings.tie = ties[random.below(3) as usize];
         config.settings.cached_stripes = [0, 4][random.below(2) as usize];
@@ -129,7 +129,7 @@ impl Rig {
         }
         let zeroes = choice == 1;
         let fua = choice == 2;
-        let value = |random: &mut Random| if zeroes { 0 } else { random.next() as u8 };
+        let value = |random: &mut SplitMix64| if zeroes { 0 } else { random.next_u64() as u8 };
         let bytes: Vec<u8> = range.clone().map(|_| value(&mut self.random)).collect();
         for (at, byte) in range.clone().zip(&bytes) {
             self.values[at as usize].push((*byte, id));
@@ -592,7 +592,7 @@ fn parity_is_right_although_the_log_cannot_be_read() {
         rig.lost.clear();
         if rig.missing_if_found().is_empty() {
             rig.crash(None);
-            let mut random = Random(seed);
+            let mut random = SplitMix64::new(seed);
             let bad = Rc::new(Cell::new(0));
             let count = Rc::clone(&bad);
             rig.driver.fault = Box::new(move |io| {

@@ -9,7 +9,8 @@ use std::rc::Rc;
 use raidlab_core::contract::{Event, IoOp, IoOutcome, Outcome, RequestOp, Segment};
 use raidlab_core::geometry::{Geometry, Holds, Place};
 use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sector, Sectors};
-use support::{Driver, Random, field};
+use raidlab_random::SplitMix64;
+use support::{Driver, field};
 
 const CHUNK: u64 = 8;
 
@@ -57,7 +58,7 @@ fn tight() -> Limits {
 }
 
 /// Cuts `len` sectors into segments of two buffers, out of order.
-fn scattered(driver: &mut Driver, bytes: &[u8], random: &mut Random) -> Vec<Segment> {
+fn scattered(driver: &mut Driver, bytes: &[u8], random: &mut SplitMix64) -> Vec<Segment> {
     let len = bytes.len() as u32;
     let cut = random.below(u64::from(len) + 1) as u32;
     let (head, tail) = bytes.split_at(cut as usize);
@@ -89,7 +90,7 @@ fn against_flat_copy(layout: &Layout, limits: Limits, lost: &[u16], seed: u64) {
 
 fn against_flat_copy_with(config: &Config, lost: &[u16], seed: u64) {
     let layout = &config.layout;
-    let mut random = Random(seed);
+    let mut random = SplitMix64::new(seed);
     let mut driver = Driver::new(config);
     let capacity = driver.array.capacity().0;
     let mut flat = vec![0u8; capacity as usize];
@@ -115,7 +116,7 @@ fn against_flat_copy_with(config: &Config, lost: &[u16], seed: u64) {
                 driver.submit(RequestOp::Read, at, &segments);
                 reads.push((range, segments));
             } else {
-                let bytes: Vec<u8> = range.clone().map(|_| random.next() as u8).collect();
+                let bytes: Vec<u8> = range.clone().map(|_| random.next_u64() as u8).collect();
                 let segments = scattered(&mut driver, &bytes, &mut random);
                 driver.submit(RequestOp::Write, at, &segments);
                 flat[range].copy_from_slice(&bytes);
@@ -249,7 +250,7 @@ fn overlapping_writes_leave_equal_copies() {
     layouts.retain(|l| l.survives() > 0);
     for layout in layouts {
         for seed in 0..50 {
-            let mut random = Random(seed);
+            let mut random = SplitMix64::new(seed);
             let mut driver = Driver::new(&config(&layout, tight()));
             let ids: Vec<_> = (0..5u8)
                 .map(|version| {

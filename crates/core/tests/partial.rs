@@ -11,7 +11,8 @@ use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{
     Array, Config, Consistency, Layout, Level, Limits, MemberIndex, Sector, Sectors,
 };
-use support::{Random, Word};
+use raidlab_random::SplitMix64;
+use support::Word;
 use worst::{Bench, config, layouts, tight};
 
 const M: fn(u16) -> MemberIndex = MemberIndex;
@@ -137,7 +138,7 @@ fn listed_blocks_are_no_sources_of_background_work() {
     for layout in [Layout::new(Level::Raid1, 3), raid6(5), raid6(6)] {
         let config = config(&layout, tight());
         for seed in 0..60 {
-            let mut random = Random(seed);
+            let mut random = SplitMix64::new(seed);
             let mut members: Vec<u16> = (0..layout.members).collect();
             for at in (1..members.len()).rev() {
                 members.swap(at, random.below(at as u64 + 1) as usize);

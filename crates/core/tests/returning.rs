@@ -10,9 +10,10 @@ use raidlab_core::contract::{
 use raidlab_core::{
     Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors,
 };
+use raidlab_random::SplitMix64;
 use support::carried::carries;
 use support::records::{IDENTITY, Records};
-use support::{Driver, Random, Word};
+use support::{Driver, Word};
 
 const MEMBER: u64 = 256;
 const FORCED: Word = Word { missing: true, dirty_degraded: false };
@@ -35,15 +36,15 @@ struct World {
     config: Config,
     driver: Driver,
     flat: Vec<u8>,
-    random: Random,
+    random: SplitMix64,
 }
 
 impl World {
     fn new(config: &Config, seed: u64) -> Self {
         let mut driver = Driver::new(config);
         let capacity = driver.array.capacity().0;
-        let mut random = Random(seed);
-        let flat: Vec<u8> = (0..capacity).map(|_| random.next() as u8).collect();
+        let mut random = SplitMix64::new(seed);
+        let flat: Vec<u8> = (0..capacity).map(|_| random.next_u64() as u8).collect();
         assert_eq!(driver.write(0, &flat), Outcome::Done);
         driver.run_until_idle(60);
         Self { config: config.clone(), driver, flat, random }
@@ -53,7 +54,7 @@ impl World {
     fn write(&mut self, times: u64) {
         for _ in 0..times {
             let at = self.random.below(self.flat.len() as u64);
-            let value = self.random.next() as u8;
+            let value = self.random.next_u64() as u8;
             self.flat[at as usize] = value;
             assert_eq!(self.driver.write(at, &[value]), Outcome::Done);
         }

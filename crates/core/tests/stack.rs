@@ -9,7 +9,8 @@ use raidlab_core::contract::{
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::stack::{Stack, StackConfig};
 use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sector, Sectors};
-use support::{Driver, Random};
+use raidlab_random::SplitMix64;
+use support::Driver;
 
 const DRIVE: Sectors = Sectors(64);
 
@@ -47,7 +48,7 @@ fn fail(driver: &mut Driver<Stack>, drive: u16) {
 /// Random batches in random order of completion; `lost` drives fail between them.
 fn against_flat_copy(config: &StackConfig, lost: &[u16], seed: u64) {
     let context = format!("{} of {}, {lost:?}, seed {seed}", config.layout, config.inner[0].layout);
-    let mut random = Random(seed);
+    let mut random = SplitMix64::new(seed);
     let mut driver = driver(config);
     let unit = u64::from(driver.array.logical_block());
     let capacity = driver.array.capacity().0;
@@ -65,7 +66,7 @@ fn against_flat_copy(config: &StackConfig, lost: &[u16], seed: u64) {
             let len = (1 + random.below(capacity / 3)).next_multiple_of(unit).min(capacity - at);
             let range = at as usize..(at + len) as usize;
             let cut = random.below(len + 1) as u32;
-            let bytes: Vec<u8> = range.clone().map(|_| random.next() as u8).collect();
+            let bytes: Vec<u8> = range.clone().map(|_| random.next_u64() as u8).collect();
             let token = driver.buffer(bytes.clone());
             let segment = |offset, len| Segment { token, offset, len };
             let segments = [segment(0, cut), segment(cut, len as u32 - cut)];

@@ -8,7 +8,8 @@ use raidlab_core::contract::{
     Input, IoOp, IoOutcome, Outcome, Request, RequestId, RequestOp, Segment,
 };
 use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sector, Sectors, Tie};
-use support::{Driver, Random, Work};
+use raidlab_random::SplitMix64;
+use support::{Driver, Work};
 
 const CHUNK: u64 = 16;
 
@@ -59,7 +60,7 @@ fn submit(driver: &mut Driver, at: u64, bytes: Vec<u8>, fua: bool, id: u64) -> R
 
 #[test]
 fn neighbours_of_a_batch_are_written_as_whole_stripes() {
-    let mut random = Random(3);
+    let mut random = SplitMix64::new(3);
     for _ in 0..20 {
         let mut driver = Driver::new(&config(Level::Raid5, 5));
         driver.input(Input::Plug);
@@ -130,7 +131,7 @@ fn what_a_batch_may_not_join_is_left_alone() {
 
 /// Random batches on every level, members failing at any I/O.
 fn batches(config: &Config, seed: u64, plant: impl Fn(&mut Driver)) {
-    let mut random = Random(seed);
+    let mut random = SplitMix64::new(seed);
     let mut driver = Driver::new(config);
     plant(&mut driver);
     let capacity = driver.array.capacity().0;
@@ -157,7 +158,7 @@ fn batches(config: &Config, seed: u64, plant: impl Fn(&mut Driver)) {
         let mut at = random.below(capacity) / unit * unit;
         while driver.array.can_accept() && at < capacity && ids.len() < 40 {
             let len = ((1 + random.below(12)) * unit).min(capacity - at);
-            let bytes: Vec<u8> = (0..len).map(|_| random.next() as u8).collect();
+            let bytes: Vec<u8> = (0..len).map(|_| random.next_u64() as u8).collect();
             flat[at as usize..(at + len) as usize].copy_from_slice(&bytes);
             ids.push(submit(&mut driver, at, bytes, random.below(8) == 0, next));
             next += 1;
@@ -269,7 +270,7 @@ fn with_cache(config: &Config, stripes: u32, seed: u64, plant: impl Fn(&mut Driv
     let mut config = config.clone();
     config.settings.cached_stripes = stripes;
     config.settings.tie = [Tie::ReconstructWrite, Tie::ReadModifyWrite][seed as usize % 2];
-    let mut random = Random(seed);
+    let mut random = SplitMix64::new(seed);
     let mut driver = Driver::new(&config);
     plant(&mut driver);
     let capacity = driver.array.capacity().0;
@@ -311,7 +312,7 @@ fn with_cache(config: &Config, stripes: u32, seed: u64, plant: impl Fn(&mut Driv
                     reads.push((range, token));
                 }
                 _ => {
-                    let bytes: Vec<u8> = (0..len).map(|_| random.next() as u8).collect();
+                    let bytes: Vec<u8> = (0..len).map(|_| random.next_u64() as u8).collect();
                     flat[range].copy_from_slice(&bytes);
                     let token = driver.buffer(bytes);
                     let segment = Segment { token, offset: 0, len: len as u32 };

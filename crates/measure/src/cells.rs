@@ -11,11 +11,11 @@ use raidlab_engine::{
     CacheState, Engine, EngineConfig, EngineError, EngineErrorKind, FileMember, FileOptions,
     Member, Mismatch, log_device_sectors,
 };
+use raidlab_random::mix;
 use raidlab_study::{
     CellKey, Rebuild, Runner, Sample, State, Study, StudyErrorKind, cell_title, lost_member,
 };
 use raidlab_targets::{Filesystem, MountedArray, RawResult, RawTarget};
-use raidlab_workload::random::mix;
 use raidlab_workload::raw::RawPlan;
 use raidlab_workload::{Kind, Setting, Simple, Workload, WorkloadError};
 

@@ -9,16 +9,14 @@ use raidlab_core::units::{Nanos, Sector, Time};
 use raidlab_models::{
     DriveInput, DriveIo, DriveIoId, DriveKind, DriveOp, DriveOutput, HardDisk, HardDiskSpec, load,
 };
+use raidlab_random::SplitMix64;
 
 /// A command by its number: operation, first sector, length.
 type Pattern = fn(u64, u64) -> (DriveOp, u64, u32);
 
-/// SplitMix64 of a number.
+/// A number drawn by another.
 fn random(number: u64, end: u64) -> u64 {
-    let state = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (mixed ^ (mixed >> 31)) % end
+    SplitMix64::new(number).next_u64() % end
 }
 
 fn place(number: u64, capacity: u64) -> u64 {

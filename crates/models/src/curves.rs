@@ -4,12 +4,12 @@
 use raidlab_core::units::{Nanos, Sector, Sectors, Time};
 
 use crate::device::Drive;
-use crate::disk::Random;
 use crate::disk::geometry::Geometry;
 use crate::disk::seek::SeekCurve;
 use crate::drive::{DriveInput, DriveIo, DriveIoId, DriveOp, DriveOutput};
 use crate::file::DriveKind;
 use crate::spec::HardDiskSpec;
+use raidlab_random::SplitMix64;
 
 /// Sectors of a read of [`sequential_rate`]: 1 MiB.
 const BLOCK: u64 = 2_048;
@@ -56,7 +56,7 @@ pub fn sequential_rate(kind: &DriveKind, places: u32) -> Vec<(Sector, u64)> {
 pub fn random_rate(kind: &DriveKind, op: DriveOp, depth: u32) -> f64 {
     let mut bench = Bench::new(kind);
     let places = bench.drive.capacity().0 / SMALL;
-    let mut random = Random::new(u64::from(depth));
+    let mut random = SplitMix64::new(u64::from(depth));
     let draw = |_| (op, random.below(places) * SMALL, SMALL);
     let (warm, count) = match kind {
         DriveKind::HardDisk(spec) => (3 * u64::from(spec.figures().write_extents), 1_500),

@@ -7,14 +7,15 @@ mod rig;
 use counting::of_this_thread;
 use raidlab_core::units::{Sector, Time};
 use raidlab_models::{DriveInput, DriveIo, DriveIoId, DriveOutput, HardDisk, HardDiskSpec};
-use rig::{Random, Read, Write, queueing_figures};
+use raidlab_random::SplitMix64;
+use rig::{Read, Write, queueing_figures};
 
 #[test]
 fn a_drive_allocates_nothing_per_request() {
     for name in ["nas-8tb-7200", "pata-80gb-7200", "desktop-2tb-7200"] {
         let spec = HardDiskSpec::new(queueing_figures(name)).unwrap();
         let mut disk = HardDisk::new(&spec, 1);
-        let mut random = Random(4);
+        let mut random = SplitMix64::new(4);
         let (mut now, mut wake, mut pending) = (Time::ZERO, None, 0);
         let before = of_this_thread();
         for id in 0..60_000 {

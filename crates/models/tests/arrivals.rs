@@ -4,12 +4,13 @@ mod rig;
 
 use raidlab_core::units::{Nanos, Time};
 use raidlab_models::{DriveInput, DriveIo, DriveIoId, DriveOutput, HardDisk, HardDiskSpec};
-use rig::{Random, Read, Rig, Write, figures};
+use raidlab_random::SplitMix64;
+use rig::{Read, Rig, Write, figures};
 
 /// An exponential variate of this mean in nanoseconds. Von Neumann's method (*Various techniques used
 /// in connection with random digits*, 1951) needs comparisons only, so it is the same everywhere.
-fn exponential(random: &mut Random, mean: f64) -> u64 {
-    let uniform = |random: &mut Random| random.below(1 << 53) as f64 / (1u64 << 53) as f64;
+fn exponential(random: &mut SplitMix64, mean: f64) -> u64 {
+    let uniform = |random: &mut SplitMix64| random.below(1 << 53) as f64 / (1u64 << 53) as f64;
     let mut whole = 0.0;
     loop {
         // A run of falling uniforms: of odd length with the probability that makes the first one
@@ -35,7 +36,7 @@ fn exponential(random: &mut Random, mean: f64) -> u64 {
 fn open(name: &str, load: f64, count: u32) -> (f64, f64, f64, f64) {
     let spec = HardDiskSpec::new(figures(name)).unwrap();
     let mut disk = HardDisk::new(&spec, 1);
-    let mut random = Random(3);
+    let mut random = SplitMix64::new(3);
     // A first guess of the service time sets the rate; what comes of it is measured.
     let between = 12e6 / load;
     let mut arrivals = vec![Time::ZERO];
@@ -120,7 +121,7 @@ fn a_write_past_the_buffer_waits_for_a_slow_interface() {
     let mut f = figures("nas-8tb-7200");
     f.link_rate = 20_000_000; // 6.5 ms for 128 KiB, which the medium takes in half a millisecond.
     let mut rig = Rig::new(&f, 1);
-    let mut random = Random(2);
+    let mut random = SplitMix64::new(2);
     let least = f.command_overhead + Nanos(131_072 * 50);
     for _ in 0..400 {
         let took = rig.run(Write, random.below(2_000) * 256, 256, true);

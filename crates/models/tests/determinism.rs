@@ -4,27 +4,29 @@ mod rig;
 
 use raidlab_core::units::{Nanos, Sectors};
 use raidlab_models::{Delivered, HardDiskFigures, ReadAhead, Trigger, ZoneRow};
-use rig::{Flush, Random, Read, Rig, Write, figures, queueing_figures};
+use raidlab_random::SplitMix64;
+use rig::{Flush, Read, Rig, Write, figures, queueing_figures};
 
 /// FNV-1a (Fowler, Noll, Vo) over what completes when.
 fn hash_of(f: &HardDiskFigures) -> u64 {
     let mut rig = Rig::new(f, 42);
-    let mut random = Random(7);
+    let mut random = SplitMix64::new(7);
+    let mut below = |end| random.next_u64() % end;
     let mut next = 0;
     for _ in 0..6_000 {
-        if random.below(3) == 0 {
-            next = random.below(f.capacity.0 - 600);
+        if below(3) == 0 {
+            next = below(f.capacity.0 - 600);
         }
-        let len = 1 + random.below(300);
-        let fua = random.below(9) == 0;
-        match random.below(12) {
+        let len = 1 + below(300);
+        let fua = below(9) == 0;
+        match below(12) {
             0 => rig.submit(Flush, 0, 0, false),
             1..=7 => rig.submit(Read, next, len as u32, fua),
             _ => rig.submit(Write, next, len as u32, fua),
         };
         next = (next + len) % (f.capacity.0 - 600);
-        if random.below(2) == 0 {
-            rig.pass(Nanos(random.below(30_000_000)));
+        if below(2) == 0 {
+            rig.pass(Nanos(below(30_000_000)));
         }
     }
     rig.settle();

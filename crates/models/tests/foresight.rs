@@ -7,7 +7,8 @@ use raidlab_core::units::{Nanos, Sector, Time};
 use raidlab_models::{
     DriveInput, DriveIo, DriveIoId, DriveOutput, HardDisk, HardDiskFigures, HardDiskSpec,
 };
-use rig::{Flush, NAMES, Random, Read, Write, figures, queueing_figures};
+use raidlab_random::SplitMix64;
+use rig::{Flush, NAMES, Read, Write, figures, queueing_figures};
 
 struct One {
     disk: HardDisk,
@@ -47,7 +48,7 @@ impl One {
     }
 }
 
-fn drawn(random: &mut Random, id: u32, near: &mut u64, capacity: u64) -> DriveIo {
+fn drawn(random: &mut SplitMix64, id: u32, near: &mut u64, capacity: u64) -> DriveIo {
     let op = [Read, Read, Write, Write, Write, Flush][random.below(6) as usize];
     if random.below(4) == 0 {
         *near = random.below(capacity);
@@ -63,7 +64,7 @@ fn the_same_ends_and_the_same_work_with_fewer_wake_ups() {
     let (mut few, mut many) = (0, 0);
     for seed in 0..120 {
         let mut f = figures(NAMES[seed as usize % 2]);
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         f.write_cache = random.below(5) > 0;
         f.cache.immediate_report = f.write_cache && random.below(3) == 0;
         f.cache.whole_track = random.below(2) == 0;
@@ -100,7 +101,7 @@ fn a_command_may_come_ahead_of_time() {
     for seed in 0..40 {
         let f = figures(NAMES[seed as usize % 2]);
         let (mut plain, mut foreseeing) = (One::new(&f, true), One::new(&f, true));
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let (mut now, mut near) = (Time::ZERO, 0);
         for id in 0..200 {
             let io = drawn(&mut random, id, &mut near, f.capacity.0);

@@ -4,6 +4,7 @@ mod rig;
 
 use raidlab_core::units::{Nanos, Sectors, Time};
 use raidlab_models::{CommandOverheads, Delivered, HardDiskFigures, ReadAhead, Trigger, ZoneRow};
+use raidlab_random::SplitMix64;
 use rig::{Read, Rig, Write, figures};
 
 const PAUSE: Nanos = Nanos(60_000_000);
@@ -188,7 +189,7 @@ fn immediate_report_takes_one_write_and_what_appends_to_it() {
 fn without_overlap_medium_and_interface_take_turns() {
     let mean = |f: &HardDiskFigures, op, fua| {
         let mut rig = Rig::new(f, 3);
-        let mut random = rig::Random(4);
+        let mut random = SplitMix64::new(4);
         let mut total = 0;
         for _ in 0..1_000 {
             total += rig.run(op, random.below(60_000) * 200, 200, fua).0;
@@ -298,7 +299,7 @@ fn measured_seeks_count_instead_of_three_points() {
     let flat = |ms: u64| vec![(1, Nanos::from_millis(ms)), (9_999, Nanos::from_millis(ms))];
     let mean = |f: &HardDiskFigures| {
         let mut rig = Rig::new(f, 3);
-        let mut random = rig::Random(4);
+        let mut random = SplitMix64::new(4);
         let places = (0..4_000).map(|_| random.below(f.capacity.0 / 8) * 8);
         places.map(|at| rig.run(Read, at, 8, false).0).sum::<u64>() as f64 / 4_000e6
     };

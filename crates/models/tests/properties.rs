@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use raidlab_core::contract::IoOutcome;
 use raidlab_core::units::{Nanos, Sector, Sectors};
 use raidlab_models::{Delivered, HardDiskFigures, ReadAhead, Trigger, ZoneRow};
-use rig::{Done, Flush, NAMES, Random, Read, Rig, Write, figures};
+use raidlab_random::SplitMix64;
+use rig::{Done, Flush, NAMES, Read, Rig, Write, figures};
 
 /// A drive so small that random commands meet each other, the cache and the end of the drive.
 fn tiny() -> HardDiskFigures {
@@ -24,7 +25,7 @@ fn tiny() -> HardDiskFigures {
 /// Random commands at random times and depths; gives the completions in order.
 fn trace(f: &HardDiskFigures, seed: u64, commands: u32) -> (Vec<Done>, Rig) {
     let mut rig = Rig::new(f, seed);
-    let mut random = Random(seed);
+    let mut random = SplitMix64::new(seed);
     let mut at = 0;
     for _ in 0..commands {
         let longest = if random.below(8) == 0 { 3_000 } else { 64 };
@@ -77,7 +78,7 @@ fn every_command_completes_exactly_once_and_in_order() {
 
 /// A drive with a firmware, zones and a queue drawn at random.
 fn drawn(seed: u64) -> HardDiskFigures {
-    let mut random = Random(seed ^ 0x5eed);
+    let mut random = SplitMix64::new(seed ^ 0x5eed);
     let mut f = tiny();
     let mut below = |end| random.below(end);
     f.cache.read_ahead = [
@@ -155,7 +156,7 @@ fn extra_wakes_change_nothing() {
     let f = tiny();
     let mut plain = Rig::new(&f, 1);
     let mut woken = Rig::new(&f, 1);
-    let mut random = Random(3);
+    let mut random = SplitMix64::new(3);
     for _ in 0..2_000 {
         let (at, len) = (random.below(199_000), 1 + random.below(300) as u32);
         let op = if random.below(2) == 0 { Read } else { Write };
@@ -206,7 +207,7 @@ fn ranges_beyond_the_end_are_media_errors() {
 fn the_queue_changes_no_service_time() {
     let f = figures("nas-8tb-7200");
     let places: Vec<u64> = {
-        let mut random = Random(12);
+        let mut random = SplitMix64::new(12);
         (0..300).map(|_| random.below(f.capacity.0 / 8) * 8).collect()
     };
     let mut queued = Rig::new(&f, 1);

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 
 use raidlab_core::units::{Nanos, Sectors, Time};
 use raidlab_models::HardDiskFigures;
-use rig::{Flush, Random, Read, Rig, Write, figures, queueing_figures};
+use raidlab_random::SplitMix64;
+use rig::{Flush, Read, Rig, Write, figures, queueing_figures};
 
 /// Random 4 KiB reads at a depth: requests a second, and every response time, sorted.
 fn random_reads(f: &HardDiskFigures, depth: usize, count: u32) -> (f64, Vec<Nanos>) {
     let mut rig = Rig::new(f, 1);
-    let mut random = Random(5);
+    let mut random = SplitMix64::new(5);
     let mut submitted = BTreeMap::new();
     let mut submit = |rig: &mut Rig| {
         let id = rig.submit(Read, random.below(f.capacity.0 / 8) * 8, 8, false);
@@ -73,7 +74,7 @@ fn the_measured_desktop_drive_is_as_measured() {
     assert!((89.0..99.0).contains(&deep), "{deep} a second at depth 32, measured 94");
     // A flush after n scattered writes: 28 + 9.4 n ms.
     let mut rig = Rig::new(&f, 1);
-    let mut random = Random(9);
+    let mut random = SplitMix64::new(9);
     let mut flushes = 0.0;
     for _ in 0..20 {
         for _ in 0..64 {
@@ -118,7 +119,7 @@ fn every_queued_command_completes_once_and_flushes_are_barriers() {
         f.queue_depth = depth;
         for seed in 0..60 {
             let mut rig = Rig::new(&f, seed);
-            let mut random = Random(seed);
+            let mut random = SplitMix64::new(seed);
             let mut flushes = Vec::new();
             for _ in 0..400 {
                 let (at, len) = (random.below(199_900), 1 + random.below(99) as u32);

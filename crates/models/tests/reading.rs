@@ -3,7 +3,8 @@
 mod rig;
 
 use raidlab_core::units::{Nanos, Sectors};
-use rig::{NAMES, Random, Read, Rig, figures};
+use raidlab_random::SplitMix64;
+use rig::{NAMES, Read, Rig, figures};
 
 const GAP: Nanos = Nanos(10_000);
 
@@ -53,7 +54,7 @@ fn random_reads_take_overhead_seek_half_a_turn_and_transfer() {
     for name in NAMES {
         let f = figures(name);
         let mut rig = Rig::new(&f, 11);
-        let mut random = Random(5);
+        let mut random = SplitMix64::new(5);
         let count = 40_000;
         let mut total = 0;
         for _ in 0..count {

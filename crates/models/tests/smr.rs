@@ -4,8 +4,9 @@ mod rig;
 
 use raidlab_core::units::{Nanos, Sectors, Time};
 use raidlab_models::{Drive, HardDiskFigures, Smr, SmrFigures, SmrSpec};
+use raidlab_random::SplitMix64;
 use rig::any::AnyRig;
-use rig::{Flush, Random, Read, Write, figures as disk};
+use rig::{Flush, Read, Write, figures as disk};
 
 const MIB: u64 = 2_048;
 
@@ -33,7 +34,7 @@ fn random_writes_run_at_sequential_speed_until_the_cache_is_full() {
     let f = figures();
     let mut rig = rig(&f);
     let capacity = f.capacity().0;
-    let mut random = Random(1);
+    let mut random = SplitMix64::new(1);
     let mut write = |rig: &mut AnyRig, count: usize| {
         rig.load(4, count, |_| (Write, random.below(capacity / 8) * 8, 8)).as_secs() / count as f64
     };
@@ -137,7 +138,7 @@ fn every_command_ends_once() {
     f.clean_after = Nanos::from_millis(20);
     let spec = SmrSpec::new(f.clone()).unwrap();
     let trace = |seed| {
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let mut rig = AnyRig::new(Smr::new(&spec, seed));
         let mut at = 0;
         for _ in 0..400 {

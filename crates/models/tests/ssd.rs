@@ -4,8 +4,9 @@ mod rig;
 
 use raidlab_core::units::{Nanos, Sectors, Time};
 use raidlab_models::{Drive, Ssd, SsdFigures, SsdSpec};
+use raidlab_random::SplitMix64;
 use rig::any::AnyRig;
-use rig::{Flush, Random, Read, Write};
+use rig::{Flush, Read, Write};
 
 const GIB: u64 = 2 << 20;
 
@@ -63,7 +64,7 @@ fn close(got: f64, expected: f64, percent: f64, what: &str) {
 fn one_read_at_a_time_takes_the_sum_of_its_parts() {
     let f = figures();
     let mut rig = rig(&f);
-    let mut random = Random(1);
+    let mut random = SplitMix64::new(1);
     let parts = f.controller_time.0 + f.command_overhead.0 + f.page_read.0;
     for len in [1, 8] {
         for _ in 0..100 {
@@ -90,7 +91,7 @@ fn deep_queues_are_bounded_by_dies_then_by_the_controller() {
     let mut f = figures();
     f.controller_time = Nanos(100);
     let read = |f: &SsdFigures| {
-        let mut random = Random(2);
+        let mut random = SplitMix64::new(2);
         let count = 200_000;
         let mut rig = rig(f);
         let time =
@@ -150,7 +151,7 @@ fn random_writes_pay_for_copying() {
         let mut rig = rig(&f);
         let Drive::Ssd(ssd) = &rig.drive else { panic!() };
         let copies = ssd.amplification() - 1.0;
-        let mut random = Random(3);
+        let mut random = SplitMix64::new(3);
         let mut write = |rig: &mut AnyRig, count: usize| {
             rig.load(64, count, |_| (Write, random.below(f.capacity.0 / 8) * 8, 8)).as_secs()
         };
@@ -273,7 +274,7 @@ fn every_command_ends_once_and_the_seed_decides_all() {
     };
     let spec = SsdSpec::new(tiny.clone()).unwrap();
     let trace = |seed| {
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let mut rig = AnyRig::new(Ssd::new(&spec, seed));
         for _ in 0..2_000 {
             let at = random.below(tiny.capacity.0 + 20);

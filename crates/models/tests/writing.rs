@@ -4,7 +4,8 @@ mod rig;
 
 use raidlab_core::units::{Nanos, Sectors};
 use raidlab_models::HardDiskFigures;
-use rig::{Flush, NAMES, Random, Read, Rig, Write, figures};
+use raidlab_random::SplitMix64;
+use rig::{Flush, NAMES, Read, Rig, Write, figures};
 
 fn turn(f: &HardDiskFigures) -> u64 {
     60_000_000_000 / u64::from(f.rpm)
@@ -19,7 +20,7 @@ fn writing_a_just_read_sector_costs_a_turn() {
     for name in NAMES {
         let mut f = figures(name);
         f.write_cache = false;
-        let mut random = Random(9);
+        let mut random = SplitMix64::new(9);
         for seed in 0..50 {
             let mut rig = Rig::new(&f, seed);
             let at = random.below(f.capacity.0 / 8) * 8;
@@ -51,7 +52,7 @@ fn buffered_writes_complete_when_across_the_link() {
     for name in NAMES {
         let f = figures(name);
         let mut rig = Rig::new(&f, 3);
-        let mut random = Random(1);
+        let mut random = SplitMix64::new(1);
         for len in [1, 8, 256, 1_024] {
             let at = random.below(f.capacity.0 - 2_000);
             let took = rig.run(Write, at, len, false).0 as f64;
@@ -69,7 +70,7 @@ fn forced_unit_access_and_write_through_wait_for_the_medium() {
     let f = figures("nas-8tb-7200");
     let mut through = f.clone();
     through.write_cache = false;
-    let mut random = Random(4);
+    let mut random = SplitMix64::new(4);
     let (mut one, mut other) = (Rig::new(&f, 3), Rig::new(&through, 3));
     let mut total = 0;
     for _ in 0..2_000 {
@@ -138,7 +139,7 @@ fn a_flush_waits_for_destaging_and_no_longer() {
         let mut rig = Rig::new(&f, 3);
         let clean = rig.run(Flush, 0, 0, false);
         assert_eq!(clean, f.command_overhead);
-        let mut random = Random(6);
+        let mut random = SplitMix64::new(6);
         let count = 40;
         for _ in 0..count {
             rig.run(Write, random.below(f.capacity.0 / 8) * 8, 8, false);
@@ -171,7 +172,7 @@ fn random_writes_are_bounded_by_destaging() {
     for name in NAMES {
         let f = figures(name);
         let mut rig = Rig::new(&f, 3);
-        let mut random = Random(8);
+        let mut random = SplitMix64::new(8);
         let mut write = |rig: &mut Rig| {
             rig.run(Write, random.below(f.capacity.0 / 8) * 8, 8, false);
         };
@@ -210,8 +211,8 @@ fn overwriting_the_same_block_is_absorbed() {
 fn reads_go_before_destaging_which_still_gets_on() {
     let f = figures("nas-8tb-7200");
     let mut rig = Rig::new(&f, 3);
-    let mut random = Random(2);
-    let place = |random: &mut Random| random.below(f.capacity.0 / 8) * 8;
+    let mut random = SplitMix64::new(2);
+    let place = |random: &mut SplitMix64| random.below(f.capacity.0 / 8) * 8;
     for _ in 0..200 {
         rig.run(Write, place(&mut random), 8, false);
     }
@@ -263,7 +264,7 @@ fn a_bypassing_write_replaces_what_waits_in_the_buffer() {
 fn a_bypassing_write_needs_its_first_block() {
     let f = figures("pata-80gb-7200");
     let mut rig = Rig::new(&f, 3);
-    let mut random = Random(3);
+    let mut random = SplitMix64::new(3);
     let transfer = 4_096e9 / f.outer_rate as f64 * 0.8;
     let least = acknowledged(&f, 8) + transfer;
     for _ in 0..4_000 {

@@ -14,12 +14,12 @@ use raidlab_core::{
 };
 use raidlab_models::host::{CallCosts, HostSpec, READ_AHEAD};
 use raidlab_models::{Drive, DriveSpec, PathSpec, QueueSpec, Scheduler, ServerKind, load_beside};
+use raidlab_random::mix;
 use raidlab_sim::{HostCosts, World};
 use raidlab_study::{
     CellKey, DriveSource, Host, NamedLayout, Runner, Sample, State, Study, StudyError,
     StudyErrorKind, cell_title,
 };
-use raidlab_workload::random::mix;
 use raidlab_workload::raw::RawPlan;
 use raidlab_workload::{RunRecord, Setting, Workload};
 

@@ -7,9 +7,9 @@ use raidlab_core::{Config, Layout, Level, MemberIndex, Nanos, Sector, Sectors, T
 use raidlab_models::host::{CallCosts, DirtyLimit};
 use raidlab_models::{DriveKind, HardDisk, HostSpec, load};
 use raidlab_predict::host::run_plan;
+use raidlab_random::Random;
 use raidlab_sim::{HostCosts, World};
 use raidlab_study::{StudyError, StudyErrorKind};
-use raidlab_workload::random::Random;
 use raidlab_workload::{
     Class, Content, How, Io, Mark, Memory, Op, OpResult, Path, Plan, Planned, Process, RunRecord,
     SeededBytes, Slot, SourceFile,

@@ -75,7 +75,7 @@ fn what_the_rounds_do_not_show_is_not_resolved() {
 /// one that shows nothing.
 #[test]
 fn a_layout_without_ratios_is_one_of_the_family() {
-    let mut random = Random(5);
+    let mut random = Random::new(5);
     let mut differ = 0;
     for _ in 0..500 {
         let rounds = 6 + (random.next() % 6) as usize;

@@ -232,7 +232,7 @@ fn called(random: &mut Random, clock: Clock, moved: usize, by: f64) -> (usize, u
 /// The floor is nothing here, so that every cell that is not moved is as easily called as can be.
 #[test]
 fn false_ones_among_the_called_are_few() {
-    let mut random = Random(20_261_122);
+    let mut random = Random::new(20_261_122);
     for clock in [Clock::Virtual, Clock::Real] {
         for moved in [0, 10, 50] {
             let repeats = 200;

@@ -99,7 +99,7 @@ impl Table {
 fn intervals_cover_under_the_stopping_rule() {
     for (seed, shape) in [(1, Shape::Normal), (2, Shape::Skewed), (3, Shape::TwoHumped)] {
         for variation in [0.01, 0.05, 0.15] {
-            let mut random = Random(seed);
+            let mut random = Random::new(seed);
             let (mut cells, mut ratios, mut rounds, repeats) = (0, 0, 0, 1_000);
             for _ in 0..repeats {
                 let table = Table::measure(2, 1, |_, _| value(&mut random, shape, variation));
@@ -128,7 +128,7 @@ fn intervals_cover_under_the_stopping_rule() {
 #[test]
 fn a_planted_difference_is_called() {
     for (layouts, repeats, least) in [(2, 1_000, 0.9), (12, 100, 0.0)] {
-        let mut random = Random(7);
+        let mut random = Random::new(7);
         let (mut called, mut wrong, mut rounds) = (0, 0, 0);
         for _ in 0..repeats {
             let table = Table::measure(layouts, 12, |row, layout| {
@@ -152,7 +152,7 @@ fn a_planted_difference_is_called() {
 /// Tables of 12 layouts and 12 rows in which all are alike.
 #[test]
 fn nothing_planted_is_hardly_ever_called() {
-    let mut random = Random(11);
+    let mut random = Random::new(11);
     let (mut tables, repeats) = (0, 200);
     for _ in 0..repeats {
         let table = Table::measure(12, 12, |_, _| value(&mut random, Shape::Normal, 0.03));
@@ -171,7 +171,7 @@ fn nothing_planted_is_hardly_ever_called() {
 #[test]
 fn dependence_is_seen() {
     for (strength, least, most) in [(0.5, 0.8, 1.0), (0.7, 0.8, 1.0), (0.0, 0.0, 0.25)] {
-        let mut random = Random(13);
+        let mut random = Random::new(13);
         let (mut seen, repeats) = (0, 1_000);
         for _ in 0..repeats {
             let mut last = random.normal();

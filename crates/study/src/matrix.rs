@@ -1,7 +1,7 @@
 //! Which cells a study has, in which order a round runs them, and the seed of each run.
 
+use raidlab_random::{Random, mix};
 use raidlab_workload::WorkloadSpec;
-use raidlab_workload::random::{Random, mix};
 
 use crate::study::{IDLE_REBUILD, NamedLayout, State, Study, runs_on};
 

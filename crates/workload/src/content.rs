@@ -1,6 +1,6 @@
 //! Bytes that are a function of a seed and a place.
 
-use crate::random::{SplitMix64, mix};
+use raidlab_random::{SplitMix64, mix};
 
 /// Fills `into` with the bytes of `seed` from byte `at` of a file on; any piece of a file is the same
 /// whatever pieces it is made in. Practically incompressible.

@@ -19,13 +19,13 @@ use crate::metric::Metric;
 use crate::op::{Content, How, Op, Path, Seek, Slot};
 use crate::parameters::Parameters;
 use crate::plan::{Expected, FileNeed, Plan, Setting, Zeroes};
-use crate::random::mix;
 use crate::record::RunRecord;
 use crate::simple::LARGEST_BLOCK;
 use crate::steps::{
     Measured, check_raw_whole, check_whole, copy_path, make_file, one_phase, planned, sector,
     writes, wrong,
 };
+use raidlab_random::mix;
 
 /// How many reads go before their writes to `/dev/null`.
 pub(crate) const BATCH: u64 = 256;

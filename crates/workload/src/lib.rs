@@ -23,7 +23,6 @@ pub mod null;
 mod op;
 mod parameters;
 mod plan;
-pub mod random;
 pub mod raw;
 mod readers;
 mod real_life;

@@ -4,7 +4,7 @@
 mod table;
 
 use crate::op::{Entry, How, Path, Root, Seek, Slot, Status};
-use crate::random::mix_all;
+use raidlab_random::mix_all;
 use table::{Table, hash};
 
 /// A file or directory, by a number that is never used again.

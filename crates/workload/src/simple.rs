@@ -12,9 +12,9 @@ use crate::metric::{Metric, mib_per_second, per_second};
 use crate::op::{Content, How, Io, Mark, Op, OpResult, Path, Slot};
 use crate::parameters::Parameters;
 use crate::plan::{FileNeed, Plan, Planned, Process, Setting};
-use crate::random::{Random, mix};
 use crate::record::RunRecord;
 use crate::steps::{make_file_of, planned};
+use raidlab_random::{Random, mix};
 
 mod check;
 

@@ -14,9 +14,9 @@ use crate::metric::{Metric, per_second};
 use crate::op::{Content, How, Op, Path, Slot};
 use crate::parameters::Parameters;
 use crate::plan::{Plan, Setting};
-use crate::random::{Random, mix};
 use crate::record::RunRecord;
 use crate::steps::{PIECE, blocks, copy_path, phase, planned, writes, wrong};
+use raidlab_random::{Random, mix};
 
 pub(crate) const SUMMARY: &str = "files made, looked up and deleted: files=10000 dirs=10 \
     file_size=4KiB (0: empty) fsync=false order=made|random \

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use raidlab_core::Time;
+use raidlab_random::Random;
 use raidlab_workload::null::{NullTarget, Step};
-use raidlab_workload::random::Random;
 use raidlab_workload::{
     Conductor, Content, Mark, Op, OpResult, Parameters, Path, Plan, Planned, ProcessRecord,
     RunRecord, Setting, Slot, Workload, WorkloadErrorKind, content, make,

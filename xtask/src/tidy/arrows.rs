@@ -5,21 +5,22 @@ use super::tree::{Breach, Tree};
 const RULE: &str = "arrows";
 
 /// What each crate may depend on, besides in its tests.
-const ARROWS: [(&str, &[&str]); 19] = [
+const ARROWS: [(&str, &[&str]); 20] = [
     ("allocator", &[]),
     ("core", &[]),
     ("parity", &[]),
-    ("models", &["core"]),
+    ("random", &[]),
+    ("models", &["core", "random"]),
     ("sim", &["core", "models"]),
-    ("checker", &["core", "metadata"]),
-    ("workload", &["core"]),
+    ("checker", &["core", "random", "metadata"]),
+    ("workload", &["core", "random"]),
     ("metadata", &["core"]),
     ("engine", &["core", "parity", "metadata"]),
-    ("targets", &["core", "parity", "engine", "workload"]),
+    ("targets", &["core", "parity", "random", "engine", "workload"]),
     ("results", &[]),
-    ("study", &["core", "models", "workload", "results"]),
-    ("predict", &["core", "models", "sim", "workload", "study"]),
-    ("measure", &["core", "engine", "targets", "workload", "study"]),
+    ("study", &["core", "random", "models", "workload", "results"]),
+    ("predict", &["core", "random", "models", "sim", "workload", "study"]),
+    ("measure", &["core", "random", "engine", "targets", "workload", "study"]),
     ("explore", &["core", "models", "sim", "workload", "study", "predict"]),
     ("report", &["results"]),
     ("store", &["core", "workload", "results", "study"]),
@@ -32,6 +33,7 @@ const CLI: &[&str] = &[
     "allocator",
     "core",
     "parity",
+    "random",
     "metadata",
     "models",
     "sim",
@@ -49,7 +51,7 @@ const CLI: &[&str] = &[
 ];
 
 /// Crates that also use nothing from outside.
-const ALONE: [&str; 2] = ["core", "parity"];
+const ALONE: [&str; 3] = ["core", "parity", "random"];
 
 /// Checks the manifest of each crate.
 pub(crate) fn check(tree: &Tree) -> Vec<Breach> {

@@ -6,11 +6,11 @@ use raidlab_core::{Consistency, MemberIndex};
 
 use super::{Counts, CrashConfig};
 use crate::caught::caught_as_broken;
-use crate::choices::Random;
 use crate::content::{Content, mix};
 use crate::rig::{Fault, Rig, Started};
 use crate::seen::Seen;
 use crate::shape::{Set, all_of};
+use raidlab_random::SplitMix64;
 
 /// Crashes within recoveries, one in another, at most.
 const DEEPEST: usize = 3;
@@ -122,7 +122,7 @@ impl Judge {
         key: u64,
         counts: &mut Counts,
     ) -> Option<String> {
-        let mut random = Random::new(mix(self.seed, key));
+        let mut random = SplitMix64::new(mix(self.seed, key));
         let (own, deeper) = self.rigs.split_at_mut(depth + 1);
         let (own, next) = (&own[depth], &mut deeper[0]);
         next.clone_from(own);

@@ -27,9 +27,9 @@ use raidlab_core::{
     Config, ConfigError, Consistency, Layout, Level, Limits, Nanos, Sectors, Settings,
 };
 
-use super::choices::Random;
 use super::rig::{Rig, RigConfig};
 use super::shape::Set;
+use raidlab_random::SplitMix64;
 
 pub use program::Op;
 
@@ -249,7 +249,7 @@ const LEAST_SHARE: u64 = 1000;
 
 /// Puts programs in an order that the seed decides.
 fn shuffle(programs: &mut [Vec<Op>], seed: u64) {
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64::new(seed);
     for index in (1..programs.len()).rev() {
         programs.swap(index, random.below(index as u64 + 1) as usize);
     }

@@ -5,12 +5,12 @@ use raidlab_core::contract::IoOp;
 use super::judge::Judge;
 use super::{Counts, CrashConfig, Op};
 use crate::caught::{caught, caught_as_broken};
-use crate::choices::Random;
 use crate::content::{Content, mix};
 use crate::device::Fate;
 use crate::rig::{Fault, Rig, Work};
 use crate::seen::Seen;
 use crate::shape::{Set, has};
+use raidlab_random::SplitMix64;
 
 /// How a violation was reached.
 #[derive(Clone, Debug)]
@@ -108,7 +108,7 @@ impl<'a> Walk<'a> {
             self.counts.partly += 1;
             self.until = self.counts.states + share;
             self.steps.clear();
-            let mut random = Random::new(mix(self.config.seed, self.counts.programs));
+            let mut random = SplitMix64::new(mix(self.config.seed, self.counts.programs));
             for _ in 0..MOST_PATHS {
                 if self.counts.states >= self.until {
                     break;
@@ -122,7 +122,7 @@ impl<'a> Walk<'a> {
     }
 
     /// One path through the program, with a crash after every step.
-    fn path(&mut self, base: &Rig, random: &mut Random) -> Result<(), Box<Trace>> {
+    fn path(&mut self, base: &Rig, random: &mut SplitMix64) -> Result<(), Box<Trace>> {
         let mut rig = self.pool.pop().unwrap_or_else(|| base.clone());
         rig.clone_from(base);
         let mut place = Place { next: 0, wakes: 0 };
@@ -235,7 +235,7 @@ impl<'a> Walk<'a> {
             }
         }
         self.counts.drawn += 1;
-        let mut random = Random::new(mix(self.config.seed, legal));
+        let mut random = SplitMix64::new(mix(self.config.seed, legal));
         for draw in 0..limit {
             for (pick, fate) in picks.iter_mut().zip(fates) {
                 *pick = match draw {

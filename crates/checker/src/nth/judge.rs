@@ -6,10 +6,10 @@ use raidlab_core::{Consistency, MemberIndex};
 
 use super::{Operation, Strike, Strikes};
 use crate::caught::caught;
-use crate::choices::Random;
 use crate::content::Content;
 use crate::rig::{Ask, Rig, Started};
 use crate::shape::{Set, all_of};
+use raidlab_random::SplitMix64;
 
 /// What is wrong, and the log.
 type Wrong = Box<(String, Vec<String>)>;
@@ -204,7 +204,7 @@ fn start_again(
     strikes: &[Strike],
 ) -> Result<(), String> {
     let seed = strikes.iter().fold(3, |seed, strike| seed * 31 + u64::from(strike.at));
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64::new(seed);
     let out = rig.out_of_service();
     rig.crash(|ways| random.below(u64::from(ways)) as u32);
     let gone = |device: &u16| rig.drives().is_gone(MemberIndex(*device));

@@ -9,7 +9,7 @@ use raidlab_core::{
 use raidlab_core::layout::MOST_MEMBERS;
 
 use super::Options;
-use crate::choices::Random;
+use raidlab_random::SplitMix64;
 
 /// A consistency mode without its figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,7 +90,7 @@ const FEW: u16 = 10;
 const LARGE_CHUNK: u64 = 4096;
 
 impl Kind {
-    fn draw(random: &mut Random, level: Level) -> Self {
+    fn draw(random: &mut SplitMix64, level: Level) -> Self {
         let stripes = matches!(level, Level::Raid4 | Level::Raid5 | Level::Raid6);
         match random.below(1000) {
             0..60 => Self::LargeBlock,
@@ -108,7 +108,7 @@ impl Kind {
 }
 
 /// An array by the options and the dice.
-pub(super) fn draw(random: &mut Random, options: &Options) -> Config {
+pub(super) fn draw(random: &mut SplitMix64, options: &Options) -> Config {
     let wanted = |level: &Level| {
         options.level.is_none_or(|only| only == *level)
             && options.mode.is_none_or(|mode| mode.fits(*level))
@@ -160,13 +160,13 @@ pub(super) fn longest(config: &Config) -> u32 {
     }
 }
 
-fn layout(random: &mut Random, level: Level, kind: Kind) -> Layout {
+fn layout(random: &mut SplitMix64, level: Level, kind: Kind) -> Layout {
     let chunk = match kind {
         Kind::LargeChunk => Sectors(LARGE_CHUNK),
         Kind::Many => Sectors(1 << random.below(2)),
         _ => Sectors(kind.block() << random.below(3)),
     };
-    let below = |random: &mut Random, from: u16, count: u64| match kind {
+    let below = |random: &mut SplitMix64, from: u16, count: u64| match kind {
         Kind::Many if random.chance(60) => FEW + 1 + random.below(14) as u16,
         Kind::Many => FEW + 1 + random.below(u64::from(MOST_MEMBERS - FEW)) as u16,
         _ => from + random.below(count) as u16,
@@ -203,7 +203,7 @@ fn layout(random: &mut Random, level: Level, kind: Kind) -> Layout {
 }
 
 /// How many rows a plan holds: for some arrays fewer than a chunk has.
-fn plan_rows(random: &mut Random, kind: Kind, chunk: u64) -> Sectors {
+fn plan_rows(random: &mut SplitMix64, kind: Kind, chunk: u64) -> Sectors {
     let most = Settings::default().plan_rows;
     if kind == Kind::LargeChunk || chunk <= kind.block() || !random.chance(40) {
         return most;
@@ -212,7 +212,7 @@ fn plan_rows(random: &mut Random, kind: Kind, chunk: u64) -> Sectors {
     Sectors(kind.block() << random.below(u64::from(fewer)))
 }
 
-fn settings(random: &mut Random, mode: Mode, kind: Kind, layout: &Layout) -> Settings {
+fn settings(random: &mut SplitMix64, mode: Mode, kind: Kind, layout: &Layout) -> Settings {
     let (chunk, members) = (layout.chunk.0.max(1), u64::from(layout.members));
     let plan_rows = plan_rows(random, kind, chunk);
     let bit_least = if kind == Kind::LargeChunk { 64 } else { 1 };
@@ -247,7 +247,7 @@ fn settings(random: &mut Random, mode: Mode, kind: Kind, layout: &Layout) -> Set
     }
 }
 
-fn policy(random: &mut Random, level: Level) -> ReadPolicy {
+fn policy(random: &mut SplitMix64, level: Level) -> ReadPolicy {
     if level != Level::Raid1 || random.chance(50) {
         return ReadPolicy::default();
     }

@@ -133,7 +133,7 @@ impl Run {
         let newest = self.rig.drives().newest_events(self.members());
         let mut other = self.rig.clone();
         other.log_mut().stop();
-        other.drives_mut().part(self.random.next());
+        other.drives_mut().part(self.random.next_u64());
         let allow = Allow {
             without: words_of(out | 1 << member),
             dirty_degraded: true,
@@ -396,7 +396,7 @@ impl Run {
         if self.random.chance(50) {
             let total = trial.drives().total(device);
             for at in total.saturating_sub(32)..total {
-                let bits = self.random.next();
+                let bits = self.random.next_u64();
                 trial.drives_mut().rot(device, at, bits);
             }
         }

@@ -13,14 +13,14 @@ use super::full::Full;
 use super::special::{self, Plan, Shares};
 use super::{Class, Hits, Options, Outcome, Violation};
 use crate::caught::caught;
-use crate::choices::Random;
 use crate::rig::{Ask, Fault, Rig, RigConfig, Started, Work};
 use crate::shape::{Set, all_of, has, set_of};
+use raidlab_random::SplitMix64;
 
 /// A run under way.
 pub(super) struct Run {
     seed: u64,
-    pub(super) random: Random,
+    pub(super) random: SplitMix64,
     pub(super) rig: Rig,
     pub(super) config: Config,
     pub(super) mode: Mode,
@@ -75,7 +75,7 @@ pub(super) const WAKES: usize = 3000;
 
 impl Run {
     pub(super) fn new(seed: u64, options: &Options) -> Step<Self> {
-        let mut random = Random::new(seed);
+        let mut random = SplitMix64::new(seed);
         let config = arrays::draw(&mut random, options);
         let mut set_up = RigConfig::new(config.clone());
         set_up.longest = arrays::longest(&config);

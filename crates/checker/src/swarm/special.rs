@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use raidlab_core::contract::{Admin, IoOp, Record, RequestOp, Work as Background};
 use raidlab_core::{Config, Level, MemberIndex};
+use raidlab_random::SplitMix64;
 
 use super::run::Run;
 use super::{Class, Mode};
@@ -239,7 +240,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn draw(random: &mut crate::choices::Random) -> Self {
+    pub(super) fn draw(random: &mut SplitMix64) -> Self {
         let late = random.chance(30);
         let which = Special::LATE[random.below(Special::LATE.len() as u64) as usize];
         let (hole, discards) = (random.chance(5), random.chance(15));

@@ -11,9 +11,9 @@ use std::thread;
 
 use raidlab_explore::tune::{self, Found, Knob, Rule, Search};
 use raidlab_predict::Modelled;
+use raidlab_random::mix;
 use raidlab_sim::HostCosts;
 use raidlab_study::{Study, StudyError};
-use raidlab_workload::random::mix;
 use raidlab_workload::{Setting, Workload};
 
 use crate::failure::Failure;

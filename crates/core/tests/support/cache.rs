@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use raidlab_core::contract::IoId;
-
-use super::Random;
+use raidlab_random::SplitMix64;
 
 /// The caches of all devices.
 #[derive(Clone, Debug, Default)]
@@ -90,7 +89,7 @@ impl Caches {
     }
 
     /// What is found after a crash.
-    pub(crate) fn crash(&mut self, random: &mut Random) -> Vec<Vec<u8>> {
+    pub(crate) fn crash(&mut self, random: &mut SplitMix64) -> Vec<Vec<u8>> {
         for ((device, sector), writes) in std::mem::take(&mut self.volatile) {
             let kept = random.below(writes.len() as u64 + 1) as usize;
             if kept > 0 {

@@ -15,27 +15,10 @@ use raidlab_core::contract::{
     Segment, SegmentList, Token,
 };
 use raidlab_core::{Array, Config, MemberIndex, Sector, Sectors, Stack, Time};
+use raidlab_random::SplitMix64;
 
 use cache::Caches;
 use records::Records;
-
-/// A small generator with a published definition (SplitMix64).
-#[derive(Clone)]
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-}
 
 /// Something the driver has been asked to do and has not done.
 #[derive(Clone, Copy, Debug)]
@@ -240,7 +223,7 @@ impl Driver {
     pub(crate) fn crash(
         &mut self,
         config: &Config,
-        random: &mut Random,
+        random: &mut SplitMix64,
         lost: &[u16],
         word: Word,
     ) -> Result<(), AssembleError> {
@@ -249,7 +232,7 @@ impl Driver {
     }
 
     /// The first half of [`Self::crash`].
-    pub(crate) fn lose_power(&mut self, random: &mut Random) {
+    pub(crate) fn lose_power(&mut self, random: &mut SplitMix64) {
         assert!(self.caches.is_used(), "begun before the first write");
         for work in std::mem::take(&mut self.work) {
             match work {
@@ -552,7 +535,7 @@ impl<P: Planner> Driver<P> {
     }
 
     /// Does all work, in random order.
-    pub(crate) fn run_shuffled(&mut self, random: &mut Random) {
+    pub(crate) fn run_shuffled(&mut self, random: &mut SplitMix64) {
         while !self.work.is_empty() {
             let index = random.below(self.work.len() as u64) as usize;
             self.step(index);

@@ -6,8 +6,9 @@ use raidlab_core::contract::{
 };
 use raidlab_core::geometry::{Geometry, Holds, Place};
 use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sector, Sectors};
+use raidlab_random::SplitMix64;
 
-use crate::support::{Driver, Random, Word, Work, field};
+use crate::support::{Driver, Word, Work, field};
 
 pub(crate) const CHUNK: u64 = 8;
 
@@ -66,7 +67,7 @@ pub(crate) struct Bench {
     pub(crate) driver: Driver,
     pub(crate) layout: Layout,
     pub(crate) flat: Vec<u8>,
-    pub(crate) random: Random,
+    pub(crate) random: SplitMix64,
     /// Reads in flight: where, and into which segment.
     reads: Vec<(std::ops::Range<usize>, Segment)>,
     /// Requests of the load that are not answered.
@@ -79,8 +80,8 @@ impl Bench {
         let mut driver = Driver::new(config);
         plant(&mut driver);
         let capacity = driver.array.capacity().0;
-        let mut random = Random(seed);
-        let flat: Vec<u8> = (0..capacity).map(|_| random.next() as u8).collect();
+        let mut random = SplitMix64::new(seed);
+        let flat: Vec<u8> = (0..capacity).map(|_| random.next_u64() as u8).collect();
         let layout = config.layout.clone();
         let mut bench = Self { driver, layout, flat, random, reads: Vec::new(), asked: Vec::new() };
         let flat = bench.flat.clone();
@@ -153,7 +154,7 @@ impl Bench {
             self.asked.push(id);
             self.reads.push((range, segment));
         } else {
-            let bytes: Vec<u8> = range.clone().map(|_| self.random.next() as u8).collect();
+            let bytes: Vec<u8> = range.clone().map(|_| self.random.next_u64() as u8).collect();
             let token = self.driver.buffer(bytes.clone());
             let segment = Segment { token, offset: 0, len: len as u32 };
             let id = self.driver.submit(RequestOp::Write, at, &[segment]);

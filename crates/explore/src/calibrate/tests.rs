@@ -98,7 +98,7 @@ fn noise_in_the_figures_does_not_stop_the_search() {
     let noisy = |p: &[f64]| -> Vec<f64> {
         let noise = |value: &f64, cell: usize| {
             let bits = (p[0] * 1e6) as u64 ^ (p[1] * 1e9) as u64 ^ cell as u64;
-            let draw = raidlab_workload::random::mix(&[bits]) as f64 / u64::MAX as f64;
+            let draw = raidlab_random::mix(&[bits]) as f64 / u64::MAX as f64;
             value * (1.0 + 0.004 * (draw - 0.5))
         };
         disk(p).iter().enumerate().map(|(cell, value)| noise(value, cell)).collect()

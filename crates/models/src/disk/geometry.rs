@@ -307,10 +307,11 @@ impl Geometry {
 mod tests {
     use super::*;
     use crate::file;
+    use raidlab_random::SplitMix64;
 
     #[test]
     fn divisors_divide() {
-        let mut random = crate::disk::Random::new(3);
+        let mut random = SplitMix64::new(3);
         for by in (1..300).chain([1 << 12, (1 << 12) + 1, 65_535, 1_000_003, u64::from(u32::MAX)]) {
             let divisor = Divisor::new(by);
             let most = (u64::MAX >> 1) / by;

@@ -1,6 +1,7 @@
 //! Arm and platters: where the head is, and when it is over a sector.
 
 use raidlab_core::units::{Nanos, Time};
+use raidlab_random::SplitMix64;
 
 use super::geometry::{Geometry, Spot, turn};
 use super::seek::SeekCurve;
@@ -86,7 +87,7 @@ impl Mechanism {
             geometry,
             curve,
             turn,
-            phase: super::Random::new(seed).below(turn),
+            phase: SplitMix64::new(seed).below(turn),
             head_switch: f.head_switch.0,
             settle,
             write_settle: f.write_settle.0,

@@ -47,6 +47,7 @@ use std::collections::VecDeque;
 
 use raidlab_core::contract::IoOutcome;
 use raidlab_core::units::{Nanos, Sector, Sectors, Time};
+use raidlab_random::SplitMix64;
 
 use crate::drive::{DriveInput, DriveIo, DriveIoId, DriveOp, DriveOutput};
 use crate::spec::{HardDiskFigures, HardDiskSpec};
@@ -406,33 +407,11 @@ impl HardDisk {
 /// What a drive's turn takes more or less than its figures say, in nanoseconds.
 fn drift(f: &HardDiskFigures, seed: u64) -> i64 {
     let most = geometry::turn(f) * u64::from(f.rotation_tolerance) / 1_000_000;
-    let among = Random::new(seed ^ u64::from_be_bytes(*b"rotation")).below(2 * most + 1);
+    let among = SplitMix64::new(seed ^ u64::from_be_bytes(*b"rotation")).below(2 * most + 1);
     among as i64 - most as i64
 }
 
 const NEVER: Time = Time(u64::MAX);
-
-/// SplitMix64 (Steele, Lea, Flood, *Fast splittable pseudorandom number generators*, 2014).
-#[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// From 0 to below `end`, which is not 0.
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -158,11 +158,12 @@ impl WriteBuffer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use raidlab_random::SplitMix64;
 
     /// The buffer against one that marks every sector.
     #[test]
     fn agrees_with_a_bitmap() {
-        let mut random = crate::disk::Random::new(7);
+        let mut random = SplitMix64::new(7);
         let mut buffer = WriteBuffer::new(400, 64);
         let mut dirty = vec![false; 400];
         for _ in 0..20_000 {

@@ -142,13 +142,13 @@ impl MediaCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::Random;
+    use raidlab_random::SplitMix64;
 
     /// Against a list of sectors.
     #[test]
     fn pieces_are_where_they_were_put_last() {
         for seed in 0..40 {
-            let mut random = Random::new(seed);
+            let mut random = SplitMix64::new(seed);
             let mut cache = MediaCache::new(256, 20);
             let mut model: Vec<Option<u64>> = vec![None; 400];
             let mut owner: Vec<Option<u64>> = vec![None; 256];

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use raidlab_core::units::{Nanos, Time};
 
 use super::{MOST_SUSPENDS, Server, SsdFigures};
-use crate::disk::Random;
+use raidlab_random::SplitMix64;
 
 /// What a die programs or erases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Flash {
             suspends: 0,
             pages: 0,
         };
-        let turn = Random::new(seed).below(u64::from(f.dies));
+        let turn = SplitMix64::new(seed).below(u64::from(f.dies));
         // Dies have erased last at different times.
         let staggered = (0..f.dies).map(|index| Die { pages: index * 7 % f.block_pages, ..die });
         Self {

@@ -14,7 +14,7 @@
 
 use raidlab_core::units::Sectors;
 
-use crate::disk::Random;
+use raidlab_random::SplitMix64;
 
 /// Pages in the sample.
 const SAMPLE: u64 = 1 << 17;
@@ -80,7 +80,7 @@ impl Ftl {
     /// Filled to `live` percent and rewritten at random three times over: the steady state.
     pub(super) fn aged(capacity: Sectors, flash: Sectors, live: u32) -> Self {
         let mut ftl = Self::empty(capacity, flash);
-        let mut random = Random::new(0x5eed);
+        let mut random = SplitMix64::new(0x5eed);
         let pages = ftl.place.len() as u64;
         let mut order: Vec<u32> = (0..pages as u32).collect();
         for index in (1..order.len()).rev() {
@@ -196,7 +196,7 @@ mod tests {
             let capacity = Sectors(100 * GIB);
             let mut ftl = Ftl::aged(capacity, Sectors(flash * GIB), live);
             let used = f64::from(live) / flash as f64;
-            let mut random = Random::new(4);
+            let mut random = SplitMix64::new(4);
             let (live_parts, part) = (ftl.place.clone(), ftl.part);
             for _ in 0..100_000 {
                 let page = random.below(live_parts.len() as u64);
@@ -221,7 +221,7 @@ mod tests {
         }
         assert_eq!(ftl.written, ftl.place.len() as u64, "one pass writes every page once");
         ftl.written = 0;
-        let mut random = Random::new(1);
+        let mut random = SplitMix64::new(1);
         let (count, len) = (2_000_000, 8);
         for _ in 0..count {
             ftl.write(random.below(GIB * 100 / len) * len, len);
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn every_page_is_in_one_place() {
         let mut ftl = Ftl::aged(Sectors(GIB), Sectors(GIB + GIB / 50), 100);
-        let mut random = Random::new(3);
+        let mut random = SplitMix64::new(3);
         for _ in 0..50_000 {
             ftl.write(random.below(GIB), 1 + random.below(200));
         }

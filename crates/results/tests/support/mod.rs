@@ -5,19 +5,20 @@
 
 use std::collections::BTreeMap;
 
+use raidlab_random::SplitMix64;
 use raidlab_results::statistics::{mean, median};
 use raidlab_results::{Better, Cell, Clock, LayoutRow, Results, SCHEMA_VERSION, WorkloadRow};
 
-/// SplitMix64.
-pub(crate) struct Random(pub(crate) u64);
+/// What rounds are drawn by.
+pub(crate) struct Random(SplitMix64);
 
 impl Random {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(SplitMix64::new(seed))
+    }
+
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next_u64()
     }
 
     /// Above 0 and below 1.

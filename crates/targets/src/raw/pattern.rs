@@ -5,6 +5,8 @@
 //! as `mix`, a bijection. So a block in a wrong place, an old block and a shifted block all differ from
 //! what is expected, in every word. Write 0 is "never written": zeroes.
 
+use raidlab_random::finish;
+
 /// Bytes in a block, and what operations must be multiples of.
 pub(super) const BLOCK: u64 = 4096;
 
@@ -13,15 +15,9 @@ const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 /// What buffers are filled with before a read: no word of a pattern in practice.
 pub(super) const POISON: u8 = 0xb7;
 
-const fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 /// The first word of the pattern at byte `at` of the array, a multiple of 8.
 fn word_at(at: u64, version: u32) -> u64 {
-    let seed = mix((at / BLOCK).wrapping_add(u64::from(version).wrapping_mul(ODD)));
+    let seed = finish((at / BLOCK).wrapping_add(u64::from(version).wrapping_mul(ODD)));
     seed.wrapping_add((at % BLOCK / 8).wrapping_mul(STEP))
 }
 

@@ -1,6 +1,6 @@
 //! Random numbers as the original draws them: 31 bits, taken modulo what is wanted.
 
-use crate::random::{Random, mix};
+use raidlab_random::{Random, mix};
 
 /// A source of numbers from 0 to 2^31 - 1.
 #[derive(Clone, Debug)]

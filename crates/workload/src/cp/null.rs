@@ -12,12 +12,12 @@ use crate::metric::Metric;
 use crate::op::{How, Op, Path, Slot};
 use crate::parameters::Parameters;
 use crate::plan::{FileNeed, Plan, Setting};
-use crate::random::mix;
 use crate::record::RunRecord;
 use crate::steps::{
     Measured, Start, blocks, check_raw_whole, check_whole, copy_path, make_file, one_phase, phase,
     planned, sector, wrong,
 };
+use raidlab_random::mix;
 
 pub(crate) const SUMMARY: &str = "a file copied to /dev/null: size=1GiB just_written=false \
     profile=today|2005 block=128KiB (2005: 4KiB) metric=seconds|mib_per_s|mb_per_s";

@@ -13,12 +13,12 @@ use crate::parameters::Parameters;
 use crate::plan::{
     Expected, FileNeed, Memory, Plan, Planned, Process, SeededBytes, Setting, SourceFile,
 };
-use crate::random::mix;
 use crate::record::RunRecord;
 use crate::steps::{
     Measured, blocks, check_raw_whole, check_whole, copy_path, one_phase, planned, read_file,
     sector, wrong,
 };
+use raidlab_random::mix;
 
 pub(crate) const SUMMARY: &str = "a file from elsewhere, in memory, copied to the target: size=220MiB \
     cached=true profile=today|2005 block=128KiB (2005: 4KiB) metric=seconds|mib_per_s|mb_per_s";

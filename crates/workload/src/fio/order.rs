@@ -6,7 +6,7 @@
 //! the walk: J. Black and P. Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002. fio keeps a
 //! map of the blocks that were met and takes the next free one, which makes other orders.
 
-use crate::random::mix;
+use raidlab_random::mix;
 
 const ROUNDS: u64 = 6;
 

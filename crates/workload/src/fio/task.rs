@@ -9,7 +9,7 @@ use super::value::Amount;
 use crate::error::{WorkloadError, WorkloadErrorKind};
 use crate::op::Path;
 use crate::plan::Setting;
-use crate::random::mix;
+use raidlab_random::mix;
 
 /// A file of a process, and the part of it that is read or written.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use super::order::Order;
 use super::task::{Extent, Task};
 use crate::op::{Content, How, Io, Mark, Op, OpResult, Path, Seek, Slot};
 use crate::plan::Process;
-use crate::random::{Random, mix};
+use raidlab_random::{Random, mix};
 
 /// The phase of a job's operations.
 pub(super) const RUN: u16 = 0;

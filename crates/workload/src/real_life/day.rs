@@ -2,7 +2,7 @@
 
 use crate::content::file_seed;
 use crate::plan::SeededBytes;
-use crate::random::{Random, mix};
+use raidlab_random::{Random, mix};
 
 /// What is done to files, by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use raidlab_core::Time;
 use super::{Generation, Phase};
 use crate::op::{Content, How, Io, Mark, Op, OpResult, Path, Seek, Slot};
 use crate::plan::Process;
-use crate::random::{Random, mix};
+use raidlab_random::{Random, mix};
 
 const SLOT: Slot = Slot(0);
 

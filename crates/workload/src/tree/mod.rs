@@ -13,8 +13,8 @@ use crate::content::file_seed;
 use crate::error::WorkloadError;
 use crate::parameters::Parameters;
 use crate::plan::SeededBytes;
-use crate::random::{Random, mix};
 use crate::steps::wrong;
+use raidlab_random::{Random, mix};
 
 /// Files of Linux 2.6.13, about.
 const FILES: u64 = 19_000;

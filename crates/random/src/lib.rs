@@ -6,8 +6,17 @@
 //! splittable pseudorandom number generators", OOPSLA 2014. Written from those definitions.
 //! Draws below a bound are unbiased: D. Lemire, "Fast random integer generation in an interval",
 //! ACM Transactions on Modeling and Computer Simulation 29 (2019), 3.
+#![forbid(unsafe_code)]
 
-/// SplitMix64: a generator with 64 bits of state; fills states and mixes seeds.
+/// The finaliser of SplitMix64: a bijection in which every bit depends on every bit.
+#[inline]
+pub const fn finish(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// SplitMix64: a generator with 64 bits of state; fills states, mixes seeds, and draws where little is drawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SplitMix64 {
     state: u64,
@@ -15,18 +24,46 @@ pub struct SplitMix64 {
 
 impl SplitMix64 {
     /// From any seed.
+    #[inline]
     pub const fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
     /// The next 64 random bits.
+    #[inline]
     pub const fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        finish(self.state)
     }
+
+    /// A whole number from 0 to `bound - 1`, each equally likely; 0 when `bound` is 0.
+    #[inline]
+    pub fn below(&mut self, bound: u64) -> u64 {
+        below(bound, || self.next_u64())
+    }
+
+    /// True `percent` times of a hundred.
+    #[inline]
+    pub fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+}
+
+/// A whole number from 0 to `bound - 1` out of as many draws as it takes, mostly one.
+#[inline]
+fn below(bound: u64, mut next: impl FnMut() -> u64) -> u64 {
+    if bound == 0 {
+        return 0;
+    }
+    let mut product = u128::from(next()) * u128::from(bound);
+    if (product as u64) < bound {
+        // 2^64 mod bound: how many of the low halves would favour small results.
+        let surplus = bound.wrapping_neg() % bound;
+        while (product as u64) < surplus {
+            product = u128::from(next()) * u128::from(bound);
+        }
+    }
+    (product >> 64) as u64
 }
 
 /// One seed out of several numbers; the order of the numbers matters, and so does their count.
@@ -38,7 +75,7 @@ pub fn mix(parts: &[u64]) -> u64 {
 }
 
 /// [`mix`] of `count` numbers that come one by one.
-pub(crate) fn mix_all(parts: impl Iterator<Item = u64>, count: usize) -> u64 {
+pub fn mix_all(parts: impl Iterator<Item = u64>, count: usize) -> u64 {
     let start = SplitMix64::new(count as u64).next_u64();
     parts.fold(start, |seed, part| SplitMix64::new(seed ^ part).next_u64())
 }
@@ -57,6 +94,7 @@ impl Random {
     }
 
     /// The next 64 random bits.
+    #[inline]
     pub const fn next_u64(&mut self) -> u64 {
         let [s0, s1, s2, s3] = self.state;
         let result = s0.wrapping_add(s3).rotate_left(23).wrapping_add(s0);
@@ -66,19 +104,9 @@ impl Random {
     }
 
     /// A whole number from 0 to `bound - 1`, each equally likely; 0 when `bound` is 0.
-    pub const fn below(&mut self, bound: u64) -> u64 {
-        if bound == 0 {
-            return 0;
-        }
-        let mut product = self.next_u64() as u128 * bound as u128;
-        if (product as u64) < bound {
-            // 2^64 mod bound: how many of the low halves would favour small results.
-            let surplus = bound.wrapping_neg() % bound;
-            while (product as u64) < surplus {
-                product = self.next_u64() as u128 * bound as u128;
-            }
-        }
-        (product >> 64) as u64
+    #[inline]
+    pub fn below(&mut self, bound: u64) -> u64 {
+        below(bound, || self.next_u64())
     }
 
     /// Brings the items into a random order, each order equally likely (Fisher and Yates).

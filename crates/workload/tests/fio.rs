@@ -397,3 +397,19 @@ fn jobs_that_end_by_time_look_at_it() {
     assert!(asks("[j]\nrw=randread\nsize=1m\nruntime=2\n"));
     assert!(!asks("[j]\nrw=randread\nsize=1m\n"));
 }
+
+#[test]
+fn a_file_is_laid_out_in_parts_and_none_takes_memory_before() {
+    let plan = workload("[j]\nrw=read\nsize=1025g\n").plan(&Setting::new(1, 1));
+    let mut prepare = plan.expect("can be planned").prepare;
+    assert!(format!("{prepare:?}").len() < 2_000);
+    let (mut written, mut parts) = (0, 0);
+    loop {
+        match prepare[0].process.next(Time::ZERO, OpResult::Done) {
+            Op::Write { len, times, .. } => (written, parts) = (written + len * times, parts + 1),
+            Op::Done => break,
+            _ => {}
+        }
+    }
+    assert_eq!((written, parts), (1025 << 30, 1025 * 16));
+}

@@ -184,26 +184,27 @@ fn lay_out(file: &File, seed: u64, ops: &mut VecDeque<Op>) {
     if file.allocates {
         ops.push_back(Op::Allocate { slot, len: file.len });
     }
-    let mut blocks = file.laid / BLOCK;
-    while blocks > 0 {
-        let times = blocks.min(BLOCKS);
-        ops.push_back(Op::Write { slot, len: BLOCK, content, times });
-        blocks -= times;
-    }
-    let rest = file.laid % BLOCK;
-    if rest > 0 {
-        ops.push_back(Op::Write { slot, len: rest, content, times: 1 });
+    for (len, times) in [(BLOCK, file.laid / BLOCK), (file.laid % BLOCK, 1)] {
+        if len > 0 && times > 0 {
+            ops.push_back(Op::Write { slot, len, content, times });
+        }
     }
     ops.push_back(Op::Fsync { slot });
     ops.push_back(Op::Close { slot });
 }
 
-/// One operation after the other.
+/// One operation after the other; a write of many blocks, which may be as long as the largest file, in parts.
 #[derive(Debug)]
 struct List(VecDeque<Op>);
 
 impl Process for List {
     fn next(&mut self, _now: Time, _last: OpResult) -> Op {
+        if let Some(Op::Write { slot, len, content, times }) = self.0.front_mut()
+            && *times > BLOCKS
+        {
+            *times -= BLOCKS;
+            return Op::Write { slot: *slot, len: *len, content: *content, times: BLOCKS };
+        }
         self.0.pop_front().unwrap_or(Op::Done)
     }
 }

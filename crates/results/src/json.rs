@@ -25,14 +25,18 @@ impl Version {
 /// Refuses a document of another version.
 fn check_version(text: &str) -> Result<Version, ResultsError> {
     let version: Version = serde_json::from_str(text).map_err(ResultsError::malformed)?;
-    if version.schema_version != SCHEMA_VERSION {
-        let found = version.schema_version;
-        let context = format!(
-            "the document has schema_version {found}; this version of raidlab reads {SCHEMA_VERSION}"
-        );
-        return Err(ResultsError::new(ResultsErrorKind::SchemaVersion, context));
-    }
+    check_number(version.schema_version)?;
     Ok(version)
+}
+
+fn check_number(found: u32) -> Result<(), ResultsError> {
+    if found == SCHEMA_VERSION {
+        return Ok(());
+    }
+    let context = format!(
+        "the document has schema_version {found}; this version of raidlab reads {SCHEMA_VERSION}"
+    );
+    Err(ResultsError::new(ResultsErrorKind::SchemaVersion, context))
 }
 
 impl Results {
@@ -67,6 +71,7 @@ impl Results {
             return Ok(vec![Self::from_json(text)?]);
         }
         let several: Replays = serde_json::from_str(text).map_err(ResultsError::malformed)?;
+        several.replays.iter().try_for_each(|one| check_number(one.schema_version))?;
         Ok(several.replays)
     }
 

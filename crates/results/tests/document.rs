@@ -132,6 +132,7 @@ fn other_texts_are_refused() {
     for wrong in ["", "{}", "[2]", &text[..text.len() / 2]] {
         assert_eq!(Results::from_json(wrong).unwrap_err().kind, ResultsErrorKind::Malformed);
     }
+
     let null = text.replace("\"median\": 100.0", "\"median\": null");
     assert_eq!(Results::from_json(&null).unwrap_err().kind, ResultsErrorKind::Malformed);
 }
@@ -218,4 +219,14 @@ fn several_replays_are_one_document() {
     assert!(value["replays"][1].get("fidelity").is_none(), "absent outside a replay");
     one.cells[0].median = f64::NAN;
     assert!(Replays::new(vec![one]).to_json().is_err());
+}
+
+#[test]
+fn every_document_of_several_has_the_version_that_is_read() {
+    let text = Replays::new(vec![results(), results()]).to_json().expect("finite");
+    assert_eq!(Results::all_from_json(&text).expect("two").len(), 2);
+    let last = text.rfind("\"schema_version\": 2").expect("each has one");
+    let text = format!("{}{}", &text[..last], text[last..].replacen('2', "3", 1));
+    let error = Results::all_from_json(&text).expect_err("another version");
+    assert_eq!(error.kind, ResultsErrorKind::SchemaVersion);
 }

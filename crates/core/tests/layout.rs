@@ -173,6 +173,7 @@ fn names_say_what_differs() {
     ] {
         layout.check().expect("possible");
         assert_eq!(layout.to_string(), name);
+        assert_eq!(name.parse(), Ok(layout));
     }
 }
 

@@ -14,7 +14,9 @@ impl FromStr for Layout {
         let mut words = text.split_whitespace();
         let first = words.next().unwrap_or_default();
         let mut layout = level_and_members(first)?;
-        for word in words {
+        // Behind far copies near ones are one unless they were said, wherever they were.
+        let (near, others): (Vec<_>, Vec<_>) = words.partition(|word| word.starts_with("near"));
+        for word in others.into_iter().chain(near) {
             layout = with_word(layout, word)?;
         }
         layout.check()?;
@@ -76,10 +78,7 @@ fn with_word(layout: Layout, word: &str) -> Result<Layout, LayoutError> {
         }
         for (prefix, offset) in [("far", false), ("offset", true)] {
             if let Some(copies) = number(prefix) {
-                // One near copy goes without saying beside far ones, unless it was said.
-                let near = layout.near;
-                let far = layout.with_far(copies).with_offset(offset);
-                return Ok(if near == 2 { far } else { far.with_near(near) });
+                return Ok(layout.with_far(copies).with_offset(offset));
             }
         }
         if word == "sets" {

@@ -18,6 +18,8 @@ mod raw;
 mod rundir;
 
 pub use directory::{DirectoryOptions, DirectoryTarget, Step};
+#[doc(hidden)]
+pub use export::messages;
 pub use export::{ExportCache, FuseExport};
 pub use kernel_md::{InitialSync, KernelMdArray, KernelMdOptions};
 pub use mounted::{Filesystem, MountOptions, MountedArray, StripeHint, clean_mounts};

@@ -11,10 +11,19 @@
 //! when that thread is killed, though others may not be able to die before. Tests: `tests/fuse.rs`,
 //! `tests/mounted.rs`.
 
+mod answers;
 mod protocol;
 mod requests;
 mod serve;
 pub(crate) mod system;
+
+/// What the kernel says and is answered, as values: what is fuzzed.
+#[doc(hidden)]
+pub mod messages {
+    pub use super::answers::{Decision, Served, decide};
+    pub use super::protocol::{Ask, Message, parse};
+    pub use super::requests::{Order, Span};
+}
 
 use std::fs::File;
 use std::io::Write;

@@ -64,7 +64,8 @@ const ZERO_RANGE: u32 = 16;
 
 /// What one message asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ask {
+#[expect(missing_docs, reason = "the words of each variant tell of its fields")]
+pub enum Ask {
     /// The first message: versions and abilities.
     Init { minor: u32, flags: u32 },
     /// Whether there is a file of this name in the directory: `true` when it is the one there is.
@@ -103,11 +104,11 @@ pub(super) enum Ask {
 
 /// A message of the kernel's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Message {
+pub struct Message {
     /// What the answer must name.
-    pub(super) unique: u64,
+    pub unique: u64,
     /// What is asked.
-    pub(super) ask: Ask,
+    pub ask: Ask,
 }
 
 /// Numbers at places of a message; 0 where it is too short.
@@ -127,7 +128,7 @@ impl Fields<'_> {
 
 /// Reads a message; of a write the first [`WRITE_HEAD`] bytes are enough. `None` when it is shorter
 /// than a header.
-pub(super) fn parse(message: &[u8]) -> Option<Message> {
+pub fn parse(message: &[u8]) -> Option<Message> {
     if message.len() < REQUEST_HEADER {
         return None;
     }

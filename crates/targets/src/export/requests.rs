@@ -8,38 +8,38 @@ use std::collections::VecDeque;
 
 /// Bytes of a file in the blocks they lie in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub struct Span {
     /// The first byte.
-    pub(super) offset: u64,
+    pub offset: u64,
     /// How many bytes; not 0.
-    pub(super) len: u64,
+    pub len: u64,
     /// Bytes of a block.
-    pub(super) block: u64,
+    pub block: u64,
 }
 
 impl Span {
     /// The first byte of its first block.
-    pub(super) fn start(&self) -> u64 {
+    pub fn start(&self) -> u64 {
         self.offset - self.offset % self.block
     }
 
     /// The first byte behind its last block.
-    pub(super) fn end(&self) -> u64 {
+    pub fn end(&self) -> u64 {
         (self.offset + self.len).next_multiple_of(self.block)
     }
 
     /// Bytes of its blocks.
-    pub(super) fn whole(&self) -> u64 {
+    pub fn whole(&self) -> u64 {
         self.end() - self.start()
     }
 
     /// Bytes of the first block before it.
-    pub(super) fn skip(&self) -> u64 {
+    pub fn skip(&self) -> u64 {
         self.offset % self.block
     }
 
     /// Whether it is made of whole blocks.
-    pub(super) fn is_whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         self.whole() == self.len
     }
 
@@ -57,7 +57,7 @@ struct Change {
 
 /// Requests that wait for the array or for each other, and changes under way.
 #[derive(Debug, Default)]
-pub(super) struct Order {
+pub struct Order {
     /// In the order they came; the span of those that change something.
     waiting: VecDeque<(usize, Option<Span>)>,
     under_way: Vec<Change>,
@@ -67,13 +67,13 @@ pub(super) struct Order {
 
 impl Order {
     /// A request came; `change` is what it writes.
-    pub(super) fn add(&mut self, slot: usize, change: Option<Span>) {
+    pub fn add(&mut self, slot: usize, change: Option<Span>) {
         self.partial += usize::from(change.is_some_and(|span| !span.is_whole()));
         self.waiting.push_back((slot, change));
     }
 
     /// The first request that may go to the array now; it is under way then.
-    pub(super) fn next(&mut self) -> Option<usize> {
+    pub fn take(&mut self) -> Option<usize> {
         let position = if self.partial == 0 {
             0
         } else {
@@ -94,7 +94,7 @@ impl Order {
     }
 
     /// A request is answered.
-    pub(super) fn done(&mut self, slot: usize) {
+    pub fn done(&mut self, slot: usize) {
         if let Some(position) = self.under_way.iter().position(|change| change.slot == slot) {
             let change = self.under_way.swap_remove(position);
             self.partial -= usize::from(!change.span.is_whole());
@@ -127,8 +127,8 @@ mod tests {
         order.add(0, span(0, 512));
         order.add(1, span(0, 512));
         order.add(2, None);
-        assert_eq!([order.next(), order.next(), order.next()], [Some(0), Some(1), Some(2)]);
-        assert_eq!(order.next(), None);
+        assert_eq!([order.take(), order.take(), order.take()], [Some(0), Some(1), Some(2)]);
+        assert_eq!(order.take(), None);
     }
 
     #[test]
@@ -140,17 +140,17 @@ mod tests {
         order.add(3, span(1024, 512));
         order.add(4, None);
         order.add(5, span(1000, 5));
-        assert_eq!([order.next(), order.next(), order.next()], [Some(0), Some(3), Some(4)]);
-        assert_eq!(order.next(), None);
+        assert_eq!([order.take(), order.take(), order.take()], [Some(0), Some(3), Some(4)]);
+        assert_eq!(order.take(), None);
         order.done(3);
         order.done(4);
-        assert_eq!(order.next(), None, "what reads holds nothing");
+        assert_eq!(order.take(), None, "what reads holds nothing");
         order.done(0);
-        assert_eq!([order.next(), order.next()], [Some(1), None]);
+        assert_eq!([order.take(), order.take()], [Some(1), None]);
         order.done(1);
-        assert_eq!([order.next(), order.next()], [Some(2), None]);
+        assert_eq!([order.take(), order.take()], [Some(2), None]);
         order.done(2);
-        assert_eq!([order.next(), order.next()], [Some(5), None]);
+        assert_eq!([order.take(), order.take()], [Some(5), None]);
         order.done(5);
         assert_eq!(order.partial, 0);
     }

@@ -14,6 +14,7 @@ use raidlab_core::contract::{Outcome, RequestId, RequestOp, Segment, Token};
 use raidlab_core::{MemberIndex, Sector, Sectors};
 use raidlab_engine::{Engine, EngineError, EngineErrorKind, Member, Reply};
 
+use super::answers::{self, Decision, Served};
 use super::protocol::{self, ANSWER_HEADER, Ask, LEAST_ROOM, LONGEST, Message, WRITE_HEAD};
 use super::requests::{Order, Span};
 use super::{Shared, system};
@@ -81,9 +82,7 @@ pub(super) struct Server {
     replies: Vec<Reply>,
     /// Replies with the slots they are for.
     arrived: Vec<(usize, Outcome)>,
-    size: u64,
-    block: u64,
-    open_flags: u32,
+    served: Served,
     shared: Arc<Shared>,
     commands: Receiver<Command>,
     stopping: bool,
@@ -116,9 +115,11 @@ impl Server {
             order: Order::default(),
             replies: Vec::new(),
             arrived: Vec::new(),
-            size: engine.array().capacity().bytes(),
-            block: engine.block().bytes(),
-            open_flags,
+            served: Served {
+                size: engine.array().capacity().bytes(),
+                block: engine.block().bytes(),
+                open_flags,
+            },
             shared,
             commands,
             stopping: false,
@@ -250,78 +251,22 @@ impl Server {
     /// Answers what can be answered at once, and queues the rest.
     fn begin(&mut self, slot: usize, message: Message, payload: usize) -> Result<(), EngineError> {
         let Message { unique, ask } = message;
-        let error = match ask {
-            Ask::Read { offset, len } => {
-                let most = self.size.saturating_sub(offset).min(u64::from(LONGEST));
-                match most.min(len.into()) {
-                    0 => return self.answer(unique, &[]),
-                    len => return self.queue(slot, unique, Task::Read, (offset, len)),
-                }
+        match answers::decide(ask, &self.served, payload) {
+            Decision::Nothing => {}
+            Decision::Answer(body) => self.answer(unique, &body)?,
+            Decision::Refuse(error) => self.refuse(unique, error)?,
+            Decision::Read(offset, len) => self.queue(slot, unique, Task::Read, (offset, len)),
+            Decision::Write(offset, len) => {
+                let task = |span| Task::Write { span, edges: None };
+                self.queue(slot, unique, task, (offset, len));
             }
-            Ask::Write { offset, len } => {
-                let end = offset.checked_add(len.into());
-                if len as usize > payload || len > LONGEST {
-                    libc::EINVAL
-                } else if end.is_none_or(|end| end > self.size) {
-                    libc::ENOSPC
-                } else if len == 0 {
-                    return self.answer(unique, &protocol::written(0));
-                } else {
-                    let task = |span| Task::Write { span, edges: None };
-                    return self.queue(slot, unique, task, (offset, len.into()));
-                }
-            }
-            Ask::Zero { offset, len } => {
-                let whole = offset.is_multiple_of(self.block) && len.is_multiple_of(self.block);
-                let end = offset.checked_add(len);
-                if end.is_none_or(|end| end > self.size) || !whole || len == 0 {
-                    libc::EOPNOTSUPP
-                } else {
-                    return self.queue(slot, unique, Task::Zero, (offset, len));
-                }
-            }
-            Ask::Sync => {
+            Decision::Zero(offset, len) => self.queue(slot, unique, Task::Zero, (offset, len)),
+            Decision::Sync => {
                 self.enter(slot, unique, Task::Sync);
                 self.order.add(slot, None);
-                return Ok(());
             }
-            Ask::Nothing => return Ok(()),
-            other => return self.describe(unique, other),
-        };
-        self.refuse(unique, error)
-    }
-
-    /// Answers questions about the directory and its file.
-    fn describe(&mut self, unique: u64, ask: Ask) -> Result<(), EngineError> {
-        let (size, block) = (self.size, self.block.max(4096) as u32);
-        let answer = match ask {
-            Ask::Init { minor, flags } => {
-                protocol::agree(minor, flags).map(|agreed| agreed.body).ok_or(libc::EPROTO)
-            }
-            Ask::Lookup { known: true } => Ok(protocol::entry(size, block)),
-            Ask::Lookup { known: false } => Err(libc::ENOENT),
-            Ask::Attributes { node } => {
-                protocol::attribute_body(node, size, block).ok_or(libc::ENOENT)
-            }
-            Ask::Change { node, size: None } => {
-                protocol::attribute_body(node, size, block).ok_or(libc::ENOENT)
-            }
-            Ask::Change { size: Some(_), .. } => Err(libc::EPERM),
-            Ask::Open { node } if protocol::is_file(node) => {
-                Ok(protocol::open_body(self.open_flags))
-            }
-            Ask::Open { .. } => Err(libc::EISDIR),
-            Ask::OpenDirectory => Ok(protocol::open_body(0)),
-            Ask::List { from, room } => Ok(protocol::list(from, room)),
-            Ask::Close | Ask::Destroy => Ok(Vec::new()),
-            Ask::Room => Ok(protocol::room(size, block)),
-            Ask::Allocate => Err(libc::EOPNOTSUPP),
-            _ => Err(libc::ENOSYS),
-        };
-        match answer {
-            Ok(body) => self.answer(unique, &body),
-            Err(error) => self.refuse(unique, error),
         }
+        Ok(())
     }
 
     /// Takes the slot, which is the last free one.
@@ -337,18 +282,17 @@ impl Server {
         unique: u64,
         task: impl Fn(Span) -> Task,
         (offset, len): (u64, u64),
-    ) -> Result<(), EngineError> {
-        let span = Span { offset, len, block: self.block };
+    ) {
+        let span = Span { offset, len, block: self.served.block };
         let task = task(span);
         self.enter(slot, unique, task);
         self.order.add(slot, (!matches!(task, Task::Read(_))).then_some(span));
-        Ok(())
     }
 
     fn submit_waiting(&mut self) -> Result<(), EngineError> {
         // A write of parts of blocks begins with two requests.
         while self.engine.can_accept() {
-            let Some(slot) = self.order.next() else { break };
+            let Some(slot) = self.order.take() else { break };
             let buffer = self.slots[slot].buffer;
             match self.slots[slot].task {
                 Task::Read(span) => self.submit(slot, RequestOp::Read, (buffer, 0), span)?,
@@ -416,17 +360,21 @@ impl Server {
     /// the only one; with a block between them for that too.
     fn read_edges(&mut self, slot: usize, span: Span) -> Result<(), EngineError> {
         let whole = span.whole();
-        let edges = self.engine.allocate(2 * self.block)?;
+        let edges = self.engine.allocate(2 * self.served.block)?;
         self.slots[slot].task = Task::Write { span, edges: Some(edges) };
-        let first = Span { offset: span.start(), len: self.block.min(whole), block: self.block };
+        let first = Span {
+            offset: span.start(),
+            len: self.served.block.min(whole),
+            block: self.served.block,
+        };
         self.submit(slot, RequestOp::Read, (edges, 0), first)?;
-        if whole > self.block {
+        if whole > self.served.block {
             // Rarely the array takes no second one now: the first is waited for, and tried again then.
             if !self.engine.can_accept() {
                 self.drain()?;
             }
-            let last = Span { offset: span.end() - self.block, ..first };
-            let from = (self.block / raidlab_core::SECTOR_BYTES) as u32;
+            let last = Span { offset: span.end() - self.served.block, ..first };
+            let from = (self.served.block / raidlab_core::SECTOR_BYTES) as u32;
             self.submit(slot, RequestOp::Read, (edges, from), last)?;
         }
         Ok(())
@@ -441,7 +389,7 @@ impl Server {
             return self.finish(slot);
         }
         let buffer = self.slots[slot].buffer;
-        let (block, whole) = (self.block as usize, span.whole() as usize);
+        let (block, whole) = (self.served.block as usize, span.whole() as usize);
         let (skip, len) = (span.skip() as usize, span.len as usize);
         let bytes = self.engine.bytes_mut(buffer)?;
         bytes.copy_within(..len, skip);

@@ -1,0 +1,91 @@
+//! What is done about a message: answered at once, or only when the array has done something. No I/O.
+
+use super::protocol::{self, Ask, LONGEST};
+
+/// The file that is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// Its bytes.
+    pub size: u64,
+    /// Bytes of the array's block.
+    pub block: u64,
+    /// How it is opened.
+    pub open_flags: u32,
+}
+
+/// What is done about a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Nothing: there is no answer.
+    Nothing,
+    /// An answer with this body.
+    Answer(Vec<u8>),
+    /// An answer that says an error, a number from `errno.h`.
+    Refuse(i32),
+    /// These bytes are read first: from where, and how many.
+    Read(u64, u64),
+    /// Its payload is written first.
+    Write(u64, u64),
+    /// These bytes become zeroes first.
+    Zero(u64, u64),
+    /// All that was written becomes durable first.
+    Sync,
+}
+
+/// Decides about a message with so many bytes of payload behind the head of a write.
+pub fn decide(ask: Ask, served: &Served, payload: usize) -> Decision {
+    let Served { size, block, .. } = *served;
+    let is_beyond = |offset: u64, len| offset.checked_add(len).is_none_or(|end| end > size);
+    match ask {
+        Ask::Read { offset, len } => {
+            let most = size.saturating_sub(offset).min(u64::from(LONGEST));
+            match most.min(len.into()) {
+                0 => Decision::Answer(Vec::new()),
+                len => Decision::Read(offset, len),
+            }
+        }
+        Ask::Write { len, .. } if len as usize > payload || len > LONGEST => {
+            Decision::Refuse(libc::EINVAL)
+        }
+        Ask::Write { offset, len } if is_beyond(offset, len.into()) => {
+            Decision::Refuse(libc::ENOSPC)
+        }
+        Ask::Write { len: 0, .. } => Decision::Answer(protocol::written(0).to_vec()),
+        Ask::Write { offset, len } => Decision::Write(offset, len.into()),
+        Ask::Zero { offset, len } => {
+            let is_whole = offset.is_multiple_of(block) && len.is_multiple_of(block);
+            if is_beyond(offset, len) || !is_whole || len == 0 {
+                Decision::Refuse(libc::EOPNOTSUPP)
+            } else {
+                Decision::Zero(offset, len)
+            }
+        }
+        Ask::Sync => Decision::Sync,
+        Ask::Nothing => Decision::Nothing,
+        other => describe(other, served).map_or_else(Decision::Refuse, Decision::Answer),
+    }
+}
+
+/// Answers questions about the directory and its file.
+fn describe(ask: Ask, served: &Served) -> Result<Vec<u8>, i32> {
+    let (size, block) = (served.size, served.block.max(4096) as u32);
+    match ask {
+        Ask::Init { minor, flags } => {
+            protocol::agree(minor, flags).map(|agreed| agreed.body).ok_or(libc::EPROTO)
+        }
+        Ask::Lookup { known: true } => Ok(protocol::entry(size, block)),
+        Ask::Lookup { known: false } => Err(libc::ENOENT),
+        Ask::Attributes { node } | Ask::Change { node, size: None } => {
+            protocol::attribute_body(node, size, block).ok_or(libc::ENOENT)
+        }
+        Ask::Change { size: Some(_), .. } => Err(libc::EPERM),
+        Ask::Open { node } if protocol::is_file(node) => Ok(protocol::open_body(served.open_flags)),
+        Ask::Open { .. } => Err(libc::EISDIR),
+        Ask::OpenDirectory => Ok(protocol::open_body(0)),
+        Ask::List { from, room } => Ok(protocol::list(from, room)),
+        Ask::Close | Ask::Destroy => Ok(Vec::new()),
+        Ask::Room => Ok(protocol::room(size, block)),
+        Ask::Allocate => Err(libc::EOPNOTSUPP),
+        _ => Err(libc::ENOSYS),
+    }
+}

@@ -1,6 +1,6 @@
 //! What is done about a message: answered at once, or only when the array has done something. No I/O.
 
-use super::protocol::{self, Ask, LONGEST};
+use super::protocol::{self, Ask, LEAST_ROOM, LONGEST};
 
 /// The file that is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +11,12 @@ pub struct Served {
     pub block: u64,
     /// How it is opened.
     pub open_flags: u32,
+}
+
+/// Bytes of the buffer that a message needs in which whole blocks are read and written: the longest payload with the
+/// rest of the blocks that it begins and ends in.
+pub fn room(block: u64) -> u64 {
+    u64::from(LONGEST) + block.max(LEAST_ROOM as u64)
 }
 
 /// What is done about a message.
@@ -87,5 +93,27 @@ fn describe(ask: Ask, served: &Served) -> Result<Vec<u8>, i32> {
         Ask::Room => Ok(protocol::room(size, block)),
         Ask::Allocate => Err(libc::EOPNOTSUPP),
         _ => Err(libc::ENOSYS),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::requests::Span;
+    use super::*;
+
+    #[test]
+    fn a_buffer_has_room_for_the_blocks_around_the_longest_payload() {
+        for block in (9..=16).map(|bits| 1 << bits) {
+            let served = Served { size: 64 << 20, block, open_flags: 0 };
+            for offset in [0, 1, block - 1, 5 * block + block / 2] {
+                for len in [LONGEST, LONGEST - 1, LONGEST - block as u32 + 1] {
+                    let write = Ask::Write { offset, len };
+                    let decided = decide(write, &served, LONGEST as usize);
+                    assert_eq!(decided, Decision::Write(offset, len.into()));
+                    let span = Span { offset, len: len.into(), block };
+                    assert!(span.whole() <= room(block), "{span:?}");
+                }
+            }
+        }
     }
 }

@@ -20,7 +20,7 @@ pub(crate) mod system;
 /// What the kernel says and is answered, as values: what is fuzzed.
 #[doc(hidden)]
 pub mod messages {
-    pub use super::answers::{Decision, Served, decide};
+    pub use super::answers::{Decision, Served, decide, room};
     pub use super::protocol::{Ask, Message, parse};
     pub use super::requests::{Order, Span};
 }

@@ -15,7 +15,7 @@ use raidlab_core::{MemberIndex, Sector, Sectors};
 use raidlab_engine::{Engine, EngineError, EngineErrorKind, Member, Reply};
 
 use super::answers::{self, Decision, Served};
-use super::protocol::{self, ANSWER_HEADER, Ask, LEAST_ROOM, LONGEST, Message, WRITE_HEAD};
+use super::protocol::{self, ANSWER_HEADER, Ask, Message, WRITE_HEAD};
 use super::requests::{Order, Span};
 use super::{Shared, system};
 
@@ -94,8 +94,9 @@ impl Server {
     /// # Errors
     /// When there is no memory for them.
     pub(super) fn slots(engine: &mut Engine) -> Result<Vec<Slot>, EngineError> {
+        let room = answers::room(engine.block().bytes());
         let slot = |_| {
-            let buffer = engine.allocate(u64::from(LONGEST) + LEAST_ROOM as u64)?;
+            let buffer = engine.allocate(room)?;
             Ok(Slot { buffer, unique: 0, task: Task::Idle, pending: 0, error: 0 })
         };
         (0..SLOTS).map(slot).collect()

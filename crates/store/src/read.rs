@@ -55,7 +55,7 @@ pub(crate) fn check_version(path: &Path, line: &[u8]) -> Result<(), StoreError> 
 
 impl Stored {
     /// The run in the bytes of a file.
-    pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Self, StoreError> {
+    pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, StoreError> {
         let complete = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let mut lines = bytes[..complete].split_inclusive(|byte| *byte == b'\n').enumerate();
         let Some((_, first)) = lines.next() else {

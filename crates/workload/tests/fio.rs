@@ -413,3 +413,15 @@ fn a_file_is_laid_out_in_parts_and_none_takes_memory_before() {
     }
     assert_eq!((written, parts), (1025 << 30, 1025 * 16));
 }
+
+#[test]
+fn many_files_are_planned_and_too_many_are_refused() {
+    let plan = |text: &str| workload(text).plan(&Setting::new(1, 1));
+    let job = "[j]\nrw=write\nsize=1g\nverify=crc32c\nnumjobs=128\nnrfiles=1024\n";
+    assert_eq!(plan(job).expect("can be planned").expected.len(), 1 << 17);
+    let error = plan(&job.replace("128", "257")).expect_err("too many");
+    assert!(error.to_string().contains("263168 files of all processes; up to 262144"), "{error}");
+    // What all files hold together is more than a number has.
+    let huge = plan("[j]\nrw=write\nfilesize=10p\nnrfiles=1024\nnumjobs=2\n");
+    assert_eq!(huge.expect("can be planned").room, u64::MAX);
+}

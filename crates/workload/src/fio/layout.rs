@@ -6,7 +6,7 @@ use std::sync::Arc;
 use raidlab_core::Time;
 
 use super::options::Engine;
-use super::task::Task;
+use super::task::{Extent, Task};
 use crate::content::file_seed;
 use crate::op::{Content, How, Op, OpResult, Path, Slot};
 use crate::plan::{Bytes, Expected, FileNeed, Planned, Process, SeededBytes, Zeroes};
@@ -78,33 +78,49 @@ pub(super) fn files(tasks: &[Task]) -> Vec<File> {
             }
         }
     }
-    for file in &mut files {
-        file.end = end_of(file, tasks);
+    // There may be a thousand files of each of thousands of processes.
+    let mut writers = vec![Vec::new(); files.len()];
+    for task in tasks.iter().filter(|task| task.job.writes) {
+        let all = task.files.iter().fold(0u64, |all, extent| all.saturating_add(extent.len));
+        for extent in &task.files {
+            if let Some(file) = places.get(&extent.path) {
+                writers[*file].push(Writer { task, extent, all });
+            }
+        }
+    }
+    for (file, writers) in files.iter_mut().zip(&writers) {
+        file.end = end_of(file, writers);
     }
     files
 }
 
+/// Who writes a part of a file.
+#[derive(Clone, Copy)]
+struct Writer<'a> {
+    task: &'a Task,
+    extent: &'a Extent,
+    /// Bytes of all files of the task.
+    all: u64,
+}
+
 /// What a file holds in the end; `None` where that depends on the time, or on what was drawn.
-fn end_of(file: &File, tasks: &[Task]) -> Option<End> {
-    let users = |task: &&Task| task.files.iter().any(|extent| extent.path == file.path);
-    let writers: Vec<&Task> = tasks.iter().filter(users).filter(|task| task.job.writes).collect();
+fn end_of(file: &File, writers: &[Writer<'_>]) -> Option<End> {
     let Some(first) = writers.first() else { return (file.laid == file.len).then_some(End::Laid) };
-    if writers.iter().any(|task| task.job.zero_buffers != first.job.zero_buffers) {
+    let first = &first.task.job;
+    if writers.iter().any(|one| one.task.job.zero_buffers != first.zero_buffers) {
         return None;
     }
-    let covers = |task: &&Task| {
+    let covers = |Writer { task, extent, all }: &Writer<'_>| {
         let job = &task.job;
-        let extents = task.files.iter().filter(|extent| extent.path == file.path);
-        let is_whole = extents.clone().any(|extent| {
-            extent.offset == 0 && extent.len == file.len && extent.len.is_multiple_of(job.blocks[1])
-        });
-        let all: u64 = task.files.iter().map(|extent| extent.len).sum();
+        let is_whole = extent.offset == 0
+            && extent.len == file.len
+            && extent.len.is_multiple_of(job.blocks[1]);
         let every_block = if job.random { job.random_map } else { job.skip == 0 };
         let ends_by_bytes =
             !job.time_based && job.runtime.0 == 0 && job.number_ios == 0 && !job.reads;
-        is_whole && every_block && ends_by_bytes && all == task.pass && task.total >= task.pass
+        is_whole && every_block && ends_by_bytes && *all == task.pass && task.total >= task.pass
     };
-    let end = if first.job.zero_buffers { End::Zeroes } else { End::Written };
+    let end = if first.zero_buffers { End::Zeroes } else { End::Written };
     writers.iter().any(covers).then_some(end)
 }
 

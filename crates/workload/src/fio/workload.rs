@@ -7,15 +7,19 @@ use raidlab_core::{Nanos, Size};
 
 use super::layout;
 use super::options::{Engine, Job};
-use super::task::{self, Task, tasks};
+use super::task::{self, Task, files_of, tasks};
 use super::value::Amount;
 use super::worker::{RUN, Worker};
 use crate::MOST_PROCESSES;
 use crate::error::{WorkloadError, WorkloadErrorKind};
 use crate::kinds::Workload;
 use crate::metric::{Better, Metric, mib_per_second, per_second};
+use crate::op::Path;
 use crate::plan::{Memory, Plan, Planned, Setting};
 use crate::record::{IoRecord, RunRecord};
+
+/// The most files of all processes together: each takes some hundred bytes before the run begins.
+const MOST_FILES: u64 = 1 << 18;
 
 const MEAN_LATENCY: Metric = Metric { name: "latency_mean_ms", unit: "ms", better: Better::Lower };
 const TAIL_LATENCY: Metric = Metric { name: "latency_p99_ms", unit: "ms", better: Better::Lower };
@@ -71,6 +75,12 @@ impl FioWorkload {
         if !(1..=u64::from(MOST_PROCESSES)).contains(&processes) {
             let reason = format!("{processes} processes; from 1 to {MOST_PROCESSES} are possible");
             return Err(WorkloadError::new(WorkloadErrorKind::Processes, "numjobs", reason));
+        }
+        let files: u64 = self.jobs.iter().map(|job| u64::from(job.numjobs) * files_of(job)).sum();
+        let files = files * u64::from(setting.copies);
+        if files > MOST_FILES {
+            let reason = format!("{files} files of all processes; up to {MOST_FILES} are possible");
+            return Err(WorkloadError::new(WorkloadErrorKind::Parameter, "nrfiles", reason));
         }
         Ok(())
     }
@@ -143,9 +153,11 @@ impl Workload for FioWorkload {
         self.check(setting)?;
         let mut tasks = tasks(&self.jobs, setting)?;
         let files = layout::files(&tasks);
+        let by_path: BTreeMap<&Path, &layout::File> =
+            files.iter().map(|file| (file.path(), file)).collect();
         for task in &mut tasks {
-            let file = |path| files.iter().find(|file| file.path() == path);
-            let known = |path| file(path).is_some_and(layout::File::is_known);
+            let file = |path| by_path.get(path);
+            let known = |path| file(path).is_some_and(|file| file.is_known());
             let verifies = task.job.verify.is_some() && task.job.do_verify;
             if verifies && !task.files.iter().all(|one| known(&one.path)) {
                 let reason = format!(

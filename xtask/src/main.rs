@@ -10,7 +10,10 @@ mod bench;
 mod bits;
 mod budget;
 mod child;
+#[path = "../../tests/support/corpus.rs"]
+mod corpus;
 mod docs;
+mod fuzz;
 mod guests;
 mod instructions;
 #[path = "../../tests/support/markdown.rs"]
@@ -41,6 +44,9 @@ usage: cargo xtask TASK
                    --shard: instead of a sample the K-th of N parts of all
                    --diffs: the bugs that somebody planted instead, each FILE.diff of DIR, against all tests
                    --known: runs nothing, tells what earlier runs found
+  fuzz [TARGET...] [--runs N] [--seconds N] [--minimise] [--plain]
+                   fuzzes what comes from outside with libFuzzer; without a target: lists them; --help says
+                   more
   bits [--install] whether what is computed has the same bits in a release, a debug and a wasm32 build;
                    names the first cells that differ. A build that needs what is not here is skipped,
                    or with --install that is fetched
@@ -74,6 +80,17 @@ fn main() -> ExitCode {
         ["mutants", ref more @ ..] => match mutants::Options::parse(more) {
             Some(options) => mutants::run(&root(), &options),
             None => return usage(),
+        },
+        ["fuzz", ref more @ ..] if more.contains(&"--help") => {
+            print!("{}", fuzz::USAGE);
+            Ok(true)
+        }
+        ["fuzz", ref more @ ..] => match fuzz::Options::parse(more) {
+            Some(options) => fuzz::run(&root(), &options),
+            None => {
+                eprint!("{}", fuzz::USAGE);
+                return ExitCode::from(2);
+            }
         },
         ["bits"] => bits::run(&root(), false),
         ["bits", "--install"] => bits::run(&root(), true),

@@ -1,0 +1,4 @@
+//! [`assembly`](raidlab_fuzz::assembly) driven by libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| raidlab_fuzz::assembly(data));

@@ -1,0 +1,4 @@
+//! [`drive`](raidlab_fuzz::drive) driven by libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| raidlab_fuzz::drive(data));

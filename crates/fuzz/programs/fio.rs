@@ -1,0 +1,4 @@
+//! [`fio`](raidlab_fuzz::fio) driven by libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| raidlab_fuzz::fio(data));

@@ -1,0 +1,4 @@
+//! [`fuse`](raidlab_fuzz::fuse) driven by libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| raidlab_fuzz::fuse(data));

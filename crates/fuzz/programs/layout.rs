@@ -1,0 +1,4 @@
+//! [`layout`](raidlab_fuzz::layout) driven by libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| raidlab_fuzz::layout(data));

@@ -1,0 +1,4 @@
+//! [`metadata`](raidlab_fuzz::metadata) driven by libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| raidlab_fuzz::metadata(data));

@@ -1,0 +1,4 @@
+//! [`parameters`](raidlab_fuzz::parameters) driven by libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| raidlab_fuzz::parameters(data));

@@ -1,0 +1,4 @@
+//! [`results`](raidlab_fuzz::results) driven by libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| raidlab_fuzz::results(data));

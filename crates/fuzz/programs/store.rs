@@ -1,0 +1,4 @@
+//! [`store`](raidlab_fuzz::store) driven by libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| raidlab_fuzz::store(data));

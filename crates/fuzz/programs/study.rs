@@ -1,0 +1,4 @@
+//! [`study`](raidlab_fuzz::study) driven by libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| raidlab_fuzz::study(data));

@@ -1,0 +1,4 @@
+//! [`tar`](raidlab_fuzz::tar) driven by libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| raidlab_fuzz::tar(data));

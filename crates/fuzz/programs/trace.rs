@@ -1,0 +1,4 @@
+//! [`trace`](raidlab_fuzz::trace) driven by libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| raidlab_fuzz::trace(data));

@@ -3,7 +3,7 @@
 use raidlab_checker::choices::Choices;
 use raidlab_checker::rig::{Ask, Fault, Rig, RigConfig, Started};
 use raidlab_core::consistency::Allow;
-use raidlab_core::contract::{Admin, Outcome, RequestOp};
+use raidlab_core::contract::{Admin, IoOp, Outcome};
 use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sectors};
 
 fn config(level: Level, members: u16) -> RigConfig {
@@ -30,18 +30,18 @@ const ALL: [(Level, u16); 8] = [
 fn random_ask(rig: &Rig, choices: &mut Choices) -> Ask {
     let (block, capacity) = (rig.shape().logical_block, rig.shape().capacity);
     let op = match choices.below(8) {
-        0..4 => RequestOp::Write,
-        4..6 => RequestOp::Read,
-        6 => RequestOp::WriteZeroes,
-        _ => RequestOp::Flush,
+        0..4 => IoOp::Write,
+        4..6 => IoOp::Read,
+        6 => IoOp::WriteZeroes,
+        _ => IoOp::Flush,
     };
-    if op == RequestOp::Flush {
+    if op == IoOp::Flush {
         return Ask { op, at: 0, len: 0, fua: false };
     }
     let blocks = (capacity / block) as u32;
     let at = u64::from(choices.below(blocks)) * block;
     let len = (u64::from(choices.below(6)) + 1) * block;
-    Ask { op, at, len: len.min(capacity - at), fua: op == RequestOp::Write && choices.flip() }
+    Ask { op, at, len: len.min(capacity - at), fua: op == IoOp::Write && choices.flip() }
 }
 
 /// Requests in any number at once, I/O ending in any order.
@@ -93,7 +93,7 @@ fn the_same_seed_gives_the_same_log() {
 #[test]
 fn a_lost_write_is_noticed() {
     let mut rig = Rig::new(config(Level::Raid0, 2)).expect("a possible array");
-    rig.submit(Ask { op: RequestOp::Write, at: 0, len: 1, fua: false });
+    rig.submit(Ask { op: IoOp::Write, at: 0, len: 1, fua: false });
     rig.finish(0, Fault::Lost);
     assert_eq!(rig.read(0, 1), Outcome::Done);
     let violation = rig.violation().expect("the drive lied, and nothing can mend that");
@@ -103,7 +103,7 @@ fn a_lost_write_is_noticed() {
 #[test]
 fn a_copy_goes_on_by_itself() {
     let mut rig = Rig::new(config(Level::Raid5, 4)).expect("a possible array");
-    rig.submit(Ask { op: RequestOp::Write, at: 0, len: 3, fua: false });
+    rig.submit(Ask { op: IoOp::Write, at: 0, len: 3, fua: false });
     let mut copy = rig.clone();
     assert_eq!(copy.key(), rig.key());
     copy.run();

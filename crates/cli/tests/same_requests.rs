@@ -8,7 +8,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use raidlab_core::contract::{IoOp, RequestOp, Segment};
+use raidlab_core::contract::{IoOp, Segment};
 use raidlab_core::{Config, Limits, MemberConfig, MemberIndex, Sector, Sectors, Time};
 use raidlab_engine::{Engine, EngineConfig, Member, MemoryMember};
 use raidlab_models::{DriveKind, HardDisk, load};
@@ -117,9 +117,9 @@ fn the_raw_targets_ask_members_for_the_same() {
 /// Carries out one request in both; gives what each asked its members for, sorted.
 fn one_request(engine: &mut Engine, world: &mut World, op: Op) -> Option<(Vec<Io>, Vec<Io>)> {
     let (op, at, len) = match op {
-        Op::Read { at, len } => (RequestOp::Read, at, len),
-        Op::Write { at, len } => (RequestOp::Write, at, len),
-        Op::Sync => (RequestOp::Flush, 0, 0),
+        Op::Read { at, len } => (IoOp::Read, at, len),
+        Op::Write { at, len } => (IoOp::Write, at, len),
+        Op::Sync => (IoOp::Flush, 0, 0),
         _ => return None,
     };
     let (at, len) = (Sector(at / 512), Sectors(len / 512));

@@ -11,7 +11,7 @@ mod bench;
 use std::hint::black_box;
 
 use raidlab_core::contract::{
-    Completion, Input, IoOutcome, JobResult, Output, Request, RequestId, RequestOp, Segment, Token,
+    Completion, Input, IoOp, IoOutcome, JobResult, Output, Request, RequestId, Segment, Token,
 };
 use raidlab_core::{Array, Config, Layout, Level, Sector, Sectors, Time};
 
@@ -29,7 +29,7 @@ const DEPTH_IN_ORDER: usize = 128;
 struct Case {
     name: &'static str,
     layout: Layout,
-    op: RequestOp,
+    op: IoOp,
     sectors: u32,
     budget: Option<u64>,
     in_order: bool,
@@ -46,12 +46,12 @@ fn main() {
     // Each write's range is held beside its neighbours': what is near must not cost what is far.
     let in_order = |name, sectors| {
         let layout = Layout::new(Level::Raid1, 2);
-        Case { in_order: true, ..case(name, layout, RequestOp::Write, sectors, None) }
+        Case { in_order: true, ..case(name, layout, IoOp::Write, sectors, None) }
     };
     let raid0 = Layout::new(Level::Raid0, 4).with_chunk(chunk);
     let raid10 = Layout::new(Level::Raid10, 4).with_chunk(chunk);
     let raid1 = Layout::new(Level::Raid1, 2);
-    let (read, write) = (RequestOp::Read, RequestOp::Write);
+    let (read, write) = (IoOp::Read, IoOp::Write);
     let cases = [
         case("raid0(4) 4 KiB read", raid0.clone(), read, 8, Some(80)),
         case("raid0(4) 4 KiB write", raid0, write, 8, Some(80)),

@@ -80,14 +80,14 @@ impl Scratch {
     }
 }
 
-/// What a request asks for.
+/// What a request asks of the array, and an I/O of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RequestOp {
+pub enum IoOp {
     /// Read into the segments.
     Read,
     /// Write from the segments.
     Write,
-    /// Make every write answered before this request durable.
+    /// Make every write answered before this durable.
     Flush,
     /// The range's contents are no longer needed.
     Discard,
@@ -101,30 +101,15 @@ pub struct Request<'a> {
     /// The driver's name for it.
     pub id: RequestId,
     /// What it asks for.
-    pub op: RequestOp,
+    pub op: IoOp,
     /// The first sector of the array.
     pub at: Sector,
-    /// How many sectors; zero for [`RequestOp::Flush`].
+    /// How many sectors; zero for [`IoOp::Flush`].
     pub len: Sectors,
     /// Where the payload lies; as long as `len` for reads and writes, empty for the others.
     pub segments: &'a [Segment],
     /// Write only: answer when the data are durable.
     pub fua: bool,
-}
-
-/// What an I/O asks of a member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum IoOp {
-    /// Read into the segments.
-    Read,
-    /// Write from the segments.
-    Write,
-    /// Make every write completed before this I/O durable.
-    Flush,
-    /// The range's contents are no longer needed.
-    Discard,
-    /// The range is to read as zeroes.
-    WriteZeroes,
 }
 
 /// An I/O to one member.

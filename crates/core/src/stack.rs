@@ -17,8 +17,8 @@ use crate::array::{
     Array, Config, ConfigError, Limits, MemberConfig, Segments, Settings, TAG_SHIFT, tag_of,
 };
 use crate::contract::{
-    Admin, Completion, Event, Input, IoId, IoOp, IoOutcome, Job, JobId, MemberIo, Outcome, Output,
-    Refusal, Request, RequestId, RequestOp, Scratch, Segment, SegmentList,
+    Admin, Completion, Event, Input, IoId, IoOutcome, Job, JobId, MemberIo, Outcome, Output,
+    Refusal, Request, RequestId, Scratch, Segment, SegmentList,
 };
 use crate::layout::Layout;
 use crate::policy::ReadPolicy;
@@ -281,16 +281,9 @@ impl Stack {
     fn hand_down(&mut self, index: usize, io: &MemberIo) {
         self.segments.clear();
         self.segments.extend(self.outer.segments(&io.segments));
-        let op = match io.op {
-            IoOp::Read => RequestOp::Read,
-            IoOp::Write => RequestOp::Write,
-            IoOp::Flush => RequestOp::Flush,
-            IoOp::Discard => RequestOp::Discard,
-            IoOp::WriteZeroes => RequestOp::WriteZeroes,
-        };
         let request = Request {
             id: RequestId(u64::from(io.io.slot) << 32 | u64::from(io.io.generation)),
-            op,
+            op: io.op,
             at: io.at,
             len: Sectors(u64::from(io.len)),
             segments: &self.segments,

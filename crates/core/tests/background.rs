@@ -6,7 +6,7 @@ mod support;
 mod worst;
 
 use raidlab_core::contract::{
-    Admin, Believe, Event, Input, IoOp, Outcome, Pacing, RequestOp, Scrub, Segment, Work,
+    Admin, Believe, Event, Input, IoOp, Outcome, Pacing, Scrub, Segment, Work,
 };
 use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sectors};
 use support::Driver;
@@ -240,7 +240,7 @@ fn beside_other_work_it_goes_one_by_one_unless_it_is_behind() {
         // A read that is never answered.
         let token = bench.driver.buffer(vec![0; 1]);
         let segment = Segment { token, offset: 0, len: 1 };
-        bench.driver.submit(RequestOp::Read, 0, &[segment]);
+        bench.driver.submit(IoOp::Read, 0, &[segment]);
         let read = bench.driver.work.pop_front();
         bench.add(1);
         let mut at_once = 0;
@@ -343,7 +343,7 @@ fn a_read_in_slices_that_waits_forgets_none_when_its_member_is_rebuilt() {
     assert!(driver.array.good_to(M(1)).0 < 8, "the first stripe lacks a chunk");
     let rebuilding = driver.work.len();
     let token = driver.buffer(vec![0xdd; 32]);
-    let id = driver.submit(RequestOp::Read, 0, &[Segment { token, offset: 0, len: 32 }]);
+    let id = driver.submit(IoOp::Read, 0, &[Segment { token, offset: 0, len: 32 }]);
     let held: Vec<_> = driver.work.drain(rebuilding..).collect();
     assert!(!held.is_empty(), "the first slice is read");
     while driver.array.good_to(M(1)).0 < 8 {
@@ -385,7 +385,7 @@ fn background_work_waits_while_all_room_for_io_is_taken() {
     let mut driver = Driver::new(&config);
     for at in 0..64 {
         let token = driver.buffer(vec![0; 8]);
-        driver.submit(RequestOp::Read, at * 16, &[Segment { token, offset: 0, len: 8 }]);
+        driver.submit(IoOp::Read, at * 16, &[Segment { token, offset: 0, len: 8 }]);
     }
     let taken = driver.work.len();
     assert!(taken < 64, "there is less room than requests");

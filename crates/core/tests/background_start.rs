@@ -65,7 +65,7 @@ fn a_resync_by_the_bitmap_touches_what_it_names_only() {
         bench.idle();
         let token = bench.driver.buffer(vec![0x5a; 2]);
         let segment = raidlab_core::contract::Segment { token, offset: 0, len: 2 };
-        let id = bench.driver.submit(raidlab_core::contract::RequestOp::Write, 17, &[segment]);
+        let id = bench.driver.submit(IoOp::Write, 17, &[segment]);
         while bench.driver.outcome(id).is_none() && bench.step() {}
         let named = match layout.level {
             Level::Raid1 => 16..24,
@@ -184,7 +184,7 @@ fn parity_is_believed_where_the_bitmap_names_nothing() {
     // A write in flight in stripe 5, rows 40 to 48.
     let token = bench.driver.buffer(vec![0x5a; 2]);
     let segment = raidlab_core::contract::Segment { token, offset: 0, len: 2 };
-    bench.driver.submit(raidlab_core::contract::RequestOp::Write, 5 * 16 + 3, &[segment]);
+    bench.driver.submit(IoOp::Write, 5 * 16 + 3, &[segment]);
     for _ in 0..9 {
         bench.step();
     }

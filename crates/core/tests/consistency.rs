@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use raidlab_core::consistency::Examined;
-use raidlab_core::contract::{Admin, Event, Input, IoOp, IoOutcome, Outcome, Record, RequestOp};
+use raidlab_core::contract::{Admin, Event, Input, IoOp, IoOutcome, Outcome, Record};
 use raidlab_core::geometry::{Holds, Place};
 use raidlab_core::{
     Array, Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors,
@@ -153,7 +153,7 @@ fn step(driver: &mut Driver, random: &mut SplitMix64) {
             driver.begin_write(at, &bytes, random.below(4) == 0);
         }
         2 if driver.array.can_accept() && random.below(4) == 0 => {
-            driver.submit(RequestOp::Flush, 0, &[]);
+            driver.submit(IoOp::Flush, 0, &[]);
         }
         3 | 4 if random.below(2) == 0 => {
             if let Some(at) = driver.wake.filter(|_| driver.work.len() < 2) {

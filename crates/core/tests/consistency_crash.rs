@@ -7,9 +7,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use raidlab_core::consistency::Examined;
-use raidlab_core::contract::{
-    Admin, Event, Input, IoOutcome, Outcome, Refusal, RequestId, RequestOp,
-};
+use raidlab_core::contract::{Admin, Event, Input, IoOp, IoOutcome, Outcome, Refusal, RequestId};
 use raidlab_core::{
     Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors,
 };
@@ -94,7 +92,7 @@ impl Rig {
                 }
             }
             3 if accepts && (!self.flushes_seldom || self.random.below(12) == 0) => {
-                let id = self.driver.submit(RequestOp::Flush, 0, &[]);
+                let id = self.driver.submit(IoOp::Flush, 0, &[]);
                 let all = self.values.iter().flatten();
                 let answered = all.filter(|value| value.answered).filter_map(|value| value.write);
                 self.flushes.push(Flush { id, covers: answered.collect() });

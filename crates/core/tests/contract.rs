@@ -4,8 +4,7 @@
 mod support;
 
 use raidlab_core::contract::{
-    Admin, Completion, Event, Input, IoOp, IoOutcome, Outcome, Refusal, RequestOp, Scratch,
-    Segment, Token,
+    Admin, Completion, Event, Input, IoOp, IoOutcome, Outcome, Refusal, Scratch, Segment, Token,
 };
 use raidlab_core::{Config, Layout, Level, Limits, MemberConfig, MemberIndex, Sectors};
 use raidlab_random::SplitMix64;
@@ -36,17 +35,17 @@ fn requests_that_cannot_be_are_answered_at_once() {
     let scratch = Segment { token: Token(Scratch::FIRST), ..good };
     let empty = Segment { len: 0, ..good };
     for (op, at, segments, outcome) in [
-        (RequestOp::Read, end, vec![good], Outcome::OutOfRange),
-        (RequestOp::Write, u64::MAX - 3, vec![good], Outcome::OutOfRange),
-        (RequestOp::Read, 4, vec![good], Outcome::Misaligned),
-        (RequestOp::Write, 0, vec![short], Outcome::Misaligned),
-        (RequestOp::Read, 0, vec![good; 5], Outcome::BadSegments),
-        (RequestOp::Read, 0, vec![scratch], Outcome::BadSegments),
-        (RequestOp::Read, 0, vec![good, empty], Outcome::BadSegments),
-        (RequestOp::Flush, 0, vec![good], Outcome::BadSegments),
-        (RequestOp::Read, 0, vec![], Outcome::Done),
-        (RequestOp::Discard, 0, vec![good], Outcome::BadSegments),
-        (RequestOp::WriteZeroes, 0, vec![], Outcome::Done),
+        (IoOp::Read, end, vec![good], Outcome::OutOfRange),
+        (IoOp::Write, u64::MAX - 3, vec![good], Outcome::OutOfRange),
+        (IoOp::Read, 4, vec![good], Outcome::Misaligned),
+        (IoOp::Write, 0, vec![short], Outcome::Misaligned),
+        (IoOp::Read, 0, vec![good; 5], Outcome::BadSegments),
+        (IoOp::Read, 0, vec![scratch], Outcome::BadSegments),
+        (IoOp::Read, 0, vec![good, empty], Outcome::BadSegments),
+        (IoOp::Flush, 0, vec![good], Outcome::BadSegments),
+        (IoOp::Read, 0, vec![], Outcome::Done),
+        (IoOp::Discard, 0, vec![good], Outcome::BadSegments),
+        (IoOp::WriteZeroes, 0, vec![], Outcome::Done),
     ] {
         let id = driver.submit(op, at, &segments);
         assert_eq!(driver.outcome(id), Some(outcome), "{op:?} at {at}");
@@ -60,11 +59,11 @@ fn a_full_array_says_so() {
     for _ in 0..4 {
         assert!(driver.array.can_accept());
         let segment = segment(&mut driver, 8);
-        driver.submit(RequestOp::Write, 0, &[segment]);
+        driver.submit(IoOp::Write, 0, &[segment]);
     }
     assert!(!driver.array.can_accept());
     let segment = segment(&mut driver, 8);
-    let id = driver.submit(RequestOp::Write, 0, &[segment]);
+    let id = driver.submit(IoOp::Write, 0, &[segment]);
     assert_eq!(driver.outcome(id), Some(Outcome::Busy));
     driver.run();
     assert!(driver.array.can_accept());
@@ -75,7 +74,7 @@ fn a_full_array_says_so() {
 fn late_and_repeated_completions_change_nothing() {
     let mut driver = driver(Level::Raid1, 2);
     let segment = segment(&mut driver, 8);
-    driver.submit(RequestOp::Write, 0, &[segment]);
+    driver.submit(IoOp::Write, 0, &[segment]);
     let Work::Io(first) = driver.work[0] else { panic!("a write") };
     driver.run();
     let before = driver.array.state_key();
@@ -91,8 +90,8 @@ fn a_plug_holds_requests_back() {
     let mut driver = driver(Level::Raid5, 3);
     driver.input(Input::Plug);
     let segment = segment(&mut driver, 8);
-    driver.submit(RequestOp::Write, 0, &[segment]);
-    driver.submit(RequestOp::Read, 16, &[segment]);
+    driver.submit(IoOp::Write, 0, &[segment]);
+    driver.submit(IoOp::Read, 16, &[segment]);
     assert!(driver.work.is_empty());
     driver.input(Input::Unplug);
     assert!(!driver.work.is_empty());
@@ -104,7 +103,7 @@ fn a_plug_holds_requests_back() {
 fn a_flush_reaches_every_member_in_service() {
     let mut driver = driver(Level::Raid1, 3);
     driver.fail(1);
-    let id = driver.submit(RequestOp::Flush, 0, &[]);
+    let id = driver.submit(IoOp::Flush, 0, &[]);
     let members: Vec<_> = driver.log.iter().map(|io| (io.op, io.member.0)).collect();
     assert_eq!(members, [(IoOp::Flush, 0), (IoOp::Flush, 2)]);
     assert_eq!(driver.outcome(id), None, "not before the members have answered");
@@ -125,7 +124,7 @@ fn commands_this_version_lacks_are_refused_by_event() {
 fn a_large_request_is_one_range_a_member() {
     let mut driver = driver(Level::Raid0, 4);
     let segment = segment(&mut driver, 256);
-    driver.submit(RequestOp::Read, 0, &[segment]);
+    driver.submit(IoOp::Read, 0, &[segment]);
     let sent: Vec<_> = driver.log.iter().map(|io| (io.member.0, io.at.0, io.len)).collect();
     assert_eq!(sent, [(0, 0, 64), (1, 0, 64), (2, 0, 64), (3, 0, 64)]);
 }
@@ -135,13 +134,13 @@ fn a_full_stripe_is_written_without_reads_and_a_small_write_takes_four() {
     let layout = Layout::new(Level::Raid5, 5).with_chunk(Sectors(16));
     let mut driver = Driver::new(&Config::uniform(layout, Sectors(160)));
     let whole = segment(&mut driver, 64);
-    driver.submit(RequestOp::Write, 0, &[whole]);
+    driver.submit(IoOp::Write, 0, &[whole]);
     driver.run();
     assert_eq!(driver.log.len(), 5);
     assert!(driver.log.iter().all(|io| io.op == IoOp::Write && io.len == 16));
     driver.log.clear();
     let small = Segment { len: 8, ..whole };
-    driver.submit(RequestOp::Write, 0, &[small]);
+    driver.submit(IoOp::Write, 0, &[small]);
     driver.run();
     let ops: Vec<_> = driver.log.iter().map(|io| (io.op, io.member.0, io.len)).collect();
     let (read, write) = (IoOp::Read, IoOp::Write);
@@ -154,7 +153,7 @@ fn fua_goes_to_every_write_of_a_stripe() {
     let segment = segment(&mut driver, 8);
     let request = raidlab_core::contract::Request {
         id: raidlab_core::contract::RequestId(99),
-        op: RequestOp::Write,
+        op: IoOp::Write,
         at: raidlab_core::Sector(0),
         len: Sectors(8),
         segments: &[segment],
@@ -171,12 +170,12 @@ fn the_key_of_a_state_forgets_how_it_came_about() {
     let mut other = driver(Level::Raid5, 3);
     let segment_one = segment(&mut one, 8);
     let segment_other = segment(&mut other, 8);
-    other.submit(RequestOp::Read, 0, &[segment_other]);
+    other.submit(IoOp::Read, 0, &[segment_other]);
     other.run();
     for driver in [&mut one, &mut other] {
-        driver.submit(RequestOp::Write, 0, &[segment_one]);
+        driver.submit(IoOp::Write, 0, &[segment_one]);
         driver.run_shuffled(&mut SplitMix64::new(7));
-        driver.submit(RequestOp::Write, 80, &[segment_one]);
+        driver.submit(IoOp::Write, 80, &[segment_one]);
     }
     assert_eq!(one.array.state_key(), other.array.state_key());
     one.step(0);
@@ -209,15 +208,15 @@ fn zeroes_and_discards_reach_every_copy_and_whole_stripes_only() {
         driver.log.iter().map(|io| (io.op, io.member.0, io.at.0, io.len)).collect()
     };
     let mut mirror = driver(Level::Raid1, 2);
-    mirror.submit_range(RequestOp::Discard, 8, 16);
+    mirror.submit_range(IoOp::Discard, 8, 16);
     assert_eq!(ops(&mirror), [0, 1].map(|m| (IoOp::Discard, m, 8, 16)));
     let mut stripes = driver(Level::Raid5, 3);
     // A stripe is 32 sectors: of 8..80 only the second is whole.
-    stripes.submit_range(RequestOp::Discard, 8, 72);
+    stripes.submit_range(IoOp::Discard, 8, 72);
     stripes.run();
     assert_eq!(ops(&stripes), [2, 0, 1].map(|m| (IoOp::WriteZeroes, m, 16, 16)));
     stripes.log.clear();
-    let id = stripes.submit_range(RequestOp::Discard, 8, 40);
+    let id = stripes.submit_range(IoOp::Discard, 8, 40);
     assert_eq!(stripes.outcome(id), Some(Outcome::Done), "no whole stripe: nothing to do");
     assert!(stripes.log.is_empty());
 }
@@ -228,17 +227,17 @@ fn raid3_moves_every_spindle_and_takes_whole_sectors_only() {
     let mut driver = Driver::new(&Config::uniform(layout, Sectors(160)));
     assert_eq!(driver.array.logical_block(), 4);
     let whole = segment(&mut driver, 8);
-    driver.submit(RequestOp::Write, 0, &[whole]);
+    driver.submit(IoOp::Write, 0, &[whole]);
     driver.run();
     let sent: Vec<_> = driver.log.iter().map(|io| (io.op, io.member.0, io.len)).collect();
     assert_eq!(sent, [0, 1, 2, 3, 4].map(|m| (IoOp::Write, m, 2)));
     driver.log.clear();
-    driver.submit(RequestOp::Read, 0, &[whole]);
+    driver.submit(IoOp::Read, 0, &[whole]);
     driver.run();
     let sent: Vec<_> = driver.log.iter().map(|io| (io.op, io.member.0, io.len)).collect();
     assert_eq!(sent, [0, 1, 2, 3].map(|m| (IoOp::Read, m, 2)), "parity is not read");
     let part = Segment { len: 6, ..whole };
-    let id = driver.submit(RequestOp::Read, 0, &[part]);
+    let id = driver.submit(IoOp::Read, 0, &[part]);
     assert_eq!(driver.outcome(id), Some(Outcome::Misaligned));
 }
 
@@ -247,12 +246,12 @@ fn a_small_raid6_write_is_six_and_a_full_stripe_reads_nothing() {
     let layout = Layout::new(Level::Raid6, 7).with_chunk(Sectors(16));
     let mut driver = Driver::new(&Config::uniform(layout, Sectors(160)));
     let whole = segment(&mut driver, 80);
-    driver.submit(RequestOp::Write, 0, &[Segment { len: 8, ..whole }]);
+    driver.submit(IoOp::Write, 0, &[Segment { len: 8, ..whole }]);
     driver.run();
     let count = |op| driver.log.iter().filter(|io| io.op == op).count();
     assert_eq!((count(IoOp::Read), count(IoOp::Write)), (3, 3));
     driver.log.clear();
-    driver.submit(RequestOp::Write, 0, &[whole]);
+    driver.submit(IoOp::Write, 0, &[whole]);
     driver.run();
     assert_eq!(driver.log.len(), 7);
     assert!(driver.log.iter().all(|io| io.op == IoOp::Write && io.len == 16));

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use raidlab_core::contract::{Event, IoOp, IoOutcome, MemberIo, Outcome, RequestOp, Segment, Work};
+use raidlab_core::contract::{Event, IoOp, IoOutcome, MemberIo, Outcome, Segment, Work};
 use raidlab_core::geometry::{Holds, Place};
 use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sector, Sectors};
 use worst::{Bench, config, layouts, tight};
@@ -120,7 +120,7 @@ fn what_several_reads_found_at_once_is_mended_once() {
         for _ in 0..requests {
             let token = bench.driver.buffer(vec![0; 8]);
             let segment = Segment { token, offset: 0, len: 8 };
-            bench.driver.submit(RequestOp::Read, 0, &[segment]);
+            bench.driver.submit(IoOp::Read, 0, &[segment]);
         }
         bench.settle();
         let corrected = |event: &&Event| matches!(event, Event::Corrected { .. });
@@ -285,7 +285,7 @@ fn a_member_that_cannot_flush_goes_out_of_service() {
                 IoOp::Flush if io.member == M(1) => outcome,
                 _ => IoOutcome::Ok,
             });
-            let id = bench.driver.submit(RequestOp::Flush, 0, &[]);
+            let id = bench.driver.submit(IoOp::Flush, 0, &[]);
             bench.settle_all();
             assert_eq!(bench.driver.outcome(id), Some(Outcome::Done), "{layout}");
             assert!(bench.has(Event::MemberFailed(M(1))), "{layout}");
@@ -422,7 +422,7 @@ fn too_much_lost_in_a_rebuild_stops_all_writes_at_once() {
         bench.idle();
         let unit = worst::block(&layout) as usize;
         assert_eq!(bench.driver.write(0, &vec![1; unit]), Outcome::ArrayFailed, "{layout}");
-        let id = bench.driver.submit_range(RequestOp::WriteZeroes, 0, unit as u64);
+        let id = bench.driver.submit_range(IoOp::WriteZeroes, 0, unit as u64);
         bench.settle_all();
         assert_eq!(bench.driver.outcome(id), Some(Outcome::ArrayFailed));
         assert!(bench.driver.log.iter().all(|io| io.op == IoOp::Read), "{layout}");
@@ -473,7 +473,7 @@ fn a_discard_mends_nothing() {
         let (mut bench, _) = rebuild_with(&config, 1, &[(0, 5)]);
         let listed: Vec<_> = bench.driver.array.bad_blocks(M(1)).collect();
         assert_eq!(listed, [(Sector(5), Sectors(1))], "{layout}");
-        let id = bench.driver.submit_range(RequestOp::Discard, 0, 16);
+        let id = bench.driver.submit_range(IoOp::Discard, 0, 16);
         bench.settle_all();
         assert_eq!(bench.driver.outcome(id), Some(Outcome::Done), "{layout}");
         let discarded =
@@ -502,7 +502,7 @@ fn a_read_whose_parts_end_at_once_is_answered_once() {
         // Rows 2 to 6 are to be mended, after the write; what is read, in slices of rows 2 to 4 and 4 to 8, is to be
         // computed after that.
         let token = bench.driver.buffer(vec![0; 6]);
-        let id = bench.driver.submit(RequestOp::Read, 2, &[Segment { token, offset: 0, len: 6 }]);
+        let id = bench.driver.submit(IoOp::Read, 2, &[Segment { token, offset: 0, len: 6 }]);
         bench.driver.fault = Box::new(|io| match io.op {
             IoOp::Read => IoOutcome::MediaError { first_bad: io.at },
             _ => IoOutcome::Gone,

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use raidlab_core::contract::{
     self, Admin, Event, Input, IoOp, IoOutcome, LOG_HEADER, Outcome, Record, Refusal, Request,
-    RequestId, RequestOp, Scrub, Segment,
+    RequestId, Scrub, Segment,
 };
 use raidlab_core::geometry::{Geometry, Holds, Place};
 use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sector, Sectors, Tie};
@@ -24,7 +24,7 @@ type Values = Vec<(u8, RequestId)>;
 /// A request in flight.
 struct Pending {
     id: RequestId,
-    op: RequestOp,
+    op: IoOp,
     range: std::ops::Range<u64>,
     fua: bool,
     /// Flush: for each sector the newest write answered before.
@@ -115,9 +115,9 @@ impl Rig {
                 values.iter().rev().find(answered).map(|(_, id)| *id)
             };
             let before = self.values.iter().map(newest).collect();
-            let (op, range) = (RequestOp::Flush, 0..0);
+            let (op, range) = (IoOp::Flush, 0..0);
             self.pending.push(Pending { id, op, range, fua: false, before });
-            self.request(id, RequestOp::Flush, 0, 0, &[], false);
+            self.request(id, IoOp::Flush, 0, 0, &[], false);
             return;
         }
         let at = self.random.below(capacity);
@@ -134,7 +134,7 @@ impl Rig {
         for (at, byte) in range.clone().zip(&bytes) {
             self.values[at as usize].push((*byte, id));
         }
-        let op = if zeroes { RequestOp::WriteZeroes } else { RequestOp::Write };
+        let op = if zeroes { IoOp::WriteZeroes } else { IoOp::Write };
         self.pending.push(Pending { id, op, range, fua, before: Vec::new() });
         let token = self.driver.buffer(bytes);
         let segment = [Segment { token, offset: 0, len: len as u32 }];
@@ -142,15 +142,7 @@ impl Rig {
         self.request(id, op, at, len, segments, fua);
     }
 
-    fn request(
-        &mut self,
-        id: RequestId,
-        op: RequestOp,
-        at: u64,
-        len: u64,
-        of: &[Segment],
-        fua: bool,
-    ) {
+    fn request(&mut self, id: RequestId, op: IoOp, at: u64, len: u64, of: &[Segment], fua: bool) {
         let (at, len) = (Sector(at), Sectors(len));
         let request = Request { id, op, at, len, segments: of, fua };
         self.driver.input(Input::Request(request));
@@ -190,7 +182,7 @@ impl Rig {
             let done = self.pending.remove(index);
             assert_eq!(outcome, Outcome::Done);
             self.answered.push(id);
-            if done.op == RequestOp::Flush {
+            if done.op == IoOp::Flush {
                 for (values, before) in self.values.iter_mut().zip(done.before) {
                     let newest = before.and_then(|id| values.iter().position(|v| v.1 == id));
                     values.drain(..newest.unwrap_or(0));
@@ -650,7 +642,7 @@ fn a_replay_ends_when_the_array_is_lost_in_it() {
             }
             let token = rig.driver.buffer(vec![1]);
             let segment = Segment { token, offset: 0, len: 1 };
-            let write = rig.driver.submit(RequestOp::Write, 0, &[segment]);
+            let write = rig.driver.submit(IoOp::Write, 0, &[segment]);
             for _ in 0..20 {
                 rig.driver.run();
                 rig.wake();

@@ -6,7 +6,7 @@ mod support;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use raidlab_core::contract::{Event, IoOp, IoOutcome, Outcome, RequestOp, Segment};
+use raidlab_core::contract::{Event, IoOp, IoOutcome, Outcome, Segment};
 use raidlab_core::geometry::{Geometry, Holds, Place};
 use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sector, Sectors};
 use raidlab_random::SplitMix64;
@@ -109,16 +109,16 @@ fn against_flat_copy_with(config: &Config, lost: &[u16], seed: u64) {
             let range = at as usize..(at + len) as usize;
             let choice = random.below(7);
             if choice == 6 {
-                driver.submit_range(RequestOp::WriteZeroes, at, len);
+                driver.submit_range(IoOp::WriteZeroes, at, len);
                 flat[range].fill(0);
             } else if choice < 2 {
                 let segments = scattered(&mut driver, &vec![0xdd; len as usize], &mut random);
-                driver.submit(RequestOp::Read, at, &segments);
+                driver.submit(IoOp::Read, at, &segments);
                 reads.push((range, segments));
             } else {
                 let bytes: Vec<u8> = range.clone().map(|_| random.next_u64() as u8).collect();
                 let segments = scattered(&mut driver, &bytes, &mut random);
-                driver.submit(RequestOp::Write, at, &segments);
+                driver.submit(IoOp::Write, at, &segments);
                 flat[range].copy_from_slice(&bytes);
             }
             at += len + random.below(4) * unit;
@@ -259,7 +259,7 @@ fn overlapping_writes_leave_equal_copies() {
                     let len = ((1 + random.below(28 / unit)) * unit) as u32;
                     let token = driver.buffer(vec![version + 1; len as usize]);
                     let segment = Segment { token, offset: 0, len };
-                    driver.submit(RequestOp::Write, at, &[segment])
+                    driver.submit(IoOp::Write, at, &[segment])
                 })
                 .collect();
             driver.run_shuffled(&mut random);
@@ -385,7 +385,7 @@ fn more_failures_than_survivable_are_errors_not_data() {
         assert!(driver.events.contains(&Event::ArrayFailed), "{layout}");
         assert_eq!(driver.read(0, capacity), Err(Outcome::ArrayFailed), "{layout}");
         assert_eq!(driver.write(0, &vec![1; capacity as usize]), Outcome::ArrayFailed, "{layout}");
-        let id = driver.submit(RequestOp::Flush, 0, &[]);
+        let id = driver.submit(IoOp::Flush, 0, &[]);
         driver.run();
         assert_eq!(driver.outcome(id), Some(Outcome::ArrayFailed), "{layout}");
     }

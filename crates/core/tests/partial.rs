@@ -6,7 +6,7 @@ mod support;
 #[allow(dead_code, reason = "shared by tests that use different parts")]
 mod worst;
 
-use raidlab_core::contract::{Admin, Event, IoOutcome, Outcome, Pacing, RequestOp, Scrub};
+use raidlab_core::contract::{Admin, Event, IoOp, IoOutcome, Outcome, Pacing, Scrub};
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{
     Array, Config, Consistency, Layout, Level, Limits, MemberIndex, Sector, Sectors,
@@ -192,7 +192,7 @@ fn a_flush_reaches_members_in_rebuild_and_replacements() {
             let devices = 0..usize::from(layout.members) * if kind == 2 { 2 } else { 1 };
             let dirty = |bench: &Bench| devices.clone().any(|at| bench.driver.caches.is_dirty(at));
             assert!(dirty(&bench), "{layout}");
-            let id = bench.driver.submit(RequestOp::Flush, 0, &[]);
+            let id = bench.driver.submit(IoOp::Flush, 0, &[]);
             bench.settle_all();
             assert_eq!(bench.driver.outcome(id), Some(Outcome::Done));
             assert!(!dirty(&bench), "{layout}, {kind}");

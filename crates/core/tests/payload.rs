@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use raidlab_core::contract::{
-    Completion, Input, IoOutcome, JobResult, Output, Request, RequestId, RequestOp, Segment, Token,
+    Completion, Input, IoOp, IoOutcome, JobResult, Output, Request, RequestId, Segment, Token,
 };
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{Array, Config, Layout, Level, Limits, MemberIndex, Sector, Sectors, Time};
@@ -24,7 +24,7 @@ fn asked(mut array: Array, failed: Option<u16>) -> (Vec<String>, usize) {
         while next < 120 && array.can_accept() {
             let len = (1 + next * 37 % 190) * block;
             let at = next * 7919 * block % (capacity - len) / block * block;
-            let op = if next.is_multiple_of(3) { RequestOp::Write } else { RequestOp::Read };
+            let op = if next.is_multiple_of(3) { IoOp::Write } else { IoOp::Read };
             let segments = &[Segment { token: Token(1), offset: 0, len: len as u32 }];
             let (id, at, len) = (RequestId(next), Sector(at), Sectors(len));
             array

@@ -3,7 +3,7 @@
 #[allow(dead_code, reason = "shared by tests that use different parts")]
 mod support;
 
-use raidlab_core::contract::{IoOp, Outcome, RequestOp, Segment};
+use raidlab_core::contract::{IoOp, Outcome, Segment};
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{Array, Config, Layout, Level, MemberIndex, Sectors};
 use support::Driver;
@@ -121,7 +121,7 @@ fn a_put_off_read_does_not_advance_a_policy() {
     let mut driver = Driver::new(&config);
     let token = driver.buffer(vec![0; 8]);
     for index in 0..20 {
-        driver.submit(RequestOp::Read, index * 64, &[Segment { token, offset: 0, len: 8 }]);
+        driver.submit(IoOp::Read, index * 64, &[Segment { token, offset: 0, len: 8 }]);
     }
     driver.run();
     let on = |member| driver.log.iter().filter(|io| io.member == MemberIndex(member)).count();

@@ -5,7 +5,7 @@ mod support;
 
 use raidlab_core::consistency::{AssembleError, Examined, Finding, ReturnRefusal, Unusable};
 use raidlab_core::contract::{
-    Admin, Epoch, Input, IoOutcome, Outcome, Record, RequestOp, Segment, Superblock,
+    Admin, Epoch, Input, IoOp, IoOutcome, Outcome, Record, Segment, Superblock,
 };
 use raidlab_core::{
     Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors,
@@ -169,7 +169,7 @@ fn a_drive_that_was_only_just_added_never_comes_back_as_whole() {
         // The first update after a start tells of the missing member, and waits for a write.
         world.driver.reassemble(&config, &[1], FORCED).expect("one may be lost");
         let token = world.driver.buffer(vec![0x55]);
-        world.driver.submit(RequestOp::Write, 0, &[Segment { token, offset: 0, len: 1 }]);
+        world.driver.submit(IoOp::Write, 0, &[Segment { token, offset: 0, len: 1 }]);
         world.flat[0] = 0x55;
         world.driver.meta_fault = Box::new(|meta| match meta.record {
             Record::Superblock(said) if meta.member.0 == 1 && said.rebuilding != [0; 2] => {

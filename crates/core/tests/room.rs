@@ -9,7 +9,7 @@ mod worst;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use raidlab_core::contract::{Admin, Event, Input, IoOp, IoOutcome, Outcome, RequestId, RequestOp};
+use raidlab_core::contract::{Admin, Event, Input, IoOp, IoOutcome, Outcome, RequestId};
 use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sectors};
 use support::Work;
 use worst::{Bench, config, layouts, tight};
@@ -120,7 +120,7 @@ fn a_flush_does_not_wait() {
         IoOp::Flush if io.member == FULL => IoOutcome::NoSpace,
         _ => IoOutcome::Ok,
     });
-    let id = bench.driver.submit(RequestOp::Flush, 0, &[]);
+    let id = bench.driver.submit(IoOp::Flush, 0, &[]);
     bench.settle_all();
     assert_eq!(bench.driver.outcome(id), Some(Outcome::Done));
     assert!(bench.has(Event::MemberFailed(FULL)) && !bench.has(Event::WaitsForRoom(FULL)));

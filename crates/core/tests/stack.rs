@@ -3,9 +3,7 @@
 #[allow(dead_code, reason = "shared by tests that use different parts")]
 mod support;
 
-use raidlab_core::contract::{
-    Admin, Event, Input, IoOutcome, Outcome, Refusal, RequestOp, Segment,
-};
+use raidlab_core::contract::{Admin, Event, Input, IoOp, IoOutcome, Outcome, Refusal, Segment};
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::stack::{Stack, StackConfig};
 use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sector, Sectors};
@@ -73,21 +71,21 @@ fn against_flat_copy(config: &StackConfig, lost: &[u16], seed: u64) {
             let segments: Vec<_> = segments.into_iter().filter(|s| s.len > 0).collect();
             match random.below(4) {
                 0 => {
-                    driver.submit(RequestOp::Read, at, &segments);
+                    driver.submit(IoOp::Read, at, &segments);
                     reads.push((range, token));
                 }
                 1 => {
-                    driver.submit_range(RequestOp::WriteZeroes, at, len);
+                    driver.submit_range(IoOp::WriteZeroes, at, len);
                     flat[range].fill(0);
                 }
                 _ => {
-                    driver.submit(RequestOp::Write, at, &segments);
+                    driver.submit(IoOp::Write, at, &segments);
                     flat[range].copy_from_slice(&bytes);
                 }
             }
             at += len + random.below(4) * unit;
         }
-        let flush = driver.submit(RequestOp::Flush, 0, &[]);
+        let flush = driver.submit(IoOp::Flush, 0, &[]);
         driver.run_shuffled(&mut random);
         let busy = Some(Outcome::Busy);
         let flushed = driver.outcome(flush);
@@ -160,7 +158,7 @@ fn a_bad_sector_of_an_inner_array_is_read_from_another() {
     assert_eq!(driver.write(0, &bytes), Outcome::Done);
     driver.fault = Box::new(|io| {
         let hit = io.at.0 <= 3 && 3 < io.at.0 + u64::from(io.len);
-        let bad = io.op == raidlab_core::contract::IoOp::Read && io.member.0 == 0 && hit;
+        let bad = io.op == IoOp::Read && io.member.0 == 0 && hit;
         if bad { IoOutcome::MediaError { first_bad: Sector(3) } } else { IoOutcome::Ok }
     });
     for _ in 0..4 {

@@ -4,9 +4,7 @@
 #[allow(dead_code, reason = "shared by tests that use different parts")]
 mod support;
 
-use raidlab_core::contract::{
-    Input, IoOp, IoOutcome, Outcome, Request, RequestId, RequestOp, Segment,
-};
+use raidlab_core::contract::{Input, IoOp, IoOutcome, Outcome, Request, RequestId, Segment};
 use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sector, Sectors, Tie};
 use raidlab_random::SplitMix64;
 use support::{Driver, Work};
@@ -53,7 +51,7 @@ fn submit(driver: &mut Driver, at: u64, bytes: Vec<u8>, fua: bool, id: u64) -> R
     let token = driver.buffer(bytes);
     let id = RequestId((1 << 40) + id);
     let segments = &[Segment { token, offset: 0, len: len as u32 }];
-    let (op, at, len) = (RequestOp::Write, Sector(at), Sectors(len as u64));
+    let (op, at, len) = (IoOp::Write, Sector(at), Sectors(len as u64));
     driver.input(Input::Request(Request { id, op, at, len, segments, fua }));
     id
 }
@@ -250,14 +248,14 @@ fn a_large_write_is_planned_once_a_stripe() {
         let bytes = vec![7; 6 * data * CHUNK as usize];
         let len = bytes.len() as u32;
         let token = driver.buffer(bytes);
-        driver.submit(RequestOp::Write, 0, &[Segment { token, offset: 0, len }]);
+        driver.submit(IoOp::Write, 0, &[Segment { token, offset: 0, len }]);
         // A job a stripe, however many pages.
         assert_eq!(run_counting_jobs(&mut driver), 6);
         assert_eq!(counts(&driver), (0, 6 * usize::from(members)));
         // From the middle of a chunk to the middle of another: two ends, and whole stripes between.
         driver.log.clear();
         let len = 5 * data as u32 * CHUNK as u32;
-        driver.submit(RequestOp::Write, 8, &[Segment { token, offset: 0, len }]);
+        driver.submit(IoOp::Write, 8, &[Segment { token, offset: 0, len }]);
         let jobs = run_counting_jobs(&mut driver);
         assert!((4 + 2..=4 + 2 * 3).contains(&jobs), "{jobs} jobs: up to three bands at the ends");
         let (_, writes) = counts(&driver);
@@ -302,13 +300,13 @@ fn with_cache(config: &Config, stripes: u32, seed: u64, plant: impl Fn(&mut Driv
             let range = at as usize..(at + len) as usize;
             match random.below(8) {
                 0 => {
-                    driver.submit_range(RequestOp::WriteZeroes, at, len);
+                    driver.submit_range(IoOp::WriteZeroes, at, len);
                     flat[range].fill(0);
                 }
                 1..4 => {
                     let token = driver.buffer(vec![0xdd; len as usize]);
                     let segment = Segment { token, offset: 0, len: len as u32 };
-                    driver.submit(RequestOp::Read, at, &[segment]);
+                    driver.submit(IoOp::Read, at, &[segment]);
                     reads.push((range, token));
                 }
                 _ => {
@@ -316,7 +314,7 @@ fn with_cache(config: &Config, stripes: u32, seed: u64, plant: impl Fn(&mut Driv
                     flat[range].copy_from_slice(&bytes);
                     let token = driver.buffer(bytes);
                     let segment = Segment { token, offset: 0, len: len as u32 };
-                    driver.submit(RequestOp::Write, at, &[segment]);
+                    driver.submit(IoOp::Write, at, &[segment]);
                 }
             }
             at += len + random.below(6);

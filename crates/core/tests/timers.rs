@@ -3,7 +3,7 @@
 #[allow(dead_code, reason = "shared by tests that use different parts")]
 mod support;
 
-use raidlab_core::contract::{Input, RequestOp, Segment};
+use raidlab_core::contract::{Input, IoOp, Segment};
 use raidlab_core::{Config, Layout, Level, Nanos, Sectors, Time};
 use support::{Driver, Work};
 
@@ -16,7 +16,7 @@ fn later_io_puts_no_deadline_off() {
     let mut driver = Driver::new(&config);
     let read = |driver: &mut Driver, at| {
         let token = driver.buffer(vec![0; 8]);
-        driver.submit(RequestOp::Read, at, &[Segment { token, offset: 0, len: 8 }]);
+        driver.submit(IoOp::Read, at, &[Segment { token, offset: 0, len: 8 }]);
     };
     read(&mut driver, 0);
     assert_eq!(driver.wake, Some(Time(DEADLINE)));

@@ -16,7 +16,7 @@ mod files;
 #[path = "engine/stripes.rs"]
 mod stripes;
 
-use raidlab_core::contract::{Outcome, RequestOp, Segment, Token};
+use raidlab_core::contract::{IoOp, Outcome, Segment, Token};
 use raidlab_core::{Layout, Level, Sector, Sectors};
 use raidlab_engine::{Engine, EngineConfig, Member, NullMember};
 
@@ -32,7 +32,7 @@ const CHUNK: Sectors = Sectors(128);
 struct Case {
     name: &'static str,
     layout: Layout,
-    op: RequestOp,
+    op: IoOp,
     sectors: u32,
     spdk: Option<(u32, &'static str)>,
     samples: Vec<f64>,
@@ -41,7 +41,7 @@ struct Case {
 fn case(
     name: &'static str,
     (level, members): (Level, u16),
-    op: RequestOp,
+    op: IoOp,
     sectors: u32,
     spdk: Option<(u32, &'static str)>,
 ) -> Case {
@@ -51,8 +51,8 @@ fn case(
 }
 
 fn cases() -> Vec<Case> {
+    use IoOp::{Read, Write};
     use Level::{Raid0, Raid1, Raid5, Raid10};
-    use RequestOp::{Read, Write};
     vec![
         case("raid0(4) read 4 KiB", (Raid0, 4), Read, 8, Some((168, "raid0 x4"))),
         case("raid0(4) write 4 KiB", (Raid0, 4), Write, 8, Some((173, "raid0 x4"))),

@@ -11,7 +11,7 @@ mod root;
 use common::{Random, TestDirectory, file_members, memory_members};
 use counting::allocations;
 use raidlab_core::contract::{
-    Admin, Completion, Input, IoOutcome, JobResult, Outcome, Output, Request, RequestId, RequestOp,
+    Admin, Completion, Input, IoOp, IoOutcome, JobResult, Outcome, Output, Request, RequestId,
     Segment, Token,
 };
 use raidlab_core::{
@@ -72,16 +72,16 @@ fn cases() -> Vec<(Layout, Settings)> {
 }
 
 /// The requests of a round: where, how many sectors, what.
-fn requests(random: &mut Random, sectors: u64) -> impl Iterator<Item = (RequestOp, u64, u32)> + '_ {
+fn requests(random: &mut Random, sectors: u64) -> impl Iterator<Item = (IoOp, u64, u32)> + '_ {
     (0..DEPTH).map(move |n| {
         let len = [8, 8, 24, 200][random.below(4) as usize];
         let at = random.below((sectors - len) / 8) * 8;
         let op = match n {
-            0 => RequestOp::Flush,
-            n if n % 3 == 0 => RequestOp::Read,
-            _ => RequestOp::Write,
+            0 => IoOp::Flush,
+            n if n % 3 == 0 => IoOp::Read,
+            _ => IoOp::Write,
         };
-        if op == RequestOp::Flush { (op, 0, 0) } else { (op, at, len as u32) }
+        if op == IoOp::Flush { (op, 0, 0) } else { (op, at, len as u32) }
     })
 }
 
@@ -134,7 +134,7 @@ impl Driver {
         let sectors = self.array.capacity().0;
         for (op, at, len) in requests(&mut self.random, sectors) {
             let segments = [Segment { token: Token(0), offset: 0, len }];
-            let segments = if op == RequestOp::Flush { &[][..] } else { &segments[..] };
+            let segments = if op == IoOp::Flush { &[][..] } else { &segments[..] };
             let (at, len) = (Sector(at), Sectors(u64::from(len)));
             let request = Request { id: RequestId(1), op, at, len, segments, fua: false };
             assert!(self.array.can_accept());
@@ -201,7 +201,7 @@ impl Bench {
         let sectors = self.engine.array().capacity().0;
         for (n, (op, at, len)) in (0..).zip(requests(&mut self.random, sectors)) {
             let segments = [Segment { token: self.buffer, offset: n * 256, len }];
-            let segments = if op == RequestOp::Flush { &[][..] } else { &segments[..] };
+            let segments = if op == IoOp::Flush { &[][..] } else { &segments[..] };
             self.engine.submit(op, Sector(at), segments, false).unwrap();
         }
         self.replies.clear();
@@ -214,7 +214,7 @@ impl Bench {
         let sectors = self.engine.array().capacity().0;
         for (op, at, len) in requests(&mut self.random, sectors).take(4) {
             let segments = [Segment { token: self.buffer, offset: 0, len }];
-            let segments = if op == RequestOp::Flush { &[][..] } else { &segments[..] };
+            let segments = if op == IoOp::Flush { &[][..] } else { &segments[..] };
             self.engine.submit(op, Sector(at), segments, false).unwrap();
             self.replies.clear();
             self.engine.run_until_idle(&mut self.replies).unwrap();

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Random, layouts, memory_members};
-use raidlab_core::contract::{Outcome, RequestOp, Segment, Token};
+use raidlab_core::contract::{IoOp, Outcome, Segment, Token};
 use raidlab_core::{Layout, Level, Limits, MemberIndex, Sector, Sectors};
 use raidlab_engine::{Engine, EngineConfig, EngineErrorKind, Member, NullMember, Reply};
 
@@ -28,7 +28,7 @@ fn segments(random: &mut Random, token: Token, mut offset: u32, mut len: u32) ->
 
 struct Pending {
     id: raidlab_core::contract::RequestId,
-    op: RequestOp,
+    op: IoOp,
     at: u64,
     len: u64,
     slot: usize,
@@ -57,16 +57,16 @@ fn exercise(
             if pending.iter().any(|other| at < other.at + other.len && other.at < at + len) {
                 continue;
             }
-            let op = if random.below(2) == 0 { RequestOp::Read } else { RequestOp::Write };
+            let op = if random.below(2) == 0 { IoOp::Read } else { IoOp::Write };
             let bytes = &mut engine.bytes_mut(*token).unwrap()[..len as usize * 512];
-            if op == RequestOp::Write {
+            if op == IoOp::Write {
                 random.fill(bytes);
                 model[at as usize * 512..][..bytes.len()].copy_from_slice(bytes);
             } else {
                 bytes.fill(0xee);
             }
             let list = segments(&mut random, *token, 0, len as u32);
-            let fua = op == RequestOp::Write && random.below(8) == 0;
+            let fua = op == IoOp::Write && random.below(8) == 0;
             let id = engine.submit(op, Sector(at), &list, fua).unwrap();
             pending.push(Pending { id, op, at, len, slot });
         }
@@ -76,7 +76,7 @@ fn exercise(
         for request in &pending {
             let reply = replies.iter().find(|reply| reply.id == request.id).unwrap();
             assert_eq!(reply.outcome, Outcome::Done, "{name}");
-            if request.op == RequestOp::Read {
+            if request.op == IoOp::Read {
                 let bytes =
                     &engine.bytes(tokens[request.slot]).unwrap()[..request.len as usize * 512];
                 let expected = &model[request.at as usize * 512..][..bytes.len()];
@@ -189,22 +189,19 @@ fn wrong_requests_are_refused_by_name() {
 
     let long = [Segment { len: 9, ..segment }];
     let invalid = EngineErrorKind::InvalidRequest;
-    assert_eq!(kind(engine.submit(RequestOp::Read, Sector(0), &long, false).unwrap_err()), invalid);
+    assert_eq!(kind(engine.submit(IoOp::Read, Sector(0), &long, false).unwrap_err()), invalid);
     assert_eq!(kind(engine.read_at(Sector(0), &mut [0; 100]).unwrap_err()), invalid);
     assert_eq!(kind(engine.read_at(Sector(127), &mut [0; 1024]).unwrap_err()), invalid);
     assert_eq!(kind(engine.fail(MemberIndex(2)).unwrap_err()), invalid);
 
     let mut submitted = 0;
     while engine.can_accept() {
-        engine.submit(RequestOp::Read, Sector(0), &[segment], false).unwrap();
+        engine.submit(IoOp::Read, Sector(0), &[segment], false).unwrap();
         submitted += 1;
     }
     assert_eq!(submitted, 4);
     let busy = EngineErrorKind::Busy;
-    assert_eq!(
-        kind(engine.submit(RequestOp::Read, Sector(0), &[segment], false).unwrap_err()),
-        busy
-    );
+    assert_eq!(kind(engine.submit(IoOp::Read, Sector(0), &[segment], false).unwrap_err()), busy);
     assert_eq!(kind(engine.bytes(token).unwrap_err()), busy);
     assert_eq!(kind(engine.release(token).unwrap_err()), busy);
     assert_eq!(kind(engine.flush().unwrap_err()), busy);

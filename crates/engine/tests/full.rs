@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 
 use common::{Random, TestDirectory, file_members};
 use raidlab_core::consistency::Allow;
-use raidlab_core::contract::{Event, Pacing, RequestOp};
+use raidlab_core::contract::{Event, IoOp, Pacing};
 use raidlab_core::{Consistency, Layout, Level, MemberIndex, Sector, Sectors};
 use raidlab_engine::{
     Engine, EngineConfig, EngineErrorKind, FileIo, FileMember, FileOptions, Member,
@@ -105,7 +105,7 @@ fn runs_full(level: Level, count: u16, consistency: Consistency) {
     assert!(written > 4 && in_service(&engine), "{level:?}: after {written} pieces");
     let again = engine.write_at(place(written), &piece(written)).unwrap_err();
     assert_eq!(again.kind(), EngineErrorKind::NoRoom, "{level:?}: {again}");
-    let zeroes = engine.submit_range(RequestOp::WriteZeroes, place(written), Sectors(512));
+    let zeroes = engine.submit_range(IoOp::WriteZeroes, place(written), Sectors(512));
     assert_eq!(zeroes.unwrap_err().kind(), EngineErrorKind::NoRoom);
     // What has room already is written and read, and made durable, as before.
     engine.write_at(place(0), &piece(99)).unwrap();

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use common::{Random, TestDirectory, layouts};
-use raidlab_core::contract::{Outcome, RequestOp, Segment};
+use raidlab_core::contract::{IoOp, Outcome, Segment};
 use raidlab_core::{Layout, Level, Limits, MemberIndex, Sector, Sectors};
 use raidlab_engine::{
     CacheState, Engine, EngineConfig, EngineErrorKind, FileIo, FileMember, FileOptions, Member,
@@ -95,21 +95,19 @@ fn every_level_works_on_files_with_many_requests_at_once() {
         let mut model = vec![0; (count * block * 512) as usize];
         Random(u64::from(layout.members)).fill(&mut model);
         engine.bytes_mut(token).unwrap().copy_from_slice(&model);
-        for op in [RequestOp::Write, RequestOp::Flush, RequestOp::Read] {
+        for op in [IoOp::Write, IoOp::Flush, IoOp::Read] {
             for n in 0..count {
                 let segment = Segment { token, offset: (n * block) as u32, len: block as u32 };
                 let segments: &[Segment] =
-                    if op == RequestOp::Flush { &[] } else { std::slice::from_ref(&segment) };
-                let at = if op == RequestOp::Flush { 0 } else { n * 2 * block };
-                engine
-                    .submit(op, Sector(at), segments, n % 3 == 0 && op == RequestOp::Write)
-                    .unwrap();
+                    if op == IoOp::Flush { &[] } else { std::slice::from_ref(&segment) };
+                let at = if op == IoOp::Flush { 0 } else { n * 2 * block };
+                engine.submit(op, Sector(at), segments, n % 3 == 0 && op == IoOp::Write).unwrap();
             }
             let mut replies = Vec::new();
             engine.run_until_idle(&mut replies).unwrap();
             assert_eq!(replies.len() as u64, count);
             assert!(replies.iter().all(|reply| reply.outcome == Outcome::Done), "{layout}");
-            if op == RequestOp::Flush {
+            if op == IoOp::Flush {
                 engine.bytes_mut(token).unwrap().fill(0);
             }
         }
@@ -130,7 +128,7 @@ fn more_pieces_than_the_kernel_takes_at_once() {
         // Backwards, so that no two pieces can be taken for one.
         let segments: Vec<Segment> =
             (0..3000).rev().map(|offset| Segment { token, offset, len: 1 }).collect();
-        engine.submit(RequestOp::Write, Sector(17), &segments, false).unwrap();
+        engine.submit(IoOp::Write, Sector(17), &segments, false).unwrap();
         let mut replies = Vec::new();
         engine.run_until_idle(&mut replies).unwrap();
         assert_eq!(replies[0].outcome, Outcome::Done);
@@ -224,7 +222,7 @@ fn dropping_an_engine_waits_for_what_was_handed_over() {
         for n in 0..32 {
             let segment = Segment { token, offset: n * 64, len: 64 };
             let at = Sector(u64::from(n) * 64);
-            engine.submit(RequestOp::Write, at, &[segment], n % 4 == 0).unwrap();
+            engine.submit(IoOp::Write, at, &[segment], n % 4 == 0).unwrap();
         }
         engine.poll_replies(&mut Vec::new()).unwrap();
         drop(engine);
@@ -251,11 +249,11 @@ fn zeroes_and_discards_go_together_with_reads_and_writes() {
         let mut replies = Vec::new();
         for n in 0..16 {
             let at = n * 128;
-            engine.submit(RequestOp::Write, Sector(at), &[segment], n % 3 == 0).unwrap();
+            engine.submit(IoOp::Write, Sector(at), &[segment], n % 3 == 0).unwrap();
             model[at as usize * 512..][..64 * 512].fill(0xaa);
-            engine.submit_range(RequestOp::WriteZeroes, Sector(at + 64), Sectors(32)).unwrap();
+            engine.submit_range(IoOp::WriteZeroes, Sector(at + 64), Sectors(32)).unwrap();
             model[(at as usize + 64) * 512..][..32 * 512].fill(0);
-            engine.submit(RequestOp::Flush, Sector(0), &[], false).unwrap();
+            engine.submit(IoOp::Flush, Sector(0), &[], false).unwrap();
         }
         engine.run_until_idle(&mut replies).unwrap();
         assert_eq!(replies.len(), 48);
@@ -281,7 +279,7 @@ fn an_engine_may_change_threads_with_requests_under_way() {
                 for n in 0..16 {
                     let segment = Segment { token, offset: n * 8, len: 8 };
                     let at = Sector((round * 16 + u64::from(n)) * 8);
-                    engine.submit(RequestOp::Write, at, &[segment], n == 3).unwrap();
+                    engine.submit(IoOp::Write, at, &[segment], n == 3).unwrap();
                 }
                 engine.poll_replies(&mut Vec::new()).unwrap();
                 engine
@@ -307,7 +305,7 @@ fn polling_alone_gets_every_answer() {
         for n in 0..16 {
             let segment = Segment { token, offset: n * 8, len: 8 };
             let at = Sector(u64::from(n) * 8);
-            engine.submit(RequestOp::Write, at, &[segment], n == 3).unwrap();
+            engine.submit(IoOp::Write, at, &[segment], n == 3).unwrap();
         }
         let mut replies = Vec::new();
         let end = std::time::Instant::now() + std::time::Duration::from_secs(20);

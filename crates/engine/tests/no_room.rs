@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Random, TestDirectory};
-use raidlab_core::contract::{Event, RequestOp, Segment};
+use raidlab_core::contract::{Event, IoOp, Segment};
 use raidlab_core::{Layout, Level, MemberIndex, Sector, Sectors};
 use raidlab_engine::{
     Engine, EngineConfig, EngineErrorKind, FileIo, FileMember, FileOptions, Member,
@@ -65,7 +65,7 @@ fn a_full_member_fails_the_write_or_leaves_it_to_the_mirror() {
     patient.bytes_mut(token).unwrap().copy_from_slice(&data);
     let len = Sectors(data.len() as u64 / 512).0 as u32;
     let segment = Segment { token, offset: 0, len };
-    patient.submit(RequestOp::Write, Sector(512), &[segment], false).unwrap();
+    patient.submit(IoOp::Write, Sector(512), &[segment], false).unwrap();
     let mut replies = Vec::new();
     while !patient.take_events().contains(&Event::WaitsForRoom(MemberIndex(0))) {
         patient.poll_replies(&mut replies).unwrap();

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use common::{Random, TestDirectory, memory_members};
 use raidlab_core::consistency::Allow;
-use raidlab_core::contract::{Event, Refusal, RequestOp, Segment, Work};
+use raidlab_core::contract::{Event, IoOp, Refusal, Segment, Work};
 use raidlab_core::{Consistency, Layout, Level, MemberIndex, Sector, Sectors};
 use raidlab_engine::{
     Engine, EngineConfig, EngineErrorKind, FileMember, FileOptions, Member, MemoryMember,
@@ -191,7 +191,7 @@ fn nothing_is_cleared_while_requests_are_outstanding() {
     let mut engine = filled(Level::Raid1, 2);
     let token = engine.allocate(4096).unwrap();
     let segment = Segment { token, offset: 0, len: 8 };
-    engine.submit(RequestOp::Write, Sector(0), &[segment], false).unwrap();
+    engine.submit(IoOp::Write, Sector(0), &[segment], false).unwrap();
     assert_eq!(engine.clear_members().unwrap_err().kind(), EngineErrorKind::Busy);
     engine.run_until_idle(&mut Vec::new()).unwrap();
     engine.clear_members().unwrap();

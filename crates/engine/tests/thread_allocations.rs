@@ -7,7 +7,7 @@ mod counting;
 
 use common::{Random, TestDirectory, file_members};
 use counting::of_all_threads;
-use raidlab_core::contract::{Outcome, RequestOp, Segment, Token};
+use raidlab_core::contract::{IoOp, Outcome, Segment, Token};
 use raidlab_core::{Consistency, Layout, Level, Sector, Sectors};
 use raidlab_engine::{Engine, EngineConfig, FileIo, Reply};
 
@@ -16,7 +16,7 @@ const DEPTH: u32 = 16;
 fn round(engine: &mut Engine, token: Token, random: &mut Random, replies: &mut Vec<Reply>) {
     let places = engine.array().capacity().0 / 8 - 8;
     for n in 0..DEPTH {
-        let op = if n % 3 == 0 { RequestOp::Read } else { RequestOp::Write };
+        let op = if n % 3 == 0 { IoOp::Read } else { IoOp::Write };
         let segment = Segment { token, offset: n * 64, len: [8, 24, 64][n as usize % 3] };
         let at = Sector(random.below(places) * 8);
         engine.submit(op, at, &[segment], n == 1).unwrap();

@@ -16,7 +16,7 @@ use std::hint::black_box;
 use std::process::ExitCode;
 
 use raidlab_core::Level;
-use raidlab_core::contract::RequestOp;
+use raidlab_core::contract::IoOp;
 use raidlab_parity::{Kernels, Store};
 
 use arrays::{Closed, OnNull, Simulated};
@@ -34,7 +34,7 @@ struct HotPath {
 type Iterate = Box<dyn FnMut()>;
 
 /// A path through the core: a request, while others are in flight.
-fn core(level: (Level, u16), op: RequestOp, sectors: u32, in_order: bool) -> Iterate {
+fn core(level: (Level, u16), op: IoOp, sectors: u32, in_order: bool) -> Iterate {
     let mut closed = Closed::new(level, op, sectors, in_order);
     Box::new(move || closed.request())
 }
@@ -43,32 +43,32 @@ const PATHS: [HotPath; 12] = [
     HotPath {
         name: "raid0-read",
         iterations: 16384,
-        make: || core((Level::Raid0, 4), RequestOp::Read, 8, false),
+        make: || core((Level::Raid0, 4), IoOp::Read, 8, false),
     },
     HotPath {
         name: "raid1-write",
         iterations: 16384,
-        make: || core((Level::Raid1, 2), RequestOp::Write, 8, false),
+        make: || core((Level::Raid1, 2), IoOp::Write, 8, false),
     },
     HotPath {
         name: "raid10-write-neighbours",
         iterations: 16384,
-        make: || core((Level::Raid10, 4), RequestOp::Write, 8, true),
+        make: || core((Level::Raid10, 4), IoOp::Write, 8, true),
     },
     HotPath {
         name: "raid5-read-modify-write",
         iterations: 4096,
-        make: || core((Level::Raid5, 5), RequestOp::Write, 8, false),
+        make: || core((Level::Raid5, 5), IoOp::Write, 8, false),
     },
     HotPath {
         name: "raid5-full-stripe",
         iterations: 4096,
-        make: || core((Level::Raid5, 5), RequestOp::Write, 512, false),
+        make: || core((Level::Raid5, 5), IoOp::Write, 512, false),
     },
     HotPath {
         name: "raid6-reconstruct-write",
         iterations: 4096,
-        make: || core((Level::Raid6, 6), RequestOp::Write, 8, false),
+        make: || core((Level::Raid6, 6), IoOp::Write, 8, false),
     },
     HotPath { name: "parity-xor-pq", iterations: 1024, make: parity },
     HotPath {

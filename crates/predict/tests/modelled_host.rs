@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use raidlab_core::contract::{IoOp, Outcome, RequestOp};
+use raidlab_core::contract::{IoOp, Outcome};
 use raidlab_core::{Config, Layout, Level, MemberIndex, Nanos, Sector, Sectors, Time};
 use raidlab_models::host::{CallCosts, DirtyLimit};
 use raidlab_models::{DriveKind, HardDisk, HostSpec, load};
@@ -92,19 +92,19 @@ fn run(host: &HostSpec, plan: Plan) -> RunRecord {
 }
 
 /// Bytes per second of the drive alone, by requests of 6 MiB from its start, a flush behind writes.
-fn raw_rate(op: RequestOp, bytes: u64) -> f64 {
+fn raw_rate(op: IoOp, bytes: u64) -> f64 {
     let mut world = world();
     let block = 6 * MIB;
     for index in 0..bytes / block {
         one(&mut world, op, index * block, block);
     }
-    if op == RequestOp::Write {
-        one(&mut world, RequestOp::Flush, 0, 0);
+    if op == IoOp::Write {
+        one(&mut world, IoOp::Flush, 0, 0);
     }
     bytes as f64 / world.now().since(Time::ZERO).as_secs()
 }
 
-fn one(world: &mut World, op: RequestOp, at: u64, len: u64) {
+fn one(world: &mut World, op: IoOp, at: u64, len: u64) {
     world.submit(op, Sector(at / 512), Sectors(len / 512), false);
     loop {
         if let Some(answer) = world.next_answer() {
@@ -141,7 +141,7 @@ fn a_cold_sequential_read_is_as_fast_as_the_drive() {
             &HostSpec::default(),
             plan(prepare.clone(), vec![open(How::READ), read(len, bytes / len)]),
         );
-        let (rate, raw) = (bytes as f64 / took(&record), raw_rate(RequestOp::Read, bytes));
+        let (rate, raw) = (bytes as f64 / took(&record), raw_rate(IoOp::Read, bytes));
         assert!((rate / raw - 1.0).abs() < 0.05, "{len}: {rate} {raw}");
         assert_eq!(record.members.expect("counted").bytes_read / MIB, 1_200);
         let (name, share) = record.bottleneck.expect("told");
@@ -154,7 +154,7 @@ fn a_sequential_write_with_fsync_is_as_fast_as_the_drive() {
     let bytes = 3_000 * MIB;
     let run_ops = vec![open(How::WRITE), write(MIB, 3_000), Op::Fsync { slot: S }];
     let record = run(&HostSpec::default(), plan(vec![], run_ops));
-    let (rate, raw) = (bytes as f64 / took(&record), raw_rate(RequestOp::Write, bytes));
+    let (rate, raw) = (bytes as f64 / took(&record), raw_rate(IoOp::Write, bytes));
     assert!((rate / raw - 1.0).abs() < 0.05, "{rate} {raw}");
     let written = record.members.expect("counted").bytes_written;
     assert!(written >= bytes && written < bytes + 4 * MIB, "{written}");
@@ -191,7 +191,7 @@ fn direct_random_reads_are_those_of_the_raw_target() {
     let mut world = world();
     for place in &places {
         // Where the file lies matters little to a drive of 8 TB.
-        one(&mut world, RequestOp::Read, (1 << 30) + place * 4_096, 4_096);
+        one(&mut world, IoOp::Read, (1 << 30) + place * 4_096, 4_096);
     }
     let raw = world.now().since(Time::ZERO).as_secs();
     let share = took(&record) / raw;
@@ -216,7 +216,7 @@ fn writes_below_the_limit_take_memory_only_and_above_it_are_paced_by_the_drive()
     assert!(!record.warnings.is_empty(), "60 MiB are in memory only");
 
     let record = run(&host, plan(vec![], vec![open(How::WRITE), write(MIB, 1_000)]));
-    let raw = raw_rate(RequestOp::Write, 996 * MIB);
+    let raw = raw_rate(IoOp::Write, 996 * MIB);
     // All but the limit has been written when the last call returns.
     let expected = (1_000 - 128) as f64 * MIB as f64 / raw;
     assert!((took(&record) / expected - 1.0).abs() < 0.1, "{} {expected}", took(&record));

@@ -9,7 +9,7 @@
 #[path = "../../../tests/support/bench.rs"]
 mod bench;
 
-use raidlab_core::contract::RequestOp;
+use raidlab_core::contract::IoOp;
 use raidlab_core::{Config, Layout, Level, Sector, Sectors};
 use raidlab_models::{Drive, DriveKind, DriveSpec, HardDiskSpec, Scheduler, load};
 use raidlab_sim::{HostCosts, World};
@@ -23,7 +23,7 @@ struct Case {
     name: &'static str,
     drive: DriveSpec,
     layout: Layout,
-    op: RequestOp,
+    op: IoOp,
     /// Requests in flight.
     flight: u64,
     scheduler: Option<Scheduler>,
@@ -45,7 +45,7 @@ fn cases() -> Vec<Case> {
         let layout = Layout::new(level, members);
         Case { name, drive, layout, op, flight, scheduler: None }
     };
-    let (read, write) = (RequestOp::Read, RequestOp::Write);
+    let (read, write) = (IoOp::Read, IoOp::Write);
     let disk = || drive("nas-8tb-7200", 1);
     let queueing = || drive("nas-8tb-7200", 32);
     let ssd = || drive("ssd-nvme4-2tb-dc", 1);

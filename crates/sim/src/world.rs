@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use raidlab_core::consistency::{MetaArea, RECORD};
 use raidlab_core::contract::{
     Admin, Completion, Event, Input, IoId, IoOp, IoOutcome, JobId, JobResult, MemberIo, Outcome,
-    Output, Record, Request, RequestId, RequestOp, Segment, Token,
+    Output, Record, Request, RequestId, Segment, Token,
 };
 use raidlab_core::{
     Array, Config, Consistency, MemberIndex, MemberTotals, Nanos, Sector, Sectors, Time,
@@ -84,7 +84,7 @@ struct Flight {
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     id: RequestId,
-    op: RequestOp,
+    op: IoOp,
     at: Sector,
     len: Sectors,
     fua: bool,
@@ -401,7 +401,7 @@ impl World {
     }
 
     /// Submits a request now, on behalf of process 0; it reaches the array when the CPU has worked on it.
-    pub fn submit(&mut self, op: RequestOp, at: Sector, len: Sectors, fua: bool) -> RequestId {
+    pub fn submit(&mut self, op: IoOp, at: Sector, len: Sectors, fua: bool) -> RequestId {
         self.submit_for(0, op, at, len, fua)
     }
 
@@ -409,7 +409,7 @@ impl World {
     pub fn submit_for(
         &mut self,
         process: u32,
-        op: RequestOp,
+        op: IoOp,
         at: Sector,
         len: Sectors,
         fua: bool,
@@ -648,7 +648,7 @@ impl World {
         let Pending { id, op, at, len, fua, process } = self.pending[slot as usize];
         self.free_pending.push(slot);
         let whole = [Segment { token: Token(0), offset: 0, len: len.0 as u32 }];
-        let is_data = matches!(op, RequestOp::Read | RequestOp::Write) && len > Sectors::ZERO;
+        let is_data = matches!(op, IoOp::Read | IoOp::Write) && len > Sectors::ZERO;
         let segments = if is_data { &whole[..] } else { &[][..] };
         let request = Request { id, op, at, len, segments, fua };
         self.array.handle(self.now, Input::Request(request));

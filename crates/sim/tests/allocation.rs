@@ -4,12 +4,12 @@
 mod counting;
 
 use counting::of_all_threads;
-use raidlab_core::contract::RequestOp;
+use raidlab_core::contract::IoOp;
 use raidlab_core::{Config, Layout, Level, Sector, Sectors};
 use raidlab_models::{ControllerSpec, Drive, PathSpec, Scheduler, ServerSpec, load};
 use raidlab_sim::{HostCosts, World};
 
-fn load_world(world: &mut World, op: RequestOp, depth: u64, count: u64, state: &mut u64) {
+fn load_world(world: &mut World, op: IoOp, depth: u64, count: u64, state: &mut u64) {
     let places = world.array().capacity().0 / 8;
     let (mut asked, mut answered) = (0, 0);
     while answered < count {
@@ -36,7 +36,7 @@ fn paths(drives: u64) -> PathSpec {
 }
 
 /// A world within paths, perhaps behind a controller; `depth` requests at once.
-fn warm_within_paths(controller: Option<&ControllerSpec>, op: RequestOp, depth: u64) -> u64 {
+fn warm_within_paths(controller: Option<&ControllerSpec>, op: IoOp, depth: u64) -> u64 {
     let spec = load("pata-80gb-7200").expect("built in");
     let drives: Vec<_> = (0..4).map(|seed| Drive::new(&spec.kind, seed)).collect();
     let config = Config::uniform(Layout::new(Level::Raid5, 4), spec.capacity);
@@ -66,7 +66,7 @@ fn a_warm_world_allocates_nothing() {
     ];
     for (name, level, members, depth, scheduler) in cases {
         let spec = load(name).expect("built in");
-        for op in [RequestOp::Read, RequestOp::Write] {
+        for op in [IoOp::Read, IoOp::Write] {
             let drives: Vec<_> = (0..members).map(|seed| Drive::new(&spec.kind, seed)).collect();
             let config = Config::uniform(Layout::new(level, members as u16), spec.capacity);
             let mut world = World::new(&config, drives, HostCosts::default()).expect("fits");
@@ -89,7 +89,7 @@ fn a_warm_world_allocates_nothing() {
         Some(ControllerSpec::smart_array_e200i("e200i", false)),
     ];
     for controller in &controllers {
-        for op in [RequestOp::Read, RequestOp::Write] {
+        for op in [IoOp::Read, IoOp::Write] {
             let more = warm_within_paths(controller.as_ref(), op, 16);
             assert_eq!(more, 0, "{op:?} within paths, {controller:?}");
         }

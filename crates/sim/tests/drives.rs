@@ -1,6 +1,6 @@
 //! Worlds over drives of every kind, with and without request queues, against limits of the levels.
 
-use raidlab_core::contract::{Outcome, RequestOp};
+use raidlab_core::contract::{IoOp, Outcome};
 use raidlab_core::{Config, Layout, Level, Nanos, Sector, Sectors, Time};
 use raidlab_models::{Drive, DriveKind, DriveSpec, Scheduler, SsdFigures, SsdSpec, load};
 use raidlab_sim::{HostCosts, World};
@@ -32,7 +32,7 @@ fn even() -> DriveSpec {
 }
 
 /// `count` random requests of 4 KiB in a closed loop; gives requests a second.
-fn rate(world: &mut World, op: RequestOp, depth: u64, count: u64) -> f64 {
+fn rate(world: &mut World, op: IoOp, depth: u64, count: u64) -> f64 {
     let places = world.array().capacity().0 / 8;
     let mut state = 1_u64;
     let (mut asked, mut answered) = (0, 0);
@@ -67,7 +67,7 @@ fn levels_reach_their_limits_and_no_more() {
         println!("{level}({members}) {op:?}: {got:.0} a second, {share:.3} of the limit");
         assert!((short..1.001).contains(&share), "{level}({members}) {op:?}: {got}");
     };
-    let (read, write) = (RequestOp::Read, RequestOp::Write);
+    let (read, write) = (IoOp::Read, IoOp::Write);
     measure(Level::Linear, 1, read, 1.0);
     measure(Level::Raid0, 4, read, 4.0);
     measure(Level::Raid0, 4, write, 4.0);
@@ -81,7 +81,7 @@ fn levels_reach_their_limits_and_no_more() {
 #[test]
 fn hard_disk_events_are_few() {
     let spec = load("nas-8tb-7200").expect("built in");
-    for op in [RequestOp::Read, RequestOp::Write] {
+    for op in [IoOp::Read, IoOp::Write] {
         let mut world = world(&spec, Layout::new(Level::Raid5, 9), 1);
         rate(&mut world, op, 9, 10_000);
         let each = world.happened() as f64 / world.member_requests() as f64;
@@ -95,7 +95,7 @@ fn a_queue_without_order_changes_nothing_at_depth_one() {
     for name in ["nas-8tb-7200", "ssd-sata-1tb", "smr-8tb-5400"] {
         let spec = load(name).expect("built in");
         let layout = Layout::new(Level::Raid5, 4);
-        for op in [RequestOp::Read, RequestOp::Write] {
+        for op in [IoOp::Read, IoOp::Write] {
             let plain = rate(&mut world(&spec, layout.clone(), 1), op, 1, 200);
             let mut queued = world(&spec, layout.clone(), 1).with_queues(&Scheduler::None.spec(32));
             assert_eq!(plain.to_bits(), rate(&mut queued, op, 1, 200).to_bits(), "{name} {op:?}");
@@ -109,7 +109,7 @@ fn sorting_pays_on_disks_of_depth_one() {
     let gain = |scheduler: Scheduler| {
         let layout = Layout::new(Level::Raid0, 2);
         let mut world = world(&spec, layout, 1).with_queues(&scheduler.spec(1));
-        rate(&mut world, RequestOp::Read, 128, 3_000)
+        rate(&mut world, IoOp::Read, 128, 3_000)
     };
     let (noop, deadline) = (gain(Scheduler::Noop), gain(Scheduler::Deadline));
     println!("noop {noop:.0}, deadline {deadline:.0} a second");
@@ -127,10 +127,7 @@ fn processes_are_told_apart() {
         let mut owner = std::collections::BTreeMap::new();
         for process in 0..2_u32 {
             let at = Sector(next[process as usize]);
-            owner.insert(
-                world.submit_for(process, RequestOp::Read, at, Sectors(256), false),
-                process,
-            );
+            owner.insert(world.submit_for(process, IoOp::Read, at, Sectors(256), false), process);
         }
         let mut bytes = 0_u64;
         while world.now() < Time(4_000_000_000) {
@@ -140,7 +137,7 @@ fn processes_are_told_apart() {
                 bytes += 131_072;
                 next[process as usize] += 256;
                 let at = Sector(next[process as usize]);
-                let id = world.submit_for(process, RequestOp::Read, at, Sectors(256), false);
+                let id = world.submit_for(process, IoOp::Read, at, Sectors(256), false);
                 owner.insert(id, process);
             }
         }
@@ -171,7 +168,7 @@ fn checksum(seed: u64) -> u64 {
         let mut state = seed;
         for index in 0..2_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let op = if index % 3 == 0 { RequestOp::Write } else { RequestOp::Read };
+            let op = if index % 3 == 0 { IoOp::Write } else { IoOp::Read };
             world.submit_for(index % 4, op, Sector((state >> 11) % places * 8), Sectors(8), false);
             if index % 16 == 15 {
                 while world.step() {}

@@ -1,7 +1,7 @@
 //! Paths and controllers against what follows from their figures. Each mechanism is also switched off, and
 //! then its effect must be gone.
 
-use raidlab_core::contract::{Outcome, RequestOp};
+use raidlab_core::contract::{IoOp, Outcome};
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{Config, Layout, Level, Nanos, Sector, Sectors, Time};
 use raidlab_models::disk::policy::ReadAhead;
@@ -13,8 +13,8 @@ use raidlab_sim::{HostCosts, SimErrorKind, World};
 
 const FREE: HostCosts = HostCosts { request: Nanos(0), parity_rate: u64::MAX };
 const MB: f64 = 1e6;
-const READ: RequestOp = RequestOp::Read;
-const WRITE: RequestOp = RequestOp::Write;
+const READ: IoOp = IoOp::Read;
+const WRITE: IoOp = IoOp::Write;
 /// 64 KiB.
 const CHUNK: u64 = 128;
 
@@ -74,7 +74,7 @@ fn world_of(kind: &DriveKind, config: &Config) -> World {
 /// Requests at places that a function gives, `depth` in flight; the seconds until the last answer.
 fn run(
     world: &mut World,
-    op: RequestOp,
+    op: IoOp,
     (depth, count): (u64, u64),
     place: impl Fn(u64) -> (u64, u64),
 ) -> f64 {
@@ -98,13 +98,13 @@ fn run(
 }
 
 /// One stream of requests of so many sectors; bytes per second.
-fn stream(world: &mut World, op: RequestOp, len: u64, flight: (u64, u64)) -> f64 {
+fn stream(world: &mut World, op: IoOp, len: u64, flight: (u64, u64)) -> f64 {
     let seconds = run(world, op, flight, |index| (index * len, len));
     (flight.1 * len * 512) as f64 / seconds
 }
 
 /// Random 4 KiB requests; a second.
-fn random(world: &mut World, op: RequestOp, flight: (u64, u64)) -> f64 {
+fn random(world: &mut World, op: IoOp, flight: (u64, u64)) -> f64 {
     let block = u64::from(world.array().logical_block()).max(8);
     let places = world.array().capacity().0 / block;
     let seconds = run(world, op, flight, |index| {
@@ -320,7 +320,7 @@ fn copies_and_transfers_wait_for_each_other_on_the_memory_path() {
 /// what is under way; a link's does not.
 #[test]
 fn a_pause_prolongs_what_is_under_way_on_a_channel_by_itself() {
-    let took = |server: &ServerSpec, (op, len): (RequestOp, u64), pauses: &[u64]| {
+    let took = |server: &ServerSpec, (op, len): (IoOp, u64), pauses: &[u64]| {
         let spec = PathSpec::shared(vec![server.clone()], &[0]);
         let mut world = world(&quick(), Level::Linear, 1).with_paths(&spec).expect("can be");
         world.pause_transfers(Nanos(1_000_000_000));
@@ -509,7 +509,7 @@ fn a_cache_with_battery_gathers_what_is_written() {
     let mut posted = world(true, 16_384);
     let fast = stream(&mut posted, WRITE, 8, (1, 1_000));
     assert!(fast > 20.0 * MB, "4 KiB in the controller's 0.1 ms each: {fast}");
-    let flush = run(&mut posted, RequestOp::Flush, (1, 1), |_| (0, 0));
+    let flush = run(&mut posted, IoOp::Flush, (1, 1), |_| (0, 0));
     assert!(flush < 0.001, "a flush waits for nothing: {flush} s");
     // Read back from the cache, before it comes to the media.
     let mut fresh = world(true, 16_384);
@@ -574,10 +574,10 @@ fn requests_that_cannot_be_are_refused_behind_a_controller() {
     for (op, at, outcome) in [
         (WRITE, end, Outcome::OutOfRange),
         (READ, u64::MAX - 4, Outcome::OutOfRange),
-        (RequestOp::WriteZeroes, 0, Outcome::Done),
-        (RequestOp::Flush, 0, Outcome::Done),
+        (IoOp::WriteZeroes, 0, Outcome::Done),
+        (IoOp::Flush, 0, Outcome::Done),
     ] {
-        let len = if op == RequestOp::Flush { 0 } else { 8 };
+        let len = if op == IoOp::Flush { 0 } else { 8 };
         let id = world.submit(op, Sector(at), Sectors(len), false);
         let answer = std::iter::from_fn(|| world.step().then(|| world.next_answer()));
         let answer = answer.flatten().next().expect("an answer");

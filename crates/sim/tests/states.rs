@@ -1,6 +1,6 @@
 //! What records, timers and spare drives cost in worlds.
 
-use raidlab_core::contract::{Event, Outcome, Pacing, RequestOp, Work};
+use raidlab_core::contract::{Event, IoOp, Outcome, Pacing, Work};
 use raidlab_core::{Config, Consistency, Layout, Level, MemberIndex, Nanos, Sector, Sectors, Time};
 use raidlab_models::{DriveKind, HardDisk, load};
 use raidlab_sim::{Answer, HostCosts, SimErrorKind, World};
@@ -30,7 +30,7 @@ fn world(config: &Config) -> World {
     World::new(config, drives, HostCosts::default()).expect("a world")
 }
 
-fn one(world: &mut World, op: RequestOp, at: u64, len: u64) -> (Answer, Nanos) {
+fn one(world: &mut World, op: IoOp, at: u64, len: u64) -> (Answer, Nanos) {
     let began = world.now();
     world.submit(op, Sector(at), Sectors(len), false);
     loop {
@@ -57,7 +57,7 @@ fn a_bit_of_the_bitmap_is_recorded_before_the_write_and_costs_what_it_costs() {
     let bitmap = Consistency::Bitmap { chunk: Sectors(2048) };
     let mut plain = world(&config(Level::Raid1, 2, Consistency::None));
     let mut world = world(&config(Level::Raid1, 2, bitmap));
-    let write = RequestOp::Write;
+    let write = IoOp::Write;
     let (_, bare) = one(&mut plain, write, 0, 8);
     let (_, first) = one(&mut world, write, 0, 8);
     let (_, second) = one(&mut world, write, 64, 8);
@@ -78,7 +78,7 @@ fn logs_and_journals_cost_writes() {
         let mut plain = world(&config(level, 4, Consistency::Resync));
         let mut logged = world(&config(level, 4, consistency));
         let write = |world: &mut World| -> u64 {
-            (0..40).map(|n| one(world, RequestOp::Write, 1024 * n, 8).1.0).sum()
+            (0..40).map(|n| one(world, IoOp::Write, 1024 * n, 8).1.0).sum()
         };
         let (bare, with) = (write(&mut plain), write(&mut logged));
         assert!(with > bare, "{level} {consistency:?}: {with} ns, {bare} ns without");
@@ -100,7 +100,7 @@ fn a_rebuild_takes_the_time_that_its_pace_allows() {
             let mut config = config(level, members, Consistency::Resync);
             config.settings.pacing = Pacing { least: 1, most, share: None };
             let mut world = world(&config);
-            one(&mut world, RequestOp::Write, 0, 1024);
+            one(&mut world, IoOp::Write, 0, 1024);
             world.fail(lost);
             let began = world.now();
             world.add(lost, drive(99)).expect("a fresh drive");
@@ -112,7 +112,7 @@ fn a_rebuild_takes_the_time_that_its_pace_allows() {
             until(&mut world, |event| *event == Event::Restored(lost));
             assert!(!world.array().is_failed(lost));
             world.fail(MemberIndex(0));
-            one(&mut world, RequestOp::Read, 0, 2048);
+            one(&mut world, IoOp::Read, 0, 2048);
         }
     }
 }
@@ -125,7 +125,7 @@ fn a_drive_that_does_not_suit_changes_nothing() {
         let refused = world.add(MemberIndex(member), drive(7)).map_err(kind);
         assert_eq!(refused, Err(SimErrorKind::Drives), "member {member}");
     }
-    one(&mut world, RequestOp::Write, 0, 8);
+    one(&mut world, IoOp::Write, 0, 8);
     let journal = config(Level::Raid5, 4, Consistency::Journal { sectors: Sectors(1 << 15) });
     let drives = (0..4).map(drive).collect();
     let error = World::new(&journal, drives, HostCosts::default()).map_err(kind);
@@ -140,7 +140,7 @@ fn states_are_repeatable() {
         let mut world = world(&config(Level::Raid5, 4, bitmap));
         world.fail(MemberIndex(2));
         world.add(MemberIndex(2), drive(5)).expect("a fresh drive");
-        let times = (0..40).map(|n| one(&mut world, RequestOp::Write, n * 4056 % 90_000, 8).0.at);
+        let times = (0..40).map(|n| one(&mut world, IoOp::Write, n * 4056 % 90_000, 8).0.at);
         let times: Vec<Time> = times.collect();
         (times, world.member_requests(), world.events().len())
     };

@@ -1,6 +1,6 @@
 //! Worlds against what follows from their parts.
 
-use raidlab_core::contract::{IoOp, Outcome, RequestOp};
+use raidlab_core::contract::{IoOp, Outcome};
 use raidlab_core::{Config, Layout, Level, MemberIndex, Nanos, Sector, Sectors, Time};
 use raidlab_models::{DriveKind, HardDisk, HardDiskSpec, load};
 use raidlab_sim::{Answer, HostCosts, SimErrorKind, World};
@@ -18,7 +18,7 @@ fn world(layout: Layout, seed: u64) -> World {
     World::new(&Config::uniform(layout, size), drives, HostCosts::default()).expect("fits")
 }
 
-fn one(world: &mut World, op: RequestOp, at: u64, len: u64) -> Answer {
+fn one(world: &mut World, op: IoOp, at: u64, len: u64) -> Answer {
     world.submit(op, Sector(at), Sectors(len), false);
     loop {
         if let Some(answer) = world.next_answer() {
@@ -29,7 +29,7 @@ fn one(world: &mut World, op: RequestOp, at: u64, len: u64) -> Answer {
 }
 
 /// 200 requests at places drawn from the seed; the times of the answers.
-fn run(layout: Layout, op: RequestOp, seed: u64) -> (Vec<Time>, u64) {
+fn run(layout: Layout, op: IoOp, seed: u64) -> (Vec<Time>, u64) {
     let mut world = world(layout, seed);
     let places = world.array().capacity().0 / 8;
     let mut state = seed + 1;
@@ -48,11 +48,11 @@ fn run(layout: Layout, op: RequestOp, seed: u64) -> (Vec<Time>, u64) {
 fn the_same_seed_gives_the_same_times() {
     for level in [Level::Raid0, Level::Raid1, Level::Raid5, Level::Raid10] {
         let layout = Layout::new(level, 4);
-        for op in [RequestOp::Read, RequestOp::Write] {
+        for op in [IoOp::Read, IoOp::Write] {
             assert_eq!(run(layout.clone(), op, 3), run(layout.clone(), op, 3));
         }
         // Few writes show nothing of the seed: the drives' buffers take them all.
-        let read = |seed| run(layout.clone(), RequestOp::Read, seed).0;
+        let read = |seed| run(layout.clone(), IoOp::Read, seed).0;
         assert_ne!(read(3), read(4));
     }
 }
@@ -61,11 +61,11 @@ fn the_same_seed_gives_the_same_times() {
 fn member_requests_follow_the_level() {
     let count = |layout, op| run(layout, op, 1).1;
     let raid5 = Layout::new(Level::Raid5, 5);
-    assert_eq!(count(Layout::new(Level::Raid0, 4), RequestOp::Write), 200);
-    assert_eq!(count(Layout::new(Level::Raid1, 3), RequestOp::Write), 600);
-    assert_eq!(count(Layout::new(Level::Raid10, 4), RequestOp::Write), 400);
-    assert_eq!(count(raid5.clone(), RequestOp::Read), 200);
-    assert_eq!(count(raid5, RequestOp::Write), 800, "a small write is four");
+    assert_eq!(count(Layout::new(Level::Raid0, 4), IoOp::Write), 200);
+    assert_eq!(count(Layout::new(Level::Raid1, 3), IoOp::Write), 600);
+    assert_eq!(count(Layout::new(Level::Raid10, 4), IoOp::Write), 400);
+    assert_eq!(count(raid5.clone(), IoOp::Read), 200);
+    assert_eq!(count(raid5, IoOp::Write), 800, "a small write is four");
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_lost_member_is_computed_from_the_others() {
     let mut world = world(Layout::new(Level::Raid5, 5), 1);
     world.start_record();
     world.fail(MemberIndex(0));
-    assert_eq!(one(&mut world, RequestOp::Read, 0, 8).outcome, Outcome::Done);
+    assert_eq!(one(&mut world, IoOp::Read, 0, 8).outcome, Outcome::Done);
     let members: Vec<_> = world.record().iter().map(|io| (io.op, io.member.0)).collect();
     assert_eq!(members, [1, 2, 3, 4].map(|m| (IoOp::Read, m)));
 }
@@ -86,8 +86,8 @@ fn the_cpu_takes_its_time_and_one_thing_after_another() {
     let config = Config::uniform(Layout::new(Level::Raid5, 3), drives[0].capacity());
     let mut world = World::new(&config, drives, costs).expect("fits");
     // Two requests of 50 ms CPU each, then 2 MiB of parity operands at 1 GiB/s for a full stripe.
-    world.submit(RequestOp::Read, Sector(0), Sectors(8), false);
-    world.submit(RequestOp::Write, Sector(0), Sectors(2048), false);
+    world.submit(IoOp::Read, Sector(0), Sectors(8), false);
+    world.submit(IoOp::Write, Sector(0), Sectors(2048), false);
     while world.step() {}
     let answers: Vec<_> = std::iter::from_fn(|| world.next_answer()).collect();
     assert_eq!(answers.len(), 2);
@@ -99,7 +99,7 @@ fn the_cpu_takes_its_time_and_one_thing_after_another() {
 fn more_requests_than_the_array_takes_are_all_answered() {
     let mut world = world(Layout::new(Level::Raid0, 4), 1);
     for index in 0..1000 {
-        world.submit(RequestOp::Read, Sector(index * 8), Sectors(8), false);
+        world.submit(IoOp::Read, Sector(index * 8), Sectors(8), false);
     }
     while world.step() {}
     let done = std::iter::from_fn(|| world.next_answer());
@@ -120,7 +120,7 @@ fn drives_that_do_not_fit_are_refused() {
 #[test]
 fn members_are_counted_idle_time_passes_and_work_takes_the_cpu() {
     let mut world = world(Layout::new(Level::Raid5, 5), 1);
-    one(&mut world, RequestOp::Write, 0, 8);
+    one(&mut world, IoOp::Write, 0, 8);
     let totals = world.member_totals();
     assert_eq!((totals.reads, totals.writes), (2, 2), "old data and parity, new data and parity");
     assert_eq!((totals.bytes_read, totals.bytes_written), (8_192, 8_192));
@@ -134,7 +134,7 @@ fn members_are_counted_idle_time_passes_and_work_takes_the_cpu() {
     let done = world.work(Nanos::from_millis(2));
     assert_eq!((done, world.cpu_free()), (now + Nanos::from_millis(5), done));
     assert_eq!(world.cpu_busy(), busy + Nanos::from_millis(2));
-    world.submit(RequestOp::Read, Sector(0), Sectors(8), false);
+    world.submit(IoOp::Read, Sector(0), Sectors(8), false);
     let next = world.next_at().expect("a request arrives");
     assert!(next >= done && !world.idle_until(next), "what happens is not passed over");
     assert!(world.step() && world.now() == next);
@@ -146,15 +146,15 @@ fn what_is_laid_out_costs_the_drives_nothing_and_can_be_read_then() {
     assert!(world.lay_out(true));
     let before = world.now();
     for index in 0..100 {
-        assert_eq!(one(&mut world, RequestOp::Write, index * 999, 1_000).outcome, Outcome::Done);
+        assert_eq!(one(&mut world, IoOp::Write, index * 999, 1_000).outcome, Outcome::Done);
     }
-    assert_eq!(one(&mut world, RequestOp::Flush, 0, 0).outcome, Outcome::Done);
+    assert_eq!(one(&mut world, IoOp::Flush, 0, 0).outcome, Outcome::Done);
     // The CPU has worked on requests and parity; no disk has turned.
     let took = world.now().since(before);
     assert!(took < Nanos::from_millis(40), "{took:?}");
     assert!((0..5).all(|member| world.drive_busy(MemberIndex(member)) == Nanos::ZERO));
     assert!(!world.lay_out(false));
-    let answer = one(&mut world, RequestOp::Read, 5_000, 8);
+    let answer = one(&mut world, IoOp::Read, 5_000, 8);
     assert_eq!(answer.outcome, Outcome::Done);
     assert!(answer.at.since(before) > took + Nanos::from_millis(1), "a disk had to move");
 }
@@ -162,7 +162,7 @@ fn what_is_laid_out_costs_the_drives_nothing_and_can_be_read_then() {
 #[test]
 fn nothing_is_laid_out_over_requests_rebuilds_or_what_remembers_writes() {
     let mut busy = world(Layout::new(Level::Raid1, 2), 1);
-    busy.submit(RequestOp::Read, Sector(0), Sectors(8), false);
+    busy.submit(IoOp::Read, Sector(0), Sectors(8), false);
     while busy.member_requests() == 0 {
         assert!(busy.step());
     }

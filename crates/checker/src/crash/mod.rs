@@ -315,7 +315,7 @@ fn replay(config: &CrashConfig, base: &Rig, trace: &walk::Trace) -> Violation {
 /// The array in use: everything written once, quiet and clean.
 pub(super) fn base(config: &RigConfig) -> Result<Rig, ConfigError> {
     use super::rig::Ask;
-    use raidlab_core::contract::RequestOp;
+    use raidlab_core::contract::IoOp;
     let mut rig = Rig::new(config.clone())?;
     let (capacity, longest) = (rig.shape().capacity, u64::from(config.longest));
     let block = rig.shape().logical_block;
@@ -323,10 +323,10 @@ pub(super) fn base(config: &RigConfig) -> Result<Rig, ConfigError> {
     let mut at = 0;
     while at < capacity {
         let len = piece.min(capacity - at);
-        rig.ask(Ask { op: RequestOp::Write, at, len, fua: false });
+        rig.ask(Ask { op: IoOp::Write, at, len, fua: false });
         at += len;
     }
-    rig.ask(Ask { op: RequestOp::Flush, at: 0, len: 0, fua: false });
+    rig.ask(Ask { op: IoOp::Flush, at: 0, len: 0, fua: false });
     rig.run_on(8);
     rig.forget();
     Ok(rig)

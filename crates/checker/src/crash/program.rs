@@ -1,6 +1,6 @@
 //! Programs: every sequence of a few operations from a list that suits the array.
 
-use raidlab_core::contract::{Admin, Believe, RequestOp, Scrub};
+use raidlab_core::contract::{Admin, Believe, IoOp, Scrub};
 use raidlab_core::{Consistency, Level, MemberIndex};
 
 use super::CrashConfig;
@@ -92,7 +92,7 @@ impl Iterator for Programs {
                 .collect();
             // Nothing to lose: no write, no crash state.
             let writes = |op: &Op| match op {
-                Op::Ask(ask) => !matches!(ask.op, RequestOp::Flush | RequestOp::Read),
+                Op::Ask(ask) => !matches!(ask.op, IoOp::Flush | IoOp::Read),
                 op => !matches!(op, Op::Command(_)),
             };
             if program.iter().any(writes) {
@@ -111,7 +111,7 @@ pub(super) fn alphabet(config: &CrashConfig, base: &Rig) -> Vec<Op> {
     let (block, capacity) = (shape.logical_block, shape.capacity);
     let write = |at: u64, len: u64, fua| {
         let len = (len * block).min(capacity.saturating_sub(at * block));
-        Op::Ask(Ask { op: RequestOp::Write, at: at * block, len, fua })
+        Op::Ask(Ask { op: IoOp::Write, at: at * block, len, fua })
     };
     let stripe = match shape.level {
         Level::Raid4 | Level::Raid5 | Level::Raid6 => {
@@ -124,19 +124,19 @@ pub(super) fn alphabet(config: &CrashConfig, base: &Rig) -> Vec<Op> {
         write(0, 1, false),
         write(0, 1, true),
         write(1, 2, false),
-        Op::Ask(Ask { op: RequestOp::Flush, at: 0, len: 0, fua: false }),
+        Op::Ask(Ask { op: IoOp::Flush, at: 0, len: 0, fua: false }),
         write(0, stripe, false),
         write(1, 1, true),
-        Op::Ask(Ask { op: RequestOp::WriteZeroes, at: 0, len: 2 * block, fua: false }),
+        Op::Ask(Ask { op: IoOp::WriteZeroes, at: 0, len: 2 * block, fua: false }),
         // The next stripe, and the end.
         write(stripe, 2, false),
-        Op::Ask(Ask { op: RequestOp::Read, at: 0, len: 4 * block, fua: false }),
+        Op::Ask(Ask { op: IoOp::Read, at: 0, len: 4 * block, fua: false }),
     ];
     if capacity / block > stripe + 2 {
         all.push(write(capacity / block - 2, 2, false));
     }
     let in_range = |op: &Op| match op {
-        Op::Ask(ask) => ask.op == RequestOp::Flush || ask.len > 0 && ask.at + ask.len <= capacity,
+        Op::Ask(ask) => ask.op == IoOp::Flush || ask.len > 0 && ask.at + ask.len <= capacity,
         _ => true,
     };
     all.retain(in_range);

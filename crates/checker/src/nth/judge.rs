@@ -1,7 +1,7 @@
 //! Whether an array in which something failed kept its promise.
 
 use raidlab_core::consistency::{Allow, AssembleError};
-use raidlab_core::contract::{Event, Outcome, RequestOp};
+use raidlab_core::contract::{Event, IoOp, Outcome};
 use raidlab_core::{Consistency, MemberIndex};
 
 use super::{Operation, Strike, Strikes};
@@ -125,7 +125,7 @@ fn stays_stopped(rig: &mut Rig) -> Result<(), String> {
         return Ok(());
     }
     let len = rig.shape().logical_block;
-    let ask = Ask { op: RequestOp::Write, at: 0, len, fua: false };
+    let ask = Ask { op: IoOp::Write, at: 0, len, fua: false };
     match rig.ask(ask) {
         Outcome::Done if rig.shape().parities() > 0 => {
             Err("a write is answered well although too much is lost".into())

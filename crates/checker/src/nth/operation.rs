@@ -1,7 +1,7 @@
 //! The operations whose I/Os are failed.
 
 use raidlab_core::consistency::Allow;
-use raidlab_core::contract::{Admin, Believe, Event, RequestOp, Scrub};
+use raidlab_core::contract::{Admin, Believe, Event, IoOp, Scrub};
 use raidlab_core::{Consistency, MemberIndex, Sector, Sectors};
 
 use crate::rig::{Ask, Fault, Rig, Started};
@@ -49,10 +49,10 @@ pub enum Operation {
 }
 
 const FIRST: MemberIndex = MemberIndex(0);
-const FLUSH: Ask = Ask { op: RequestOp::Flush, at: 0, len: 0, fua: false };
+const FLUSH: Ask = Ask { op: IoOp::Flush, at: 0, len: 0, fua: false };
 
 /// A request for so many logical blocks, as far as the array reaches.
-fn blocks(rig: &Rig, op: RequestOp, at: u64, len: u64) -> Ask {
+fn blocks(rig: &Rig, op: IoOp, at: u64, len: u64) -> Ask {
     let (block, capacity) = (rig.shape().logical_block, rig.shape().capacity);
     let at = (at * block).min(capacity - block);
     Ask { op, at, len: (len * block).min(capacity - at), fua: false }
@@ -90,9 +90,9 @@ impl Operation {
             Self::Degraded => {
                 rig.command(Admin::Fail(FIRST));
                 rig.run_on(8);
-                let ask = blocks(rig, RequestOp::Write, 1, 2);
+                let ask = blocks(rig, IoOp::Write, 1, 2);
                 rig.submit(ask);
-                let ask = blocks(rig, RequestOp::Read, 0, 4);
+                let ask = blocks(rig, IoOp::Read, 0, 4);
                 rig.submit(ask);
                 rig.submit(FLUSH);
                 true
@@ -100,25 +100,25 @@ impl Operation {
             Self::Heal => {
                 let (member, place) = rig.shape().copies(0)[0];
                 rig.drives_mut().damage(MemberIndex(member), u64::from(place), false);
-                let ask = blocks(rig, RequestOp::Read, 0, 2);
+                let ask = blocks(rig, IoOp::Read, 0, 2);
                 rig.submit(ask);
                 true
             }
             Self::Rebuild | Self::ReAdd | Self::Replace => {
-                let meanwhile = blocks(rig, RequestOp::Write, 1, 2);
+                let meanwhile = blocks(rig, IoOp::Write, 1, 2);
                 survives && self.begin_with_drive(rig, meanwhile)
             }
             Self::ReAddOld => {
-                let meanwhile = blocks(rig, RequestOp::Write, 1, 2);
+                let meanwhile = blocks(rig, IoOp::Write, 1, 2);
                 survives && come_back_late(rig, meanwhile)
             }
             Self::Recover => {
-                let ask = blocks(rig, RequestOp::Write, 1, 4);
+                let ask = blocks(rig, IoOp::Write, 1, 4);
                 survives && recover(rig, ask)
             }
             Self::Check | Self::Repair | Self::RepairUnknown => survives && self.begin_scrub(rig),
             Self::Stop => {
-                let ask = blocks(rig, RequestOp::Write, 0, 2);
+                let ask = blocks(rig, IoOp::Write, 0, 2);
                 rig.submit(ask);
                 rig.run();
                 accepted(rig, Admin::Stop)
@@ -134,7 +134,7 @@ impl Operation {
     fn begin_requests(self, rig: &mut Rig) {
         let longest = u64::from(rig.config().longest) / rig.shape().logical_block;
         let write = |rig: &mut Rig, at, len| {
-            let ask = blocks(rig, RequestOp::Write, at, len);
+            let ask = blocks(rig, IoOp::Write, at, len);
             rig.submit(ask)
         };
         match self {
@@ -150,11 +150,11 @@ impl Operation {
                 rig.submit(FLUSH);
             }
             Self::WriteDurable => {
-                let durable = Ask { fua: true, ..blocks(rig, RequestOp::Write, 1, 2) };
+                let durable = Ask { fua: true, ..blocks(rig, IoOp::Write, 1, 2) };
                 rig.submit(durable);
             }
             Self::WriteZeroes => {
-                let ask = blocks(rig, RequestOp::WriteZeroes, 1, 3);
+                let ask = blocks(rig, IoOp::WriteZeroes, 1, 3);
                 rig.submit(ask);
             }
             Self::Batch => {
@@ -165,7 +165,7 @@ impl Operation {
                 rig.unplug();
             }
             _ => {
-                let ask = blocks(rig, RequestOp::Read, 0, longest);
+                let ask = blocks(rig, IoOp::Read, 0, longest);
                 rig.submit(ask);
             }
         }
@@ -314,7 +314,7 @@ fn recover(rig: &mut Rig, ask: Ask) -> bool {
     // To where its writes are under way: reads and records first.
     for _ in 0..64 {
         let is_data = |k: &usize| match rig.work(*k) {
-            crate::rig::Work::Io(io) => io.op == raidlab_core::contract::IoOp::Read,
+            crate::rig::Work::Io(io) => io.op == IoOp::Read,
             _ => true,
         };
         let Some(index) = (0..rig.outstanding()).find(is_data) else { break };

@@ -17,8 +17,8 @@ mod verify;
 use std::sync::Arc;
 
 use raidlab_core::contract::{
-    self, Admin, Event, Input, IoOp, JobId, Outcome, Output, Request, RequestId, RequestOp,
-    Scratch, Segment, Token,
+    self, Admin, Event, Input, IoOp, JobId, Outcome, Output, Request, RequestId, Scratch, Segment,
+    Token,
 };
 use raidlab_core::{Array, ConfigError, MemberIndex, Sector, Sectors, Time};
 
@@ -395,7 +395,7 @@ impl Rig {
         let first = slot as usize * self.config.longest as usize;
         let buffer = &mut self.memory[first..first + self.config.longest as usize];
         let since = match op {
-            RequestOp::Write => {
+            IoOp::Write => {
                 for (index, value) in (0..).zip(buffer.iter_mut()) {
                     *value = value_of(id, at + index);
                 }
@@ -403,21 +403,21 @@ impl Rig {
                 self.oracle.write(id, at, values);
                 0
             }
-            RequestOp::WriteZeroes => {
+            IoOp::WriteZeroes => {
                 self.oracle.write(id, at, std::iter::repeat_n(0, len as usize));
                 0
             }
-            RequestOp::Flush => self.oracle.flush(),
-            RequestOp::Discard => {
+            IoOp::Flush => self.oracle.flush(),
+            IoOp::Discard => {
                 self.oracle.discard(at, len);
                 0
             }
-            RequestOp::Read => self.oracle.read(),
+            IoOp::Read => self.oracle.read(),
         };
         self.open.push(Open { id, ask, slot, since });
         let segment = Segment { token: Token(slot), offset: 0, len: len as u32 };
         let segments: &[Segment] = match op {
-            RequestOp::Read | RequestOp::Write => &[segment],
+            IoOp::Read | IoOp::Write => &[segment],
             _ => &[],
         };
         let request =
@@ -508,7 +508,7 @@ impl Rig {
 
     /// Reads a range by itself, everything outstanding included; the oracle judges what it gives.
     pub fn read(&mut self, at: u64, len: u64) -> Outcome {
-        self.ask(Ask { op: RequestOp::Read, at, len, fua: false })
+        self.ask(Ask { op: IoOp::Read, at, len, fua: false })
     }
 
     /// Does a request by itself, everything outstanding included. What came before it is forgotten
@@ -600,18 +600,18 @@ impl Rig {
         let Ask { op, at, len, fua } = ask;
         let mut wrong = None;
         match op {
-            RequestOp::Write => self.oracle.written(id, well, fua),
-            RequestOp::WriteZeroes => self.oracle.written(id, well, false),
-            RequestOp::Flush if well => self.oracle.flushed(since),
-            RequestOp::Flush => {}
-            RequestOp::Discard => self.oracle.discarded(at, len),
-            RequestOp::Read if well => {
+            IoOp::Write => self.oracle.written(id, well, fua),
+            IoOp::WriteZeroes => self.oracle.written(id, well, false),
+            IoOp::Flush if well => self.oracle.flushed(since),
+            IoOp::Flush => {}
+            IoOp::Discard => self.oracle.discarded(at, len),
+            IoOp::Read if well => {
                 let values = &self.memory[first..first + len as usize];
                 wrong = self.oracle.check(since, at, values).err();
             }
-            RequestOp::Read => {}
+            IoOp::Read => {}
         }
-        if op == RequestOp::Read {
+        if op == IoOp::Read {
             self.oracle.read_ended(since);
         }
         if let Some(wrong) = wrong {
@@ -622,7 +622,7 @@ impl Rig {
         }
         // Nobody may look at the buffer any more.
         let end = first + self.config.longest as usize;
-        if op != RequestOp::Read {
+        if op != IoOp::Read {
             self.memory[first..end].fill(0xdead_dead_dead_dead);
         }
         self.free.push(slot);

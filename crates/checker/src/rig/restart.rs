@@ -1,7 +1,7 @@
 //! Crashes and starts.
 
 use raidlab_core::consistency::{Allow, AssembleError, Found, ReturnRefusal, Unused, Wanted};
-use raidlab_core::contract::{Admin, Input, MemberBits, MemberIo, Record, RequestOp};
+use raidlab_core::contract::{Admin, Input, IoOp, MemberBits, MemberIo, Record};
 use raidlab_core::{Array, Config, Consistency, MemberIndex};
 
 use super::Rig;
@@ -76,7 +76,7 @@ impl Rig {
         }
         let lost = self.known_failed | 1 << member.0;
         self.oracle.lose_rows(lost, at.0..at.0 + u64::from(len));
-        for open in self.open.iter().filter(|open| open.ask.op == RequestOp::Read) {
+        for open in self.open.iter().filter(|open| open.ask.op == IoOp::Read) {
             for sector in open.ask.at..open.ask.at + open.ask.len {
                 let (holder, row) = self.shape.copies(sector)[0];
                 if holder == member.0 {

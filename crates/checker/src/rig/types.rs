@@ -1,7 +1,7 @@
 //! What goes into a rig and what comes out of it.
 
 use raidlab_core::Config;
-use raidlab_core::contract::{IoId, JobId, MemberIo, MetaIo, Outcome, RequestOp};
+use raidlab_core::contract::{IoId, IoOp, JobId, MemberIo, MetaIo, Outcome};
 
 /// When jobs are computed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl RigConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ask {
     /// What.
-    pub op: RequestOp,
+    pub op: IoOp,
     /// First sector.
     pub at: u64,
     /// Sectors; 0 for a flush.

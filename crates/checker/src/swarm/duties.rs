@@ -11,7 +11,7 @@
 use std::fmt::Write as _;
 
 use raidlab_core::consistency::{Allow, AssembleError};
-use raidlab_core::contract::RequestOp;
+use raidlab_core::contract::IoOp;
 use raidlab_core::{Config, Consistency, Layout, MemberIndex, Sector, Sectors};
 
 use super::Class;
@@ -144,7 +144,7 @@ impl Run {
         }
         let len = other.shape().logical_block;
         for _ in 0..2 {
-            other.ask(Ask { op: RequestOp::Write, at: 0, len, fua: true });
+            other.ask(Ask { op: IoOp::Write, at: 0, len, fua: true });
             other.run_on(WAKES);
             other.forget();
         }

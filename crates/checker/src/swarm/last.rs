@@ -1,7 +1,7 @@
 //! What is done to an array at rest when all else is over: two things that random work hardly ever
 //! comes to.
 
-use raidlab_core::contract::{Admin, Believe, Event, Refusal, RequestOp, Scrub};
+use raidlab_core::contract::{Admin, Believe, Event, IoOp, Refusal, Scrub};
 use raidlab_core::{MemberIndex, Sector};
 
 use super::Class;
@@ -103,7 +103,7 @@ impl Run {
         let mut at = 0;
         while at < capacity {
             let len = piece.min(capacity - at);
-            self.rig.ask(Ask { op: RequestOp::Write, at, len, fua: false });
+            self.rig.ask(Ask { op: IoOp::Write, at, len, fua: false });
             self.look()?;
             at += len;
         }

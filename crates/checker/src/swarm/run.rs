@@ -2,7 +2,7 @@
 
 use raidlab_core::consistency::{Allow, AssembleError};
 use raidlab_core::contract::{
-    Admin, Event, IoOp, MetaIo, Outcome as Answered, RequestOp, Scrub, Work as Background,
+    Admin, Event, IoOp, MetaIo, Outcome as Answered, Scrub, Work as Background,
 };
 use raidlab_core::{Config, MemberIndex, Sectors};
 
@@ -406,7 +406,7 @@ impl Run {
             ask = self.draw_request();
             let block = self.rig.shape().logical_block;
             if self.random.chance(70) && next + block <= self.rig.shape().capacity {
-                ask = Ask { op: RequestOp::Write, at: next, len: block, ..ask };
+                ask = Ask { op: IoOp::Write, at: next, len: block, ..ask };
             }
         }
         self.rig.unplug();
@@ -424,16 +424,16 @@ impl Run {
         };
         let (at, len) = (at * block, len.min(most) * block);
         let (op, len) = match self.random.below(100) {
-            0..55 => (RequestOp::Write, len),
-            55..80 => (RequestOp::Read, len),
-            80..90 => (RequestOp::Flush, 0),
-            90..97 => (RequestOp::WriteZeroes, len),
-            _ => (RequestOp::Discard, len),
+            0..55 => (IoOp::Write, len),
+            55..80 => (IoOp::Read, len),
+            80..90 => (IoOp::Flush, 0),
+            90..97 => (IoOp::WriteZeroes, len),
+            _ => (IoOp::Discard, len),
         };
         let at = if len == 0 { 0 } else { at };
-        let fua = op == RequestOp::Write && self.random.chance(20);
+        let fua = op == IoOp::Write && self.random.chance(20);
         let ask = self.aim(Ask { op, at, len, fua });
-        if ask.op == RequestOp::Discard {
+        if ask.op == IoOp::Discard {
             self.discarded[ask.at as usize..(ask.at + ask.len) as usize].fill(true);
         }
         ask
@@ -709,7 +709,7 @@ impl Run {
             if rig.assemble_without_missing(lost, allow) != Started::Well {
                 rig.violate("half a mirror does not start alone".into());
             }
-            rig.ask(Ask { op: RequestOp::Write, at: 0, len: 1, fua: true });
+            rig.ask(Ask { op: IoOp::Write, at: 0, len: 1, fua: true });
             rig.run_on(WAKES);
         }
         self.rig.crash(|ways| ways - 1);

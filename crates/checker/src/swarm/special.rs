@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use raidlab_core::contract::{Admin, IoOp, Record, RequestOp, Work as Background};
+use raidlab_core::contract::{Admin, IoOp, Record, Work as Background};
 use raidlab_core::{Config, Level, MemberIndex};
 use raidlab_random::SplitMix64;
 
@@ -349,7 +349,7 @@ impl Run {
             return ask;
         }
         self.shares.has(Special::DiscardBad);
-        Ask { op: RequestOp::Discard, at, len, fua: false }
+        Ask { op: IoOp::Discard, at, len, fua: false }
     }
 
     /// A read of the first sectors that a rebuild is writing.
@@ -366,7 +366,7 @@ impl Run {
         })?;
         self.shares.has(Special::ReadBehind);
         let block = self.rig.shape().logical_block;
-        Some(Ask { op: RequestOp::Read, at: sector / block * block, len: block, fua: false })
+        Some(Ask { op: IoOp::Read, at: sector / block * block, len: block, fua: false })
     }
 
     /// A sector of the array whose place on some member cannot be read.

@@ -10,7 +10,7 @@ use super::Array;
 use super::lists::NIL;
 use super::request::{MOST_SECTORS, Trouble};
 use crate::bugs::Bug;
-use crate::contract::{Outcome, Output, RequestOp};
+use crate::contract::{IoOp, Outcome, Output};
 use crate::geometry::Geometry;
 
 /// What is joined with what.
@@ -42,7 +42,7 @@ impl Array {
         }
         let Self { gather, held, requests, .. } = self;
         gather.sorted.clear();
-        gather.sorted.extend(held.iter().filter(|slot| requests[**slot].op != RequestOp::Flush));
+        gather.sorted.extend(held.iter().filter(|slot| requests[**slot].op != IoOp::Flush));
         gather.sorted.sort_unstable_by_key(|slot| (requests[*slot].at, *slot));
         let mut leader = None;
         // How far those before reach.
@@ -54,7 +54,7 @@ impl Array {
             let overlaps = reach > request.at
                 || next.is_some_and(|next| self.requests[*next].at < request.end);
             reach = reach.max(request.end);
-            if request.op != RequestOp::Write || overlaps {
+            if request.op != IoOp::Write || overlaps {
                 leader = None;
                 continue;
             }

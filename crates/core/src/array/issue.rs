@@ -4,7 +4,7 @@ use super::Array;
 use super::lists::{EMPTY, ListBuilder};
 use super::member::Member;
 use crate::bugs::Bug;
-use crate::contract::{IoId, IoOp, MemberIo, Output, RequestOp, SegmentList};
+use crate::contract::{IoId, IoOp, MemberIo, Output, SegmentList};
 use crate::policy::{self, IoKind};
 use crate::units::{MemberIndex, Sector, Sectors, Time};
 
@@ -79,20 +79,9 @@ impl Run {
     }
 }
 
-/// What a request asks of the members it goes to.
-pub(super) const fn io_op(op: RequestOp) -> IoOp {
-    match op {
-        RequestOp::Read => IoOp::Read,
-        RequestOp::Write => IoOp::Write,
-        RequestOp::Flush => IoOp::Flush,
-        RequestOp::Discard => IoOp::Discard,
-        RequestOp::WriteZeroes => IoOp::WriteZeroes,
-    }
-}
-
 /// Whether a request comes with data or room for them.
-pub(super) const fn has_payload(op: RequestOp) -> bool {
-    matches!(op, RequestOp::Read | RequestOp::Write)
+pub(super) const fn has_payload(op: IoOp) -> bool {
+    matches!(op, IoOp::Read | IoOp::Write)
 }
 
 /// Where an I/O goes.
@@ -185,7 +174,7 @@ impl Array {
         }
         self.active_runs -= 1;
         let request = &self.requests[slot];
-        let op = io_op(request.op);
+        let op = request.op;
         let fua = request.fua && op != IoOp::Read && !self.has_bug(Bug::DropFua);
         let target = Target { member, at: Sector(run.at), len: run.len };
         self.emit(Owner::Request(slot), op, fua, target, run.list.finish());

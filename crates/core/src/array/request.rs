@@ -5,7 +5,7 @@ use super::issue::Owner;
 use super::lists::ListBuilder;
 use super::member::MemberSet;
 use crate::bugs::Bug;
-use crate::contract::{Event, Outcome, Output, Request, RequestId, RequestOp, Scratch, Segment};
+use crate::contract::{Event, IoOp, Outcome, Output, Request, RequestId, Scratch, Segment};
 use crate::geometry::Geometry;
 use crate::units::Sector;
 
@@ -16,7 +16,7 @@ pub(super) const MOST_SECTORS: u64 = 1 << 30;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestState {
     pub(super) id: RequestId,
-    pub(super) op: RequestOp,
+    pub(super) op: IoOp,
     pub(super) fua: bool,
     pub(super) at: u64,
     pub(super) end: u64,
@@ -40,7 +40,7 @@ impl RequestState {
     pub(super) const fn idle() -> Self {
         Self {
             id: RequestId(0),
-            op: RequestOp::Flush,
+            op: IoOp::Flush,
             fua: false,
             at: 0,
             end: 0,
@@ -117,8 +117,8 @@ impl Trouble {
 }
 
 /// Whether overlapping requests of this kind go one after another on mirrored levels.
-pub(super) const fn changes_data(op: RequestOp) -> bool {
-    matches!(op, RequestOp::Write | RequestOp::Discard | RequestOp::WriteZeroes)
+pub(super) const fn changes_data(op: IoOp) -> bool {
+    matches!(op, IoOp::Write | IoOp::Discard | IoOp::WriteZeroes)
 }
 
 impl Array {
@@ -129,7 +129,7 @@ impl Array {
             return;
         }
         let (mut at, mut end) = (request.at.0, request.at.0 + request.len.0);
-        if request.op == RequestOp::Discard {
+        if request.op == IoOp::Discard {
             (at, end) = self.discarded(at, end);
         }
         let state = RequestState {
@@ -163,12 +163,12 @@ impl Array {
     #[inline]
     fn refusal(&self, request: &Request<'_>) -> Option<Outcome> {
         match request.op {
-            RequestOp::Flush => {
+            IoOp::Flush => {
                 return (request.len.0 != 0 || !request.segments.is_empty())
                     .then_some(Outcome::BadSegments);
             }
-            RequestOp::Discard | RequestOp::WriteZeroes => return self.refuse_range(request),
-            RequestOp::Read | RequestOp::Write => {}
+            IoOp::Discard | IoOp::WriteZeroes => return self.refuse_range(request),
+            IoOp::Read | IoOp::Write => {}
         }
         let (at, len) = (request.at.0, request.len.0);
         if at.checked_add(len).is_none_or(|end| end > self.capacity) {
@@ -212,7 +212,7 @@ impl Array {
             return Some(Outcome::Misaligned);
         }
         let (from, to) = match request.op {
-            RequestOp::Discard => self.discarded(at, at + len),
+            IoOp::Discard => self.discarded(at, at + len),
             _ => (at, at + len),
         };
         (from >= to).then_some(Outcome::Done)
@@ -321,8 +321,8 @@ impl Array {
     #[inline(always)]
     fn plan_request(&mut self, slot: u32) -> bool {
         let planned = match self.requests[slot].op {
-            RequestOp::Read => self.plan_read(slot),
-            RequestOp::Flush => self.plan_flush(slot),
+            IoOp::Read => self.plan_read(slot),
+            IoOp::Flush => self.plan_flush(slot),
             _ => self.plan_write(slot),
         };
         if planned {
@@ -382,7 +382,7 @@ impl Array {
     /// Answers a request of which nothing is outstanding, as soon as it may be answered.
     #[inline(always)]
     pub(super) fn ended(&mut self, slot: u32) {
-        if self.requests[slot].op == RequestOp::Read || self.may_reply(slot) {
+        if self.requests[slot].op == IoOp::Read || self.may_reply(slot) {
             self.answer(slot);
         }
     }
@@ -411,7 +411,7 @@ impl Array {
             self.advance(slot);
             return;
         }
-        if self.requests[slot].op == RequestOp::Read && self.read_next_block(slot) {
+        if self.requests[slot].op == IoOp::Read && self.read_next_block(slot) {
             return;
         }
         let recovered = self.troubles[slot as usize].recovered;
@@ -419,7 +419,7 @@ impl Array {
         if check_copies && outcome == Outcome::Done && self.lacks_copy(request) {
             outcome = Outcome::ArrayFailed;
         }
-        if outcome == Outcome::Done && request.op == RequestOp::Read {
+        if outcome == Outcome::Done && request.op == IoOp::Read {
             for member in avoid.union(recovered).iter() {
                 self.outputs.push_back(Output::Event(Event::ReadRecovered(member)));
             }
@@ -504,8 +504,8 @@ impl Array {
     pub(super) fn answer_early(&mut self, slot: u32) {
         let RequestState { id, op, planned, trouble, answered, .. } = self.requests[slot];
         let early = match op {
-            RequestOp::Flush => self.has_bug(Bug::AckFlushEarly),
-            RequestOp::Read => false,
+            IoOp::Flush => self.has_bug(Bug::AckFlushEarly),
+            IoOp::Read => false,
             _ => self.copies > 1 && self.has_bug(Bug::AckWriteEarly),
         };
         if early && planned && !trouble && !answered {

@@ -1,7 +1,7 @@
 //! Writes, discards and zeroes of levels without parity, to every copy in service; and flushes.
 
 use super::Array;
-use super::issue::{Owner, Target, has_payload, io_op};
+use super::issue::{Owner, Target, has_payload};
 use super::lists::{EMPTY, ListBuilder};
 use crate::bugs::Bug;
 use crate::contract::IoOp;
@@ -51,11 +51,11 @@ impl Array {
                 list = self.whole_payload(slot);
             }
             let target = Target { member: place.member, at: place.at, len };
-            self.emit(Owner::Request(slot), io_op(op), fua, target, list.finish());
+            self.emit(Owner::Request(slot), op, fua, target, list.finish());
             if self.is_replacing(place.member) {
                 let list = if has_payload(op) { self.whole_payload(slot) } else { list };
                 let target = Target { member: self.replacement(place.member), ..target };
-                self.emit(Owner::Request(slot), io_op(op), fua, target, list.finish());
+                self.emit(Owner::Request(slot), op, fua, target, list.finish());
             }
         }
         if self.requests[slot].pending == 0 {

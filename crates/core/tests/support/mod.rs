@@ -11,8 +11,8 @@ use std::collections::{BTreeSet, VecDeque};
 use raidlab_core::consistency::{Allow, AssembleError, Found, ReturnRefusal, Wanted};
 use raidlab_core::contract::{
     Admin, Completion, Event, Input, IoId, IoOp, IoOutcome, Job, JobId, JobResult, Kernel,
-    LOG_HEADER, MemberIo, MetaIo, Outcome, Output, Request, RequestId, RequestOp, Role, Scratch,
-    Segment, SegmentList, Token,
+    LOG_HEADER, MemberIo, MetaIo, Outcome, Output, Request, RequestId, Role, Scratch, Segment,
+    SegmentList, Token,
 };
 use raidlab_core::{Array, Config, MemberIndex, Sector, Sectors, Stack, Time};
 use raidlab_random::SplitMix64;
@@ -302,15 +302,15 @@ impl<P: Planner> Driver<P> {
         Token(self.buffers.len() as u32 - 1)
     }
 
-    pub(crate) fn submit(&mut self, op: RequestOp, at: u64, segments: &[Segment]) -> RequestId {
+    pub(crate) fn submit(&mut self, op: IoOp, at: u64, segments: &[Segment]) -> RequestId {
         self.submit_as(op, at, segments, false)
     }
 
-    fn submit_as(&mut self, op: RequestOp, at: u64, segments: &[Segment], fua: bool) -> RequestId {
+    fn submit_as(&mut self, op: IoOp, at: u64, segments: &[Segment], fua: bool) -> RequestId {
         let id = RequestId(self.next_id);
         self.next_id += 1;
         let len = Sectors(segments.iter().map(|s| u64::from(s.len)).sum());
-        if op != RequestOp::Read {
+        if op != IoOp::Read {
             self.changes.insert(id);
         }
         let request = Request { id, op, at: Sector(at), len, segments, fua };
@@ -322,7 +322,7 @@ impl<P: Planner> Driver<P> {
     pub(crate) fn begin_write(&mut self, at: u64, bytes: &[u8], fua: bool) -> RequestId {
         let token = self.buffer(bytes.to_vec());
         let segment = Segment { token, offset: 0, len: bytes.len() as u32 };
-        self.submit_as(RequestOp::Write, at, &[segment], fua)
+        self.submit_as(IoOp::Write, at, &[segment], fua)
     }
 
     /// Whether a request was a write or a flush.
@@ -331,7 +331,7 @@ impl<P: Planner> Driver<P> {
     }
 
     /// A request without payload: zeroes or a discard.
-    pub(crate) fn submit_range(&mut self, op: RequestOp, at: u64, len: u64) -> RequestId {
+    pub(crate) fn submit_range(&mut self, op: IoOp, at: u64, len: u64) -> RequestId {
         let id = RequestId(self.next_id);
         self.next_id += 1;
         let (at, len) = (Sector(at), Sectors(len));
@@ -549,7 +549,7 @@ impl<P: Planner> Driver<P> {
     /// Reads a range on its own.
     pub(crate) fn read(&mut self, at: u64, len: u32) -> Result<Vec<u8>, Outcome> {
         let token = self.buffer(vec![0xdd; len as usize]);
-        let id = self.submit(RequestOp::Read, at, &[Segment { token, offset: 0, len }]);
+        let id = self.submit(IoOp::Read, at, &[Segment { token, offset: 0, len }]);
         self.run();
         match self.outcome(id) {
             Some(Outcome::Done) => Ok(self.buffers[token.0 as usize].clone()),
@@ -561,7 +561,7 @@ impl<P: Planner> Driver<P> {
     pub(crate) fn write(&mut self, at: u64, bytes: &[u8]) -> Outcome {
         let token = self.buffer(bytes.to_vec());
         let len = bytes.len() as u32;
-        let id = self.submit(RequestOp::Write, at, &[Segment { token, offset: 0, len }]);
+        let id = self.submit(IoOp::Write, at, &[Segment { token, offset: 0, len }]);
         self.run();
         self.outcome(id).expect("every request is answered")
     }

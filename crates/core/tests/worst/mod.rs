@@ -1,9 +1,7 @@
 //! What the tests of faults share: layouts with redundancy, a load beside background work, and what
 //! every member must hold in the end.
 
-use raidlab_core::contract::{
-    Admin, Event, Input, IoOp, IoOutcome, Outcome, RequestId, RequestOp, Segment,
-};
+use raidlab_core::contract::{Admin, Event, Input, IoOp, IoOutcome, Outcome, RequestId, Segment};
 use raidlab_core::geometry::{Geometry, Holds, Place};
 use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sector, Sectors};
 use raidlab_random::SplitMix64;
@@ -150,14 +148,14 @@ impl Bench {
         if self.random.below(3) == 0 {
             let token = self.driver.buffer(vec![0xdd; len as usize]);
             let segment = Segment { token, offset: 0, len: len as u32 };
-            let id = self.driver.submit(RequestOp::Read, at, &[segment]);
+            let id = self.driver.submit(IoOp::Read, at, &[segment]);
             self.asked.push(id);
             self.reads.push((range, segment));
         } else {
             let bytes: Vec<u8> = range.clone().map(|_| self.random.next_u64() as u8).collect();
             let token = self.driver.buffer(bytes.clone());
             let segment = Segment { token, offset: 0, len: len as u32 };
-            let id = self.driver.submit(RequestOp::Write, at, &[segment]);
+            let id = self.driver.submit(IoOp::Write, at, &[segment]);
             self.asked.push(id);
             self.flat[range].copy_from_slice(&bytes);
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use raidlab_core::contract::{Outcome, RequestOp, Segment};
+use raidlab_core::contract::{IoOp, Outcome, Segment};
 use raidlab_core::{Layout, Level, Sector, Sectors};
 use raidlab_engine::{
     CacheState, Engine, EngineConfig, FileIo, FileMember, FileOptions, Member, Reply,
@@ -87,7 +87,7 @@ fn run(engine: &mut Engine, depth: u32, random: &mut u64) -> Figures {
             *random ^= *random << 17;
             let at = Sector(*random % places * 8);
             let segment = Segment { token, offset: slot * 8, len: 8 };
-            let id = engine.submit(RequestOp::Read, at, &[segment], false).expect("there is room");
+            let id = engine.submit(IoOp::Read, at, &[segment], false).expect("there is room");
             slot_of.push((id, slot));
         }
         if engine.outstanding() == 0 {

@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use raidlab_core::contract::{Outcome, RequestOp, Segment, Token};
+use raidlab_core::contract::{IoOp, Outcome, Segment, Token};
 use raidlab_core::{Layout, Level, Sector, Sectors};
 use raidlab_engine::{Engine, EngineConfig, Member, MemoryMember};
 use raidlab_parity::{Kernels, Store};
@@ -74,7 +74,7 @@ impl Through {
         let at = Sector(self.next as u64 * u64::from(sectors));
         self.next = (self.next + 1) % case.stripes();
         let segment = Segment { token: self.token, offset: 0, len: sectors };
-        self.engine.submit(RequestOp::Write, at, &[segment], false).expect("there is room");
+        self.engine.submit(IoOp::Write, at, &[segment], false).expect("there is room");
         self.replies.clear();
         self.engine.poll_replies(&mut self.replies).expect("members in memory do not fail");
         assert!(self.replies.len() == 1 && self.replies[0].outcome == Outcome::Done);

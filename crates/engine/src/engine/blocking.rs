@@ -1,6 +1,6 @@
 //! Calls that wait for their answer, for tests and tools. They copy through a buffer of their own.
 
-use raidlab_core::contract::{Outcome, RequestOp, Segment, Token};
+use raidlab_core::contract::{IoOp, Outcome, Segment, Token};
 use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
 
 use super::{Engine, EngineError, EngineErrorKind};
@@ -20,7 +20,7 @@ impl Engine {
         for part in into.chunks_mut(LONGEST) {
             let len = whole_sectors(at, part.len())?;
             let token = self.bounce(part.len() as u64)?;
-            self.blocking(RequestOp::Read, at, &[segment(token, len)], false)?;
+            self.blocking(IoOp::Read, at, &[segment(token, len)], false)?;
             part.copy_from_slice(&self.buffers.bytes(token)?[..part.len()]);
             at += len;
         }
@@ -37,7 +37,7 @@ impl Engine {
             let len = whole_sectors(at, part.len())?;
             let token = self.bounce(part.len() as u64)?;
             self.buffers.bytes_mut(token)?[..part.len()].copy_from_slice(part);
-            self.blocking(RequestOp::Write, at, &[segment(token, len)], false)?;
+            self.blocking(IoOp::Write, at, &[segment(token, len)], false)?;
             at += len;
         }
         Ok(())
@@ -48,13 +48,13 @@ impl Engine {
     /// # Errors
     /// As [`read_at`](Self::read_at).
     pub fn flush(&mut self) -> Result<(), EngineError> {
-        self.blocking(RequestOp::Flush, Sector(0), &[], false)
+        self.blocking(IoOp::Flush, Sector(0), &[], false)
     }
 
     /// Submits one request, which must be the only one, and waits for its answer.
     fn blocking(
         &mut self,
-        op: RequestOp,
+        op: IoOp,
         at: Sector,
         segments: &[Segment],
         fua: bool,
@@ -103,7 +103,7 @@ fn whole_sectors(at: Sector, bytes: usize) -> Result<Sectors, EngineError> {
 ///
 /// # Errors
 /// Whatever is not [`Outcome::Done`], with `op` and the offset of `at`.
-pub fn check_outcome(outcome: Outcome, op: RequestOp, at: Sector) -> Result<(), EngineError> {
+pub fn check_outcome(outcome: Outcome, op: IoOp, at: Sector) -> Result<(), EngineError> {
     let (kind, reason) = match outcome {
         Outcome::Done => return Ok(()),
         Outcome::Misaligned => (
@@ -136,11 +136,11 @@ pub fn check_outcome(outcome: Outcome, op: RequestOp, at: Sector) -> Result<(), 
         }
     };
     let operation = match op {
-        RequestOp::Read => "read the array",
-        RequestOp::Write => "write the array",
-        RequestOp::Flush => "flush the array",
-        RequestOp::Discard => "discard a range of the array",
-        RequestOp::WriteZeroes => "zero a range of the array",
+        IoOp::Read => "read the array",
+        IoOp::Write => "write the array",
+        IoOp::Flush => "flush the array",
+        IoOp::Discard => "discard a range of the array",
+        IoOp::WriteZeroes => "zero a range of the array",
     };
     Err(EngineError::new(kind, operation, reason).at_offset(at.bytes()))
 }

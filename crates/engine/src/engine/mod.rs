@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use raidlab_core::contract::{
     Completion, Event, Input, IoId, IoOp, IoOutcome, JobId, JobResult, Outcome, Output, Request,
-    RequestId, RequestOp, Segment, Token, Work,
+    RequestId, Segment, Token, Work,
 };
 use raidlab_core::{Array, MemberIndex, MemberTotals, Sector, Sectors, Time};
 
@@ -238,7 +238,7 @@ impl Engine {
     #[inline]
     pub fn submit(
         &mut self,
-        op: RequestOp,
+        op: IoOp,
         at: Sector,
         segments: &[Segment],
         fua: bool,
@@ -253,7 +253,7 @@ impl Engine {
     /// As [`submit`](Self::submit).
     pub fn submit_range(
         &mut self,
-        op: RequestOp,
+        op: IoOp,
         at: Sector,
         len: Sectors,
     ) -> Result<RequestId, EngineError> {
@@ -263,7 +263,7 @@ impl Engine {
     #[inline]
     fn accept(
         &mut self,
-        op: RequestOp,
+        op: IoOp,
         at: Sector,
         len: Sectors,
         segments: &[Segment],

@@ -1,6 +1,6 @@
 //! Room for a request on sparse member files, before the array begins with it.
 
-use raidlab_core::contract::{IoOp, MemberIo, RequestOp};
+use raidlab_core::contract::{IoOp, MemberIo};
 use raidlab_core::{Level, MemberIndex, Sector, Sectors};
 
 use super::Engine;
@@ -13,11 +13,11 @@ impl Engine {
     #[inline]
     pub(super) fn make_room(
         &mut self,
-        op: RequestOp,
+        op: IoOp,
         at: Sector,
         len: Sectors,
     ) -> Result<(), EngineError> {
-        if !matches!(op, RequestOp::Write | RequestOp::WriteZeroes) {
+        if !matches!(op, IoOp::Write | IoOp::WriteZeroes) {
             return Ok(());
         }
         let needs = |member: &Member| matches!(member, Member::File(file) if file.may_need_room());

@@ -1,6 +1,6 @@
 //! raidlab's writes: all sorts of ranges, alone and many at once.
 
-use raidlab_core::contract::{IoOp, Outcome, RequestOp, Segment};
+use raidlab_core::contract::{IoOp, Outcome, Segment};
 use raidlab_core::geometry::{Geometry, Holds, Place};
 use raidlab_core::{Sector, Sectors};
 use raidlab_engine::{Engine, Recorded};
@@ -87,7 +87,7 @@ fn write_at_once(
         let token = engine.allocate(end - at).expect("there is memory");
         engine.bytes_mut(token).expect("the buffer is free").copy_from_slice(bytes);
         let segment = Segment { token, offset: 0, len: ((end - at) / 512) as u32 };
-        engine.submit(RequestOp::Write, Sector(at / 512), &[segment], false).expect("accepted");
+        engine.submit(IoOp::Write, Sector(at / 512), &[segment], false).expect("accepted");
         tokens.push(token);
     }
     let mut replies = Vec::new();

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::hint::black_box;
 
 use raidlab_core::contract::{
-    Completion, Input, IoOutcome, JobResult, Output, Request, RequestId, RequestOp, Segment, Token,
+    Completion, Input, IoOp, IoOutcome, JobResult, Output, Request, RequestId, Segment, Token,
 };
 use raidlab_core::{Array, Config, Layout, Level, Sector, Sectors, Time};
 use raidlab_engine::{Engine, EngineConfig, Member, NullMember, Reply};
@@ -52,7 +52,7 @@ impl Places {
 pub(crate) struct Closed {
     array: Array,
     places: Places,
-    op: RequestOp,
+    op: IoOp,
     /// What members and the processor have done and the core does not know yet, the oldest first.
     done: VecDeque<Input<'static>>,
     flight: usize,
@@ -60,7 +60,7 @@ pub(crate) struct Closed {
 }
 
 impl Closed {
-    pub(crate) fn new(level: (Level, u16), op: RequestOp, sectors: u32, in_order: bool) -> Self {
+    pub(crate) fn new(level: (Level, u16), op: IoOp, sectors: u32, in_order: bool) -> Self {
         let array = Array::new(&Config::uniform(layout(level), MEMBER)).expect("possible");
         let places = Places::new(array.capacity(), sectors, in_order);
         Self { array, places, op, done: VecDeque::with_capacity(4096), flight: 0, now: 0 }
@@ -127,7 +127,7 @@ impl OnNull {
     pub(crate) fn request(&mut self) {
         let segment = Segment { token: self.token, offset: self.flight as u32 * 8, len: 8 };
         let at = self.places.next();
-        self.engine.submit(RequestOp::Write, at, &[segment], false).expect("there is room");
+        self.engine.submit(IoOp::Write, at, &[segment], false).expect("there is room");
         self.flight += 1;
         if self.flight == DEPTH {
             self.replies.clear();
@@ -157,7 +157,7 @@ impl Simulated {
 
     /// Submits a request, and lets time pass until there is room for the next.
     pub(crate) fn request(&mut self) {
-        self.world.submit(RequestOp::Write, self.places.next(), Sectors(8), false);
+        self.world.submit(IoOp::Write, self.places.next(), Sectors(8), false);
         self.flight += 1;
         while self.flight >= 9 {
             self.world.step();

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use raidlab_core::contract::RequestOp;
+use raidlab_core::contract::IoOp;
 use raidlab_core::units::Nanos;
 use raidlab_core::units::{Sector, Sectors};
 
@@ -84,7 +84,7 @@ impl Host {
             self.cache.forget(open.file, pages);
         }
         transfer.piece = Some(Piece { bytes, calls: 1 });
-        let op = if writes { RequestOp::Write } else { RequestOp::Read };
+        let op = if writes { IoOp::Write } else { IoOp::Read };
         self.send_direct(id, task, open.file, op, at..at + bytes);
         if task.requests == 0 {
             // A hole: nothing to be read.
@@ -113,7 +113,7 @@ impl Host {
     }
 
     /// Sends the requests of one call; holes have none.
-    fn send_direct(&mut self, id: u32, task: &mut Task, file: u64, op: RequestOp, all: Range<u64>) {
+    fn send_direct(&mut self, id: u32, task: &mut Task, file: u64, op: IoOp, all: Range<u64>) {
         let end = all.end.next_multiple_of(512);
         let mut at = all.start;
         while at < end {

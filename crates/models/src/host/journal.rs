@@ -5,7 +5,7 @@
 //! write-back. Who changes metadata waits while the running transaction is full, a quarter of the
 //! journal, and the one before is still being committed. Without a journal, changed blocks are dirty at once.
 
-use raidlab_core::contract::RequestOp;
+use raidlab_core::contract::IoOp;
 use raidlab_core::units::Time;
 
 use super::blockset::BlockSet;
@@ -267,7 +267,7 @@ impl Host {
                     commit.stage = Stage::Flush;
                     if self.spec.filesystem.barriers {
                         commit.requests += 1;
-                        let flush = Self::blocks(KERNEL, RequestOp::Flush, 0, 0);
+                        let flush = Self::blocks(KERNEL, IoOp::Flush, 0, 0);
                         self.send(flush, Purpose::Commit);
                     }
                 }
@@ -291,7 +291,7 @@ impl Host {
             let mut done = 0;
             while done < len {
                 let count = longest.min(len - done);
-                let io = Self::blocks(KERNEL, RequestOp::Write, start + done, count);
+                let io = Self::blocks(KERNEL, IoOp::Write, start + done, count);
                 self.send(super::BlockIo { fua, ..io }, Purpose::Commit);
                 if let Some(commit) = &mut self.journal.commit {
                     commit.requests += 1;

@@ -43,7 +43,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
 
-use raidlab_core::contract::RequestOp;
+use raidlab_core::contract::IoOp;
 use raidlab_core::units::{Nanos, Sector, Sectors, Time};
 
 use blocks::Pointers;
@@ -266,7 +266,7 @@ pub struct BlockIo {
     /// On whose behalf.
     pub process: u32,
     /// What.
-    pub op: RequestOp,
+    pub op: IoOp,
     /// The first sector.
     pub at: Sector,
     /// How many sectors; none for a flush.
@@ -710,7 +710,7 @@ impl Host {
     }
 
     /// A request for blocks, without its number.
-    fn blocks(process: u32, op: RequestOp, block: u64, count: u64) -> BlockIo {
+    fn blocks(process: u32, op: IoOp, block: u64, count: u64) -> BlockIo {
         let (at, len) = (Sector(block * BLOCK_SECTORS), Sectors(count * BLOCK_SECTORS));
         BlockIo { id: BlockId(0), process, op, at, len, fua: false }
     }

@@ -13,7 +13,7 @@
 
 use std::ops::Range;
 
-use raidlab_core::contract::RequestOp;
+use raidlab_core::contract::IoOp;
 use raidlab_core::units::Nanos;
 
 use super::cache::{Marks, Page};
@@ -333,7 +333,7 @@ impl Host {
             }
             let len = place.1.min(longest);
             let pages = page..page + len;
-            let io = Self::blocks(process, RequestOp::Read, place.0, len);
+            let io = Self::blocks(process, IoOp::Read, place.0, len);
             let slot = self.send(io, Purpose::Read { file, pages: pages.clone() });
             self.reading.insert(file, page, slot);
             self.cache.start_reading(file, pages, window.marks);

@@ -1,6 +1,6 @@
 //! `fsync`, `fdatasync` and `sync`: data in order, then metadata or the journal, then a flush.
 
-use raidlab_core::contract::RequestOp;
+use raidlab_core::contract::IoOp;
 
 use super::files::Waiter;
 use super::spec::BLOCK;
@@ -48,7 +48,7 @@ impl Host {
                 }
                 Stage::Metadata => sync.stage = Stage::Flush,
                 Stage::Flush if self.spec.filesystem.barriers => {
-                    let flush = Self::blocks(process, RequestOp::Flush, 0, 0);
+                    let flush = Self::blocks(process, IoOp::Flush, 0, 0);
                     *requests += 1;
                     self.send(flush, Purpose::Task(id));
                     sync.stage = Stage::Flushing;

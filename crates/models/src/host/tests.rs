@@ -93,7 +93,7 @@ impl Rig {
         self.host.open(file, false, false).expect("there")
     }
 
-    fn take_seen(&mut self) -> Vec<(RequestOp, u64)> {
+    fn take_seen(&mut self) -> Vec<(IoOp, u64)> {
         self.seen.drain(..).map(|io| (io.op, io.len.bytes())).collect()
     }
 }
@@ -117,7 +117,7 @@ fn a_part_of_a_page_that_is_not_in_memory_is_read_first() {
     rig.host.drop_cached(None);
     rig.take_seen();
     rig.call(write(handle, 5_000, 10)).expect("room");
-    assert_eq!(rig.take_seen(), [(RequestOp::Read, 4_096)]);
+    assert_eq!(rig.take_seen(), [(IoOp::Read, 4_096)]);
     rig.call(write(handle, 5_100, 10)).expect("room");
     rig.call(write(handle, 8_192, 4_096)).expect("room");
     rig.call(write(handle, 16_384, 9_000)).expect("room");
@@ -132,7 +132,7 @@ fn fdatasync_leaves_times_alone_and_fsync_does_not() {
     rig.call(write(handle, 0, 8_192)).expect("room");
     rig.call(SYNC).expect("there");
     rig.take_seen();
-    let (w, f) = (RequestOp::Write, RequestOp::Flush);
+    let (w, f) = (IoOp::Write, IoOp::Flush);
     rig.call(write(handle, 0, 4_096)).expect("room");
     rig.call(Call::Sync { file: FILE, data_only: true }).expect("there");
     assert_eq!(rig.take_seen(), [(w, 4_096), (f, 0)]);
@@ -151,7 +151,7 @@ fn without_a_journal_the_inode_goes_to_its_place() {
     let handle = rig.made(FILE);
     rig.call(write(handle, 0, 4_096)).expect("room");
     rig.call(SYNC).expect("there");
-    let (w, f) = (RequestOp::Write, RequestOp::Flush);
+    let (w, f) = (IoOp::Write, IoOp::Flush);
     assert_eq!(rig.take_seen(), [(w, 4_096), (w, 4_096), (f, 0)]);
 }
 
@@ -236,7 +236,7 @@ fn names_are_read_from_where_they_lie() {
     rig.host.drop_cached(None);
     rig.call(stat).expect("there");
     // The block of the directory, then the inode with those around it.
-    assert_eq!(rig.take_seen(), [(RequestOp::Read, 4_096), (RequestOp::Read, 32 * 4_096)]);
+    assert_eq!(rig.take_seen(), [(IoOp::Read, 4_096), (IoOp::Read, 32 * 4_096)]);
 }
 
 #[test]
@@ -275,9 +275,9 @@ fn the_next_window_is_asked_for_before_it_is_needed() {
     rig.host.drop_cached(None);
     rig.take_seen();
     rig.call(read(handle, 0, 4_096)).expect("there");
-    assert_eq!(rig.take_seen(), [(RequestOp::Read, 16_384)]);
+    assert_eq!(rig.take_seen(), [(IoOp::Read, 16_384)]);
     rig.call(read(handle, 4_096, 4_096)).expect("there");
-    assert_eq!(rig.take_seen(), [(RequestOp::Read, 32_768)], "the mark was in the second page");
+    assert_eq!(rig.take_seen(), [(IoOp::Read, 32_768)], "the mark was in the second page");
     rig.call(read(handle, 8_192, 8_192)).expect("there");
     assert_eq!(rig.take_seen(), []);
 }
@@ -320,7 +320,7 @@ fn a_reader_waits_for_the_indirect_block() {
         rig.take_seen();
         let handle = rig.host.open(FILE, direct, false).expect("there");
         rig.call(read(handle, 100 << 12, 8_192)).expect("there");
-        let of = |bytes| (RequestOp::Read, bytes);
+        let of = |bytes| (IoOp::Read, bytes);
         assert_eq!(rig.take_seen(), [of(4_096), of(8_192)], "pointers, then data");
         rig.call(read(handle, 200 << 12, 4_096)).expect("there");
         assert_eq!(rig.take_seen(), [of(4_096)], "pointers stay in memory");
@@ -341,7 +341,7 @@ fn cutting_a_file_reads_its_indirect_blocks_and_gives_them_back() {
     let gone = Change::Remove { file: FILE, is_last: true };
     rig.host.close(handle);
     rig.call(Call::Names { path: vec![step(1, Some(FILE))], change: gone }).expect("there");
-    let reads = rig.take_seen().into_iter().filter(|(op, _)| *op == RequestOp::Read);
+    let reads = rig.take_seen().into_iter().filter(|(op, _)| *op == IoOp::Read);
     let bytes: u64 = reads.map(|(_, bytes)| bytes).sum();
     // 4,096 pages: 12, and four pieces of 1,024; a double one. The directory, the inodes, their bitmap.
     assert_eq!(bytes / BLOCK, 5 + 3);
@@ -415,7 +415,7 @@ fn blocks_of_ffs_are_read_as_a_whole() {
     rig.host.drop_cached(None);
     rig.take_seen();
     rig.call(read(handle, 70_000, 100)).expect("there");
-    assert_eq!(rig.take_seen(), [(RequestOp::Read, 16_384)]);
+    assert_eq!(rig.take_seen(), [(IoOp::Read, 16_384)]);
 }
 
 #[test]
@@ -428,7 +428,7 @@ fn without_read_ahead_each_read_is_a_request() {
     rig.take_seen();
     let all = Call::Read { handle, at: 0, len: 65_536, times: 16, copies: true };
     rig.call(all).expect("there");
-    assert_eq!(rig.take_seen(), vec![(RequestOp::Read, 65_536); 16]);
+    assert_eq!(rig.take_seen(), vec![(IoOp::Read, 65_536); 16]);
 }
 
 #[test]
@@ -444,14 +444,14 @@ fn two_windows_are_in_flight_in_old_kernels() {
     let (window, page) = (128 << 10, 4_096);
     rig.call(read(handle, 0, 1)).expect("there");
     // A quarter of the window; page 12 on lies behind an indirect block.
-    assert_eq!(rig.take_seen(), [(RequestOp::Read, window / 4)]);
+    assert_eq!(rig.take_seen(), [(IoOp::Read, window / 4)]);
     rig.call(read(handle, 1 << 12, 1)).expect("there");
-    let of = |bytes| (RequestOp::Read, bytes);
+    let of = |bytes| (IoOp::Read, bytes);
     assert_eq!(rig.take_seen(), [of(4 * page), of(page), of(12 * page)]);
 }
 
 /// The requests that a read asks for before it waits for the first of them.
-fn asked_before_waiting(rig: &mut Rig, call: Call) -> Vec<(RequestOp, u64)> {
+fn asked_before_waiting(rig: &mut Rig, call: Call) -> Vec<(IoOp, u64)> {
     rig.take_seen();
     rig.begin(call);
     assert_eq!(rig.heed(), None, "it waits");
@@ -478,7 +478,7 @@ fn marks_are_seen_on_pages_that_are_being_read() {
         rig.host.drop_cached(None);
         (rig, handle)
     };
-    let of = |pages: u64| (RequestOp::Read, pages << 12);
+    let of = |pages: u64| (IoOp::Read, pages << 12);
     // Windows of 4 and 8 pages by the second page; the mark of the second one is on page 4.
     let (mut on_demand, handle) = rig(ReadAheadRule::OnDemand);
     for page in 0..4 {
@@ -589,7 +589,7 @@ fn characters_cost_what_each_of_them_does() {
 #[test]
 fn reading_changes_the_inode_once_a_second_where_times_of_access_are_kept() {
     let old = HostSpec { memory: 64 << 20, ..Kernel::Linux2_6_12.spec() };
-    let (w, f) = (RequestOp::Write, RequestOp::Flush);
+    let (w, f) = (IoOp::Write, IoOp::Flush);
     let without = old.without(Mechanism::AccessTimes);
     for (spec, keeps) in [(old, true), (without, false), (spec(), false)] {
         let mut rig = Rig::new(&spec);

@@ -8,7 +8,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
-use raidlab_core::contract::RequestOp;
+use raidlab_core::contract::IoOp;
 use raidlab_core::units::Time;
 
 use super::ages::Ages;
@@ -199,7 +199,7 @@ impl Host {
         self.cache.start_writing(number, pages.clone());
         self.settle_dirty(number);
         self.back.under_way += 1;
-        let io = Self::blocks(process, RequestOp::Write, block, pages.end - pages.start);
+        let io = Self::blocks(process, IoOp::Write, block, pages.end - pages.start);
         let end = pages.end;
         self.send(io, Purpose::Write { file: number, pages, number: flight });
         Some(end)

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use raidlab_core::contract::{Outcome, RequestId, RequestOp};
+use raidlab_core::contract::{IoOp, Outcome, RequestId};
 use raidlab_core::{Nanos, SECTOR_BYTES, Sector, Sectors, Time};
 use raidlab_models::host::CallCosts;
 use raidlab_sim::{Answer, World};
@@ -239,17 +239,17 @@ impl Target<'_> {
 
     fn submit(&mut self, index: usize, op: Op, is_started: bool) -> Result<(), String> {
         let (request, at, len) = match op {
-            Op::Read { at, len } | Op::StartRead { at, len } => (RequestOp::Read, at, len),
-            Op::Write { at, len } | Op::StartWrite { at, len } => (RequestOp::Write, at, len),
-            _ => (RequestOp::Flush, 0, 0),
+            Op::Read { at, len } | Op::StartRead { at, len } => (IoOp::Read, at, len),
+            Op::Write { at, len } | Op::StartWrite { at, len } => (IoOp::Write, at, len),
+            _ => (IoOp::Flush, 0, 0),
         };
         if !at.is_multiple_of(SECTOR_BYTES) || !len.is_multiple_of(SECTOR_BYTES) {
             let what = "an array without a filesystem works in whole sectors of 512 bytes";
             return Err(format!("{len} bytes at byte {at}: {what}"));
         }
         let counts = match request {
-            RequestOp::Read => Some((Class::Read, len)),
-            RequestOp::Write => Some((Class::Write, len)),
+            IoOp::Read => Some((Class::Read, len)),
+            IoOp::Write => Some((Class::Write, len)),
             _ => Some((Class::Other, 0)),
         };
         let (at, len) = (Sector(at / SECTOR_BYTES), Sectors(len / SECTOR_BYTES));

@@ -1,6 +1,6 @@
 //! A world whose array lies behind a controller that shows the host one disk.
 
-use raidlab_core::contract::{Outcome, RequestId, RequestOp};
+use raidlab_core::contract::{IoOp, Outcome, RequestId};
 use raidlab_core::{Sector, Sectors, Time};
 use raidlab_models::controller::{ControllerInput, ControllerOutput};
 use raidlab_models::{Controller, ControllerSpec, DriveOp};
@@ -42,10 +42,10 @@ impl World {
     pub(super) fn ask(&mut self, slot: u32) {
         let Pending { op, at, len, fua, process, .. } = self.pending[slot as usize];
         let op = match op {
-            RequestOp::Read => DriveOp::Read,
-            RequestOp::Write => DriveOp::Write,
-            RequestOp::Flush => DriveOp::Flush,
-            RequestOp::Discard | RequestOp::WriteZeroes => return self.backlog.push_back(slot),
+            IoOp::Read => DriveOp::Read,
+            IoOp::Write => DriveOp::Write,
+            IoOp::Flush => DriveOp::Flush,
+            IoOp::Discard | IoOp::WriteZeroes => return self.backlog.push_back(slot),
         };
         // What cannot be is for the array to refuse.
         let block = u64::from(self.array.logical_block());
@@ -123,9 +123,9 @@ impl World {
     /// A request of the controller to the array.
     fn made(&mut self, request: u32, op: DriveOp, (at, len): (Sector, Sectors), fua: bool) {
         let op = match op {
-            DriveOp::Read => RequestOp::Read,
-            DriveOp::Write => RequestOp::Write,
-            DriveOp::Flush => RequestOp::Flush,
+            DriveOp::Read => IoOp::Read,
+            DriveOp::Write => IoOp::Write,
+            DriveOp::Flush => IoOp::Flush,
         };
         let id = RequestId(MADE | u64::from(request));
         let slot = self.hold(Pending { id, op, at, len, fua, process: KERNEL });

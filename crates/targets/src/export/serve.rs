@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
-use raidlab_core::contract::{Outcome, RequestId, RequestOp, Segment, Token};
+use raidlab_core::contract::{IoOp, Outcome, RequestId, Segment, Token};
 use raidlab_core::{MemberIndex, Sector, Sectors};
 use raidlab_engine::{Engine, EngineError, EngineErrorKind, Member, Reply};
 
@@ -296,18 +296,18 @@ impl Server {
             let Some(slot) = self.order.take() else { break };
             let buffer = self.slots[slot].buffer;
             match self.slots[slot].task {
-                Task::Read(span) => self.submit(slot, RequestOp::Read, (buffer, 0), span)?,
+                Task::Read(span) => self.submit(slot, IoOp::Read, (buffer, 0), span)?,
                 Task::Write { span, .. } if span.is_whole() => {
-                    self.submit(slot, RequestOp::Write, (buffer, 0), span)?;
+                    self.submit(slot, IoOp::Write, (buffer, 0), span)?;
                 }
                 Task::Write { span, .. } => self.read_edges(slot, span)?,
                 Task::Zero(span) => {
                     let (at, len) = sectors(span);
-                    let id = self.engine.submit_range(RequestOp::WriteZeroes, at, len);
+                    let id = self.engine.submit_range(IoOp::WriteZeroes, at, len);
                     self.begun(slot, id)?;
                 }
                 Task::Sync => {
-                    let id = self.engine.submit(RequestOp::Flush, Sector(0), &[], false)?;
+                    let id = self.engine.submit(IoOp::Flush, Sector(0), &[], false)?;
                     self.own(slot, id);
                 }
                 Task::Idle => {}
@@ -320,7 +320,7 @@ impl Server {
     fn submit(
         &mut self,
         slot: usize,
-        op: RequestOp,
+        op: IoOp,
         (token, from): (Token, u32),
         span: Span,
     ) -> Result<(), EngineError> {
@@ -368,7 +368,7 @@ impl Server {
             len: self.served.block.min(whole),
             block: self.served.block,
         };
-        self.submit(slot, RequestOp::Read, (edges, 0), first)?;
+        self.submit(slot, IoOp::Read, (edges, 0), first)?;
         if whole > self.served.block {
             // Rarely the array takes no second one now: the first is waited for, and tried again then.
             if !self.engine.can_accept() {
@@ -376,7 +376,7 @@ impl Server {
             }
             let last = Span { offset: span.end() - self.served.block, ..first };
             let from = (self.served.block / raidlab_core::SECTOR_BYTES) as u32;
-            self.submit(slot, RequestOp::Read, (edges, from), last)?;
+            self.submit(slot, IoOp::Read, (edges, from), last)?;
         }
         Ok(())
     }
@@ -401,7 +401,7 @@ impl Server {
         if !self.engine.can_accept() {
             self.drain()?;
         }
-        self.submit(slot, RequestOp::Write, (buffer, 0), span)
+        self.submit(slot, IoOp::Write, (buffer, 0), span)
     }
 
     /// Finds whose the replies are. The engine's places for requests are used again at once, so this must

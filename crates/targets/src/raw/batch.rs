@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use raidlab_core::contract::{RequestId, RequestOp, Token};
+use raidlab_core::contract::{IoOp, RequestId, Token};
 use raidlab_core::{Nanos, Time};
 use raidlab_engine::{EngineError, EngineErrorKind};
 use raidlab_workload::raw::{Op, OpResult};
@@ -75,7 +75,7 @@ pub(super) struct Prepared {
 pub(super) struct Flying {
     pub(super) id: RequestId,
     pub(super) client: usize,
-    pub(super) op: RequestOp,
+    pub(super) op: IoOp,
     pub(super) next: Prepared,
     pub(super) since: Instant,
 }
@@ -358,7 +358,7 @@ mod tests {
         let flying = |action| Flying {
             id: RequestId(1),
             client: 0,
-            op: RequestOp::Write,
+            op: IoOp::Write,
             next: prepared(action, 8192, 8192),
             since: Instant::now(),
         };

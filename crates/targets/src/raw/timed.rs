@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use raidlab_core::contract::{Outcome, RequestOp, Segment};
+use raidlab_core::contract::{IoOp, Outcome, Segment};
 use raidlab_core::{Nanos, SECTOR_BYTES, Sector, Time};
 use raidlab_engine::{EngineError, EngineErrorKind, Reply, check_outcome};
 use raidlab_workload::{Class, Mark};
@@ -171,16 +171,16 @@ impl RawTarget {
             Action::Read => {
                 client.prepared[client.cursor].expected = self.expected.len();
                 self.expected.extend_from_slice(&self.versions[blocks]);
-                RequestOp::Read
+                IoOp::Read
             }
             Action::Write { version } => {
                 self.versions[blocks].fill(version);
-                RequestOp::Write
+                IoOp::Write
             }
-            _ => RequestOp::Flush,
+            _ => IoOp::Flush,
         };
         let segments = match (&segment, op) {
-            (Some(segment), RequestOp::Read | RequestOp::Write) => std::slice::from_ref(segment),
+            (Some(segment), IoOp::Read | IoOp::Write) => std::slice::from_ref(segment),
             _ => &[],
         };
         let id = self.engine.submit(op, at, segments, false)?;
@@ -206,8 +206,8 @@ impl RawTarget {
             checked.map_err(|error| self.engine.explain(error))?;
         }
         let class = match flying.op {
-            RequestOp::Read => Class::Read,
-            RequestOp::Write => Class::Write,
+            IoOp::Read => Class::Read,
+            IoOp::Write => Class::Write,
             _ => Class::Other,
         };
         let client = &mut run.clients[flying.client];

@@ -24,7 +24,7 @@ use super::lists::NIL;
 use super::member::MemberSet;
 use super::{Array, Consistency, Output};
 use crate::bugs::Bug;
-use crate::contract::{Event, IoOutcome, JobId, JobResult, Kernel, Outcome, RequestOp};
+use crate::contract::{Event, IoOp, IoOutcome, JobId, JobResult, Kernel, Outcome};
 use crate::geometry::{Geometry, Parity};
 use crate::policy::ParityRead;
 use crate::units::{MemberIndex, Sector};
@@ -238,8 +238,8 @@ impl Array {
         let request = &self.requests[slot];
         plan.request = slot;
         plan.task = match request.op {
-            RequestOp::Read => Task::Read,
-            RequestOp::Write => Task::Write,
+            IoOp::Read => Task::Read,
+            IoOp::Write => Task::Write,
             _ => Task::Zero,
         };
         plan.payload = request.cursor - request.at;

@@ -23,8 +23,8 @@ usage: cargo xtask fuzz [TARGET...] [--runs N] [--seconds N] [--minimise] [--pla
 
   --runs N      ends after so many executions
   --seconds N   ends after so much time; 60 s where neither is said
-  --minimise    fuzzes only where a length is said; then writes the smallest set of inputs that reaches
-                every edge that was reached to crates/fuzz/corpora, which tests replay
+  --minimise    fuzzes only where a length is said; then writes as few inputs as reach all that was
+                reached to crates/fuzz/corpora, which tests replay
   --plain       without AddressSanitizer: twice as fast, for code without `unsafe`
 
 examples:
@@ -53,12 +53,13 @@ const SECONDS: u64 = 60;
 const LONGEST: u64 = 8192;
 const MOST_BYTES: usize = 180_000;
 
-/// As few inputs as reach every edge that was reached, however often.
-const COVER: [&str; 2] = ["-set_cover_merge=1", "-use_counters=0"];
+/// Inputs that reach every edge, and as often; as few as reach every edge however often.
+const ALL: [&str; 1] = ["-merge=1"];
+const EDGES: [&str; 2] = ["-set_cover_merge=1", "-use_counters=0"];
 
 /// What every sanitized build is for.
-const TRIPLE: &str = "x86_64-unknown-linux-gnu";
-const SANITIZER: &str = "-Zsanitizer=address";
+pub(crate) const TRIPLE: &str = "x86_64-unknown-linux-gnu";
+pub(crate) const SANITIZER: &str = "-Zsanitizer=address";
 /// Coverage as libFuzzer reads it: counters of edges, where they lie, and what is compared.
 const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
@@ -165,12 +166,12 @@ fn place(root: &Path) -> PathBuf {
 }
 
 /// Where cargo builds.
-fn target_directory(root: &Path) -> PathBuf {
+pub(crate) fn target_directory(root: &Path) -> PathBuf {
     root.join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
 /// Cargo with flags for what it builds for [`TRIPLE`], in a directory of its own.
-fn sanitized(root: &Path, flags: &str, place: &Path) -> Command {
+pub(crate) fn sanitized(root: &Path, flags: &str, place: &Path) -> Command {
     let mut command = crate::cargo(root);
     command.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", flags).env("CARGO_TARGET_DIR", place);
     command
@@ -245,23 +246,13 @@ impl Fuzzer<'_> {
         Ok(command.arg(&self.corpus).status()?.success())
     }
 
-    /// Writes the smallest set of inputs into the tree.
+    /// Writes inputs into the tree: those that reach all that was reached, as often, or, where these are too many, as
+    /// few as reach every edge.
     fn minimise(&self) -> io::Result<bool> {
-        let merged = self.place.join("merged").join(self.target);
-        if merged.exists() {
-            fs::remove_dir_all(&merged)?;
-        }
-        fs::create_dir_all(&merged)?;
-        let mut command = self.command();
-        command.args(COVER).args([&merged, &self.corpus]);
-        if !command.status()?.success() {
-            return Ok(false);
-        }
-        let mut inputs = Vec::new();
-        for file in files(&merged)? {
-            if file.metadata()?.len() <= LONGEST {
-                inputs.push(fs::read(file)?);
-            }
+        let Some(mut inputs) = self.merged(&ALL)? else { return Ok(false) };
+        if keep_small(&mut inputs) > 0 {
+            let Some(fewer) = self.merged(&EDGES)? else { return Ok(false) };
+            inputs = fewer;
         }
         let left_out = keep_small(&mut inputs);
         let packed = corpus::pack(&mut inputs);
@@ -270,6 +261,22 @@ impl Fuzzer<'_> {
         let (count, bytes) = (inputs.len(), packed.len());
         println!("xtask: {}: {count} inputs in {bytes} bytes, {left_out} left out", self.target);
         Ok(true)
+    }
+
+    /// What is left of the corpus, but for inputs that are too long; `None` when that failed.
+    fn merged(&self, how: &[&str]) -> io::Result<Option<Vec<Vec<u8>>>> {
+        let merged = self.place.join("merged").join(self.target);
+        if merged.exists() {
+            fs::remove_dir_all(&merged)?;
+        }
+        fs::create_dir_all(&merged)?;
+        let mut command = self.command();
+        if !command.args(how).args([&merged, &self.corpus]).status()?.success() {
+            return Ok(None);
+        }
+        let files = files(&merged)?.into_iter();
+        let is_short = |path: &PathBuf| path.metadata().is_ok_and(|one| one.len() <= LONGEST);
+        files.filter(is_short).map(fs::read).collect::<io::Result<_>>().map(Some)
     }
 }
 

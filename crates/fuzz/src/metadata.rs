@@ -26,16 +26,20 @@ struct Writer {
     /// The label of the record that was written last.
     sequence: u64,
     superblock: Option<Superblock>,
+    /// All that were written.
+    superblocks: Vec<Superblock>,
     pages: [Option<u64>; PAGES as usize],
     entries: Vec<Record>,
     is_ready: bool,
     /// Something else than records was written.
     is_damaged: bool,
+    /// Something was sealed that nobody wrote.
+    is_forged: bool,
 }
 
 /// A device in any state. The first two bytes say which device of which array it is and how large; then a script writes
 /// records, and damages, forges and moves what stands there. What was sealed is read back as it was; of a device that
-/// was not damaged the newest records are found.
+/// was not damaged the newest records are found, of another one none that nobody wrote.
 pub fn metadata(data: &[u8]) {
     let mut script = Script::new(data);
     let (consistency, device, area) = match script.below(4) {
@@ -64,10 +68,12 @@ pub fn metadata(data: &[u8]) {
         parameters,
         sequence: 0,
         superblock: None,
+        superblocks: Vec::new(),
         pages: [None; PAGES as usize],
         entries: Vec::new(),
         is_ready: false,
         is_damaged: false,
+        is_forged: false,
     };
     let image = vec![0; total.bytes() as usize];
     let mut device = Device::new(&image);
@@ -87,6 +93,7 @@ fn area(log: u64, pages: u32) -> MetaArea {
 fn step(script: &mut Script<'_>, writer: &mut Writer, device: &mut Device<'_>) {
     let what = script.below(16);
     writer.is_damaged |= what >= 8;
+    writer.is_forged |= (12..15).contains(&what);
     let at = |script: &mut Script<'_>, device: &Device<'_>| place(script, device);
     match what {
         0 => writer.prepare(device),
@@ -189,6 +196,7 @@ impl Writer {
             }),
         };
         self.superblock = Some(said);
+        self.superblocks.push(said);
         self.write(device, Record::Superblock(said), 0, &[]);
     }
 
@@ -243,6 +251,7 @@ impl Writer {
         let found = &looked.examined;
         if let Some(carried) = found.superblock.readable() {
             assert_eq!(found.bitmap.len(), carried.parameters.pages as usize);
+            assert!(self.is_forged || self.superblocks.contains(&carried.superblock));
         } else {
             assert!(found.bitmap.is_empty() && found.log.entries.is_empty());
         }

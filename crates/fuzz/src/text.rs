@@ -100,6 +100,14 @@ pub(crate) fn use_drive(drive: &mut Drive, capacity: Sectors) {
     }
 }
 
+/// Whether a job file may have many processes or files, which take long to plan, and are planned no otherwise.
+fn has_many(text: &str) -> bool {
+    let values = text.lines().filter_map(|line| line.split_once('='));
+    let mut counts =
+        values.filter(|(key, _)| ["numjobs", "nrfiles", "nr_files"].contains(&key.trim()));
+    counts.any(|(_, value)| value.trim().len() > 1)
+}
+
 /// A job file of fio: what is read has jobs and no problems, and can be planned or says why not.
 pub fn fio(data: &[u8]) {
     let Some(text) = text(data) else { return };
@@ -115,6 +123,9 @@ pub fn fio(data: &[u8]) {
     assert!(problems.is_empty() && !file.jobs().is_empty());
     let workload = file.workload();
     assert!(!workload.description().is_empty() && !workload.metrics().is_empty());
+    if has_many(text) {
+        return;
+    }
     for space in [None, Some(1 << 30)] {
         let setting = Setting { space, checked: false, ..Setting::new(1, 1) };
         if let Ok(plan) = workload.plan(&setting) {

@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
+mod asan;
 mod bench;
 mod bits;
 mod budget;
@@ -47,6 +48,8 @@ usage: cargo xtask TASK
   fuzz [TARGET...] [--runs N] [--seconds N] [--minimise] [--plain]
                    fuzzes what comes from outside with libFuzzer; without a target: lists them; --help says
                    more
+  asan [CRATE...]  the tests of the crates with unsafe code (engine, parity, metadata, targets) under
+                   AddressSanitizer
   bits [--install] whether what is computed has the same bits in a release, a debug and a wasm32 build;
                    names the first cells that differ. A build that needs what is not here is skipped,
                    or with --install that is fetched
@@ -92,6 +95,9 @@ fn main() -> ExitCode {
                 return ExitCode::from(2);
             }
         },
+        ["asan", ref more @ ..] if more.iter().all(|one| !one.starts_with('-')) => {
+            asan::run(&root(), more)
+        }
         ["bits"] => bits::run(&root(), false),
         ["bits", "--install"] => bits::run(&root(), true),
         ["docs", ref more @ ..] => docs::run(&root(), more),

@@ -604,9 +604,10 @@ impl fmt::Display for Layout {
     /// `LEVEL(MEMBERS)` with what differs from the default behind it; one linear member is `single`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.level == Level::Linear && self.members == 1 {
-            return f.write_str("single");
+            f.write_str("single")?;
+        } else {
+            write!(f, "{}({})", self.level, self.members)?;
         }
-        write!(f, "{}({})", self.level, self.members)?;
         if self.chunk != Self::new(self.level, self.members).chunk {
             write!(f, " chunk={}", Size(self.chunk.bytes()).short())?;
         }

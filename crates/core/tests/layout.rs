@@ -154,6 +154,7 @@ fn names_say_what_differs() {
     let new = Layout::new;
     for (layout, name) in [
         (new(Level::Linear, 1), "single"),
+        (new(Level::Linear, 1).with_chunk(Sectors(12)), "single chunk=6K"),
         (new(Level::Linear, 4), "linear(4)"),
         (new(Level::Raid0, 4).with_zones(ZoneOrder::Alternate), "raid0(4) alternate"),
         (new(Level::Raid3, 5), "raid3(5)"),

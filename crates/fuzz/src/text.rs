@@ -73,13 +73,12 @@ pub(crate) fn use_drive(drive: &mut Drive, capacity: Sectors) {
         (DriveOp::Read, last, 2, false),
         (DriveOp::Flush, 0, 0, true),
     ];
-    let (mut now, mut wakes) = (Time::ZERO, 0);
+    let (mut now, mut wake, mut wakes) = (Time::ZERO, None, 0);
     for (id, (op, at, len, is_good)) in (0..).zip(commands) {
         let io = DriveIo { id: DriveIoId(id), op, at: Sector(at), len, fua: false };
         drive.handle(now, DriveInput::Submit(io));
         let mut answered = None;
         while answered.is_none() {
-            let mut wake = None;
             while let Some(output) = drive.poll() {
                 match output {
                     DriveOutput::Complete { id: of, outcome } if of == io.id => {
@@ -90,7 +89,8 @@ pub(crate) fn use_drive(drive: &mut Drive, capacity: Sectors) {
                 }
             }
             if answered.is_none() {
-                let at = wake.unwrap_or_else(|| panic!("{io:?} is not answered"));
+                // One that was asked for during an earlier command may still be to come.
+                let at = wake.take().unwrap_or_else(|| panic!("{io:?} is not answered"));
                 assert!(at >= now && wakes < MOST_WAKES, "{io:?}: {wakes} wake-ups");
                 (now, wakes) = (at, wakes + 1);
                 drive.handle(now, DriveInput::Wake);

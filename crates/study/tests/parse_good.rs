@@ -135,7 +135,8 @@ fn everything_that_can_be_said() {
     assert_eq!(study.baseline_layouts(), [0, 1]);
     assert_eq!(study.drives[0].source, DriveSource::File(Size(64 << 20)));
     let names: Vec<_> = study.layouts.iter().map(|layout| layout.name.as_str()).collect();
-    assert_eq!(names, ["one", "two", "raid10(5) chunk=64K near3", "single"]);
+    let expected = ["one", "two", "raid10(5) chunk=64K near3", "single chunk=4K"];
+    assert_eq!(names, expected);
     let groups: Vec<_> = study.layouts.iter().map(|layout| layout.drives).collect();
     assert_eq!(groups, [0, 1, 1, 0]);
     assert_eq!(study.layouts[0].layout.chunk, Sectors(128));

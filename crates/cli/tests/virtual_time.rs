@@ -130,6 +130,25 @@ fn reports_are_written_whole_and_replace_what_was_there() {
     assert_eq!(ran(compare(&scratch, &["--json", "/dev/null", "-q"])).stdout, "");
 }
 
+/// What took long to measure is not lost because one of its files has no room: the others are written, and it is shown.
+#[test]
+fn a_report_that_cannot_be_written_costs_no_other() {
+    for (full, other) in
+        [("--json", "--html"), ("--html", "--json"), ("--json", "--csv"), ("--csv", "--markdown")]
+    {
+        let scratch = Scratch::new("full");
+        let path = scratch.path().join("other");
+        let path = path.to_str().expect("UTF-8");
+        let mut command = compare(&scratch, &[full, "/dev/full", other, path, "--quiet"]);
+        let ran = Ran::from(command.output().expect("the binary runs"));
+        assert_eq!(ran.code, Some(1), "{full}: {}", ran.stderr);
+        assert!(ran.stderr.contains("/dev/full"), "{}", ran.stderr);
+        assert!(ran.stdout.contains("A small study"), "it is shown rather than lost");
+        let written = fs::read_to_string(path).expect("written all the same");
+        assert!(written.len() > 100, "{full}, {other}: {written}");
+    }
+}
+
 /// A page that needs nothing but a browser.
 fn self_contained(path: &Path) {
     let html = fs::read_to_string(path).expect("written");

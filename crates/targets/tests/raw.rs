@@ -175,6 +175,43 @@ fn the_sweep_finds_any_flipped_byte() {
     }
 }
 
+/// Members whose contents nobody knows but here and there: what was written is compared wherever it lies between.
+#[test]
+fn what_was_written_is_compared_wherever_it_lies() {
+    let chunk = Sectors(128);
+    let of = |level, members| Layout::new(level, members).with_chunk(chunk);
+    for layout in [
+        Layout::new(Level::Raid1, 2),
+        of(Level::Raid0, 3),
+        of(Level::Raid5, 3),
+        of(Level::Raid6, 5),
+    ] {
+        let members = memory_members(layout.members, Sectors(3 * 2048 + 512));
+        let engine = Engine::new(&EngineConfig::new(layout.clone()), members).unwrap();
+        let mut target = RawTarget::new(engine, false).unwrap();
+        let stripe = layout.full_stripe().unwrap_or(chunk).bytes();
+        // In rows of chunks: within the first MiB of each member, over the border of two, at the very end.
+        for rows in [5..7, 15..18, 33..34, 51..52] {
+            target.fill(rows.start * stripe, (rows.end - rows.start) * stripe, &GO).unwrap();
+        }
+        assert_eq!(target.verify_members(&GO).unwrap(), [], "{layout}");
+        for row in [5, 6, 15, 16, 17, 33, 51] {
+            for member in 0..layout.members {
+                let at = (row * chunk.bytes()) as usize + 4321;
+                flip(&mut target, member, at);
+                let found = target.verify_members(&GO).unwrap();
+                let places: Vec<_> =
+                    found.iter().map(|one| (one.member, one.member_offset)).collect();
+                assert_eq!(places, [(Some(MemberIndex(member)), at as u64)], "{layout}, row {row}");
+                flip(&mut target, member, at);
+            }
+        }
+        // What nobody wrote may be anything.
+        flip(&mut target, 0, (30 * chunk.bytes()) as usize);
+        assert_eq!(target.verify_members(&GO).unwrap(), [], "{layout}");
+    }
+}
+
 #[test]
 fn flipped_parity_is_named_when_a_degraded_read_meets_it() {
     let layout = Layout::new(Level::Raid5, 4).with_chunk(Sectors(8));

@@ -431,3 +431,36 @@ fn told_alignment(file: &File) -> Option<u32> {
     let known = status == 0 && told.stx_mask & libc::STATX_DIOALIGN != 0;
     known.then(|| told.stx_dio_offset_align.max(told.stx_dio_mem_align))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt;
+
+    use super::*;
+
+    /// What was written shows wherever it lies in a range; what is behind it and before it stays a hole.
+    #[test]
+    fn a_range_is_a_hole_if_nothing_in_it_was_written() {
+        let path = std::env::temp_dir().join(format!("raidlab-engine-hole-{}", std::process::id()));
+        let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        file.set_len(1 << 20).unwrap();
+        file.write_all_at(&[7; 4096], 512 << 10).unwrap();
+        let sectors = Some(Sectors(2048));
+        let member =
+            FileMember::new(file, &path, FileOptions { sectors, ..FileOptions::default() })
+                .unwrap();
+        let is_hole = |from: u64, to: u64| member.is_hole(Sector(from), Sectors(to - from));
+        if !is_hole(0, 8) {
+            println!("skipped: this filesystem tells of no holes");
+            return;
+        }
+        assert!(is_hole(0, 1024) && is_hole(1032, 2048));
+        for (from, to) in
+            [(0, 2048), (0, 1025), (1024, 1025), (1031, 2048), (1000, 1028), (512, 1536)]
+        {
+            assert!(!is_hole(from, to), "{from}..{to}");
+        }
+        assert!(!is_hole(2040, 2056), "behind the end there is no hole");
+    }
+}

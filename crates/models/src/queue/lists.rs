@@ -195,3 +195,38 @@ impl Fading {
         (self.samples > 0).then_some(self.mean)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use raidlab_random::SplitMix64;
+
+    use super::*;
+
+    /// Against all distances at once: of those ahead, and of those behind by no more than `back`, the least where the
+    /// way back counts double; ahead, if both are as far; the first of all, if there is none.
+    #[test]
+    fn the_nearest_is_the_least_way_with_the_way_back_double() {
+        let mut random = SplitMix64::new(5);
+        let mut behind = 0;
+        for _ in 0..20_000 {
+            let mut waiting = Waiting::default();
+            let places: BTreeMap<u64, u32> =
+                (0..1 + random.below(6) as u32).map(|slot| (random.below(60), slot)).collect();
+            places.iter().for_each(|(at, slot)| waiting.add(*at, *slot));
+            let (head, back) = (random.below(60), random.below(40));
+            let way = |at: u64| match at.checked_sub(head) {
+                Some(ahead) => Some((ahead, false)),
+                None => (head - at <= back).then(|| (2 * (head - at), true)),
+            };
+            let least = places.keys().filter_map(|at| way(*at).map(|way| (way, *at))).min();
+            let expected = least
+                .map_or(places.keys().next(), |(_, at)| places.get_key_value(&at).map(|it| it.0));
+            let found = waiting.nearest(head, back);
+            assert_eq!(found, expected.map(|at| places[at]), "{places:?} from {head}, {back} back");
+            behind += u32::from(least.is_some_and(|((_, back), _)| back));
+        }
+        assert!(behind > 1000, "{behind}");
+    }
+}

@@ -155,3 +155,21 @@ pub(super) fn entries<'a>(workload: &'a FioWorkload, record: &RunRecord) -> Vec<
     }
     entries
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Processes of a group run side by side: their time is that of the longest, what they did adds up.
+    #[test]
+    fn a_group_takes_as_long_as_the_longest_of_its_processes() {
+        let mut all = Direction::default();
+        for (millis, bytes) in [(200, 3_000_000), (500, 1_000_000), (100, 2_000_000)] {
+            let mut io = IoRecord::default();
+            (io.bytes, io.count) = (bytes, bytes / 1000);
+            all.join(&io, Nanos::from_millis(millis));
+        }
+        assert_eq!((all.millis(), all.io.bytes), (500, 6_000_000));
+        assert_eq!((all.bytes_per_second(), all.per_second()), (12e6, 12e3));
+    }
+}

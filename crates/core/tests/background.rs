@@ -8,7 +8,8 @@ mod worst;
 use raidlab_core::contract::{
     Admin, Believe, Event, Input, IoOp, Outcome, Pacing, Scrub, Segment, Work,
 };
-use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sectors};
+use raidlab_core::geometry::{Holds, Place};
+use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sector, Sectors};
 use support::Driver;
 use worst::{Bench, config, has_parity, layouts, tight};
 
@@ -156,6 +157,29 @@ fn a_check_finds_what_was_planted_and_writes_nothing() {
             }
             assert_eq!(bench.driver.members, before, "{layout}");
         }
+    }
+}
+
+/// P and Q are compared each on its own, in either order: what one of them says does not hide what the other does.
+#[test]
+fn a_scrub_finds_p_and_q_wrong_in_blocks_of_one_range() {
+    let layout = Layout::new(Level::Raid6, 5).with_chunk(Sectors(8));
+    for seed in 0..16 {
+        let mut bench = Bench::new(&config(&layout, Limits::default()), seed);
+        let geometry = bench.driver.array.geometry();
+        let holds = |m| geometry.holds(Place { member: M(m), at: Sector(16) });
+        let p = (0..5).find(|m| matches!(holds(*m), Holds::P { .. })).expect("P");
+        let q = (0..5).find(|m| matches!(holds(*m), Holds::Q { .. })).expect("Q");
+        let (p_row, q_row) = if seed % 2 == 0 { (17, 22) } else { (22, 17) };
+        bench.driver.members[usize::from(p)][p_row] ^= 0x21;
+        bench.driver.members[usize::from(q)][q_row] ^= 0x12;
+        bench.admin(Admin::StartScrub(Scrub::Check));
+        bench.idle();
+        let (work, lost) = (Work::Scrub(Scrub::Check), Sectors::ZERO);
+        assert!(bench.has(Event::Finished { work, mismatched: Sectors(2), lost }), "seed {seed}");
+        bench.admin(Admin::StartScrub(Scrub::Repair(Believe::Nobody)));
+        bench.idle();
+        bench.assert_whole();
     }
 }
 

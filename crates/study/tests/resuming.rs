@@ -118,3 +118,20 @@ fn complete_rounds_are_told_from_the_others() {
         assert!(some.warnings[0].starts_with(&format!("stopped early: {complete} complete")));
     }
 }
+
+/// Several threads do not finish rounds in their order: behind one with a gap none counts, complete or not.
+#[test]
+fn rounds_behind_a_gap_do_not_count() {
+    let study = study();
+    let (samples, runs, _) = uninterrupted(&study);
+    let each = cells(&study).len();
+    for gap in 0..runs.len() {
+        let mut some = runs.clone();
+        some.remove(gap);
+        let found = Samples::of_complete_rounds(&study, some);
+        assert_eq!(found.rounds as usize, gap / each, "without run {gap}");
+        for (cell, all) in found.samples.iter().zip(&samples.samples) {
+            assert_eq!(cell[..], all[..gap / each]);
+        }
+    }
+}

@@ -9,8 +9,8 @@ use std::sync::{Condvar, Mutex};
 use raidlab_core::{Nanos, Sectors};
 use raidlab_results::{Clock, Results, Verdict};
 use raidlab_study::{
-    CellKey, Event, Progress, Runner, Sample, Samples, Study, cell_seed, cells, default_study,
-    order, parse, run_rounds, run_rounds_parallel, summarise,
+    CellKey, Event, Progress, Runner, Sample, Samples, State, Study, cell_seed, cells,
+    default_study, order, parse, run_rounds, run_rounds_parallel, summarise,
 };
 use support::{on, sample};
 
@@ -499,6 +499,16 @@ fn published_figures_stand_beside_their_cells() {
     let published = cells[1].published.as_ref().expect("given");
     assert_eq!((published.value, published.calibrated), (160.0, true));
     assert!((published.error_percent - 25.0).abs() < 1e-9, "200 against 160");
+    // What was published is of healthy arrays: it says nothing of others.
+    let mirrored = PUBLISHED.replace("raid0", "raid1");
+    let mut study = parse(&mirrored, "published.toml").unwrap_or_else(|error| panic!("{error}"));
+    study.states = State::ALL.to_vec();
+    let samples = run_rounds(&study, &mut Fake::new(0.0), &mut on).unwrap();
+    let found = results(&study, &samples);
+    assert!(found.cells.iter().any(|cell| cell.state == State::Degraded.name()));
+    let published = found.cells.iter().filter(|cell| cell.published.is_some());
+    let states: Vec<&str> = published.map(|cell| &*cell.state).collect();
+    assert_eq!(states, [State::Healthy.name()]);
 }
 
 #[test]

@@ -521,7 +521,13 @@ impl<P: Planner> Driver<P> {
         let result = match (kernel, bytes.iter().all(|operand| *operand == bytes[0])) {
             (Kernel::Locate, _) => field::locate(&roles, &bytes),
             (Kernel::Compare, true) => JobResult::Equal,
-            (Kernel::Compare, false) => JobResult::Differs { from: 0, to: len as u32 },
+            (Kernel::Compare, false) => {
+                let differs =
+                    |at: &usize| bytes.iter().any(|operand| operand[*at] != bytes[0][*at]);
+                let from = (0..len).find(differs).expect("they differ") as u32;
+                let to = (0..len).rfind(differs).expect("they differ") as u32 + 1;
+                JobResult::Differs { from, to }
+            }
             _ => JobResult::Done,
         };
         self.input(Input::Computed { job, result });

@@ -230,7 +230,8 @@ fn a_replacement_has_as_much_room_as_what_it_replaces() {
         for number in [48, 60, 55] {
             engine.write_at(place(number), &piece(number)).unwrap();
             let rooms = [&directory.path().join("member-0"), &path].map(|path| room(path));
-            assert!(rooms[0] > 0 && rooms[1] >= rooms[0], "{level:?}: {rooms:?}");
+            // A block of either file may hold where the others are.
+            assert!(rooms[0] > 16 && rooms[1] + 16 >= rooms[0], "{level:?}: {rooms:?}");
         }
     }
 }

@@ -86,7 +86,7 @@ pub enum Ask {
     Room,
     /// Bytes of the file.
     Read { offset: u64, len: u32 },
-    /// Bytes for the file; they follow the first [`WRITE_HEAD`] bytes.
+    /// Bytes for the file; they follow the first `WRITE_HEAD` bytes.
     Write { offset: u64, len: u32 },
     /// All that was written shall be durable.
     Sync,
@@ -126,7 +126,7 @@ impl Fields<'_> {
     }
 }
 
-/// Reads a message; of a write the first [`WRITE_HEAD`] bytes are enough. `None` when it is shorter
+/// Reads a message; of a write the first `WRITE_HEAD` bytes are enough. `None` when it is shorter
 /// than a header.
 pub fn parse(message: &[u8]) -> Option<Message> {
     if message.len() < REQUEST_HEADER {

@@ -140,9 +140,7 @@ fn listed_blocks_are_no_sources_of_background_work() {
         for seed in 0..60 {
             let mut random = SplitMix64::new(seed);
             let mut members: Vec<u16> = (0..layout.members).collect();
-            for at in (1..members.len()).rev() {
-                members.swap(at, random.below(at as u64 + 1) as usize);
-            }
+            random.shuffle(&mut members);
             let mut bench = Bench::new(&config, seed);
             let rows: Vec<u64> = (0..8).map(|chunk| chunk * 8 + random.below(8)).collect();
             list_blocks(&mut bench, members[0], &rows);

@@ -64,9 +64,7 @@ fn neighbours_of_a_batch_are_written_as_whole_stripes() {
         driver.input(Input::Plug);
         // Two stripes in pieces of 4, in any order.
         let mut pieces: Vec<u64> = (0..32).collect();
-        for index in (1..pieces.len()).rev() {
-            pieces.swap(index, random.below(index as u64 + 1) as usize);
-        }
+        random.shuffle(&mut pieces);
         for piece in &pieces {
             let bytes = (0..4).map(|i| (piece * 4 + i) as u8).collect();
             submit(&mut driver, piece * 4, bytes, false, *piece);

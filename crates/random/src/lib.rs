@@ -42,6 +42,11 @@ impl SplitMix64 {
         below(bound, || self.next_u64())
     }
 
+    /// Brings the items into a random order, each order equally likely.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        shuffle(items, |bound| self.below(bound));
+    }
+
     /// True `percent` times of a hundred.
     #[inline]
     pub fn chance(&mut self, percent: u64) -> bool {
@@ -64,6 +69,13 @@ fn below(bound: u64, mut next: impl FnMut() -> u64) -> u64 {
         }
     }
     (product >> 64) as u64
+}
+
+/// Fisher and Yates: from the last item on, each changes places with one of those up to it.
+fn shuffle<T>(items: &mut [T], mut below: impl FnMut(u64) -> u64) {
+    for last in (1..items.len()).rev() {
+        items.swap(last, below(last as u64 + 1) as usize);
+    }
 }
 
 /// One seed out of several numbers; the order of the numbers matters, and so does their count.
@@ -109,12 +121,9 @@ impl Random {
         below(bound, || self.next_u64())
     }
 
-    /// Brings the items into a random order, each order equally likely (Fisher and Yates).
+    /// Brings the items into a random order, each order equally likely.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            let other = self.below(last as u64 + 1) as usize;
-            items.swap(last, other);
-        }
+        shuffle(items, |bound| self.below(bound));
     }
 }
 

@@ -222,7 +222,7 @@ pub fn run(
     for operations in 1..=config.operations {
         let mut programs: Vec<Vec<Op>> =
             program::Programs::new(config, &base, operations).collect();
-        shuffle(&mut programs, config.seed);
+        SplitMix64::new(config.seed).shuffle(&mut programs);
         // A third of what is left for programs of this length, but all for the longest.
         let left = config.states.saturating_sub(counts.states);
         let parts = if operations == config.operations { 1 } else { 3 };
@@ -246,14 +246,6 @@ pub fn run(
 
 /// States of one program at least, so that a few are gone into rather than none of many.
 const LEAST_SHARE: u64 = 1000;
-
-/// Puts programs in an order that the seed decides.
-fn shuffle(programs: &mut [Vec<Op>], seed: u64) {
-    let mut random = SplitMix64::new(seed);
-    for index in (1..programs.len()).rev() {
-        programs.swap(index, random.below(index as u64 + 1) as usize);
-    }
-}
 
 /// The operations that programs are made of, in the order of their numbers.
 ///

@@ -83,9 +83,7 @@ impl Ftl {
         let mut random = SplitMix64::new(0x5eed);
         let pages = ftl.place.len() as u64;
         let mut order: Vec<u32> = (0..pages as u32).collect();
-        for index in (1..order.len()).rev() {
-            order.swap(index, random.below(index as u64 + 1) as usize);
-        }
+        random.shuffle(&mut order);
         order.truncate((pages * u64::from(live) / 100) as usize);
         for page in &order {
             ftl.write_page(*page);

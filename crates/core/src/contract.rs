@@ -636,8 +636,8 @@ pub enum Event {
     JournalFailed,
     /// After [`Admin::Stop`]: everything is durable and the array is marked clean.
     Stopped,
-    /// A command that makes no sense now; nothing has changed.
-    Refused(Admin, Refusal),
+    /// The answer to a command that makes no sense now, given as the command is handed in; nothing has changed.
+    Refused(Refusal),
 }
 
 /// An output of the core.
@@ -673,5 +673,8 @@ pub enum Output {
     /// News.
     Event(Event),
 }
+
+// Every I/O and reply is moved through the queue of outputs: with 8 bytes more, requests took a tenth longer.
+const _: () = assert!(size_of::<Output>() <= 40, "a request's outputs must not grow for events");
 
 const _: () = assert!(size_of::<Output>() <= 64, "an output is at most 64 bytes");

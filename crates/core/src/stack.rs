@@ -184,7 +184,7 @@ impl Stack {
                     Admin::Fail(_) => Refusal::NoSuchMember,
                     _ => Refusal::NotSupported,
                 };
-                self.outer.refuse(command, reason);
+                self.outer.refuse(reason);
             }
             // Requests and plugs.
             other => self.outer.handle(now, other),

@@ -35,7 +35,7 @@ fn refused(bench: &mut Bench, command: Admin, reason: Refusal) {
     let (log, work) = (bench.driver.log.len(), bench.driver.work.len());
     bench.driver.input(Input::Admin(command));
     let told = &bench.driver.events[events..];
-    assert_eq!(told, [Event::Refused(command, reason)], "{} {command:?}", bench.layout);
+    assert_eq!(told, [Event::Refused(reason)], "{} {command:?}", bench.layout);
     assert_eq!(bench.driver.array.state_key(), before, "{} {command:?}", bench.layout);
     assert_eq!((bench.driver.log.len(), bench.driver.work.len()), (log, work));
 }

@@ -150,7 +150,7 @@ fn parity_is_not_believed_before_it_is_made_consistent() {
     // Taken in again, it would be computed from that parity.
     let command = Admin::Add { member: M(0), sectors: Sectors(64) };
     bench.admin(command);
-    assert!(bench.has(Event::Refused(command, Refusal::Degraded)));
+    assert!(bench.has(Event::Refused(Refusal::Degraded)));
 }
 
 #[test]
@@ -379,7 +379,7 @@ fn a_member_that_comes_back_late_is_a_fresh_drive() {
     bench.idle();
     let command = Admin::ReAdd { member: M(1), events: 0, good_to: Sector::MAX };
     bench.admin(command);
-    assert!(bench.has(Event::Refused(command, Refusal::NothingKnown)));
+    assert!(bench.has(Event::Refused(Refusal::NothingKnown)));
     bench.add(1);
     bench.load_until(|bench| bench.has(Event::Restored(M(1))));
     bench.assert_whole();
@@ -389,7 +389,7 @@ fn a_member_that_comes_back_late_is_a_fresh_drive() {
     bench.idle();
     let command = Admin::ReAdd { member: M(1), events: 1, good_to: Sector::MAX };
     bench.admin(command);
-    assert!(bench.has(Event::Refused(command, Refusal::NothingKnown)));
+    assert!(bench.has(Event::Refused(Refusal::NothingKnown)));
 }
 
 #[test]

@@ -341,7 +341,7 @@ fn away_and_back(config: &Config, seed: u64) -> [u32; 2] {
         rig.driver.events.clear();
         let command = Admin::ReAdd { member, events, good_to: Sector::MAX };
         rig.driver.input(Input::Admin(command));
-        if rig.driver.events.contains(&Event::Refused(command, Refusal::NothingKnown)) {
+        if rig.driver.events.contains(&Event::Refused(Refusal::NothingKnown)) {
             refused += 1;
             rig.driver.records.wipe(gone);
             rig.driver.input(Input::Admin(Admin::Add { member, sectors: Sectors(SECTORS) }));
@@ -443,7 +443,7 @@ fn a_drive_that_is_too_old_or_went_on_alone_is_not_taken_back_by_bits() {
         let command = Admin::ReAdd { member, events, good_to: Sector::MAX };
         driver.events.clear();
         driver.input(Input::Admin(command));
-        driver.events.contains(&Event::Refused(command, Refusal::NothingKnown))
+        driver.events.contains(&Event::Refused(Refusal::NothingKnown))
     };
     assert!(refused(&mut rig.driver, old));
     assert!(refused(&mut rig.driver, last + 1), "it never got there with the others");

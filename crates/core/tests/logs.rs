@@ -612,7 +612,7 @@ fn no_scrub_begins_before_a_replay_is_over() {
     driver.reassemble(&config, &[], Word::default()).expect("all are there");
     let scrub = Admin::StartScrub(Scrub::Check);
     driver.input(Input::Admin(scrub));
-    let refused = Event::Refused(scrub, Refusal::Busy);
+    let refused = Event::Refused(Refusal::Busy);
     assert_eq!(driver.events, [refused, Event::Started(contract::Work::Replay)]);
     driver.run_until_idle(30);
     driver.input(Input::Admin(scrub));

@@ -9,7 +9,7 @@ mod worst;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use raidlab_core::contract::{Admin, Event, Input, IoOp, IoOutcome, Outcome, RequestId};
+use raidlab_core::contract::{Event, Input, IoOp, IoOutcome, Outcome, RequestId};
 use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sectors};
 use support::Work;
 use worst::{Bench, config, layouts, tight};
@@ -174,7 +174,7 @@ fn what_waits_ends_when_its_member_fails() {
         let before = bench.driver.now;
         bench.fail(FULL.0);
         bench.add(FULL.0);
-        let refused = |event: &Event| matches!(event, Event::Refused(Admin::Add { .. }, _));
+        let refused = |event: &Event| matches!(event, Event::Refused(_));
         assert!(bench.driver.events.iter().any(refused), "{layout}");
         left.set(0);
         bench.driver.log.clear();

@@ -392,7 +392,7 @@ impl World {
         let command = Admin::Add { member, sectors };
         self.command(command);
         let refusal = self.events[told..].iter().find_map(|event| match event {
-            Event::Refused(one, reason) if *one == command => Some(*reason),
+            Event::Refused(reason) => Some(*reason),
             _ => None,
         });
         let Some(reason) = refusal else { return Ok(()) };

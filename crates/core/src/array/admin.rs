@@ -10,7 +10,7 @@ impl Array {
     /// Carries out a command, or refuses it and changes nothing.
     pub(super) fn command(&mut self, command: Admin) {
         if let Some(reason) = self.reason_against(command) {
-            self.refuse(command, reason);
+            self.refuse(reason);
             return;
         }
         match command {
@@ -29,8 +29,8 @@ impl Array {
     }
 
     /// Tells why a command is not carried out.
-    pub(crate) fn refuse(&mut self, command: Admin, reason: Refusal) {
-        self.outputs.push_back(Output::Event(Event::Refused(command, reason)));
+    pub(crate) fn refuse(&mut self, reason: Refusal) {
+        self.outputs.push_back(Output::Event(Event::Refused(reason)));
     }
 
     /// Why a command makes no sense now.

@@ -263,7 +263,12 @@ impl Array {
     /// The next output, or `None` when there is nothing to do until the next input.
     #[inline]
     pub fn poll(&mut self) -> Option<Output> {
-        self.outputs.pop_front()
+        let output = self.outputs.pop_front();
+        if output.is_none() {
+            // From its first place on again: what goes around a queue this long finds no place of it in the cache.
+            self.outputs.clear();
+        }
+        output
     }
 
     /// The segments of a list, in order; valid until its I/O or job is completed.

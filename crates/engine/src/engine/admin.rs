@@ -33,9 +33,9 @@ impl Engine {
             .events
             .iter()
             .skip(before)
-            .position(|(_, event)| matches!(event, Event::Refused(one, _) if *one == command));
+            .position(|(_, event)| matches!(event, Event::Refused(_)));
         match told.map(|position| self.events.remove(before + position)) {
-            Some((_, Event::Refused(_, refusal))) => Err(EngineError::refused(command, refusal)),
+            Some((_, Event::Refused(refusal))) => Err(EngineError::refused(command, refusal)),
             _ => Ok(()),
         }
     }

@@ -406,7 +406,7 @@ impl Engine {
     ) -> Result<(), EngineError> {
         if let Member::File(file) = &mut device {
             file.connect(&self.hub, &mut self.ring, self.ios);
-            self.stock_pieces();
+            self.expect_files();
         }
         let total = device.config().sectors;
         let fresh = !matches!(command, Admin::ReAdd { .. });

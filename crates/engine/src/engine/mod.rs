@@ -110,6 +110,8 @@ pub struct Engine {
 
     /// I/Os at members that are under way at most.
     ios: usize,
+    /// Files or devices are or were among the members.
+    has_files: bool,
     /// I/Os at threads, by ticket.
     flights: Vec<Flight>,
     free_tickets: Vec<u32>,

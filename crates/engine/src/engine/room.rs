@@ -5,7 +5,7 @@ use raidlab_core::{Level, MemberIndex, Sector, Sectors};
 
 use super::Engine;
 use crate::error::{EngineError, EngineErrorKind};
-use crate::member::{FileMember, Member};
+use crate::member::Member;
 
 impl Engine {
     /// Has room made for what a request writes, parity and records with it, at all members in service. A
@@ -17,7 +17,7 @@ impl Engine {
         at: Sector,
         len: Sectors,
     ) -> Result<(), EngineError> {
-        if !matches!(op, IoOp::Write | IoOp::WriteZeroes) {
+        if !self.has_files || !matches!(op, IoOp::Write | IoOp::WriteZeroes) {
             return Ok(());
         }
         let needs = |member: &Member| matches!(member, Member::File(file) if file.may_need_room());
@@ -56,21 +56,13 @@ impl Engine {
 
     /// Whether an I/O writes zeroes where a sparse file has a hole: they are there, and take no room. What is
     /// made consistent or rebuilt is mostly that.
-    #[inline]
-    pub(super) fn is_in_hole(&self, io: &MemberIo) -> bool {
-        match &self.members[io.member.at()] {
-            Member::File(file) if io.op == IoOp::Write && file.may_need_room() => {
-                self.looks_in_hole(file, io)
-            }
-            _ => false,
-        }
-    }
-
     #[cold]
-    fn looks_in_hole(&self, file: &FileMember, io: &MemberIo) -> bool {
+    pub(super) fn is_in_hole(&self, io: MemberIo) -> bool {
+        let Member::File(file) = &self.members[io.member.at()] else { return false };
         let len = Sectors(u64::from(io.len));
         // A durable write makes more durable than itself.
-        if io.fua || file.has_room(io.at, len) || !file.is_hole(io.at, len) {
+        if io.op != IoOp::Write || io.fua || file.has_room(io.at, len) || !file.is_hole(io.at, len)
+        {
             return false;
         }
         let pieces = self.array.segments(&io.segments).map(|one| self.buffers.piece(one));

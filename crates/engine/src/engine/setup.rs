@@ -297,6 +297,7 @@ impl Engine {
             completions: Vec::with_capacity(ios),
             computed: Vec::with_capacity(config.limits.plans as usize),
             ios,
+            has_files: false,
             flights: Vec::with_capacity(ios),
             free_tickets: Vec::with_capacity(ios),
             spare_pieces: Vec::new(),
@@ -313,14 +314,14 @@ impl Engine {
             bounce: None,
         };
         if has_files {
-            engine.stock_pieces();
+            engine.expect_files();
         }
         Ok(engine)
     }
 
     /// Takes the memory that lists of pieces of I/Os at file members need, if that was not done before.
-    pub(super) fn stock_pieces(&mut self) {
-        if self.spare_pieces.capacity() == 0 {
+    pub(super) fn expect_files(&mut self) {
+        if !std::mem::replace(&mut self.has_files, true) {
             // A record, the segment that a list starts with, and those linked to it.
             let most = self.array.most_segments() as usize + 2;
             self.spare_pieces = (0..self.ios).map(|_| Vec::with_capacity(most)).collect();

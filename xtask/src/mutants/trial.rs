@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -17,11 +18,19 @@ use crate::child;
 /// How many times longer than without a mutant something may take, and how much longer at least.
 const PATIENCE: u32 = 4;
 const LEAST: Duration = Duration::from_secs(15);
+/// Those are seconds on a CPU, as other work on the machine must not make a mutant found. One that waits for ever is
+/// ended when so many times as many have passed.
+const WAITS: u32 = 6;
 /// What nothing takes without a mutant.
 pub(crate) const LONGEST: Duration = Duration::from_secs(300);
 
 /// KiB of memory that a program gets: a mutant that never stops collecting must not take the machine's.
 const MEMORY: &str = "8388608";
+/// Names the variable with the seconds on a CPU that a program gets.
+const CPU_SECONDS: &str = "RAIDLAB_CPU_SECONDS";
+
+/// What a process gets that has used its seconds, `signal(7)`.
+const SIGXCPU: i32 = 24;
 
 /// Packages whose tests use nothing but their own memory and files: they may be ended at the first failure. Those of
 /// others mount and loop, which is the machine's: they run one at a time, and a failure counts if it comes twice.
@@ -59,7 +68,9 @@ impl Stand {
     fn command(&self, path: &Path, directory: &Path) -> io::Result<Command> {
         fs::create_dir_all(&self.temporary)?;
         let mut command = Command::new("sh");
-        command.args(["-c", "ulimit -v $0 && exec \"$@\"", MEMORY]).arg(path);
+        let limits =
+            format!("ulimit -v $0 && ulimit -S -t ${{{CPU_SECONDS}:-unlimited}} && exec \"$@\"");
+        command.args(["-c", &limits, MEMORY]).arg(path);
         command.current_dir(directory).env("TMPDIR", &self.temporary);
         command.env("CARGO_MANIFEST_DIR", directory).env("RAIDLAB_SAMPLE", "0");
         let out = "missing:not with mutants";
@@ -189,7 +200,8 @@ fn ended_well(ended: &Ended, path: &Path, name: &str) -> io::Result<BTreeSet<usi
 
 /// Runs a command until it ends or its time is up, or `early` with the first test that fails.
 fn run(command: &mut Command, limit: Duration, early: bool) -> io::Result<Ended> {
-    let deadline = Instant::now() + limit;
+    let deadline = Instant::now() + limit * WAITS;
+    command.env(CPU_SECONDS, limit.as_secs().max(1).to_string());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn()?;
     let printed = BufReader::new(child.stdout.take().expect("standard output is piped"));
@@ -219,6 +231,7 @@ fn run(command: &mut Command, limit: Duration, early: bool) -> io::Result<Ended>
     };
     match ended {
         Ok(status) if status.success() => Ok(Ended::Well),
+        Ok(status) if status.signal() == Some(SIGXCPU) => Ok(Ended::TimeUp),
         Ok(_) => Ok(Ended::Failed(failed)),
         Err(ended) => {
             // One that has just ended is none the worse for it.
@@ -254,5 +267,9 @@ mod tests {
         // Ended as soon as one has failed, whatever it would go on with.
         assert_eq!(shell(&format!("{failed}; exec sleep infinity"), long, true), expected);
         assert_eq!(shell("exec sleep infinity", Duration::ZERO, true), Ended::TimeUp);
+        // Seconds on a CPU count, not those that pass.
+        let spins = "ulimit -S -t $RAIDLAB_CPU_SECONDS; while :; do :; done";
+        assert_eq!(shell(spins, Duration::from_secs(1), true), Ended::TimeUp);
+        assert_eq!(shell("kill -XCPU $$", long, true), Ended::TimeUp);
     }
 }

@@ -75,7 +75,7 @@ impl Run {
         let command = Admin::ReAdd { member: device, events, good_to: Sector::MAX };
         self.rig.command(command);
         self.rig.run_on(WAKES);
-        let refused = Event::Refused(command, Refusal::NothingKnown);
+        let refused = Event::Refused(Refusal::NothingKnown);
         let is_refused = self.rig.events().contains(&refused);
         self.look()?;
         if is_refused {

@@ -256,3 +256,18 @@ fn a_small_raid6_write_is_six_and_a_full_stripe_reads_nothing() {
     assert_eq!(driver.log.len(), 7);
     assert!(driver.log.iter().all(|io| io.op == IoOp::Write && io.len == 16));
 }
+
+#[test]
+fn an_array_without_superblocks_stops_with_flushes_alone() {
+    for (level, members) in [(Level::Raid0, 2), (Level::Raid1, 2), (Level::Raid5, 3)] {
+        let mut driver = driver(level, members);
+        assert_eq!(driver.write(0, &[1; 8]), Outcome::Done);
+        driver.log.clear();
+        driver.meta_fault = Box::new(|meta| panic!("a record: {meta:?}"));
+        driver.input(Input::Admin(Admin::Stop));
+        driver.run();
+        assert_eq!(driver.events, [Event::Stopped], "{level}");
+        assert!(driver.log.iter().all(|io| io.op == IoOp::Flush), "{level}");
+        assert_eq!(driver.log.len(), usize::from(members), "{level}");
+    }
+}

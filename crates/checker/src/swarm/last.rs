@@ -73,10 +73,11 @@ impl Run {
         self.rig.drives_mut().take_drive(device, old.drives());
         let events = superblock.events;
         let command = Admin::ReAdd { member: device, events, good_to: Sector::MAX };
+        let told = self.rig.events().len();
         self.rig.command(command);
         self.rig.run_on(WAKES);
         let refused = Event::Refused(Refusal::NothingKnown);
-        let is_refused = self.rig.events().contains(&refused);
+        let is_refused = self.rig.events()[told..].contains(&refused);
         self.look()?;
         if is_refused {
             self.renew(member);

@@ -375,7 +375,7 @@ impl Array {
         if self.permits.flag != Flag::Clean {
             self.permits.flag = Flag::Cleaning;
         }
-        self.permits.update.wanted = true;
+        self.permits.update.wanted |= self.settings.consistency.has_superblocks();
         self.next_update();
     }
 

@@ -1,12 +1,14 @@
 //! Layouts: a level with its parameters, checked, and named as users write them.
 
 mod name;
+mod nested;
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::units::{Sectors, Size};
 pub use name::is_same_name;
+pub use nested::{MOST_ARRAYS, nested_levels};
 
 /// How an array spreads and protects data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -95,31 +97,16 @@ impl FromStr for Level {
         let found = Self::ALL.into_iter().find(|level| level.name() == text);
         found.ok_or_else(|| {
             let known: Vec<_> = Self::ALL.iter().map(|level| level.name()).collect();
-            let why = match nesting(text) {
-                Some((upper, lower)) => format!(
-                    "`{text}` is {upper} over several {lower}: nested levels are not there yet"
+            let why = match nested_levels(text) {
+                Some((lower, upper)) => format!(
+                    "`{text}` is two levels, {upper} over several {lower}: such as {lower}+{}(2x4)",
+                    upper.name().trim_start_matches("raid"),
                 ),
                 None => format!("`{text}` is not a level"),
             };
             LayoutError::new("level", format!("{why}; known: {}", known.join(", ")))
         })
     }
-}
-
-/// What a name of a nested level stands for: the upper level and the lower one. `raid10` is a level of its
-/// own, as md has it.
-fn nesting(text: &str) -> Option<(&'static str, &'static str)> {
-    let upper = [('0', "raid0"), ('1', "raid1")];
-    let lower = [('0', "raid0"), ('1', "raid1"), ('3', "raid3"), ('5', "raid5"), ('6', "raid6")];
-    let text = text.to_ascii_lowercase();
-    let digits = text.strip_prefix("raid")?.replace('+', "");
-    let mut digits = digits.chars();
-    let (first, second) = (digits.next()?, digits.next()?);
-    let named = |levels: &[(char, &'static str)], digit| {
-        levels.iter().find(|(known, _)| *known == digit).map(|(_, name)| *name)
-    };
-    let nested = (named(&upper, second)?, named(&lower, first)?);
-    digits.next().is_none().then_some(nested)
 }
 
 impl fmt::Display for Level {
@@ -323,6 +310,8 @@ pub struct Layout {
     pub far_sets: u16,
     /// raid0 of unequal members: the order within zones.
     pub zones: ZoneOrder,
+    /// Nested levels: the layout of each member, which is an array; `None` where members are drives.
+    pub inner: Option<Box<Layout>>,
 }
 
 /// The chunk of Linux md since mdadm 3.1: 512 KiB.
@@ -346,6 +335,7 @@ impl Layout {
             offset: false,
             far_sets: 0,
             zones: ZoneOrder::Original,
+            inner: None,
         }
     }
 
@@ -427,33 +417,14 @@ impl Layout {
         }
     }
 
-    /// The data of a stripe, which lies in one piece in the array: a chunk of each member with data. `None`
-    /// where there are no chunks, or copies of them.
-    pub const fn full_stripe(&self) -> Option<Sectors> {
-        match self.level {
-            Level::Raid0 | Level::Raid4 | Level::Raid5 | Level::Raid6 => {
-                Some(Sectors(self.chunk.0 * self.data_members() as u64))
-            }
-            Level::Linear | Level::Raid1 | Level::Raid3 | Level::Raid10 => None,
-        }
-    }
-
-    /// How many lost members the level survives whichever they are.
-    pub const fn survives(&self) -> u16 {
-        match self.level {
-            Level::Linear | Level::Raid0 => 0,
-            Level::Raid1 => self.members.saturating_sub(1),
-            Level::Raid3 | Level::Raid4 | Level::Raid5 => 1,
-            Level::Raid6 => 2,
-            Level::Raid10 => self.near.saturating_mul(self.far).saturating_sub(1),
-        }
-    }
-
     /// Checks the parameters against each other.
     ///
     /// # Errors
     /// Names the parameter that is wrong and says what would be right.
     pub fn check(&self) -> Result<(), LayoutError> {
+        if let Some(inner) = &self.inner {
+            self.check_nested(inner)?;
+        }
         self.check_members()?;
         self.check_chunk()?;
         self.check_rotation()?;
@@ -601,35 +572,18 @@ pub fn chunk_from_size(size: Size) -> Result<Sectors, LayoutError> {
 }
 
 impl fmt::Display for Layout {
-    /// `LEVEL(MEMBERS)` with what differs from the default behind it; one linear member is `single`.
+    /// `LEVEL(MEMBERS)` with what differs from the default after it; one linear member is `single`. Nested levels
+    /// are `raid5+0(ARRAYSxDRIVES)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(inner) = &self.inner {
+            return self.write_nested(inner, f);
+        }
         if self.level == Level::Linear && self.members == 1 {
             f.write_str("single")?;
         } else {
             write!(f, "{}({})", self.level, self.members)?;
         }
-        if self.chunk != Self::new(self.level, self.members).chunk {
-            write!(f, " chunk={}", Size(self.chunk.bytes()).short())?;
-        }
-        if self.rotation != Rotation::default() {
-            write!(f, " {}", self.rotation)?;
-        }
-        if self.level == Level::Raid10 {
-            // One near copy goes without saying beside far ones, two where there are none.
-            if self.near != if self.far > 1 { 1 } else { 2 } {
-                write!(f, " near{}", self.near)?;
-            }
-            if self.far > 1 {
-                write!(f, " {}{}", if self.offset { "offset" } else { "far" }, self.far)?;
-            }
-            if self.far_sets != 0 {
-                f.write_str(" sets")?;
-            }
-        }
-        if self.zones != ZoneOrder::Original {
-            write!(f, " {}", self.zones.name())?;
-        }
-        Ok(())
+        self.write_parameters("", f)
     }
 }
 
@@ -637,7 +591,7 @@ impl fmt::Display for Layout {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayoutError {
     /// The parameter, as it is called in study files: `level`, `members`, `chunk`, `rotation`,
-    /// `near`, `far`, `offset`, `far_sets`, `zones`.
+    /// `near`, `far`, `offset`, `far_sets`, `zones`, `arrays`.
     pub key: &'static str,
     /// What is wrong and what would be right.
     pub reason: String,

@@ -29,12 +29,12 @@ impl Array {
     }
 
     /// Tells why a command is not carried out.
-    pub(crate) fn refuse(&mut self, reason: Refusal) {
+    fn refuse(&mut self, reason: Refusal) {
         self.outputs.push_back(Output::Event(Event::Refused(reason)));
     }
 
     /// Why a command makes no sense now.
-    fn reason_against(&self, command: Admin) -> Option<Refusal> {
+    pub(crate) fn reason_against(&self, command: Admin) -> Option<Refusal> {
         match command {
             Admin::Fail(member) => self
                 .no_member(member)

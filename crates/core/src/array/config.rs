@@ -59,7 +59,7 @@ impl Default for Limits {
 pub struct Config {
     /// Level and parameters.
     pub layout: Layout,
-    /// The members in order, as many as the layout says.
+    /// The members in order, as many as the layout has drives.
     pub members: Vec<MemberConfig>,
     /// Which copy a read takes; raid3: whether a read uses parity.
     pub read_policy: ReadPolicy,
@@ -76,7 +76,7 @@ impl Config {
     pub fn uniform(layout: Layout, sectors: Sectors) -> Self {
         let member = MemberConfig { sectors, logical_block: 1 };
         Self {
-            members: vec![member; usize::from(layout.members)],
+            members: vec![member; usize::from(layout.drives())],
             layout,
             read_policy: ReadPolicy::default(),
             traits: Vec::new(),
@@ -213,6 +213,10 @@ impl Room {
 }
 
 pub(super) fn build(config: &Config) -> Result<Array, ConfigError> {
+    if config.layout.inner.is_some() {
+        let reason = format!("{} is nested: arrays over arrays, not one", config.layout);
+        return Err(ConfigError { key: "level", reason });
+    }
     let sizes: Vec<Sectors> = config.members.iter().map(|member| member.sectors).collect();
     let block = logical_block(config)?;
     let geometry = Geometry::with_block(&config.layout, &sizes, block)?;

@@ -237,7 +237,8 @@ impl Array {
     pub(super) fn is_lost(&self, missing: MemberSet) -> bool {
         let members = self.layout.members;
         match &self.geometry {
-            Geometry::Linear(_) | Geometry::Raid0(_) => !missing.is_empty(),
+            // Of nested levels each is an array of its own: none is asked here.
+            Geometry::Linear(_) | Geometry::Raid0(_) | Geometry::Nested(_) => !missing.is_empty(),
             Geometry::Mirror(_) => missing.count() == members,
             Geometry::Parity(_) | Geometry::Raid3(_) => missing.count() > self.parities,
             Geometry::Raid10(_) => {

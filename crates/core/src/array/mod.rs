@@ -389,6 +389,13 @@ impl Array {
         }
     }
 
+    /// Whether nothing is in flight anywhere, and nobody waits for it.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.ios.used().next().is_none()
+            && self.jobs.used().next().is_none()
+            && self.requests.used().next().is_none()
+    }
+
     /// Makes this array one of a stack's: its lists carry `tag`, its scratch buffers are those from
     /// `scratch_base` on, and requests to inner ones (tags above 0) may name the outer one's scratch.
     pub(crate) fn nest(&mut self, tag: u32, scratch_base: u32) {

@@ -8,6 +8,7 @@
 mod divide;
 mod linear;
 mod mirror;
+mod nested;
 mod parity;
 mod raid0;
 mod raid10;
@@ -20,6 +21,7 @@ mod stripe;
 pub(crate) use divide::Divisor;
 pub use linear::Linear;
 pub use mirror::Mirror;
+pub use nested::Nested;
 pub use parity::{Parity, StripePlace};
 pub use raid0::Raid0;
 pub use raid3::Raid3;
@@ -76,6 +78,8 @@ pub enum Geometry {
     Raid3(Raid3),
     /// Stripes with parity: raid4, raid5, raid6.
     Parity(Parity),
+    /// Arrays over arrays, for whom the members are the drives.
+    Nested(Nested),
 }
 
 impl Geometry {
@@ -96,16 +100,14 @@ impl Geometry {
     /// would be larger than 128 KiB.
     pub fn with_block(layout: &Layout, sizes: &[Sectors], block: u32) -> Result<Self, LayoutError> {
         layout.check()?;
+        if let Some(inner) = &layout.inner {
+            return Self::nested(layout, inner, sizes, block);
+        }
         if !block.is_power_of_two() {
             let reason = format!("a block of {block} sectors is not a power of two");
             return Err(LayoutError::new("logical_block", reason));
         }
-        if sizes.len() != usize::from(layout.members) {
-            return Err(LayoutError::new(
-                "members",
-                format!("{} sizes given for {} members", sizes.len(), layout.members),
-            ));
-        }
+        check_count(sizes, layout.members)?;
         let least = match layout.level {
             Level::Raid3 => u64::from(block),
             // One chunk for every far copy.
@@ -131,6 +133,24 @@ impl Geometry {
         })
     }
 
+    /// Lower arrays over the drives, and the upper one over those.
+    fn nested(
+        layout: &Layout,
+        inner: &Layout,
+        sizes: &[Sectors],
+        block: u32,
+    ) -> Result<Self, LayoutError> {
+        check_count(sizes, layout.drives())?;
+        let drives = sizes.chunks_exact(usize::from(inner.members));
+        let arrays: Vec<Self> = drives
+            .map(|drives| Self::with_block(inner, drives, block))
+            .collect::<Result<_, _>>()?;
+        let upper = Layout { inner: None, ..layout.clone() };
+        let sizes: Vec<Sectors> = arrays.iter().map(Self::capacity).collect();
+        let outer = Self::with_block(&upper, &sizes, block)?;
+        Ok(Self::Nested(Nested::new(outer, arrays, inner.members)))
+    }
+
     /// Usable sectors of the array.
     pub fn capacity(&self) -> Sectors {
         match self {
@@ -140,6 +160,7 @@ impl Geometry {
             Self::Raid10(g) => g.capacity(),
             Self::Raid3(g) => g.capacity(),
             Self::Parity(g) => g.capacity(),
+            Self::Nested(g) => g.capacity(),
         }
     }
 
@@ -149,6 +170,7 @@ impl Geometry {
             Self::Linear(_) | Self::Raid0(_) | Self::Raid3(_) | Self::Parity(_) => 1,
             Self::Mirror(g) => g.copies(),
             Self::Raid10(g) => g.copies(),
+            Self::Nested(g) => g.copies(),
         }
     }
 
@@ -163,6 +185,7 @@ impl Geometry {
             Self::Raid10(g) => g.run(at),
             Self::Raid3(g) => g.run(at),
             Self::Parity(g) => g.run(at),
+            Self::Nested(g) => g.run(at),
         }
     }
 
@@ -178,6 +201,7 @@ impl Geometry {
             Self::Raid10(g) => g.place(at, copy),
             Self::Raid3(g) => g.place(at),
             Self::Parity(g) => g.place(at),
+            Self::Nested(g) => g.place(at, copy),
         }
     }
 
@@ -190,6 +214,7 @@ impl Geometry {
             Self::Raid10(g) => g.holds(place),
             Self::Raid3(g) => g.holds(place),
             Self::Parity(g) => g.holds(place),
+            Self::Nested(g) => g.holds(place),
         }
     }
 
@@ -202,6 +227,15 @@ impl Geometry {
             Self::Raid10(g) => g.used(member),
             Self::Raid3(g) => g.used(),
             Self::Parity(g) => g.used(),
+            Self::Nested(g) => g.used(member),
         }
     }
+}
+
+fn check_count(sizes: &[Sectors], members: u16) -> Result<(), LayoutError> {
+    if sizes.len() == usize::from(members) {
+        return Ok(());
+    }
+    let reason = format!("{} sizes given for {members} members", sizes.len());
+    Err(LayoutError::new("members", reason))
 }

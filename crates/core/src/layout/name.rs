@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use super::nested::{OUTER, nested_levels};
 use super::{Layout, LayoutError, Level, Rotation, ZoneOrder, chunk_from_size};
 use crate::units::Size;
 
@@ -9,19 +10,56 @@ impl FromStr for Layout {
     type Err = LayoutError;
 
     /// Reads what is printed: `single`, `raid5(4)`, `raid10(4) far2`, `raid6(5) chunk=64K
-    /// left-asymmetric`. The layout is checked.
+    /// left-asymmetric`, `raid5+0(2x3) chunk=64K outer-chunk=128K`. Of nested levels a word is the lower one's, if
+    /// that has it, else the upper one's; `chunk` is both's, and what begins with `outer-` the upper one's. The
+    /// layout is checked.
     fn from_str(text: &str) -> Result<Self, LayoutError> {
         let mut words = text.split_whitespace();
         let first = words.next().unwrap_or_default();
-        let mut layout = level_and_members(first)?;
-        // Behind far copies near ones are one unless they were said, wherever they were.
-        let (near, others): (Vec<_>, Vec<_>) = words.partition(|word| word.starts_with("near"));
-        for word in others.into_iter().chain(near) {
-            layout = with_word(layout, word)?;
-        }
+        let words: Vec<&str> = words.collect();
+        let layout = match nested_counts(first)? {
+            Some((inner, outer)) => nested(inner, outer, &words)?,
+            None => with_words(level_and_members(first)?, &words)?,
+        };
         layout.check()?;
         Ok(layout)
     }
+}
+
+/// The words of one level. After far copies near ones are one unless they were said, wherever they were.
+fn with_words(mut layout: Layout, words: &[&str]) -> Result<Layout, LayoutError> {
+    let (near, others): (Vec<&str>, Vec<_>) =
+        words.iter().partition(|word| word.starts_with("near"));
+    for word in others.into_iter().chain(near) {
+        layout = with_word(layout, word)?;
+    }
+    Ok(layout)
+}
+
+/// The lower and the upper level of `raid5+0(2x3)`; `None` where only one level is named.
+fn nested_counts(word: &str) -> Result<Option<(Layout, Layout)>, LayoutError> {
+    let (levels, counts) = word.split_once('(').unwrap_or((word, ""));
+    let Some((inner, outer)) = nested_levels(levels) else { return Ok(None) };
+    let counts = counts.strip_suffix(')').and_then(|counts| counts.split_once('x'));
+    let counts = counts.and_then(|(arrays, drives)| {
+        let (arrays, drives) = (arrays.parse().ok()?, drives.parse().ok()?);
+        Some((Layout::new(inner, drives), Layout::new(outer, arrays)))
+    });
+    counts.map(Some).ok_or_else(|| {
+        let reason =
+            format!("`{word}`: write how many arrays of how many drives, as {levels}(2x4)");
+        wrong("members", reason)
+    })
+}
+
+fn nested(inner: Layout, outer: Layout, words: &[&str]) -> Result<Layout, LayoutError> {
+    let (own, words): (Vec<&str>, Vec<_>) = words.iter().partition(|word| word.starts_with(OUTER));
+    let takes = |layout: &Layout, word: &str| with_word(layout.clone(), word).is_ok();
+    let (below, above): (Vec<&str>, Vec<_>) =
+        words.iter().copied().partition(|word| takes(&inner, word) || !takes(&outer, word));
+    let outer = outer.over(with_words(inner, &below)?);
+    let own = own.into_iter().map(|word| &word[OUTER.len()..]);
+    with_words(outer, &above.into_iter().chain(own).collect::<Vec<_>>())
 }
 
 /// Whether two names of layouts are one, however sizes in them are written: `raid5(4) chunk=64K` is
@@ -120,10 +158,47 @@ mod tests {
             raid10.clone().with_far(2).with_offset(true),
         ];
         layouts.push(raid10.with_near(2).with_far(2));
+        let raid5 = Layout::new(Level::Raid5, 3);
+        let raid0 = Layout::new(Level::Raid0, 2);
+        layouts.extend([
+            raid0.clone().over(raid5.clone()),
+            raid0.clone().over(raid5.clone().with_chunk(chunk)),
+            raid0.clone().over(raid5.clone()).with_chunk(chunk),
+            raid0.clone().over(raid5.clone().with_rotation(Rotation::RightAsymmetric)),
+            raid0.clone().over(Layout::new(Level::Raid1, 2)).with_chunk(chunk),
+            Layout::new(Level::Raid1, 3).over(raid0),
+            Layout::new(Level::Linear, 2).over(raid5.clone().with_chunk(chunk)),
+            Layout::new(Level::Raid6, 4).with_rotation(Rotation::ParityFirst).over(raid5),
+        ]);
         for layout in layouts {
             let text = layout.to_string();
             assert_eq!(text.parse::<Layout>().as_ref(), Ok(&layout), "{text}");
         }
+    }
+
+    #[test]
+    fn nested_levels_are_named_as_the_field_names_them() {
+        let raid50 = Layout::new(Level::Raid0, 2).over(Layout::new(Level::Raid5, 3));
+        for name in ["raid5+0(2x3)", "raid50(2x3)", "RAID50(2x3)", "raid5+raid0(2x3)"] {
+            assert_eq!(name.parse(), Ok(raid50.clone()), "{name}");
+        }
+        assert_eq!(raid50.to_string(), "raid5+0(2x3)");
+        // One chunk for both levels, unless the upper one is given another.
+        let both = "raid50(2x3) chunk=64K".parse::<Layout>().unwrap();
+        assert_eq!((both.chunk, both.inner.unwrap().chunk), (Sectors(128), Sectors(128)));
+        let two = "raid50(2x3) outer-chunk=128K chunk=64K".parse::<Layout>().unwrap();
+        assert_eq!(two.to_string(), "raid5+0(2x3) chunk=64K outer-chunk=128K");
+        // What the lower level does not have is the upper one's.
+        let mirrors = "raid1+0(3x2) chunk=64K".parse::<Layout>().unwrap();
+        assert_eq!((mirrors.members, mirrors.drives(), mirrors.chunk), (3, 6, Sectors(128)));
+        let copies = "raid5+10(4x3) far2".parse::<Layout>().unwrap();
+        assert_eq!(copies.to_string(), "raid5+10(4x3) outer-far2");
+        assert!(matches!("raid10(4)".parse::<Layout>(), Ok(Layout { inner: None, .. })));
+        let losses = |name: &str| name.parse::<Layout>().unwrap().survives();
+        assert_eq!(
+            ["raid50(2x3)", "raid60(2x4)", "raid0+1(2x2)", "raid5+1(2x3)"].map(losses),
+            [1, 2, 1, 3]
+        );
     }
 
     #[test]
@@ -149,10 +224,19 @@ mod tests {
     #[test]
     fn nonsense_is_named() {
         for (text, words) in [
-            ("raid50(6)", "`raid50` is raid0 over several raid5: nested levels are not there yet"),
-            ("raid60(8)", "`raid60` is raid0 over several raid6: nested"),
-            ("RAID5+1(6)", "is raid1 over several raid5: nested"),
-            ("raid55(6)", "`raid55` is not a level"),
+            (
+                "raid50(6)",
+                "members: `raid50(6)`: write how many arrays of how many drives, as raid50(2x4)",
+            ),
+            ("raid50", "as raid50(2x4)"),
+            ("RAID5+1(6)", "as RAID5+1(2x4)"),
+            ("raid5+0(1x3)", "arrays: raid0 over arrays takes 2 to 127 of them, not 1"),
+            ("raid5+0(2x2)", "members: raid5 needs at least 3 members, not 2"),
+            ("raid5+6(3x3)", "members: raid6 needs at least 4 members, not 3"),
+            ("raid5+0(2x3) chunk=64K far2", "`far2` says nothing about raid5"),
+            ("raid5+0(2x3) outer-far2", "`far2` says nothing about raid0"),
+            ("raid5+1(2x3) outer-chunk=64K", "raid1 has no such parameter"),
+            ("raid57(6)", "`raid57` is not a level"),
             ("", "such as raid5(4)"),
             ("raid5", "such as raid5(4)"),
             ("raid5(x)", "such as raid5(4)"),

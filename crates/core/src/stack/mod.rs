@@ -8,24 +8,30 @@
 //! Tests: `tests/stack.rs`, against a flat copy, with every set of drives lost that the nesting survives.
 //!
 //! The contract is that of [`Array`], with these differences: members are counted through the inner
-//! arrays in order; lists and jobs are read through the stack; events about members name drives, and
-//! the failure of an inner array alone is no event of its own, since those of its drives have told.
+//! arrays in order, and so are their replacements; lists and jobs are read through the stack; events about members
+//! name drives, and the failure of an inner array alone is no event of its own, since those of its drives have told.
+//! An inner array that is lost comes back as a new one, which the outer array rebuilds as a whole, when fresh drives are
+//! in all places of it that failed.
+
+mod admin;
+mod events;
+mod status;
 
 use std::collections::VecDeque;
 
 use crate::array::{
-    Array, Config, ConfigError, Limits, MemberConfig, Segments, Settings, TAG_SHIFT, tag_of,
+    Array, Config, ConfigError, Limits, MemberConfig, Segments, Settings, TAG_SHIFT, check_policy,
+    tag_of,
 };
 use crate::contract::{
-    Admin, Completion, Event, Input, IoId, IoOutcome, Job, JobId, MemberIo, Outcome, Output,
-    Refusal, Request, RequestId, Scratch, Segment, SegmentList,
+    Completion, Input, IoId, IoOutcome, Job, JobId, MemberIo, Outcome, Output, Request, RequestId,
+    Scratch, Segment, SegmentList,
 };
-use crate::layout::Layout;
+use crate::geometry::{Geometry, Nested};
+use crate::layout::{Layout, Level, MOST_ARRAYS};
 use crate::policy::ReadPolicy;
 use crate::units::{MemberIndex, Sectors, Time};
-
-/// The most inner arrays.
-pub const MOST_ARRAYS: usize = 127;
+use events::{Scrubbing, Stopping};
 
 /// What a stack is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,9 +52,20 @@ pub struct StackConfig {
 pub struct Stack {
     outer: Array,
     inner: Vec<Inner>,
+    layout: Layout,
+    /// The geometry of both levels, [`Geometry::Nested`].
+    geometry: Geometry,
     scratch: Scratch,
+    has_payload: bool,
     /// The segments of a request to an inner array, while it is handed in.
     segments: Vec<Segment>,
+    /// Outputs of its own.
+    outputs: VecDeque<Output>,
+    /// When the outer array and each inner one want to be woken, and what the driver was told.
+    wakes: Vec<Option<Time>>,
+    told_wake: Option<Time>,
+    scrubbing: Option<Scrubbing>,
+    stopping: Option<Stopping>,
     now: Time,
 }
 
@@ -56,6 +73,12 @@ pub struct Stack {
 #[derive(Clone, Debug)]
 struct Inner {
     array: Array,
+    /// What it is made of, should it be lost and made anew.
+    config: Config,
+    /// The first of its scratch buffers.
+    scratch_base: u32,
+    /// Drives that are back in the places of failed ones, while it is lost: a bit for each.
+    returned: u128,
     /// Its first drive, counted through all.
     first: u16,
     members: u16,
@@ -66,39 +89,89 @@ struct Inner {
 /// The numbers of slots; the bits above hold the array they belong to.
 const SLOT: u32 = (1 << TAG_SHIFT) - 1;
 
+impl StackConfig {
+    /// Nested levels as one configuration says, whose members are all drives in order. Its policy and settings are
+    /// those of each level that takes them.
+    ///
+    /// # Errors
+    /// When the levels are not nested, or the members not as many as the drives.
+    pub fn of(config: &Config) -> Result<Self, ConfigError> {
+        let Some(layout) = &config.layout.inner else {
+            let reason = format!("{} is one level", config.layout);
+            return Err(ConfigError { key: "level", reason });
+        };
+        config.layout.check()?;
+        let (drives, given) = (config.layout.drives(), config.members.len());
+        if given != usize::from(drives) {
+            let reason = format!("{given} given for {drives} drives");
+            return Err(ConfigError { key: "members", reason });
+        }
+        let each = usize::from(layout.members);
+        let traits = |first: usize| config.traits.get(first..first + each).unwrap_or(&[]).to_vec();
+        let inner = config.members.chunks_exact(each).enumerate().map(|(index, members)| Config {
+            layout: (**layout).clone(),
+            members: members.to_vec(),
+            read_policy: policy_of(config.read_policy, layout),
+            traits: traits(index * each),
+            limits: config.limits,
+            settings: config.settings,
+        });
+        let outer = Layout { inner: None, ..config.layout.clone() };
+        Ok(Self {
+            read_policy: policy_of(config.read_policy, &outer),
+            layout: outer,
+            limits: config.limits,
+            inner: inner.collect(),
+        })
+    }
+}
+
+/// A policy, for a level that takes it; else the level's own.
+fn policy_of(policy: ReadPolicy, layout: &Layout) -> ReadPolicy {
+    match layout.level {
+        _ if check_policy(policy, layout).is_ok() => policy,
+        Level::Raid3 => ReadPolicy::Graid3Plain,
+        Level::Raid1 | Level::Raid10 => ReadPolicy::Md,
+        _ => ReadPolicy::default(),
+    }
+}
+
 impl Stack {
     /// A stack over drives whose redundancy is consistent.
     ///
     /// # Errors
     /// When an array cannot be, or there are too many; the error names the key.
     pub fn new(config: &StackConfig) -> Result<Self, ConfigError> {
-        if config.inner.len() > MOST_ARRAYS {
+        let Some(first) = config.inner.first() else {
+            return Err(ConfigError { key: "arrays", reason: "there is none".into() });
+        };
+        if config.inner.len() > usize::from(MOST_ARRAYS) {
             let reason = format!("at most {MOST_ARRAYS} inner arrays, not {}", config.inner.len());
-            return Err(ConfigError { key: "members", reason });
+            return Err(ConfigError { key: "arrays", reason });
+        }
+        if config.inner.iter().any(|one| one.layout != first.layout) {
+            let reason = "the inner arrays must have one layout".into();
+            return Err(ConfigError { key: "arrays", reason });
         }
         let mut inner = Vec::new();
-        let (mut first, mut buffers, mut len) = (0, 0, 0);
-        for (index, one) in config.inner.iter().enumerate() {
-            if one.settings.consistency.has_superblocks() {
-                let reason =
-                    "arrays of a stack keep no superblocks in this version; use none".into();
-                return Err(ConfigError { key: "consistency", reason });
-            }
-            let mut one = one.clone();
-            // What the outer array may send at once: its gathered pieces and one request's segments, or
-            // the atoms of a raid3.
-            one.limits.segments = one.limits.segments.max(2 * config.limits.segments + 528);
-            let mut array = Array::new(&one)?;
-            array.nest(index as u32 + 1, buffers);
+        let (mut drives, mut buffers, mut len) = (0, 0, 0);
+        for one in &config.inner {
+            let one = inner_config(one, config.limits)?;
+            let array = new_inner(&one, inner.len(), buffers)?;
             let scratch = array.scratch();
-            (buffers, len) = (buffers + scratch.count, scratch.len.max(len));
-            let members = one.layout.members;
             let waiting = VecDeque::with_capacity(config.limits.ios as usize);
-            inner.push(Inner { array, first, members, waiting });
-            first = first.checked_add(members).ok_or_else(|| ConfigError {
-                key: "members",
-                reason: "more than 65,535 drives".into(),
-            })?;
+            let members = one.layout.members;
+            inner.push(Inner {
+                array,
+                config: one,
+                scratch_base: buffers,
+                returned: 0,
+                first: drives,
+                members,
+                waiting,
+            });
+            (buffers, len) = (buffers + scratch.count, scratch.len.max(len));
+            drives += members;
         }
         let member = |one: &Inner| MemberConfig {
             sectors: one.array.capacity(),
@@ -110,15 +183,56 @@ impl Stack {
             read_policy: config.read_policy,
             traits: Vec::new(),
             limits: config.limits,
-            settings: Settings::default(),
+            settings: Settings { pacing: first.settings.pacing, ..Settings::default() },
         };
         let mut outer = Array::new(&outer)?;
         outer.nest(0, buffers);
         let scratch = outer.scratch();
         let scratch = Scratch { count: buffers + scratch.count, len: scratch.len.max(len) };
         let most = inner.iter().map(|one| one.array.most_segments()).max().unwrap_or(0);
-        let segments = Vec::with_capacity(most as usize);
-        Ok(Self { outer, inner, scratch, segments, now: Time::ZERO })
+        let below = inner.iter().map(|one| one.array.geometry().clone()).collect();
+        let nested = Nested::new(outer.geometry().clone(), below, first.layout.members);
+        Ok(Self {
+            wakes: vec![None; inner.len() + 1],
+            layout: Layout { inner: Some(Box::new(first.layout.clone())), ..config.layout.clone() },
+            geometry: Geometry::Nested(nested),
+            outer,
+            inner,
+            scratch,
+            has_payload: true,
+            segments: Vec::with_capacity(most as usize),
+            outputs: VecDeque::new(),
+            told_wake: None,
+            scrubbing: None,
+            stopping: None,
+            now: Time::ZERO,
+        })
+    }
+
+    /// The same for a driver that moves no bytes; as [`Array::without_payload`].
+    #[must_use]
+    pub fn without_payload(mut self) -> Self {
+        self.has_payload = false;
+        self.outer = self.outer.without_payload();
+        for one in &mut self.inner {
+            one.array = one.array.clone().without_payload();
+        }
+        self
+    }
+
+    /// The levels with their parameters.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Where everything lies on the drives.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// How many segments a request may have.
+    pub fn most_segments(&self) -> u32 {
+        self.outer.most_segments()
     }
 
     /// Usable sectors.
@@ -174,18 +288,8 @@ impl Stack {
                     array.handle(now, Input::Computed { job, result });
                 }
             }
-            Input::Admin(Admin::Fail(drive)) if drive.0 < self.drives() => {
-                let (index, member) = self.locate(drive);
-                self.inner[index].array.handle(now, Input::Admin(Admin::Fail(member)));
-            }
-            // Nothing but failing a drive is carried out on a stack in this version.
-            Input::Admin(command) => {
-                let reason = match command {
-                    Admin::Fail(_) => Refusal::NoSuchMember,
-                    _ => Refusal::NotSupported,
-                };
-                self.outer.refuse(reason);
-            }
+            Input::Admin(command) => self.command(command),
+            Input::Wake => self.woken(),
             // Requests and plugs.
             other => self.outer.handle(now, other),
         }
@@ -194,6 +298,9 @@ impl Stack {
     /// The next output; as [`Array::poll`].
     pub fn poll(&mut self) -> Option<Output> {
         loop {
+            if let Some(output) = self.outputs.pop_front() {
+                return Some(output);
+            }
             if let Some(output) = self.outer.poll() {
                 match self.told_by_outer(output) {
                     None => continue,
@@ -204,7 +311,7 @@ impl Stack {
                 let output = one.array.poll()?;
                 Some((index, output))
             });
-            let (index, output) = index?;
+            let Some((index, output)) = index else { return self.tell_wake() };
             if let Some(told) = self.told_by_inner(index, output) {
                 return Some(told);
             }
@@ -265,13 +372,11 @@ impl Stack {
                 }
                 None
             }
-            // Its members are arrays: their drives have told.
-            Output::Event(
-                Event::MemberFailed(_)
-                | Event::Degraded { .. }
-                | Event::Corrected { .. }
-                | Event::BadBlocks { .. },
-            ) => None,
+            Output::Event(event) => self.outer_event(event).map(Output::Event),
+            Output::WakeAt(at) => {
+                self.wakes[0] = Some(at);
+                None
+            }
             Output::Compute { job } => Some(Output::Compute { job: tag_job(0, job) }),
             other => Some(other),
         }
@@ -294,43 +399,58 @@ impl Stack {
 
     /// What the driver is told of an output of an inner array, if anything.
     fn told_by_inner(&mut self, index: usize, output: Output) -> Option<Output> {
-        let drive = |one: &Inner, member: MemberIndex| MemberIndex(one.first + member.0);
-        let one = &self.inner[index];
         match output {
             Output::Reply { id, outcome } => {
                 self.answered(index, id, outcome);
                 None
             }
             Output::MemberIo(io) => {
-                let member = drive(one, io.member);
+                let member = self.drive(index, io.member);
                 Some(Output::MemberIo(MemberIo { io: tag_io(index + 1, io.io), member, ..io }))
             }
+            Output::Abandon { io } => Some(Output::Abandon { io: tag_io(index + 1, io) }),
             Output::Compute { job } => Some(Output::Compute { job: tag_job(index + 1, job) }),
-            Output::Event(Event::MemberFailed(member)) => {
-                Some(Output::Event(Event::MemberFailed(drive(one, member))))
-            }
-            Output::Event(Event::ReadRecovered(member)) => {
-                Some(Output::Event(Event::ReadRecovered(drive(one, member))))
-            }
-            Output::Event(Event::Corrected { member, at, len }) => {
-                let member = drive(one, member);
-                Some(Output::Event(Event::Corrected { member, at, len }))
-            }
-            Output::Event(Event::BadBlocks { member, at, len }) => {
-                let member = drive(one, member);
-                Some(Output::Event(Event::BadBlocks { member, at, len }))
-            }
-            Output::Event(Event::Degraded { .. }) => {
-                let missing = self.missing();
-                Some(Output::Event(Event::Degraded { missing }))
-            }
-            Output::Event(Event::ArrayFailed) => {
-                let member = MemberIndex(index as u16);
-                self.outer.handle(self.now, Input::Admin(Admin::Fail(member)));
+            Output::Event(event) => self.inner_event(index, event).map(Output::Event),
+            Output::WakeAt(at) => {
+                self.wakes[index + 1] = Some(at);
                 None
             }
-            other => Some(other),
+            // Without superblocks there is none.
+            Output::Meta { .. } => None,
         }
+    }
+
+    /// A drive, or the replacement of one, counted through all.
+    fn drive(&self, index: usize, member: MemberIndex) -> MemberIndex {
+        let one = &self.inner[index];
+        MemberIndex(match member.0.checked_sub(one.members) {
+            None => one.first + member.0,
+            Some(of) => self.drives() + one.first + of,
+        })
+    }
+
+    /// Wakes the arrays whose time has come.
+    fn woken(&mut self) {
+        self.told_wake = None;
+        for tag in 0..self.wakes.len() {
+            if self.wakes[tag].is_some_and(|at| at <= self.now) {
+                self.wakes[tag] = None;
+                let now = self.now;
+                if let Some(array) = self.array_mut(tag) {
+                    array.handle(now, Input::Wake);
+                }
+            }
+        }
+    }
+
+    /// Tells the driver of the first moment that some array waits for, if that has changed.
+    fn tell_wake(&mut self) -> Option<Output> {
+        let first = self.wakes.iter().flatten().min().copied()?;
+        if self.told_wake == Some(first) {
+            return None;
+        }
+        self.told_wake = Some(first);
+        Some(Output::WakeAt(first))
     }
 
     /// Drives out of service.
@@ -358,6 +478,24 @@ impl Stack {
             self.hand_down(index, &next);
         }
     }
+}
+
+/// An inner array as a stack needs it.
+fn inner_config(one: &Config, limits: Limits) -> Result<Config, ConfigError> {
+    if one.settings.consistency.has_superblocks() {
+        let reason = "nested levels keep no superblocks in this version; use none".into();
+        return Err(ConfigError { key: "consistency", reason });
+    }
+    let mut one = one.clone();
+    // What the outer array may send at once: its gathered pieces and one request's segments, or the atoms of a raid3.
+    one.limits.segments = one.limits.segments.max(2 * limits.segments + 528);
+    Ok(one)
+}
+
+fn new_inner(config: &Config, index: usize, scratch_base: u32) -> Result<Array, ConfigError> {
+    let mut array = Array::new(config)?;
+    array.nest(index as u32 + 1, scratch_base);
+    Ok(array)
 }
 
 const fn tag_io(array: usize, io: IoId) -> IoId {

@@ -14,7 +14,7 @@ use raidlab_core::contract::{
     LOG_HEADER, MemberIo, MetaIo, Outcome, Output, Request, RequestId, Role, Scratch, Segment,
     SegmentList, Token,
 };
-use raidlab_core::{Array, Config, MemberIndex, Sector, Sectors, Stack, Time};
+use raidlab_core::{Array, Config, MemberIndex, Sector, Sectors, Stack, Time, Volume};
 use raidlab_random::SplitMix64;
 
 use cache::Caches;
@@ -72,6 +72,7 @@ macro_rules! planner {
 
 planner!(Array, |array: &Array, io| array.meta(io).copied());
 planner!(Stack, |_: &Stack, _| None);
+planner!(Volume, |volume: &Volume, io| volume.meta(io).copied());
 
 pub(crate) struct Driver<P: Planner = Array> {
     pub(crate) array: P,

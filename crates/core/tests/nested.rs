@@ -1,0 +1,311 @@
+//! Nested levels as one volume: addresses both ways, rebuilds of drives and of whole arrays, scrubs, stops.
+
+#[allow(dead_code, reason = "shared by tests that use different parts")]
+mod support;
+
+use std::collections::BTreeSet;
+
+use raidlab_core::contract::{Admin, Believe, Event, Input, Outcome, Pacing, Refusal, Scrub, Work};
+use raidlab_core::geometry::{Geometry, Holds};
+use raidlab_core::{Config, ConfigError, Layout, MemberIndex, Sector, Sectors, Volume};
+use support::Driver;
+
+const DRIVE: Sectors = Sectors(64);
+
+fn layout(name: &str) -> Layout {
+    name.parse().expect("is a layout")
+}
+
+fn config(name: &str) -> Config {
+    let mut config = Config::uniform(layout(name), DRIVE);
+    config.settings.pacing = Pacing { least: u64::MAX, most: u64::MAX, share: None };
+    config
+}
+
+/// Replacements come after the drives.
+fn driver(name: &str) -> Driver<Volume> {
+    let volume = Volume::new(&config(name)).expect("possible");
+    let places = 2 * usize::from(volume.layout().drives());
+    Driver::over(volume, std::iter::repeat_n(DRIVE.0, places))
+}
+
+fn filled(name: &str) -> (Driver<Volume>, Vec<u8>) {
+    let mut driver = driver(name);
+    let capacity = driver.array.capacity().0;
+    let bytes: Vec<u8> = (0..capacity).map(|at| (at * 7 + at / 64 + 1) as u8).collect();
+    assert_eq!(driver.write(0, &bytes), Outcome::Done);
+    driver.events.clear();
+    (driver, bytes)
+}
+
+fn idle(driver: &mut Driver<Volume>) {
+    driver.run();
+    for _ in 0..10_000 {
+        let Some(at) = driver.wake.take() else { return };
+        driver.now = driver.now.max(at);
+        driver.input(Input::Wake);
+        driver.run();
+    }
+    panic!("never comes to rest: {:?}", driver.events.last());
+}
+
+fn command(driver: &mut Driver<Volume>, command: Admin) {
+    driver.input(Input::Admin(command));
+    driver.run();
+}
+
+fn fail(driver: &mut Driver<Volume>, drive: u16) {
+    command(driver, Admin::Fail(MemberIndex(drive)));
+    driver.members[usize::from(drive)].fill(0xbb);
+}
+
+fn add(driver: &mut Driver<Volume>, drive: u16) {
+    command(driver, Admin::Add { member: MemberIndex(drive), sectors: DRIVE });
+}
+
+fn begin_add(driver: &mut Driver<Volume>, drive: u16) {
+    driver.input(Input::Admin(Admin::Add { member: MemberIndex(drive), sectors: DRIVE }));
+}
+
+fn refused(driver: &Driver<Volume>) -> Option<Refusal> {
+    driver.events.iter().find_map(|event| match event {
+        Event::Refused(reason) => Some(*reason),
+        _ => None,
+    })
+}
+
+#[test]
+fn every_sector_has_its_copies_and_no_two_share_a_place() {
+    for (name, copies) in [
+        ("raid5+0(2x3) chunk=4K", 1),
+        ("raid6+0(3x4) chunk=2K outer-chunk=8K", 1),
+        ("raid1+0(3x2) chunk=4K", 2),
+        ("raid0+1(2x3) chunk=4K", 2),
+        ("raid10+1(2x4) chunk=4K", 4),
+        ("raid5+1(2x3) chunk=4K", 2),
+        ("raid1+5(3x2) chunk=4K", 2),
+        ("raid0+6(4x2) chunk=4K", 1),
+        ("raid4+linear(2x3) chunk=4K", 1),
+        ("raid1+10(4x2) outer-offset2", 4),
+    ] {
+        let layout = layout(name);
+        let sizes = vec![Sectors(2048); usize::from(layout.drives())];
+        let geometry = Geometry::new(&layout, &sizes).expect("possible");
+        assert_eq!(geometry.copies(), copies, "{name}");
+        let mut taken = BTreeSet::new();
+        for at in (0..geometry.capacity().0).map(Sector) {
+            for copy in 0..copies {
+                let place = geometry.place(at, copy);
+                assert!(place.member.0 < layout.drives() && place.at.0 < 2048, "{name}: {place:?}");
+                assert!(taken.insert(place), "{name}: {place:?} twice");
+                assert_eq!(geometry.holds(place), Holds::Data { at, copy }, "{name}: {place:?}");
+            }
+            // A run lies together, on every copy's drive.
+            let run = geometry.run(at).0;
+            assert!(run > 0);
+            let (first, last) = (geometry.place(at, 0), Sector(at.0 + run - 1));
+            if last.0 < geometry.capacity().0 {
+                let end = geometry.place(last, 0);
+                assert_eq!((end.member, end.at.0), (first.member, first.at.0 + run - 1), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_sent_goes_where_the_addresses_say() {
+    for name in ["raid5+0(2x3) chunk=4K", "raid0+1(2x2) chunk=2K", "raid1+5(3x2) chunk=4K"] {
+        let (driver, bytes) = filled(name);
+        let geometry = driver.array.geometry();
+        for (at, byte) in bytes.iter().enumerate() {
+            for copy in 0..geometry.copies() {
+                let place = geometry.place(Sector(at as u64), copy);
+                let found = driver.members[place.member.at()][place.at.0 as usize];
+                assert_eq!(found, *byte, "{name}: sector {at}, copy {copy}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_drive_is_rebuilt_within_its_array() {
+    for name in [
+        "raid5+0(2x3) chunk=4K",
+        "raid6+0(2x4) chunk=4K",
+        "raid1+0(3x2) chunk=4K",
+        "raid5+1(2x3) chunk=4K",
+    ] {
+        for drive in [0, 4] {
+            let (mut driver, bytes) = filled(name);
+            let before = driver.members[usize::from(drive)].clone();
+            fail(&mut driver, drive);
+            assert!(driver.array.is_failed(MemberIndex(drive)));
+            assert_eq!(driver.read(0, bytes.len() as u32).as_ref(), Ok(&bytes), "{name}");
+            begin_add(&mut driver, drive);
+            let work = driver.array.status().work.map(|status| status.work);
+            assert_eq!(work, Some(Work::Rebuild(MemberIndex(drive))), "{name}");
+            idle(&mut driver);
+            assert!(driver.events.contains(&Event::Restored(MemberIndex(drive))), "{name}");
+            assert_eq!(driver.members[usize::from(drive)], before, "{name}: drive {drive}");
+            assert_eq!(driver.array.status().failed, [0; 2]);
+            assert_eq!(driver.read(0, bytes.len() as u32).as_ref(), Ok(&bytes), "{name}");
+        }
+    }
+}
+
+#[test]
+fn an_array_that_was_lost_is_rebuilt_as_a_whole() {
+    for (name, lost) in [
+        ("raid0+1(2x2) chunk=4K", &[1][..]),
+        ("raid0+1(2x2) chunk=4K", &[2, 3]),
+        ("raid0+5(3x2) chunk=4K", &[2]),
+        ("raid5+1(2x3) chunk=4K", &[0, 2]),
+    ] {
+        let (mut driver, bytes) = filled(name);
+        let before = driver.members.clone();
+        lost.iter().for_each(|drive| fail(&mut driver, *drive));
+        // Written meanwhile.
+        assert_eq!(driver.write(8, &[0x77; 8]), Outcome::Done, "{name}");
+        assert_eq!(driver.write(8, &bytes[8..16]), Outcome::Done, "{name}");
+        driver.events.clear();
+        for (n, drive) in lost.iter().enumerate() {
+            assert!(driver.array.status().work.is_none(), "{name}: not before all are there");
+            begin_add(&mut driver, *drive);
+            assert_eq!(refused(&driver), None, "{name}: drive {drive} ({n})");
+        }
+        let first = MemberIndex(
+            lost[0] / layout(name).inner.unwrap().members * layout(name).inner.unwrap().members,
+        );
+        let work = driver.array.status().work.map(|status| status.work);
+        assert_eq!(work, Some(Work::Rebuild(first)), "{name}");
+        assert_eq!(driver.array.good_to(MemberIndex(lost[0])), Sector(0), "{name}: not yet");
+        idle(&mut driver);
+        for drive in lost {
+            assert!(driver.events.contains(&Event::Restored(MemberIndex(*drive))), "{name}");
+            assert!(!driver.array.is_failed(MemberIndex(*drive)), "{name}");
+        }
+        let drives = usize::from(layout(name).drives());
+        assert_eq!(driver.members[..drives], before[..drives], "{name}");
+        // It is as good as before: another array may be lost.
+        let other = if lost[0] < 2 { drives as u16 - 1 } else { 0 };
+        fail(&mut driver, other);
+        assert_eq!(driver.read(0, bytes.len() as u32).as_ref(), Ok(&bytes), "{name}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let (mut driver, _) = filled("raid0+1(2x2) chunk=4K");
+    let add_of = |member, sectors| Admin::Add { member: MemberIndex(member), sectors };
+    let expect = |driver: &mut Driver<Volume>, one: Admin, reason: Refusal| {
+        driver.events.clear();
+        command(driver, one);
+        assert_eq!(driver.events, [Event::Refused(reason)], "{one:?}");
+    };
+    expect(&mut driver, add_of(9, DRIVE), Refusal::NoSuchMember);
+    expect(&mut driver, Admin::Fail(MemberIndex(4)), Refusal::NoSuchMember);
+    // A stripe has nothing to rebuild a drive from, and this one is in service.
+    expect(&mut driver, add_of(0, DRIVE), Refusal::NoRedundancy);
+    fail(&mut driver, 0);
+    expect(&mut driver, add_of(1, DRIVE), Refusal::InService);
+    expect(&mut driver, add_of(0, Sectors(63)), Refusal::TooSmall);
+    let scrub = Admin::StartScrub(Scrub::Check);
+    expect(&mut driver, scrub, Refusal::Degraded);
+    fail(&mut driver, 2);
+    expect(&mut driver, add_of(0, DRIVE), Refusal::ArrayFailed);
+    let (mut stripes, _) = filled("raid0+0(2x2) chunk=4K");
+    expect(&mut stripes, scrub, Refusal::NoRedundancy);
+}
+
+#[test]
+fn a_drive_is_not_added_while_the_lost_array_has_ios_in_flight() {
+    let (mut driver, _) = filled("raid0+1(2x2) chunk=4K");
+    let id = driver.begin_write(0, &[1; 32], false);
+    driver.input(Input::Admin(Admin::Fail(MemberIndex(0))));
+    driver.input(Input::Admin(Admin::Add { member: MemberIndex(0), sectors: DRIVE }));
+    assert_eq!(refused(&driver), Some(Refusal::InFlight));
+    driver.run();
+    assert_eq!(driver.outcome(id), Some(Outcome::Done), "the other stripe has it");
+    driver.events.clear();
+    add(&mut driver, 0);
+    idle(&mut driver);
+    assert_eq!(driver.members[0], driver.members[2]);
+    assert_eq!(driver.members[1], driver.members[3]);
+}
+
+#[test]
+fn a_scrub_of_all_arrays_is_told_as_one() {
+    for (name, drive, repair) in [
+        ("raid5+0(2x3) chunk=4K", 1u16, Scrub::Check),
+        ("raid1+0(3x2) chunk=4K", 5, Scrub::Repair(Believe::Data)),
+        ("raid5+1(2x3) chunk=4K", 2, Scrub::Check),
+    ] {
+        let (mut driver, _) = filled(name);
+        let before = driver.members.clone();
+        driver.members[usize::from(drive)][3] ^= 0xff;
+        command(&mut driver, Admin::StartScrub(repair));
+        idle(&mut driver);
+        let told =
+            |one: fn(&Event) -> bool| driver.events.iter().filter(|event| one(event)).count();
+        assert_eq!(told(|event| matches!(event, Event::Started(Work::Scrub(_)))), 1, "{name}");
+        let ends: Vec<_> = driver
+            .events
+            .iter()
+            .filter_map(|event| match event {
+                Event::Finished { work: Work::Scrub(_), mismatched, .. } => Some(mismatched.0),
+                _ => None,
+            })
+            .collect();
+        assert!(matches!(ends[..], [mismatched] if mismatched > 0), "{name}: {ends:?}");
+        if repair != Scrub::Check {
+            assert_eq!(driver.members, before, "{name}");
+        }
+        // The next may begin.
+        driver.events.clear();
+        command(&mut driver, Admin::StartScrub(Scrub::Check));
+        assert_eq!(refused(&driver), None, "{name}");
+    }
+}
+
+#[test]
+fn a_stop_is_told_once_when_all_arrays_have_stopped() {
+    let (mut driver, bytes) = filled("raid5+0(3x3) chunk=4K");
+    fail(&mut driver, 4);
+    driver.events.clear();
+    command(&mut driver, Admin::Stop);
+    idle(&mut driver);
+    assert_eq!(driver.events, [Event::Stopped]);
+    assert_ne!(driver.write(0, &[1; 8]), Outcome::Done);
+    assert_eq!(driver.read(0, 8).as_deref(), Ok(&bytes[..8]));
+}
+
+#[test]
+fn a_drive_is_replaced_while_it_serves() {
+    let (mut driver, bytes) = filled("raid6+0(2x4) chunk=4K");
+    let before = driver.members[5].clone();
+    let member = MemberIndex(5);
+    command(&mut driver, Admin::Replace { member, sectors: DRIVE, consent: true });
+    assert_eq!(refused(&driver), None);
+    idle(&mut driver);
+    assert!(driver.events.contains(&Event::Replaced(member)), "{:?}", driver.events);
+    let copy = driver.array.replacement(member).at();
+    assert_eq!(copy, 8 + 5);
+    assert!(driver.members[copy] == before || driver.members[5] == before);
+    assert_eq!(driver.read(0, 8).as_deref(), Ok(&bytes[..8]));
+}
+
+#[test]
+fn what_nested_levels_do_not_have_is_refused_by_name() {
+    let refusal = |config: &Config| Volume::new(config).expect_err("cannot be");
+    let mut with_bitmap = config("raid5+0(2x3) chunk=4K");
+    with_bitmap.settings.consistency = raidlab_core::Consistency::Resync;
+    let ConfigError { key, reason } = refusal(&with_bitmap);
+    assert_eq!(key, "consistency");
+    assert!(reason.contains("nested levels keep no superblocks"), "{reason}");
+    let mut few = config("raid5+0(2x3) chunk=4K");
+    few.members.pop();
+    assert_eq!(refusal(&few).to_string(), "members: 5 given for 6 drives");
+    let array = raidlab_core::Array::new(&config("raid5+0(2x3) chunk=4K"));
+    assert_eq!(array.expect_err("is not one array").key, "level");
+    assert!(matches!(Volume::new(&config("raid5(3) chunk=4K")), Ok(Volume::Flat(_))));
+}

@@ -305,6 +305,20 @@ fn program(message: &Value) -> Option<Program> {
     })
 }
 
+/// Takes away the files below a directory of the copy at `to` that have none of these names.
+fn take_away(to: &Path, directory: &Path, names: &BTreeSet<&str>) -> io::Result<()> {
+    for entry in fs::read_dir(directory).into_iter().flatten() {
+        let path = entry?.path();
+        let name = path.strip_prefix(to).ok().and_then(Path::to_str).unwrap_or_default();
+        if path.is_dir() {
+            take_away(to, &path, names)?;
+        } else if !names.contains(name) {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
 /// Copies what git knows of or would take, and takes out what went.
 fn copy(root: &Path, to: &Path) -> io::Result<()> {
     let mut git = Command::new("git");
@@ -315,16 +329,8 @@ fn copy(root: &Path, to: &Path) -> io::Result<()> {
     }
     let names = String::from_utf8_lossy(&output.stdout).into_owned();
     let names: BTreeSet<&str> = names.split_terminator('\0').collect();
-    // Of a test that was taken out, cargo would still build the file that is left.
-    for package in fs::read_dir(to.join("crates")).into_iter().flatten() {
-        for test in fs::read_dir(package?.path().join("tests")).into_iter().flatten() {
-            let path = test?.path();
-            let below = path.strip_prefix(to).ok().and_then(Path::to_str).unwrap_or_default();
-            if path.is_file() && !names.contains(below) {
-                fs::remove_file(path)?;
-            }
-        }
-    }
+    // Of a file that was taken out or moved, cargo would still build the one that is left.
+    take_away(to, &to.join("crates"), &names)?;
     for name in names {
         match fs::read(root.join(name)) {
             Ok(text) => write_bytes(&to.join(name), &text)?,
@@ -375,5 +381,20 @@ mod tests {
         let found = program(&message(true)).expect("has tests");
         assert_eq!((&found.package[..], &found.name[..]), ("core", "model"));
         assert!(program(&message(false)).is_none() && program(&json!({})).is_none());
+    }
+
+    #[test]
+    fn what_was_moved_is_taken_away() {
+        let root = std::env::temp_dir().join(format!("raidlab-taken-away-{}", std::process::id()));
+        let source = root.join("crates/core/src");
+        fs::create_dir_all(source.join("stack")).expect("can be made");
+        for name in ["stack.rs", "stack/mod.rs"] {
+            fs::write(source.join(name), "").expect("can be written");
+        }
+        let names = BTreeSet::from(["crates/core/src/stack/mod.rs"]);
+        take_away(&root, &root.join("crates"), &names).expect("can be taken away");
+        let left = [source.join("stack.rs").exists(), source.join("stack/mod.rs").exists()];
+        fs::remove_dir_all(&root).expect("can be removed");
+        assert_eq!(left, [false, true]);
     }
 }

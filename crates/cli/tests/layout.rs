@@ -166,11 +166,14 @@ fn layouts_are_drawn_by_their_names() {
 
 #[test]
 fn layouts_that_cannot_be() {
-    let table: [(&[&str], &[&str]); 19] = [
+    let table: [(&[&str], &[&str]); 22] = [
+        (&["raid50(6)"], &["write how many arrays of how many drives, as raid50(2x4)"]),
         (
-            &["raid50(6)"],
-            &["`raid50` is raid0 over several raid5: nested levels are not there yet"],
+            &["raid50", "-n", "6"],
+            &["`raid50` is two levels, raid0 over several raid5", "raid5+0(2x4)"],
         ),
+        (&["raid5+0(1x3)"], &["raid0 over arrays takes 2 to 127 of them, not 1"]),
+        (&["raid5+0(2x2)"], &["raid5 needs at least 3 members, not 2"]),
         (&["raid5(4)", "-n", "5"], &["--members: `raid5(4)` says all of the layout"]),
         (&["raid7", "-n", "4"], &["`raid7` is not a level; known: linear, raid0"]),
         (&["raid5"], &["--members <N>"]),

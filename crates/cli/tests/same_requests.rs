@@ -25,10 +25,27 @@ const SEED: u64 = 7;
 
 type Io = (MemberIndex, IoOp, Sector, u32);
 
-/// The default study with less to move.
+/// Nested levels, beside the layouts of the default study.
+const NESTED: &str = r#"
+[[layouts]]
+level = "raid5+0"
+members = 6
+
+[[layouts]]
+level = "raid1+0"
+members = 4
+chunk = "64K"
+
+[[layouts]]
+level = "raid0+1"
+members = 4
+"#;
+
+/// The default study, and nested levels, with less to move.
 fn study() -> Study {
-    let text = raidlab_study::default_study();
-    let mut study = raidlab_study::parse(text, "default.toml").expect("the default study");
+    let text = raidlab_study::default_study().replace("count = 4", "count = 6");
+    let text = text.replacen("\n[[workloads]]", &format!("{NESTED}\n[[workloads]]"), 1);
+    let mut study = raidlab_study::parse(&text, "default.toml").expect("the default study");
     for spec in &mut study.workloads {
         let is_random = spec.workload.kind().starts_with("random");
         let size = if is_random { 512 << 10 } else { 50 << 20 };
@@ -38,7 +55,7 @@ fn study() -> Study {
 }
 
 fn engine(named: &NamedLayout) -> Engine {
-    let members = (0..named.layout.members)
+    let members = (0..named.layout.drives())
         .map(|_| Member::Memory(MemoryMember::new(MEMBER).expect("memory")))
         .collect();
     let mut config = EngineConfig::new(named.layout.clone());
@@ -52,7 +69,7 @@ fn world(named: &NamedLayout) -> World {
     let member = MemberConfig { sectors: MEMBER, logical_block: 1 };
     let config = Config {
         layout: named.layout.clone(),
-        members: vec![member; usize::from(named.layout.members)],
+        members: vec![member; usize::from(named.layout.drives())],
         read_policy: named.read_policy,
         traits: Vec::new(),
         limits: Limits::default(),
@@ -61,7 +78,7 @@ fn world(named: &NamedLayout) -> World {
     let DriveKind::HardDisk(spec) = load("nas-8tb-7200").expect("a drive").kind else {
         panic!("a hard disk");
     };
-    let drives = (0..u64::from(named.layout.members)).map(|seed| HardDisk::new(&spec, seed));
+    let drives = (0..u64::from(named.layout.drives())).map(|seed| HardDisk::new(&spec, seed));
     let mut world = World::new(&config, drives.collect(), HostCosts::default()).expect("a world");
     world.start_record();
     world
@@ -111,7 +128,7 @@ fn the_raw_targets_ask_members_for_the_same() {
         assert_eq!(one.len(), other.len(), "{title}");
         compared += 1;
     }
-    assert_eq!(compared, 9 * 4, "every layout with every workload");
+    assert_eq!(compared, (9 + 3) * 4, "every layout with every workload");
 }
 
 /// Carries out one request in both; gives what each asked its members for, sorted.

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use crate::units::{Sectors, Size};
 pub use name::is_same_name;
-pub use nested::{MOST_ARRAYS, nested_levels};
+pub use nested::{MOST_ARRAYS, least_common, nested_levels};
 
 /// How an array spreads and protects data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -10,6 +10,10 @@ use crate::units::{MemberIndex, Sector, Sectors, Time};
 /// An array of one level, or nested levels. The contract is [`Array`]'s; of nested levels, members are the drives,
 /// counted through the lower arrays in order.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a driver has one, and goes through it for each request"
+)]
 pub enum Volume {
     /// One level.
     Flat(Array),
@@ -118,6 +122,7 @@ impl Volume {
     }
 
     /// A metadata I/O that was sent out; nested levels have none.
+    #[inline]
     pub fn meta(&self, io: IoId) -> Option<&MetaIo> {
         self.flat()?.meta(io)
     }

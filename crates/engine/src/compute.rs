@@ -9,7 +9,7 @@ mod plan;
 mod tests;
 
 use raidlab_core::contract::{JobId, JobResult, Role, SegmentList};
-use raidlab_core::{Array, SECTOR_BYTES};
+use raidlab_core::{SECTOR_BYTES, Volume};
 use raidlab_parity::{Block, Change, Kernels, Lost, Store};
 
 use self::inspect::{Seen, locate};
@@ -48,7 +48,7 @@ impl Computer {
     ///
     /// [`JobResult::Failed`] for jobs the core does not know, and for operands whose number or roles do not
     /// suit the kernel, that do not lie in buffers, differ in length or overlap in part.
-    pub(crate) fn run(&mut self, array: &Array, buffers: &Buffers, job: JobId) -> JobResult {
+    pub(crate) fn run(&mut self, array: &Volume, buffers: &Buffers, job: JobId) -> JobResult {
         let Some(job) = array.job(job) else { return JobResult::Failed };
         let len = u64::from(job.len) * SECTOR_BYTES;
         let (sources, targets) = (job.sources.len(), job.targets.len());
@@ -67,7 +67,7 @@ impl Computer {
     }
 
     /// Adds an operand; false when it does not lie in buffers or is not `len` bytes long.
-    fn gather(&mut self, array: &Array, buffers: &Buffers, list: &SegmentList, len: u64) -> bool {
+    fn gather(&mut self, array: &Volume, buffers: &Buffers, list: &SegmentList, len: u64) -> bool {
         let next = self.pieces.len();
         let mut total = 0;
         for segment in array.segments(list) {

@@ -342,7 +342,7 @@ fn a_log_that_cannot_be_read_is_lost_and_not_empty() {
                 engine.fail(MemberIndex(3)).unwrap();
             }
             model.write(&mut engine, 10);
-            let log = engine.array().log_sectors(MemberIndex(0));
+            let log = engine.array().flat().unwrap().log_sectors(MemberIndex(0));
             let data = MetaArea { log, pages: 0, used: true }.data(TOTAL, 1).unwrap();
             let mut devices = cut(&mut engine);
             let (device, at) = match &devices.1 {

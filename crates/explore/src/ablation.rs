@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use raidlab_core::{Level, Nanos, Sectors};
+use raidlab_core::{Nanos, Sectors};
 use raidlab_models::host::{HostSpec, Mechanism};
 use raidlab_models::{
     ControllerSpec, DriveKind, DriveSpec, HardDiskFigures, HardDiskSpec, PathSpec, ReadAhead,
@@ -207,18 +207,13 @@ impl Ablation {
     pub fn is_in(&self, modelled: &Modelled<'_>) -> bool {
         let study = modelled.study();
         if let Self::ParityCost { tenths } = self {
-            return *tenths != 10 && study.layouts.iter().any(|one| has_parity(one.layout.level));
+            return *tenths != 10 && study.layouts.iter().any(|one| one.layout.has_parity());
         }
         let changed = self.out_of_drives(modelled.clone());
         self.out_of_study(study).is_ok_and(|one| one != *study)
             || changed.drives() != modelled.drives()
             || changed.costs() != modelled.costs()
     }
-}
-
-/// Whether a level computes parity.
-pub fn has_parity(level: Level) -> bool {
-    matches!(level, Level::Raid3 | Level::Raid4 | Level::Raid5 | Level::Raid6)
 }
 
 /// A rate at which the same takes so many tenths of its time.

@@ -9,4 +9,4 @@ mod ablation;
 pub mod calibrate;
 pub mod tune;
 
-pub use ablation::{Ablation, has_parity};
+pub use ablation::Ablation;

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use raidlab_core::contract::{Event, Pacing, Work};
 use raidlab_core::{
-    Array, Config, Layout, Level, Limits, MemberIndex, SECTOR_BYTES, Sectors, Time,
+    Config, Layout, Level, Limits, MemberIndex, SECTOR_BYTES, Sectors, Time, Volume,
 };
 use raidlab_engine::{
     CacheState, Engine, EngineConfig, EngineError, EngineErrorKind, FileMember, FileOptions,
@@ -105,7 +105,7 @@ impl<'a> Cells<'a> {
                 limits: Limits::default(),
                 settings: named.settings,
             };
-            Array::new(&config).map_err(|error| {
+            Volume::new(&config).map_err(|error| {
                 let kind = StudyErrorKind::ImpossibleLayout;
                 let place = ("layouts", layout, error.key);
                 let reason = format!("{} (members are {} here)", error.reason, self.drives.what());
@@ -122,7 +122,7 @@ impl<'a> Cells<'a> {
     fn members(&mut self, layout: usize) -> Result<Vec<Member>, EngineError> {
         let options = self.options(layout);
         let mut members = Vec::new();
-        for index in 0..self.study.layouts[layout].layout.members {
+        for index in 0..self.study.layouts[layout].layout.drives() {
             let (file, path) = self.drives.member(index)?;
             let member = FileMember::new(file, &path, options)?;
             if self.cache != Some(CacheState::Buffered) {
@@ -378,12 +378,15 @@ fn plan(
 /// write, in whole stripes, so that parity is consistent there and every byte read is known.
 fn filled(extents: &[(u64, u64)], layout: &Layout, capacity: Sectors) -> Vec<Range<u64>> {
     let end = capacity.bytes() / BLOCK * BLOCK;
-    let unit = match layout.level {
-        Level::Raid3 => SECTOR_BYTES * u64::from(layout.data_members()),
-        Level::Raid4 | Level::Raid5 | Level::Raid6 => {
-            layout.full_stripe().map_or(BLOCK, Sectors::bytes)
-        }
-        Level::Linear | Level::Raid0 | Level::Raid1 | Level::Raid10 => BLOCK,
+    let raid3 = |floor: &Layout| match floor.level {
+        Level::Raid3 => u64::from(floor.data_members()),
+        _ => 1,
+    };
+    let unit = SECTOR_BYTES * layout.floors().map(raid3).product::<u64>();
+    let unit = match layout.full_stripe() {
+        Some(stripe) if layout.has_parity() => unit * stripe.0,
+        _ if unit > SECTOR_BYTES => unit,
+        _ => BLOCK,
     };
     // A multiple of both; chunks are multiples of 512 bytes.
     let unit = if unit.is_multiple_of(BLOCK) { unit } else { unit * (BLOCK / 512) };

@@ -65,7 +65,7 @@ impl Devices {
         paths: &[PathBuf],
         write: bool,
     ) -> Result<Self, MeasureError> {
-        let members = study.layouts.iter().map(|one| one.layout.members).max().unwrap_or(0).into();
+        let members = study.layouts.iter().map(|one| one.layout.drives()).max().unwrap_or(0).into();
         let extra = sizes.extra(study);
         let needed =
             members + usize::from(extra.spare.is_some()) + usize::from(extra.journal.is_some());

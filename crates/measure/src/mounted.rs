@@ -82,7 +82,7 @@ pub fn on_array(
         (Ok(record), Ok(engine)) => (record, engine),
     };
     let layout = engine.array().layout();
-    let is_whole = (0..layout.members)
+    let is_whole = (0..layout.drives())
         .all(|member| !engine.array().is_failed(raidlab_core::MemberIndex(member)));
     tell(Told::Step("comparing copies and parity"));
     let differing =

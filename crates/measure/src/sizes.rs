@@ -1,7 +1,7 @@
 //! How large arrays on member files and their members are.
 
 use raidlab_core::consistency::MetaArea;
-use raidlab_core::{Array, Config, ConfigError, Layout, Level, SECTOR_BYTES, Sectors};
+use raidlab_core::{Config, ConfigError, Layout, Level, SECTOR_BYTES, Sectors, Volume};
 use raidlab_engine::log_device_sectors;
 use raidlab_study::{
     DriveSource, NamedLayout, State, Study, StudyError, StudyErrorKind, filesystem_room,
@@ -93,25 +93,26 @@ impl Sizes {
 /// The smallest request of an array, in sectors: raid3 takes a sector of each data member at least,
 /// and their number is a power of two.
 fn block(layout: &Layout) -> u32 {
-    match layout.level {
-        Level::Raid3 => BLOCK.max(u32::from(layout.members) - 1),
-        _ => BLOCK,
-    }
+    let of_floor = |floor: &Layout| match floor.level {
+        Level::Raid3 => u32::from(floor.members) - 1,
+        _ => 1,
+    };
+    // On nested levels what the lower one takes at least is a sector of the upper one.
+    BLOCK.max(layout.floors().map(of_floor).product())
 }
 
 /// The capacity over members of this size, behind whose data log and metadata lie.
 fn capacity(named: &NamedLayout, member: Sectors) -> Result<Sectors, ConfigError> {
     let mut config = Config::uniform(named.layout.clone(), member);
     (config.settings, config.read_policy) = (named.settings, named.read_policy);
-    let array = Array::new(&config)?;
-    let area = MetaArea::of(&array, named.settings.consistency, member);
+    let area = MetaArea::of_config(&config)?;
     if !area.used {
-        return Ok(array.capacity());
+        return Ok(Volume::new(&config)?.capacity());
     }
     let Some(data) = area.data(member, BLOCK) else { return Ok(Sectors::ZERO) };
     config.members.iter_mut().for_each(|member| member.sectors = data);
     // What is left may be too little for any stripe.
-    Ok(Array::new(&config).map_or(Sectors::ZERO, |array| array.capacity()))
+    Ok(Volume::new(&config).map_or(Sectors::ZERO, |array| array.capacity()))
 }
 
 /// Bytes an array must have for every workload.
@@ -143,12 +144,12 @@ fn needed(study: &Study) -> Result<u64, StudyError> {
 /// # Errors
 /// When there can be no such array.
 pub fn member_for(named: &NamedLayout, needed: u64) -> Result<Sectors, ConfigError> {
-    let step = ROUND.max(named.layout.chunk.bytes()).next_multiple_of(ROUND) / SECTOR_BYTES;
+    let chunk = named.layout.floors().map(|floor| floor.chunk.bytes()).max().unwrap_or(0);
+    let step = ROUND.max(chunk).next_multiple_of(ROUND) / SECTOR_BYTES;
     // What lies behind the data comes on top.
     let mut config = Config::uniform(named.layout.clone(), Sectors(needed / SECTOR_BYTES + step));
     config.settings = named.settings;
-    let sectors = config.members[0].sectors;
-    let area = MetaArea::of(&Array::new(&config)?, named.settings.consistency, sectors);
+    let area = MetaArea::of_config(&config)?;
     let most = needed / SECTOR_BYTES + area.sectors().0;
     let (mut low, mut high) = (0, most / step + 1);
     while low + 1 < high {

@@ -10,7 +10,7 @@ mod rebuild;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use raidlab_core::{
-    Array, Config, Consistency, Limits, MemberConfig, MemberIndex, Nanos, SECTOR_BYTES, Sectors,
+    Config, Consistency, Limits, MemberConfig, MemberIndex, Nanos, SECTOR_BYTES, Sectors, Volume,
 };
 use raidlab_models::host::{CallCosts, HostSpec, READ_AHEAD};
 use raidlab_models::{Drive, DriveSpec, PathSpec, QueueSpec, Scheduler, ServerKind, load_beside};
@@ -84,7 +84,7 @@ impl<'a> Modelled<'a> {
         let study = self.study;
         let (mut capacities, mut blocks) = (Vec::new(), Vec::new());
         for index in 0..study.layouts.len() {
-            let array = Array::new(&self.config(index)?).map_err(|error| {
+            let array = Volume::new(&self.config(index)?).map_err(|error| {
                 let kind = StudyErrorKind::ImpossibleLayout;
                 study.origin.error(kind, ("layouts", index, error.key), error.reason)
             })?;
@@ -149,7 +149,7 @@ impl<'a> Modelled<'a> {
 
     /// The capacity of each layout.
     pub fn capacities(&self) -> Vec<Sectors> {
-        let capacity = |index| Some(Array::new(&self.config(index).ok()?).ok()?.capacity());
+        let capacity = |index| Some(Volume::new(&self.config(index).ok()?).ok()?.capacity());
         (0..self.study.layouts.len()).filter_map(capacity).collect()
     }
 
@@ -163,7 +163,7 @@ impl<'a> Modelled<'a> {
             MemberConfig { sectors, logical_block: 1 }
         };
         let mut config = Config {
-            members: (0..usize::from(named.layout.members)).map(member).collect(),
+            members: (0..usize::from(named.layout.drives())).map(member).collect(),
             layout: named.layout.clone(),
             read_policy: named.read_policy,
             traits: Vec::new(),
@@ -458,7 +458,7 @@ fn record_on(
 /// What a world has that may hold it back, each with how long it has worked: members, then servers of
 /// its paths. In one order for as long as a world lives.
 fn resources(world: &World) -> Vec<(String, Nanos)> {
-    let members = (0..world.array().layout().members).map(MemberIndex);
+    let members = (0..world.array().layout().drives()).map(MemberIndex);
     let members = members.map(|member| (format!("member {member}"), world.drive_busy(member)));
     members.chain(world.path_busy()).collect()
 }

@@ -13,7 +13,7 @@ use raidlab_core::contract::{
     Output, Record, Request, RequestId, Segment, Token,
 };
 use raidlab_core::{
-    Array, Config, Consistency, MemberIndex, MemberTotals, Nanos, Sector, Sectors, Time,
+    Config, Consistency, MemberIndex, MemberTotals, Nanos, Sector, Sectors, Time, Volume,
 };
 use raidlab_models::{
     Controller, Drive, DriveInput, DriveIo, DriveIoId, DriveOp, DriveOutput, Paths, Queue,
@@ -95,10 +95,10 @@ struct Pending {
 /// thread, not any process.
 const KERNEL: u32 = u32::MAX;
 
-/// A simulated array.
+/// A simulated array, of one level or nested.
 #[derive(Debug)]
 pub struct World {
-    array: Array,
+    array: Volume,
     /// Nothing happens any more once this is set.
     stop: Option<&'static AtomicBool>,
     drives: Vec<Drive>,
@@ -174,7 +174,7 @@ impl World {
             let log = if journal.is_some() { " and a log device" } else { "" };
             return Err(SimError::drives(format!("{count} drives for {members} members{log}")));
         }
-        let array = Array::new(config)?.without_payload();
+        let array = Volume::new(config)?.without_payload();
         let area = Self::area(config)?;
         let data: Vec<Sectors> = config.members.iter().map(|member| member.sectors).collect();
         let needs = data.iter().map(|data| *data + area.sectors()).chain(journal);
@@ -238,9 +238,7 @@ impl World {
     }
 
     fn area(config: &Config) -> Result<MetaArea, SimError> {
-        let largest = config.members.iter().map(|member| member.sectors).max();
-        let largest = largest.unwrap_or(Sectors::ZERO);
-        Ok(MetaArea::of(&Array::new(config)?, config.settings.consistency, largest))
+        Ok(MetaArea::of_config(config)?)
     }
 
     /// Puts a request queue with its scheduler in front of every drive. Before the first request. With a
@@ -267,7 +265,7 @@ impl World {
     }
 
     /// The array.
-    pub fn array(&self) -> &Array {
+    pub fn array(&self) -> &Volume {
         &self.array
     }
 

@@ -146,3 +146,37 @@ fn states_are_repeatable() {
     };
     assert_eq!(run(), run());
 }
+
+#[test]
+fn drives_and_arrays_of_nested_levels_are_rebuilt() {
+    for (name, lost, of) in [
+        // A drive from its array, and a whole array, whose drives are two, from the other one.
+        ("raid5+0(2x3) chunk=64K", 4, MEMBER.0),
+        ("raid0+1(2x2) chunk=64K", 3, 2 * MEMBER.0),
+    ] {
+        let mut config = Config::uniform(name.parse().expect("is a layout"), MEMBER);
+        config.settings.pacing = Pacing { least: u64::MAX, most: u64::MAX, share: None };
+        let mut world = world(&config);
+        let drive_of = MemberIndex(lost);
+        assert_eq!(world.submit(IoOp::Write, Sector(0), Sectors(2048), false).0, 0);
+        while world.next_answer().is_none() {
+            assert!(world.step(), "it is answered");
+        }
+        world.fail(drive_of);
+        assert_eq!(
+            world.array().status().failed[0].count_ones(),
+            if of > MEMBER.0 { 2 } else { 1 }
+        );
+        world.add(drive_of, drive(9)).expect("a fresh drive");
+        let status = world.array().status().work.expect("it is rebuilt");
+        assert_eq!(status.of.0, of, "{name}");
+        until(&mut world, |event| *event == Event::Restored(drive_of));
+        assert_eq!(world.array().status().failed, [0; 2], "{name}");
+        // At least the time that a drive takes to be written.
+        assert!(
+            world.now().since(Time::ZERO) > Nanos::from_millis(200),
+            "{name}: {:?}",
+            world.now()
+        );
+    }
+}

@@ -61,11 +61,11 @@ fn drives(group: &Drives) -> Value {
 
 fn layout(study: &Study, named: &NamedLayout) -> Value {
     let layout = &named.layout;
-    let members = 0..usize::from(layout.members);
+    let members = 0..usize::from(layout.drives());
     let groups: Vec<&str> =
         members.map(|member| study.drives[named.group(member)].name.as_str()).collect();
     let settings = &named.settings;
-    json!({
+    let mut spelled = json!({
         "name": named.name,
         "level": layout.level.name(),
         "members": layout.members,
@@ -93,7 +93,12 @@ fn layout(study: &Study, named: &NamedLayout) -> Value {
         "drives": groups,
         "hardware": format!("{:?}", named.hardware),
         "host": named.host.as_ref().map(|host| format!("{host:?}")),
-    })
+    });
+    // Not for others, so that their runs are known by the names they had.
+    if let Some(inner) = &layout.inner {
+        spelled["inner"] = json!(inner.to_string());
+    }
+    spelled
 }
 
 fn workload(spec: &WorkloadSpec) -> Value {

@@ -262,10 +262,17 @@ fn layouts() {
     check_line(&[
         (
             20,
-            "level = \"raid50\"",
+            "level = \"raid57\"",
             UnknownName,
             "layouts.level",
-            &["`raid50` is raid0 over several raid5: nested", "raid6, raid10, single"],
+            &["`raid57` is not a level", "raid6, raid10, single"],
+        ),
+        (
+            22,
+            "arrays = 2",
+            ImpossibleLayout,
+            "layouts.arrays",
+            &["is for nested levels, such as raid5+0, not raid5"],
         ),
         (20, "level = \"riad5\"", UnknownName, "layouts.level", &["did you mean `raid5`?"]),
         (

@@ -331,3 +331,67 @@ fn states_and_settings() {
     assert!(alone.iter().all(|key| key.processes == 0 && key.state == State::Rebuilding));
     assert_eq!(cell_title(&study, alone[0]), format!("{}, rebuild", names[1]));
 }
+
+#[test]
+fn nested_levels() {
+    let text = |layout: &str| {
+        format!(
+            "title = \"Nested\"\n[[drives]]\nname = \"nas\"\nmodel = \"nas-8tb-7200\"\n\
+             count = 12\n[[layouts]]\n{layout}\n\
+             [[workloads]]\nkind = \"dd-read\"\nsize = \"1GiB\"\n"
+        )
+    };
+    let named = |layout: &str| {
+        let study = parse(&text(layout), "my.toml").expect("good");
+        (study.layouts[0].name.clone(), study.layouts[0].layout.drives())
+    };
+    for (keys, name, drives) in [
+        ("level = \"raid50\"\nmembers = 6", "raid5+0(2x3)", 6),
+        (
+            "level = \"raid5+0\"\nmembers = 12\narrays = 3\nchunk = \"64KiB\"",
+            "raid5+0(3x4) chunk=64K",
+            12,
+        ),
+        (
+            "level = \"raid60\"\nmembers = 8\nchunk = \"64KiB\"\nouter_chunk = \"1MiB\"\n\
+             rotation = \"right-symmetric\"",
+            "raid6+0(2x4) chunk=64K right-symmetric outer-chunk=1M",
+            8,
+        ),
+        (
+            "level = \"raid1+0\"\nmembers = 6\narrays = 3\nchunk = \"64KiB\"",
+            "raid1+0(3x2) chunk=64K",
+            6,
+        ),
+        ("level = \"raid0+10\"\nmembers = 8\narrays = 4\nfar = 2", "raid0+10(4x2) outer-far2", 8),
+        (
+            "level = \"raid0+1\"\nmembers = 4\npolicy = \"least-busy\"",
+            "raid0+1(2x2) policy=least-busy",
+            4,
+        ),
+    ] {
+        assert_eq!(named(keys), (name.to_string(), drives), "{keys}");
+    }
+    // What a study says for all layouts that have it, nested ones leave out.
+    let study = text("level = \"raid50\"\nmembers = 6");
+    let study = parse(&format!("consistency = \"bitmap\"\n{study}"), "my.toml");
+    assert_eq!(study.expect("good").layouts[0].settings.consistency, Consistency::None);
+    let bad = |layout: &str, words: &str| {
+        let error = parse(&text(layout), "my.toml").expect_err(layout).to_string();
+        assert!(error.contains(words), "{layout}: {error}");
+    };
+    bad(
+        "level = \"raid50\"\nmembers = 7",
+        "layouts.members: 7 drives cannot be 2 arrays of one size",
+    );
+    bad(
+        "level = \"raid50\"\nmembers = 6\narrays = 1",
+        "layouts.arrays: raid0 over arrays takes 2 to 127",
+    );
+    bad("level = \"raid50\"\nmembers = 14", "14 members need more drives than the 12");
+    bad("level = \"raid50\"", "members");
+    let bitmap = "level = \"raid50\"\nmembers = 6\nconsistency = \"bitmap\"";
+    bad(bitmap, "nested levels keep no superblocks");
+    bad("level = \"raid50\"\nmembers = 6\nfar = 2", "`far2` says nothing about raid5");
+    bad("level = \"raid50\"\nmembers = 6\npolicy = \"md-2.6\"", "leave the policy out");
+}

@@ -17,8 +17,21 @@ use raidlab_workload::{Kind, Setting, Simple, Workload};
 static GO: AtomicBool = AtomicBool::new(false);
 const MEMBER: Sectors = Sectors(1024);
 
+/// Nested levels among them: parity below, above and on both levels.
+fn all_layouts() -> impl Iterator<Item = Layout> {
+    let nested = [
+        "raid5+0(2x3) chunk=8K",
+        "raid6+0(2x4) chunk=8K outer-chunk=16K",
+        "raid1+5(3x2) chunk=8K",
+        "raid0+6(4x2) chunk=8K",
+        "raid5+5(3x3) chunk=2K",
+        "raid0+1(2x2) chunk=8K",
+    ];
+    layouts().into_iter().chain(nested.map(|name| name.parse().expect("is a layout")))
+}
+
 fn target(layout: &Layout) -> RawTarget {
-    let members = memory_members(layout.members, MEMBER);
+    let members = memory_members(layout.drives(), MEMBER);
     let engine = Engine::new(&EngineConfig::new(layout.clone()), members).unwrap();
     RawTarget::new(engine, true).unwrap()
 }
@@ -44,7 +57,7 @@ fn flip(target: &mut RawTarget, member: u16, at: usize) {
 
 #[test]
 fn every_workload_runs_on_every_level() {
-    for layout in layouts() {
+    for layout in all_layouts() {
         let mut target = target(&layout);
         fill_all(&mut target);
         for kind in [Kind::DdRead, Kind::DdWrite, Kind::RandomWrite, Kind::RandomRead] {
@@ -124,7 +137,7 @@ fn what_a_batch_leaves_over_is_done_in_the_next() {
 
 #[test]
 fn a_flipped_byte_is_found_by_the_reader_on_every_level() {
-    for layout in layouts() {
+    for layout in all_layouts() {
         let mut target = target(&layout);
         fill_all(&mut target);
         // Sector 0 of member 0 holds data in every layout, and raid1 has a good copy beside it: all copies
@@ -150,12 +163,12 @@ fn a_flipped_byte_is_found_by_the_reader_on_every_level() {
 #[test]
 fn the_sweep_finds_any_flipped_byte() {
     let mut random = Random(21);
-    for layout in layouts() {
+    for layout in all_layouts() {
         let mut target = target(&layout);
         fill_all(&mut target);
         assert_eq!(target.verify_members(&GO).unwrap(), [], "{layout}");
-        for _ in 0..12 {
-            let member = random.below(u64::from(layout.members)) as u16;
+        for _ in 0..24 {
+            let member = random.below(u64::from(layout.drives())) as u16;
             let used = target.engine().array().geometry().used(MemberIndex(member));
             let at = random.below(used.bytes()) as usize;
             let sector = Sector(at as u64 / 512);

@@ -17,7 +17,7 @@ const PROTOCOLS: [&str; 15] = [
     "crates/core/src/consistency/assembly.rs",
     "crates/core/src/array/locks.rs",
     "crates/core/src/array/stripe/mod.rs",
-    "crates/core/src/stack.rs",
+    "crates/core/src/stack/mod.rs",
     "crates/targets/src/rundir.rs",
     "crates/store/src/write.rs",
 ];

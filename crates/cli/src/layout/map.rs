@@ -45,9 +45,14 @@ impl Map {
         let chunk = drawn_chunk(layout).0;
         // Where copies or members lie one behind another, the whole array is drawn; else one row more
         // than drawn exists, so that the last row is one among others.
-        let whole = layout.level == Level::Linear || (layout.far > 1 && !layout.offset);
-        let size = Sectors(if whole { rows } else { rows + 1 } * chunk);
-        let geometry = Geometry::new(layout, &vec![size; usize::from(layout.members)])?;
+        let is_whole =
+            |floor: &Layout| floor.level == Level::Linear || (floor.far > 1 && !floor.offset);
+        let drawn = if layout.floors().any(is_whole) { rows } else { rows + 1 };
+        // A lower array has room for a chunk of the upper one at least.
+        let least =
+            layout.floors().map(|floor| floor.chunk.0.div_ceil(chunk) * u64::from(floor.far));
+        let size = Sectors(drawn.max(least.max().unwrap_or(0)) * chunk);
+        let geometry = Geometry::new(layout, &vec![size; usize::from(layout.drives())])?;
         let holds = |row: u64, member| {
             let place = Place { member: MemberIndex(member), at: Sector(row * chunk) };
             match geometry.holds(place) {
@@ -57,7 +62,7 @@ impl Map {
                 Holds::Nothing => Chunk::Nothing,
             }
         };
-        let row = |row| (0..layout.members).map(|member| holds(row, member)).collect();
+        let row = |row| (0..layout.drives()).map(|member| holds(row, member)).collect();
         Ok(Self { layout: layout.clone(), rows: (0..rows).map(row).collect() })
     }
 
@@ -66,24 +71,30 @@ impl Map {
         let layout = &self.layout;
         let chunk = Size(drawn_chunk(layout).bytes());
         let unit = match layout.level {
+            _ if layout.inner.is_some() => format!("drawn in chunks of {chunk}"),
             Level::Linear | Level::Raid1 => format!("drawn in pieces of {chunk}"),
             Level::Raid3 => format!("drawn in sectors of {chunk}"),
             _ => format!("chunk {chunk}"),
         };
-        let rotation = match layout.level {
-            Level::Raid5 | Level::Raid6 => format!(", {}", layout.rotation.name()),
+        let rotation = |floor: &Layout| match floor.level {
+            Level::Raid5 | Level::Raid6 => format!(", {}", floor.rotation.name()),
             _ => String::new(),
         };
+        let rotations: String = layout.floors().map(rotation).collect();
+        let what = if layout.inner.is_some() { "drive" } else { "member" };
         let survives = match layout.survives() {
-            0 => "survives no lost member".to_string(),
-            1 => "survives any 1 lost member".to_string(),
-            n => format!("survives any {n} lost members"),
+            0 => format!("survives no lost {what}"),
+            1 => format!("survives any 1 lost {what}"),
+            n => format!("survives any {n} lost {what}s"),
         };
-        format!("{layout}: {unit}{rotation}; {survives}")
+        format!("{layout}: {unit}{rotations}; {survives}")
     }
 
     pub(super) fn to_text(&self) -> String {
-        let members = usize::from(self.layout.members);
+        let members = usize::from(self.layout.drives());
+        let of_array = self.layout.inner.as_ref().map_or(members, |inner| inner.members.into());
+        let between =
+            |member: usize| if member > 0 && member.is_multiple_of(of_array) { "  |" } else { "" };
         let cells = self.rows.iter().flatten().map(|chunk| chunk.text().len());
         let head = (0..members).map(|member| format!("m{member}").len());
         let width = cells.chain(head).max().unwrap_or(1);
@@ -91,20 +102,22 @@ impl Map {
         let mut text = format!("{}\n\n{:label$}", self.title(), "");
         // Writing to a string does not fail.
         for member in 0..members {
-            let _ = write!(text, "  {:>width$}", format!("m{member}"));
+            let _ = write!(text, "{}  {:>width$}", between(member), format!("m{member}"));
         }
         text.push('\n');
         for (index, row) in self.rows.iter().enumerate() {
             let _ = write!(text, "{:label$}", format!("row {index}"));
-            for chunk in row {
-                let _ = write!(text, "  {:>width$}", chunk.text());
+            for (member, chunk) in row.iter().enumerate() {
+                let _ = write!(text, "{}  {:>width$}", between(member), chunk.text());
             }
             text.push('\n');
         }
-        text.push_str("\nm0, m1, ...: members; numbers: chunks of the array");
-        text.push_str(match self.layout.level {
-            Level::Raid3 | Level::Raid4 | Level::Raid5 => "; P: parity of the row\n",
-            Level::Raid6 => "; P and Q: parities of the row\n",
+        let what = if of_array < members { "drives, an array between |" } else { "members" };
+        let _ = write!(text, "\nm0, m1, ...: {what}; numbers: chunks of the array");
+        let parities = self.layout.floors().map(Layout::parities).max();
+        text.push_str(match parities {
+            Some(1) => "; P: parity of the row\n",
+            Some(2) => "; P and Q: parities of the row\n",
             _ => "\n",
         });
         text
@@ -113,6 +126,11 @@ impl Map {
 
 /// Rows after which the pattern repeats, at least 4.
 fn rows_until_repeated(layout: &Layout) -> u64 {
+    let of_floors = layout.floors().map(rows_of_level);
+    of_floors.max().unwrap_or(4)
+}
+
+fn rows_of_level(layout: &Layout) -> u64 {
     let members = u64::from(layout.members);
     match layout.level {
         Level::Raid5 | Level::Raid6 => members.max(4),
@@ -151,6 +169,29 @@ row 3   P   9  10  11
 m0, m1, ...: members; numbers: chunks of the array; P: parity of the row
 ";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn nested_levels_are_drawn_drive_by_drive() {
+        let raid50: Layout = "raid5+0(2x3) chunk=64K".parse().expect("is a layout");
+        let text = Map::new(&raid50, None).expect("possible").to_text();
+        let expected = "\
+raid5+0(2x3) chunk=64K: drawn in chunks of 64KiB, left-symmetric; survives any 1 lost drive
+
+       m0  m1  m2  |  m3  m4  m5
+row 0   0   2   P  |   1   3   P
+row 1   6   P   4  |   7   P   5
+row 2   P   8  10  |   P   9  11
+row 3  12  14   P  |  13  15   P
+
+m0, m1, ...: drives, an array between |; numbers: chunks of the array; P: parity of the row
+";
+        assert_eq!(text, expected);
+        // An upper chunk larger than what is drawn.
+        let large: Layout = "raid1+0(2x2) chunk=1M".parse().expect("is a layout");
+        assert!(Map::new(&large, Some(1)).is_ok());
+        let far: Layout = "raid5+0(2x3) chunk=64K outer-chunk=8M".parse().expect("is a layout");
+        assert!(Map::new(&far, None).is_ok());
     }
 
     #[test]

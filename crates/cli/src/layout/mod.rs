@@ -93,10 +93,12 @@ fn named(options: &args::Layout) -> Result<Layout, String> {
     options.level.parse().map_err(|error: LayoutError| error.reason)
 }
 
-/// The chunk to draw with: the layout's, a sector for raid3, or 512 KiB where there is none.
+/// The chunk to draw with: the layout's, the smallest of nested levels, a sector for raid3, or 512 KiB where there is
+/// none.
 fn drawn_chunk(layout: &Layout) -> Sectors {
-    if layout.level == Level::Raid3 {
+    if layout.floors().any(|floor| floor.level == Level::Raid3) {
         return Sectors(1);
     }
-    if layout.chunk == Sectors::ZERO { raidlab_core::layout::DEFAULT_CHUNK } else { layout.chunk }
+    let chunks = layout.floors().map(|floor| floor.chunk).filter(|chunk| *chunk > Sectors::ZERO);
+    chunks.min().unwrap_or(raidlab_core::layout::DEFAULT_CHUNK)
 }

@@ -16,7 +16,7 @@ const SECOND_PARITY: &str = "#e69f00";
 
 /// A standalone SVG document; everything in it comes from numbers and fixed words.
 pub(super) fn draw(map: &Map) -> String {
-    let members = usize::from(map.layout.members);
+    let members = usize::from(map.layout.drives());
     let width = LEFT + members * (CELL.0 + GAP) + GAP;
     let height = TOP + map.rows.len() * (CELL.1 + GAP) + GAP;
     let title = map.title();

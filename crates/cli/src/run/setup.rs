@@ -67,7 +67,7 @@ fn drive(options: &Run) -> Result<Value, Failure> {
         "name": drive.name,
         "title": drive.title,
         "capacity": drive.capacity.0 * SECTOR_BYTES,
-        "count": options.layout().members,
+        "count": options.layout().drives(),
         "figures": figures.collect::<Vec<Value>>(),
     }))
 }

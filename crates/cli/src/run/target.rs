@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use raidlab_core::policy::ReadPolicy;
-use raidlab_core::{Array, Config, Layout, SECTOR_BYTES, Sectors, Settings};
+use raidlab_core::{Config, Layout, SECTOR_BYTES, Sectors, Settings, Volume};
 use raidlab_engine::{
     Engine, EngineConfig, EngineError, EngineErrorKind, FileMember, FileOptions, Member,
     MemoryMember,
@@ -178,7 +178,7 @@ impl Target {
         MountedArray::check_host(filesystem).map_err(failure)?;
         let size = member_size(&options.layout(), room(&plan, filesystem))?;
         (real.tell)(Told::Step("making member files"));
-        let (members, directory) = self.members(options.layout().members, size)?;
+        let (members, directory) = self.members(options.layout().drives(), size)?;
         let engine = Engine::new(&EngineConfig::new(options.layout()), members);
         let engine = engine.map_err(|error| Failure::input(format!("--layout: {error}")))?;
         let outcome = on_array(engine, parent, filesystem, plan, real.cancel, real.tell);
@@ -204,7 +204,7 @@ impl Target {
         let room = workload.raw_room(setting.copies).map_err(bad)?;
         let member = member_size(&options.layout(), room)?;
         // What cannot be shows before files are made.
-        let array = Array::new(&Config::uniform(options.layout(), member));
+        let array = Volume::new(&Config::uniform(options.layout(), member));
         let array = array.map_err(|error| Failure::input(format!("--layout: {error}")))?;
         let capacity = array.capacity().bytes();
         // The engine's raw target works in blocks of 4 KiB at least.
@@ -214,7 +214,7 @@ impl Target {
         let plan = workload.plan(&setting).and_then(|plan| RawPlan::new(plan, capacity));
         let plan = plan.map_err(bad)?;
         (real.tell)(Told::Step("making members"));
-        let (members, directory) = self.members(options.layout().members, member)?;
+        let (members, directory) = self.members(options.layout().drives(), member)?;
         let engine = Engine::new(&EngineConfig::new(options.layout()), members);
         let engine = engine.map_err(|error| Failure::input(format!("--layout: {error}")))?;
         let outcome = run_raw(engine, plan, real);

@@ -83,6 +83,6 @@ fn study(options: &Run) -> Result<Study, Failure> {
     study.layouts = vec![layout];
     study.drives.truncate(1);
     study.drives[0].source = raidlab_study::DriveSource::Model(options.drive().to_string());
-    study.drives[0].count = options.layout().members;
+    study.drives[0].count = options.layout().drives();
     Ok(study)
 }

@@ -12,7 +12,7 @@ use crate::json::{lines, list, number, object, text};
 
 /// What Linux calls the device that the array is.
 fn device(study: &Study, tuned: &Tuned<'_>) -> &'static str {
-    let members = study.layouts[tuned.layout.index].layout.members;
+    let members = study.layouts[tuned.layout.index].layout.drives();
     if members == 1 { "/dev/sdX" } else { "/dev/mdX" }
 }
 

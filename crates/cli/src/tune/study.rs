@@ -78,7 +78,7 @@ fn described(options: &Readahead) -> Result<Study, Failure> {
         study.layouts = layouts;
     }
     study.drives.truncate(1);
-    let most = study.layouts.iter().map(|layout| layout.layout.members).max();
+    let most = study.layouts.iter().map(|layout| layout.layout.drives()).max();
     study.drives[0].count = most.unwrap_or(1);
     if let Some(model) = &options.drives {
         study.drives[0].source = DriveSource::Model(model.clone());

@@ -134,6 +134,9 @@ impl Settings {
         let stripes = matches!(level, Level::Raid4 | Level::Raid5 | Level::Raid6);
         match self.consistency {
             Consistency::None => {}
+            _ if layout.inner.is_some() => {
+                return error("nested levels keep no superblocks in this version; use none".into());
+            }
             _ if !redundant => {
                 return error(format!("{level} has no redundancy to keep consistent; use none"));
             }

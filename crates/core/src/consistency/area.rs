@@ -8,8 +8,9 @@
 //! Every record takes a place of 4 KiB; superblock and pages have two, written in turn, so that a torn
 //! write leaves the one before. Counted from the end of the device, on multiples of 4 KiB.
 
-use crate::array::{Array, Consistency};
+use crate::array::{Array, Config, ConfigError, Consistency};
 use crate::units::{MemberIndex, Sector, Sectors};
+use crate::volume::Volume;
 
 /// Sectors of a record's place (4 KiB).
 pub const RECORD: u32 = 8;
@@ -29,6 +30,18 @@ pub struct MetaArea {
 }
 
 impl MetaArea {
+    /// What the array of a configuration needs, whose members have at most as much for data as it says; nested
+    /// levels keep no records.
+    ///
+    /// # Errors
+    /// When the configuration cannot be.
+    pub fn of_config(config: &Config) -> Result<Self, ConfigError> {
+        let largest = config.members.iter().map(|member| member.sectors).max().unwrap_or_default();
+        let volume = Volume::new(config)?;
+        let of = |array: &Array| Self::of(array, config.settings.consistency, largest);
+        Ok(volume.flat().map(of).unwrap_or_default())
+    }
+
     /// What an array needs whose members have at most so many sectors for data.
     pub fn of(array: &Array, consistency: Consistency, largest: Sectors) -> Self {
         if !consistency.has_superblocks() {
@@ -82,7 +95,6 @@ impl MetaArea {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::Config;
     use crate::layout::{Layout, Level};
 
     #[test]

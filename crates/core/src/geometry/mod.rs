@@ -145,9 +145,8 @@ impl Geometry {
         let arrays: Vec<Self> = drives
             .map(|drives| Self::with_block(inner, drives, block))
             .collect::<Result<_, _>>()?;
-        let upper = Layout { inner: None, ..layout.clone() };
         let sizes: Vec<Sectors> = arrays.iter().map(Self::capacity).collect();
-        let outer = Self::with_block(&upper, &sizes, block)?;
+        let outer = Self::with_block(&layout.upper(), &sizes, block)?;
         Ok(Self::Nested(Nested::new(outer, arrays, inner.members)))
     }
 

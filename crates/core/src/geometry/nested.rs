@@ -36,6 +36,11 @@ impl Nested {
         &self.inner[usize::from(index)]
     }
 
+    /// How many lower arrays.
+    pub fn arrays(&self) -> u16 {
+        self.inner.len() as u16
+    }
+
     /// Drives of each lower array.
     pub const fn drives_of_each(&self) -> u16 {
         self.drives

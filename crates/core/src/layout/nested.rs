@@ -26,6 +26,12 @@ impl Layout {
         self
     }
 
+    /// The upper level of nested ones alone, over drives.
+    #[must_use]
+    pub fn upper(&self) -> Self {
+        Self { inner: None, ..self.clone() }
+    }
+
     /// How many drives: the members, or those of all arrays that are members.
     pub const fn drives(&self) -> u16 {
         match &self.inner {
@@ -64,8 +70,7 @@ impl Layout {
     pub(super) fn write_nested(&self, inner: &Self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}({}x{})", name(inner.level, self.level), self.members, inner.members)?;
         inner.write_parameters("", f)?;
-        let mut outer = self.clone();
-        outer.inner = None;
+        let mut outer = self.upper();
         let is_as_below = inner.level.has_chunks() && self.chunk == inner.chunk;
         if self.level.has_chunks() && (is_as_below || !inner.level.has_chunks()) {
             if !is_as_below && self.chunk != DEFAULT_CHUNK {
@@ -102,8 +107,8 @@ pub fn nested_levels(text: &str) -> Option<(Level, Level)> {
     Some((level(&inner)?, outer))
 }
 
-/// The smallest number that both divide; of none with a number that number.
-pub(super) const fn least_common(one: u64, other: u64) -> u64 {
+/// The smallest number that both divide; beside 0 the other one, as the block layer's limits have it.
+pub const fn least_common(one: u64, other: u64) -> u64 {
     if one == 0 || other == 0 {
         return if one == 0 { other } else { one };
     }

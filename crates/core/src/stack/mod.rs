@@ -7,11 +7,11 @@
 //! array is acknowledged under its own promise.
 //! Tests: `tests/stack.rs`, against a flat copy, with every set of drives lost that the nesting survives.
 //!
-//! The contract is that of [`Array`], with these differences: members are counted through the inner
-//! arrays in order, and so are their replacements; lists and jobs are read through the stack; events about members
-//! name drives, and the failure of an inner array alone is no event of its own, since those of its drives have told.
-//! An inner array that is lost comes back as a new one, which the outer array rebuilds as a whole, when fresh drives are
-//! in all places of it that failed.
+//! The contract is that of [`Array`], with these differences: members are counted through the inner arrays in order,
+//! and so are their replacements; lists and jobs are read through the stack; events about members name drives, and the
+//! failure of an inner array alone is no event of its own, since those of its drives have told. An inner array that is
+//! lost comes back as a new one, which the outer array rebuilds as a whole, when fresh drives are in all places of it
+//! that failed.
 
 mod admin;
 mod events;
@@ -116,7 +116,7 @@ impl StackConfig {
             limits: config.limits,
             settings: config.settings,
         });
-        let outer = Layout { inner: None, ..config.layout.clone() };
+        let outer = config.layout.upper();
         Ok(Self {
             read_policy: policy_of(config.read_policy, &outer),
             layout: outer,
@@ -183,7 +183,8 @@ impl Stack {
             read_policy: config.read_policy,
             traits: Vec::new(),
             limits: config.limits,
-            settings: Settings { pacing: first.settings.pacing, ..Settings::default() },
+            // Inner arrays answer by themselves, however long their drives take.
+            settings: Settings { deadline: None, room_wait: None, ..first.settings },
         };
         let mut outer = Array::new(&outer)?;
         outer.nest(0, buffers);

@@ -117,7 +117,12 @@ impl Engine {
         let mut device = device;
         let candidate = device.as_mut().unwrap_or(&mut self.members[member.at()]);
         let looked = look(candidate);
-        let judged = self.array.judge_return(metadata.records.array(), member, &looked.examined);
+        let Some(array) = self.array.flat() else {
+            return Err(wrong(
+                "nested levels have no metadata that tell what changed; add it".into(),
+            ));
+        };
+        let judged = array.judge_return(metadata.records.array(), member, &looked.examined);
         let command = judged.map_err(|refusal| {
             let error = wrong(refusal.to_string());
             match candidate {

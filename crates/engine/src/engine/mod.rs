@@ -25,7 +25,7 @@ use raidlab_core::contract::{
     Completion, Event, Input, IoId, IoOp, IoOutcome, JobId, JobResult, Outcome, Output, Request,
     RequestId, Segment, Token, Work,
 };
-use raidlab_core::{Array, MemberIndex, MemberTotals, Sector, Sectors, Time};
+use raidlab_core::{MemberIndex, MemberTotals, Sector, Sectors, Time, Volume};
 
 use crate::buffers::{Area, Buffers, Piece};
 use crate::compute::Computer;
@@ -69,7 +69,7 @@ struct Pending {
 /// An array with its members and buffers, running.
 #[derive(Debug)]
 pub struct Engine {
-    array: Array,
+    array: Volume,
     /// What members in files and on devices share; dropped before `buffers`, which it uses.
     ring: Option<Ring>,
     /// Dropped before `buffers`: their threads use buffers until they are joined.
@@ -147,7 +147,7 @@ enum Wait {
 
 impl Engine {
     /// The planner, to look at.
-    pub fn array(&self) -> &Array {
+    pub fn array(&self) -> &Volume {
         &self.array
     }
 

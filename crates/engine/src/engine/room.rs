@@ -1,7 +1,7 @@
 //! Room for a request on sparse member files, before the array begins with it.
 
 use raidlab_core::contract::{IoOp, MemberIo};
-use raidlab_core::{Level, MemberIndex, Sector, Sectors};
+use raidlab_core::{MemberIndex, Sector, Sectors};
 
 use super::Engine;
 use crate::error::{EngineError, EngineErrorKind};
@@ -30,10 +30,7 @@ impl Engine {
         // What lies outside is refused by the array.
         let capacity = self.array.capacity();
         let end = at.0.saturating_add(len.0).min(capacity.0);
-        let with_parity = matches!(
-            self.array.layout().level,
-            Level::Raid3 | Level::Raid4 | Level::Raid5 | Level::Raid6
-        );
+        let with_parity = self.array.layout().has_parity();
         let mut at = at;
         while at.0 < end {
             let geometry = self.array.geometry();
@@ -41,7 +38,7 @@ impl Engine {
             for copy in 0..geometry.copies() {
                 let place = self.array.geometry().place(at, copy);
                 if with_parity {
-                    // Parity lies in the same rows.
+                    // Parity lies in the same rows, of nested levels as of one.
                     for member in 0..self.count {
                         self.reserve(member, place.at, run)?;
                     }

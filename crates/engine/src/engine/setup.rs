@@ -8,7 +8,7 @@ use raidlab_core::contract::{Input, MetaIo, Record};
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{
     Array, Config, ConfigError, Consistency, Layout, Limits, MemberConfig, MemberIndex,
-    MemberTotals, Nanos, Sectors, Settings, Time,
+    MemberTotals, Nanos, Sectors, Settings, Time, Volume,
 };
 
 use super::{Engine, Wait};
@@ -115,9 +115,7 @@ fn plan(
     if !consistency.has_superblocks() {
         return Ok((core, MetaArea::default()));
     }
-    let largest = totals.iter().map(|member| member.sectors).max().unwrap_or(Sectors::ZERO);
-    let array = Array::new(&core).map_err(|error| impossible(&error))?;
-    let area = MetaArea::of(&array, consistency, largest);
+    let area = MetaArea::of_config(&core).map_err(|error| impossible(&error))?;
     for (index, member) in core.members.iter_mut().enumerate() {
         member.sectors = area.data(member.sectors, member.logical_block).ok_or_else(|| {
             let reason = format!(
@@ -171,7 +169,7 @@ impl Engine {
     ) -> Result<Self, EngineError> {
         let totals: Vec<MemberConfig> = members.iter().map(Member::config).collect();
         let (core, area) = plan(config, &totals, journal.as_ref())?;
-        let array = Array::new(&core).map_err(|error| impossible(&error))?;
+        let array = Volume::new(&core).map_err(|error| impossible(&error))?;
         let mut engine = Self::build(config, &core, array, (members, journal))?;
         if area.used {
             engine.metadata = Some(engine.new_metadata(random()?, &core, &area)?);
@@ -200,6 +198,11 @@ impl Engine {
             let reason = "with consistency `none` members carry no metadata; make it anew";
             return Err(wrong(reason.into()));
         }
+        if config.layout.inner.is_some() {
+            return Err(wrong(
+                "nested levels carry no metadata in this version; make it anew".into(),
+            ));
+        }
         config.check_journal(journal.as_ref())?;
         let (given, count) = (members.len(), config.layout.members);
         if given != usize::from(count) {
@@ -217,7 +220,10 @@ impl Engine {
             .map_err(|error| cannot(&error, &devices))?;
         let journal = devices.pop();
         let (core, area) = (&assembled.config, &assembled.area);
-        let mut engine = Self::build(config, core, assembled.array, (devices, journal))?;
+        let mut engine = {
+            let array = Volume::Flat(assembled.array);
+            Self::build(config, core, array, (devices, journal))?
+        };
         let mut metadata = engine.new_metadata(assembled.identity, core, area)?;
         let numbers = (0..count).chain([2 * count]).map(MemberIndex);
         let examined = found.members.into_iter().chain([found.journal]);
@@ -254,7 +260,7 @@ impl Engine {
     fn build(
         config: &EngineConfig,
         core: &Config,
-        array: Array,
+        array: Volume,
         (mut members, journal): (Vec<Member>, Option<Member>),
     ) -> Result<Self, EngineError> {
         let count = members.len();
@@ -331,7 +337,8 @@ impl Engine {
     /// Makes all that lies behind the data of the devices of a new array known, durably: zeroes, and its
     /// superblock in both places.
     fn write_first_superblocks(&mut self) -> Result<(), EngineError> {
-        let superblock = self.array.superblock();
+        // With metadata it is of one level.
+        let Some(superblock) = self.array.flat().map(Array::superblock) else { return Ok(()) };
         for index in (0..self.count).chain([2 * self.count]) {
             let member = MemberIndex(index as u16);
             let Some(metadata) = &mut self.metadata else { continue };

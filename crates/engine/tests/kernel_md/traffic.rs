@@ -108,7 +108,9 @@ fn row(array: &TestArray) -> u64 {
         Geometry::Raid0(_) | Geometry::Raid10(_) => {
             array.layout.chunk.bytes() * u64::from(array.layout.members)
         }
-        Geometry::Linear(_) | Geometry::Mirror(_) | Geometry::Raid3(_) => 256 << 10,
+        Geometry::Linear(_) | Geometry::Mirror(_) | Geometry::Raid3(_) | Geometry::Nested(_) => {
+            256 << 10
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use raidlab_core::layout::least_common;
 use raidlab_core::units::Nanos;
 use raidlab_core::{Layout, Level};
 
@@ -208,9 +209,17 @@ pub fn read_ahead_for(kernel: Kernel, layout: &Layout) -> u64 {
     if kernel == Kernel::FreeBsd6_2 {
         return READ_AHEAD;
     }
+    let own = two_stripes(layout);
+    // Stacked devices have an optimal I/O that both levels' divide.
+    let below = layout.inner.as_ref().map_or(0, |inner| two_stripes(inner));
+    least_common(own, below).max(READ_AHEAD) / BLOCK * BLOCK
+}
+
+/// Two stripes of one level in bytes; 0 where it has no optimal I/O.
+fn two_stripes(layout: &Layout) -> u64 {
     let members = u64::from(layout.members);
     let stripes = 2 * layout.chunk.bytes();
-    let two_stripes = match layout.level {
+    match layout.level {
         Level::Linear | Level::Raid1 | Level::Raid3 => 0,
         // A raid0 of one is that drive.
         Level::Raid0 if members < 2 => 0,
@@ -219,8 +228,7 @@ pub fn read_ahead_for(kernel: Kernel, layout: &Layout) -> u64 {
         }
         // Of an odd number of members not rounded, unlike the optimal I/O.
         Level::Raid10 => stripes * members / u64::from(layout.near.max(1)),
-    };
-    two_stripes.max(READ_AHEAD) / BLOCK * BLOCK
+    }
 }
 
 impl fmt::Display for Kernel {
@@ -302,5 +310,16 @@ mod tests {
         assert_eq!(ahead(Level::Linear, 4, 0), 128);
         let striped = Layout::new(Level::Raid0, 4);
         assert_eq!(read_ahead_for(Kernel::FreeBsd6_2, &striped), 128 << 10);
+    }
+
+    #[test]
+    fn nested_levels_read_ahead_as_stacked_devices_do() {
+        let of = |name: &str| read_ahead_for(Kernel::Linux6_1, &name.parse().expect("a layout"));
+        // Two stripes of 4 x 512 KiB, which two of 2 x 512 KiB divide.
+        assert_eq!(of("raid5+0(4x3)"), 4 << 20);
+        // 3 x 64 KiB above and 4 x 64 KiB below: the least that both divide.
+        assert_eq!(of("raid5+0(3x5) chunk=64K"), 2 * 12 * 64 << 10);
+        // A mirror has no optimal I/O of its own.
+        assert_eq!(of("raid0+1(2x4) chunk=256K"), of("raid0(4) chunk=256K"));
     }
 }

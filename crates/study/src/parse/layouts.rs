@@ -1,7 +1,7 @@
 //! `[[layouts]]`: the layouts that are compared.
 
 use raidlab_core::array::check_policy;
-use raidlab_core::layout::{ZoneOrder, chunk_from_size};
+use raidlab_core::layout::{ZoneOrder, chunk_from_size, nested_levels};
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::suggest::did_you_mean;
 use raidlab_core::{Layout, LayoutError, Level, Rotation};
@@ -14,11 +14,13 @@ use super::table::{Table, check_unique};
 use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::study::{Drives, Hardware, Host, NamedLayout};
 
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 19] = [
     "name",
     "level",
     "members",
+    "arrays",
     "chunk",
+    "outer_chunk",
     "rotation",
     "near",
     "far",
@@ -70,7 +72,41 @@ fn read_one(
     study: &Given,
 ) -> Result<NamedLayout, StudyError> {
     let drives = around.drives;
+    let layout = match table.text("level")?.and_then(nested_levels) {
+        Some(_) => nested(table)?,
+        None => one_level(table)?,
+    };
+    let each = each_group(table, drives, layout.drives())?;
+    let group = match each.first() {
+        Some(first) => *first,
+        None => group(table, drives)?,
+    };
+    enough_drives(table, drives, &layout, group, &each)?;
+    let read_policy = policy(table, &layout)?;
+    let name = table.optional_name("name")?;
+    let settings = settings::read(table)?.over(study, &layout, table)?;
+    let default = || default_name(&layout, read_policy) + &settings::suffix(&settings);
+    let name = name.map_or_else(default, str::to_string);
+    let routes = hardware::routes(table, around.servers, layout.drives())?;
+    let controller = hardware::controller(table)?;
+    if controller.is_none() && table.has("longest_request") {
+        let reason = "is a controller's; name a `controller`, or leave it out";
+        return Err(table.error(Kind::WrongValue, "longest_request", reason));
+    }
+    let hardware = Hardware { routes, controller };
+    let host = host(table, around)?;
+    Ok(NamedLayout { name, layout, read_policy, settings, drives: group, each, hardware, host })
+}
+
+/// A layout over drives.
+fn one_level(table: &Table<'_>) -> Result<Layout, StudyError> {
     let mut layout = level_and_members(table)?;
+    for key in ["arrays", "outer_chunk"] {
+        if table.has(key) {
+            let reason = format!("is for nested levels, such as raid5+0, not {}", layout.level);
+            return Err(table.error(Kind::ImpossibleLayout, key, reason));
+        }
+    }
     let impossible = |error: LayoutError| {
         table.error(Kind::ImpossibleLayout, error.key, error.reason.clone()).with_source(error)
     };
@@ -93,27 +129,41 @@ fn read_one(
         })?;
     }
     layout.check().map_err(impossible)?;
+    Ok(layout)
+}
 
-    let each = each_group(table, drives, layout.members)?;
-    let group = match each.first() {
-        Some(first) => *first,
-        None => group(table, drives)?,
-    };
-    enough_drives(table, drives, &layout, group, &each)?;
-    let read_policy = policy(table, &layout)?;
-    let name = table.optional_name("name")?;
-    let settings = settings::read(table)?.over(study, &layout, table)?;
-    let default = || default_name(&layout, read_policy) + &settings::suffix(&settings);
-    let name = name.map_or_else(default, str::to_string);
-    let routes = hardware::routes(table, around.servers, layout.members)?;
-    let controller = hardware::controller(table)?;
-    if controller.is_none() && table.has("longest_request") {
-        let reason = "is a controller's; name a `controller`, or leave it out";
-        return Err(table.error(Kind::WrongValue, "longest_request", reason));
+/// Nested levels: the keys are those of the lower level, or of the upper one where only that has them.
+fn nested(table: &Table<'_>) -> Result<Layout, StudyError> {
+    let levels = table.required_text("level", "level = \"raid5+0\"")?;
+    let most = u64::from(u16::MAX);
+    let arrays = table.integer("arrays", 1..=most)?.unwrap_or(2);
+    let members = table.integer("members", 1..=most)?;
+    let members = members.ok_or_else(|| table.missing("members", "members = 6"))?;
+    if !members.is_multiple_of(arrays) {
+        let reason = format!("{members} drives cannot be {arrays} arrays of one size");
+        return Err(table.error(Kind::ImpossibleLayout, "members", reason));
     }
-    let hardware = Hardware { routes, controller };
-    let host = host(table, around)?;
-    Ok(NamedLayout { name, layout, read_policy, settings, drives: group, each, hardware, host })
+    let mut name = format!("{levels}({arrays}x{})", members / arrays);
+    for (key, word) in [("chunk", "chunk="), ("outer_chunk", "outer-chunk=")] {
+        if let Some(size) = table.size(key)? {
+            name += &format!(" {word}{}", size.0);
+        }
+    }
+    for key in ["rotation", "zones"] {
+        name += &table.text(key)?.map_or_else(String::new, |word| format!(" {word}"));
+    }
+    for key in ["near", "far", "offset"] {
+        if let Some(copies) = table.integer(key, 1..=most)? {
+            name += &format!(" {key}{copies}");
+        }
+    }
+    if table.integer("far_sets", 0..=2)?.is_some_and(|sets| sets > 0) {
+        name += " sets";
+    }
+    name.parse().map_err(|error: LayoutError| {
+        let key = if table.has(error.key) { error.key } else { "level" };
+        table.error(Kind::ImpossibleLayout, key, error.reason.clone()).with_source(error)
+    })
 }
 
 /// The host of a layout, where it is not the study's.
@@ -136,11 +186,12 @@ fn host(table: &Table<'_>, around: &Around<'_, '_>) -> Result<Option<Host>, Stud
 const MIRROR_POLICY: ReadPolicy = ReadPolicy::Md;
 
 fn default_policy(layout: &Layout) -> ReadPolicy {
-    match layout.level {
-        Level::Raid1 | Level::Raid10 => MIRROR_POLICY,
-        Level::Raid3 => ReadPolicy::Graid3Plain,
-        _ => ReadPolicy::default(),
-    }
+    let of_floor = |floor: &Layout| match floor.level {
+        Level::Raid1 | Level::Raid10 => Some(MIRROR_POLICY),
+        Level::Raid3 => Some(ReadPolicy::Graid3Plain),
+        _ => None,
+    };
+    layout.floors().find_map(of_floor).unwrap_or_default()
 }
 
 fn policy(table: &Table<'_>, layout: &Layout) -> Result<ReadPolicy, StudyError> {
@@ -149,8 +200,10 @@ fn policy(table: &Table<'_>, layout: &Layout) -> Result<ReadPolicy, StudyError> 
         let hint = did_you_mean(name, &ReadPolicy::ALL.map(ReadPolicy::name));
         table.error(Kind::UnknownName, "policy", format!("{reason}{hint}"))
     })?;
-    check_policy(policy, layout)
-        .map_err(|reason| table.error(Kind::ImpossibleLayout, "policy", reason))?;
+    // Of nested levels at least one must take it.
+    let checked = layout.floors().map(|floor| check_policy(policy, floor));
+    let checked = checked.reduce(|one, other| one.or(other)).unwrap_or(Ok(()));
+    checked.map_err(|reason| table.error(Kind::ImpossibleLayout, "policy", reason))?;
     Ok(policy)
 }
 
@@ -241,7 +294,7 @@ fn enough_drives(
 ) -> Result<(), StudyError> {
     for (index, of) in drives.iter().enumerate() {
         let members = match each {
-            [] if index == group => layout.members,
+            [] if index == group => layout.drives(),
             [] => 0,
             each => each.iter().filter(|one| **one == index).count() as u16,
         };

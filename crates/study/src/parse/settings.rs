@@ -67,7 +67,9 @@ impl Given {
         layout: &Layout,
         table: &Table<'_>,
     ) -> Result<Settings, StudyError> {
-        let parity = matches!(layout.level, Level::Raid4 | Level::Raid5 | Level::Raid6);
+        let has_stripes =
+            |floor: &Layout| matches!(floor.level, Level::Raid4 | Level::Raid5 | Level::Raid6);
+        let parity = layout.floors().any(has_stripes);
         let redundant = layout.survives() > 0;
         let only = |key: &str, given: bool, there: bool, what: &str| {
             if given && !there {

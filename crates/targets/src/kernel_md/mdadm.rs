@@ -16,6 +16,9 @@ pub(super) fn create_arguments(
     layout
         .check()
         .map_err(|error| EngineError::new(EngineErrorKind::Config, MAKE, error.to_string()))?;
+    if layout.inner.is_some() {
+        return Err(no_word(&layout.to_string(), "arrays over arrays are not made here yet"));
+    }
     let kib = layout.chunk.bytes() / 1024;
     let chunk = format!("--chunk={kib}");
     let mut arguments = vec![

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use raidlab_core::{Layout, Level};
+use raidlab_core::{Layout, Level, Sectors};
 use raidlab_engine::{EngineError, EngineErrorKind};
 
 use super::{mounts, tools};
@@ -180,6 +180,12 @@ pub(crate) fn hint(layout: &Layout, stripe: StripeHint) -> Option<(u64, u64)> {
     if stripe == StripeHint::Found {
         return None;
     }
+    // Of nested levels the lower one's chunk, as many as a stripe of both has.
+    if let Some(inner) = &layout.inner {
+        let (chunk, _) = hint(inner, stripe).or_else(|| hint(&layout.upper(), stripe))?;
+        let stripe = layout.full_stripe().map_or(chunk, Sectors::bytes);
+        return Some((chunk, (stripe / chunk).max(1)));
+    }
     match layout.level {
         Level::Linear | Level::Raid1 | Level::Raid3 => None,
         Level::Raid0 | Level::Raid4 | Level::Raid5 | Level::Raid6 | Level::Raid10 => {
@@ -191,7 +197,6 @@ pub(crate) fn hint(layout: &Layout, stripe: StripeHint) -> Option<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use raidlab_core::Sectors;
 
     #[test]
     fn names_go_both_ways() {
@@ -211,6 +216,10 @@ mod tests {
         assert!(arguments.contains("stride=16,stripe_width=48"), "{arguments}");
         assert!(Filesystem::Xfs.make_arguments(told).contains(&"su=65536,sw=3".to_string()));
         assert_eq!(hint(&Layout::new(Level::Raid1, 2), StripeHint::Layout), None);
+        let nested: Layout = "raid5+0(2x4) chunk=64K".parse().expect("is a layout");
+        assert_eq!(hint(&nested, StripeHint::Layout), Some((65536, 6)));
+        let mirrors: Layout = "raid1+0(3x2) chunk=64K".parse().expect("is a layout");
+        assert_eq!(hint(&mirrors, StripeHint::Layout), Some((65536, 3)));
         let ten = Layout::new(Level::Raid10, 4);
         assert_eq!(hint(&ten, StripeHint::Layout), Some((512 << 10, 2)));
     }

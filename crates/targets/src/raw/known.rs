@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use raidlab_core::geometry::{Geometry, Holds, Place};
+use raidlab_core::geometry::{Geometry, Holds, Nested, Place};
 use raidlab_core::{MemberIndex, SECTOR_BYTES, Sector};
 use raidlab_engine::{EngineError, Holding, Member};
 
@@ -156,8 +156,8 @@ impl Known<'_> {
                 let known = version != 0 || self.zeroed;
                 Some(!known || pattern::first_difference(at.bytes(), version, own).is_none())
             }
-            Holds::P { .. } => Some(self.is_parity_right(place, None, own, blocks)?),
-            Holds::Q { stripe } => Some(self.is_parity_right(place, Some(stripe), own, blocks)?),
+            Holds::P { .. } => self.is_parity_right(place, None, own, blocks),
+            Holds::Q { stripe } => self.is_parity_right(place, Some(stripe), own, blocks),
             Holds::Nothing => Some(true),
         }
     }
@@ -183,14 +183,13 @@ impl Known<'_> {
         own: &[u8],
         blocks: &mut Blocks,
     ) -> Option<bool> {
-        let Geometry::Parity(parity) = &self.geometry else { return None };
+        let floor = self.floor(place.member)?;
+        let Geometry::Parity(parity) = floor.geometry else { return None };
         let mut count = 0;
         blocks.exponents.clear();
-        for n in (0..self.members).filter(|n| *n != place.member.0) {
-            let other = Place { member: MemberIndex(n), at: place.at };
-            if !matches!(self.geometry.holds(other), Holds::Data { .. }) {
-                continue;
-            }
+        for other in floor.others(place) {
+            let Holds::Data { at: within, .. } = floor.holds(other) else { continue };
+            // A member of nested levels may hold the upper one's parity.
             let Holds::Data { at, .. } = self.block(other)? else { return None };
             let version = self.version(at);
             if version == 0 && !self.zeroed {
@@ -202,7 +201,7 @@ impl Known<'_> {
             pattern::fill(at.bytes(), version, &mut blocks.data[count]);
             count += 1;
             if let Some(stripe) = q_of {
-                blocks.exponents.push(parity.q_exponent(stripe, parity.stripe_place(at).chunk));
+                blocks.exponents.push(parity.q_exponent(stripe, parity.stripe_place(within).chunk));
             }
         }
         let data: Vec<&[u8]> =
@@ -224,37 +223,70 @@ impl Known<'_> {
         self.versions.get((at.bytes() / BLOCK) as usize).copied().unwrap_or(0)
     }
 
+    /// The array that a drive is a member of: of nested levels the lower one.
+    fn floor(&self, drive: MemberIndex) -> Option<Floor<'_>> {
+        match &self.geometry {
+            Geometry::Nested(nested) => {
+                let (index, _, first) = nested.array_of(drive)?;
+                let members = nested.drives_of_each();
+                Some(Floor { geometry: nested.inner(index), first: first.0, members })
+            }
+            geometry => Some(Floor { geometry, first: 0, members: self.members }),
+        }
+    }
+
     /// Whether anything may be known of a sector of a member.
     fn is_known(&self, member: MemberIndex, at: u64) -> bool {
         if self.zeroed {
             return true;
         }
-        match self.geometry.holds(Place { member, at: Sector(at) }) {
-            Holds::Data { at, .. } => self.version(at) != 0,
+        let place = Place { member, at: Sector(at) };
+        match (&self.geometry, self.geometry.holds(place)) {
+            (_, Holds::Data { at, .. }) => self.version(at) != 0,
+            (_, Holds::Nothing) => false,
+            // The parity of either level: it is looked at sector by sector.
+            (Geometry::Nested(_), _) => true,
             // Known when all data of its stripe are, and so is then each of them.
-            Holds::P { .. } | Holds::Q { .. } => {
+            _ => {
                 let others = (0..self.members).filter(|n| *n != member.0).map(MemberIndex);
-                others.map(|member| Place { member, at: Sector(at) }).any(|other| {
+                others.map(|member| Place { member, ..place }).any(|other| {
                     matches!(self.geometry.holds(other), Holds::Data { at, .. } if self.version(at) != 0)
                 })
             }
-            Holds::Nothing => false,
         }
     }
 
     /// What a sector of a member should hold.
     pub(super) fn sector(&self, place: Place, into: &mut [u8; SECTOR]) -> Expected {
-        match self.geometry.holds(place) {
-            Holds::Data { at, copy } if self.put_pattern(at, into) => {
-                Expected::Bytes(Holding::Data { copy }, Some(at))
-            }
-            Holds::P { stripe } if self.put_parity(place, None, into) => {
-                Expected::Bytes(Holding::Parity { stripe }, None)
-            }
-            Holds::Q { stripe } if self.put_parity(place, Some(stripe), into) => {
-                Expected::Bytes(Holding::Q { stripe }, None)
-            }
-            _ => Expected::Unknown,
+        let of_array = |at, into: &mut [u8; SECTOR]| self.put_pattern(at, into);
+        match &self.geometry {
+            Geometry::Nested(nested) => self.nested_sector(nested, place, into),
+            geometry => expected(
+                &Floor { geometry, first: 0, members: self.members },
+                place,
+                &of_array,
+                into,
+            ),
+        }
+    }
+
+    /// The same of nested levels: what a lower array holds is what a member of the upper one should.
+    fn nested_sector(&self, nested: &Nested, place: Place, into: &mut [u8; SECTOR]) -> Expected {
+        let Some((index, ..)) = nested.array_of(place.member) else { return Expected::Unknown };
+        let Some(lower) = self.floor(place.member) else { return Expected::Unknown };
+        let upper = Floor { geometry: nested.outer(), first: 0, members: nested.arrays() };
+        let of_array = |at, into: &mut [u8; SECTOR]| self.put_pattern(at, into);
+        let of_member = |at, into: &mut [u8; SECTOR]| {
+            let place = Place { member: MemberIndex(index), at };
+            matches!(expected(&upper, place, &of_array, into), Expected::Bytes(..))
+        };
+        let below = expected(&lower, place, &of_member, into);
+        let Expected::Bytes(Holding::Data { .. }, Some(_)) = below else { return below };
+        match (self.geometry.holds(place), below) {
+            (Holds::Data { at, copy }, _) => Expected::Bytes(Holding::Data { copy }, Some(at)),
+            (Holds::P { stripe }, _) => Expected::Bytes(Holding::Parity { stripe }, None),
+            (Holds::Q { stripe }, _) => Expected::Bytes(Holding::Q { stripe }, None),
+            (Holds::Nothing, below) => below,
         }
     }
 
@@ -264,31 +296,80 @@ impl Known<'_> {
         pattern::fill(at.bytes(), version, into);
         version != 0 || self.zeroed
     }
+}
 
-    /// P, or Q for the stripe given, of the patterns of the stripe's data at the same place of the other
-    /// members: a stripe has its chunks at one address on all members. False when some of it is not known.
-    fn put_parity(&self, place: Place, q_of: Option<u64>, into: &mut [u8; SECTOR]) -> bool {
-        let (mut data, mut exponents) = (Vec::new(), Vec::new());
-        for n in (0..self.members).filter(|n| *n != place.member.0) {
-            let other = Place { member: MemberIndex(n), at: place.at };
-            let Holds::Data { at, .. } = self.geometry.holds(other) else { continue };
-            let mut sector = [0; SECTOR];
-            if !self.put_pattern(at, &mut sector) {
-                return false;
-            }
-            data.push(sector);
-            if let (Some(stripe), Geometry::Parity(parity)) = (q_of, &self.geometry) {
-                exponents.push(parity.q_exponent(stripe, parity.stripe_place(at).chunk));
-            }
-        }
-        let data: Vec<&[u8]> = data.iter().map(<[u8; SECTOR]>::as_slice).collect();
-        into.fill(0);
-        let computed = match q_of {
-            None => raidlab_parity::xor(into, &data),
-            Some(_) => raidlab_parity::pq(None, Some(into), &data, &exponents),
-        };
-        // A geometry with coefficients that cannot be is reported as a difference from zeroes.
-        debug_assert_eq!(computed, Ok(()));
-        true
+/// One level over drives, or over arrays.
+struct Floor<'a> {
+    geometry: &'a Geometry,
+    /// The drive that is its first member.
+    first: u16,
+    members: u16,
+}
+
+impl Floor<'_> {
+    /// What a drive's sector holds of this level's array.
+    fn holds(&self, place: Place) -> Holds {
+        let member = MemberIndex(place.member.0 - self.first);
+        self.geometry.holds(Place { member, ..place })
     }
+
+    /// The same sector of all other members: a stripe has its chunks at one address on all of them.
+    fn others(&self, place: Place) -> impl Iterator<Item = Place> {
+        let all = self.first..self.first + self.members;
+        all.filter(move |n| *n != place.member.0)
+            .map(move |n| Place { member: MemberIndex(n), ..place })
+    }
+}
+
+/// What a sector of a member of one level should hold, where `content` gives a sector of its array; false there when
+/// that is not known.
+fn expected(
+    floor: &Floor<'_>,
+    place: Place,
+    content: &dyn Fn(Sector, &mut [u8; SECTOR]) -> bool,
+    into: &mut [u8; SECTOR],
+) -> Expected {
+    match floor.holds(place) {
+        Holds::Data { at, copy } if content(at, into) => {
+            Expected::Bytes(Holding::Data { copy }, Some(at))
+        }
+        Holds::P { stripe } if put_parity(floor, place, None, content, into) => {
+            Expected::Bytes(Holding::Parity { stripe }, None)
+        }
+        Holds::Q { stripe } if put_parity(floor, place, Some(stripe), content, into) => {
+            Expected::Bytes(Holding::Q { stripe }, None)
+        }
+        _ => Expected::Unknown,
+    }
+}
+
+/// P, or Q for the stripe given, of what the other members of the stripe hold. False when some of it is not known.
+fn put_parity(
+    floor: &Floor<'_>,
+    place: Place,
+    q_of: Option<u64>,
+    content: &dyn Fn(Sector, &mut [u8; SECTOR]) -> bool,
+    into: &mut [u8; SECTOR],
+) -> bool {
+    let (mut data, mut exponents) = (Vec::new(), Vec::new());
+    for other in floor.others(place) {
+        let Holds::Data { at, .. } = floor.holds(other) else { continue };
+        let mut sector = [0; SECTOR];
+        if !content(at, &mut sector) {
+            return false;
+        }
+        data.push(sector);
+        if let (Some(stripe), Geometry::Parity(parity)) = (q_of, floor.geometry) {
+            exponents.push(parity.q_exponent(stripe, parity.stripe_place(at).chunk));
+        }
+    }
+    let data: Vec<&[u8]> = data.iter().map(<[u8; SECTOR]>::as_slice).collect();
+    into.fill(0);
+    let computed = match q_of {
+        None => raidlab_parity::xor(into, &data),
+        Some(_) => raidlab_parity::pq(None, Some(into), &data, &exponents),
+    };
+    // A geometry with coefficients that cannot be is reported as a difference from zeroes.
+    debug_assert_eq!(computed, Ok(()));
+    true
 }

@@ -166,7 +166,7 @@ fn check_parent(parent: &Path) -> Result<(), Failure> {
 }
 
 fn make_directory(parent: &Path, study: &Study, sizes: &Sizes) -> Result<RunDirectory, Failure> {
-    let count = study.layouts.iter().map(|layout| layout.layout.members).max().unwrap_or(0);
+    let count = study.layouts.iter().map(|layout| layout.layout.drives()).max().unwrap_or(0);
     let made = RunDirectory::create_with(parent, count, sizes.file, sizes.extra(study));
     made.map_err(|error| {
         let what = format!("--on {}: {error}", parent.display());

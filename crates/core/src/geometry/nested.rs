@@ -46,6 +46,8 @@ impl Nested {
         self.drives
     }
 
+    #[cold]
+    #[inline(never)]
     pub(super) fn capacity(&self) -> Sectors {
         self.outer.capacity()
     }
@@ -55,6 +57,8 @@ impl Nested {
         self.outer.copies() * below
     }
 
+    #[cold]
+    #[inline(never)]
     pub(super) fn run(&self, at: Sector) -> Sectors {
         let above = self.outer.run(at);
         let least = |copy| {
@@ -64,6 +68,8 @@ impl Nested {
         (0..self.outer.copies()).map(least).min().unwrap_or(above)
     }
 
+    #[cold]
+    #[inline(never)]
     pub(super) fn place(&self, at: Sector, copy: u16) -> Place {
         let above = self.outer.copies();
         let place = self.outer.place(at, copy % above);
@@ -71,6 +77,8 @@ impl Nested {
         Place { member: MemberIndex(place.member.0 * self.drives + below.member.0), at: below.at }
     }
 
+    #[cold]
+    #[inline(never)]
     pub(super) fn holds(&self, place: Place) -> Holds {
         let Some((index, member, _)) = self.array_of(place.member) else { return Holds::Nothing };
         match self.inner(index).holds(Place { member, ..place }) {

@@ -7,7 +7,7 @@ mod support;
 mod worst;
 
 use raidlab_core::contract::{
-    Admin, Event, IoOp, IoOutcome, Outcome, Pacing, Record, Refusal, Scrub, Work,
+    Admin, Event, Input, IoOp, IoOutcome, Outcome, Pacing, Record, Refusal, Scrub, Work,
 };
 use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sector, Sectors};
 use support::{ANYTHING, Word};
@@ -192,7 +192,7 @@ fn parity_is_believed_where_the_bitmap_names_nothing() {
     bench.crash(&config, &[], Word::default());
     bench.learn();
     // The first range takes half an hour; by then the member is away.
-    bench.driver.input(raidlab_core::contract::Input::Wake);
+    bench.driver.input(Input::Wake);
     bench.settle();
     bench.fail(1);
     let mut inconsistent = 0;
@@ -366,6 +366,27 @@ fn a_member_that_comes_back_gets_what_it_missed() {
             assert!(bench.has(Event::Started(Work::Rebuild(M(1)))), "{layout}");
         }
     }
+}
+
+/// One member came back and one is a fresh drive: a start after a crash must not trust the bitmap for both.
+#[test]
+fn a_fresh_drive_beside_one_that_came_back_is_not_rebuilt_by_the_bitmap() {
+    let layout = Layout::new(Level::Raid6, 5).with_chunk(Sectors(8));
+    let config = by_bitmap(&layout, Limits::default());
+    let mut bench = Bench::new(&config, 3);
+    bench.idle();
+    let events = bench.driver.array.superblock().events;
+    bench.admin(Admin::Fail(M(1)));
+    bench.admin(Admin::Fail(M(2)));
+    bench.write_some(0);
+    bench.settle();
+    bench.admin(Admin::ReAdd { member: M(1), events, good_to: Sector::MAX });
+    assert!(bench.driver.array.superblock().by_bitmap, "it alone goes by the bitmap");
+    let sectors = Sectors(bench.driver.members[2].len() as u64);
+    bench.driver.input(Input::Admin(Admin::Add { member: M(2), sectors }));
+    let said = bench.driver.array.superblock();
+    assert_eq!(said.rebuilding[0], 0b110, "both are being rebuilt");
+    assert!(!said.by_bitmap, "the fresh drive has nothing of what the bitmap does not name");
 }
 
 #[test]

@@ -3,6 +3,8 @@
 mod agenda;
 mod controller;
 mod paths;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -23,6 +23,7 @@ pub mod null;
 mod op;
 mod parameters;
 mod plan;
+pub mod processes;
 pub mod raw;
 mod readers;
 mod real_life;

@@ -1,13 +1,16 @@
-//! A target that does nothing and takes no time but what processes sleep and compute: it shows what a
-//! workload asks for, and what asking costs.
+//! A target that does nothing and takes no time but a microsecond an operation, and what processes sleep and
+//! compute: it shows what a workload asks for, and what asking costs.
+
+use std::collections::VecDeque;
 
 use raidlab_core::{Nanos, Time};
 
-use crate::conductor::Conductor;
-use crate::names::{FileId, NameError, Names, Slots};
+use crate::conductor::{Conductor, ProcessIndex};
+use crate::names::{FileId, NameError, Names, OpenFile, Slots};
 use crate::op::{Class, Io, Op, OpResult, Root, Slot};
 use crate::plan::{Plan, Planned, Process};
-use crate::record::{Recorder, RunRecord};
+use crate::processes::{Asked, Begun, Fault, Processes, Ran, Sleepers, Target, Work, run};
+use crate::record::{ProcessRecord, RunRecord};
 
 /// Time that every operation takes here: phases then last longer than nothing.
 const STEP: Nanos = Nanos(1_000);
@@ -41,8 +44,8 @@ pub enum NullError {
     Slot(Slot, Op),
     /// Every process that is not done waits.
     Deadlock,
-    /// [`Op::Finish`] with nothing under way.
-    NothingStarted,
+    /// What a process asks for cannot be.
+    Fault(ProcessIndex, Fault),
 }
 
 impl From<NameError> for NullError {
@@ -51,30 +54,24 @@ impl From<NameError> for NullError {
     }
 }
 
-#[derive(Debug)]
-enum State {
-    /// To be asked, from this time on.
-    Ready(Time, OpResult),
-    /// For another process.
-    Waiting,
-    Done,
-}
-
+/// A process of a stage.
 #[derive(Debug)]
 struct Running {
     process: Box<dyn Process>,
-    state: State,
     slots: Slots,
-    started: Vec<(u32, u64)>,
-    recorder: Option<Recorder>,
 }
 
-impl Running {
-    fn measure(&mut self, class: Class, bytes: u64) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.operation(class, bytes, STEP);
-        }
-    }
+/// What ends when an operation has taken its time: whose, of which number of its own, and how.
+type Ending = (ProcessIndex, Option<u32>, OpResult);
+
+/// A stage on the target.
+struct Stage<'t> {
+    target: &'t mut NullTarget,
+    running: Vec<Running>,
+    processes: Processes,
+    sleepers: Sleepers,
+    /// What is under way, by its end: each operation takes equally long, so this is the order of beginnings too.
+    under_way: VecDeque<(Time, Ending)>,
 }
 
 impl NullTarget {
@@ -117,142 +114,167 @@ impl NullTarget {
         &mut self,
         planned: Vec<Planned>,
         phases: &[&'static str],
-        mut conductor: Conductor,
-    ) -> Result<Vec<crate::record::ProcessRecord>, NullError> {
+        conductor: Conductor,
+    ) -> Result<Vec<ProcessRecord>, NullError> {
         self.now = Time::ZERO;
-        let mut running: Vec<Running> = planned
-            .into_iter()
-            .map(|planned| Running {
-                process: planned.process,
-                state: State::Ready(Time::ZERO, OpResult::Start),
-                slots: Slots::default(),
-                started: Vec::new(),
-                recorder: Some(Recorder::new(planned.copy, phases.len())),
-            })
-            .collect();
-        let mut records = Vec::new();
-        records.resize_with(running.len(), Default::default);
-        loop {
-            let ready = |running: &Running| match running.state {
-                State::Ready(at, _) => Some(at),
-                _ => None,
-            };
-            let next = running.iter().enumerate().filter_map(|(i, one)| Some((ready(one)?, i)));
-            let Some((at, index)) = next.min() else {
-                let all_done = running.iter().all(|one| matches!(one.state, State::Done));
-                return if all_done { Ok(records) } else { Err(NullError::Deadlock) };
-            };
-            self.now = self.now.max(at);
-            let state = std::mem::replace(&mut running[index].state, State::Waiting);
-            let State::Ready(_, last) = state else { continue };
-            let op = running[index].process.next(self.now, last);
-            if let Some(steps) = &mut self.steps {
-                steps.push(Step { process: index, at: self.now, op: op.clone() });
-            }
-            if op == Op::Done {
-                running[index].state = State::Done;
-                if let Some(recorder) = running[index].recorder.take() {
-                    records[index] = recorder.finish(self.now, || None);
-                }
-                continue;
-            }
-            self.step(&mut running, index, op, &mut conductor)?;
+        let copies = planned.iter().map(|planned| planned.copy);
+        let processes = Processes::new(copies, phases.len(), conductor);
+        let running =
+            |planned: Planned| Running { process: planned.process, slots: Slots::default() };
+        let mut stage = Stage {
+            target: self,
+            running: planned.into_iter().map(running).collect(),
+            processes,
+            sleepers: Sleepers::default(),
+            under_way: VecDeque::new(),
+        };
+        match run(&mut stage)? {
+            Ran::Done => Ok(stage.processes.into_records()),
+            Ran::Waiting | Ran::Stopped => Err(NullError::Deadlock),
         }
     }
+}
 
-    /// Carries an operation out; waiting processes that it frees become ready.
-    fn step(
+impl Target for Stage<'_> {
+    type Operation = Op;
+    type Error = NullError;
+
+    fn processes(&mut self) -> &mut Processes {
+        &mut self.processes
+    }
+
+    fn now(&self) -> Time {
+        self.target.now
+    }
+
+    fn ask(
         &mut self,
-        running: &mut [Running],
-        index: usize,
+        process: ProcessIndex,
+        now: Time,
+        last: OpResult,
+    ) -> Result<Asked<Op>, NullError> {
+        let op = self.running[process].process.next(now, last);
+        if let Some(steps) = &mut self.target.steps {
+            steps.push(Step { process, at: now, op: op.clone() });
+        }
+        Ok(op.into())
+    }
+
+    /// Names and lengths change at once; that it has been carried out is told a step later.
+    fn begin(
+        &mut self,
+        process: ProcessIndex,
+        tag: Option<u32>,
         op: Op,
-        conductor: &mut Conductor,
-    ) -> Result<(), NullError> {
-        let soon = Time(self.now.0 + STEP.0);
-        let (at, result) = match op {
-            Op::Characters(_) => (self.now, OpResult::Done),
-            Op::Sleep(time) | Op::Compute(time) => (Time(self.now.0 + time.0), OpResult::Done),
-            Op::Mark(mark) => {
-                if let Some(recorder) = &mut running[index].recorder {
-                    recorder.mark(mark, self.now, || None);
-                }
-                (self.now, OpResult::Done)
-            }
-            Op::Barrier(barrier) => {
-                let Some(freed) = conductor.arrive(index, barrier) else { return Ok(()) };
-                for other in freed {
-                    running[other].state = State::Ready(self.now, OpResult::Done);
-                }
-                (self.now, OpResult::Done)
-            }
-            Op::Put { queue, ticket, times } => {
-                for (other, ticket) in conductor.put(queue, ticket, times) {
-                    running[other].state = State::Ready(soon, OpResult::Ticket(ticket));
-                }
-                (soon, OpResult::Done)
-            }
-            Op::Take { queue } => {
-                let Some(ticket) = conductor.take(index, queue) else { return Ok(()) };
-                (soon, OpResult::Ticket(ticket))
-            }
-            other => (soon, self.file_op(&mut running[index], other)?),
-        };
-        running[index].state = State::Ready(at, result);
+    ) -> Result<Begun, NullError> {
+        let result = self.file_op(process, op)?;
+        let ends = Time(self.target.now.0 + STEP.0);
+        self.under_way.push_back((ends, (process, tag, result)));
+        Ok(Begun::UnderWay)
+    }
+
+    fn sleep(&mut self, process: ProcessIndex, time: Nanos) {
+        self.sleepers.add(Time(self.target.now.0.saturating_add(time.0)), process);
+    }
+
+    /// Everybody has a CPU; only work that is given as a time takes any.
+    fn compute(&mut self, process: ProcessIndex, work: Work) -> Result<(), NullError> {
+        match work {
+            Work::Time(time) => self.sleep(process, time),
+            Work::Characters(_) => self.processes.rested(process),
+        }
         Ok(())
     }
 
-    fn file_op(&mut self, process: &mut Running, op: Op) -> Result<OpResult, NullError> {
+    fn wait(&mut self) -> Result<bool, NullError> {
+        let ends = self.under_way.front().map(|(at, _)| *at);
+        let Some(at) = ends.into_iter().chain(self.sleepers.next_at()).min() else {
+            return Ok(false);
+        };
+        self.target.now = self.target.now.max(at);
+        let now = self.target.now;
+        while let Some((_, (process, tag, result))) =
+            self.under_way.pop_front_if(|(at, _)| *at <= now)
+        {
+            match tag {
+                Some(tag) => self.processes.started_ended(process, tag, result.moved()),
+                None => self.processes.ended(process, result),
+            }
+        }
+        while let Some(process) = self.sleepers.pop(now) {
+            self.processes.rested(process);
+        }
+        Ok(true)
+    }
+
+    fn fault(&self, process: ProcessIndex, fault: Fault) -> NullError {
+        NullError::Fault(process, fault)
+    }
+}
+
+impl Stage<'_> {
+    fn measure(&mut self, process: ProcessIndex, class: Class, bytes: u64) {
+        self.processes.measured(process, class, (1, bytes), STEP);
+    }
+
+    fn names(&mut self) -> &mut Names {
+        &mut self.target.names
+    }
+
+    /// The length of an open file.
+    fn size(&self, id: Option<FileId>) -> u64 {
+        id.map_or(0, |id| self.target.names.status(id).size)
+    }
+
+    /// What a slot of a process holds.
+    fn slot(&mut self, process: ProcessIndex, slot: Slot) -> Option<&mut OpenFile> {
+        self.running[process].slots.get(slot)
+    }
+
+    fn file_op(&mut self, process: ProcessIndex, op: Op) -> Result<OpResult, NullError> {
         let unknown = |slot: Slot, op: &Op| NullError::Slot(slot, op.clone());
         Ok(match &op {
             Op::Open { slot, path, how } => {
                 let id = match path.root {
                     Root::Null => None,
-                    _ => Some(self.names.open(path, *how)?.0),
+                    _ => Some(self.names().open(path, *how)?.0),
                 };
-                process.slots.open(*slot, id, *how);
+                self.running[process].slots.open(*slot, id, *how);
                 OpResult::Done
             }
             Op::Close { slot } => {
-                process.slots.close(*slot).ok_or_else(|| unknown(*slot, &op))?;
+                let closed = self.running[process].slots.close(*slot);
+                closed.ok_or_else(|| unknown(*slot, &op))?;
                 OpResult::Done
             }
-            Op::At(io) | Op::Start { io, .. } => {
+            Op::At(io) => {
                 let (class, moved) =
                     self.io(process, *io).ok_or_else(|| unknown(io.slot(), &op))?;
-                process.measure(class, moved);
-                if let Op::Start { tag, .. } = op {
-                    process.started.push((tag, moved));
-                    return Ok(OpResult::Done);
-                }
+                self.measure(process, class, moved);
                 OpResult::Moved(moved)
             }
-            Op::Finish => {
-                if process.started.is_empty() {
-                    return Err(NullError::NothingStarted);
-                }
-                let (tag, moved) = process.started.remove(0);
-                OpResult::Finished { tag, moved }
-            }
             Op::Seek { slot, to } => {
-                let file = process.slots.get(*slot).ok_or_else(|| unknown(*slot, &op))?;
-                let size = file.id.map_or(0, |id| self.names.status(id).size);
-                file.seek(*to, size);
+                let id = self.slot(process, *slot).ok_or_else(|| unknown(*slot, &op))?.id;
+                let size = self.size(id);
+                if let Some(file) = self.slot(process, *slot) {
+                    file.seek(*to, size);
+                }
                 OpResult::Done
             }
             Op::Fsync { slot } | Op::Fdatasync { slot } => {
-                process.slots.get(*slot).ok_or_else(|| unknown(*slot, &op))?;
-                process.measure(Class::Other, 0);
+                self.slot(process, *slot).ok_or_else(|| unknown(*slot, &op))?;
+                self.measure(process, Class::Other, 0);
                 OpResult::Done
             }
             Op::Truncate { slot, len } => {
-                let file = process.slots.get(*slot).ok_or_else(|| unknown(*slot, &op))?;
+                let file = self.slot(process, *slot).ok_or_else(|| unknown(*slot, &op))?;
                 if let Some(id) = file.id {
-                    self.names.set_size(id, *len);
+                    self.names().set_size(id, *len);
                 }
                 OpResult::Done
             }
             Op::Allocate { slot, .. } => {
-                process.slots.get(*slot).ok_or_else(|| unknown(*slot, &op))?;
+                self.slot(process, *slot).ok_or_else(|| unknown(*slot, &op))?;
                 OpResult::Done
             }
             Op::Read { slot, .. } | Op::Write { slot, .. } | Op::CopyRange { from: slot, .. } => {
@@ -263,41 +285,31 @@ impl NullTarget {
     }
 
     /// Operations that move positions; `None` when a slot holds nothing.
-    fn moving_op(&mut self, process: &mut Running, op: &Op) -> Option<OpResult> {
+    fn moving_op(&mut self, process: ProcessIndex, op: &Op) -> Option<OpResult> {
         let moved = match *op {
             Op::Read { slot, len, times } => {
-                let file = process.slots.get(slot)?;
-                let size = file.id.map_or(0, |id| self.names.status(id).size);
-                let wanted = len.saturating_mul(times);
-                let moved = wanted.min(size.saturating_sub(file.position));
-                file.position += moved;
+                let file = *self.slot(process, slot)?;
+                let left = self.size(file.id).saturating_sub(file.position);
+                let moved = len.saturating_mul(times).min(left);
+                self.slot(process, slot)?.position += moved;
                 for at in 0..moved.div_ceil(len.max(1)) {
-                    process.measure(Class::Read, len.min(moved - at * len));
+                    self.measure(process, Class::Read, len.min(moved - at * len));
                 }
                 moved
             }
             Op::Write { slot, len, times, .. } => {
-                let file = process.slots.get(slot)?;
-                file.position += len * times;
-                if let Some(id) = file.id {
-                    self.names.grow(id, file.position);
-                }
+                self.write(process, slot, len * times)?;
                 for _ in 0..times {
-                    process.measure(Class::Write, len);
+                    self.measure(process, Class::Write, len);
                 }
                 len * times
             }
             Op::CopyRange { from, to, len } => {
-                let source = process.slots.get(from)?;
-                let size = source.id.map_or(0, |id| self.names.status(id).size);
-                let moved = len.min(size.saturating_sub(source.position));
-                source.position += moved;
-                let target = process.slots.get(to)?;
-                target.position += moved;
-                if let Some(id) = target.id {
-                    self.names.grow(id, target.position);
-                }
-                process.measure(Class::Write, moved);
+                let source = *self.slot(process, from)?;
+                let moved = len.min(self.size(source.id).saturating_sub(source.position));
+                self.slot(process, from)?.position += moved;
+                self.write(process, to, moved)?;
+                self.measure(process, Class::Write, moved);
                 moved
             }
             _ => return None,
@@ -305,42 +317,52 @@ impl NullTarget {
         Some(OpResult::Moved(moved))
     }
 
-    fn name_op(&mut self, process: &mut Running, op: &Op) -> Result<OpResult, NullError> {
+    /// Writes at the position and moves it.
+    fn write(&mut self, process: ProcessIndex, slot: Slot, bytes: u64) -> Option<()> {
+        let file = self.slot(process, slot)?;
+        file.position += bytes;
+        let (id, end) = (file.id, file.position);
+        if let Some(id) = id {
+            self.names().grow(id, end);
+        }
+        Some(())
+    }
+
+    fn name_op(&mut self, process: ProcessIndex, op: &Op) -> Result<OpResult, NullError> {
         let result = match op {
-            Op::Unlink { path } => self.names.unlink(path).map(|_| OpResult::Done)?,
-            Op::Mkdir { path } => self.names.mkdir(path).map(|_| OpResult::Done)?,
-            Op::Rmdir { path } => self.names.rmdir(path).map(|_| OpResult::Done)?,
-            Op::Rename { from, to } => self.names.rename(from, to).map(|_| OpResult::Done)?,
-            Op::Link { from, to } => self.names.link(from, to).map(|_| OpResult::Done)?,
+            Op::Unlink { path } => self.names().unlink(path).map(|_| OpResult::Done)?,
+            Op::Mkdir { path } => self.names().mkdir(path).map(|_| OpResult::Done)?,
+            Op::Rmdir { path } => self.names().rmdir(path).map(|_| OpResult::Done)?,
+            Op::Rename { from, to } => self.names().rename(from, to).map(|_| OpResult::Done)?,
+            Op::Link { from, to } => self.names().link(from, to).map(|_| OpResult::Done)?,
             Op::Symlink { path, .. } => {
                 let how = crate::op::How { exclusive: true, ..crate::op::How::WRITE };
-                self.names.open(path, how).map(|_| OpResult::Done)?
+                self.names().open(path, how).map(|_| OpResult::Done)?
             }
-            Op::List { path } => OpResult::Entries(self.names.list(path)?),
+            Op::List { path } => OpResult::Entries(self.names().list(path)?),
             Op::Stat { path } => {
-                let id = self.names.find(path).ok_or_else(|| NameError {
+                let id = self.names().find(path).ok_or_else(|| NameError {
                     reason: "No such file or directory",
                     path: path.clone(),
                 })?;
-                OpResult::Status(self.names.status(id))
+                OpResult::Status(self.names().status(id))
             }
             Op::SyncAll | Op::FsyncDirectory { .. } => OpResult::Done,
             _ => return Ok(OpResult::Done),
         };
-        process.measure(Class::Other, 0);
+        self.measure(process, Class::Other, 0);
         Ok(result)
     }
 
-    fn io(&mut self, process: &mut Running, io: Io) -> Option<(Class, u64)> {
-        let file = *process.slots.get(io.slot())?;
+    fn io(&mut self, process: ProcessIndex, io: Io) -> Option<(Class, u64)> {
+        let file = *self.slot(process, io.slot())?;
         Some(match io {
             Io::Read { at, len, .. } => {
-                let size = file.id.map_or(0, |id: FileId| self.names.status(id).size);
-                (Class::Read, len.min(size.saturating_sub(at)))
+                (Class::Read, len.min(self.size(file.id).saturating_sub(at)))
             }
             Io::Write { at, len, .. } => {
                 if let Some(id) = file.id {
-                    self.names.grow(id, at + len);
+                    self.names().grow(id, at + len);
                 }
                 (Class::Write, len)
             }

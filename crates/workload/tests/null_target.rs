@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use raidlab_core::{Nanos, Time};
 use raidlab_workload::null::{NullError, NullTarget};
+use raidlab_workload::processes::Fault;
 use raidlab_workload::{
     Class, Content, Entry, How, Io, Mark, Op, OpResult, Path, Plan, Planned, Seek, Slot,
     SourceFile, Zeroes,
@@ -45,7 +46,7 @@ fn who_waits_for_nobody_is_a_deadlock() {
     let barrier = || vec![Op::Barrier(0), Op::Sleep(Nanos(1))];
     assert_eq!(deadlock(vec![barrier()]), NullError::Deadlock);
     assert_eq!(deadlock(vec![vec![Op::Take { queue: 0 }], vec![]]), NullError::Deadlock);
-    assert_eq!(deadlock(vec![vec![Op::Finish]]), NullError::NothingStarted);
+    assert_eq!(deadlock(vec![vec![Op::Finish]]), NullError::Fault(0, Fault::NothingStarted));
     let close = Op::Close { slot: B };
     assert_eq!(deadlock(vec![vec![close.clone()]]), NullError::Slot(B, close));
     let missing = deadlock(vec![vec![open(A, "a", How::READ)]]);

@@ -1,132 +1,225 @@
-//! What the processes of a workload ask for, taken as a whole.
+//! The loop that drives processes, on a target whose operations take as long as they say.
 
-use raidlab_core::{Sectors, Time};
-use raidlab_workload::raw::{Op, OpResult, Process, RawPlan};
-use raidlab_workload::{Kind, Setting, Simple, Span, Workload};
+use std::collections::{BTreeMap, VecDeque};
 
-const CAPACITY: Sectors = Sectors(100_000 * 8 + 3); // a little over 390 MiB, not a round number
-const BLOCK: u64 = 64 << 10;
+use raidlab_core::{Nanos, Time};
+use raidlab_workload::processes::{Asked, Begun, Fault, Processes, Ran, Target, Work, run};
+use raidlab_workload::{Conductor, MOST_STARTED, OpResult};
 
-fn spec(kind: Kind, size: u64, span: Span) -> Simple {
-    Simple { kind, block: BLOCK, size, span }
+/// An operation: how long it takes; nothing at all takes no time.
+type Takes = u64;
+
+/// Whose, with which number if it was started.
+type Of = (usize, Option<u32>);
+
+struct Timed {
+    processes: Processes,
+    asks: Vec<VecDeque<Asked<Takes>>>,
+    now: u64,
+    /// By the time of the end and the order of beginning.
+    under_way: BTreeMap<(u64, usize), Of>,
+    rests: BTreeMap<(u64, usize), usize>,
+    begun: usize,
+    /// One operation at a time; others are refused.
+    one_at_a_time: bool,
+    held: Vec<Option<Asked<Takes>>>,
+    /// Nobody goes on when nothing is known of one.
+    stops_at_nothing: bool,
+    /// Who asked when, and what it was told.
+    heard: Vec<(usize, u64, OpResult)>,
 }
 
-fn processes(spec: &Simple, count: u32, seed: u64) -> Vec<Process> {
-    let space = CAPACITY.bytes();
-    let setting = Setting { space: Some(space), ..Setting::new(count, seed) };
-    let plan = spec.plan(&setting).expect("a plan");
-    RawPlan::new(plan, space).expect("it fits").processes
-}
-
-/// Every operation of a process, each one carried out.
-fn run(process: &mut Process) -> Vec<Op> {
-    let mut last = OpResult::Start;
-    let mut all = Vec::new();
-    loop {
-        let op = process.next(Time(all.len() as u64), last);
-        if !matches!(op, Op::Mark(_)) {
-            all.push(op);
-        }
-        last = OpResult::Done;
-        if op == Op::Done {
-            return all;
-        }
+fn timed(asks: Vec<Vec<Asked<Takes>>>) -> Timed {
+    let conductor = Conductor::new(&[2], 1);
+    Timed {
+        processes: Processes::new(asks.iter().map(|_| 0), 1, conductor),
+        held: vec![None; asks.len()],
+        asks: asks.into_iter().map(VecDeque::from).collect(),
+        now: 0,
+        under_way: BTreeMap::new(),
+        rests: BTreeMap::new(),
+        begun: 0,
+        one_at_a_time: false,
+        stops_at_nothing: false,
+        heard: Vec::new(),
     }
 }
 
-/// The byte ranges of the reads and writes, in order.
-fn ranges(ops: &[Op]) -> Vec<(u64, u64)> {
-    let range = |op: &Op| match *op {
-        Op::Read { at, len } | Op::Write { at, len } => Some((at, at + len)),
-        _ => None,
-    };
-    ops.iter().filter_map(range).collect()
-}
+impl Target for Timed {
+    type Operation = Takes;
+    type Error = (usize, Fault);
 
-#[test]
-fn sequential_files_are_whole_disjoint_and_inside_the_span() {
-    for kind in [Kind::DdWrite, Kind::DdRead] {
-        for (span, limit) in [
-            (Span::Percent(100), CAPACITY.bytes()),
-            (Span::Percent(37), CAPACITY.bytes() * 37 / 100),
-            (Span::Bytes(100 << 20), 100 << 20),
-        ] {
-            for processes in [1, 2, 3, 7] {
-                let size = 10 * BLOCK + 4096;
-                let spec = spec(kind, size, span);
-                spec.check(CAPACITY, processes, 8).unwrap();
-                let mut before = 0;
-                for (index, mut process) in (0u64..).zip(self::processes(&spec, processes, 1)) {
-                    let ops = run(&mut process);
-                    let ranges = ranges(&ops);
-                    let start = limit * index / u64::from(processes) / BLOCK * BLOCK;
-                    assert_eq!(ranges[0].0, start);
-                    assert!(start >= before, "files overlap");
-                    assert!(ranges.windows(2).all(|pair| pair[0].1 == pair[1].0));
-                    assert_eq!(ranges.len() as u64, spec.operations());
-                    assert_eq!(
-                        ranges[10],
-                        (start + 10 * BLOCK, start + size),
-                        "a short last block"
-                    );
-                    before = start + size;
-                    let ends_with_flush = ops[ops.len() - 2] == Op::Sync;
-                    assert_eq!(ends_with_flush, kind == Kind::DdWrite);
+    fn processes(&mut self) -> &mut Processes {
+        &mut self.processes
+    }
+
+    fn now(&self) -> Time {
+        Time(self.now)
+    }
+
+    fn ask(
+        &mut self,
+        process: usize,
+        now: Time,
+        last: OpResult,
+    ) -> Result<Asked<Takes>, Self::Error> {
+        if let Some(held) = self.held[process].take() {
+            return Ok(held);
+        }
+        self.heard.push((process, now.0, last));
+        let asked = self.asks[process].pop_front().unwrap_or(Asked::Done);
+        if self.stops_at_nothing && asked == Asked::Nothing {
+            self.processes.stop();
+        }
+        Ok(asked)
+    }
+
+    fn begin(
+        &mut self,
+        process: usize,
+        tag: Option<u32>,
+        takes: Takes,
+    ) -> Result<Begun, Self::Error> {
+        if self.one_at_a_time && !self.under_way.is_empty() {
+            let asked = Asked::Operation(takes);
+            self.held[process] = Some(tag.map_or(asked, |tag| Asked::Start(tag, takes)));
+            return Ok(Begun::Refused);
+        }
+        if takes == 0 {
+            return Ok(Begun::Ended(OpResult::Moved(0)));
+        }
+        self.begun += 1;
+        self.under_way.insert((self.now + takes, self.begun), (process, tag));
+        Ok(Begun::UnderWay)
+    }
+
+    fn sleep(&mut self, process: usize, time: Nanos) {
+        self.begun += 1;
+        self.rests.insert((self.now + time.0, self.begun), process);
+    }
+
+    fn compute(&mut self, process: usize, work: Work) -> Result<(), Self::Error> {
+        let (Work::Time(Nanos(time)) | Work::Characters(time)) = work;
+        self.sleep(process, Nanos(time));
+        Ok(())
+    }
+
+    fn wait(&mut self) -> Result<bool, Self::Error> {
+        let ends = self.under_way.keys().chain(self.rests.keys()).map(|(at, _)| *at).min();
+        let Some(at) = ends else { return Ok(false) };
+        self.now = at;
+        let end = (at, usize::MAX);
+        while let Some(first) = self.under_way.first_entry().filter(|one| *one.key() < end) {
+            match first.remove_entry() {
+                ((_, number), (process, Some(tag))) => {
+                    self.processes.started_ended(process, tag, number as u64);
                 }
-                assert!(before <= limit, "the last file ends behind the span");
+                (_, (process, None)) => self.processes.ended(process, OpResult::Moved(1)),
             }
         }
-    }
-}
-
-#[test]
-fn random_places_are_whole_blocks_all_over_the_shared_span() {
-    for kind in [Kind::RandomRead, Kind::RandomWrite] {
-        let spec = spec(kind, 4000 * BLOCK, Span::Bytes(20 * BLOCK + 512));
-        spec.check(CAPACITY, 3, 8).unwrap();
-        for mut process in processes(&spec, 3, 1) {
-            let ops = run(&mut process);
-            let ranges = ranges(&ops);
-            assert_eq!(ranges.len(), 4000);
-            let mut counts = [0u32; 20];
-            for (from, to) in ranges {
-                assert!(from % BLOCK == 0 && to == from + BLOCK);
-                counts[(from / BLOCK) as usize] += 1; // panics behind the span
-            }
-            // Six standard deviations: sqrt(4,000 x 1/20 x 19/20) = 13.8.
-            assert!(counts.iter().all(|count| count.abs_diff(200) < 83), "{counts:?}");
-            assert_eq!(
-                ops.iter().filter(|op| **op == Op::Sync).count(),
-                usize::from(spec.writes())
-            );
-            assert_eq!(matches!(ops[0], Op::Write { .. }), spec.writes());
+        while let Some(first) = self.rests.first_entry().filter(|one| *one.key() < end) {
+            let process = first.remove();
+            self.processes.rested(process);
         }
+        Ok(true)
+    }
+
+    fn fault(&self, process: usize, fault: Fault) -> Self::Error {
+        (process, fault)
+    }
+}
+
+/// Who asked when.
+fn asked(target: &Timed) -> Vec<(usize, u64)> {
+    target.heard.iter().map(|(process, at, _)| (*process, *at)).collect()
+}
+
+#[test]
+fn a_process_is_done_when_all_it_started_has_ended() {
+    let mut target = timed(vec![vec![Asked::Start(1, 30), Asked::Start(2, 20)]]);
+    assert_eq!(run(&mut target), Ok(Ran::Done));
+    assert_eq!(asked(&target), [(0, 0); 3]);
+    assert_eq!(target.processes.into_records()[0].ended, Time(30));
+}
+
+#[test]
+fn what_was_started_is_told_in_the_order_in_which_it_ended() {
+    let started = vec![Asked::Start(1, 30), Asked::Start(2, 20), Asked::Start(3, 10)];
+    let asks = started.into_iter().chain([Asked::Operation(25)]);
+    let mut target = timed(vec![asks.chain([Asked::Finish; 3]).collect()]);
+    assert_eq!(run(&mut target), Ok(Ran::Done));
+    let told = target.heard.split_off(4);
+    let finished = |at, tag, moved| (0, at, OpResult::Finished { tag, moved });
+    let all = [finished(25, 3, 3), finished(25, 2, 2), finished(30, 1, 1)];
+    assert_eq!(told[0], (0, 25, OpResult::Moved(1)));
+    assert_eq!(told[1..], all);
+    for (asks, fault) in [
+        (vec![Asked::Finish], Fault::NothingStarted),
+        (vec![Asked::Start(0, 1); MOST_STARTED as usize + 1], Fault::TooManyStarted),
+    ] {
+        assert_eq!(run(&mut timed(vec![vec![], asks])), Err((1, fault)));
     }
 }
 
 #[test]
-fn the_seed_decides_the_places() {
-    let spec = spec(Kind::RandomRead, 100 * BLOCK, Span::default());
-    let all = |seed| -> Vec<Vec<Op>> { processes(&spec, 3, seed).iter_mut().map(run).collect() };
-    let (first, again, other) = (all(1), all(1), all(2));
-    assert_eq!(first, again);
-    assert!(first[0] != first[1] && first[1] != first[2] && first[0] != first[2]);
-    assert!(first.iter().all(|ops| !other.contains(ops)));
+fn those_that_are_freed_go_on_behind_those_that_could_before() {
+    let ticket = vec![Asked::Take(0), Asked::Operation(5)];
+    let put = vec![Asked::Put(0, 7, 2), Asked::Operation(0), Asked::Barrier(0)];
+    let mut target = timed(vec![ticket.clone(), ticket, put, vec![Asked::Barrier(0)]]);
+    assert_eq!(run(&mut target), Ok(Ran::Done));
+    let order: Vec<usize> = asked(&target).into_iter().map(|(process, _)| process).collect();
+    // The last frees the third, and is done.
+    assert_eq!(order, [0, 1, 2, 2, 2, 3, 3, 0, 1, 2, 0, 1]);
+    assert_eq!(target.heard[7].2, OpResult::Ticket(7));
 }
 
 #[test]
-fn more_processes_do_not_change_the_places_of_the_first_ones() {
-    let spec = spec(Kind::RandomWrite, 10 * BLOCK, Span::default());
-    let all = |count| -> Vec<Vec<Op>> { processes(&spec, count, 9).iter_mut().map(run).collect() };
-    assert_eq!(all(4)[..2], all(2)[..]);
+fn no_time_at_all_is_nobody_elses_turn() {
+    let nothing = [Asked::Sleep(Nanos::ZERO), Asked::Compute(Work::Characters(0))];
+    let mut target = timed(vec![nothing.into(), vec![Asked::Sleep(Nanos(3))]]);
+    assert_eq!(run(&mut target), Ok(Ran::Done));
+    assert_eq!(asked(&target), [(0, 0), (0, 0), (0, 0), (1, 0), (1, 3)]);
 }
 
 #[test]
-fn a_process_that_is_done_stays_done() {
-    for kind in Kind::ALL {
-        let spec = spec(kind, 10 * BLOCK, Span::default());
-        let mut process = processes(&spec, 1, 1).remove(0);
-        run(&mut process);
-        assert_eq!(process.next(Time(3), OpResult::Done), Op::Done);
-    }
+fn what_was_refused_is_asked_for_again_before_anything_else() {
+    let started = vec![Asked::Start(4, 10), Asked::Finish];
+    let mut target = timed(vec![
+        vec![Asked::Operation(10), Asked::Operation(10)],
+        vec![Asked::Operation(10)],
+        started,
+    ]);
+    target.one_at_a_time = true;
+    assert_eq!(run(&mut target), Ok(Ran::Done));
+    // By the time each got its turn: the third before the first's second.
+    let ended: Vec<Time> =
+        target.processes.into_records().into_iter().map(|one| one.ended).collect();
+    assert_eq!(ended, [Time(40), Time(20), Time(30)]);
+}
+
+#[test]
+fn who_waits_for_what_never_ends_stops_the_loop() {
+    let mut target = timed(vec![vec![Asked::Take(0)], vec![Asked::Nothing, Asked::Put(0, 1, 1)]]);
+    assert_eq!(run(&mut target), Ok(Ran::Waiting));
+    assert_eq!((target.processes.left(), target.processes.steps()), (2, 1));
+    // More is known of it.
+    target.processes.resume();
+    assert_eq!(run(&mut target), Ok(Ran::Done));
+}
+
+#[test]
+fn a_loop_that_is_stopped_ends_what_is_under_way_and_goes_on_later() {
+    let mut target = timed(vec![
+        vec![Asked::Operation(10), Asked::Operation(10)],
+        vec![Asked::Sleep(Nanos(100))],
+        vec![Asked::Operation(5), Asked::Nothing],
+    ]);
+    target.stops_at_nothing = true;
+    assert_eq!(run(&mut target), Ok(Ran::Stopped));
+    assert_eq!((target.now, target.processes.left(), target.processes.under_way()), (10, 3, 0));
+    target.processes.resume();
+    assert_eq!(run(&mut target), Ok(Ran::Done));
+    let ended: Vec<Time> =
+        target.processes.into_records().into_iter().map(|one| one.ended).collect();
+    assert_eq!(ended, [Time(20), Time(100), Time(10)]);
 }

@@ -1,0 +1,350 @@
+//! All processes of a stage on one thread.
+
+use std::collections::VecDeque;
+
+use raidlab_core::{Nanos, Time};
+
+use super::{Asked, Fault, Next, ProcessState, Work};
+use crate::conductor::{Conductor, ProcessIndex};
+use crate::op::{Class, OpResult};
+use crate::record::{Cpu, ProcessRecord, Recorder};
+
+/// What carries operations out, on one thread. It tells [`Processes`] what ended.
+pub trait Target {
+    /// What it carries out.
+    type Operation;
+    /// Why a run ends early.
+    type Error;
+
+    /// The processes it runs.
+    fn processes(&mut self) -> &mut Processes;
+
+    /// The time since the stage began.
+    fn now(&self) -> Time;
+
+    /// What a process asks for next, told how its last operation went.
+    ///
+    /// # Errors
+    /// When the process failed.
+    fn ask(
+        &mut self,
+        process: ProcessIndex,
+        now: Time,
+        last: OpResult,
+    ) -> Result<Asked<Self::Operation>, Self::Error>;
+
+    /// Begins an operation, which the process waits for, or, with a number of its own for it, does not.
+    ///
+    /// # Errors
+    /// When it cannot be carried out at all.
+    fn begin(
+        &mut self,
+        process: ProcessIndex,
+        tag: Option<u32>,
+        operation: Self::Operation,
+    ) -> Result<Begun, Self::Error>;
+
+    /// A process sleeps for so long.
+    fn sleep(&mut self, process: ProcessIndex, time: Nanos);
+
+    /// A process uses the CPU.
+    ///
+    /// # Errors
+    /// When the run was cancelled meanwhile.
+    fn compute(&mut self, process: ProcessIndex, work: Work) -> Result<(), Self::Error>;
+
+    /// The CPU time that a process has used; `None` where nothing tells.
+    fn cpu(&self, process: ProcessIndex) -> Option<Cpu> {
+        let _ = process;
+        None
+    }
+
+    /// A process has gone on as far as it can: what it has begun is under way now at the latest.
+    ///
+    /// # Errors
+    /// When that cannot be.
+    fn hand_on(&mut self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// A process is done.
+    fn done(&mut self, process: ProcessIndex) {
+        let _ = process;
+    }
+
+    /// Lets time pass until something has ended, and tells what. False when nothing ever will.
+    ///
+    /// # Errors
+    /// When an operation failed.
+    fn wait(&mut self) -> Result<bool, Self::Error>;
+
+    /// A process asks for what cannot be.
+    fn fault(&self, process: ProcessIndex, fault: Fault) -> Self::Error;
+}
+
+/// How far an operation has come when it was begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// It took no time. Only of operations that the process waits for.
+    Ended(OpResult),
+    /// It is under way.
+    UnderWay,
+    /// It cannot begin before something else has ended: the process asks for it again then.
+    Refused,
+}
+
+/// Why [`run`] came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ran {
+    /// All processes are done.
+    Done,
+    /// All that are not done wait, and nothing will end: for each other, or for more to be known of what they ask for.
+    Waiting,
+    /// [`Processes::stop`] was called, and nothing is under way any more.
+    Stopped,
+}
+
+/// The processes of a stage.
+#[derive(Debug)]
+pub struct Processes {
+    states: Vec<ProcessState>,
+    records: Vec<ProcessRecord>,
+    conductor: Conductor,
+    /// Those that go on, in this order.
+    ready: VecDeque<ProcessIndex>,
+    /// Those whose operation was refused, and those of whom no more is known.
+    refused: Vec<ProcessIndex>,
+    unknown: Vec<ProcessIndex>,
+    left: usize,
+    /// Operations under way.
+    under_way: usize,
+    /// How often a process got further.
+    steps: u64,
+    stops: bool,
+}
+
+impl Processes {
+    /// Of a plan with so many phases; each belongs to a copy of the workload. All go on.
+    pub fn new(copies: impl IntoIterator<Item = u32>, phases: usize, conductor: Conductor) -> Self {
+        let state = |copy| ProcessState::new(Recorder::new(copy, phases));
+        let states: Vec<ProcessState> = copies.into_iter().map(state).collect();
+        Self {
+            records: vec![ProcessRecord::default(); states.len()],
+            ready: (0..states.len()).collect(),
+            refused: Vec::new(),
+            unknown: Vec::new(),
+            left: states.len(),
+            states,
+            conductor,
+            under_way: 0,
+            steps: 0,
+            stops: false,
+        }
+    }
+
+    /// Those that are not done.
+    pub fn left(&self) -> usize {
+        self.left
+    }
+
+    /// Whether nobody goes on before something ends.
+    #[inline]
+    pub fn all_wait(&self) -> bool {
+        self.ready.is_empty()
+    }
+
+    /// Operations under way.
+    pub fn under_way(&self) -> usize {
+        self.under_way
+    }
+
+    /// How often a process got further.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Nobody goes on any more; [`run`] comes back when nothing is under way.
+    pub fn stop(&mut self) {
+        self.stops = true;
+    }
+
+    /// They go on again, also those of whom nothing more was known.
+    pub fn resume(&mut self) {
+        self.stops = false;
+        self.ready.extend(self.unknown.drain(..));
+        self.refused_go_on();
+    }
+
+    /// What they measured.
+    pub fn into_records(self) -> Vec<ProcessRecord> {
+        self.records
+    }
+
+    /// The operation that a process waits for has ended.
+    #[inline]
+    pub fn ended(&mut self, process: ProcessIndex, result: OpResult) {
+        self.under_way -= 1;
+        self.goes_on(process, result);
+    }
+
+    /// A process has slept, or used the CPU.
+    #[inline]
+    pub fn rested(&mut self, process: ProcessIndex) {
+        self.goes_on(process, OpResult::Done);
+    }
+
+    /// An operation that a process started has ended.
+    pub fn started_ended(&mut self, process: ProcessIndex, tag: u32, moved: u64) {
+        self.under_way -= 1;
+        if self.states[process].started_ended(tag, moved) {
+            self.ready.push_back(process);
+        }
+    }
+
+    /// Operations of a class ended that together took so long and moved so many bytes, each like the others.
+    #[inline]
+    pub fn measured(
+        &mut self,
+        process: ProcessIndex,
+        class: Class,
+        (count, bytes): (u64, u64),
+        took: Nanos,
+    ) {
+        self.states[process].measured(class, count, bytes, took);
+    }
+
+    #[inline]
+    fn goes_on(&mut self, process: ProcessIndex, result: OpResult) {
+        self.states[process].answered(result);
+        self.ready.push_back(process);
+    }
+
+    /// Those whose operations were refused try again, before anybody else.
+    fn refused_go_on(&mut self) {
+        while let Some(process) = self.refused.pop() {
+            self.ready.push_front(process);
+        }
+    }
+
+    #[inline]
+    fn next_ready(&mut self) -> Option<ProcessIndex> {
+        if self.stops { None } else { self.ready.pop_front() }
+    }
+}
+
+/// Lets processes go on until all are done, or none can.
+///
+/// # Errors
+/// The first that ends the run.
+pub fn run<T: Target>(target: &mut T) -> Result<Ran, T::Error> {
+    loop {
+        while let Some(process) = target.processes().next_ready() {
+            while !step(target, process)? {}
+            target.hand_on()?;
+        }
+        let processes = target.processes();
+        if processes.left == 0 {
+            return Ok(Ran::Done);
+        }
+        if processes.stops && processes.under_way == 0 {
+            return Ok(Ran::Stopped);
+        }
+        if !target.wait()? {
+            return Ok(Ran::Waiting);
+        }
+        target.processes().refused_go_on();
+    }
+}
+
+/// Asks a process once and does what is to be done; whether it waits now.
+#[inline]
+fn step<T: Target>(target: &mut T, process: ProcessIndex) -> Result<bool, T::Error> {
+    let now = target.now();
+    let processes = target.processes();
+    if processes.states[process].is_at_end() {
+        end(target, process);
+        return Ok(true);
+    }
+    processes.steps += 1;
+    let last = processes.states[process].take_last();
+    let asked = target.ask(process, now, last)?;
+    let processes = target.processes();
+    let next = match processes.states[process].next(asked) {
+        Ok(next) => next,
+        Err(fault) => return Err(target.fault(process, fault)),
+    };
+    match next {
+        Next::Operation(operation) => return begin(target, process, None, operation),
+        Next::Start(tag, operation) => return begin(target, process, Some(tag), operation),
+        Next::Ask => return Ok(false),
+        Next::Mark(mark) => {
+            let cpu = target.cpu(process);
+            target.processes().states[process].mark(mark, now, cpu);
+            return Ok(false);
+        }
+        Next::Sleep(time) => target.sleep(process, time),
+        Next::Compute(work) => target.compute(process, work)?,
+        Next::Barrier(barrier) => {
+            if let Some(freed) = processes.conductor.arrive(process, barrier) {
+                processes.states[process].answered(OpResult::Done);
+                freed.into_iter().for_each(|other| processes.goes_on(other, OpResult::Done));
+                return Ok(false);
+            }
+        }
+        Next::Put(queue, ticket, times) => {
+            for (other, ticket) in processes.conductor.put(queue, ticket, times) {
+                processes.goes_on(other, OpResult::Ticket(ticket));
+            }
+            return Ok(false);
+        }
+        Next::Take(queue) => {
+            if let Some(ticket) = processes.conductor.take(process, queue) {
+                processes.states[process].answered(OpResult::Ticket(ticket));
+                return Ok(false);
+            }
+        }
+        Next::Nothing => {
+            processes.steps -= 1;
+            processes.unknown.push(process);
+        }
+        Next::Wait => {}
+        Next::Done => end(target, process),
+    }
+    Ok(true)
+}
+
+#[inline]
+fn begin<T: Target>(
+    target: &mut T,
+    process: ProcessIndex,
+    tag: Option<u32>,
+    operation: T::Operation,
+) -> Result<bool, T::Error> {
+    // Before it is begun: it may have ended when that comes back.
+    target.processes().under_way += 1;
+    let begun = target.begin(process, tag, operation)?;
+    let processes = target.processes();
+    let waits = match begun {
+        Begun::UnderWay => return Ok(tag.is_none()),
+        Begun::Ended(result) => {
+            processes.states[process].answered(result);
+            false
+        }
+        Begun::Refused => {
+            processes.states[process].refused(tag.is_some());
+            processes.refused.push(process);
+            processes.steps -= 1;
+            true
+        }
+    };
+    processes.under_way -= 1;
+    Ok(waits)
+}
+
+fn end<T: Target>(target: &mut T, process: ProcessIndex) {
+    let (now, cpu) = (target.now(), target.cpu(process));
+    let processes = target.processes();
+    processes.records[process] = processes.states[process].end(now, cpu);
+    processes.left -= 1;
+    target.done(process);
+}

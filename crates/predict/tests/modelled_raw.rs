@@ -222,7 +222,7 @@ fn what_cannot_go_on_is_told() {
     stuck(vec![vec![take()], vec![open(), Op::At(reads().next().expect("one")), take()]]);
     let odd = Io::Write { slot: SLOT, at: 100, len: 512, content: Content::Zeroes };
     let error = run(vec![vec![open(), Op::At(odd)]]).unwrap_err();
-    assert!(error.contains("works in whole sectors of 512 bytes"), "{error}");
+    assert!(error.contains("works in whole blocks of 512B"), "{error}");
     let error = run(vec![vec![Op::Finish]]).unwrap_err();
     assert!(error.contains("has started nothing"), "{error}");
 }

@@ -6,6 +6,7 @@
 //! verify what is read. Workloads that make directories need a filesystem, and are refused.
 
 mod places;
+mod request;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -17,9 +18,11 @@ use crate::error::{WorkloadError, WorkloadErrorKind};
 use crate::names::{FileId, Slots};
 use crate::op::{self, Io, Mark, Root, Slot, Status};
 use crate::plan::{Plan, Planned};
+use crate::processes::{Asked, Work};
 
 use places::Places;
 pub use places::check;
+pub use request::Request;
 
 /// What a process asks for. Places and lengths are in bytes, from the start of the raw target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -97,6 +100,28 @@ impl Op {
     }
 }
 
+impl From<Op> for Asked<Request> {
+    fn from(op: Op) -> Self {
+        match op {
+            Op::Read { at, len } => Self::Operation(Request::Read(at, len)),
+            Op::Write { at, len } => Self::Operation(Request::Write(at, len)),
+            Op::Sync => Self::Operation(Request::Sync),
+            // Who of them ended is known to the process only.
+            Op::StartRead { at, len } => Self::Start(0, Request::Read(at, len)),
+            Op::StartWrite { at, len } => Self::Start(0, Request::Write(at, len)),
+            Op::Finish => Self::Finish,
+            Op::Sleep(time) => Self::Sleep(time),
+            Op::Compute(time) => Self::Compute(Work::Time(time)),
+            Op::Characters(bytes) => Self::Compute(Work::Characters(bytes)),
+            Op::Mark(mark) => Self::Mark(mark),
+            Op::Barrier(barrier) => Self::Barrier(barrier),
+            Op::Put { queue, ticket, times } => Self::Put(queue, ticket, times),
+            Op::Take { queue } => Self::Take(queue),
+            Op::Done => Self::Done,
+        }
+    }
+}
+
 /// How the last operation of a process went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OpResult {
@@ -106,6 +131,16 @@ pub enum OpResult {
     Done,
     /// A ticket.
     Ticket(i64),
+}
+
+impl From<op::OpResult> for OpResult {
+    fn from(result: op::OpResult) -> Self {
+        match result {
+            op::OpResult::Start => Self::Start,
+            op::OpResult::Ticket(ticket) => Self::Ticket(ticket),
+            _ => Self::Done,
+        }
+    }
 }
 
 /// A plan for a raw target.

@@ -130,7 +130,7 @@ impl NullTarget {
         };
         match run(&mut stage)? {
             Ran::Done => Ok(stage.processes.into_records()),
-            Ran::Waiting | Ran::Stopped => Err(NullError::Deadlock),
+            Ran::Waiting => Err(NullError::Deadlock),
         }
     }
 }
@@ -181,7 +181,7 @@ impl Target for Stage<'_> {
     fn compute(&mut self, process: ProcessIndex, work: Work) -> Result<(), NullError> {
         match work {
             Work::Time(time) => self.sleep(process, time),
-            Work::Characters(_) => self.processes.rested(process),
+            Work::Characters(_) => self.processes.ended(process, OpResult::Done),
         }
         Ok(())
     }
@@ -202,7 +202,7 @@ impl Target for Stage<'_> {
             }
         }
         while let Some(process) = self.sleepers.pop(now) {
-            self.processes.rested(process);
+            self.processes.ended(process, OpResult::Done);
         }
         Ok(true)
     }

@@ -105,6 +105,9 @@ impl Target for Timed {
     }
 
     fn wait(&mut self) -> Result<bool, Self::Error> {
+        if self.processes.is_stopped() && self.under_way.is_empty() {
+            return Ok(false);
+        }
         let ends = self.under_way.keys().chain(self.rests.keys()).map(|(at, _)| *at).min();
         let Some(at) = ends else { return Ok(false) };
         self.now = at;
@@ -119,7 +122,7 @@ impl Target for Timed {
         }
         while let Some(first) = self.rests.first_entry().filter(|one| *one.key() < end) {
             let process = first.remove();
-            self.processes.rested(process);
+            self.processes.ended(process, OpResult::Done);
         }
         Ok(true)
     }
@@ -215,8 +218,8 @@ fn a_loop_that_is_stopped_ends_what_is_under_way_and_goes_on_later() {
         vec![Asked::Operation(5), Asked::Nothing],
     ]);
     target.stops_at_nothing = true;
-    assert_eq!(run(&mut target), Ok(Ran::Stopped));
-    assert_eq!((target.now, target.processes.left(), target.processes.under_way()), (10, 3, 0));
+    assert_eq!(run(&mut target), Ok(Ran::Waiting));
+    assert_eq!((target.now, target.processes.left()), (10, 3));
     target.processes.resume();
     assert_eq!(run(&mut target), Ok(Ran::Done));
     let ended: Vec<Time> =

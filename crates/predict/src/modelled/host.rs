@@ -23,9 +23,10 @@ use raidlab_models::host::{
 use raidlab_sim::{Answer, World};
 use raidlab_study::{StudyError, StudyErrorKind};
 use raidlab_workload::names::{FileId, Names, Slots};
+use raidlab_workload::processes::{self, Asked, Begun, Fault, Processes, Ran, Work};
 use raidlab_workload::{
     Class, Conductor, Cpu, Memory, Op, OpResult, Path, Plan, Planned, Process, ProcessRecord,
-    Recorder, RunRecord,
+    RunRecord,
 };
 
 use cpu::Cores;
@@ -96,14 +97,6 @@ struct Running {
     /// The host's handle of each slot.
     handles: Vec<Option<Handle>>,
     script: Script,
-    /// How the last operation went, until the process is told.
-    last: OpResult,
-    /// Operations under way, and those that ended and were not asked for.
-    started: u32,
-    ended: VecDeque<(u32, u64)>,
-    /// It waits for one of those.
-    finishes: bool,
-    recorder: Recorder,
     cpu: Cpu,
 }
 
@@ -143,18 +136,14 @@ struct Target<'w> {
     spec: HostSpec,
     names: Names,
     cores: Cores,
+    processes: Processes,
     running: Vec<Running>,
-    /// Those that are not done.
-    left: usize,
-    /// Those whose operations have ended.
-    ready: VecDeque<usize>,
     uses: Vec<Option<Use>>,
     free_uses: Vec<u32>,
     /// Requests under way: the world numbers them upwards, from this one on.
     first_request: u64,
     requests: VecDeque<Option<BlockId>>,
     timers: Timers,
-    conductor: Conductor,
     /// Where processes count time from.
     began: Time,
 }
@@ -174,6 +163,84 @@ fn failed(process: usize, what: &str, reason: impl std::fmt::Display) -> StudyEr
     wrong(StudyErrorKind::WrongValue, &key, format!("{what}: {reason}"))
 }
 
+fn no_processes() -> Processes {
+    Processes::new([], 0, Conductor::new(&[], 0))
+}
+
+impl processes::Target for Target<'_> {
+    type Operation = Op;
+    type Error = StudyError;
+
+    #[inline]
+    fn processes(&mut self) -> &mut Processes {
+        &mut self.processes
+    }
+
+    #[inline]
+    fn now(&self) -> Time {
+        Time(self.world.now().since(self.began).0)
+    }
+
+    #[inline]
+    fn ask(&mut self, index: usize, now: Time, last: OpResult) -> Result<Asked<Op>, StudyError> {
+        Ok(self.running[index].process.next(now, last).into())
+    }
+
+    #[inline]
+    fn begin(&mut self, index: usize, tag: Option<u32>, op: Op) -> Result<Begun, StudyError> {
+        if let (Some(tag), Op::At(io)) = (tag, &op) {
+            self.start(index, tag, *io)?;
+            return Ok(Begun::UnderWay);
+        }
+        Ok(self.begin_file(index, op)?.map_or(Begun::UnderWay, Begun::Ended))
+    }
+
+    fn sleep(&mut self, index: usize, time: Nanos) {
+        self.begin_operation(index, Answered::With(OpResult::Done));
+        self.timers.set(self.world.now() + time, Timer::Process(index, Nanos::ZERO));
+    }
+
+    /// On the host's cores, in slices when there are others.
+    fn compute(&mut self, index: usize, work: Work) -> Result<(), StudyError> {
+        let cost = match work {
+            Work::Time(time) => time,
+            Work::Characters(bytes) => self.spec.costs.characters(bytes),
+        };
+        self.begin_operation(index, Answered::With(OpResult::Done));
+        self.use_cpu(index, cost, true);
+        Ok(())
+    }
+
+    #[inline]
+    fn cpu(&self, index: usize) -> Option<Cpu> {
+        Some(self.running[index].cpu)
+    }
+
+    #[inline]
+    fn hand_on(&mut self) -> Result<(), StudyError> {
+        self.drain()
+    }
+
+    fn done(&mut self, index: usize) {
+        for handle in std::mem::take(&mut self.running[index].handles).into_iter().flatten() {
+            self.host.close(handle);
+        }
+    }
+
+    #[inline]
+    fn wait(&mut self) -> Result<bool, StudyError> {
+        if !self.step() {
+            return Ok(false);
+        }
+        self.happened()?;
+        Ok(true)
+    }
+
+    fn fault(&self, index: usize, fault: Fault) -> StudyError {
+        failed(index, "the workload", fault)
+    }
+}
+
 impl<'w> Target<'w> {
     fn new(world: &'w mut World, spec: &HostSpec) -> Result<Self, StudyError> {
         let names = Names::default();
@@ -190,15 +257,13 @@ impl<'w> Target<'w> {
             spec,
             names,
             cores: Cores::new(spec.cores),
+            processes: no_processes(),
             running: Vec::new(),
-            left: 0,
-            ready: VecDeque::new(),
             uses: Vec::new(),
             free_uses: Vec::new(),
             first_request: 0,
             requests: VecDeque::new(),
             timers: Timers::default(),
-            conductor: Conductor::new(&[], 0),
         })
     }
 
@@ -296,36 +361,25 @@ impl<'w> Target<'w> {
         conductor: Conductor,
     ) -> Result<Vec<ProcessRecord>, StudyError> {
         self.began = self.world.now();
-        self.conductor = conductor;
+        let copies = planned.iter().map(|planned| planned.copy);
+        self.processes = Processes::new(copies, phases, conductor);
         let running = |planned: Planned| Running {
             process: planned.process,
             slots: Slots::default(),
             handles: Vec::new(),
             script: Script::default(),
-            last: OpResult::Start,
-            started: 0,
-            ended: VecDeque::new(),
-            finishes: false,
-            recorder: Recorder::new(planned.copy, phases),
             cpu: Cpu::default(),
         };
         self.running = planned.into_iter().map(running).collect();
-        self.left = self.running.len();
-        self.ready = (0..self.running.len()).collect();
-        let mut records = vec![ProcessRecord::default(); self.running.len()];
-        loop {
-            while let Some(index) = self.ready.pop_front() {
-                self.go_on(index, &mut records)?;
-                self.drain()?;
+        match processes::run(self)? {
+            Ran::Done => {
+                let processes = std::mem::replace(&mut self.processes, no_processes());
+                Ok(processes.into_records())
             }
-            if self.left == 0 {
-                return Ok(records);
-            }
-            if !self.step() {
+            Ran::Waiting => {
                 let reason = "all processes wait for each other; see barriers and queues";
-                return Err(wrong(StudyErrorKind::WrongValue, "processes", reason));
+                Err(wrong(StudyErrorKind::WrongValue, "processes", reason))
             }
-            self.happened()?;
         }
     }
 
@@ -346,37 +400,6 @@ impl<'w> Target<'w> {
                 return true;
             }
         }
-    }
-
-    /// Lets a process go on until it waits for something.
-    fn go_on(&mut self, index: usize, records: &mut [ProcessRecord]) -> Result<(), StudyError> {
-        loop {
-            let now = self.time();
-            let one = &mut self.running[index];
-            let last = std::mem::replace(&mut one.last, OpResult::Done);
-            let op = one.process.next(now, last);
-            if matches!(op, Op::Done) {
-                let one = &mut self.running[index];
-                self.left -= 1;
-                let empty = Recorder::new(0, 0);
-                let (recorder, cpu) = (std::mem::replace(&mut one.recorder, empty), one.cpu);
-                records[index] = recorder.finish(now, || Some(cpu));
-                for handle in std::mem::take(&mut self.running[index].handles).into_iter().flatten()
-                {
-                    self.host.close(handle);
-                }
-                return Ok(());
-            }
-            match self.begin(index, op)? {
-                Some(result) => self.running[index].last = result,
-                None => return Ok(()),
-            }
-        }
-    }
-
-    /// The time since the stage began.
-    fn time(&self) -> Time {
-        Time(self.world.now().since(self.began).0)
     }
 
     /// Answers of the world and timers that are due.
@@ -405,7 +428,7 @@ impl<'w> Target<'w> {
                 self.host.handle(now, HostInput::Computed(TaskId(id)));
             }
             Timer::Last(id, Nanos::ZERO) => self.call_done(TaskId(id), 0),
-            Timer::Process(index, Nanos::ZERO) => self.rested(index),
+            Timer::Process(index, Nanos::ZERO) => self.next_call(index),
             Timer::Call(_, left) | Timer::Last(_, left) | Timer::Process(_, left) => {
                 self.compute(timer, left);
             }
@@ -415,7 +438,7 @@ impl<'w> Target<'w> {
 
     /// Whether nothing will have happened by `end`, and nothing is to be done before.
     fn is_quiet_until(&self, end: Time) -> bool {
-        self.ready.is_empty()
+        self.processes.all_wait()
             && self.timers.next_at().is_none_or(|next| end < next)
             && self.world.next_at().is_none_or(|next| end < next)
             && !self.host.has_output()

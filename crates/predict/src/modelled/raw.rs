@@ -66,7 +66,7 @@ pub(super) fn record(
     };
     match run(&mut target)? {
         Ran::Done => {}
-        Ran::Waiting | Ran::Stopped => return Err("processes wait for each other for ever".into()),
+        Ran::Waiting => return Err("processes wait for each other for ever".into()),
     }
     let processes = target.processes.into_records();
     Ok(RunRecord { phases: plan.phases, processes, ..RunRecord::default() })
@@ -156,7 +156,7 @@ impl raidlab_workload::processes::Target for Target<'_> {
             if self.sleepers.next_at().is_some_and(|at| self.world.idle_until(at))
                 && let Some(process) = self.sleepers.pop(self.world.now())
             {
-                self.processes.rested(process);
+                self.processes.ended(process, OpResult::Done);
                 return Ok(true);
             }
             if !self.world.step() {

@@ -72,7 +72,8 @@ pub trait Target {
         let _ = process;
     }
 
-    /// Lets time pass until something has ended, and tells what. False when nothing ever will.
+    /// Lets time pass until something has ended, and tells what. False when nothing ever will, or, after
+    /// [`Processes::stop`], when nothing is under way any more.
     ///
     /// # Errors
     /// When an operation failed.
@@ -98,10 +99,9 @@ pub enum Begun {
 pub enum Ran {
     /// All processes are done.
     Done,
-    /// All that are not done wait, and nothing will end: for each other, or for more to be known of what they ask for.
+    /// All that are not done wait, and nothing will end: for each other, for more to be known of what they ask for, or
+    /// because they were stopped.
     Waiting,
-    /// [`Processes::stop`] was called, and nothing is under way any more.
-    Stopped,
 }
 
 /// The processes of a stage.
@@ -116,8 +116,6 @@ pub struct Processes {
     refused: Vec<ProcessIndex>,
     unknown: Vec<ProcessIndex>,
     left: usize,
-    /// Operations under way.
-    under_way: usize,
     /// How often a process got further.
     steps: u64,
     stops: bool,
@@ -136,7 +134,6 @@ impl Processes {
             left: states.len(),
             states,
             conductor,
-            under_way: 0,
             steps: 0,
             stops: false,
         }
@@ -153,19 +150,19 @@ impl Processes {
         self.ready.is_empty()
     }
 
-    /// Operations under way.
-    pub fn under_way(&self) -> usize {
-        self.under_way
-    }
-
     /// How often a process got further.
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Nobody goes on any more; [`run`] comes back when nothing is under way.
+    /// Nobody goes on any more, until they [do again](Self::resume).
     pub fn stop(&mut self) {
         self.stops = true;
+    }
+
+    /// Whether nobody goes on any more.
+    pub fn is_stopped(&self) -> bool {
+        self.stops
     }
 
     /// They go on again, also those of whom nothing more was known.
@@ -180,22 +177,15 @@ impl Processes {
         self.records
     }
 
-    /// The operation that a process waits for has ended.
+    /// What a process waits for has ended: an operation, sleep, its use of the CPU.
     #[inline]
     pub fn ended(&mut self, process: ProcessIndex, result: OpResult) {
-        self.under_way -= 1;
-        self.goes_on(process, result);
-    }
-
-    /// A process has slept, or used the CPU.
-    #[inline]
-    pub fn rested(&mut self, process: ProcessIndex) {
-        self.goes_on(process, OpResult::Done);
+        self.states[process].answered(result);
+        self.ready.push_back(process);
     }
 
     /// An operation that a process started has ended.
     pub fn started_ended(&mut self, process: ProcessIndex, tag: u32, moved: u64) {
-        self.under_way -= 1;
         if self.states[process].started_ended(tag, moved) {
             self.ready.push_back(process);
         }
@@ -211,12 +201,6 @@ impl Processes {
         took: Nanos,
     ) {
         self.states[process].measured(class, count, bytes, took);
-    }
-
-    #[inline]
-    fn goes_on(&mut self, process: ProcessIndex, result: OpResult) {
-        self.states[process].answered(result);
-        self.ready.push_back(process);
     }
 
     /// Those whose operations were refused try again, before anybody else.
@@ -242,12 +226,8 @@ pub fn run<T: Target>(target: &mut T) -> Result<Ran, T::Error> {
             while !step(target, process)? {}
             target.hand_on()?;
         }
-        let processes = target.processes();
-        if processes.left == 0 {
+        if target.processes().left == 0 {
             return Ok(Ran::Done);
-        }
-        if processes.stops && processes.under_way == 0 {
-            return Ok(Ran::Stopped);
         }
         if !target.wait()? {
             return Ok(Ran::Waiting);
@@ -287,13 +267,13 @@ fn step<T: Target>(target: &mut T, process: ProcessIndex) -> Result<bool, T::Err
         Next::Barrier(barrier) => {
             if let Some(freed) = processes.conductor.arrive(process, barrier) {
                 processes.states[process].answered(OpResult::Done);
-                freed.into_iter().for_each(|other| processes.goes_on(other, OpResult::Done));
+                freed.into_iter().for_each(|other| processes.ended(other, OpResult::Done));
                 return Ok(false);
             }
         }
         Next::Put(queue, ticket, times) => {
             for (other, ticket) in processes.conductor.put(queue, ticket, times) {
-                processes.goes_on(other, OpResult::Ticket(ticket));
+                processes.ended(other, OpResult::Ticket(ticket));
             }
             return Ok(false);
         }
@@ -320,25 +300,19 @@ fn begin<T: Target>(
     tag: Option<u32>,
     operation: T::Operation,
 ) -> Result<bool, T::Error> {
-    // Before it is begun: it may have ended when that comes back.
-    target.processes().under_way += 1;
     let begun = target.begin(process, tag, operation)?;
     let processes = target.processes();
-    let waits = match begun {
+    match begun {
         Begun::UnderWay => return Ok(tag.is_none()),
-        Begun::Ended(result) => {
-            processes.states[process].answered(result);
-            false
-        }
+        Begun::Ended(result) => processes.states[process].answered(result),
         Begun::Refused => {
             processes.states[process].refused(tag.is_some());
             processes.refused.push(process);
             processes.steps -= 1;
-            true
+            return Ok(true);
         }
-    };
-    processes.under_way -= 1;
-    Ok(waits)
+    }
+    Ok(false)
 }
 
 fn end<T: Target>(target: &mut T, process: ProcessIndex) {

@@ -1,6 +1,6 @@
 //! Calls of the host under way, and operations that are made of them.
 
-use raidlab_core::{Nanos, Time};
+use raidlab_core::Nanos;
 use raidlab_models::host::{Call, HostInput, TaskId};
 use raidlab_workload::{Class, OpResult};
 
@@ -92,7 +92,7 @@ impl Target<'_> {
     }
 
     /// The next call of a process's operation, or its end.
-    fn next_call(&mut self, index: usize) {
+    pub(super) fn next_call(&mut self, index: usize) {
         let one = &mut self.running[index];
         let script = &mut one.script;
         if let Some(call) = script.calls.pop_front() {
@@ -103,12 +103,12 @@ impl Target<'_> {
         let Some(answer) = script.answer.take() else { return };
         let took = self.world.now().since(script.began);
         if let Some(class) = script.class {
-            one.recorder.operation(class, script.moved, took);
+            self.processes.measured(index, class, (1, script.moved), took);
         }
         if let Some((class, calls, bytes)) = script.in_memory {
-            one.recorder.operations(class, calls, bytes, took);
+            self.processes.measured(index, class, (calls, bytes), took);
         }
-        one.last = match answer {
+        let result = match answer {
             Answered::With(result) => result,
             Answered::Moved(slot) => {
                 if let Some(file) = slot.and_then(|slot| one.slots.get(slot)) {
@@ -117,13 +117,7 @@ impl Target<'_> {
                 OpResult::Moved(script.moved)
             }
         };
-        self.ready.push_back(index);
-    }
-
-    /// A process that waited goes on.
-    pub(super) fn wake(&mut self, index: usize, last: OpResult) {
-        self.running[index].last = last;
-        self.ready.push_back(index);
+        self.processes.ended(index, result);
     }
 
     /// Reads or writes of a call ended.
@@ -140,42 +134,22 @@ impl Target<'_> {
         };
         let took = now.since(used.since);
         used.since = now;
-        let index = used.process;
-        self.running[index].recorder.operations(class, calls, bytes, took);
+        self.processes.measured(used.process, class, (calls, bytes), took);
     }
 
     /// A call is done.
     pub(super) fn call_done(&mut self, task: TaskId, moved: u64) {
         let Some(used) = self.uses.get_mut(task.0 as usize).and_then(Option::take) else { return };
         self.free_uses.push(task.0);
-        let one = &mut self.running[used.process];
         let Some(tag) = used.tag else {
+            let one = &mut self.running[used.process];
             if one.script.class.is_none() {
                 one.script.moved += moved;
             }
             self.next_call(used.process);
             return;
         };
-        self.ended(used.process, tag, moved);
-    }
-
-    /// An operation that was started ended.
-    pub(super) fn ended(&mut self, index: usize, tag: u32, moved: u64) {
-        let one = &mut self.running[index];
-        one.ended.push_back((tag, moved));
-        if one.finishes {
-            one.finishes = false;
-            if let Some(result) = self.take_ended(index) {
-                self.wake(index, result);
-            }
-        }
-    }
-
-    pub(super) fn take_ended(&mut self, index: usize) -> Option<OpResult> {
-        let one = &mut self.running[index];
-        let (tag, moved) = one.ended.pop_front()?;
-        one.started -= 1;
-        Some(OpResult::Finished { tag, moved })
+        self.processes.started_ended(used.process, tag, moved);
     }
 
     /// A process uses the CPU, in user mode or in the kernel, and is answered then.
@@ -184,16 +158,5 @@ impl Target<'_> {
         let cpu = if user { &mut one.cpu.user } else { &mut one.cpu.system };
         *cpu += cost;
         self.compute(Timer::Process(index, cost), cost);
-    }
-
-    /// A process sleeps until a time.
-    pub(super) fn sleep(&mut self, index: usize, until: Time) {
-        self.begin_operation(index, Answered::With(OpResult::Done));
-        self.timers.set(until, Timer::Process(index, Nanos::ZERO));
-    }
-
-    /// A process has slept, or used the CPU.
-    pub(super) fn rested(&mut self, index: usize) {
-        self.next_call(index);
     }
 }

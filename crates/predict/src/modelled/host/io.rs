@@ -3,7 +3,7 @@
 use raidlab_core::Nanos;
 use raidlab_models::host::{Call, Handle, Source};
 use raidlab_workload::names::{FileId, OpenFile};
-use raidlab_workload::{Class, Io, MOST_STARTED, Op, OpResult, Root, Slot};
+use raidlab_workload::{Class, Io, Op, OpResult, Root, Slot};
 
 use super::{Answered, Measured, StudyError, Target, failed, host_file};
 
@@ -30,61 +30,12 @@ struct Copied {
 }
 
 impl Target<'_> {
-    /// Begins an operation; gives its result when it took no time.
-    pub(super) fn begin(&mut self, index: usize, op: Op) -> Result<Option<OpResult>, StudyError> {
-        let now = self.time();
-        Ok(match op {
-            Op::Sleep(Nanos::ZERO) | Op::Compute(Nanos::ZERO) => Some(OpResult::Done),
-            Op::Sleep(time) => {
-                self.sleep(index, self.world.now() + time);
-                None
-            }
-            Op::Compute(time) => {
-                self.begin_operation(index, Answered::With(OpResult::Done));
-                self.use_cpu(index, time, true);
-                None
-            }
-            Op::Characters(bytes) => {
-                let cost = self.spec.costs.characters(bytes);
-                if cost == Nanos::ZERO {
-                    return Ok(Some(OpResult::Done));
-                }
-                self.begin_operation(index, Answered::With(OpResult::Done));
-                self.use_cpu(index, cost, true);
-                None
-            }
-            Op::Mark(mark) => {
-                let one = &mut self.running[index];
-                let cpu = one.cpu;
-                one.recorder.mark(mark, now, || Some(cpu));
-                Some(OpResult::Done)
-            }
-            Op::Barrier(barrier) => {
-                let Some(freed) = self.conductor.arrive(index, barrier) else { return Ok(None) };
-                freed.into_iter().for_each(|other| self.wake(other, OpResult::Done));
-                Some(OpResult::Done)
-            }
-            Op::Put { queue, ticket, times } => {
-                for (other, ticket) in self.conductor.put(queue, ticket, times) {
-                    self.wake(other, OpResult::Ticket(ticket));
-                }
-                Some(OpResult::Done)
-            }
-            Op::Take { queue } => self.conductor.take(index, queue).map(OpResult::Ticket),
-            Op::Finish => {
-                if self.running[index].started == 0 {
-                    return Err(failed(index, "Finish", "nothing was started"));
-                }
-                let ended = self.take_ended(index);
-                self.running[index].finishes = ended.is_none();
-                ended
-            }
-            Op::Start { tag, io } => self.start(index, tag, io)?,
-            other => self.begin_file(index, other)?,
-        })
-    }
-
-    fn begin_file(&mut self, index: usize, op: Op) -> Result<Option<OpResult>, StudyError> {
+    /// Begins an operation on a file or its name; gives its result when it took no time.
+    pub(super) fn begin_file(
+        &mut self,
+        index: usize,
+        op: Op,
+    ) -> Result<Option<OpResult>, StudyError> {
         match op {
             Op::Read { slot, len, times } => {
                 let (place, file) = self.place(index, slot)?;
@@ -375,12 +326,7 @@ impl Target<'_> {
     }
 
     /// Starts a read or write that is not waited for.
-    fn start(&mut self, index: usize, tag: u32, io: Io) -> Result<Option<OpResult>, StudyError> {
-        if self.running[index].started >= MOST_STARTED {
-            let reason = format!("more than {MOST_STARTED} operations are under way");
-            return Err(failed(index, "Start", reason));
-        }
-        self.running[index].started += 1;
+    pub(super) fn start(&mut self, index: usize, tag: u32, io: Io) -> Result<(), StudyError> {
         let (slot, at, len, class) = match io {
             Io::Read { slot, at, len } => (slot, at, len, Class::Read),
             Io::Write { slot, at, len, .. } => (slot, at, len, Class::Write),
@@ -404,13 +350,13 @@ impl Target<'_> {
             Place::Null if class == Class::Write => self.ended_at_once(index, tag, class, len),
             _ => self.ended_at_once(index, tag, class, len.min(size.saturating_sub(at))),
         }
-        Ok(Some(OpResult::Done))
+        Ok(())
     }
 
     fn ended_at_once(&mut self, index: usize, tag: u32, class: Class, bytes: u64) {
-        let recorder = &mut self.running[index].recorder;
-        recorder.operations(class, u64::from(bytes > 0), bytes, Nanos::ZERO);
-        self.ended(index, tag, bytes);
+        let moved = (u64::from(bytes > 0), bytes);
+        self.processes.measured(index, class, moved, Nanos::ZERO);
+        self.processes.started_ended(index, tag, bytes);
     }
 
     /// Whether a root is on the filesystem.

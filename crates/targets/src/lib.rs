@@ -9,13 +9,13 @@
 //! Fault model: members fail as the engine has it; the process may be killed at any point. Wrong bytes are found
 //! by [`RawTarget`] and [`DirectoryTarget`]; what a killed run left is removed by [`clean_leftovers`].
 
-mod characters;
 mod directory;
 mod export;
 mod kernel_md;
 mod mounted;
 mod raw;
 mod rundir;
+mod work;
 
 pub use directory::{DirectoryOptions, DirectoryTarget, Step};
 #[doc(hidden)]

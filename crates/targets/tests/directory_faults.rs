@@ -185,7 +185,7 @@ fn what_makes_no_sense_is_refused() {
         (vec![Op::Unlink { path: Path::null() }.into()], "can only be opened"),
         (vec![Op::Stat { path: Path::source("x") }.into()], "no files from elsewhere"),
         (vec![Op::Unlink { path: at("d/../a") }.into()], "neither empty nor"),
-        (vec![Op::Finish.into()], "none is under way"),
+        (vec![Op::Finish.into()], "has started nothing"),
         (vec![open(0, "a", How::WRITE), write(1 << 40, 1)], "in one operation"),
         (
             vec![

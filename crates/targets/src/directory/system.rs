@@ -304,14 +304,6 @@ pub(super) fn thread_cpu() -> Option<Cpu> {
     Some(Cpu { user: nanos(usage.ru_utime), system: nanos(usage.ru_stime) })
 }
 
-/// CPU time of this thread to the nanosecond, for computing.
-pub(super) fn thread_time() -> Nanos {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` has room for the result. The clock is always there, so the result is not looked at.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
-}
-
 /// Lets this process have as many files open as the system lets it ask for; says whether that is more.
 pub(super) fn allow_more_files() -> bool {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use raidlab_core::{Nanos, Time};
 use raidlab_engine::{EngineError, EngineErrorKind};
+use raidlab_workload::processes::{Asked, Next, ProcessState};
 use raidlab_workload::{
     Class, Cpu, Mark, Op, OpResult, Path, Planned, Process, ProcessRecord, Recorder, Slot,
 };
@@ -17,7 +18,7 @@ use super::crew::{Crew, Halt};
 use super::files::{Roots, Slots};
 use super::queue::Queue;
 use super::system;
-use crate::characters;
+use crate::work;
 
 /// What a worker knows of the run it is part of.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +42,7 @@ pub(super) struct Left {
 pub(super) struct Worker<'a> {
     pub(super) index: usize,
     pub(super) run: Run<'a>,
-    pub(super) recorder: Recorder,
+    pub(super) state: ProcessState,
     pub(super) slots: Slots,
     pub(super) blocks: Blocks,
     /// Names for system calls; two, for operations on two.
@@ -61,7 +62,7 @@ pub(super) fn work(index: usize, planned: Planned, run: Run<'_>) -> Result<Left,
     let mut worker = Worker {
         index,
         run,
-        recorder: Recorder::new(planned.copy, run.phases),
+        state: ProcessState::new(Recorder::new(planned.copy, run.phases)),
         slots: Slots::default(),
         blocks: Blocks::default(),
         names: [Vec::new(), Vec::new()],
@@ -71,11 +72,9 @@ pub(super) fn work(index: usize, planned: Planned, run: Run<'_>) -> Result<Left,
         now: Time::ZERO,
     };
     worker.tick();
-    worker.all_of(planned.process)?;
-    let (now, queue) = (worker.now, worker.queue.take());
-    let record = worker.recorder.finish(now, system::thread_cpu);
+    let record = worker.all_of(planned.process)?;
     // Threads that did its overlapping operations have CPU time of their own.
-    let helpers = queue.map(Queue::end).unwrap_or_default();
+    let helpers = worker.queue.take().map(Queue::end).unwrap_or_default();
     let cpu = before.zip(system::thread_cpu()).map(|(before, after)| {
         let own = after.since(before);
         Cpu { user: own.user + helpers.user, system: own.system + helpers.system }
@@ -84,22 +83,63 @@ pub(super) fn work(index: usize, planned: Planned, run: Run<'_>) -> Result<Left,
 }
 
 impl Worker<'_> {
-    fn all_of(&mut self, mut process: Box<dyn Process>) -> Result<(), Halt> {
-        let mut last = OpResult::Start;
+    /// What is done next is decided by the [loop of all targets](raidlab_workload::processes); this thread waits where
+    /// it says so.
+    fn all_of(&mut self, mut process: Box<dyn Process>) -> Result<ProcessRecord, Halt> {
         loop {
             self.run.crew.check()?;
-            let op = process.next(self.now, last);
-            if op == Op::Done {
+            let last = self.state.take_last();
+            let asked = Asked::from(process.next(self.now, last));
+            match self.state.next(asked).map_err(|fault| invalid(fault.to_string()))? {
+                Next::Ask | Next::Nothing => {}
+                Next::Mark(mark) => self.mark(mark),
+                Next::Start(tag, Op::At(io)) => self.start(tag, io)?,
+                Next::Wait => {
+                    while !self.end_one()? {}
+                    if self.state.is_at_end() {
+                        return Ok(self.done());
+                    }
+                }
+                Next::Done => return Ok(self.done()),
+                next => {
+                    if let Some(queue) = &mut self.queue {
+                        // What was started must be under way while the process does something else.
+                        queue.submit()?;
+                    }
+                    self.wait_for(next)?;
+                }
+            }
+        }
+    }
+
+    fn done(&mut self) -> ProcessRecord {
+        self.state.end(self.now, system::thread_cpu())
+    }
+
+    /// Does what the process waits for.
+    fn wait_for(&mut self, next: Next<Op>) -> Result<(), Halt> {
+        let crew = self.run.crew;
+        let mut result = OpResult::Done;
+        match next {
+            Next::Operation(op) => {
+                let result = self.carry_out(op)?;
+                self.state.answered(result);
                 return Ok(());
             }
-            if let Some(queue) = &mut self.queue
-                && !matches!(op, Op::Start { .. } | Op::Finish | Op::Mark(_))
-            {
-                // What was started must be under way while the process does something else.
-                queue.submit()?;
+            Next::Put(queue, ticket, times) => crew.put(queue, ticket, times),
+            Next::Sleep(time) => {
+                let then = self.start + Duration::from_nanos(self.now.0.saturating_add(time.0));
+                crew.sleep_until(self.index, then)?;
             }
-            last = self.carry_out(op)?;
+            Next::Compute(work) => work::carry_out(work, || crew.check())?,
+            Next::Barrier(barrier) => crew.arrive(self.index, barrier)?,
+            Next::Take(queue) => result = OpResult::Ticket(crew.take(self.index, queue)?),
+            // The process does not wait for the others.
+            _ => return Ok(()),
         }
+        self.tick();
+        self.state.answered(result);
+        Ok(())
     }
 
     fn carry_out(&mut self, op: Op) -> Result<OpResult, Halt> {
@@ -107,17 +147,7 @@ impl Worker<'_> {
             Op::Read { slot, len, times } => self.read(slot, len, times),
             Op::Write { slot, len, content, times } => self.write(slot, len, content, times),
             Op::At(io) => self.at(io),
-            Op::Start { tag, io } => self.start(tag, io),
-            Op::Finish => self.finish(),
             Op::CopyRange { from, to, len } => self.copy_range(from, to, len),
-            Op::Mark(mark) => self.mark(mark),
-            Op::Sleep(_)
-            | Op::Compute(_)
-            | Op::Characters(_)
-            | Op::Barrier(_)
-            | Op::Put { .. }
-            | Op::Take { .. }
-            | Op::Done => self.coordinate(&op),
             Op::Open { .. }
             | Op::Close { .. }
             | Op::Seek { .. }
@@ -145,7 +175,7 @@ impl Worker<'_> {
     #[inline]
     pub(super) fn measured(&mut self, class: Class, bytes: u64) {
         let took = self.tick();
-        self.recorder.operation(class, bytes, took);
+        self.state.measured(class, 1, bytes, took);
     }
 
     /// An operation ended now that is not measured as one of its own.
@@ -154,42 +184,15 @@ impl Worker<'_> {
         OpResult::Done
     }
 
-    fn mark(&mut self, mark: Mark) -> Result<OpResult, Halt> {
-        self.recorder.mark(mark, self.now, system::thread_cpu);
-        if matches!(mark, Mark::Begin(_) | Mark::End(_)) {
+    fn mark(&mut self, mark: Mark) {
+        let now = self.now;
+        let is_phase = matches!(mark, Mark::Begin(_) | Mark::End(_));
+        let cpu = if is_phase { system::thread_cpu() } else { None };
+        self.state.mark(mark, now, cpu);
+        if is_phase {
             // Asking for the CPU time takes time, which is no operation's.
             self.tick();
         }
-        Ok(OpResult::Done)
-    }
-
-    fn coordinate(&mut self, op: &Op) -> Result<OpResult, Halt> {
-        let crew = self.run.crew;
-        let mut result = OpResult::Done;
-        match *op {
-            Op::Sleep(time) => {
-                let then = self.start + Duration::from_nanos(self.now.0.saturating_add(time.0));
-                crew.sleep_until(self.index, then)?;
-            }
-            Op::Compute(time) => self.compute(time)?,
-            Op::Characters(bytes) => characters::put(bytes, || crew.check())?,
-            Op::Barrier(barrier) => crew.arrive(self.index, barrier)?,
-            Op::Put { queue, ticket, times } => crew.put(queue, ticket, times),
-            Op::Take { queue } => result = OpResult::Ticket(crew.take(self.index, queue)?),
-            _ => {}
-        }
-        self.tick();
-        Ok(result)
-    }
-
-    /// Uses so much CPU time, not elapsed time: processes that share a processor take longer.
-    fn compute(&self, time: Nanos) -> Result<(), Halt> {
-        let end = system::thread_time() + time;
-        while system::thread_time() < end {
-            self.run.crew.check()?;
-            (0..100).for_each(|_| std::hint::spin_loop());
-        }
-        Ok(())
     }
 
     /// The file in a slot, for a system call.

@@ -1,17 +1,18 @@
 //! The timed span: submits what was prepared, takes the answers.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use raidlab_core::contract::{IoOp, Outcome, Segment};
 use raidlab_core::{Nanos, SECTOR_BYTES, Sector, Time};
 use raidlab_engine::{EngineError, EngineErrorKind, Reply, check_outcome};
+use raidlab_workload::processes::Work;
 use raidlab_workload::{Class, Mark};
 
 use super::batch::{Action, Client, Flying, Prepared, State};
 use super::pattern::BLOCK;
 use super::{RUN, RawTarget, Run, Source, nanos};
-use crate::characters;
+use crate::work;
 
 /// How long a sleeper sleeps at once, so that it hears of Ctrl-C.
 const NAP: Duration = Duration::from_millis(50);
@@ -126,17 +127,8 @@ impl RawTarget {
             Action::Sleep(time) => {
                 client.state = State::Sleeping(run.elapsed + nanos(start) + time);
             }
-            Action::Compute(time) => {
-                let from = Instant::now();
-                while nanos(from) < time {
-                    std::hint::spin_loop();
-                }
-            }
-            Action::Characters(bytes) => {
-                let cancelled = || run.cancel.load(Ordering::Relaxed);
-                // Who is cancelled hears of it when nothing is under way any more.
-                characters::put(bytes, || if cancelled() { Err(()) } else { Ok(()) }).ok();
-            }
+            Action::Compute(time) => spend(Work::Time(time), run.cancel),
+            Action::Characters(bytes) => spend(Work::Characters(bytes), run.cancel),
             Action::Mark(mark) => client.mark(mark, run.elapsed + nanos(start)),
             Action::Barrier(barrier) => match run.conductor.arrive(index, barrier) {
                 None => client.state = State::Waiting,
@@ -244,6 +236,11 @@ impl<S> Client<'_, S> {
             recorder.mark(mark, Time(now.0), || None);
         }
     }
+}
+
+/// Uses the CPU. Who is cancelled hears of it when nothing is under way any more.
+fn spend(work: Work, cancel: &AtomicBool) {
+    work::carry_out(work, || if cancel.load(Ordering::Relaxed) { Err(()) } else { Ok(()) }).ok();
 }
 
 /// Sleeps towards the next sleeper's time; false when nobody sleeps.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use raidlab_core::Time;
 use raidlab_engine::{EngineError, EngineErrorKind, Piece};
-use raidlab_workload::{Class, Content, Cpu, Io, MOST_STARTED, OpResult, Path, content};
+use raidlab_workload::{Class, Content, Cpu, Io, Path, content};
 
 use super::blocks::Block;
 use super::crew::{Crew, Halt};
@@ -210,7 +210,7 @@ fn refused(error: &io::Error) -> EngineError {
 }
 
 impl Worker<'_> {
-    pub(super) fn start(&mut self, tag: u32, io: Io) -> Result<OpResult, Halt> {
+    pub(super) fn start(&mut self, tag: u32, io: Io) -> Result<(), Halt> {
         let (slot, at, len, content) = match io {
             Io::Read { slot, at, len } => (slot, at, length(len)?, None),
             Io::Write { slot, at, len, content } => {
@@ -220,9 +220,6 @@ impl Worker<'_> {
         };
         let run = self.run;
         let queue = self.queue.get_or_insert_with(|| Queue::new(run.io_uring, run.crew));
-        if queue.under_way >= MOST_STARTED as usize {
-            return Err(invalid(format!("more than {MOST_STARTED} are under way")).into());
-        }
         debug_assert!(!queue.is_in_use(tag), "tag {tag} is in use");
         let open = self.slots.get(slot)?;
         let index = queue.free.pop().unwrap_or_else(|| {
@@ -243,10 +240,11 @@ impl Worker<'_> {
             queue.flights[index as usize].started = now;
             queue.start(index)?;
         }
-        Ok(OpResult::Done)
+        Ok(())
     }
 
-    pub(super) fn finish(&mut self) -> Result<OpResult, Halt> {
+    /// Waits for the end of one that was started; whether the process goes on with it.
+    pub(super) fn end_one(&mut self) -> Result<bool, Halt> {
         let nothing = || invalid("waiting for one of those that were started: none is under way");
         let run = self.run;
         let queue = self.queue.as_mut().filter(|queue| queue.under_way > 0).ok_or_else(nothing)?;
@@ -275,8 +273,8 @@ impl Worker<'_> {
         let (tag, moved, started) = (flight.tag, flight.done as u64, flight.started);
         queue.free.push(index);
         self.tick();
-        self.recorder.operation(class, moved, self.now.since(started));
-        Ok(OpResult::Finished { tag, moved })
+        self.state.measured(class, 1, moved, self.now.since(started));
+        Ok(self.state.started_ended(tag, moved))
     }
 }
 

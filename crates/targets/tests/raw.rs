@@ -313,7 +313,7 @@ fn what_the_target_cannot_do_is_named() {
     let odd = processes(&target, Kind::RandomWrite, 512, 1 << 16, 1);
     let error = target.run(odd, &GO).unwrap_err();
     assert_eq!(error.kind(), EngineErrorKind::NotSupported);
-    assert!(error.to_string().contains("4 KiB"), "{error}");
+    assert!(error.to_string().contains("whole blocks of 4KiB"), "{error}");
     let error = target.fill(0, 1 << 40, &GO).unwrap_err();
     assert_eq!(error.kind(), EngineErrorKind::InvalidRequest);
 

@@ -6,8 +6,9 @@ use std::time::Instant;
 use raidlab_core::contract::{IoOp, RequestId, Token};
 use raidlab_core::{Nanos, Time};
 use raidlab_engine::{EngineError, EngineErrorKind};
-use raidlab_workload::raw::{Op, OpResult};
-use raidlab_workload::{Mark, Recorder};
+use raidlab_workload::processes::Asked;
+use raidlab_workload::raw::{Op, OpResult, Request};
+use raidlab_workload::{ProcessIndex, WorkloadErrorKind};
 
 use super::pattern::{self, BLOCK, POISON};
 use super::{RawTarget, Run, Source};
@@ -40,65 +41,27 @@ pub(super) fn ahead_after(ahead: usize, took: Nanos) -> usize {
     }
 }
 
-/// What an operation does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
-    Read,
-    Write {
-        /// Its number, which goes into the pattern.
-        version: u32,
-    },
-    Sync,
-    Finish,
-    Sleep(Nanos),
-    Compute(Nanos),
-    Characters(u64),
-    Mark(Mark),
-    Barrier(u16),
-}
-
-/// An operation with its place in the process's buffer; all in bytes.
+/// A request with its place in the process's buffer; all in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Prepared {
-    pub(super) action: Action,
-    /// The process does not wait for it.
-    pub(super) is_started: bool,
-    pub(super) at: u64,
-    pub(super) len: u64,
+    pub(super) request: Request,
+    /// Of a write: its number, which goes into the pattern.
+    pub(super) version: u32,
     pub(super) offset: u64,
-    /// Reads, once submitted: where the versions it must find begin.
+    /// Of a read, once submitted: where the versions it must find begin.
     pub(super) expected: usize,
 }
 
-/// An operation under way.
+/// A request under way.
 #[derive(Debug)]
-pub(super) struct Flying {
+pub(super) struct InFlight {
     pub(super) id: RequestId,
-    pub(super) client: usize,
+    pub(super) process: ProcessIndex,
+    /// The process does not wait for it: its own number for it.
+    pub(super) tag: Option<u32>,
     pub(super) op: IoOp,
-    pub(super) next: Prepared,
+    pub(super) request: Request,
     pub(super) since: Instant,
-}
-
-impl Flying {
-    /// Whether `other` must wait for this one: they overlap and one is a write.
-    pub(super) fn conflicts(&self, other: &Prepared) -> bool {
-        let both_read = self.next.action == Action::Read && other.action == Action::Read;
-        !both_read && self.next.at < other.at + other.len && other.at < self.next.at + self.next.len
-    }
-}
-
-/// What a process is at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// Can go on.
-    Ready,
-    /// For an answer, or others at a barrier.
-    Waiting,
-    /// For any of what it started.
-    Finishing,
-    /// Until this time since the start of the run.
-    Sleeping(Nanos),
 }
 
 /// A process and its share of the memory.
@@ -115,22 +78,15 @@ pub(super) struct Client<'a, S> {
     /// It asked for nothing more.
     pub(super) ended: bool,
     pub(super) token: Option<Token>,
-    pub(super) prepared: Vec<Prepared>,
+    pub(super) prepared: Vec<Asked<Prepared>>,
     /// Bytes of the buffer that are taken.
     used: u64,
-    /// Operations below were submitted.
+    /// What is below was begun.
     pub(super) cursor: usize,
-    pub(super) state: State,
-    /// Operations it started that are under way, and that are done and not waited for yet.
-    pub(super) under_way: u32,
-    pub(super) finished: u32,
-    /// Gone when its end was noted.
-    pub(super) recorder: Option<Recorder>,
 }
 
 impl<'a, S: Source> Client<'a, S> {
-    pub(super) fn new(source: &'a mut S, share: u64, capacity: u64, phases: usize) -> Self {
-        let recorder = Recorder::new(source.copy(), phases);
+    pub(super) fn new(source: &'a mut S, share: u64, capacity: u64) -> Self {
         Self {
             source,
             share,
@@ -143,33 +99,29 @@ impl<'a, S: Source> Client<'a, S> {
             prepared: Vec::new(),
             used: 0,
             cursor: 0,
-            state: State::Ready,
-            under_way: 0,
-            finished: 0,
-            recorder: Some(recorder),
         }
     }
 }
 
 impl<S> Client<'_, S> {
-    /// Whether all it ever wanted was submitted.
-    pub(super) fn is_done(&self) -> bool {
-        self.ended && self.cursor == self.prepared.len()
+    /// The read begun last must find the versions from here on.
+    pub(super) fn expects(&mut self, from: usize) {
+        let last = self.prepared.get_mut(self.cursor - 1);
+        if let Some(Asked::Operation(read) | Asked::Start(_, read)) = last {
+            read.expected = from;
+        }
     }
 
-    /// Checks where a read or write lies.
-    fn check(&self, at: u64, len: u64) -> Result<(), EngineError> {
-        let wrong =
-            |kind, reason| Err(EngineError::new(kind, "run a workload", reason).at_offset(at));
-        if !at.is_multiple_of(BLOCK) || !len.is_multiple_of(BLOCK) {
-            let reason = format!("{len} bytes: the raw target works in whole blocks of 4 KiB");
-            return wrong(EngineErrorKind::NotSupported, reason);
-        }
-        if at.checked_add(len).is_none_or(|end| end > self.capacity) {
-            let reason = format!("{len} bytes pass the end of the array, {} bytes", self.capacity);
-            return wrong(EngineErrorKind::InvalidRequest, reason);
-        }
-        Ok(())
+    /// Checks where a request lies: each block is verified, so it is whole ones.
+    fn check(&self, request: Request) -> Result<(), EngineError> {
+        let (at, _) = request.span();
+        request.check(BLOCK, self.capacity).map_err(|error| {
+            let kind = match error.kind {
+                WorkloadErrorKind::Block => EngineErrorKind::NotSupported,
+                _ => EngineErrorKind::InvalidRequest,
+            };
+            EngineError::new(kind, super::RUN, error.reason).at_offset(at)
+        })
     }
 }
 
@@ -187,10 +139,13 @@ impl RawTarget {
             let mut left = client.prepared.split_off(client.cursor);
             client.prepared.clear();
             (client.cursor, client.used) = (0, 0);
-            for mut prepared in left.drain(..) {
-                prepared.offset = client.used;
-                client.used += prepared.len;
-                self.put(client, prepared)?;
+            for asked in left.drain(..) {
+                let asked = asked.try_map(|prepared: Prepared| {
+                    let offset = client.used;
+                    client.used += prepared.request.span().1;
+                    Ok::<_, EngineError>(Prepared { offset, ..prepared })
+                });
+                self.put(client, asked?)?;
             }
         }
         let most = run.ahead;
@@ -224,33 +179,23 @@ impl RawTarget {
         }
         let op = client.held.take().unwrap_or_else(|| client.source.next(now, client.last));
         client.last = OpResult::Done;
-        let (action, is_started, at, len) = match op {
-            Op::Read { at, len } => (Action::Read, false, at, len),
-            Op::StartRead { at, len } => (Action::Read, true, at, len),
-            Op::Write { at, len } => (Action::Write { version: 0 }, false, at, len),
-            Op::StartWrite { at, len } => (Action::Write { version: 0 }, true, at, len),
-            Op::Sync => (Action::Sync, false, 0, 0),
-            Op::Finish => (Action::Finish, false, 0, 0),
-            Op::Sleep(time) => (Action::Sleep(time), false, 0, 0),
-            Op::Compute(time) => (Action::Compute(time), false, 0, 0),
-            Op::Characters(bytes) => (Action::Characters(bytes), false, 0, 0),
-            Op::Mark(mark) => (Action::Mark(mark), false, 0, 0),
-            Op::Barrier(barrier) => (Action::Barrier(barrier), false, 0, 0),
-            Op::Put { queue, ticket, times } => {
-                for (other, ticket) in run.conductor.put(queue, ticket, times) {
+        let asked: Asked<Request> = op.into();
+        match asked {
+            Asked::Put(queue, ticket, times) => {
+                for (other, ticket) in run.tickets.put(queue, ticket, times) {
                     let other = &mut run.clients[other];
                     (other.wants_ticket, other.last) = (false, OpResult::Ticket(ticket));
                 }
                 return Ok(true);
             }
-            Op::Take { queue } => {
-                match run.conductor.take(index, queue) {
+            Asked::Take(queue) => {
+                match run.tickets.take(index, queue) {
                     Some(ticket) => client.last = OpResult::Ticket(ticket),
                     None => client.wants_ticket = true,
                 }
                 return Ok(true);
             }
-            Op::Done => {
+            Asked::Done => {
                 client.ended = true;
                 return match client.source.failure() {
                     None => Ok(true),
@@ -259,22 +204,27 @@ impl RawTarget {
                     }
                 };
             }
-        };
-        if op.is_io() {
-            client.check(at, len)?;
+            _ => {}
         }
-        if client.used > 0 && client.used + len > client.share {
-            client.held = Some(op);
-            return Ok(false);
+        if let Some(request) = asked.operation() {
+            client.check(*request)?;
+            let len = request.span().1;
+            if client.used > 0 && client.used + len > client.share {
+                client.held = Some(op);
+                return Ok(false);
+            }
+            self.make_room(client, len)?;
         }
-        self.make_room(client, len)?;
-        let action = match action {
-            Action::Write { .. } => Action::Write { version: self.new_version()? },
-            other => other,
-        };
-        let offset = client.used;
-        client.used += len;
-        self.put(client, Prepared { action, is_started, at, len, offset, expected: 0 })?;
+        let asked = asked.try_map(|request| {
+            let version = match request {
+                Request::Write(..) => self.new_version()?,
+                Request::Read(..) | Request::Sync => 0,
+            };
+            let offset = client.used;
+            client.used += request.span().1;
+            Ok::<_, EngineError>(Prepared { request, version, offset, expected: 0 })
+        });
+        self.put(client, asked?)?;
         Ok(true)
     }
 
@@ -299,27 +249,28 @@ impl RawTarget {
     fn put<S>(
         &mut self,
         client: &mut Client<'_, S>,
-        prepared: Prepared,
+        asked: Asked<Prepared>,
     ) -> Result<(), EngineError> {
-        if prepared.len > 0 {
+        let (at, len) = asked.operation().map_or((0, 0), |prepared| prepared.request.span());
+        if let (Some(prepared), true) = (asked.operation(), len > 0) {
             let token = match client.token {
                 Some(token) => token,
                 None => self.engine.allocate(client.share)?,
             };
             client.token = Some(token);
             let from = prepared.offset as usize;
-            let bytes = &mut self.engine.bytes_mut(token)?[from..from + prepared.len as usize];
-            match prepared.action {
-                Action::Write { version } => {
+            let bytes = &mut self.engine.bytes_mut(token)?[from..from + len as usize];
+            match prepared.request {
+                Request::Write(..) => {
                     let blocks = bytes.chunks_exact_mut(BLOCK as usize);
-                    for (at, block) in (prepared.at..).step_by(BLOCK as usize).zip(blocks) {
-                        pattern::fill(at, version, block);
+                    for (at, block) in (at..).step_by(BLOCK as usize).zip(blocks) {
+                        pattern::fill(at, prepared.version, block);
                     }
                 }
-                _ => bytes.fill(POISON),
+                Request::Read(..) | Request::Sync => bytes.fill(POISON),
             }
         }
-        client.prepared.push(prepared);
+        client.prepared.push(asked);
         Ok(())
     }
 }
@@ -342,32 +293,5 @@ mod tests {
         assert_eq!([100_000, 8_000_000, 1_000_000_000].map(settled), [128, 2, 1]);
         assert_eq!(settled(1), MOST_PREPARED);
         assert_eq!(ahead_at_first(false, 1), MOST_PREPARED);
-    }
-
-    #[test]
-    fn only_overlaps_with_a_write_wait() {
-        let prepared = |action, at, len| Prepared {
-            action,
-            is_started: false,
-            at,
-            len,
-            offset: 0,
-            expected: 0,
-        };
-        let write = Action::Write { version: 1 };
-        let flying = |action| Flying {
-            id: RequestId(1),
-            client: 0,
-            op: IoOp::Write,
-            next: prepared(action, 8192, 8192),
-            since: Instant::now(),
-        };
-        assert!(flying(write).conflicts(&prepared(Action::Read, 12288, 4096)));
-        assert!(flying(write).conflicts(&prepared(write, 4096, 8192)));
-        assert!(flying(Action::Read).conflicts(&prepared(write, 0, 1 << 20)));
-        assert!(!flying(Action::Read).conflicts(&prepared(Action::Read, 8192, 8192)));
-        assert!(!flying(write).conflicts(&prepared(write, 16384, 4096)));
-        assert!(!flying(write).conflicts(&prepared(write, 4096, 4096)));
-        assert!(!flying(write).conflicts(&prepared(Action::Sync, 0, 0)));
     }
 }

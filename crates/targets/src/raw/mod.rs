@@ -15,7 +15,7 @@
 //! operations longer than by the clock.
 //!
 //! **Order.** Where two operations overlap and one is a write, the later waits for the earlier, as files do under
-//! POSIX, so that each read has exactly one right answer.
+//! POSIX, so that each read has exactly one right answer ([`raidlab_workload::raw::Request::conflicts`]).
 
 mod batch;
 pub(crate) mod cpu;
@@ -29,10 +29,11 @@ use std::time::Instant;
 
 use raidlab_core::{Nanos, Time};
 use raidlab_engine::{Engine, EngineError, EngineErrorKind, Reply};
+use raidlab_workload::processes::{Processes, Sleepers};
 use raidlab_workload::raw::{Op, OpResult, Process, RawPlan};
-use raidlab_workload::{Conductor, Cpu, ProcessRecord, RunRecord};
+use raidlab_workload::{Conductor, Cpu, RunRecord};
 
-use batch::{Client, Flying, ahead_after, ahead_at_first};
+use batch::{Client, InFlight, ahead_after, ahead_at_first};
 use cpu::CpuTimes;
 use pattern::BLOCK;
 
@@ -73,7 +74,7 @@ pub struct RawTarget {
     zeroed: bool,
     memory: u64,
     replies: Vec<Reply>,
-    flying: Vec<Flying>,
+    in_flight: Vec<InFlight>,
     /// Versions that reads of this batch must find, in the order of submission.
     expected: Vec<u32>,
 }
@@ -134,10 +135,21 @@ impl Source for Fill {
     }
 }
 
+/// What the processes of a run have in common.
+struct Shared<'a> {
+    phases: Vec<&'static str>,
+    barriers: &'a [u32],
+    queues: u16,
+    asks_time: bool,
+}
+
 /// The state of one run.
 struct Run<'a, S> {
     clients: Vec<Client<'a, S>>,
-    conductor: Conductor,
+    processes: Processes,
+    sleepers: Sleepers,
+    /// Tickets, which are dealt out as operations are prepared.
+    tickets: Conductor,
     /// Processes look at the time: little is prepared ahead.
     asks_time: bool,
     /// How many operations of each process are prepared at once.
@@ -146,8 +158,6 @@ struct Run<'a, S> {
     cancel: &'a AtomicBool,
     result: RawResult,
     process_cpu: Nanos,
-    /// Processes that are done.
-    done: usize,
 }
 
 impl RawTarget {
@@ -170,7 +180,7 @@ impl RawTarget {
             zeroed,
             memory: ARENA,
             replies: Vec::new(),
-            flying: Vec::new(),
+            in_flight: Vec::new(),
             expected: Vec::new(),
         })
     }
@@ -212,7 +222,7 @@ impl RawTarget {
     /// As [`run`](Self::run).
     pub fn fill(&mut self, at: u64, len: u64, cancel: &AtomicBool) -> Result<(), EngineError> {
         let mut fill = [Fill { at, end: at + len, flushed: false }];
-        let shared = (Vec::new(), Conductor::new(&[], 0), false);
+        let shared = Shared { phases: Vec::new(), barriers: &[], queues: 0, asks_time: false };
         self.run_sources(&mut fill, shared, cancel, &mut |_| Ok(())).map(|_| ())
     }
 
@@ -238,26 +248,26 @@ impl RawTarget {
         cancel: &AtomicBool,
         begin: &mut Begin<'_>,
     ) -> Result<RawResult, EngineError> {
-        let conductor = Conductor::new(&plan.barriers, plan.queues);
-        let shared = (plan.phases, conductor, plan.asks_time);
+        let RawPlan { phases, queues, asks_time, .. } = plan;
+        let shared = Shared { phases, barriers: &plan.barriers, queues, asks_time };
         self.run_sources(&mut plan.processes, shared, cancel, begin)
     }
 
     fn run_sources<S: Source>(
         &mut self,
         sources: &mut [S],
-        (phases, conductor, asks_time): (Vec<&'static str>, Conductor, bool),
+        Shared { phases, barriers, queues, asks_time }: Shared<'_>,
         cancel: &AtomicBool,
         begin: &mut Begin<'_>,
     ) -> Result<RawResult, EngineError> {
         let share = (self.memory / sources.len().max(1) as u64 / BLOCK * BLOCK).max(BLOCK);
         let capacity = self.engine.array().capacity().bytes();
-        let client = |source| Client::new(source, share, capacity, phases.len());
+        let barriers = Conductor::new(barriers, 0);
+        let processes = Processes::new(sources.iter().map(S::copy), phases.len(), barriers);
+        let client = |source| Client::new(source, share, capacity);
         let clients: Vec<Client<'_, S>> = sources.iter_mut().map(client).collect();
-        let processes = clients.iter().map(|_| ProcessRecord::default()).collect();
         let record = RunRecord {
             phases,
-            processes,
             system_cpu: Some(Nanos::ZERO),
             memory:
                 "no filesystem: the page cache takes part only where members have no direct I/O"
@@ -267,27 +277,29 @@ impl RawTarget {
         let count = clients.len();
         let mut run = Run {
             clients,
-            conductor,
+            processes,
+            sleepers: Sleepers::default(),
+            tickets: Conductor::new(&[], queues),
             asks_time,
             ahead: ahead_at_first(asks_time, count),
             elapsed: Nanos::ZERO,
             cancel,
             result: RawResult { record, batches: 0 },
             process_cpu: Nanos::ZERO,
-            done: 0,
         };
         let before = self.engine.totals();
         let outcome = self.batches(&mut run, begin);
         // After an error answers may still be due: their buffers can be released only then.
         self.replies.clear();
         let drained = self.engine.run_until_idle(&mut self.replies);
-        self.flying.clear();
+        self.in_flight.clear();
         for client in &run.clients {
             if let Some(token) = client.token {
                 self.engine.release(token)?;
             }
         }
         outcome.and(drained)?;
+        run.result.record.processes = run.processes.into_records();
         let cpu = Cpu { user: run.process_cpu, system: Nanos::ZERO };
         run.result.record.process_cpu = Some(cpu);
         run.result.record.members = Some(self.engine.totals().since(before));
@@ -299,8 +311,7 @@ impl RawTarget {
         run: &mut Run<'_, S>,
         begin: &mut Begin<'_>,
     ) -> Result<(), EngineError> {
-        while run.done < run.clients.len() {
-            let before = run.done;
+        while run.processes.left() > 0 {
             let prepared = self.prepare_all(run)?;
             self.expected.clear();
             let times = CpuTimes::now();
@@ -323,7 +334,7 @@ impl RawTarget {
             for index in 0..run.clients.len() {
                 self.verify_batch(&mut run.clients[index], run.cancel)?;
             }
-            if !prepared && !moved && run.done == before {
+            if !prepared && !moved {
                 let reason = "processes of the workload wait for each other for ever";
                 return Err(EngineError::new(EngineErrorKind::Internal, RUN, reason));
             }

@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use raidlab_core::geometry::Place;
 use raidlab_core::{MemberIndex, SECTOR_BYTES, Sector, Sectors};
 use raidlab_engine::{EngineError, EngineErrorKind, Member, Mismatch};
+use raidlab_workload::processes::Asked;
+use raidlab_workload::raw::Request;
 
-use super::batch::{Action, Client, Prepared};
+use super::batch::Client;
 use super::known::{Expected, Known, sweep};
 use super::pattern::{self, BLOCK};
 use super::{RawTarget, Source};
@@ -21,17 +23,18 @@ impl RawTarget {
         cancel: &AtomicBool,
     ) -> Result<(), EngineError> {
         let Some(token) = client.token else { return Ok(()) };
-        let reads = client.prepared[..client.cursor].iter();
-        for read in reads.filter(|prepared| prepared.action == Action::Read) {
+        let begun = client.prepared[..client.cursor].iter().filter_map(Asked::operation);
+        for read in begun {
+            let Request::Read(at, len) = read.request else { continue };
             if cancel.load(Ordering::Relaxed) {
                 return Err(EngineError::cancelled("verify the bytes read"));
             }
             let all = self.engine.bytes(token)?;
-            let bytes = &all[read.offset as usize..(read.offset + read.len) as usize];
+            let bytes = &all[read.offset as usize..(read.offset + len) as usize];
             let versions = &self.expected[read.expected..];
             let found = bytes.chunks_exact(BLOCK as usize).zip(versions).enumerate().find_map(
                 |(n, (block, version))| {
-                    let at = read.at + n as u64 * BLOCK;
+                    let at = at + n as u64 * BLOCK;
                     if *version == 0 && !self.zeroed {
                         return None;
                     }
@@ -41,26 +44,24 @@ impl RawTarget {
                 },
             );
             if let Some((offset, version, found)) = found {
-                let read = *read;
-                let mismatch = self.locate(offset, version, found, &read, cancel)?;
+                let mismatch = self.locate(offset, version, found, at + len, cancel)?;
                 return Err(EngineError::from_mismatch(mismatch));
             }
         }
         Ok(())
     }
 
-    /// Finds the member that a wrong byte came from.
+    /// Finds the member that a wrong byte came from, of a read up to `end`.
     fn locate(
         &mut self,
         offset: u64,
         version: u32,
         found: u8,
-        read: &Prepared,
+        end: u64,
         cancel: &AtomicBool,
     ) -> Result<Mismatch, EngineError> {
         // Each copy of what was read, from the wrong byte's sector to the end of the read.
-        let end = (read.at + read.len) / SECTOR_BYTES;
-        for sector in offset / SECTOR_BYTES..end {
+        for sector in offset / SECTOR_BYTES..end / SECTOR_BYTES {
             for copy in 0..self.engine.array().geometry().copies() {
                 let place = self.engine.array().geometry().place(Sector(sector), copy);
                 if let Some(mismatch) = self.check_sector(place)? {

@@ -59,6 +59,36 @@ pub enum Asked<O> {
     Done,
 }
 
+impl<O> Asked<O> {
+    /// The operation that it asks for, if it does.
+    pub const fn operation(&self) -> Option<&O> {
+        match self {
+            Self::Operation(operation) | Self::Start(_, operation) => Some(operation),
+            _ => None,
+        }
+    }
+
+    /// The same with its operation made another.
+    ///
+    /// # Errors
+    /// Those of making it.
+    pub fn try_map<P, E>(self, make: impl FnOnce(O) -> Result<P, E>) -> Result<Asked<P>, E> {
+        Ok(match self {
+            Self::Operation(operation) => Asked::Operation(make(operation)?),
+            Self::Start(tag, operation) => Asked::Start(tag, make(operation)?),
+            Self::Finish => Asked::Finish,
+            Self::Sleep(time) => Asked::Sleep(time),
+            Self::Compute(work) => Asked::Compute(work),
+            Self::Mark(mark) => Asked::Mark(mark),
+            Self::Barrier(barrier) => Asked::Barrier(barrier),
+            Self::Put(queue, ticket, times) => Asked::Put(queue, ticket, times),
+            Self::Take(queue) => Asked::Take(queue),
+            Self::Nothing => Asked::Nothing,
+            Self::Done => Asked::Done,
+        })
+    }
+}
+
 /// What a process uses the CPU for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {

@@ -6,4 +6,4 @@
 
 mod modelled;
 
-pub use modelled::{Modelled, host};
+pub use modelled::{Modelled, host, run_raw_plan};

@@ -7,6 +7,8 @@ pub mod host;
 mod raw;
 mod rebuild;
 
+pub use raw::run_raw_plan;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use raidlab_core::{
@@ -435,7 +437,7 @@ fn record_raw(
     let setting = Setting { space: Some(space), checked: false, ..setting };
     let plan = workload.plan(&setting).and_then(|plan| RawPlan::new(plan, space));
     let before = world.member_totals();
-    let mut record = raw::record(world, costs, plan.map_err(|error| error.to_string())?)?;
+    let mut record = run_raw_plan(world, costs, plan.map_err(|error| error.to_string())?)?;
     record.members = Some(world.member_totals().since(before));
     record.system_cpu = Some(world.cpu_busy());
     record.bottleneck = Some(busiest_of(world, record.last_done()));

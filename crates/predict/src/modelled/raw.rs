@@ -43,7 +43,7 @@ struct Target<'w> {
 ///
 /// # Errors
 /// What the first request that failed was answered, or what a process asked for in vain.
-pub(super) fn record(
+pub fn run_raw_plan(
     world: &mut World,
     costs: CallCosts,
     plan: RawPlan,

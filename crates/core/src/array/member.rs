@@ -1,93 +1,12 @@
-//! What the array knows of its members, and a member's failure.
+//! What the array knows of its members.
 
-use super::Array;
+use std::ops::{Index, IndexMut};
+
 use super::bad_blocks::BadBlocks;
+use super::member_set::MemberSet;
+use super::setup::Setup;
 use crate::bugs::Bug;
-use crate::contract::{Event, MemberBits, Output};
-use crate::geometry::Geometry;
 use crate::units::{MemberIndex, Sector};
-
-/// A set of members.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct MemberSet(u128);
-
-impl MemberSet {
-    /// No member.
-    pub(super) const NONE: Self = Self(0);
-    /// All that there can be.
-    pub(super) const ALL: Self = Self(u128::MAX);
-
-    #[inline]
-    pub(super) const fn contains(self, member: MemberIndex) -> bool {
-        // Nearly always nothing is wrong, and shifting 128 bits takes a while.
-        if self.0 == 0 {
-            return false;
-        }
-        self.holds(member)
-    }
-
-    /// Out of line: where nothing is wrong nobody comes here.
-    #[cold]
-    #[inline(never)]
-    const fn holds(self, member: MemberIndex) -> bool {
-        // Replacements and the log device of many members have larger numbers than a set holds.
-        member.0 < 128 && self.0 >> member.0 & 1 == 1
-    }
-
-    pub(super) const fn insert(&mut self, member: MemberIndex) {
-        self.0 |= 1 << member.0;
-    }
-
-    #[inline]
-    pub(super) const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    pub(super) const fn count(self) -> u16 {
-        self.0.count_ones() as u16
-    }
-
-    #[inline]
-    pub(super) const fn union(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    pub(super) const fn without(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
-    }
-
-    pub(super) const fn is_within(self, other: Self) -> bool {
-        self.0 & !other.0 == 0
-    }
-
-    pub(super) const fn remove(&mut self, member: MemberIndex) {
-        self.0 &= !(1 << member.0);
-    }
-
-    /// The same for a device that may be none of the members.
-    pub(super) const fn remove_if(&mut self, device: MemberIndex) {
-        if device.0 < 128 {
-            self.remove(device);
-        }
-    }
-
-    /// As records have it.
-    pub(super) const fn words(self) -> MemberBits {
-        [self.0 as u64, (self.0 >> 64) as u64]
-    }
-
-    pub(super) const fn from_words(words: MemberBits) -> Self {
-        Self(words[0] as u128 | (words[1] as u128) << 64)
-    }
-
-    pub(super) const fn bits(self) -> u128 {
-        self.0
-    }
-
-    pub(super) fn iter(self) -> impl Iterator<Item = MemberIndex> {
-        (0..128).map(MemberIndex).filter(move |member| self.contains(*member))
-    }
-}
 
 /// A member's state.
 #[derive(Clone, Debug)]
@@ -130,71 +49,87 @@ impl Member {
     }
 }
 
-impl Array {
-    /// Takes a member out of service; what is in flight on it goes on to its end.
-    pub(super) fn fail_member(&mut self, member: MemberIndex) {
-        if self.failed.contains(member) {
-            return;
+/// The members, then a replacement for each, then the log device, and who of them is in which state.
+#[derive(Clone, Debug)]
+pub(super) struct Members {
+    all: Vec<Member>,
+    /// Out of service: no I/O goes there.
+    pub(super) failed: MemberSet,
+    /// Written, and readable below how far they are rebuilt; not counted as redundancy.
+    pub(super) rebuilding: MemberSet,
+    /// Members with places that cannot be read: all that are being rebuilt or have bad blocks.
+    pub(super) partial: MemberSet,
+    /// Members with a replacement, which is written too.
+    pub(super) replacing: MemberSet,
+    /// Nothing is written any more: too much is lost, or the administrator said so.
+    pub(super) stopped: bool,
+}
+
+impl Index<MemberIndex> for Members {
+    type Output = Member;
+    #[inline]
+    fn index(&self, device: MemberIndex) -> &Member {
+        &self.all[device.at()]
+    }
+}
+
+impl IndexMut<MemberIndex> for Members {
+    #[inline]
+    fn index_mut(&mut self, device: MemberIndex) -> &mut Member {
+        &mut self.all[device.at()]
+    }
+}
+
+impl Members {
+    /// As many devices, all in service.
+    pub(super) fn new(devices: usize, most_bad_blocks: u16) -> Self {
+        Self {
+            all: vec![Member::new(most_bad_blocks); devices],
+            failed: MemberSet::NONE,
+            rebuilding: MemberSet::NONE,
+            partial: MemberSet::NONE,
+            replacing: MemberSet::NONE,
+            stopped: false,
         }
+    }
+
+    pub(super) fn get(&self, device: MemberIndex) -> Option<&Member> {
+        self.all.get(device.at())
+    }
+
+    /// Two devices change places.
+    pub(super) fn swap(&mut self, one: MemberIndex, other: MemberIndex) {
+        self.all.swap(one.at(), other.at());
+    }
+
+    /// Takes a member out of service.
+    pub(super) fn fail(&mut self, member: MemberIndex) {
         self.failed.insert(member);
         self.rebuilding.remove(member);
         self.partial.remove(member);
-        self.members[member.at()].hole_from = u64::MAX;
-        self.outputs.push_back(Output::Event(Event::MemberFailed(member)));
-        let event = if self.is_lost(self.missing()) {
-            self.stopped = !self.has_bug(Bug::WriteAfterFailure);
-            // Plans that wait for the log end at the end of this input.
-            self.timers.changed = true;
-            Event::ArrayFailed
-        } else {
-            Event::Degraded { missing: self.missing().count() }
-        };
-        self.outputs.push_back(Output::Event(event));
-        self.cache.clear();
-        self.background_lost(member);
-        self.end_waiting();
-        self.state_changed();
+        self[member].hole_from = u64::MAX;
+    }
+
+    /// Whether a member, replacement or log device gets I/O; `log`: the log device is used.
+    pub(super) fn is_served(&self, setup: &Setup, device: MemberIndex, log: bool) -> bool {
+        match device.0.checked_sub(setup.layout.members) {
+            _ if device == setup.journal() => log,
+            None => !self.failed.contains(device),
+            Some(of) => self.replacing.contains(MemberIndex(of)),
+        }
     }
 
     /// Whether new writes go to a member.
     #[inline(always)]
-    pub(super) fn is_written(&self, member: MemberIndex) -> bool {
-        let misses = self.has_bug(Bug::RebuildMissesWrites) && self.rebuilding.contains(member);
+    pub(super) fn is_written(&self, setup: &Setup, member: MemberIndex) -> bool {
+        let misses = setup.has_bug(Bug::RebuildMissesWrites) && self.rebuilding.contains(member);
         !self.failed.contains(member) && !misses
     }
 
     /// Whether new writes to a member go to its replacement too.
     #[inline(always)]
-    pub(super) fn is_replacing(&self, member: MemberIndex) -> bool {
-        self.replacing.contains(member) && !self.has_bug(Bug::ReplaceMissesWrites)
-    }
-
-    /// Takes a member, a replacement or the journal out of service.
-    pub(super) fn fail_device(&mut self, device: MemberIndex) {
-        self.end_waiting();
-        let members = self.layout.members;
-        if device.0 < members {
-            self.fail_member(device);
-        } else if device.0 < 2 * members {
-            let of = MemberIndex(device.0 - members);
-            if self.replacing.contains(of) {
-                self.replacing.remove(of);
-                self.outputs.push_back(Output::Event(Event::ReplacementFailed(of)));
-                self.background_lost(device);
-            }
-        } else {
-            self.journal_failed();
-        }
-    }
-
-    /// The number of a member's replacement.
-    pub const fn replacement(&self, member: MemberIndex) -> MemberIndex {
-        MemberIndex(self.layout.members + member.0)
-    }
-
-    /// The number of the log device.
-    pub const fn journal(&self) -> MemberIndex {
-        MemberIndex(2 * self.layout.members)
+    pub(super) fn is_replacing(&self, setup: &Setup, member: MemberIndex) -> bool {
+        self.replacing.contains(member) && !setup.has_bug(Bug::ReplaceMissesWrites)
     }
 
     /// Members whose redundancy is not there in full: out of service, or being rebuilt.
@@ -203,19 +138,42 @@ impl Array {
         self.failed.union(self.rebuilding)
     }
 
+    /// Whether more is lost than the level survives.
+    pub(super) fn is_lost(&self, setup: &Setup) -> bool {
+        setup.is_lost_without(self.missing())
+    }
+
+    /// The same of an array that does not write any more, as it must not then.
+    pub(super) fn has_lost(&self, setup: &Setup) -> bool {
+        self.stopped && self.is_lost(setup)
+    }
+
+    /// Whether `member` is the last that has some of the data.
+    pub(super) fn is_last_copy(&self, setup: &Setup, member: MemberIndex) -> bool {
+        let mut missing = self.missing();
+        missing.insert(member);
+        setup.is_lost_without(missing)
+    }
+
     /// Whether a range of a member in service cannot be read, since it is not rebuilt or bad.
     #[inline]
-    pub(super) fn lacks(&self, member: MemberIndex, at: Sector, len: u64) -> bool {
+    pub(super) fn lacks(&self, setup: &Setup, member: MemberIndex, at: Sector, len: u64) -> bool {
         self.partial.contains(member)
-            && self.members[member.at()].lacks(at.0, len, self.has_bug(Bug::RebuildReadAhead))
+            && self[member].lacks(at.0, len, setup.has_bug(Bug::RebuildReadAhead))
     }
 
     /// Members that cannot be read in `at..at + len` of theirs, besides `known`.
-    pub(super) fn unreadable_at(&self, mut known: MemberSet, at: u64, len: u64) -> MemberSet {
+    pub(super) fn unreadable_at(
+        &self,
+        setup: &Setup,
+        mut known: MemberSet,
+        at: u64,
+        len: u64,
+    ) -> MemberSet {
         if !self.partial.is_empty() {
+            let ahead = setup.has_bug(Bug::RebuildReadAhead);
             for member in self.partial.iter() {
-                let ahead = self.has_bug(Bug::RebuildReadAhead);
-                if self.members[member.at()].lacks(at, len, ahead) {
+                if self[member].lacks(at, len, ahead) {
                     known.insert(member);
                 }
             }
@@ -225,7 +183,7 @@ impl Array {
 
     /// Brings the set of members that are readable in part up to date.
     pub(super) fn note_partial(&mut self, member: MemberIndex) {
-        let known = &self.members[member.at()];
+        let known = &self[member];
         if known.good_to < u64::MAX || !known.bad.is_empty() {
             self.partial.insert(member);
         } else {
@@ -233,33 +191,53 @@ impl Array {
         }
     }
 
-    /// Whether some data can be had from no member when `missing` are out of service.
-    pub(super) fn is_lost(&self, missing: MemberSet) -> bool {
-        let members = self.layout.members;
-        match &self.geometry {
-            // Of nested levels each is an array of its own: none is asked here.
-            Geometry::Linear(_) | Geometry::Raid0(_) | Geometry::Nested(_) => !missing.is_empty(),
-            Geometry::Mirror(_) => missing.count() == members,
-            Geometry::Parity(_) | Geometry::Raid3(_) => missing.count() > self.parities,
-            Geometry::Raid10(_) => {
-                // The pattern of copies repeats after as many chunks as there are members, or
-                // members times far copies.
-                let chunk = self.layout.chunk.0;
-                let copies = self.copies;
-                let period = u64::from(members) * u64::from(copies);
-                let chunks = (self.geometry.capacity().0 / chunk).min(period);
-                (0..chunks).any(|index| {
-                    let at = Sector(index * chunk);
-                    (0..copies).all(|c| missing.contains(self.geometry.place(at, c).member))
-                })
+    /// Members that are rebuilt when the array is assembled again: those being rebuilt, and those
+    /// with blocks that were lost in a rebuild. The list of these is kept in memory only, and what
+    /// they hold would be taken for good.
+    pub(super) fn rebuilt_again(&self, setup: &Setup) -> MemberSet {
+        let mut set = self.rebuilding;
+        // Also who has no such block any more: until that is durable, a crash takes it back.
+        for member in setup.members() {
+            if self[member].hole_from < u64::MAX {
+                set.insert(member);
             }
         }
+        set
     }
 
-    /// Whether `member` is the last that has some of the data.
-    pub(super) fn is_last_copy(&self, member: MemberIndex) -> bool {
-        let mut missing = self.missing();
-        missing.insert(member);
-        self.is_lost(missing)
+    /// Below this all members being rebuilt are good, durably.
+    pub(super) fn rebuilt_to(&self, setup: &Setup) -> u64 {
+        let kept = self.rebuilt_again(setup).iter().map(|member| self[member].kept_to);
+        kept.min().unwrap_or(0)
+    }
+
+    /// Whether a rebuild of this member goes by the bitmap everywhere.
+    pub(super) fn is_rebuilt_by_bitmap(&self, member: MemberIndex) -> bool {
+        self[member].named_to == u64::MAX
+    }
+
+    /// Where the member's next I/O would start if it went on from what is planned, and how many are in flight.
+    #[inline]
+    pub(super) fn load(&self, member: MemberIndex) -> (Sector, u32) {
+        let known = &self[member];
+        (known.head, known.pending)
+    }
+
+    pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
+        for member in &self.all {
+            add(member.head.0);
+            add(member.good_to);
+            add(member.kept_to);
+            add(member.named_to);
+            add(member.hole_from);
+            for (from, to) in member.bad.iter() {
+                add(from);
+                add(to);
+            }
+        }
+        for set in [self.failed, self.rebuilding, self.replacing] {
+            add(set.bits() as u64);
+            add((set.bits() >> 64) as u64);
+        }
     }
 }

@@ -7,17 +7,16 @@
 //! flush that failed is never tried again: it is told as gone, also where it is part of a write. Tests:
 //! `tests/room.rs`; the checker fills its drives.
 
-use super::Array;
-use super::timers::Timer;
-use crate::contract::{Completion, Event, IoId, IoOp, IoOutcome, MemberIo, Output};
+use super::ios::{IoState, Ios};
+use crate::contract::{IoId, IoOp};
 use crate::units::{MemberIndex, Nanos, Time};
 
 /// How often what waits is tried again.
-const RETRY: Nanos = Nanos::from_millis(1000);
+pub(super) const RETRY: Nanos = Nanos::from_millis(1000);
 
 /// A write that found no room.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Waiting {
+struct Waiting {
     io: IoId,
     /// When its member counts as failed.
     until: Time,
@@ -25,102 +24,139 @@ pub(super) struct Waiting {
     sent: bool,
 }
 
-impl Array {
-    /// Whether an I/O that ended so waits for room instead.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn waits_for_room(&mut self, completion: &Completion) -> bool {
-        let Completion { io: id, outcome } = *completion;
-        let Some(wait) = self.settings.room_wait else { return false };
-        if outcome != IoOutcome::NoSpace || !self.ios.is_current(id.slot, id.generation) {
-            return false;
-        }
-        let io = &self.ios[id.slot];
-        let member = io.member;
-        let changes = !matches!(io.op, IoOp::Read | IoOp::Flush);
-        if !changes || io.abandoned || !self.takes_writes(member) {
-            return false;
-        }
-        let until = self.now + wait;
-        let known = self.waiting.iter_mut().find(|one| one.io == id);
-        match known {
-            Some(known) => known.sent = false,
-            None => {
-                let ios = &self.ios;
-                self.waiting.retain(|one| ios.is_current(one.io.slot, one.io.generation));
-                if self.waiting.iter().all(|one| ios[one.io.slot].member != member) {
-                    self.outputs.push_back(Output::Event(Event::WaitsForRoom(member)));
-                }
-                self.waiting.push(Waiting { io: id, until, sent: false });
-            }
-        }
-        if !self.timers.is_set(Timer::Room) {
-            self.timers.set(Timer::Room, self.now + RETRY);
-        }
-        true
+/// What becomes of an I/O that waited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// It goes out again.
+    Again(IoId),
+    /// There was no room for too long, or its member takes no writes any more.
+    End(IoId),
+}
+
+/// Of the I/Os in flight, those that wait for room on their members.
+#[derive(Clone, Debug)]
+pub(super) struct Room {
+    waiting: Vec<Waiting>,
+    /// Those before this were looked at in this turn.
+    looked_at: usize,
+}
+
+impl Room {
+    /// For as many I/Os in flight.
+    pub(super) fn new(ios: u32) -> Self {
+        Self { waiting: Vec::with_capacity(ios as usize), looked_at: 0 }
     }
 
-    /// Whether what waits for room on a device may still be written there.
-    fn takes_writes(&self, device: MemberIndex) -> bool {
-        self.is_served(device) && !self.is_lost(self.missing())
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Whether an I/O may wait for room: it writes, and was not given up.
+    pub(super) const fn may_wait(io: &IoState) -> bool {
+        !matches!(io.op, IoOp::Read | IoOp::Flush) && !io.abandoned
+    }
+
+    /// An I/O in flight found no room; it waits, at most until `until`. True when nothing else waits on its member.
+    pub(super) fn wait(&mut self, io: IoId, until: Time, ios: &Ios) -> bool {
+        if let Some(known) = self.waiting.iter_mut().find(|one| one.io == io) {
+            known.sent = false;
+            return false;
+        }
+        self.waiting.retain(|one| ios.is_current(one.io));
+        let member = ios[io.slot].member;
+        let first = self.waiting.iter().all(|one| ios[one.io.slot].member != member);
+        self.waiting.push(Waiting { io, until, sent: false });
+        first
     }
 
     /// Whether an I/O waits for room and is not with the driver.
-    pub(super) fn is_waiting(&self, io: IoId) -> bool {
+    pub(super) fn holds(&self, io: IoId) -> bool {
         self.waiting.iter().any(|one| one.io == io && !one.sent)
     }
 
     /// How many wait, with the driver or not.
-    pub(super) fn waiting_for_room(&self) -> u32 {
-        let open = |one: &&Waiting| self.ios.is_current(one.io.slot, one.io.generation);
-        self.waiting.iter().filter(open).count() as u32
+    pub(super) fn count(&self, ios: &Ios) -> u32 {
+        self.waiting.iter().filter(|one| ios.is_current(one.io)).count() as u32
     }
 
-    /// Members or the array failed: what waits there ends now.
-    pub(super) fn end_waiting(&mut self) {
-        if !self.waiting.is_empty() {
-            self.timers.set(Timer::Room, self.now);
-        }
+    /// Begins a look at all that wait.
+    pub(super) fn look(&mut self) {
+        self.looked_at = 0;
     }
 
-    /// Sends out again what waits, and ends what has waited long enough.
-    pub(super) fn room_due(&mut self) {
-        let mut index = 0;
-        while let Some(&Waiting { io, until, sent }) = self.waiting.get(index) {
-            if !self.ios.is_current(io.slot, io.generation) {
-                self.waiting.swap_remove(index);
+    /// The next that goes out again or ends, in a look at all; `takes`: members that may still be written.
+    pub(super) fn next_due(
+        &mut self,
+        now: Time,
+        ios: &Ios,
+        takes: impl Fn(MemberIndex) -> bool,
+    ) -> Option<Due> {
+        while let Some(&Waiting { io, until, sent }) = self.waiting.get(self.looked_at) {
+            if !ios.is_current(io) {
+                self.waiting.swap_remove(self.looked_at);
             } else if sent {
-                index += 1;
-            } else if until <= self.now || !self.takes_writes(self.ios[io.slot].member) {
-                self.waiting.swap_remove(index);
-                self.ended_badly(io, IoOutcome::NoSpace);
-                // That may have ended or failed anything.
-                index = 0;
+                self.looked_at += 1;
+            } else if until <= now || !takes(ios[io.slot].member) {
+                self.waiting.swap_remove(self.looked_at);
+                // That may end or fail anything.
+                self.looked_at = 0;
+                return Some(Due::End(io));
             } else {
-                self.waiting[index].sent = true;
-                self.send_again(io);
-                index += 1;
+                self.waiting[self.looked_at].sent = true;
+                self.looked_at += 1;
+                return Some(Due::Again(io));
             }
         }
-        if !self.waiting.is_empty() {
-            self.timers.set(Timer::Room, self.now + RETRY);
-        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(member: u16) -> IoState {
+        IoState { op: IoOp::Write, member: MemberIndex(member), ..IoState::idle() }
     }
 
-    fn send_again(&mut self, id: IoId) {
-        let io = &mut self.ios[id.slot];
-        io.sent_at = self.now;
-        let output = if io.meta {
-            // Its drive may have taken another's place meanwhile.
-            self.metas[id.slot as usize].member = io.member;
-            Output::Meta { io: id }
-        } else {
-            // Whether it was to be durable is not kept, for so few.
-            let (member, op, fua, at, len) =
-                (io.member, io.op, io.op == IoOp::Write, io.at, io.len);
-            Output::MemberIo(MemberIo { io: id, member, op, fua, at, len, segments: io.segments })
+    #[test]
+    fn what_waits_goes_out_again_until_its_time_is_over() {
+        let mut ios = Ios::new(4);
+        let mut send = |member| {
+            let (slot, generation) = ios.slots.insert_named(write(member)).expect("room");
+            IoId { slot, generation }
         };
-        self.outputs.push_back(output);
-        self.watch_deadline();
+        let (one, two, other) = (send(0), send(0), send(1));
+        let mut room = Room::new(4);
+        assert!(room.wait(one, Time(100), &ios), "the first on its member");
+        assert!(!room.wait(two, Time(200), &ios));
+        assert!(room.wait(other, Time(300), &ios));
+        assert_eq!(room.count(&ios), 3);
+        let takes = |_: MemberIndex| true;
+        room.look();
+        assert_eq!(room.next_due(Time(50), &ios, takes), Some(Due::Again(one)));
+        assert!(!room.holds(one) && room.holds(two), "it is with the driver");
+        assert_eq!(room.next_due(Time(50), &ios, takes), Some(Due::Again(two)));
+        ios.slots.remove(two.slot);
+        assert!(!room.wait(one, Time(999), &ios), "it comes back");
+        room.look();
+        let takes = |member: MemberIndex| member != MemberIndex(1);
+        assert_eq!(
+            room.next_due(Time(100), &ios, takes),
+            Some(Due::End(one)),
+            "as long as at first"
+        );
+        ios.slots.remove(one.slot);
+        assert_eq!(room.next_due(Time(100), &ios, takes), Some(Due::End(other)), "it failed");
+        assert_eq!(room.next_due(Time(100), &ios, takes), None);
+        assert!(room.is_empty());
+    }
+
+    #[test]
+    fn only_writes_wait() {
+        assert!(Room::may_wait(&write(0)));
+        assert!(!Room::may_wait(&IoState { op: IoOp::Read, ..write(0) }));
+        assert!(!Room::may_wait(&IoState { op: IoOp::Flush, ..write(0) }));
+        assert!(!Room::may_wait(&IoState { abandoned: true, ..write(0) }));
     }
 }

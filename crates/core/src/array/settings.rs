@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use super::ConfigError;
 use crate::contract::Pacing;
-use crate::layout::{Layout, Level};
+use crate::layout::{Layout, LayoutError, Level};
 use crate::units::{Nanos, Sectors};
 
 /// What keeps redundancy consistent over a crash. What each mode promises stands in the table of
@@ -158,5 +157,28 @@ impl Settings {
             Consistency::Journal { .. } => {}
         }
         Ok(())
+    }
+}
+
+/// A configuration that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The parameter: a key of the layout, `limits` or `logical_block`.
+    pub key: &'static str,
+    /// What is wrong and what would be right.
+    pub reason: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.key, self.reason)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl From<LayoutError> for ConfigError {
+    fn from(error: LayoutError) -> Self {
+        Self { key: error.key, reason: error.reason }
     }
 }

@@ -1,7 +1,5 @@
 //! The moments at which the array wants to be woken, of which the driver is told the first.
 
-use super::Array;
-use crate::contract::Output;
 use crate::units::Time;
 
 /// What the array waits for.
@@ -37,62 +35,51 @@ impl Timers {
         self.changed = true;
     }
 
-    /// Waits no longer.
-    pub(super) fn clear(&mut self, timer: Timer) {
-        self.at[timer as usize] = None;
+    /// Waits for `at`, unless this timer waits already.
+    pub(super) fn set_if_idle(&mut self, timer: Timer, at: Time) {
+        if self.at[timer as usize].is_none() {
+            self.set(timer, at);
+        }
     }
 
-    pub(super) fn is_set(&self, timer: Timer) -> bool {
-        self.at[timer as usize].is_some()
-    }
-
-    fn take_due(&mut self, now: Time) -> Option<Timer> {
+    /// What is due, which is waited for no longer.
+    pub(super) fn take_due(&mut self, now: Time) -> Option<Timer> {
         let all = [Timer::Clean, Timer::Bitmap, Timer::Pace, Timer::Deadline, Timer::Room];
         let due = all.into_iter().find(|t| self.at[*t as usize].is_some_and(|at| at <= now))?;
-        self.clear(due);
+        self.at[due as usize] = None;
         Some(due)
+    }
+
+    /// The first moment, if the driver must be told of it: it knows none, a later one, or one that has passed.
+    pub(super) fn tell(&mut self, now: Time) -> Option<Time> {
+        let first = self.at.iter().flatten().min().copied()?;
+        if self.told.is_some_and(|told| told <= first && told > now) {
+            return None;
+        }
+        self.told = Some(first);
+        Some(first)
     }
 }
 
-impl Array {
-    /// Tells the driver of the first moment, if that has changed.
-    pub(super) fn tell_wake(&mut self) {
-        // A replay begins at the next input.
-        self.timers.changed = self.is_replay_due();
-        let first = self.timers.at.iter().flatten().min().copied();
-        if let Some(at) = first
-            && self.timers.told.is_none_or(|told| told > at || told <= self.now)
-        {
-            self.timers.told = Some(at);
-            self.outputs.push_back(Output::WakeAt(at));
-        }
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    /// The end of an input in which something has changed that is seldom looked at.
-    #[cold]
-    pub(super) fn end_input(&mut self) {
-        self.begin_replay();
-        if self.stopped {
-            self.retry_logging();
-            // What was refused leaves room, and nothing else may end any more.
-            if self.is_starved() {
-                self.resume();
-            }
-        }
-        self.tell_wake();
-    }
-
-    /// Does what is due.
-    pub(super) fn woken(&mut self) {
-        while let Some(timer) = self.timers.take_due(self.now) {
-            match timer {
-                Timer::Clean => self.clean_due(),
-                Timer::Bitmap => self.bitmap_due(),
-                Timer::Pace => self.pace_due(),
-                Timer::Deadline => self.deadlines_due(),
-                Timer::Room => self.room_due(),
-            }
-        }
-        self.timers.changed = true;
+    #[test]
+    fn the_driver_is_told_of_what_comes_first() {
+        let mut timers = Timers::default();
+        assert_eq!(timers.tell(Time(0)), None, "nothing is waited for");
+        timers.set(Timer::Pace, Time(50));
+        assert_eq!(timers.tell(Time(0)), Some(Time(50)));
+        timers.set(Timer::Clean, Time(70));
+        assert_eq!(timers.tell(Time(10)), None, "it is woken before that");
+        timers.set(Timer::Room, Time(30));
+        assert_eq!(timers.tell(Time(10)), Some(Time(30)));
+        timers.set_if_idle(Timer::Room, Time(90));
+        assert_eq!(timers.take_due(Time(29)), None);
+        assert_eq!(timers.take_due(Time(50)), Some(Timer::Pace), "in the order of the list");
+        assert_eq!(timers.take_due(Time(50)), Some(Timer::Room));
+        assert_eq!(timers.take_due(Time(50)), None);
+        assert_eq!(timers.tell(Time(50)), Some(Time(70)), "what was told has passed");
     }
 }

@@ -25,10 +25,11 @@ mod unit;
 mod work;
 
 pub use status::{Status, WorkStatus};
-pub(super) use unit::Unit;
+use unit::Unit;
 
 use super::Array;
-use super::member::MemberSet;
+use super::member_set::MemberSet;
+use super::slab::Slab;
 use crate::bugs::Bug;
 use crate::contract::Work;
 use crate::geometry::Geometry;
@@ -74,8 +75,8 @@ pub(crate) struct Todo {
 /// What goes on in the background.
 #[derive(Clone, Debug)]
 pub(super) struct Background {
-    /// Sectors of a member that a range has at most.
-    rows: u64,
+    /// Ranges that it holds.
+    pub(super) units: Slab<Unit>,
     work: Option<Running>,
     /// Grows with each piece of work, so that ranges of earlier ones are known.
     serial: u32,
@@ -144,9 +145,9 @@ enum Then {
 }
 
 impl Background {
-    pub(super) fn new(rows: u64, pace: crate::contract::Pacing) -> Self {
+    pub(super) fn new(units: u32, pace: crate::contract::Pacing) -> Self {
         Self {
-            rows,
+            units: Slab::new(units, Unit::idle()),
             work: None,
             serial: 0,
             halted: false,
@@ -177,31 +178,6 @@ pub(super) fn unit_rows(geometry: &Geometry, layout: &Layout, block: u64) -> u64
 }
 
 impl Array {
-    /// The lock owner that a unit is.
-    #[inline]
-    pub(super) fn unit_owner(&self, unit: u32) -> u32 {
-        self.requests.capacity().max(self.plans.capacity()) + unit
-    }
-
-    /// Sectors of scratch that one unit needs: a place for each role, and one for each parity made
-    /// to compare with.
-    pub(super) fn unit_scratch(&self) -> u64 {
-        if !self.is_redundant() {
-            return 0;
-        }
-        u64::from(self.width() + self.parities) * self.background.rows
-    }
-
-    /// Data chunks and parities of a stripe, or copies.
-    fn width(&self) -> u16 {
-        if self.parities > 0 { self.data_chunks + self.parities } else { self.copies }
-    }
-
-    /// Sectors that members read and write at least.
-    pub(crate) fn member_block(&self) -> u64 {
-        if self.atom > 0 { self.atom } else { u64::from(self.logical_block) }
-    }
-
     /// Whether copies below `end` of the array may differ, since they were not made consistent yet.
     #[inline(always)]
     pub(super) fn is_unsynced(&self, end: u64) -> bool {
@@ -226,27 +202,11 @@ impl Array {
     /// Below this, redundancy is consistent and that is durable, as superblocks have it: of a member
     /// for levels with parity, of the array for mirrors; `u64::MAX` when everywhere.
     pub(super) fn synced_to(&self) -> u64 {
-        if self.has_bug(Bug::ResyncCleanEarly) { u64::MAX } else { self.background.synced_kept }
-    }
-
-    /// Below this all members being rebuilt are good, durably.
-    pub(super) fn rebuilt_to(&self) -> u64 {
-        let kept = self.rebuilt_again().iter().map(|member| self.members[member.at()].kept_to);
-        kept.min().unwrap_or(0)
-    }
-
-    /// Members that are rebuilt when the array is assembled again: those being rebuilt, and those
-    /// with blocks that were lost in a rebuild. The list of these is kept in memory only, and what
-    /// they hold would be taken for good.
-    pub(super) fn rebuilt_again(&self) -> MemberSet {
-        let mut set = self.rebuilding;
-        // Also who has no such block any more: until that is durable, a crash takes it back.
-        for member in (0..self.layout.members).map(MemberIndex) {
-            if self.members[member.at()].hole_from < u64::MAX {
-                set.insert(member);
-            }
+        if self.setup.has_bug(Bug::ResyncCleanEarly) {
+            u64::MAX
+        } else {
+            self.background.synced_kept
         }
-        set
     }
 
     /// Whether nothing of it is under way any more, not even what was interrupted.
@@ -256,12 +216,7 @@ impl Array {
             && background.flush.is_none()
             && background.taking_over.is_none()
             && background.restoring.is_none()
-            && self.units.used().next().is_none()
-    }
-
-    /// Whether a rebuild of this member goes by the bitmap everywhere.
-    pub(super) fn is_rebuilt_by_bitmap(&self, member: MemberIndex) -> bool {
-        self.members[member.at()].named_to == u64::MAX
+            && self.background.units.used().next().is_none()
     }
 
     pub(super) fn background_to_key(&self, add: &mut dyn FnMut(u64)) {
@@ -287,7 +242,7 @@ impl Array {
                 Then::Fill(members) => members.bits() as u64 ^ u64::MAX,
             });
         }
-        for (slot, unit) in self.units.used() {
+        for (slot, unit) in self.background.units.used() {
             add(u64::from(slot));
             unit.add_to_key(add);
         }

@@ -78,11 +78,11 @@ fn nanos(bytes: u64, rate: u64) -> u64 {
 impl Array {
     /// Whether another range may be begun now; if it is only a matter of time, the array is woken.
     pub(super) fn may_begin_unit(&mut self) -> bool {
-        let capacity = self.units.capacity();
+        let capacity = self.background.units.capacity();
         // One range is left for healing, where there is more than one.
         let most = capacity.saturating_sub(1).max(1);
         let in_flight = self.background.work.map_or(0, |running| running.units);
-        if in_flight >= most || self.units.available() == 0 {
+        if in_flight >= most || self.background.units.available() == 0 {
             return false;
         }
         let pace = self.background.pace;
@@ -95,7 +95,7 @@ impl Array {
             return !pace.closed;
         }
         let is_behind = pace.least_at <= self.now.0;
-        let other_work = self.requests.available() < self.requests.capacity() as usize;
+        let other_work = self.requests.slots.available() < self.requests.slots.capacity() as usize;
         is_behind || !other_work || in_flight == 0
     }
 

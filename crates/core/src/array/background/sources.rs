@@ -1,6 +1,6 @@
 //! From what the contents of a range are had, and where they are written.
 
-use super::super::member::MemberSet;
+use super::super::member_set::MemberSet;
 use super::Array;
 use super::unit::{Task, Unit};
 use crate::geometry::Place;
@@ -55,15 +55,18 @@ pub(super) const fn has(roles: Roles, role: u16) -> bool {
 impl Array {
     /// Where a role of a unit lies.
     pub(super) fn unit_place(&self, unit: &Unit, role: u16) -> Place {
-        if self.parities > 0 {
-            return Place { member: self.role_member(unit.stripe, role), at: Sector(unit.at) };
+        if self.setup.parities > 0 {
+            return Place {
+                member: self.setup.role_member(unit.stripe, role),
+                at: Sector(unit.at),
+            };
         }
-        self.geometry.place(Sector(unit.at), role)
+        self.setup.geometry.place(Sector(unit.at), role)
     }
 
     /// What a member holds of a unit.
     pub(super) fn role_of(&self, unit: &Unit, member: MemberIndex) -> Option<u16> {
-        (0..self.width()).find(|role| self.unit_place(unit, *role).member == member)
+        (0..self.setup.width()).find(|role| self.unit_place(unit, *role).member == member)
     }
 
     /// The roles that cannot be read in the unit's window, because their members are among
@@ -79,15 +82,20 @@ impl Array {
             missing.contains(member)
                 || unit.avoid.contains(member)
                 || target == Some(member)
-                || self.lacks(member, Sector(at.0 + u64::from(from)), u64::from(to - from))
+                || self.members.lacks(
+                    &self.setup,
+                    member,
+                    Sector(at.0 + u64::from(from)),
+                    u64::from(to - from),
+                )
         };
-        (0..self.width()).filter(unreadable).fold(0, |set, role| set | 1 << role)
+        (0..self.setup.width()).filter(unreadable).fold(0, |set, role| set | 1 << role)
     }
 
     /// How the unit's window is had; `None` when too little can be read.
     pub(super) fn sources(&self, unit: &Unit) -> Option<Sources> {
-        let unreadable = self.unreadable_roles(unit, self.failed);
-        let width = self.width();
+        let unreadable = self.unreadable_roles(unit, self.members.failed);
+        let width = self.setup.width();
         let all: Roles = (0..width).fold(0, |set, role| set | 1 << role);
         match unit.task {
             Task::Scrub(_) => {
@@ -111,15 +119,17 @@ impl Array {
             }
             Task::Resync => {
                 let live = (0..width)
-                    .filter(|role| !self.failed.contains(self.unit_place(unit, *role).member))
+                    .filter(|role| {
+                        !self.members.failed.contains(self.unit_place(unit, *role).member)
+                    })
                     .fold(0, |set, role| set | 1 << role);
-                if self.parities == 0 {
+                if self.setup.parities == 0 {
                     let copy = (0..width).find(|role| !has(unreadable, *role))?;
                     let write = live & !(1 << copy);
                     let read = if write == 0 { 0 } else { 1 << copy };
                     return Some(Sources { read, copy, write, ..Sources::default() });
                 }
-                let parity = all & !(all >> self.parities);
+                let parity = all & !(all >> self.setup.parities);
                 self.computed_from(unit, unreadable, live & parity)
             }
         }
@@ -127,15 +137,15 @@ impl Array {
 
     /// How the roles `wanted` are computed from what can be read.
     fn computed_from(&self, unit: &Unit, unreadable: Roles, wanted: Roles) -> Option<Sources> {
-        let width = self.width();
-        if self.parities == 0 {
+        let width = self.setup.width();
+        if self.setup.parities == 0 {
             let readable = |copy: &u16| !has(unreadable | wanted, *copy);
             // The copy whose member has least to do.
-            let load = |copy: &u16| self.members[self.unit_place(unit, *copy).member.at()].pending;
+            let load = |copy: &u16| self.members[self.unit_place(unit, *copy).member].pending;
             let copy = (0..width).filter(readable).min_by_key(load)?;
             return Some(Sources { read: 1 << copy, copy, write: wanted, ..Sources::default() });
         }
-        let data = self.data_chunks;
+        let data = self.setup.data_chunks;
         let mut sources = Sources::default();
         for role in (0..data).filter(|role| has(unreadable, *role)) {
             *sources.lost.get_mut(usize::from(sources.lost_count))? = role;
@@ -144,7 +154,7 @@ impl Array {
         let resync = unit.task == Task::Resync;
         let usable = |parity: u16| {
             let role = data + parity;
-            parity < self.parities && !has(unreadable, role) && (resync || !has(wanted, role))
+            parity < self.setup.parities && !has(unreadable, role) && (resync || !has(wanted, role))
         };
         let there = (u8::from(usable(0)) * P) | (u8::from(usable(1)) * Q);
         sources.with = match sources.lost_count {

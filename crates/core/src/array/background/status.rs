@@ -46,12 +46,12 @@ impl Array {
             WorkStatus { work: running.work, done: Sectors(done), of, ends }
         });
         Status {
-            failed: self.failed.words(),
-            rebuilding: self.rebuilding.words(),
-            replacing: self.replacing.words(),
-            stopped: self.stopped,
+            failed: self.members.failed.words(),
+            rebuilding: self.members.rebuilding.words(),
+            replacing: self.members.replacing.words(),
+            stopped: self.members.stopped,
             synced_to: Sector(self.background.synced_to),
-            waiting: self.waiting_for_room(),
+            waiting: self.room.count(&self.ios),
             work,
         }
     }
@@ -59,12 +59,12 @@ impl Array {
     /// Read errors of a member that were corrected, and reads it did not answer in time, since it
     /// was taken in service.
     pub fn corrected(&self, member: MemberIndex) -> u32 {
-        self.members.get(member.at()).map_or(0, |known| known.corrected)
+        self.members.get(member).map_or(0, |known| known.corrected)
     }
 
     /// What of a member cannot be read and could not be mended: first sector and length, in order.
     pub fn bad_blocks(&self, member: MemberIndex) -> impl Iterator<Item = (Sector, Sectors)> {
-        let known = self.members.get(member.at()).into_iter();
+        let known = self.members.get(member).into_iter();
         known
             .flat_map(|known| known.bad.iter())
             .map(|(from, to)| (Sector(from), Sectors(to - from)))
@@ -72,6 +72,6 @@ impl Array {
 
     /// Below this sector a member is good; [`Sector::MAX`] unless it is being rebuilt.
     pub fn good_to(&self, member: MemberIndex) -> Sector {
-        Sector(self.members.get(member.at()).map_or(u64::MAX, |known| known.good_to))
+        Sector(self.members.get(member).map_or(u64::MAX, |known| known.good_to))
     }
 }

@@ -4,15 +4,14 @@
 //! some of its blocks only (a mismatch, a block that cannot be had) is dealt with block by block:
 //! the unit's window then steps through them.
 
-use super::super::issue::{IoState, Owner, Target};
 use super::super::lists::NIL;
-use super::super::member::MemberSet;
-use super::super::stripe::{JobOwner, JobState};
+use super::super::member_set::MemberSet;
 use super::sources::{Roles, Sources, has};
 use super::{Array, Bug};
+use crate::array::ios::{IoState, Owner, Target};
+use crate::array::jobs::JobOwner;
 use crate::contract::{
-    Believe, IoOp, IoOutcome, JobId, JobResult, Kernel, Output, Role, Scratch, Scrub, Segment,
-    SegmentList, Token,
+    Believe, IoOp, IoOutcome, JobResult, Kernel, Output, Role, Scrub, Segment, SegmentList,
 };
 use crate::units::{MemberIndex, Sector};
 
@@ -171,28 +170,28 @@ impl Unit {
 impl Array {
     /// Locks a unit's range and begins it; the slot is there.
     pub(super) fn enter_unit_range(&mut self, unit: Unit) {
-        let Some(slot) = self.units.insert(unit) else { return };
+        let Some(slot) = self.background.units.insert(unit) else { return };
         let unlocked = match unit.task {
-            Task::Heal(_) => self.has_bug(Bug::HealBeforeLock),
-            Task::Rebuild(_) => self.has_bug(Bug::RebuildUnlocked),
+            Task::Heal(_) => self.setup.has_bug(Bug::HealBeforeLock),
+            Task::Rebuild(_) => self.setup.has_bug(Bug::RebuildUnlocked),
             _ => false,
         };
         let (from, to) = (unit.at, unit.at + u64::from(unit.len));
-        if unlocked || self.locks.acquire(self.unit_owner(slot), from, to) {
+        if unlocked || self.locks.acquire(self.setup.unit_owner(slot), from, to) {
             self.begin_unit(slot);
         }
     }
 
     /// A unit has its range to itself now.
     pub(in crate::array) fn begin_unit(&mut self, slot: u32) {
-        let unit = self.units[slot];
-        self.forget_rows(unit.at, unit.at + u64::from(unit.len));
+        let unit = self.background.units[slot];
+        self.cache.forget_rows(&self.setup, unit.at, unit.at + u64::from(unit.len));
         self.enter_unit(slot);
     }
 
     fn enter_unit(&mut self, slot: u32) {
-        if !self.starved_units.is_empty() || !self.issue_unit(slot) {
-            self.starved_units.push_back(slot);
+        if !self.starved.units.is_empty() || !self.issue_unit(slot) {
+            self.starved.units.push_back(slot);
         }
     }
 
@@ -200,14 +199,14 @@ impl Array {
     /// for room.
     pub(in crate::array) fn issue_unit(&mut self, slot: u32) -> bool {
         loop {
-            if self.units[slot].phase == Phase::Done || self.is_void(slot) {
+            if self.background.units[slot].phase == Phase::Done || self.is_void(slot) {
                 self.end_unit(slot);
                 return true;
             }
-            if self.ios.available() < 2 * usize::from(self.layout.members) {
+            if self.ios.slots.available() < 2 * usize::from(self.setup.layout.members) {
                 return false;
             }
-            let unit = &mut self.units[slot];
+            let unit = &mut self.background.units[slot];
             unit.failed = false;
             match unit.phase {
                 Phase::Plan => {
@@ -227,7 +226,7 @@ impl Array {
                 Phase::Write => self.issue_unit_writes(slot),
                 Phase::Done => {}
             }
-            if self.units[slot].pending > 0 {
+            if self.background.units[slot].pending > 0 {
                 return true;
             }
             self.unit_phase_ended(slot);
@@ -236,23 +235,24 @@ impl Array {
 
     /// Whether what a unit was to do is no longer wanted.
     fn is_void(&self, slot: u32) -> bool {
-        let unit = &self.units[slot];
+        let unit = &self.background.units[slot];
         let over = unit.serial != self.background.serial || self.background.work.is_none();
-        self.stopped
+        self.members.stopped
             || match unit.task {
-                Task::Rebuild(member) => over || !self.rebuilding.contains(member),
+                Task::Rebuild(member) => over || !self.members.rebuilding.contains(member),
                 Task::Replace(member) => {
-                    over || !self.replacing.contains(member) || self.failed.contains(member)
+                    over || !self.members.replacing.contains(member)
+                        || self.members.failed.contains(member)
                 }
                 Task::Resync | Task::Scrub(_) => over,
-                Task::Heal(member) => self.failed.contains(member),
+                Task::Heal(member) => self.members.failed.contains(member),
             }
     }
 
     fn plan_unit(&mut self, slot: u32) {
-        let unit = self.units[slot];
+        let unit = self.background.units[slot];
         if let Some(sources) = self.sources(&unit) {
-            let state = &mut self.units[slot];
+            let state = &mut self.background.units[slot];
             state.sources = sources;
             state.phase = Phase::Read;
             return;
@@ -262,8 +262,8 @@ impl Array {
 
     /// The window cannot be had: smaller ones may be, and what cannot is lost.
     fn unit_lacks_sources(&mut self, slot: u32) {
-        let block = self.member_block() as u32;
-        let unit = &mut self.units[slot];
+        let block = self.setup.member_block() as u32;
+        let unit = &mut self.background.units[slot];
         if unit.window_len() > block && !matches!(unit.task, Task::Heal(_)) {
             unit.steps = Steps::Read(unit.len);
             unit.window = (0, block.min(unit.len));
@@ -276,7 +276,7 @@ impl Array {
 
     /// What follows a phase of which nothing is outstanding.
     fn unit_phase_ended(&mut self, slot: u32) {
-        let unit = &mut self.units[slot];
+        let unit = &mut self.background.units[slot];
         let scrub = matches!(unit.task, Task::Scrub(_));
         if unit.phase == Phase::Probe {
             self.probe_ended(slot);
@@ -321,8 +321,8 @@ impl Array {
 
     /// Moves the window on; after the last one the unit is done.
     fn next_window(&mut self, slot: u32) {
-        let block = self.member_block() as u32;
-        let unit = &mut self.units[slot];
+        let block = self.setup.member_block() as u32;
+        let unit = &mut self.background.units[slot];
         let (to, phase) = match unit.steps {
             Steps::Whole => (0, Phase::Done),
             Steps::Read(to) => (to, Phase::Plan),
@@ -340,9 +340,9 @@ impl Array {
 
     /// All jobs that compare have ended.
     fn compared(&mut self, slot: u32) {
-        let block = self.member_block() as u32;
-        let q = self.parities > 1;
-        let unit = &mut self.units[slot];
+        let block = self.setup.member_block() as u32;
+        let q = self.setup.parities > 1;
+        let unit = &mut self.background.units[slot];
         let Some((from, to)) = unit.differs.take() else {
             unit.phase = Phase::Next;
             return;
@@ -366,12 +366,12 @@ impl Array {
 
     /// Redundancy disagrees in the window, which is one block; P and Q may have said who is wrong.
     fn block_differs(&mut self, slot: u32) {
-        let unit = self.units[slot];
+        let unit = self.background.units[slot];
         let Task::Scrub(scrub) = unit.task else { return };
         let guilty = unit.located.map(|role| self.unit_place(&unit, role).member);
         self.tell_run(slot, 0, Told::Mismatch(guilty));
         let sources = self.mending(&unit, scrub);
-        let state = &mut self.units[slot];
+        let state = &mut self.background.units[slot];
         state.mismatched += unit.window_len();
         match sources {
             Some(sources) => {
@@ -384,28 +384,32 @@ impl Array {
 
     /// What a scrub writes where redundancy disagrees, if anything.
     fn mending(&self, unit: &Unit, scrub: Scrub) -> Option<Sources> {
-        let data = self.data_chunks;
-        let parities: Roles = ((1 << self.parities) - 1) << data;
+        let data = self.setup.data_chunks;
+        let parities: Roles = ((1 << self.setup.parities) - 1) << data;
         let anew = Sources { write: parities, ..Sources::default() };
         let one = |role: u16| match role < data {
             true => Sources::anew_by_p(role),
             false => Sources { write: 1 << role, ..Sources::default() },
         };
-        let copies = (1..self.copies).fold(0, |set, copy| set | 1 << copy);
+        let copies = (1..self.setup.copies).fold(0, |set, copy| set | 1 << copy);
         match (scrub, unit.located) {
-            (Scrub::Check, _) if self.has_bug(Bug::CheckWrites) && self.parities > 0 => Some(anew),
+            (Scrub::Check, _)
+                if self.setup.has_bug(Bug::CheckWrites) && self.setup.parities > 0 =>
+            {
+                Some(anew)
+            }
             (Scrub::Check, _) => None,
             (Scrub::Repair(Believe::Nobody), Some(role)) => Some(one(role)),
             (Scrub::Repair(Believe::Nobody), None) => {
-                (self.has_bug(Bug::RepairGuesses) && self.parities > 0).then_some(anew)
+                (self.setup.has_bug(Bug::RepairGuesses) && self.setup.parities > 0).then_some(anew)
             }
-            (Scrub::Repair(Believe::Data), _) if self.parities > 0 => Some(anew),
+            (Scrub::Repair(Believe::Data), _) if self.setup.parities > 0 => Some(anew),
             (Scrub::Repair(Believe::Data), _) => {
                 Some(Sources { write: copies, ..Sources::default() })
             }
             (Scrub::Repair(Believe::NotMember(member)), _) => {
                 let role = self.role_of(unit, member)?;
-                if self.parities > 0 {
+                if self.setup.parities > 0 {
                     return Some(one(role));
                 }
                 let copy = u16::from(role == 0);
@@ -415,27 +419,27 @@ impl Array {
     }
 
     fn unit_written(&mut self, slot: u32) {
-        let unit = self.units[slot];
+        let unit = self.background.units[slot];
         match unit.task {
-            Task::Heal(_) => self.units[slot].phase = Phase::Probe,
+            Task::Heal(_) => self.background.units[slot].phase = Phase::Probe,
             Task::Scrub(_) => {
                 self.tell_run(slot, 1, Told::Mended(unit.sources.write));
-                self.units[slot].phase = Phase::Next;
+                self.background.units[slot].phase = Phase::Next;
             }
-            _ => self.units[slot].phase = Phase::Next,
+            _ => self.background.units[slot].phase = Phase::Next,
         }
     }
 
     /// One I/O of a unit has ended.
     pub(in crate::array) fn unit_io_ended(&mut self, slot: u32, io: &IoState, outcome: IoOutcome) {
-        self.units[slot].pending -= 1;
-        let guesses = self.has_bug(Bug::RebuildGuesses) && io.op == IoOp::Read;
-        let probe = self.units[slot].phase == Phase::Probe;
+        self.background.units[slot].pending -= 1;
+        let guesses = self.setup.has_bug(Bug::RebuildGuesses) && io.op == IoOp::Read;
+        let probe = self.background.units[slot].phase == Phase::Probe;
         if probe {
-            self.units[slot].probed = Some(outcome);
+            self.background.units[slot].probed = Some(outcome);
         }
         if outcome == IoOutcome::Ok || guesses && !probe {
-            if io.op == IoOp::Write && !self.partial.is_empty() {
+            if io.op == IoOp::Write && !self.members.partial.is_empty() {
                 self.mended_by_write(io);
             }
         } else if io.op == IoOp::Read {
@@ -443,7 +447,7 @@ impl Array {
         } else {
             self.unit_write_failed(slot, io, outcome);
         }
-        if self.units[slot].pending == 0 {
+        if self.background.units[slot].pending == 0 {
             self.unit_phase_ended(slot);
             self.enter_unit(slot);
         }
@@ -455,13 +459,13 @@ impl Array {
             IoOutcome::Timeout => self.count_error(io.member),
             _ => {}
         }
-        let unit = &mut self.units[slot];
+        let unit = &mut self.background.units[slot];
         if unit.phase == Phase::Probe {
             return;
         }
         unit.again = true;
         // The drive may have been replaced since: then it is simply read again.
-        if io.member.0 < self.layout.members {
+        if self.setup.is_member(io.member) {
             unit.avoid.insert(io.member);
             if let IoOutcome::MediaError { first_bad } = outcome {
                 let end = io.at.0 + u64::from(io.len);
@@ -473,20 +477,21 @@ impl Array {
 
     fn unit_write_failed(&mut self, slot: u32, io: &IoState, outcome: IoOutcome) {
         // Like md, the last copy stays in service: a bad sector on it is better than no array.
-        let last = io.member.0 < self.layout.members && self.is_last_copy(io.member);
+        let last =
+            self.setup.is_member(io.member) && self.members.is_last_copy(&self.setup, io.member);
         if !last || outcome == IoOutcome::Gone {
             self.fail_device(io.member);
         }
-        let heals = matches!(self.units[slot].task, Task::Heal(_));
+        let heals = matches!(self.background.units[slot].task, Task::Heal(_));
         if heals {
             // What could not be written will not be read either.
-            self.units[slot].tries = u8::MAX;
+            self.background.units[slot].tries = u8::MAX;
         }
     }
 
     /// One job of a unit has ended.
     pub(in crate::array) fn unit_computed(&mut self, slot: u32, result: JobResult) {
-        let unit = &mut self.units[slot];
+        let unit = &mut self.background.units[slot];
         unit.pending -= 1;
         match result {
             JobResult::Done | JobResult::Equal => {}
@@ -511,10 +516,9 @@ impl Array {
 /// What a unit sends out.
 impl Array {
     fn unit_segment(&self, slot: u32, place: u16) -> Segment {
-        let unit = &self.units[slot];
-        let offset = u64::from(place) * self.background.rows + u64::from(unit.window.0);
-        let index = self.plans.capacity() + slot;
-        let token = Token(Scratch::FIRST + self.scratch_base + index);
+        let unit = &self.background.units[slot];
+        let offset = u64::from(place) * self.setup.unit_rows + u64::from(unit.window.0);
+        let token = self.setup.unit_token(slot);
         Segment { token, offset: offset as u32, len: unit.window_len() }
     }
 
@@ -532,11 +536,14 @@ impl Array {
         role: u16,
         place: u16,
     ) {
-        let unit = self.units[slot];
+        let unit = self.background.units[slot];
         let mut at = self.unit_place(&unit, role).at.0 + u64::from(unit.window.0);
-        let block = self.member_block();
+        let block = self.setup.member_block();
         let heals = matches!(unit.task, Task::Heal(_)) && op == IoOp::Write;
-        if heals && self.has_bug(Bug::HealWrongPlace) && at + 2 * block <= self.sizes[0].0 {
+        if heals
+            && self.setup.has_bug(Bug::HealWrongPlace)
+            && at + 2 * block <= self.setup.sizes[0].0
+        {
             at += block;
         }
         let target = Target { member: device, at: Sector(at), len: unit.window_len() };
@@ -545,74 +552,74 @@ impl Array {
     }
 
     fn issue_unit_reads(&mut self, slot: u32) {
-        let unit = self.units[slot];
-        for role in (0..self.width()).filter(|role| has(unit.sources.read, *role)) {
+        let unit = self.background.units[slot];
+        for role in (0..self.setup.width()).filter(|role| has(unit.sources.read, *role)) {
             let member = self.unit_place(&unit, role).member;
             self.send_window(slot, IoOp::Read, member, role, role);
         }
     }
 
     fn issue_unit_writes(&mut self, slot: u32) {
-        let unit = self.units[slot];
+        let unit = self.background.units[slot];
         let scrub = matches!(unit.task, Task::Scrub(_));
-        if self.parities > 0 {
+        if self.setup.parities > 0 {
             let (from, to) = unit.window;
-            self.forget_rows(unit.at + u64::from(from), unit.at + u64::from(to));
+            self.cache.forget_rows(&self.setup, unit.at + u64::from(from), unit.at + u64::from(to));
         }
-        for role in (0..self.width()).filter(|role| has(unit.sources.write, *role)) {
-            let place = match role.checked_sub(self.data_chunks) {
-                _ if self.parities == 0 => unit.sources.copy,
+        for role in (0..self.setup.width()).filter(|role| has(unit.sources.write, *role)) {
+            let place = match role.checked_sub(self.setup.data_chunks) {
+                _ if self.setup.parities == 0 => unit.sources.copy,
                 // A scrub made parity anew beside what it read.
-                Some(parity) if scrub => self.width() + parity,
+                Some(parity) if scrub => self.setup.width() + parity,
                 _ => role,
             };
             let member = self.unit_place(&unit, role).member;
             if let Task::Replace(member) = unit.task {
-                self.send_window(slot, IoOp::Write, self.replacement(member), role, place);
+                self.send_window(slot, IoOp::Write, self.setup.replacement(member), role, place);
                 continue;
             }
-            if scrub && self.has_bug(Bug::RepairWrongBlock) {
-                let wrong = (role + 1) % self.width();
+            if scrub && self.setup.has_bug(Bug::RepairWrongBlock) {
+                let wrong = (role + 1) % self.setup.width();
                 let member = self.unit_place(&unit, wrong).member;
                 self.send_window(slot, IoOp::Write, member, wrong, place);
                 continue;
             }
-            if self.failed.contains(member) {
+            if self.members.failed.contains(member) {
                 continue;
             }
             self.send_window(slot, IoOp::Write, member, role, place);
-            if self.replacing.contains(member) {
-                self.send_window(slot, IoOp::Write, self.replacement(member), role, place);
+            if self.members.replacing.contains(member) {
+                self.send_window(slot, IoOp::Write, self.setup.replacement(member), role, place);
             }
         }
     }
 
     /// The job that computes what is lost.
     fn issue_unit_recovery(&mut self, slot: u32) {
-        let unit = self.units[slot];
+        let unit = self.background.units[slot];
         let sources = unit.sources;
         if sources.lost().is_empty() || sources.write == 0 {
             return;
         }
-        let data = self.data_chunks;
+        let data = self.setup.data_chunks;
         let kernel = if sources.is_xor() { Kernel::Xor } else { Kernel::Recover };
         let others = (0..data).filter(|role| !sources.lost().contains(role));
-        let parities = (0..self.parities).filter(|parity| sources.with >> parity & 1 == 1);
+        let parities = (0..self.setup.parities).filter(|parity| sources.with >> parity & 1 == 1);
         let from = others.chain(parities.map(|parity| data + parity));
         self.unit_job(slot, kernel, from, sources.lost().iter().map(|role| (*role, *role)));
     }
 
     /// The job that makes parity anew: in its own place, or for a scrub beside it.
     fn issue_unit_parity(&mut self, slot: u32) {
-        let unit = self.units[slot];
-        let (data, width) = (self.data_chunks, self.width());
+        let unit = self.background.units[slot];
+        let (data, width) = (self.setup.data_chunks, self.setup.width());
         let scrub = matches!(unit.task, Task::Scrub(_));
-        let compute = if scrub { (1 << self.parities) - 1 } else { unit.sources.compute };
+        let compute = if scrub { (1 << self.setup.parities) - 1 } else { unit.sources.compute };
         if compute == 0 {
             return;
         }
         let kernel = if compute == 1 { Kernel::Xor } else { Kernel::Pq };
-        let targets = (0..self.parities).filter(|parity| compute >> parity & 1 == 1);
+        let targets = (0..self.setup.parities).filter(|parity| compute >> parity & 1 == 1);
         let place = |parity: u16| if scrub { width + parity } else { data + parity };
         let targets = targets.map(|parity| (place(parity), data + parity));
         self.unit_job(slot, kernel, 0..data, targets);
@@ -620,12 +627,12 @@ impl Array {
 
     /// The jobs that compare parity with what it should be, or copies with each other.
     fn issue_compare(&mut self, slot: u32) {
-        let (data, width) = (self.data_chunks, self.width());
-        self.units[slot].differs = None;
-        if self.parities == 0 {
+        let (data, width) = (self.setup.data_chunks, self.setup.width());
+        self.background.units[slot].differs = None;
+        if self.setup.parities == 0 {
             self.unit_job(slot, Kernel::Compare, 0..width, std::iter::empty());
         }
-        for parity in 0..self.parities {
+        for parity in 0..self.setup.parities {
             let pair = [data + parity, width + parity].into_iter();
             self.unit_job(slot, Kernel::Compare, pair, std::iter::empty());
         }
@@ -633,7 +640,7 @@ impl Array {
 
     /// The job that names the block which explains all that disagrees.
     fn issue_locate(&mut self, slot: u32) {
-        let width = self.width();
+        let width = self.setup.width();
         self.unit_job(slot, Kernel::Locate, 0..width, std::iter::empty());
     }
 
@@ -645,34 +652,28 @@ impl Array {
         sources: impl Iterator<Item = u16>,
         targets: impl Iterator<Item = (u16, u16)>,
     ) {
-        let unit = self.units[slot];
-        let owner = JobOwner::Unit(slot);
-        let state = JobState { owner, kernel, len: unit.window_len(), sources: 0, targets: 0 };
-        let job = self.jobs.insert(state).expect("a unit has two jobs at most");
-        let first = self.operand_range(job).start;
-        let (mut count, width) = (0, self.width());
+        let unit = self.background.units[slot];
+        let job = self.jobs.start(JobOwner::Unit(slot), kernel, unit.window_len());
+        let width = self.setup.width();
         for place in sources {
             // Parity made by a scrub stands behind what it was compared with.
-            let role = if place < width { place } else { place - self.parities };
-            self.set_operand(slot, first + usize::from(count), place, role);
-            count += 1;
+            let role = if place < width { place } else { place - self.setup.parities };
+            let role = self.operand_name(&unit, role);
+            self.jobs.add_source(job, self.unit_list(slot, place), role);
         }
-        self.jobs[job].sources = count;
         for (place, role) in targets {
-            self.set_operand(slot, first + usize::from(count), place, role);
-            count += 1;
+            let role = self.operand_name(&unit, role);
+            self.jobs.add_target(job, self.unit_list(slot, place), role);
         }
-        let state = &mut self.jobs[job];
-        state.targets = count - state.sources;
-        self.units[slot].pending += 1;
-        let id = JobId { slot: job, generation: self.jobs.generation(job) };
-        self.outputs.push_back(Output::Compute { job: id });
+        self.background.units[slot].pending += 1;
+        self.outputs.push_back(Output::Compute { job });
     }
 
-    fn set_operand(&mut self, slot: u32, index: usize, place: u16, role: u16) {
-        self.operands[index] = self.unit_list(slot, place);
-        let stripe = self.units[slot].stripe;
-        let copies = self.parities == 0;
-        self.roles[index] = if copies { Role::default() } else { self.role_name(stripe, role) };
+    /// What a role is called in a job.
+    fn operand_name(&self, unit: &Unit, role: u16) -> Role {
+        match self.setup.parities {
+            0 => Role::default(),
+            _ => self.setup.role_name(unit.stripe, role),
+        }
     }
 }

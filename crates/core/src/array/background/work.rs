@@ -1,12 +1,11 @@
 //! What background work there is: how it begins, how far it is, how it ends.
 
-use super::super::member::MemberSet;
-use super::super::meta::Purpose;
+use super::super::member_set::MemberSet;
 use super::super::settings::Consistency;
 use super::unit::{Task, Unit};
 use super::{Array, Bug, Flush, Resync, Running, Then, Todo};
+use crate::array::rounds::Purpose;
 use crate::contract::{Event, Output, Scrub, Work};
-use crate::geometry::{Holds, Place};
 use crate::units::{MemberIndex, Sector, Sectors, Time};
 
 /// Progress is told this often in the course of a piece of work.
@@ -33,7 +32,7 @@ impl Array {
         let background = &mut self.background;
         background.replaying = todo.replay;
         if todo.trust_parity {
-            let missing = self.failed.union(self.rebuilding);
+            let missing = self.members.failed.union(self.members.rebuilding);
             background.trust = if todo.is_unknown { MemberSet::ALL } else { missing };
         }
         background.resync = todo.resync;
@@ -41,13 +40,13 @@ impl Array {
             background.synced_to = todo.synced_to;
             background.synced_kept = todo.synced_to;
         }
-        for member in self.rebuilding.iter() {
-            let known = &mut self.members[member.at()];
+        for member in self.members.rebuilding.iter() {
+            let known = &mut self.members[member];
             known.kept_to = known.good_to;
             known.named_to = if todo.by_bitmap { u64::MAX } else { 0 };
-            self.note_partial(member);
+            self.members.note_partial(member);
         }
-        let begins = todo.resync != Resync::None || !self.rebuilding.is_empty();
+        let begins = todo.resync != Resync::None || !self.members.rebuilding.is_empty();
         if begins && !todo.replay {
             self.timers.set(super::super::timers::Timer::Pace, self.now);
             self.tell_wake();
@@ -80,7 +79,7 @@ impl Array {
     /// The work whose turn it is, if it may begin.
     fn next_work(&self) -> Option<Work> {
         let background = &self.background;
-        if background.halted || background.replaying || self.stopped {
+        if background.halted || background.replaying || self.members.stopped {
             return None;
         }
         self.pending_work()
@@ -91,45 +90,39 @@ impl Array {
         if background.resync != Resync::None && self.can_resync() {
             return Some(Work::Resync);
         }
-        if let Some(member) = self.rebuilding.iter().next() {
+        if let Some(member) = self.members.rebuilding.iter().next() {
             return Some(Work::Rebuild(member));
         }
-        self.replacing.iter().next().map(Work::Replace)
+        self.members.replacing.iter().next().map(Work::Replace)
     }
 
     /// Whether a resync can go on: parity that may be wrong says nothing of members that are away.
     fn can_resync(&self) -> bool {
-        self.parities == 0
-            || !self.failed.without(self.background.trust).iter().any(|m| self.holds_data(m))
-    }
-
-    /// Whether a member of a level with parity has data in some stripe.
-    fn holds_data(&self, member: MemberIndex) -> bool {
-        let chunk = self.layout.chunk.0.max(1);
-        // Rotations repeat after as many stripes as there are members at the latest.
-        let mut places = (0..u64::from(self.layout.members)).map(|stripe| Sector(stripe * chunk));
-        places.any(|at| matches!(self.geometry.holds(Place { member, at }), Holds::Data { .. }))
+        self.setup.parities == 0
+            || !self
+                .members
+                .failed
+                .without(self.background.trust)
+                .iter()
+                .any(|m| self.setup.holds_data(m))
     }
 
     /// Begins a piece of work; none is under way.
     pub(in crate::array) fn begin_work(&mut self, work: Work) {
-        let block = self.member_block();
-        let sweep = match self.parities {
-            0 => self.geometry.capacity().0,
-            _ => self.geometry.used(MemberIndex(0)).0,
-        };
+        let block = self.setup.member_block();
+        let sweep = self.setup.covered();
         let (from, end) = match work {
             Work::Rebuild(member) => {
-                (self.members[member.at()].good_to, self.geometry.used(member).0)
+                (self.members[member].good_to, self.setup.geometry.used(member).0)
             }
-            Work::Replace(member) => (0, self.geometry.used(member).0),
+            Work::Replace(member) => (0, self.setup.geometry.used(member).0),
             Work::Resync => (self.background.synced_to, sweep),
             Work::Scrub(_) | Work::Replay => (0, sweep),
         };
         let end = end / block * block;
         let from = from.min(end);
-        let short = matches!(work, Work::Rebuild(_)) && self.has_bug(Bug::RebuildStopsShort);
-        let end = if short { end.saturating_sub(self.background.rows).max(from) } else { end };
+        let short = matches!(work, Work::Rebuild(_)) && self.setup.has_bug(Bug::RebuildStopsShort);
+        let end = if short { end.saturating_sub(self.setup.unit_rows).max(from) } else { end };
         let background = &mut self.background;
         background.serial = background.serial.wrapping_add(1);
         background.halted = false;
@@ -183,7 +176,7 @@ impl Array {
 
     /// Members of which everything lost was written since are whole, as soon as that is durable.
     fn fill_holes(&mut self) {
-        if self.background.filled.is_empty() || self.is_settling() || self.stopped {
+        if self.background.filled.is_empty() || self.is_settling() || self.members.stopped {
             return;
         }
         let members = std::mem::replace(&mut self.background.filled, MemberSet::NONE);
@@ -192,8 +185,9 @@ impl Array {
 
     fn filled(&mut self, members: MemberSet) {
         for member in members.iter() {
-            let known = &mut self.members[member.at()];
-            if known.bad.is_empty() && !self.rebuilding.contains(member) {
+            let rebuilt = self.members.rebuilding.contains(member);
+            let known = &mut self.members[member];
+            if known.bad.is_empty() && !rebuilt {
                 known.hole_from = u64::MAX;
                 known.kept_to = u64::MAX;
             }
@@ -205,16 +199,16 @@ impl Array {
     fn begin_next_range(&mut self, running: Running) {
         let cursor = running.cursor;
         let left = running.end - cursor;
-        let most = self.background.rows.min(left);
+        let most = self.setup.unit_rows.min(left);
         let of = match running.work {
             Work::Rebuild(member) | Work::Replace(member) => Some(member),
             _ => None,
         };
         let unit = match of {
             Some(member) => self.unit_at(member, cursor, most),
-            None if self.parities > 0 => self.unit_at(MemberIndex(0), cursor, most),
+            None if self.setup.parities > 0 => self.unit_at(MemberIndex(0), cursor, most),
             None => {
-                let len = most.min(self.geometry.run(Sector(cursor)).0) as u32;
+                let len = most.min(self.setup.geometry.run(Sector(cursor)).0) as u32;
                 Some(Unit { at: cursor, len, window: (0, len), ..Unit::idle() })
             }
         };
@@ -235,10 +229,13 @@ impl Array {
             Work::Scrub(scrub) => Task::Scrub(scrub),
             Work::Resync | Work::Replay => Task::Resync,
         };
-        let sweeps = of.is_none() && self.parities == 0;
+        let sweeps = of.is_none() && self.setup.parities == 0;
         let rows = match sweeps {
             // So much of each member.
-            true => u64::from(unit.len) * u64::from(self.copies) / u64::from(self.layout.members),
+            true => {
+                u64::from(unit.len) * u64::from(self.setup.copies)
+                    / u64::from(self.setup.layout.members)
+            }
             false => u64::from(unit.len),
         };
         self.unit_begun(rows);
@@ -251,7 +248,7 @@ impl Array {
 
     /// Where on a member something comes again that the array uses.
     fn nothing_until(&self, at: u64) -> u64 {
-        let chunk = self.layout.chunk.0.max(1);
+        let chunk = self.setup.layout.chunk.0.max(1);
         (at / chunk + 1) * chunk
     }
 
@@ -261,15 +258,15 @@ impl Array {
     fn is_skipped(&self, work: Work, unit: &Unit) -> bool {
         let by_bitmap = match work {
             Work::Resync => {
-                let range = unit.at / self.background.rows;
-                if self.has_bug(Bug::ResyncSkipsRange) && range % 8 == 7 {
+                let range = unit.at / self.setup.unit_rows;
+                if self.setup.has_bug(Bug::ResyncSkipsRange) && range % 8 == 7 {
                     return true;
                 }
                 self.background.resync == Resync::ByBitmap
             }
             Work::Rebuild(member) => {
                 let end = self.background.work.map_or(0, |running| running.cursor);
-                end + u64::from(unit.len) <= self.members[member.at()].named_to
+                end + u64::from(unit.len) <= self.members[member].named_to
             }
             _ => false,
         };
@@ -288,9 +285,9 @@ impl Array {
     /// A unit has come to its end: frees its range.
     pub(super) fn end_unit(&mut self, slot: u32) {
         self.tell_all(slot);
-        let unit = self.units[slot];
-        self.units.remove(slot);
-        let owner = self.unit_owner(slot);
+        let unit = self.background.units[slot];
+        self.background.units.remove(slot);
+        let owner = self.setup.unit_owner(slot);
         if self.locks.release(owner) {
             self.start_granted();
         }
@@ -317,12 +314,12 @@ impl Array {
 
     /// Everything below this is done.
     pub(super) fn frontier(&self, running: &Running) -> u64 {
-        if self.has_bug(Bug::RebuildFrontierEarly) {
+        if self.setup.has_bug(Bug::RebuildFrontierEarly) {
             return running.cursor;
         }
         let serial = self.background.serial;
         let is_ours = |unit: &Unit| unit.serial == serial && !matches!(unit.task, Task::Heal(_));
-        let units = self.units.used().filter(|(_, unit)| is_ours(unit));
+        let units = self.background.units.used().filter(|(_, unit)| is_ours(unit));
         units.map(|(_, unit)| unit.position).min().unwrap_or(running.cursor).min(running.cursor)
     }
 
@@ -331,7 +328,7 @@ impl Array {
         let Some(running) = self.background.work else { return };
         let done = self.frontier(&running);
         match running.work {
-            Work::Rebuild(member) => self.members[member.at()].good_to = done,
+            Work::Rebuild(member) => self.members[member].good_to = done,
             Work::Resync => self.background.synced_to = done,
             _ => {}
         }
@@ -346,7 +343,7 @@ impl Array {
             self.outputs.push_back(Output::Event(event));
         }
         let is_kept = matches!(running.work, Work::Rebuild(_) | Work::Resync)
-            && self.settings.consistency.has_superblocks();
+            && self.setup.settings.consistency.has_superblocks();
         let step = (running.end / KEPT).max(1);
         if is_kept && done < running.end && done >= running.kept + step {
             self.keep(done);
@@ -370,7 +367,7 @@ impl Array {
         if let Some(running) = &mut self.background.work {
             running.kept = to;
         }
-        if self.has_bug(Bug::RebuildCheckpointEarly) {
+        if self.setup.has_bug(Bug::RebuildCheckpointEarly) {
             self.kept_to_here(to);
             return;
         }
@@ -385,7 +382,7 @@ impl Array {
     fn kept_to_here(&mut self, to: u64) {
         match self.background.work.map(|running| running.work) {
             Some(Work::Rebuild(member)) => {
-                let known = &mut self.members[member.at()];
+                let known = &mut self.members[member];
                 known.kept_to = to.min(known.hole_from);
             }
             Some(Work::Resync) => {
@@ -399,7 +396,7 @@ impl Array {
     /// All ranges are done.
     fn work_swept(&mut self, running: Running) {
         match running.work {
-            Work::Replace(_) if self.has_bug(Bug::ReplaceUnflushed) => {
+            Work::Replace(_) if self.setup.has_bug(Bug::ReplaceUnflushed) => {
                 self.take_over(running);
             }
             Work::Rebuild(_) | Work::Resync | Work::Replace(_) => self.flush_then(Then::Finish),
@@ -442,12 +439,12 @@ impl Array {
     /// A member holds everything, durably, and is in service. That is told when the superblocks say
     /// so: after a crash it would be one to rebuild still.
     fn restore(&mut self, running: Running, member: MemberIndex) {
-        self.rebuilding.remove(member);
-        let known = &mut self.members[member.at()];
+        self.members.rebuilding.remove(member);
+        let known = &mut self.members[member];
         (known.good_to, known.named_to) = (u64::MAX, 0);
         known.kept_to = known.hole_from;
-        self.note_partial(member);
-        if self.settings.consistency.has_superblocks() {
+        self.members.note_partial(member);
+        if self.setup.settings.consistency.has_superblocks() {
             self.background.restoring = Some((member, false));
         } else {
             self.restored(running, member);
@@ -492,7 +489,7 @@ impl Array {
     /// The replacement holds everything, durably. It must have a superblock of its own before it is
     /// the member: after a crash it would be a drive that nobody knows.
     fn ask_to_take_over(&mut self, running: Running, member: MemberIndex) {
-        if self.settings.consistency.has_superblocks() {
+        if self.setup.settings.consistency.has_superblocks() {
             self.background.taking_over = Some(member);
             self.state_changed();
         } else {
@@ -529,25 +526,15 @@ impl Array {
     /// From now on the replacement is the member. What is still in flight to either drive goes on
     /// under the number its drive has from now on.
     fn swap_drives(&mut self, member: MemberIndex) {
-        let other = self.replacement(member);
-        self.replacing.remove(member);
-        self.members.swap(member.at(), other.at());
-        self.members[other.at()].bad.clear();
-        self.members[other.at()].hole_from = u64::MAX;
-        let known = &mut self.members[member.at()];
+        let other = self.setup.replacement(member);
+        self.members.replacing.remove(member);
+        self.members.swap(member, other);
+        self.members[other].bad.clear();
+        self.members[other].hole_from = u64::MAX;
+        let known = &mut self.members[member];
         (known.corrected, known.good_to, known.kept_to) = (0, u64::MAX, known.hole_from);
-        for slot in 0..self.ios.capacity() {
-            if self.ios.used_generation(slot).is_none() {
-                continue;
-            }
-            let io = &mut self.ios[slot];
-            io.member = match io.member {
-                now if now == member => other,
-                now if now == other => member,
-                now => now,
-            };
-        }
-        self.note_partial(member);
+        self.ios.swap_members(member, other);
+        self.members.note_partial(member);
     }
 
     fn finish(&mut self, running: Running) {
@@ -577,7 +564,7 @@ impl Array {
             self.interrupt();
         }
         self.background.halted = true;
-        self.replacing = MemberSet::NONE;
+        self.members.replacing = MemberSet::NONE;
     }
 
     /// A command asks for work: it begins if nothing else is under way.
@@ -588,15 +575,15 @@ impl Array {
 
     /// A member, replacement or all of the array failed: work on it ends.
     pub(in crate::array) fn background_lost(&mut self, device: MemberIndex) {
-        self.replacing.remove_if(device);
+        self.members.replacing.remove_if(device);
         let Some(running) = self.background.work else {
             return;
         };
-        let member = device.0 < self.layout.members;
+        let member = self.setup.is_member(device);
         let ends = match running.work {
-            _ if self.stopped => true,
+            _ if self.members.stopped => true,
             Work::Rebuild(of) => of == device,
-            Work::Replace(of) => of == device || self.replacement(of) == device,
+            Work::Replace(of) => of == device || self.setup.replacement(of) == device,
             Work::Scrub(_) => member,
             Work::Resync => member && !self.can_resync(),
             Work::Replay => false,
@@ -610,10 +597,10 @@ impl Array {
     /// Whether a member may be taken in again: not while parity that may be wrong would be all
     /// there is to compute it from.
     pub(in crate::array) fn can_rebuild(&self, member: MemberIndex) -> bool {
-        self.parities == 0
+        self.setup.parities == 0
             || self.background.resync == Resync::None
             || self.background.trust.contains(member)
-            || !self.holds_data(member)
+            || !self.setup.holds_data(member)
     }
 
     /// A member is to be rebuilt from the start: all, or what the bitmap names and all from a sector on.
@@ -622,17 +609,17 @@ impl Array {
         member: MemberIndex,
         named_to: Option<Sector>,
     ) {
-        self.failed.remove(member);
-        self.rebuilding.insert(member);
+        self.members.failed.remove(member);
+        self.members.rebuilding.insert(member);
         let by_bitmap = named_to.is_some();
-        let known = &mut self.members[member.at()];
+        let known = &mut self.members[member];
         (known.good_to, known.kept_to, known.hole_from) = (0, 0, u64::MAX);
         known.named_to = named_to.map_or(0, |sector| sector.0);
         if !by_bitmap {
             known.bad.clear();
             known.corrected = 0;
         }
-        self.note_partial(member);
+        self.members.note_partial(member);
         self.log_moves(member);
         self.state_changed();
         self.wake_background();
@@ -640,16 +627,16 @@ impl Array {
 
     /// A fresh drive is to take a member's place.
     pub(in crate::array) fn begin_replace(&mut self, member: MemberIndex) {
-        self.replacing.insert(member);
-        let other = self.replacement(member);
-        self.members[other.at()].bad.clear();
-        self.members[other.at()].hole_from = u64::MAX;
+        self.members.replacing.insert(member);
+        let other = self.setup.replacement(member);
+        self.members[other].bad.clear();
+        self.members[other].hole_from = u64::MAX;
         self.log_moves(member);
         self.wake_background();
     }
 
     /// Whether a member may go by the bitmap at all.
     pub(crate) fn has_bitmap(&self) -> bool {
-        matches!(self.settings.consistency, Consistency::Bitmap { .. })
+        matches!(self.setup.settings.consistency, Consistency::Bitmap { .. })
     }
 }

@@ -25,14 +25,16 @@
 
 use std::collections::VecDeque;
 
-use super::super::issue::Owner;
 use super::super::lists::ListBuilder;
-use super::super::meta::NO_META;
 use super::super::stripe::{Band, MOST_BANDS, Memory, Plan, Task};
-use super::super::{Array, Consistency, LOG_HEADER};
 use super::replay::MOST_NUMBER;
 use super::{Logged, Stage, chunk_set, words};
+use crate::array::Array;
+use crate::array::ios::NO_META;
+use crate::array::ios::Owner;
+use crate::array::settings::Consistency;
 use crate::bugs::Bug;
+use crate::contract::LOG_HEADER;
 use crate::contract::{Event, MetaIo, Output, Record, Superblock};
 use crate::units::Sector;
 
@@ -184,6 +186,10 @@ impl Journal {
         self.taken * 2 > self.sectors || self.entries.len() * 2 > self.most_entries
     }
 
+    pub(super) fn is_used(&self) -> bool {
+        self.state == Use::Active
+    }
+
     pub(super) fn told(&mut self) {
         self.told = (self.tail, self.state == Use::Active);
     }
@@ -283,11 +289,11 @@ impl Array {
                 settled: self.log.journal.settled.max(self.log.journal.first),
             };
             let mut list = ListBuilder::new();
-            for role in (0..self.data_chunks + self.parities).filter(|r| roles >> r & 1 == 1) {
+            for role in (0..self.setup.roles()).filter(|r| roles >> r & 1 == 1) {
                 self.add_journal_rows(plan, &state, role, band, &mut list);
             }
-            let (member, payload) = (self.journal(), list.finish());
-            let fua = !self.has_bug(Bug::JournalNotDurable);
+            let (member, payload) = (self.setup.journal(), list.finish());
+            let fua = !self.setup.has_bug(Bug::JournalNotDurable);
             let meta = MetaIo { member, record, at: Sector(at), payload, fua, ..NO_META };
             self.emit_meta(Owner::Plan(plan), meta);
         }
@@ -300,9 +306,9 @@ impl Array {
     /// What of a band goes to the journal: all data being written, and the parities in service.
     fn journal_roles(&self, state: &Plan, band: &Band) -> u128 {
         let mut roles = chunk_set(band.first, band.last);
-        for parity in (0..self.parities).filter(|parity| band.live >> parity & 1 == 1) {
-            let role = self.data_chunks + parity;
-            if !self.failed.contains(self.role_member(state.stripe, role)) {
+        for parity in (0..self.setup.parities).filter(|parity| band.live >> parity & 1 == 1) {
+            let role = self.setup.data_chunks + parity;
+            if !self.members.failed.contains(self.setup.role_member(state.stripe, role)) {
                 roles |= 1 << role;
             }
         }
@@ -319,8 +325,8 @@ impl Array {
         band: &Band,
         list: &mut ListBuilder,
     ) {
-        let is_data = role < self.data_chunks;
-        if state.task == Task::Zero && (is_data || band.covered() == self.data_chunks) {
+        let is_data = role < self.setup.data_chunks;
+        if state.task == Task::Zero && (is_data || band.covered() == self.setup.data_chunks) {
             self.add_rows(plan, state, band.first, band, Memory::Scratch, list);
         } else {
             let memory = if is_data { Memory::Payload } else { Memory::Scratch };
@@ -330,11 +336,12 @@ impl Array {
 
     /// Whether what plans write goes to the journal.
     pub(in crate::array) fn is_journalled(&self) -> bool {
-        matches!(self.settings.consistency, Consistency::Journal { .. }) && self.is_journal_used()
+        matches!(self.setup.settings.consistency, Consistency::Journal { .. })
+            && self.is_journal_used()
     }
 
     pub(super) fn journal_ended(&mut self, logged: Logged, durable: bool) {
-        let early = self.has_bug(Bug::JournalRetiredEarly);
+        let early = self.setup.has_bug(Bug::JournalRetiredEarly);
         let stage = if durable || early { Stage::Durable } else { Stage::Ended };
         let journal = &mut self.log.journal;
         for sequence in logged.first..logged.first + u64::from(logged.count) {

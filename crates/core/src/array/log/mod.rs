@@ -12,8 +12,9 @@ mod replay;
 
 use std::collections::VecDeque;
 
-use super::meta::Purpose;
-use super::{Array, Consistency};
+use super::Array;
+use super::settings::Consistency;
+use crate::array::rounds::Purpose;
 use crate::contract::MemberBits;
 use crate::layout::Layout;
 use journal::Journal;
@@ -84,6 +85,13 @@ impl Log {
     }
 }
 
+impl Log {
+    /// Whether the journal is in use; false in other modes. Without it the array works in mode `resync`.
+    pub(super) fn is_journal_used(&self) -> bool {
+        self.journal.is_used()
+    }
+}
+
 /// Chunks `first..=last` as a set, as records have it.
 const fn chunk_set(first: u16, last: u16) -> u128 {
     u128::MAX >> (127 - last) & u128::MAX << first
@@ -101,7 +109,7 @@ impl Array {
     /// Writes what a plan must have in the log before its writes go out; false when it waits for
     /// room, and goes on by itself.
     pub(super) fn issue_log(&mut self, plan: u32) -> bool {
-        let mode = self.settings.consistency;
+        let mode = self.setup.settings.consistency;
         if !matches!(mode, Consistency::PartialParity { .. } | Consistency::Journal { .. }) {
             return true;
         }
@@ -116,7 +124,7 @@ impl Array {
             }
             return false;
         }
-        match self.settings.consistency {
+        match self.setup.settings.consistency {
             Consistency::PartialParity { .. } => self.log_partial_parity(plan),
             Consistency::Journal { .. } => {
                 // A plan that logs once more, since a member failed meanwhile, needs its first

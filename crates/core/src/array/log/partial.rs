@@ -34,12 +34,12 @@
 //! logged like one in service.
 //! Tests: `tests/logs.rs::partial_parity_survives_a_crash_at_any_point`.
 
-use super::super::issue::Owner;
 use super::super::lists::ListBuilder;
-use super::super::meta::NO_META;
 use super::super::stripe::Band;
-use super::super::{Array, LOG_HEADER};
 use super::{Logged, Stage, chunk_set, words};
+use crate::array::Array;
+use crate::array::ios::NO_META;
+use crate::array::ios::Owner;
 use crate::bugs::Bug;
 use crate::contract::{MetaIo, Record};
 use crate::units::{MemberIndex, Sector};
@@ -187,12 +187,12 @@ impl Array {
             return true;
         }
         let state = self.plans[plan];
-        let p_role = self.data_chunks;
-        let member = self.role_member(state.stripe, p_role);
+        let p_role = self.setup.data_chunks;
+        let member = self.setup.role_member(state.stripe, p_role);
         // Parity that is not written needs no entry. But should its member come back, what was written
         // meanwhile must be durable before an entry for the same rows: it takes a place.
-        let is_live =
-            !self.failed.contains(member) && state.bands().iter().all(|band| band.live != 0);
+        let is_live = !self.members.failed.contains(member)
+            && state.bands().iter().all(|band| band.live != 0);
         let ring = &self.log.rings[member.at()];
         let is_unsettled = |band: &Band| {
             ring.is_unsettled(state.stripe, band_rows(band), chunk_set(band.first, band.last))
@@ -226,11 +226,12 @@ impl Array {
                 written: words(written),
                 settled,
             };
-            let at = Sector(u64::from(slot) * self.log_place());
-            let replacement = self.replacing.contains(member).then(|| self.replacement(member));
+            let at = Sector(u64::from(slot) * self.setup.log_place());
+            let replacement =
+                self.members.replacing.contains(member).then(|| self.setup.replacement(member));
             for device in [Some(member), replacement].into_iter().flatten() {
                 let mut list = ListBuilder::new();
-                if band.covered() < self.data_chunks {
+                if band.covered() < self.setup.data_chunks {
                     self.add_partial_rows(plan, &state, band, &mut list);
                 }
                 let payload = list.finish();
@@ -241,11 +242,6 @@ impl Array {
         let count = state.bands().len() as u8;
         self.log.logged[plan as usize] = Logged { member: member.0, first, count };
         true
-    }
-
-    /// Sectors of one place of the log of partial parity.
-    pub(super) fn log_place(&self) -> u64 {
-        u64::from(LOG_HEADER) + self.plan_rows
     }
 
     /// The entries of a plan are on the medium: others may be written.
@@ -264,7 +260,7 @@ impl Array {
 
     /// The writes of entries have ended.
     pub(super) fn partial_ended(&mut self, logged: Logged, durable: bool) {
-        let early = self.has_bug(Bug::PplReusedEarly);
+        let early = self.setup.has_bug(Bug::PplReusedEarly);
         let stage = if durable || early { Stage::Durable } else { Stage::Ended };
         self.log.rings[usize::from(logged.member)].ended(logged, stage);
     }

@@ -15,18 +15,19 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::super::issue::{IoState, Owner, Target};
 use super::super::lists::EMPTY;
-use super::super::member::MemberSet;
-use super::super::meta::Purpose;
-use super::super::stripe::{JobOwner, JobState};
-use super::super::{Array, LOG_HEADER};
+use super::super::member_set::MemberSet;
 use super::from_words;
 use super::partial::most_being_logged;
+use crate::array::Array;
+use crate::array::ios::{IoState, Owner, Target};
+use crate::array::jobs::JobOwner;
+use crate::array::rounds::Purpose;
 use crate::bugs::Bug;
 use crate::consistency::LogEntry;
+use crate::contract::LOG_HEADER;
 use crate::contract::{
-    Event, IoOp, IoOutcome, JobId, JobResult, Kernel, MemberBits, Output, Record, Role, Segment,
+    Event, IoOp, IoOutcome, JobResult, Kernel, MemberBits, Output, Record, Role, Segment,
     SegmentList, Work,
 };
 use crate::geometry::Geometry;
@@ -167,7 +168,7 @@ impl Array {
     pub(crate) fn replay_logs(&mut self, entries: &[LogEntry]) {
         let mut found = Vec::new();
         if self.logs_partial_parity() {
-            for member in (0..self.layout.members).map(MemberIndex) {
+            for member in (0..self.setup.layout.members).map(MemberIndex) {
                 let entries = self.partial_entries(member, entries);
                 if let Some(newest) = entries.last() {
                     self.continue_ring(member, newest.number);
@@ -185,7 +186,7 @@ impl Array {
             return;
         }
         self.log.replay = Replay { stage: Stage::Due, found, ..Replay::new() };
-        self.holding = true;
+        self.requests.holding = true;
         // It begins at the first input, when the time is known.
         self.outputs.push_back(Output::WakeAt(Time::ZERO));
         self.timers.changed = true;
@@ -212,7 +213,7 @@ impl Array {
     pub(crate) fn is_log_torn(&self, member: MemberIndex, entries: &[LogEntry]) -> bool {
         let known = self.partial_entries(member, entries);
         let Some(newest) = known.last().map(|entry| entry.number) else { return false };
-        let turn = self.log_sectors(member).0 / self.log_place();
+        let turn = self.setup.log_sectors(member).0 / self.setup.log_place();
         // Older ones may have been overwritten.
         let oldest = (newest + most_being_logged(turn) + 1).saturating_sub(turn);
         let is_gone =
@@ -236,8 +237,8 @@ impl Array {
 
     /// A member's entries of partial parity in order of generation.
     fn partial_entries(&self, member: MemberIndex, entries: &[LogEntry]) -> Vec<Entry> {
-        let place = self.log_place();
-        let area = self.log_sectors(member).0;
+        let place = self.setup.log_place();
+        let area = self.setup.log_sectors(member).0;
         let all = entries.iter().filter(|entry| entry.member == member);
         let mut known: Vec<_> = all
             .filter_map(|entry| {
@@ -248,12 +249,12 @@ impl Array {
                 };
                 let rows = (u64::from(from), u64::from(to));
                 let set = from_words(written);
-                let fits = self.is_entry_possible(stripe, rows, set, self.data_chunks)
+                let fits = self.is_entry_possible(stripe, rows, set, self.setup.data_chunks)
                     && generation < MOST_NUMBER
                     && u64::from(slot) * place == entry.at.0
                     && entry.at.0 + place <= area
-                    && self.role_member(stripe, self.data_chunks) == member;
-                let payload = self.sizes[member.at()].0 + entry.at.0 + u64::from(LOG_HEADER);
+                    && self.setup.role_member(stripe, self.setup.data_chunks) == member;
+                let payload = self.setup.sizes[member.at()].0 + entry.at.0 + u64::from(LOG_HEADER);
                 fits.then_some(Entry { number: generation, stripe, rows, set, payload, settled })
             })
             .collect();
@@ -268,8 +269,8 @@ impl Array {
 
     /// The journal's entries that are not retired, in order.
     fn journal_entries(&self, entries: &[LogEntry], tail: u64) -> Vec<Entry> {
-        let device = self.journal();
-        let area = self.log_sectors(device).0;
+        let device = self.setup.journal();
+        let area = self.setup.log_sectors(device).0;
         let all = entries.iter().filter(|entry| entry.member == device);
         let mut known: Vec<_> = all
             .filter_map(|entry| {
@@ -280,7 +281,7 @@ impl Array {
                 };
                 let rows = (u64::from(from), u64::from(to));
                 let set = from_words(roles);
-                let roles = self.data_chunks + self.parities;
+                let roles = self.setup.roles();
                 let payload = at.0.saturating_add(u64::from(LOG_HEADER));
                 let fits = self.is_entry_possible(stripe, rows, set, roles)
                     && sequence < MOST_NUMBER
@@ -306,27 +307,27 @@ impl Array {
 
     /// Whether an entry can be one of this array's.
     fn is_entry_possible(&self, stripe: u64, rows: (u64, u64), set: u128, roles: u16) -> bool {
-        let Geometry::Parity(parity) = &self.geometry else { return false };
+        let Geometry::Parity(parity) = &self.setup.geometry else { return false };
         let chunk = parity.chunk().0;
-        let stripes = self.geometry.capacity().0 / parity.stripe_sectors();
+        let stripes = self.setup.geometry.capacity().0 / parity.stripe_sectors();
         stripe < stripes
             && rows.0 < rows.1
             && rows.1 <= chunk
-            && rows.1 - rows.0 <= self.plan_rows
+            && rows.1 - rows.0 <= self.setup.plan_rows
             && set != 0
             && (roles == 128 || set >> roles == 0)
     }
 
     /// For each row the newest entry counts, whatever it says.
     fn add_partial_steps(&self, entries: &[Entry], steps: &mut VecDeque<Step>) {
-        let oldest_wins = self.has_bug(Bug::PplOldestWins);
+        let oldest_wins = self.setup.has_bug(Bug::PplOldestWins);
         let stripes = by_stripe(entries);
         for entry in entries {
             let newer = stripes[&entry.stripe].iter().filter(|other| {
                 let wins = other.number > entry.number;
                 if oldest_wins { other.number < entry.number } else { wins }
             });
-            let is_all = entry.set.count_ones() == u32::from(self.data_chunks);
+            let is_all = entry.set.count_ones() == u32::from(self.setup.data_chunks);
             let payload = (!is_all).then_some(entry.payload);
             let Entry { stripe, rows, set: written, .. } = *entry;
             let step = Step::Partial { stripe, rows, written, payload, lost: false };
@@ -337,13 +338,13 @@ impl Array {
 
     /// For each row of a chunk the newest entry that has the chunk counts; of parity the newest of all.
     fn add_journal_steps(&self, entries: &[Entry], steps: &mut VecDeque<Step>) {
-        let oldest_wins = self.has_bug(Bug::JournalOldestWins);
-        let skips_parity = self.has_bug(Bug::JournalSkipsParity);
+        let oldest_wins = self.setup.has_bug(Bug::JournalOldestWins);
+        let skips_parity = self.setup.has_bug(Bug::JournalSkipsParity);
         let stripes = by_stripe(entries);
         for entry in entries {
             let roles = (0..128u16).filter(|role| entry.set >> role & 1 == 1);
             for (index, role) in roles.enumerate() {
-                let is_parity = role >= self.data_chunks;
+                let is_parity = role >= self.setup.data_chunks;
                 if is_parity && skips_parity {
                     continue;
                 }
@@ -383,7 +384,7 @@ impl Array {
                     self.add_journal_steps(&entries, &mut steps);
                 }
             }
-            if !self.has_bug(Bug::ReplayMissing) {
+            if !self.setup.has_bug(Bug::ReplayMissing) {
                 self.log.replay.steps = steps;
             }
             self.next_replay_step();
@@ -393,7 +394,7 @@ impl Array {
     /// Begins the first step that can be done.
     fn next_replay_step(&mut self) {
         while let Some(step) = self.log.replay.steps.front().copied() {
-            if self.stopped {
+            if self.members.stopped {
                 self.log.replay.complete = false;
                 self.log.replay.steps.clear();
                 break;
@@ -404,8 +405,8 @@ impl Array {
             let begun = match step {
                 Step::Partial { .. } => self.read_partial(step),
                 Step::Copy { stripe, role, .. } => {
-                    let member = self.role_member(stripe, role);
-                    !self.failed.contains(member) && self.read_copy(step)
+                    let member = self.setup.role_member(stripe, role);
+                    !self.members.failed.contains(member) && self.read_copy(step)
                 }
             };
             if begun {
@@ -421,15 +422,15 @@ impl Array {
     /// in part only is cut.
     fn read_partial(&mut self, step: Step) -> bool {
         let Step::Partial { stripe, rows, written, payload, .. } = step else { return false };
-        let (start, p_role) = (self.member_start(stripe), self.data_chunks);
-        let p = self.role_member(stripe, p_role);
-        if self.failed.contains(p) {
+        let (start, p_role) = (self.setup.member_start(stripe), self.setup.data_chunks);
+        let p = self.setup.role_member(stripe, p_role);
+        if self.members.failed.contains(p) {
             return false;
         }
         let chunks = || (0..p_role).filter(|k| written >> k & 1 == 1);
         for k in chunks() {
-            let member = self.role_member(stripe, k);
-            if self.failed.contains(member) {
+            let member = self.setup.role_member(stripe, k);
+            if self.members.failed.contains(member) {
                 self.lose_parity(step);
                 return false;
             }
@@ -441,8 +442,11 @@ impl Array {
         }
         let len = (rows.1 - rows.0) as u32;
         for k in chunks() {
-            let target =
-                Target { member: self.role_member(stripe, k), at: Sector(start + rows.0), len };
+            let target = Target {
+                member: self.setup.role_member(stripe, k),
+                at: Sector(start + rows.0),
+                len,
+            };
             self.emit_replay(IoOp::Read, target, k);
         }
         if let Some(at) = payload {
@@ -454,9 +458,12 @@ impl Array {
     /// Neither the log nor all chunks of a row can be read: nothing may be computed from its P.
     fn lose_parity(&mut self, step: Step) {
         let Step::Partial { stripe, rows, lost: true, .. } = step else { return };
-        let (start, p) = (self.member_start(stripe), self.role_member(stripe, self.data_chunks));
-        if self.members[p.at()].bad.insert(start + rows.0, start + rows.1) {
-            self.note_partial(p);
+        let (start, p) = (
+            self.setup.member_start(stripe),
+            self.setup.role_member(stripe, self.setup.data_chunks),
+        );
+        if self.members[p].bad.insert(start + rows.0, start + rows.1) {
+            self.members.note_partial(p);
         } else {
             self.log.replay.complete = false;
         }
@@ -464,15 +471,15 @@ impl Array {
 
     /// The first sector of a range that a member in service lacks.
     fn first_lacking(&self, member: MemberIndex, from: u64, to: u64) -> Option<u64> {
-        if !self.partial.contains(member) {
+        if !self.members.partial.contains(member) {
             return None;
         }
-        (from..to).find(|at| self.lacks(member, Sector(*at), 1))
+        (from..to).find(|at| self.members.lacks(&self.setup, member, Sector(*at), 1))
     }
 
     /// The rows of a step that members read and write with this one.
     fn block_of(&self, step: Step, row: u64) -> (u64, u64) {
-        let (rows, block) = (step.rows(), self.member_block());
+        let (rows, block) = (step.rows(), self.setup.member_block());
         let row = row.clamp(rows.0, rows.1 - 1) / block * block;
         (row.max(rows.0), (row + block).min(rows.1))
     }
@@ -490,16 +497,16 @@ impl Array {
     fn read_copy(&mut self, step: Step) -> bool {
         let Step::Copy { rows, from, role, .. } = step else { return false };
         let len = (rows.1 - rows.0) as u32;
-        let target = Target { member: self.journal(), at: Sector(from), len };
+        let target = Target { member: self.setup.journal(), at: Sector(from), len };
         self.emit_replay(IoOp::Read, target, role);
         true
     }
 
     /// The rows of a step in the scratch that a role has there.
     fn replay_rows(&self, role: u16, len: u32) -> SegmentList {
-        let offset = (u64::from(role) * self.plan_rows) as u32;
+        let offset = (u64::from(role) * self.setup.plan_rows) as u32;
         // No plan is under way: its scratch is free.
-        SegmentList { first: Segment { token: self.scratch_token(0), offset, len }, ..EMPTY }
+        SegmentList { first: Segment { token: self.setup.scratch_token(0), offset, len }, ..EMPTY }
     }
 
     fn emit_replay(&mut self, op: IoOp, target: Target, role: u16) {
@@ -528,7 +535,8 @@ impl Array {
             self.skip_row(step, row);
             match (in_log, step) {
                 (true, Step::Partial { stripe, .. }) => {
-                    let (rows, written) = (self.block_of(step, row), (1 << self.data_chunks) - 1);
+                    let (rows, written) =
+                        (self.block_of(step, row), (1 << self.setup.data_chunks) - 1);
                     let step = Step::Partial { stripe, rows, written, payload: None, lost: true };
                     self.log.replay.steps.insert(1, step);
                 }
@@ -547,7 +555,7 @@ impl Array {
     fn replay_io_failed(&mut self, io: &IoState, outcome: IoOutcome) {
         let step = self.log.replay.steps.front().copied();
         match (io.op, outcome, step) {
-            (IoOp::Read, _, _) if io.member == self.journal() => {
+            (IoOp::Read, _, _) if io.member == self.setup.journal() => {
                 self.log.replay.complete = false;
                 self.log.replay.steps.clear();
                 self.log.replay.again = true;
@@ -557,7 +565,8 @@ impl Array {
                 // Row by row as the range that was read has it.
                 let row = step.rows().0 + first_bad.0.saturating_sub(io.at.0);
                 let row = self.block_of(step, row).0;
-                let in_log = io.member == self.role_member(step.stripe(), self.data_chunks);
+                let in_log =
+                    io.member == self.setup.role_member(step.stripe(), self.setup.data_chunks);
                 let known = self.log.replay.bad_row.unwrap_or((row, in_log));
                 self.log.replay.bad_row = Some(known.min((row, in_log)));
             }
@@ -572,29 +581,23 @@ impl Array {
     fn compute_partial(&mut self, step: Step) {
         let Step::Partial { rows, written, payload, .. } = step else { return };
         let len = (rows.1 - rows.0) as u32;
-        let p_role = self.data_chunks;
+        let p_role = self.setup.data_chunks;
         let chunks = (0..p_role).filter(|k| written >> k & 1 == 1);
         let sources = chunks.chain(payload.map(|_| p_role + 1));
-        let state =
-            JobState { owner: JobOwner::Log, kernel: Kernel::Xor, len, sources: 0, targets: 1 };
-        let slot = self.jobs.insert(state).expect("no plan is under way");
-        let first = self.operand_range(slot).start;
-        let mut count = 0;
-        for role in sources.chain([p_role]) {
-            self.operands[first + count] = self.replay_rows(role, len);
-            self.roles[first + count] = if role < p_role { Role::Data(0) } else { Role::P };
-            count += 1;
+        let job = self.jobs.start(JobOwner::Log, Kernel::Xor, len);
+        for role in sources {
+            let name = if role < p_role { Role::Data(0) } else { Role::P };
+            self.jobs.add_source(job, self.replay_rows(role, len), name);
         }
-        self.jobs[slot].sources = count as u16 - 1;
+        self.jobs.add_target(job, self.replay_rows(p_role, len), Role::P);
         self.log.replay.stage = Stage::Compute;
-        let job = JobId { slot, generation: self.jobs.generation(slot) };
         self.outputs.push_back(Output::Compute { job });
     }
 
     pub(in crate::array) fn replay_computed(&mut self, result: JobResult) {
         let step = *self.log.replay.steps.front().expect("a step is under way");
         if result == JobResult::Done {
-            self.write_replayed(step, self.data_chunks);
+            self.write_replayed(step, self.setup.data_chunks);
         } else {
             self.log.replay.complete = false;
             self.end_replay_step();
@@ -604,13 +607,13 @@ impl Array {
     /// Writes a role's rows of a step, unless its member failed meanwhile.
     fn write_replayed(&mut self, step: Step, role: u16) {
         let (stripe, rows) = (step.stripe(), step.rows());
-        let member = self.role_member(stripe, role);
-        if self.failed.contains(member) {
+        let member = self.setup.role_member(stripe, role);
+        if self.members.failed.contains(member) {
             self.end_replay_step();
             return;
         }
         self.log.replay.stage = Stage::Write;
-        let at = Sector(self.member_start(stripe) + rows.0);
+        let at = Sector(self.setup.member_start(stripe) + rows.0);
         let target = Target { member, at, len: (rows.1 - rows.0) as u32 };
         self.emit_replay(IoOp::Write, target, role);
     }
@@ -625,7 +628,7 @@ impl Array {
         self.log.replay.stage = Stage::Record;
         self.log.journal.retire();
         // An array that lost too much records nothing any more.
-        if self.log.journal.is_recorded() || self.has_lost() {
+        if self.log.journal.is_recorded() || self.members.has_lost(&self.setup) {
             self.end_replay();
         } else {
             self.state_changed();
@@ -634,7 +637,7 @@ impl Array {
 
     /// The superblocks were written, or never will be.
     pub(in crate::array) fn replay_recorded(&mut self) {
-        let told = self.log.journal.is_recorded() || self.has_lost();
+        let told = self.log.journal.is_recorded() || self.members.has_lost(&self.setup);
         if self.log.replay.stage == Stage::Record && told {
             self.end_replay();
         }

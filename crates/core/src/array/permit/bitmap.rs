@@ -15,8 +15,8 @@
 use std::collections::VecDeque;
 
 use super::{Array, after};
-use crate::array::ConfigError;
-use crate::array::meta::Purpose;
+use crate::array::rounds::Purpose;
+use crate::array::settings::ConfigError;
 use crate::array::settings::Consistency;
 use crate::array::timers::Timer;
 use crate::bugs::Bug;
@@ -262,7 +262,7 @@ impl Bitmap {
 impl Array {
     /// A write is about to go out: its bits are kept from now on, and written where they are not.
     pub(super) fn mark_bits(&mut self, range: (u64, u64)) {
-        let busy_bug = self.has_bug(Bug::BitmapClearBusy);
+        let busy_bug = self.setup.has_bug(Bug::BitmapClearBusy);
         let bitmap = &mut self.permits.bitmap;
         if !bitmap.is_used() {
             return;
@@ -291,7 +291,7 @@ impl Array {
 
     /// Sends out pages, as many at once as there are places for.
     pub(super) fn write_pages(&mut self) {
-        while self.permits.bitmap.writing < MOST_PAGES && !self.has_lost() {
+        while self.permits.bitmap.writing < MOST_PAGES && !self.members.has_lost(&self.setup) {
             let Some(index) = self.permits.bitmap.queue.pop_front() else { return };
             let page = &mut self.permits.bitmap.pages[index as usize];
             page.stage = Stage::Writing;
@@ -303,7 +303,7 @@ impl Array {
 
     /// A page is about to go out: settles what it says.
     pub(in crate::array) fn seal_page(&mut self, index: u32) -> bool {
-        let lost = self.has_lost();
+        let lost = self.members.has_lost(&self.setup);
         let page = &mut self.permits.bitmap.pages[index as usize];
         page.sent = page.set;
         page.durable &= page.set;
@@ -347,30 +347,32 @@ impl Array {
 
     /// Whether bits may be cleared: all members have all of everything.
     fn may_clear(&self) -> bool {
-        let whole = self.missing().is_empty() || self.has_bug(Bug::BitmapClearDegraded);
-        whole && self.synced_to() == u64::MAX && !self.has_lost()
+        let whole =
+            self.members.missing().is_empty() || self.setup.has_bug(Bug::BitmapClearDegraded);
+        whole && self.synced_to() == u64::MAX && !self.members.has_lost(&self.setup)
     }
 
     /// Sees that quiet bits are looked for.
     pub(super) fn watch_bits(&mut self) {
         let bitmap = &self.permits.bitmap;
-        if !bitmap.is_used() || self.timers.is_set(Timer::Bitmap) || bitmap.clearing {
+        if !bitmap.is_used() || bitmap.clearing {
             return;
         }
         if self.may_clear() && !bitmap.is_empty() {
-            self.timers.set(Timer::Bitmap, after(self.now, self.settings.bitmap_delay));
+            self.timers
+                .set_if_idle(Timer::Bitmap, after(self.now, self.setup.settings.bitmap_delay));
         }
     }
 
     /// It is time to look for quiet bits.
     pub(in crate::array) fn bitmap_due(&mut self) {
-        if !self.may_clear() || self.permits.bitmap.clearing || self.stopped {
+        if !self.may_clear() || self.permits.bitmap.clearing || self.members.stopped {
             return;
         }
-        let busy_too = self.has_bug(Bug::BitmapClearBusy);
+        let busy_too = self.setup.has_bug(Bug::BitmapClearBusy);
         if self.permits.bitmap.look(busy_too) {
             self.permits.bitmap.clearing = true;
-            if self.has_bug(Bug::BitmapClearUnflushed) {
+            if self.setup.has_bug(Bug::BitmapClearUnflushed) {
                 self.bitmap_flushed();
             } else {
                 self.start_round(Purpose::BitmapFlush, true, false);
@@ -383,7 +385,7 @@ impl Array {
     /// Everything was flushed: bits whose ranges are quiet can be cleared as soon as it is recorded
     /// that the bitmap does not reach back beyond now.
     pub(in crate::array) fn bitmap_flushed(&mut self) {
-        if self.may_clear() && self.missing().is_empty() {
+        if self.may_clear() && self.members.missing().is_empty() {
             self.permits.bitmap.next_since = Some(self.permits.update.sent.events + 1);
             self.permits.update.wanted = true;
             self.next_update();
@@ -433,6 +435,6 @@ impl Array {
     pub(crate) fn bitmap_reaches(&self, member: MemberIndex, events: u64) -> bool {
         let bitmap = &self.permits.bitmap;
         let known = events >= bitmap.since && events < self.left_at(member);
-        bitmap.is_used() && (known || self.has_bug(Bug::ReAddTooOld))
+        bitmap.is_used() && (known || self.setup.has_bug(Bug::ReAddTooOld))
     }
 }

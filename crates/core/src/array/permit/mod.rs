@@ -21,10 +21,10 @@ pub(crate) use start::Start;
 use std::collections::VecDeque;
 
 use super::Array;
-use super::issue::Owner;
-use super::member::MemberSet;
-use super::request::changes_data;
+use super::member_set::MemberSet;
 use super::timers::Timer;
+use crate::array::ios::Owner;
+use crate::array::requests::changes_data;
 use crate::bugs::Bug;
 use crate::contract::{Epoch, Event, History, Outcome, Output, Superblock};
 use crate::units::{Nanos, Time};
@@ -79,6 +79,8 @@ pub(super) struct Permits {
     /// What each writes: sectors of the members for levels with parity, of the array for mirrors.
     ranges: Vec<(u64, u64)>,
     waiting: VecDeque<u32>,
+    /// Requests that are done, to be answered when a member's failure is recorded.
+    held_replies: VecDeque<u32>,
     /// Writes that have asked and not ended.
     in_flight: u32,
     /// When the last write ended.
@@ -88,7 +90,13 @@ pub(super) struct Permits {
 }
 
 impl Permits {
-    pub(super) fn new(asks: bool, members: u16, owners: u32, bitmap: Bitmap) -> Self {
+    pub(super) fn new(
+        asks: bool,
+        members: u16,
+        owners: u32,
+        requests: u32,
+        bitmap: Bitmap,
+    ) -> Self {
         Self {
             asks,
             holds: false,
@@ -97,6 +105,7 @@ impl Permits {
             stands: vec![Stand::None; owners as usize],
             ranges: vec![(0, 0); owners as usize],
             waiting: VecDeque::with_capacity(owners as usize),
+            held_replies: VecDeque::with_capacity(requests as usize),
             in_flight: 0,
             quiet_since: Time::ZERO,
             update: Update::new(members),
@@ -112,6 +121,7 @@ impl Permits {
                 add(owner as u64 | (*stand as u64) << 32);
             }
         }
+        self.held_replies.iter().for_each(|slot| add(u64::from(*slot)));
         self.update.add_to_key(add);
         self.bitmap.add_to_key(add);
     }
@@ -146,7 +156,7 @@ impl Array {
 
     /// What a write that asks is going to change.
     fn written_range(&self, owner: u32) -> (u64, u64) {
-        if self.parities > 0 {
+        if self.setup.parities > 0 {
             return self.plan_range(owner);
         }
         let request = &self.requests[owner];
@@ -159,7 +169,7 @@ impl Array {
             Stand::Waiting => return false,
             Stand::None => {}
         }
-        if self.stopped {
+        if self.members.stopped {
             self.refuse_write(owner);
             return false;
         }
@@ -178,10 +188,10 @@ impl Array {
     }
 
     fn is_ready(&self, owner: u32) -> bool {
-        let flagged = self.permits.flag == Flag::Dirty || self.has_bug(Bug::DirtyFlagLate);
+        let flagged = self.permits.flag == Flag::Dirty || self.setup.has_bug(Bug::DirtyFlagLate);
         flagged
             && (self.permits.bitmap.is_durable(self.permits.ranges[owner as usize])
-                || self.has_bug(Bug::BitmapBitLate))
+                || self.setup.has_bug(Bug::BitmapBitLate))
     }
 
     /// A write is about to go out: the superblocks must say so.
@@ -208,12 +218,12 @@ impl Array {
             && let Some(owner) = self.permits.waiting.pop_front()
         {
             left -= 1;
-            if self.stopped {
+            if self.members.stopped {
                 self.write_ended_of(owner);
                 self.refuse_write(owner);
             } else if self.is_ready(owner) {
                 self.permits.stands[owner as usize] = Stand::Permitted;
-                if self.parities > 0 {
+                if self.setup.parities > 0 {
                     self.plan_permitted(owner);
                 } else {
                     self.request_permitted(owner);
@@ -227,21 +237,16 @@ impl Array {
     /// Ends a write that has not gone out to an array that takes none any more.
     fn refuse_write(&mut self, owner: u32) {
         let outcome = self.refused_outcome();
-        if self.parities > 0 {
+        if self.setup.parities > 0 {
             self.refuse_plan(owner, outcome);
         } else {
             self.refuse_request(owner, outcome);
         }
     }
 
-    /// Whether more is lost than the level survives: nothing is written any more.
-    pub(super) fn has_lost(&self) -> bool {
-        self.stopped && self.is_lost(self.missing())
-    }
-
     /// How a change to an array that takes none any more ends.
     pub(super) fn refused_outcome(&self) -> Outcome {
-        if self.is_lost(self.missing()) { Outcome::ArrayFailed } else { Outcome::Stopped }
+        if self.members.is_lost(&self.setup) { Outcome::ArrayFailed } else { Outcome::Stopped }
     }
 
     fn write_ended(&mut self, owner: Owner) {
@@ -265,12 +270,12 @@ impl Array {
 
     /// Sees that the array is marked clean, and bits cleared, when it has been quiet for long enough.
     fn watch_quiet(&mut self) {
-        if self.permits.in_flight > 0 || self.stopped {
+        if self.permits.in_flight > 0 || self.members.stopped {
             return;
         }
-        if self.permits.flag == Flag::Dirty && !self.timers.is_set(Timer::Clean) {
-            let at = after(self.permits.quiet_since.max(self.now), self.settings.clean_after);
-            self.timers.set(Timer::Clean, at);
+        if self.permits.flag == Flag::Dirty {
+            let at = after(self.permits.quiet_since.max(self.now), self.setup.settings.clean_after);
+            self.timers.set_if_idle(Timer::Clean, at);
         }
         self.watch_bits();
     }
@@ -284,7 +289,7 @@ impl Array {
         if self.permits.flag != Flag::Dirty || self.permits.in_flight > 0 || self.is_replaying() {
             return;
         }
-        let at = after(self.permits.quiet_since, self.settings.clean_after);
+        let at = after(self.permits.quiet_since, self.setup.settings.clean_after);
         if at > self.now {
             self.timers.set(Timer::Clean, at);
             return;
@@ -296,14 +301,14 @@ impl Array {
     /// Whether a request that is done may be answered, while something keeps it.
     #[cold]
     fn ask_reply(&mut self, slot: u32) -> bool {
-        if self.is_unrecorded() && !self.has_bug(Bug::AckBeforeRecorded) {
-            if !self.has_lost() {
-                self.held_replies.push_back(slot);
+        if self.is_unrecorded() && !self.setup.has_bug(Bug::AckBeforeRecorded) {
+            if !self.members.has_lost(&self.setup) {
+                self.permits.held_replies.push_back(slot);
                 return false;
             }
             // The failures that lost the array are not recorded any more: what ends now is not
             // promised to be on the members that are in service after the next start.
-            let trouble = self.trouble(slot);
+            let trouble = self.requests.trouble(slot);
             if trouble.outcome == Outcome::Done {
                 trouble.outcome = Outcome::ArrayFailed;
             }
@@ -314,7 +319,7 @@ impl Array {
 
     /// Answers what was held back, when nothing is left to record.
     fn release_replies(&mut self) {
-        while let Some(slot) = self.held_replies.pop_front() {
+        while let Some(slot) = self.permits.held_replies.pop_front() {
             if !self.may_reply(slot) {
                 // It was put back; so would be all others.
                 return;
@@ -325,12 +330,14 @@ impl Array {
 
     /// Whether the failure of a member, or its being exchanged, is not recorded on all others.
     pub(super) fn is_unrecorded(&self) -> bool {
-        if !self.settings.consistency.has_superblocks() || self.has_bug(Bug::FailureNotRecorded) {
+        if !self.setup.settings.consistency.has_superblocks()
+            || self.setup.has_bug(Bug::FailureNotRecorded)
+        {
             return false;
         }
         let Update { recorded, gone, swaps, .. } = &self.permits.update;
         let known = MemberSet::from_words(recorded.failed);
-        !gone.is_empty() || *swaps > 0 || !self.failed.is_within(known)
+        !gone.is_empty() || *swaps > 0 || !self.members.failed.is_within(known)
     }
 
     /// Whether replies must ask.
@@ -350,7 +357,7 @@ impl Array {
         if self.permits.stop != Stop::No {
             return;
         }
-        self.stopped = true;
+        self.members.stopped = true;
         self.permits.asks = true;
         self.permits.stop = Stop::Waiting;
         self.note_holds();
@@ -364,9 +371,9 @@ impl Array {
         if self.permits.stop != Stop::Waiting || !self.is_background_halted() {
             return;
         }
-        let others = self.requests.used().filter(|(slot, _)| Some(*slot) != last);
+        let others = self.requests.slots.used().filter(|(slot, _)| Some(*slot) != last);
         let changes = others.filter(|(_, request)| changes_data(request.op)).count();
-        if changes > 0 || self.has_lost() {
+        if changes > 0 || self.members.has_lost(&self.setup) {
             return;
         }
         self.permits.stop = Stop::Flushing;
@@ -375,7 +382,7 @@ impl Array {
         if self.permits.flag != Flag::Clean {
             self.permits.flag = Flag::Cleaning;
         }
-        self.permits.update.wanted |= self.settings.consistency.has_superblocks();
+        self.permits.update.wanted |= self.setup.settings.consistency.has_superblocks();
         self.next_update();
     }
 

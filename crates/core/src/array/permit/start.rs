@@ -2,7 +2,7 @@
 
 use super::{Array, Flag};
 use crate::array::background::{Resync, Todo};
-use crate::array::member::MemberSet;
+use crate::array::member_set::MemberSet;
 use crate::array::settings::Consistency;
 use crate::array::timers::Timer;
 use crate::bugs::Bug;
@@ -44,11 +44,11 @@ impl Array {
         let newest = start.newest;
         let (failed, rebuilding) =
             (MemberSet::from_words(start.failed), MemberSet::from_words(start.rebuilding));
-        self.failed = failed;
-        self.rebuilding = rebuilding;
+        self.members.failed = failed;
+        self.members.rebuilding = rebuilding;
         for member in rebuilding.iter() {
-            self.members[member.at()].good_to = newest.rebuilt_to.0;
-            self.note_partial(member);
+            self.members[member].good_to = newest.rebuilt_to.0;
+            self.members.note_partial(member);
         }
         self.restore_log(&newest, start.journal);
         self.replay_logs(start.log);
@@ -59,7 +59,7 @@ impl Array {
         let update = &mut self.permits.update;
         update.begin_with(newest, start.level, start.nonce);
         update.gone = failed.without(known);
-        if let Consistency::Bitmap { .. } = self.settings.consistency {
+        if let Consistency::Bitmap { .. } = self.setup.settings.consistency {
             self.permits.bitmap.begin_with(&start.bits, newest.bitmap_since);
         }
         self.permits.flag = if newest.clean { Flag::Clean } else { Flag::Marking };
@@ -75,8 +75,8 @@ impl Array {
 
     /// A start without superblocks: nothing is known of what was under way.
     pub(crate) fn start_unknown(&mut self, failed: MemberBits) {
-        self.failed = MemberSet::from_words(failed);
-        let resync = if self.is_redundant() { Resync::All } else { Resync::None };
+        self.members.failed = MemberSet::from_words(failed);
+        let resync = if self.setup.is_redundant() { Resync::All } else { Resync::None };
         self.begin_at_start(Todo {
             resync,
             trust_parity: true,
@@ -88,7 +88,7 @@ impl Array {
 
     fn todo(&self, start: &Start<'_>) -> Todo {
         let kept = start.kept.0;
-        let resync = match self.settings.consistency {
+        let resync = match self.setup.settings.consistency {
             _ if kept == u64::MAX => Resync::None,
             Consistency::Bitmap { .. } => Resync::ByBitmap,
             _ => Resync::All,
@@ -101,13 +101,13 @@ impl Array {
     /// Sectors of each member (of the array, on mirrors) that a resync makes consistent, of those from `kept` on
     /// and, with a bitmap, with these bits set.
     pub(crate) fn resync_len(&self, kept: Sector, bits: &[u64]) -> Sectors {
-        let covered = match self.parities {
-            0 => self.capacity,
-            _ => self.geometry.used(MemberIndex(0)).0,
+        let covered = match self.setup.parities {
+            0 => self.setup.capacity,
+            _ => self.setup.geometry.used(MemberIndex(0)).0,
         };
         let left = covered.saturating_sub(kept.0);
-        Sectors(match self.settings.consistency {
-            _ if !self.is_redundant() => 0,
+        Sectors(match self.setup.settings.consistency {
+            _ if !self.setup.is_redundant() => 0,
             Consistency::Bitmap { chunk } if left > 0 => {
                 let set: u64 = bits.iter().map(|page| u64::from(page.count_ones())).sum();
                 left.min(set * chunk.0)
@@ -126,7 +126,7 @@ impl Array {
 
     /// Whether the array is lost without these members.
     pub(crate) fn is_lost_without(&self, missing: MemberBits) -> bool {
-        self.is_lost(MemberSet::from_words(missing))
+        self.setup.is_lost_without(MemberSet::from_words(missing))
     }
 
     /// The bitmap's pages.
@@ -136,21 +136,21 @@ impl Array {
 
     /// Whether a planted bug takes members in service that are not fresh.
     pub(crate) fn takes_stale(&self) -> bool {
-        self.has_bug(Bug::StaleMemberAccepted)
+        self.setup.has_bug(Bug::StaleMemberAccepted)
     }
 
     /// Whether a planted bug takes halves for a whole.
     pub(crate) fn takes_diverged(&self) -> bool {
-        self.has_bug(Bug::DivergedAccepted)
+        self.setup.has_bug(Bug::DivergedAccepted)
     }
 
     /// What the array keeps of its state on the members.
     pub(crate) const fn mode(&self) -> Consistency {
-        self.settings.consistency
+        self.setup.settings.consistency
     }
 
     /// Parities of a stripe; 0 on levels without.
     pub(crate) const fn parity_count(&self) -> u16 {
-        self.parities
+        self.setup.parities
     }
 }

@@ -12,8 +12,8 @@
 //! `tests/assembly.rs::every_set_of_damaged_and_stale_copies_is_voted_on`.
 
 use super::{Array, Flag, Stop};
-use crate::array::member::MemberSet;
-use crate::array::meta::Purpose;
+use crate::array::member_set::MemberSet;
+use crate::array::rounds::Purpose;
 use crate::bugs::Bug;
 use crate::consistency::lineage::{all_in_service, begin_epoch, note_leaving};
 use crate::contract::Superblock;
@@ -142,23 +142,27 @@ impl Array {
     /// The state of the array as superblocks tell it from now on.
     fn view(&self) -> Superblock {
         let Update { recorded, gone, .. } = &self.permits.update;
-        let flushed = self.permits.update.flushed || self.has_bug(Bug::CleanUnflushed);
-        let failed = match self.has_bug(Bug::FailureNotRecorded) {
+        let flushed = self.permits.update.flushed || self.setup.has_bug(Bug::CleanUnflushed);
+        let failed = match self.setup.has_bug(Bug::FailureNotRecorded) {
             true => recorded.failed,
-            false => self.failed.union(*gone).words(),
+            false => self.members.failed.union(*gone).words(),
         };
         Superblock {
             events: recorded.events,
             failed,
-            rebuilding: self.rebuilt_again().without(*gone).words(),
+            rebuilding: self.members.rebuilt_again(&self.setup).without(*gone).words(),
             clean: match self.permits.flag {
                 Flag::Clean => true,
                 Flag::Cleaning => flushed,
                 Flag::Marking | Flag::Dirty => false,
             },
             journal: self.is_journal_used(),
-            by_bitmap: self.rebuilt_again().iter().all(|member| self.is_rebuilt_by_bitmap(member)),
-            rebuilt_to: Sector(self.rebuilt_to()),
+            by_bitmap: self
+                .members
+                .rebuilt_again(&self.setup)
+                .iter()
+                .all(|member| self.members.is_rebuilt_by_bitmap(member)),
+            rebuilt_to: Sector(self.members.rebuilt_to(&self.setup)),
             synced_to: Sector(self.synced_to()),
             journal_tail: self.journal_tail(),
             bitmap_since: self.permits.bitmap.recorded_since(),
@@ -180,15 +184,15 @@ impl Array {
 
     /// A member failed, came back, or is rebuilt further: the superblocks must tell.
     pub(in crate::array) fn state_changed(&mut self) {
-        self.permits.asks |= self.stopped;
-        if !self.settings.consistency.has_superblocks() {
+        self.permits.asks |= self.members.stopped;
+        if !self.setup.settings.consistency.has_superblocks() {
             return;
         }
         let update = &mut self.permits.update;
         let known = MemberSet::from_words(update.sent.failed);
-        update.gone = update.gone.union(self.failed.without(known));
+        update.gone = update.gone.union(self.members.failed.without(known));
         update.wanted = true;
-        let now = [self.rebuilding, self.replacing];
+        let now = [self.members.rebuilding, self.members.replacing];
         let before = std::mem::replace(&mut update.joined, now);
         if now.iter().zip(before).any(|(now, before)| !now.is_within(before)) {
             self.repeat_bitmap();
@@ -203,7 +207,7 @@ impl Array {
     /// A member's replacement has taken its place: the drive that was there before must never be
     /// taken for it again.
     pub(in crate::array) fn member_swapped(&mut self) {
-        if self.settings.consistency.has_superblocks() {
+        if self.setup.settings.consistency.has_superblocks() {
             self.permits.update.swaps = 2;
             self.state_changed();
         }
@@ -221,12 +225,12 @@ impl Array {
         if !update.wanted && !flush {
             return;
         }
-        if self.has_lost() {
+        if self.members.has_lost(&self.setup) {
             self.release_when_lost();
             return;
         }
-        let write = self.settings.consistency.has_superblocks();
-        let flush = flush && (!self.has_bug(Bug::CleanUnflushed) || !write);
+        let write = self.setup.settings.consistency.has_superblocks();
+        let flush = flush && (!self.setup.has_bug(Bug::CleanUnflushed) || !write);
         self.permits.update.flushed = flush;
         self.permits.update.stage = if flush { Stage::Flushing } else { Stage::Writing };
         self.start_round(Purpose::Superblock, flush, write);
@@ -237,8 +241,8 @@ impl Array {
     pub(in crate::array) fn seal_update(&mut self) -> bool {
         let permits = &self.permits;
         let clean = permits.flag == Flag::Cleaning || permits.stop == Stop::Flushing;
-        let said = clean && (permits.update.flushed || self.has_bug(Bug::CleanUnflushed));
-        if !permits.update.wanted && !said || self.has_lost() {
+        let said = clean && (permits.update.flushed || self.setup.has_bug(Bug::CleanUnflushed));
+        if !permits.update.wanted && !said || self.members.has_lost(&self.setup) {
             self.permits.update.stage = Stage::Flushing;
             return false;
         }
@@ -272,10 +276,10 @@ impl Array {
     /// a start repeats the newest superblock, and by then a fresh drive may be there.
     pub(in crate::array) fn superblock_of(&self, device: MemberIndex) -> Option<Superblock> {
         let update = &self.permits.update;
-        let takes_over = update.taking_over.map(|member| self.replacement(member));
+        let takes_over = update.taking_over.map(|member| self.setup.replacement(member));
         let failed = MemberSet::from_words(update.sent.failed);
         let exchanged = update.gone.contains(device) && !failed.contains(device);
-        let named = device.0 < self.layout.members && !exchanged || device == self.journal();
+        let named = self.setup.is_member(device) && !exchanged || device == self.setup.journal();
         (named || takes_over == Some(device)).then_some(update.sent)
     }
 
@@ -295,7 +299,7 @@ impl Array {
                 update.swaps = update.swaps.saturating_sub(1);
                 update.wanted |= update.swaps > 0;
                 // Who came back meanwhile is named as failed; that is not so any more.
-                update.wanted |= !recorded.is_within(self.failed);
+                update.wanted |= !recorded.is_within(self.members.failed);
                 let taking_over = update.taking_over.take();
                 self.log_state_recorded();
                 if let Some(member) = taking_over {
@@ -316,14 +320,14 @@ impl Array {
     /// What the end of a round means for the flag that says whether writes are under way.
     fn flag_recorded(&mut self, written: bool) {
         let clean = self.permits.update.recorded.clean;
-        let lost = self.has_lost();
+        let lost = self.members.has_lost(&self.setup);
         match self.permits.flag {
             Flag::Cleaning if clean => self.permits.flag = Flag::Clean,
             Flag::Marking if written && !clean => self.permits.flag = Flag::Dirty,
             _ => {}
         }
-        let keeps = self.settings.consistency.has_superblocks();
-        let flushed = self.permits.update.flushed || self.has_bug(Bug::CleanUnflushed);
+        let keeps = self.setup.settings.consistency.has_superblocks();
+        let flushed = self.permits.update.flushed || self.setup.has_bug(Bug::CleanUnflushed);
         if self.permits.stop == Stop::Flushing && flushed && !lost && (!keeps || written && clean) {
             self.stop_done();
         }
@@ -331,7 +335,7 @@ impl Array {
 
     /// Nothing is recorded any more: what was held back for it is answered.
     fn release_when_lost(&mut self) {
-        if self.has_lost() {
+        if self.members.has_lost(&self.setup) {
             self.permits.update.wanted = false;
             self.note_holds();
             self.replay_recorded();

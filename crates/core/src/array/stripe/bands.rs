@@ -5,7 +5,7 @@
 //! of another, so the rows of its piece fall into at most three bands, in each of which the same
 //! consecutive chunks are covered from end to end.
 
-use super::super::Tie;
+use crate::array::settings::Tie;
 
 /// The part of a stripe that a request covers: data sectors `start..end`, counted through the
 /// stripe's data chunks in order.

@@ -14,10 +14,12 @@
 //! Places are found in sets of eight by the number of their slice; in a set the one not used for the
 //! longest time makes room. With the setting 0 there are none, and plans never ask.
 
-use super::super::lists::{ListBuilder, NIL};
-use super::{Array, Band, Kernel, Memory, Method, Plan, Task};
+use super::super::lists::NIL;
+use super::super::member_set::MemberSet;
+use super::super::setup::Setup;
+use super::{Band, Memory, Method, Plan, Task};
 use crate::bugs::Bug;
-use crate::contract::{Scratch, Segment, Token};
+use crate::contract::Segment;
 
 /// Places in a set.
 const WAYS: usize = 8;
@@ -70,7 +72,7 @@ impl Cache {
     }
 
     /// The place of a slice, found or made; pinned.
-    fn pin(&mut self, slice: u64) -> Option<u32> {
+    fn pin_slice(&mut self, slice: u64) -> Option<u32> {
         let found = match self.find(slice) {
             Some(place) => place,
             None => {
@@ -155,150 +157,132 @@ fn kept_memory(band: &Band, role: u16, data: u16, live: u8, task: Task) -> Optio
     }
 }
 
-impl Array {
-    /// The number of the slice of a stripe that a plan works on.
-    fn slice_of(&self, stripe: u64, row: u64) -> u64 {
-        let chunk = self.parity().chunk().0;
-        stripe * chunk.div_ceil(self.plan_rows) + row / self.plan_rows
+/// The number of the slice of a stripe that has a row.
+fn slice_of(setup: &Setup, stripe: u64, row: u64) -> u64 {
+    let chunk = setup.parity().chunk().0;
+    stripe * chunk.div_ceil(setup.plan_rows) + row / setup.plan_rows
+}
+
+/// Rows of a stripe's chunks, counted from the start of their slice.
+fn rows_in_slice(setup: &Setup, rows: (u64, u64)) -> (u32, u32) {
+    let start = rows.0 / setup.plan_rows * setup.plan_rows;
+    ((rows.0 - start) as u32, (rows.1 - start) as u32)
+}
+
+/// What plans and background work do with the cache.
+impl Cache {
+    /// Whether there is any place.
+    #[inline]
+    pub(in crate::array) fn is_used(&self) -> bool {
+        !self.places.is_empty()
     }
 
-    /// Rows of the array's slices, counted from the start of theirs.
-    fn rows_in_slice(&self, rows: (u64, u64)) -> (u32, u32) {
-        let start = rows.0 / self.plan_rows * self.plan_rows;
-        ((rows.0 - start) as u32, (rows.1 - start) as u32)
-    }
-
-    /// Gives a plan its place in the cache, if there is one for it.
-    pub(super) fn pin_cache(&mut self, plan: u32) {
-        if self.cache.capacity() == 0 || self.atom > 0 {
-            return;
+    /// The place of a plan's slice, or [`NIL`] when there is none for it.
+    #[inline]
+    pub(in crate::array) fn pin(&mut self, setup: &Setup, plan: &Plan) -> u32 {
+        if !self.is_used() {
+            return NIL;
         }
-        let state = &self.plans[plan];
-        let slice = self.slice_of(state.stripe, state.rows.0);
-        let place = self.cache.pin(slice).unwrap_or(NIL);
-        self.plans[plan].cache = place;
+        self.pin_slice(slice_of(setup, plan.stripe, plan.rows.0)).unwrap_or(NIL)
     }
 
     /// The roles of which the cache has all rows of a band, as a set.
-    pub(super) fn cached_roles(&self, state: &Plan, band: &Band) -> u128 {
-        if state.cache == NIL {
+    pub(in crate::array) fn cached_roles(&self, setup: &Setup, plan: &Plan, band: &Band) -> u128 {
+        if plan.cache == NIL {
             return 0;
         }
-        let rows = self.rows_in_slice((band.from, band.to));
-        let roles = 0..self.data_chunks + self.parities;
-        let held = roles.filter(|role| self.cache.holds(state.cache, *role, rows));
+        let rows = rows_in_slice(setup, (band.from, band.to));
+        let held = (0..setup.roles()).filter(|role| self.holds(plan.cache, *role, rows));
         held.fold(0, |set, role| set | 1 << role)
     }
 
-    /// Adds a role's rows of a band in the cache to a list.
-    fn add_cached_rows(&mut self, state: &Plan, role: u16, band: &Band, list: &mut ListBuilder) {
-        let rows = self.rows_in_slice((band.from, band.to));
-        let index = self.plans.capacity() + self.units.capacity() + state.cache;
-        let token = Token(Scratch::FIRST + self.scratch_base + index);
-        let offset = (u64::from(role) * self.plan_rows) as u32 + rows.0;
-        let segment = Segment { token, offset, len: rows.1 - rows.0 };
-        list.push(&mut self.lists, segment);
+    /// Where the cache has, or is to have, a role's rows of a band.
+    pub(in crate::array) fn segment(
+        &self,
+        setup: &Setup,
+        plan: &Plan,
+        role: u16,
+        band: &Band,
+    ) -> Segment {
+        let rows = rows_in_slice(setup, (band.from, band.to));
+        let token = setup.cache_token(plan.cache);
+        let offset = (u64::from(role) * setup.plan_rows) as u32 + rows.0;
+        Segment { token, offset, len: rows.1 - rows.0 }
     }
 
-    /// Copies what the cache has to where a plan would have read it to.
-    pub(super) fn load_cached(&mut self, plan: u32, needed: impl Fn(&Band, u16) -> Option<Memory>) {
-        let state = self.plans[plan];
-        let (mut from, mut to) = (ListBuilder::new(), ListBuilder::new());
-        for band in state.bands() {
-            let cached = self.cached_roles(&state, band);
-            for role in (0..self.data_chunks + self.parities).filter(|r| cached >> r & 1 == 1) {
-                if let Some(memory) = needed(band, role) {
-                    self.add_cached_rows(&state, role, band, &mut from);
-                    self.add_rows(plan, &state, role, band, memory, &mut to);
-                }
-            }
-        }
-        self.send_copy(plan, from, to);
-    }
-
-    fn send_copy(&mut self, plan: u32, from: ListBuilder, to: ListBuilder) {
-        debug_assert_eq!(from.len(), to.len(), "a copy is as long as what is copied");
-        if from.len() > 0 {
-            let lists = (from.finish(), to.finish());
-            self.start_list_job(plan, Kernel::Copy, from.len(), lists);
-        }
-    }
-
-    /// Copies what a plan has in memory to its place.
-    pub(super) fn store_planned(&mut self, plan: u32) {
-        let state = self.plans[plan];
-        if state.cache == NIL {
-            return;
-        }
-        let (mut from, mut to) = (ListBuilder::new(), ListBuilder::new());
-        for band in state.bands() {
-            for role in 0..self.data_chunks + self.parities {
-                if let Some(memory) = self.memory_kept(&state, band, role) {
-                    self.add_rows(plan, &state, role, band, memory, &mut from);
-                    self.add_cached_rows(&state, role, band, &mut to);
-                }
-            }
-        }
-        self.send_copy(plan, from, to);
-    }
-
-    fn memory_kept(&self, state: &Plan, band: &Band, role: u16) -> Option<Memory> {
-        if self.keeps_old(state, band, role) {
+    /// Where a plan has a role's rows of a band that the cache keeps, if it keeps them; with these members failed.
+    pub(in crate::array) fn memory_kept(
+        &self,
+        setup: &Setup,
+        failed: MemberSet,
+        plan: &Plan,
+        band: &Band,
+        role: u16,
+    ) -> Option<Memory> {
+        if self.keeps_old(setup, plan, band, role) {
             return None;
         }
-        let live = self.parities_without(state.stripe, self.failed);
-        kept_memory(band, role, self.data_chunks, live, state.task)
+        let live = setup.parities_without(plan.stripe, failed);
+        kept_memory(band, role, setup.data_chunks, live, plan.task)
     }
 
     /// The seeded bug: parity that is known stays as it was.
-    fn keeps_old(&self, state: &Plan, band: &Band, role: u16) -> bool {
-        role >= self.data_chunks
-            && self.has_bug(Bug::CacheNotInvalidated)
-            && self.cached_roles(state, band) >> role & 1 == 1
+    fn keeps_old(&self, setup: &Setup, plan: &Plan, band: &Band, role: u16) -> bool {
+        role >= setup.data_chunks
+            && setup.has_bug(Bug::CacheNotInvalidated)
+            && self.cached_roles(setup, plan, band) >> role & 1 == 1
     }
 
     /// A plan has ended: its place knows what was stored, if all went `well`, and of what was written
     /// nothing else.
-    pub(super) fn unpin_cache(&mut self, state: &Plan, well: bool) {
-        if self.cache.capacity() == 0 || self.atom > 0 {
-            return;
+    #[inline]
+    pub(in crate::array) fn unpin(
+        &mut self,
+        setup: &Setup,
+        failed: MemberSet,
+        plan: &Plan,
+        well: bool,
+    ) {
+        if self.is_used() {
+            self.plan_ended(setup, failed, plan, well);
         }
-        let slice = self.slice_of(state.stripe, state.rows.0);
-        let Some(place) = self.cache.find(slice) else { return };
-        let pinned = state.cache != NIL;
+    }
+
+    fn plan_ended(&mut self, setup: &Setup, failed: MemberSet, plan: &Plan, well: bool) {
+        let Some(place) = self.find(slice_of(setup, plan.stripe, plan.rows.0)) else { return };
+        let pinned = plan.cache != NIL;
         if pinned {
-            self.cache.places[place as usize].pins -= 1;
+            self.places[place as usize].pins -= 1;
         }
         let known = well && pinned;
-        for band in state.bands() {
-            let rows = self.rows_in_slice((band.from, band.to));
-            for role in 0..self.data_chunks + self.parities {
-                let written = state.task != Task::Read
-                    && (role >= self.data_chunks || band.covers(role))
-                    && !self.keeps_old(state, band, role);
-                if known && self.memory_kept(state, band, role).is_some() {
-                    self.cache.keep(place, role, rows);
+        for band in plan.bands() {
+            let rows = rows_in_slice(setup, (band.from, band.to));
+            for role in 0..setup.roles() {
+                let written = plan.task != Task::Read
+                    && (role >= setup.data_chunks || band.covers(role))
+                    && !self.keeps_old(setup, plan, band, role);
+                if known && self.memory_kept(setup, failed, plan, band, role).is_some() {
+                    self.keep(place, role, rows);
                 } else if written {
-                    self.cache.forget(place, rows, usize::from(role)..usize::from(role) + 1);
+                    self.forget(place, rows, usize::from(role)..usize::from(role) + 1);
                 }
             }
         }
     }
 
     /// Background work is about to change these rows of the members.
-    pub(in crate::array) fn forget_rows(&mut self, from: u64, to: u64) {
-        if self.cache.capacity() == 0 || self.atom > 0 {
+    pub(in crate::array) fn forget_rows(&mut self, setup: &Setup, from: u64, to: u64) {
+        if !self.is_used() {
             return;
         }
-        let chunk = self.parity().chunk().0;
+        let chunk = setup.parity().chunk().0;
         let mut at = from;
         while at < to {
             let (stripe, row) = (at / chunk, at % chunk);
-            let end = ((row / self.plan_rows + 1) * self.plan_rows).min(chunk).min(row + to - at);
-            if let Some(place) = self.cache.find(self.slice_of(stripe, row)) {
-                let rows = self.rows_in_slice((row, end));
-                let roles = self.data_chunks + self.parities;
-                self.cache.forget(place, rows, 0..usize::from(roles));
+            let end = ((row / setup.plan_rows + 1) * setup.plan_rows).min(chunk).min(row + to - at);
+            if let Some(place) = self.find(slice_of(setup, stripe, row)) {
+                let rows = rows_in_slice(setup, (row, end));
+                self.forget(place, rows, 0..self.roles);
             }
             at += end - row;
         }

@@ -1,9 +1,11 @@
 //! Reads: each piece from one copy that is in service; lost pieces of parity levels from the rest.
 
 use super::Array;
-use super::issue::{Owner, Run, Target, load};
-use super::lists::ListBuilder;
-use super::member::{Member, MemberSet};
+use crate::array::ios::{Owner, Target};
+use crate::array::lists::ListBuilder;
+use crate::array::member::Members;
+use crate::array::member_set::MemberSet;
+use crate::array::runs::Runs;
 use crate::bugs::Bug;
 use crate::contract::IoOp;
 use crate::geometry::Geometry;
@@ -12,16 +14,16 @@ use crate::units::{Sector, Sectors};
 
 impl Array {
     /// Plans a read from its cursor on; false when it must wait for room.
-    pub(super) fn plan_read(&mut self, slot: u32) -> bool {
-        if self.atom > 0 {
+    pub(in crate::array) fn plan_read(&mut self, slot: u32) -> bool {
+        if self.setup.atom > 0 {
             // raid3: every read takes all data members.
             return self.plan_stripes(slot);
         }
-        let mut unreadable = self.failed.union(self.avoided(slot));
-        if self.has_bug(Bug::ReadFailedMember) {
-            unreadable = self.avoided(slot);
+        let mut unreadable = self.members.failed.union(self.requests.avoided(slot));
+        if self.setup.has_bug(Bug::ReadFailedMember) {
+            unreadable = self.requests.avoided(slot);
         }
-        if self.copies > 1 {
+        if self.setup.copies > 1 {
             let done = self.read_copies(slot, unreadable);
             self.send_runs(slot);
             return done;
@@ -29,9 +31,10 @@ impl Array {
         let request = &self.requests[slot];
         let (at, end) = (Sector(request.cursor), request.end);
         // The usual case: one piece on one member, sent out without gathering.
-        if at.0 == request.at && self.geometry.run(at).0 >= end - at.0 {
-            let place = self.geometry.place(at, 0);
-            if !unreadable.contains(place.member) && !self.lacks(place.member, place.at, end - at.0)
+        if at.0 == request.at && self.setup.geometry.run(at).0 >= end - at.0 {
+            let place = self.setup.geometry.place(at, 0);
+            if !unreadable.contains(place.member)
+                && !self.members.lacks(&self.setup, place.member, place.at, end - at.0)
             {
                 if !self.has_room(slot, 1) {
                     return false;
@@ -50,14 +53,14 @@ impl Array {
     /// Sends out a read of which all lies together on one member.
     #[inline]
     fn read_whole(&mut self, slot: u32, target: Target) {
-        let list = self.whole_payload(slot);
+        let list = self.requests.whole_payload(&mut self.lists, slot);
         let request = &mut self.requests[slot];
         request.cursor = request.end;
         self.emit(Owner::Request(slot), IoOp::Read, false, target, list.finish());
     }
 
     /// Everything from the cursor on, stripe by stripe.
-    pub(super) fn plan_stripes(&mut self, slot: u32) -> bool {
+    pub(in crate::array) fn plan_stripes(&mut self, slot: u32) -> bool {
         while self.requests[slot].cursor < self.requests[slot].end {
             if !self.plan_stripe_piece(slot) {
                 return false;
@@ -77,18 +80,18 @@ impl Array {
             // Other chunks of the stripe are wanted too and serve to compute the lost one. What was begun in
             // slices goes on so, even when nothing is lost any more: the first of them are not for the next stripe.
             let begun = request.slice > 0;
-            if self.parities > 0 && (begun || self.stripe_lacks_chunk(at, end, unreadable)) {
+            if self.setup.parities > 0 && (begun || self.stripe_lacks_chunk(at, end, unreadable)) {
                 if !self.plan_stripe_piece(slot) {
                     return false;
                 }
                 continue;
             }
-            let place = self.geometry.place(at, 0);
-            let len = self.geometry.run(at).0.min(end - at.0) as u32;
+            let place = self.setup.geometry.place(at, 0);
+            let len = self.setup.geometry.run(at).0.min(end - at.0) as u32;
             if unreadable.contains(place.member)
-                || self.lacks(place.member, place.at, u64::from(len))
+                || self.members.lacks(&self.setup, place.member, place.at, u64::from(len))
             {
-                if self.has_bug(Bug::SalvageGuesses) {
+                if self.setup.has_bug(Bug::SalvageGuesses) {
                     self.requests[slot].cursor += u64::from(len);
                     continue;
                 }
@@ -113,23 +116,23 @@ impl Array {
             }
             // A policy may cut a read into a part for each copy. It decides once for each piece,
             // so room is looked for first.
-            if !self.has_room(slot, usize::from(self.copies)) {
+            if !self.has_room(slot, usize::from(self.setup.copies)) {
                 return false;
             }
-            let len = self.geometry.run(at).0.min(end - at.0) as u32;
+            let len = self.setup.geometry.run(at).0.min(end - at.0) as u32;
             let whole = at.0 == start && u64::from(len) == end - start;
-            if whole && self.cuts_reads && self.read_parts(slot, unreadable) {
+            if whole && self.setup.cuts_reads && self.read_parts(slot, unreadable) {
                 return true;
             }
             let Some(copy) = self.choose_copy(at, len, unreadable) else {
-                if self.has_bug(Bug::SalvageGuesses) {
+                if self.setup.has_bug(Bug::SalvageGuesses) {
                     self.requests[slot].cursor += u64::from(len);
                     continue;
                 }
                 self.give_up(slot, at);
                 return true;
             };
-            let place = self.geometry.place(at, copy);
+            let place = self.setup.geometry.place(at, copy);
             let target = Target { member: place.member, at: place.at, len };
             if whole {
                 self.read_whole(slot, target);
@@ -145,12 +148,13 @@ impl Array {
     fn choose_copy(&mut self, at: Sector, len: u32, unreadable: MemberSet) -> Option<u16> {
         let len = Sectors(u64::from(len));
         let unsynced = self.is_unsynced(at.0 + len.0);
-        let context = ReadContext { at, len, kind: self.copy_kind, unsynced };
-        if unsynced || !self.partial.is_empty() {
+        let context = ReadContext { at, len, kind: self.setup.copy_kind, unsynced };
+        if unsynced || !self.members.partial.is_empty() {
             return self.choose_among_partial(context, unreadable);
         }
-        let Self { geometry, members, runs, policy, now, copies, .. } = self;
-        let candidates = (0..*copies)
+        let Self { setup, members, runs, policy, now, .. } = self;
+        let geometry = &setup.geometry;
+        let candidates = (0..setup.copies)
             .filter_map(|copy| candidate(geometry, members, runs, (at, copy), unreadable));
         policy.choose(*now, context, candidates)
     }
@@ -161,13 +165,15 @@ impl Array {
     fn choose_among_partial(&mut self, context: ReadContext, unreadable: MemberSet) -> Option<u16> {
         let ReadContext { at, len, .. } = context;
         let mut lacking = [false; 128];
-        for copy in 0..self.copies {
-            let place = self.geometry.place(at, copy);
-            lacking[usize::from(copy)] = self.lacks(place.member, place.at, len.0);
+        for copy in 0..self.setup.copies {
+            let place = self.setup.geometry.place(at, copy);
+            lacking[usize::from(copy)] =
+                self.members.lacks(&self.setup, place.member, place.at, len.0);
         }
-        let Self { geometry, members, runs, policy, now, copies, .. } = self;
+        let Self { setup, members, runs, policy, now, .. } = self;
+        let geometry = &setup.geometry;
         let most = if context.unsynced { 1 } else { usize::MAX };
-        let candidates = (0..*copies)
+        let candidates = (0..setup.copies)
             .filter(|copy| !lacking[usize::from(*copy)])
             .filter_map(|copy| candidate(geometry, members, runs, (at, copy), unreadable))
             .take(most);
@@ -179,12 +185,12 @@ impl Array {
     fn read_parts(&mut self, slot: u32, unreadable: MemberSet) -> bool {
         let request = &self.requests[slot];
         let (at, len) = (Sector(request.at), request.end - request.at);
-        let (geometry, members, runs) = (&self.geometry, &self.members, &self.runs);
-        let candidates = (0..self.copies)
+        let (geometry, members, runs) = (&self.setup.geometry, &self.members, &self.runs);
+        let candidates = (0..self.setup.copies)
             .filter_map(|copy| candidate(geometry, members, runs, (at, copy), unreadable));
-        let block = Sectors(u64::from(self.logical_block));
+        let block = Sectors(u64::from(self.setup.logical_block));
         // What cannot be read everywhere, or is not the same everywhere, is not cut.
-        if !self.partial.is_empty() || self.is_unsynced(at.0 + len) {
+        if !self.members.partial.is_empty() || self.is_unsynced(at.0 + len) {
             return false;
         }
         let Some(split) = self.policy.split(Sectors(len), block, candidates.clone()) else {
@@ -198,9 +204,9 @@ impl Array {
         }
         for &(copy, from) in &places[..usize::from(split.parts)] {
             let len = split.part.0.min(at.0 + len - from.0);
-            let place = self.geometry.place(from, copy);
+            let place = self.setup.geometry.place(from, copy);
             let mut list = ListBuilder::new();
-            self.carve(slot, from.0 - at.0, len, &mut list);
+            self.requests.carve(&mut self.lists, slot, (from.0 - at.0, len), &mut list);
             let target = Target { member: place.member, at: place.at, len: len as u32 };
             self.emit(Owner::Request(slot), IoOp::Read, false, target, list.finish());
         }
@@ -214,14 +220,14 @@ impl Array {
 #[inline(always)]
 fn candidate(
     geometry: &Geometry,
-    members: &[Member],
-    runs: &[Run],
+    members: &Members,
+    runs: &Runs,
     (at, copy): (Sector, u16),
     unreadable: MemberSet,
 ) -> Option<CopyCandidate> {
     let place = geometry.place(at, copy);
     let member = place.member;
-    let (head, pending) = load(&members[member.at()], &runs[member.at()]);
+    let (head, pending) = runs.load(member, members.load(member));
     let candidate = CopyCandidate { copy, member, at: place.at, pending, head };
     (!unreadable.contains(member)).then_some(candidate)
 }

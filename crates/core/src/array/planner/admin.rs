@@ -8,7 +8,7 @@ use crate::units::{MemberIndex, Sectors};
 
 impl Array {
     /// Carries out a command, or refuses it and changes nothing.
-    pub(super) fn command(&mut self, command: Admin) {
+    pub(in crate::array) fn command(&mut self, command: Admin) {
         if let Some(reason) = self.reason_against(command) {
             self.refuse(reason);
             return;
@@ -38,7 +38,7 @@ impl Array {
         match command {
             Admin::Fail(member) => self
                 .no_member(member)
-                .or_else(|| self.failed.contains(member).then_some(Refusal::NotInService)),
+                .or_else(|| self.members.failed.contains(member).then_some(Refusal::NotInService)),
             Admin::Add { member, sectors } => {
                 self.cannot_return(member).or_else(|| self.does_not_fit(member, sectors))
             }
@@ -56,12 +56,12 @@ impl Array {
             }
             Admin::StopBackground => None,
             Admin::Stop if self.is_replaying() => Some(Refusal::Busy),
-            Admin::Stop => self.is_lost(self.missing()).then_some(Refusal::ArrayFailed),
+            Admin::Stop => self.members.is_lost(&self.setup).then_some(Refusal::ArrayFailed),
         }
     }
 
     fn no_member(&self, member: MemberIndex) -> Option<Refusal> {
-        (member.0 >= self.layout.members).then_some(Refusal::NoSuchMember)
+        (!self.setup.is_member(member)).then_some(Refusal::NoSuchMember)
     }
 
     /// What stands against any work on a member's redundancy.
@@ -69,76 +69,78 @@ impl Array {
         if let Some(reason) = self.no_member(member) {
             return Some(reason);
         }
-        if !self.is_redundant() {
+        if !self.setup.is_redundant() {
             return Some(Refusal::NoRedundancy);
         }
         self.takes_no_work()
     }
 
     fn takes_no_work(&self) -> Option<Refusal> {
-        if self.is_lost(self.missing()) {
+        if self.members.is_lost(&self.setup) {
             return Some(Refusal::ArrayFailed);
         }
         // Stopped by command: the array is on its way out of service.
-        self.stopped.then_some(Refusal::Busy)
+        self.members.stopped.then_some(Refusal::Busy)
     }
 
     fn cannot_return(&self, member: MemberIndex) -> Option<Refusal> {
         if let Some(reason) = self.no_work(member) {
             return Some(reason);
         }
-        if !self.failed.contains(member) {
+        if !self.members.failed.contains(member) {
             return Some(Refusal::InService);
         }
         if !self.can_rebuild(member) {
             return Some(Refusal::Degraded);
         }
-        (self.members[member.at()].pending > 0).then_some(Refusal::InFlight)
+        (self.members[member].pending > 0).then_some(Refusal::InFlight)
     }
 
     fn cannot_be_replaced(&self, member: MemberIndex, consent: bool) -> Option<Refusal> {
         if let Some(reason) = self.no_work(member) {
             return Some(reason);
         }
-        if self.missing().contains(member) {
+        if self.members.missing().contains(member) {
             return Some(Refusal::NotInService);
         }
-        let known = &self.members[member.at()];
+        let known = &self.members[member];
         let is_healthy = known.corrected == 0 && known.bad.is_empty();
         if is_healthy && !consent {
             return Some(Refusal::InService);
         }
-        if self.is_background_busy() || self.replacing.contains(member) {
+        if self.is_background_busy() || self.members.replacing.contains(member) {
             return Some(Refusal::Busy);
         }
-        let other = self.replacement(member);
-        (self.members[other.at()].pending > 0).then_some(Refusal::InFlight)
+        let other = self.setup.replacement(member);
+        (self.members[other].pending > 0).then_some(Refusal::InFlight)
     }
 
     /// Whether a fresh drive is too small for a member's place.
     pub(crate) fn does_not_fit(&self, member: MemberIndex, sectors: Sectors) -> Option<Refusal> {
-        let used = self.geometry.used(member);
-        let needed = match self.log_sectors(member) {
+        let used = self.setup.geometry.used(member);
+        let needed = match self.setup.log_sectors(member) {
             // Superblocks say how much the smallest member has, of which the array may use less.
-            Sectors::ZERO if self.settings.consistency.has_superblocks() => {
-                self.sizes.iter().copied().min().map_or(used, |least| least.max(used))
+            Sectors::ZERO if self.setup.settings.consistency.has_superblocks() => {
+                self.setup.sizes.iter().copied().min().map_or(used, |least| least.max(used))
             }
             Sectors::ZERO => used,
             // A log lies behind all the data a member may have, used or not.
-            _ => self.sizes[member.at()],
+            _ => self.setup.sizes[member.at()],
         };
         (sectors < needed).then_some(Refusal::TooSmall)
     }
 
     fn cannot_be_scrubbed(&self, scrub: Scrub) -> Option<Refusal> {
-        if !self.is_redundant() {
+        if !self.setup.is_redundant() {
             return Some(Refusal::NoRedundancy);
         }
         if let Scrub::Repair(believe) = scrub {
             match believe {
                 // Only P and Q together can name who is wrong.
-                Believe::Nobody if self.parities < 2 => return Some(Refusal::NobodyToBelieve),
-                Believe::NotMember(member) if member.0 >= self.layout.members => {
+                Believe::Nobody if self.setup.parities < 2 => {
+                    return Some(Refusal::NobodyToBelieve);
+                }
+                Believe::NotMember(member) if !self.setup.is_member(member) => {
                     return Some(Refusal::NoSuchMember);
                 }
                 _ => {}
@@ -147,7 +149,7 @@ impl Array {
         if let Some(reason) = self.takes_no_work() {
             return Some(reason);
         }
-        if !self.missing().is_empty() {
+        if !self.members.missing().is_empty() {
             return Some(Refusal::Degraded);
         }
         self.is_background_busy().then_some(Refusal::Busy)

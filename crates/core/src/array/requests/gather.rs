@@ -6,11 +6,11 @@
 //! was to be. Writes that overlap anything else in the batch are left as they are, so that what came
 //! later stays later; all others may go in any order.
 
-use super::Array;
-use super::lists::NIL;
-use super::request::{MOST_SECTORS, Trouble};
+use super::super::lists::NIL;
+use super::super::setup::Setup;
+use super::{MOST_SECTORS, Requests, Trouble};
 use crate::bugs::Bug;
-use crate::contract::{IoOp, Outcome, Output};
+use crate::contract::{IoOp, RequestId};
 use crate::geometry::Geometry;
 
 /// What is joined with what.
@@ -32,15 +32,20 @@ impl Gather {
             joined: vec![false; requests as usize],
         }
     }
+
+    pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
+        let joined = self.next.iter().enumerate().filter(|(_, next)| **next != NIL);
+        joined.for_each(|(slot, next)| add(slot as u64 | u64::from(*next) << 32));
+    }
 }
 
-impl Array {
+impl Requests {
     /// Joins what may be of the requests held back.
-    pub(super) fn gather_held(&mut self) {
-        if self.parities == 0 || self.held.len() < 2 || self.stopped {
+    pub(in crate::array) fn gather_held(&mut self, setup: &Setup) {
+        if setup.parities == 0 || self.held.len() < 2 {
             return;
         }
-        let Self { gather, held, requests, .. } = self;
+        let Self { gather, held, slots: requests, .. } = self;
         gather.sorted.clear();
         gather.sorted.extend(held.iter().filter(|slot| requests[**slot].op != IoOp::Flush));
         gather.sorted.sort_unstable_by_key(|slot| (requests[*slot].at, *slot));
@@ -49,33 +54,33 @@ impl Array {
         let mut reach = 0;
         for index in 0..self.gather.sorted.len() {
             let slot = self.gather.sorted[index];
-            let request = self.requests[slot];
+            let request = self.slots[slot];
             let next = self.gather.sorted.get(index + 1);
-            let overlaps = reach > request.at
-                || next.is_some_and(|next| self.requests[*next].at < request.end);
+            let overlaps =
+                reach > request.at || next.is_some_and(|next| self.slots[*next].at < request.end);
             reach = reach.max(request.end);
             if request.op != IoOp::Write || overlaps {
                 leader = None;
                 continue;
             }
             match leader {
-                Some((first, last)) if self.may_join(first, slot) => {
+                Some((first, last)) if self.may_join(setup, first, slot) => {
                     self.join(first, last, slot);
                     leader = Some((first, slot));
                 }
                 _ => leader = Some((slot, slot)),
             }
         }
-        self.drop_last();
+        self.drop_last(setup);
         // A part may be answered as soon as the request it belongs to starts: it is held no longer.
         let Self { gather, held, .. } = self;
         held.retain(|slot| !gather.joined[*slot as usize]);
     }
 
     /// Whether `slot` goes on where the request `first` ends, in the same stripe, and fits.
-    fn may_join(&self, first: u32, slot: u32) -> bool {
-        let (one, other) = (&self.requests[first], &self.requests[slot]);
-        let inside = match &self.geometry {
+    fn may_join(&self, setup: &Setup, first: u32, slot: u32) -> bool {
+        let (one, other) = (&self.slots[first], &self.slots[slot]);
+        let inside = match &setup.geometry {
             Geometry::Parity(parity) => !other.at.is_multiple_of(parity.stripe_sectors()),
             _ => true,
         };
@@ -87,11 +92,11 @@ impl Array {
 
     /// Makes `slot` part of `first`, of which `last` was the last part.
     fn join(&mut self, first: u32, last: u32, slot: u32) {
-        let other = self.requests[slot];
+        let other = self.slots[slot];
         let from = (slot * self.most_segments) as usize;
-        let to = (first * self.most_segments) as usize + self.requests[first].segment_count();
-        self.user_segments.copy_within(from..from + other.segment_count(), to);
-        let one = &mut self.requests[first];
+        let to = (first * self.most_segments) as usize + self.slots[first].segment_count();
+        self.payload.copy_within(from..from + other.segment_count(), to);
+        let one = &mut self.slots[first];
         one.take_over(&other);
         if !std::mem::replace(&mut one.trouble, true) {
             // Answered by the way that looks for more than one.
@@ -102,39 +107,32 @@ impl Array {
     }
 
     /// The seeded bug: what is joined last has no data.
-    fn drop_last(&mut self) {
-        if !self.has_bug(Bug::GatherDropsLast) {
+    fn drop_last(&mut self, setup: &Setup) {
+        if !setup.has_bug(Bug::GatherDropsLast) {
             return;
         }
-        for slot in 0..self.requests.capacity() {
+        for slot in 0..self.slots.capacity() {
             let mut last = slot;
             while self.gather.next[last as usize] != NIL {
                 last = self.gather.next[last as usize];
             }
             if last != slot && !self.gather.joined[slot as usize] {
-                self.requests[slot].end = self.requests[last].at;
+                self.slots[slot].end = self.slots[last].at;
             }
         }
     }
 
-    /// Answers what was joined to a request that is answered.
-    pub(super) fn answer_joined(&mut self, slot: u32, outcome: Outcome) {
-        let mut next = std::mem::replace(&mut self.gather.next[slot as usize], NIL);
+    /// Takes out one of those that were joined to a request; `None` when there is none any more.
+    pub(in crate::array) fn take_joined(&mut self, slot: u32) -> Option<RequestId> {
+        let next = self.gather.next[slot as usize];
         if next == NIL {
-            return;
+            return None;
         }
-        while next != NIL {
-            let id = self.requests[next].id;
-            self.outputs.push_back(Output::Reply { id, outcome });
-            self.requests.remove(next);
-            self.gather.joined[next as usize] = false;
-            next = std::mem::replace(&mut self.gather.next[next as usize], NIL);
-        }
-        self.stop_when_quiet(None);
-    }
-
-    pub(super) fn gather_to_key(&self, add: &mut dyn FnMut(u64)) {
-        let joined = self.gather.next.iter().enumerate().filter(|(_, next)| **next != NIL);
-        joined.for_each(|(slot, next)| add(slot as u64 | u64::from(*next) << 32));
+        self.gather.next[slot as usize] =
+            std::mem::replace(&mut self.gather.next[next as usize], NIL);
+        self.gather.joined[next as usize] = false;
+        let id = self.slots[next].id;
+        self.slots.remove(next);
+        Some(id)
     }
 }

@@ -1,7 +1,7 @@
 //! The ends of member I/Os: counting them off, and what an error leads to.
 
 use super::Array;
-use super::issue::{IoState, Owner, Target, seen_by_policy};
+use crate::array::ios::{IoState, Owner};
 use crate::bugs::Bug;
 use crate::contract::{Completion, IoId, IoOp, IoOutcome, Outcome};
 use crate::geometry::{Holds, Place};
@@ -9,7 +9,7 @@ use crate::units::Sector;
 
 impl Array {
     #[inline]
-    pub(super) fn complete(&mut self, completion: &Completion) {
+    pub(in crate::array) fn complete(&mut self, completion: &Completion) {
         match completion.outcome {
             IoOutcome::Ok => self.ended_io(completion.io, IoOutcome::Ok),
             error if !self.waits_for_room(completion) => self.ended_badly(completion.io, error),
@@ -20,29 +20,28 @@ impl Array {
     /// Out of line: nearly all go well, and what only errors need is not in their way.
     #[cold]
     #[inline(never)]
-    pub(super) fn ended_badly(&mut self, id: IoId, error: IoOutcome) {
+    pub(in crate::array) fn ended_badly(&mut self, id: IoId, error: IoOutcome) {
         self.ended_io(id, error);
     }
 
     #[inline(always)]
     fn ended_io(&mut self, id: IoId, outcome: IoOutcome) {
         // An answer to an I/O that is no longer known changes nothing.
-        let Some(io) = self.ios.take(id.slot, id.generation) else { return };
+        let Some(io) = self.ios.slots.take(id.slot, id.generation) else { return };
         let outcome = match outcome {
             IoOutcome::Ok => IoOutcome::Ok,
             error => self.seen(&io, error),
         };
         self.lists.release(&io.segments);
-        self.members[io.member.at()].pending -= 1;
-        if self.policy_watches && !io.meta && io.member.0 < self.layout.members {
-            let target = Target { member: io.member, at: io.at, len: io.len };
-            self.policy.completed(self.now, seen_by_policy(io.op, target), io.sent_at);
+        self.members[io.member].pending -= 1;
+        if self.setup.policy_watches && !io.meta && self.setup.is_member(io.member) {
+            self.policy.completed(self.now, io.seen_by_policy(), io.sent_at);
         }
         match io.owner {
             Owner::Request(request) => {
                 if outcome != IoOutcome::Ok {
                     self.request_io_failed(request, &io, outcome);
-                } else if !self.partial.is_empty() {
+                } else if !self.members.partial.is_empty() {
                     self.mended_by_write(&io);
                 }
                 let state = &mut self.requests[request];
@@ -59,7 +58,7 @@ impl Array {
             Owner::Round(round) => self.round_io_ended(round, &io, outcome),
             Owner::Log => self.replay_io_ended(&io, outcome),
         }
-        if self.is_starved() {
+        if self.starved.is_any() {
             self.resume();
         }
     }
@@ -71,11 +70,12 @@ impl Array {
         let ignored = match io.op {
             _ if io.meta => false,
             IoOp::Read => {
-                self.has_bug(Bug::ReadErrorIgnored) && matches!(error, IoOutcome::MediaError { .. })
+                self.setup.has_bug(Bug::ReadErrorIgnored)
+                    && matches!(error, IoOutcome::MediaError { .. })
             }
-            IoOp::Flush => self.has_bug(Bug::FlushErrorIgnored),
-            _ if late => self.has_bug(Bug::TimeoutIgnored),
-            _ => self.has_bug(Bug::WriteErrorIgnored),
+            IoOp::Flush => self.setup.has_bug(Bug::FlushErrorIgnored),
+            _ if late => self.setup.has_bug(Bug::TimeoutIgnored),
+            _ => self.setup.has_bug(Bug::WriteErrorIgnored),
         };
         if ignored { IoOutcome::Ok } else { error }
     }
@@ -83,14 +83,16 @@ impl Array {
     fn request_io_failed(&mut self, slot: u32, io: &IoState, outcome: IoOutcome) {
         match io.op {
             // The drive was replaced while it was read: its place is read again.
-            IoOp::Read if io.member.0 >= self.layout.members => self.trouble(slot).again = true,
+            IoOp::Read if !self.setup.is_member(io.member) => {
+                self.requests.trouble(slot).again = true
+            }
             IoOp::Read => {
                 if outcome == IoOutcome::Gone {
                     self.fail_member(io.member);
                 }
                 self.read_failed(io, outcome);
                 let bad = self.array_sector(io, outcome);
-                let trouble = self.trouble(slot);
+                let trouble = self.requests.trouble(slot);
                 trouble.avoid.insert(io.member);
                 trouble.again = true;
                 trouble.first_bad = match (trouble.first_bad, bad) {
@@ -104,17 +106,17 @@ impl Array {
 
     /// A write or flush failed on one member.
     fn change_failed(&mut self, slot: u32, io: &IoState, outcome: IoOutcome) {
-        if io.member.0 >= self.layout.members {
+        if !self.setup.is_member(io.member) {
             self.fail_device(io.member);
             return;
         }
         // Like md, the last copy stays in service: a bad sector on it is better than no array.
-        if self.is_last_copy(io.member) {
+        if self.members.is_last_copy(&self.setup, io.member) {
             let bad = self.array_sector(io, outcome);
             if outcome == IoOutcome::Gone {
                 self.fail_member(io.member);
             }
-            self.trouble(slot).outcome = match (outcome, bad) {
+            self.requests.trouble(slot).outcome = match (outcome, bad) {
                 (IoOutcome::MediaError { .. }, Some(first_bad)) => {
                     Outcome::MediaError { first_bad }
                 }
@@ -124,14 +126,18 @@ impl Array {
         }
         self.fail_member(io.member);
         if io.op != IoOp::Flush {
-            self.trouble(slot).check_copies = true;
+            self.requests.trouble(slot).check_copies = true;
         }
     }
 
     /// The array sector that an I/O's media error stands for.
-    pub(super) fn array_sector(&self, io: &IoState, outcome: IoOutcome) -> Option<Sector> {
+    pub(in crate::array) fn array_sector(
+        &self,
+        io: &IoState,
+        outcome: IoOutcome,
+    ) -> Option<Sector> {
         let IoOutcome::MediaError { first_bad } = outcome else { return None };
-        match self.geometry.holds(Place { member: io.member, at: first_bad }) {
+        match self.setup.geometry.holds(Place { member: io.member, at: first_bad }) {
             Holds::Data { at, .. } => Some(at),
             _ => None,
         }

@@ -1,26 +1,26 @@
 //! Writes, discards and zeroes of levels without parity, to every copy in service; and flushes.
 
 use super::Array;
-use super::issue::{Owner, Target, has_payload};
-use super::lists::{EMPTY, ListBuilder};
+use crate::array::ios::{Owner, Target, has_payload};
+use crate::array::lists::{EMPTY, ListBuilder};
 use crate::bugs::Bug;
 use crate::contract::IoOp;
 use crate::units::{MemberIndex, Sector};
 
 impl Array {
     /// Plans a write, discard or zeroing from its cursor on; false when it must wait for room.
-    pub(super) fn plan_write(&mut self, slot: u32) -> bool {
-        if self.parities > 0 {
+    pub(in crate::array) fn plan_write(&mut self, slot: u32) -> bool {
+        if self.setup.parities > 0 {
             return self.plan_stripes(slot);
         }
-        if self.stopped {
+        if self.members.stopped {
             let outcome = self.refused_outcome();
-            self.trouble(slot).outcome = outcome;
+            self.requests.trouble(slot).outcome = outcome;
             return true;
         }
         let request = &self.requests[slot];
         let (at, end) = (Sector(request.cursor), request.end);
-        if at.0 == request.at && self.geometry.run(at).0 >= end - at.0 {
+        if at.0 == request.at && self.setup.geometry.run(at).0 >= end - at.0 {
             return self.write_one_run(slot);
         }
         let done = self.gather_write(slot);
@@ -31,30 +31,34 @@ impl Array {
     /// The usual case: one piece, sent to each copy without gathering.
     #[inline(always)]
     fn write_one_run(&mut self, slot: u32) -> bool {
-        let copies = self.copies;
+        let copies = self.setup.copies;
         if !self.has_room(slot, self.write_width()) {
             return false;
         }
         let request = &self.requests[slot];
         let (at, op) = (Sector(request.at), request.op);
-        let fua = request.fua && !self.has_bug(Bug::DropFua);
+        let fua = request.fua && !self.setup.has_bug(Bug::DropFua);
         let len = (request.end - request.at) as u32;
         self.requests[slot].cursor += u64::from(len);
         let mut list = ListBuilder::new();
         for copy in 0..copies {
-            let place = self.geometry.place(at, copy);
-            if !self.is_written(place.member) {
+            let place = self.setup.geometry.place(at, copy);
+            if !self.members.is_written(&self.setup, place.member) {
                 continue;
             }
             // Each I/O gives its nodes back; a list without nodes serves all copies.
             if has_payload(op) && (list.len() == 0 || list.has_nodes()) {
-                list = self.whole_payload(slot);
+                list = self.requests.whole_payload(&mut self.lists, slot);
             }
             let target = Target { member: place.member, at: place.at, len };
             self.emit(Owner::Request(slot), op, fua, target, list.finish());
-            if self.is_replacing(place.member) {
-                let list = if has_payload(op) { self.whole_payload(slot) } else { list };
-                let target = Target { member: self.replacement(place.member), ..target };
+            if self.members.is_replacing(&self.setup, place.member) {
+                let list = if has_payload(op) {
+                    self.requests.whole_payload(&mut self.lists, slot)
+                } else {
+                    list
+                };
+                let target = Target { member: self.setup.replacement(place.member), ..target };
                 self.emit(Owner::Request(slot), op, fua, target, list.finish());
             }
         }
@@ -67,11 +71,11 @@ impl Array {
     /// I/Os that one piece takes at most.
     #[inline(always)]
     fn write_width(&self) -> usize {
-        usize::from(self.copies) << u32::from(!self.replacing.is_empty())
+        usize::from(self.setup.copies) << u32::from(!self.members.replacing.is_empty())
     }
 
     fn gather_write(&mut self, slot: u32) -> bool {
-        let copies = self.copies;
+        let copies = self.setup.copies;
         loop {
             let request = &self.requests[slot];
             let (at, start, end) = (Sector(request.cursor), request.at, request.end);
@@ -81,19 +85,23 @@ impl Array {
             if !self.has_room(slot, self.write_width()) {
                 return false;
             }
-            let len = self.geometry.run(at).0.min(end - at.0) as u32;
+            let len = self.setup.geometry.run(at).0.min(end - at.0) as u32;
             let mut written = false;
             let skips = at.0 > start && at.0 + u64::from(len) >= end;
             for copy in 0..copies {
-                if skips && copy > 0 && copy + 1 == copies && self.has_bug(Bug::WriteSkipsCopy) {
+                if skips
+                    && copy > 0
+                    && copy + 1 == copies
+                    && self.setup.has_bug(Bug::WriteSkipsCopy)
+                {
                     continue;
                 }
-                let place = self.geometry.place(at, copy);
-                if self.is_written(place.member) {
+                let place = self.setup.geometry.place(at, copy);
+                if self.members.is_written(&self.setup, place.member) {
                     let target = Target { member: place.member, at: place.at, len };
                     self.gather(slot, target, at.0 - start);
-                    if self.is_replacing(place.member) {
-                        let member = self.replacement(place.member);
+                    if self.members.is_replacing(&self.setup, place.member) {
+                        let member = self.setup.replacement(place.member);
                         self.gather(slot, Target { member, ..target }, at.0 - start);
                     }
                     written = true;
@@ -108,18 +116,18 @@ impl Array {
     }
 
     /// Plans a flush: one to every member in service.
-    pub(super) fn plan_flush(&mut self, slot: u32) -> bool {
-        if self.ios.available() < 2 * usize::from(self.layout.members) {
+    pub(in crate::array) fn plan_flush(&mut self, slot: u32) -> bool {
+        if self.ios.slots.available() < 2 * usize::from(self.setup.layout.members) {
             return false;
         }
-        if self.is_lost(self.missing()) {
+        if self.members.is_lost(&self.setup) {
             self.give_up(slot, Sector(0));
             return true;
         }
         let served = |member: &MemberIndex| self.is_served(*member);
-        let last = (0..self.layout.members).map(MemberIndex).rfind(served);
-        for member in (0..2 * self.layout.members).map(MemberIndex) {
-            if Some(member) == last && self.has_bug(Bug::SkipFlushOneMember) {
+        let last = (0..self.setup.layout.members).map(MemberIndex).rfind(served);
+        for member in (0..2 * self.setup.layout.members).map(MemberIndex) {
+            if Some(member) == last && self.setup.has_bug(Bug::SkipFlushOneMember) {
                 continue;
             }
             if self.is_served(member) {

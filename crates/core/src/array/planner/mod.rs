@@ -1,0 +1,268 @@
+//! The array itself: takes inputs, lets its parts decide, and carries out what they say.
+//!
+//! Levels without parity take a straight path: one look-up, one or n member I/Os, no stripe state.
+
+mod admin;
+mod build;
+mod complete;
+mod failure;
+mod issue;
+mod read;
+mod request;
+mod rounds;
+mod stripe;
+mod wake;
+mod write;
+
+use std::collections::VecDeque;
+
+use super::background::Background;
+use super::config::Config;
+use super::ios::Ios;
+use super::jobs::Jobs;
+use super::lists::{ListPool, Segments};
+use super::locks::RangeLocks;
+use super::log::Log;
+use super::member::Members;
+use super::permit::Permits;
+use super::requests::Requests;
+use super::room::Room;
+use super::rounds::Rounds;
+use super::runs::Runs;
+use super::settings::ConfigError;
+use super::setup::Setup;
+use super::slab::Slab;
+use super::starved::Starved;
+use super::stripe::{Cache, Plan};
+use super::timers::Timers;
+use crate::contract::{Input, Job, JobId, Output, Scratch, SegmentList};
+use crate::geometry::Geometry;
+use crate::layout::Layout;
+use crate::policy::PolicyState;
+use crate::units::{MemberIndex, Sectors, Time};
+
+/// The planner of one array. See the [crate] documentation for the contract.
+#[derive(Clone, Debug)]
+pub struct Array {
+    pub(super) setup: Setup,
+    pub(super) policy: PolicyState,
+    pub(super) members: Members,
+    pub(super) requests: Requests,
+    pub(super) ios: Ios,
+    /// Of these, what found no room on its member and goes out again.
+    pub(super) room: Room,
+    /// What is being gathered for each member while one request is planned.
+    pub(super) runs: Runs,
+    pub(super) plans: Slab<Plan>,
+    /// Stripes kept in memory.
+    pub(super) cache: Cache,
+    pub(super) jobs: Jobs,
+    pub(super) lists: ListPool,
+    pub(super) locks: RangeLocks,
+    pub(super) starved: Starved,
+    pub(super) permits: Permits,
+    pub(super) log: Log,
+    pub(super) background: Background,
+    pub(super) rounds: Rounds,
+    pub(super) timers: Timers,
+    pub(super) outputs: VecDeque<Output>,
+    pub(super) now: Time,
+}
+
+impl Array {
+    /// An array over members whose redundancy is consistent; all memory is taken here.
+    ///
+    /// # Errors
+    /// When the layout, the members or the limits cannot be; the error names the key.
+    pub fn new(config: &Config) -> Result<Self, ConfigError> {
+        build::build(config)
+    }
+
+    /// The same for a driver that moves no bytes, as in virtual time: lists then have the right lengths
+    /// only. On raid3, whose payload goes to the members sector by sector, they are two segments each
+    /// instead of hundreds, which count as hundreds where room is looked for, so that with requests of
+    /// one segment nothing else changes. Before the first request.
+    #[must_use]
+    pub fn without_payload(mut self) -> Self {
+        self.setup.has_payload = false;
+        self
+    }
+
+    /// Usable sectors.
+    pub fn capacity(&self) -> Sectors {
+        Sectors(self.setup.capacity)
+    }
+
+    /// Requests start and end on multiples of this many sectors: the largest of the members'.
+    pub fn logical_block(&self) -> u32 {
+        self.setup.logical_block
+    }
+
+    /// Level and parameters.
+    pub fn layout(&self) -> &Layout {
+        &self.setup.layout
+    }
+
+    /// Where everything lies.
+    pub fn geometry(&self) -> &Geometry {
+        &self.setup.geometry
+    }
+
+    /// How many segments a request may have.
+    pub fn most_segments(&self) -> u32 {
+        self.setup.most_segments
+    }
+
+    /// Whether a member is out of service.
+    pub fn is_failed(&self, member: MemberIndex) -> bool {
+        self.members.failed.contains(member)
+    }
+
+    /// The scratch buffers the driver provides, under the tokens from [`Scratch::FIRST`] on.
+    pub fn scratch(&self) -> Scratch {
+        let roles = u64::from(self.setup.roles());
+        // Partial parity has a place of its own.
+        let partial = u64::from(self.logs_partial_parity());
+        let plan = (roles + partial) * self.setup.plan_rows;
+        let units = if self.setup.is_redundant() { self.setup.units } else { 0 };
+        let len = plan.max(self.setup.unit_scratch()) as u32;
+        Scratch { count: self.plans.capacity() + units + self.cache.capacity(), len }
+    }
+
+    /// Whether a request may be handed in now. Completions and results always may.
+    #[inline]
+    pub fn can_accept(&self) -> bool {
+        self.requests.slots.available() > 0
+    }
+
+    /// Takes one input. Time never goes back; every output is drained before time goes on.
+    #[inline]
+    pub fn handle(&mut self, now: Time, input: Input<'_>) {
+        debug_assert!(now >= self.now, "time goes back from {:?} to {now:?}", self.now);
+        debug_assert!(
+            now == self.now || self.outputs.is_empty(),
+            "outputs are drained before time goes on"
+        );
+        self.now = now.max(self.now);
+        match input {
+            Input::Request(request) => self.accept(&request),
+            Input::Completion(completion) => self.complete(&completion),
+            Input::Computed { job, result } => self.computed(job, result),
+            Input::Plug => (self.requests.plugged, self.requests.holding) = (true, true),
+            Input::Unplug => self.unplug(),
+            // Either may end what held room that others wait for.
+            Input::Admin(command) => {
+                self.command(command);
+                self.resume();
+            }
+            Input::Wake => {
+                self.woken();
+                self.resume();
+            }
+        }
+        if self.timers.changed {
+            self.end_input();
+        }
+    }
+
+    /// The next output, or `None` when there is nothing to do until the next input.
+    #[inline]
+    pub fn poll(&mut self) -> Option<Output> {
+        let output = self.outputs.pop_front();
+        if output.is_none() {
+            // From its first place on again: what goes around a queue this long finds no place of it in the cache.
+            self.outputs.clear();
+        }
+        output
+    }
+
+    /// The segments of a list, in order; valid until its I/O or job is completed.
+    #[inline]
+    pub fn segments<'a>(&'a self, list: &SegmentList) -> Segments<'a> {
+        self.lists.iter(list)
+    }
+
+    /// The operands of a job; `None` when it is no longer wanted.
+    pub fn job(&self, job: JobId) -> Option<Job<'_>> {
+        self.jobs.get(job)
+    }
+
+    /// A key of everything that decides what the array does next; counters, times and generations
+    /// are left out. Equal states have equal keys.
+    pub fn state_key(&self) -> u64 {
+        let mut key = Key(0xcbf2_9ce4_8422_2325);
+        let mut add = |value| key.add(value);
+        self.members.add_to_key(&mut add);
+        self.requests.add_to_key(&mut add);
+        self.ios.add_to_key(|io| self.room.holds(io), &mut add);
+        for (slot, plan) in self.plans.used() {
+            add(u64::from(slot));
+            plan.add_to_key(&mut add);
+        }
+        self.rounds.add_to_key(&mut add);
+        self.log_to_key(&mut add);
+        self.cache.add_to_key(&mut add);
+        self.background_to_key(&mut add);
+        self.permits.add_to_key(&mut add);
+        self.jobs.add_to_key(&mut add);
+        self.policy.add_to_key(self.now, &mut add);
+        self.starved.iter().for_each(|slot| add(u64::from(*slot)));
+        key.0
+    }
+}
+
+/// FNV-1a over 64-bit words.
+struct Key(u64);
+
+impl Key {
+    fn add(&mut self, value: u64) {
+        for byte in value.to_le_bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+}
+
+#[cfg(feature = "seeded-bugs")]
+impl Array {
+    /// Plants a bug, for the checker to find.
+    pub fn plant(&mut self, bug: crate::bugs::Bug) {
+        self.setup.bug = Some(bug);
+    }
+}
+
+impl Array {
+    /// Whether nothing is in flight anywhere, and nobody waits for it.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.ios.slots.used().next().is_none()
+            && self.jobs.is_idle()
+            && self.requests.slots.used().next().is_none()
+    }
+
+    /// Makes this array one of a stack's: its lists carry `tag`, its scratch buffers are those from
+    /// `scratch_base` on, and requests to inner ones (tags above 0) may name the outer one's scratch.
+    pub(crate) fn nest(&mut self, tag: u32, scratch_base: u32) {
+        self.lists.set_tag(tag);
+        self.setup.scratch_base = scratch_base;
+        self.setup.nested = tag > 0;
+    }
+
+    /// Sectors that members read and write at least.
+    pub(crate) fn member_block(&self) -> u64 {
+        self.setup.member_block()
+    }
+
+    /// The number of a member's replacement.
+    pub const fn replacement(&self, member: MemberIndex) -> MemberIndex {
+        self.setup.replacement(member)
+    }
+
+    /// The number of the log device.
+    pub const fn journal(&self) -> MemberIndex {
+        self.setup.journal()
+    }
+
+    /// Sectors of log that a member or replacement has behind its data, or the log device in all.
+    pub fn log_sectors(&self, device: MemberIndex) -> Sectors {
+        self.setup.log_sectors(device)
+    }
+}

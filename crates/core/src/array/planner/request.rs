@@ -1,0 +1,323 @@
+//! Requests: taking them in, going on with those that wait, answering them.
+
+use super::Array;
+use crate::array::ios::Owner;
+use crate::array::member_set::MemberSet;
+use crate::array::requests::{RequestState, Requests, Trouble, changes_data};
+use crate::bugs::Bug;
+use crate::contract::{Event, IoOp, Outcome, Output, Request};
+use crate::units::Sector;
+
+impl Array {
+    #[inline]
+    pub(in crate::array) fn accept(&mut self, request: &Request<'_>) {
+        if let Some(outcome) = Requests::refusal(&self.setup, request) {
+            self.outputs.push_back(Output::Reply { id: request.id, outcome });
+            return;
+        }
+        let Some(slot) = self.requests.insert(&self.setup, request) else {
+            self.outputs.push_back(Output::Reply { id: request.id, outcome: Outcome::Busy });
+            return;
+        };
+        if self.requests.holding {
+            self.requests.held.push_back(slot);
+        } else {
+            self.start(slot);
+        }
+    }
+
+    pub(in crate::array) fn unplug(&mut self) {
+        self.requests.plugged = false;
+        self.release_held();
+    }
+
+    /// Starts what was held back, unless something still holds it.
+    pub(in crate::array) fn release_held(&mut self) {
+        self.requests.holding = self.requests.plugged || self.is_replaying();
+        if self.requests.holding {
+            return;
+        }
+        if !self.members.stopped {
+            self.requests.gather_held(&self.setup);
+        }
+        while let Some(slot) = self.requests.held.pop_front() {
+            self.start(slot);
+        }
+    }
+
+    #[inline]
+    fn start(&mut self, slot: u32) {
+        let request = &self.requests[slot];
+        if changes_data(request.op) {
+            if self.members.stopped {
+                self.refuse_change(slot);
+                return;
+            }
+            // Parity levels lock rows of stripes, plan by plan.
+            if self.setup.copies > 1 {
+                let (at, end) = (request.at, request.end);
+                let locks = !self.setup.has_bug(Bug::SkipMirrorLock);
+                if locks && !self.locks.acquire(slot, at, end) {
+                    return;
+                }
+                if !self.permit_request(slot) {
+                    return;
+                }
+            }
+        }
+        self.advance(slot);
+    }
+
+    /// Answers a change to an array that takes none any more.
+    #[cold]
+    fn refuse_change(&mut self, slot: u32) {
+        let id = self.requests[slot].id;
+        let outcome = self.refused_outcome();
+        self.outputs.push_back(Output::Reply { id, outcome });
+        self.requests.slots.remove(slot);
+        self.stop_when_quiet(None);
+    }
+
+    /// Ends a request of a mirrored level of which nothing has gone out.
+    pub(in crate::array) fn refuse_request(&mut self, slot: u32, outcome: Outcome) {
+        self.requests.trouble(slot).outcome = outcome;
+        let request = &mut self.requests[slot];
+        request.cursor = request.end;
+        request.planned = true;
+        self.settle(slot);
+    }
+
+    /// Goes on with a request whose change may go out now.
+    pub(in crate::array) fn request_permitted(&mut self, slot: u32) {
+        self.advance(slot);
+    }
+
+    /// Goes on with owners whose wait for a range is over.
+    #[inline]
+    pub(in crate::array) fn start_granted(&mut self) {
+        while let Some(owner) = self.locks.next_granted() {
+            if owner >= self.setup.unit_owner(0) {
+                self.begin_unit(owner - self.setup.unit_owner(0));
+            } else if self.setup.parities > 0 {
+                self.begin_plan(owner);
+            } else if self.permit_request(owner) {
+                self.advance(owner);
+            }
+        }
+    }
+
+    /// Plans as much of a request as there is room for.
+    #[inline(always)]
+    pub(in crate::array) fn advance(&mut self, slot: u32) {
+        if !self.starved.requests.is_empty() || !self.plan_request(slot) {
+            self.starved.requests.push_back(slot);
+            return;
+        }
+        self.settle(slot);
+    }
+
+    #[inline(always)]
+    fn plan_request(&mut self, slot: u32) -> bool {
+        let planned = match self.requests[slot].op {
+            IoOp::Read => self.plan_read(slot),
+            IoOp::Flush => self.plan_flush(slot),
+            _ => self.plan_write(slot),
+        };
+        if planned {
+            self.requests[slot].planned = true;
+        }
+        planned
+    }
+
+    /// Goes on with what waited for room, in order.
+    #[inline]
+    pub(in crate::array) fn resume(&mut self) {
+        while let Some(round) = self.starved.rounds.pop_front() {
+            if !self.issue_round(round) {
+                self.starved.rounds.push_front(round);
+                return;
+            }
+        }
+        while let Some(unit) = self.starved.units.pop_front() {
+            if !self.issue_unit(unit) {
+                self.starved.units.push_front(unit);
+                return;
+            }
+        }
+        while let Some(plan) = self.starved.plans.pop_front() {
+            if !self.issue_phase(plan) {
+                self.starved.plans.push_front(plan);
+                return;
+            }
+        }
+        while let Some(slot) = self.starved.requests.pop_front() {
+            if !self.plan_request(slot) {
+                self.starved.requests.push_front(slot);
+                return;
+            }
+            self.settle(slot);
+        }
+    }
+
+    /// Answers a request when nothing of it is outstanding.
+    #[inline(always)]
+    pub(in crate::array) fn settle(&mut self, slot: u32) {
+        let request = &self.requests[slot];
+        if request.planned && request.pending == 0 {
+            self.ended(slot);
+        }
+    }
+
+    /// Answers a request of which nothing is outstanding, as soon as it may be answered.
+    #[inline(always)]
+    pub(in crate::array) fn ended(&mut self, slot: u32) {
+        if self.requests[slot].op == IoOp::Read || self.may_reply(slot) {
+            self.answer(slot);
+        }
+    }
+
+    /// Answers a request of which nothing is outstanding.
+    #[inline(always)]
+    pub(in crate::array) fn answer(&mut self, slot: u32) {
+        if !self.requests[slot].trouble {
+            self.reply(slot, Outcome::Done);
+            return;
+        }
+        self.settle_trouble(slot);
+    }
+
+    /// The same for a request with which something went wrong.
+    #[cold]
+    fn settle_trouble(&mut self, slot: u32) {
+        let Trouble { mut outcome, again, avoid, check_copies, .. } =
+            self.requests.troubles[slot as usize];
+        if again && outcome == Outcome::Done {
+            let trouble = &mut self.requests.troubles[slot as usize];
+            trouble.again = false;
+            let request = &mut self.requests.slots[slot];
+            request.planned = false;
+            request.cursor = trouble.blocks.map_or(request.at, |(from, _)| from);
+            request.slice = 0;
+            self.advance(slot);
+            return;
+        }
+        if self.requests[slot].op == IoOp::Read && self.read_next_block(slot) {
+            return;
+        }
+        let recovered = self.requests.troubles[slot as usize].recovered;
+        let request = &self.requests[slot];
+        if check_copies && outcome == Outcome::Done && self.lacks_copy(request) {
+            outcome = Outcome::ArrayFailed;
+        }
+        if outcome == Outcome::Done && request.op == IoOp::Read {
+            for member in avoid.union(recovered).iter() {
+                self.outputs.push_back(Output::Event(Event::ReadRecovered(member)));
+            }
+        }
+        self.reply(slot, outcome);
+        let mut is_any = false;
+        while let Some(id) = self.requests.take_joined(slot) {
+            self.outputs.push_back(Output::Reply { id, outcome });
+            is_any = true;
+        }
+        if is_any {
+            self.stop_when_quiet(None);
+        }
+    }
+
+    /// A read that cannot be had as a whole may be had block by block, as not all of it need be bad
+    /// on the same members; and if not, the first block that is lost is known. False when there is
+    /// nothing more to read.
+    fn read_next_block(&mut self, slot: u32) -> bool {
+        let block = u64::from(self.setup.logical_block);
+        let (request, trouble) =
+            (&mut self.requests.slots[slot], &mut self.requests.troubles[slot as usize]);
+        let (next, last) = match (trouble.outcome, trouble.blocks) {
+            (Outcome::Done, Some((_, last))) if request.end < last => (request.end, last),
+            (Outcome::MediaError { .. } | Outcome::Inconsistent, None)
+                if request.end - request.at > block =>
+            {
+                (request.at, request.end)
+            }
+            _ => return false,
+        };
+        let known = match trouble.blocks {
+            Some(_) => trouble.recovered.union(trouble.avoid),
+            None => MemberSet::NONE,
+        };
+        *trouble = Trouble { blocks: Some((next, last)), recovered: known, ..Trouble::NONE };
+        request.cursor = next;
+        request.end = (next + block).min(last);
+        request.planned = false;
+        request.slice = 0;
+        self.advance(slot);
+        true
+    }
+
+    #[inline(always)]
+    fn reply(&mut self, slot: u32, outcome: Outcome) {
+        let RequestState { id, op, .. } = self.requests[slot];
+        if !self.was_answered(slot) {
+            self.outputs.push_back(Output::Reply { id, outcome });
+        }
+        let locks = self.setup.copies > 1 && changes_data(op);
+        if locks {
+            self.written(Owner::Request(slot));
+        }
+        self.requests.slots.remove(slot);
+        if locks && self.locks.release(slot) {
+            self.start_granted();
+        }
+    }
+
+    /// Whether a planted bug has answered a request before its time.
+    #[inline(always)]
+    fn was_answered(&self, _slot: u32) -> bool {
+        #[cfg(feature = "seeded-bugs")]
+        return self.requests[_slot].answered;
+        #[cfg(not(feature = "seeded-bugs"))]
+        false
+    }
+
+    /// Answers a request when the first of its I/Os has ended well.
+    #[cfg(feature = "seeded-bugs")]
+    pub(in crate::array) fn answer_early(&mut self, slot: u32) {
+        let RequestState { id, op, planned, trouble, answered, .. } = self.requests[slot];
+        let early = match op {
+            IoOp::Flush => self.setup.has_bug(Bug::AckFlushEarly),
+            IoOp::Read => false,
+            _ => self.setup.copies > 1 && self.setup.has_bug(Bug::AckWriteEarly),
+        };
+        if early && planned && !trouble && !answered {
+            self.requests[slot].answered = true;
+            self.outputs.push_back(Output::Reply { id, outcome: Outcome::Done });
+        }
+    }
+
+    fn lacks_copy(&self, request: &RequestState) -> bool {
+        let mut at = request.at;
+        while at < request.end {
+            let sector = Sector(at);
+            let lost = (0..self.setup.copies).all(|copy| {
+                self.members.failed.contains(self.setup.geometry.place(sector, copy).member)
+            });
+            if lost {
+                return true;
+            }
+            at += self.setup.geometry.run(sector).0;
+        }
+        false
+    }
+
+    /// Ends the planning of a request that cannot be carried out from `at` on.
+    pub(in crate::array) fn give_up(&mut self, slot: u32, at: Sector) {
+        let lost = self.members.is_lost(&self.setup);
+        let request = &mut self.requests[slot];
+        request.cursor = request.end;
+        let trouble = self.requests.trouble(slot);
+        trouble.outcome = match lost {
+            true => Outcome::ArrayFailed,
+            false => Outcome::MediaError { first_bad: trouble.first_bad.unwrap_or(at) },
+        };
+    }
+}

@@ -1,0 +1,143 @@
+//! Metadata I/O: single records, and the I/O of rounds over all members.
+
+use super::Array;
+use crate::array::ios::{IoState, NO_META, Owner, Target};
+use crate::array::lists::EMPTY;
+use crate::array::rounds::{Purpose, Step};
+use crate::contract::{IoId, IoOp, IoOutcome, MetaIo, Output, Record};
+use crate::units::{MemberIndex, Sector};
+
+impl Array {
+    /// A metadata I/O; `None` when it is no longer wanted.
+    pub fn meta(&self, io: IoId) -> Option<&MetaIo> {
+        self.ios.is_current(io).then(|| &self.ios.metas[io.slot as usize])
+    }
+
+    /// Sends out one record. There is room: the caller looked.
+    pub(in crate::array) fn emit_meta(&mut self, owner: Owner, meta: MetaIo) {
+        let state = IoState {
+            owner,
+            op: IoOp::Write,
+            member: meta.member,
+            segments: meta.payload,
+            meta: true,
+            ..IoState::idle()
+        };
+        let state = IoState { sent_at: self.now, ..state };
+        let (slot, generation) =
+            self.ios.slots.insert_named(state).expect("room is checked before a record is written");
+        self.ios.metas[slot as usize] = meta;
+        self.members[meta.member].pending += 1;
+        self.count_in(owner);
+        self.watch_deadline();
+        self.outputs.push_back(Output::Meta { io: IoId { slot, generation } });
+    }
+
+    /// Flushes every member in service (`flush`), then writes a record to each (`write`).
+    pub(in crate::array) fn start_round(&mut self, purpose: Purpose, flush: bool, write: bool) {
+        let slot = self.rounds.start(purpose, flush, write);
+        self.enter_round(slot);
+    }
+
+    fn enter_round(&mut self, slot: u32) {
+        if !self.starved.rounds.is_empty() || !self.issue_round(slot) {
+            self.starved.rounds.push_back(slot);
+        }
+    }
+
+    /// Sends out a step of a round; false when it must wait for room.
+    pub(in crate::array) fn issue_round(&mut self, slot: u32) -> bool {
+        if self.ios.slots.available() <= 2 * usize::from(self.setup.layout.members) {
+            return false;
+        }
+        let (purpose, step) = self.rounds.at(slot);
+        if step == Step::Write && !self.seal(purpose) {
+            self.end_round(slot);
+            return true;
+        }
+        let journal = self.setup.journal().0;
+        let devices = if step == Step::TellLog { journal..journal + 1 } else { 0..journal };
+        for device in devices.map(MemberIndex) {
+            if !self.is_served(device) {
+                continue;
+            }
+            match step {
+                Step::Flush => {
+                    let target = Target { member: device, at: Sector(0), len: 0 };
+                    self.emit(Owner::Round(slot), IoOp::Flush, false, target, EMPTY);
+                }
+                Step::Write | Step::TellLog => {
+                    let Some(record) = self.round_record(purpose, device) else { continue };
+                    let meta = MetaIo { member: device, record, fua: true, ..NO_META };
+                    self.emit_meta(Owner::Round(slot), meta);
+                }
+            }
+        }
+        if self.rounds.is_step_over(slot) {
+            self.step_ended(slot);
+        }
+        true
+    }
+
+    /// Settles what the records of a round say, for all members alike; false when there is nothing
+    /// to say, or nothing is written any more.
+    fn seal(&mut self, purpose: Purpose) -> bool {
+        match purpose {
+            Purpose::Superblock => self.seal_update(),
+            Purpose::Bitmap(page) => self.seal_page(page),
+            _ => true,
+        }
+    }
+
+    /// Whether a member, replacement or log device gets I/O.
+    pub(in crate::array) fn is_served(&self, device: MemberIndex) -> bool {
+        self.members.is_served(&self.setup, device, self.log.is_journal_used())
+    }
+
+    /// One I/O of a round has ended.
+    pub(in crate::array) fn round_io_ended(&mut self, slot: u32, io: &IoState, outcome: IoOutcome) {
+        self.rounds.count_off(slot);
+        if outcome != IoOutcome::Ok {
+            self.fail_device(io.member);
+        }
+        if self.rounds.is_step_over(slot) {
+            self.step_ended(slot);
+        }
+    }
+
+    fn step_ended(&mut self, slot: u32) {
+        if self.rounds.next_step(slot, self.tells_log()) {
+            self.enter_round(slot);
+        } else {
+            self.end_round(slot);
+        }
+    }
+
+    /// Whether the log device gets what all members have. Where too many of them failed, they do not.
+    fn tells_log(&self) -> bool {
+        self.is_journal_used() && !self.members.has_lost(&self.setup)
+    }
+
+    fn end_round(&mut self, slot: u32) {
+        let purpose = self.rounds.end(slot);
+        self.round_ended(purpose);
+    }
+
+    /// What a round writes to a device, if anything.
+    fn round_record(&self, purpose: Purpose, device: MemberIndex) -> Option<Record> {
+        match purpose {
+            Purpose::Bitmap(page) => Some(self.bitmap_record(page)),
+            _ => self.superblock_of(device).map(Record::Superblock),
+        }
+    }
+
+    fn round_ended(&mut self, purpose: Purpose) {
+        match purpose {
+            Purpose::Superblock => self.superblock_recorded(),
+            Purpose::Bitmap(page) => self.bitmap_recorded(page),
+            Purpose::BitmapFlush => self.bitmap_flushed(),
+            Purpose::LogSpace => self.log_flushed(),
+            Purpose::Background => self.background_flushed(),
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! The table of requests: what each asks for, where its payload is, what went wrong with it.
+
+mod gather;
+
+use std::collections::VecDeque;
+use std::ops::{Index, IndexMut};
+
+use super::lists::{ListBuilder, ListPool};
+use super::member_set::MemberSet;
+use super::setup::Setup;
+use super::slab::Slab;
+use crate::contract::{IoOp, Outcome, Request, RequestId, Scratch, Segment};
+use crate::geometry::Geometry;
+use crate::units::Sector;
+use gather::Gather;
+
+/// The longest request: 512 GiB.
+const MOST_SECTORS: u64 = 1 << 30;
+
+/// A request between acceptance and reply.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RequestState {
+    pub(super) id: RequestId,
+    pub(super) op: IoOp,
+    pub(super) fua: bool,
+    pub(super) at: u64,
+    pub(super) end: u64,
+    /// The next sector to plan.
+    pub(super) cursor: u64,
+    /// Parity levels: the next slice of rows of the stripe at the cursor.
+    pub(super) slice: u32,
+    /// Member I/Os and plans not yet ended.
+    pub(super) pending: u32,
+    pub(super) planned: bool,
+    /// Something went wrong: see the slot's [`Trouble`].
+    pub(super) trouble: bool,
+    segments: u32,
+    /// The segment found last and where in the request it starts.
+    hint: (u32, u32),
+    #[cfg(feature = "seeded-bugs")]
+    pub(super) answered: bool,
+}
+
+impl RequestState {
+    pub(super) const fn idle() -> Self {
+        Self {
+            id: RequestId(0),
+            op: IoOp::Flush,
+            fua: false,
+            at: 0,
+            end: 0,
+            cursor: 0,
+            slice: 0,
+            pending: 0,
+            planned: false,
+            trouble: false,
+            segments: 0,
+            hint: (0, 0),
+            #[cfg(feature = "seeded-bugs")]
+            answered: false,
+        }
+    }
+
+    /// Makes what another request asks for part of this one, behind it.
+    const fn take_over(&mut self, other: &Self) {
+        self.end = other.end;
+        self.segments += other.segments;
+        self.fua |= other.fua;
+    }
+
+    pub(super) const fn segment_count(&self) -> usize {
+        self.segments as usize
+    }
+
+    pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
+        add(self.op as u64);
+        add(self.at);
+        add(self.end);
+        add(self.cursor);
+        add(u64::from(self.slice));
+        add(u64::from(self.pending));
+        add(u64::from(self.planned) | u64::from(self.trouble) << 1 | u64::from(self.fua) << 2);
+    }
+}
+
+/// What went wrong with a request; kept apart, since of most requests there is nothing to keep.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trouble {
+    pub(super) outcome: Outcome,
+    /// A member I/O failed: plan the read again, without the members in `avoid`.
+    pub(super) again: bool,
+    pub(super) avoid: MemberSet,
+    /// The first array sector that a member could not read.
+    pub(super) first_bad: Option<Sector>,
+    /// A write lost a copy: see that each sector still has one before answering.
+    pub(super) check_copies: bool,
+    /// A read goes on block by block; from here, and in the end to there.
+    pub(super) blocks: Option<(u64, u64)>,
+    /// Members whose errors were made good in earlier blocks.
+    pub(super) recovered: MemberSet,
+}
+
+impl Trouble {
+    pub(super) const NONE: Self = Self {
+        outcome: Outcome::Done,
+        again: false,
+        avoid: MemberSet::NONE,
+        first_bad: None,
+        check_copies: false,
+        blocks: None,
+        recovered: MemberSet::NONE,
+    };
+
+    pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
+        add(u64::from(self.outcome == Outcome::Done) | u64::from(self.again) << 1);
+        let (from, to) = self.blocks.unwrap_or((u64::MAX, u64::MAX));
+        add(from);
+        add(to);
+        add(self.avoid.bits() as u64);
+        add((self.avoid.bits() >> 64) as u64);
+    }
+}
+
+/// Whether overlapping requests of this kind go one after another on mirrored levels.
+pub(super) const fn changes_data(op: IoOp) -> bool {
+    matches!(op, IoOp::Write | IoOp::Discard | IoOp::WriteZeroes)
+}
+
+/// All requests between acceptance and reply.
+#[derive(Clone, Debug)]
+pub(super) struct Requests {
+    pub(super) slots: Slab<RequestState>,
+    /// What went wrong with each, by slot.
+    pub(super) troubles: Vec<Trouble>,
+    /// The segments of each, `most_segments` to a slot.
+    payload: Vec<Segment>,
+    most_segments: u32,
+    /// The driver is handing in a batch.
+    pub(super) plugged: bool,
+    /// Requests wait: plugged, or a log is being replayed.
+    pub(super) holding: bool,
+    /// Those that wait, in order.
+    pub(super) held: VecDeque<u32>,
+    gather: Gather,
+}
+
+impl Index<u32> for Requests {
+    type Output = RequestState;
+    #[inline]
+    fn index(&self, slot: u32) -> &RequestState {
+        &self.slots[slot]
+    }
+}
+
+impl IndexMut<u32> for Requests {
+    #[inline]
+    fn index_mut(&mut self, slot: u32) -> &mut RequestState {
+        &mut self.slots[slot]
+    }
+}
+
+impl Requests {
+    /// Room for so many requests of so many segments each.
+    pub(super) fn new(requests: u32, most_segments: u32) -> Self {
+        Self {
+            slots: Slab::new(requests, RequestState::idle()),
+            troubles: vec![Trouble::NONE; requests as usize],
+            payload: vec![Segment::default(); (requests * most_segments) as usize],
+            most_segments,
+            plugged: false,
+            holding: false,
+            held: VecDeque::with_capacity(requests as usize),
+            gather: Gather::new(requests),
+        }
+    }
+
+    /// Takes a request in that is not refused; `None` when there are as many as there may be.
+    #[inline]
+    pub(super) fn insert(&mut self, setup: &Setup, request: &Request<'_>) -> Option<u32> {
+        let (mut at, mut end) = (request.at.0, request.at.0 + request.len.0);
+        if request.op == IoOp::Discard {
+            (at, end) = discarded(setup, at, end);
+        }
+        let state = RequestState {
+            id: request.id,
+            op: request.op,
+            fua: request.fua,
+            at,
+            end,
+            cursor: at,
+            segments: request.segments.len() as u32,
+            ..RequestState::idle()
+        };
+        let slot = self.slots.insert(state)?;
+        let first = (slot * self.most_segments) as usize;
+        // Most have one; a copy of any number is a call.
+        match request.segments {
+            [only] => self.payload[first] = *only,
+            all => self.payload[first..first + all.len()].copy_from_slice(all),
+        }
+        Some(slot)
+    }
+
+    /// Why a request is answered at once: it asks for nothing, or for what cannot be.
+    #[inline]
+    pub(super) fn refusal(setup: &Setup, request: &Request<'_>) -> Option<Outcome> {
+        match request.op {
+            IoOp::Flush => {
+                return (request.len.0 != 0 || !request.segments.is_empty())
+                    .then_some(Outcome::BadSegments);
+            }
+            IoOp::Discard | IoOp::WriteZeroes => return Self::refuse_range(setup, request),
+            IoOp::Read | IoOp::Write => {}
+        }
+        let (at, len) = (request.at.0, request.len.0);
+        if at.checked_add(len).is_none_or(|end| end > setup.capacity) {
+            return Some(Outcome::OutOfRange);
+        }
+        if request.segments.len() > setup.most_segments as usize || len > MOST_SECTORS {
+            return Some(Outcome::BadSegments);
+        }
+        let mut total = 0;
+        for segment in request.segments {
+            if (segment.token.0 >= Scratch::FIRST && !setup.nested) || segment.len == 0 {
+                return Some(Outcome::BadSegments);
+            }
+            total += u64::from(segment.len);
+        }
+        if total != len {
+            return Some(Outcome::BadSegments);
+        }
+        if is_misaligned(setup, at, len) {
+            return Some(Outcome::Misaligned);
+        }
+        (len == 0).then_some(Outcome::Done)
+    }
+
+    /// As [`Self::refusal`], for requests without payload.
+    fn refuse_range(setup: &Setup, request: &Request<'_>) -> Option<Outcome> {
+        let (at, len) = (request.at.0, request.len.0);
+        if at.checked_add(len).is_none_or(|end| end > setup.capacity) {
+            return Some(Outcome::OutOfRange);
+        }
+        if !request.segments.is_empty() || len > MOST_SECTORS {
+            return Some(Outcome::BadSegments);
+        }
+        if is_misaligned(setup, at, len) {
+            return Some(Outcome::Misaligned);
+        }
+        let (from, to) = match request.op {
+            IoOp::Discard => discarded(setup, at, at + len),
+            _ => (at, at + len),
+        };
+        (from >= to).then_some(Outcome::Done)
+    }
+
+    /// What is kept of a request's troubles, to add to; from now on it has some.
+    pub(super) fn trouble(&mut self, slot: u32) -> &mut Trouble {
+        let trouble = &mut self.troubles[slot as usize];
+        if !std::mem::replace(&mut self.slots[slot].trouble, true) {
+            *trouble = Trouble::NONE;
+        }
+        trouble
+    }
+
+    /// The members a request does not read.
+    #[inline]
+    pub(super) fn avoided(&self, slot: u32) -> MemberSet {
+        match self.slots[slot].trouble {
+            true => self.troubles[slot as usize].avoid,
+            false => MemberSet::NONE,
+        }
+    }
+
+    /// The first segment of a request's payload.
+    pub(super) fn first_segment(&self, slot: u32) -> Segment {
+        self.payload[(slot * self.most_segments) as usize]
+    }
+
+    /// The whole payload of a request as a list.
+    #[inline(always)]
+    pub(super) fn whole_payload(&mut self, lists: &mut ListPool, slot: u32) -> ListBuilder {
+        let request = &self.slots[slot];
+        let mut list = ListBuilder::new();
+        let first = (slot * self.most_segments) as usize;
+        let segment = self.payload[first];
+        // A read that goes on block by block is shorter than its payload.
+        if request.segments == 1 && u64::from(segment.len) == request.end - request.at {
+            list.push(lists, segment);
+        } else {
+            let len = request.end - request.at;
+            self.carve(lists, slot, (0, len), &mut list);
+        }
+        list
+    }
+
+    /// Adds `len` sectors of the request's payload from `offset` on to a list.
+    #[inline]
+    pub(super) fn carve(
+        &mut self,
+        lists: &mut ListPool,
+        slot: u32,
+        (offset, len): (u64, u64),
+        list: &mut ListBuilder,
+    ) {
+        let first = (slot * self.most_segments) as usize;
+        let request = &mut self.slots[slot];
+        let segments = &self.payload[first..first + request.segments as usize];
+        let (mut offset, mut left) = (offset as u32, len as u32);
+        let (mut index, mut start) = request.hint;
+        if start > offset {
+            (index, start) = (0, 0);
+        }
+        while left > 0 {
+            let segment = segments[index as usize];
+            if start + segment.len <= offset {
+                start += segment.len;
+                index += 1;
+                continue;
+            }
+            let skip = offset - start;
+            let take = (segment.len - skip).min(left);
+            let piece = Segment { token: segment.token, offset: segment.offset + skip, len: take };
+            list.push(lists, piece);
+            offset += take;
+            left -= take;
+        }
+        request.hint = (index, start);
+    }
+
+    pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
+        for (slot, request) in self.slots.used() {
+            add(u64::from(slot));
+            request.add_to_key(add);
+            if request.trouble {
+                self.troubles[slot as usize].add_to_key(add);
+            }
+        }
+        self.gather.add_to_key(add);
+    }
+}
+
+#[inline]
+fn is_misaligned(setup: &Setup, at: u64, len: u64) -> bool {
+    // A power of two but for raid3, where it is one times the number of data members: that too.
+    (at | len) & u64::from(setup.logical_block - 1) != 0
+}
+
+/// What of a range is discarded: on parity levels whole stripes only, so that no parity has to
+/// be computed for data that nobody wants; on others all of it.
+fn discarded(setup: &Setup, at: u64, end: u64) -> (u64, u64) {
+    match &setup.geometry {
+        Geometry::Parity(parity) => {
+            let stripe = parity.stripe_sectors();
+            (at.next_multiple_of(stripe), end / stripe * stripe)
+        }
+        _ => (at, end),
+    }
+}

@@ -1,0 +1,250 @@
+//! What never changes once an array is made: its layout and settings, how much of everything there is, and
+//! which member, role, lock owner or buffer has which number.
+
+use super::member_set::MemberSet;
+use super::settings::{Consistency, Settings};
+use crate::bugs::Bug;
+use crate::contract::{LOG_HEADER, Role, Scratch, Token};
+use crate::geometry::{Geometry, Holds, Parity, Place};
+use crate::layout::Layout;
+use crate::policy::CopyKind;
+use crate::units::{MemberIndex, Sector, Sectors};
+
+/// What an array is, as all its parts share it.
+#[derive(Clone, Debug)]
+pub(super) struct Setup {
+    pub(super) layout: Layout,
+    pub(super) geometry: Geometry,
+    pub(super) settings: Settings,
+    /// Sectors each member has for data.
+    pub(super) sizes: Vec<Sectors>,
+    /// The policy may cut a read into a part for each copy.
+    pub(super) cuts_reads: bool,
+    /// The policy wants to be told of I/Os.
+    pub(super) policy_watches: bool,
+    pub(super) copy_kind: CopyKind,
+    pub(super) capacity: u64,
+    /// Copies of each sector, as the geometry has them.
+    pub(super) copies: u16,
+    pub(super) logical_block: u32,
+    /// Segments a request may have.
+    pub(super) most_segments: u32,
+    /// Parity levels: data chunks and parities of a stripe; else 0.
+    pub(super) data_chunks: u16,
+    pub(super) parities: u16,
+    /// raid3: sectors that lie together on a data member; else 0.
+    pub(super) atom: u64,
+    /// Rows of a chunk that one plan works on at most.
+    pub(super) plan_rows: u64,
+    /// Sectors of a member that a range of background work has at most.
+    pub(super) unit_rows: u64,
+    /// Requests, plans and ranges of background work that there may be at once.
+    pub(super) requests: u32,
+    pub(super) plans: u32,
+    pub(super) units: u32,
+    /// Somebody moves the bytes that lists of segments name.
+    pub(super) has_payload: bool,
+    /// One of a stack's arrays.
+    pub(super) nested: bool,
+    /// The first of its scratch buffers.
+    pub(super) scratch_base: u32,
+    #[cfg(feature = "seeded-bugs")]
+    pub(super) bug: Option<Bug>,
+}
+
+impl Setup {
+    /// Whether a bug is planted; never without the feature `seeded-bugs`.
+    #[inline(always)]
+    pub(super) fn has_bug(&self, bug: Bug) -> bool {
+        #[cfg(feature = "seeded-bugs")]
+        return self.bug == Some(bug);
+        #[cfg(not(feature = "seeded-bugs"))]
+        {
+            let _ = bug;
+            false
+        }
+    }
+
+    /// Whether something is left when a member is lost.
+    pub(super) const fn is_redundant(&self) -> bool {
+        self.copies > 1 || self.parities > 0
+    }
+
+    /// Data chunks and parities of a stripe.
+    #[inline]
+    pub(super) const fn roles(&self) -> u16 {
+        self.data_chunks + self.parities
+    }
+
+    /// Data chunks and parities of a stripe, or copies.
+    pub(super) const fn width(&self) -> u16 {
+        if self.parities > 0 { self.roles() } else { self.copies }
+    }
+
+    /// Sectors that members read and write at least.
+    pub(super) fn member_block(&self) -> u64 {
+        if self.atom > 0 { self.atom } else { u64::from(self.logical_block) }
+    }
+
+    /// What bits, and sweeps over everything, are of: rows of the members for parity, else array sectors.
+    pub(super) fn covered(&self) -> u64 {
+        match self.parities {
+            0 => self.geometry.capacity().0,
+            _ => self.geometry.used(MemberIndex(0)).0,
+        }
+    }
+}
+
+/// Members and roles.
+impl Setup {
+    /// The number of a member's replacement.
+    pub(super) const fn replacement(&self, member: MemberIndex) -> MemberIndex {
+        MemberIndex(self.layout.members + member.0)
+    }
+
+    /// The number of the log device.
+    pub(super) const fn journal(&self) -> MemberIndex {
+        MemberIndex(2 * self.layout.members)
+    }
+
+    /// Whether a device is a member, and neither a replacement nor the log device.
+    #[inline]
+    pub(super) const fn is_member(&self, device: MemberIndex) -> bool {
+        device.0 < self.layout.members
+    }
+
+    /// The members in order.
+    pub(super) fn members(&self) -> impl Iterator<Item = MemberIndex> + use<> {
+        (0..self.layout.members).map(MemberIndex)
+    }
+
+    /// The parity geometry; only called for levels that rotate parity over stripes, and raid4.
+    pub(super) fn parity(&self) -> &Parity {
+        match &self.geometry {
+            Geometry::Parity(parity) => parity,
+            _ => unreachable!("stripes belong to parity levels"),
+        }
+    }
+
+    /// Where a stripe starts on every member.
+    #[inline]
+    pub(super) fn member_start(&self, stripe: u64) -> u64 {
+        match &self.geometry {
+            Geometry::Parity(parity) => parity.member_start(stripe).0,
+            _ => 0,
+        }
+    }
+
+    /// The member of role `role` in a stripe: data chunk k for k below the number of data chunks,
+    /// then P, then Q.
+    pub(super) fn role_member(&self, stripe: u64, role: u16) -> MemberIndex {
+        match &self.geometry {
+            Geometry::Parity(parity) if role < self.data_chunks => parity.data_member(stripe, role),
+            Geometry::Parity(parity) if role == self.data_chunks => parity.p_member(stripe),
+            Geometry::Parity(parity) => parity.q_member(stripe).unwrap_or_default(),
+            // raid3: data members in order, P on the last.
+            _ => MemberIndex(role),
+        }
+    }
+
+    /// What a role is called in a job.
+    pub(super) fn role_name(&self, stripe: u64, role: u16) -> Role {
+        match (&self.geometry, role.checked_sub(self.data_chunks)) {
+            (_, Some(1)) if self.parities > 1 => Role::Q,
+            // Partial parity counts as P does.
+            (_, Some(_)) => Role::P,
+            (Geometry::Parity(parity), None) => Role::Data(parity.q_exponent(stripe, role)),
+            (_, None) => Role::Data(0),
+        }
+    }
+
+    /// The parities of a stripe that lie on none of the `missing` members, as a set.
+    pub(super) fn parities_without(&self, stripe: u64, missing: MemberSet) -> u8 {
+        let there = (0..self.parities).filter(|parity| {
+            !missing.contains(self.role_member(stripe, self.data_chunks + parity))
+        });
+        there.fold(0, |set, parity| set | 1 << parity)
+    }
+
+    /// Whether a member of a level with parity has data in some stripe.
+    pub(super) fn holds_data(&self, member: MemberIndex) -> bool {
+        let chunk = self.layout.chunk.0.max(1);
+        // Rotations repeat after as many stripes as there are members at the latest.
+        let mut places = (0..u64::from(self.layout.members)).map(|stripe| Sector(stripe * chunk));
+        places.any(|at| matches!(self.geometry.holds(Place { member, at }), Holds::Data { .. }))
+    }
+
+    /// Whether some data can be had from no member when `missing` are out of service.
+    pub(super) fn is_lost_without(&self, missing: MemberSet) -> bool {
+        let members = self.layout.members;
+        match &self.geometry {
+            // Of nested levels each is an array of its own: none is asked here.
+            Geometry::Linear(_) | Geometry::Raid0(_) | Geometry::Nested(_) => !missing.is_empty(),
+            Geometry::Mirror(_) => missing.count() == members,
+            Geometry::Parity(_) | Geometry::Raid3(_) => missing.count() > self.parities,
+            Geometry::Raid10(_) => {
+                // The pattern of copies repeats after as many chunks as there are members, or
+                // members times far copies.
+                let chunk = self.layout.chunk.0;
+                let copies = self.copies;
+                let period = u64::from(members) * u64::from(copies);
+                let chunks = (self.geometry.capacity().0 / chunk).min(period);
+                (0..chunks).any(|index| {
+                    let at = Sector(index * chunk);
+                    (0..copies).all(|c| missing.contains(self.geometry.place(at, c).member))
+                })
+            }
+        }
+    }
+}
+
+/// Locks and buffers.
+impl Setup {
+    /// The lock owner that a unit of background work is; below are requests or plans.
+    #[inline]
+    pub(super) const fn unit_owner(&self, unit: u32) -> u32 {
+        let below = if self.requests > self.plans { self.requests } else { self.plans };
+        below + unit
+    }
+
+    /// The scratch token of a plan.
+    #[inline]
+    pub(super) const fn scratch_token(&self, plan: u32) -> Token {
+        Token(Scratch::FIRST + self.scratch_base + plan)
+    }
+
+    /// That of a unit of background work.
+    pub(super) const fn unit_token(&self, unit: u32) -> Token {
+        self.scratch_token(self.plans + unit)
+    }
+
+    /// That of a place in the stripe cache.
+    pub(super) const fn cache_token(&self, place: u32) -> Token {
+        self.scratch_token(self.plans + self.units + place)
+    }
+
+    /// Sectors of scratch that one unit needs: a place for each role, and one for each parity made
+    /// to compare with.
+    pub(super) fn unit_scratch(&self) -> u64 {
+        if !self.is_redundant() {
+            return 0;
+        }
+        u64::from(self.width() + self.parities) * self.unit_rows
+    }
+
+    /// Sectors of one place of the log of partial parity.
+    pub(super) fn log_place(&self) -> u64 {
+        u64::from(LOG_HEADER) + self.plan_rows
+    }
+
+    /// Sectors of log that a member or replacement has behind its data, or the log device in all.
+    pub(super) fn log_sectors(&self, device: MemberIndex) -> Sectors {
+        match self.settings.consistency {
+            Consistency::PartialParity { slots } if device.0 < 2 * self.layout.members => {
+                Sectors(u64::from(slots) * self.log_place())
+            }
+            Consistency::Journal { sectors } if device == self.journal() => sectors,
+            _ => Sectors::ZERO,
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! What waits for room in the tables, in order.
+
+use std::collections::VecDeque;
+
+/// Whatever waits for room, by slot.
+#[derive(Clone, Debug)]
+pub(super) struct Starved {
+    pub(super) rounds: VecDeque<u32>,
+    pub(super) units: VecDeque<u32>,
+    pub(super) plans: VecDeque<u32>,
+    pub(super) requests: VecDeque<u32>,
+}
+
+impl Starved {
+    /// Room for so many of each.
+    pub(super) fn new(rounds: u32, units: u32, plans: u32, requests: u32) -> Self {
+        let queue = |most: u32| VecDeque::with_capacity(most as usize);
+        Self {
+            rounds: queue(rounds),
+            units: queue(units),
+            plans: queue(plans),
+            requests: queue(requests),
+        }
+    }
+
+    /// Whether something waits.
+    #[inline]
+    pub(super) fn is_any(&self) -> bool {
+        !self.plans.is_empty()
+            || !self.requests.is_empty()
+            || !self.rounds.is_empty()
+            || !self.units.is_empty()
+    }
+
+    /// The slots of all, for the state's key.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &u32> {
+        self.requests.iter().chain(&self.plans).chain(&self.units).chain(&self.rounds)
+    }
+}

@@ -248,3 +248,92 @@ impl Setup {
         }
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::layout::Level;
+
+    /// A layout over members of 8 MiB, as parts of an array are given it.
+    pub(in crate::array) fn setup(layout: &Layout, consistency: Consistency) -> Setup {
+        let sizes = vec![Sectors(1 << 14); usize::from(layout.members)];
+        let geometry = Geometry::with_block(layout, &sizes, 1).expect("possible");
+        let (data_chunks, parities, rows) = match &geometry {
+            Geometry::Parity(parity) => (parity.data_chunks(), parity.parities(), parity.chunk().0),
+            _ => (0, 0, 0),
+        };
+        Setup {
+            capacity: geometry.capacity().0,
+            copies: geometry.copies(),
+            logical_block: 1,
+            most_segments: 4,
+            policy_watches: false,
+            cuts_reads: false,
+            copy_kind: CopyKind::Raid1,
+            settings: Settings { consistency, ..Settings::default() },
+            sizes,
+            data_chunks,
+            parities,
+            atom: 0,
+            plan_rows: rows.min(64),
+            unit_rows: 64,
+            requests: 4,
+            plans: 4,
+            units: 4,
+            has_payload: true,
+            nested: false,
+            scratch_base: 0,
+            #[cfg(feature = "seeded-bugs")]
+            bug: None,
+            layout: layout.clone(),
+            geometry,
+        }
+    }
+
+    #[test]
+    fn what_is_lost_depends_on_the_level() {
+        let set = |members: &[u16]| {
+            let mut set = MemberSet::NONE;
+            members.iter().for_each(|member| set.insert(MemberIndex(*member)));
+            set
+        };
+        let lost = |level, members, missing: &[u16]| {
+            let mut layout = Layout::new(level, members);
+            if !matches!(level, Level::Raid1) {
+                layout = layout.with_chunk(Sectors(128));
+            }
+            setup(&layout, Consistency::None).is_lost_without(set(missing))
+        };
+        assert!(!lost(Level::Raid0, 4, &[]) && lost(Level::Raid0, 4, &[2]));
+        assert!(!lost(Level::Raid1, 3, &[0, 2]) && lost(Level::Raid1, 3, &[0, 1, 2]));
+        assert!(!lost(Level::Raid5, 4, &[3]) && lost(Level::Raid5, 4, &[3, 0]));
+        assert!(!lost(Level::Raid6, 5, &[3, 1]) && lost(Level::Raid6, 5, &[3, 1, 0]));
+        assert!(!lost(Level::Raid10, 4, &[0, 2]) && lost(Level::Raid10, 4, &[2, 3]));
+    }
+
+    #[test]
+    fn each_role_of_a_stripe_is_on_a_member_of_its_own() {
+        let layout = Layout::new(Level::Raid6, 6).with_chunk(Sectors(128));
+        let setup = setup(&layout, Consistency::None);
+        assert_eq!((setup.roles(), setup.width()), (6, 6));
+        for stripe in 0..12 {
+            let mut seen = MemberSet::NONE;
+            (0..setup.roles()).for_each(|role| seen.insert(setup.role_member(stripe, role)));
+            assert_eq!(seen.count(), 6, "stripe {stripe}");
+            assert_eq!(setup.role_name(stripe, 4), Role::P);
+            assert_eq!(setup.role_name(stripe, 5), Role::Q);
+            let mut missing = MemberSet::NONE;
+            missing.insert(setup.role_member(stripe, 4));
+            assert_eq!(setup.parities_without(stripe, missing), 2, "Q is left");
+        }
+    }
+
+    #[test]
+    fn buffers_and_lock_owners_do_not_overlap() {
+        let layout = Layout::new(Level::Raid5, 4).with_chunk(Sectors(128));
+        let setup = setup(&layout, Consistency::None);
+        assert_eq!(setup.scratch_token(setup.plans), setup.unit_token(0));
+        assert_eq!(setup.unit_token(setup.units), setup.cache_token(0));
+        assert_eq!(setup.unit_owner(0), setup.plans.max(setup.requests));
+    }
+}

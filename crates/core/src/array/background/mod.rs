@@ -189,7 +189,7 @@ impl Array {
     pub(super) fn is_parity_consistent(&self, from: u64, to: u64) -> bool {
         let background = &self.background;
         to <= background.synced_to
-            || background.resync == Resync::ByBitmap && !self.bitmap_found(from..to)
+            || background.resync == Resync::ByBitmap && !self.permits.bitmap.found((from, to))
     }
 
     /// Whether what these members lack in rows `from..to` may be computed from parity.

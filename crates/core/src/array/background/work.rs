@@ -272,7 +272,7 @@ impl Array {
         };
         let (from, to) = (unit.at, unit.at + u64::from(unit.len));
         let quiet = work == Work::Resync || self.locks.is_free(from, to);
-        by_bitmap && quiet && !self.bitmap_names(from..to)
+        by_bitmap && quiet && !self.permits.bitmap.names((from, to))
     }
 
     fn move_cursor(&mut self, to: u64) {

@@ -14,14 +14,9 @@
 
 use std::collections::VecDeque;
 
-use super::{Array, after};
-use crate::array::rounds::Purpose;
-use crate::array::settings::ConfigError;
-use crate::array::settings::Consistency;
-use crate::array::timers::Timer;
-use crate::bugs::Bug;
+use crate::array::settings::{ConfigError, Consistency};
 use crate::contract::Record;
-use crate::units::{MemberIndex, Sectors};
+use crate::units::Sectors;
 
 /// The most bits a bitmap may have: 32 KiB a copy for every 2^18 of them, and 6 bytes of memory each.
 const MOST_BITS: u64 = 1 << 24;
@@ -147,11 +142,11 @@ impl Bitmap {
         self.next_since.unwrap_or(self.since)
     }
 
-    pub(super) fn is_used(&self) -> bool {
+    pub(in crate::array) fn is_used(&self) -> bool {
         !self.pages.is_empty()
     }
 
-    pub(super) fn pages(&self) -> usize {
+    pub(in crate::array) fn pages(&self) -> usize {
         self.pages.len()
     }
 
@@ -177,7 +172,11 @@ impl Bitmap {
     }
 
     /// Whether any bit of a range is set.
-    fn names(&self, range: (u64, u64)) -> bool {
+    pub(in crate::array) fn names(&self, range: (u64, u64)) -> bool {
+        range.0 < range.1 && self.has(range)
+    }
+
+    fn has(&self, range: (u64, u64)) -> bool {
         self.words(range)
             .any(|(page, bits)| self.pages.get(page).is_some_and(|page| page.set & bits != 0))
     }
@@ -238,7 +237,7 @@ impl Bitmap {
     }
 
     /// Bits found on the members, 64 a page, at the start.
-    pub(super) fn begin_with(&mut self, found: &[u64], since: u64) {
+    pub(in crate::array) fn begin_with(&mut self, found: &[u64], since: u64) {
         let last = self.counts.len() as u64 % PAGE;
         for (page, bits) in self.pages.iter_mut().zip(found) {
             page.set = *bits;
@@ -257,24 +256,21 @@ impl Bitmap {
             }
         }
     }
-}
 
-impl Array {
-    /// A write is about to go out: its bits are kept from now on, and written where they are not.
-    pub(super) fn mark_bits(&mut self, range: (u64, u64)) {
-        let busy_bug = self.setup.has_bug(Bug::BitmapClearBusy);
-        let bitmap = &mut self.permits.bitmap;
-        if !bitmap.is_used() {
+    /// A write of a range asks: its bits are kept from now on, and written where they are not. The seeded bug
+    /// (`forgets`) does not keep what was quiet.
+    pub(super) fn mark(&mut self, range: (u64, u64), forgets: bool) {
+        if !self.is_used() {
             return;
         }
-        let (first, end) = bitmap.span(range);
-        for count in &mut bitmap.counts[first as usize..end as usize] {
+        let (first, end) = self.span(range);
+        for count in &mut self.counts[first as usize..end as usize] {
             *count += 1;
         }
-        for (index, bits) in bitmap.words(range) {
-            let page = &mut bitmap.pages[index];
+        for (index, bits) in self.words(range) {
+            let page = &mut self.pages[index];
             page.set |= bits;
-            if !busy_bug {
+            if !forgets {
                 page.quiet &= !bits;
                 page.clearing &= !bits;
             }
@@ -282,159 +278,213 @@ impl Array {
             if page.durable & bits != bits {
                 let on_its_way = page.stage == Stage::Writing && page.sent & bits == bits;
                 if !on_its_way {
-                    bitmap.enqueue(index as u32);
+                    self.enqueue(index as u32);
                 }
             }
         }
-        self.write_pages();
     }
 
-    /// Sends out pages, as many at once as there are places for.
-    pub(super) fn write_pages(&mut self) {
-        while self.permits.bitmap.writing < MOST_PAGES && !self.members.has_lost(&self.setup) {
-            let Some(index) = self.permits.bitmap.queue.pop_front() else { return };
-            let page = &mut self.permits.bitmap.pages[index as usize];
-            page.stage = Stage::Writing;
-            page.sent = page.set;
-            self.permits.bitmap.writing += 1;
-            self.start_round(Purpose::Bitmap(index), false, true);
+    /// The next page that goes out, if there is a place for it.
+    pub(in crate::array) fn next_page(&mut self) -> Option<u32> {
+        if self.writing >= MOST_PAGES {
+            return None;
         }
+        let index = self.queue.pop_front()?;
+        let page = &mut self.pages[index as usize];
+        page.stage = Stage::Writing;
+        page.sent = page.set;
+        self.writing += 1;
+        Some(index)
     }
 
     /// A page is about to go out: settles what it says.
-    pub(in crate::array) fn seal_page(&mut self, index: u32) -> bool {
-        let lost = self.members.has_lost(&self.setup);
-        let page = &mut self.permits.bitmap.pages[index as usize];
+    pub(in crate::array) fn seal(&mut self, index: u32) {
+        let page = &mut self.pages[index as usize];
         page.sent = page.set;
         page.durable &= page.set;
         page.missed = false;
         page.stage = Stage::Writing;
-        !lost
     }
 
-    pub(in crate::array) fn bitmap_record(&self, page: u32) -> Record {
-        Record::BitmapPage { page, bits: self.permits.bitmap.pages[page as usize].sent }
+    pub(in crate::array) fn record(&self, page: u32) -> Record {
+        Record::BitmapPage { page, bits: self.pages[page as usize].sent }
     }
 
     /// A page is on every member in service.
-    pub(in crate::array) fn bitmap_recorded(&mut self, index: u32) {
-        let bitmap = &mut self.permits.bitmap;
-        bitmap.writing -= 1;
-        let page = &mut bitmap.pages[index as usize];
+    pub(in crate::array) fn recorded(&mut self, index: u32) {
+        self.writing -= 1;
+        let page = &mut self.pages[index as usize];
         page.durable = if page.missed { 0 } else { page.sent };
         let again = page.stage == Stage::Again || page.missed;
         page.stage = Stage::Idle;
         if again {
-            bitmap.enqueue(index);
+            self.enqueue(index);
         }
-        self.write_pages();
-        self.release_writes();
     }
 
     /// A member came that has none of the bits, or old ones.
-    pub(super) fn repeat_bitmap(&mut self) {
-        let bitmap = &mut self.permits.bitmap;
-        for index in 0..bitmap.pages.len() {
-            let page = &mut bitmap.pages[index];
+    pub(in crate::array) fn repeat(&mut self) {
+        for index in 0..self.pages.len() {
+            let page = &mut self.pages[index];
             page.durable = 0;
             page.missed = matches!(page.stage, Stage::Writing | Stage::Again);
             if page.set != 0 {
-                bitmap.enqueue(index as u32);
+                self.enqueue(index as u32);
             }
         }
-        self.write_pages();
     }
 
-    /// Whether bits may be cleared: all members have all of everything.
-    fn may_clear(&self) -> bool {
-        let whole =
-            self.members.missing().is_empty() || self.setup.has_bug(Bug::BitmapClearDegraded);
-        whole && self.synced_to() == u64::MAX && !self.members.has_lost(&self.setup)
+    /// Whether quiet bits are to be looked for, where they may be cleared.
+    pub(in crate::array) fn wants_look(&self) -> bool {
+        self.is_used() && !self.clearing && !self.is_empty()
     }
 
-    /// Sees that quiet bits are looked for.
-    pub(super) fn watch_bits(&mut self) {
-        let bitmap = &self.permits.bitmap;
-        if !bitmap.is_used() || bitmap.clearing {
-            return;
+    pub(in crate::array) fn is_clearing(&self) -> bool {
+        self.clearing
+    }
+
+    /// Looks for quiet bits; true when some are to be cleared, as soon as everything is flushed. The seeded bug
+    /// (`busy_too`) takes those with writes under way.
+    pub(in crate::array) fn begin_clearing(&mut self, busy_too: bool) -> bool {
+        self.clearing = self.look(busy_too);
+        self.clearing
+    }
+
+    pub(super) fn set_next_since(&mut self, events: u64) {
+        self.next_since = Some(events);
+    }
+
+    /// Superblocks say that the bitmap reaches back to these events; true when that was asked for.
+    pub(super) fn since_recorded(&mut self, recorded: u64, may_clear: bool) -> bool {
+        let Some(since) = self.next_since.take_if(|since| *since <= recorded) else {
+            return false;
+        };
+        // When a member failed meanwhile no bit is cleared, and they reach back as far as before.
+        if may_clear {
+            self.since = since;
         }
-        if self.may_clear() && !bitmap.is_empty() {
-            self.timers
-                .set_if_idle(Timer::Bitmap, after(self.now, self.setup.settings.bitmap_delay));
+        true
+    }
+
+    /// Takes back the bits whose ranges were quiet until now, if that may be.
+    pub(in crate::array) fn end_clearing(&mut self, may_clear: bool) {
+        self.clear(may_clear);
+        self.clearing = false;
+    }
+
+    /// Whether the bitmap that was found at the start names something of a range.
+    pub(in crate::array) fn found(&self, range: (u64, u64)) -> bool {
+        self.words(range).any(|(index, bits)| self.pages[index].found & bits != 0)
+    }
+
+    /// Whether bits name everything missed since these events, by a member that `left` then; the seeded bug
+    /// (`always`) takes them to.
+    pub(super) const fn reaches(&self, events: u64, left: u64, always: bool) -> bool {
+        !self.pages.is_empty() && (events >= self.since && events < left || always)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A bit for each 8 sectors of 2048: four pages.
+    fn bitmap() -> Bitmap {
+        Bitmap::new(Consistency::Bitmap { chunk: Sectors(8) }, 2048)
+    }
+
+    /// Writes pages until none is to be written any more; which.
+    fn write_all(bitmap: &mut Bitmap) -> Vec<u32> {
+        let mut written = Vec::new();
+        while let Some(page) = bitmap.next_page() {
+            bitmap.seal(page);
+            bitmap.recorded(page);
+            written.push(page);
         }
+        written
     }
 
-    /// It is time to look for quiet bits.
-    pub(in crate::array) fn bitmap_due(&mut self) {
-        if !self.may_clear() || self.permits.bitmap.clearing || self.members.stopped {
-            return;
-        }
-        let busy_too = self.setup.has_bug(Bug::BitmapClearBusy);
-        if self.permits.bitmap.look(busy_too) {
-            self.permits.bitmap.clearing = true;
-            if self.setup.has_bug(Bug::BitmapClearUnflushed) {
-                self.bitmap_flushed();
-            } else {
-                self.start_round(Purpose::BitmapFlush, true, false);
-            }
-        } else {
-            self.watch_bits();
-        }
+    #[test]
+    fn a_bit_is_durable_when_its_page_is_written_as_it_is_now() {
+        let mut bitmap = bitmap();
+        let (one, other) = ((0, 16), (24, 32));
+        bitmap.mark(one, false);
+        assert!(!bitmap.is_durable(one));
+        let page = bitmap.next_page().expect("it is to be written");
+        bitmap.seal(page);
+        bitmap.mark(other, false);
+        bitmap.recorded(page);
+        assert!(bitmap.is_durable(one));
+        assert!(!bitmap.is_durable(other), "set when the page was on its way");
+        assert_eq!(write_all(&mut bitmap), [0], "once more");
+        assert!(bitmap.is_durable(other));
+        bitmap.mark((500, 530), false);
+        assert_eq!(write_all(&mut bitmap), [0, 1], "a range over two pages");
+        bitmap.mark(one, false);
+        assert_eq!(write_all(&mut bitmap), [0u32; 0], "nothing new");
     }
 
-    /// Everything was flushed: bits whose ranges are quiet can be cleared as soon as it is recorded
-    /// that the bitmap does not reach back beyond now.
-    pub(in crate::array) fn bitmap_flushed(&mut self) {
-        if self.may_clear() && self.members.missing().is_empty() {
-            self.permits.bitmap.next_since = Some(self.permits.update.sent.events + 1);
-            self.permits.update.wanted = true;
-            self.next_update();
-        } else {
-            self.clear_bits();
-        }
+    #[test]
+    fn a_bit_is_cleared_after_two_quiet_looks() {
+        let mut bitmap = bitmap();
+        bitmap.mark((0, 8), false);
+        bitmap.mark((8, 16), false);
+        write_all(&mut bitmap);
+        bitmap.release((0, 8));
+        assert!(bitmap.wants_look());
+        assert!(!bitmap.begin_clearing(false), "the first look");
+        assert!(bitmap.begin_clearing(false), "the second");
+        assert!(bitmap.is_clearing() && !bitmap.wants_look());
+        bitmap.end_clearing(false);
+        assert!(bitmap.names((0, 8)), "it may not be");
+        assert!(bitmap.begin_clearing(false));
+        bitmap.end_clearing(true);
+        assert!(!bitmap.names((0, 8)));
+        assert!(bitmap.names((8, 16)), "a write is under way there");
+        assert!(!bitmap.is_durable((0, 8)) || bitmap.next_page().is_some(), "it is written");
     }
 
-    /// An update of the superblocks is on all members in service.
-    pub(super) fn bitmap_since_recorded(&mut self) {
-        let recorded = self.permits.update.recorded.bitmap_since;
-        let bitmap = &mut self.permits.bitmap;
-        if let Some(since) = bitmap.next_since.take_if(|since| *since <= recorded) {
-            // When a member failed meanwhile no bit is cleared, and they reach back as far as before.
-            if self.may_clear() {
-                self.permits.bitmap.since = since;
-            }
-            self.clear_bits();
-        }
+    #[test]
+    fn a_write_between_looks_keeps_its_bit() {
+        let mut bitmap = bitmap();
+        bitmap.mark((0, 8), false);
+        bitmap.release((0, 8));
+        assert!(!bitmap.begin_clearing(false));
+        assert!(bitmap.begin_clearing(false));
+        bitmap.mark((0, 8), false);
+        bitmap.end_clearing(true);
+        assert!(bitmap.names((0, 8)), "asked for between the look and the flush");
     }
 
-    /// Takes back the bits whose ranges were quiet until now, if no member is missing.
-    fn clear_bits(&mut self) {
-        let may = self.may_clear();
-        self.permits.bitmap.clear(may);
-        self.permits.bitmap.clearing = false;
-        self.write_pages();
-        self.watch_bits();
+    #[test]
+    fn a_member_that_came_gets_all_pages() {
+        let mut bitmap = bitmap();
+        bitmap.mark((0, 8), false);
+        bitmap.mark((1024, 1032), false);
+        write_all(&mut bitmap);
+        bitmap.mark((8, 16), false);
+        let page = bitmap.next_page().expect("the first is to be written");
+        bitmap.seal(page);
+        bitmap.repeat();
+        bitmap.recorded(page);
+        assert!(!bitmap.is_durable((8, 16)), "the member did not get it");
+        let mut pages = write_all(&mut bitmap);
+        pages.sort_unstable();
+        assert_eq!(pages, [0, 2]);
+        assert!(bitmap.is_durable((8, 16)) && bitmap.is_durable((1024, 1032)));
     }
 
-    /// Whether the bitmap names something of a range of sectors: of the members for levels with
-    /// parity, of the array for mirrors.
-    pub(in crate::array) fn bitmap_names(&self, range: std::ops::Range<u64>) -> bool {
-        range.start < range.end && self.permits.bitmap.names((range.start, range.end))
-    }
-
-    /// The same of the bitmap that was found at the start.
-    pub(in crate::array) fn bitmap_found(&self, range: std::ops::Range<u64>) -> bool {
-        let bitmap = &self.permits.bitmap;
-        let words = bitmap.words((range.start, range.end));
-        words.into_iter().any(|(index, bits)| bitmap.pages[index].found & bits != 0)
-    }
-
-    /// Whether the bitmap names everything that a member missed whose newest superblock, in which
-    /// it is in service itself, has these events. Events that the others reached without it only can
-    /// be its own if it went on alone.
-    pub(crate) fn bitmap_reaches(&self, member: MemberIndex, events: u64) -> bool {
-        let bitmap = &self.permits.bitmap;
-        let known = events >= bitmap.since && events < self.left_at(member);
-        bitmap.is_used() && (known || self.setup.has_bug(Bug::ReAddTooOld))
+    #[test]
+    fn bits_reach_as_far_back_as_superblocks_say() {
+        let mut bitmap = bitmap();
+        bitmap.begin_with(&[1, 0, 0, 0], 5);
+        assert!(bitmap.found((0, 8)) && !bitmap.found((8, 16)));
+        assert!(bitmap.reaches(5, 9, false) && !bitmap.reaches(4, 9, false));
+        assert!(!bitmap.reaches(9, 9, false), "events that it did not leave with");
+        bitmap.set_next_since(8);
+        assert_eq!(bitmap.recorded_since(), 8);
+        assert!(!bitmap.since_recorded(7, true), "an earlier update");
+        assert!(bitmap.since_recorded(8, true));
+        assert!(!bitmap.reaches(7, 9, false) && bitmap.reaches(8, 9, false));
     }
 }

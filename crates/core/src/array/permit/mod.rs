@@ -20,15 +20,14 @@ pub(crate) use start::Start;
 
 use std::collections::VecDeque;
 
-use super::Array;
+use super::member::Members;
 use super::member_set::MemberSet;
-use super::timers::Timer;
-use crate::array::ios::Owner;
-use crate::array::requests::changes_data;
+use super::setup::Setup;
 use crate::bugs::Bug;
-use crate::contract::{Epoch, Event, History, Outcome, Output, Superblock};
-use crate::units::{Nanos, Time};
+use crate::contract::{Epoch, History, Superblock};
+use crate::units::{MemberIndex, Nanos, Time};
 use superblock::Update;
+pub(super) use superblock::{State, Written};
 
 /// What the superblocks say of writes under way, and what is being made of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,13 +44,35 @@ enum Flag {
 
 /// How far a write has come with its permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stand {
+pub(super) enum Stand {
     /// It has not asked, or has ended.
     None,
     /// It waits, and counts already.
     Waiting,
     /// It may go out.
     Permitted,
+}
+
+/// What becomes of a reply that asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    /// It goes out.
+    Goes,
+    /// It is held back until what it depends on is recorded.
+    Held,
+    /// It goes out as failed: what it depends on is not recorded any more.
+    Failed,
+}
+
+/// What the end of an update of the superblocks means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Recorded {
+    /// Superblocks were written, and not only everything flushed.
+    pub(super) written: bool,
+    /// They say something new.
+    pub(super) is_new: bool,
+    /// The member whose replacement got its first.
+    pub(super) taking_over: Option<MemberIndex>,
 }
 
 /// How an orderly stop is coming along.
@@ -127,274 +148,358 @@ impl Permits {
     }
 }
 
-impl Array {
-    /// Whether a write of a mirrored level may go out now; if not, it waits and goes on by itself.
+/// Writes, from when they ask until they have ended.
+impl Permits {
+    /// Whether writes ask before they go out.
     #[inline(always)]
-    pub(super) fn permit_request(&mut self, slot: u32) -> bool {
-        !self.permits.asks || self.ask(slot)
+    pub(super) const fn asks(&self) -> bool {
+        self.asks
     }
 
-    /// Whether the writes of a plan may go out now; if not, it waits and goes on by itself.
+    /// How far a write has come with its permission.
     #[inline]
-    pub(super) fn permit_plan(&mut self, plan: u32) -> bool {
-        !self.permits.asks || self.ask(plan)
+    pub(super) fn stand(&self, owner: u32) -> Stand {
+        self.stands[owner as usize]
     }
 
-    /// Whether a request that is done may be answered now; if not, it is held back.
-    #[inline(always)]
-    pub(super) fn may_reply(&mut self, slot: u32) -> bool {
-        !self.permits.holds || self.ask_reply(slot)
+    /// A write of a range asks for the first time: it counts from now on.
+    pub(super) fn enter(&mut self, setup: &Setup, owner: u32, range: (u64, u64)) {
+        self.stands[owner as usize] = Stand::Waiting;
+        self.in_flight += 1;
+        self.ranges[owner as usize] = range;
+        self.bitmap.mark(range, setup.has_bug(Bug::BitmapClearBusy));
     }
 
-    /// The writes of a mirrored request or of a plan have ended.
-    #[inline(always)]
-    pub(super) fn written(&mut self, owner: Owner) {
-        if self.permits.asks {
-            self.write_ended(owner);
-        }
-    }
-
-    /// What a write that asks is going to change.
-    fn written_range(&self, owner: u32) -> (u64, u64) {
-        if self.setup.parities > 0 {
-            return self.plan_range(owner);
-        }
-        let request = &self.requests[owner];
-        (request.at, request.end)
-    }
-
-    fn ask(&mut self, owner: u32) -> bool {
-        match self.permits.stands[owner as usize] {
-            Stand::Permitted => return true,
-            Stand::Waiting => return false,
-            Stand::None => {}
-        }
-        if self.members.stopped {
-            self.refuse_write(owner);
-            return false;
-        }
-        self.permits.stands[owner as usize] = Stand::Waiting;
-        self.permits.in_flight += 1;
-        let range = self.written_range(owner);
-        self.permits.ranges[owner as usize] = range;
-        self.mark_bits(range);
-        self.want_dirty();
-        if self.is_ready(owner) {
-            self.permits.stands[owner as usize] = Stand::Permitted;
-            return true;
-        }
-        self.permits.waiting.push_back(owner);
-        false
-    }
-
-    fn is_ready(&self, owner: u32) -> bool {
-        let flagged = self.permits.flag == Flag::Dirty || self.setup.has_bug(Bug::DirtyFlagLate);
-        flagged
-            && (self.permits.bitmap.is_durable(self.permits.ranges[owner as usize])
-                || self.setup.has_bug(Bug::BitmapBitLate))
-    }
-
-    /// A write is about to go out: the superblocks must say so.
-    fn want_dirty(&mut self) {
-        match self.permits.flag {
-            Flag::Dirty | Flag::Marking => return,
+    /// A write is about to go out: the superblocks must say so. True when an update is asked for.
+    pub(super) fn want_dirty(&mut self) -> bool {
+        match self.flag {
+            Flag::Dirty | Flag::Marking => return false,
             // Nothing else was said yet, and a flush under way is not enough any more.
-            Flag::Cleaning if !self.permits.update.sent.clean => {
-                self.permits.flag = Flag::Dirty;
-                self.permits.update.flushed = false;
-                return;
+            Flag::Cleaning if !self.update.sent.clean => {
+                self.flag = Flag::Dirty;
+                self.update.flushed = false;
+                return false;
             }
             Flag::Clean | Flag::Cleaning => {}
         }
-        self.permits.flag = Flag::Marking;
-        self.permits.update.wanted = true;
-        self.next_update();
-    }
-
-    /// Goes on with the writes for which all is recorded now.
-    fn release_writes(&mut self) {
-        let mut left = self.permits.waiting.len();
-        while left > 0
-            && let Some(owner) = self.permits.waiting.pop_front()
-        {
-            left -= 1;
-            if self.members.stopped {
-                self.write_ended_of(owner);
-                self.refuse_write(owner);
-            } else if self.is_ready(owner) {
-                self.permits.stands[owner as usize] = Stand::Permitted;
-                if self.setup.parities > 0 {
-                    self.plan_permitted(owner);
-                } else {
-                    self.request_permitted(owner);
-                }
-            } else {
-                self.permits.waiting.push_back(owner);
-            }
-        }
-    }
-
-    /// Ends a write that has not gone out to an array that takes none any more.
-    fn refuse_write(&mut self, owner: u32) {
-        let outcome = self.refused_outcome();
-        if self.setup.parities > 0 {
-            self.refuse_plan(owner, outcome);
-        } else {
-            self.refuse_request(owner, outcome);
-        }
-    }
-
-    /// How a change to an array that takes none any more ends.
-    pub(super) fn refused_outcome(&self) -> Outcome {
-        if self.members.is_lost(&self.setup) { Outcome::ArrayFailed } else { Outcome::Stopped }
-    }
-
-    fn write_ended(&mut self, owner: Owner) {
-        let (Owner::Request(owner) | Owner::Plan(owner)) = owner else { return };
-        self.write_ended_of(owner);
-    }
-
-    fn write_ended_of(&mut self, owner: u32) {
-        let stand = &mut self.permits.stands[owner as usize];
-        if std::mem::replace(stand, Stand::None) == Stand::None {
-            return;
-        }
-        let range = self.permits.ranges[owner as usize];
-        self.permits.bitmap.release(range);
-        self.permits.in_flight -= 1;
-        if self.permits.in_flight == 0 {
-            self.permits.quiet_since = self.now;
-            self.watch_quiet();
-        }
-    }
-
-    /// Sees that the array is marked clean, and bits cleared, when it has been quiet for long enough.
-    fn watch_quiet(&mut self) {
-        if self.permits.in_flight > 0 || self.members.stopped {
-            return;
-        }
-        if self.permits.flag == Flag::Dirty {
-            let at = after(self.permits.quiet_since.max(self.now), self.setup.settings.clean_after);
-            self.timers.set_if_idle(Timer::Clean, at);
-        }
-        self.watch_bits();
-    }
-
-    /// The array may have been quiet for long enough to be marked clean.
-    pub(super) fn clean_due(&mut self) {
-        // The first input after assembly.
-        self.next_update();
-        self.write_pages();
-        self.watch_bits();
-        if self.permits.flag != Flag::Dirty || self.permits.in_flight > 0 || self.is_replaying() {
-            return;
-        }
-        let at = after(self.permits.quiet_since, self.setup.settings.clean_after);
-        if at > self.now {
-            self.timers.set(Timer::Clean, at);
-            return;
-        }
-        self.permits.flag = Flag::Cleaning;
-        self.next_update();
-    }
-
-    /// Whether a request that is done may be answered, while something keeps it.
-    #[cold]
-    fn ask_reply(&mut self, slot: u32) -> bool {
-        if self.is_unrecorded() && !self.setup.has_bug(Bug::AckBeforeRecorded) {
-            if !self.members.has_lost(&self.setup) {
-                self.permits.held_replies.push_back(slot);
-                return false;
-            }
-            // The failures that lost the array are not recorded any more: what ends now is not
-            // promised to be on the members that are in service after the next start.
-            let trouble = self.requests.trouble(slot);
-            if trouble.outcome == Outcome::Done {
-                trouble.outcome = Outcome::ArrayFailed;
-            }
-        }
-        self.stop_when_quiet(Some(slot));
+        self.flag = Flag::Marking;
+        self.update.wanted = true;
         true
     }
 
-    /// Answers what was held back, when nothing is left to record.
-    fn release_replies(&mut self) {
-        while let Some(slot) = self.permits.held_replies.pop_front() {
-            if !self.may_reply(slot) {
-                // It was put back; so would be all others.
-                return;
-            }
-            self.answer(slot);
+    /// Permits a write that has asked, or lets it wait.
+    pub(super) fn permit_or_wait(&mut self, setup: &Setup, owner: u32) -> bool {
+        if self.is_ready(setup, owner) {
+            self.stands[owner as usize] = Stand::Permitted;
+            return true;
         }
+        self.waiting.push_back(owner);
+        false
     }
 
-    /// Whether the failure of a member, or its being exchanged, is not recorded on all others.
-    pub(super) fn is_unrecorded(&self) -> bool {
-        if !self.setup.settings.consistency.has_superblocks()
-            || self.setup.has_bug(Bug::FailureNotRecorded)
-        {
+    fn is_ready(&self, setup: &Setup, owner: u32) -> bool {
+        let flagged = self.flag == Flag::Dirty || setup.has_bug(Bug::DirtyFlagLate);
+        flagged
+            && (self.bitmap.is_durable(self.ranges[owner as usize])
+                || setup.has_bug(Bug::BitmapBitLate))
+    }
+
+    /// How many writes wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// The write that waits longest, which waits no longer.
+    pub(super) fn pop_waiting(&mut self) -> Option<u32> {
+        self.waiting.pop_front()
+    }
+
+    /// A write has ended; true when it had asked and was the last.
+    pub(super) fn ended(&mut self, owner: u32, now: Time) -> bool {
+        let stand = std::mem::replace(&mut self.stands[owner as usize], Stand::None);
+        if stand == Stand::None {
             return false;
         }
-        let Update { recorded, gone, swaps, .. } = &self.permits.update;
-        let known = MemberSet::from_words(recorded.failed);
-        !gone.is_empty() || *swaps > 0 || !self.members.failed.is_within(known)
+        self.bitmap.release(self.ranges[owner as usize]);
+        self.in_flight -= 1;
+        if self.in_flight == 0 {
+            self.quiet_since = now;
+        }
+        self.in_flight == 0
     }
 
-    /// Whether replies must ask.
-    fn note_holds(&mut self) {
-        let stopping = self.permits.stop == Stop::Waiting;
-        self.permits.holds = stopping || self.is_unrecorded();
+    /// Whether no write has asked that has not ended.
+    pub(super) const fn is_quiet(&self) -> bool {
+        self.in_flight == 0
+    }
+
+    /// When the array may be marked clean, if it is to be.
+    pub(super) fn clean_at(&self, setup: &Setup, now: Time) -> Option<Time> {
+        let at = after(self.quiet_since.max(now), setup.settings.clean_after);
+        (self.flag == Flag::Dirty).then_some(at)
+    }
+
+    /// It may be time to mark the array clean: `Ok` when an update is asked for, else when to look again.
+    pub(super) fn clean_due(&mut self, setup: &Setup, now: Time) -> Result<(), Option<Time>> {
+        if self.flag != Flag::Dirty || self.in_flight > 0 {
+            return Err(None);
+        }
+        let at = after(self.quiet_since, setup.settings.clean_after);
+        if at > now {
+            return Err(Some(at));
+        }
+        self.flag = Flag::Cleaning;
+        Ok(())
     }
 }
 
-impl Array {
-    /// Takes no more changes, waits for those under way, makes everything durable and marks the array
-    /// clean; [`Event::Stopped`] tells when.
-    pub(super) fn stop(&mut self) {
-        if self.permits.stop == Stop::Done {
-            self.outputs.push_back(Output::Event(Event::Stopped));
-        }
-        if self.permits.stop != Stop::No {
-            return;
-        }
-        self.members.stopped = true;
-        self.permits.asks = true;
-        self.permits.stop = Stop::Waiting;
-        self.note_holds();
-        self.halt_background();
-        self.release_writes();
-        self.stop_when_quiet(None);
+/// Replies, and an orderly stop.
+impl Permits {
+    /// Whether replies to changes ask before they go out.
+    #[inline(always)]
+    pub(super) const fn holds(&self) -> bool {
+        self.holds
     }
 
-    /// Goes on with a stop when no change but `last`, which is being answered, is left.
-    pub(super) fn stop_when_quiet(&mut self, last: Option<u32>) {
-        if self.permits.stop != Stop::Waiting || !self.is_background_halted() {
-            return;
+    /// A request that is done is to be answered.
+    pub(super) fn ask_reply(&mut self, setup: &Setup, members: &Members, slot: u32) -> Reply {
+        if !self.is_unrecorded(setup, members) || setup.has_bug(Bug::AckBeforeRecorded) {
+            return Reply::Goes;
         }
-        let others = self.requests.slots.used().filter(|(slot, _)| Some(*slot) != last);
-        let changes = others.filter(|(_, request)| changes_data(request.op)).count();
-        if changes > 0 || self.members.has_lost(&self.setup) {
-            return;
+        if members.has_lost(setup) {
+            // The failures that lost the array are not recorded any more: what ends now is not
+            // promised to be on the members that are in service after the next start.
+            return Reply::Failed;
         }
-        self.permits.stop = Stop::Flushing;
-        self.permits.update.flushed = false;
-        self.note_holds();
-        if self.permits.flag != Flag::Clean {
-            self.permits.flag = Flag::Cleaning;
-        }
-        self.permits.update.wanted |= self.setup.settings.consistency.has_superblocks();
-        self.next_update();
+        self.held_replies.push_back(slot);
+        Reply::Held
     }
 
-    /// Everything is durable and, where superblocks are kept, marked clean.
-    fn stop_done(&mut self) {
-        self.permits.stop = Stop::Done;
-        self.outputs.push_back(Output::Event(Event::Stopped));
+    /// The reply held back longest, which is held no longer.
+    pub(super) fn pop_reply(&mut self) -> Option<u32> {
+        self.held_replies.pop_front()
+    }
+
+    /// Whether the failure of a member, or its being exchanged, is not recorded on all others.
+    pub(super) fn is_unrecorded(&self, setup: &Setup, members: &Members) -> bool {
+        if !setup.settings.consistency.has_superblocks() || setup.has_bug(Bug::FailureNotRecorded) {
+            return false;
+        }
+        let Update { recorded, gone, swaps, .. } = &self.update;
+        let known = MemberSet::from_words(recorded.failed);
+        !gone.is_empty() || *swaps > 0 || !members.failed.is_within(known)
+    }
+
+    /// Looks again whether replies must ask.
+    pub(super) fn note_holds(&mut self, setup: &Setup, members: &Members) {
+        self.holds = self.stop == Stop::Waiting || self.is_unrecorded(setup, members);
+    }
+
+    /// Whether an orderly stop waits for changes under way.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stop == Stop::Waiting
+    }
+
+    /// An orderly stop is over.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop == Stop::Done
+    }
+
+    /// Begins an orderly stop; false when one has begun.
+    pub(super) fn begin_stop(&mut self) -> bool {
+        let begins = self.stop == Stop::No;
+        if begins {
+            self.asks = true;
+            self.stop = Stop::Waiting;
+        }
+        begins
+    }
+
+    /// No change is left: everything is flushed, and marked clean, next.
+    pub(super) fn stop_quiet(&mut self, setup: &Setup, members: &Members) {
+        self.stop = Stop::Flushing;
+        self.update.flushed = false;
+        self.note_holds(setup, members);
+        if self.flag != Flag::Clean {
+            self.flag = Flag::Cleaning;
+        }
+        self.update.wanted |= setup.settings.consistency.has_superblocks();
+    }
+}
+
+/// The superblocks.
+impl Permits {
+    /// What was found on the members, at the start: the newest superblock, whether some member does not have it,
+    /// what tells the epoch that begins, and members that are not in service.
+    pub(super) fn begin_with(
+        &mut self,
+        newest: Superblock,
+        level: bool,
+        nonce: u64,
+        failed: MemberSet,
+    ) {
+        self.update.begin_with(newest, level, nonce);
+        self.update.gone = failed.without(MemberSet::from_words(newest.failed));
+        self.flag = if newest.clean { Flag::Clean } else { Flag::Marking };
+    }
+
+    /// Whether superblocks are to be written at the start.
+    pub(super) fn set_wanted(&mut self, wanted: bool) {
+        self.update.wanted = wanted;
+    }
+
+    /// What superblocks say from now on.
+    pub(super) fn view(&self, setup: &Setup, state: &State) -> Superblock {
+        let Update { recorded, gone, .. } = &self.update;
+        let flushed = self.update.flushed || setup.has_bug(Bug::CleanUnflushed);
+        let failed = match setup.has_bug(Bug::FailureNotRecorded) {
+            true => recorded.failed,
+            false => state.failed.union(*gone).words(),
+        };
+        Superblock {
+            events: recorded.events,
+            failed,
+            rebuilding: state.rebuilding.without(*gone).words(),
+            clean: match self.flag {
+                Flag::Clean => true,
+                Flag::Cleaning => flushed,
+                Flag::Marking | Flag::Dirty => false,
+            },
+            journal: state.journal,
+            by_bitmap: state.by_bitmap,
+            rebuilt_to: state.rebuilt_to,
+            synced_to: state.synced_to,
+            journal_tail: state.journal_tail,
+            bitmap_since: self.bitmap.recorded_since(),
+            history: recorded.history,
+            left: recorded.left,
+        }
+    }
+
+    /// What was sent last.
+    pub(super) const fn newest(&self) -> &Superblock {
+        &self.update.sent
+    }
+
+    /// Members failed, came back, or were rebuilt further: the superblocks must tell. True when a member joined
+    /// that has none of the bitmap, or an old one.
+    pub(super) fn state_changed(&mut self, setup: &Setup, members: &Members) -> bool {
+        self.asks |= members.stopped;
+        setup.settings.consistency.has_superblocks() && self.update.state_changed(members)
+    }
+
+    /// A member's replacement has taken its place: the drive that was there before must never be
+    /// taken for it again.
+    pub(super) fn member_swapped(&mut self) {
+        self.update.swaps = 2;
+    }
+
+    const fn is_cleaning(&self) -> bool {
+        matches!(self.flag, Flag::Cleaning) || matches!(self.stop, Stop::Flushing)
+    }
+
+    /// Whether an update is wanted and none is under way.
+    pub(super) fn wants_update(&self) -> bool {
+        let flush = self.is_cleaning() && !self.update.level;
+        self.update.is_idle() && (self.update.wanted || flush)
+    }
+
+    /// Begins the update that is wanted: whether everything is flushed, and whether superblocks are written.
+    pub(super) fn begin_update(&mut self, setup: &Setup) -> (bool, bool) {
+        let flush = self.is_cleaning() && !self.update.level;
+        let write = setup.settings.consistency.has_superblocks();
+        let flush = flush && (!setup.has_bug(Bug::CleanUnflushed) || !write);
+        self.update.begin(flush);
+        (flush, write)
+    }
+
+    /// The records of an update are about to go out: settles what they say. `taking_over`: a member whose
+    /// replacement is to be the member when it has its superblock.
+    pub(super) fn seal(
+        &mut self,
+        setup: &Setup,
+        members: &Members,
+        state: &State,
+        taking_over: Option<MemberIndex>,
+    ) -> Written {
+        let said =
+            self.is_cleaning() && (self.update.flushed || setup.has_bug(Bug::CleanUnflushed));
+        if !self.update.wanted && !said || members.has_lost(setup) {
+            return self.update.seal_nothing();
+        }
+        let sent = self.view(setup, state);
+        self.update.seal(sent, taking_over)
+    }
+
+    /// The first events that a member out of service had no part in.
+    pub(super) fn left_at(&self, member: MemberIndex) -> u64 {
+        self.update.left_at(member)
+    }
+
+    /// What goes to a member, if anything.
+    pub(super) fn superblock_of(&self, setup: &Setup, device: MemberIndex) -> Option<Superblock> {
+        self.update.superblock_of(setup, device)
+    }
+
+    /// Every member in service has answered.
+    pub(super) fn superblock_recorded(&mut self, members: &Members) -> Recorded {
+        self.update.ended(members)
+    }
+
+    /// What the end of an update means for the flag that says whether writes are under way; true when it was the
+    /// last of an orderly stop.
+    pub(super) fn flag_recorded(
+        &mut self,
+        setup: &Setup,
+        members: &Members,
+        written: bool,
+    ) -> bool {
+        let clean = self.update.recorded.clean;
+        match self.flag {
+            Flag::Cleaning if clean => self.flag = Flag::Clean,
+            Flag::Marking if written && !clean => self.flag = Flag::Dirty,
+            _ => {}
+        }
+        let keeps = setup.settings.consistency.has_superblocks();
+        let flushed = self.update.flushed || setup.has_bug(Bug::CleanUnflushed);
+        let ends = self.stop == Stop::Flushing
+            && flushed
+            && !members.has_lost(setup)
+            && (!keeps || written && clean);
+        if ends {
+            self.stop = Stop::Done;
+        }
+        ends
+    }
+
+    /// Nothing is recorded any more.
+    pub(super) fn give_up(&mut self, setup: &Setup, members: &Members) {
+        self.update.wanted = false;
+        self.note_holds(setup, members);
+    }
+
+    /// Everything was flushed: an update is to say that the bitmap does not reach back beyond now.
+    pub(super) fn ask_since(&mut self) {
+        self.bitmap.set_next_since(self.update.sent.events + 1);
+        self.update.wanted = true;
+    }
+
+    /// Whether superblocks say now how far back the bitmap reaches; bits may be cleared then. `may_clear`: no
+    /// member failed meanwhile.
+    pub(super) fn is_since_recorded(&mut self, may_clear: bool) -> bool {
+        self.bitmap.since_recorded(self.update.recorded.bitmap_since, may_clear)
+    }
+
+    /// Whether the bitmap names everything that a member missed whose newest superblock, in which
+    /// it is in service itself, has these events. Events that the others reached without it only can
+    /// be its own if it went on alone.
+    pub(super) fn bitmap_reaches(&self, setup: &Setup, member: MemberIndex, events: u64) -> bool {
+        self.bitmap.reaches(events, self.left_at(member), setup.has_bug(Bug::ReAddTooOld))
     }
 }
 
 /// The moment `delay` after `at`.
-const fn after(at: Time, delay: Nanos) -> Time {
+pub(super) const fn after(at: Time, delay: Nanos) -> Time {
     Time(at.0.saturating_add(delay.0))
 }
 
@@ -408,5 +513,162 @@ pub(super) fn first_superblock() -> Superblock {
         synced_to: crate::units::Sector::MAX,
         history,
         ..Default::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::settings::Consistency;
+    use crate::array::setup::tests::setup;
+    use crate::layout::{Layout, Level};
+    use crate::units::{Sector, Sectors};
+
+    const SECOND: Time = Time(1_000_000_000);
+
+    struct Gate {
+        setup: Setup,
+        members: Members,
+        permits: Permits,
+    }
+
+    /// A mirror of three in a mode.
+    fn gate(consistency: Consistency) -> Gate {
+        let setup = setup(&Layout::new(Level::Raid1, 3), consistency);
+        let bitmap = Bitmap::new(consistency, 4096);
+        let permits = Permits::new(consistency.has_superblocks(), 3, 4, 4, bitmap);
+        Gate { members: Members::new(7, 8), setup, permits }
+    }
+
+    impl Gate {
+        fn state(&self) -> State {
+            State {
+                failed: self.members.failed,
+                rebuilding: self.members.rebuilding,
+                by_bitmap: false,
+                rebuilt_to: Sector(0),
+                synced_to: Sector::MAX,
+                journal: false,
+                journal_tail: 0,
+            }
+        }
+
+        /// Carries out the update that is wanted; what it says.
+        fn update(&mut self) -> Option<Superblock> {
+            let state = self.state();
+            let Self { setup, members, permits } = self;
+            if !permits.wants_update() {
+                return None;
+            }
+            permits.begin_update(setup);
+            assert_ne!(permits.seal(setup, members, &state, None), Written::Nothing);
+            let said = *permits.newest();
+            let recorded = permits.superblock_recorded(members);
+            permits.flag_recorded(setup, members, recorded.written);
+            permits.note_holds(setup, members);
+            Some(said)
+        }
+
+        fn ask(&mut self, owner: u32, range: (u64, u64)) -> bool {
+            self.permits.enter(&self.setup, owner, range);
+            self.permits.want_dirty();
+            self.permits.permit_or_wait(&self.setup, owner)
+        }
+    }
+
+    #[test]
+    fn a_write_waits_until_the_superblocks_say_dirty() {
+        let mut gate = gate(Consistency::Resync);
+        assert!(gate.permits.asks());
+        assert!(!gate.ask(0, (0, 8)));
+        assert_eq!(gate.permits.stand(0), Stand::Waiting);
+        let said = gate.update().expect("an update is wanted");
+        assert!(!said.clean);
+        assert_eq!(gate.permits.pop_waiting(), Some(0));
+        assert!(gate.permits.permit_or_wait(&gate.setup, 0));
+        assert_eq!(gate.permits.stand(0), Stand::Permitted);
+        assert!(gate.ask(1, (8, 16)), "they say so already");
+        assert_eq!(gate.update(), None);
+    }
+
+    #[test]
+    fn a_quiet_array_is_marked_clean_after_a_flush() {
+        let mut gate = gate(Consistency::Resync);
+        gate.ask(0, (0, 8));
+        gate.update();
+        assert_eq!(gate.permits.clean_due(&gate.setup, SECOND), Err(None), "a write is under way");
+        assert!(gate.permits.ended(0, SECOND), "the last");
+        assert!(!gate.permits.ended(0, SECOND), "once");
+        let at = gate.permits.clean_at(&gate.setup, SECOND).expect("it is to be marked clean");
+        assert_eq!(gate.permits.clean_due(&gate.setup, SECOND), Err(Some(at)), "too early");
+        assert_eq!(gate.permits.clean_due(&gate.setup, at), Ok(()));
+        assert!(gate.permits.wants_update());
+        assert_eq!(gate.permits.begin_update(&gate.setup), (true, true), "flushed first");
+        // A write that asks now goes on with what is said: dirty.
+        assert!(!gate.permits.want_dirty());
+        assert!(gate.permits.permit_or_wait(&gate.setup, 1));
+    }
+
+    #[test]
+    fn bits_are_asked_for_besides_the_flag() {
+        let mut gate = gate(Consistency::Bitmap { chunk: Sectors(8) });
+        assert!(!gate.ask(0, (0, 8)));
+        gate.update();
+        gate.permits.pop_waiting();
+        assert!(!gate.permits.permit_or_wait(&gate.setup, 0), "its bit is not durable");
+        let page = gate.permits.bitmap.next_page().expect("it is to be written");
+        gate.permits.bitmap.seal(page);
+        gate.permits.bitmap.recorded(page);
+        assert!(gate.permits.permit_or_wait(&gate.setup, 0));
+    }
+
+    #[test]
+    fn replies_wait_until_a_failure_is_recorded() {
+        let mut gate = gate(Consistency::Resync);
+        gate.members.fail(MemberIndex(1));
+        gate.permits.state_changed(&gate.setup, &gate.members);
+        gate.permits.note_holds(&gate.setup, &gate.members);
+        assert!(gate.permits.holds());
+        let reply = gate.permits.ask_reply(&gate.setup, &gate.members, 3);
+        assert_eq!(reply, Reply::Held);
+        let said = gate.update().expect("the failure is told");
+        assert_eq!(MemberSet::from_words(said.failed), gate.members.failed);
+        assert!(!gate.permits.holds());
+        assert_eq!(gate.permits.pop_reply(), Some(3));
+        assert_eq!(gate.permits.ask_reply(&gate.setup, &gate.members, 3), Reply::Goes);
+        // All are lost: nothing is recorded any more, and nothing that ends is promised.
+        for member in [0, 2] {
+            gate.members.fail(MemberIndex(member));
+        }
+        gate.members.stopped = true;
+        assert_eq!(gate.permits.ask_reply(&gate.setup, &gate.members, 3), Reply::Failed);
+    }
+
+    #[test]
+    fn an_orderly_stop_ends_clean() {
+        let mut gate = gate(Consistency::Resync);
+        gate.ask(0, (0, 8));
+        gate.update();
+        gate.permits.ended(0, SECOND);
+        assert!(gate.permits.begin_stop() && !gate.permits.begin_stop());
+        assert!(gate.permits.is_stopping());
+        gate.permits.stop_quiet(&gate.setup, &gate.members);
+        let said = gate.update().expect("it is marked clean");
+        assert!(said.clean);
+        assert!(gate.permits.is_stopped());
+    }
+
+    #[test]
+    fn a_drive_that_was_exchanged_is_two_events_behind() {
+        let mut gate = gate(Consistency::Resync);
+        let events = gate.permits.newest().events;
+        gate.permits.member_swapped();
+        gate.permits.state_changed(&gate.setup, &gate.members);
+        let mut updates = 0;
+        while gate.update().is_some() {
+            updates += 1;
+            assert!(updates < 5);
+        }
+        assert_eq!((updates, gate.permits.newest().events), (2, events + 2));
     }
 }

@@ -1,14 +1,8 @@
-//! What is recorded, and what must be, when an array starts from what was found on its members.
+//! What was found on the members of an array that starts.
 
-use super::{Array, Flag};
-use crate::array::background::{Resync, Todo};
-use crate::array::member_set::MemberSet;
-use crate::array::settings::Consistency;
-use crate::array::timers::Timer;
-use crate::bugs::Bug;
 use crate::consistency::LogEntry;
 use crate::contract::{MemberBits, Superblock};
-use crate::units::{MemberIndex, Sector, Sectors, Time};
+use crate::units::Sector;
 
 /// What the members were found to say, judged.
 #[derive(Clone, Debug)]
@@ -35,122 +29,4 @@ pub(crate) struct Start<'a> {
     pub(crate) journal: bool,
     /// What tells the epoch that begins from all others.
     pub(crate) nonce: u64,
-}
-
-impl Array {
-    /// Takes over what was found. What has to be done begins at the first input, when the time is
-    /// known.
-    pub(crate) fn start_from(&mut self, start: &Start<'_>) {
-        let newest = start.newest;
-        let (failed, rebuilding) =
-            (MemberSet::from_words(start.failed), MemberSet::from_words(start.rebuilding));
-        self.members.failed = failed;
-        self.members.rebuilding = rebuilding;
-        for member in rebuilding.iter() {
-            self.members[member].good_to = newest.rebuilt_to.0;
-            self.members.note_partial(member);
-        }
-        self.restore_log(&newest, start.journal);
-        self.replay_logs(start.log);
-        self.skip_log_numbers(start.torn_log.0, start.torn_log.1, newest.events);
-        self.begin_at_start(self.todo(start));
-
-        let known = MemberSet::from_words(newest.failed);
-        let update = &mut self.permits.update;
-        update.begin_with(newest, start.level, start.nonce);
-        update.gone = failed.without(known);
-        if let Consistency::Bitmap { .. } = self.setup.settings.consistency {
-            self.permits.bitmap.begin_with(&start.bits, newest.bitmap_since);
-        }
-        self.permits.flag = if newest.clean { Flag::Clean } else { Flag::Marking };
-        let unchanged = newest.clean
-            && !start.level
-            && failed == known
-            && rebuilding == MemberSet::from_words(newest.rebuilding)
-            && self.is_journal_used() == newest.journal;
-        self.permits.update.wanted = !unchanged;
-        self.note_holds();
-        self.wake_at_start();
-    }
-
-    /// A start without superblocks: nothing is known of what was under way.
-    pub(crate) fn start_unknown(&mut self, failed: MemberBits) {
-        self.members.failed = MemberSet::from_words(failed);
-        let resync = if self.setup.is_redundant() { Resync::All } else { Resync::None };
-        self.begin_at_start(Todo {
-            resync,
-            trust_parity: true,
-            is_unknown: true,
-            ..Todo::default()
-        });
-        self.wake_at_start();
-    }
-
-    fn todo(&self, start: &Start<'_>) -> Todo {
-        let kept = start.kept.0;
-        let resync = match self.setup.settings.consistency {
-            _ if kept == u64::MAX => Resync::None,
-            Consistency::Bitmap { .. } => Resync::ByBitmap,
-            _ => Resync::All,
-        };
-        let (trust_parity, by_bitmap) = (start.trust_parity, start.newest.by_bitmap);
-        let replay = self.is_replaying();
-        Todo { resync, synced_to: kept, trust_parity, by_bitmap, replay, is_unknown: false }
-    }
-
-    /// Sectors of each member (of the array, on mirrors) that a resync makes consistent, of those from `kept` on
-    /// and, with a bitmap, with these bits set.
-    pub(crate) fn resync_len(&self, kept: Sector, bits: &[u64]) -> Sectors {
-        let covered = match self.setup.parities {
-            0 => self.setup.capacity,
-            _ => self.setup.geometry.used(MemberIndex(0)).0,
-        };
-        let left = covered.saturating_sub(kept.0);
-        Sectors(match self.setup.settings.consistency {
-            _ if !self.setup.is_redundant() => 0,
-            Consistency::Bitmap { chunk } if left > 0 => {
-                let set: u64 = bits.iter().map(|page| u64::from(page.count_ones())).sum();
-                left.min(set * chunk.0)
-            }
-            _ => left,
-        })
-    }
-
-    /// Asks for an input, whatever it is.
-    fn wake_at_start(&mut self) {
-        if self.permits.update.wanted || self.permits.bitmap.is_used() {
-            self.timers.set(Timer::Clean, Time::ZERO);
-            self.tell_wake();
-        }
-    }
-
-    /// Whether the array is lost without these members.
-    pub(crate) fn is_lost_without(&self, missing: MemberBits) -> bool {
-        self.setup.is_lost_without(MemberSet::from_words(missing))
-    }
-
-    /// The bitmap's pages.
-    pub(crate) fn bitmap_pages(&self) -> usize {
-        self.permits.bitmap.pages()
-    }
-
-    /// Whether a planted bug takes members in service that are not fresh.
-    pub(crate) fn takes_stale(&self) -> bool {
-        self.setup.has_bug(Bug::StaleMemberAccepted)
-    }
-
-    /// Whether a planted bug takes halves for a whole.
-    pub(crate) fn takes_diverged(&self) -> bool {
-        self.setup.has_bug(Bug::DivergedAccepted)
-    }
-
-    /// What the array keeps of its state on the members.
-    pub(crate) const fn mode(&self) -> Consistency {
-        self.setup.settings.consistency
-    }
-
-    /// Parities of a stripe; 0 on levels without.
-    pub(crate) const fn parity_count(&self) -> u16 {
-        self.setup.parities
-    }
 }

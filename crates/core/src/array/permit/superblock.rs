@@ -11,10 +11,10 @@
 //! Tests: `tests/consistency.rs::members_in_service_are_never_two_events_apart` and
 //! `tests/assembly.rs::every_set_of_damaged_and_stale_copies_is_voted_on`.
 
-use super::{Array, Flag, Stop};
+use super::Recorded;
+use crate::array::member::Members;
 use crate::array::member_set::MemberSet;
-use crate::array::rounds::Purpose;
-use crate::bugs::Bug;
+use crate::array::setup::Setup;
 use crate::consistency::lineage::{all_in_service, begin_epoch, note_leaving};
 use crate::contract::Superblock;
 use crate::units::{MemberIndex, Sector};
@@ -27,6 +27,30 @@ enum Stage {
     Flushing,
     /// The records wait to go out, or are on their way.
     Writing,
+}
+
+/// The state of an array, as its parts have it, for the superblocks.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::array) struct State {
+    pub(in crate::array) failed: MemberSet,
+    /// Members that are to be rebuilt at the next start; by the bitmap, if all are, and good below this.
+    pub(in crate::array) rebuilding: MemberSet,
+    pub(in crate::array) by_bitmap: bool,
+    pub(in crate::array) rebuilt_to: Sector,
+    pub(in crate::array) synced_to: Sector,
+    pub(in crate::array) journal: bool,
+    pub(in crate::array) journal_tail: u64,
+}
+
+/// What goes out as an update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::array) enum Written {
+    /// There is nothing to say any more.
+    Nothing,
+    /// The newest superblock once more.
+    Again,
+    /// Something new, which names these members as failed.
+    New(MemberSet),
 }
 
 /// What all superblocks say, and what they are about to.
@@ -136,211 +160,89 @@ impl Update {
         self.gone.words().iter().for_each(|word| add(*word));
         add(self.nonce);
     }
-}
 
-impl Array {
-    /// The state of the array as superblocks tell it from now on.
-    fn view(&self) -> Superblock {
-        let Update { recorded, gone, .. } = &self.permits.update;
-        let flushed = self.permits.update.flushed || self.setup.has_bug(Bug::CleanUnflushed);
-        let failed = match self.setup.has_bug(Bug::FailureNotRecorded) {
-            true => recorded.failed,
-            false => self.members.failed.union(*gone).words(),
-        };
-        Superblock {
-            events: recorded.events,
-            failed,
-            rebuilding: self.members.rebuilt_again(&self.setup).without(*gone).words(),
-            clean: match self.permits.flag {
-                Flag::Clean => true,
-                Flag::Cleaning => flushed,
-                Flag::Marking | Flag::Dirty => false,
-            },
-            journal: self.is_journal_used(),
-            by_bitmap: self
-                .members
-                .rebuilt_again(&self.setup)
-                .iter()
-                .all(|member| self.members.is_rebuilt_by_bitmap(member)),
-            rebuilt_to: Sector(self.members.rebuilt_to(&self.setup)),
-            synced_to: Sector(self.synced_to()),
-            journal_tail: self.journal_tail(),
-            bitmap_since: self.permits.bitmap.recorded_since(),
-            history: recorded.history,
-            left: recorded.left,
-        }
+    pub(super) fn is_idle(&self) -> bool {
+        self.stage == Stage::Idle
     }
 
-    /// The state of the array as a member's superblock is to tell it: what the driver writes to
-    /// every member of a new array.
-    pub fn superblock(&self) -> Superblock {
-        self.view()
+    /// Begins an update, which flushes everything first or not.
+    pub(super) fn begin(&mut self, flush: bool) {
+        self.flushed = flush;
+        self.stage = if flush { Stage::Flushing } else { Stage::Writing };
     }
 
-    /// The newest superblock that the members have, or get.
-    pub(crate) fn newest_superblock(&self) -> &Superblock {
-        &self.permits.update.sent
+    /// Members failed or joined; true when some joined.
+    pub(super) fn state_changed(&mut self, members: &Members) -> bool {
+        let known = MemberSet::from_words(self.sent.failed);
+        self.gone = self.gone.union(members.failed.without(known));
+        self.wanted = true;
+        let now = [members.rebuilding, members.replacing];
+        let before = std::mem::replace(&mut self.joined, now);
+        now.iter().zip(before).any(|(now, before)| !now.is_within(before))
     }
 
-    /// A member failed, came back, or is rebuilt further: the superblocks must tell.
-    pub(in crate::array) fn state_changed(&mut self) {
-        self.permits.asks |= self.members.stopped;
-        if !self.setup.settings.consistency.has_superblocks() {
-            return;
-        }
-        let update = &mut self.permits.update;
-        let known = MemberSet::from_words(update.sent.failed);
-        update.gone = update.gone.union(self.members.failed.without(known));
-        update.wanted = true;
-        let now = [self.members.rebuilding, self.members.replacing];
-        let before = std::mem::replace(&mut update.joined, now);
-        if now.iter().zip(before).any(|(now, before)| !now.is_within(before)) {
-            self.repeat_bitmap();
-        }
-        self.note_holds();
-        if self.permits.holds {
-            self.release_when_lost();
-        }
-        self.next_update();
+    /// Nothing goes out.
+    pub(super) fn seal_nothing(&mut self) -> Written {
+        self.stage = Stage::Flushing;
+        Written::Nothing
     }
 
-    /// A member's replacement has taken its place: the drive that was there before must never be
-    /// taken for it again.
-    pub(in crate::array) fn member_swapped(&mut self) {
-        if self.setup.settings.consistency.has_superblocks() {
-            self.permits.update.swaps = 2;
-            self.state_changed();
-        }
-    }
-
-    /// Begins the next update, if one is wanted and none is under way.
-    pub(super) fn next_update(&mut self) {
-        let permits = &mut self.permits;
-        let update = &mut permits.update;
-        if update.stage != Stage::Idle {
-            return;
-        }
-        let cleaning = permits.flag == Flag::Cleaning || permits.stop == Stop::Flushing;
-        let flush = cleaning && !update.level;
-        if !update.wanted && !flush {
-            return;
-        }
-        if self.members.has_lost(&self.setup) {
-            self.release_when_lost();
-            return;
-        }
-        let write = self.setup.settings.consistency.has_superblocks();
-        let flush = flush && (!self.setup.has_bug(Bug::CleanUnflushed) || !write);
-        self.permits.update.flushed = flush;
-        self.permits.update.stage = if flush { Stage::Flushing } else { Stage::Writing };
-        self.start_round(Purpose::Superblock, flush, write);
-    }
-
-    /// The records of an update are about to go out: settles what they say; false when there is
-    /// nothing to say any more.
-    pub(in crate::array) fn seal_update(&mut self) -> bool {
-        let permits = &self.permits;
-        let clean = permits.flag == Flag::Cleaning || permits.stop == Stop::Flushing;
-        let said = clean && (permits.update.flushed || self.setup.has_bug(Bug::CleanUnflushed));
-        if !permits.update.wanted && !said || self.members.has_lost(&self.setup) {
-            self.permits.update.stage = Stage::Flushing;
-            return false;
-        }
-        let mut sent = self.view();
+    /// Settles what goes out.
+    pub(super) fn seal(
+        &mut self,
+        mut sent: Superblock,
+        taking_over: Option<MemberIndex>,
+    ) -> Written {
         sent.events += 1;
-        self.permits.update.go_on(&mut sent);
-        let taking_over = self.taking_over();
-        let update = &mut self.permits.update;
-        update.stage = Stage::Writing;
-        if update.level {
-            update.sent = update.recorded;
-        } else {
-            update.wanted = false;
-            update.sent = sent;
-            update.taking_over = taking_over;
-            update.note_left();
-            self.log_state_written();
-            self.restoring_said(MemberSet::from_words(sent.failed));
+        self.go_on(&mut sent);
+        self.stage = Stage::Writing;
+        if self.level {
+            self.sent = self.recorded;
+            return Written::Again;
         }
-        true
+        self.wanted = false;
+        self.sent = sent;
+        self.taking_over = taking_over;
+        self.note_left();
+        Written::New(MemberSet::from_words(sent.failed))
     }
 
     /// The first events that a member out of service had no part in.
     pub(super) fn left_at(&self, member: MemberIndex) -> u64 {
-        let update = &self.permits.update;
-        update.left.get(member.at()).copied().flatten().unwrap_or(update.sent.events + 1)
+        self.left.get(member.at()).copied().flatten().unwrap_or(self.sent.events + 1)
     }
 
     /// What goes to a member. A replacement is named by no superblock until it is about to take over.
     /// What says that a member is in service goes to no drive that came into its place since it failed:
     /// a start repeats the newest superblock, and by then a fresh drive may be there.
-    pub(in crate::array) fn superblock_of(&self, device: MemberIndex) -> Option<Superblock> {
-        let update = &self.permits.update;
-        let takes_over = update.taking_over.map(|member| self.setup.replacement(member));
-        let failed = MemberSet::from_words(update.sent.failed);
-        let exchanged = update.gone.contains(device) && !failed.contains(device);
-        let named = self.setup.is_member(device) && !exchanged || device == self.setup.journal();
-        (named || takes_over == Some(device)).then_some(update.sent)
+    pub(super) fn superblock_of(&self, setup: &Setup, device: MemberIndex) -> Option<Superblock> {
+        let takes_over = self.taking_over.map(|member| setup.replacement(member));
+        let failed = MemberSet::from_words(self.sent.failed);
+        let exchanged = self.gone.contains(device) && !failed.contains(device);
+        let named = setup.is_member(device) && !exchanged || device == setup.journal();
+        (named || takes_over == Some(device)).then_some(self.sent)
     }
 
     /// Every member in service has answered.
-    pub(in crate::array) fn superblock_recorded(&mut self) {
-        let update = &mut self.permits.update;
-        let written = update.stage == Stage::Writing;
-        update.stage = Stage::Idle;
+    pub(super) fn ended(&mut self, members: &Members) -> Recorded {
+        let written = self.stage == Stage::Writing;
+        self.stage = Stage::Idle;
+        let (levelled, was) = (self.level, self.recorded);
+        let is_new = written && !levelled;
         if written {
-            let (levelled, was) = (update.level, update.recorded);
-            update.recorded = update.sent;
-            update.level = false;
-            debug_assert!(levelled || was.events < update.recorded.events, "one event more");
-            if !levelled {
-                let recorded = MemberSet::from_words(update.recorded.failed);
-                update.gone = update.gone.without(recorded);
-                update.swaps = update.swaps.saturating_sub(1);
-                update.wanted |= update.swaps > 0;
-                // Who came back meanwhile is named as failed; that is not so any more.
-                update.wanted |= !recorded.is_within(self.members.failed);
-                let taking_over = update.taking_over.take();
-                self.log_state_recorded();
-                if let Some(member) = taking_over {
-                    self.may_take_over(member);
-                }
-                self.restoring_recorded();
-                self.bitmap_since_recorded();
-            }
+            self.recorded = self.sent;
+            self.level = false;
+            debug_assert!(levelled || was.events < self.recorded.events, "one event more");
         }
-        self.flag_recorded(written);
-        self.note_holds();
-        self.release_replies();
-        self.release_writes();
-        self.watch_quiet();
-        self.next_update();
-    }
-
-    /// What the end of a round means for the flag that says whether writes are under way.
-    fn flag_recorded(&mut self, written: bool) {
-        let clean = self.permits.update.recorded.clean;
-        let lost = self.members.has_lost(&self.setup);
-        match self.permits.flag {
-            Flag::Cleaning if clean => self.permits.flag = Flag::Clean,
-            Flag::Marking if written && !clean => self.permits.flag = Flag::Dirty,
-            _ => {}
+        if !is_new {
+            return Recorded { written, is_new, taking_over: None };
         }
-        let keeps = self.setup.settings.consistency.has_superblocks();
-        let flushed = self.permits.update.flushed || self.setup.has_bug(Bug::CleanUnflushed);
-        if self.permits.stop == Stop::Flushing && flushed && !lost && (!keeps || written && clean) {
-            self.stop_done();
-        }
-    }
-
-    /// Nothing is recorded any more: what was held back for it is answered.
-    fn release_when_lost(&mut self) {
-        if self.members.has_lost(&self.setup) {
-            self.permits.update.wanted = false;
-            self.note_holds();
-            self.replay_recorded();
-            self.release_replies();
-            self.release_writes();
-        }
+        let recorded = MemberSet::from_words(self.recorded.failed);
+        self.gone = self.gone.without(recorded);
+        self.swaps = self.swaps.saturating_sub(1);
+        self.wanted |= self.swaps > 0;
+        // Who came back meanwhile is named as failed; that is not so any more.
+        self.wanted |= !recorded.is_within(members.failed);
+        Recorded { written, is_new, taking_over: self.taking_over.take() }
     }
 }

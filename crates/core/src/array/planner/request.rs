@@ -60,7 +60,7 @@ impl Array {
                 if locks && !self.locks.acquire(slot, at, end) {
                     return;
                 }
-                if !self.permit_request(slot) {
+                if !self.permit(slot) {
                     return;
                 }
             }
@@ -100,7 +100,7 @@ impl Array {
                 self.begin_unit(owner - self.setup.unit_owner(0));
             } else if self.setup.parities > 0 {
                 self.begin_plan(owner);
-            } else if self.permit_request(owner) {
+            } else if self.permit(owner) {
                 self.advance(owner);
             }
         }

@@ -126,8 +126,8 @@ impl Array {
     /// What a round writes to a device, if anything.
     fn round_record(&self, purpose: Purpose, device: MemberIndex) -> Option<Record> {
         match purpose {
-            Purpose::Bitmap(page) => Some(self.bitmap_record(page)),
-            _ => self.superblock_of(device).map(Record::Superblock),
+            Purpose::Bitmap(page) => Some(self.permits.bitmap.record(page)),
+            _ => self.permits.superblock_of(&self.setup, device).map(Record::Superblock),
         }
     }
 

@@ -252,7 +252,7 @@ impl Array {
                     return true;
                 }
                 Phase::Log => {
-                    if !self.permit_plan(plan) || !self.issue_log(plan) {
+                    if !self.permit(plan) || !self.issue_log(plan) {
                         return true;
                     }
                 }

@@ -71,7 +71,7 @@ impl IoState {
 }
 
 /// Where an I/O goes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) member: MemberIndex,
     pub(super) at: Sector,

@@ -620,7 +620,7 @@ impl Array {
             known.corrected = 0;
         }
         self.members.note_partial(member);
-        self.log_moves(member);
+        self.log.moves(member);
         self.state_changed();
         self.wake_background();
     }
@@ -631,7 +631,7 @@ impl Array {
         let other = self.setup.replacement(member);
         self.members[other].bad.clear();
         self.members[other].hole_from = u64::MAX;
-        self.log_moves(member);
+        self.log.moves(member);
         self.wake_background();
     }
 

@@ -25,18 +25,10 @@
 
 use std::collections::VecDeque;
 
-use super::super::lists::ListBuilder;
-use super::super::stripe::{Band, MOST_BANDS, Memory, Plan, Task};
-use super::replay::MOST_NUMBER;
-use super::{Logged, Stage, chunk_set, words};
-use crate::array::Array;
-use crate::array::ios::NO_META;
-use crate::array::ios::Owner;
-use crate::array::settings::Consistency;
-use crate::bugs::Bug;
-use crate::contract::LOG_HEADER;
-use crate::contract::{Event, MetaIo, Output, Record, Superblock};
-use crate::units::Sector;
+use super::entries::MOST_NUMBER;
+use super::{Logged, Stage};
+use crate::array::stripe::MOST_BANDS;
+use crate::contract::{LOG_HEADER, Superblock};
 
 /// The smallest journal: the entries of one plan fit.
 pub(in crate::array) const fn least_sectors(roles: u16, plan_rows: u64) -> u64 {
@@ -45,7 +37,7 @@ pub(in crate::array) const fn least_sectors(roles: u16, plan_rows: u64) -> u64 {
 
 /// Whether the journal is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Use {
+pub(super) enum Use {
     Active,
     /// It failed, and the superblocks do not tell yet: nothing is written.
     Failing,
@@ -65,7 +57,7 @@ struct Entry {
 /// The ring of a journal.
 #[derive(Clone, Debug)]
 pub(super) struct Journal {
-    state: Use,
+    pub(super) state: Use,
     sectors: u64,
     /// In order of their numbers, which follow one another.
     entries: VecDeque<Entry>,
@@ -121,7 +113,7 @@ impl Journal {
     }
 
     /// Whether entries of these lengths fit, one after another.
-    fn has_room_for(&self, lens: &[u64]) -> bool {
+    pub(super) fn has_room_for(&self, lens: &[u64]) -> bool {
         if self.entries.len() + lens.len() > self.most_entries {
             return false;
         }
@@ -137,7 +129,7 @@ impl Journal {
     }
 
     /// Takes the next place; there is room.
-    fn take(&mut self, len: u64) -> (u64, u64) {
+    pub(super) fn take(&mut self, len: u64) -> (u64, u64) {
         let oldest = self.entries.front().map(|entry| entry.at);
         let head = if oldest.is_none() { 0 } else { self.head };
         let at = self.place(oldest, head, len).expect("room is looked for first");
@@ -182,7 +174,7 @@ impl Journal {
     }
 
     /// Whether half of the ring is taken.
-    fn is_filling(&self) -> bool {
+    pub(super) fn is_filling(&self) -> bool {
         self.taken * 2 > self.sectors || self.entries.len() * 2 > self.most_entries
     }
 
@@ -223,167 +215,55 @@ impl Journal {
         add(self.tail - self.first.min(self.tail));
         add(self.settled.max(self.first) - self.first);
     }
-}
 
-impl Array {
-    /// The first number of the journal that is not retired, for the superblocks.
-    pub(in crate::array) fn journal_tail(&self) -> u64 {
-        self.log.journal.tail
-    }
-
-    /// Whether the journal is in use, for the superblocks; false in other modes. Without it the array
-    /// works in mode `resync`.
-    pub(in crate::array) fn is_journal_used(&self) -> bool {
-        self.log.journal.state == Use::Active
-    }
-
-    /// Takes over what the superblocks tell of the journal; before [`Self::replay_logs`].
-    pub(crate) fn restore_log(&mut self, superblock: &Superblock, journal_is_there: bool) {
-        let journal = &mut self.log.journal;
-        if journal.state == Use::Active && !(superblock.journal && journal_is_there) {
-            journal.state = Use::Off;
+    /// Takes over what the superblocks tell of it.
+    pub(super) fn restore(&mut self, superblock: &Superblock, is_there: bool) {
+        if self.state == Use::Active && !(superblock.journal && is_there) {
+            self.state = Use::Off;
         }
-        journal.tail = superblock.journal_tail.clamp(1, MOST_NUMBER);
-        journal.first = journal.tail;
-        journal.told = (journal.tail, superblock.journal);
+        self.tail = superblock.journal_tail.clamp(1, MOST_NUMBER);
+        self.first = self.tail;
+        self.told = (self.tail, superblock.journal);
+    }
+
+    /// The first number that is not retired.
+    pub(super) const fn tail(&self) -> u64 {
+        self.tail
     }
 
     /// Numbers go on from here.
-    pub(super) fn journal_goes_on(&mut self, sequence: u64) {
-        self.log.journal.first = sequence.max(self.log.journal.first);
+    pub(super) fn go_on_from(&mut self, sequence: u64) {
+        self.first = sequence.max(self.first);
     }
 
-    /// Logs what a plan is about to write; false when it must wait.
-    pub(super) fn log_in_journal(&mut self, plan: u32) -> bool {
-        match self.log.journal.state {
-            Use::Active => {}
-            Use::Off => return true,
-            Use::Failing => {
-                self.log.waiting.push_back(plan);
-                return false;
-            }
-        }
-        let state = self.plans[plan];
-        let mut lens = [0; MOST_BANDS];
-        for (len, band) in lens.iter_mut().zip(state.bands()) {
-            let roles = u64::from(self.journal_roles(&state, band).count_ones());
-            *len = u64::from(LOG_HEADER) + roles * (band.to - band.from);
-        }
-        let lens = &lens[..state.bands().len()];
-        if self.is_log_queue_ahead() || !self.log.journal.has_room_for(lens) {
-            self.wait_for_log(plan);
-            return false;
-        }
-        let mut first = None;
-        for (band, len) in state.bands().iter().zip(lens) {
-            let roles = self.journal_roles(&state, band);
-            let (at, sequence) = self.log.journal.take(*len);
-            first = first.or(Some(sequence));
-            let record = Record::JournalEntry {
-                at: Sector(at),
-                sequence,
-                stripe: state.stripe,
-                from: band.from as u32,
-                to: band.to as u32,
-                roles: words(roles),
-                settled: self.log.journal.settled.max(self.log.journal.first),
-            };
-            let mut list = ListBuilder::new();
-            for role in (0..self.setup.roles()).filter(|r| roles >> r & 1 == 1) {
-                self.add_journal_rows(plan, &state, role, band, &mut list);
-            }
-            let (member, payload) = (self.setup.journal(), list.finish());
-            let fua = !self.setup.has_bug(Bug::JournalNotDurable);
-            let meta = MetaIo { member, record, at: Sector(at), payload, fua, ..NO_META };
-            self.emit_meta(Owner::Plan(plan), meta);
-        }
-        let count = lens.len() as u8;
-        let first = first.unwrap_or_default();
-        self.log.logged[plan as usize] = Logged { member: 0, first, count };
-        true
+    /// Entries with lower numbers are on the medium.
+    pub(super) fn settled(&self) -> u64 {
+        self.settled.max(self.first)
     }
 
-    /// What of a band goes to the journal: all data being written, and the parities in service.
-    fn journal_roles(&self, state: &Plan, band: &Band) -> u128 {
-        let mut roles = chunk_set(band.first, band.last);
-        for parity in (0..self.setup.parities).filter(|parity| band.live >> parity & 1 == 1) {
-            let role = self.setup.data_chunks + parity;
-            if !self.members.failed.contains(self.setup.role_member(state.stripe, role)) {
-                roles |= 1 << role;
-            }
-        }
-        roles
-    }
-
-    /// Adds a role's new rows of a band. What is to be zeroes lies in the scratch of the band's first
-    /// chunk, which a plan that writes zeroes does not use otherwise.
-    fn add_journal_rows(
-        &mut self,
-        plan: u32,
-        state: &Plan,
-        role: u16,
-        band: &Band,
-        list: &mut ListBuilder,
-    ) {
-        let is_data = role < self.setup.data_chunks;
-        if state.task == Task::Zero && (is_data || band.covered() == self.setup.data_chunks) {
-            self.add_rows(plan, state, band.first, band, Memory::Scratch, list);
-        } else {
-            let memory = if is_data { Memory::Payload } else { Memory::Scratch };
-            self.add_rows(plan, state, role, band, memory, list);
-        }
-    }
-
-    /// Whether what plans write goes to the journal.
-    pub(in crate::array) fn is_journalled(&self) -> bool {
-        matches!(self.setup.settings.consistency, Consistency::Journal { .. })
-            && self.is_journal_used()
-    }
-
-    pub(super) fn journal_ended(&mut self, logged: Logged, durable: bool) {
-        let early = self.setup.has_bug(Bug::JournalRetiredEarly);
-        let stage = if durable || early { Stage::Durable } else { Stage::Ended };
-        let journal = &mut self.log.journal;
+    /// The writes of entries have ended.
+    pub(super) fn ended(&mut self, logged: Logged, stage: Stage) {
         for sequence in logged.first..logged.first + u64::from(logged.count) {
-            let index = sequence.checked_sub(journal.first);
-            if let Some(entry) = index.and_then(|index| journal.entries.get_mut(index as usize)) {
+            let index = sequence.checked_sub(self.first);
+            if let Some(entry) = index.and_then(|index| self.entries.get_mut(index as usize)) {
                 entry.stage = stage;
             }
         }
-        if self.log.journal.is_filling() {
-            self.flush_for_log();
-        }
     }
 
-    pub(super) fn journal_flushed(&mut self) {
-        let flushing = |entry: &&mut Entry| entry.stage == Stage::Flushing;
-        for entry in self.log.journal.entries.iter_mut().filter(flushing) {
+    /// All members were flushed.
+    pub(super) fn flushed(&mut self) {
+        for entry in self.entries.iter_mut().filter(|entry| entry.stage == Stage::Flushing) {
             entry.stage = Stage::Durable;
         }
-        self.retire_journal();
     }
 
-    /// Has the superblocks tell how much is no longer needed.
-    pub(super) fn retire_journal(&mut self) {
-        if self.log.journal.state == Use::Active && self.log.journal.retire() {
-            self.state_changed();
+    /// The log device failed; false when it was not in use.
+    pub(super) fn fail(&mut self) -> bool {
+        let was_used = self.is_used();
+        if was_used {
+            self.state = Use::Failing;
         }
-    }
-
-    /// The log device is out of service.
-    pub(in crate::array) fn journal_failed(&mut self) {
-        if self.log.journal.state != Use::Active {
-            return;
-        }
-        self.log.journal.state = Use::Failing;
-        self.outputs.push_back(Output::Event(Event::JournalFailed));
-        self.state_changed();
-    }
-
-    /// Whether a plan must not write although it has logged: the superblocks still say that there is a
-    /// journal, or the member with its log is gone.
-    pub(in crate::array) fn must_log_again(&self, plan: u32) -> bool {
-        self.log.journal.state == Use::Failing
-            || self.logs_partial_parity() && self.lacks_parity(plan)
+        was_used
     }
 }

@@ -34,27 +34,20 @@
 //! logged like one in service.
 //! Tests: `tests/logs.rs::partial_parity_survives_a_crash_at_any_point`.
 
-use super::super::lists::ListBuilder;
-use super::super::stripe::Band;
-use super::{Logged, Stage, chunk_set, words};
-use crate::array::Array;
-use crate::array::ios::NO_META;
-use crate::array::ios::Owner;
-use crate::bugs::Bug;
-use crate::contract::{MetaIo, Record};
-use crate::units::{MemberIndex, Sector};
+use super::{Logged, Stage, words};
+use crate::array::stripe::Band;
 
 /// What is in a place of a ring.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
-    stage: Stage,
-    stripe: u64,
-    rows: (u32, u32),
-    written: u128,
+pub(super) struct Entry {
+    pub(super) stage: Stage,
+    pub(super) stripe: u64,
+    pub(super) rows: (u32, u32),
+    pub(super) written: u128,
     /// It is on the medium, or never will be.
-    logged: bool,
+    pub(super) logged: bool,
     /// It never was written.
-    absent: bool,
+    pub(super) absent: bool,
 }
 
 /// Entries of a ring that may be being written at once.
@@ -85,11 +78,11 @@ impl Ring {
         Self { places: vec![idle; slots as usize], next: 1, settled: [1; 2] }
     }
 
-    const fn slot(&self, generation: u64) -> usize {
+    pub(super) const fn slot(&self, generation: u64) -> usize {
         (generation % self.places.len() as u64) as usize
     }
 
-    fn has_room_for(&self, count: u64) -> bool {
+    pub(super) fn has_room_for(&self, count: u64) -> bool {
         let most = most_being_logged(self.places.len() as u64);
         let mut next = self.next..self.next + count + most;
         let behind = self.next.saturating_sub(most)..(self.next + count).saturating_sub(most);
@@ -98,7 +91,7 @@ impl Ring {
     }
 
     /// Whether these rows have a write that is not durable, of a chunk that is not in `written`.
-    fn is_unsettled(&self, stripe: u64, rows: (u32, u32), written: u128) -> bool {
+    pub(super) fn is_unsettled(&self, stripe: u64, rows: (u32, u32), written: u128) -> bool {
         self.places.iter().any(|entry| {
             entry.stage != Stage::Durable
                 && entry.stripe == stripe
@@ -108,7 +101,7 @@ impl Ring {
         })
     }
 
-    fn take(&mut self, entry: Entry) -> u64 {
+    pub(super) fn take(&mut self, entry: Entry) -> u64 {
         let generation = self.next;
         let slot = self.slot(generation);
         self.places[slot] = entry;
@@ -116,7 +109,7 @@ impl Ring {
         generation
     }
 
-    fn ended(&mut self, logged: Logged, stage: Stage) {
+    pub(super) fn ended(&mut self, logged: Logged, stage: Stage) {
         for generation in logged.first..logged.first + u64::from(logged.count) {
             let slot = self.slot(generation);
             self.places[slot].stage = stage;
@@ -124,7 +117,7 @@ impl Ring {
         }
     }
 
-    fn logged(&mut self, logged: Logged) {
+    pub(super) fn logged(&mut self, logged: Logged) {
         for generation in logged.first..logged.first + u64::from(logged.count) {
             let slot = self.slot(generation);
             self.places[slot].logged = true;
@@ -142,8 +135,24 @@ impl Ring {
         }
     }
 
+    /// Entries with numbers between these, the second left out, are on the medium.
+    pub(super) const fn settled(&self) -> [u64; 2] {
+        self.settled
+    }
+
+    /// The generation of the next entry.
+    pub(super) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Goes on behind this entry, which was found.
+    pub(super) fn continue_behind(&mut self, generation: u64) {
+        self.next = self.next.max(generation + 1);
+        self.unsettle();
+    }
+
     /// From here on, nothing is said of the entries there were.
-    const fn unsettle(&mut self) {
+    pub(super) const fn unsettle(&mut self) {
         self.settled = [self.next; 2];
     }
 
@@ -175,112 +184,6 @@ impl Ring {
 }
 
 /// What a band says of itself in a log.
-const fn band_rows(band: &Band) -> (u32, u32) {
+pub(super) const fn band_rows(band: &Band) -> (u32, u32) {
     (band.from as u32, band.to as u32)
-}
-
-impl Array {
-    /// Logs the partial parity of a plan's bands; false when it must wait.
-    pub(super) fn log_partial_parity(&mut self, plan: u32) -> bool {
-        if self.log.logged[plan as usize].count > 0 {
-            // Its places are taken; what it logs no more, since P went out of service, needs none.
-            return true;
-        }
-        let state = self.plans[plan];
-        let p_role = self.setup.data_chunks;
-        let member = self.setup.role_member(state.stripe, p_role);
-        // Parity that is not written needs no entry. But should its member come back, what was written
-        // meanwhile must be durable before an entry for the same rows: it takes a place.
-        let is_live = !self.members.failed.contains(member)
-            && state.bands().iter().all(|band| band.live != 0);
-        let ring = &self.log.rings[member.at()];
-        let is_unsettled = |band: &Band| {
-            ring.is_unsettled(state.stripe, band_rows(band), chunk_set(band.first, band.last))
-        };
-        if self.is_log_queue_ahead()
-            || !ring.has_room_for(state.bands().len() as u64)
-            || is_live && state.bands().iter().any(is_unsettled)
-        {
-            self.wait_for_log(plan);
-            return false;
-        }
-        let first = ring.next;
-        for band in state.bands() {
-            let written = chunk_set(band.first, band.last);
-            let (rows, stripe) = (band_rows(band), state.stripe);
-            let (logged, absent) = (!is_live, !is_live);
-            let entry = Entry { stage: Stage::Busy, stripe, rows, written, logged, absent };
-            let ring = &mut self.log.rings[member.at()];
-            let settled = ring.settled;
-            let generation = ring.take(entry);
-            if !is_live {
-                continue;
-            }
-            let slot = ring.slot(generation) as u32;
-            let record = Record::PartialParity {
-                slot,
-                generation,
-                stripe,
-                from: rows.0,
-                to: rows.1,
-                written: words(written),
-                settled,
-            };
-            let at = Sector(u64::from(slot) * self.setup.log_place());
-            let replacement =
-                self.members.replacing.contains(member).then(|| self.setup.replacement(member));
-            for device in [Some(member), replacement].into_iter().flatten() {
-                let mut list = ListBuilder::new();
-                if band.covered() < self.setup.data_chunks {
-                    self.add_partial_rows(plan, &state, band, &mut list);
-                }
-                let payload = list.finish();
-                let meta = MetaIo { member: device, record, at, payload, fua: true, ..NO_META };
-                self.emit_meta(Owner::Plan(plan), meta);
-            }
-        }
-        let count = state.bands().len() as u8;
-        self.log.logged[plan as usize] = Logged { member: member.0, first, count };
-        true
-    }
-
-    /// The entries of a plan are on the medium: others may be written.
-    pub(in crate::array) fn plan_logged(&mut self, plan: u32) {
-        let logged = self.log.logged[plan as usize];
-        if logged.count > 0 && self.log.rings.is_empty() {
-            self.log.journal.logged(logged);
-        }
-        if self.logs_partial_parity() && logged.count > 0 {
-            self.log.rings[usize::from(logged.member)].logged(logged);
-            if !self.log.waiting.is_empty() {
-                self.retry_logging();
-            }
-        }
-    }
-
-    /// The writes of entries have ended.
-    pub(super) fn partial_ended(&mut self, logged: Logged, durable: bool) {
-        let early = self.setup.has_bug(Bug::PplReusedEarly);
-        let stage = if durable || early { Stage::Durable } else { Stage::Ended };
-        self.log.rings[usize::from(logged.member)].ended(logged, stage);
-    }
-
-    /// Whether the log of partial parity is kept on this member.
-    pub(in crate::array) fn logs_partial_parity(&self) -> bool {
-        !self.log.rings.is_empty()
-    }
-
-    /// A member's log goes on behind this entry.
-    pub(super) fn continue_ring(&mut self, member: MemberIndex, generation: u64) {
-        let ring = &mut self.log.rings[member.at()];
-        ring.next = ring.next.max(generation + 1);
-        ring.unsettle();
-    }
-
-    /// Another drive is to hold a member's log from now on, which has none of its entries.
-    pub(in crate::array) fn log_moves(&mut self, member: MemberIndex) {
-        if let Some(ring) = self.log.rings.get_mut(member.at()) {
-            ring.unsettle();
-        }
-    }
 }

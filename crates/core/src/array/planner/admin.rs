@@ -55,7 +55,7 @@ impl Array {
                 (most == 0 || least > most || !share).then_some(Refusal::OutOfRange)
             }
             Admin::StopBackground => None,
-            Admin::Stop if self.is_replaying() => Some(Refusal::Busy),
+            Admin::Stop if self.log.is_replaying() => Some(Refusal::Busy),
             Admin::Stop => self.members.is_lost(&self.setup).then_some(Refusal::ArrayFailed),
         }
     }

@@ -7,6 +7,7 @@ mod build;
 mod complete;
 mod failure;
 mod issue;
+mod log;
 mod permit;
 mod read;
 mod request;
@@ -124,7 +125,7 @@ impl Array {
     pub fn scratch(&self) -> Scratch {
         let roles = u64::from(self.setup.roles());
         // Partial parity has a place of its own.
-        let partial = u64::from(self.logs_partial_parity());
+        let partial = u64::from(self.log.is_partial());
         let plan = (roles + partial) * self.setup.plan_rows;
         let units = if self.setup.is_redundant() { self.setup.units } else { 0 };
         let len = plan.max(self.setup.unit_scratch()) as u32;
@@ -202,7 +203,7 @@ impl Array {
             plan.add_to_key(&mut add);
         }
         self.rounds.add_to_key(&mut add);
-        self.log_to_key(&mut add);
+        self.log.add_to_key(&mut add);
         self.cache.add_to_key(&mut add);
         self.background_to_key(&mut add);
         self.permits.add_to_key(&mut add);

@@ -119,7 +119,7 @@ impl Array {
         self.next_update();
         self.write_pages();
         self.watch_bits();
-        if self.is_replaying() {
+        if self.log.is_replaying() {
             return;
         }
         match self.permits.clean_due(&self.setup, self.now) {
@@ -208,7 +208,7 @@ impl Array {
             rebuilt_to: Sector(self.members.rebuilt_to(&self.setup)),
             synced_to: Sector(self.synced_to()),
             journal: self.log.is_journal_used(),
-            journal_tail: self.journal_tail(),
+            journal_tail: self.log.journal_tail(),
         }
     }
 
@@ -269,7 +269,7 @@ impl Array {
             Written::Nothing => return false,
             Written::Again => {}
             Written::New(failed) => {
-                self.log_state_written();
+                self.log.state_written();
                 self.restoring_said(failed);
             }
         }

@@ -33,7 +33,7 @@ impl Array {
 
     /// Starts what was held back, unless something still holds it.
     pub(in crate::array) fn release_held(&mut self) {
-        self.requests.holding = self.requests.plugged || self.is_replaying();
+        self.requests.holding = self.requests.plugged || self.log.is_replaying();
         if self.requests.holding {
             return;
         }

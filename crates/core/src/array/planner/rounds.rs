@@ -115,7 +115,7 @@ impl Array {
 
     /// Whether the log device gets what all members have. Where too many of them failed, they do not.
     fn tells_log(&self) -> bool {
-        self.is_journal_used() && !self.members.has_lost(&self.setup)
+        self.log.is_journal_used() && !self.members.has_lost(&self.setup)
     }
 
     fn end_round(&mut self, slot: u32) {

@@ -23,9 +23,10 @@ impl Array {
             self.members[member].good_to = newest.rebuilt_to.0;
             self.members.note_partial(member);
         }
-        self.restore_log(&newest, start.journal);
+        self.log.restore(&newest, start.journal);
         self.replay_logs(start.log);
-        self.skip_log_numbers(start.torn_log.0, start.torn_log.1, newest.events);
+        let (torn, known) = start.torn_log;
+        self.log.skip_numbers(&self.setup, torn, known, newest.events);
         self.begin_at_start(self.todo(start));
 
         let known = MemberSet::from_words(newest.failed);
@@ -37,7 +38,7 @@ impl Array {
             && !start.level
             && failed == known
             && rebuilding == MemberSet::from_words(newest.rebuilding)
-            && self.is_journal_used() == newest.journal;
+            && self.log.is_journal_used() == newest.journal;
         self.permits.set_wanted(!unchanged);
         self.permits.note_holds(&self.setup, &self.members);
         self.wake_at_start(!unchanged);
@@ -64,7 +65,7 @@ impl Array {
             _ => Resync::All,
         };
         let (trust_parity, by_bitmap) = (start.trust_parity, start.newest.by_bitmap);
-        let replay = self.is_replaying();
+        let replay = self.log.is_replaying();
         Todo { resync, synced_to: kept, trust_parity, by_bitmap, replay, is_unknown: false }
     }
 

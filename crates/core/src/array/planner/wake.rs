@@ -10,7 +10,7 @@ impl Array {
     /// Tells the driver of the first moment, if that has changed.
     pub(in crate::array) fn tell_wake(&mut self) {
         // A replay begins at the next input.
-        self.timers.changed = self.is_replay_due();
+        self.timers.changed = self.log.is_replay_due();
         if let Some(at) = self.timers.tell(self.now) {
             self.outputs.push_back(Output::WakeAt(at));
         }

@@ -249,7 +249,7 @@ impl Array {
             self.store_planned(plan);
         }
         let data = self.setup.data_chunks;
-        let partial = self.logs_partial_parity();
+        let partial = self.log.is_partial();
         for band in state.bands() {
             if band.method == Method::Verify {
                 let job = self.start_job(plan, Kernel::Compare, band);
@@ -305,7 +305,7 @@ impl Array {
     pub(in crate::array) fn issue_preparation(&mut self, plan: u32) {
         let state = self.plans[plan];
         let data = self.setup.data_chunks;
-        if !self.logs_partial_parity() {
+        if !self.log.is_partial() {
             if state.task == Task::Zero && self.is_journalled() {
                 for band in state.bands() {
                     let job = self.start_job(plan, Kernel::Zero, band);
@@ -375,17 +375,6 @@ impl Array {
         }
         self.add_target(job, state, data, band, Memory::Scratch);
         self.send_job(job.plan, job.job);
-    }
-
-    /// Adds the rows of a band's partial parity to a list.
-    pub(in crate::array) fn add_partial_rows(
-        &mut self,
-        plan: u32,
-        state: &Plan,
-        band: &Band,
-        list: &mut ListBuilder,
-    ) {
-        self.add_rows(plan, state, self.setup.data_chunks + 1, band, Memory::Scratch, list);
     }
 
     /// A job from one list to another.

@@ -281,7 +281,7 @@ impl Array {
             self.setup.settings.consistency,
             Consistency::PartialParity { .. } | Consistency::Journal { .. }
         );
-        let late = self.setup.has_bug(Bug::PplAfterData) && self.logs_partial_parity()
+        let late = self.setup.has_bug(Bug::PplAfterData) && self.log.is_partial()
             || self.setup.has_bug(Bug::JournalAfterData) && self.is_journalled();
         let state = &mut self.plans[plan];
         state.phase = match state.phase {
@@ -368,7 +368,7 @@ impl Array {
 
     fn phase_ended(&mut self, plan: u32) {
         let logs = self.plans[plan].phase == Phase::Log;
-        let again = logs && self.must_log_again(plan);
+        let again = logs && self.log.must_log_again(self.lacks_parity(plan));
         if logs {
             self.plan_logged(plan);
         }

@@ -1,0 +1,208 @@
+//! The log without an array: entries, room, and a replay.
+
+use super::*;
+use crate::array::setup::tests::setup;
+use crate::contract::IoOp;
+use crate::layout::Level;
+use crate::units::Sectors;
+
+const NONE: MemberSet = MemberSet::NONE;
+
+/// A raid5 of four in a mode, and its log.
+fn log(consistency: Consistency) -> (Setup, Log) {
+    let layout = Layout::new(Level::Raid5, 4).with_chunk(Sectors(64));
+    (setup(&layout, consistency), Log::new(consistency, &layout, 4))
+}
+
+/// A plan that writes rows of one chunk of a stripe.
+fn write(stripe: u64, chunk: u16, rows: (u64, u64)) -> Plan {
+    let mut plan = Plan { stripe, rows, band_count: 1, ..Plan::idle() };
+    plan.bands[0] = Band { from: rows.0, to: rows.1, first: chunk, last: chunk, ..plan.bands[0] };
+    plan.bands[0].live = 1;
+    plan
+}
+
+fn places(entering: Entering) -> Option<Vec<Place>> {
+    match entering {
+        Entering::Goes(places) => Some(places.into_iter().flatten().collect()),
+        Entering::Waits | Entering::WaitsForFlush => None,
+    }
+}
+
+#[test]
+fn partial_parity_goes_to_the_member_with_p() {
+    let (setup, mut log) = log(Consistency::PartialParity { slots: 6 });
+    let plan = write(0, 1, (0, 8));
+    let written = places(log.enter(&setup, NONE, 0, &plan)).expect("there is room");
+    assert_eq!(written.len(), 1);
+    assert_eq!(written[0].device, setup.role_member(0, setup.data_chunks));
+    let Record::PartialParity { written: chunks, from, to, .. } = written[0].record else {
+        panic!("{:?}", written[0].record);
+    };
+    assert_eq!((from_words(chunks), from, to), (0b10, 0, 8));
+    assert!(log.has_places(0));
+    // With P out of service a place is taken all the same, and nothing written.
+    let failed = MemberSet::from_words([1 << written[0].device.0, 0]);
+    let written = places(log.enter(&setup, failed, 1, &write(0, 1, (8, 16)))).expect("room");
+    assert!(written.is_empty() && log.has_places(1));
+}
+
+#[test]
+fn a_chunk_that_is_not_durable_is_flushed_before_another_of_its_rows_is_written() {
+    let (setup, mut log) = log(Consistency::PartialParity { slots: 12 });
+    assert!(places(log.enter(&setup, NONE, 0, &write(0, 1, (0, 8)))).is_some());
+    log.plan_logged(0);
+    log.places_ended(&setup, 0, false);
+    assert!(places(log.enter(&setup, NONE, 1, &write(0, 1, (0, 8)))).is_some(), "the same chunk");
+    log.plan_logged(1);
+    log.places_ended(&setup, 1, false);
+    assert!(places(log.enter(&setup, NONE, 2, &write(0, 2, (4, 6)))).is_none(), "another");
+    assert!(log.has_waiting() && log.begin_flush() && !log.begin_flush());
+    assert!(!log.flushed(true), "a failure is to be recorded first");
+    assert!(log.flushed(false));
+    assert!(log.begin_retry() && !log.begin_retry());
+    let (plan, left) = log.pop_waiting().expect("one waits");
+    assert_eq!((plan, left), (2, 0));
+    assert!(places(log.enter(&setup, NONE, 2, &write(0, 2, (4, 6)))).is_some());
+    assert!(!log.waits_again(2, left));
+}
+
+#[test]
+fn plans_wait_in_order_when_a_ring_is_full() {
+    let (setup, mut log) = log(Consistency::PartialParity { slots: 6 });
+    let mut entered = 0;
+    while places(log.enter(&setup, NONE, entered, &write(0, 0, (0, 8)))).is_some() {
+        entered += 1;
+        assert!(entered < 4, "half a turn may be on its way");
+    }
+    // Another ring has room, but who came first goes first.
+    assert!(places(log.enter(&setup, NONE, 3, &write(1, 0, (0, 8)))).is_none());
+    assert_eq!(log.pop_waiting().map(|(plan, _)| plan), Some(entered));
+    assert_eq!(log.pop_waiting(), Some((3, 0)));
+}
+
+#[test]
+fn the_journal_is_a_ring_whose_tail_follows_what_is_durable() {
+    let entry = u64::from(LOG_HEADER) + 2 * 8;
+    let (setup, mut log) = log(Consistency::Journal { sectors: Sectors(3 * entry + 1) });
+    let write = write(0, 1, (0, 8));
+    for plan in 0..3 {
+        let written = places(log.enter(&setup, NONE, plan, &write)).expect("there is room");
+        assert_eq!(written[0].device, setup.journal());
+        assert_eq!(written[0].at, Sector(u64::from(plan) * entry));
+        assert_eq!(written[0].roles, 0b1010, "the chunk and P");
+        log.plan_logged(plan);
+    }
+    assert!(places(log.enter(&setup, NONE, 3, &write)).is_none(), "full");
+    for plan in 0..2 {
+        log.places_ended(&setup, plan, false);
+    }
+    assert!(!log.retire(), "nothing is durable");
+    assert!(log.begin_flush());
+    assert!(log.flushed(false) && log.retire());
+    assert_eq!(log.journal_tail(), 3, "the third is busy");
+    assert!(places(log.enter(&setup, NONE, 3, &write)).is_none(), "superblocks do not tell yet");
+    log.state_written();
+    log.state_recorded();
+    log.pop_waiting();
+    log.pop_waiting();
+    let written = places(log.enter(&setup, NONE, 3, &write)).expect("two places are free");
+    assert_eq!(written[0].at, Sector(0));
+}
+
+#[test]
+fn a_journal_that_failed_is_off_when_that_is_told() {
+    let (setup, mut log) = log(Consistency::Journal { sectors: Sectors(4096) });
+    assert!(log.journal_failed() && !log.journal_failed());
+    assert!(!log.is_journal_used() && log.must_log_again(false));
+    let entering = log.enter(&setup, NONE, 0, &write(0, 1, (0, 8)));
+    assert!(matches!(entering, Entering::Waits));
+    log.state_written();
+    log.state_recorded();
+    let written = places(log.enter(&setup, NONE, 0, &write(0, 1, (0, 8))));
+    assert_eq!(written.map(|all| all.len()), Some(0), "it goes on without");
+}
+
+/// Entries of partial parity for rows of stripe 0, as found; chunk 1 was written.
+fn found(setup: &Setup, entries: &[(u64, (u32, u32))]) -> Vec<LogEntry> {
+    let entry = |&(generation, (from, to)): &(u64, (u32, u32))| {
+        let slot = (generation % 6) as u32;
+        let at = Sector(u64::from(slot) * setup.log_place());
+        let (written, settled) = (words(0b10), [1, 1]);
+        let record =
+            Record::PartialParity { slot, generation, stripe: 0, from, to, written, settled };
+        LogEntry { member: setup.role_member(0, setup.data_chunks), at, record }
+    };
+    entries.iter().map(entry).collect()
+}
+
+/// Ends all I/Os that a replay asked for; which they were.
+fn end_all(
+    setup: &Setup,
+    log: &mut Log,
+    members: &mut Members,
+    outcome: impl Fn(IoOp, u16) -> IoOutcome,
+) -> Vec<(IoOp, u16, u64, u32)> {
+    let mut all = Vec::new();
+    while let Some(todo) = log.next_todo() {
+        let Todo::Io { op, target, role } = todo else { panic!("{todo:?}") };
+        all.push((op, role, target.at.0, target.len));
+    }
+    for &(op, role, at, len) in &all {
+        let member = setup.role_member(0, role.min(setup.data_chunks));
+        let io = IoState { op, member, at: Sector(at), len, ..IoState::idle() };
+        if log.replay_io_ended(setup, &io, outcome(op, role)) {
+            members.fail(member);
+        }
+        log.replay_goes_on(setup, members);
+    }
+    all
+}
+
+#[test]
+fn a_replay_reads_computes_and_writes_the_newest_of_each_row() {
+    let (setup, mut log) = log(Consistency::PartialParity { slots: 6 });
+    let mut members = Members::new(9, 8);
+    assert!(!log.begin_with(&setup, &[]), "nothing was found");
+    assert!(log.begin_with(&setup, &found(&setup, &[(1, (0, 16)), (2, (8, 16))])));
+    assert!(log.is_replay_due());
+    log.begin_replay(&setup, &mut members);
+    assert!(log.is_replaying() && !log.is_replay_due());
+    // Of the older entry only what the newer one does not have.
+    for (from, len) in [(0, 8), (8, 8)] {
+        let reads = end_all(&setup, &mut log, &mut members, |_, _| IoOutcome::Ok);
+        assert_eq!(reads.len(), 2, "the chunk and its partial parity: {reads:?}");
+        assert_eq!(reads[0], (IoOp::Read, 1, from, len));
+        let todo = log.next_todo();
+        assert_eq!(todo, Some(Todo::Compute { len, written: 0b10, partial: true }));
+        log.replay_computed(&setup, &mut members, JobResult::Done);
+        let writes = end_all_writes(&setup, &mut log, &mut members);
+        assert_eq!(writes, [(IoOp::Write, 3, from, len)], "P");
+    }
+    assert_eq!(log.next_todo(), Some(Todo::Flush));
+    assert_eq!(log.end_replay(false), None, "it is not flushed");
+    log.replay_flushed();
+    assert_eq!(log.end_replay(false), Some(true));
+    assert!(!log.is_replaying());
+}
+
+/// The writes of one step, ended; what the next step asks for is left.
+fn end_all_writes(
+    setup: &Setup,
+    log: &mut Log,
+    members: &mut Members,
+) -> Vec<(IoOp, u16, u64, u32)> {
+    end_all(setup, log, members, |_, _| IoOutcome::Ok)
+}
+
+#[test]
+fn a_replay_goes_on_without_a_member_that_fails() {
+    let (setup, mut log) = log(Consistency::PartialParity { slots: 6 });
+    let mut members = Members::new(9, 8);
+    log.begin_with(&setup, &found(&setup, &[(1, (0, 16))]));
+    log.begin_replay(&setup, &mut members);
+    let gone = |_, role| if role == 1 { IoOutcome::Gone } else { IoOutcome::Ok };
+    end_all(&setup, &mut log, &mut members, gone);
+    assert!(members.failed.contains(setup.role_member(0, 1)));
+    assert_eq!(log.next_todo(), Some(Todo::Flush), "rows of a written chunk that is lost are left");
+}

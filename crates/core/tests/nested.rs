@@ -306,6 +306,6 @@ fn what_nested_levels_do_not_have_is_refused_by_name() {
     few.members.pop();
     assert_eq!(refusal(&few).to_string(), "members: 5 given for 6 drives");
     let array = raidlab_core::Array::new(&config("raid5+0(2x3) chunk=4K"));
-    assert_eq!(array.expect_err("is not one array").key, "level");
+    assert_eq!(array.map(|_| ()).expect_err("is not one array").key, "level");
     assert!(matches!(Volume::new(&config("raid5(3) chunk=4K")), Ok(Volume::Flat(_))));
 }

@@ -97,17 +97,65 @@ impl Members {
         self.all.get(device.at())
     }
 
-    /// Two devices change places.
-    pub(super) fn swap(&mut self, one: MemberIndex, other: MemberIndex) {
-        self.all.swap(one.at(), other.at());
-    }
-
     /// Takes a member out of service.
     pub(super) fn fail(&mut self, member: MemberIndex) {
         self.failed.insert(member);
         self.rebuilding.remove(member);
         self.partial.remove(member);
         self[member].hole_from = u64::MAX;
+    }
+
+    /// A member out of service is to be rebuilt: all of it, or what the bitmap names and all from a sector on.
+    pub(super) fn begin_rebuild(&mut self, member: MemberIndex, named_to: Option<Sector>) {
+        self.failed.remove(member);
+        self.rebuilding.insert(member);
+        let known = &mut self[member];
+        (known.good_to, known.kept_to, known.hole_from) = (0, 0, u64::MAX);
+        known.named_to = named_to.map_or(0, |sector| sector.0);
+        if named_to.is_none() {
+            known.bad.clear();
+            known.corrected = 0;
+        }
+        self.note_partial(member);
+    }
+
+    /// A member is rebuilt, durably.
+    pub(super) fn restore(&mut self, member: MemberIndex) {
+        self.rebuilding.remove(member);
+        let known = &mut self[member];
+        (known.good_to, known.named_to) = (u64::MAX, 0);
+        known.kept_to = known.hole_from;
+        self.note_partial(member);
+    }
+
+    /// A fresh drive, `other`, is to take a member's place.
+    pub(super) fn begin_replace(&mut self, member: MemberIndex, other: MemberIndex) {
+        self.replacing.insert(member);
+        self[other].bad.clear();
+        self[other].hole_from = u64::MAX;
+    }
+
+    /// The replacement, `other`, takes over.
+    pub(super) fn take_over(&mut self, member: MemberIndex, other: MemberIndex) {
+        self.replacing.remove(member);
+        self.all.swap(member.at(), other.at());
+        self[other].bad.clear();
+        self[other].hole_from = u64::MAX;
+        let known = &mut self[member];
+        (known.corrected, known.good_to, known.kept_to) = (0, u64::MAX, known.hole_from);
+        self.note_partial(member);
+    }
+
+    /// What these members lost in a rebuild was written since, durably.
+    pub(super) fn fill(&mut self, members: MemberSet) {
+        for member in members.iter() {
+            let rebuilt = self.rebuilding.contains(member);
+            let known = &mut self[member];
+            if known.bad.is_empty() && !rebuilt {
+                known.hole_from = u64::MAX;
+                known.kept_to = u64::MAX;
+            }
+        }
     }
 
     /// Whether a member, replacement or log device gets I/O; `log`: the log device is used.

@@ -14,28 +14,31 @@
 //!
 //! One piece of work is under way at a time: first what the log has, then resync, rebuilds,
 //! replacements; a scrub only when nothing else is. [`work`] begins and ends it, [`pace`] says how
-//! fast it goes, [`unit`] carries out one range, [`sources`] says from what, [`heal`] mends what a
-//! member could not read.
+//! fast it goes, [`unit`] is one range, [`sources`] says from what its contents are had.
 
-mod heal;
 mod pace;
 mod sources;
 mod status;
 mod unit;
 mod work;
 
-pub use status::{Status, WorkStatus};
-use unit::Unit;
-
-use super::Array;
+use super::member::Members;
 use super::member_set::MemberSet;
+use super::permit::Bitmap;
+use super::setup::Setup;
 use super::slab::Slab;
 use crate::bugs::Bug;
 use crate::contract::Work;
 use crate::geometry::Geometry;
 use crate::layout::Layout;
 use crate::units::{MemberIndex, Time};
+pub(super) use pace::MayBegin;
 use pace::Pace;
+use sources::Trust;
+pub(super) use sources::has;
+pub use status::{Status, WorkStatus};
+pub(super) use unit::{Phase, Task, Told, ToldRun, Unit, UnitJob, places};
+pub(super) use work::Kept;
 
 /// Sectors of a range at most.
 const MOST_ROWS: u64 = 256;
@@ -108,18 +111,18 @@ pub(super) struct Background {
 
 /// A piece of work under way.
 #[derive(Clone, Copy, Debug)]
-struct Running {
-    work: Work,
+pub(super) struct Running {
+    pub(super) work: Work,
     /// The next address to hand out: of the member for rebuilds, replacements and levels with
     /// parity, else of the array.
-    cursor: u64,
-    end: u64,
+    pub(super) cursor: u64,
+    pub(super) end: u64,
     /// Where it began this time, and when.
     began: (u64, Time),
     /// Ranges in flight.
-    units: u32,
-    mismatched: u64,
-    lost: u64,
+    pub(super) units: u32,
+    pub(super) mismatched: u64,
+    pub(super) lost: u64,
     /// How far it is was told last, in 64ths.
     told: u64,
     /// How far it was recorded last.
@@ -128,14 +131,14 @@ struct Running {
 
 /// A flush of all members under way.
 #[derive(Clone, Copy, Debug)]
-struct Flush {
+pub(super) struct Flush {
     serial: u32,
     then: Then,
 }
 
 /// What follows a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Then {
+pub(super) enum Then {
     /// It is recorded that work is this far.
     Keep(u64),
     /// Work is over.
@@ -177,74 +180,110 @@ pub(super) fn unit_rows(geometry: &Geometry, layout: &Layout, block: u64) -> u64
     }
 }
 
-impl Array {
-    /// Whether copies below `end` of the array may differ, since they were not made consistent yet.
+/// What parity is worth, with what the bitmap says.
+pub(super) struct Consistent<'a> {
+    background: &'a Background,
+    bitmap: &'a Bitmap,
+}
+
+impl Trust for Consistent<'_> {
+    fn is_parity_trusted(&self, from: u64, to: u64, lacking: MemberSet) -> bool {
+        self.background.is_parity_trusted(self.bitmap, from, to, lacking)
+    }
+}
+
+/// How far redundancy can be believed.
+impl Background {
+    /// As units ask for it.
+    pub(super) const fn trust<'a>(&'a self, bitmap: &'a Bitmap) -> Consistent<'a> {
+        Consistent { background: self, bitmap }
+    }
+
+    /// Redundancy is consistent below this; `u64::MAX` when everywhere.
     #[inline(always)]
-    pub(super) fn is_unsynced(&self, end: u64) -> bool {
-        end > self.background.synced_to
+    pub(super) const fn synced_to(&self) -> u64 {
+        self.synced_to
+    }
+
+    /// The same, made durable, as superblocks have it: of a member for levels with parity, of the array for
+    /// mirrors.
+    pub(super) fn synced_kept(&self, setup: &Setup) -> u64 {
+        if setup.has_bug(Bug::ResyncCleanEarly) { u64::MAX } else { self.synced_kept }
     }
 
     /// Whether parity of rows `from..to` of the members is consistent.
     #[inline]
-    pub(super) fn is_parity_consistent(&self, from: u64, to: u64) -> bool {
-        let background = &self.background;
-        to <= background.synced_to
-            || background.resync == Resync::ByBitmap && !self.permits.bitmap.found((from, to))
+    pub(super) fn is_parity_consistent(&self, bitmap: &Bitmap, from: u64, to: u64) -> bool {
+        to <= self.synced_to || self.resync == Resync::ByBitmap && !bitmap.found((from, to))
     }
 
     /// Whether what these members lack in rows `from..to` may be computed from parity.
     #[inline]
-    pub(super) fn is_parity_trusted(&self, from: u64, to: u64, lacking: MemberSet) -> bool {
-        self.is_parity_consistent(from, to)
-            || !lacking.is_empty() && lacking.is_within(self.background.trust)
+    pub(super) fn is_parity_trusted(
+        &self,
+        bitmap: &Bitmap,
+        from: u64,
+        to: u64,
+        lacking: MemberSet,
+    ) -> bool {
+        self.is_parity_consistent(bitmap, from, to)
+            || !lacking.is_empty() && lacking.is_within(self.trust)
     }
 
-    /// Below this, redundancy is consistent and that is durable, as superblocks have it: of a member
-    /// for levels with parity, of the array for mirrors; `u64::MAX` when everywhere.
-    pub(super) fn synced_to(&self) -> u64 {
-        if self.setup.has_bug(Bug::ResyncCleanEarly) {
-            u64::MAX
-        } else {
-            self.background.synced_kept
-        }
+    /// A resync found redundancy lost at this address.
+    pub(super) fn lose_redundancy(&mut self, at: u64) {
+        self.unsynced_from = self.unsynced_from.min(at);
     }
 
-    /// Whether nothing of it is under way any more, not even what was interrupted.
-    pub(super) fn is_background_halted(&self) -> bool {
-        let background = &self.background;
-        background.work.is_none()
-            && background.flush.is_none()
-            && background.taking_over.is_none()
-            && background.restoring.is_none()
-            && self.background.units.used().next().is_none()
+    /// Everything that a member lost in a rebuild has been written since.
+    pub(super) fn note_filled(&mut self, member: MemberIndex) {
+        self.filled.insert(member);
     }
 
-    pub(super) fn background_to_key(&self, add: &mut dyn FnMut(u64)) {
-        let background = &self.background;
-        add(u64::from(background.halted) | u64::from(background.replaying) << 1);
-        add(background.resync as u64);
-        add(background.trust.bits() as u64);
-        add(background.synced_to);
-        add(background.synced_kept);
-        if let Some(running) = &background.work {
+    /// Whether what a unit was to do is no longer wanted.
+    pub(super) fn is_void(&self, slot: u32, members: &Members) -> bool {
+        let unit = &self.units[slot];
+        unit.is_void(members, unit.serial != self.serial || self.work.is_none())
+    }
+
+    /// Whether nothing is under way any more, not even what was interrupted.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.work.is_none() && !self.is_settling() && self.units.used().next().is_none()
+    }
+
+    /// Whether a flush or a superblock is waited for before work goes on.
+    pub(super) fn is_settling(&self) -> bool {
+        self.flush.is_some() || self.taking_over.is_some() || self.restoring.is_some()
+    }
+
+    pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
+        add(u64::from(self.halted) | u64::from(self.replaying) << 1);
+        add(self.resync as u64);
+        add(self.trust.bits() as u64);
+        add(self.synced_to);
+        add(self.synced_kept);
+        if let Some(running) = &self.work {
             add(work::key_of(running.work));
             add(running.cursor);
             add(running.kept);
             add(u64::from(running.units));
         }
-        add(background.taking_over.map_or(0, |member| u64::from(member.0) + 1));
-        add(background.restoring.map_or(0, |(m, said)| u64::from(m.0 + 1) << 1 | u64::from(said)));
-        if let Some(flush) = &background.flush {
-            add(u64::from(flush.serial == background.serial));
+        add(self.taking_over.map_or(0, |member| u64::from(member.0) + 1));
+        add(self.restoring.map_or(0, |(m, said)| u64::from(m.0 + 1) << 1 | u64::from(said)));
+        if let Some(flush) = &self.flush {
+            add(u64::from(flush.serial == self.serial));
             add(match flush.then {
                 Then::Keep(to) => to << 1,
                 Then::Finish => 1,
                 Then::Fill(members) => members.bits() as u64 ^ u64::MAX,
             });
         }
-        for (slot, unit) in self.background.units.used() {
+        for (slot, unit) in self.units.used() {
             add(u64::from(slot));
             unit.add_to_key(add);
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

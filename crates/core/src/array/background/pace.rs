@@ -8,10 +8,8 @@
 //! work is ahead of the rate while that moment lies ahead. How far behind it may fall is bounded, so
 //! that a pause is not made up for in one go.
 
-use super::super::timers::Timer;
-use super::Array;
 use crate::contract::Pacing;
-use crate::units::{SECTOR_BYTES, Time};
+use crate::units::Time;
 
 /// A driver's timers may come this late without costing speed.
 const MOST_CREDIT: u64 = 20_000_000;
@@ -44,7 +42,7 @@ impl Pace {
     }
 
     /// A range of `bytes` a member is begun.
-    fn started(&mut self, now: Time, bytes: u64, first: bool) {
+    pub(super) fn started(&mut self, now: Time, bytes: u64, first: bool) {
         let Pacing { least, most, .. } = self.pacing;
         self.most_at = self.most_at.max(now.0.saturating_sub(MOST_CREDIT));
         self.most_at = self.most_at.saturating_add(nanos(bytes, most));
@@ -53,6 +51,19 @@ impl Pace {
         if first {
             self.busy_since = now.0;
         }
+    }
+
+    /// Whether another range may be begun beside those in flight; `is_alone`: nothing else is under way.
+    pub(super) fn may_begin(&self, now: Time, in_flight: u32, is_alone: bool) -> MayBegin {
+        let at = self.most_at.max(self.rests_until);
+        if at > now.0 {
+            return MayBegin::At(Time(at));
+        }
+        let may = match self.pacing.share {
+            Some(_) => !self.closed,
+            None => self.least_at <= now.0 || is_alone || in_flight == 0,
+        };
+        if may { MayBegin::Yes } else { MayBegin::No }
     }
 
     /// A range is done; `left` are in flight.
@@ -67,6 +78,16 @@ impl Pace {
     }
 }
 
+/// Whether another range may be begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::array) enum MayBegin {
+    Yes,
+    /// When something has ended.
+    No,
+    /// At this moment.
+    At(Time),
+}
+
 /// How long `bytes` take at a rate.
 fn nanos(bytes: u64, rate: u64) -> u64 {
     if rate == 0 {
@@ -75,45 +96,42 @@ fn nanos(bytes: u64, rate: u64) -> u64 {
     u64::try_from(u128::from(bytes) * 1_000_000_000 / u128::from(rate)).unwrap_or(u64::MAX)
 }
 
-impl Array {
-    /// Whether another range may be begun now; if it is only a matter of time, the array is woken.
-    pub(super) fn may_begin_unit(&mut self) -> bool {
-        let capacity = self.background.units.capacity();
-        // One range is left for healing, where there is more than one.
-        let most = capacity.saturating_sub(1).max(1);
-        let in_flight = self.background.work.map_or(0, |running| running.units);
-        if in_flight >= most || self.background.units.available() == 0 {
-            return false;
-        }
-        let pace = self.background.pace;
-        let at = pace.most_at.max(pace.rests_until);
-        if at > self.now.0 {
-            self.timers.set(Timer::Pace, Time(at));
-            return false;
-        }
-        if pace.pacing.share.is_some() {
-            return !pace.closed;
-        }
-        let is_behind = pace.least_at <= self.now.0;
-        let other_work = self.requests.slots.available() < self.requests.slots.capacity() as usize;
-        is_behind || !other_work || in_flight == 0
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn work_is_never_faster_than_the_most() {
+        let mut pace = Pace::new(Pacing { least: 1000, most: 1000, share: None });
+        pace.begin(Time(SECOND));
+        assert_eq!(pace.may_begin(Time(SECOND), 0, true), MayBegin::Yes);
+        pace.started(Time(SECOND), 2000, true);
+        let at = Time(3 * SECOND);
+        assert_eq!(pace.may_begin(Time(SECOND), 1, true), MayBegin::At(at));
+        assert_eq!(pace.may_begin(at, 1, true), MayBegin::Yes);
     }
 
-    /// A range of `rows` sectors of each member is begun.
-    pub(super) fn unit_begun(&mut self, rows: u64) {
-        let first = self.background.work.is_none_or(|running| running.units == 0);
-        self.background.pace.started(self.now, rows * SECTOR_BYTES, first);
+    #[test]
+    fn beside_other_work_ranges_go_one_after_another() {
+        let mut pace = Pace::new(Pacing { least: 1, most: u64::MAX, share: None });
+        pace.begin(Time(SECOND));
+        pace.started(Time(SECOND), 1000, true);
+        let now = Time(2 * SECOND);
+        assert_eq!(pace.may_begin(now, 1, false), MayBegin::No);
+        assert_eq!(pace.may_begin(now, 1, true), MayBegin::Yes);
+        assert_eq!(pace.may_begin(now, 0, false), MayBegin::Yes);
     }
 
-    /// How fast background work goes from now on.
-    pub(in crate::array) fn set_pacing(&mut self, pacing: Pacing) {
-        let pace = &mut self.background.pace;
-        pace.pacing = pacing;
-        pace.begin(self.now);
-    }
-
-    /// The pause between ranges is over.
-    pub(in crate::array) fn pace_due(&mut self) {
-        self.pump();
+    #[test]
+    fn a_share_of_the_time_rests_as_long_as_the_rest() {
+        let mut pace = Pace::new(Pacing { least: 1, most: u64::MAX, share: Some(25) });
+        pace.begin(Time(0));
+        pace.started(Time(0), 1000, true);
+        pace.ended(Time(SECOND), 1);
+        assert_eq!(pace.may_begin(Time(SECOND), 1, true), MayBegin::No, "none joins");
+        pace.ended(Time(SECOND), 0);
+        assert_eq!(pace.may_begin(Time(SECOND), 0, true), MayBegin::At(Time(4 * SECOND)));
     }
 }

@@ -4,20 +4,19 @@
 //! some of its blocks only (a mismatch, a block that cannot be had) is dealt with block by block:
 //! the unit's window then steps through them.
 
-use super::super::lists::NIL;
-use super::super::member_set::MemberSet;
 use super::sources::{Roles, Sources, has};
-use super::{Array, Bug};
-use crate::array::ios::{IoState, Owner, Target};
-use crate::array::jobs::JobOwner;
-use crate::contract::{
-    Believe, IoOp, IoOutcome, JobResult, Kernel, Output, Role, Scrub, Segment, SegmentList,
-};
+use crate::array::lists::NIL;
+use crate::array::member::Members;
+use crate::array::member_set::MemberSet;
+use crate::array::setup::Setup;
+use crate::bugs::Bug;
+use crate::contract::{Believe, IoOutcome, JobResult, Kernel, Role, Scrub, Segment, SegmentList};
+use crate::geometry::{Geometry, Holds, Place};
 use crate::units::{MemberIndex, Sector};
 
 /// What a unit is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Task {
+pub(in crate::array) enum Task {
     Rebuild(MemberIndex),
     Replace(MemberIndex),
     Resync,
@@ -27,7 +26,7 @@ pub(super) enum Task {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(in crate::array) enum Phase {
     /// Choose sources for the window.
     Plan,
     /// Healing: what can the member read by now?
@@ -45,7 +44,7 @@ pub(super) enum Phase {
 
 /// How a unit goes through its blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Steps {
+pub(in crate::array) enum Steps {
     /// All at once.
     Whole,
     /// One by one, up to here; each is read on its own.
@@ -59,45 +58,46 @@ pub(super) enum Steps {
 pub(in crate::array) struct Unit {
     /// Member I/Os or jobs of this phase not yet ended.
     pub(in crate::array) pending: u32,
-    pub(super) task: Task,
+    pub(in crate::array) task: Task,
     /// The piece of work it belongs to.
-    pub(super) serial: u32,
+    pub(in crate::array) serial: u32,
     /// Where in the work it lies; nothing for healing.
-    pub(super) position: u64,
+    pub(in crate::array) position: u64,
     /// The range that is locked: rows of the members, or sectors of the array.
-    pub(super) at: u64,
-    pub(super) len: u32,
-    pub(super) stripe: u64,
+    pub(in crate::array) at: u64,
+    pub(in crate::array) len: u32,
+    pub(in crate::array) stripe: u64,
     /// The part worked on, counted from the start.
-    pub(super) window: (u32, u32),
-    pub(super) steps: Steps,
-    pub(super) phase: Phase,
-    pub(super) sources: Sources,
+    pub(in crate::array) window: (u32, u32),
+    pub(in crate::array) steps: Steps,
+    pub(in crate::array) phase: Phase,
+    pub(in crate::array) sources: Sources,
     /// Members whose reads failed in this window.
-    pub(super) avoid: MemberSet,
+    pub(in crate::array) avoid: MemberSet,
     /// A read of this phase failed.
-    pub(super) again: bool,
+    pub(in crate::array) again: bool,
     /// A job of this phase failed.
-    pub(super) failed: bool,
+    pub(in crate::array) failed: bool,
     /// Where redundancy disagrees, counted from the window's start.
-    pub(super) differs: Option<(u32, u32)>,
-    pub(super) located: Option<u16>,
-    /// What the probe of a heal found.
-    pub(super) probed: Option<IoOutcome>,
+    pub(in crate::array) differs: Option<(u32, u32)>,
+    pub(in crate::array) located: Option<u16>,
+    /// What the probe of a heal found, and the first block of it that is bad.
+    pub(in crate::array) probed: Option<IoOutcome>,
+    pub(in crate::array) probed_bad: Option<u32>,
     /// Healing: the block that was written last, and how often.
-    pub(super) block: Option<u32>,
-    pub(super) tries: u8,
+    pub(in crate::array) block: Option<u32>,
+    pub(in crate::array) tries: u8,
     /// What a member could not read, to be healed afterwards.
-    pub(super) sick: Option<(MemberIndex, u64, u32)>,
+    pub(in crate::array) sick: Option<(MemberIndex, u64, u32)>,
     /// News of this unit, joined where blocks touch.
-    pub(super) news: News,
-    pub(super) mismatched: u32,
-    pub(super) lost: u32,
+    pub(in crate::array) news: News,
+    pub(in crate::array) mismatched: u32,
+    pub(in crate::array) lost: u32,
 }
 
 /// What is told of runs of blocks when they end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(in crate::array) enum Told {
     Mismatch(Option<MemberIndex>),
     Mended(Roles),
     Bad(Roles),
@@ -106,9 +106,22 @@ pub(super) enum Told {
 
 /// Runs of blocks of which something is to be told; a mismatch and its mending run side by side.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct News {
-    pub(super) runs: [Option<(Told, u32, u32)>; 2],
+pub(in crate::array) struct News {
+    pub(in crate::array) runs: [Option<(Told, u32, u32)>; 2],
 }
+
+/// A job over places of a unit's scratch: one for each role, and beside them one for each parity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::array) struct UnitJob {
+    pub(in crate::array) kernel: Kernel,
+    /// Places of roles, and of parities beside them, that it reads.
+    pub(in crate::array) sources: (Roles, u8),
+    /// And that it writes.
+    pub(in crate::array) targets: (Roles, u8),
+}
+
+/// A run of blocks of which something is to be told.
+pub(in crate::array) type ToldRun = Option<(Told, u32, u32)>;
 
 impl Unit {
     pub(in crate::array) fn idle() -> Self {
@@ -130,6 +143,7 @@ impl Unit {
             differs: None,
             located: None,
             probed: None,
+            probed_bad: None,
             block: None,
             tries: 0,
             sick: None,
@@ -139,7 +153,7 @@ impl Unit {
         }
     }
 
-    pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
+    pub(in crate::array) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
         add(match self.task {
             Task::Rebuild(member) => u64::from(member.0),
             Task::Replace(member) => u64::from(member.0) | 1 << 16,
@@ -162,254 +176,172 @@ impl Unit {
         add(self.sources.write as u64);
     }
 
-    fn window_len(&self) -> u32 {
+    pub(in crate::array) fn window_len(&self) -> u32 {
         self.window.1 - self.window.0
     }
-}
 
-impl Array {
-    /// Locks a unit's range and begins it; the slot is there.
-    pub(super) fn enter_unit_range(&mut self, unit: Unit) {
-        let Some(slot) = self.background.units.insert(unit) else { return };
-        let unlocked = match unit.task {
-            Task::Heal(_) => self.setup.has_bug(Bug::HealBeforeLock),
-            Task::Rebuild(_) => self.setup.has_bug(Bug::RebuildUnlocked),
-            _ => false,
+    /// A unit over `len` sectors of a member, or as many as lie together.
+    pub(in crate::array) fn at(
+        setup: &Setup,
+        member: MemberIndex,
+        from: u64,
+        len: u64,
+    ) -> Option<Self> {
+        let geometry = &setup.geometry;
+        let (at, stripe, run) = match (geometry, geometry.holds(Place { member, at: Sector(from) }))
+        {
+            (_, Holds::Nothing) => return None,
+            (Geometry::Parity(parity), _) => {
+                let chunk = parity.chunk().0;
+                (from, from / chunk, chunk - from % chunk)
+            }
+            (Geometry::Raid3(_), _) => (from, 0, geometry.used(member).0 - from),
+            (geometry, Holds::Data { at, .. }) => (at.0, 0, geometry.run(at).0),
+            _ => return None,
         };
-        let (from, to) = (unit.at, unit.at + u64::from(unit.len));
-        if unlocked || self.locks.acquire(self.setup.unit_owner(slot), from, to) {
-            self.begin_unit(slot);
-        }
+        let len = len.min(run) as u32;
+        Some(Self { at, len, stripe, window: (0, len), ..Self::idle() })
     }
 
-    /// A unit has its range to itself now.
-    pub(in crate::array) fn begin_unit(&mut self, slot: u32) {
-        let unit = self.background.units[slot];
-        self.cache.forget_rows(&self.setup, unit.at, unit.at + u64::from(unit.len));
-        self.enter_unit(slot);
+    /// Where its range ends.
+    pub(in crate::array) fn end(&self) -> u64 {
+        self.at + u64::from(self.len)
     }
 
-    fn enter_unit(&mut self, slot: u32) {
-        if !self.starved.units.is_empty() || !self.issue_unit(slot) {
-            self.starved.units.push_back(slot);
-        }
+    /// Whether it heals the same member at the same place as another.
+    pub(in crate::array) fn overlaps(&self, other: &Self) -> bool {
+        self.task == other.task && other.at < self.end() && self.at < other.end()
     }
 
-    /// Sends out a phase of a unit, going through phases that have no I/O; false when it must wait
-    /// for room.
-    pub(in crate::array) fn issue_unit(&mut self, slot: u32) -> bool {
-        loop {
-            if self.background.units[slot].phase == Phase::Done || self.is_void(slot) {
-                self.end_unit(slot);
-                return true;
-            }
-            if self.ios.slots.available() < 2 * usize::from(self.setup.layout.members) {
-                return false;
-            }
-            let unit = &mut self.background.units[slot];
-            unit.failed = false;
-            match unit.phase {
-                Phase::Plan => {
-                    self.plan_unit(slot);
-                    continue;
-                }
-                Phase::Next => {
-                    self.next_window(slot);
-                    continue;
-                }
-                Phase::Probe => self.issue_probe(slot),
-                Phase::Read => self.issue_unit_reads(slot),
-                Phase::Recover => self.issue_unit_recovery(slot),
-                Phase::Compute => self.issue_unit_parity(slot),
-                Phase::Compare => self.issue_compare(slot),
-                Phase::Locate => self.issue_locate(slot),
-                Phase::Write => self.issue_unit_writes(slot),
-                Phase::Done => {}
-            }
-            if self.background.units[slot].pending > 0 {
-                return true;
-            }
-            self.unit_phase_ended(slot);
-        }
+    pub(in crate::array) fn is_heal(&self) -> bool {
+        matches!(self.task, Task::Heal(_))
     }
 
-    /// Whether what a unit was to do is no longer wanted.
-    fn is_void(&self, slot: u32) -> bool {
-        let unit = &self.background.units[slot];
-        let over = unit.serial != self.background.serial || self.background.work.is_none();
-        self.members.stopped
-            || match unit.task {
-                Task::Rebuild(member) => over || !self.members.rebuilding.contains(member),
+    pub(in crate::array) fn is_scrub(&self) -> bool {
+        matches!(self.task, Task::Scrub(_))
+    }
+
+    /// Whether what it was to do is no longer wanted; `over`: the work it belongs to is.
+    pub(in crate::array) fn is_void(&self, members: &Members, over: bool) -> bool {
+        members.stopped
+            || match self.task {
+                Task::Rebuild(member) => over || !members.rebuilding.contains(member),
                 Task::Replace(member) => {
-                    over || !self.members.replacing.contains(member)
-                        || self.members.failed.contains(member)
+                    over || !members.replacing.contains(member) || members.failed.contains(member)
                 }
                 Task::Resync | Task::Scrub(_) => over,
-                Task::Heal(member) => self.members.failed.contains(member),
+                Task::Heal(member) => members.failed.contains(member),
             }
     }
 
-    fn plan_unit(&mut self, slot: u32) {
-        let unit = self.background.units[slot];
-        if let Some(sources) = self.sources(&unit) {
-            let state = &mut self.background.units[slot];
-            state.sources = sources;
-            state.phase = Phase::Read;
-            return;
-        }
-        self.unit_lacks_sources(slot);
+    /// Goes on to read what its window is had from.
+    pub(in crate::array) fn plan(&mut self, sources: Sources) {
+        self.sources = sources;
+        self.phase = Phase::Read;
     }
 
-    /// The window cannot be had: smaller ones may be, and what cannot is lost.
-    fn unit_lacks_sources(&mut self, slot: u32) {
-        let block = self.setup.member_block() as u32;
-        let unit = &mut self.background.units[slot];
-        if unit.window_len() > block && !matches!(unit.task, Task::Heal(_)) {
-            unit.steps = Steps::Read(unit.len);
-            unit.window = (0, block.min(unit.len));
-            unit.avoid = MemberSet::NONE;
-            unit.phase = Phase::Plan;
-            return;
+    /// The window cannot be had: smaller ones may be. False when there are none, and it is lost.
+    pub(in crate::array) fn lacks_sources(&mut self, setup: &Setup) -> bool {
+        let block = setup.member_block() as u32;
+        let smaller = self.window_len() > block && !self.is_heal();
+        if smaller {
+            self.steps = Steps::Read(self.len);
+            self.window = (0, block.min(self.len));
+            self.avoid = MemberSet::NONE;
+            self.phase = Phase::Plan;
         }
-        self.lose_window(slot);
-    }
-
-    /// What follows a phase of which nothing is outstanding.
-    fn unit_phase_ended(&mut self, slot: u32) {
-        let unit = &mut self.background.units[slot];
-        let scrub = matches!(unit.task, Task::Scrub(_));
-        if unit.phase == Phase::Probe {
-            self.probe_ended(slot);
-            return;
-        }
-        if std::mem::take(&mut unit.again) {
-            // Without the members that could not read. A scrub needs them all.
-            unit.phase = Phase::Plan;
-            if scrub {
-                self.unit_lacks_sources(slot);
-            }
-            return;
-        }
-        unit.phase = match unit.phase {
-            // Something could not be computed: as good as unreadable.
-            Phase::Recover | Phase::Compute | Phase::Compare if unit.failed => {
-                self.lose_window(slot);
-                return;
-            }
-            Phase::Read if scrub => Phase::Compute,
-            Phase::Read => Phase::Recover,
-            Phase::Recover if scrub => Phase::Write,
-            Phase::Recover => Phase::Compute,
-            Phase::Compute if scrub => Phase::Compare,
-            Phase::Compute => Phase::Write,
-            Phase::Compare => {
-                self.compared(slot);
-                return;
-            }
-            Phase::Locate => {
-                self.block_differs(slot);
-                return;
-            }
-            Phase::Write => {
-                self.unit_written(slot);
-                return;
-            }
-            // Set by what the phase did.
-            phase @ (Phase::Plan | Phase::Probe | Phase::Next | Phase::Done) => phase,
-        };
+        smaller
     }
 
     /// Moves the window on; after the last one the unit is done.
-    fn next_window(&mut self, slot: u32) {
-        let block = self.setup.member_block() as u32;
-        let unit = &mut self.background.units[slot];
-        let (to, phase) = match unit.steps {
+    pub(in crate::array) fn next_window(&mut self, setup: &Setup) {
+        let block = setup.member_block() as u32;
+        let (to, phase) = match self.steps {
             Steps::Whole => (0, Phase::Done),
             Steps::Read(to) => (to, Phase::Plan),
             Steps::Compare(to) => (to, Phase::Compare),
         };
-        let from = unit.window.1;
+        let from = self.window.1;
         if from >= to {
-            unit.phase = Phase::Done;
+            self.phase = Phase::Done;
             return;
         }
-        unit.window = (from, (from + block).min(to));
-        unit.phase = phase;
-        unit.avoid = MemberSet::NONE;
+        self.window = (from, (from + block).min(to));
+        self.phase = phase;
+        self.avoid = MemberSet::NONE;
     }
 
-    /// All jobs that compare have ended.
-    fn compared(&mut self, slot: u32) {
-        let block = self.setup.member_block() as u32;
-        let q = self.setup.parities > 1;
-        let unit = &mut self.background.units[slot];
-        let Some((from, to)) = unit.differs.take() else {
-            unit.phase = Phase::Next;
-            return;
+    /// All jobs that compare have ended; true when the window, one block, differs and nobody can be named.
+    pub(in crate::array) fn compared(&mut self, setup: &Setup) -> bool {
+        let block = setup.member_block() as u32;
+        let Some((from, to)) = self.differs.take() else {
+            self.phase = Phase::Next;
+            return false;
         };
-        if unit.window_len() > block {
+        if self.window_len() > block {
             // Block by block: each is told, and mended, on its own.
-            let start = unit.window.0;
-            let end = (start + to.max(from + 1)).next_multiple_of(block).min(unit.len);
+            let start = self.window.0;
+            let end = (start + to.max(from + 1)).next_multiple_of(block).min(self.len);
             let first = (start + from) / block * block;
-            unit.window = (first, (first + block).min(end));
-            unit.steps = Steps::Compare(end);
-            unit.phase = Phase::Compare;
-        } else if q {
-            unit.located = None;
-            unit.phase = Phase::Locate;
+            self.window = (first, (first + block).min(end));
+            self.steps = Steps::Compare(end);
+            self.phase = Phase::Compare;
+        } else if setup.parities > 1 {
+            self.located = None;
+            self.phase = Phase::Locate;
         } else {
-            unit.located = None;
-            self.block_differs(slot);
+            self.located = None;
+            return true;
         }
+        false
     }
 
-    /// Redundancy disagrees in the window, which is one block; P and Q may have said who is wrong.
-    fn block_differs(&mut self, slot: u32) {
-        let unit = self.background.units[slot];
-        let Task::Scrub(scrub) = unit.task else { return };
-        let guilty = unit.located.map(|role| self.unit_place(&unit, role).member);
-        self.tell_run(slot, 0, Told::Mismatch(guilty));
-        let sources = self.mending(&unit, scrub);
-        let state = &mut self.background.units[slot];
-        state.mismatched += unit.window_len();
+    /// Redundancy disagrees in the window, which is one block: counts it, and goes on to mend it or to the next.
+    /// Gives who is wrong, if P and Q have said so.
+    pub(in crate::array) fn block_differs(
+        &mut self,
+        setup: &Setup,
+        scrub: Scrub,
+    ) -> Option<MemberIndex> {
+        let guilty = self.located.map(|role| self.place(setup, role).member);
+        let sources = self.mending(setup, scrub);
+        self.mismatched += self.window_len();
         match sources {
             Some(sources) => {
-                state.sources = sources;
-                state.phase = Phase::Recover;
+                self.sources = sources;
+                self.phase = Phase::Recover;
             }
-            None => state.phase = Phase::Next,
+            None => self.phase = Phase::Next,
         }
+        guilty
     }
 
     /// What a scrub writes where redundancy disagrees, if anything.
-    fn mending(&self, unit: &Unit, scrub: Scrub) -> Option<Sources> {
-        let data = self.setup.data_chunks;
-        let parities: Roles = ((1 << self.setup.parities) - 1) << data;
+    fn mending(&self, setup: &Setup, scrub: Scrub) -> Option<Sources> {
+        let data = setup.data_chunks;
+        let parities: Roles = ((1 << setup.parities) - 1) << data;
         let anew = Sources { write: parities, ..Sources::default() };
         let one = |role: u16| match role < data {
             true => Sources::anew_by_p(role),
             false => Sources { write: 1 << role, ..Sources::default() },
         };
-        let copies = (1..self.setup.copies).fold(0, |set, copy| set | 1 << copy);
-        match (scrub, unit.located) {
-            (Scrub::Check, _)
-                if self.setup.has_bug(Bug::CheckWrites) && self.setup.parities > 0 =>
-            {
+        let copies = (1..setup.copies).fold(0, |set, copy| set | 1 << copy);
+        match (scrub, self.located) {
+            (Scrub::Check, _) if setup.has_bug(Bug::CheckWrites) && setup.parities > 0 => {
                 Some(anew)
             }
             (Scrub::Check, _) => None,
             (Scrub::Repair(Believe::Nobody), Some(role)) => Some(one(role)),
             (Scrub::Repair(Believe::Nobody), None) => {
-                (self.setup.has_bug(Bug::RepairGuesses) && self.setup.parities > 0).then_some(anew)
+                (setup.has_bug(Bug::RepairGuesses) && setup.parities > 0).then_some(anew)
             }
-            (Scrub::Repair(Believe::Data), _) if self.setup.parities > 0 => Some(anew),
+            (Scrub::Repair(Believe::Data), _) if setup.parities > 0 => Some(anew),
             (Scrub::Repair(Believe::Data), _) => {
                 Some(Sources { write: copies, ..Sources::default() })
             }
             (Scrub::Repair(Believe::NotMember(member)), _) => {
-                let role = self.role_of(unit, member)?;
-                if self.setup.parities > 0 {
+                let role = self.role_of(setup, member)?;
+                if setup.parities > 0 {
                     return Some(one(role));
                 }
                 let copy = u16::from(role == 0);
@@ -418,262 +350,247 @@ impl Array {
         }
     }
 
-    fn unit_written(&mut self, slot: u32) {
-        let unit = self.background.units[slot];
-        match unit.task {
-            Task::Heal(_) => self.background.units[slot].phase = Phase::Probe,
-            Task::Scrub(_) => {
-                self.tell_run(slot, 1, Told::Mended(unit.sources.write));
-                self.background.units[slot].phase = Phase::Next;
-            }
-            _ => self.background.units[slot].phase = Phase::Next,
+    /// One I/O has ended.
+    pub(in crate::array) fn io_ended(&mut self, outcome: IoOutcome) {
+        self.pending -= 1;
+        if self.phase == Phase::Probe {
+            self.probed = Some(outcome);
         }
     }
 
-    /// One I/O of a unit has ended.
-    pub(in crate::array) fn unit_io_ended(&mut self, slot: u32, io: &IoState, outcome: IoOutcome) {
-        self.background.units[slot].pending -= 1;
-        let guesses = self.setup.has_bug(Bug::RebuildGuesses) && io.op == IoOp::Read;
-        let probe = self.background.units[slot].phase == Phase::Probe;
-        if probe {
-            self.background.units[slot].probed = Some(outcome);
-        }
-        if outcome == IoOutcome::Ok || guesses && !probe {
-            if io.op == IoOp::Write && !self.members.partial.is_empty() {
-                self.mended_by_write(io);
-            }
-        } else if io.op == IoOp::Read {
-            self.unit_read_failed(slot, io, outcome);
-        } else {
-            self.unit_write_failed(slot, io, outcome);
-        }
-        if self.background.units[slot].pending == 0 {
-            self.unit_phase_ended(slot);
-            self.enter_unit(slot);
-        }
-    }
-
-    fn unit_read_failed(&mut self, slot: u32, io: &IoState, outcome: IoOutcome) {
-        match outcome {
-            IoOutcome::Gone => self.fail_device(io.member),
-            IoOutcome::Timeout => self.count_error(io.member),
-            _ => {}
-        }
-        let unit = &mut self.background.units[slot];
-        if unit.phase == Phase::Probe {
+    /// A member could not read `at..at + len`: the window is had without it.
+    pub(in crate::array) fn read_failed(
+        &mut self,
+        setup: &Setup,
+        member: MemberIndex,
+        (at, len): (Sector, u32),
+        outcome: IoOutcome,
+    ) {
+        if self.phase == Phase::Probe {
             return;
         }
-        unit.again = true;
+        self.again = true;
         // The drive may have been replaced since: then it is simply read again.
-        if self.setup.is_member(io.member) {
-            unit.avoid.insert(io.member);
+        if setup.is_member(member) {
+            self.avoid.insert(member);
             if let IoOutcome::MediaError { first_bad } = outcome {
-                let end = io.at.0 + u64::from(io.len);
-                let from = first_bad.0.clamp(io.at.0, end - 1);
-                unit.sick.get_or_insert((io.member, from, (end - from) as u32));
+                let end = at.0 + u64::from(len);
+                let from = first_bad.0.clamp(at.0, end - 1);
+                self.sick.get_or_insert((member, from, (end - from) as u32));
             }
         }
     }
 
-    fn unit_write_failed(&mut self, slot: u32, io: &IoState, outcome: IoOutcome) {
-        // Like md, the last copy stays in service: a bad sector on it is better than no array.
-        let last =
-            self.setup.is_member(io.member) && self.members.is_last_copy(&self.setup, io.member);
-        if !last || outcome == IoOutcome::Gone {
-            self.fail_device(io.member);
-        }
-        let heals = matches!(self.background.units[slot].task, Task::Heal(_));
-        if heals {
-            // What could not be written will not be read either.
-            self.background.units[slot].tries = u8::MAX;
+    /// A write failed. What could not be written will not be read either.
+    pub(in crate::array) fn write_failed(&mut self) {
+        if self.is_heal() {
+            self.tries = u8::MAX;
         }
     }
 
-    /// One job of a unit has ended.
-    pub(in crate::array) fn unit_computed(&mut self, slot: u32, result: JobResult) {
-        let unit = &mut self.background.units[slot];
-        unit.pending -= 1;
+    /// One job has ended.
+    pub(in crate::array) fn computed(&mut self, result: JobResult) {
+        self.pending -= 1;
         match result {
             JobResult::Done | JobResult::Equal => {}
             JobResult::Differs { from, to } => {
-                let (known_from, known_to) = unit.differs.unwrap_or((from, to));
-                unit.differs = Some((from.min(known_from), to.max(known_to)));
+                let (known_from, known_to) = self.differs.unwrap_or((from, to));
+                self.differs = Some((from.min(known_from), to.max(known_to)));
             }
-            JobResult::Located(role) => unit.located = Some(role),
-            _ => unit.failed = true,
+            JobResult::Located(role) => self.located = Some(role),
+            _ => self.failed = true,
         }
-        if unit.phase == Phase::Locate {
+        if self.phase == Phase::Locate {
             // What P and Q cannot name is told by the mismatch itself.
-            unit.differs = None;
+            self.differs = None;
         }
-        if unit.pending == 0 {
-            self.unit_phase_ended(slot);
-            self.enter_unit(slot);
+    }
+
+    /// Begins a look at what is to be healed: the window is what was not looked at.
+    pub(in crate::array) fn begin_probe(&mut self) {
+        let from = self.block.unwrap_or(self.window.0);
+        self.window = (from, self.len);
+        self.probed = None;
+    }
+
+    /// The member has read what it can, of what lies at `at` on it; true when what was written can be read now,
+    /// which is to be told of the window before [`Self::mend_probed`].
+    pub(in crate::array) fn probe_ended(&mut self, setup: &Setup, at: u64) -> bool {
+        let block = setup.member_block() as u32;
+        let bad = match self.probed {
+            Some(IoOutcome::MediaError { first_bad }) => {
+                let bad = first_bad.0.saturating_sub(at).min(u64::from(self.len - 1)) as u32;
+                Some((bad / block * block).max(self.window.0))
+            }
+            Some(IoOutcome::Ok) => None,
+            // Gone or too slow: nothing more is learnt here.
+            _ => {
+                self.phase = Phase::Done;
+                self.probed_bad = None;
+                return false;
+            }
+        };
+        let wrote = self.block.filter(|_| self.tries < u8::MAX);
+        let healed = wrote.is_some() && wrote != bad;
+        if healed {
+            self.window = (self.window.0, self.window.0 + block);
+        }
+        self.probed_bad = bad;
+        healed
+    }
+
+    /// Goes on from what a probe found: to mend a block, or to the end. True when the block cannot be mended.
+    pub(in crate::array) fn mend_probed(&mut self, setup: &Setup) -> bool {
+        let block = setup.member_block() as u32;
+        let Some(bad) = self.probed_bad else {
+            self.phase = Phase::Done;
+            return false;
+        };
+        if self.block != Some(bad) {
+            self.tries = 0;
+        }
+        self.block = Some(bad);
+        self.window = (bad, (bad + block).min(self.len));
+        self.avoid = MemberSet::NONE;
+        if self.tries >= setup.settings.heal_tries {
+            return true;
+        }
+        self.phase = if self.tries == 0 { Phase::Plan } else { Phase::Write };
+        self.tries += 1;
+        false
+    }
+
+    /// The window of a heal is listed as bad: goes on behind it.
+    pub(in crate::array) fn give_up_window(&mut self) {
+        let next = self.window.1;
+        self.phase = if next < self.len { Phase::Probe } else { Phase::Done };
+        self.block = None;
+        self.tries = 0;
+        self.window = (next.min(self.len), self.len);
+    }
+
+    /// Whether a role cannot be read in the window.
+    pub(in crate::array) fn is_unreadable(
+        &self,
+        setup: &Setup,
+        members: &Members,
+        role: u16,
+    ) -> bool {
+        let Place { member, at } = self.place(setup, role);
+        let from = Sector(at.0 + u64::from(self.window.0));
+        self.avoid.contains(member)
+            || members.lacks(setup, member, from, u64::from(self.window_len()))
+    }
+
+    /// Of a block that a scrub could not compare: how much of it nothing can compute.
+    pub(in crate::array) fn lost_to_all(&self, setup: &Setup, members: &Members) -> u32 {
+        let unreadable = |role: &u16| self.is_unreadable(setup, members, *role);
+        let count = (0..setup.width()).filter(unreadable).count();
+        let survives = if setup.parities > 0 { setup.parities } else { setup.copies - 1 };
+        if count > usize::from(survives) { self.window_len() } else { 0 }
+    }
+
+    /// Adds the window to a run of blocks of which the same is to be told; another run that ends
+    /// with it, which is to be told now.
+    pub(in crate::array) fn add_news(&mut self, line: usize, told: Told) -> ToldRun {
+        let (from, to) = self.window;
+        match &mut self.news.runs[line] {
+            Some((known, _, end)) if *known == told && *end == from => {
+                *end = to;
+                None
+            }
+            run => run.replace((told, from, to)),
         }
     }
 }
 
 /// What a unit sends out.
-impl Array {
-    fn unit_segment(&self, slot: u32, place: u16) -> Segment {
-        let unit = &self.background.units[slot];
-        let offset = u64::from(place) * self.setup.unit_rows + u64::from(unit.window.0);
-        let token = self.setup.unit_token(slot);
-        Segment { token, offset: offset as u32, len: unit.window_len() }
+impl Unit {
+    /// The window in a place of the scratch, whose token is this.
+    pub(in crate::array) fn list(&self, setup: &Setup, slot: u32, place: u16) -> SegmentList {
+        let offset = u64::from(place) * setup.unit_rows + u64::from(self.window.0);
+        let (token, len) = (setup.unit_token(slot), self.window_len());
+        // One segment, which needs no node of its own.
+        SegmentList { first: Segment { token, offset: offset as u32, len }, rest: NIL }
     }
 
-    /// One segment, which needs no node of its own.
-    fn unit_list(&self, slot: u32, place: u16) -> SegmentList {
-        SegmentList { first: self.unit_segment(slot, place), rest: NIL }
-    }
-
-    /// Reads or writes a role's window from or to a place of the scratch.
-    pub(super) fn send_window(
-        &mut self,
-        slot: u32,
-        op: IoOp,
-        device: MemberIndex,
-        role: u16,
-        place: u16,
-    ) {
-        let unit = self.background.units[slot];
-        let mut at = self.unit_place(&unit, role).at.0 + u64::from(unit.window.0);
-        let block = self.setup.member_block();
-        let heals = matches!(unit.task, Task::Heal(_)) && op == IoOp::Write;
-        if heals
-            && self.setup.has_bug(Bug::HealWrongPlace)
-            && at + 2 * block <= self.setup.sizes[0].0
-        {
-            at += block;
-        }
-        let target = Target { member: device, at: Sector(at), len: unit.window_len() };
-        let list = self.unit_list(slot, place);
-        self.emit(Owner::Unit(slot), op, false, target, list);
-    }
-
-    fn issue_unit_reads(&mut self, slot: u32) {
-        let unit = self.background.units[slot];
-        for role in (0..self.setup.width()).filter(|role| has(unit.sources.read, *role)) {
-            let member = self.unit_place(&unit, role).member;
-            self.send_window(slot, IoOp::Read, member, role, role);
+    /// What a place of the scratch is called in a job.
+    pub(in crate::array) fn place_name(&self, setup: &Setup, place: u16) -> Role {
+        // Parity made by a scrub stands behind what it was compared with.
+        let role = if place < setup.width() { place } else { place - setup.parities };
+        match setup.parities {
+            0 => Role::default(),
+            _ => setup.role_name(self.stripe, role),
         }
     }
 
-    fn issue_unit_writes(&mut self, slot: u32) {
-        let unit = self.background.units[slot];
-        let scrub = matches!(unit.task, Task::Scrub(_));
-        if self.setup.parities > 0 {
-            let (from, to) = unit.window;
-            self.cache.forget_rows(&self.setup, unit.at + u64::from(from), unit.at + u64::from(to));
-        }
-        for role in (0..self.setup.width()).filter(|role| has(unit.sources.write, *role)) {
-            let place = match role.checked_sub(self.setup.data_chunks) {
-                _ if self.setup.parities == 0 => unit.sources.copy,
-                // A scrub made parity anew beside what it read.
-                Some(parity) if scrub => self.setup.width() + parity,
-                _ => role,
-            };
-            let member = self.unit_place(&unit, role).member;
-            if let Task::Replace(member) = unit.task {
-                self.send_window(slot, IoOp::Write, self.setup.replacement(member), role, place);
-                continue;
-            }
-            if scrub && self.setup.has_bug(Bug::RepairWrongBlock) {
-                let wrong = (role + 1) % self.setup.width();
-                let member = self.unit_place(&unit, wrong).member;
-                self.send_window(slot, IoOp::Write, member, wrong, place);
-                continue;
-            }
-            if self.members.failed.contains(member) {
-                continue;
-            }
-            self.send_window(slot, IoOp::Write, member, role, place);
-            if self.members.replacing.contains(member) {
-                self.send_window(slot, IoOp::Write, self.setup.replacement(member), role, place);
-            }
+    /// The place of the scratch from which a role is written.
+    pub(in crate::array) fn written_from(&self, setup: &Setup, role: u16) -> u16 {
+        match role.checked_sub(setup.data_chunks) {
+            _ if setup.parities == 0 => self.sources.copy,
+            // A scrub made parity anew beside what it read.
+            Some(parity) if self.is_scrub() => setup.width() + parity,
+            _ => role,
         }
     }
 
     /// The job that computes what is lost.
-    fn issue_unit_recovery(&mut self, slot: u32) {
-        let unit = self.background.units[slot];
-        let sources = unit.sources;
+    pub(in crate::array) fn recovery(&self, setup: &Setup) -> Option<UnitJob> {
+        let sources = self.sources;
         if sources.lost().is_empty() || sources.write == 0 {
-            return;
+            return None;
         }
-        let data = self.setup.data_chunks;
+        let data = setup.data_chunks;
         let kernel = if sources.is_xor() { Kernel::Xor } else { Kernel::Recover };
-        let others = (0..data).filter(|role| !sources.lost().contains(role));
-        let parities = (0..self.setup.parities).filter(|parity| sources.with >> parity & 1 == 1);
-        let from = others.chain(parities.map(|parity| data + parity));
-        self.unit_job(slot, kernel, from, sources.lost().iter().map(|role| (*role, *role)));
+        let lost = sources.lost().iter().fold(0, |set, role| set | 1 << role);
+        let with = Roles::from(sources.with & ((1 << setup.parities) - 1)) << data;
+        let read = all(data) & !lost | with;
+        Some(UnitJob { kernel, sources: (read, 0), targets: (lost, 0) })
     }
 
     /// The job that makes parity anew: in its own place, or for a scrub beside it.
-    fn issue_unit_parity(&mut self, slot: u32) {
-        let unit = self.background.units[slot];
-        let (data, width) = (self.setup.data_chunks, self.setup.width());
-        let scrub = matches!(unit.task, Task::Scrub(_));
-        let compute = if scrub { (1 << self.setup.parities) - 1 } else { unit.sources.compute };
-        if compute == 0 {
-            return;
-        }
-        let kernel = if compute == 1 { Kernel::Xor } else { Kernel::Pq };
-        let targets = (0..self.setup.parities).filter(|parity| compute >> parity & 1 == 1);
-        let place = |parity: u16| if scrub { width + parity } else { data + parity };
-        let targets = targets.map(|parity| (place(parity), data + parity));
-        self.unit_job(slot, kernel, 0..data, targets);
+    pub(in crate::array) fn parity(&self, setup: &Setup) -> Option<UnitJob> {
+        let data = setup.data_chunks;
+        let every = (1u8 << setup.parities) - 1;
+        let compute = if self.is_scrub() { every } else { self.sources.compute & every };
+        let kernel = match compute {
+            0 => return None,
+            1 => Kernel::Xor,
+            _ => Kernel::Pq,
+        };
+        let targets = match self.is_scrub() {
+            true => (0, compute),
+            false => (Roles::from(compute) << data, 0),
+        };
+        Some(UnitJob { kernel, sources: (all(data), 0), targets })
     }
 
     /// The jobs that compare parity with what it should be, or copies with each other.
-    fn issue_compare(&mut self, slot: u32) {
-        let (data, width) = (self.setup.data_chunks, self.setup.width());
-        self.background.units[slot].differs = None;
-        if self.setup.parities == 0 {
-            self.unit_job(slot, Kernel::Compare, 0..width, std::iter::empty());
-        }
-        for parity in 0..self.setup.parities {
-            let pair = [data + parity, width + parity].into_iter();
-            self.unit_job(slot, Kernel::Compare, pair, std::iter::empty());
-        }
+    pub(in crate::array) fn comparisons(setup: &Setup) -> impl Iterator<Item = UnitJob> + use<> {
+        let (data, width, parities) = (setup.data_chunks, setup.width(), setup.parities);
+        let copies = (parities == 0).then_some((all(width), 0));
+        let pairs = (0..parities).map(move |parity| (1 << (data + parity), 1 << parity));
+        let job = |sources| UnitJob { kernel: Kernel::Compare, sources, targets: (0, 0) };
+        copies.into_iter().chain(pairs).map(job)
     }
 
     /// The job that names the block which explains all that disagrees.
-    fn issue_locate(&mut self, slot: u32) {
-        let width = self.setup.width();
-        self.unit_job(slot, Kernel::Locate, 0..width, std::iter::empty());
+    pub(in crate::array) fn location(setup: &Setup) -> UnitJob {
+        UnitJob { kernel: Kernel::Locate, sources: (all(setup.width()), 0), targets: (0, 0) }
     }
+}
 
-    /// Sends a job over places of the scratch; targets come with their roles.
-    fn unit_job(
-        &mut self,
-        slot: u32,
-        kernel: Kernel,
-        sources: impl Iterator<Item = u16>,
-        targets: impl Iterator<Item = (u16, u16)>,
-    ) {
-        let unit = self.background.units[slot];
-        let job = self.jobs.start(JobOwner::Unit(slot), kernel, unit.window_len());
-        let width = self.setup.width();
-        for place in sources {
-            // Parity made by a scrub stands behind what it was compared with.
-            let role = if place < width { place } else { place - self.setup.parities };
-            let role = self.operand_name(&unit, role);
-            self.jobs.add_source(job, self.unit_list(slot, place), role);
-        }
-        for (place, role) in targets {
-            let role = self.operand_name(&unit, role);
-            self.jobs.add_target(job, self.unit_list(slot, place), role);
-        }
-        self.background.units[slot].pending += 1;
-        self.outputs.push_back(Output::Compute { job });
-    }
+/// Roles `0..count`.
+const fn all(count: u16) -> Roles {
+    if count == 0 { 0 } else { Roles::MAX >> (128 - count) }
+}
 
-    /// What a role is called in a job.
-    fn operand_name(&self, unit: &Unit, role: u16) -> Role {
-        match self.setup.parities {
-            0 => Role::default(),
-            _ => self.setup.role_name(unit.stripe, role),
-        }
-    }
+/// The places of a job in order.
+pub(in crate::array) fn places(
+    setup: &Setup,
+    (roles, beside): (Roles, u8),
+) -> impl Iterator<Item = u16> + use<> {
+    let (width, parities) = (setup.width(), setup.parities);
+    let beside = (0..parities).filter(move |parity| beside >> parity & 1 == 1);
+    (0..width).filter(move |role| has(roles, *role)).chain(beside.map(move |p| width + p))
 }

@@ -1,12 +1,16 @@
 //! What background work there is: how it begins, how far it is, how it ends.
 
-use super::super::member_set::MemberSet;
-use super::super::settings::Consistency;
+use super::pace::MayBegin;
 use super::unit::{Task, Unit};
-use super::{Array, Bug, Flush, Resync, Running, Then, Todo};
-use crate::array::rounds::Purpose;
-use crate::contract::{Event, Output, Scrub, Work};
-use crate::units::{MemberIndex, Sector, Sectors, Time};
+use super::{Background, Flush, Resync, Running, Then, Todo, WorkStatus};
+use crate::array::locks::RangeLocks;
+use crate::array::member::Members;
+use crate::array::member_set::MemberSet;
+use crate::array::permit::Bitmap;
+use crate::array::setup::Setup;
+use crate::bugs::Bug;
+use crate::contract::{Event, Pacing, Scrub, Work};
+use crate::units::{MemberIndex, SECTOR_BYTES, Sector, Sectors, Time};
 
 /// Progress is told this often in the course of a piece of work.
 const TOLD: u64 = 64;
@@ -25,203 +29,256 @@ pub(super) fn key_of(work: Work) -> u64 {
     }
 }
 
-impl Array {
-    /// What an array that was just assembled does first. Work begins at the first input or, where
-    /// the driver wakes the array when it asks for it, by itself.
-    pub(crate) fn begin_at_start(&mut self, todo: Todo) {
-        let background = &mut self.background;
-        background.replaying = todo.replay;
+/// What a flush has made durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::array) enum Kept {
+    /// Nothing that is still wanted.
+    Nothing,
+    /// How far work is.
+    Progress,
+    /// What these members lost in a rebuild and was written since.
+    Filled(MemberSet),
+    /// All of the work.
+    Work(Work),
+}
+
+/// Which work there is.
+impl Background {
+    /// What an array that was just assembled does first; true when work is to begin.
+    pub(in crate::array) fn begin_at_start(&mut self, todo: Todo, members: &mut Members) -> bool {
+        self.replaying = todo.replay;
         if todo.trust_parity {
-            let missing = self.members.failed.union(self.members.rebuilding);
-            background.trust = if todo.is_unknown { MemberSet::ALL } else { missing };
+            let missing = members.missing();
+            self.trust = if todo.is_unknown { MemberSet::ALL } else { missing };
         }
-        background.resync = todo.resync;
+        self.resync = todo.resync;
         if todo.resync != Resync::None {
-            background.synced_to = todo.synced_to;
-            background.synced_kept = todo.synced_to;
+            self.synced_to = todo.synced_to;
+            self.synced_kept = todo.synced_to;
         }
-        for member in self.members.rebuilding.iter() {
-            let known = &mut self.members[member];
+        for member in members.rebuilding.iter() {
+            let known = &mut members[member];
             known.kept_to = known.good_to;
             known.named_to = if todo.by_bitmap { u64::MAX } else { 0 };
-            self.members.note_partial(member);
+            members.note_partial(member);
         }
-        let begins = todo.resync != Resync::None || !self.members.rebuilding.is_empty();
-        if begins && !todo.replay {
-            self.timers.set(super::super::timers::Timer::Pace, self.now);
-            self.tell_wake();
-        }
+        let begins = todo.resync != Resync::None || !members.rebuilding.is_empty();
+        begins && !todo.replay
     }
 
     /// The logs were replayed; whether that made redundancy consistent wherever it may not have
     /// been. Other work may begin.
     pub(in crate::array) fn replay_over(&mut self, complete: bool) {
-        let background = &mut self.background;
-        background.replaying = false;
+        self.replaying = false;
         if !complete {
-            background.resync = Resync::All;
-            background.synced_to = 0;
-            background.synced_kept = 0;
+            self.resync = Resync::All;
+            self.synced_to = 0;
+            self.synced_kept = 0;
         }
-        self.pump();
     }
 
     /// Whether work is under way or waits for its turn. A replay counts: a scrub before its end would
     /// mend from parity that is not yet consistent what a drive cannot read.
-    pub(in crate::array) fn is_background_busy(&self) -> bool {
-        let background = &self.background;
-        background.replaying
-            || background.work.is_some()
+    pub(in crate::array) fn is_busy(&self, setup: &Setup, members: &Members) -> bool {
+        self.replaying
+            || self.work.is_some()
             || self.is_settling()
-            || self.pending_work().is_some()
+            || self.pending_work(setup, members).is_some()
+    }
+
+    /// The work under way.
+    pub(in crate::array) fn work(&self) -> Option<Work> {
+        self.work.map(|running| running.work)
     }
 
     /// The work whose turn it is, if it may begin.
-    fn next_work(&self) -> Option<Work> {
-        let background = &self.background;
-        if background.halted || background.replaying || self.members.stopped {
+    pub(in crate::array) fn next_work(&self, setup: &Setup, members: &Members) -> Option<Work> {
+        if self.halted || self.replaying || members.stopped || self.is_settling() {
             return None;
         }
-        self.pending_work()
+        self.pending_work(setup, members)
     }
 
-    fn pending_work(&self) -> Option<Work> {
-        let background = &self.background;
-        if background.resync != Resync::None && self.can_resync() {
+    fn pending_work(&self, setup: &Setup, members: &Members) -> Option<Work> {
+        if self.resync != Resync::None && self.can_resync(setup, members) {
             return Some(Work::Resync);
         }
-        if let Some(member) = self.members.rebuilding.iter().next() {
+        if let Some(member) = members.rebuilding.iter().next() {
             return Some(Work::Rebuild(member));
         }
-        self.members.replacing.iter().next().map(Work::Replace)
+        members.replacing.iter().next().map(Work::Replace)
     }
 
     /// Whether a resync can go on: parity that may be wrong says nothing of members that are away.
-    fn can_resync(&self) -> bool {
-        self.setup.parities == 0
-            || !self
-                .members
-                .failed
-                .without(self.background.trust)
-                .iter()
-                .any(|m| self.setup.holds_data(m))
+    fn can_resync(&self, setup: &Setup, members: &Members) -> bool {
+        setup.parities == 0
+            || !members.failed.without(self.trust).iter().any(|m| setup.holds_data(m))
+    }
+
+    /// Whether a member may be taken in again: not while parity that may be wrong would be all
+    /// there is to compute it from.
+    pub(in crate::array) fn can_rebuild(&self, setup: &Setup, member: MemberIndex) -> bool {
+        setup.parities == 0
+            || self.resync == Resync::None
+            || self.trust.contains(member)
+            || !setup.holds_data(member)
     }
 
     /// Begins a piece of work; none is under way.
-    pub(in crate::array) fn begin_work(&mut self, work: Work) {
-        let block = self.setup.member_block();
-        let sweep = self.setup.covered();
+    pub(in crate::array) fn begin(
+        &mut self,
+        setup: &Setup,
+        members: &Members,
+        now: Time,
+        work: Work,
+    ) {
+        let block = setup.member_block();
+        let sweep = setup.covered();
         let (from, end) = match work {
-            Work::Rebuild(member) => {
-                (self.members[member].good_to, self.setup.geometry.used(member).0)
-            }
-            Work::Replace(member) => (0, self.setup.geometry.used(member).0),
-            Work::Resync => (self.background.synced_to, sweep),
+            Work::Rebuild(member) => (members[member].good_to, setup.geometry.used(member).0),
+            Work::Replace(member) => (0, setup.geometry.used(member).0),
+            Work::Resync => (self.synced_to, sweep),
             Work::Scrub(_) | Work::Replay => (0, sweep),
         };
         let end = end / block * block;
         let from = from.min(end);
-        let short = matches!(work, Work::Rebuild(_)) && self.setup.has_bug(Bug::RebuildStopsShort);
-        let end = if short { end.saturating_sub(self.setup.unit_rows).max(from) } else { end };
-        let background = &mut self.background;
-        background.serial = background.serial.wrapping_add(1);
-        background.halted = false;
-        background.pace.begin(self.now);
-        background.work = Some(Running {
+        let short = matches!(work, Work::Rebuild(_)) && setup.has_bug(Bug::RebuildStopsShort);
+        let end = if short { end.saturating_sub(setup.unit_rows).max(from) } else { end };
+        self.serial = self.serial.wrapping_add(1);
+        self.halted = false;
+        self.pace.begin(now);
+        self.work = Some(Running {
             work,
             cursor: from,
             end,
-            began: (from, self.now),
+            began: (from, now),
             units: 0,
             mismatched: 0,
             lost: 0,
             told: from * TOLD / end.max(1),
             kept: from,
         });
-        self.outputs.push_back(Output::Event(Event::Started(work)));
     }
 
-    /// Hands out ranges, as fast as the pace allows; begins and ends work.
-    pub(in crate::array) fn pump(&mut self) {
-        if std::mem::replace(&mut self.background.pumping, true) {
-            return;
-        }
-        loop {
-            self.fill_holes();
-            let Some(running) = self.background.work else {
-                let Some(work) = self.next_work() else { break };
-                if self.is_settling() {
-                    break;
-                }
-                self.begin_work(work);
-                continue;
-            };
-            if running.cursor >= running.end {
-                if running.units > 0 || self.is_settling() {
-                    break;
-                }
-                self.work_swept(running);
-                if self.background.work.is_some() {
-                    break;
-                }
-                continue;
-            }
-            if !self.may_begin_unit() {
-                break;
-            }
-            self.begin_next_range(running);
-        }
-        self.background.pumping = false;
+    /// Whether all of the work under way was handed out; `Some(true)`: and is done.
+    pub(in crate::array) fn is_swept(&self) -> Option<bool> {
+        let running = self.work.filter(|running| running.cursor >= running.end)?;
+        Some(running.units == 0 && !self.is_settling())
     }
 
-    /// Members of which everything lost was written since are whole, as soon as that is durable.
-    fn fill_holes(&mut self) {
-        if self.background.filled.is_empty() || self.is_settling() || self.members.stopped {
-            return;
-        }
-        let members = std::mem::replace(&mut self.background.filled, MemberSet::NONE);
-        self.flush_then(Then::Fill(members));
+    /// Ranges are being handed out from now on; false when they are already.
+    pub(in crate::array) fn begin_pumping(&mut self) -> bool {
+        !std::mem::replace(&mut self.pumping, true)
     }
 
-    fn filled(&mut self, members: MemberSet) {
-        for member in members.iter() {
-            let rebuilt = self.members.rebuilding.contains(member);
-            let known = &mut self.members[member];
-            if known.bad.is_empty() && !rebuilt {
-                known.hole_from = u64::MAX;
-                known.kept_to = u64::MAX;
-            }
-        }
-        self.state_changed();
+    pub(in crate::array) fn end_pumping(&mut self) {
+        self.pumping = false;
     }
 
-    /// Begins the range at the cursor, or moves on over what needs no work.
-    fn begin_next_range(&mut self, running: Running) {
+    /// Begins nothing more until a command asks for it; false when what is done and only to be recorded is
+    /// to end by itself.
+    pub(in crate::array) fn halt(&mut self) -> bool {
+        self.halted = true;
+        self.restoring.is_none()
+    }
+
+    /// Goes on with what was halted.
+    pub(in crate::array) fn wake(&mut self) {
+        self.halted = false;
+    }
+
+    pub(in crate::array) fn is_halted(&self) -> bool {
+        self.halted
+    }
+
+    /// Whether the work under way ends when this device, or all of the array, fails.
+    pub(in crate::array) fn ends_without(
+        &self,
+        setup: &Setup,
+        members: &Members,
+        device: MemberIndex,
+    ) -> bool {
+        let Some(running) = self.work else { return false };
+        let member = setup.is_member(device);
+        match running.work {
+            _ if members.stopped => true,
+            Work::Rebuild(of) => of == device,
+            Work::Replace(of) => of == device || setup.replacement(of) == device,
+            Work::Scrub(_) => member,
+            Work::Resync => member && !self.can_resync(setup, members),
+            Work::Replay => false,
+        }
+    }
+
+    /// Stops the work under way before its end; its ranges in flight end by themselves.
+    pub(in crate::array) fn interrupt(&mut self) -> Option<Work> {
+        self.taking_over = None;
+        self.restoring = None;
+        self.work.take().map(|running| running.work)
+    }
+
+    /// Ends the work under way; how it ended.
+    pub(in crate::array) fn finish(&mut self) -> Option<Event> {
+        let Running { work, mismatched, lost, .. } = self.work.take()?;
+        Some(Event::Finished { work, mismatched: Sectors(mismatched), lost: Sectors(lost) })
+    }
+}
+
+/// Range by range.
+impl Background {
+    /// Whether another range may be begun now; `is_alone`: no requests are under way.
+    pub(in crate::array) fn may_begin(&self, now: Time, is_alone: bool) -> MayBegin {
+        // One range is left for healing, where there is more than one.
+        let most = self.units.capacity().saturating_sub(1).max(1);
+        let in_flight = self.work.map_or(0, |running| running.units);
+        if in_flight >= most || self.units.available() == 0 {
+            return MayBegin::No;
+        }
+        self.pace.may_begin(now, in_flight, is_alone)
+    }
+
+    /// How fast it goes from now on.
+    pub(in crate::array) fn set_pacing(&mut self, now: Time, pacing: Pacing) {
+        self.pace.pacing = pacing;
+        self.pace.begin(now);
+    }
+
+    /// Begins the range at the cursor; `None` when the cursor has moved on over what needs no work.
+    pub(in crate::array) fn next_range(
+        &mut self,
+        setup: &Setup,
+        members: &Members,
+        bitmap: &Bitmap,
+        locks: &RangeLocks,
+        now: Time,
+    ) -> Option<Unit> {
+        let running = self.work?;
         let cursor = running.cursor;
-        let left = running.end - cursor;
-        let most = self.setup.unit_rows.min(left);
+        let most = setup.unit_rows.min(running.end - cursor);
         let of = match running.work {
             Work::Rebuild(member) | Work::Replace(member) => Some(member),
             _ => None,
         };
         let unit = match of {
-            Some(member) => self.unit_at(member, cursor, most),
-            None if self.setup.parities > 0 => self.unit_at(MemberIndex(0), cursor, most),
+            Some(member) => Unit::at(setup, member, cursor, most),
+            None if setup.parities > 0 => Unit::at(setup, MemberIndex(0), cursor, most),
             None => {
-                let len = most.min(self.setup.geometry.run(Sector(cursor)).0) as u32;
+                let len = most.min(setup.geometry.run(Sector(cursor)).0) as u32;
                 Some(Unit { at: cursor, len, window: (0, len), ..Unit::idle() })
             }
         };
         let Some(mut unit) = unit else {
-            self.move_cursor(self.nothing_until(cursor));
-            return;
+            // On to where something comes again that the array uses.
+            let chunk = setup.layout.chunk.0.max(1);
+            self.move_cursor((cursor / chunk + 1) * chunk);
+            return None;
         };
         let to = cursor + u64::from(unit.len);
-        if self.is_skipped(running.work, &unit) {
+        if self.is_skipped(setup, members, bitmap, locks, &unit) {
             self.move_cursor(to);
-            return;
+            return None;
         }
-        unit.serial = self.background.serial;
+        unit.serial = self.serial;
         unit.position = cursor;
         unit.task = match running.work {
             Work::Rebuild(member) => Task::Rebuild(member),
@@ -229,414 +286,232 @@ impl Array {
             Work::Scrub(scrub) => Task::Scrub(scrub),
             Work::Resync | Work::Replay => Task::Resync,
         };
-        let sweeps = of.is_none() && self.setup.parities == 0;
+        let sweeps = of.is_none() && setup.parities == 0;
         let rows = match sweeps {
             // So much of each member.
-            true => {
-                u64::from(unit.len) * u64::from(self.setup.copies)
-                    / u64::from(self.setup.layout.members)
-            }
+            true => u64::from(unit.len) * u64::from(setup.copies) / u64::from(setup.layout.members),
             false => u64::from(unit.len),
         };
-        self.unit_begun(rows);
-        if let Some(running) = &mut self.background.work {
+        self.pace.started(now, rows * SECTOR_BYTES, running.units == 0);
+        if let Some(running) = &mut self.work {
             running.cursor = to;
             running.units += 1;
         }
-        self.enter_unit_range(unit);
+        Some(unit)
     }
 
-    /// Where on a member something comes again that the array uses.
-    fn nothing_until(&self, at: u64) -> u64 {
-        let chunk = self.setup.layout.chunk.0.max(1);
-        (at / chunk + 1) * chunk
+    fn move_cursor(&mut self, to: u64) {
+        if let Some(running) = &mut self.work {
+            running.cursor = to.min(running.end);
+        }
     }
 
     /// Whether work leaves a range out, as the bitmap says nothing has changed there. A write that
     /// has its range chose whom to write while the member was out of service, and may be named in
     /// the bitmap later.
-    fn is_skipped(&self, work: Work, unit: &Unit) -> bool {
-        let by_bitmap = match work {
+    fn is_skipped(
+        &self,
+        setup: &Setup,
+        members: &Members,
+        bitmap: &Bitmap,
+        locks: &RangeLocks,
+        unit: &Unit,
+    ) -> bool {
+        let Some(running) = self.work else { return false };
+        let by_bitmap = match running.work {
             Work::Resync => {
-                let range = unit.at / self.setup.unit_rows;
-                if self.setup.has_bug(Bug::ResyncSkipsRange) && range % 8 == 7 {
+                let range = unit.at / setup.unit_rows;
+                if setup.has_bug(Bug::ResyncSkipsRange) && range % 8 == 7 {
                     return true;
                 }
-                self.background.resync == Resync::ByBitmap
+                self.resync == Resync::ByBitmap
             }
             Work::Rebuild(member) => {
-                let end = self.background.work.map_or(0, |running| running.cursor);
-                end + u64::from(unit.len) <= self.members[member].named_to
+                running.cursor + u64::from(unit.len) <= members[member].named_to
             }
             _ => false,
         };
-        let (from, to) = (unit.at, unit.at + u64::from(unit.len));
-        let quiet = work == Work::Resync || self.locks.is_free(from, to);
-        by_bitmap && quiet && !self.permits.bitmap.names((from, to))
+        let (from, to) = (unit.at, unit.end());
+        let quiet = running.work == Work::Resync || locks.is_free(from, to);
+        by_bitmap && quiet && !bitmap.names((from, to))
     }
 
-    fn move_cursor(&mut self, to: u64) {
-        if let Some(running) = &mut self.background.work {
-            running.cursor = to.min(running.end);
+    /// A range of work has come to its end; false when it belongs to none that is under way.
+    pub(in crate::array) fn unit_ended(&mut self, unit: &Unit, now: Time) -> bool {
+        if unit.is_heal() || unit.serial != self.serial {
+            return false;
         }
-        self.moved_on();
+        let Some(running) = &mut self.work else { return false };
+        running.units -= 1;
+        running.mismatched += u64::from(unit.mismatched);
+        running.lost += u64::from(unit.lost);
+        let left = running.units;
+        self.pace.ended(now, left);
+        true
     }
+}
 
-    /// A unit has come to its end: frees its range.
-    pub(super) fn end_unit(&mut self, slot: u32) {
-        self.tell_all(slot);
-        let unit = self.background.units[slot];
-        self.background.units.remove(slot);
-        let owner = self.setup.unit_owner(slot);
-        if self.locks.release(owner) {
-            self.start_granted();
-        }
-        let heals = matches!(unit.task, Task::Heal(_));
-        if !heals
-            && unit.serial == self.background.serial
-            && let Some(running) = &mut self.background.work
-        {
-            running.units -= 1;
-            running.mismatched += u64::from(unit.mismatched);
-            running.lost += u64::from(unit.lost);
-            let left = running.units;
-            self.background.pace.ended(self.now, left);
-            self.moved_on();
-        }
-        if let Some((member, at, len)) = unit.sick {
-            self.begin_heal(member, at, len);
-        }
-        if self.background.halted {
-            self.stop_when_quiet(None);
-        }
-        self.pump();
-    }
-
-    /// Everything below this is done.
-    pub(super) fn frontier(&self, running: &Running) -> u64 {
-        if self.setup.has_bug(Bug::RebuildFrontierEarly) {
+/// How far it is.
+impl Background {
+    /// Everything below this is done; `early`: the seeded bug that takes what was begun for done.
+    fn frontier(&self, running: &Running, early: bool) -> u64 {
+        if early {
             return running.cursor;
         }
-        let serial = self.background.serial;
-        let is_ours = |unit: &Unit| unit.serial == serial && !matches!(unit.task, Task::Heal(_));
-        let units = self.background.units.used().filter(|(_, unit)| is_ours(unit));
+        let is_ours = |unit: &Unit| unit.serial == self.serial && !unit.is_heal();
+        let units = self.units.used().filter(|(_, unit)| is_ours(unit));
         units.map(|(_, unit)| unit.position).min().unwrap_or(running.cursor).min(running.cursor)
     }
 
-    /// Work is further: what is done counts, is told, and is recorded from time to time.
-    fn moved_on(&mut self) {
-        let Some(running) = self.background.work else { return };
-        let done = self.frontier(&running);
+    /// The work under way as it is told to who asks.
+    pub(in crate::array) fn progress(&self, now: Time, early: bool) -> Option<WorkStatus> {
+        let running = self.work?;
+        let done = self.frontier(&running, early);
+        let (of, ends) = (Sectors(running.end), ends(&running, now, done));
+        Some(WorkStatus { work: running.work, done: Sectors(done), of, ends })
+    }
+
+    /// Work may be further: what is done counts. Gives what is to be told, and how far it is when that is to be
+    /// recorded.
+    pub(in crate::array) fn moved_on(
+        &mut self,
+        setup: &Setup,
+        members: &mut Members,
+        now: Time,
+    ) -> (Option<Event>, Option<u64>) {
+        let Some(running) = self.work else { return (None, None) };
+        let done = self.frontier(&running, setup.has_bug(Bug::RebuildFrontierEarly));
         match running.work {
-            Work::Rebuild(member) => self.members[member].good_to = done,
-            Work::Resync => self.background.synced_to = done,
+            Work::Rebuild(member) => members[member].good_to = done,
+            Work::Resync => self.synced_to = done,
             _ => {}
         }
+        let mut event = None;
         let told = done * TOLD / running.end.max(1);
         if told > running.told && done < running.end {
-            if let Some(running) = &mut self.background.work {
+            if let Some(running) = &mut self.work {
                 running.told = told;
             }
-            let ends = self.ends(&running, done);
+            let ends = ends(&running, now, done);
             let (done, of) = (Sectors(done), Sectors(running.end));
-            let event = Event::Progress { work: running.work, done, of, ends };
-            self.outputs.push_back(Output::Event(event));
+            event = Some(Event::Progress { work: running.work, done, of, ends });
         }
         let is_kept = matches!(running.work, Work::Rebuild(_) | Work::Resync)
-            && self.setup.settings.consistency.has_superblocks();
+            && setup.settings.consistency.has_superblocks();
         let step = (running.end / KEPT).max(1);
-        if is_kept && done < running.end && done >= running.kept + step {
-            self.keep(done);
+        let keeps =
+            is_kept && done < running.end && done >= running.kept + step && !self.is_settling();
+        if keeps && let Some(running) = &mut self.work {
+            running.kept = done;
         }
+        (event, keeps.then_some(done))
     }
 
-    /// When work will end if it goes on as it went.
-    pub(super) fn ends(&self, running: &Running, done: u64) -> Time {
-        let (from, since) = running.began;
-        let took = u128::from(self.now.since(since).0);
-        let left = u128::from(running.end.saturating_sub(done));
-        let nanos = took * left / u128::from(done.saturating_sub(from).max(1));
-        Time(self.now.0.saturating_add(u64::try_from(nanos).unwrap_or(u64::MAX)))
-    }
-
-    /// Records that work is this far, after a flush.
-    fn keep(&mut self, to: u64) {
-        if self.is_settling() {
-            return;
-        }
-        if let Some(running) = &mut self.background.work {
-            running.kept = to;
-        }
-        if self.setup.has_bug(Bug::RebuildCheckpointEarly) {
-            self.kept_to_here(to);
-            return;
-        }
+    /// It is to be recorded that work is this far, after a flush.
+    pub(in crate::array) fn flush_to_keep(&mut self, to: u64) {
         self.flush_then(Then::Keep(to));
     }
 
-    fn flush_then(&mut self, then: Then) {
-        self.background.flush = Some(Flush { serial: self.background.serial, then });
-        self.start_round(Purpose::Background, true, false);
+    /// All of the work is to be made durable.
+    pub(in crate::array) fn flush_to_finish(&mut self) {
+        self.flush_then(Then::Finish);
     }
 
-    fn kept_to_here(&mut self, to: u64) {
-        match self.background.work.map(|running| running.work) {
+    /// Takes the members of which everything lost was written since, which are whole as soon as that is durable.
+    pub(in crate::array) fn flush_filled(&mut self) -> bool {
+        let any = !self.filled.is_empty() && !self.is_settling();
+        if any {
+            let members = std::mem::replace(&mut self.filled, MemberSet::NONE);
+            self.flush_then(Then::Fill(members));
+        }
+        any
+    }
+
+    fn flush_then(&mut self, then: Then) {
+        self.flush = Some(Flush { serial: self.serial, then });
+    }
+
+    /// Everything written before a flush is durable; what that means.
+    pub(in crate::array) fn flushed(&mut self, members: &mut Members) -> Kept {
+        let Some(flush) = self.flush.take() else { return Kept::Nothing };
+        if let Then::Fill(filled) = flush.then {
+            return Kept::Filled(filled);
+        }
+        let Some(running) = self.work.filter(|_| flush.serial == self.serial) else {
+            return Kept::Nothing;
+        };
+        match flush.then {
+            Then::Keep(to) if self.keep(members, to) => Kept::Progress,
+            Then::Keep(_) => Kept::Nothing,
+            _ => Kept::Work(running.work),
+        }
+    }
+
+    /// Work is durable up to here; false when that is nothing to record.
+    pub(in crate::array) fn keep(&mut self, members: &mut Members, to: u64) -> bool {
+        match self.work() {
             Some(Work::Rebuild(member)) => {
-                let known = &mut self.members[member];
+                let known = &mut members[member];
                 known.kept_to = to.min(known.hole_from);
             }
-            Some(Work::Resync) => {
-                self.background.synced_kept = to.min(self.background.unsynced_from);
-            }
-            _ => return,
+            Some(Work::Resync) => self.synced_kept = to.min(self.unsynced_from),
+            _ => return false,
         }
-        self.state_changed();
+        true
     }
 
-    /// All ranges are done.
-    fn work_swept(&mut self, running: Running) {
-        match running.work {
-            Work::Replace(_) if self.setup.has_bug(Bug::ReplaceUnflushed) => {
-                self.take_over(running);
-            }
-            Work::Rebuild(_) | Work::Resync | Work::Replace(_) => self.flush_then(Then::Finish),
-            Work::Scrub(_) | Work::Replay => self.finish(running),
-        }
+    /// Redundancy agrees everywhere, durably, but where it was found lost.
+    pub(in crate::array) fn resynced(&mut self) {
+        self.resync = Resync::None;
+        self.synced_to = u64::MAX;
+        self.synced_kept = self.unsynced_from;
+        self.trust = MemberSet::NONE;
     }
 
-    /// Everything written before the flush is durable.
-    pub(in crate::array) fn background_flushed(&mut self) {
-        let Some(flush) = self.background.flush.take() else { return };
-        if self.background.halted {
-            self.stop_when_quiet(None);
-        }
-        if let Then::Fill(members) = flush.then {
-            self.filled(members);
-            self.pump();
-            return;
-        }
-        let Some(running) = self.background.work.filter(|_| flush.serial == self.background.serial)
-        else {
-            self.pump();
-            return;
-        };
-        match (flush.then, running.work) {
-            (Then::Keep(to), _) => self.kept_to_here(to),
-            (_, Work::Replace(member)) => self.ask_to_take_over(running, member),
-            (_, Work::Rebuild(member)) => self.restore(running, member),
-            _ => {
-                self.background.resync = Resync::None;
-                self.background.synced_to = u64::MAX;
-                self.background.synced_kept = self.background.unsynced_from;
-                self.background.trust = MemberSet::NONE;
-                self.finish(running);
-                self.state_changed();
-            }
-        }
-        self.pump();
-    }
-
-    /// A member holds everything, durably, and is in service. That is told when the superblocks say
-    /// so: after a crash it would be one to rebuild still.
-    fn restore(&mut self, running: Running, member: MemberIndex) {
-        self.members.rebuilding.remove(member);
-        let known = &mut self.members[member];
-        (known.good_to, known.named_to) = (u64::MAX, 0);
-        known.kept_to = known.hole_from;
-        self.members.note_partial(member);
-        if self.setup.settings.consistency.has_superblocks() {
-            self.background.restoring = Some((member, false));
-        } else {
-            self.restored(running, member);
-        }
-        self.state_changed();
+    /// A rebuilt member waits until superblocks say that it is in service.
+    pub(in crate::array) fn begin_restoring(&mut self, member: MemberIndex) {
+        self.restoring = Some((member, false));
     }
 
     /// Superblocks are about to go out that name these members as failed.
     pub(in crate::array) fn restoring_said(&mut self, failed: MemberSet) {
-        if let Some((member, said)) = &mut self.background.restoring {
+        if let Some((member, said)) = &mut self.restoring {
             *said |= !failed.contains(*member);
         }
     }
 
-    /// What was about to go out is on all members.
-    pub(in crate::array) fn restoring_recorded(&mut self) {
-        if let Some((member, true)) = self.background.restoring
-            && let Some(running) = self.background.work
-        {
-            self.background.restoring = None;
-            self.restored(running, member);
-            if self.background.halted {
-                self.stop_when_quiet(None);
-            }
-            self.pump();
-        }
+    /// What was about to go out is on all members; who is restored by it.
+    pub(in crate::array) fn restoring_recorded(&mut self) -> Option<MemberIndex> {
+        let (member, _) = self.restoring.filter(|(_, said)| *said && self.work.is_some())?;
+        self.restoring = None;
+        Some(member)
     }
 
-    fn restored(&mut self, running: Running, member: MemberIndex) {
-        self.outputs.push_back(Output::Event(Event::Restored(member)));
-        self.finish(running);
+    /// A replacement that holds everything waits for its superblock.
+    pub(in crate::array) fn begin_taking_over(&mut self, member: MemberIndex) {
+        self.taking_over = Some(member);
     }
 
-    /// Whether a flush or a superblock is waited for before work goes on.
-    fn is_settling(&self) -> bool {
-        let background = &self.background;
-        background.flush.is_some()
-            || background.taking_over.is_some()
-            || background.restoring.is_some()
-    }
-
-    /// The replacement holds everything, durably. It must have a superblock of its own before it is
-    /// the member: after a crash it would be a drive that nobody knows.
-    fn ask_to_take_over(&mut self, running: Running, member: MemberIndex) {
-        if self.setup.settings.consistency.has_superblocks() {
-            self.background.taking_over = Some(member);
-            self.state_changed();
-        } else {
-            self.take_over(running);
-        }
-    }
-
-    /// The replacement that is to take over, if any.
+    /// The member whose replacement is to take over, if any.
     pub(in crate::array) fn taking_over(&self) -> Option<MemberIndex> {
-        self.background.taking_over
+        self.taking_over
     }
 
-    /// The replacement of `member` has its superblock.
-    pub(in crate::array) fn may_take_over(&mut self, member: MemberIndex) {
-        if self.background.taking_over == Some(member)
-            && let Some(running) = self.background.work
-        {
-            self.background.taking_over = None;
-            self.take_over(running);
-            self.pump();
+    /// The replacement of `member` has its superblock; false when it is not to take over any more.
+    pub(in crate::array) fn may_take_over(&mut self, member: MemberIndex) -> bool {
+        let takes_over = self.taking_over == Some(member) && self.work.is_some();
+        if takes_over {
+            self.taking_over = None;
         }
+        takes_over
     }
+}
 
-    /// The replacement takes over.
-    fn take_over(&mut self, running: Running) {
-        let Work::Replace(member) = running.work else { return };
-        self.swap_drives(member);
-        self.outputs.push_back(Output::Event(Event::Replaced(member)));
-        self.finish(running);
-        // The drive that went is left behind.
-        self.member_swapped();
-    }
-
-    /// From now on the replacement is the member. What is still in flight to either drive goes on
-    /// under the number its drive has from now on.
-    fn swap_drives(&mut self, member: MemberIndex) {
-        let other = self.setup.replacement(member);
-        self.members.replacing.remove(member);
-        self.members.swap(member, other);
-        self.members[other].bad.clear();
-        self.members[other].hole_from = u64::MAX;
-        let known = &mut self.members[member];
-        (known.corrected, known.good_to, known.kept_to) = (0, u64::MAX, known.hole_from);
-        self.ios.swap_members(member, other);
-        self.members.note_partial(member);
-    }
-
-    fn finish(&mut self, running: Running) {
-        self.background.work = None;
-        let event = Event::Finished {
-            work: running.work,
-            mismatched: Sectors(running.mismatched),
-            lost: Sectors(running.lost),
-        };
-        self.outputs.push_back(Output::Event(event));
-    }
-
-    /// Stops the work under way before its end; its ranges in flight end by themselves.
-    pub(in crate::array) fn interrupt(&mut self) {
-        self.background.taking_over = None;
-        self.background.restoring = None;
-        if let Some(running) = self.background.work.take() {
-            self.outputs.push_back(Output::Event(Event::Interrupted(running.work)));
-        }
-    }
-
-    /// Begins nothing more until a command asks for it. A replacement is given up, as nothing
-    /// tells of it later.
-    pub(in crate::array) fn halt_background(&mut self) {
-        // What is done and only to be recorded ends by itself.
-        if self.background.restoring.is_none() {
-            self.interrupt();
-        }
-        self.background.halted = true;
-        self.members.replacing = MemberSet::NONE;
-    }
-
-    /// A command asks for work: it begins if nothing else is under way.
-    pub(in crate::array) fn wake_background(&mut self) {
-        self.background.halted = false;
-        self.pump();
-    }
-
-    /// A member, replacement or all of the array failed: work on it ends.
-    pub(in crate::array) fn background_lost(&mut self, device: MemberIndex) {
-        self.members.replacing.remove_if(device);
-        let Some(running) = self.background.work else {
-            return;
-        };
-        let member = self.setup.is_member(device);
-        let ends = match running.work {
-            _ if self.members.stopped => true,
-            Work::Rebuild(of) => of == device,
-            Work::Replace(of) => of == device || self.setup.replacement(of) == device,
-            Work::Scrub(_) => member,
-            Work::Resync => member && !self.can_resync(),
-            Work::Replay => false,
-        };
-        if ends {
-            self.interrupt();
-            self.pump();
-        }
-    }
-
-    /// Whether a member may be taken in again: not while parity that may be wrong would be all
-    /// there is to compute it from.
-    pub(in crate::array) fn can_rebuild(&self, member: MemberIndex) -> bool {
-        self.setup.parities == 0
-            || self.background.resync == Resync::None
-            || self.background.trust.contains(member)
-            || !self.setup.holds_data(member)
-    }
-
-    /// A member is to be rebuilt from the start: all, or what the bitmap names and all from a sector on.
-    pub(in crate::array) fn begin_rebuild(
-        &mut self,
-        member: MemberIndex,
-        named_to: Option<Sector>,
-    ) {
-        self.members.failed.remove(member);
-        self.members.rebuilding.insert(member);
-        let by_bitmap = named_to.is_some();
-        let known = &mut self.members[member];
-        (known.good_to, known.kept_to, known.hole_from) = (0, 0, u64::MAX);
-        known.named_to = named_to.map_or(0, |sector| sector.0);
-        if !by_bitmap {
-            known.bad.clear();
-            known.corrected = 0;
-        }
-        self.members.note_partial(member);
-        self.log.moves(member);
-        self.state_changed();
-        self.wake_background();
-    }
-
-    /// A fresh drive is to take a member's place.
-    pub(in crate::array) fn begin_replace(&mut self, member: MemberIndex) {
-        self.members.replacing.insert(member);
-        let other = self.setup.replacement(member);
-        self.members[other].bad.clear();
-        self.members[other].hole_from = u64::MAX;
-        self.log.moves(member);
-        self.wake_background();
-    }
-
-    /// Whether a member may go by the bitmap at all.
-    pub(crate) fn has_bitmap(&self) -> bool {
-        matches!(self.setup.settings.consistency, Consistency::Bitmap { .. })
-    }
+/// When work will end if it goes on as it went.
+fn ends(running: &Running, now: Time, done: u64) -> Time {
+    let (from, since) = running.began;
+    let took = u128::from(now.since(since).0);
+    let left = u128::from(running.end.saturating_sub(done));
+    let nanos = took * left / u128::from(done.saturating_sub(from).max(1));
+    Time(now.0.saturating_add(u64::try_from(nanos).unwrap_or(u64::MAX)))
 }

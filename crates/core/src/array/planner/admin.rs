@@ -8,7 +8,7 @@ use crate::units::{MemberIndex, Sectors};
 
 impl Array {
     /// Carries out a command, or refuses it and changes nothing.
-    pub(in crate::array) fn command(&mut self, command: Admin) {
+    pub(super) fn command(&mut self, command: Admin) {
         if let Some(reason) = self.reason_against(command) {
             self.refuse(reason);
             return;
@@ -90,7 +90,7 @@ impl Array {
         if !self.members.failed.contains(member) {
             return Some(Refusal::InService);
         }
-        if !self.can_rebuild(member) {
+        if !self.background.can_rebuild(&self.setup, member) {
             return Some(Refusal::Degraded);
         }
         (self.members[member].pending > 0).then_some(Refusal::InFlight)
@@ -108,7 +108,9 @@ impl Array {
         if is_healthy && !consent {
             return Some(Refusal::InService);
         }
-        if self.is_background_busy() || self.members.replacing.contains(member) {
+        if self.background.is_busy(&self.setup, &self.members)
+            || self.members.replacing.contains(member)
+        {
             return Some(Refusal::Busy);
         }
         let other = self.setup.replacement(member);
@@ -152,11 +154,6 @@ impl Array {
         if !self.members.missing().is_empty() {
             return Some(Refusal::Degraded);
         }
-        self.is_background_busy().then_some(Refusal::Busy)
-    }
-
-    fn set_pace(&mut self, pacing: Pacing) {
-        self.set_pacing(pacing);
-        self.pump();
+        self.background.is_busy(&self.setup, &self.members).then_some(Refusal::Busy)
     }
 }

@@ -128,7 +128,7 @@ impl Sizes {
     }
 }
 
-pub(in crate::array) fn build(config: &Config) -> Result<Array, ConfigError> {
+pub(super) fn build(config: &Config) -> Result<Array, ConfigError> {
     if config.layout.inner.is_some() {
         let reason = format!("{} is nested: arrays over arrays, not one", config.layout);
         return Err(ConfigError { key: "level", reason });

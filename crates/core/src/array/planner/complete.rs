@@ -9,7 +9,7 @@ use crate::units::Sector;
 
 impl Array {
     #[inline]
-    pub(in crate::array) fn complete(&mut self, completion: &Completion) {
+    pub(super) fn complete(&mut self, completion: &Completion) {
         match completion.outcome {
             IoOutcome::Ok => self.ended_io(completion.io, IoOutcome::Ok),
             error if !self.waits_for_room(completion) => self.ended_badly(completion.io, error),
@@ -20,7 +20,7 @@ impl Array {
     /// Out of line: nearly all go well, and what only errors need is not in their way.
     #[cold]
     #[inline(never)]
-    pub(in crate::array) fn ended_badly(&mut self, id: IoId, error: IoOutcome) {
+    pub(super) fn ended_badly(&mut self, id: IoId, error: IoOutcome) {
         self.ended_io(id, error);
     }
 
@@ -131,11 +131,7 @@ impl Array {
     }
 
     /// The array sector that an I/O's media error stands for.
-    pub(in crate::array) fn array_sector(
-        &self,
-        io: &IoState,
-        outcome: IoOutcome,
-    ) -> Option<Sector> {
+    pub(super) fn array_sector(&self, io: &IoState, outcome: IoOutcome) -> Option<Sector> {
         let IoOutcome::MediaError { first_bad } = outcome else { return None };
         match self.setup.geometry.holds(Place { member: io.member, at: first_bad }) {
             Holds::Data { at, .. } => Some(at),

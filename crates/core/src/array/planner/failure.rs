@@ -7,7 +7,7 @@ use crate::units::MemberIndex;
 
 impl Array {
     /// Takes a member out of service; what is in flight on it goes on to its end.
-    pub(in crate::array) fn fail_member(&mut self, member: MemberIndex) {
+    pub(super) fn fail_member(&mut self, member: MemberIndex) {
         if self.members.failed.contains(member) {
             return;
         }
@@ -29,7 +29,7 @@ impl Array {
     }
 
     /// Takes a member, a replacement or the journal out of service.
-    pub(in crate::array) fn fail_device(&mut self, device: MemberIndex) {
+    pub(super) fn fail_device(&mut self, device: MemberIndex) {
         self.end_waiting();
         let members = self.setup.layout.members;
         if device.0 < members {

@@ -19,7 +19,7 @@ use crate::units::{MemberIndex, Sectors, Time};
 impl Array {
     /// Writes what a plan must have in the log before its writes go out; false when it waits for
     /// room, and goes on by itself.
-    pub(in crate::array) fn issue_log(&mut self, plan: u32) -> bool {
+    pub(super) fn issue_log(&mut self, plan: u32) -> bool {
         let mode = self.setup.settings.consistency;
         if !matches!(mode, Consistency::PartialParity { .. } | Consistency::Journal { .. }) {
             return true;
@@ -92,20 +92,20 @@ impl Array {
     }
 
     /// Whether what plans write goes to the journal.
-    pub(in crate::array) fn is_journalled(&self) -> bool {
+    pub(super) fn is_journalled(&self) -> bool {
         matches!(self.setup.settings.consistency, Consistency::Journal { .. })
             && self.log.is_journal_used()
     }
 
     /// The entries of a plan are on the medium.
-    pub(in crate::array) fn plan_logged(&mut self, plan: u32) {
+    pub(super) fn plan_logged(&mut self, plan: u32) {
         if self.log.plan_logged(plan) {
             self.retry_logging();
         }
     }
 
     /// The writes of a plan have ended, well or not.
-    pub(in crate::array) fn log_ended(&mut self, plan: u32) {
+    pub(super) fn log_ended(&mut self, plan: u32) {
         if !self.log.has_places(plan) {
             return;
         }
@@ -139,7 +139,7 @@ impl Array {
     }
 
     /// Everything written before was made durable: places of the log can be used again.
-    pub(in crate::array) fn log_flushed(&mut self) {
+    pub(super) fn log_flushed(&mut self) {
         if self.log.is_replaying() {
             self.replay_flushed();
             return;
@@ -155,7 +155,7 @@ impl Array {
     }
 
     /// Goes on with plans that waited, as far as there is room, in order.
-    pub(in crate::array) fn retry_logging(&mut self) {
+    pub(super) fn retry_logging(&mut self) {
         if !self.log.begin_retry() {
             return;
         }
@@ -169,7 +169,7 @@ impl Array {
     }
 
     /// The superblocks tell what was to be told of the log.
-    pub(in crate::array) fn log_state_recorded(&mut self) {
+    pub(super) fn log_state_recorded(&mut self) {
         self.log.state_recorded();
         if self.log.is_replaying() {
             self.replay_recorded();
@@ -182,7 +182,7 @@ impl Array {
     }
 
     /// The log device is out of service.
-    pub(in crate::array) fn journal_failed(&mut self) {
+    pub(super) fn journal_failed(&mut self) {
         if self.log.journal_failed() {
             self.outputs.push_back(Output::Event(Event::JournalFailed));
             self.state_changed();
@@ -194,7 +194,7 @@ impl Array {
 impl Array {
     /// Sees to it that the logs are replayed before anything else. At assembly only, with the state
     /// of the members known.
-    pub(in crate::array) fn replay_logs(&mut self, entries: &[LogEntry]) {
+    pub(super) fn replay_logs(&mut self, entries: &[LogEntry]) {
         if self.log.begin_with(&self.setup, entries) {
             self.requests.holding = true;
             // It begins at the first input, when the time is known.
@@ -215,7 +215,7 @@ impl Array {
     }
 
     /// Begins a replay that is due.
-    pub(in crate::array) fn begin_replay(&mut self) {
+    pub(super) fn begin_replay(&mut self) {
         if self.log.is_replay_due() {
             self.outputs.push_back(Output::Event(Event::Started(Work::Replay)));
             self.log.begin_replay(&self.setup, &mut self.members);
@@ -260,7 +260,7 @@ impl Array {
         self.outputs.push_back(Output::Compute { job });
     }
 
-    pub(in crate::array) fn replay_io_ended(&mut self, io: &IoState, outcome: IoOutcome) {
+    pub(super) fn replay_io_ended(&mut self, io: &IoState, outcome: IoOutcome) {
         if self.log.replay_io_ended(&self.setup, io, outcome) {
             self.fail_device(io.member);
         }
@@ -268,7 +268,7 @@ impl Array {
         self.carry_out_replay();
     }
 
-    pub(in crate::array) fn replay_computed(&mut self, result: JobResult) {
+    pub(super) fn replay_computed(&mut self, result: JobResult) {
         self.log.replay_computed(&self.setup, &mut self.members, result);
         self.carry_out_replay();
     }
@@ -283,7 +283,7 @@ impl Array {
     }
 
     /// The superblocks were written, or never will be; whether that ended a replay.
-    pub(in crate::array) fn replay_recorded(&mut self) -> bool {
+    pub(super) fn replay_recorded(&mut self) -> bool {
         let Some(complete) = self.log.end_replay(self.members.has_lost(&self.setup)) else {
             return false;
         };

@@ -3,6 +3,7 @@
 //! Levels without parity take a straight path: one look-up, one or n member I/Os, no stripe state.
 
 mod admin;
+mod background;
 mod build;
 mod complete;
 mod failure;
@@ -13,6 +14,7 @@ mod read;
 mod request;
 mod rounds;
 mod start;
+mod status;
 mod stripe;
 mod wake;
 mod write;
@@ -47,29 +49,29 @@ use crate::units::{MemberIndex, Sectors, Time};
 /// The planner of one array. See the [crate] documentation for the contract.
 #[derive(Clone, Debug)]
 pub struct Array {
-    pub(super) setup: Setup,
-    pub(super) policy: PolicyState,
-    pub(super) members: Members,
-    pub(super) requests: Requests,
-    pub(super) ios: Ios,
+    setup: Setup,
+    policy: PolicyState,
+    members: Members,
+    requests: Requests,
+    ios: Ios,
     /// Of these, what found no room on its member and goes out again.
-    pub(super) room: Room,
+    room: Room,
     /// What is being gathered for each member while one request is planned.
-    pub(super) runs: Runs,
-    pub(super) plans: Slab<Plan>,
+    runs: Runs,
+    plans: Slab<Plan>,
     /// Stripes kept in memory.
-    pub(super) cache: Cache,
-    pub(super) jobs: Jobs,
-    pub(super) lists: ListPool,
-    pub(super) locks: RangeLocks,
-    pub(super) starved: Starved,
-    pub(super) permits: Permits,
-    pub(super) log: Log,
-    pub(super) background: Background,
-    pub(super) rounds: Rounds,
-    pub(super) timers: Timers,
-    pub(super) outputs: VecDeque<Output>,
-    pub(super) now: Time,
+    cache: Cache,
+    jobs: Jobs,
+    lists: ListPool,
+    locks: RangeLocks,
+    starved: Starved,
+    permits: Permits,
+    log: Log,
+    background: Background,
+    rounds: Rounds,
+    timers: Timers,
+    outputs: VecDeque<Output>,
+    now: Time,
 }
 
 impl Array {
@@ -205,7 +207,7 @@ impl Array {
         self.rounds.add_to_key(&mut add);
         self.log.add_to_key(&mut add);
         self.cache.add_to_key(&mut add);
-        self.background_to_key(&mut add);
+        self.background.add_to_key(&mut add);
         self.permits.add_to_key(&mut add);
         self.jobs.add_to_key(&mut add);
         self.policy.add_to_key(self.now, &mut add);

@@ -14,19 +14,19 @@ use crate::units::{MemberIndex, Sector};
 impl Array {
     /// Whether a write of a mirrored level, or of a plan, may go out now; if not, it waits and goes on by itself.
     #[inline(always)]
-    pub(in crate::array) fn permit(&mut self, owner: u32) -> bool {
+    pub(super) fn permit(&mut self, owner: u32) -> bool {
         !self.permits.asks() || self.ask(owner)
     }
 
     /// Whether a request that is done may be answered now; if not, it is held back.
     #[inline(always)]
-    pub(in crate::array) fn may_reply(&mut self, slot: u32) -> bool {
+    pub(super) fn may_reply(&mut self, slot: u32) -> bool {
         !self.permits.holds() || self.ask_reply(slot)
     }
 
     /// The writes of a mirrored request or of a plan have ended.
     #[inline(always)]
-    pub(in crate::array) fn written(&mut self, owner: Owner) {
+    pub(super) fn written(&mut self, owner: Owner) {
         if self.permits.asks() {
             let (Owner::Request(owner) | Owner::Plan(owner)) = owner else { return };
             self.write_ended(owner);
@@ -62,7 +62,7 @@ impl Array {
     }
 
     /// Goes on with the writes for which all is recorded now.
-    pub(in crate::array) fn release_writes(&mut self) {
+    pub(super) fn release_writes(&mut self) {
         for _ in 0..self.permits.waiting() {
             let Some(owner) = self.permits.pop_waiting() else { return };
             if self.members.stopped {
@@ -89,7 +89,7 @@ impl Array {
     }
 
     /// How a change to an array that takes none any more ends.
-    pub(in crate::array) fn refused_outcome(&self) -> Outcome {
+    pub(super) fn refused_outcome(&self) -> Outcome {
         match self.members.is_lost(&self.setup) {
             true => Outcome::ArrayFailed,
             false => Outcome::Stopped,
@@ -114,7 +114,7 @@ impl Array {
     }
 
     /// The array may have been quiet for long enough to be marked clean.
-    pub(in crate::array) fn clean_due(&mut self) {
+    pub(super) fn clean_due(&mut self) {
         // The first input after assembly.
         self.next_update();
         self.write_pages();
@@ -158,7 +158,7 @@ impl Array {
     }
 
     /// Whether the failure of a member, or its being exchanged, is not recorded on all others.
-    pub(in crate::array) fn is_unrecorded(&self) -> bool {
+    pub(super) fn is_unrecorded(&self) -> bool {
         self.permits.is_unrecorded(&self.setup, &self.members)
     }
 }
@@ -167,7 +167,7 @@ impl Array {
 impl Array {
     /// Takes no more changes, waits for those under way, makes everything durable and marks the array
     /// clean; [`Event::Stopped`] tells when.
-    pub(in crate::array) fn stop(&mut self) {
+    pub(super) fn stop(&mut self) {
         if self.permits.is_stopped() {
             self.outputs.push_back(Output::Event(Event::Stopped));
         }
@@ -182,8 +182,8 @@ impl Array {
     }
 
     /// Goes on with a stop when no change but `last`, which is being answered, is left.
-    pub(in crate::array) fn stop_when_quiet(&mut self, last: Option<u32>) {
-        if !self.permits.is_stopping() || !self.is_background_halted() {
+    pub(super) fn stop_when_quiet(&mut self, last: Option<u32>) {
+        if !self.permits.is_stopping() || !self.background.is_quiet() {
             return;
         }
         let others = self.requests.slots.used().filter(|(slot, _)| Some(*slot) != last);
@@ -206,7 +206,7 @@ impl Array {
             rebuilding,
             by_bitmap: rebuilding.iter().all(|member| self.members.is_rebuilt_by_bitmap(member)),
             rebuilt_to: Sector(self.members.rebuilt_to(&self.setup)),
-            synced_to: Sector(self.synced_to()),
+            synced_to: Sector(self.background.synced_kept(&self.setup)),
             journal: self.log.is_journal_used(),
             journal_tail: self.log.journal_tail(),
         }
@@ -224,7 +224,7 @@ impl Array {
     }
 
     /// A member failed, came back, or is rebuilt further: the superblocks must tell.
-    pub(in crate::array) fn state_changed(&mut self) {
+    pub(super) fn state_changed(&mut self) {
         let joined = self.permits.state_changed(&self.setup, &self.members);
         if !self.setup.settings.consistency.has_superblocks() {
             return;
@@ -241,7 +241,7 @@ impl Array {
     }
 
     /// A member's replacement has taken its place.
-    pub(in crate::array) fn member_swapped(&mut self) {
+    pub(super) fn member_swapped(&mut self) {
         if self.setup.settings.consistency.has_superblocks() {
             self.permits.member_swapped();
             self.state_changed();
@@ -249,7 +249,7 @@ impl Array {
     }
 
     /// Begins the next update, if one is wanted and none is under way.
-    pub(in crate::array) fn next_update(&mut self) {
+    pub(super) fn next_update(&mut self) {
         if !self.permits.wants_update() {
             return;
         }
@@ -263,21 +263,21 @@ impl Array {
 
     /// The records of an update are about to go out: settles what they say; false when there is
     /// nothing to say any more.
-    pub(in crate::array) fn seal_update(&mut self) -> bool {
-        let (state, taking_over) = (self.recorded_state(), self.taking_over());
+    pub(super) fn seal_update(&mut self) -> bool {
+        let (state, taking_over) = (self.recorded_state(), self.background.taking_over());
         match self.permits.seal(&self.setup, &self.members, &state, taking_over) {
             Written::Nothing => return false,
             Written::Again => {}
             Written::New(failed) => {
                 self.log.state_written();
-                self.restoring_said(failed);
+                self.background.restoring_said(failed);
             }
         }
         true
     }
 
     /// Every member in service has answered.
-    pub(in crate::array) fn superblock_recorded(&mut self) {
+    pub(super) fn superblock_recorded(&mut self) {
         let recorded = self.permits.superblock_recorded(&self.members);
         if recorded.is_new {
             self.log_state_recorded();
@@ -323,13 +323,13 @@ impl Array {
     }
 
     /// A page is about to go out; false when nothing is written any more.
-    pub(in crate::array) fn seal_page(&mut self, index: u32) -> bool {
+    pub(super) fn seal_page(&mut self, index: u32) -> bool {
         self.permits.bitmap.seal(index);
         !self.members.has_lost(&self.setup)
     }
 
     /// A page is on every member in service.
-    pub(in crate::array) fn bitmap_recorded(&mut self, index: u32) {
+    pub(super) fn bitmap_recorded(&mut self, index: u32) {
         self.permits.bitmap.recorded(index);
         self.write_pages();
         self.release_writes();
@@ -339,7 +339,9 @@ impl Array {
     fn may_clear(&self) -> bool {
         let whole =
             self.members.missing().is_empty() || self.setup.has_bug(Bug::BitmapClearDegraded);
-        whole && self.synced_to() == u64::MAX && !self.members.has_lost(&self.setup)
+        whole
+            && self.background.synced_kept(&self.setup) == u64::MAX
+            && !self.members.has_lost(&self.setup)
     }
 
     /// Sees that quiet bits are looked for.
@@ -351,7 +353,7 @@ impl Array {
     }
 
     /// It is time to look for quiet bits.
-    pub(in crate::array) fn bitmap_due(&mut self) {
+    pub(super) fn bitmap_due(&mut self) {
         if !self.may_clear() || self.permits.bitmap.is_clearing() || self.members.stopped {
             return;
         }
@@ -366,7 +368,7 @@ impl Array {
 
     /// Everything was flushed: bits whose ranges are quiet can be cleared as soon as it is recorded
     /// that the bitmap does not reach back beyond now.
-    pub(in crate::array) fn bitmap_flushed(&mut self) {
+    pub(super) fn bitmap_flushed(&mut self) {
         if self.may_clear() && self.members.missing().is_empty() {
             self.permits.ask_since();
             self.next_update();
@@ -381,6 +383,11 @@ impl Array {
         self.permits.bitmap.end_clearing(may_clear);
         self.write_pages();
         self.watch_bits();
+    }
+
+    /// Whether there is one, so that a member may go by it.
+    pub(crate) fn has_bitmap(&self) -> bool {
+        self.permits.bitmap.is_used()
     }
 
     /// Whether the bitmap names everything that a member missed whose newest superblock has these events.

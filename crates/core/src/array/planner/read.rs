@@ -14,7 +14,7 @@ use crate::units::{Sector, Sectors};
 
 impl Array {
     /// Plans a read from its cursor on; false when it must wait for room.
-    pub(in crate::array) fn plan_read(&mut self, slot: u32) -> bool {
+    pub(super) fn plan_read(&mut self, slot: u32) -> bool {
         if self.setup.atom > 0 {
             // raid3: every read takes all data members.
             return self.plan_stripes(slot);
@@ -60,7 +60,7 @@ impl Array {
     }
 
     /// Everything from the cursor on, stripe by stripe.
-    pub(in crate::array) fn plan_stripes(&mut self, slot: u32) -> bool {
+    pub(super) fn plan_stripes(&mut self, slot: u32) -> bool {
         while self.requests[slot].cursor < self.requests[slot].end {
             if !self.plan_stripe_piece(slot) {
                 return false;

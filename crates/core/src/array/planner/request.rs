@@ -10,7 +10,7 @@ use crate::units::Sector;
 
 impl Array {
     #[inline]
-    pub(in crate::array) fn accept(&mut self, request: &Request<'_>) {
+    pub(super) fn accept(&mut self, request: &Request<'_>) {
         if let Some(outcome) = Requests::refusal(&self.setup, request) {
             self.outputs.push_back(Output::Reply { id: request.id, outcome });
             return;
@@ -26,13 +26,13 @@ impl Array {
         }
     }
 
-    pub(in crate::array) fn unplug(&mut self) {
+    pub(super) fn unplug(&mut self) {
         self.requests.plugged = false;
         self.release_held();
     }
 
     /// Starts what was held back, unless something still holds it.
-    pub(in crate::array) fn release_held(&mut self) {
+    pub(super) fn release_held(&mut self) {
         self.requests.holding = self.requests.plugged || self.log.is_replaying();
         if self.requests.holding {
             return;
@@ -79,7 +79,7 @@ impl Array {
     }
 
     /// Ends a request of a mirrored level of which nothing has gone out.
-    pub(in crate::array) fn refuse_request(&mut self, slot: u32, outcome: Outcome) {
+    pub(super) fn refuse_request(&mut self, slot: u32, outcome: Outcome) {
         self.requests.trouble(slot).outcome = outcome;
         let request = &mut self.requests[slot];
         request.cursor = request.end;
@@ -88,13 +88,13 @@ impl Array {
     }
 
     /// Goes on with a request whose change may go out now.
-    pub(in crate::array) fn request_permitted(&mut self, slot: u32) {
+    pub(super) fn request_permitted(&mut self, slot: u32) {
         self.advance(slot);
     }
 
     /// Goes on with owners whose wait for a range is over.
     #[inline]
-    pub(in crate::array) fn start_granted(&mut self) {
+    pub(super) fn start_granted(&mut self) {
         while let Some(owner) = self.locks.next_granted() {
             if owner >= self.setup.unit_owner(0) {
                 self.begin_unit(owner - self.setup.unit_owner(0));
@@ -108,7 +108,7 @@ impl Array {
 
     /// Plans as much of a request as there is room for.
     #[inline(always)]
-    pub(in crate::array) fn advance(&mut self, slot: u32) {
+    pub(super) fn advance(&mut self, slot: u32) {
         if !self.starved.requests.is_empty() || !self.plan_request(slot) {
             self.starved.requests.push_back(slot);
             return;
@@ -131,7 +131,7 @@ impl Array {
 
     /// Goes on with what waited for room, in order.
     #[inline]
-    pub(in crate::array) fn resume(&mut self) {
+    pub(super) fn resume(&mut self) {
         while let Some(round) = self.starved.rounds.pop_front() {
             if !self.issue_round(round) {
                 self.starved.rounds.push_front(round);
@@ -161,7 +161,7 @@ impl Array {
 
     /// Answers a request when nothing of it is outstanding.
     #[inline(always)]
-    pub(in crate::array) fn settle(&mut self, slot: u32) {
+    pub(super) fn settle(&mut self, slot: u32) {
         let request = &self.requests[slot];
         if request.planned && request.pending == 0 {
             self.ended(slot);
@@ -170,7 +170,7 @@ impl Array {
 
     /// Answers a request of which nothing is outstanding, as soon as it may be answered.
     #[inline(always)]
-    pub(in crate::array) fn ended(&mut self, slot: u32) {
+    pub(super) fn ended(&mut self, slot: u32) {
         if self.requests[slot].op == IoOp::Read || self.may_reply(slot) {
             self.answer(slot);
         }
@@ -178,7 +178,7 @@ impl Array {
 
     /// Answers a request of which nothing is outstanding.
     #[inline(always)]
-    pub(in crate::array) fn answer(&mut self, slot: u32) {
+    pub(super) fn answer(&mut self, slot: u32) {
         if !self.requests[slot].trouble {
             self.reply(slot, Outcome::Done);
             return;
@@ -281,7 +281,7 @@ impl Array {
 
     /// Answers a request when the first of its I/Os has ended well.
     #[cfg(feature = "seeded-bugs")]
-    pub(in crate::array) fn answer_early(&mut self, slot: u32) {
+    pub(super) fn answer_early(&mut self, slot: u32) {
         let RequestState { id, op, planned, trouble, answered, .. } = self.requests[slot];
         let early = match op {
             IoOp::Flush => self.setup.has_bug(Bug::AckFlushEarly),
@@ -310,7 +310,7 @@ impl Array {
     }
 
     /// Ends the planning of a request that cannot be carried out from `at` on.
-    pub(in crate::array) fn give_up(&mut self, slot: u32, at: Sector) {
+    pub(super) fn give_up(&mut self, slot: u32, at: Sector) {
         let lost = self.members.is_lost(&self.setup);
         let request = &mut self.requests[slot];
         request.cursor = request.end;

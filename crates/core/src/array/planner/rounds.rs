@@ -14,7 +14,7 @@ impl Array {
     }
 
     /// Sends out one record. There is room: the caller looked.
-    pub(in crate::array) fn emit_meta(&mut self, owner: Owner, meta: MetaIo) {
+    pub(super) fn emit_meta(&mut self, owner: Owner, meta: MetaIo) {
         let state = IoState {
             owner,
             op: IoOp::Write,
@@ -34,7 +34,7 @@ impl Array {
     }
 
     /// Flushes every member in service (`flush`), then writes a record to each (`write`).
-    pub(in crate::array) fn start_round(&mut self, purpose: Purpose, flush: bool, write: bool) {
+    pub(super) fn start_round(&mut self, purpose: Purpose, flush: bool, write: bool) {
         let slot = self.rounds.start(purpose, flush, write);
         self.enter_round(slot);
     }
@@ -46,7 +46,7 @@ impl Array {
     }
 
     /// Sends out a step of a round; false when it must wait for room.
-    pub(in crate::array) fn issue_round(&mut self, slot: u32) -> bool {
+    pub(super) fn issue_round(&mut self, slot: u32) -> bool {
         if self.ios.slots.available() <= 2 * usize::from(self.setup.layout.members) {
             return false;
         }
@@ -90,12 +90,12 @@ impl Array {
     }
 
     /// Whether a member, replacement or log device gets I/O.
-    pub(in crate::array) fn is_served(&self, device: MemberIndex) -> bool {
+    pub(super) fn is_served(&self, device: MemberIndex) -> bool {
         self.members.is_served(&self.setup, device, self.log.is_journal_used())
     }
 
     /// One I/O of a round has ended.
-    pub(in crate::array) fn round_io_ended(&mut self, slot: u32, io: &IoState, outcome: IoOutcome) {
+    pub(super) fn round_io_ended(&mut self, slot: u32, io: &IoState, outcome: IoOutcome) {
         self.rounds.count_off(slot);
         if outcome != IoOutcome::Ok {
             self.fail_device(io.member);

@@ -8,7 +8,7 @@ use crate::units::{MemberIndex, Time};
 
 impl Array {
     /// Tells the driver of the first moment, if that has changed.
-    pub(in crate::array) fn tell_wake(&mut self) {
+    pub(super) fn tell_wake(&mut self) {
         // A replay begins at the next input.
         self.timers.changed = self.log.is_replay_due();
         if let Some(at) = self.timers.tell(self.now) {
@@ -18,7 +18,7 @@ impl Array {
 
     /// The end of an input in which something has changed that is seldom looked at.
     #[cold]
-    pub(in crate::array) fn end_input(&mut self) {
+    pub(super) fn end_input(&mut self) {
         self.begin_replay();
         if self.members.stopped {
             self.retry_logging();
@@ -31,12 +31,12 @@ impl Array {
     }
 
     /// Does what is due.
-    pub(in crate::array) fn woken(&mut self) {
+    pub(super) fn woken(&mut self) {
         while let Some(timer) = self.timers.take_due(self.now) {
             match timer {
                 Timer::Clean => self.clean_due(),
                 Timer::Bitmap => self.bitmap_due(),
-                Timer::Pace => self.pace_due(),
+                Timer::Pace => self.pump(),
                 Timer::Deadline => self.deadlines_due(),
                 Timer::Room => self.room_due(),
             }
@@ -49,7 +49,7 @@ impl Array {
 /// like any other outcome.
 impl Array {
     /// An I/O went out: sees that deadlines are looked at in time.
-    pub(in crate::array) fn watch_deadline(&mut self) {
+    pub(super) fn watch_deadline(&mut self) {
         if let Some(deadline) = self.setup.settings.deadline {
             self.timers.set_if_idle(Timer::Deadline, Time(self.now.0 + deadline.0));
         }
@@ -84,7 +84,7 @@ impl Array {
     /// Whether an I/O that ended so waits for room instead.
     #[cold]
     #[inline(never)]
-    pub(in crate::array) fn waits_for_room(&mut self, completion: &Completion) -> bool {
+    pub(super) fn waits_for_room(&mut self, completion: &Completion) -> bool {
         let Completion { io: id, outcome } = *completion;
         let Some(wait) = self.setup.settings.room_wait else { return false };
         if outcome != IoOutcome::NoSpace || !self.ios.is_current(id) {
@@ -108,7 +108,7 @@ impl Array {
     }
 
     /// Members or the array failed: what waits there ends now.
-    pub(in crate::array) fn end_waiting(&mut self) {
+    pub(super) fn end_waiting(&mut self) {
         if !self.room.is_empty() {
             self.timers.set(Timer::Room, self.now);
         }

@@ -9,7 +9,7 @@ use crate::units::{MemberIndex, Sector};
 
 impl Array {
     /// Plans a write, discard or zeroing from its cursor on; false when it must wait for room.
-    pub(in crate::array) fn plan_write(&mut self, slot: u32) -> bool {
+    pub(super) fn plan_write(&mut self, slot: u32) -> bool {
         if self.setup.parities > 0 {
             return self.plan_stripes(slot);
         }
@@ -116,7 +116,7 @@ impl Array {
     }
 
     /// Plans a flush: one to every member in service.
-    pub(in crate::array) fn plan_flush(&mut self, slot: u32) -> bool {
+    pub(super) fn plan_flush(&mut self, slot: u32) -> bool {
         if self.ios.slots.available() < 2 * usize::from(self.setup.layout.members) {
             return false;
         }

@@ -1,6 +1,6 @@
 //! Copies between the stripe cache and what plans have in memory.
 
-use crate::array::Array;
+use super::super::Array;
 use crate::array::lists::{ListBuilder, NIL};
 use crate::array::stripe::{Band, Memory};
 use crate::contract::Kernel;

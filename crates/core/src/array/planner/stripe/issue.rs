@@ -1,6 +1,6 @@
 //! What a plan sends out: reads, jobs and writes, one range a member where rows touch.
 
-use crate::array::Array;
+use super::super::Array;
 use crate::array::ios::{Owner, Target};
 use crate::array::jobs::JobOwner;
 use crate::array::lists::{EMPTY, ListBuilder, NIL};
@@ -20,7 +20,7 @@ struct PlanJob {
 
 impl Array {
     /// Whether the largest phase of the plan fits into what is free.
-    pub(in crate::array) fn has_room_for(&self, plan: u32) -> bool {
+    pub(in crate::array::planner) fn has_room_for(&self, plan: u32) -> bool {
         let twice = u32::from(!self.members.replacing.is_empty());
         let devices = usize::from(self.setup.layout.members) << twice;
         let ranges = devices * MOST_BANDS;
@@ -44,7 +44,7 @@ impl Array {
             && self.lists.available() >= segments + ranges + atoms + copied
     }
 
-    pub(in crate::array) fn issue_reads(&mut self, plan: u32) {
+    pub(in crate::array::planner) fn issue_reads(&mut self, plan: u32) {
         let state = self.plans[plan];
         let (data, task) = (self.setup.data_chunks, state.task);
         let mut cached = [0u128; MOST_BANDS];
@@ -68,7 +68,7 @@ impl Array {
         }
     }
 
-    pub(in crate::array) fn issue_writes(&mut self, plan: u32) {
+    pub(in crate::array::planner) fn issue_writes(&mut self, plan: u32) {
         if self.cache.is_used() {
             self.store_planned(plan);
         }
@@ -149,7 +149,7 @@ impl Array {
     }
 
     /// Adds a role's rows of a band to a list.
-    pub(in crate::array) fn add_rows(
+    pub(in crate::array::planner) fn add_rows(
         &mut self,
         plan: u32,
         state: &Plan,
@@ -202,7 +202,7 @@ impl Array {
     }
 
     /// Jobs that compute what is lost.
-    pub(in crate::array) fn issue_recoveries(&mut self, plan: u32) {
+    pub(in crate::array::planner) fn issue_recoveries(&mut self, plan: u32) {
         let state = self.plans[plan];
         let data = self.setup.data_chunks;
         for band in state.bands() {
@@ -243,7 +243,7 @@ impl Array {
     }
 
     /// Jobs that compute the new parity, or compare the old one.
-    pub(in crate::array) fn issue_parity(&mut self, plan: u32) {
+    pub(in crate::array::planner) fn issue_parity(&mut self, plan: u32) {
         let state = self.plans[plan];
         if state.cache != NIL && state.task == Task::Read {
             self.store_planned(plan);
@@ -302,7 +302,7 @@ impl Array {
     }
 
     /// Jobs that compute what the log needs: the XOR of what a plan does not write, or zeroes.
-    pub(in crate::array) fn issue_preparation(&mut self, plan: u32) {
+    pub(in crate::array::planner) fn issue_preparation(&mut self, plan: u32) {
         let state = self.plans[plan];
         let data = self.setup.data_chunks;
         if !self.log.is_partial() {
@@ -378,7 +378,7 @@ impl Array {
     }
 
     /// A job from one list to another.
-    pub(in crate::array) fn start_list_job(
+    pub(in crate::array::planner) fn start_list_job(
         &mut self,
         plan: u32,
         kernel: Kernel,

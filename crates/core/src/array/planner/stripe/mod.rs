@@ -21,7 +21,7 @@ use crate::units::Sector;
 impl Array {
     /// Whether a chunk that `at..end` covers in the stripe of `at` cannot be read directly.
     #[inline]
-    pub(in crate::array) fn stripe_lacks_chunk(
+    pub(in crate::array::planner) fn stripe_lacks_chunk(
         &self,
         at: Sector,
         end: u64,
@@ -39,7 +39,7 @@ impl Array {
     }
 
     /// Makes the plans for what comes at the request's cursor; false when it must wait for a slot.
-    pub(in crate::array) fn plan_stripe_piece(&mut self, slot: u32) -> bool {
+    pub(in crate::array::planner) fn plan_stripe_piece(&mut self, slot: u32) -> bool {
         if matches!(self.setup.geometry, Geometry::Raid3(_)) {
             return self.plan_raid3_piece(slot);
         }
@@ -114,7 +114,7 @@ impl Array {
     }
 
     /// Starts a plan; its rows are locked.
-    pub(in crate::array) fn begin_plan(&mut self, plan: u32) {
+    pub(in crate::array::planner) fn begin_plan(&mut self, plan: u32) {
         if self.plans[plan].cache == NIL {
             let place = self.cache.pin(&self.setup, &self.plans[plan]);
             self.plans[plan].cache = place;
@@ -144,13 +144,13 @@ impl Array {
     }
 
     /// Ends a plan of which nothing was written.
-    pub(in crate::array) fn refuse_plan(&mut self, plan: u32, outcome: Outcome) {
+    pub(in crate::array::planner) fn refuse_plan(&mut self, plan: u32, outcome: Outcome) {
         self.plans[plan].outcome = outcome;
         self.end_plan(plan);
     }
 
     /// The rows of every member that a plan works on.
-    pub(in crate::array) fn plan_range(&self, plan: u32) -> (u64, u64) {
+    pub(in crate::array::planner) fn plan_range(&self, plan: u32) -> (u64, u64) {
         let state = &self.plans[plan];
         let start = self.setup.member_start(state.stripe);
         (start + state.rows.0, start + state.rows.1)
@@ -227,7 +227,7 @@ impl Array {
 
     /// Sends out a phase's I/O or jobs, going through phases that have none; false when it must
     /// wait for room.
-    pub(in crate::array) fn issue_phase(&mut self, plan: u32) -> bool {
+    pub(in crate::array::planner) fn issue_phase(&mut self, plan: u32) -> bool {
         loop {
             if !self.has_room_for(plan) {
                 return false;
@@ -299,7 +299,12 @@ impl Array {
     }
 
     /// One I/O of a plan has ended.
-    pub(in crate::array) fn plan_io_ended(&mut self, plan: u32, io: &IoState, outcome: IoOutcome) {
+    pub(in crate::array::planner) fn plan_io_ended(
+        &mut self,
+        plan: u32,
+        io: &IoState,
+        outcome: IoOutcome,
+    ) {
         self.plans[plan].pending -= 1;
         if outcome == IoOutcome::Ok {
             if !self.members.partial.is_empty() {
@@ -333,12 +338,12 @@ impl Array {
     }
 
     /// Goes on with a plan whose writes may go out now.
-    pub(in crate::array) fn plan_permitted(&mut self, plan: u32) {
+    pub(in crate::array::planner) fn plan_permitted(&mut self, plan: u32) {
         self.enter_phase(plan);
     }
 
     /// One job has ended.
-    pub(in crate::array) fn computed(&mut self, job: JobId, result: JobResult) {
+    pub(in crate::array::planner) fn computed(&mut self, job: JobId, result: JobResult) {
         let Some(owner) = self.jobs.end(job, &mut self.lists) else { return };
         match owner {
             JobOwner::Plan(plan) => self.plan_computed(plan, result),
@@ -417,7 +422,7 @@ impl Array {
     }
 
     /// Whether a plan makes less parity than there is in full service.
-    pub(in crate::array) fn lacks_parity(&self, plan: u32) -> bool {
+    pub(in crate::array::planner) fn lacks_parity(&self, plan: u32) -> bool {
         let state = &self.plans[plan];
         let live = self.setup.parities_without(state.stripe, self.members.failed);
         let lacks = |band: &Band| (live & band.live).count_ones() < u32::from(self.setup.parities);
@@ -425,7 +430,7 @@ impl Array {
     }
 
     /// Whether what a plan wrote is durable.
-    pub(in crate::array) fn is_plan_durable(&self, plan: u32) -> bool {
+    pub(in crate::array::planner) fn is_plan_durable(&self, plan: u32) -> bool {
         let state = &self.plans[plan];
         // Zeroes are no writes: members need not make them durable.
         state.task == Task::Write && self.requests[state.request].fua

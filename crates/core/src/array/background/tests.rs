@@ -1,0 +1,268 @@
+//! Background work without an array: which there is, ranges, and what becomes of one.
+
+use super::*;
+use crate::array::locks::RangeLocks;
+use crate::array::settings::Consistency;
+use crate::array::setup::tests::setup;
+use crate::contract::{Event, IoOutcome, JobResult, Kernel, Pacing, Scrub};
+use crate::layout::Level;
+use crate::units::{Sector, Sectors};
+
+const PACING: Pacing = Pacing { least: 1, most: u64::MAX, share: None };
+const ONE: MemberIndex = MemberIndex(1);
+
+struct Bench {
+    setup: Setup,
+    members: Members,
+    bitmap: Bitmap,
+    locks: RangeLocks,
+    background: Background,
+}
+
+fn bench(level: Level, members: u16, consistency: Consistency) -> Bench {
+    let layout = match level {
+        Level::Raid1 => Layout::new(level, members),
+        _ => Layout::new(level, members).with_chunk(Sectors(64)),
+    };
+    let setup = setup(&layout, consistency);
+    Bench {
+        bitmap: Bitmap::new(consistency, setup.covered()),
+        setup,
+        members: Members::new(usize::from(members) * 2 + 1, 8),
+        locks: RangeLocks::new(8),
+        background: Background::new(4, PACING),
+    }
+}
+
+impl Bench {
+    fn next(&self) -> Option<Work> {
+        self.background.next_work(&self.setup, &self.members)
+    }
+
+    fn begin(&mut self, work: Work) {
+        self.background.begin(&self.setup, &self.members, Time(1), work);
+    }
+
+    /// The next range, in its slot.
+    fn range(&mut self) -> Option<u32> {
+        let Self { setup, members, bitmap, locks, background } = self;
+        let unit = background.next_range(setup, members, bitmap, locks, Time(1))?;
+        background.units.insert(unit)
+    }
+
+    fn end(&mut self, slot: u32) -> (Option<Event>, Option<u64>) {
+        let unit = self.background.units[slot];
+        self.background.units.remove(slot);
+        assert!(self.background.unit_ended(&unit, Time(2)));
+        self.background.moved_on(&self.setup, &mut self.members, Time(2))
+    }
+}
+
+#[test]
+fn a_resync_comes_before_a_rebuild_and_that_before_a_replacement() {
+    let mut bench = bench(Level::Raid1, 3, Consistency::None);
+    assert_eq!(bench.next(), None);
+    bench.members.begin_replace(ONE, bench.setup.replacement(ONE));
+    assert_eq!(bench.next(), Some(Work::Replace(ONE)));
+    bench.members.fail(MemberIndex(2));
+    bench.members.begin_rebuild(MemberIndex(2), None);
+    assert_eq!(bench.next(), Some(Work::Rebuild(MemberIndex(2))));
+    bench.background.replay_over(false);
+    assert_eq!(bench.next(), Some(Work::Resync));
+    assert!(bench.background.is_busy(&bench.setup, &bench.members));
+    bench.background.halt();
+    assert_eq!(bench.next(), None, "until a command asks for it");
+    bench.background.wake();
+    bench.background.begin_taking_over(ONE);
+    assert_eq!(bench.next(), None, "a superblock is waited for");
+}
+
+#[test]
+fn parity_that_may_be_wrong_says_nothing_of_who_is_away() {
+    let mut bench = bench(Level::Raid5, 4, Consistency::None);
+    bench.background.replay_over(false);
+    assert!(
+        bench.background.can_rebuild(&bench.setup, ONE) == bench.background.trust.contains(ONE)
+    );
+    bench.members.fail(ONE);
+    assert_eq!(bench.next(), None);
+    bench.background.trust.insert(ONE);
+    assert_eq!(bench.next(), Some(Work::Resync), "the administrator said so");
+    let trusted = |lacking| bench.background.is_parity_trusted(&bench.bitmap, 0, 8, lacking);
+    assert!(trusted(bench.members.failed) && !trusted(MemberSet::NONE));
+    bench.background.resynced();
+    assert!(bench.background.is_parity_consistent(&bench.bitmap, 0, u64::MAX));
+}
+
+#[test]
+fn what_is_done_ends_where_the_lowest_range_in_flight_begins() {
+    let mut bench = bench(Level::Raid5, 4, Consistency::None);
+    bench.members.fail(ONE);
+    bench.members.begin_rebuild(ONE, None);
+    bench.begin(Work::Rebuild(ONE));
+    let ranges: Vec<u32> = (0..3).map(|_| bench.range().expect("there is work")).collect();
+    assert_eq!(bench.background.may_begin(Time(1), true), MayBegin::No, "one is for healing");
+    bench.end(ranges[1]);
+    assert_eq!(bench.members[ONE].good_to, 0, "the first is not done");
+    bench.end(ranges[0]);
+    assert_eq!(bench.members[ONE].good_to, 2 * bench.setup.unit_rows);
+    let progress = bench.background.progress(Time(3), false).expect("it is under way");
+    assert_eq!(progress.done, Sectors(2 * bench.setup.unit_rows));
+    assert!(bench.background.ends_without(&bench.setup, &bench.members, ONE));
+    assert!(!bench.background.ends_without(&bench.setup, &bench.members, MemberIndex(0)));
+}
+
+#[test]
+fn a_resync_by_the_bitmap_leaves_out_what_it_does_not_name() {
+    let rows = 64;
+    let mut bench = bench(Level::Raid5, 4, Consistency::Bitmap { chunk: Sectors(rows) });
+    bench.bitmap.begin_with(&[0b100], 0);
+    let todo = Todo { resync: Resync::ByBitmap, synced_to: 0, ..Todo::default() };
+    assert!(bench.background.begin_at_start(todo, &mut bench.members));
+    bench.begin(Work::Resync);
+    let found: Vec<bool> = (0..4).map(|_| bench.range().is_some()).collect();
+    assert_eq!(found, [false, false, true, false]);
+    let trusted = |from| bench.background.is_parity_consistent(&bench.bitmap, from, from + rows);
+    assert!(trusted(0) && !trusted(2 * rows));
+}
+
+#[test]
+fn progress_is_recorded_after_a_flush() {
+    let mut bench = bench(Level::Raid5, 4, Consistency::Resync);
+    bench.members.fail(ONE);
+    bench.members.begin_rebuild(ONE, None);
+    bench.begin(Work::Rebuild(ONE));
+    let to = std::iter::from_fn(|| {
+        let slot = bench.range()?;
+        Some(bench.end(slot).1)
+    })
+    .flatten()
+    .next()
+    .expect("a sixteenth is done");
+    bench.background.flush_to_keep(to);
+    assert!(bench.background.is_settling());
+    assert_eq!(bench.members[ONE].kept_to, 0, "not durable");
+    assert_eq!(bench.background.flushed(&mut bench.members), Kept::Progress);
+    assert_eq!(bench.members[ONE].kept_to, to);
+    // A flush of work that was interrupted counts for nothing.
+    bench.background.flush_to_keep(2 * to);
+    assert_eq!(bench.background.interrupt(), Some(Work::Rebuild(ONE)));
+    bench.begin(Work::Scrub(Scrub::Check));
+    assert_eq!(bench.background.flushed(&mut bench.members), Kept::Nothing);
+}
+
+#[test]
+fn a_member_is_restored_when_superblocks_say_so() {
+    let mut bench = bench(Level::Raid1, 2, Consistency::Resync);
+    bench.begin(Work::Rebuild(ONE));
+    bench.background.begin_restoring(ONE);
+    let failed = |set: &mut MemberSet| {
+        set.insert(ONE);
+        *set
+    };
+    bench.background.restoring_said(failed(&mut MemberSet::default()));
+    assert_eq!(bench.background.restoring_recorded(), None, "those name it as failed");
+    bench.background.restoring_said(MemberSet::NONE);
+    assert_eq!(bench.background.restoring_recorded(), Some(ONE));
+    assert_eq!(bench.background.restoring_recorded(), None);
+}
+
+/// A unit of some work over a chunk of the first stripe.
+fn unit(setup: &Setup, task: Task) -> Unit {
+    let mut unit = Unit::at(setup, MemberIndex(0), 0, 64).expect("the array uses it");
+    unit.task = task;
+    unit
+}
+
+fn sources(bench: &Bench, unit: &Unit) -> Option<sources::Sources> {
+    unit.sources(&bench.setup, &bench.members, &bench.background.trust(&bench.bitmap))
+}
+
+#[test]
+fn a_lost_chunk_is_computed_from_all_others() {
+    let mut bench = bench(Level::Raid6, 5, Consistency::None);
+    let member = bench.setup.role_member(0, 1);
+    bench.members.fail(member);
+    bench.members.begin_rebuild(member, None);
+    let mut unit = unit(&bench.setup, Task::Rebuild(member));
+    let found = sources(&bench, &unit).expect("two parities are there");
+    assert_eq!((found.read, found.write), (0b1101, 0b10), "data and P");
+    unit.plan(found);
+    let job = unit.recovery(&bench.setup).expect("it is computed");
+    assert_eq!((job.kernel, job.sources, job.targets), (Kernel::Xor, (0b1101, 0), (0b10, 0)));
+    assert_eq!(unit.parity(&bench.setup), None);
+    // P out of service too: Q serves.
+    bench.members.fail(bench.setup.role_member(0, 3));
+    unit.plan(sources(&bench, &unit).expect("Q is there"));
+    let job = unit.recovery(&bench.setup).expect("it is computed");
+    assert_eq!((job.kernel, job.sources.0), (Kernel::Recover, 0b10101));
+    bench.members.fail(bench.setup.role_member(0, 4));
+    assert_eq!(sources(&bench, &unit), None, "three are lost");
+}
+
+#[test]
+fn a_window_that_cannot_be_had_is_tried_block_by_block() {
+    let bench = bench(Level::Raid5, 4, Consistency::None);
+    let mut unit = unit(&bench.setup, Task::Rebuild(ONE));
+    assert!(unit.lacks_sources(&bench.setup));
+    assert_eq!((unit.window, unit.phase), ((0, 1), Phase::Plan));
+    assert!(!unit.lacks_sources(&bench.setup), "a block that cannot be had is lost");
+    unit.next_window(&bench.setup);
+    assert_eq!(unit.window, (1, 2));
+    unit.window = (63, 64);
+    unit.next_window(&bench.setup);
+    assert_eq!(unit.phase, Phase::Done);
+}
+
+#[test]
+fn a_scrub_compares_then_steps_through_what_differs() {
+    let bench = bench(Level::Raid5, 4, Consistency::None);
+    let mut unit = unit(&bench.setup, Task::Scrub(Scrub::Check));
+    let parity = unit.parity(&bench.setup).expect("it is made beside");
+    assert_eq!((parity.sources, parity.targets), ((0b111, 0), (0, 1)));
+    let compare: Vec<_> = Unit::comparisons(&bench.setup).collect();
+    assert_eq!(compare.len(), 1);
+    assert_eq!(places(&bench.setup, compare[0].sources).collect::<Vec<_>>(), [3, 4]);
+    unit.pending = 1;
+    unit.computed(JobResult::Differs { from: 5, to: 7 });
+    assert!(!unit.compared(&bench.setup));
+    assert_eq!((unit.window, unit.phase), ((5, 6), Phase::Compare));
+    unit.pending = 1;
+    unit.computed(JobResult::Differs { from: 0, to: 1 });
+    assert!(unit.compared(&bench.setup), "one block: it is told");
+    assert_eq!(unit.block_differs(&bench.setup, Scrub::Check), None);
+    assert_eq!((unit.mismatched, unit.phase), (1, Phase::Next));
+    assert_eq!(unit.add_news(0, Told::Mismatch(None)), None);
+    unit.next_window(&bench.setup);
+    assert_eq!(unit.add_news(0, Told::Mismatch(None)), None, "joined");
+    assert_eq!(unit.add_news(0, Told::Healed), Some((Told::Mismatch(None), 5, 7)));
+}
+
+#[test]
+fn a_block_is_written_anew_as_often_as_it_may_be() {
+    let bench = bench(Level::Raid5, 4, Consistency::None);
+    let mut unit = unit(&bench.setup, Task::Heal(MemberIndex(0)));
+    let bad = IoOutcome::MediaError { first_bad: Sector(9) };
+    unit.phase = Phase::Probe;
+    for tries in 1..=bench.setup.settings.heal_tries {
+        unit.begin_probe();
+        unit.pending = 1;
+        unit.phase = Phase::Probe;
+        unit.io_ended(bad);
+        assert!(!unit.probe_ended(&bench.setup, 0), "it is bad still");
+        assert!(!unit.mend_probed(&bench.setup));
+        assert_eq!((unit.window, unit.tries), ((9, 10), tries));
+    }
+    let mut mended = unit;
+    for (unit, outcome, healed) in [(&mut unit, bad, false), (&mut mended, IoOutcome::Ok, true)] {
+        unit.begin_probe();
+        unit.pending = 1;
+        unit.phase = Phase::Probe;
+        unit.io_ended(outcome);
+        assert_eq!(unit.probe_ended(&bench.setup, 0), healed);
+        assert_eq!(unit.mend_probed(&bench.setup), !healed, "too often");
+    }
+    assert_eq!(mended.phase, Phase::Done);
+    unit.give_up_window();
+    assert_eq!((unit.window, unit.phase), ((10, 64), Phase::Probe));
+}

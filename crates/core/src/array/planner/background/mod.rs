@@ -1,0 +1,309 @@
+//! Background work: carries out what it says.
+
+mod heal;
+mod unit;
+
+use super::Array;
+use crate::array::background::{Kept, MayBegin, Todo, Unit};
+use crate::array::member_set::MemberSet;
+use crate::array::rounds::Purpose;
+use crate::array::timers::Timer;
+use crate::bugs::Bug;
+use crate::contract::{Event, Output, Pacing, Work};
+use crate::units::{MemberIndex, Sector};
+
+impl Array {
+    /// Whether copies below `end` of the array may differ, since they were not made consistent yet.
+    #[inline(always)]
+    pub(in crate::array::planner) fn is_unsynced(&self, end: u64) -> bool {
+        end > self.background.synced_to()
+    }
+
+    /// Whether parity of rows `from..to` of the members is consistent.
+    #[inline]
+    pub(in crate::array::planner) fn is_parity_consistent(&self, from: u64, to: u64) -> bool {
+        self.background.is_parity_consistent(&self.permits.bitmap, from, to)
+    }
+
+    /// Whether what these members lack in rows `from..to` may be computed from parity.
+    #[inline]
+    pub(in crate::array::planner) fn is_parity_trusted(
+        &self,
+        from: u64,
+        to: u64,
+        lacking: MemberSet,
+    ) -> bool {
+        self.background.is_parity_trusted(&self.permits.bitmap, from, to, lacking)
+    }
+
+    /// What an array that was just assembled does first. Work begins at the first input or, where
+    /// the driver wakes the array when it asks for it, by itself.
+    pub(in crate::array::planner) fn begin_at_start(&mut self, todo: Todo) {
+        if self.background.begin_at_start(todo, &mut self.members) {
+            self.timers.set(Timer::Pace, self.now);
+            self.tell_wake();
+        }
+    }
+
+    /// The logs were replayed; whether that made redundancy consistent wherever it may not have
+    /// been. Other work may begin.
+    pub(in crate::array::planner) fn replay_over(&mut self, complete: bool) {
+        self.background.replay_over(complete);
+        self.pump();
+    }
+
+    /// Begins a piece of work; none is under way.
+    pub(in crate::array::planner) fn begin_work(&mut self, work: Work) {
+        self.background.begin(&self.setup, &self.members, self.now, work);
+        self.outputs.push_back(Output::Event(Event::Started(work)));
+    }
+
+    /// How fast it goes from now on.
+    pub(in crate::array::planner) fn set_pace(&mut self, pacing: Pacing) {
+        self.background.set_pacing(self.now, pacing);
+        self.pump();
+    }
+
+    /// Hands out ranges, as fast as the pace allows; begins and ends work.
+    pub(in crate::array::planner) fn pump(&mut self) {
+        if !self.background.begin_pumping() {
+            return;
+        }
+        loop {
+            if !self.members.stopped && self.background.flush_filled() {
+                self.flush_background();
+            }
+            if self.background.work().is_none() {
+                let next = self.background.next_work(&self.setup, &self.members);
+                let Some(work) = next else { break };
+                self.begin_work(work);
+                continue;
+            }
+            if let Some(is_done) = self.background.is_swept() {
+                if !is_done {
+                    break;
+                }
+                self.work_swept();
+                if self.background.work().is_some() {
+                    break;
+                }
+                continue;
+            }
+            if !self.may_begin_unit() {
+                break;
+            }
+            let Self { background, setup, members, permits, locks, now, .. } = self;
+            match background.next_range(setup, members, &permits.bitmap, locks, *now) {
+                None => self.moved_on(),
+                Some(unit) => self.enter_unit_range(unit),
+            }
+        }
+        self.background.end_pumping();
+    }
+
+    /// Whether another range may be begun now; if it is only a matter of time, the array is woken.
+    fn may_begin_unit(&mut self) -> bool {
+        let requests = &self.requests.slots;
+        let is_alone = requests.available() == requests.capacity() as usize;
+        match self.background.may_begin(self.now, is_alone) {
+            MayBegin::Yes => return true,
+            MayBegin::No => {}
+            MayBegin::At(at) => self.timers.set(Timer::Pace, at),
+        }
+        false
+    }
+
+    /// A unit has come to its end: frees its range.
+    fn end_unit(&mut self, slot: u32) {
+        self.tell_all(slot);
+        let unit: Unit = self.background.units[slot];
+        self.background.units.remove(slot);
+        if self.locks.release(self.setup.unit_owner(slot)) {
+            self.start_granted();
+        }
+        if self.background.unit_ended(&unit, self.now) {
+            self.moved_on();
+        }
+        if let Some((member, at, len)) = unit.sick {
+            self.begin_heal(member, at, len);
+        }
+        self.background_may_be_quiet();
+        self.pump();
+    }
+
+    /// An orderly stop may go on, where background work was halted for it.
+    fn background_may_be_quiet(&mut self) {
+        if self.background.is_halted() {
+            self.stop_when_quiet(None);
+        }
+    }
+
+    /// Work is further: what is done counts, is told, and is recorded from time to time.
+    fn moved_on(&mut self) {
+        let (event, keeps) = self.background.moved_on(&self.setup, &mut self.members, self.now);
+        if let Some(event) = event {
+            self.outputs.push_back(Output::Event(event));
+        }
+        let Some(to) = keeps else { return };
+        if self.setup.has_bug(Bug::RebuildCheckpointEarly) {
+            self.background.keep(&mut self.members, to);
+            self.state_changed();
+            return;
+        }
+        self.background.flush_to_keep(to);
+        self.flush_background();
+    }
+
+    fn flush_background(&mut self) {
+        self.start_round(Purpose::Background, true, false);
+    }
+
+    /// All ranges are done.
+    fn work_swept(&mut self) {
+        match self.background.work() {
+            Some(Work::Replace(member)) if self.setup.has_bug(Bug::ReplaceUnflushed) => {
+                self.take_over(member);
+            }
+            Some(Work::Rebuild(_) | Work::Resync | Work::Replace(_)) => {
+                self.background.flush_to_finish();
+                self.flush_background();
+            }
+            _ => self.finish_work(),
+        }
+    }
+
+    /// Everything written before the flush is durable.
+    pub(in crate::array::planner) fn background_flushed(&mut self) {
+        let kept = self.background.flushed(&mut self.members);
+        self.background_may_be_quiet();
+        match kept {
+            Kept::Nothing => {}
+            Kept::Progress => self.state_changed(),
+            Kept::Filled(members) => {
+                self.members.fill(members);
+                self.state_changed();
+            }
+            Kept::Work(Work::Replace(member)) => self.ask_to_take_over(member),
+            Kept::Work(Work::Rebuild(member)) => self.restore(member),
+            Kept::Work(_) => {
+                self.background.resynced();
+                self.finish_work();
+                self.state_changed();
+            }
+        }
+        self.pump();
+    }
+
+    /// A member holds everything, durably, and is in service. That is told when the superblocks say
+    /// so: after a crash it would be one to rebuild still.
+    fn restore(&mut self, member: MemberIndex) {
+        self.members.restore(member);
+        if self.setup.settings.consistency.has_superblocks() {
+            self.background.begin_restoring(member);
+        } else {
+            self.restored(member);
+        }
+        self.state_changed();
+    }
+
+    /// What was about to go out is on all members.
+    pub(in crate::array::planner) fn restoring_recorded(&mut self) {
+        if let Some(member) = self.background.restoring_recorded() {
+            self.restored(member);
+            self.background_may_be_quiet();
+            self.pump();
+        }
+    }
+
+    fn restored(&mut self, member: MemberIndex) {
+        self.outputs.push_back(Output::Event(Event::Restored(member)));
+        self.finish_work();
+    }
+
+    /// The replacement holds everything, durably. It must have a superblock of its own before it is
+    /// the member: after a crash it would be a drive that nobody knows.
+    fn ask_to_take_over(&mut self, member: MemberIndex) {
+        if self.setup.settings.consistency.has_superblocks() {
+            self.background.begin_taking_over(member);
+            self.state_changed();
+        } else {
+            self.take_over(member);
+        }
+    }
+
+    /// The replacement of `member` has its superblock.
+    pub(in crate::array::planner) fn may_take_over(&mut self, member: MemberIndex) {
+        if self.background.may_take_over(member) {
+            self.take_over(member);
+            self.pump();
+        }
+    }
+
+    /// The replacement is the member from now on. What is still in flight to either drive goes on under the number
+    /// its drive has from now on.
+    fn take_over(&mut self, member: MemberIndex) {
+        let other = self.setup.replacement(member);
+        self.members.take_over(member, other);
+        self.ios.swap_members(member, other);
+        self.outputs.push_back(Output::Event(Event::Replaced(member)));
+        self.finish_work();
+        // The drive that went is left behind.
+        self.member_swapped();
+    }
+
+    fn finish_work(&mut self) {
+        if let Some(event) = self.background.finish() {
+            self.outputs.push_back(Output::Event(event));
+        }
+    }
+
+    /// Stops the work under way before its end; its ranges in flight end by themselves.
+    fn interrupt(&mut self) {
+        if let Some(work) = self.background.interrupt() {
+            self.outputs.push_back(Output::Event(Event::Interrupted(work)));
+        }
+    }
+
+    /// Begins nothing more until a command asks for it. A replacement is given up, as nothing
+    /// tells of it later.
+    pub(in crate::array::planner) fn halt_background(&mut self) {
+        if self.background.halt() {
+            self.interrupt();
+        }
+        self.members.replacing = MemberSet::NONE;
+    }
+
+    /// A command asks for work: it begins if nothing else is under way.
+    fn wake_background(&mut self) {
+        self.background.wake();
+        self.pump();
+    }
+
+    /// A member, replacement or all of the array failed: work on it ends.
+    pub(in crate::array::planner) fn background_lost(&mut self, device: MemberIndex) {
+        self.members.replacing.remove_if(device);
+        if self.background.ends_without(&self.setup, &self.members, device) {
+            self.interrupt();
+            self.pump();
+        }
+    }
+
+    /// A member is to be rebuilt from the start: all, or what the bitmap names and all from a sector on.
+    pub(in crate::array::planner) fn begin_rebuild(
+        &mut self,
+        member: MemberIndex,
+        named_to: Option<Sector>,
+    ) {
+        self.members.begin_rebuild(member, named_to);
+        self.log.moves(member);
+        self.state_changed();
+        self.wake_background();
+    }
+
+    /// A fresh drive is to take a member's place.
+    pub(in crate::array::planner) fn begin_replace(&mut self, member: MemberIndex) {
+        self.members.begin_replace(member, self.setup.replacement(member));
+        self.log.moves(member);
+        self.wake_background();
+    }
+}

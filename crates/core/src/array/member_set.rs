@@ -81,6 +81,11 @@ impl MemberSet {
     }
 
     pub(super) fn iter(self) -> impl Iterator<Item = MemberIndex> {
-        (0..128).map(MemberIndex).filter(move |member| self.contains(*member))
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let member = MemberIndex(left.trailing_zeros() as u16);
+            left &= left.checked_sub(1)?;
+            Some(member)
+        })
     }
 }

@@ -54,7 +54,7 @@ impl Array {
                 *cached = self.cache.cached_roles(&self.setup, &state, band);
             }
         }
-        for role in 0..data + self.setup.parities {
+        for role in 0..self.setup.roles() {
             let is_cached = |band: &Band| {
                 let index = state.bands().iter().position(|known| known.from == band.from);
                 index.is_some_and(|index| cached[index] >> role & 1 == 1)
@@ -63,8 +63,11 @@ impl Array {
                 true => None,
                 false => read_memory(band, role, data, task),
             };
-            let member = self.setup.role_member(self.plans[plan].stripe, role);
-            self.issue_role(plan, (role, member), IoOp::Read, needed);
+            // Where a role lies takes a division.
+            if state.bands().iter().any(|band| needed(band).is_some()) {
+                let member = self.setup.role_member(state.stripe, role);
+                self.issue_role(plan, &state, (role, member), IoOp::Read, needed);
+            }
         }
     }
 
@@ -72,13 +75,11 @@ impl Array {
         if self.cache.is_used() {
             self.store_planned(plan);
         }
-        let Plan { stripe, task, .. } = self.plans[plan];
+        let state = self.plans[plan];
+        let Plan { stripe, task, .. } = state;
         let data = self.setup.data_chunks;
         let lost = self.lost_without_parity(stripe);
-        for role in 0..data + self.setup.parities {
-            if !self.members.is_written(&self.setup, self.setup.role_member(stripe, role)) {
-                continue;
-            }
+        for role in 0..self.setup.roles() {
             // A member that came back meanwhile gets data, but no parity: none was computed.
             let live = |band: &Band| {
                 let skipped = (band.first..=band.last).any(|k| lost >> k & 1 == 1);
@@ -89,16 +90,25 @@ impl Array {
             };
             let covered = |band: &Band| live(band) && (role >= data || band.covers(role));
             let memory = if role < data { Memory::Payload } else { Memory::Scratch };
+            if !state.bands().iter().any(covered) {
+                continue;
+            }
             let member = self.setup.role_member(stripe, role);
+            if !self.members.is_written(&self.setup, member) {
+                continue;
+            }
             let replacement = self
                 .members
                 .is_replacing(&self.setup, member)
                 .then(|| self.setup.replacement(member));
             for device in [Some(member), replacement].into_iter().flatten() {
                 let needed = |band: &Band| (covered(band) && !zero(band)).then_some(memory);
-                self.issue_role(plan, (role, device), IoOp::Write, needed);
-                let needed = |band: &Band| (covered(band) && zero(band)).then_some(Memory::Zeroes);
-                self.issue_role(plan, (role, device), IoOp::WriteZeroes, needed);
+                self.issue_role(plan, &state, (role, device), IoOp::Write, needed);
+                if task == Task::Zero {
+                    let needed =
+                        |band: &Band| (covered(band) && zero(band)).then_some(Memory::Zeroes);
+                    self.issue_role(plan, &state, (role, device), IoOp::WriteZeroes, needed);
+                }
             }
         }
     }
@@ -107,11 +117,11 @@ impl Array {
     fn issue_role(
         &mut self,
         plan: u32,
+        state: &Plan,
         (role, device): (u16, MemberIndex),
         op: IoOp,
         needed: impl Fn(&Band) -> Option<Memory>,
     ) {
-        let state = self.plans[plan];
         let mut list = ListBuilder::new();
         let (mut from, mut to) = (0, 0);
         for band in state.bands() {
@@ -125,7 +135,7 @@ impl Array {
                 from = band.from;
             }
             to = band.to;
-            self.add_rows(plan, &state, role, band, memory, &mut list);
+            self.add_rows(plan, state, role, band, memory, &mut list);
         }
         if to > from {
             self.send_rows(plan, device, op, (from, to), list);
@@ -203,6 +213,12 @@ impl Array {
 
     /// Jobs that compute what is lost.
     pub(in crate::array::planner) fn issue_recoveries(&mut self, plan: u32) {
+        let computes = |band: &Band| {
+            matches!(band.method, Method::Recover | Method::RecoverWrite | Method::Verify)
+        };
+        if !self.plans[plan].bands().iter().any(computes) {
+            return;
+        }
         let state = self.plans[plan];
         let data = self.setup.data_chunks;
         for band in state.bands() {
@@ -250,6 +266,7 @@ impl Array {
         }
         let data = self.setup.data_chunks;
         let partial = self.log.is_partial();
+        let live = self.setup.parities_without(state.stripe, self.members.failed);
         for band in state.bands() {
             if band.method == Method::Verify {
                 let job = self.start_job(plan, Kernel::Compare, band);
@@ -262,7 +279,6 @@ impl Array {
             }
             // Zeroes everywhere have a parity of zeroes.
             let zeroes = band.method == Method::FullStripe && state.task == Task::Zero;
-            let live = self.setup.parities_without(state.stripe, self.members.failed);
             let live = live & band.live;
             if zeroes || live == 0 {
                 continue;

@@ -193,7 +193,9 @@ impl Array {
             tie: self.setup.settings.tie,
             cached: 0,
             unreadable: |k| {
-                unreadable.contains(self.setup.role_member(state.stripe, k)) || skipped == Some(k)
+                !unreadable.is_empty()
+                    && unreadable.contains(self.setup.role_member(state.stripe, k))
+                    || skipped == Some(k)
             },
         };
         let verify = state.parity_read == ParityRead::Verify && unreadable.is_empty();

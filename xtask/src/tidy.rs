@@ -9,6 +9,7 @@ mod dependencies;
 mod documents;
 mod metadata;
 mod names;
+mod parts;
 mod purity;
 mod rust;
 mod sizes;
@@ -38,6 +39,7 @@ pub(crate) fn run(root: &Path) -> io::Result<Vec<Breach>> {
 
 fn check(tree: &Tree) -> Vec<Breach> {
     let mut breaches = arrows::check(tree);
+    breaches.extend(parts::check(tree));
     breaches.extend(text::check(tree));
     breaches.extend(toolchain::check(tree));
     breaches.extend(documents::check(tree));

@@ -6,7 +6,7 @@ use super::tree::{Breach, Tree};
 /// Files that hold a protocol with the disk.
 const PROTOCOLS: [&str; 15] = [
     "crates/core/src/array/mod.rs",
-    "crates/core/src/array/meta.rs",
+    "crates/core/src/array/rounds.rs",
     "crates/core/src/array/permit/mod.rs",
     "crates/core/src/array/permit/superblock.rs",
     "crates/core/src/array/permit/bitmap.rs",

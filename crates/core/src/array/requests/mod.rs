@@ -357,3 +357,83 @@ fn discarded(setup: &Setup, at: u64, end: u64) -> (u64, u64) {
         _ => (at, end),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::settings::Consistency;
+    use crate::array::setup::tests::setup;
+    use crate::contract::Token;
+    use crate::layout::{Layout, Level};
+    use crate::units::Sectors;
+
+    /// A raid5 of four: stripes of 192 sectors.
+    fn requests() -> (Setup, Requests) {
+        let layout = Layout::new(Level::Raid5, 4).with_chunk(Sectors(64));
+        (setup(&layout, Consistency::None), Requests::new(8, 4))
+    }
+
+    fn request(op: IoOp, at: u64, segments: &[Segment]) -> Request<'_> {
+        let len = segments.iter().map(|segment| u64::from(segment.len)).sum();
+        Request { id: RequestId(at), op, at: Sector(at), len: Sectors(len), segments, fua: false }
+    }
+
+    const fn segment(token: u32, len: u32) -> Segment {
+        Segment { token: Token(token), offset: 0, len }
+    }
+
+    #[test]
+    fn payload_is_cut_where_it_is_asked_for() {
+        let (setup, mut requests) = requests();
+        let mut lists = ListPool::new(8);
+        let segments = [segment(1, 8), segment(2, 8)];
+        let slot = requests.insert(&setup, &request(IoOp::Write, 0, &segments)).expect("room");
+        let mut list = ListBuilder::new();
+        requests.carve(&mut lists, slot, (6, 4), &mut list);
+        let list = list.finish();
+        let all: Vec<_> = lists.iter(&list).map(|one| (one.token.0, one.offset, one.len)).collect();
+        assert_eq!(all, [(1, 6, 2), (2, 0, 2)]);
+        let whole = requests.whole_payload(&mut lists, slot);
+        assert_eq!(whole.len(), 16);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let (setup, _) = requests();
+        let refusal =
+            |op, at, segments: &[Segment]| Requests::refusal(&setup, &request(op, at, segments));
+        assert_eq!(refusal(IoOp::Read, 0, &[segment(1, 8)]), None);
+        assert_eq!(
+            refusal(IoOp::Read, setup.capacity, &[segment(1, 8)]),
+            Some(Outcome::OutOfRange)
+        );
+        assert_eq!(refusal(IoOp::Read, 0, &[segment(1, 1); 5]), Some(Outcome::BadSegments));
+        let scratch = segment(Scratch::FIRST, 8);
+        assert_eq!(refusal(IoOp::Write, 0, &[scratch]), Some(Outcome::BadSegments));
+        assert_eq!(refusal(IoOp::Write, 0, &[]), Some(Outcome::Done), "nothing to do");
+    }
+
+    #[test]
+    fn neighbouring_writes_of_a_stripe_are_one() {
+        let (setup, mut requests) = requests();
+        let one = [segment(1, 64)];
+        // The third is of the next stripe, the fourth overlaps the last.
+        for (op, at) in [
+            (IoOp::Write, 64),
+            (IoOp::Write, 0),
+            (IoOp::Write, 192),
+            (IoOp::Write, 400),
+            (IoOp::Read, 410),
+        ] {
+            let slot = requests.insert(&setup, &request(op, at, &one)).expect("room");
+            requests.held.push_back(slot);
+        }
+        requests.gather_held(&setup);
+        assert_eq!(requests.held, [1, 2, 3, 4]);
+        assert_eq!((requests[1].at, requests[1].end), (0, 128));
+        assert_eq!(requests.take_joined(1), Some(RequestId(64)));
+        assert_eq!(requests.take_joined(1), None);
+        assert_eq!(requests.take_joined(2), None);
+        assert_eq!(requests.slots.available(), 8 - 4);
+    }
+}

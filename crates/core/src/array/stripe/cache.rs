@@ -288,3 +288,90 @@ impl Cache {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::settings::Consistency;
+    use crate::array::setup::tests::setup;
+    use crate::layout::{Layout, Level};
+    use crate::units::Sectors;
+
+    const NONE: MemberSet = MemberSet::NONE;
+
+    fn raid5() -> Setup {
+        let layout = Layout::new(Level::Raid5, 4).with_chunk(Sectors(64));
+        setup(&layout, Consistency::None)
+    }
+
+    /// A plan that modifies these rows of one chunk of a stripe.
+    fn modify(stripe: u64, chunk: u16, rows: (u64, u64)) -> Plan {
+        let mut plan = Plan { stripe, rows, band_count: 1, task: Task::Write, ..Plan::idle() };
+        plan.bands[0] = Band {
+            from: rows.0,
+            to: rows.1,
+            first: chunk,
+            last: chunk,
+            method: Method::ReadModifyWrite,
+            live: 1,
+            ..Band::default()
+        };
+        plan
+    }
+
+    /// Carries a plan out; the roles that were known when it began.
+    fn run(cache: &mut Cache, setup: &Setup, mut plan: Plan, well: bool) -> u128 {
+        plan.cache = cache.pin(setup, &plan);
+        let known = cache.cached_roles(setup, &plan, &plan.bands[0]);
+        cache.unpin(setup, NONE, &plan, well);
+        known
+    }
+
+    #[test]
+    fn what_a_plan_wrote_is_known_to_the_next() {
+        let setup = raid5();
+        let mut cache = Cache::new(8, setup.roles());
+        assert_eq!(run(&mut cache, &setup, modify(0, 1, (0, 16)), true), 0);
+        assert_eq!(run(&mut cache, &setup, modify(0, 1, (0, 16)), true), 0b1010, "it and P");
+        assert_eq!(run(&mut cache, &setup, modify(0, 1, (8, 24)), true), 0, "not all of them");
+        assert_eq!(run(&mut cache, &setup, modify(0, 1, (0, 24)), true), 0b1010, "joined");
+        assert_eq!(run(&mut cache, &setup, modify(1, 1, (0, 16)), true), 0, "another stripe");
+    }
+
+    #[test]
+    fn a_plan_that_failed_leaves_nothing_of_what_it_wrote() {
+        let setup = raid5();
+        let mut cache = Cache::new(8, setup.roles());
+        run(&mut cache, &setup, modify(0, 0, (0, 16)), true);
+        run(&mut cache, &setup, modify(0, 1, (0, 16)), true);
+        assert_eq!(run(&mut cache, &setup, modify(0, 1, (0, 16)), false), 0b1011);
+        assert_eq!(run(&mut cache, &setup, modify(0, 1, (0, 16)), true), 0b1, "the other chunk");
+    }
+
+    #[test]
+    fn background_work_and_failures_are_forgotten_for() {
+        let setup = raid5();
+        let mut cache = Cache::new(8, setup.roles());
+        run(&mut cache, &setup, modify(1, 0, (0, 16)), true);
+        cache.forget_rows(&setup, 64 + 4, 64 + 8);
+        assert_eq!(run(&mut cache, &setup, modify(1, 0, (0, 4)), true), 0, "the shorter part");
+        run(&mut cache, &setup, modify(1, 0, (0, 16)), true);
+        cache.clear();
+        assert_eq!(run(&mut cache, &setup, modify(1, 0, (0, 16)), true), 0);
+    }
+
+    #[test]
+    fn the_place_used_longest_ago_makes_room_unless_a_plan_has_it() {
+        let setup = raid5();
+        let mut cache = Cache::new(2, setup.roles());
+        let mut held = modify(0, 0, (0, 8));
+        held.cache = cache.pin(&setup, &held);
+        run(&mut cache, &setup, modify(1, 0, (0, 8)), true);
+        run(&mut cache, &setup, modify(2, 0, (0, 8)), true);
+        assert_eq!(run(&mut cache, &setup, modify(1, 0, (0, 8)), true), 0, "it made room");
+        cache.unpin(&setup, NONE, &held, true);
+        assert_ne!(run(&mut cache, &setup, modify(0, 0, (0, 8)), true), 0, "it was held");
+        let mut off = Cache::new(0, setup.roles());
+        assert_eq!(off.pin(&setup, &held), NIL);
+    }
+}

@@ -68,16 +68,17 @@ pub(super) struct Place {
     pub(super) roles: u128,
 }
 
-/// What becomes of a plan that is about to write.
-#[derive(Clone, Debug)]
-pub(super) enum Entering {
-    /// It goes on when these are written; at once, if there are none.
-    Goes([Option<Place>; MOST_BANDS]),
-    /// It waits until something changes.
-    Waits,
-    /// It waits for room, or for what is not durable: everything is to be flushed.
-    WaitsForFlush,
+/// What a plan that is about to write waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// Until something changes.
+    ForChange,
+    /// Room, or what is not durable: everything is to be flushed.
+    ForFlush,
 }
+
+/// The entries that are to be written before a plan goes on, at once if there are none; or that it waits.
+type Entering = Result<[Option<Place>; MOST_BANDS], Wait>;
 
 /// The logs of an array.
 #[derive(Clone, Debug)]
@@ -179,7 +180,7 @@ impl Log {
         match setup.settings.consistency {
             Consistency::PartialParity { .. } => self.enter_partial(setup, failed, plan, state),
             Consistency::Journal { .. } => self.enter_journal(setup, failed, plan, state),
-            _ => Entering::Goes([None; MOST_BANDS]),
+            _ => Ok([None; MOST_BANDS]),
         }
     }
 
@@ -193,7 +194,7 @@ impl Log {
         let mut places = [None; MOST_BANDS];
         if self.has_places(plan) {
             // What it logs no more, since P went out of service, needs none.
-            return Entering::Goes(places);
+            return Ok(places);
         }
         let member = setup.role_member(state.stripe, setup.data_chunks);
         // Parity that is not written needs no entry. But should its member come back, what was written
@@ -209,7 +210,7 @@ impl Log {
             || is_live && state.bands().iter().any(is_unsettled)
         {
             self.waiting.push_back(plan);
-            return Entering::WaitsForFlush;
+            return Err(Wait::ForFlush);
         }
         let first = ring.next();
         for (index, band) in state.bands().iter().enumerate() {
@@ -237,7 +238,7 @@ impl Log {
         }
         let count = state.bands().len() as u8;
         self.logged[plan as usize] = Logged { member: member.0, first, count };
-        Entering::Goes(places)
+        Ok(places)
     }
 
     fn enter_journal(
@@ -249,10 +250,10 @@ impl Log {
     ) -> Entering {
         match self.journal.state {
             Use::Active => {}
-            Use::Off => return Entering::Goes([None; MOST_BANDS]),
+            Use::Off => return Ok([None; MOST_BANDS]),
             Use::Failing => {
                 self.waiting.push_back(plan);
-                return Entering::Waits;
+                return Err(Wait::ForChange);
             }
         }
         let mut lens = [0; MOST_BANDS];
@@ -264,7 +265,7 @@ impl Log {
         let lens = &lens[..state.bands().len()];
         if self.is_queue_ahead() || !self.journal.has_room_for(lens) {
             self.waiting.push_back(plan);
-            return Entering::WaitsForFlush;
+            return Err(Wait::ForFlush);
         }
         let mut places = [None; MOST_BANDS];
         let mut first = None;
@@ -286,7 +287,7 @@ impl Log {
         }
         let (first, count) = (first.unwrap_or_default(), lens.len() as u8);
         self.logged[plan as usize] = Logged { member: 0, first, count };
-        Entering::Goes(places)
+        Ok(places)
     }
 
     /// Whether plans wait that came before.

@@ -4,7 +4,7 @@ use super::Array;
 use crate::array::ios::{IoState, NO_META, Owner};
 use crate::array::jobs::JobOwner;
 use crate::array::lists::{EMPTY, ListBuilder};
-use crate::array::log::{Entering, Place, Todo, is_journal_torn, is_partial_torn};
+use crate::array::log::{Place, Todo, Wait, is_journal_torn, is_partial_torn};
 use crate::array::rounds::Purpose;
 use crate::array::settings::Consistency;
 use crate::array::stripe::{Band, Memory, Plan, Task};
@@ -34,14 +34,14 @@ impl Array {
         }
         let state = self.plans[plan];
         match self.log.enter(&self.setup, self.members.failed, plan, &state) {
-            Entering::Goes(places) => {
+            Ok(places) => {
                 for place in places.iter().flatten() {
                     self.write_entry(plan, &state, place);
                 }
                 true
             }
-            Entering::Waits => false,
-            Entering::WaitsForFlush => {
+            Err(Wait::ForChange) => false,
+            Err(Wait::ForFlush) => {
                 self.flush_for_log();
                 false
             }

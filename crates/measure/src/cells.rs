@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use raidlab_core::contract::{Event, Pacing, Work};
+use raidlab_core::contract::{Pacing, Work};
 use raidlab_core::{
     Config, Layout, Level, Limits, MemberIndex, SECTOR_BYTES, Sectors, Time, Volume,
 };
@@ -314,17 +314,12 @@ fn lose(target: &mut RawTarget) -> Result<MemberIndex, EngineError> {
 
 /// What the rebuild that began at `began` did up to now; `None` when there was none.
 fn progress(engine: &mut Engine, began: Time) -> Option<Rebuild> {
-    let ended = engine.take_timed_events().into_iter().find_map(|(at, event)| match event {
-        Event::Finished { work: Work::Rebuild(_), .. } => Some(at),
-        _ => None,
-    });
-    if let Some(at) = ended {
-        return Some(Rebuild { elapsed: at.since(began), done: 1.0 });
-    }
-    let status = engine.array().status().work?;
-    let is_ours = matches!(status.work, Work::Rebuild(_));
-    let done = status.done.0 as f64 / (status.of.0 as f64).max(1.0);
-    is_ours.then(|| Rebuild { elapsed: engine.clock().since(began), done: done.min(0.999_999) })
+    let events = engine.take_timed_events();
+    let status = engine.array().status().work;
+    let ours = status.filter(|status| matches!(status.work, Work::Rebuild(_)));
+    let under_way = ours.map(|status| (status.done, status.of));
+    let events = events.iter().map(|(at, event)| (*at, event));
+    Rebuild::up_to(engine.clock(), began, events, under_way)
 }
 
 impl Runner for Cells<'_> {

@@ -14,6 +14,7 @@ mod matrix;
 mod parallel;
 mod parameters;
 mod parse;
+mod rebuild;
 pub mod replay;
 mod run;
 mod study;
@@ -26,8 +27,9 @@ pub use parallel::{resume_rounds_parallel, run_rounds_parallel};
 pub use parameters::{Owner, Parameter, most_free};
 pub use parse::{DEFAULT_STUDY, builtin, default_study, load, parse, parse_with, read_text};
 pub use raidlab_core::suggest::did_you_mean;
+pub use rebuild::Rebuild;
 pub use run::{
-    CellRun, Event, Latency, Progress, Rebuild, Runner, Sample, Samples, resume_rounds, run_rounds,
+    CellRun, Event, Latency, Progress, Runner, Sample, Samples, resume_rounds, run_rounds,
 };
 pub use study::{
     Calibration, DriveSource, Drives, FILESYSTEMS, GivenCell, Hardware, Host, IDLE_REBUILD,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exact;
 use crate::matrix::{CellKey, cell_seed, cell_title, cells, order_of};
+use crate::rebuild::Rebuild;
 use crate::study::Study;
 use crate::verdicts::{Cells, Values, better_of, floors_of};
 
@@ -134,28 +135,6 @@ impl Sample {
     /// The first value there is: what intervals are narrowed for.
     pub fn headline(&self) -> Option<f64> {
         self.values.iter().flatten().next().copied()
-    }
-}
-
-/// A rebuild that went on while a cell was measured.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Rebuild {
-    /// How long it went on within what was measured.
-    #[serde(with = "exact::nanos")]
-    pub elapsed: Nanos,
-    /// The share of it that was done then; 1 when it ended.
-    #[serde(serialize_with = "exact::finite")]
-    pub done: f64,
-}
-
-impl Rebuild {
-    /// The time of the whole rebuild in seconds, and whether that is an estimate: elapsed time over the
-    /// share that was done. `None` when nothing was done.
-    pub fn seconds(&self) -> Option<(f64, bool)> {
-        if self.done >= 1.0 {
-            return Some((self.elapsed.as_secs(), false));
-        }
-        (self.done > 0.0).then(|| (self.elapsed.as_secs() / self.done, true))
     }
 }
 

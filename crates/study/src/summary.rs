@@ -15,7 +15,8 @@ use raidlab_workload::Metric;
 
 use crate::conduct;
 use crate::matrix::CellKey;
-use crate::run::{Latency, Rebuild, Sample, Samples};
+use crate::rebuild::Rebuild;
+use crate::run::{Latency, Sample, Samples};
 use crate::study::{IDLE_REBUILD, State, Study};
 use crate::verdicts::{Cells, Shown, Values, better_of, floors_of};
 

@@ -1,7 +1,7 @@
 //! States of modelled arrays: members that are lost, and how far a rebuild gets.
 
 use raidlab_core::contract::{Event, Work};
-use raidlab_core::{MemberIndex, Nanos, Sectors, Time};
+use raidlab_core::{MemberIndex, Sectors, Time};
 use raidlab_sim::{SimError, World};
 use raidlab_study::{Rebuild, State, lost_member};
 
@@ -25,22 +25,8 @@ pub(super) fn enter<D>(
 
 /// What the rebuild that began at time zero did up to now; `None` when there was none.
 pub(super) fn progress(world: &World) -> Option<Rebuild> {
-    let mut rebuild = None;
-    for (event, at) in world.events().iter().zip(world.event_times()) {
-        match event {
-            Event::Started(Work::Rebuild(_)) => {
-                rebuild = Some(Rebuild { elapsed: Nanos::ZERO, done: 0.0 });
-            }
-            Event::Finished { work: Work::Rebuild(_), .. } => {
-                rebuild = Some(Rebuild { elapsed: at.since(Time::ZERO), done: 1.0 });
-            }
-            _ => {}
-        }
-    }
-    let Some(Rebuild { done: 0.0, .. }) = rebuild else { return rebuild };
-    let (done, of) = under_way(world).unwrap_or_default();
-    let done = done.0 as f64 / (of.0 as f64).max(1.0);
-    Some(Rebuild { elapsed: world.now().since(Time::ZERO), done })
+    let events = world.event_times().iter().copied().zip(world.events());
+    Rebuild::up_to(world.now(), Time::ZERO, events, under_way(world))
 }
 
 /// How far the rebuild under way is, and of how much.

@@ -28,8 +28,8 @@ static GO: AtomicBool = AtomicBool::new(false);
 enum Compared {
     /// What each process asks for, one after the other.
     Sequences,
-    /// The same, but of processes that take tickets only how many they take together: who gets which depends on how long
-    /// each works, and each draws its own places.
+    /// The same, but of processes that take tickets only how many they take together: who gets which depends on how
+    /// long each works, and each draws its own places.
     Tickets,
     /// What all ask for together: they go by the order in which a directory lists its entries.
     Together,

@@ -21,9 +21,9 @@ pub struct Rebuild {
 const ALMOST: f64 = 0.999_999;
 
 impl Rebuild {
-    /// What the rebuild that began at `began` did up to `now`, by the events of the array since then and what of how much
-    /// is under way; `None` when there was none. It is done when its end is told, at that time; up to then it is not,
-    /// though all may be copied.
+    /// What the rebuild that began at `began` did up to `now`, by the events of the array since then and what of how
+    /// much is under way; `None` when there was none. It is done when its end is told, at that time; up to then it is
+    /// not, though all may be copied.
     pub fn up_to<'e>(
         now: Time,
         began: Time,

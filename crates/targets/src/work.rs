@@ -5,8 +5,8 @@ use raidlab_workload::processes::Work;
 
 /// Does it on this thread. Asks `go_on` now and then and ends early with its error.
 ///
-/// So much time is time on the CPU, not by the clock, on all real targets: processes that share a processor take longer,
-/// as programs do. Where one thread serves all processes, the others wait for it, as they would for the CPU.
+/// So much time is time on the CPU, not by the clock, on all real targets: processes that share a processor take
+/// longer, as programs do. Where one thread serves all processes, the others wait for it, as they would for the CPU.
 pub(crate) fn carry_out<E>(work: Work, go_on: impl FnMut() -> Result<(), E>) -> Result<(), E> {
     match work {
         Work::Time(time) => spin(time, go_on),

@@ -318,7 +318,7 @@ mod tests {
         // Two stripes of 4 x 512 KiB, which two of 2 x 512 KiB divide.
         assert_eq!(of("raid5+0(4x3)"), 4 << 20);
         // 3 x 64 KiB above and 4 x 64 KiB below: the least that both divide.
-        assert_eq!(of("raid5+0(3x5) chunk=64K"), 2 * 12 * 64 << 10);
+        assert_eq!(of("raid5+0(3x5) chunk=64K"), (2 * 12 * 64) << 10);
         // A mirror has no optimal I/O of its own.
         assert_eq!(of("raid0+1(2x4) chunk=256K"), of("raid0(4) chunk=256K"));
     }

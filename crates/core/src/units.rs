@@ -275,6 +275,7 @@ mod tests {
         assert_eq!(sectors, Sectors(12));
         sectors -= Sectors(9);
         assert_eq!(sectors, Sectors(3));
+        assert_eq!(Sectors(9) - Sectors(4), Sectors(5));
     }
 
     #[test]

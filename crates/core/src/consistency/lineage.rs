@@ -135,6 +135,8 @@ mod tests {
             (19, &[(5, 10, true)], Lineage::Ancestor),
             (20, &[(5, 10, true)], Lineage::Older),
             (21, &[(5, 10, true)], Lineage::Diverged),
+            // The first update of an epoch that began where our side had not left the one before.
+            (15, &[(5, 10, true), (7, 15, true)], Lineage::Diverged),
             (9, &[], Lineage::Ancestor),
             (10, &[], Lineage::Older),
             (11, &[], Lineage::Diverged),

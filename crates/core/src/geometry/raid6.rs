@@ -82,7 +82,7 @@ pub(super) fn exponents(members: u16, rotation: Rotation, map: &StripeMap) -> Ve
     if by_member {
         return map.data.iter().map(|member| *member as u8).collect();
     }
-    let q = map.q.unwrap_or(members - 1);
+    let Some(q) = map.q else { return Vec::new() };
     let mut exponent_of = vec![0; usize::from(members)];
     let behind_q = (0..members).map(|step| (q + 1 + step) % members);
     let data = behind_q.filter(|member| *member != map.p && *member != q);

@@ -267,3 +267,67 @@ impl Journal {
         was_used
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Entries of these lengths, the first `durable` of which are retired and told.
+    fn ring(sectors: u64, lens: &[u64], durable: usize) -> Journal {
+        let mut journal = Journal::new(sectors, 64);
+        for len in lens {
+            assert!(journal.has_room_for(&[*len]), "{lens:?}: {len}");
+            journal.take(*len);
+        }
+        for entry in journal.entries.iter_mut().take(durable) {
+            entry.stage = Stage::Durable;
+        }
+        journal.retire();
+        journal.told();
+        journal.recorded();
+        journal
+    }
+
+    #[test]
+    fn an_entry_goes_where_it_fits_whole_and_the_ring_is_never_quite_full() {
+        // At the end of the ring, to the last sector, before anything is free at its start.
+        assert!(ring(100, &[40], 0).has_room_for(&[60]));
+        assert!(!ring(100, &[40], 0).has_room_for(&[61]));
+        // Free at the start up to sector 40: an entry that does not fit behind goes there, one sector stays free.
+        for (len, fits) in [(20, true), (21, true), (39, true), (40, false)] {
+            assert_eq!(ring(100, &[40, 40], 1).has_room_for(&[len]), fits, "{len}");
+        }
+        // Gone around: up to one sector before the oldest.
+        let around = ring(100, &[40, 40, 30], 1);
+        assert!(around.has_room_for(&[9]));
+        assert!(!around.has_room_for(&[10]));
+        // Several, one after the other.
+        assert!(ring(100, &[40, 40], 1).has_room_for(&[20, 39]));
+        assert!(!ring(100, &[40, 40], 1).has_room_for(&[20, 40]));
+        // An empty ring begins anew.
+        let mut empty = ring(100, &[90], 1);
+        assert!(empty.has_room_for(&[100]));
+        assert!(!empty.has_room_for(&[101]));
+        assert_eq!(empty.take(100), (0, 2));
+    }
+
+    #[test]
+    fn entries_are_counted_besides_sectors() {
+        // 24 sectors hold three headers: no more than four entries, whatever they take.
+        let most = Journal::new(24, 64).most_entries;
+        assert_eq!(most, 4);
+        let journal = ring(24, &[1; 3], 0);
+        assert!(journal.has_room_for(&[1]));
+        assert!(!journal.has_room_for(&[1, 1]));
+        assert!(ring(24, &[1; 4], 1).has_room_for(&[1]));
+    }
+
+    #[test]
+    fn it_is_filling_when_more_than_half_is_taken() {
+        assert!(!ring(100, &[50], 0).is_filling());
+        assert!(ring(100, &[51], 0).is_filling());
+        assert!(!ring(100, &[50, 40], 1).is_filling());
+        assert!(!ring(24, &[1, 1], 0).is_filling());
+        assert!(ring(24, &[1, 1, 1], 0).is_filling());
+    }
+}

@@ -74,6 +74,12 @@ impl Level {
         !matches!(self, Self::Linear | Self::Raid1 | Self::Raid3)
     }
 
+    /// Whether the level has stripes of chunks with parity of their own: what a journal, a partial-parity log and the
+    /// stripe cache are of.
+    pub const fn has_stripes(self) -> bool {
+        matches!(self, Self::Raid4 | Self::Raid5 | Self::Raid6)
+    }
+
     /// Whether chunks must be a power of two, as in Linux md: all but those of raid0 and the
     /// rounding of linear.
     pub const fn needs_power_of_two(self) -> bool {

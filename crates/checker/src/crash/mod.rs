@@ -71,7 +71,7 @@ impl CrashConfig {
         // Mirrors without chunks: enough for background work to go in more than eight steps.
         let sectors = if level == Level::Raid1 { 9 } else { 4 };
         let mut config = Config::uniform(layout, Sectors(sectors));
-        let caches = matches!(level, Level::Raid4 | Level::Raid5 | Level::Raid6)
+        let caches = level.has_stripes()
             && matches!(consistency, Consistency::Resync | Consistency::Journal { .. });
         config.limits = Limits { requests: 4, segments: 2, ios: 16, plans: 3, units: 1 };
         config.settings = Settings {

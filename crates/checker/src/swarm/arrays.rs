@@ -62,7 +62,7 @@ impl Mode {
             Self::None => true,
             Self::Resync | Self::Bitmap => !matches!(level, Level::Linear | Level::Raid0),
             Self::PartialParity => matches!(level, Level::Raid5),
-            Self::Journal => matches!(level, Level::Raid4 | Level::Raid5 | Level::Raid6),
+            Self::Journal => level.has_stripes(),
         }
     }
 }
@@ -91,7 +91,7 @@ const LARGE_CHUNK: u64 = 4096;
 
 impl Kind {
     fn draw(random: &mut SplitMix64, level: Level) -> Self {
-        let stripes = matches!(level, Level::Raid4 | Level::Raid5 | Level::Raid6);
+        let stripes = level.has_stripes();
         match random.below(1000) {
             0..60 => Self::LargeBlock,
             60..85 if level != Level::Raid3 => Self::Many,

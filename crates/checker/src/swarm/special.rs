@@ -252,7 +252,7 @@ impl Plan {
 /// What an array has by itself.
 pub(super) fn of_array(config: &Config, shares: &mut Shares) {
     let (layout, settings) = (&config.layout, &config.settings);
-    let stripes = matches!(layout.level, Level::Raid4 | Level::Raid5 | Level::Raid6);
+    let stripes = layout.level.has_stripes();
     if stripes && layout.chunk > settings.plan_rows {
         shares.has(Special::Slices);
         let logged = Mode::of(settings.consistency) == Mode::PartialParity;

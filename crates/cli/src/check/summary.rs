@@ -125,7 +125,7 @@ fn has_special(special: Special, choice: &Choice) -> bool {
     let level = |level| choice.levels.is_empty() || choice.levels.contains(&level);
     let mode = |mode| choice.modes.is_empty() || choice.modes.contains(&mode);
     let superblocks = choice.modes.is_empty() || choice.modes.iter().any(|m| *m != Mode::None);
-    let stripes = [Level::Raid4, Level::Raid5, Level::Raid6].into_iter().any(level);
+    let stripes = Level::ALL.into_iter().filter(|one| one.has_stripes()).any(level);
     let many = stripes || level(Level::Raid1) || level(Level::Raid10);
     match special {
         Special::Slices => stripes,
@@ -161,7 +161,7 @@ pub(super) fn applies(class: Class, choice: &Choice) -> bool {
     let superblocks = choice.modes.is_empty() || choice.modes.iter().any(|m| *m != Mode::None);
     match class {
         Class::LogDevice => {
-            mode(Mode::Journal) && [Level::Raid4, Level::Raid5, Level::Raid6].into_iter().any(level)
+            mode(Mode::Journal) && Level::ALL.into_iter().filter(|one| one.has_stripes()).any(level)
         }
         Class::Split => superblocks && level(Level::Raid1),
         Class::Superblock | Class::Stale => superblocks,

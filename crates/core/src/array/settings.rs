@@ -130,7 +130,7 @@ impl Settings {
         let error = |reason: String| Err(ConfigError { key: "consistency", reason });
         let level = layout.level;
         let redundant = !matches!(level, Level::Linear | Level::Raid0);
-        let stripes = matches!(level, Level::Raid4 | Level::Raid5 | Level::Raid6);
+        let stripes = level.has_stripes();
         match self.consistency {
             Consistency::None => {}
             _ if layout.inner.is_some() => {

@@ -68,7 +68,7 @@ impl Given {
         table: &Table<'_>,
     ) -> Result<Settings, StudyError> {
         let has_stripes =
-            |floor: &Layout| matches!(floor.level, Level::Raid4 | Level::Raid5 | Level::Raid6);
+            |floor: &Layout| floor.level.has_stripes();
         let parity = layout.floors().any(has_stripes);
         let redundant = layout.survives() > 0;
         let only = |key: &str, given: bool, there: bool, what: &str| {

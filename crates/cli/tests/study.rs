@@ -42,9 +42,12 @@ fn a_study_that_cannot_be_run_is_told_before_it_is() {
     };
     assert!(check(SMALL).good().stdout.contains("2 layouts, 4 workloads, 16 cells, 1 rounds"));
     assert!(check(&small_on_files("4MiB")).good().stdout.contains("with --on DIR only"));
-    let wrong = SMALL.replace("rounds = 1", "rounds = 0").replace("\"raid5\"", "\"raid50\"");
+    let wrong = SMALL.replace("rounds = 1", "rounds = 0").replace("\"raid5\"", "\"raid57\"");
     let ran = check(&wrong);
-    ran.refused(&["study.toml:3: rounds:", "study.toml:12: layouts.level: `raid50` is raid0 over"]);
+    ran.refused(&[
+        "study.toml:3: rounds:",
+        "study.toml:12: layouts.level: `raid57` is not a level",
+    ]);
     check(&SMALL.replace("\"1MiB\"", "\"9TB\"")).refused(&["workloads.size: dd-write 96KiB on"]);
 }
 

@@ -199,10 +199,12 @@ fn stacks_that_cannot_be_are_refused() {
     wrong.layout.members = 3;
     assert_eq!(Stack::new(&wrong).expect_err("two arrays for three").key, "members");
     let mut wrong = config(Level::Raid0, 2, Level::Raid5, 3, Limits::default());
-    wrong.inner[1].layout.members = 2;
+    wrong.inner[1].layout.members = 4;
+    assert_eq!(Stack::new(&wrong).expect_err("two layouts").key, "arrays");
+    wrong.inner.iter_mut().for_each(|one| one.layout.members = 2);
     assert_eq!(Stack::new(&wrong).expect_err("raid5 of two").key, "members");
     let many = config(Level::Raid0, 2, Level::Raid1, 2, Limits::default());
     let inner = vec![many.inner[0].clone(); 128];
     let many = StackConfig { layout: layout(Level::Raid0, 128), inner, ..many };
-    assert_eq!(Stack::new(&many).expect_err("128 arrays").key, "members");
+    assert_eq!(Stack::new(&many).expect_err("128 arrays").key, "arrays");
 }

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use raidlab_core::contract::{Admin, IoOp, Record, Work as Background};
-use raidlab_core::{Config, Level, MemberIndex};
+use raidlab_core::{Config, MemberIndex};
 use raidlab_random::SplitMix64;
 
 use super::run::Run;

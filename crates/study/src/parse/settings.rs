@@ -3,9 +3,7 @@
 
 use raidlab_core::contract::Pacing;
 use raidlab_core::suggest::did_you_mean;
-use raidlab_core::{
-    Consistency, Layout, Level, Limits, SECTOR_BYTES, Sectors, Settings, Size, Tie,
-};
+use raidlab_core::{Consistency, Layout, Limits, SECTOR_BYTES, Sectors, Settings, Size, Tie};
 
 use super::table::Table;
 use crate::error::{StudyError, StudyErrorKind as Kind};
@@ -67,8 +65,7 @@ impl Given {
         layout: &Layout,
         table: &Table<'_>,
     ) -> Result<Settings, StudyError> {
-        let has_stripes =
-            |floor: &Layout| floor.level.has_stripes();
+        let has_stripes = |floor: &Layout| floor.level.has_stripes();
         let parity = layout.floors().any(has_stripes);
         let redundant = layout.survives() > 0;
         let only = |key: &str, given: bool, there: bool, what: &str| {

@@ -12,7 +12,7 @@
 //!   go on before, in the order in which they came to wait;
 //! * to sleep or to compute for no time at all is no operation: nobody else's turn comes;
 //! * what was started is told in the order in which it ended; to wait for it when nothing was started, or to have more
-//!   than [`MOST_STARTED`] under way, is a fault of the workload and ends the run;
+//!   than `MOST_STARTED` under way, is a fault of the workload and ends the run;
 //! * a process is done when it asks for nothing more and all that it started has ended;
 //! * marks, barriers and tickets take no time.
 //!

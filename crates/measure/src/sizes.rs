@@ -105,9 +105,10 @@ fn block(layout: &Layout) -> u32 {
 fn capacity(named: &NamedLayout, member: Sectors) -> Result<Sectors, ConfigError> {
     let mut config = Config::uniform(named.layout.clone(), member);
     (config.settings, config.read_policy) = (named.settings, named.read_policy);
-    let area = MetaArea::of_config(&config)?;
+    let volume = Volume::new(&config)?;
+    let area = MetaArea::of_volume(&volume, &config);
     if !area.used {
-        return Ok(Volume::new(&config)?.capacity());
+        return Ok(volume.capacity());
     }
     let Some(data) = area.data(member, BLOCK) else { return Ok(Sectors::ZERO) };
     config.members.iter_mut().for_each(|member| member.sectors = data);
@@ -149,7 +150,7 @@ pub fn member_for(named: &NamedLayout, needed: u64) -> Result<Sectors, ConfigErr
     // What lies behind the data comes on top.
     let mut config = Config::uniform(named.layout.clone(), Sectors(needed / SECTOR_BYTES + step));
     config.settings = named.settings;
-    let area = MetaArea::of_config(&config)?;
+    let area = MetaArea::of_volume(&Volume::new(&config)?, &config);
     let most = needed / SECTOR_BYTES + area.sectors().0;
     let (mut low, mut high) = (0, most / step + 1);
     while low + 1 < high {

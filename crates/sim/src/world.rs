@@ -177,7 +177,7 @@ impl World {
             return Err(SimError::drives(format!("{count} drives for {members} members{log}")));
         }
         let array = Volume::new(config)?.without_payload();
-        let area = Self::area(config)?;
+        let area = MetaArea::of_volume(&array, config);
         let data: Vec<Sectors> = config.members.iter().map(|member| member.sectors).collect();
         let needs = data.iter().map(|data| *data + area.sectors()).chain(journal);
         for (index, (drive, needed)) in drives.iter().zip(needs).enumerate() {
@@ -236,11 +236,7 @@ impl World {
     /// # Errors
     /// When the configuration cannot be.
     pub fn metadata_sectors(config: &Config) -> Result<Sectors, SimError> {
-        Ok(Self::area(config)?.sectors())
-    }
-
-    fn area(config: &Config) -> Result<MetaArea, SimError> {
-        Ok(MetaArea::of_config(config)?)
+        Ok(MetaArea::of_volume(&Volume::new(config)?, config).sectors())
     }
 
     /// Puts a request queue with its scheduler in front of every drive. Before the first request. With a

@@ -8,7 +8,7 @@
 //! Every record takes a place of 4 KiB; superblock and pages have two, written in turn, so that a torn
 //! write leaves the one before. Counted from the end of the device, on multiples of 4 KiB.
 
-use crate::array::{Array, Config, ConfigError, Consistency};
+use crate::array::{Array, Config, Consistency};
 use crate::units::{MemberIndex, Sector, Sectors};
 use crate::volume::Volume;
 
@@ -30,16 +30,12 @@ pub struct MetaArea {
 }
 
 impl MetaArea {
-    /// What the array of a configuration needs, whose members have at most as much for data as it says; nested
+    /// What an array of this configuration needs, whose members have at most as much for data as that says; nested
     /// levels keep no records.
-    ///
-    /// # Errors
-    /// When the configuration cannot be.
-    pub fn of_config(config: &Config) -> Result<Self, ConfigError> {
+    pub fn of_volume(volume: &Volume, config: &Config) -> Self {
         let largest = config.members.iter().map(|member| member.sectors).max().unwrap_or_default();
-        let volume = Volume::new(config)?;
         let of = |array: &Array| Self::of(array, config.settings.consistency, largest);
-        Ok(volume.flat().map(of).unwrap_or_default())
+        volume.flat().map(of).unwrap_or_default()
     }
 
     /// What an array needs whose members have at most so many sectors for data.

@@ -115,7 +115,8 @@ fn plan(
     if !consistency.has_superblocks() {
         return Ok((core, MetaArea::default()));
     }
-    let area = MetaArea::of_config(&core).map_err(|error| impossible(&error))?;
+    let volume = Volume::new(&core).map_err(|error| impossible(&error))?;
+    let area = MetaArea::of_volume(&volume, &core);
     for (index, member) in core.members.iter_mut().enumerate() {
         member.sectors = area.data(member.sectors, member.logical_block).ok_or_else(|| {
             let reason = format!(

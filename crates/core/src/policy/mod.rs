@@ -21,6 +21,7 @@ mod state;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::layout::Level;
 use crate::units::{MemberIndex, SECTOR_BYTES, Sector, Sectors, Size};
 
 pub use graid3::ParityRead;
@@ -163,6 +164,18 @@ pub struct Split {
 }
 
 impl ReadPolicy {
+    /// What a level has where nobody names one: md's of today for mirrors, which is what a reader with a Linux array
+    /// has.
+    pub const fn of_level(level: Level) -> Self {
+        match level {
+            Level::Raid1 | Level::Raid10 => Self::Md,
+            Level::Raid3 => Self::Graid3Plain,
+            Level::Linear | Level::Raid0 | Level::Raid4 | Level::Raid5 | Level::Raid6 => {
+                Self::LeastBusy
+            }
+        }
+    }
+
     /// Every policy, `gmirror-split` with its default slice.
     pub const ALL: [Self; 11] = [
         Self::LeastBusy,

@@ -1,6 +1,6 @@
 //! Commands on nested levels: which array carries them out.
 
-use super::events::{Scrubbing, Stopping};
+use super::events::Scrubbing;
 use super::{Stack, new_inner};
 use crate::contract::{Admin, Event, Input, Output, Refusal};
 use crate::units::{MemberIndex, Sectors};
@@ -46,13 +46,18 @@ impl Stack {
         if refused.is_some() {
             return refused;
         }
-        for tag in 0..=self.inner.len() {
-            let now = self.now;
+        self.hand_to(0..=self.inner.len(), command);
+        None
+    }
+
+    /// To arrays by their tags.
+    fn hand_to(&mut self, tags: impl IntoIterator<Item = usize>, command: Admin) {
+        let now = self.now;
+        for tag in tags {
             if let Some(array) = self.array_mut(tag) {
                 array.handle(now, Input::Admin(command));
             }
         }
-        None
     }
 
     /// A fresh drive is in the place of a failed one.
@@ -127,12 +132,7 @@ impl Stack {
             return Some(reason);
         }
         self.scrubbing = Some(Scrubbing::of(taking.len()));
-        for tag in taking {
-            let now = self.now;
-            if let Some(array) = self.array_mut(tag) {
-                array.handle(now, Input::Admin(command));
-            }
-        }
+        self.hand_to(taking, command);
         None
     }
 
@@ -140,7 +140,6 @@ impl Stack {
     fn stop(&mut self) -> Option<Refusal> {
         let reason = self.outer.reason_against(Admin::Stop);
         if reason.is_none() {
-            self.stopping = Some(Stopping::default());
             self.outer.handle(self.now, Input::Admin(Admin::Stop));
         }
         reason

@@ -7,32 +7,23 @@ use crate::units::{MemberIndex, Sectors};
 /// A comparison under way in several arrays.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scrubbing {
-    to_begin: usize,
+    /// The first has told that it began.
+    begun: bool,
     to_end: usize,
-    all: usize,
     mismatched: u64,
     lost: u64,
 }
 
 impl Scrubbing {
     pub(super) const fn of(arrays: usize) -> Self {
-        Self { to_begin: arrays, to_end: arrays, all: arrays, mismatched: 0, lost: 0 }
+        Self { begun: false, to_end: arrays, mismatched: 0, lost: 0 }
     }
-}
-
-/// A stop under way: how many of the inner arrays are stopped, once the outer one is.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Stopping {
-    stopped: Option<usize>,
 }
 
 impl Stack {
     /// What the driver is told of an event of the outer array.
     pub(super) fn outer_event(&mut self, event: Event) -> Option<Event> {
-        let work = |work: Work| match work {
-            Work::Rebuild(array) => Work::Rebuild(self.first_drive(array)),
-            other => other,
-        };
+        let work = |work| self.outer_work(work);
         match event {
             // Its members are arrays: their drives have told.
             Event::MemberFailed(_)
@@ -75,11 +66,7 @@ impl Stack {
     /// What the driver is told of an event of an inner array.
     pub(super) fn inner_event(&mut self, index: usize, event: Event) -> Option<Event> {
         let drive = |member| self.drive(index, member);
-        let work = |work: Work| match work {
-            Work::Rebuild(member) => Work::Rebuild(drive(member)),
-            Work::Replace(member) => Work::Replace(drive(member)),
-            other => other,
-        };
+        let work = |work| self.inner_work(index, work);
         Some(match event {
             Event::MemberFailed(member) => Event::MemberFailed(drive(member)),
             Event::Degraded { .. } => Event::Degraded { missing: self.missing() },
@@ -119,6 +106,23 @@ impl Stack {
         })
     }
 
+    /// What the outer array works on, by drives: an array by its first one.
+    pub(super) fn outer_work(&self, work: Work) -> Work {
+        match work {
+            Work::Rebuild(array) => Work::Rebuild(self.first_drive(array)),
+            Work::Replace(_) | Work::Replay | Work::Resync | Work::Scrub(_) => work,
+        }
+    }
+
+    /// What an inner array works on, by drives.
+    pub(super) fn inner_work(&self, index: usize, work: Work) -> Work {
+        match work {
+            Work::Rebuild(member) => Work::Rebuild(self.drive(index, member)),
+            Work::Replace(member) => Work::Replace(self.drive(index, member)),
+            Work::Replay | Work::Resync | Work::Scrub(_) => work,
+        }
+    }
+
     fn first_drive(&self, array: MemberIndex) -> MemberIndex {
         MemberIndex(self.inner[array.at()].first)
     }
@@ -138,8 +142,8 @@ impl Stack {
         let Some(one) = &mut self.scrubbing else { return Some(event) };
         match event {
             Event::Started(_) => {
-                one.to_begin = one.to_begin.saturating_sub(1);
-                return (one.to_begin + 1 == one.all).then_some(event);
+                let is_first = !std::mem::replace(&mut one.begun, true);
+                return is_first.then_some(event);
             }
             Event::Finished { mismatched, lost, .. } => {
                 one.mismatched += mismatched.0;
@@ -161,8 +165,7 @@ impl Stack {
 
     /// The outer array is stopped: now those below it.
     fn stop_inner(&mut self) {
-        let Some(stopping) = &mut self.stopping else { return };
-        stopping.stopped = Some(0);
+        self.stopping = Some(0);
         for index in 0..self.inner.len() {
             if self.is_lost(index) {
                 self.inner_stopped().into_iter().for_each(|event| {
@@ -175,7 +178,7 @@ impl Stack {
     }
 
     fn inner_stopped(&mut self) -> Option<Event> {
-        let stopped = self.stopping.as_mut()?.stopped.as_mut()?;
+        let stopped = self.stopping.as_mut()?;
         *stopped += 1;
         let all = *stopped == self.inner.len();
         if all {

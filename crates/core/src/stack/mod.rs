@@ -28,10 +28,10 @@ use crate::contract::{
     Scratch, Segment, SegmentList,
 };
 use crate::geometry::{Geometry, Nested};
-use crate::layout::{Layout, Level, MOST_ARRAYS};
+use crate::layout::{Layout, MOST_ARRAYS};
 use crate::policy::ReadPolicy;
 use crate::units::{MemberIndex, Sectors, Time};
-use events::{Scrubbing, Stopping};
+use events::Scrubbing;
 
 /// What a stack is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,8 @@ pub struct Stack {
     wakes: Vec<Option<Time>>,
     told_wake: Option<Time>,
     scrubbing: Option<Scrubbing>,
-    stopping: Option<Stopping>,
+    /// A stop under way: how many of the inner arrays are stopped, once the outer one is.
+    stopping: Option<usize>,
     now: Time,
 }
 
@@ -128,12 +129,7 @@ impl StackConfig {
 
 /// A policy, for a level that takes it; else the level's own.
 fn policy_of(policy: ReadPolicy, layout: &Layout) -> ReadPolicy {
-    match layout.level {
-        _ if check_policy(policy, layout).is_ok() => policy,
-        Level::Raid3 => ReadPolicy::Graid3Plain,
-        Level::Raid1 | Level::Raid10 => ReadPolicy::Md,
-        _ => ReadPolicy::default(),
-    }
+    if check_policy(policy, layout).is_ok() { policy } else { ReadPolicy::of_level(layout.level) }
 }
 
 impl Stack {
@@ -215,9 +211,8 @@ impl Stack {
     pub fn without_payload(mut self) -> Self {
         self.has_payload = false;
         self.outer = self.outer.without_payload();
-        for one in &mut self.inner {
-            one.array = one.array.clone().without_payload();
-        }
+        let without = |one: Inner| Inner { array: one.array.without_payload(), ..one };
+        self.inner = self.inner.into_iter().map(without).collect();
         self
     }
 

@@ -2,7 +2,7 @@
 
 use super::Stack;
 use crate::array::{Status, WorkStatus};
-use crate::contract::{MemberBits, Work};
+use crate::contract::MemberBits;
 use crate::units::{MemberIndex, Sector};
 
 impl Stack {
@@ -60,20 +60,11 @@ impl Stack {
             replacing[word] |= u64::from(has(inner[index].replacing, member)) << bit;
         }
         let below = inner.iter().enumerate().find_map(|(index, status)| {
-            let WorkStatus { work, .. } = status.work?;
-            let work = match work {
-                Work::Rebuild(member) => Work::Rebuild(self.drive(index, member)),
-                Work::Replace(member) => Work::Replace(self.drive(index, member)),
-                Work::Replay | Work::Resync | Work::Scrub(_) => work,
-            };
-            status.work.map(|status| WorkStatus { work, ..status })
+            let status = status.work?;
+            Some(WorkStatus { work: self.inner_work(index, status.work), ..status })
         });
-        let above = outer.work.map(|status| match status.work {
-            Work::Rebuild(array) => {
-                WorkStatus { work: Work::Rebuild(self.drive(array.at(), MemberIndex(0))), ..status }
-            }
-            _ => status,
-        });
+        let above = outer.work;
+        let above = above.map(|status| WorkStatus { work: self.outer_work(status.work), ..status });
         Status {
             failed,
             rebuilding,

@@ -181,17 +181,10 @@ fn host(table: &Table<'_>, around: &Around<'_, '_>) -> Result<Option<Host>, Stud
     hardware::layout_host(table, around.root, filesystem)
 }
 
-/// The policy of mirrored levels where a study names none: md's of today, which is what a reader
-/// with a Linux array has.
-const MIRROR_POLICY: ReadPolicy = ReadPolicy::Md;
-
+/// Of nested levels, that of the upper one which has a choice.
 fn default_policy(layout: &Layout) -> ReadPolicy {
-    let of_floor = |floor: &Layout| match floor.level {
-        Level::Raid1 | Level::Raid10 => Some(MIRROR_POLICY),
-        Level::Raid3 => Some(ReadPolicy::Graid3Plain),
-        _ => None,
-    };
-    layout.floors().find_map(of_floor).unwrap_or_default()
+    let mut policies = layout.floors().map(|floor| ReadPolicy::of_level(floor.level));
+    policies.find(|policy| *policy != ReadPolicy::default()).unwrap_or_default()
 }
 
 fn policy(table: &Table<'_>, layout: &Layout) -> Result<ReadPolicy, StudyError> {

@@ -58,7 +58,7 @@ impl Options {
 }
 
 /// What tests are told.
-struct Told {
+struct Facts {
     guest: String,
     grub: String,
     sample: u32,
@@ -70,7 +70,7 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
     let mut table = Table::default();
     let packages = || Ok(packages_for_tests(options.install));
     let [guest, grub] = timed("packages", &mut table, packages)?;
-    let told = Told { guest, grub, sample: sample(root), full: options.full };
+    let told = Facts { guest, grub, sample: sample(root), full: options.full };
     told.print();
     let (sample, by) = (first_seed(told.sample).to_string(), told.sample.to_string());
     let targets = Targets::read(root)?;
@@ -112,7 +112,7 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
     Ok(failed.is_none())
 }
 
-impl Told {
+impl Facts {
     fn print(&self) {
         let Self { guest, grub, sample, full } = self;
         let more = if *full { " full" } else { "" };

@@ -4,7 +4,7 @@
 //! generator 2, as on real sectors of 512 bytes: what holds for every byte of eight holds for every
 //! byte of 512, since no byte of parity depends on a byte at another place.
 
-use raidlab_core::contract::{JobResult, Kernel, Role};
+use raidlab_core::contract::{JobResult, ParityOp, Role};
 use raidlab_random::finish;
 
 /// What a sector holds.
@@ -84,26 +84,26 @@ fn is_data(role: Role) -> bool {
 
 /// Computes the targets of one row of sectors; false when the kernel cannot be carried out with
 /// these roles. Compare, Locate and Checksum have no targets: see [`Verdict`].
-pub fn row(kernel: Kernel, roles: &[Role], sources: &[Content], targets: &mut [Content]) -> bool {
+pub fn row(kernel: ParityOp, roles: &[Role], sources: &[Content], targets: &mut [Content]) -> bool {
     let (from, to) = roles.split_at(sources.len().min(roles.len()));
     match kernel {
-        Kernel::Xor => targets.fill(sources.iter().fold(0, |sum, value| sum ^ value)),
-        Kernel::Pq => {
+        ParityOp::Xor => targets.fill(sources.iter().fold(0, |sum, value| sum ^ value)),
+        ParityOp::Pq => {
             for (which, target) in to.iter().zip(targets) {
                 *target = parity(*which, from.iter().copied().zip(sources.iter().copied()));
             }
         }
-        Kernel::Delta => {
+        ParityOp::Delta => {
             for (which, target) in to.iter().zip(targets) {
                 for (pair, roles) in sources.chunks_exact(2).zip(from.chunks_exact(2)) {
                     *target ^= term(*which, roles[0], pair[0] ^ pair[1]);
                 }
             }
         }
-        Kernel::Recover => return recover(from, sources, to, targets),
-        Kernel::Copy => targets.fill(sources.first().copied().unwrap_or(EMPTY)),
-        Kernel::Zero => targets.fill(EMPTY),
-        Kernel::Compare | Kernel::Locate | Kernel::Checksum => {}
+        ParityOp::Recover => return recover(from, sources, to, targets),
+        ParityOp::Copy => targets.fill(sources.first().copied().unwrap_or(EMPTY)),
+        ParityOp::Zero => targets.fill(EMPTY),
+        ParityOp::Compare | ParityOp::Locate | ParityOp::Checksum => {}
     }
     true
 }
@@ -148,11 +148,11 @@ pub struct Verdict {
 
 impl Verdict {
     /// Adds row `index` of the job.
-    pub fn add(&mut self, kernel: Kernel, index: u32, roles: &[Role], sources: &[Content]) {
+    pub fn add(&mut self, kernel: ParityOp, index: u32, roles: &[Role], sources: &[Content]) {
         let disagrees = match kernel {
-            Kernel::Compare => sources.iter().any(|value| *value != sources[0]),
-            Kernel::Locate => self.locate(roles, sources),
-            Kernel::Checksum => {
+            ParityOp::Compare => sources.iter().any(|value| *value != sources[0]),
+            ParityOp::Locate => self.locate(roles, sources),
+            ParityOp::Checksum => {
                 self.sum = sources.iter().fold(self.sum, |sum, value| mix(sum, *value));
                 false
             }
@@ -183,12 +183,12 @@ impl Verdict {
 
     /// The result of the job.
     #[must_use]
-    pub fn result(&self, kernel: Kernel) -> JobResult {
+    pub fn result(&self, kernel: ParityOp) -> JobResult {
         match (kernel, self.differs) {
-            (Kernel::Checksum, _) => JobResult::Checksum((self.sum ^ (self.sum >> 32)) as u32),
-            (Kernel::Compare | Kernel::Locate, None) => JobResult::Equal,
-            (Kernel::Compare, Some((from, to))) => JobResult::Differs { from, to },
-            (Kernel::Locate, Some((from, to))) => match self.guilty {
+            (ParityOp::Checksum, _) => JobResult::Checksum((self.sum ^ (self.sum >> 32)) as u32),
+            (ParityOp::Compare | ParityOp::Locate, None) => JobResult::Equal,
+            (ParityOp::Compare, Some((from, to))) => JobResult::Differs { from, to },
+            (ParityOp::Locate, Some((from, to))) => match self.guilty {
                 Some(guilty) if !self.unclear => JobResult::Located(guilty as u16),
                 _ => JobResult::Differs { from, to },
             },
@@ -241,7 +241,7 @@ mod tests {
         let mut targets = [0; 2];
         let mut roles = roles();
         roles.extend([Role::P, Role::Q]);
-        assert!(row(Kernel::Pq, &roles, &DATA, &mut targets));
+        assert!(row(ParityOp::Pq, &roles, &DATA, &mut targets));
         (roles, DATA.into_iter().chain(targets).collect())
     }
 
@@ -274,7 +274,7 @@ mod tests {
                     let names: Vec<Role> = kept.iter().chain(&lost).map(|k| roles[*k]).collect();
                     let sources: Vec<Content> = kept.iter().map(|k| blocks[*k]).collect();
                     let mut targets = vec![0; lost.len()];
-                    assert!(row(Kernel::Recover, &names, &sources, &mut targets));
+                    assert!(row(ParityOp::Recover, &names, &sources, &mut targets));
                     let expected: Vec<Content> = lost.iter().map(|k| blocks[*k]).collect();
                     assert_eq!(targets, expected, "lost {lost:?}");
                 }
@@ -289,9 +289,9 @@ mod tests {
         changed[2] ^= 0x1234_5678;
         let names = [roles[2], roles[2], Role::P, Role::Q];
         let mut targets = [blocks[4], blocks[5]];
-        assert!(row(Kernel::Delta, &names, &[DATA[2], changed[2]], &mut targets));
+        assert!(row(ParityOp::Delta, &names, &[DATA[2], changed[2]], &mut targets));
         let mut anew = [0; 2];
-        assert!(row(Kernel::Pq, &roles, &changed, &mut anew));
+        assert!(row(ParityOp::Pq, &roles, &changed, &mut anew));
         assert_eq!(targets, anew);
     }
 
@@ -305,9 +305,9 @@ mod tests {
                 for (block, bits) in damage {
                     sources[*block] ^= bits << (8 * index);
                 }
-                verdict.add(Kernel::Locate, index, &roles, &sources);
+                verdict.add(ParityOp::Locate, index, &roles, &sources);
             }
-            verdict.result(Kernel::Locate)
+            verdict.result(ParityOp::Locate)
         };
         assert_eq!(judge(&[]), JobResult::Equal);
         for block in 0..6 {

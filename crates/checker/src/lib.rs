@@ -4,14 +4,14 @@
 //! * [`device`]: drives with a volatile cache, torn writes, records, faults; what a crash may leave.
 //! * [`shape`]: where everything lies, worked out apart from the array.
 //! * [`oracle`]: the legal values of every sector, one definition for all users.
-//! * [`rig`]: one array driven over all of these, step by step, by whoever holds it.
+//! * [`harness`]: one array driven over all of these, step by step, by whoever holds it.
 //! * [`log`]: one line per event, with a legend, and the hash of a run.
 //! * [`crash`]: every crash of small programs.
-//! * [`nth`]: every member I/O of every operation fails in turn.
+//! * [`fault_points`]: every member I/O of every operation fails in turn.
 //! * [`swarm`]: random arrays, work and faults, one seed a run.
 //! * [`part`]: all of these cut into parts that can be run apart, and their sum.
-//! * [`replay`]: one run done again, by what a broken promise prints.
-//! * `hunt`: plants bugs, and looks for them with all of these; with the feature `seeded-bugs`.
+//! * [`reproduction`]: one run done again, by what a broken promise prints.
+//! * `mutation`: plants bugs, and looks for them with all of these; with the feature `seeded-bugs`.
 //! * [`choices`]: every choice in turn, or by a seed.
 //!
 //! Nothing here reads a clock, starts a thread or draws from anything but a seed.
@@ -22,14 +22,14 @@ pub mod choices;
 pub mod content;
 pub mod crash;
 pub mod device;
-#[cfg(feature = "seeded-bugs")]
-pub mod hunt;
+pub mod fault_points;
+pub mod harness;
 pub mod log;
-pub mod nth;
+#[cfg(feature = "seeded-bugs")]
+pub mod mutation;
 pub mod oracle;
 pub mod part;
-pub mod replay;
-pub mod rig;
+pub mod reproduction;
 pub mod seen;
 pub mod shape;
 pub mod swarm;

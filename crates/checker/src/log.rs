@@ -13,7 +13,7 @@
 //! | `J` | job asked for | kernel, sectors |
 //! | `j` | job done | result |
 //! | `A` | command of the administrator | command |
-//! | `E` | news of the array | event |
+//! | `E` | event of the array | event |
 //! | `W` | the array is woken | - |
 //! | `X` | crash | which of the pending values are there |
 //! | `B` | assembled | members lost, what is allowed, result |

@@ -6,8 +6,8 @@ use raidlab_core::{Consistency, Level, Sectors};
 use super::caught::caught;
 use super::content::mix;
 use super::crash::{self, Counts, CrashConfig};
-use super::nth::{self, NthConfig, NthViolation, Operation};
-use super::replay::{self, Case, Replay};
+use super::fault_points::{self, FaultPointConfig, NthViolation, Operation};
+use super::reproduction::{self, Case, Reproduction};
 use super::swarm::{self, Hits, Mode, Options, Shares};
 
 /// Which levels and consistency modes are checked; empty for all.
@@ -120,20 +120,21 @@ impl Choice {
     /// The same with records as bytes, where there are any: as many arrays as so many states are enough for.
     pub fn crashes_in_bytes(&self, states: u64) -> impl Iterator<Item = CrashConfig> + '_ {
         let config = |(level, members, mode)| CrashConfig::new(level, members, mode).in_bytes();
-        let kept = |config: &CrashConfig| config.rig.array.settings.consistency.has_superblocks();
+        let kept =
+            |config: &CrashConfig| config.harness.array.settings.consistency.has_superblocks();
         let enough = (states / LEAST_IN_BYTES) as usize;
         self.of(&IN_BYTES).map(config).filter(kept).take(enough)
     }
 
     /// Every array whose I/Os fail, once for each operation; those with superblocks also with records as bytes.
-    pub fn failures(&self) -> impl Iterator<Item = NthConfig> + '_ {
+    pub fn failures(&self) -> impl Iterator<Item = FaultPointConfig> + '_ {
         self.of(&NTH).flat_map(|(level, members, mode)| {
-            let config = NthConfig::new(level, members, mode);
+            let config = FaultPointConfig::new(level, members, mode);
             let in_bytes = mode.has_superblocks().then(|| config.clone().in_bytes());
             std::iter::once(config).chain(in_bytes).flat_map(|config| {
                 Operation::ALL
                     .into_iter()
-                    .map(move |one| NthConfig { only: Some(one), ..config.clone() })
+                    .map(move |one| FaultPointConfig { only: Some(one), ..config.clone() })
             })
         })
     }
@@ -156,7 +157,7 @@ pub fn consistency(mode: Mode) -> Consistency {
 #[must_use]
 pub fn write_hole() -> CrashConfig {
     let mut config = CrashConfig::new(Level::Raid5, 3, Consistency::None);
-    config.rig.strict = true;
+    config.harness.strict = true;
     config.failures = false;
     config
 }
@@ -165,7 +166,7 @@ pub fn write_hole() -> CrashConfig {
 #[derive(Clone, Debug)]
 pub enum Part {
     /// Every I/O of an array's operations fails in turn.
-    Failures(Box<NthConfig>),
+    Failures(Box<FaultPointConfig>),
     /// Crashes of an array.
     Crashes(Box<CrashConfig>),
     /// Crashes of an array that must be found to break its promise.
@@ -205,7 +206,7 @@ pub struct Broken {
     /// What shows it.
     pub shown_by: Shown,
     /// What does it again.
-    pub replay: Replay,
+    pub replay: Reproduction,
 }
 
 /// What shows a broken promise.
@@ -231,7 +232,7 @@ impl Broken {
             Shown::Failure(violation) => violation.lines.clone(),
             Shown::Crash(violation) => violation.lines.clone(),
             Shown::Seed(seed, options) => {
-                Replay { case: Case::Seed(*seed), options: *options }.again().lines
+                Reproduction { case: Case::Seed(*seed), options: *options }.again().lines
             }
             Shown::NoHole | Shown::Panic => Vec::new(),
         }
@@ -336,8 +337,8 @@ impl Part {
     pub fn name(&self) -> String {
         match self {
             Self::Failures(config) => match config.only {
-                Some(only) => format!("n-th failure: {} {only:?}", config.name()),
-                None => format!("n-th failure: {}", config.name()),
+                Some(only) => format!("fault-point sweep: {} {only:?}", config.name()),
+                None => format!("fault-point sweep: {}", config.name()),
             },
             Self::Crashes(config) => format!("crashes: {}", config.name()),
             Self::Hole(config) => format!("write hole: {}", config.name()),
@@ -353,8 +354,8 @@ impl Part {
     pub fn with_bug(&self, bug: raidlab_core::bugs::Bug) -> Self {
         let mut part = self.clone();
         match &mut part {
-            Self::Failures(config) => config.rig.bug = Some(bug),
-            Self::Crashes(config) | Self::Hole(config) => config.rig.bug = Some(bug),
+            Self::Failures(config) => config.harness.bug = Some(bug),
+            Self::Crashes(config) | Self::Hole(config) => config.harness.bug = Some(bug),
             Self::Seeds { options, .. } => {
                 options.iter_mut().for_each(|options| options.bug = Some(bug));
             }
@@ -386,24 +387,24 @@ fn ended_by(broken: Broken) -> Report {
     Report { tally, broken: vec![broken] }
 }
 
-fn panicked(array: String, what: String, replay: Replay) -> Report {
+fn panicked(array: String, what: String, replay: Reproduction) -> Report {
     ended_by(Broken { array, what, after: 0, shown_by: Shown::Panic, replay })
 }
 
-fn failures(config: &NthConfig) -> Report {
+fn failures(config: &FaultPointConfig) -> Report {
     let mut report = Report::default();
-    let ended = match caught(|| nth::run(config, &mut |_| ())) {
+    let ended = match caught(|| fault_points::run(config, &mut |_| ())) {
         Ok(ended) => ended,
         Err(what) => {
             let operation = config.only.unwrap_or(Operation::Read);
-            return panicked(config.name(), what, replay::of_failure(config, operation, &[]));
+            return panicked(config.name(), what, reproduction::of_failure(config, operation, &[]));
         }
     };
     report.tally.failures = match &ended {
         Ok(counts) => counts.runs,
         Err(violation) => violation.run,
     };
-    report.tally.failures_in_bytes = if config.rig.bytes { report.tally.failures } else { 0 };
+    report.tally.failures_in_bytes = if config.harness.bytes { report.tally.failures } else { 0 };
     report.tally.hash = report.tally.failures;
     if let Ok(counts) = &ended {
         let ios = counts.operations.iter().map(|(_, ios, _)| u64::from(*ios));
@@ -414,7 +415,7 @@ fn failures(config: &NthConfig) -> Report {
         array: violation.config.clone(),
         what: violation.what.clone(),
         after: violation.run,
-        replay: replay::of_failure(config, violation.operation, &violation.strikes),
+        replay: reproduction::of_failure(config, violation.operation, &violation.strikes),
         shown_by: Shown::Failure(violation),
     }));
     report
@@ -431,7 +432,7 @@ fn crashes(config: &CrashConfig, progress: &mut dyn FnMut(u64)) -> Report {
         Ok(ended) => ended,
         Err(what) => {
             let at_once = crash::Violation::before_any_step(config);
-            return panicked(config.name(), what, replay::of_crash(config, &at_once));
+            return panicked(config.name(), what, reproduction::of_crash(config, &at_once));
         }
     };
     report.tally.crashes = match &ended {
@@ -439,14 +440,14 @@ fn crashes(config: &CrashConfig, progress: &mut dyn FnMut(u64)) -> Report {
         Err(violation) => Counts { states: violation.states, ..last },
     };
     let Counts { programs, moments, states, distinct, nested, forced, .. } = report.tally.crashes;
-    report.tally.states_in_bytes = if config.rig.bytes { states } else { 0 };
+    report.tally.states_in_bytes = if config.harness.bytes { states } else { 0 };
     report.tally.hash =
         [programs, moments, states, distinct, nested, forced].into_iter().fold(0, mix);
     report.tally.broken = u64::from(ended.is_err());
     report.broken.extend(ended.err().map(|violation| Broken {
         array: violation.config.clone(),
         what: violation.what.clone(),
-        replay: replay::of_crash(config, &violation),
+        replay: reproduction::of_crash(config, &violation),
         after: violation.states.max(1),
         shown_by: Shown::Crash(violation),
     }));
@@ -466,7 +467,7 @@ fn hole(config: &CrashConfig) -> Report {
                 what: format!("{} states do not show the write hole", counts.states),
                 after: counts.states,
                 shown_by: Shown::NoHole,
-                replay: replay::of_hole(config),
+                replay: reproduction::of_hole(config),
             });
         }
     }
@@ -499,7 +500,7 @@ fn one_seed(seed: u64, options: &[Options], after: u64, report: &mut Report) {
                     what: violation.what,
                     after,
                     shown_by: Shown::Seed(seed, *own),
-                    replay: Replay { case: Case::Seed(seed), options: *own },
+                    replay: Reproduction { case: Case::Seed(seed), options: *own },
                 });
             }
         }

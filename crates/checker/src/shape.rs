@@ -1,4 +1,4 @@
-//! Where everything of an array under check lies, worked out once: the oracle and the rig ask here,
+//! Where everything of an array under check lies, worked out once: the oracle and the harness ask here,
 //! not the array they judge.
 
 use raidlab_core::contract::{MemberBits, Role};

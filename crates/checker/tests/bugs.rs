@@ -2,7 +2,7 @@
 //! All of them: `cargo xtask bugs`.
 #![cfg(feature = "seeded-bugs")]
 
-use raidlab_checker::hunt::{Budget, Hunt, sample};
+use raidlab_checker::mutation::{Budget, MutationTest, sample};
 use raidlab_core::bugs::Bug;
 
 /// Bugs of a sample.
@@ -13,12 +13,12 @@ fn a_sample_of_the_planted_bugs_is_found() {
     let number = std::env::var("RAIDLAB_SAMPLE").map_or(0, |text| {
         text.parse().unwrap_or_else(|_| panic!("RAIDLAB_SAMPLE={text}: expected a number"))
     });
-    let mut hunt = Hunt::new(Budget::default());
-    for ground in 0..hunt.grounds() {
-        let control = hunt.control(ground);
-        hunt.leave_out(ground, &control);
+    let mut test = MutationTest::new(Budget::default());
+    for ground in 0..test.grounds() {
+        let control = test.control(ground);
+        test.leave_out(ground, &control);
     }
-    let found: Vec<_> = sample(COUNT, number).into_iter().map(|bug| (bug, hunt.bug(bug))).collect();
+    let found: Vec<_> = sample(COUNT, number).into_iter().map(|bug| (bug, test.bug(bug))).collect();
     for (bug, found) in &found {
         println!("{}: {found:?}", bug.name());
     }

@@ -59,7 +59,7 @@ fn logs_close_the_write_hole() {
 fn strictly(level: Level, members: u16, mode: Consistency) -> Box<Violation> {
     let config = CrashConfig::new(level, members, mode);
     let mut config = CrashConfig { operations: 1, states: 100_000, nested: 0, ..config };
-    config.rig.strict = true;
+    config.harness.strict = true;
     let violation = crash::run(&config, &mut |_| ()).expect_err("nothing protects it");
     let again = crash::again(&config, &violation).expect("the same array");
     assert_eq!(again, *violation, "a replay gives the same log");

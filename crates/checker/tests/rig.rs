@@ -1,19 +1,19 @@
-//! The rig drives arrays of all levels, and its oracle notices what is wrong.
+//! The harness drives arrays of all levels, and its oracle notices what is wrong.
 
 use raidlab_checker::choices::Choices;
-use raidlab_checker::rig::{Ask, Fault, Rig, RigConfig, Started};
+use raidlab_checker::harness::{Ask, Fault, Harness, HarnessConfig, Started};
 use raidlab_core::consistency::Allow;
 use raidlab_core::contract::{Admin, IoOp, Outcome};
 use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sectors};
 
-fn config(level: Level, members: u16) -> RigConfig {
+fn config(level: Level, members: u16) -> HarnessConfig {
     let mut layout = Layout::new(level, members);
     if level.has_chunks() {
         layout = layout.with_chunk(Sectors(2));
     }
     let mut config = Config::uniform(layout, Sectors(8));
-    config.limits = Limits { requests: 4, segments: 2, ios: 16, plans: 4, units: 1 };
-    RigConfig { lines: true, ..RigConfig::new(config) }
+    config.limits = Limits { requests: 4, segments: 2, ios: 16, plans: 4, windows: 1 };
+    HarnessConfig { lines: true, ..HarnessConfig::new(config) }
 }
 
 const ALL: [(Level, u16); 8] = [
@@ -27,8 +27,8 @@ const ALL: [(Level, u16); 8] = [
     (Level::Raid10, 4),
 ];
 
-fn random_ask(rig: &Rig, choices: &mut Choices) -> Ask {
-    let (block, capacity) = (rig.shape().logical_block, rig.shape().capacity);
+fn random_ask(harness: &Harness, choices: &mut Choices) -> Ask {
+    let (block, capacity) = (harness.shape().logical_block, harness.shape().capacity);
     let op = match choices.below(8) {
         0..4 => IoOp::Write,
         4..6 => IoOp::Read,
@@ -45,35 +45,36 @@ fn random_ask(rig: &Rig, choices: &mut Choices) -> Ask {
 }
 
 /// Requests in any number at once, I/O ending in any order.
-fn churn(rig: &mut Rig, choices: &mut Choices, steps: u32) {
+fn churn(harness: &mut Harness, choices: &mut Choices, steps: u32) {
     for _ in 0..steps {
-        let outstanding = rig.outstanding() as u32;
-        if rig.can_submit() && choices.below(outstanding + 2) == 0 {
-            let ask = random_ask(rig, choices);
-            rig.submit(ask);
+        let outstanding = harness.outstanding() as u32;
+        if harness.can_submit() && choices.below(outstanding + 2) == 0 {
+            let ask = random_ask(harness, choices);
+            harness.submit(ask);
         } else if outstanding > 0 {
-            rig.finish(choices.below(outstanding) as usize, Fault::None);
+            harness.finish(choices.below(outstanding) as usize, Fault::None);
         }
     }
-    rig.run();
-    assert_eq!(rig.violation(), None, "{}", rig.log().lines().join("\n"));
-    assert_eq!(rig.unanswered(), 0);
+    harness.run();
+    assert_eq!(harness.violation(), None, "{}", harness.log().lines().join("\n"));
+    assert_eq!(harness.unanswered(), 0);
 }
 
 #[test]
 fn every_level_keeps_its_data_in_any_order() {
     for (level, members) in ALL {
         for seed in 0..20 {
-            let mut rig = Rig::new(config(level, members)).expect("a possible array");
+            let mut harness = Harness::new(config(level, members)).expect("a possible array");
             let mut choices = Choices::seeded(seed);
-            churn(&mut rig, &mut choices, 300);
+            churn(&mut harness, &mut choices, 300);
             let all = (1 << members) - 1;
-            assert_eq!(rig.disagreement(all), None, "{level} seed {seed}");
-            assert!(rig.replies().iter().all(|answer| answer.outcome == Outcome::Done));
-            for at in (0..rig.shape().capacity).step_by(rig.shape().logical_block as usize) {
-                let len = rig.shape().logical_block;
-                assert_eq!(rig.read(at, len), Outcome::Done);
-                assert_eq!(rig.violation(), None);
+            assert_eq!(harness.disagreement(all), None, "{level} seed {seed}");
+            assert!(harness.replies().iter().all(|answer| answer.outcome == Outcome::Done));
+            for at in (0..harness.shape().capacity).step_by(harness.shape().logical_block as usize)
+            {
+                let len = harness.shape().logical_block;
+                assert_eq!(harness.read(at, len), Outcome::Done);
+                assert_eq!(harness.violation(), None);
             }
         }
     }
@@ -82,9 +83,9 @@ fn every_level_keeps_its_data_in_any_order() {
 #[test]
 fn the_same_seed_gives_the_same_log() {
     let hash = |seed| {
-        let mut rig = Rig::new(config(Level::Raid6, 5)).expect("a possible array");
-        churn(&mut rig, &mut Choices::seeded(seed), 200);
-        rig.log().hash()
+        let mut harness = Harness::new(config(Level::Raid6, 5)).expect("a possible array");
+        churn(&mut harness, &mut Choices::seeded(seed), 200);
+        harness.log().hash()
     };
     assert_eq!(hash(7), hash(7));
     assert_ne!(hash(7), hash(8));
@@ -92,47 +93,47 @@ fn the_same_seed_gives_the_same_log() {
 
 #[test]
 fn a_lost_write_is_noticed() {
-    let mut rig = Rig::new(config(Level::Raid0, 2)).expect("a possible array");
-    rig.submit(Ask { op: IoOp::Write, at: 0, len: 1, fua: false });
-    rig.finish(0, Fault::Lost);
-    assert_eq!(rig.read(0, 1), Outcome::Done);
-    let violation = rig.violation().expect("the drive lied, and nothing can mend that");
+    let mut harness = Harness::new(config(Level::Raid0, 2)).expect("a possible array");
+    harness.submit(Ask { op: IoOp::Write, at: 0, len: 1, fua: false });
+    harness.finish(0, Fault::Lost);
+    assert_eq!(harness.read(0, 1), Outcome::Done);
+    let violation = harness.violation().expect("the drive lied, and nothing can mend that");
     assert!(violation.contains("sector 0"), "{violation}");
 }
 
 #[test]
 fn a_copy_goes_on_by_itself() {
-    let mut rig = Rig::new(config(Level::Raid5, 4)).expect("a possible array");
-    rig.submit(Ask { op: IoOp::Write, at: 0, len: 3, fua: false });
-    let mut copy = rig.clone();
-    assert_eq!(copy.key(), rig.key());
+    let mut harness = Harness::new(config(Level::Raid5, 4)).expect("a possible array");
+    harness.submit(Ask { op: IoOp::Write, at: 0, len: 3, fua: false });
+    let mut copy = harness.clone();
+    assert_eq!(copy.key(), harness.key());
     copy.run();
-    assert_ne!(copy.key(), rig.key());
-    assert!(copy.unanswered() == 0 && rig.unanswered() == 1);
-    copy.clone_from(&rig);
-    assert_eq!(copy.key(), rig.key());
+    assert_ne!(copy.key(), harness.key());
+    assert!(copy.unanswered() == 0 && harness.unanswered() == 1);
+    copy.clone_from(&harness);
+    assert_eq!(copy.key(), harness.key());
 }
 
 #[test]
 fn after_a_crash_without_redundancy_each_sector_is_old_or_new() {
     for seed in 0..50 {
-        let mut rig = Rig::new(config(Level::Raid1, 2)).expect("a possible array");
+        let mut harness = Harness::new(config(Level::Raid1, 2)).expect("a possible array");
         let mut choices = Choices::seeded(seed);
         for _ in 0..20 {
-            let outstanding = rig.outstanding() as u32;
-            if rig.can_submit() && choices.flip() {
-                let ask = random_ask(&rig, &mut choices);
-                rig.submit(ask);
+            let outstanding = harness.outstanding() as u32;
+            if harness.can_submit() && choices.flip() {
+                let ask = random_ask(&harness, &mut choices);
+                harness.submit(ask);
             } else if outstanding > 0 {
-                rig.finish(choices.below(outstanding) as usize, Fault::None);
+                harness.finish(choices.below(outstanding) as usize, Fault::None);
             }
         }
-        rig.crash(|ways| choices.below(ways));
-        assert_eq!(rig.assemble(0, Allow::default()), Started::Well);
-        assert_eq!(rig.read(0, rig.shape().capacity), Outcome::Done);
-        assert_eq!(rig.violation(), None, "seed {seed}");
-        rig.command(Admin::Fail(MemberIndex(0)));
-        assert_eq!(rig.read(0, rig.shape().capacity), Outcome::Done);
-        assert_eq!(rig.violation(), None, "seed {seed}");
+        harness.crash(|ways| choices.below(ways));
+        assert_eq!(harness.assemble(0, Allow::default()), Started::Well);
+        assert_eq!(harness.read(0, harness.shape().capacity), Outcome::Done);
+        assert_eq!(harness.violation(), None, "seed {seed}");
+        harness.command(Admin::Fail(MemberIndex(0)));
+        assert_eq!(harness.read(0, harness.shape().capacity), Outcome::Done);
+        assert_eq!(harness.violation(), None, "seed {seed}");
     }
 }

@@ -203,7 +203,7 @@ fn head(options: &Options, seed: u64, measured: &[Measured]) -> Vec<String> {
         let names: Vec<&str> = one.case.figures.iter().map(|figure| figure.name).collect();
         let (here, program) = (Path::new("DIR"), one.case.program());
         lines.push(format!("\n{}:", names.join(", ")));
-        if let Some(arguments) = one.case.lay_out(here) {
+        if let Some(arguments) = one.case.prefill(here) {
             lines.push(format!("  {program} {}", arguments.join(" ")));
         }
         lines.push(format!("  {program} {}", one.case.original(here).join(" ")));
@@ -252,7 +252,7 @@ impl Measured {
             fill(&file, size)?;
         }
         let program = Path::new(self.case.program());
-        if let Some(arguments) = self.case.lay_out(place) {
+        if let Some(arguments) = self.case.prefill(place) {
             run(program, &arguments, &INTERRUPTED)?;
         }
         settle(&file, &INTERRUPTED)?;

@@ -16,12 +16,12 @@ use crate::output;
 pub(crate) struct Schema {
     /// Of what
     #[arg(value_enum)]
-    of: Of,
+    of: FileKind,
 }
 
 /// Kinds of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Of {
+enum FileKind {
     /// Study files, docs/study-files.md
     Study,
     /// Drive files, docs/drives.md
@@ -32,8 +32,8 @@ enum Of {
 
 pub(crate) fn run(options: &Schema) -> Result<(), Failure> {
     output::print(match options.of {
-        Of::Study => include_str!("../../../docs/schemas/study.json"),
-        Of::Drive => include_str!("../../../docs/schemas/drive.json"),
-        Of::Results => include_str!("../../../docs/schemas/results.json"),
+        FileKind::Study => include_str!("../../../docs/schemas/study.json"),
+        FileKind::Drive => include_str!("../../../docs/schemas/drive.json"),
+        FileKind::Results => include_str!("../../../docs/schemas/results.json"),
     })
 }

@@ -46,7 +46,7 @@ fn the_help_names_the_flags() {
 fn a_small_run_is_summed_up() {
     let ran = raidlab(SMALL[..6].iter().chain(&["--threads=2"])).good();
     let words =
-        ["n-th failure ", "crash enumeration ", "swarm ", "60 seeds", "faults hit", "hash "];
+        ["fault-point sweep ", "crash enumeration ", "swarm ", "60 seeds", "faults hit", "hash "];
     for word in words.iter().chain(&["every promise was kept", "on 2 threads"]) {
         assert!(ran.stdout.contains(word), "`{word}` is not in: {}", ran.stdout);
     }
@@ -185,7 +185,7 @@ fn the_printed_command_gives_the_same_log() {
 fn a_planted_bug_is_found() {
     let one = ["check", "--bugs", "--bug=ReadErrorIgnored", "--seeds=0", "--crash-states=100"];
     let ran = raidlab(one).good();
-    assert!(ran.stdout.starts_with("ReadErrorIgnored        n-th failure"), "{}", ran.stdout);
+    assert!(ran.stdout.starts_with("ReadErrorIgnored        fault-point sweep"), "{}", ran.stdout);
     assert!(ran.stdout.contains("1 of 1 bugs found"), "{}", ran.stdout);
     let table = raidlab(one.iter().chain(&["--markdown"])).good().stdout;
     assert!(table.contains("| ReadErrorIgnored | a read that "), "{table}");

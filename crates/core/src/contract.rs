@@ -182,9 +182,9 @@ pub enum JobResult {
     Failed,
 }
 
-/// Which side a repair may believe where redundancy disagrees.
+/// What a repair may take for right where redundancy disagrees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Believe {
+pub enum RepairSource {
     /// None: mend only what P and Q together can name (raid6).
     #[default]
     Nobody,
@@ -199,8 +199,8 @@ pub enum Believe {
 pub enum Scrub {
     /// Count and list; write nothing.
     Check,
-    /// Count, list and mend, as far as the side to believe is known.
-    Repair(Believe),
+    /// Count, list and mend, as far as it is known what is right.
+    Repair(RepairSource),
 }
 
 /// How fast background work goes.
@@ -356,7 +356,7 @@ pub enum Outcome {
 
 /// Which kernel a job runs. Sources and targets are segment lists of equal length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kernel {
+pub enum ParityOp {
     /// Target 0 = XOR of all sources. The target may be one of the sources, exactly.
     Xor,
     /// Each target is the P or the Q of the sources, which are all data of the row.
@@ -395,7 +395,7 @@ pub enum Role {
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
     /// What to run.
-    pub kernel: Kernel,
+    pub op: ParityOp,
     /// Length of every operand, in sectors.
     pub len: u32,
     /// What is read.
@@ -536,7 +536,7 @@ pub struct MetaIo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Work {
     /// The journal or the partial-parity log is written out after an unclean stop.
-    Replay,
+    LogReplay,
     /// Redundancy is made consistent.
     Resync,
     /// This member is computed anew.
@@ -547,7 +547,7 @@ pub enum Work {
     Scrub(Scrub),
 }
 
-/// News of the array.
+/// Events of the array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A member is out of service.
@@ -670,7 +670,7 @@ pub enum Output {
     },
     /// Hand in [`Input::Wake`] at this time. Replaces the time asked for before.
     WakeAt(Time),
-    /// News.
+    /// An event.
     Event(Event),
 }
 

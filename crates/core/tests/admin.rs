@@ -5,7 +5,7 @@ mod support;
 #[allow(dead_code, reason = "shared by tests that use different parts")]
 mod worst;
 
-use raidlab_core::contract::{Admin, Believe, Event, Input, Pacing, Refusal, Scrub, Work};
+use raidlab_core::contract::{Admin, Event, Input, Pacing, Refusal, RepairSource, Scrub, Work};
 use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sector, Sectors};
 use worst::{Bench, config, layouts};
 
@@ -23,8 +23,8 @@ fn re_add(member: u16) -> Admin {
     Admin::ReAdd { member: M(member), events: 1, good_to: Sector::MAX }
 }
 
-fn repair(believe: Believe) -> Admin {
-    Admin::StartScrub(Scrub::Repair(believe))
+fn repair(source: RepairSource) -> Admin {
+    Admin::StartScrub(Scrub::Repair(source))
 }
 
 const CHECK: Admin = Admin::StartScrub(Scrub::Check);
@@ -55,7 +55,7 @@ fn a_healthy_array_refuses_what_makes_no_sense() {
             (add(n, 64), Refusal::NoSuchMember),
             (re_add(n + 3), Refusal::NoSuchMember),
             (replace(2 * n, 64, true), Refusal::NoSuchMember),
-            (repair(Believe::NotMember(M(n))), Refusal::NoSuchMember),
+            (repair(RepairSource::NotMember(M(n))), Refusal::NoSuchMember),
             (add(0, 64), Refusal::InService),
             (re_add(0), Refusal::InService),
             (replace(0, 64, false), Refusal::InService),
@@ -68,7 +68,7 @@ fn a_healthy_array_refuses_what_makes_no_sense() {
             refused(&mut bench, command, reason);
         }
         if !raid6 {
-            refused(&mut bench, repair(Believe::Nobody), Refusal::NobodyToBelieve);
+            refused(&mut bench, repair(RepairSource::Nobody), Refusal::NobodyToBelieve);
         }
         bench.idle();
         bench.assert_whole();
@@ -85,7 +85,7 @@ fn a_degraded_array_refuses_what_makes_no_sense() {
             (replace(1, 64, true), Refusal::NotInService),
             (add(1, 7), Refusal::TooSmall),
             (CHECK, Refusal::Degraded),
-            (repair(Believe::Data), Refusal::Degraded),
+            (repair(RepairSource::Data), Refusal::Degraded),
             (re_add(1), Refusal::NothingKnown),
         ] {
             refused(&mut bench, command, reason);
@@ -134,7 +134,8 @@ fn one_thing_at_a_time() {
 #[test]
 fn an_array_without_redundancy_or_hope_refuses_it() {
     let mut none = bench(&Layout::new(Level::Raid0, 3).with_chunk(Sectors(8)));
-    for command in [add(0, 64), re_add(0), replace(0, 64, true), CHECK, repair(Believe::Data)] {
+    for command in [add(0, 64), re_add(0), replace(0, 64, true), CHECK, repair(RepairSource::Data)]
+    {
         refused(&mut none, command, Refusal::NoRedundancy);
     }
     for layout in layouts().into_iter().filter(worst::has_parity) {

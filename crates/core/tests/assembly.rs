@@ -18,7 +18,7 @@ use support::{ANYTHING, Driver, Word};
 
 fn config(layout: Layout) -> Config {
     let mut config = Config::uniform(layout, Sectors(64));
-    config.limits = Limits { requests: 2, segments: 2, ios: 1, plans: 1, units: 1 };
+    config.limits = Limits { requests: 2, segments: 2, ios: 1, plans: 1, windows: 1 };
     config.settings.consistency = Consistency::Resync;
     config.settings.most_bad_blocks = 1;
     config.settings.clean_after = Nanos(30);

@@ -6,7 +6,7 @@ mod support;
 mod worst;
 
 use raidlab_core::contract::{
-    Admin, Believe, Event, Input, IoOp, Outcome, Pacing, Scrub, Segment, Work,
+    Admin, Event, Input, IoOp, Outcome, Pacing, RepairSource, Scrub, Segment, Work,
 };
 use raidlab_core::geometry::{Holds, Place};
 use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sector, Sectors};
@@ -177,7 +177,7 @@ fn a_scrub_finds_p_and_q_wrong_in_blocks_of_one_range() {
         bench.idle();
         let (work, lost) = (Work::Scrub(Scrub::Check), Sectors::ZERO);
         assert!(bench.has(Event::Finished { work, mismatched: Sectors(2), lost }), "seed {seed}");
-        bench.admin(Admin::StartScrub(Scrub::Repair(Believe::Nobody)));
+        bench.admin(Admin::StartScrub(Scrub::Repair(RepairSource::Nobody)));
         bench.idle();
         bench.assert_whole();
     }
@@ -189,14 +189,14 @@ fn a_repair_mends_what_it_can_name_or_is_told() {
         for member in 0..layout.members {
             for at in [0, 7, 19] {
                 let raid6 = layout.level == Level::Raid6;
-                let believe = [Believe::Nobody, Believe::NotMember(M(member))];
-                for believe in believe.into_iter().skip(usize::from(!raid6)) {
+                let sources = [RepairSource::Nobody, RepairSource::NotMember(M(member))];
+                for source in sources.into_iter().skip(usize::from(!raid6)) {
                     let mut bench = Bench::new(&config(&layout, Limits::default()), at);
                     if bench.expected(member, at).is_none() {
                         continue;
                     }
                     bench.driver.members[usize::from(member)][at as usize] ^= 0x40;
-                    bench.admin(Admin::StartScrub(Scrub::Repair(believe)));
+                    bench.admin(Admin::StartScrub(Scrub::Repair(source)));
                     bench.idle();
                     bench.assert_whole();
                     let mended = bench.driver.events.iter().filter(
@@ -217,12 +217,12 @@ fn a_repair_that_can_name_nobody_writes_nothing() {
     bench.driver.members[1][12] ^= 1;
     bench.driver.members[3][12] ^= 0x7e;
     let before = bench.driver.members.clone();
-    bench.admin(Admin::StartScrub(Scrub::Repair(Believe::Nobody)));
+    bench.admin(Admin::StartScrub(Scrub::Repair(RepairSource::Nobody)));
     bench.idle();
     assert_eq!(bench.driver.members, before);
     assert!(bench.driver.events.iter().any(|e| matches!(e, Event::Mismatch { guilty: None, .. })));
     // Told to believe the data, it makes both parities anew.
-    bench.admin(Admin::StartScrub(Scrub::Repair(Believe::Data)));
+    bench.admin(Admin::StartScrub(Scrub::Repair(RepairSource::Data)));
     bench.idle();
     bench.driver.events.clear();
     bench.admin(Admin::StartScrub(Scrub::Check));
@@ -353,7 +353,7 @@ fn what_needs_no_copy_is_read_from_where_least_is_to_do() {
 fn a_read_in_slices_that_waits_forgets_none_when_its_member_is_rebuilt() {
     let layout = Layout::new(Level::Raid4, 3).with_chunk(Sectors(8));
     let mut config = Config::uniform(layout, Sectors(16));
-    config.limits = Limits { plans: 1, units: 1, ..tight() };
+    config.limits = Limits { plans: 1, windows: 1, ..tight() };
     config.settings.plan_rows = Sectors(2);
     config.settings.pacing = Pacing { least: 1 << 40, most: 1 << 40, share: None };
     let mut driver = Driver::new(&config);

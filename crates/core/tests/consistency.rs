@@ -44,7 +44,7 @@ fn modes() -> [Consistency; 2] {
 
 fn config(layout: &Layout, mode: Consistency) -> Config {
     let mut config = Config::uniform(layout.clone(), Sectors(SECTORS));
-    config.limits = Limits { requests: 6, segments: 5, ios: 1, plans: 4, units: 1 };
+    config.limits = Limits { requests: 6, segments: 5, ios: 1, plans: 4, windows: 1 };
     config.settings.consistency = mode;
     config.settings.clean_after = Nanos(30);
     config.settings.bitmap_delay = Nanos(70);
@@ -84,11 +84,11 @@ fn rules_hold(driver: &Driver, bitmap: bool, seen: &mut usize, replied: &mut usi
             assert!(!driver.work.iter().any(writing), "{context}: clean while writing");
         }
     }
-    let flying = driver.work.iter().filter_map(|work| match work {
+    let in_flight = driver.work.iter().filter_map(|work| match work {
         Work::Io(io) => Some(io),
         _ => None,
     });
-    for io in driver.log[*seen..].iter().chain(flying) {
+    for io in driver.log[*seen..].iter().chain(in_flight) {
         if matches!(io.op, IoOp::Read | IoOp::Flush) {
             continue;
         }

@@ -31,7 +31,7 @@ struct Flush {
 }
 
 /// An array over members with caches, and every value that each sector may hold.
-struct Rig {
+struct Bench {
     driver: Driver,
     config: Config,
     random: SplitMix64,
@@ -46,7 +46,7 @@ struct Rig {
     away: Vec<u16>,
 }
 
-impl Rig {
+impl Bench {
     fn new(config: &Config, seed: u64) -> Self {
         let mut config = config.clone();
         // Now the array is marked clean before bits are cleared, now bits are cleared while it is busy.
@@ -226,7 +226,7 @@ thread_local! {
 
 fn config(layout: Layout, mode: Consistency) -> Config {
     let mut config = Config::uniform(layout, Sectors(SECTORS));
-    config.limits = Limits { requests: 6, segments: 5, ios: 1, plans: 4, units: 2 };
+    config.limits = Limits { requests: 6, segments: 5, ios: 1, plans: 4, windows: 2 };
     config.settings.consistency = mode;
     config
 }
@@ -263,26 +263,26 @@ fn crashes_lose_nothing_that_was_promised_and_redundancy_is_whole_again() {
             let config = config(layout.clone(), mode);
             for seed in 0..25 {
                 let context = format!("{layout} {mode:?} seed {seed}");
-                let mut rig = Rig::new(&config, seed);
+                let mut bench = Bench::new(&config, seed);
                 for _ in 0..4 {
-                    for _ in 0..rig.random.below(160) {
-                        rig.step();
+                    for _ in 0..bench.random.below(160) {
+                        bench.step();
                     }
-                    rig.crash();
+                    bench.crash();
                     // And again, while it is being made consistent.
-                    for _ in 0..rig.random.below(3) {
-                        for _ in 0..rig.random.below(40) {
-                            rig.wake();
-                            rig.step();
+                    for _ in 0..bench.random.below(3) {
+                        for _ in 0..bench.random.below(40) {
+                            bench.wake();
+                            bench.step();
                         }
-                        rig.crash();
+                        bench.crash();
                     }
-                    if rig.random.below(2) == 0 {
-                        rig.check(&context);
+                    if bench.random.below(2) == 0 {
+                        bench.check(&context);
                     }
                 }
-                rig.check(&context);
-                rig.check_redundancy(&context);
+                bench.check(&context);
+                bench.check_redundancy(&context);
             }
         }
     }
@@ -304,13 +304,13 @@ fn a_crash_that_also_takes_members_loses_nothing_where_that_is_promised() {
             for away in sets.filter(|away| survivable(&layout, away)) {
                 for seed in 0..20 {
                     let context = format!("{layout} {mode:?} seed {seed} without {away:?}");
-                    let mut rig = Rig::new(&config, seed);
-                    steps(&mut rig, 200);
-                    rig.away.clone_from(&away);
-                    rig.crash();
-                    steps(&mut rig, 100);
-                    rig.crash();
-                    rig.check(&context);
+                    let mut bench = Bench::new(&config, seed);
+                    steps(&mut bench, 200);
+                    bench.away.clone_from(&away);
+                    bench.crash();
+                    steps(&mut bench, 100);
+                    bench.crash();
+                    bench.check(&context);
                 }
             }
         }
@@ -322,37 +322,37 @@ fn a_crash_that_also_takes_members_loses_nothing_where_that_is_promised() {
 fn away_and_back(config: &Config, seed: u64) -> [u32; 2] {
     let context = format!("{} seed {seed}", config.layout);
     let [mut by_bits, mut refused] = [0, 0];
-    let mut rig = Rig::new(config, seed);
-    let mirror = rig.driver.array.geometry().copies() > 1;
+    let mut bench = Bench::new(config, seed);
+    let mirror = bench.driver.array.geometry().copies() > 1;
     for _ in 0..3 {
-        steps(&mut rig, 120);
-        let gone = rig.random.below(u64::from(config.layout.members)) as u16;
+        steps(&mut bench, 120);
+        let gone = bench.random.below(u64::from(config.layout.members)) as u16;
         let member = MemberIndex(gone);
-        rig.driver.input(Input::Admin(Admin::Fail(member)));
-        rig.away = vec![gone];
-        steps(&mut rig, 120);
-        if mirror && rig.random.below(2) == 0 {
-            rig.crash();
-            steps(&mut rig, 60);
+        bench.driver.input(Input::Admin(Admin::Fail(member)));
+        bench.away = vec![gone];
+        steps(&mut bench, 120);
+        if mirror && bench.random.below(2) == 0 {
+            bench.crash();
+            steps(&mut bench, 60);
         }
-        rig.driver.run_until_idle(30);
-        rig.take_replies();
-        let events = rig.driver.records.superblock(gone).expect("it was there").events;
-        rig.driver.events.clear();
+        bench.driver.run_until_idle(30);
+        bench.take_replies();
+        let events = bench.driver.records.superblock(gone).expect("it was there").events;
+        bench.driver.events.clear();
         let command = Admin::ReAdd { member, events, good_to: Sector::MAX };
-        rig.driver.input(Input::Admin(command));
-        if rig.driver.events.contains(&Event::Refused(Refusal::NothingKnown)) {
+        bench.driver.input(Input::Admin(command));
+        if bench.driver.events.contains(&Event::Refused(Refusal::NothingKnown)) {
             refused += 1;
-            rig.driver.records.wipe(gone);
-            rig.driver.input(Input::Admin(Admin::Add { member, sectors: Sectors(SECTORS) }));
+            bench.driver.records.wipe(gone);
+            bench.driver.input(Input::Admin(Admin::Add { member, sectors: Sectors(SECTORS) }));
         } else {
             by_bits += 1;
         }
-        rig.away.clear();
-        steps(&mut rig, 60);
-        rig.check(&context);
-        assert!(rig.driver.events.contains(&Event::Restored(member)), "{context}");
-        rig.check_redundancy(&context);
+        bench.away.clear();
+        steps(&mut bench, 60);
+        bench.check(&context);
+        assert!(bench.driver.events.contains(&Event::Restored(member)), "{context}");
+        bench.check_redundancy(&context);
     }
     [by_bits, refused]
 }
@@ -372,13 +372,13 @@ fn a_member_that_was_away_gets_what_the_bits_name() {
 /// A member fails, then so many that the array is lost; then all drives are plugged in again.
 fn lost_and_found(config: &Config, seed: u64) -> bool {
     let context = format!("{} {:?} seed {seed}", config.layout, config.settings.consistency);
-    let mut rig = Rig::new(config, seed);
+    let mut bench = Bench::new(config, seed);
     let members = u64::from(config.layout.members);
     let mut order: Vec<u16> = (0..config.layout.members).collect();
-    order.rotate_left(rig.random.below(members) as usize);
-    let mut at: Vec<u64> = order.iter().map(|_| rig.random.below(60)).collect();
+    order.rotate_left(bench.random.below(members) as usize);
+    let mut at: Vec<u64> = order.iter().map(|_| bench.random.below(60)).collect();
     at.sort_unstable();
-    let error = [IoOutcome::Gone, IoOutcome::Timeout][rig.random.below(2) as usize];
+    let error = [IoOutcome::Gone, IoOutcome::Timeout][bench.random.below(2) as usize];
     let count = Rc::new(Cell::new(0));
     let fails = move |member: MemberIndex| {
         count.set(count.get() + 1);
@@ -386,22 +386,22 @@ fn lost_and_found(config: &Config, seed: u64) -> bool {
         if gone { error } else { IoOutcome::Ok }
     };
     let also = fails.clone();
-    rig.driver.fault = Box::new(move |io| fails(io.member));
-    rig.driver.meta_fault = Box::new(move |meta| also(meta.member));
+    bench.driver.fault = Box::new(move |io| fails(io.member));
+    bench.driver.meta_fault = Box::new(move |meta| also(meta.member));
     for _ in 0..300 {
-        rig.step();
+        bench.step();
     }
-    let lost = rig.driver.events.contains(&Event::ArrayFailed);
-    rig.crash();
-    rig.check(&context);
+    let lost = bench.driver.events.contains(&Event::ArrayFailed);
+    bench.crash();
+    bench.check(&context);
     for member in (0..config.layout.members).map(MemberIndex) {
-        if rig.driver.array.is_failed(member) {
-            rig.driver.records.wipe(member.0);
-            rig.driver.input(Input::Admin(Admin::Add { member, sectors: Sectors(SECTORS) }));
-            rig.check(&context);
+        if bench.driver.array.is_failed(member) {
+            bench.driver.records.wipe(member.0);
+            bench.driver.input(Input::Admin(Admin::Add { member, sectors: Sectors(SECTORS) }));
+            bench.check(&context);
         }
     }
-    rig.check_redundancy(&context);
+    bench.check_redundancy(&context);
     lost
 }
 
@@ -426,38 +426,38 @@ fn what_was_answered_is_there_when_a_lost_array_comes_back() {
 #[test]
 fn a_drive_that_is_too_old_or_went_on_alone_is_not_taken_back_by_bits() {
     let config = config(Layout::new(Level::Raid1, 2), Consistency::Bitmap { chunk: Sectors(4) });
-    let mut rig = Rig::new(&config, 1);
+    let mut bench = Bench::new(&config, 1);
     let member = MemberIndex(1);
-    assert_eq!(rig.driver.write(0, &[1]), Outcome::Done);
-    let old = rig.driver.records.superblock(1).expect("there").events;
+    assert_eq!(bench.driver.write(0, &[1]), Outcome::Done);
+    let old = bench.driver.records.superblock(1).expect("there").events;
     // Bits are cleared and set again: what the drive of then missed is no longer named.
     for round in 0..4 {
-        rig.driver.run_until_idle(30);
-        assert_eq!(rig.driver.write(20, &[round]), Outcome::Done);
+        bench.driver.run_until_idle(30);
+        assert_eq!(bench.driver.write(20, &[round]), Outcome::Done);
     }
-    rig.driver.run_until_idle(30);
-    let last = rig.driver.records.superblock(1).expect("there").events;
-    rig.driver.input(Input::Admin(Admin::Fail(member)));
-    rig.driver.run();
+    bench.driver.run_until_idle(30);
+    let last = bench.driver.records.superblock(1).expect("there").events;
+    bench.driver.input(Input::Admin(Admin::Fail(member)));
+    bench.driver.run();
     let refused = |driver: &mut Driver, events: u64| {
         let command = Admin::ReAdd { member, events, good_to: Sector::MAX };
         driver.events.clear();
         driver.input(Input::Admin(command));
         driver.events.contains(&Event::Refused(Refusal::NothingKnown))
     };
-    assert!(refused(&mut rig.driver, old));
-    assert!(refused(&mut rig.driver, last + 1), "it never got there with the others");
+    assert!(refused(&mut bench.driver, old));
+    assert!(refused(&mut bench.driver, last + 1), "it never got there with the others");
     // The same after a crash, when only superblocks remember.
-    rig.away = vec![1];
-    rig.crash();
-    rig.driver.run_until_idle(30);
-    assert!(refused(&mut rig.driver, old));
-    assert!(!refused(&mut rig.driver, last));
+    bench.away = vec![1];
+    bench.crash();
+    bench.driver.run_until_idle(30);
+    assert!(refused(&mut bench.driver, old));
+    assert!(!refused(&mut bench.driver, last));
 }
 
-fn steps(rig: &mut Rig, most: u64) {
-    for _ in 0..rig.random.below(most) {
-        rig.step();
+fn steps(bench: &mut Bench, most: u64) {
+    for _ in 0..bench.random.below(most) {
+        bench.step();
     }
 }
 
@@ -497,12 +497,12 @@ mod planted {
         ] {
             let config = config(raid5(), mode);
             let seen = is_seen(bug, |seed| {
-                let mut rig = Rig::new(&config, seed);
+                let mut bench = Bench::new(&config, seed);
                 for _ in 0..4 {
-                    steps(&mut rig, 300);
-                    rig.crash();
-                    rig.check("planted");
-                    rig.check_redundancy("planted");
+                    steps(&mut bench, 300);
+                    bench.crash();
+                    bench.check("planted");
+                    bench.check_redundancy("planted");
                 }
             });
             assert!(seen, "{bug:?}");
@@ -532,16 +532,16 @@ mod planted {
         let config = config(layout, Consistency::Resync);
         for bug in [Bug::AckWriteEarly, Bug::WriteSkipsCopy, Bug::ReadFailedMember] {
             let seen = is_seen(bug, |seed| {
-                let mut rig = Rig::new(&config, seed);
-                steps(&mut rig, 200);
-                rig.check("planted");
-                rig.check_redundancy("planted");
-                steps(&mut rig, 60);
-                rig.away = vec![(seed % 4) as u16];
-                rig.crash();
-                rig.check("planted");
-                steps(&mut rig, 200);
-                rig.check("planted");
+                let mut bench = Bench::new(&config, seed);
+                steps(&mut bench, 200);
+                bench.check("planted");
+                bench.check_redundancy("planted");
+                steps(&mut bench, 60);
+                bench.away = vec![(seed % 4) as u16];
+                bench.crash();
+                bench.check("planted");
+                steps(&mut bench, 200);
+                bench.check("planted");
             });
             assert!(seen, "{bug:?}");
         }

@@ -17,7 +17,7 @@ fn driver(level: Level, members: u16) -> Driver {
     }
     let mut config = Config::uniform(layout, Sectors(160));
     config.members[0].logical_block = 8;
-    config.limits = Limits { requests: 4, segments: 4, ios: 16, plans: 2, units: 2 };
+    config.limits = Limits { requests: 4, segments: 4, ios: 16, plans: 2, windows: 2 };
     Driver::new(&config)
 }
 

@@ -175,7 +175,7 @@ fn a_long_read_is_had_as_long_as_each_block_is() {
 fn a_mended_run_is_told_once_and_counted() {
     let layout = Layout::new(Level::Raid5, 3).with_chunk(Sectors(8));
     let mut bench = Bench::new(&config(&layout, Limits::default()), 1);
-    // Data of stripe 0 on member 0 are rows 0..8, of which a unit takes 4.
+    // Data of stripe 0 on member 0 are rows 0..8, of which a resync window takes 4.
     latent(&mut bench, &[(0, 1), (0, 2)], false);
     read_all(&mut bench).expect("recovered");
     assert!(bench.has(Event::Corrected { member: M(0), at: Sector(1), len: 2 }));

@@ -139,7 +139,7 @@ impl World {
 
 fn config(name: &str, consistency: Consistency) -> Config {
     let mut config = Config::uniform(name.parse().expect("is a layout"), Sectors(64));
-    config.limits = Limits { requests: 6, segments: 4, ios: 1, plans: 3, units: 2 };
+    config.limits = Limits { requests: 6, segments: 4, ios: 1, plans: 3, windows: 2 };
     config.settings.consistency = consistency;
     config.settings.cached_stripes = if name.starts_with("raid5") { 2 } else { 0 };
     config.settings.pacing = Pacing { least: u64::MAX, most: u64::MAX, share: None };

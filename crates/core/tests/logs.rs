@@ -32,7 +32,7 @@ struct Pending {
 }
 
 /// An array over members with volatile caches, and what it must hold.
-struct Rig {
+struct Bench {
     driver: Driver,
     config: Config,
     random: SplitMix64,
@@ -61,10 +61,10 @@ struct Rig {
     bug: Option<raidlab_core::bugs::Bug>,
 }
 
-impl Rig {
+impl Bench {
     fn new(layout: &Layout, consistency: Consistency, seed: u64) -> Self {
         let mut config = Config::uniform(layout.clone(), Sectors(MEMBER));
-        config.limits = Limits { requests: 8, segments: 4, ios: 1, plans: 4, units: 1 };
+        config.limits = Limits { requests: 8, segments: 4, ios: 1, plans: 4, windows: 1 };
         config.settings.consistency = consistency;
         let mut random = SplitMix64::new(seed);
         let ties = [Tie::ReconstructWrite, Tie::ReadModifyWrite, Tie::NeverModify];
@@ -443,68 +443,69 @@ fn parity_is_right(driver: &Driver, members: u16, context: &str) {
 
 /// Random writes, a crash at any point, perhaps another in the replay, perhaps a member lost; again
 /// and again.
-fn crashes(layout: &Layout, consistency: Consistency, seed: u64, depth: u64) -> Rig {
-    crashes_of(Rig::new(layout, consistency, seed), seed, depth)
+fn crashes(layout: &Layout, consistency: Consistency, seed: u64, depth: u64) -> Bench {
+    crashes_of(Bench::new(layout, consistency, seed), seed, depth)
 }
 
-fn crashes_of(mut rig: Rig, seed: u64, depth: u64) -> Rig {
-    let (layout, consistency) = (&rig.config.layout.clone(), rig.config.settings.consistency);
+fn crashes_of(mut bench: Bench, seed: u64, depth: u64) -> Bench {
+    let (layout, consistency) = (&bench.config.layout.clone(), bench.config.settings.consistency);
     let context = format!("{layout} {consistency:?} seed {seed}");
-    if rig.random.below(4) == 0 {
+    if bench.random.below(4) == 0 {
         // Degraded from the start.
-        rig.fail_one();
-        while rig.step() {}
+        bench.fail_one();
+        while bench.step() {}
     }
     for round in 0..3 {
-        for _ in 0..rig.random.below([60, 200][rig.slow as usize]) {
-            match rig.random.below(200) {
-                0 => rig.fail_one(),
-                188 => rig.recover(),
+        for _ in 0..bench.random.below([60, 200][bench.slow as usize]) {
+            match bench.random.below(200) {
+                0 => bench.fail_one(),
+                188 => bench.recover(),
                 189 => {
-                    rig.fresh_drive(true);
-                    rig.submit();
-                    rig.recover();
+                    bench.fresh_drive(true);
+                    bench.submit();
+                    bench.recover();
                 }
-                190..194 => rig.fresh_drive(false),
-                194..196 => rig.fresh_drive(true),
+                190..194 => bench.fresh_drive(false),
+                194..196 => bench.fresh_drive(true),
                 196.. => {
-                    rig.wake();
+                    bench.wake();
                 }
-                1..40 => rig.submit(),
+                1..40 => bench.submit(),
                 40..44 => {
                     // A batch.
-                    rig.driver.input(Input::Plug);
-                    (0..4).for_each(|_| rig.submit());
-                    rig.driver.input(Input::Unplug);
-                    rig.settle();
+                    bench.driver.input(Input::Plug);
+                    (0..4).for_each(|_| bench.submit());
+                    bench.driver.input(Input::Unplug);
+                    bench.settle();
                 }
                 _ => {
-                    rig.step();
+                    bench.step();
                 }
             }
         }
         let survives = usize::from(layout.survives());
-        let lose = |rig: &mut Rig| {
-            rig.lost = rig.missing_if_found();
-            let member = rig.random.below(2 * u64::from(layout.members)) as u16;
-            let can =
-                member < layout.members && !rig.lost.contains(&member) && rig.lost.len() < survives;
+        let lose = |bench: &mut Bench| {
+            bench.lost = bench.missing_if_found();
+            let member = bench.random.below(2 * u64::from(layout.members)) as u16;
+            let can = member < layout.members
+                && !bench.lost.contains(&member)
+                && bench.lost.len() < survives;
             can.then_some(member)
         };
-        let lost = lose(&mut rig);
-        rig.crash(lost);
-        for _ in 0..rig.random.below(depth + 1) {
-            rig.wake();
-            for _ in 0..rig.random.below(20) {
-                rig.step();
+        let lost = lose(&mut bench);
+        bench.crash(lost);
+        for _ in 0..bench.random.below(depth + 1) {
+            bench.wake();
+            for _ in 0..bench.random.below(20) {
+                bench.step();
             }
-            let lost = lose(&mut rig);
-            rig.crash(lost);
+            let lost = lose(&mut bench);
+            bench.crash(lost);
         }
-        rig.recover();
-        rig.check(&format!("{context} round {round}"));
+        bench.recover();
+        bench.check(&format!("{context} round {round}"));
     }
-    rig
+    bench
 }
 
 fn raid5(members: u16) -> Layout {
@@ -538,8 +539,8 @@ fn partial_parity_survives_a_crash_at_any_point() {
     for members in [3, 4, 6] {
         for slots in [6, 7, 32] {
             for seed in 0..SEEDS {
-                let rig = crashes(&raid5(members), Consistency::PartialParity { slots }, seed, 0);
-                (rebuilt, replaced) = (rebuilt + rig.rebuilt, replaced + rig.replaced);
+                let bench = crashes(&raid5(members), Consistency::PartialParity { slots }, seed, 0);
+                (rebuilt, replaced) = (rebuilt + bench.rebuilt, replaced + bench.replaced);
             }
         }
     }
@@ -572,22 +573,22 @@ fn a_replay_may_be_interrupted_anywhere() {
 fn parity_is_right_although_the_log_cannot_be_read() {
     let mut unread = 0;
     for seed in 0..SEEDS {
-        let mut rig = Rig::new(&raid5(4), Consistency::PartialParity { slots: 8 }, seed);
-        for _ in 0..rig.random.below(400) {
-            match rig.random.below(8) {
-                0 => rig.submit(),
+        let mut bench = Bench::new(&raid5(4), Consistency::PartialParity { slots: 8 }, seed);
+        for _ in 0..bench.random.below(400) {
+            match bench.random.below(8) {
+                0 => bench.submit(),
                 _ => {
-                    rig.step();
+                    bench.step();
                 }
             }
         }
-        rig.lost.clear();
-        if rig.missing_if_found().is_empty() {
-            rig.crash(None);
+        bench.lost.clear();
+        if bench.missing_if_found().is_empty() {
+            bench.crash(None);
             let mut random = SplitMix64::new(seed);
             let bad = Rc::new(Cell::new(0));
             let count = Rc::clone(&bad);
-            rig.driver.fault = Box::new(move |io| {
+            bench.driver.fault = Box::new(move |io| {
                 if io.op == IoOp::Read && io.at.0 >= MEMBER && random.below(2) == 0 {
                     count.set(count.get() + 1);
                     let first_bad = Sector(io.at.0 + random.below(u64::from(io.len)));
@@ -595,8 +596,8 @@ fn parity_is_right_although_the_log_cannot_be_read() {
                 }
                 IoOutcome::Ok
             });
-            rig.recover();
-            rig.check(&format!("seed {seed}"));
+            bench.recover();
+            bench.check(&format!("seed {seed}"));
             unread += bad.get();
         }
     }
@@ -613,7 +614,7 @@ fn no_scrub_begins_before_a_replay_is_over() {
     let scrub = Admin::StartScrub(Scrub::Check);
     driver.input(Input::Admin(scrub));
     let refused = Event::Refused(Refusal::Busy);
-    assert_eq!(driver.events, [refused, Event::Started(contract::Work::Replay)]);
+    assert_eq!(driver.events, [refused, Event::Started(contract::Work::LogReplay)]);
     driver.run_until_idle(30);
     driver.input(Input::Admin(scrub));
     assert_eq!(driver.events.last(), Some(&Event::Started(contract::Work::Scrub(Scrub::Check))));
@@ -626,28 +627,28 @@ fn a_replay_ends_when_the_array_is_lost_in_it() {
     let mut lost = 0;
     for (layout, mode) in modes {
         for seed in 0..40 {
-            let mut rig = Rig::new(&layout, mode, seed);
+            let mut bench = Bench::new(&layout, mode, seed);
             for _ in 0..60 {
-                rig.submit();
-                rig.step();
+                bench.submit();
+                bench.step();
             }
-            rig.crash(None);
-            rig.wake();
-            for _ in 0..rig.random.below(12) {
-                rig.step();
+            bench.crash(None);
+            bench.wake();
+            for _ in 0..bench.random.below(12) {
+                bench.step();
             }
-            let replaying = !rig.driver.work.is_empty();
+            let replaying = !bench.driver.work.is_empty();
             for member in 0..=layout.survives() {
-                rig.driver.input(Input::Admin(Admin::Fail(MemberIndex(member))));
+                bench.driver.input(Input::Admin(Admin::Fail(MemberIndex(member))));
             }
-            let token = rig.driver.buffer(vec![1]);
+            let token = bench.driver.buffer(vec![1]);
             let segment = Segment { token, offset: 0, len: 1 };
-            let write = rig.driver.submit(IoOp::Write, 0, &[segment]);
+            let write = bench.driver.submit(IoOp::Write, 0, &[segment]);
             for _ in 0..20 {
-                rig.driver.run();
-                rig.wake();
+                bench.driver.run();
+                bench.wake();
             }
-            assert_eq!(rig.driver.outcome(write), Some(Outcome::ArrayFailed), "{layout} {seed}");
+            assert_eq!(bench.driver.outcome(write), Some(Outcome::ArrayFailed), "{layout} {seed}");
             lost += usize::from(replaying);
         }
     }
@@ -677,10 +678,10 @@ fn every_bug_planted_in_the_logs_is_found() {
     for (bug, modes) in bugs {
         let found = (0..2000).find(|seed| {
             let (layout, mode) = &modes[*seed as usize % modes.len()];
-            let mut rig = Rig::new(layout, *mode, *seed);
-            rig.bug = Some(bug);
-            rig.plant();
-            let run = std::panic::AssertUnwindSafe(|| crashes_of(rig, *seed, 1));
+            let mut bench = Bench::new(layout, *mode, *seed);
+            bench.bug = Some(bug);
+            bench.plant();
+            let run = std::panic::AssertUnwindSafe(|| crashes_of(bench, *seed, 1));
             std::panic::catch_unwind(run).is_err()
         });
         match found {
@@ -693,45 +694,45 @@ fn every_bug_planted_in_the_logs_is_found() {
 }
 
 /// Superblocks that say that the journal is in use.
-fn journal_is_recorded(rig: &Rig) -> bool {
-    let found = rig.driver.records.found(&rig.config, &rig.driver.members, &[]);
+fn journal_is_recorded(bench: &Bench) -> bool {
+    let found = bench.driver.records.found(&bench.config, &bench.driver.members, &[]);
     superblocks(&found).any(|superblock| superblock.journal)
 }
 
-fn writes(rig: &Rig) -> usize {
-    rig.driver.log.iter().filter(|io| io.op == IoOp::Write || io.op == IoOp::WriteZeroes).count()
+fn writes(bench: &Bench) -> usize {
+    bench.driver.log.iter().filter(|io| io.op == IoOp::Write || io.op == IoOp::WriteZeroes).count()
 }
 
 #[test]
 fn a_journal_that_fails_is_given_up() {
     for (layout, mode) in journals() {
         for nth in 0..24 {
-            let mut rig = Rig::new(&layout, mode, nth);
+            let mut bench = Bench::new(&layout, mode, nth);
             let context = format!("{layout} {mode:?} from entry {nth} on");
             let mut seen = 0;
-            rig.journal_fails = Some(nth);
+            bench.journal_fails = Some(nth);
             let mut logged = None;
             for _ in 0..600 {
-                if rig.random.below(4) == 0 && rig.next < (1 << 32) + 60 {
-                    rig.submit();
+                if bench.random.below(4) == 0 && bench.next < (1 << 32) + 60 {
+                    bench.submit();
                 }
-                rig.step();
-                if logged.is_none() && rig.driver.events.contains(&Event::JournalFailed) {
-                    logged = Some(writes(&rig));
+                bench.step();
+                if logged.is_none() && bench.driver.events.contains(&Event::JournalFailed) {
+                    logged = Some(writes(&bench));
                 }
                 if let Some(count) = logged
-                    && journal_is_recorded(&rig)
+                    && journal_is_recorded(&bench)
                 {
-                    assert_eq!(writes(&rig), count, "{context}: written before that is recorded");
+                    assert_eq!(writes(&bench), count, "{context}: written before that is recorded");
                     seen += 1;
                 }
             }
-            while rig.step() {}
-            assert!(rig.pending.is_empty(), "{context}: {} not answered", rig.pending.len());
-            let failed = rig.driver.events.iter().filter(|e| **e == Event::JournalFailed).count();
+            while bench.step() {}
+            assert!(bench.pending.is_empty(), "{context}: {} not answered", bench.pending.len());
+            let failed = bench.driver.events.iter().filter(|e| **e == Event::JournalFailed).count();
             assert_eq!(failed, 1, "{context}");
-            assert!(seen > 0 && !journal_is_recorded(&rig), "{context}");
-            rig.check(&context);
+            assert!(seen > 0 && !journal_is_recorded(&bench), "{context}");
+            bench.check(&context);
         }
     }
 }
@@ -741,26 +742,26 @@ fn a_journal_that_fails_in_the_replay_is_given_up() {
     let mut met = 0;
     for (layout, mode) in journals() {
         for seed in 0..20 {
-            let mut rig = Rig::new(&layout, mode, seed);
+            let mut bench = Bench::new(&layout, mode, seed);
             for _ in 0..60 {
-                rig.submit();
-                rig.step();
+                bench.submit();
+                bench.step();
             }
-            rig.crash(None);
-            let journal = rig.driver.array.journal();
-            rig.driver.fault = Box::new(move |io| match io.member == journal {
+            bench.crash(None);
+            let journal = bench.driver.array.journal();
+            bench.driver.fault = Box::new(move |io| match io.member == journal {
                 true => IoOutcome::MediaError { first_bad: io.at },
                 false => IoOutcome::Ok,
             });
-            rig.recover();
-            if rig.driver.events.contains(&Event::JournalFailed) {
+            bench.recover();
+            if bench.driver.events.contains(&Event::JournalFailed) {
                 met += 1;
-                assert!(!journal_is_recorded(&rig));
+                assert!(!journal_is_recorded(&bench));
             }
             // Requests go on.
-            let capacity = rig.driver.array.capacity().0;
-            assert_eq!(rig.driver.write(0, &vec![7; capacity as usize]), Outcome::Done);
-            parity_is_right(&rig.driver, layout.members, "written anew");
+            let capacity = bench.driver.array.capacity().0;
+            assert_eq!(bench.driver.write(0, &vec![7; capacity as usize]), Outcome::Done);
+            parity_is_right(&bench.driver, layout.members, "written anew");
         }
     }
     assert!(met > 100, "only {met} replays met the failure");

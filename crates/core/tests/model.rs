@@ -54,7 +54,7 @@ fn config(layout: &Layout, limits: Limits) -> Config {
 }
 
 fn tight() -> Limits {
-    Limits { requests: 6, segments: 5, ios: 1, plans: 2, units: 1 }
+    Limits { requests: 6, segments: 5, ios: 1, plans: 2, windows: 1 }
 }
 
 /// Cuts `len` sectors into segments of two buffers, out of order.

@@ -5,7 +5,9 @@ mod support;
 
 use std::collections::BTreeSet;
 
-use raidlab_core::contract::{Admin, Believe, Event, Input, Outcome, Pacing, Refusal, Scrub, Work};
+use raidlab_core::contract::{
+    Admin, Event, Input, Outcome, Pacing, Refusal, RepairSource, Scrub, Work,
+};
 use raidlab_core::geometry::{Geometry, Holds};
 use raidlab_core::{Config, ConfigError, Layout, MemberIndex, Sector, Sectors, Volume};
 use support::Driver;
@@ -237,7 +239,7 @@ fn a_drive_is_not_added_while_the_lost_array_has_ios_in_flight() {
 fn a_scrub_of_all_arrays_is_told_as_one() {
     for (name, drive, repair) in [
         ("raid5+0(2x3) chunk=4K", 1u16, Scrub::Check),
-        ("raid1+0(3x2) chunk=4K", 5, Scrub::Repair(Believe::Data)),
+        ("raid1+0(3x2) chunk=4K", 5, Scrub::Repair(RepairSource::Data)),
         ("raid5+1(2x3) chunk=4K", 2, Scrub::Check),
     ] {
         let (mut driver, _) = filled(name);

@@ -43,7 +43,7 @@ fn asked(mut array: Array, failed: Option<u16>) -> (Vec<String>, usize) {
                     let job = array.job(job).expect("under way");
                     let (sources, targets) = (job.sources, job.targets);
                     let counts = (sources.len(), targets.len());
-                    asked.push(format!("{:?} {} {counts:?}", job.kernel, job.len));
+                    asked.push(format!("{:?} {} {counts:?}", job.op, job.len));
                     lists.extend(sources.iter().chain(targets).map(|list| (*list, job.len)));
                     work.push_back(output);
                 }
@@ -83,7 +83,7 @@ fn without_payload_the_members_are_asked_for_the_same() {
         config.read_policy = policy;
         // Room for lists is short in the second, so that requests wait for it.
         for ios in [1024, 1] {
-            config.limits = Limits { requests: 40, segments: 1, ios, plans: 20, units: 1 };
+            config.limits = Limits { requests: 40, segments: 1, ios, plans: 20, windows: 1 };
             let array = Array::new(&config).expect("can be");
             let (with, longest) = asked(array.clone(), failed);
             let (without, shortest) = asked(array.without_payload(), failed);

@@ -17,7 +17,7 @@ struct Mirror {
     now: Time,
     /// Readable, I/Os in flight, end of the last I/O sent.
     members: Vec<(bool, u32, Sector)>,
-    flight: VecDeque<(MemberIo, Time)>,
+    in_flight: VecDeque<(MemberIo, Time)>,
 }
 
 const LEN: Sectors = Sectors(8);
@@ -35,7 +35,7 @@ impl Mirror {
             unsynced: false,
             now: Time::ZERO,
             members: vec![(true, 0, Sector(0)); traits.len()],
-            flight: VecDeque::new(),
+            in_flight: VecDeque::new(),
         }
     }
 
@@ -60,11 +60,11 @@ impl Mirror {
         let known = &mut self.members[io.member.at()];
         *known = (known.0, known.1 + 1, io.at + LEN);
         self.state.sent(self.now, io);
-        self.flight.push_back((io, self.now));
+        self.in_flight.push_back((io, self.now));
     }
 
     fn complete(&mut self) {
-        let (io, sent_at) = self.flight.pop_front().expect("in flight");
+        let (io, sent_at) = self.in_flight.pop_front().expect("in flight");
         self.now = self.now + Nanos::from_millis(5 + u64::from(io.member.0));
         self.members[io.member.at()].1 -= 1;
         self.state.completed(self.now, io, sent_at);
@@ -74,7 +74,7 @@ impl Mirror {
     fn reads(&mut self, depth: usize, at: &[u64]) -> String {
         let mut chosen = String::new();
         for at in at {
-            if self.flight.len() == depth {
+            if self.in_flight.len() == depth {
                 self.complete();
             }
             let member = self.choose(&vec![*at; self.members.len()]).expect("a readable copy");
@@ -184,7 +184,7 @@ fn md_of_2_6_in_detail() {
     assert_eq!(mirror.reads(8, &random(1)), "2");
     mirror.members[2].0 = false;
     mirror.send(0, 7 * MILLION - 100, IoKind::Write);
-    mirror.flight.rotate_left(1);
+    mirror.in_flight.rotate_left(1);
     mirror.complete();
     mirror.send(0, 0, IoKind::Write);
     assert_eq!(mirror.choose(&[7 * MILLION; 3]), Some(0), "nearer than the idle start");
@@ -195,7 +195,7 @@ fn md_of_2_6_in_detail() {
     assert_eq!(mirror.reads(1, &random(1)), "1");
     mirror.send(1, 300, IoKind::Write);
     mirror.send(1, 900, IoKind::Other);
-    let mut early = Mirror { state: mirror.state.clone(), flight: VecDeque::new(), ..mirror };
+    let mut early = Mirror { state: mirror.state.clone(), in_flight: VecDeque::new(), ..mirror };
     assert_eq!(early.choose(&[308; 2]), Some(0), "the write has not completed");
     let mut mirror = Mirror::new(policy, &[HDD; 2]);
     assert_eq!(mirror.reads(1, &random(1)), "1");
@@ -290,8 +290,8 @@ fn md_of_today_on_raid10() {
         let mut mirror = Mirror::new(ReadPolicy::Md, &traits);
         for (member, head) in (0..).zip(heads) {
             mirror.send(member, 0, IoKind::Write);
-            mirror.flight[0].0.at = Sector(head);
-            mirror.flight[0].0.len = Sectors::ZERO;
+            mirror.in_flight[0].0.at = Sector(head);
+            mirror.in_flight[0].0.len = Sectors::ZERO;
             mirror.complete();
             mirror.members[usize::from(member)].1 = pending[usize::from(member)];
         }

@@ -24,7 +24,7 @@ fn config(level: Level, members: u16) -> Config {
         layout = layout.with_chunk(Sectors(8));
     }
     let mut config = Config::uniform(layout, Sectors(MEMBER));
-    config.limits = Limits { requests: 2, segments: 2, ios: 1, plans: 1, units: 1 };
+    config.limits = Limits { requests: 2, segments: 2, ios: 1, plans: 1, windows: 1 };
     config.settings.consistency = Consistency::Bitmap { chunk: Sectors(8) };
     config.settings.clean_after = Nanos(30);
     config.settings.bitmap_delay = Nanos(30);

@@ -28,7 +28,7 @@ fn config(outer: Level, arrays: u16, inner: Level, drives: u16, limits: Limits) 
 }
 
 fn tight() -> Limits {
-    Limits { requests: 5, segments: 4, ios: 1, plans: 1, units: 1 }
+    Limits { requests: 5, segments: 4, ios: 1, plans: 1, windows: 1 }
 }
 
 fn driver(config: &StackConfig) -> Driver<Stack> {
@@ -138,8 +138,8 @@ fn drives_are_counted_through_the_inner_arrays() {
     let sent: Vec<_> = driver.log.iter().map(|io| (io.member.0, io.at.0, io.len)).collect();
     assert_eq!(sent, [(0, 0, 8), (1, 0, 8), (2, 0, 8), (3, 0, 8)]);
     fail(&mut driver, 2);
-    let news = [Event::MemberFailed(MemberIndex(2)), Event::Degraded { missing: 1 }];
-    assert_eq!(driver.events, news);
+    let events = [Event::MemberFailed(MemberIndex(2)), Event::Degraded { missing: 1 }];
+    assert_eq!(driver.events, events);
     driver.events.clear();
     // The second mirror is gone altogether: so is the stripe over it.
     fail(&mut driver, 3);

@@ -185,7 +185,7 @@ fn batches(config: &Config, seed: u64, plant: impl Fn(&mut Driver)) {
 fn batches_read_back_in_any_order_and_with_a_member_failing() {
     for mut config in parity_levels() {
         for seed in 0..60 {
-            config.limits = Limits { requests: 40, segments: 6, ios: 1, plans: 3, units: 1 };
+            config.limits = Limits { requests: 40, segments: 6, ios: 1, plans: 3, windows: 1 };
             batches(&config, seed, |_| {});
             config.limits = Limits::default();
             batches(&config, seed, |_| {});
@@ -341,7 +341,7 @@ fn a_cache_changes_nothing_but_the_number_of_reads() {
         }
         let (mut without, mut with) = (0, 0);
         for seed in 0..24 {
-            config.limits = Limits { requests: 6, segments: 5, ios: 1, plans: 3, units: 1 };
+            config.limits = Limits { requests: 6, segments: 5, ios: 1, plans: 3, windows: 1 };
             with_cache(&config, 1, seed, |_| {});
             with_cache(&config, 3, seed, |_| {});
             config.limits = Limits::default();

@@ -13,7 +13,7 @@ use raidlab_core::{SECTOR_BYTES, Volume};
 use raidlab_parity::{Block, Change, Kernels, Lost, Store};
 
 use self::inspect::{Seen, locate};
-use self::plan::{Datum, Plan};
+use self::plan::{ComputePlan, Datum};
 use crate::buffers::{Buffers, Piece};
 use raidlab_metadata::Checksum;
 
@@ -52,7 +52,7 @@ impl Computer {
         let Some(job) = array.job(job) else { return JobResult::Failed };
         let len = u64::from(job.len) * SECTOR_BYTES;
         let (sources, targets) = (job.sources.len(), job.targets.len());
-        let plan = plan::plan(job.kernel, sources, targets, job.roles, &mut self.data);
+        let plan = plan::plan(job.op, sources, targets, job.roles, &mut self.data);
         let Some(plan) = plan else { return JobResult::Failed };
         self.pieces.clear();
         self.cursors.clear();
@@ -83,8 +83,8 @@ impl Computer {
 
     /// Carries the plan out over operands that are all `len` bytes long, the first `targets` of them
     /// written. [`JobResult::Failed`] when targets overlap each other, or a source in part.
-    fn walk(&mut self, plan: Plan, targets: usize, len: usize, store: Store) -> JobResult {
-        if plan == Plan::Checksum {
+    fn walk(&mut self, plan: ComputePlan, targets: usize, len: usize, store: Store) -> JobResult {
+        if plan == ComputePlan::Checksum {
             return JobResult::Checksum(self.checksum());
         }
         let kernels = Kernels::new(store);
@@ -99,8 +99,8 @@ impl Computer {
             // end of any, and the operands are apart as far as needed (just checked).
             unsafe {
                 match plan {
-                    Plan::Compare => seen.compare(&kernels, &self.starts, run, len - left),
-                    Plan::Locate { p, q } => {
+                    ComputePlan::Compare => seen.compare(&kernels, &self.starts, run, len - left),
+                    ComputePlan::Locate { p, q } => {
                         self.gather_blocks();
                         let parity = (self.starts[p], self.starts[q]);
                         let found = locate(&kernels, &self.data, &self.blocks, (p, q), parity, run);
@@ -113,7 +113,7 @@ impl Computer {
         }
         debug_assert!(self.cursors.iter().all(|cursor| cursor.next == cursor.end));
         match plan {
-            Plan::Compare | Plan::Locate { .. } => seen.result(),
+            ComputePlan::Compare | ComputePlan::Locate { .. } => seen.result(),
             _ => JobResult::Done,
         }
     }
@@ -162,7 +162,7 @@ impl Computer {
     /// # Safety
     /// All operands are valid for reads and writes of `run` bytes and nobody else uses them; targets are
     /// apart from each other, and from sources that are not exactly them.
-    unsafe fn compute(&mut self, kernels: &Kernels, plan: Plan, targets: usize, run: usize) {
+    unsafe fn compute(&mut self, kernels: &Kernels, plan: ComputePlan, targets: usize, run: usize) {
         self.gather_blocks();
         let starts = &self.starts;
         let (written, read) = starts.split_at(targets);
@@ -170,15 +170,15 @@ impl Computer {
         // SAFETY: promised by the caller.
         unsafe {
             match plan {
-                Plan::Xor => {
+                ComputePlan::Xor => {
                     self.sources.clear();
                     self.sources.extend(read.iter().map(|start| start.cast_const()));
                     kernels.xor_raw(written[0], &self.sources, run);
                 }
-                Plan::Pq { p, q } => {
+                ComputePlan::Pq { p, q } => {
                     kernels.pq_raw(p.map(|p| starts[p]), q.map(|q| starts[q]), blocks, run);
                 }
-                Plan::Delta { p, q } => {
+                ComputePlan::Delta { p, q } => {
                     let change = |datum: &Datum| {
                         let (old, new) = (at(datum.operand), at(datum.operand + 1));
                         Change { old, new, exponent: datum.exponent }
@@ -188,31 +188,31 @@ impl Computer {
                     let (p, q) = (p.map(|p| starts[p]), q.map(|q| starts[q]));
                     kernels.delta_raw(p, q, &self.changes, run);
                 }
-                Plan::RecoverByP { p } => {
+                ComputePlan::RecoverByP { p } => {
                     let lost = Lost::ByP { target: written[0], p: at(p) };
                     kernels.recover_raw(lost, blocks, run);
                 }
-                Plan::RecoverByQ { exponent, q } => {
+                ComputePlan::RecoverByQ { exponent, q } => {
                     let lost = Lost::ByQ { target: written[0], exponent, q: at(q) };
                     kernels.recover_raw(lost, blocks, run);
                 }
-                Plan::RecoverWithP { exponent, lost, q } => {
+                ComputePlan::RecoverWithP { exponent, lost, q } => {
                     let (target, p) = (written[lost], written[1 - lost]);
                     kernels.recover_raw(Lost::WithP { target, exponent, p, q: at(q) }, blocks, run);
                 }
-                Plan::RecoverWithQ { exponent, lost, p } => {
+                ComputePlan::RecoverWithQ { exponent, lost, p } => {
                     let (target, q) = (written[lost], written[1 - lost]);
                     kernels.recover_raw(Lost::WithQ { target, exponent, p: at(p), q }, blocks, run);
                 }
-                Plan::RecoverTwo { exponents, p, q } => {
+                ComputePlan::RecoverTwo { exponents, p, q } => {
                     let (p, q) = (at(p), at(q));
                     let targets = [written[0], written[1]];
                     kernels.recover_raw(Lost::Two { targets, exponents, p, q }, blocks, run);
                 }
-                Plan::Zero => written.iter().for_each(|target| target.write_bytes(0, run)),
+                ComputePlan::Zero => written.iter().for_each(|target| target.write_bytes(0, run)),
                 // The target may be the source.
-                Plan::Copy => written[0].copy_from(read[0], run),
-                Plan::Compare | Plan::Locate { .. } | Plan::Checksum => {}
+                ComputePlan::Copy => written[0].copy_from(read[0], run),
+                ComputePlan::Compare | ComputePlan::Locate { .. } | ComputePlan::Checksum => {}
             }
         }
     }
@@ -220,10 +220,10 @@ impl Computer {
 
 /// How a job's results are to be stored: past the cache when parity is made of more than the cache of a
 /// core holds and only devices read it. What else a job makes is used soon.
-fn store(plan: Plan, written: &[Role], bytes: u64, copying: bool) -> Store {
+fn store(plan: ComputePlan, written: &[Role], bytes: u64, copying: bool) -> Store {
     /// Twice the second-level cache of common processors.
     const FAR: u64 = 2 << 20;
-    let makes = matches!(plan, Plan::Xor | Plan::Pq { .. }) && !written.is_empty();
+    let makes = matches!(plan, ComputePlan::Xor | ComputePlan::Pq { .. }) && !written.is_empty();
     let parity = makes && written.iter().all(|role| matches!(role, Role::P | Role::Q));
     if parity && !copying && bytes >= FAR { Store::NonTemporal } else { Store::Cached }
 }

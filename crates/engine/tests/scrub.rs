@@ -51,7 +51,7 @@ fn a_scrub_finds_what_was_planted_and_nothing_else() {
             // Every member holds data, copies or parity in its first and its last stripe.
             for at in [7, MEMBER.bytes() as usize - 9] {
                 memory(&mut engine, member).bytes_mut()[at] ^= 4;
-                // The news of earlier scrubs are still there.
+                // The events of earlier scrubs are still there.
                 let found = engine.scrub(&GO).unwrap();
                 assert!((1..=16).contains(&found.0), "{level:?}, {member}, {at}: {found:?}");
                 memory(&mut engine, member).bytes_mut()[at] ^= 4;
@@ -59,8 +59,11 @@ fn a_scrub_finds_what_was_planted_and_nothing_else() {
             }
         }
         let ended = |event: &Event| matches!(event, Event::Finished { work: Work::Scrub(_), .. });
-        let news = engine.take_events();
-        assert_eq!(news.iter().filter(|event| ended(event)).count(), 1 + 4 * usize::from(members));
+        let events = engine.take_events();
+        assert_eq!(
+            events.iter().filter(|event| ended(event)).count(),
+            1 + 4 * usize::from(members)
+        );
     }
 }
 

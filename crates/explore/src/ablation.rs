@@ -6,8 +6,8 @@ use std::str::FromStr;
 use raidlab_core::{Nanos, Sectors};
 use raidlab_models::host::{HostSpec, Mechanism};
 use raidlab_models::{
-    ControllerSpec, DriveKind, DriveSpec, HardDiskFigures, HardDiskSpec, PathSpec, ReadAhead,
-    Scheduler, ServerKind, WritePolicy,
+    ControllerSpec, DriveKind, DriveSpec, HardDiskFigures, HardDiskSpec, LinkKind, PathSpec,
+    ReadAhead, Scheduler, WritePolicy,
 };
 use raidlab_sim::HostCosts;
 use raidlab_study::{Study, did_you_mean};
@@ -27,9 +27,9 @@ pub enum Ablation {
     /// A mechanism of the host.
     Host(Mechanism),
     /// All servers of a kind between host and drives.
-    Servers(ServerKind),
+    Servers(LinkKind),
     /// One server between host and drives, by its name in the study.
-    Server(String),
+    Link(String),
     /// The rate of PATA channels, which then only let one command through at a time.
     ChannelRate,
     /// That a PATA channel belongs to one command from its start to its end; its rate stays.
@@ -70,7 +70,7 @@ impl Ablation {
     /// All that are named without a study: every one but single servers, parity as free.
     pub fn all() -> Vec<Self> {
         let host = Mechanism::ALL.map(Self::Host);
-        let kinds = ServerKind::ALL.map(Self::Servers);
+        let kinds = LinkKind::ALL.map(Self::Servers);
         let further = [
             Self::ChannelRate,
             Self::ChannelHold,
@@ -97,7 +97,7 @@ impl Ablation {
             Self::Servers(kind) => {
                 return format!("nothing waits for any {kind}", kind = kind_name(*kind));
             }
-            Self::Server(name) => return format!("nothing waits for the path `{name}`"),
+            Self::Link(name) => return format!("nothing waits for the path `{name}`"),
             Self::ChannelRate => "PATA channels carry any rate, one command at a time",
             Self::ChannelHold => "PATA channels do not belong to one command at a time",
             Self::ChannelSwitch => "PATA channels change devices at no cost",
@@ -147,15 +147,15 @@ impl Ablation {
     fn paths(&self, paths: &PathSpec) -> Result<PathSpec, String> {
         let mut changed = match self {
             Self::Servers(kind) => paths.without_kind(*kind),
-            Self::Server(name) => paths.without(name).map_err(|error| error.reason)?,
+            Self::Link(name) => paths.without(name).map_err(|error| error.reason)?,
             Self::ChannelSwitch => paths.without_switching(),
             _ => paths.clone(),
         };
-        let channels = changed.servers.iter_mut().filter(|one| one.kind == ServerKind::PataChannel);
+        let channels = changed.links.iter_mut().filter(|one| one.kind == LinkKind::PataChannel);
         match self {
             Self::ChannelRate => channels.for_each(|one| one.rate = NO_LIMIT),
             Self::ChannelHold => channels.for_each(|one| {
-                one.kind = ServerKind::Link;
+                one.kind = LinkKind::Link;
                 one.switch = Nanos::ZERO;
             }),
             _ => {}
@@ -231,12 +231,12 @@ fn factor(tenths: u32) -> String {
     }
 }
 
-fn kind_name(kind: ServerKind) -> &'static str {
+fn kind_name(kind: LinkKind) -> &'static str {
     match kind {
-        ServerKind::PataChannel => "pata-channel",
-        ServerKind::Link => "link",
-        ServerKind::Bus => "bus",
-        ServerKind::Memory => "memory-path",
+        LinkKind::PataChannel => "pata-channel",
+        LinkKind::Link => "link",
+        LinkKind::Bus => "bus",
+        LinkKind::Memory => "memory-path",
     }
 }
 
@@ -271,8 +271,8 @@ impl Ablation {
         for host in changed.host.iter_mut().chain(of_layouts) {
             host.spec = self.host(host.spec);
         }
-        let spec = |routes| PathSpec { servers: study.paths.clone(), routes, host: Vec::new() };
-        changed.paths = self.paths(&spec(Vec::new()))?.servers;
+        let spec = |routes| PathSpec { links: study.paths.clone(), routes, host: Vec::new() };
+        changed.paths = self.paths(&spec(Vec::new()))?.links;
         for layout in &mut changed.layouts {
             let hardware = &mut layout.hardware;
             hardware.routes = self.paths(&spec(std::mem::take(&mut hardware.routes)))?.routes;
@@ -298,7 +298,7 @@ impl fmt::Display for Ablation {
         let name = match self {
             Self::Host(mechanism) => mechanism.name(),
             Self::Servers(kind) => kind_name(*kind),
-            Self::Server(name) => return write!(f, "path:{name}"),
+            Self::Link(name) => return write!(f, "path:{name}"),
             Self::ChannelRate => "channel-rate",
             Self::ChannelHold => "channel-hold",
             Self::ChannelSwitch => "channel-switch",
@@ -325,7 +325,7 @@ impl FromStr for Ablation {
     /// Reads a name; the error says which there are.
     fn from_str(text: &str) -> Result<Self, String> {
         if let Some(name) = text.strip_prefix("path:") {
-            return Ok(Self::Server(name.to_string()));
+            return Ok(Self::Link(name.to_string()));
         }
         if let Some(times) = text.strip_prefix("parity-cost=x") {
             let tenths = times.parse::<f64>().map(|times| (times * 10.0).round());

@@ -213,7 +213,7 @@ fn mechanisms_have_names_that_are_read_back() {
         assert_eq!(text.parse(), Ok(Ablation::ParityCost { tenths }));
         assert_eq!(Ablation::ParityCost { tenths }.to_string(), text);
     }
-    assert_eq!("path:pci".parse(), Ok(Ablation::Server("pci".into())));
+    assert_eq!("path:pci".parse(), Ok(Ablation::Link("pci".into())));
     let error = "jurnal".parse::<Ablation>().expect_err("unknown");
     assert!(
         error.contains("did you mean `journal`?") && error.contains("channel-switch"),
@@ -265,7 +265,7 @@ fn every_study_can_be_without_each_of_its_mechanisms() {
         let absent: Ablation = absent.parse().expect("known");
         assert!(!absent.is_in(&modelled), "{absent}");
     }
-    let error = Ablation::Server("pci".into()).out_of_study(&pata).expect_err("not there");
+    let error = Ablation::Link("pci".into()).out_of_study(&pata).expect_err("not there");
     assert!(error.contains("ide0, ide1"), "{error}");
 }
 
@@ -285,6 +285,6 @@ fn cells_move_without_a_mechanism() {
     assert!(shared > 1.1 * free, "holding the channel costs more: {free} and {shared} KiB/s");
     let array = only("sata-2018", "raid0(4)", "hdparm_t");
     let read = |without: &[Ablation]| value(&array, "mib_per_s", without);
-    let bus = Ablation::Server("pci".into());
+    let bus = Ablation::Link("pci".into());
     assert!(read(&[bus]) > 1.5 * read(&[]), "four drives are faster than the bus");
 }

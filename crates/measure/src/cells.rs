@@ -46,7 +46,7 @@ pub(super) struct Cells<'a> {
 }
 
 /// Why a cell gave no sample.
-enum Trouble {
+enum CellError {
     Engine(EngineError),
     /// The workload cannot be on this array.
     Workload(WorkloadError),
@@ -60,7 +60,7 @@ enum Trouble {
     NotRebuilt,
 }
 
-impl From<EngineError> for Trouble {
+impl From<EngineError> for CellError {
     fn from(error: EngineError) -> Self {
         Self::Engine(error)
     }
@@ -171,18 +171,18 @@ impl<'a> Cells<'a> {
         let probing =
             |what: &str| MeasureError::failed(format!("probing how fast the drives are{what}"));
         let run = measure().map_err(|trouble| match trouble {
-            Trouble::Engine(error) if error.kind() == EngineErrorKind::Cancelled => {
+            CellError::Engine(error) if error.kind() == EngineErrorKind::Cancelled => {
                 MeasureError::Interrupted
             }
-            Trouble::Engine(error) => probing(&format!(": {error}")),
-            Trouble::Workload(error) => probing(&format!(": {error}")),
+            CellError::Engine(error) => probing(&format!(": {error}")),
+            CellError::Workload(error) => probing(&format!(": {error}")),
             _ => probing(" failed"),
         })?;
         let rate = workload.values(&run.record)[0];
         rate.ok_or_else(|| MeasureError::failed("probing how fast the drives are took no time"))
     }
 
-    fn cell(&mut self, key: &CellKey, seed: u64) -> Result<Sample, Trouble> {
+    fn cell(&mut self, key: &CellKey, seed: u64) -> Result<Sample, CellError> {
         if let (Some(filesystem), Some(spec)) = (self.filesystem, key.workload(self.study)) {
             return self.cell_on_filesystem(key, seed, filesystem, &*spec.workload);
         }
@@ -209,7 +209,7 @@ impl<'a> Cells<'a> {
             self.make_whole(&mut target, key)?;
             self.verify(&mut target)?;
         }
-        let sample = Sample::of(workload, &run.record).ok_or(Trouble::NoTime)?;
+        let sample = Sample::of(workload, &run.record).ok_or(CellError::NoTime)?;
         Ok(Sample { rebuild, ..sample })
     }
 
@@ -220,7 +220,7 @@ impl<'a> Cells<'a> {
         seed: u64,
         filesystem: Filesystem,
         workload: &dyn Workload,
-    ) -> Result<Sample, Trouble> {
+    ) -> Result<Sample, CellError> {
         let mut engine = self.engine(key.layout)?;
         engine.clear_members()?;
         if key.state == State::Degraded {
@@ -230,12 +230,12 @@ impl<'a> Cells<'a> {
         }
         let host_memory = memory::host_memory();
         let setting = Setting { host_memory, ..Setting::new(key.processes, seed) };
-        let plan = workload.plan(&setting).map_err(Trouble::Workload)?;
+        let plan = workload.plan(&setting).map_err(CellError::Workload)?;
         let outcome =
             on_array(engine, &self.drives.mount_place(), filesystem, plan, self.cancel, &|_| ())?;
         match outcome.differing {
-            Some(sectors) if sectors != Sectors::ZERO => Err(Trouble::Differing(sectors)),
-            _ => Sample::of(workload, &outcome.record).ok_or(Trouble::NoTime),
+            Some(sectors) if sectors != Sectors::ZERO => Err(CellError::Differing(sectors)),
+            _ => Sample::of(workload, &outcome.record).ok_or(CellError::NoTime),
         }
     }
 
@@ -245,7 +245,7 @@ impl<'a> Cells<'a> {
         target: &mut RawTarget,
         key: &CellKey,
         plan: RawPlan,
-    ) -> Result<(RawResult, Option<Rebuild>), Trouble> {
+    ) -> Result<(RawResult, Option<Rebuild>), CellError> {
         if key.state == State::Healthy {
             return Ok((target.run(plan, self.cancel)?, None));
         }
@@ -264,7 +264,7 @@ impl<'a> Cells<'a> {
     }
 
     /// A rebuild while nothing else goes on, from the fresh drive to the end.
-    fn rebuild_alone(&self, target: &mut RawTarget, key: &CellKey) -> Result<Sample, Trouble> {
+    fn rebuild_alone(&self, target: &mut RawTarget, key: &CellKey) -> Result<Sample, CellError> {
         let capacity = target.engine().array().capacity().bytes();
         target.set_memory(FILL_MEMORY);
         target.fill(0, capacity / BLOCK * BLOCK, self.cancel)?;
@@ -274,14 +274,14 @@ impl<'a> Cells<'a> {
         let began = engine.clock();
         engine.add(member, spare)?;
         engine.finish_background(self.cancel)?;
-        let rebuild = progress(engine, began).ok_or(Trouble::NoTime)?;
+        let rebuild = progress(engine, began).ok_or(CellError::NoTime)?;
         self.verify(target)?;
-        let (value, _) = rebuild.seconds().ok_or(Trouble::NoTime)?;
+        let (value, _) = rebuild.seconds().ok_or(CellError::NoTime)?;
         Ok(Sample::of_rebuild(value, rebuild))
     }
 
     /// Rebuilds what is missing to its end, untimed and as fast as it goes.
-    fn make_whole(&self, target: &mut RawTarget, key: &CellKey) -> Result<(), Trouble> {
+    fn make_whole(&self, target: &mut RawTarget, key: &CellKey) -> Result<(), CellError> {
         let engine = target.engine_mut();
         engine.pace(Pacing { least: u64::MAX, most: u64::MAX, share: None })?;
         if key.state == State::Degraded {
@@ -291,15 +291,15 @@ impl<'a> Cells<'a> {
         engine.finish_background(self.cancel)?;
         let member = lost_member(engine.array().geometry());
         if engine.array().is_failed(member) {
-            return Err(Trouble::NotRebuilt);
+            return Err(CellError::NotRebuilt);
         }
         Ok(())
     }
 
     /// Every byte and all redundancy of the members in service.
-    fn verify(&self, target: &mut RawTarget) -> Result<(), Trouble> {
+    fn verify(&self, target: &mut RawTarget) -> Result<(), CellError> {
         let wrong = target.verify_members(self.cancel)?;
-        if wrong.is_empty() { Ok(()) } else { Err(Trouble::Wrong(wrong)) }
+        if wrong.is_empty() { Ok(()) } else { Err(CellError::Wrong(wrong)) }
     }
 }
 
@@ -336,18 +336,18 @@ impl Runner for Cells<'_> {
             MeasureError::failed(format!("{title}: wrong bytes {when}:{}", lines.concat()))
         };
         self.cell(key, seed).map_err(|trouble| match trouble {
-            Trouble::Workload(error) => MeasureError::input(format!("{title}: {error}")),
-            Trouble::Wrong(wrong) => wrong_bytes("found on members after the run", &wrong),
-            Trouble::Differing(sectors) => {
+            CellError::Workload(error) => MeasureError::input(format!("{title}: {error}")),
+            CellError::Wrong(wrong) => wrong_bytes("found on members after the run", &wrong),
+            CellError::Differing(sectors) => {
                 MeasureError::failed(format!("{title}: {}", differing(sectors)))
             }
-            Trouble::NoTime => {
+            CellError::NoTime => {
                 MeasureError::failed(format!("{title}: took no time; use a larger --size"))
             }
-            Trouble::NotRebuilt => {
+            CellError::NotRebuilt => {
                 MeasureError::failed(format!("{title}: the lost member could not be rebuilt"))
             }
-            Trouble::Engine(error) => match (error.kind(), error.mismatch()) {
+            CellError::Engine(error) => match (error.kind(), error.mismatch()) {
                 (EngineErrorKind::Cancelled, _) => MeasureError::Interrupted,
                 (_, Some(mismatch)) => wrong_bytes("were read", std::slice::from_ref(mismatch)),
                 _ => MeasureError::failed(format!("{title}: {error}")),
@@ -362,11 +362,11 @@ fn plan(
     target: &RawTarget,
     copies: u32,
     seed: u64,
-) -> Result<RawPlan, Trouble> {
+) -> Result<RawPlan, CellError> {
     let space = target.engine().array().capacity().bytes();
     let setting = Setting { space: Some(space), ..Setting::new(copies, seed) };
     let plan = workload.plan(&setting).and_then(|plan| RawPlan::new(plan, space));
-    plan.map_err(Trouble::Workload)
+    plan.map_err(CellError::Workload)
 }
 
 /// The parts of an array to be filled before a run, in bytes: where its processes will read or

@@ -22,6 +22,6 @@ pub use devices::Devices;
 pub use drives::Drives;
 pub use error::MeasureError;
 pub use memory::host_memory;
-pub use mounted::{Outcome, Tell, Told, differing, in_directory, on_array};
+pub use mounted::{Notification, Outcome, Tell, differing, in_directory, on_array};
 pub use rounds::{Rounds, probe, size_random, size_sequential};
 pub use sizes::{Sizes, member_for};

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use raidlab_core::{MemberTotals, Sectors};
 use raidlab_engine::{Engine, EngineError};
 use raidlab_targets::{
-    DirectoryOptions, DirectoryTarget, Filesystem, MountOptions, MountedArray, Step,
+    DirectoryOptions, DirectoryTarget, Filesystem, MountOptions, MountedArray, RunStep,
 };
 use raidlab_workload::{Plan, RunRecord};
 
@@ -22,7 +22,7 @@ pub struct Outcome {
 
 /// Told while a run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told<'a> {
+pub enum Notification<'a> {
     /// This is being done from now on.
     Step(&'static str),
     /// This, left behind by a killed run, was removed.
@@ -30,14 +30,14 @@ pub enum Told<'a> {
 }
 
 /// Who is told.
-pub type Tell<'a> = &'a dyn Fn(Told<'_>);
+pub type Tell<'a> = &'a dyn Fn(Notification<'_>);
 
-fn name(step: Step) -> &'static str {
+fn name(step: RunStep) -> &'static str {
     match step {
-        Step::Prepare => "making files",
-        Step::Warm => "emptying memory",
-        Step::Run => "running",
-        Step::Verify => "comparing what was written",
+        RunStep::Prepare => "making files",
+        RunStep::Warm => "emptying memory",
+        RunStep::Run => "running",
+        RunStep::Verify => "comparing what was written",
     }
 }
 
@@ -54,9 +54,9 @@ pub fn in_directory(
 ) -> Result<RunRecord, EngineError> {
     let mut target = DirectoryTarget::new(directory, DirectoryOptions::default())?;
     for path in &target.cleaned().removed {
-        tell(Told::Removed(path));
+        tell(Notification::Removed(path));
     }
-    target.run_telling(plan, cancel, members, &|step| tell(Told::Step(name(step))))
+    target.run_telling(plan, cancel, members, &|step| tell(Notification::Step(name(step))))
 }
 
 /// Makes a filesystem on the array of an engine, whose members hold zeroes, in a directory of its own in
@@ -72,10 +72,10 @@ pub fn on_array(
     cancel: &AtomicBool,
     tell: Tell<'_>,
 ) -> Result<Outcome, EngineError> {
-    tell(Told::Step("making a filesystem"));
+    tell(Notification::Step("making a filesystem"));
     let array = MountedArray::new(engine, parent, filesystem, MountOptions::default())?;
     let outcome = in_directory(&array.path(), plan, cancel, &|| Some(array.totals()), tell);
-    tell(Told::Step("checking the filesystem"));
+    tell(Notification::Step("checking the filesystem"));
     // The error of the run is the one to tell.
     let (record, mut engine) = match (outcome, array.finish()) {
         (Err(error), _) | (Ok(_), Err(error)) => return Err(error),
@@ -84,7 +84,7 @@ pub fn on_array(
     let layout = engine.array().layout();
     let is_whole = (0..layout.drives())
         .all(|member| !engine.array().is_failed(raidlab_core::MemberIndex(member)));
-    tell(Told::Step("comparing copies and parity"));
+    tell(Notification::Step("comparing copies and parity"));
     let differing =
         if layout.survives() > 0 && is_whole { Some(engine.scrub(cancel)?) } else { None };
     Ok(Outcome { record, differing })
@@ -104,7 +104,7 @@ mod tests {
     use raidlab_core::{Layout, Level, MemberIndex, Time};
     use raidlab_engine::{EngineConfig, FileMember, FileOptions, Member};
     use raidlab_workload::{
-        Content, How, Mark, Op, OpResult, Path as Name, Planned, Process, Slot,
+        Content, FileDescriptor, FilePath as Name, Mark, Op, OpResult, OpenFlags, Planned, Process,
     };
 
     use super::*;
@@ -133,13 +133,13 @@ mod tests {
     }
 
     fn plan(flip: Option<(PathBuf, u64)>) -> Plan {
-        let slot = Slot(0);
+        let fd = FileDescriptor(0);
         let ops = vec![
             Op::Mark(Mark::End(0)),
-            Op::Fsync { slot },
-            Op::Write { slot, len: 1 << 20, content: Content::Seeded { seed: 1 }, times: 4 },
+            Op::Fsync { fd },
+            Op::Write { fd, len: 1 << 20, content: Content::Seeded { seed: 1 }, times: 4 },
             Op::Mark(Mark::Begin(0)),
-            Op::Open { slot, path: Name::target("file"), how: How::WRITE },
+            Op::Open { fd, path: Name::target("file"), flags: OpenFlags::WRITE },
         ];
         let process = Box::new(Writer { ops, flip });
         let run = vec![Planned { copy: 0, process }];

@@ -55,14 +55,14 @@ impl Drive {
 
     /// Asks for a wake-up at the ends of commands only; gives whether the drive can do that, and so takes
     /// [`submit_at`](Self::submit_at). See [`HardDisk::foresee_ends`].
-    pub fn foresee_ends(&mut self) -> bool {
+    pub fn predict_completions(&mut self) -> bool {
         match self {
-            Self::HardDisk(drive) => drive.foresee_ends(),
+            Self::HardDisk(drive) => drive.predict_completions(),
             Self::Ssd(_) | Self::Smr(_) => false,
         }
     }
 
-    /// A command that comes at `at`, which may lie ahead; only for a drive that foresees ends.
+    /// A command that comes at `at`, which may lie ahead; only for a drive that predicts ends.
     #[inline]
     pub fn submit_at(&mut self, at: Time, io: DriveIo) {
         match self {
@@ -90,7 +90,7 @@ impl Drive {
         }
     }
 
-    /// The same by `now`, for a drive that foresees ends.
+    /// The same by `now`, for a drive that predicts ends.
     pub fn busy_by(&self, now: Time) -> Nanos {
         match self {
             Self::HardDisk(drive) => drive.busy_by(now),

@@ -37,7 +37,7 @@ pub use file::{
 };
 pub use fitted::{MEDIA_RATE, adjustable};
 pub use host::{Host, HostSpec};
-pub use path::{PathSpec, Paths, ServerKind, ServerSpec};
+pub use path::{LinkKind, LinkSpec, PathSpec, Paths};
 pub use queue::{Queue, QueueInput, QueueOutput, QueueSpec, Scheduler};
 pub use smr::{Smr, SmrFigures, SmrSpec};
 pub use spec::{BadFigure, HardDiskFigures, HardDiskSpec};

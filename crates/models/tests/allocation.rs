@@ -2,13 +2,13 @@
 
 #[path = "../../../tests/support/counting.rs"]
 mod counting;
-mod rig;
+mod harness;
 
 use counting::of_this_thread;
+use harness::{Read, Write, queueing_figures};
 use raidlab_core::units::{Sector, Time};
 use raidlab_models::{DriveInput, DriveIo, DriveIoId, DriveOutput, HardDisk, HardDiskSpec};
 use raidlab_random::SplitMix64;
-use rig::{Read, Write, queueing_figures};
 
 #[test]
 fn a_drive_allocates_nothing_per_request() {

@@ -1,11 +1,11 @@
 //! A drive under open arrivals, against queueing theory; and a slow interface.
 
-mod rig;
+mod harness;
 
+use harness::{Harness, Read, Write, figures};
 use raidlab_core::units::{Nanos, Time};
 use raidlab_models::{DriveInput, DriveIo, DriveIoId, DriveOutput, HardDisk, HardDiskSpec};
 use raidlab_random::SplitMix64;
-use rig::{Read, Rig, Write, figures};
 
 /// An exponential variate of this mean in nanoseconds. Von Neumann's method (*Various techniques used
 /// in connection with random digits*, 1951) needs comparisons only, so it is the same everywhere.
@@ -105,11 +105,11 @@ fn a_slow_interface_bounds_streams() {
     for op in [Read, Write] {
         let mut f = figures("nas-8tb-7200");
         f.link_rate = 40_000_000;
-        let mut rig = Rig::new(&f, 1);
+        let mut harness = Harness::new(&f, 1);
         for block in 0..2_000 {
-            rig.run(op, block * 256, 256, false);
+            harness.run(op, block * 256, 256, false);
         }
-        let rate = 2_000.0 * 131_072.0 / rig.now.since(Time::ZERO).as_secs();
+        let rate = 2_000.0 * 131_072.0 / harness.now.since(Time::ZERO).as_secs();
         let each = f.command_overhead.as_secs() + 131_072.0 / 40e6;
         let expected = 131_072.0 / each;
         assert!((rate / expected - 1.0).abs() < 0.02, "{op:?}: {rate} against {expected}");
@@ -120,11 +120,11 @@ fn a_slow_interface_bounds_streams() {
 fn a_write_past_the_buffer_waits_for_a_slow_interface() {
     let mut f = figures("nas-8tb-7200");
     f.link_rate = 20_000_000; // 6.5 ms for 128 KiB, which the medium takes in half a millisecond.
-    let mut rig = Rig::new(&f, 1);
+    let mut harness = Harness::new(&f, 1);
     let mut random = SplitMix64::new(2);
     let least = f.command_overhead + Nanos(131_072 * 50);
     for _ in 0..400 {
-        let took = rig.run(Write, random.below(2_000) * 256, 256, true);
+        let took = harness.run(Write, random.below(2_000) * 256, 256, true);
         assert!(took >= least, "{took:?} is less than {least:?}");
     }
 }

@@ -1,15 +1,15 @@
 //! The same inputs give the same times on every machine, in debug and in release.
 
-mod rig;
+mod harness;
 
+use harness::{Flush, Harness, Read, Write, figures, queueing_figures};
 use raidlab_core::units::{Nanos, Sectors};
 use raidlab_models::{Delivered, HardDiskFigures, ReadAhead, Trigger, ZoneRow};
 use raidlab_random::SplitMix64;
-use rig::{Flush, Read, Rig, Write, figures, queueing_figures};
 
 /// FNV-1a (Fowler, Noll, Vo) over what completes when.
 fn hash_of(f: &HardDiskFigures) -> u64 {
-    let mut rig = Rig::new(f, 42);
+    let mut harness = Harness::new(f, 42);
     let mut random = SplitMix64::new(7);
     let mut below = |end| random.next_u64() % end;
     let mut next = 0;
@@ -20,18 +20,18 @@ fn hash_of(f: &HardDiskFigures) -> u64 {
         let len = 1 + below(300);
         let fua = below(9) == 0;
         match below(12) {
-            0 => rig.submit(Flush, 0, 0, false),
-            1..=7 => rig.submit(Read, next, len as u32, fua),
-            _ => rig.submit(Write, next, len as u32, fua),
+            0 => harness.submit(Flush, 0, 0, false),
+            1..=7 => harness.submit(Read, next, len as u32, fua),
+            _ => harness.submit(Write, next, len as u32, fua),
         };
         next = (next + len) % (f.capacity.0 - 600);
         if below(2) == 0 {
-            rig.pass(Nanos(below(30_000_000)));
+            harness.pass(Nanos(below(30_000_000)));
         }
     }
-    rig.settle();
+    harness.settle();
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for done in &rig.done {
+    for done in &harness.done {
         for word in [u64::from(done.id), done.at.0] {
             for byte in word.to_le_bytes() {
                 hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);

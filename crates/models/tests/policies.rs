@@ -1,11 +1,11 @@
 //! What firmwares do differently, each rule by itself.
 
-mod rig;
+mod harness;
 
+use harness::{Harness, Read, Write, figures};
 use raidlab_core::units::{Nanos, Sectors, Time};
 use raidlab_models::{CommandOverheads, Delivered, HardDiskFigures, ReadAhead, Trigger, ZoneRow};
 use raidlab_random::SplitMix64;
-use rig::{Read, Rig, Write, figures};
 
 const PAUSE: Nanos = Nanos(60_000_000);
 
@@ -28,10 +28,10 @@ fn hit(f: &HardDiskFigures) -> Nanos {
 
 /// After a read of 8 sectors at `at` and a pause: is a read at `then` answered by the buffer?
 fn answers(f: &HardDiskFigures, at: u64, then: u64) -> bool {
-    let mut rig = Rig::new(f, 3);
-    rig.run(Read, at, 8, false);
-    rig.pass(PAUSE);
-    rig.run(Read, then, 8, false) <= hit(f)
+    let mut harness = Harness::new(f, 3);
+    harness.run(Read, at, 8, false);
+    harness.pass(PAUSE);
+    harness.run(Read, then, 8, false) <= hit(f)
 }
 
 #[test]
@@ -61,11 +61,11 @@ fn a_drive_that_waits_for_order_reads_ahead_from_the_second_read_on() {
     let mut f = drive();
     f.cache.trigger = Trigger::Continued;
     assert!(!answers(&f, 100, 108), "the first read started it");
-    let mut rig = Rig::new(&f, 3);
-    rig.run(Read, 100, 8, false);
-    rig.run(Read, 108, 8, false);
-    rig.pass(PAUSE);
-    assert!(rig.run(Read, 116, 8, false) <= hit(&f));
+    let mut harness = Harness::new(&f, 3);
+    harness.run(Read, 100, 8, false);
+    harness.run(Read, 108, 8, false);
+    harness.pass(PAUSE);
+    assert!(harness.run(Read, 116, 8, false) <= hit(&f));
 }
 
 #[test]
@@ -76,11 +76,11 @@ fn a_stream_stays_a_track_ahead_of_a_reader_in_order() {
         f.segment = Sectors(64);
         // All up to 116 + 400, though that is more than a segment.
         for (place, answered) in [(130, true), (300, far), (500, far), (516, false)] {
-            let mut rig = Rig::new(&f, 3);
-            rig.run(Read, 100, 8, false);
-            rig.run(Read, 108, 8, false);
-            rig.pass(PAUSE);
-            let took = rig.run(Read, place, 8, false);
+            let mut harness = Harness::new(&f, 3);
+            harness.run(Read, 100, 8, false);
+            harness.run(Read, 108, 8, false);
+            harness.pass(PAUSE);
+            let took = harness.run(Read, place, 8, false);
             assert_eq!(took <= hit(&f), answered, "{read_ahead:?} {place}");
         }
     }
@@ -95,9 +95,9 @@ fn delivered_data_are_kept_overwritten_or_given_up() {
         (Delivered::GivenUp, false, false, 364),
     ] {
         f.cache.delivered = delivered;
-        let mut rig = Rig::new(&f, 3);
-        rig.run(Read, 100, 8, false);
-        assert_eq!(rig.run(Read, 100, 8, false) <= hit(&f), at_once, "{delivered:?} at once");
+        let mut harness = Harness::new(&f, 3);
+        harness.run(Read, 100, 8, false);
+        assert_eq!(harness.run(Read, 100, 8, false) <= hit(&f), at_once, "{delivered:?} at once");
         assert_eq!(answers(&f, 100, 100), later, "{delivered:?} later");
         assert!(answers(&f, 100, ends - 8) && !answers(&f, 100, ends), "{delivered:?}");
     }
@@ -113,25 +113,25 @@ fn a_whole_track_is_read_from_wherever_the_head_comes_down() {
     assert!(!answers(&f, 200, 400), "the next track");
     // Before a turn is over, only what has passed.
     let some = (0..40).filter(|seed| {
-        let mut rig = Rig::new(&f, *seed);
-        rig.run(Read, 200, 8, false);
-        rig.run(Read, 100, 8, false) <= hit(&f)
+        let mut harness = Harness::new(&f, *seed);
+        harness.run(Read, 200, 8, false);
+        harness.run(Read, 100, 8, false) <= hit(&f)
     });
     let some = some.count();
     assert!((1..40).contains(&some), "{some} of 40");
     // A write to the track makes what it covers stale.
-    let mut rig = Rig::new(&f, 3);
-    rig.run(Read, 200, 8, false);
-    rig.pass(PAUSE);
-    rig.run(Write, 100, 8, true);
-    assert!(rig.run(Read, 100, 8, false) > hit(&f));
+    let mut harness = Harness::new(&f, 3);
+    harness.run(Read, 200, 8, false);
+    harness.pass(PAUSE);
+    harness.run(Write, 100, 8, true);
+    assert!(harness.run(Read, 100, 8, false) > hit(&f));
     // Also a buffered one, while the drive is still on the track.
-    let mut rig = Rig::new(&f, 3);
-    rig.run(Read, 200, 8, false);
-    rig.pass(PAUSE);
-    rig.run(Write, 100, 8, false);
-    rig.pass(PAUSE);
-    assert!(rig.run(Read, 100, 8, false) > hit(&f));
+    let mut harness = Harness::new(&f, 3);
+    harness.run(Read, 200, 8, false);
+    harness.pass(PAUSE);
+    harness.run(Write, 100, 8, false);
+    harness.pass(PAUSE);
+    assert!(harness.run(Read, 100, 8, false) > hit(&f));
 }
 
 #[test]
@@ -139,12 +139,12 @@ fn hits_let_reading_ahead_go_on_where_firmware_does_so() {
     let mut f = drive();
     for resumes in [false, true] {
         f.cache.resumes_on_hit = resumes;
-        let mut rig = Rig::new(&f, 3);
-        rig.run(Read, 100, 8, false);
-        rig.pass(PAUSE);
-        assert!(rig.run(Read, 300, 8, false) <= hit(&f));
-        rig.pass(PAUSE);
-        assert_eq!(rig.run(Read, 500, 8, false) <= hit(&f), resumes);
+        let mut harness = Harness::new(&f, 3);
+        harness.run(Read, 100, 8, false);
+        harness.pass(PAUSE);
+        assert!(harness.run(Read, 300, 8, false) <= hit(&f));
+        harness.pass(PAUSE);
+        assert_eq!(harness.run(Read, 500, 8, false) <= hit(&f), resumes);
     }
 }
 
@@ -153,12 +153,12 @@ fn written_data_answer_reads_as_long_as_they_are_kept() {
     let mut f = drive();
     for (ranges, first, last) in [(0, false, false), (1, false, true), (2, true, true)] {
         f.cache.written_ranges = ranges;
-        let mut rig = Rig::new(&f, 3);
+        let mut harness = Harness::new(&f, 3);
         for at in [1_000_000, 3_000_000] {
-            rig.run(Write, at, 8, false);
-            rig.pass(PAUSE);
+            harness.run(Write, at, 8, false);
+            harness.pass(PAUSE);
         }
-        let mut again = |at| rig.run(Read, at, 8, false) <= hit(&f);
+        let mut again = |at| harness.run(Read, at, 8, false) <= hit(&f);
         assert_eq!((again(3_000_000), again(1_000_000)), (last, first), "{ranges} ranges");
     }
 }
@@ -168,32 +168,32 @@ fn immediate_report_takes_one_write_and_what_appends_to_it() {
     let mut f = drive();
     f.cache.immediate_report = true;
     let acknowledged = hit(&f);
-    let mut rig = Rig::new(&f, 3);
+    let mut harness = Harness::new(&f, 3);
     for at in (1_000_000..1_000_064).step_by(8) {
-        assert!(rig.run(Write, at, 8, false) <= acknowledged, "appends");
+        assert!(harness.run(Write, at, 8, false) <= acknowledged, "appends");
     }
-    let elsewhere = rig.run(Write, 5_000_000, 8, false);
+    let elsewhere = harness.run(Write, 5_000_000, 8, false);
     assert!(elsewhere > acknowledged + Nanos(1_000_000), "waits until the buffer is clean");
     // A read waits, too, even if the buffer could answer it.
-    let mut rig = Rig::new(&f, 3);
-    rig.run(Read, 100, 8, false);
-    rig.run(Write, 9_000_000, 8, false);
-    assert!(rig.run(Read, 108, 8, false) > hit(&f) + Nanos(1_000_000));
+    let mut harness = Harness::new(&f, 3);
+    harness.run(Read, 100, 8, false);
+    harness.run(Write, 9_000_000, 8, false);
+    assert!(harness.run(Read, 108, 8, false) > hit(&f) + Nanos(1_000_000));
     // Left alone, the drive is clean soon.
-    rig.run(Write, 1_000_000, 8, false);
-    rig.pass(PAUSE);
-    assert!(rig.run(Write, 9_000_000, 8, false) <= acknowledged);
+    harness.run(Write, 1_000_000, 8, false);
+    harness.pass(PAUSE);
+    assert!(harness.run(Write, 9_000_000, 8, false) <= acknowledged);
 }
 
 #[test]
 fn without_overlap_medium_and_interface_take_turns() {
     let mean = |f: &HardDiskFigures, op, fua| {
-        let mut rig = Rig::new(f, 3);
+        let mut harness = Harness::new(f, 3);
         let mut random = SplitMix64::new(4);
         let mut total = 0;
         for _ in 0..1_000 {
-            total += rig.run(op, random.below(60_000) * 200, 200, fua).0;
-            rig.pass(Nanos(random.below(20_000_000)));
+            total += harness.run(op, random.below(60_000) * 200, 200, fua).0;
+            harness.pass(Nanos(random.below(20_000_000)));
         }
         total as f64 / 1e9
     };
@@ -224,10 +224,10 @@ fn overheads_go_by_what_a_command_finds_and_by_the_one_before() {
     });
     f.cache.immediate_report = true;
     let link = Nanos(8 * 512_000_000_000 / f.link_rate);
-    let mut rig = Rig::new(&f, 3);
+    let mut harness = Harness::new(&f, 3);
     let mut run = |op, at, fua| {
-        let took = rig.run(op, at, 8, fua);
-        rig.pass(PAUSE);
+        let took = harness.run(op, at, 8, fua);
+        harness.pass(PAUSE);
         took.since_millis(link)
     };
     assert!((130..170).contains(&run(Read, 1_000, false)), "a miss after a read");
@@ -259,13 +259,13 @@ fn measured_zones_give_their_rates() {
         f.capacity = Sectors(f.capacity.0 - spare * f.capacity.0 / 25);
         f.cache.resumes_on_hit = true;
         for (at, sectors) in [(0, 400.0), (f.capacity.0 - 400_000, 300.0)] {
-            let mut rig = Rig::new(&f, 3);
-            rig.run(Read, at, 256, false);
-            let start = rig.now;
+            let mut harness = Harness::new(&f, 3);
+            harness.run(Read, at, 256, false);
+            let start = harness.now;
             for block in 1..1_200 {
-                rig.run(Read, at + block * 256, 256, false);
+                harness.run(Read, at + block * 256, 256, false);
             }
-            let rate = 1_199.0 * 131_072.0 / rig.now.since(start).as_secs();
+            let rate = 1_199.0 * 131_072.0 / harness.now.since(start).as_secs();
             let turn = 60.0 / 7_200.0;
             let skews = (3.0 * 80.0 + 110.0) / sectors * turn;
             let data = 4.0 * sectors * 512.0 * (1.0 - spare as f64 / 25.0);
@@ -280,11 +280,11 @@ fn a_skew_too_short_for_its_switch_costs_a_turn() {
     let mut f = drive();
     f.cache.resumes_on_hit = true;
     let rate = |f: &HardDiskFigures| {
-        let mut rig = Rig::new(f, 3);
+        let mut harness = Harness::new(f, 3);
         for block in 0..600 {
-            rig.run(Read, block * 256, 256, false);
+            harness.run(Read, block * 256, 256, false);
         }
-        600.0 * 131_072.0 / rig.now.since(Time::ZERO).as_secs()
+        600.0 * 131_072.0 / harness.now.since(Time::ZERO).as_secs()
     };
     let good = rate(&f);
     f.head_switch = Nanos::from_millis(2); // The skew is 1.67 ms.
@@ -298,10 +298,10 @@ fn measured_seeks_count_instead_of_three_points() {
     let mut f = drive();
     let flat = |ms: u64| vec![(1, Nanos::from_millis(ms)), (9_999, Nanos::from_millis(ms))];
     let mean = |f: &HardDiskFigures| {
-        let mut rig = Rig::new(f, 3);
+        let mut harness = Harness::new(f, 3);
         let mut random = SplitMix64::new(4);
         let places = (0..4_000).map(|_| random.below(f.capacity.0 / 8) * 8);
-        places.map(|at| rig.run(Read, at, 8, false).0).sum::<u64>() as f64 / 4_000e6
+        places.map(|at| harness.run(Read, at, 8, false).0).sum::<u64>() as f64 / 4_000e6
     };
     f.seek_points = flat(3);
     let short = mean(&f);
@@ -322,17 +322,17 @@ fn reading_after_writing_settles_anew() {
     // What passes until the head can read: overhead and settling. The interface is quicker.
     let passes = (f.command_overhead.0 + settle) / sector;
     for (gap, turns) in [(passes - 12, 1), (passes + 4, 0)] {
-        let mut rig = Rig::new(&f, 3);
-        rig.run(Write, 40, 8, true);
-        let took = rig.run(Read, 48 + gap, 8, false);
+        let mut harness = Harness::new(&f, 3);
+        harness.run(Write, 40, 8, true);
+        let took = harness.run(Read, 48 + gap, 8, false);
         let expected = (turns * 400 + gap + 8) * sector;
         let off = took.0 as f64 - expected as f64;
         assert!(off.abs() < 60_000.0, "{gap} sectors on: {took:?}, expected {expected}");
     }
     // The same between two reads: the gap is long enough for the electronics only.
-    let mut rig = Rig::new(&f, 3);
-    rig.run(Read, 40, 8, false);
+    let mut harness = Harness::new(&f, 3);
+    harness.run(Read, 40, 8, false);
     let gap = f.command_overhead.0 / sector + 2;
-    let took = rig.run(Read, 48 + gap, 8, false);
+    let took = harness.run(Read, 48 + gap, 8, false);
     assert!(took.0 > 400 * sector, "{took:?}: a gap of {gap} sectors is a new positioning");
 }

@@ -1,14 +1,14 @@
 //! What holds for any sequence of commands.
 
-mod rig;
+mod harness;
 
 use std::collections::BTreeMap;
 
+use harness::{Done, Flush, Harness, NAMES, Read, Write, figures};
 use raidlab_core::contract::IoOutcome;
 use raidlab_core::units::{Nanos, Sector, Sectors};
 use raidlab_models::{Delivered, HardDiskFigures, ReadAhead, Trigger, ZoneRow};
 use raidlab_random::SplitMix64;
-use rig::{Done, Flush, NAMES, Read, Rig, Write, figures};
 
 /// A drive so small that random commands meet each other, the cache and the end of the drive.
 fn tiny() -> HardDiskFigures {
@@ -23,8 +23,8 @@ fn tiny() -> HardDiskFigures {
 }
 
 /// Random commands at random times and depths; gives the completions in order.
-fn trace(f: &HardDiskFigures, seed: u64, commands: u32) -> (Vec<Done>, Rig) {
-    let mut rig = Rig::new(f, seed);
+fn trace(f: &HardDiskFigures, seed: u64, commands: u32) -> (Vec<Done>, Harness) {
+    let mut harness = Harness::new(f, seed);
     let mut random = SplitMix64::new(seed);
     let mut at = 0;
     for _ in 0..commands {
@@ -35,21 +35,21 @@ fn trace(f: &HardDiskFigures, seed: u64, commands: u32) -> (Vec<Done>, Rig) {
         }
         let fua = random.below(6) == 0;
         match random.below(20) {
-            0 => rig.submit(Flush, 0, 0, false),
-            1..=9 => rig.submit(Read, at, len, fua),
-            10..=18 => rig.submit(Write, at, len, fua),
-            _ => rig.submit(Read, at, 0, false),
+            0 => harness.submit(Flush, 0, 0, false),
+            1..=9 => harness.submit(Read, at, len, fua),
+            10..=18 => harness.submit(Write, at, len, fua),
+            _ => harness.submit(Read, at, 0, false),
         };
         at += u64::from(len);
         match random.below(4) {
-            0 => rig.pass(Nanos(random.below(60_000_000))),
-            1 => rig.pass(Nanos(random.below(300_000))),
-            2 => drop(rig.wake()),
+            0 => harness.pass(Nanos(random.below(60_000_000))),
+            1 => harness.pass(Nanos(random.below(300_000))),
+            2 => drop(harness.wake()),
             _ => {}
         }
     }
-    rig.settle();
-    (rig.done.clone(), rig)
+    harness.settle();
+    (harness.done.clone(), harness)
 }
 
 #[test]
@@ -61,17 +61,21 @@ fn every_command_completes_exactly_once_and_in_order() {
     (one.heads, one.zones, one.segment) = (1, 1, Sectors(8));
     for f in [tiny(), through, one, figures("nas-8tb-7200")] {
         for seed in 0..150 {
-            let (done, mut rig) = trace(&f, seed, 400);
+            let (done, mut harness) = trace(&f, seed, 400);
             let ids: Vec<_> = done.iter().map(|one| one.id).collect();
             assert_eq!(ids, (0..400).collect::<Vec<_>>(), "seed {seed}");
             assert!(done.is_sorted_by_key(|one| one.at));
             assert_eq!(
-                rig.run(Flush, 0, 0, false),
+                harness.run(Flush, 0, 0, false),
                 f.command_overhead,
                 "seed {seed}: clean at rest"
             );
-            let all = rig.now.since(Default::default());
-            assert!(rig.disk.busy() <= all, "seed {seed}: {:?} of {all:?}", rig.disk.busy());
+            let all = harness.now.since(Default::default());
+            assert!(
+                harness.disk.busy() <= all,
+                "seed {seed}: {:?} of {all:?}",
+                harness.disk.busy()
+            );
         }
     }
 }
@@ -124,14 +128,18 @@ fn drawn(seed: u64) -> HardDiskFigures {
 fn whatever_the_firmware_every_command_completes_once_and_the_drive_comes_to_rest() {
     for seed in 0..1_500 {
         let f = drawn(seed);
-        let (done, mut rig) = trace(&f, seed, 200);
+        let (done, mut harness) = trace(&f, seed, 200);
         let mut ids: Vec<_> = done.iter().map(|one| one.id).collect();
         ids.sort_unstable();
         assert_eq!(ids, (0..200).collect::<Vec<_>>(), "seed {seed}: {f:?}");
         assert!(done.is_sorted_by_key(|one| one.at));
-        assert_eq!(rig.run(Flush, 0, 0, false), f.command_overhead, "seed {seed}: clean at rest");
-        let all = rig.now.since(Default::default());
-        assert!(rig.disk.busy() <= all, "seed {seed}: {:?} of {all:?}", rig.disk.busy());
+        assert_eq!(
+            harness.run(Flush, 0, 0, false),
+            f.command_overhead,
+            "seed {seed}: clean at rest"
+        );
+        let all = harness.now.since(Default::default());
+        assert!(harness.disk.busy() <= all, "seed {seed}: {:?} of {all:?}", harness.disk.busy());
     }
 }
 
@@ -141,10 +149,11 @@ fn same_seed_same_trace() {
         let f = figures(name);
         let (one, other) = (trace(&f, 5, 3_000).0, trace(&f, 5, 3_000).0);
         assert_eq!(one, other);
-        let mut rig = Rig::new(&f, 6);
-        let mut same = Rig::new(&f, 7);
+        let mut harness = Harness::new(&f, 6);
+        let mut same = Harness::new(&f, 7);
         let differs = (0..20).any(|block| {
-            rig.run(Read, block * 999_999, 8, false) != same.run(Read, block * 999_999, 8, false)
+            harness.run(Read, block * 999_999, 8, false)
+                != same.run(Read, block * 999_999, 8, false)
         });
         assert!(differs, "the seed gives the angle of the platters");
     }
@@ -154,8 +163,8 @@ fn same_seed_same_trace() {
 #[test]
 fn extra_wakes_change_nothing() {
     let f = tiny();
-    let mut plain = Rig::new(&f, 1);
-    let mut woken = Rig::new(&f, 1);
+    let mut plain = Harness::new(&f, 1);
+    let mut woken = Harness::new(&f, 1);
     let mut random = SplitMix64::new(3);
     for _ in 0..2_000 {
         let (at, len) = (random.below(199_000), 1 + random.below(300) as u32);
@@ -186,19 +195,19 @@ fn ranges_beyond_the_end_are_media_errors() {
         (u64::MAX, u32::MAX, u64::MAX),
     ] {
         for op in [Read, Write] {
-            let mut rig = Rig::new(&f, 1);
-            rig.submit(op, at, len, false);
-            rig.settle();
+            let mut harness = Harness::new(&f, 1);
+            harness.submit(op, at, len, false);
+            harness.settle();
             let outcome = IoOutcome::MediaError { first_bad: Sector(first_bad) };
-            assert_eq!(rig.done.len(), 1);
-            assert_eq!(rig.done[0].outcome, outcome);
-            assert_eq!(rig.done[0].at.0, f.command_overhead.0);
+            assert_eq!(harness.done.len(), 1);
+            assert_eq!(harness.done[0].outcome, outcome);
+            assert_eq!(harness.done[0].at.0, f.command_overhead.0);
         }
     }
-    let mut rig = Rig::new(&f, 1);
-    rig.run(Read, end - 8, 8, false);
-    rig.run(Write, end - 8, 8, true);
-    rig.run(Read, 0, u32::try_from(end).unwrap(), false);
+    let mut harness = Harness::new(&f, 1);
+    harness.run(Read, end - 8, 8, false);
+    harness.run(Write, end - 8, 8, true);
+    harness.run(Read, 0, u32::try_from(end).unwrap(), false);
 }
 
 /// The latency of every command of a batch at depth n, drained in FIFO order, sums up the same
@@ -210,12 +219,12 @@ fn the_queue_changes_no_service_time() {
         let mut random = SplitMix64::new(12);
         (0..300).map(|_| random.below(f.capacity.0 / 8) * 8).collect()
     };
-    let mut queued = Rig::new(&f, 1);
+    let mut queued = Harness::new(&f, 1);
     for at in &places {
         queued.submit(Read, *at, 8, false);
     }
     queued.settle();
-    let mut single = Rig::new(&f, 1);
+    let mut single = Harness::new(&f, 1);
     for at in &places {
         single.run(Read, *at, 8, false);
     }

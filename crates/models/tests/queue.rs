@@ -11,7 +11,7 @@ use raidlab_models::{
 use DriveOp::{Flush, Read, Write};
 
 /// A queue in front of a drive that takes one request after another, 1 ms each, unless told otherwise.
-struct Rig {
+struct Harness {
     queue: Queue,
     now: Time,
     /// What the drive has, in order, with its end.
@@ -23,7 +23,7 @@ struct Rig {
     next: u32,
 }
 
-impl Rig {
+impl Harness {
     fn new(spec: &QueueSpec) -> Self {
         Self {
             queue: Queue::new(spec),
@@ -99,34 +99,34 @@ fn ms(millis: u64) -> Time {
 #[test]
 fn noop_and_none_keep_the_order() {
     for scheduler in [Scheduler::Noop, Scheduler::None] {
-        let mut rig = Rig::of(scheduler);
+        let mut harness = Harness::of(scheduler);
         let places =
             if scheduler == Scheduler::Noop { vec![500, 100, 900, 50] } else { vec![500, 100] };
         for at in &places {
-            rig.submit(Read, *at, 8, 0);
+            harness.submit(Read, *at, 8, 0);
         }
-        rig.run();
-        assert_eq!(rig.places(), places);
+        harness.run();
+        assert_eq!(harness.places(), places);
     }
 }
 
 #[test]
 fn neighbours_are_merged() {
     for scheduler in Scheduler::ALL {
-        let mut rig = Rig::new(&QueueSpec { requests: 128, ..scheduler.spec(1) });
-        rig.submit(Read, 90_000, 8, 0); // At the drive; the rest waits.
+        let mut harness = Harness::new(&QueueSpec { requests: 128, ..scheduler.spec(1) });
+        harness.submit(Read, 90_000, 8, 0); // At the drive; the rest waits.
         for at in [108, 116, 100, 500] {
-            rig.submit(Write, at, 8, 0);
+            harness.submit(Write, at, 8, 0);
         }
-        rig.submit(Read, 124, 8, 0);
-        rig.run();
-        let writes: Vec<_> = rig.sent.iter().filter(|(op, ..)| *op == Write).collect();
+        harness.submit(Read, 124, 8, 0);
+        harness.run();
+        let writes: Vec<_> = harness.sent.iter().filter(|(op, ..)| *op == Write).collect();
         let front = scheduler != Scheduler::Noop;
         let merged = (Write, 100, 24);
         assert_eq!(writes.contains(&&merged), front, "{scheduler}: {writes:?}");
         assert_eq!(writes.contains(&&(Write, 108, 16)), !front, "{scheduler}: behind only");
-        assert!(rig.sent.contains(&(Read, 124, 8)), "{scheduler}: reads do not join writes");
-        let mut ids: Vec<_> = rig.ended.iter().map(|(id, _)| *id).collect();
+        assert!(harness.sent.contains(&(Read, 124, 8)), "{scheduler}: reads do not join writes");
+        let mut ids: Vec<_> = harness.ended.iter().map(|(id, _)| *id).collect();
         ids.sort_unstable();
         assert_eq!(ids, [0, 1, 2, 3, 4, 5], "{scheduler}: every part ends");
     }
@@ -136,13 +136,13 @@ fn neighbours_are_merged() {
 #[test]
 fn the_oldest_neighbour_is_merged_with() {
     for scheduler in [Scheduler::Deadline, Scheduler::Anticipatory, Scheduler::Cfq] {
-        let mut rig = Rig::new(&QueueSpec { requests: 128, ..scheduler.spec(1) });
-        rig.submit(Read, 90_000, 8, 0);
+        let mut harness = Harness::new(&QueueSpec { requests: 128, ..scheduler.spec(1) });
+        harness.submit(Read, 90_000, 8, 0);
         for (at, len) in [(0, 16), (8, 8), (16, 8), (108, 8), (100, 8), (100, 24), (92, 8)] {
-            rig.submit(Write, at, len, 0);
+            harness.submit(Write, at, len, 0);
         }
-        rig.run();
-        let mut writes: Vec<_> = rig.sent.iter().filter(|(op, ..)| *op == Write).collect();
+        harness.run();
+        let mut writes: Vec<_> = harness.sent.iter().filter(|(op, ..)| *op == Write).collect();
         writes.sort_unstable_by_key(|(_, at, len)| (*at, *len));
         let expected = [(Write, 0, 24), (Write, 8, 8), (Write, 92, 24), (Write, 100, 24)];
         assert_eq!(writes, expected.iter().collect::<Vec<_>>(), "{scheduler}");
@@ -151,13 +151,13 @@ fn the_oldest_neighbour_is_merged_with() {
 
 #[test]
 fn merging_stops_at_the_longest_request() {
-    let mut rig = Rig::new(&QueueSpec { requests: 128, ..Scheduler::Deadline.spec(1) });
-    rig.submit(Read, 90_000, 8, 0);
+    let mut harness = Harness::new(&QueueSpec { requests: 128, ..Scheduler::Deadline.spec(1) });
+    harness.submit(Read, 90_000, 8, 0);
     for at in (0..3_072).step_by(256) {
-        rig.submit(Write, at, 256, 0);
+        harness.submit(Write, at, 256, 0);
     }
-    rig.run();
-    let lengths: Vec<_> = rig.sent.iter().skip(1).map(|(_, at, len)| (*at, *len)).collect();
+    harness.run();
+    let lengths: Vec<_> = harness.sent.iter().skip(1).map(|(_, at, len)| (*at, *len)).collect();
     assert_eq!(lengths, [(0, 1_024), (1_024, 1_024), (2_048, 1_024)], "512 KiB each");
 }
 
@@ -166,26 +166,26 @@ fn merging_stops_at_the_longest_request() {
 fn none_merges_with_the_last_eight() {
     let spec = QueueSpec { requests: 128, ..Scheduler::None.spec(1) };
     for (others, joined) in [(7, true), (8, false)] {
-        let mut rig = Rig::new(&spec);
-        rig.submit(Read, 90_000, 8, 0);
-        rig.submit(Read, 0, 8, 0);
+        let mut harness = Harness::new(&spec);
+        harness.submit(Read, 90_000, 8, 0);
+        harness.submit(Read, 0, 8, 0);
         for other in 0..others {
-            rig.submit(Read, 1_000 + other * 100, 8, 0);
+            harness.submit(Read, 1_000 + other * 100, 8, 0);
         }
-        rig.submit(Read, 8, 8, 0);
-        rig.run();
-        assert_eq!(rig.sent.contains(&(Read, 0, 16)), joined, "{others}");
+        harness.submit(Read, 8, 8, 0);
+        harness.run();
+        assert_eq!(harness.sent.contains(&(Read, 0, 16)), joined, "{others}");
     }
 }
 
 #[test]
 fn deadline_goes_one_way_and_then_to_the_oldest() {
     for scheduler in [Scheduler::Deadline, Scheduler::MqDeadline] {
-        let mut rig = Rig::new(&QueueSpec { requests: 128, ..scheduler.spec(1) });
+        let mut harness = Harness::new(&QueueSpec { requests: 128, ..scheduler.spec(1) });
         for at in [500, 300, 900, 100, 700, 200] {
-            rig.submit(Read, at, 8, 0);
+            harness.submit(Read, at, 8, 0);
         }
-        rig.run();
+        harness.run();
         // 500 is sent at once, when nothing lies behind it. `deadline` knows of no next request then and
         // begins a batch with the oldest; `mq-deadline` goes on from 508. At the end both begin again with
         // the oldest that is left.
@@ -193,7 +193,7 @@ fn deadline_goes_one_way_and_then_to_the_oldest() {
             Scheduler::Deadline => [500, 300, 700, 900, 100, 200],
             _ => [500, 700, 900, 300, 100, 200],
         };
-        assert_eq!(rig.places(), expected, "{scheduler}");
+        assert_eq!(harness.places(), expected, "{scheduler}");
     }
 }
 
@@ -202,28 +202,28 @@ fn what_comes_in_between_waits_for_deadline_and_is_taken_by_mq_deadline() {
     for (scheduler, expected) in
         [(Scheduler::Deadline, [0, 100, 300, 200]), (Scheduler::MqDeadline, [0, 100, 200, 300])]
     {
-        let mut rig = Rig::new(&QueueSpec { requests: 128, ..scheduler.spec(1) });
+        let mut harness = Harness::new(&QueueSpec { requests: 128, ..scheduler.spec(1) });
         for at in [0, 100, 300] {
-            rig.submit(Read, at, 8, 0);
+            harness.submit(Read, at, 8, 0);
         }
-        rig.until(Time(1_500_000)); // 100 is at the drive, 300 is next.
-        rig.submit(Read, 200, 8, 0);
-        rig.run();
-        assert_eq!(rig.places(), expected, "{scheduler}");
+        harness.until(Time(1_500_000)); // 100 is at the drive, 300 is next.
+        harness.submit(Read, 200, 8, 0);
+        harness.run();
+        assert_eq!(harness.places(), expected, "{scheduler}");
     }
 }
 
 #[test]
 fn deadline_serves_batches_of_16_and_starves_writes_twice() {
     for scheduler in [Scheduler::Deadline, Scheduler::MqDeadline] {
-        let mut rig = Rig::new(&QueueSpec { requests: 200, ..scheduler.spec(1) });
-        rig.submit(Read, 0, 8, 0);
+        let mut harness = Harness::new(&QueueSpec { requests: 200, ..scheduler.spec(1) });
+        harness.submit(Read, 0, 8, 0);
         for index in 1..100 {
-            rig.submit(Read, index * 100, 8, 0);
-            rig.submit(Write, 1_000_000 + index * 100, 8, 0);
+            harness.submit(Read, index * 100, 8, 0);
+            harness.submit(Write, 1_000_000 + index * 100, 8, 0);
         }
-        rig.until(ms(99));
-        let ops: Vec<_> = rig.sent.iter().map(|(op, ..)| *op).collect();
+        harness.until(ms(99));
+        let ops: Vec<_> = harness.sent.iter().map(|(op, ..)| *op).collect();
         let runs: Vec<_> = ops.chunk_by(|a, b| a == b).map(|run| (run[0], run.len())).collect();
         // Two batches of reads, one of writes, over and over.
         assert_eq!(runs[1], (Write, 16), "{scheduler}: {runs:?}");
@@ -235,15 +235,15 @@ fn deadline_serves_batches_of_16_and_starves_writes_twice() {
 #[test]
 fn expired_requests_go_first() {
     for scheduler in [Scheduler::Deadline, Scheduler::MqDeadline] {
-        let mut rig = Rig::new(&QueueSpec { requests: 10_000, ..scheduler.spec(1) });
+        let mut harness = Harness::new(&QueueSpec { requests: 10_000, ..scheduler.spec(1) });
         // Reads ahead of the head come without end; one lies far behind it.
-        rig.submit(Read, 1_000_000, 8, 0);
-        rig.submit(Read, 500, 8, 0);
+        harness.submit(Read, 1_000_000, 8, 0);
+        harness.submit(Read, 500, 8, 0);
         for index in 1..800 {
-            rig.submit(Read, 1_000_000 + index * 100, 8, 0);
+            harness.submit(Read, 1_000_000 + index * 100, 8, 0);
         }
-        rig.run();
-        let place = rig.places().iter().position(|at| *at == 500).unwrap();
+        harness.run();
+        let place = harness.places().iter().position(|at| *at == 500).unwrap();
         let latest = if scheduler == Scheduler::Deadline { 1 } else { 500 + 16 };
         assert!(place <= latest, "{scheduler}: {place}");
         if scheduler == Scheduler::MqDeadline {
@@ -261,19 +261,19 @@ fn a_direction_has_an_expiry_of_its_own() {
         for (before, of) in [(Read, Read), (Read, Write), (Write, Read), (Write, Write)] {
             let expiry = Nanos::from_millis(if of == Read { 500 } else { 5_000 });
             for (age, expired) in [(expiry, true), (Nanos(expiry.0 - 1), false)] {
-                let mut rig = Rig::new(&QueueSpec { requests: 128, ..scheduler.spec(1) });
-                rig.submit(of, 1_000_000, 8, 0);
+                let mut harness = Harness::new(&QueueSpec { requests: 128, ..scheduler.spec(1) });
+                harness.submit(of, 1_000_000, 8, 0);
                 for index in 0..BATCH {
-                    rig.submit(before, 500_000 + index * 100, 8, 0);
+                    harness.submit(before, 500_000 + index * 100, 8, 0);
                 }
                 // All of the batch takes as long as the next two wait for it.
-                rig.service = Nanos(age.0 - (BATCH - 1) * 1_000_000);
-                rig.until(ms(1));
-                rig.service = Nanos::from_millis(1);
+                harness.service = Nanos(age.0 - (BATCH - 1) * 1_000_000);
+                harness.until(ms(1));
+                harness.service = Nanos::from_millis(1);
                 let (behind, ahead) = (0, 2_000_000);
-                rig.submit(of, behind, 8, 0);
-                rig.submit(of, ahead, 8, 0);
-                rig.run();
+                harness.submit(of, behind, 8, 0);
+                harness.submit(of, ahead, 8, 0);
+                harness.run();
                 let first = match scheduler {
                     Scheduler::Deadline if before != of => behind,
                     _ if expired => behind,
@@ -282,10 +282,10 @@ fn a_direction_has_an_expiry_of_its_own() {
                 let begun = BATCH as usize + 1;
                 let what = format!("{scheduler}: {of:?} after {before:?}, {} ns old", age.0);
                 assert!(
-                    rig.sent[1..begun].iter().all(|(_, at, _)| (500_000..ahead).contains(at)),
+                    harness.sent[1..begun].iter().all(|(_, at, _)| (500_000..ahead).contains(at)),
                     "{what}"
                 );
-                assert_eq!(rig.places()[begun..], [first, ahead - first], "{what}");
+                assert_eq!(harness.places()[begun..], [first, ahead - first], "{what}");
             }
         }
     }
@@ -295,36 +295,36 @@ fn a_direction_has_an_expiry_of_its_own() {
 /// how often the
 /// drive changes from one to the other, and the requests served.
 fn two_readers(scheduler: Scheduler, think: Nanos) -> (usize, usize) {
-    let mut rig = Rig::of(scheduler);
+    let mut harness = Harness::of(scheduler);
     let mut next = [0, 10_000_000];
     let mut due: BTreeMap<Time, u32> = BTreeMap::new();
     let mut owner = BTreeMap::new();
     for process in 0..2_u32 {
-        owner.insert(rig.next, process);
-        rig.submit(Read, next[process as usize], 8, process);
+        owner.insert(harness.next, process);
+        harness.submit(Read, next[process as usize], 8, process);
     }
     let mut seen = 0;
-    while rig.now < ms(2_000) {
-        let step = Time(rig.now.0 + 10_000);
-        rig.until(due.keys().next().copied().unwrap_or(step).min(step));
-        while seen < rig.ended.len() {
-            let mut at = rig.now + think;
+    while harness.now < ms(2_000) {
+        let step = Time(harness.now.0 + 10_000);
+        harness.until(due.keys().next().copied().unwrap_or(step).min(step));
+        while seen < harness.ended.len() {
+            let mut at = harness.now + think;
             while due.contains_key(&at) {
                 at = Time(at.0 + 1);
             }
-            due.insert(at, owner[&rig.ended[seen].0]);
+            due.insert(at, owner[&harness.ended[seen].0]);
             seen += 1;
         }
         while let Some((at, process)) = due.first_key_value().map(|(at, one)| (*at, *one))
-            && at <= rig.now
+            && at <= harness.now
         {
             due.pop_first();
             next[process as usize] += 8;
-            owner.insert(rig.next, process);
-            rig.submit(Read, next[process as usize], 8, process);
+            owner.insert(harness.next, process);
+            harness.submit(Read, next[process as usize], 8, process);
         }
     }
-    let sides: Vec<_> = rig.places().iter().map(|at| *at >= 10_000_000).collect();
+    let sides: Vec<_> = harness.places().iter().map(|at| *at >= 10_000_000).collect();
     (sides.windows(2).filter(|pair| pair[0] != pair[1]).count(), sides.len())
 }
 
@@ -352,78 +352,78 @@ fn anticipatory_and_cfq_stay_with_a_reader_that_comes_back() {
 
 #[test]
 fn anticipatory_waits_as_long_as_it_says() {
-    let mut rig = Rig::of(Scheduler::Anticipatory);
+    let mut harness = Harness::of(Scheduler::Anticipatory);
     // The process has shown that it comes back soon.
     for block in 0..10 {
-        rig.submit(Read, block * 8, 8, 1);
-        let next = Time(rig.now.0 + 1_200_000);
-        rig.until(next);
+        harness.submit(Read, block * 8, 8, 1);
+        let next = Time(harness.now.0 + 1_200_000);
+        harness.until(next);
     }
-    let ended = Time(rig.now.0 - 200_000);
-    let other = rig.now;
-    rig.submit(Read, 50_000_000, 8, 2);
-    assert_eq!(rig.drive.len(), 0, "the drive is kept idle");
-    rig.until(Time(ended.0 + 6_666_666));
-    assert_eq!(rig.drive.len(), 0);
-    rig.until(Time(ended.0 + 6_666_667));
-    assert_eq!(rig.drive.len(), 1, "since {other:?}");
+    let ended = Time(harness.now.0 - 200_000);
+    let other = harness.now;
+    harness.submit(Read, 50_000_000, 8, 2);
+    assert_eq!(harness.drive.len(), 0, "the drive is kept idle");
+    harness.until(Time(ended.0 + 6_666_666));
+    assert_eq!(harness.drive.len(), 0);
+    harness.until(Time(ended.0 + 6_666_667));
+    assert_eq!(harness.drive.len(), 1, "since {other:?}");
 }
 
 #[test]
 fn cfq_keeps_the_drive_idle_for_8_ms_and_writes_give_way() {
-    let mut rig = Rig::of(Scheduler::Cfq);
-    rig.submit(Read, 0, 8, 1);
-    rig.until(ms(1));
-    rig.submit(Read, 1_000_000, 8, 2);
-    rig.until(Time(8_999_999));
-    assert_eq!(rig.places(), [0]);
-    rig.until(ms(9));
-    assert_eq!(rig.places(), [0, 1_000_000]);
+    let mut harness = Harness::of(Scheduler::Cfq);
+    harness.submit(Read, 0, 8, 1);
+    harness.until(ms(1));
+    harness.submit(Read, 1_000_000, 8, 2);
+    harness.until(Time(8_999_999));
+    assert_eq!(harness.places(), [0]);
+    harness.until(ms(9));
+    assert_eq!(harness.places(), [0, 1_000_000]);
     // 40 writes wait; a read that comes goes after the one at the drive.
-    let mut rig = Rig::of(Scheduler::Cfq);
+    let mut harness = Harness::of(Scheduler::Cfq);
     for index in 0..40 {
-        rig.submit(Write, index * 100, 8, 1);
+        harness.submit(Write, index * 100, 8, 1);
     }
-    rig.until(Time(2_500_000));
-    rig.submit(Read, 5_000_000, 8, 2);
-    rig.until(ms(5));
+    harness.until(Time(2_500_000));
+    harness.submit(Read, 5_000_000, 8, 2);
+    harness.until(ms(5));
     // And for 8 ms behind it the drive is kept idle for the reader.
-    assert_eq!(rig.places(), [0, 100, 200, 5_000_000]);
-    rig.until(ms(11));
-    assert_eq!(rig.places().len(), 4);
-    rig.until(ms(12));
-    assert_eq!(rig.places().len(), 5);
-    rig.run();
-    assert_eq!(rig.sent.len(), 41);
+    assert_eq!(harness.places(), [0, 100, 200, 5_000_000]);
+    harness.until(ms(11));
+    assert_eq!(harness.places().len(), 4);
+    harness.until(ms(12));
+    assert_eq!(harness.places().len(), 5);
+    harness.run();
+    assert_eq!(harness.sent.len(), 41);
 }
 
 #[test]
 fn as_many_as_the_drive_takes_and_flushes_first() {
-    let mut rig = Rig::new(&QueueSpec { requests: 4, ..Scheduler::MqDeadline.spec(2) });
+    let mut harness = Harness::new(&QueueSpec { requests: 4, ..Scheduler::MqDeadline.spec(2) });
     for index in 0..10 {
-        rig.submit(Write, index * 100, 8, 0);
-        assert!(rig.drive.len() <= 2);
+        harness.submit(Write, index * 100, 8, 0);
+        assert!(harness.drive.len() <= 2);
     }
-    rig.submit(Flush, 0, 0, 0);
-    rig.run();
-    assert_eq!(rig.sent[2].0, Flush);
-    assert_eq!(rig.sent.len(), 11, "those without a request were let in");
-    assert_eq!(rig.ended.len(), 11);
+    harness.submit(Flush, 0, 0, 0);
+    harness.run();
+    assert_eq!(harness.sent[2].0, Flush);
+    assert_eq!(harness.sent.len(), 11, "those without a request were let in");
+    assert_eq!(harness.ended.len(), 11);
 }
 
 #[test]
 fn a_bad_sector_fails_the_parts_from_it_on() {
-    let mut rig = Rig::of(Scheduler::Deadline);
-    rig.submit(Read, 90_000, 8, 0);
+    let mut harness = Harness::of(Scheduler::Deadline);
+    harness.submit(Read, 90_000, 8, 0);
     for at in [100, 108, 116] {
-        rig.submit(Read, at, 8, 0);
+        harness.submit(Read, at, 8, 0);
     }
-    rig.until(ms(1));
-    let (io, _) = rig.drive.remove(0);
+    harness.until(ms(1));
+    let (io, _) = harness.drive.remove(0);
     assert_eq!((io.at, io.len), (Sector(100), 24));
     let bad = |sector| IoOutcome::MediaError { first_bad: Sector(sector) };
-    rig.handle(QueueInput::Ended { id: io.id, outcome: bad(110) });
-    assert_eq!(rig.ended[1..], [(1, IoOutcome::Ok), (2, bad(110)), (3, bad(116))]);
+    harness.handle(QueueInput::Ended { id: io.id, outcome: bad(110) });
+    assert_eq!(harness.ended[1..], [(1, IoOutcome::Ok), (2, bad(110)), (3, bad(116))]);
 }
 
 /// Random traffic: everything ends exactly once, whoever orders it.
@@ -431,7 +431,7 @@ fn a_bad_sector_fails_the_parts_from_it_on() {
 fn every_request_ends_once() {
     for scheduler in Scheduler::ALL {
         for depth in [1, 4, 32] {
-            let mut rig = Rig::new(&scheduler.spec(depth));
+            let mut harness = Harness::new(&scheduler.spec(depth));
             let mut state = 7_u64;
             let mut below = |end: u64| {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -440,17 +440,17 @@ fn every_request_ends_once() {
             for _ in 0..3_000 {
                 let op = [Read, Read, Write, Write, Write, Flush][below(6) as usize];
                 let len = if op == Flush { 0 } else { 8 };
-                rig.submit(op, below(400) * 8, len, below(5) as u32);
+                harness.submit(op, below(400) * 8, len, below(5) as u32);
                 if below(3) == 0 {
-                    let until = Time(rig.now.0 + below(9_000_000));
-                    rig.until(until);
+                    let until = Time(harness.now.0 + below(9_000_000));
+                    harness.until(until);
                 }
             }
-            rig.run();
-            let mut ids: Vec<_> = rig.ended.iter().map(|(id, _)| *id).collect();
+            harness.run();
+            let mut ids: Vec<_> = harness.ended.iter().map(|(id, _)| *id).collect();
             ids.sort_unstable();
             assert!(ids.into_iter().eq(0..3_000), "{scheduler}, depth {depth}");
-            assert!(depth > 1 || rig.sent.len() < 3_000, "{scheduler}: nothing was merged");
+            assert!(depth > 1 || harness.sent.len() < 3_000, "{scheduler}: nothing was merged");
         }
     }
 }

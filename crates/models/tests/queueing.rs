@@ -1,37 +1,37 @@
 //! The command queue: gain, patience, order, several readers.
 
-mod rig;
+mod harness;
 
 use std::collections::BTreeMap;
 
+use harness::{Flush, Harness, Read, Write, figures, queueing_figures};
 use raidlab_core::units::{Nanos, Sectors, Time};
 use raidlab_models::HardDiskFigures;
 use raidlab_random::SplitMix64;
-use rig::{Flush, Read, Rig, Write, figures, queueing_figures};
 
 /// Random 4 KiB reads at a depth: requests a second, and every response time, sorted.
 fn random_reads(f: &HardDiskFigures, depth: usize, count: u32) -> (f64, Vec<Nanos>) {
-    let mut rig = Rig::new(f, 1);
+    let mut harness = Harness::new(f, 1);
     let mut random = SplitMix64::new(5);
     let mut submitted = BTreeMap::new();
-    let mut submit = |rig: &mut Rig| {
-        let id = rig.submit(Read, random.below(f.capacity.0 / 8) * 8, 8, false);
-        submitted.insert(id, rig.now);
+    let mut submit = |harness: &mut Harness| {
+        let id = harness.submit(Read, random.below(f.capacity.0 / 8) * 8, 8, false);
+        submitted.insert(id, harness.now);
     };
     for _ in 0..depth {
-        submit(&mut rig);
+        submit(&mut harness);
     }
-    while rig.done.len() < count as usize {
-        let before = rig.done.len();
-        assert!(rig.wake());
-        for _ in before..rig.done.len() {
-            submit(&mut rig);
+    while harness.done.len() < count as usize {
+        let before = harness.done.len();
+        assert!(harness.wake());
+        for _ in before..harness.done.len() {
+            submit(&mut harness);
         }
     }
-    let took = |done: &rig::Done| done.at.since(submitted[&done.id]);
-    let mut times: Vec<_> = rig.done.iter().map(took).collect();
+    let took = |done: &harness::Done| done.at.since(submitted[&done.id]);
+    let mut times: Vec<_> = harness.done.iter().map(took).collect();
     times.sort_unstable();
-    (f64::from(count) / rig.now.since(Time::ZERO).as_secs(), times)
+    (f64::from(count) / harness.now.since(Time::ZERO).as_secs(), times)
 }
 
 #[test]
@@ -73,14 +73,14 @@ fn the_measured_desktop_drive_is_as_measured() {
     let (deep, _) = random_reads(&f, 32, 8_000);
     assert!((89.0..99.0).contains(&deep), "{deep} a second at depth 32, measured 94");
     // A flush after n scattered writes: 28 + 9.4 n ms.
-    let mut rig = Rig::new(&f, 1);
+    let mut harness = Harness::new(&f, 1);
     let mut random = SplitMix64::new(9);
     let mut flushes = 0.0;
     for _ in 0..20 {
         for _ in 0..64 {
-            rig.run(Write, random.below(f.capacity.0 / 8) * 8, 8, false);
+            harness.run(Write, random.below(f.capacity.0 / 8) * 8, 8, false);
         }
-        flushes += rig.run(Flush, 0, 0, false).as_secs() * 1e3 / 20.0;
+        flushes += harness.run(Flush, 0, 0, false).as_secs() * 1e3 / 20.0;
     }
     let expected = 28.0 + 9.4 * 64.0;
     assert!((flushes / expected - 1.0).abs() < 0.15, "{flushes} ms against {expected}");
@@ -118,26 +118,26 @@ fn every_queued_command_completes_once_and_flushes_are_barriers() {
     for (mut f, depth) in [(small.clone(), 32), (small, 2), (through, 7)] {
         f.queue_depth = depth;
         for seed in 0..60 {
-            let mut rig = Rig::new(&f, seed);
+            let mut harness = Harness::new(&f, seed);
             let mut random = SplitMix64::new(seed);
             let mut flushes = Vec::new();
             for _ in 0..400 {
                 let (at, len) = (random.below(199_900), 1 + random.below(99) as u32);
                 let fua = random.below(5) == 0;
                 match random.below(16) {
-                    0 => flushes.push(rig.submit(Flush, 0, 0, false)),
-                    1..=8 => drop(rig.submit(Read, at, len, fua)),
-                    _ => drop(rig.submit(Write, at, len, fua)),
+                    0 => flushes.push(harness.submit(Flush, 0, 0, false)),
+                    1..=8 => drop(harness.submit(Read, at, len, fua)),
+                    _ => drop(harness.submit(Write, at, len, fua)),
                 }
                 if random.below(3) == 0 {
-                    rig.pass(Nanos(random.below(40_000_000)));
+                    harness.pass(Nanos(random.below(40_000_000)));
                 }
             }
-            rig.settle();
+            harness.settle();
             let place: BTreeMap<_, _> =
-                rig.done.iter().enumerate().map(|(place, done)| (done.id, place)).collect();
+                harness.done.iter().enumerate().map(|(place, done)| (done.id, place)).collect();
             assert_eq!(place.len(), 400, "seed {seed}");
-            assert_eq!(rig.done.len(), 400, "seed {seed}");
+            assert_eq!(harness.done.len(), 400, "seed {seed}");
             for flush in flushes {
                 for (id, at) in &place {
                     let right = (*id).cmp(&flush) == (*at).cmp(&place[&flush]);
@@ -150,17 +150,17 @@ fn every_queued_command_completes_once_and_flushes_are_barriers() {
 
 /// Bytes per second of `readers` who read 128 KiB at a time in turn, each in its own place.
 fn readers(f: &HardDiskFigures, readers: u64) -> f64 {
-    let mut rig = Rig::new(f, 1);
+    let mut harness = Harness::new(f, 1);
     let mut places: Vec<_> = (0..readers).map(|one| one * f.capacity.0 / readers).collect();
     let mut bytes = 0.0;
-    while rig.now < Time(20_000_000_000) {
+    while harness.now < Time(20_000_000_000) {
         for place in &mut places {
-            rig.run(Read, *place, 256, false);
+            harness.run(Read, *place, 256, false);
             *place += 256;
             bytes += 131_072.0;
         }
     }
-    bytes / rig.now.since(Time::ZERO).as_secs()
+    bytes / harness.now.since(Time::ZERO).as_secs()
 }
 
 #[test]
@@ -192,38 +192,38 @@ fn holding_on_to_a_reader_keeps_rate_with_several() {
 #[test]
 fn queued_reads_in_order_run_at_the_rate_of_the_medium() {
     let f = queueing_figures("nas-8tb-7200");
-    let mut rig = Rig::new(&f, 1);
+    let mut harness = Harness::new(&f, 1);
     let count = 4_000;
     for block in 0..count {
-        rig.submit(Read, block * 256, 256, false);
+        harness.submit(Read, block * 256, 256, false);
     }
-    rig.settle();
-    let rate = count as f64 * 131_072.0 / rig.now.since(Time::ZERO).as_secs();
+    harness.settle();
+    let rate = count as f64 * 131_072.0 / harness.now.since(Time::ZERO).as_secs();
     assert!((rate / f.outer_rate as f64 - 1.0).abs() < 0.02, "{rate}");
-    assert!(rig.done.is_sorted_by_key(|done| done.id), "in order");
+    assert!(harness.done.is_sorted_by_key(|done| done.id), "in order");
 }
 
 /// Whatever waits must not be starved by a reader in order.
 #[test]
 fn a_reader_in_order_does_not_keep_others_from_the_mechanism() {
     let f = queueing_figures("nas-8tb-7200");
-    let mut rig = Rig::new(&f, 1);
+    let mut harness = Harness::new(&f, 1);
     let mut next = 0;
     for _ in 0..16 {
-        rig.submit(Read, next, 256, false);
+        harness.submit(Read, next, 256, false);
         next += 256;
     }
-    rig.pass(Nanos::from_millis(100));
-    let far = rig.submit(Read, f.capacity.0 / 2, 8, false);
-    let start = rig.now;
-    while !rig.done.iter().any(|done| done.id == far) {
-        let before = rig.done.len();
-        assert!(rig.wake());
-        for _ in before..rig.done.len() {
-            rig.submit(Read, next, 256, false);
+    harness.pass(Nanos::from_millis(100));
+    let far = harness.submit(Read, f.capacity.0 / 2, 8, false);
+    let start = harness.now;
+    while !harness.done.iter().any(|done| done.id == far) {
+        let before = harness.done.len();
+        assert!(harness.wake());
+        for _ in before..harness.done.len() {
+            harness.submit(Read, next, 256, false);
             next += 256;
         }
     }
-    let waited = rig.now.since(start);
+    let waited = harness.now.since(start);
     assert!(waited < f.queue_age_limit + Nanos::from_millis(100), "{waited:?}");
 }

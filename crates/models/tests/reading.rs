@@ -1,10 +1,10 @@
 //! Reads against closed forms.
 
-mod rig;
+mod harness;
 
+use harness::{Harness, NAMES, Read, figures};
 use raidlab_core::units::{Nanos, Sectors};
 use raidlab_random::SplitMix64;
-use rig::{NAMES, Read, Rig, figures};
 
 const GAP: Nanos = Nanos(10_000);
 
@@ -53,14 +53,14 @@ fn mean_seek(f: &raidlab_models::HardDiskFigures) -> f64 {
 fn random_reads_take_overhead_seek_half_a_turn_and_transfer() {
     for name in NAMES {
         let f = figures(name);
-        let mut rig = Rig::new(&f, 11);
+        let mut harness = Harness::new(&f, 11);
         let mut random = SplitMix64::new(5);
         let count = 40_000;
         let mut total = 0;
         for _ in 0..count {
-            total += rig.run(Read, random.below(f.capacity.0 / 8) * 8, 8, false).0;
+            total += harness.run(Read, random.below(f.capacity.0 / 8) * 8, 8, false).0;
             // Not in step with the platters.
-            rig.pass(Nanos(random.below(3_000_000)));
+            harness.pass(Nanos(random.below(3_000_000)));
         }
         let mean = total as f64 / f64::from(count);
         let bytes = 4_096.0;
@@ -76,17 +76,17 @@ fn random_reads_take_overhead_seek_half_a_turn_and_transfer() {
 /// Bytes per second of sequential reads at depth 1.
 fn sequential(name: &str, at: u64, block: u32, total: u64, gap: Nanos) -> f64 {
     let f = figures(name);
-    let mut rig = Rig::new(&f, 3);
-    rig.run(Read, at, block, false);
-    let start = rig.now;
+    let mut harness = Harness::new(&f, 3);
+    harness.run(Read, at, block, false);
+    let start = harness.now;
     let mut next = at + u64::from(block);
     while next < at + total {
-        rig.pass(gap);
-        rig.run(Read, next, block, false);
+        harness.pass(gap);
+        harness.run(Read, next, block, false);
         next += u64::from(block);
     }
     let sectors = next - at - u64::from(block);
-    sectors as f64 * 512.0 / rig.now.since(start).as_secs()
+    sectors as f64 * 512.0 / harness.now.since(start).as_secs()
 }
 
 #[test]
@@ -128,13 +128,13 @@ fn every_zone_has_its_rate() {
 fn a_slow_reader_gets_its_own_pace_from_the_cache() {
     // 16 KiB every 2 ms asks for less than the medium gives: after the start all are hits.
     let f = figures("pata-80gb-7200");
-    let mut rig = Rig::new(&f, 3);
+    let mut harness = Harness::new(&f, 3);
     let hit = f.command_overhead.0 + (16_384.0 / f.link_rate as f64 * 1e9) as u64;
     let mut slow = 0;
     for block in 0..2_000 {
-        let took = rig.run(Read, block * 32, 32, false).0;
+        let took = harness.run(Read, block * 32, 32, false).0;
         slow += u32::from(took > hit + 10);
-        rig.pass(Nanos(2_000_000));
+        harness.pass(Nanos(2_000_000));
     }
     assert!(slow <= 3, "{slow} reads waited for the medium");
 }
@@ -143,12 +143,12 @@ fn a_slow_reader_gets_its_own_pace_from_the_cache() {
 fn small_reads_in_order_run_at_the_pace_of_the_electronics() {
     // 16 KiB without a pause ask for two thirds of what the medium gives.
     let f = figures("pata-80gb-7200");
-    let mut rig = Rig::new(&f, 3);
+    let mut harness = Harness::new(&f, 3);
     let hit = f.command_overhead.0 as f64 + 16_384.0 / f.link_rate as f64 * 1e9;
     for block in 0..4_000 {
-        rig.run(Read, block * 32, 32, false);
+        harness.run(Read, block * 32, 32, false);
     }
-    let each = rig.now.0 as f64 / 4_000.0;
+    let each = harness.now.0 as f64 / 4_000.0;
     println!("{each} for hits of {hit}");
     assert!(each < hit * 1.1, "{each} for hits of {hit}");
 }
@@ -158,9 +158,9 @@ fn a_far_read_does_not_wait_for_the_stream() {
     let mut f = figures("nas-8tb-7200");
     f.segment = Sectors(1 << 20);
     for seed in 0..20 {
-        let mut rig = Rig::new(&f, seed);
-        rig.run(Read, 0, 8, false);
-        let took = rig.run(Read, 400_000, 8, false);
+        let mut harness = Harness::new(&f, seed);
+        harness.run(Read, 0, 8, false);
+        let took = harness.run(Read, 400_000, 8, false);
         assert!(took < Nanos::from_millis(12), "200 MB of streaming are 800 ms: {took:?}");
     }
 }
@@ -170,10 +170,10 @@ fn reading_ahead_moves_the_head() {
     let mut f = figures("nas-8tb-7200");
     (f.segment, f.track_to_track) = (Sectors(1 << 20), Nanos::from_millis(5));
     for seed in 0..20 {
-        let mut rig = Rig::new(&f, seed);
-        rig.run(Read, 8_000, 8, false);
-        rig.pass(Nanos::from_millis(1_500));
-        let back = rig.run(Read, 0, 8, false);
+        let mut harness = Harness::new(&f, seed);
+        harness.run(Read, 8_000, 8, false);
+        harness.pass(Nanos::from_millis(1_500));
+        let back = harness.run(Read, 0, 8, false);
         assert!(back > Nanos::from_millis(5), "the head is cylinders away: {back:?}");
     }
 }
@@ -185,10 +185,10 @@ fn a_partial_hit_crosses_the_link_as_a_whole() {
     let link = f64::from(len) * 512e9 / f.link_rate as f64;
     let least = f.command_overhead.0 as f64 + link - 10.0;
     for seed in 0..40 {
-        let mut rig = Rig::new(&f, seed);
-        rig.run(Read, 0, 8, false);
-        rig.pass(Nanos(50_000_000 + seed * 317_123));
-        let took = rig.run(Read, 8, len, false).0 as f64;
+        let mut harness = Harness::new(&f, seed);
+        harness.run(Read, 0, 8, false);
+        harness.pass(Nanos(50_000_000 + seed * 317_123));
+        let took = harness.run(Read, 8, len, false).0 as f64;
         assert!(took >= least, "{took} is less than {least}");
     }
 }
@@ -197,25 +197,25 @@ fn a_partial_hit_crosses_the_link_as_a_whole() {
 fn a_hit_costs_overhead_and_link_and_a_repeated_miss_the_mechanism() {
     for name in NAMES {
         let f = figures(name);
-        let mut rig = Rig::new(&f, 3);
+        let mut harness = Harness::new(&f, 3);
         let hit = f.command_overhead.0 as f64 + 4_096.0 / f.link_rate as f64 * 1e9;
-        let miss = rig.run(Read, 1_000_000, 8, false).0;
+        let miss = harness.run(Read, 1_000_000, 8, false).0;
         assert!(miss as f64 > 2.0 * hit);
-        let busy = rig.disk.busy();
+        let busy = harness.disk.busy();
         for _ in 0..2 {
-            let again = rig.run(Read, 1_000_000, 8, false).0;
+            let again = harness.run(Read, 1_000_000, 8, false).0;
             assert!((again as f64 - hit).abs() < 10.0, "{name}: {again} against {hit}");
         }
-        assert_eq!(rig.disk.busy(), busy, "a hit does not use the mechanism");
+        assert_eq!(harness.disk.busy(), busy, "a hit does not use the mechanism");
         // As many other places as there are segments: the first is replaced.
         for other in 1..=u64::from(f.read_segments) {
-            rig.run(Read, 1_000_000 + other * 1_000_000, 8, false);
+            harness.run(Read, 1_000_000 + other * 1_000_000, 8, false);
         }
-        assert!(rig.run(Read, 1_000_000, 8, false).0 as f64 > 2.0 * hit);
+        assert!(harness.run(Read, 1_000_000, 8, false).0 as f64 > 2.0 * hit);
         // Used again and again it stays.
         for other in 1..=3 * u64::from(f.read_segments) {
-            rig.run(Read, 1_500_000 + other * 1_000_000, 8, false);
-            assert!(rig.run(Read, 1_000_000, 8, false).0 as f64 <= hit + 10.0);
+            harness.run(Read, 1_500_000 + other * 1_000_000, 8, false);
+            assert!(harness.run(Read, 1_000_000, 8, false).0 as f64 <= hit + 10.0);
         }
     }
 }
@@ -225,14 +225,14 @@ fn skipping_reads_stay_in_step_with_the_stream() {
     // Read 512 KiB, skip 512 KiB: what a member of raid5 sees. Going past the gap costs no more than
     // streaming through it, so the rate is half of the medium's or better.
     let f = figures("nas-8tb-7200");
-    let mut rig = Rig::new(&f, 3);
-    rig.run(Read, 0, 1_024, false);
-    let start = rig.now;
+    let mut harness = Harness::new(&f, 3);
+    harness.run(Read, 0, 1_024, false);
+    let start = harness.now;
     for block in 1..600 {
-        rig.pass(GAP);
-        rig.run(Read, block * 2_048, 1_024, false);
+        harness.pass(GAP);
+        harness.run(Read, block * 2_048, 1_024, false);
     }
-    let rate = 599.0 * 524_288.0 / rig.now.since(start).as_secs();
+    let rate = 599.0 * 524_288.0 / harness.now.since(start).as_secs();
     assert!(rate > 0.49 * f.outer_rate as f64, "{rate}");
 }
 
@@ -241,16 +241,17 @@ fn busy_is_the_time_for_commands() {
     for name in NAMES {
         let f = figures(name);
         // Sequential: the medium is the bottleneck all the time.
-        let mut rig = Rig::new(&f, 3);
+        let mut harness = Harness::new(&f, 3);
         for block in 0..1_000 {
-            rig.run(Read, block * 256, 256, false);
+            harness.run(Read, block * 256, 256, false);
         }
-        let share = rig.disk.busy().as_secs() / rig.now.since(raidlab_core::Time::ZERO).as_secs();
+        let share =
+            harness.disk.busy().as_secs() / harness.now.since(raidlab_core::Time::ZERO).as_secs();
         assert!((0.97..=1.0).contains(&share), "{name}: {share}");
         // A rare read: reading ahead is no work anybody asked for.
-        let mut rig = Rig::new(&f, 3);
-        rig.run(Read, 5_000_000, 8, false);
-        rig.pass(Nanos::from_millis(1_000));
-        assert!(rig.disk.busy() < Nanos::from_millis(45), "{name}");
+        let mut harness = Harness::new(&f, 3);
+        harness.run(Read, 5_000_000, 8, false);
+        harness.pass(Nanos::from_millis(1_000));
+        assert!(harness.disk.busy() < Nanos::from_millis(45), "{name}");
     }
 }

@@ -1,12 +1,12 @@
 //! SSDs against closed forms.
 
-mod rig;
+mod harness;
 
+use harness::any::AnyRig;
+use harness::{Flush, Read, Write};
 use raidlab_core::units::{Nanos, Sectors, Time};
 use raidlab_models::{Drive, Ssd, SsdFigures, SsdSpec};
 use raidlab_random::SplitMix64;
-use rig::any::AnyRig;
-use rig::{Flush, Read, Write};
 
 const GIB: u64 = 2 << 20;
 
@@ -40,7 +40,7 @@ fn figures() -> SsdFigures {
     }
 }
 
-fn rig(f: &SsdFigures) -> AnyRig {
+fn harness(f: &SsdFigures) -> AnyRig {
     AnyRig::new(Ssd::new(&SsdSpec::new(f.clone()).unwrap(), 1))
 }
 
@@ -63,12 +63,12 @@ fn close(got: f64, expected: f64, percent: f64, what: &str) {
 #[test]
 fn one_read_at_a_time_takes_the_sum_of_its_parts() {
     let f = figures();
-    let mut rig = rig(&f);
+    let mut harness = harness(&f);
     let mut random = SplitMix64::new(1);
     let parts = f.controller_time.0 + f.command_overhead.0 + f.page_read.0;
     for len in [1, 8] {
         for _ in 0..100 {
-            let took = rig.run(Read, random.below(f.capacity.0 / 8 - 8) * 8, len, false);
+            let took = harness.run(Read, random.below(f.capacity.0 / 8 - 8) * 8, len, false);
             let crossing = cross(len.into(), f.channel_rate) + cross(len.into(), f.link_rate);
             assert_eq!(took.0, parts + crossing);
         }
@@ -78,9 +78,9 @@ fn one_read_at_a_time_takes_the_sum_of_its_parts() {
 #[test]
 fn one_write_at_a_time_ends_when_it_has_crossed() {
     let f = figures();
-    let mut rig = rig(&f);
+    let mut harness = harness(&f);
     for block in 0..100 {
-        let took = rig.run(Write, block * 8_000, 8, false);
+        let took = harness.run(Write, block * 8_000, 8, false);
         let expected = f.controller_time.0 + f.command_overhead.0 + cross(8, f.link_rate);
         assert_eq!(took.0, expected);
     }
@@ -93,9 +93,9 @@ fn deep_queues_are_bounded_by_dies_then_by_the_controller() {
     let read = |f: &SsdFigures| {
         let mut random = SplitMix64::new(2);
         let count = 200_000;
-        let mut rig = rig(f);
+        let mut harness = harness(f);
         let time =
-            rig.load(1_024, count, |_| (Read, random.below(f.capacity.0 / 8) * 8, 8)).as_secs();
+            harness.load(1_024, count, |_| (Read, random.below(f.capacity.0 / 8) * 8, 8)).as_secs();
         count as f64 / time
     };
     // Commands meet on dies by chance: of n in a closed system of d servers, n / (n + d - 1) of each
@@ -114,7 +114,7 @@ fn deep_queues_are_bounded_by_dies_then_by_the_controller() {
 fn long_reads_run_at_the_rate_of_the_bottleneck() {
     let sequential = |f: &SsdFigures| {
         let count = 20_000;
-        let time = rig(f).load(64, count, |n| (Read, n * 256 % f.capacity.0, 256)).as_secs();
+        let time = harness(f).load(64, count, |n| (Read, n * 256 % f.capacity.0, 256)).as_secs();
         count as f64 * 131_072.0 / time / 1e6
     };
     let f = figures();
@@ -128,36 +128,36 @@ fn long_reads_run_at_the_rate_of_the_bottleneck() {
 #[test]
 fn long_writes_run_at_the_rate_of_programming() {
     let f = figures();
-    let mut rig = rig(&f);
-    let write = |rig: &mut AnyRig, from: u64, count: usize| {
-        let time = rig.load(4, count, |n| (Write, from + n * 256, 256)).as_secs();
+    let mut harness = harness(&f);
+    let write = |harness: &mut AnyRig, from: u64, count: usize| {
+        let time = harness.load(4, count, |n| (Write, from + n * 256, 256)).as_secs();
         count as f64 * 131_072.0 / time / 1e6
     };
-    write(&mut rig, 0, 2_000);
-    let rate = write(&mut rig, 2_000 * 256, 40_000);
+    write(&mut harness, 0, 2_000);
+    let rate = write(&mut harness, 2_000 * 256, 40_000);
     let expected = 32.0 * f.program_unit().bytes() as f64 / word_line(&f) * 1e3;
     close(rate, expected, 1.0, "MB/s of long writes");
     // With dies to spare the interface is the bottleneck.
     let f = SsdFigures { dies: 256, channels: 32, ..f };
-    let mut rig = self::rig(&f);
-    write(&mut rig, 0, 2_000);
-    close(write(&mut rig, 512_000, 40_000), 4_000.0, 1.0, "MB/s by the interface");
+    let mut harness = self::harness(&f);
+    write(&mut harness, 0, 2_000);
+    close(write(&mut harness, 512_000, 40_000), 4_000.0, 1.0, "MB/s by the interface");
 }
 
 #[test]
 fn random_writes_pay_for_copying() {
     for (flash, live) in [(115, 100), (130, 100), (110, 50)] {
         let f = SsdFigures { flash: Sectors(flash * GIB), live_data: live, ..figures() };
-        let mut rig = rig(&f);
-        let Drive::Ssd(ssd) = &rig.drive else { panic!() };
+        let mut harness = harness(&f);
+        let Drive::Ssd(ssd) = &harness.drive else { panic!() };
         let copies = ssd.amplification() - 1.0;
         let mut random = SplitMix64::new(3);
-        let mut write = |rig: &mut AnyRig, count: usize| {
-            rig.load(64, count, |_| (Write, random.below(f.capacity.0 / 8) * 8, 8)).as_secs()
+        let mut write = |harness: &mut AnyRig, count: usize| {
+            harness.load(64, count, |_| (Write, random.below(f.capacity.0 / 8) * 8, 8)).as_secs()
         };
-        write(&mut rig, 20_000);
+        write(&mut harness, 20_000);
         let count = 200_000;
-        let rate = count as f64 / write(&mut rig, count);
+        let rate = count as f64 / write(&mut harness, count);
         let copy = word_line(&f)
             + cross(f.program_unit().0, f.channel_rate) as f64
             + 3.0 * f.page_read.0 as f64;
@@ -174,12 +174,12 @@ fn the_pseudo_slc_cache_is_used_up_and_comes_back_at_rest() {
         flash: Sectors(200 * GIB),
         ..figures()
     };
-    let mut rig = rig(&f);
+    let mut harness = harness(&f);
     let mut next = 0;
-    let mut write = |rig: &mut AnyRig, mib: u64| {
+    let mut write = |harness: &mut AnyRig, mib: u64| {
         let from = next;
         next += mib * 2_048;
-        let time = rig.load(4, mib as usize * 8, |n| (Write, from + n * 256, 256)).as_secs();
+        let time = harness.load(4, mib as usize * 8, |n| (Write, from + n * 256, 256)).as_secs();
         mib as f64 * 1.048_576 / time
     };
     let unit = f.slc_unit();
@@ -188,27 +188,27 @@ fn the_pseudo_slc_cache_is_used_up_and_comes_back_at_rest() {
     let slc = 32.0 * unit.bytes() as f64 / ((200_000 + moved) as f64 + erase) * 1e3;
     let native = 32.0 * f.program_unit().bytes() as f64 / word_line(&f) * 1e3;
     let slc = slc.min(4_000.0);
-    write(&mut rig, 64);
-    close(write(&mut rig, 900), slc, 2.0, "MB/s into the cache");
-    write(&mut rig, 200);
-    close(write(&mut rig, 1_000), native, 2.0, "MB/s behind it");
+    write(&mut harness, 64);
+    close(write(&mut harness, 900), slc, 2.0, "MB/s into the cache");
+    write(&mut harness, 200);
+    close(write(&mut harness, 1_000), native, 2.0, "MB/s behind it");
     // A short pause brings nothing, a long one all.
-    rig.pass(Nanos::from_millis(300));
-    close(write(&mut rig, 200), native, 5.0, "MB/s after 0.3 s");
-    rig.pass(Nanos::from_millis(5_000));
-    close(write(&mut rig, 900), slc, 3.0, "MB/s after 5 s");
-    rig.settle();
+    harness.pass(Nanos::from_millis(300));
+    close(write(&mut harness, 200), native, 5.0, "MB/s after 0.3 s");
+    harness.pass(Nanos::from_millis(5_000));
+    close(write(&mut harness, 900), slc, 3.0, "MB/s after 5 s");
+    harness.settle();
 }
 
 #[test]
 fn flushes_cost_nothing_with_protection_and_programming_without() {
     let f = figures();
-    let mut protected = rig(&f);
-    let mut bare = rig(&SsdFigures { power_loss_protection: false, ..f.clone() });
+    let mut protected = harness(&f);
+    let mut bare = harness(&SsdFigures { power_loss_protection: false, ..f.clone() });
     let looked = f.controller_time.0 + f.command_overhead.0;
-    for rig in [&mut protected, &mut bare] {
-        assert_eq!(rig.run(Flush, 0, 0, false).0, looked, "nothing to flush");
-        rig.run(Write, 0, 8, false);
+    for harness in [&mut protected, &mut bare] {
+        assert_eq!(harness.run(Flush, 0, 0, false).0, looked, "nothing to flush");
+        harness.run(Write, 0, 8, false);
     }
     assert_eq!(protected.run(Flush, 0, 0, false).0, looked);
     let programmed = f.page_program.0 + cross(8, f.channel_rate);
@@ -234,10 +234,10 @@ fn reads_interrupt_programming() {
     let parts = f.controller_time.0 + f.command_overhead.0 + f.page_read.0;
     let plain = parts + cross(8, f.channel_rate) + cross(8, f.link_rate);
     let programming = |f: &SsdFigures| {
-        let mut rig = rig(f);
-        rig.run(Write, 0, f.program_unit().0 as u32, false);
-        rig.pass(Nanos::from_micros(300));
-        rig
+        let mut harness = harness(f);
+        harness.run(Write, 0, f.program_unit().0 as u32, false);
+        harness.pass(Nanos::from_micros(300));
+        harness
     };
     let took = programming(&f).run(Read, 0, 8, false);
     assert_eq!(took.0, plain + f.program_suspend.0);
@@ -248,13 +248,13 @@ fn reads_interrupt_programming() {
     let arrives = 300_000 + f.controller_time.0 + f.command_overhead.0;
     assert_eq!(took, plain + ends - arrives);
     // Programming ends later by what the reads took.
-    let mut rig = programming(&SsdFigures { power_loss_protection: false, ..f.clone() });
-    let begun = rig.now.0 - 300_000 + cross(f.program_unit().0, f.channel_rate);
-    rig.run(Read, 0, 8, false);
-    rig.run(Flush, 0, 0, false);
+    let mut harness = programming(&SsdFigures { power_loss_protection: false, ..f.clone() });
+    let begun = harness.now.0 - 300_000 + cross(f.program_unit().0, f.channel_rate);
+    harness.run(Read, 0, 8, false);
+    harness.run(Flush, 0, 0, false);
     let interrupted = f.program_suspend.0 + f.page_read.0;
     let expected = begun + f.page_program.0 + interrupted + f.flush_time.0;
-    assert_eq!(rig.now, Time(expected));
+    assert_eq!(harness.now, Time(expected));
 }
 
 #[test]
@@ -275,32 +275,32 @@ fn every_command_ends_once_and_the_seed_decides_all() {
     let spec = SsdSpec::new(tiny.clone()).unwrap();
     let trace = |seed| {
         let mut random = SplitMix64::new(seed);
-        let mut rig = AnyRig::new(Ssd::new(&spec, seed));
+        let mut harness = AnyRig::new(Ssd::new(&spec, seed));
         for _ in 0..2_000 {
             let at = random.below(tiny.capacity.0 + 20);
             let len = 1 + random.below(600) as u32;
             let fua = random.below(5) == 0;
             match random.below(10) {
-                0 => rig.submit(Flush, 0, 0, false),
-                1..=4 => rig.submit(Read, at, len, false),
-                5 => rig.submit(Read, at, 0, false),
-                _ => rig.submit(Write, at, len, fua),
+                0 => harness.submit(Flush, 0, 0, false),
+                1..=4 => harness.submit(Read, at, len, false),
+                5 => harness.submit(Read, at, 0, false),
+                _ => harness.submit(Write, at, len, fua),
             };
             match random.below(4) {
-                0 => rig.pass(Nanos(random.below(3_000_000))),
-                1 => drop(rig.wake()),
+                0 => harness.pass(Nanos(random.below(3_000_000))),
+                1 => drop(harness.wake()),
                 _ => {}
             }
         }
-        rig.settle();
-        rig
+        harness.settle();
+        harness
     };
     for seed in 0..30 {
-        let rig = trace(seed);
-        let mut ids: Vec<_> = rig.done.iter().map(|done| done.id).collect();
+        let harness = trace(seed);
+        let mut ids: Vec<_> = harness.done.iter().map(|done| done.id).collect();
         ids.sort_unstable();
         assert!(ids.into_iter().eq(0..2_000), "seed {seed}");
-        assert!(rig.drive.busy() <= rig.now.since(Time::ZERO), "seed {seed}");
-        assert_eq!(rig.done, trace(seed).done);
+        assert!(harness.drive.busy() <= harness.now.since(Time::ZERO), "seed {seed}");
+        assert_eq!(harness.done, trace(seed).done);
     }
 }

@@ -4,14 +4,14 @@ use std::fmt;
 
 /// A way to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Path {
+pub enum InstructionSet {
     /// 256-bit vectors.
     Avx2,
     /// Words of 64 bits, which the compiler may turn into the vectors every machine has.
     Words,
 }
 
-impl Path {
+impl InstructionSet {
     /// All there are, the fastest first.
     pub const ALL: [Self; 2] = [Self::Avx2, Self::Words];
 
@@ -27,7 +27,7 @@ impl Path {
     }
 }
 
-impl fmt::Display for Path {
+impl fmt::Display for InstructionSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Avx2 => "avx2",
@@ -38,8 +38,8 @@ impl fmt::Display for Path {
 
 /// The way this machine computes; for the settings of a result.
 #[inline]
-pub fn path() -> Path {
-    if Path::Avx2.is_available() { Path::Avx2 } else { Path::Words }
+pub fn path() -> InstructionSet {
+    if InstructionSet::Avx2.is_available() { InstructionSet::Avx2 } else { InstructionSet::Words }
 }
 
 /// How many lines of one place the first-level data cache holds, as the processor says; 8 when it does not.

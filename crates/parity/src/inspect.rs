@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::dispatch::Path;
+use crate::dispatch::InstructionSet;
 use crate::field;
 use crate::kernels::Kernels;
 use crate::lanes::{Lanes, Words};
@@ -53,7 +53,7 @@ impl Kernels {
         unsafe {
             match self.path() {
                 #[cfg(target_arch = "x86_64")]
-                Path::Avx2 => avx2::compare(blocks, len),
+                InstructionSet::Avx2 => avx2::compare(blocks, len),
                 _ => compare::<Words>(blocks, len),
             }
         }
@@ -77,7 +77,7 @@ impl Kernels {
         unsafe {
             match self.path() {
                 #[cfg(target_arch = "x86_64")]
-                Path::Avx2 => avx2::locate(&mut search, len),
+                InstructionSet::Avx2 => avx2::locate(&mut search, len),
                 _ => {
                     let at = search.steps::<Words>(0, len);
                     search.steps::<u8>(at, len);

@@ -4,7 +4,7 @@
 //! of RAID-6"). The exponents e_i are the caller's: 0 to 254, each at most once, in any order, with or
 //! without holes.
 
-use crate::dispatch::{Path, Store, path};
+use crate::dispatch::{InstructionSet, Store, path};
 use crate::field;
 use crate::pass::{Finish, Pass, run};
 use crate::terms::{Block, Change, Place, Room, Source, Terms};
@@ -69,7 +69,7 @@ pub enum Lost {
 /// powers of two from 4,096 bytes on are slower, because they share places in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Kernels {
-    path: Path,
+    path: InstructionSet,
     store: Store,
 }
 
@@ -87,12 +87,12 @@ impl Kernels {
     }
 
     /// Those of a path; `None` when this machine cannot go it.
-    pub fn on(path: Path, store: Store) -> Option<Self> {
+    pub fn on(path: InstructionSet, store: Store) -> Option<Self> {
         path.is_available().then_some(Self { path, store })
     }
 
     /// How they compute.
-    pub fn path(&self) -> Path {
+    pub fn path(&self) -> InstructionSet {
         self.path
     }
 

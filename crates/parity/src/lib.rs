@@ -17,7 +17,7 @@ mod pass;
 pub mod scalar;
 mod terms;
 
-pub use dispatch::{Path, Store, path};
+pub use dispatch::{InstructionSet, Store, path};
 pub use error::{ParityError, ParityErrorKind};
 pub use inspect::{Located, Wrong};
 pub use kernels::{Kernels, Lost};

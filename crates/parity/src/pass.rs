@@ -4,7 +4,7 @@
 //! writes there, so a target may be one of the blocks. Q is summed by Horner's rule: from the highest
 //! exponent to the lowest, doubling in between, which needs no tables where exponents follow each other.
 
-use crate::dispatch::{Path, Store};
+use crate::dispatch::{InstructionSet, Store};
 use crate::field;
 use crate::lanes::{Lanes, Words};
 use crate::terms::{Place, Term, Terms};
@@ -68,17 +68,17 @@ pub(crate) struct Pass<'a, T> {
 ///   writes there meanwhile.
 /// * What is written either starts exactly where something read starts, or does not overlap it; the
 ///   blocks written do not overlap each other.
-pub(crate) unsafe fn run<T: Place>(path: Path, pass: &Pass<'_, T>, len: usize) {
+pub(crate) unsafe fn run<T: Place>(path: InstructionSet, pass: &Pass<'_, T>, len: usize) {
     // SAFETY: promised by the caller.
     unsafe {
         match (path, pass.finish.sums()) {
             (_, (false, false)) => {}
             #[cfg(target_arch = "x86_64")]
-            (Path::Avx2, (true, false)) => avx2::run::<T, true, false>(pass, len),
+            (InstructionSet::Avx2, (true, false)) => avx2::run::<T, true, false>(pass, len),
             #[cfg(target_arch = "x86_64")]
-            (Path::Avx2, (false, true)) => avx2::run::<T, false, true>(pass, len),
+            (InstructionSet::Avx2, (false, true)) => avx2::run::<T, false, true>(pass, len),
             #[cfg(target_arch = "x86_64")]
-            (Path::Avx2, _) => avx2::run::<T, true, true>(pass, len),
+            (InstructionSet::Avx2, _) => avx2::run::<T, true, true>(pass, len),
             (_, (true, false)) => words::<T, true, false>(pass, len),
             (_, (false, true)) => words::<T, false, true>(pass, len),
             _ => words::<T, true, true>(pass, len),

@@ -20,7 +20,8 @@ fn isal_or_skip(test: &str) -> Vec<Isal> {
         return Vec::new();
     };
     // Its kernels by name are for machines with AVX2; where it has none, nothing is lost.
-    let avx2 = if raidlab_parity::Path::Avx2.is_available() { Isal::avx2() } else { None };
+    let avx2 =
+        if raidlab_parity::InstructionSet::Avx2.is_available() { Isal::avx2() } else { None };
     [Some(dispatched), avx2].into_iter().flatten().collect()
 }
 

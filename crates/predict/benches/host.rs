@@ -15,11 +15,12 @@ use raidlab_models::{Drive, HostSpec, Scheduler, load};
 use raidlab_predict::host::run_plan;
 use raidlab_sim::{HostCosts, World};
 use raidlab_workload::{
-    Content, How, Op, OpResult, Parameters, Path, Plan, Planned, Process, Setting, Slot,
+    Content, FileDescriptor, FilePath, Op, OpResult, OpenFlags, Parameters, Plan, Planned, Process,
+    Setting,
 };
 
 const ROUNDS: usize = 5;
-const S: Slot = Slot(0);
+const S: FileDescriptor = FileDescriptor(0);
 
 #[derive(Debug)]
 struct Script(std::vec::IntoIter<Op>);
@@ -34,8 +35,8 @@ fn script(ops: Vec<Op>) -> Planned {
     Planned { copy: 0, process: Box::new(Script(ops.into_iter())) }
 }
 
-fn open(index: u64, how: How) -> Op {
-    Op::Open { slot: S, path: Path::target(format!("file{index}")), how }
+fn open(index: u64, flags: OpenFlags) -> Op {
+    Op::Open { fd: S, path: FilePath::target(format!("file{index}")), flags }
 }
 
 /// `dd if=/dev/zero bs=64k` of so many MB, or `cp` of it to `/dev/null`, by some processes at once.
@@ -43,9 +44,9 @@ fn plan(mb: u64, reads: bool, processes: u64) -> Plan {
     let (len, times) = (65_536, mb * 1_000_000 / 65_536);
     let write = |index| {
         let content = Content::Zeroes;
-        vec![open(index, How::WRITE), Op::Write { slot: S, len, content, times }]
+        vec![open(index, OpenFlags::WRITE), Op::Write { fd: S, len, content, times }]
     };
-    let read = |index| vec![open(index, How::READ), Op::Read { slot: S, len, times }];
+    let read = |index| vec![open(index, OpenFlags::READ), Op::Read { fd: S, len, times }];
     let all =
         |ops: &dyn Fn(u64) -> Vec<Op>| (0..processes).map(|index| script(ops(index))).collect();
     if reads {

@@ -15,7 +15,7 @@ use raidlab_core::{
     Config, Consistency, Limits, MemberConfig, MemberIndex, Nanos, SECTOR_BYTES, Sectors, Volume,
 };
 use raidlab_models::host::{CallCosts, HostSpec, READ_AHEAD};
-use raidlab_models::{Drive, DriveSpec, PathSpec, QueueSpec, Scheduler, ServerKind, load_beside};
+use raidlab_models::{Drive, DriveSpec, LinkKind, PathSpec, QueueSpec, Scheduler, load_beside};
 use raidlab_random::mix;
 use raidlab_sim::{HostCosts, World};
 use raidlab_study::{
@@ -261,7 +261,7 @@ impl<'a> Modelled<'a> {
     fn has_short_commands(&self, layout: usize) -> bool {
         let named = &self.study.layouts[layout];
         let is_channel = |server: &usize| {
-            self.study.paths.get(*server).is_some_and(|one| one.kind == ServerKind::PataChannel)
+            self.study.paths.get(*server).is_some_and(|one| one.kind == LinkKind::PataChannel)
         };
         let members = named.hardware.routes.iter().enumerate();
         members
@@ -280,7 +280,7 @@ impl<'a> Modelled<'a> {
             // A channel or link leads to drives, behind the controller, though all of them share it.
             let common = |server: &usize| {
                 let kind = self.study.paths[*server].kind;
-                matches!(kind, ServerKind::Bus | ServerKind::Memory)
+                matches!(kind, LinkKind::Bus | LinkKind::Memory)
                     && hardware.routes.iter().all(|one| one.contains(server))
             };
             host = hardware.routes.iter().flatten().filter(|one| common(one)).copied().collect();
@@ -290,10 +290,10 @@ impl<'a> Modelled<'a> {
         }
         let mut servers = self.study.paths.clone();
         if let Some(switch) = hardware.controller.as_ref().and_then(|one| one.switch) {
-            let channels = servers.iter_mut().filter(|one| one.kind == ServerKind::PataChannel);
+            let channels = servers.iter_mut().filter(|one| one.kind == LinkKind::PataChannel);
             channels.for_each(|channel| channel.switch = switch);
         }
-        PathSpec { servers, routes, host }
+        PathSpec { links: servers, routes, host }
     }
 
     /// A drive of a layout's group: that of a member, the journal behind them, or the spare.
@@ -342,9 +342,8 @@ impl Modelled<'_> {
     /// that drive that is busy. Only where members share a channel, the channel is a resource of its own.
     fn name_the_drive(&self, layout: usize, resource: &mut String) {
         let paths = &self.study.paths;
-        let channel = paths
-            .iter()
-            .position(|one| one.kind == ServerKind::PataChannel && one.name == *resource);
+        let channel =
+            paths.iter().position(|one| one.kind == LinkKind::PataChannel && one.name == *resource);
         let Some(channel) = channel else { return };
         let routes = self.study.layouts[layout].hardware.routes.iter();
         let mut on = routes.enumerate().filter(|(_, route)| route.contains(&channel));

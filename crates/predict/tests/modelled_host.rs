@@ -11,12 +11,12 @@ use raidlab_random::Random;
 use raidlab_sim::{HostCosts, World};
 use raidlab_study::{StudyError, StudyErrorKind};
 use raidlab_workload::{
-    Class, Content, How, Io, Mark, Memory, Op, OpResult, Path, Plan, Planned, Process, RunRecord,
-    SeededBytes, Slot, SourceFile,
+    Class, Content, FileDescriptor, FilePath, Io, Mark, Memory, Op, OpResult, OpenFlags, Plan,
+    Planned, Process, RunRecord, SeededBytes, SourceFile,
 };
 
 const MIB: u64 = 1 << 20;
-const S: Slot = Slot(0);
+const S: FileDescriptor = FileDescriptor(0);
 
 /// Says its operations one after the other; panics when a result is not what was expected.
 #[derive(Debug)]
@@ -56,16 +56,16 @@ fn world() -> World {
     world_of(Layout::new(Level::Linear, 1))
 }
 
-fn open(how: How) -> Op {
-    Op::Open { slot: S, path: Path::target("file"), how }
+fn open(flags: OpenFlags) -> Op {
+    Op::Open { fd: S, path: FilePath::target("file"), flags }
 }
 
 fn write(len: u64, times: u64) -> Op {
-    Op::Write { slot: S, len, content: Content::Zeroes, times }
+    Op::Write { fd: S, len, content: Content::Zeroes, times }
 }
 
 fn read(len: u64, times: u64) -> Op {
-    Op::Read { slot: S, len, times }
+    Op::Read { fd: S, len, times }
 }
 
 fn measured(mut ops: Vec<Op>) -> Vec<Op> {
@@ -118,8 +118,8 @@ fn one(world: &mut World, op: IoOp, at: u64, len: u64) {
 #[test]
 fn a_cached_read_costs_copying_and_its_calls() {
     let host = HostSpec::default();
-    let prepare = vec![open(How::WRITE), write(MIB, 64)];
-    let mut plan = plan(prepare, vec![open(How::READ), read(65_536, 1_024)]);
+    let prepare = vec![open(OpenFlags::WRITE), write(MIB, 64)];
+    let mut plan = plan(prepare, vec![open(OpenFlags::READ), read(65_536, 1_024)]);
     plan.memory = Memory::AsIs;
     let record = run(&host, plan);
     let CallCosts { call, .. } = host.costs;
@@ -135,11 +135,11 @@ fn a_cached_read_costs_copying_and_its_calls() {
 #[test]
 fn a_cold_sequential_read_is_as_fast_as_the_drive() {
     let bytes = 1_200 * MIB;
-    let prepare = vec![open(How::WRITE), write(MIB, 1_200)];
+    let prepare = vec![open(OpenFlags::WRITE), write(MIB, 1_200)];
     for len in [4_096, 131_072, MIB] {
         let record = run(
             &HostSpec::default(),
-            plan(prepare.clone(), vec![open(How::READ), read(len, bytes / len)]),
+            plan(prepare.clone(), vec![open(OpenFlags::READ), read(len, bytes / len)]),
         );
         let (rate, raw) = (bytes as f64 / took(&record), raw_rate(IoOp::Read, bytes));
         assert!((rate / raw - 1.0).abs() < 0.05, "{len}: {rate} {raw}");
@@ -152,7 +152,7 @@ fn a_cold_sequential_read_is_as_fast_as_the_drive() {
 #[test]
 fn a_sequential_write_with_fsync_is_as_fast_as_the_drive() {
     let bytes = 3_000 * MIB;
-    let run_ops = vec![open(How::WRITE), write(MIB, 3_000), Op::Fsync { slot: S }];
+    let run_ops = vec![open(OpenFlags::WRITE), write(MIB, 3_000), Op::Fsync { fd: S }];
     let record = run(&HostSpec::default(), plan(vec![], run_ops));
     let (rate, raw) = (bytes as f64 / took(&record), raw_rate(IoOp::Write, bytes));
     assert!((rate / raw - 1.0).abs() < 0.05, "{rate} {raw}");
@@ -162,9 +162,9 @@ fn a_sequential_write_with_fsync_is_as_fast_as_the_drive() {
 
 /// Direct reads of 4 KiB at random, one or several at once.
 fn random_reads(places: &[u64], depth: usize) -> Vec<Op> {
-    let how = How { direct: true, ..How::READ };
-    let mut ops = vec![open(how)];
-    let io = |place: &u64| Io::Read { slot: S, at: place * 4_096, len: 4_096 };
+    let flags = OpenFlags { direct: true, ..OpenFlags::READ };
+    let mut ops = vec![open(flags)];
+    let io = |place: &u64| Io::Read { fd: S, at: place * 4_096, len: 4_096 };
     if depth == 1 {
         ops.extend(places.iter().map(|place| Op::At(io(place))));
         return ops;
@@ -183,7 +183,7 @@ fn random_reads(places: &[u64], depth: usize) -> Vec<Op> {
 fn direct_random_reads_are_those_of_the_raw_target() {
     let mut random = Random::new(3);
     let places: Vec<u64> = (0..2_000).map(|_| random.below(512 * 256)).collect();
-    let prepare = vec![open(How::WRITE), write(MIB, 512)];
+    let prepare = vec![open(OpenFlags::WRITE), write(MIB, 512)];
     let record = run(&HostSpec::default(), plan(prepare.clone(), random_reads(&places, 1)));
     let phase = record.phase(0).expect("a phase");
     assert_eq!((phase.reads.count, phase.reads.bytes), (2_000, 2_000 * 4_096));
@@ -210,12 +210,12 @@ fn writes_below_the_limit_take_memory_only_and_above_it_are_paced_by_the_drive()
         ..HostSpec::default()
     };
     let costs = host.costs;
-    let record = run(&host, plan(vec![], vec![open(How::WRITE), write(MIB, 60)]));
+    let record = run(&host, plan(vec![], vec![open(OpenFlags::WRITE), write(MIB, 60)]));
     let copy = Nanos(60 * costs.call.0 + 240 * costs.copy(262_144).0);
     assert_eq!(record.phase(0).expect("a phase").took(), copy);
     assert!(!record.warnings.is_empty(), "60 MiB are in memory only");
 
-    let record = run(&host, plan(vec![], vec![open(How::WRITE), write(MIB, 1_000)]));
+    let record = run(&host, plan(vec![], vec![open(OpenFlags::WRITE), write(MIB, 1_000)]));
     let raw = raw_rate(IoOp::Write, 996 * MIB);
     // All but the limit has been written when the last call returns.
     let expected = (1_000 - 128) as f64 * MIB as f64 / raw;
@@ -228,7 +228,7 @@ fn writes_below_the_limit_take_memory_only_and_above_it_are_paced_by_the_drive()
 fn fsync_writes_data_then_the_journal_then_flushes() {
     let mut world = world();
     world.start_record();
-    let ops = vec![open(How::WRITE), write(MIB, 2), Op::Fsync { slot: S }];
+    let ops = vec![open(OpenFlags::WRITE), write(MIB, 2), Op::Fsync { fd: S }];
     let empty = Plan { run: vec![script(ops)], phases: vec!["run"], ..Plan::default() };
     run_plan(&mut world, &HostSpec::default(), empty).expect("runs");
     let all: Vec<_> = world.record().iter().map(|io| (io.op, u64::from(io.len))).collect();
@@ -241,10 +241,10 @@ fn fsync_writes_data_then_the_journal_then_flushes() {
 #[test]
 fn what_is_unlinked_before_write_back_is_never_written() {
     let ops = vec![
-        open(How::WRITE),
+        open(OpenFlags::WRITE),
         write(MIB, 100),
-        Op::Close { slot: S },
-        Op::Unlink { path: Path::target("file") },
+        Op::Close { fd: S },
+        Op::Unlink { path: FilePath::target("file") },
         Op::Sleep(Nanos::from_millis(60_000)),
     ];
     let record = run(&HostSpec::default(), plan(vec![], ops.clone()));
@@ -260,7 +260,7 @@ fn what_is_unlinked_before_write_back_is_never_written() {
 fn dirty_data_wait_for_their_age_and_the_journal_for_5_s() {
     let written = |seconds: u64| {
         let sleep = Op::Sleep(Nanos::from_millis(seconds * 1_000));
-        let ops = vec![open(How::WRITE), write(MIB, 10), sleep];
+        let ops = vec![open(OpenFlags::WRITE), write(MIB, 10), sleep];
         run(&HostSpec::default(), plan(vec![], ops)).members.expect("counted").bytes_written
     };
     assert_eq!(written(4), 0);
@@ -273,10 +273,10 @@ fn dirty_data_wait_for_their_age_and_the_journal_for_5_s() {
 fn memory_keeps_what_was_used_last() {
     let host = HostSpec { memory: 64 * MIB, ..HostSpec::default() };
     let reads = |bytes: u64| {
-        let prepare = vec![open(How::WRITE), write(MIB, bytes / MIB)];
-        let back = Op::Seek { slot: S, to: raidlab_workload::Seek::Start(0) };
+        let prepare = vec![open(OpenFlags::WRITE), write(MIB, bytes / MIB)];
+        let back = Op::Seek { fd: S, to: raidlab_workload::Seek::Start(0) };
         let all = read(MIB, bytes / MIB);
-        let ops = vec![open(How::READ), all.clone(), back, all];
+        let ops = vec![open(OpenFlags::READ), all.clone(), back, all];
         run(&host, plan(prepare, ops)).members.expect("counted").bytes_read / MIB
     };
     assert_eq!(reads(48 * MIB), 48, "the second time from memory");
@@ -288,18 +288,19 @@ fn the_same_plan_takes_the_same_time() {
     let once = || {
         let mut random = Random::new(9);
         let process = |copy| {
-            let path = Path::target(format!("file{copy}"));
-            let mut ops = vec![Op::Open { slot: S, path, how: How { read: true, ..How::WRITE } }];
+            let path = FilePath::target(format!("file{copy}"));
+            let mut ops =
+                vec![Op::Open { fd: S, path, flags: OpenFlags { read: true, ..OpenFlags::WRITE } }];
             for _ in 0..300 {
                 let (at, len) = (random.below(200 * MIB), 1 + random.below(100_000));
-                let io = Io::Write { slot: S, at, len, content: Content::Zeroes };
+                let io = Io::Write { fd: S, at, len, content: Content::Zeroes };
                 ops.push(Op::At(if random.below(3) > 0 {
                     io
                 } else {
-                    Io::Read { slot: S, at, len }
+                    Io::Read { fd: S, at, len }
                 }));
                 if random.below(20) == 0 {
-                    ops.push(Op::Fdatasync { slot: S });
+                    ops.push(Op::Fdatasync { fd: S });
                 }
             }
             script(measured(ops))
@@ -344,7 +345,7 @@ fn characters_cost_the_cpu_of_their_process() {
     let mut host = HostSpec { cores: 1, ..HostSpec::default() };
     host.costs.character = 65_400;
     let ends = |bytes: &[u64]| {
-        let run = bytes.iter().map(|bytes| script(vec![Op::Characters(*bytes)])).collect();
+        let run = bytes.iter().map(|bytes| script(vec![Op::StdioBytes(*bytes)])).collect();
         let plan = Plan { run, phases: vec!["run"], ..Plan::default() };
         let record = run_plan(&mut world(), &host, plan).expect("runs");
         let cpu = record.process_cpu.expect("counted");
@@ -366,11 +367,11 @@ fn a_run_on_what_was_just_written_begins_with_dirty_data() {
         ..HostSpec::default()
     };
     let of = |memory, made: u64, run_ops: &[Op]| {
-        let prepare = vec![open(How::WRITE), write(MIB, made)];
+        let prepare = vec![open(OpenFlags::WRITE), write(MIB, made)];
         let plan = Plan { memory, ..plan(prepare, run_ops.to_vec()) };
         run(&host, plan)
     };
-    let second = Op::Open { slot: S, path: Path::target("second"), how: How::WRITE };
+    let second = Op::Open { fd: S, path: FilePath::target("second"), flags: OpenFlags::WRITE };
     let more = [second, write(MIB, 100)];
     let (just, settled) = (Memory::JustWritten, Memory::Cold);
     // 100 and 100 MiB are more than may be dirty, 100 MiB are not.
@@ -378,16 +379,16 @@ fn a_run_on_what_was_just_written_begins_with_dirty_data() {
     assert!(late > 2.0 * soon, "{late} {soon}");
     assert!(took(&of(just, 10, &more)) < 1.1 * soon);
     let written = |memory| {
-        let record = of(memory, 60, &[open(How::READ), Op::SyncAll]);
+        let record = of(memory, 60, &[open(OpenFlags::READ), Op::SyncAll]);
         record.members.expect("counted").bytes_written / MIB
     };
     assert_eq!((written(just), written(Memory::AsIs), written(settled)), (60, 0, 0));
-    let read_back = [open(How::READ), read(MIB, 60)];
+    let read_back = [open(OpenFlags::READ), read(MIB, 60)];
     let record = of(just, 60, &read_back);
     assert_eq!(record.members.expect("counted").reads, 0, "nothing was dropped");
     assert!(record.memory.contains("60 MiB of it in use"), "{}", record.memory);
     let reads = |memory| {
-        let prepare = vec![open(How::WRITE), write(MIB, 20), Op::SyncAll];
+        let prepare = vec![open(OpenFlags::WRITE), write(MIB, 20), Op::SyncAll];
         let record = run(&host, Plan { memory, ..plan(prepare, read_back.to_vec()) });
         record.members.expect("counted").reads
     };
@@ -397,17 +398,17 @@ fn a_run_on_what_was_just_written_begins_with_dirty_data() {
 
 #[test]
 fn small_files_are_made_and_removed_in_little_real_time() {
-    let file = |index: u64| Path::target(format!("d{}/{index}", index % 100));
+    let file = |index: u64| FilePath::target(format!("d{}/{index}", index % 100));
     let mut ops: Vec<Op> =
-        (0..100).map(|index| Op::Mkdir { path: Path::target(format!("d{index}")) }).collect();
+        (0..100).map(|index| Op::Mkdir { path: FilePath::target(format!("d{index}")) }).collect();
     for index in 0..10_000 {
-        ops.push(Op::Open { slot: S, path: file(index), how: How::WRITE });
-        ops.extend([write(1_000, 2), Op::Close { slot: S }]);
+        ops.push(Op::Open { fd: S, path: file(index), flags: OpenFlags::WRITE });
+        ops.extend([write(1_000, 2), Op::Close { fd: S }]);
     }
     ops.push(Op::SyncAll);
     ops.extend((0..10_000).map(|index| Op::Unlink { path: file(index) }));
     let list = ops.len();
-    ops.push(Op::List { path: Path::target("d7") });
+    ops.push(Op::List { path: FilePath::target("d7") });
     ops.insert(0, Op::Mark(Mark::Begin(0)));
     let run = vec![expecting(ops, vec![(list + 1, OpResult::Entries(vec![]))])];
     let plan = Plan { run, phases: vec!["run"], ..Plan::default() };
@@ -424,18 +425,18 @@ fn sources_null_and_copies() {
     let name: Arc<str> = "tree/archive".into();
     let bytes = Arc::new(SeededBytes { seed: 1, len: 10 * MIB });
     let sources = vec![SourceFile { name: name.clone(), bytes }];
-    let (from, to, null) = (Slot(1), Slot(0), Slot(2));
-    let open = |slot, path, how| Op::Open { slot, path, how };
+    let (from, to, null) = (FileDescriptor(1), FileDescriptor(0), FileDescriptor(2));
+    let open = |fd, path, flags| Op::Open { fd, path, flags };
     let copy = Op::CopyRange { from, to, len: 1 << 30 };
     let ops = vec![
-        open(from, Path::source(name), How::READ),
-        open(to, Path::target("copy"), How::WRITE),
+        open(from, FilePath::source(name), OpenFlags::READ),
+        open(to, FilePath::target("copy"), OpenFlags::WRITE),
         Op::Mark(Mark::Begin(0)),
         copy.clone(),
         copy,
-        open(null, Path::null(), How::WRITE),
-        Op::Write { slot: null, len: 512, content: Content::Zeroes, times: 1_000 },
-        Op::Stat { path: Path::target("copy") },
+        open(null, FilePath::null(), OpenFlags::WRITE),
+        Op::Write { fd: null, len: 512, content: Content::Zeroes, times: 1_000 },
+        Op::Stat { path: FilePath::target("copy") },
     ];
     let status = raidlab_workload::Status { size: 10 * MIB, is_directory: false };
     let results = vec![
@@ -456,7 +457,7 @@ fn what_cannot_be_is_named() {
     let fails = |plan: Plan| -> StudyError {
         run_plan(&mut world(), &HostSpec::default(), plan).expect_err("cannot be")
     };
-    let error = fails(plan(vec![], vec![open(How::READ)]));
+    let error = fails(plan(vec![], vec![open(OpenFlags::READ)]));
     assert!(error.to_string().contains("file: No such file or directory"), "{error}");
     let error = fails(plan(vec![], vec![Op::Take { queue: 0 }]));
     assert!(error.to_string().contains("wait for each other"), "{error}");
@@ -464,12 +465,12 @@ fn what_cannot_be_is_named() {
     let config = Config::uniform(Layout::new(Level::Linear, 1), Sectors(1 << 18));
     let mut small =
         World::new(&config, vec![HardDisk::new(&spec, 0)], HostCosts::default()).expect("fits");
-    let too_long = plan(vec![], vec![open(How::WRITE), write(MIB, 200)]);
+    let too_long = plan(vec![], vec![open(OpenFlags::WRITE), write(MIB, 200)]);
     let error = run_plan(&mut small, &HostSpec::default(), too_long).expect_err("128 MiB");
     assert!(error.to_string().contains("no space left"), "{error}");
     let error = fails(Plan { room: 1 << 50, ..Plan::default() });
     assert_eq!(error.kind, StudyErrorKind::DoesNotFit);
-    let direct = How { direct: true, ..How::WRITE };
+    let direct = OpenFlags { direct: true, ..OpenFlags::WRITE };
     let error = fails(plan(vec![], vec![open(direct), write(1_000, 1)]));
     assert!(error.to_string().contains("multiples of 512"), "{error}");
     let none = HostSpec { cores: 0, ..HostSpec::default() };
@@ -479,7 +480,7 @@ fn what_cannot_be_is_named() {
 
 #[test]
 fn a_group_is_one_operation() {
-    let mut ops = vec![open(How::WRITE), write(4_096, 1)];
+    let mut ops = vec![open(OpenFlags::WRITE), write(4_096, 1)];
     ops.insert(1, Op::Mark(Mark::GroupBegin));
     ops.push(Op::Mark(Mark::GroupEnd(Class::Write)));
     let phase_ops = [vec![Op::Mark(Mark::Begin(0))], ops].concat();
@@ -491,8 +492,8 @@ fn a_group_is_one_operation() {
 
 #[test]
 fn o_sync_waits_for_every_write() {
-    let how = How { sync: true, ..How::WRITE };
-    let record = run(&HostSpec::default(), plan(vec![], vec![open(how), write(4_096, 20)]));
+    let flags = OpenFlags { sync: true, ..OpenFlags::WRITE };
+    let record = run(&HostSpec::default(), plan(vec![], vec![open(flags), write(4_096, 20)]));
     let writes = &record.phase(0).expect("a phase").writes;
     // A flush of a drive with 7,200 turns a minute takes milliseconds, and there are two writes each.
     assert_eq!(writes.count, 20);
@@ -503,7 +504,7 @@ fn o_sync_waits_for_every_write() {
 fn seven_thousand_megabytes_are_few_events() {
     let mut world = world();
     let record = run_plan(&mut world, &HostSpec::default(), {
-        plan(vec![], vec![open(How::WRITE), write(MIB, 7_000), Op::Fsync { slot: S }])
+        plan(vec![], vec![open(OpenFlags::WRITE), write(MIB, 7_000), Op::Fsync { fd: S }])
     });
     let members = record.expect("runs").members.expect("counted");
     assert!(members.writes < 14_100, "{members:?}");
@@ -513,8 +514,8 @@ fn seven_thousand_megabytes_are_few_events() {
 
 #[test]
 fn a_warm_file_is_in_memory() {
-    let prepare = vec![open(How::WRITE), write(MIB, 8)];
-    let all = vec![open(How::READ), read(MIB, 8)];
+    let prepare = vec![open(OpenFlags::WRITE), write(MIB, 8)];
+    let all = vec![open(OpenFlags::READ), read(MIB, 8)];
     let warm = vec![script(all.clone())];
     let plan = Plan { warm, memory: Memory::Warm, ..plan(prepare, all) };
     let record = run(&HostSpec::default(), plan);
@@ -526,18 +527,22 @@ fn a_warm_file_is_in_memory() {
 fn operations_that_stand_for_many_come_to_the_same_as_single_ones() {
     let host = HostSpec { memory: 64 * MIB, ..HostSpec::default() };
     let bytes = 256 * MIB;
-    let other = Op::Open { slot: Slot(1), path: Path::target("other"), how: How::WRITE };
-    let rewrite = Op::Rewrite { slot: S, len: 8192, number: 0, times: bytes / 8192 };
-    let copy = Op::Copy { from: S, to: Slot(1), len: 12_288 };
-    let get = Op::ReadCharacters { slot: S, len: 4096, times: bytes / 4096 };
-    let put = Op::WriteCharacters { slot: Slot(1), len: 4096, times: bytes / 4096 };
+    let other = Op::Open {
+        fd: FileDescriptor(1),
+        path: FilePath::target("other"),
+        flags: OpenFlags::WRITE,
+    };
+    let rewrite = Op::Rewrite { fd: S, len: 8192, number: 0, times: bytes / 8192 };
+    let copy = Op::Copy { from: S, to: FileDescriptor(1), len: 12_288 };
+    let get = Op::ReadStdioBytes { fd: S, len: 4096, times: bytes / 4096 };
+    let put = Op::WriteStdioBytes { fd: FileDescriptor(1), len: 4096, times: bytes / 4096 };
     for ops in [
-        vec![open(How::BOTH), rewrite],
-        vec![open(How::READ), other.clone(), copy],
-        vec![open(How::READ), get],
+        vec![open(OpenFlags::BOTH), rewrite],
+        vec![open(OpenFlags::READ), other.clone(), copy],
+        vec![open(OpenFlags::READ), get],
         vec![other, put],
     ] {
-        let plan = || plan(vec![open(How::WRITE), write(MIB, bytes / MIB)], ops.clone());
+        let plan = || plan(vec![open(OpenFlags::WRITE), write(MIB, bytes / MIB)], ops.clone());
         let (many, single) = (run(&host, plan()), run(&host, plan().in_single_operations()));
         let (many_total, single_total) = (many.totals(), single.totals());
         for (many, single) in

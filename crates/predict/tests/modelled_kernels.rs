@@ -3,14 +3,16 @@
 use raidlab_core::contract::IoOp;
 use raidlab_core::{Config, Layout, Level, MemberIndex, Nanos, Sectors, Time};
 use raidlab_models::host::{DirtyLimit, FilesystemKind, FilesystemSpec, Kernel, Mechanism};
-use raidlab_models::{Drive, HostSpec, PathSpec, Scheduler, ServerSpec, load};
+use raidlab_models::{Drive, HostSpec, LinkSpec, PathSpec, Scheduler, load};
 use raidlab_predict::host::{HostRun, run};
 use raidlab_sim::{HostCosts, World};
-use raidlab_workload::{Content, How, Memory, Op, OpResult, Path, Plan, Planned, Process, Slot};
+use raidlab_workload::{
+    Content, FileDescriptor, FilePath, Memory, Op, OpResult, OpenFlags, Plan, Planned, Process,
+};
 
 const MIB: u64 = 1 << 20;
 const KIB: u64 = 1 << 10;
-const S: Slot = Slot(0);
+const S: FileDescriptor = FileDescriptor(0);
 
 #[derive(Debug)]
 struct Script(std::vec::IntoIter<Op>);
@@ -51,31 +53,37 @@ fn on(layout: &Layout, host: &HostSpec, plan: Plan) -> HostRun {
     run(&mut world(layout, host.kernel), host, plan).expect("runs")
 }
 
-fn path(index: u64) -> Path {
-    Path::target(format!("d{index}/file"))
+fn path(index: u64) -> FilePath {
+    FilePath::target(format!("d{index}/file"))
 }
 
-fn open(index: u64, how: How) -> Op {
-    Op::Open { slot: S, path: path(index), how }
+fn open(index: u64, flags: OpenFlags) -> Op {
+    Op::Open { fd: S, path: path(index), flags }
 }
 
 fn write(len: u64, times: u64) -> Op {
-    Op::Write { slot: S, len, content: Content::Zeroes, times }
+    Op::Write { fd: S, len, content: Content::Zeroes, times }
 }
 
 fn read(len: u64, times: u64) -> Op {
-    Op::Read { slot: S, len, times }
+    Op::Read { fd: S, len, times }
 }
 
 /// One file of each process in a directory of its own.
 fn made(index: u64, bytes: u64) -> Vec<Op> {
-    let mkdir = Op::Mkdir { path: Path::target(format!("d{index}")) };
-    vec![mkdir, open(index, How::WRITE), write(64 * KIB, bytes / (64 * KIB)), Op::Close { slot: S }]
+    let mkdir = Op::Mkdir { path: FilePath::target(format!("d{index}")) };
+    vec![
+        mkdir,
+        open(index, OpenFlags::WRITE),
+        write(64 * KIB, bytes / (64 * KIB)),
+        Op::Close { fd: S },
+    ]
 }
 
 /// Several processes read a file each, by 64 KiB.
 fn readers(processes: u64, bytes: u64) -> Plan {
-    let one = |index| script([open(index, How::READ), read(64 * KIB, bytes / (64 * KIB))].into());
+    let one =
+        |index| script([open(index, OpenFlags::READ), read(64 * KIB, bytes / (64 * KIB))].into());
     Plan {
         prepare: (0..processes).map(|index| script(made(index, bytes))).collect(),
         // Without barriers, drives still hold what was written; idle, they write it.
@@ -137,12 +145,12 @@ fn one_reader_of_a_stripe_of_two_has_both_drives_read() {
 #[test]
 fn makers_of_small_files_wait_for_a_small_journal() {
     let files = |process: u64, most| {
-        let path = move |file| Path::target(format!("d{process}/{file}"));
+        let path = move |file| FilePath::target(format!("d{process}/{file}"));
         let make = move |file| {
-            let open = Op::Open { slot: S, path: path(file), how: How::WRITE };
-            [open, write(4 * KIB, 1), Op::Close { slot: S }]
+            let open = Op::Open { fd: S, path: path(file), flags: OpenFlags::WRITE };
+            [open, write(4 * KIB, 1), Op::Close { fd: S }]
         };
-        let mkdir = Op::Mkdir { path: Path::target(format!("d{process}")) };
+        let mkdir = Op::Mkdir { path: FilePath::target(format!("d{process}")) };
         std::iter::once(mkdir).chain((0..most).flat_map(make)).collect()
     };
     let took = |bytes, processes| {
@@ -216,10 +224,10 @@ fn a_lone_reader_overlaps_copying_with_read_ahead_only() {
 /// A drive that is hardly waited for on a channel of 100 MB/s, behind the memory of the host where that has
 /// a rate.
 fn behind(memory: Option<u64>) -> World {
-    let channel = ServerSpec::pata_udma100("ide").with_rate(100_000_000);
+    let channel = LinkSpec::pata_udma100("ide").with_rate(100_000_000);
     let mut spec = PathSpec::shared(vec![channel], &[0]);
     if let Some(rate) = memory {
-        spec = spec.behind(ServerSpec::memory("memory", rate));
+        spec = spec.behind(LinkSpec::memory("memory", rate));
     }
     let drive = Drive::new(&load("ssd-nvme4-2tb-dc").expect("built in").kind, 1);
     let config = Config::uniform(single(), drive.capacity());
@@ -281,11 +289,11 @@ fn copies_of_a_lone_reader_hold_up_its_transfers() {
     same(wide, &|| Plan { run: vec![script(ops())], ..Plan::default() });
     // Copied within the kernel: only the writes copy anything, while the file is read ahead.
     let copy = || {
-        let from = Slot(1);
-        let mkdir = Op::Mkdir { path: Path::target("d1") };
-        let source = Op::Open { slot: from, path: path(0), how: How::READ };
+        let from = FileDescriptor(1);
+        let mkdir = Op::Mkdir { path: FilePath::target("d1") };
+        let source = Op::Open { fd: from, path: path(0), flags: OpenFlags::READ };
         let all = Op::CopyRange { from, to: S, len: bytes };
-        let run = vec![script(vec![mkdir, source, open(1, How::WRITE), all])];
+        let run = vec![script(vec![mkdir, source, open(1, OpenFlags::WRITE), all])];
         Plan { run, ..readers(1, bytes) }
     };
     same(wide, &copy);
@@ -295,7 +303,7 @@ fn copies_of_a_lone_reader_hold_up_its_transfers() {
 fn dirty_limits_say_what_is_left_at_the_end() {
     let plan = || Plan {
         run: vec![script(vec![
-            Op::Open { slot: S, path: Path::target("file"), how: How::WRITE },
+            Op::Open { fd: S, path: FilePath::target("file"), flags: OpenFlags::WRITE },
             write(MIB, 1_000),
         ])],
         ..Plan::default()
@@ -323,10 +331,10 @@ fn dirty_limits_say_what_is_left_at_the_end() {
 #[test]
 fn a_journal_costs_writes_and_seeks_of_small_files() {
     let files = || {
-        let path = |index| Path::target(format!("file{index}"));
+        let path = |index| FilePath::target(format!("file{index}"));
         let make = |index| {
-            let open = Op::Open { slot: S, path: path(index), how: How::WRITE };
-            [open, write(8 * KIB, 1), Op::Fsync { slot: S }, Op::Close { slot: S }]
+            let open = Op::Open { fd: S, path: path(index), flags: OpenFlags::WRITE };
+            [open, write(8 * KIB, 1), Op::Fsync { fd: S }, Op::Close { fd: S }]
         };
         Plan { run: vec![script((0..300).flat_map(make).collect())], ..Plan::default() }
     };
@@ -400,8 +408,8 @@ fn a_tree_is_read_once_while_memory_holds_what_processes_copy() {
         let bytes = 40 * MIB;
         let mut plan = readers(processes, bytes);
         let one = |index| {
-            let all = [open(index, How::READ), read(64 * KIB, bytes / (64 * KIB))];
-            let again = [Op::Close { slot: S }];
+            let all = [open(index, OpenFlags::READ), read(64 * KIB, bytes / (64 * KIB))];
+            let again = [Op::Close { fd: S }];
             script([&all[..], &again, &all].concat())
         };
         plan.run = (0..processes).map(one).collect();
@@ -433,8 +441,8 @@ fn every_kernel_runs_the_same_way_twice() {
 fn every_mechanism_can_be_switched_off() {
     let took = |host: &HostSpec| {
         let mut plan = readers(2, 16 * MIB);
-        let file = |index| Path::target(format!("d0/file{index}"));
-        let open = |index| Op::Open { slot: S, path: file(index), how: How::WRITE };
+        let file = |index| FilePath::target(format!("d0/file{index}"));
+        let open = |index| Op::Open { fd: S, path: file(index), flags: OpenFlags::WRITE };
         let writer = |index| script(vec![open(index), write(64 * KIB, 1_000), Op::SyncAll]);
         plan.run.extend((1..3).map(writer));
         let run = on(&layout(Level::Raid0, 2), host, plan);

@@ -8,11 +8,11 @@ use raidlab_predict::Modelled;
 use raidlab_sim::HostCosts;
 use raidlab_study::{Study, parse};
 use raidlab_workload::{
-    Content, FileNeed, How, Io, Mark, Metric, Op, OpResult, Path, Plan, Planned, Process,
-    RunRecord, Setting, Slot, Workload, WorkloadError,
+    Content, FileDescriptor, FileNeed, FilePath, Io, Mark, Metric, Op, OpResult, OpenFlags, Plan,
+    Planned, Process, RunRecord, Setting, Workload, WorkloadError,
 };
 
-const SLOT: Slot = Slot(0);
+const SLOT: FileDescriptor = FileDescriptor(0);
 const FILE: u64 = 64 << 20;
 
 const TEXT: &str = r#"
@@ -57,13 +57,13 @@ impl Workload for Given {
 }
 
 /// Each ticket that was heard, with who heard it.
-type Told = Arc<Mutex<Vec<(usize, i64)>>>;
+type Heard = Arc<Mutex<Vec<(usize, i64)>>>;
 
 #[derive(Debug)]
 struct Script {
     ops: VecDeque<Op>,
     number: usize,
-    told: Told,
+    told: Heard,
 }
 
 impl Process for Script {
@@ -89,7 +89,7 @@ fn run_planned(run: Vec<Planned>) -> Result<RunRecord, String> {
     let study: Study = parse(TEXT, "raw.toml").unwrap_or_else(|error| panic!("{error}"));
     let modelled = Modelled::new(&study, HostCosts::default()).expect("modelled drives");
     let mut world = modelled.world(0, 1).expect("a world");
-    let file = FileNeed { path: Path::target("file"), bytes: FILE, unit: 4096 };
+    let file = FileNeed { path: FilePath::target("file"), bytes: FILE, unit: 4096 };
     let plan = Plan {
         run,
         phases: vec!["run"],
@@ -103,7 +103,7 @@ fn run_planned(run: Vec<Planned>) -> Result<RunRecord, String> {
     modelled.record_on(&mut world, &given, Setting::new(1, 1))
 }
 
-fn run_telling(scripts: Vec<Vec<Op>>, told: &Told) -> Result<RunRecord, String> {
+fn run_telling(scripts: Vec<Vec<Op>>, told: &Heard) -> Result<RunRecord, String> {
     let process = |(number, ops): (usize, Vec<Op>)| {
         let process = Box::new(Script { ops: ops.into(), number, told: told.clone() });
         Planned { copy: number as u32, process }
@@ -112,16 +112,16 @@ fn run_telling(scripts: Vec<Vec<Op>>, told: &Told) -> Result<RunRecord, String> 
 }
 
 fn run(scripts: Vec<Vec<Op>>) -> Result<RunRecord, String> {
-    run_telling(scripts, &Told::default())
+    run_telling(scripts, &Heard::default())
 }
 
 fn open() -> Op {
-    Op::Open { slot: SLOT, path: Path::target("file"), how: How::BOTH }
+    Op::Open { fd: SLOT, path: FilePath::target("file"), flags: OpenFlags::BOTH }
 }
 
 /// Reads of one chunk of each of the four members.
 fn reads() -> impl Iterator<Item = Io> {
-    (0..4).map(|chunk| Io::Read { slot: SLOT, at: chunk * (8 << 20) + chunk * 65536, len: 4096 })
+    (0..4).map(|chunk| Io::Read { fd: SLOT, at: chunk * (8 << 20) + chunk * 65536, len: 4096 })
 }
 
 fn started() -> impl Iterator<Item = Op> {
@@ -178,7 +178,7 @@ fn barriers_and_sleep_by_hand() {
 
 #[test]
 fn tickets_go_to_who_waited_longest_and_on_in_that_order() {
-    let told = Told::default();
+    let told = Heard::default();
     let take = || vec![Op::Take { queue: 0 }, Op::Take { queue: 0 }];
     let put = |ticket, times| Op::Put { queue: 0, ticket, times };
     let puts = vec![Op::Sleep(millis(2)), put(7, 3), Op::Sleep(millis(2)), put(8, 1), put(9, 2)];
@@ -204,7 +204,7 @@ fn who_computes_shares_the_cpu() {
 /// Bytes through `putc` cost what they do on today's host: 2 ns each.
 #[test]
 fn characters_use_the_cpu() {
-    let record = run(vec![vec![Op::Characters(1_000_000)], vec![Op::Characters(500_000)]]);
+    let record = run(vec![vec![Op::StdioBytes(1_000_000)], vec![Op::StdioBytes(500_000)]]);
     let record = record.expect("a run");
     assert_eq!(record.ends(), [millis(2), millis(3)]);
     assert_eq!(record.system_cpu, Some(millis(3)));
@@ -220,7 +220,7 @@ fn what_cannot_go_on_is_told() {
     stuck(vec![vec![take()]]);
     stuck(vec![vec![open(), Op::Barrier(0), Op::SyncAll], vec![Op::Sleep(millis(1)), open()]]);
     stuck(vec![vec![take()], vec![open(), Op::At(reads().next().expect("one")), take()]]);
-    let odd = Io::Write { slot: SLOT, at: 100, len: 512, content: Content::Zeroes };
+    let odd = Io::Write { fd: SLOT, at: 100, len: 512, content: Content::Zeroes };
     let error = run(vec![vec![open(), Op::At(odd)]]).unwrap_err();
     assert!(error.contains("works in whole blocks of 512B"), "{error}");
     let error = run(vec![vec![Op::Finish]]).unwrap_err();

@@ -1,7 +1,7 @@
 //! One array, its drives and the host's CPU, joined in virtual time.
 
-mod agenda;
 mod controller;
+mod event_queue;
 mod paths;
 #[cfg(test)]
 mod tests;
@@ -24,7 +24,7 @@ use raidlab_models::{
 
 use crate::error::SimError;
 use crate::host::{Cpu, HostCosts};
-use agenda::Agenda;
+use event_queue::EventQueue;
 use raidlab_models::path::PathInput;
 
 /// An answer to a request.
@@ -53,7 +53,7 @@ pub struct IoRecord {
 
 /// Something that happens at a known time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Happening {
+enum TimedEvent {
     /// A request reaches the array.
     Arrival(u32),
     /// A piece of parity is computed.
@@ -74,7 +74,7 @@ enum Happening {
 
 /// A drive I/O in flight.
 #[derive(Clone, Copy, Debug)]
-struct Flight {
+struct InFlight {
     io: IoId,
     /// What follows when it went well; metadata that make durable first.
     then: Option<DriveIo>,
@@ -134,13 +134,13 @@ pub struct World {
     costs: HostCosts,
     cpu: Cpu,
     now: Time,
-    agenda: Agenda,
+    event_queue: EventQueue,
     pending: Vec<Pending>,
     free_pending: Vec<u32>,
     /// Requests that arrived while the array was full.
     backlog: VecDeque<u32>,
     /// The drive I/Os in flight.
-    ios: Vec<Flight>,
+    ios: Vec<InFlight>,
     free_ios: Vec<u32>,
     ended: VecDeque<(IoId, IoOutcome)>,
     computed: VecDeque<JobId>,
@@ -166,7 +166,7 @@ impl World {
         costs: HostCosts,
     ) -> Result<Self, SimError> {
         let mut drives: Vec<Drive> = drives.into_iter().map(Into::into).collect();
-        drives.iter_mut().for_each(|drive| _ = drive.foresee_ends());
+        drives.iter_mut().for_each(|drive| _ = drive.predict_completions());
         let (count, members) = (drives.len(), config.members.len());
         let journal = match config.settings.consistency {
             Consistency::Journal { sectors } => Some(sectors),
@@ -213,7 +213,7 @@ impl World {
             costs,
             cpu: Cpu::default(),
             now: Time::ZERO,
-            agenda: Agenda::new(4 * ios),
+            event_queue: EventQueue::new(4 * ios),
             pending: Vec::with_capacity(256),
             free_pending: Vec::with_capacity(256),
             backlog: VecDeque::with_capacity(256),
@@ -276,7 +276,7 @@ impl World {
     /// Lets time pass up to `at` when nothing happens before; otherwise does nothing and gives false.
     #[inline]
     pub fn idle_until(&mut self, at: Time) -> bool {
-        if self.is_stopped() || self.agenda.next_at().is_some_and(|next| next <= at) {
+        if self.is_stopped() || self.event_queue.next_at().is_some_and(|next| next <= at) {
             return false;
         }
         self.now = self.now.max(at);
@@ -286,7 +286,7 @@ impl World {
     /// When the next of what is known to happen will happen; `None` when nothing will.
     #[inline]
     pub fn next_at(&self) -> Option<Time> {
-        self.agenda.next_at()
+        self.event_queue.next_at()
     }
 
     /// Member I/Os sent out so far.
@@ -414,7 +414,7 @@ impl World {
         self.next_id += 1;
         let slot = self.hold(Pending { id, op, at, len, fua, process });
         let arrival = self.cpu.serve(self.now, self.costs.request);
-        self.agenda.ask_in_order(arrival, Happening::Arrival(slot));
+        self.event_queue.ask_in_order(arrival, TimedEvent::Arrival(slot));
         id
     }
 
@@ -439,7 +439,7 @@ impl World {
     /// that must lie somewhere before a run begins. Says whether that can be: drives must be disks
     /// without shingles, whose times do not depend on what was ever written, attached without a
     /// controller and at rest, and the array must not have begun to rebuild or check anything.
-    pub fn lay_out(&mut self, on: bool) -> bool {
+    pub fn prefill(&mut self, on: bool) -> bool {
         let is_disk = |drive: &Drive| matches!(drive, Drive::HardDisk(_));
         let works = |event: &Event| matches!(event, Event::Started(_));
         self.lays_out = on
@@ -462,28 +462,28 @@ impl World {
         if self.is_stopped() {
             return false;
         }
-        let Some(time) = self.agenda.next_at() else { return false };
+        let Some(time) = self.event_queue.next_at() else { return false };
         self.now = time;
-        while let Some(happening) = self.agenda.due(time) {
+        while let Some(happening) = self.event_queue.due(time) {
             self.happened += 1;
             match happening {
-                Happening::Arrival(slot) if self.controller.is_some() => self.ask(slot),
-                Happening::Arrival(slot) => self.backlog.push_back(slot),
-                Happening::Computed(job) => self.computed.push_back(job),
-                Happening::Drive(member) => self.wake_drive(member),
-                Happening::Wake => self.woken(),
-                Happening::Queue(member) => self.wake_queue(member),
-                Happening::Path(command) => self.wake_path(command),
-                Happening::Controller(what) => self.wake_controller(what),
-                Happening::Transferred(request) => self.transferred(request),
+                TimedEvent::Arrival(slot) if self.controller.is_some() => self.ask(slot),
+                TimedEvent::Arrival(slot) => self.backlog.push_back(slot),
+                TimedEvent::Computed(job) => self.computed.push_back(job),
+                TimedEvent::Drive(member) => self.wake_drive(member),
+                TimedEvent::Wake => self.woken(),
+                TimedEvent::Queue(member) => self.wake_queue(member),
+                TimedEvent::Path(command) => self.wake_path(command),
+                TimedEvent::Controller(what) => self.wake_controller(what),
+                TimedEvent::Transferred(request) => self.transferred(request),
             }
         }
         self.hand_in();
         true
     }
 
-    fn schedule(&mut self, at: Time, happening: Happening) {
-        self.agenda.ask(at, happening);
+    fn schedule(&mut self, at: Time, happening: TimedEvent) {
+        self.event_queue.ask(at, happening);
     }
 
     fn wake_drive(&mut self, member: u16) {
@@ -551,7 +551,7 @@ impl World {
     }
 
     fn drive_done(&mut self, drive: u16, id: DriveIoId, outcome: IoOutcome) {
-        let Flight { io, then, abandoned } = self.ios[id.0 as usize];
+        let InFlight { io, then, abandoned } = self.ios[id.0 as usize];
         if let Some(next) = then
             && outcome == IoOutcome::Ok
             && !abandoned
@@ -607,7 +607,7 @@ impl World {
                 QueueOutput::Complete { id, outcome } => self.drive_done(member, id, outcome),
                 QueueOutput::WakeAt(at) => {
                     self.queue_wakes[index] = Some(at);
-                    self.schedule(at, Happening::Queue(member));
+                    self.schedule(at, TimedEvent::Queue(member));
                 }
             }
         }
@@ -665,14 +665,14 @@ impl World {
                         job.sources.len() as u64 * Sectors(u64::from(job.len)).bytes()
                     });
                     let done = self.compute(bytes);
-                    self.schedule(done, Happening::Computed(job));
+                    self.schedule(done, TimedEvent::Computed(job));
                 }
                 Output::Reply { id, outcome } => self.reply(id, outcome),
                 Output::Event(event) => self.event(event),
                 Output::Meta { io } => self.send_meta(io),
                 Output::WakeAt(at) => {
                     self.wake = Some(at.max(self.now));
-                    self.schedule(at.max(self.now), Happening::Wake);
+                    self.schedule(at.max(self.now), TimedEvent::Wake);
                 }
                 Output::Abandon { io } => self.abandon(io),
             }
@@ -724,7 +724,7 @@ impl World {
         };
         let slot = self.free_ios.pop().unwrap_or(self.ios.len() as u32);
         let id = DriveIoId(slot);
-        let flight = Flight { io, then: then.map(|io| DriveIo { id, ..io }), abandoned: false };
+        let flight = InFlight { io, then: then.map(|io| DriveIo { id, ..io }), abandoned: false };
         match self.ios.get_mut(slot as usize) {
             Some(place) => *place = flight,
             None => self.ios.push(flight),
@@ -765,8 +765,8 @@ impl World {
     /// A modelled drive answers late at worst, and nobody waits for that.
     fn abandon(&mut self, io: IoId) {
         let free = &self.free_ios;
-        let flights = self.ios.iter_mut().enumerate();
-        let mut in_flight = flights.filter(|(slot, _)| !free.contains(&(*slot as u32)));
+        let all = self.ios.iter_mut().enumerate();
+        let mut in_flight = all.filter(|(slot, _)| !free.contains(&(*slot as u32)));
         if let Some((_, flight)) = in_flight.find(|(_, one)| one.io == io && !one.abandoned) {
             flight.abandoned = true;
             self.ended.push_back((io, IoOutcome::Timeout));

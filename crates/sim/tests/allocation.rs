@@ -6,7 +6,7 @@ mod counting;
 use counting::of_all_threads;
 use raidlab_core::contract::IoOp;
 use raidlab_core::{Config, Layout, Level, Sector, Sectors};
-use raidlab_models::{ControllerSpec, Drive, PathSpec, Scheduler, ServerSpec, load};
+use raidlab_models::{ControllerSpec, Drive, LinkSpec, PathSpec, Scheduler, load};
 use raidlab_sim::{HostCosts, World};
 
 fn load_world(world: &mut World, op: IoOp, depth: u64, count: u64, state: &mut u64) {
@@ -28,11 +28,10 @@ fn load_world(world: &mut World, op: IoOp, depth: u64, count: u64, state: &mut u
 /// Two drives on each PATA channel, a bus and the memory path for all.
 fn paths(drives: u64) -> PathSpec {
     let of: Vec<usize> = (0..drives as usize).map(|drive| drive / 2).collect();
-    let channels =
-        (0..drives.div_ceil(2)).map(|one| ServerSpec::pata_udma100(&format!("ide{one}")));
+    let channels = (0..drives.div_ceil(2)).map(|one| LinkSpec::pata_udma100(&format!("ide{one}")));
     PathSpec::shared(channels.collect(), &of)
-        .behind(ServerSpec::pci_32_33("pci"))
-        .behind(ServerSpec::memory("memory", 300_000_000))
+        .behind(LinkSpec::pci_32_33("pci"))
+        .behind(LinkSpec::memory("memory", 300_000_000))
 }
 
 /// A world within paths, perhaps behind a controller; `depth` requests at once.

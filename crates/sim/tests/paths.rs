@@ -6,8 +6,8 @@ use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{Config, Layout, Level, Nanos, Sector, Sectors, Time};
 use raidlab_models::disk::policy::ReadAhead;
 use raidlab_models::{
-    ControllerSpec, Drive, DriveKind, HardDiskFigures, HardDiskSpec, PathSpec, Scheduler,
-    ServerKind, ServerSpec, WritePolicy, load,
+    ControllerSpec, Drive, DriveKind, HardDiskFigures, HardDiskSpec, LinkKind, LinkSpec, PathSpec,
+    Scheduler, WritePolicy, load,
 };
 use raidlab_sim::{HostCosts, SimErrorKind, World};
 
@@ -114,9 +114,9 @@ fn random(world: &mut World, op: IoOp, flight: (u64, u64)) -> f64 {
     flight.1 as f64 / seconds
 }
 
-fn channel(name: &str) -> ServerSpec {
+fn channel(name: &str) -> LinkSpec {
     let free = Nanos::ZERO;
-    ServerSpec::pata_udma100(name).with_rate(50_000_000).with_switch(free).with_overhead(free)
+    LinkSpec::pata_udma100(name).with_rate(50_000_000).with_switch(free).with_overhead(free)
 }
 
 fn channels(of: &[usize]) -> PathSpec {
@@ -141,7 +141,7 @@ fn takes(bytes: u64, rate: u64) -> Nanos {
 #[test]
 fn without_paths_nothing_changes() {
     let empty = PathSpec { routes: vec![Vec::new(); 4], ..PathSpec::default() };
-    let off = channels(&[0, 0, 1, 1]).without_kind(ServerKind::PataChannel);
+    let off = channels(&[0, 0, 1, 1]).without_kind(LinkKind::PataChannel);
     assert_eq!(off, empty);
     for scheduler in [None, Some(Scheduler::Anticipatory)] {
         for op in [READ, WRITE] {
@@ -183,7 +183,7 @@ fn a_stripe_is_paced_by_the_fuller_channel() {
         let spec = channels(of);
         for op in [READ, WRITE] {
             near(rate(of, &spec, op), expected * MB, 0.02, &format!("{op:?} {of:?}"));
-            let off = rate(of, &spec.without_kind(ServerKind::PataChannel), op);
+            let off = rate(of, &spec.without_kind(LinkKind::PataChannel), op);
             assert!(off > 5.0 * expected * MB, "without channels: {off}");
         }
     }
@@ -220,15 +220,15 @@ fn a_switch_costs_at_every_change_of_device() {
     let free = time(&spec.without_switching());
     assert_eq!(free.to_bits(), time(&one(Nanos::ZERO)).to_bits());
     near(time(&spec) - free, 999.0 * 700e-6, 1e-6, "999 switches of 0.7 ms");
-    let mut two = PathSpec::shared(vec![spec.servers[0].clone(), channel("ide1")], &[0, 1]);
-    two.servers[1].switch = Nanos::from_micros(700);
+    let mut two = PathSpec::shared(vec![spec.links[0].clone(), channel("ide1")], &[0, 1]);
+    two.links[1].switch = Nanos::from_micros(700);
     assert_eq!(time(&two).to_bits(), free.to_bits(), "nothing to switch with one device each");
 }
 
 #[test]
 fn a_bus_caps_the_drives_behind_it() {
-    let bus = ServerSpec::pci_32_33("pci").with_overhead(Nanos::ZERO);
-    let links = PathSpec::each_its_own(4, |drive| ServerSpec::sata_300(&format!("link{drive}")));
+    let bus = LinkSpec::pci_32_33("pci").with_overhead(Nanos::ZERO);
+    let links = PathSpec::each_its_own(4, |drive| LinkSpec::sata_300(&format!("link{drive}")));
     let spec = links.behind(bus);
     let rate = |spec: &PathSpec, op| {
         let mut world = world(&disk(), Level::Raid0, 4).with_paths(spec).expect("can be");
@@ -246,7 +246,7 @@ fn a_bus_caps_the_drives_behind_it() {
     let costly = spec.clone();
     let costly = |overhead| {
         let mut spec = costly.clone();
-        spec.servers[4].overhead = overhead;
+        spec.links[4].overhead = overhead;
         let mut world = world(&quick(), Level::Raid0, 4).with_paths(&spec).expect("can be");
         random(&mut world, READ, (64, 4_000))
     };
@@ -258,7 +258,7 @@ fn a_bus_caps_the_drives_behind_it() {
 #[test]
 fn a_bus_costs_its_turns() {
     let time = |turn| {
-        let bus = ServerSpec { turn, ..ServerSpec::pci_32_33("pci") };
+        let bus = LinkSpec { turn, ..LinkSpec::pci_32_33("pci") };
         let spec = PathSpec::shared(vec![bus], &[0]);
         let mut world = world(&quick(), Level::Linear, 1).with_paths(&spec).expect("can be");
         for index in 0..500 {
@@ -278,7 +278,7 @@ fn mirrored_writes_pass_the_memory_path_once_for_each_copy() {
         let level = if copies == 1 { Level::Linear } else { Level::Raid1 };
         let routes = vec![Vec::new(); usize::from(copies)];
         let spec = PathSpec { routes, ..PathSpec::default() };
-        let spec = spec.behind(ServerSpec::memory("memory", rate));
+        let spec = spec.behind(LinkSpec::memory("memory", rate));
         let mut one = world(&quick(), level, copies).with_paths(&spec).expect("can be");
         let got = stream(&mut one, WRITE, 256, (4, 500));
         near(got, rate as f64 / f64::from(copies), 0.01, &format!("{copies} copies"));
@@ -299,7 +299,7 @@ fn mirrored_writes_pass_the_memory_path_once_for_each_copy() {
 fn copies_and_transfers_wait_for_each_other_on_the_memory_path() {
     let rate = 100_000_000;
     let spec = PathSpec { routes: vec![Vec::new()], ..PathSpec::default() };
-    let spec = spec.behind(ServerSpec::memory("memory", rate));
+    let spec = spec.behind(LinkSpec::memory("memory", rate));
     let mut world = world(&quick(), Level::Linear, 1);
     let cost = Nanos(10_000_000);
     assert_eq!(world.memory_copy(cost, Time(5)), Time(10_000_005), "nothing to wait for");
@@ -320,7 +320,7 @@ fn copies_and_transfers_wait_for_each_other_on_the_memory_path() {
 /// what is under way; a link's does not.
 #[test]
 fn a_pause_prolongs_what_is_under_way_on_a_channel_by_itself() {
-    let took = |server: &ServerSpec, (op, len): (IoOp, u64), pauses: &[u64]| {
+    let took = |server: &LinkSpec, (op, len): (IoOp, u64), pauses: &[u64]| {
         let spec = PathSpec::shared(vec![server.clone()], &[0]);
         let mut world = world(&quick(), Level::Linear, 1).with_paths(&spec).expect("can be");
         world.pause_transfers(Nanos(1_000_000_000));
@@ -338,7 +338,7 @@ fn a_pause_prolongs_what_is_under_way_on_a_channel_by_itself() {
         });
         times.map(|time| time.0)
     };
-    let (ide, sata) = (channel("ide0"), ServerSpec::sata_150("link"));
+    let (ide, sata) = (channel("ide0"), LinkSpec::sata_150("link"));
     let read = (READ, 1_024);
     let [plain, again] = took(&ide, read, &[]);
     // A pause before it is none of its business.
@@ -354,16 +354,15 @@ fn a_pause_prolongs_what_is_under_way_on_a_channel_by_itself() {
 /// Links and buses are busy for their bytes, channels while a command has them, nobody longer than time.
 #[test]
 fn utilisation_adds_up() {
-    let servers =
-        [channel("ide0"), channel("ide1"), ServerSpec::sata_150("link"), channel("unused")];
+    let servers = [channel("ide0"), channel("ide1"), LinkSpec::sata_150("link"), channel("unused")];
     let spec = PathSpec {
-        servers: servers.to_vec(),
+        links: servers.to_vec(),
         routes: vec![vec![0], vec![1], vec![2]],
         host: Vec::new(),
     };
-    let mut pci = ServerSpec::pci_32_33("pci").with_overhead(Nanos::ZERO);
+    let mut pci = LinkSpec::pci_32_33("pci").with_overhead(Nanos::ZERO);
     pci.turn = Nanos::ZERO;
-    let spec = spec.behind(pci).behind(ServerSpec::memory("memory", 300_000_000));
+    let spec = spec.behind(pci).behind(LinkSpec::memory("memory", 300_000_000));
     for op in [READ, WRITE] {
         let mut world = world(&disk(), Level::Raid0, 3).with_paths(&spec).expect("can be");
         run(&mut world, op, (9, 900), |index| (index * 7 % 900 * CHUNK, CHUNK));
@@ -437,7 +436,7 @@ fn writes_through_firmware_take_the_bus_or_the_drive_whichever_is_slower() {
     let mean = |policy, bus: u64, op| {
         let card = ControllerSpec::ite8212_bios("card").with_writes(policy);
         let card = ControllerSpec { request: Nanos::ZERO, ..card };
-        let mut pci = ServerSpec::pci_32_33("pci").with_overhead(Nanos::ZERO).with_rate(bus);
+        let mut pci = LinkSpec::pci_32_33("pci").with_overhead(Nanos::ZERO).with_rate(bus);
         pci.turn = Nanos::ZERO;
         let paths = PathSpec::shared(vec![channel("ide0")], &[0]).behind_host(pci);
         let plain = world(&quick(), Level::Linear, 1).with_controller(&card).expect("can be");
@@ -554,7 +553,7 @@ fn a_controller_computes_parity_itself() {
 fn the_way_to_a_controller_is_passed_once() {
     let routes = vec![Vec::new(); 2];
     let spec = PathSpec { routes, ..PathSpec::default() };
-    let spec = spec.behind_host(ServerSpec::pci_32_33("pci").with_overhead(Nanos::ZERO));
+    let spec = spec.behind_host(LinkSpec::pci_32_33("pci").with_overhead(Nanos::ZERO));
     for op in [READ, WRITE] {
         let card = ControllerSpec::bios_mirror("card").with_outstanding(8);
         let plain = world(&quick(), Level::Raid1, 2).with_controller(&card).expect("can be");
@@ -693,7 +692,7 @@ fn paths_and_controllers_that_cannot_be_are_refused() {
     assert!(reason(&crossed).contains("passes two PATA channels"));
     let slow = PathSpec::shared(vec![channel("a").with_rate(10), channel("b")], &[0, 0, 1]);
     assert!(reason(&slow).contains("rate: a: 10 bytes/s"));
-    let link = ServerSpec::sata_150("l").with_switch(Nanos(1));
+    let link = LinkSpec::sata_150("l").with_switch(Nanos(1));
     assert!(reason(&PathSpec::shared(vec![link], &[0, 0, 0])).contains("only a PATA channel"));
     let error = good.without("pci").expect_err("not there");
     assert!(error.to_string().contains("there are: ide0, ide1"), "{error}");

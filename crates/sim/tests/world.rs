@@ -143,7 +143,7 @@ fn members_are_counted_idle_time_passes_and_work_takes_the_cpu() {
 #[test]
 fn what_is_laid_out_costs_the_drives_nothing_and_can_be_read_then() {
     let mut world = world(Layout::new(Level::Raid5, 5), 1);
-    assert!(world.lay_out(true));
+    assert!(world.prefill(true));
     let before = world.now();
     for index in 0..100 {
         assert_eq!(one(&mut world, IoOp::Write, index * 999, 1_000).outcome, Outcome::Done);
@@ -153,7 +153,7 @@ fn what_is_laid_out_costs_the_drives_nothing_and_can_be_read_then() {
     let took = world.now().since(before);
     assert!(took < Nanos::from_millis(40), "{took:?}");
     assert!((0..5).all(|member| world.drive_busy(MemberIndex(member)) == Nanos::ZERO));
-    assert!(!world.lay_out(false));
+    assert!(!world.prefill(false));
     let answer = one(&mut world, IoOp::Read, 5_000, 8);
     assert_eq!(answer.outcome, Outcome::Done);
     assert!(answer.at.since(before) > took + Nanos::from_millis(1), "a disk had to move");
@@ -166,16 +166,16 @@ fn nothing_is_laid_out_over_requests_rebuilds_or_what_remembers_writes() {
     while busy.member_requests() == 0 {
         assert!(busy.step());
     }
-    assert!(!busy.lay_out(true), "a read is under way");
+    assert!(!busy.prefill(true), "a read is under way");
     let mut rebuilds = world(Layout::new(Level::Raid1, 2), 1);
     rebuilds.fail(MemberIndex(0));
-    assert!(rebuilds.lay_out(true), "without a member, but at rest");
-    rebuilds.lay_out(false);
+    assert!(rebuilds.prefill(true), "without a member, but at rest");
+    rebuilds.prefill(false);
     rebuilds.add(MemberIndex(0), HardDisk::new(&spec(), 7)).expect("fits");
-    assert!(!rebuilds.lay_out(true), "it rebuilds");
+    assert!(!rebuilds.prefill(true), "it rebuilds");
     let ssd = load("ssd-sata-1tb").expect("built in");
     let drives = vec![raidlab_models::Drive::new(&ssd.kind, 1)];
     let config = Config::uniform(Layout::new(Level::Linear, 1), drives[0].capacity());
     let mut ssd = World::new(&config, drives, HostCosts::default()).expect("fits");
-    assert!(!ssd.lay_out(true), "an SSD knows what was written");
+    assert!(!ssd.prefill(true), "an SSD knows what was written");
 }

@@ -7,7 +7,7 @@
 use raidlab_core::{Nanos, SECTOR_BYTES, Sectors};
 use raidlab_models::host::Processor;
 use raidlab_models::{
-    BadFigure, ControllerSpec, DriveSpec, PathSpec, Quantity, ServerSpec, WritePolicy, adjustable,
+    BadFigure, ControllerSpec, DriveSpec, LinkSpec, PathSpec, Quantity, WritePolicy, adjustable,
 };
 
 use crate::error::{StudyError, StudyErrorKind};
@@ -196,7 +196,7 @@ fn time(value: f64) -> Nanos {
     Nanos(whole(value))
 }
 
-const PATH: &[Property<ServerSpec>] = &[
+const PATH: &[Property<LinkSpec>] = &[
     Property("rate", RATE, set!(path, value, path.rate, whole(value))),
     Property("switch", TIME, set!(path, value, path.switch, time(value))),
     Property("overhead", TIME, set!(path, value, path.overhead, time(value))),
@@ -305,7 +305,7 @@ pub(crate) fn properties(owner: &Owner) -> Vec<(&'static str, Units)> {
 #[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) host: Option<Host>,
-    pub(crate) paths: Vec<ServerSpec>,
+    pub(crate) paths: Vec<LinkSpec>,
     pub(crate) layouts: Vec<NamedLayout>,
 }
 
@@ -362,7 +362,7 @@ impl Parts {
             Owner::Drive(_) => Ok(()),
             Owner::Paths(all) => {
                 let servers = all.iter().map(|index| self.paths[*index].clone()).collect();
-                PathSpec { servers, ..PathSpec::default() }.check(0).map_err(bad)
+                PathSpec { links: servers, ..PathSpec::default() }.check(0).map_err(bad)
             }
             Owner::Host => self.hosts().try_for_each(|host| {
                 check_processor(host)?;
@@ -421,7 +421,7 @@ mod tests {
     /// Each property sets something, and no two the same.
     #[test]
     fn every_property_of_a_host_path_and_controller_changes_it() {
-        let server = ServerSpec::pata_udma100("ide");
+        let server = LinkSpec::pata_udma100("ide");
         for property in PATH {
             let mut changed = server.clone();
             (property.2)(&mut changed, 123_456_789.0).expect("has it");

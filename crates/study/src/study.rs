@@ -10,7 +10,7 @@ use raidlab_core::layout::is_same_name;
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{Layout, MemberIndex, SECTOR_BYTES, Sector, Sectors, Settings, Size};
 use raidlab_models::host::{FilesystemKind, FilesystemSpec, HostSpec, Processor};
-use raidlab_models::{ControllerSpec, Scheduler, ServerSpec};
+use raidlab_models::{ControllerSpec, LinkSpec, Scheduler};
 use raidlab_workload::{Setting, WorkloadError, WorkloadErrorKind, WorkloadSpec};
 
 use crate::error::{StudyError, StudyErrorKind};
@@ -51,7 +51,7 @@ pub struct Study {
     /// The modelled host; today's defaults when `None`.
     pub host: Option<Host>,
     /// What may lie between host and drives, in virtual time.
-    pub paths: Vec<ServerSpec>,
+    pub paths: Vec<LinkSpec>,
     /// Numbers of drives, paths, controllers and the host that the study knows better. Those of paths,
     /// controllers and the host are in them already; drives get theirs when they are loaded.
     pub parameters: Vec<Parameter>,

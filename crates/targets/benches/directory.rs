@@ -14,13 +14,14 @@ use raidlab_core::Time;
 use raidlab_targets::{DirectoryOptions, DirectoryTarget};
 use raidlab_workload::null::NullTarget;
 use raidlab_workload::{
-    Content, How, Io, Mark, Memory, Op, OpResult, Path, Plan, Planned, Process, Slot,
+    Content, FileDescriptor, FilePath, Io, Mark, Memory, Op, OpResult, OpenFlags, Plan, Planned,
+    Process,
 };
 
 const OPERATIONS: u64 = 1 << 20;
 const LEN: u64 = 4096;
 const DEPTH: u64 = 32;
-const S: Slot = Slot(0);
+const S: FileDescriptor = FileDescriptor(0);
 
 #[derive(Clone, Copy, Debug)]
 enum Shape {
@@ -41,7 +42,7 @@ struct Writer {
 impl Writer {
     fn start(&self, number: u64, tag: u32) -> Op {
         let content = Content::Zeroes;
-        Op::Start { tag, io: Io::Write { slot: S, at: number * LEN, len: LEN, content } }
+        Op::Start { tag, io: Io::Write { fd: S, at: number * LEN, len: LEN, content } }
     }
 }
 
@@ -49,14 +50,14 @@ impl Process for Writer {
     fn next(&mut self, _now: Time, last: OpResult) -> Op {
         let step = self.step;
         self.step += 1;
-        let how = How { write: true, ..How::default() };
+        let flags = OpenFlags { write: true, ..OpenFlags::default() };
         let content = Content::Zeroes;
         match (step, self.shape) {
-            (0, _) => Op::Open { slot: S, path: Path::null(), how },
+            (0, _) => Op::Open { fd: S, path: FilePath::null(), flags },
             (1, _) => Op::Mark(Mark::Begin(0)),
-            (2, Shape::Repeated) => Op::Write { slot: S, len: LEN, content, times: OPERATIONS },
+            (2, Shape::Repeated) => Op::Write { fd: S, len: LEN, content, times: OPERATIONS },
             (2.., Shape::Single) if step < 2 + OPERATIONS => {
-                Op::Write { slot: S, len: LEN, content, times: 1 }
+                Op::Write { fd: S, len: LEN, content, times: 1 }
             }
             // All are started, then each that ends makes room for the next, as fio does it.
             (2.., Shape::Deep) if step < 2 + DEPTH => self.start(step - 2, step as u32 - 2),

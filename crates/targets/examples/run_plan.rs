@@ -10,7 +10,8 @@ use std::sync::atomic::AtomicBool;
 use raidlab_core::{Nanos, Time};
 use raidlab_targets::{DirectoryOptions, DirectoryTarget};
 use raidlab_workload::{
-    Content, Expected, How, Io, Mark, Op, OpResult, Path, Plan, Planned, Process, SeededBytes, Slot,
+    Content, Expected, FileDescriptor, FilePath, Io, Mark, Op, OpResult, OpenFlags, Plan, Planned,
+    Process, SeededBytes,
 };
 
 #[derive(Debug)]
@@ -28,40 +29,40 @@ fn planned(ops: Vec<Op>) -> Planned {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = std::env::args_os().nth(1).ok_or("usage: run_plan DIR")?;
-    let (slot, other) = (Slot(0), Slot(1));
+    let (fd, other) = (FileDescriptor(0), FileDescriptor(1));
     let content = Content::Seeded { seed: 7 };
     let prepare = vec![
-        Op::Open { slot, path: Path::target("file"), how: How::WRITE },
-        Op::Write { slot, len: 64 << 10, content, times: 16 },
-        Op::Close { slot },
+        Op::Open { fd, path: FilePath::target("file"), flags: OpenFlags::WRITE },
+        Op::Write { fd, len: 64 << 10, content, times: 16 },
+        Op::Close { fd },
     ];
     let first = vec![
-        Op::Open { slot, path: Path::target("file"), how: How::BOTH },
+        Op::Open { fd, path: FilePath::target("file"), flags: OpenFlags::BOTH },
         Op::Mark(Mark::Begin(0)),
-        Op::Read { slot, len: 64 << 10, times: 16 },
-        Op::Start { tag: 0, io: Io::Read { slot, at: 0, len: 4096 } },
-        Op::Start { tag: 1, io: Io::Write { slot, at: 8192, len: 4096, content } },
+        Op::Read { fd, len: 64 << 10, times: 16 },
+        Op::Start { tag: 0, io: Io::Read { fd, at: 0, len: 4096 } },
+        Op::Start { tag: 1, io: Io::Write { fd, at: 8192, len: 4096, content } },
         Op::Finish,
         Op::Finish,
-        Op::Fsync { slot },
+        Op::Fsync { fd },
         Op::Mark(Mark::End(0)),
         Op::Barrier(0),
-        Op::Close { slot },
+        Op::Close { fd },
     ];
     let second = vec![
-        Op::Mkdir { path: Path::target("sub") },
-        Op::Open { slot: other, path: Path::target("sub/copy"), how: How::WRITE },
-        Op::Write { slot: other, len: 4096, content: Content::Stamp { number: 0 }, times: 4 },
-        Op::Close { slot: other },
-        Op::Rename { from: Path::target("sub/copy"), to: Path::target("moved") },
-        Op::List { path: Path::target("") },
-        Op::Stat { path: Path::target("moved") },
+        Op::Mkdir { path: FilePath::target("sub") },
+        Op::Open { fd: other, path: FilePath::target("sub/copy"), flags: OpenFlags::WRITE },
+        Op::Write { fd: other, len: 4096, content: Content::Stamp { number: 0 }, times: 4 },
+        Op::Close { fd: other },
+        Op::Rename { from: FilePath::target("sub/copy"), to: FilePath::target("moved") },
+        Op::List { path: FilePath::target("") },
+        Op::Stat { path: FilePath::target("moved") },
         Op::Sleep(Nanos::from_millis(5)),
         Op::Barrier(0),
-        Op::Unlink { path: Path::target("moved") },
+        Op::Unlink { path: FilePath::target("moved") },
     ];
     let expected = Expected {
-        path: Path::target("file"),
+        path: FilePath::target("file"),
         bytes: Arc::new(SeededBytes { seed: 7, len: 1 << 20 }),
     };
     let plan = Plan {

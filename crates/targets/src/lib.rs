@@ -17,7 +17,7 @@ mod raw;
 mod rundir;
 mod work;
 
-pub use directory::{DirectoryOptions, DirectoryTarget, Step};
+pub use directory::{DirectoryOptions, DirectoryTarget, RunStep};
 #[doc(hidden)]
 pub use export::messages;
 pub use export::{ExportCache, FuseExport};

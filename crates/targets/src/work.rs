@@ -10,7 +10,7 @@ use raidlab_workload::processes::Work;
 pub(crate) fn carry_out<E>(work: Work, go_on: impl FnMut() -> Result<(), E>) -> Result<(), E> {
     match work {
         Work::Time(time) => spin(time, go_on),
-        Work::Characters(bytes) => put(bytes, go_on),
+        Work::StdioBytes(bytes) => put(bytes, go_on),
     }
 }
 

@@ -15,24 +15,24 @@ use directory_support::*;
 use raidlab_core::Nanos;
 use raidlab_targets::DirectoryOptions;
 use raidlab_workload::{
-    Attribute, Class, Content, How, Io, Mark, Memory, Of, Op, OpResult, Path, Plan, Root,
-    SeededBytes, Seek, Slot, SourceFile, Status, content,
+    Attribute, AttributeTarget, Class, Content, FileDescriptor, FilePath, Io, Mark, Memory, Op,
+    OpResult, OpenFlags, Plan, Root, SeededBytes, Seek, SourceFile, Status, content,
 };
 
-const S: Slot = Slot(0);
-const T: Slot = Slot(7);
-const NEW: How = How { read: true, ..How::WRITE };
+const S: FileDescriptor = FileDescriptor(0);
+const T: FileDescriptor = FileDescriptor(7);
+const NEW: OpenFlags = OpenFlags { read: true, ..OpenFlags::WRITE };
 
-fn write(slot: Slot, len: u64, content: Content, times: u64) -> Step {
-    Op::Write { slot, len, content, times }.into()
+fn write(fd: FileDescriptor, len: u64, content: Content, times: u64) -> Step {
+    Op::Write { fd, len, content, times }.into()
 }
 
-fn read(slot: Slot, len: u64, times: u64) -> Step {
-    Op::Read { slot, len, times }.into()
+fn read(fd: FileDescriptor, len: u64, times: u64) -> Step {
+    Op::Read { fd, len, times }.into()
 }
 
-fn seek(slot: Slot, to: Seek) -> Step {
-    Op::Seek { slot, to }.into()
+fn seek(fd: FileDescriptor, to: Seek) -> Step {
+    Op::Seek { fd, to }.into()
 }
 
 fn holds(name: &'static str, bytes: Vec<u8>) -> Step {
@@ -90,7 +90,7 @@ fn seeded_bytes_go_by_their_place_in_the_file() {
         write(S, 1000, content, 3),
         seek(S, Seek::Current(500)),
         write(S, 1500, content, 1),
-        Op::At(Io::Write { slot: S, at: 3000, len: 500, content }).into(),
+        Op::At(Io::Write { fd: S, at: 3000, len: 500, content }).into(),
         seek(S, Seek::End),
         write(S, 2000, content, 1),
         // Reading and copying move the place too.
@@ -120,16 +120,16 @@ fn seeded_bytes_go_by_their_place_in_the_file() {
 fn reads_end_with_the_file_and_positions_move() {
     let directory = TestDirectory::new();
     let steps = vec![
-        open(0, "a", How::WRITE),
+        open(0, "a", OpenFlags::WRITE),
         write(S, 1050, Content::Seeded { seed: 1 }, 1),
         close(0),
-        open(0, "a", How::READ),
+        open(0, "a", OpenFlags::READ),
         read(S, 100, 4),
         read(S, 100, 1000),
         read(S, 100, 3),
         seek(S, Seek::Current(-50)),
-        Op::At(Io::Read { slot: S, at: 1000, len: 100 }).into(),
-        Op::At(Io::Read { slot: S, at: 2000, len: 100 }).into(),
+        Op::At(Io::Read { fd: S, at: 1000, len: 100 }).into(),
+        Op::At(Io::Read { fd: S, at: 2000, len: 100 }).into(),
         read(S, 100, 1),
         open(7, "b", NEW),
         write(T, 20, Content::Buffer { from: 0 }, 1),
@@ -142,7 +142,7 @@ fn reads_end_with_the_file_and_positions_move() {
 #[test]
 fn files_are_cut_copied_and_made_durable() {
     let directory = TestDirectory::new();
-    let null = Path::null();
+    let null = FilePath::null();
     let steps = vec![
         open(0, "a", NEW),
         open(7, "b", NEW),
@@ -152,19 +152,20 @@ fn files_are_cut_copied_and_made_durable() {
         Op::CopyRange { from: S, to: T, len: 1 << 40 }.into(),
         Op::CopyRange { from: S, to: T, len: 100 }.into(),
         look(|files| assert!(fs::read(files.join("b")).unwrap() == seeded(2, 300_000)[10..])),
-        Op::Truncate { slot: T, len: 5 }.into(),
-        Op::Truncate { slot: T, len: 7 }.into(),
+        Op::Truncate { fd: T, len: 5 }.into(),
+        Op::Truncate { fd: T, len: 7 }.into(),
         look(|files| {
             let expected = [&seeded(2, 15)[10..], &[0, 0]].concat();
             assert_eq!(fs::read(files.join("b")).unwrap(), expected);
         }),
-        Op::Fsync { slot: T }.into(),
-        Op::Fdatasync { slot: T }.into(),
-        Op::DropCached { slot: T }.into(),
+        Op::Fsync { fd: T }.into(),
+        Op::Fdatasync { fd: T }.into(),
+        Op::DropCached { fd: T }.into(),
         close(7),
         // What the kernel does not copy by itself.
         seek(S, Seek::Start(0)),
-        Op::Open { slot: T, path: null, how: How { write: true, ..How::default() } }.into(),
+        Op::Open { fd: T, path: null, flags: OpenFlags { write: true, ..OpenFlags::default() } }
+            .into(),
         Op::CopyRange { from: S, to: T, len: 290_000 }.into(),
         read(S, 20_000, 1),
         write(T, 4096, Content::Zeroes, 3),
@@ -179,8 +180,8 @@ fn files_are_cut_copied_and_made_durable() {
 #[test]
 fn names_are_made_listed_and_removed() {
     let directory = TestDirectory::new();
-    let at = Path::target;
-    let touch = |name: &str| [open(1, name, How::WRITE), close(1)];
+    let at = FilePath::target;
+    let touch = |name: &str| [open(1, name, OpenFlags::WRITE), close(1)];
     let mut steps =
         vec![Op::Mkdir { path: at("d") }.into(), Op::Mkdir { path: at("d/sub") }.into()];
     (0..1000).for_each(|n| steps.extend(touch(&format!("d/{}", (n * 7919) % 1000))));
@@ -243,8 +244,8 @@ fn names_are_made_listed_and_removed() {
 #[test]
 fn attributes_are_set() {
     let directory = TestDirectory::new();
-    let set = |of: &Of, attribute| Step::from(Op::Set { of: of.clone(), attribute });
-    for of in [Of::Slot(S), Of::Path(Path::target("a"))] {
+    let set = |of: &AttributeTarget, attribute| Step::from(Op::Set { of: of.clone(), attribute });
+    for of in [AttributeTarget::Descriptor(S), AttributeTarget::Path(FilePath::target("a"))] {
         let steps = vec![
             open(0, "a", NEW),
             look(|files| assert_ne!(fs::metadata(files.join("a")).unwrap().mtime(), 1_000_000_000)),
@@ -275,15 +276,15 @@ fn open_flags(path: &std::path::Path) -> i32 {
 #[test]
 fn files_open_as_they_are_asked_to() {
     let directory = TestDirectory::new();
-    let direct = How { direct: true, sync: true, ..NEW };
-    let fresh = How { exclusive: true, ..How::WRITE };
+    let direct = OpenFlags { direct: true, sync: true, ..NEW };
+    let fresh = OpenFlags { exclusive: true, ..OpenFlags::WRITE };
     let steps = vec![
         open(0, "a", fresh),
         write(S, 10, Content::Zeroes, 1),
         close(0),
-        open(0, "a", How::BOTH),
+        open(0, "a", OpenFlags::BOTH),
         look(|files| assert_eq!(fs::metadata(files.join("a")).unwrap().len(), 10, "kept")),
-        open(3, "a", How::WRITE),
+        open(3, "a", OpenFlags::WRITE),
         look(|files| assert_eq!(fs::metadata(files.join("a")).unwrap().len(), 0, "emptied")),
         open(7, "b", direct),
         look(|files| {
@@ -314,8 +315,8 @@ fn overlapping(io_uring: bool) {
         // Every block once, in an order that is not theirs.
         let at = n * 7 % BLOCKS * BLOCK;
         match writes {
-            true => Io::Write { slot: S, at, len: BLOCK, content },
-            false => Io::Read { slot: S, at, len: BLOCK },
+            true => Io::Write { fd: S, at, len: BLOCK, content },
+            false => Io::Read { fd: S, at, len: BLOCK },
         }
     };
     let mut steps = vec![open(0, "a", NEW), Op::Mark(Mark::Begin(0)).into()];
@@ -331,8 +332,8 @@ fn overlapping(io_uring: bool) {
         // Zeroes from memory that held seeded bytes; a read beyond the end; then a synchronous operation
         // while one is under way.
         let at = BLOCKS * BLOCK;
-        steps.push(Op::Start { tag: 1, io: Io::Read { slot: S, at: at + 100, len: 10 } }.into());
-        let zeroes = Io::Write { slot: S, at, len: 50, content: Content::Zeroes };
+        steps.push(Op::Start { tag: 1, io: Io::Read { fd: S, at: at + 100, len: 10 } }.into());
+        let zeroes = Io::Write { fd: S, at, len: 50, content: Content::Zeroes };
         steps.extend([Op::Finish.into(), Op::Start { tag: 2, io: zeroes }.into()]);
         steps.extend([write(T, 1, Content::Zeroes, 1), Op::Finish.into()]);
     }
@@ -448,15 +449,15 @@ fn what_is_measured_is_what_was_done() {
         write(S, 100, Content::Zeroes, 7),
         mark(Mark::Begin(1)),
         write(S, 100, Content::Zeroes, 5),
-        Op::Fsync { slot: S }.into(),
+        Op::Fsync { fd: S }.into(),
         seek(S, Seek::Start(0)),
         read(S, 1000, 5),
         read(S, 1000, 5),
-        Op::Stat { path: Path::target("a") }.into(),
+        Op::Stat { path: FilePath::target("a") }.into(),
         mark(Mark::GroupBegin),
-        Op::At(Io::Read { slot: S, at: 0, len: 50 }).into(),
+        Op::At(Io::Read { fd: S, at: 0, len: 50 }).into(),
         Op::Sleep(pause).into(),
-        Op::At(Io::Write { slot: S, at: 0, len: 50, content: Content::Zeroes }).into(),
+        Op::At(Io::Write { fd: S, at: 0, len: 50, content: Content::Zeroes }).into(),
         mark(Mark::GroupEnd(Class::Write)),
         mark(Mark::End(1)),
         mark(Mark::Begin(0)),
@@ -489,21 +490,22 @@ fn stages_follow_each_other_and_material_comes_from_elsewhere() {
     let other = elsewhere.path().to_path_buf();
     let bytes = SeededBytes { seed: 9, len: 3 << 20 };
     let sources = vec![SourceFile { name: "in/a.tar".into(), bytes: Arc::new(bytes) }];
-    let archive = Path { root: Root::Source, text: "in/a.tar".into() };
+    let archive = FilePath { root: Root::Source, text: "in/a.tar".into() };
     let copy = vec![
         open(7, "copy", NEW),
-        Op::Open { slot: S, path: archive, how: How::READ }.into(),
+        Op::Open { fd: S, path: archive, flags: OpenFlags::READ }.into(),
         Op::CopyRange { from: S, to: T, len: 3 << 20 }.into(),
     ];
     let second = vec![
         look(move |_| assert!(files(&other).join("in/a.tar").exists())),
-        open(0, "copy", How::READ),
-        open(1, "more", How::WRITE),
+        open(0, "copy", OpenFlags::READ),
+        open(1, "more", OpenFlags::WRITE),
     ];
     let prepare = vec![process(directory.path(), copy).0, process(directory.path(), second).0];
-    let warm =
-        vec![process(directory.path(), vec![open(0, "copy", How::READ), read(S, 1 << 20, 9)]).0];
-    let run_it = vec![process(directory.path(), vec![open(0, "more", How::READ)]).0];
+    let warm = vec![
+        process(directory.path(), vec![open(0, "copy", OpenFlags::READ), read(S, 1 << 20, 9)]).0,
+    ];
+    let run_it = vec![process(directory.path(), vec![open(0, "more", OpenFlags::READ)]).0];
     let plan = Plan {
         prepare,
         warm,
@@ -530,7 +532,7 @@ fn stages_follow_each_other_and_material_comes_from_elsewhere() {
 fn characters_are_no_operations_and_what_was_just_written_is_left_alone() {
     let directory = TestDirectory::new();
     let mark = |mark| Step::from(Op::Mark(mark));
-    let make = vec![open(0, "a", How::WRITE), write(S, 1 << 20, Content::Zeroes, 4)];
+    let make = vec![open(0, "a", OpenFlags::WRITE), write(S, 1 << 20, Content::Zeroes, 4)];
     let prepare = vec![process(directory.path(), make).0];
     let resident = Arc::new(AtomicU32::new(0));
     let pages = Arc::clone(&resident);
@@ -539,7 +541,7 @@ fn characters_are_no_operations_and_what_was_just_written_is_left_alone() {
             pages.store(resident_pages(&files.join("a")) as u32, Ordering::SeqCst);
         }),
         mark(Mark::Begin(0)),
-        Op::Characters(4 << 20).into(),
+        Op::StdioBytes(4 << 20).into(),
         mark(Mark::End(0)),
     ];
     let (planned, answers) = process(directory.path(), steps);
@@ -560,7 +562,7 @@ fn characters_are_no_operations_and_what_was_just_written_is_left_alone() {
 #[test]
 fn cold_memory_holds_nothing_of_the_files() {
     let directory = TestDirectory::new();
-    let make = vec![open(0, "a", How::WRITE), write(S, 1 << 20, Content::Zeroes, 4)];
+    let make = vec![open(0, "a", OpenFlags::WRITE), write(S, 1 << 20, Content::Zeroes, 4)];
     let prepare = vec![process(directory.path(), make).0];
     let found = Arc::new(AtomicU32::new(u32::MAX));
     let pages = Arc::clone(&found);
@@ -604,7 +606,7 @@ fn room_for_a_file_is_reserved() {
     const LEN: u64 = 8 << 20;
     let steps = vec![
         open(0, "a", NEW),
-        Op::Allocate { slot: S, len: LEN }.into(),
+        Op::Allocate { fd: S, len: LEN }.into(),
         look(|files| {
             let there = fs::metadata(files.join("a")).unwrap();
             // Blocks of 512 bytes, as stat(2) counts; a hole has none.

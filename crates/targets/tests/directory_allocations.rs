@@ -13,9 +13,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use common::TestDirectory;
 use directory_support::*;
 use raidlab_core::Time;
-use raidlab_workload::{Content, How, Io, Mark, Op, OpResult, Planned, Process, Seek, Slot};
+use raidlab_workload::{
+    Content, FileDescriptor, Io, Mark, Op, OpResult, OpenFlags, Planned, Process, Seek,
+};
 
-const S: Slot = Slot(0);
+const S: FileDescriptor = FileDescriptor(0);
 
 /// Every way to move bytes; leaves the position where it was.
 fn round() -> Vec<Op> {
@@ -27,18 +29,18 @@ fn round() -> Vec<Op> {
         Content::Seeded { seed: 1 },
     ];
     for content in contents {
-        ops.push(Op::Write { slot: S, len: 4096, content, times: 10 });
-        ops.push(Op::Seek { slot: S, to: Seek::Start(0) });
-        ops.push(Op::Read { slot: S, len: 4096, times: 10 });
-        ops.push(Op::Seek { slot: S, to: Seek::Start(0) });
+        ops.push(Op::Write { fd: S, len: 4096, content, times: 10 });
+        ops.push(Op::Seek { fd: S, to: Seek::Start(0) });
+        ops.push(Op::Read { fd: S, len: 4096, times: 10 });
+        ops.push(Op::Seek { fd: S, to: Seek::Start(0) });
     }
-    ops.push(Op::At(Io::Read { slot: S, at: 512, len: 1000 }));
-    ops.push(Op::At(Io::Write { slot: S, at: 512, len: 1000, content: Content::Zeroes }));
+    ops.push(Op::At(Io::Read { fd: S, at: 512, len: 1000 }));
+    ops.push(Op::At(Io::Write { fd: S, at: 512, len: 1000, content: Content::Zeroes }));
     for tag in 0..8 {
         let at = u64::from(tag) * 4096;
         let io = match tag % 2 {
-            0 => Io::Read { slot: S, at, len: 4096 },
-            _ => Io::Write { slot: S, at, len: 4096, content: Content::Zeroes },
+            0 => Io::Read { fd: S, at, len: 4096 },
+            _ => Io::Write { fd: S, at, len: 4096, content: Content::Zeroes },
         };
         ops.push(Op::Start { tag, io });
     }
@@ -63,8 +65,12 @@ impl Process for Repeating {
         self.at += 1;
         match at {
             0 => {
-                let path = raidlab_workload::Path::target("a");
-                return Op::Open { slot: S, path, how: How { read: true, ..How::WRITE } };
+                let path = raidlab_workload::FilePath::target("a");
+                return Op::Open {
+                    fd: S,
+                    path,
+                    flags: OpenFlags { read: true, ..OpenFlags::WRITE },
+                };
             }
             1 => return Op::Mark(Mark::Begin(0)),
             _ => {}

@@ -19,25 +19,26 @@ use raidlab_core::Nanos;
 use raidlab_engine::{EngineError, EngineErrorKind};
 use raidlab_targets::{DirectoryTarget, RunDirectory};
 use raidlab_workload::{
-    Content, Expected, How, Io, Op, Path, Plan, Planned, SeededBytes, Slot, Zeroes,
+    Content, Expected, FileDescriptor, FilePath, Io, Op, OpenFlags, Plan, Planned, SeededBytes,
+    Zeroes,
 };
 
-const S: Slot = Slot(0);
+const S: FileDescriptor = FileDescriptor(0);
 
 fn write(len: u64, times: u64) -> Step {
-    Op::Write { slot: S, len, content: Content::Zeroes, times }.into()
+    Op::Write { fd: S, len, content: Content::Zeroes, times }.into()
 }
 
 /// Processes that never end by themselves, each in another way.
 fn endless(directory: &TestDirectory) -> Vec<Planned> {
-    let null = Path::null();
-    let open = || Step::from(Op::Open { slot: S, path: null.clone(), how: How::BOTH });
+    let null = FilePath::null();
+    let open = || Step::from(Op::Open { fd: S, path: null.clone(), flags: OpenFlags::BOTH });
     let hour = Nanos::from_millis(3_600_000);
     let all: Vec<Vec<Step>> = vec![
         vec![open(), write(4096, u64::MAX)],
         vec![Op::Sleep(hour).into()],
         vec![Op::Compute(hour).into()],
-        vec![Op::Characters(u64::MAX).into()],
+        vec![Op::StdioBytes(u64::MAX).into()],
         vec![Op::Barrier(0).into()],
         vec![Op::Take { queue: 0 }.into()],
     ];
@@ -59,22 +60,22 @@ fn refused(directory: &TestDirectory, plan: Plan) -> EngineError {
 #[test]
 fn the_first_failure_stops_all_and_is_told() {
     let directory = TestDirectory::new();
-    let steps = vec![open(0, "a", How::WRITE), open(1, "b/c", How::READ)];
+    let steps = vec![open(0, "a", OpenFlags::WRITE), open(1, "b/c", OpenFlags::READ)];
     let error = refused(&directory, with_endless(&directory, steps));
     assert_eq!(error.kind(), EngineErrorKind::Io);
     let text = error.to_string();
     assert!(text.starts_with("cannot open a file (") && text.contains("files/b/c)"), "{text}");
     assert!(text.contains("No such file or directory"), "{text}");
 
-    let steps = vec![open(0, "a", How::WRITE), Op::Read { slot: S, len: 10, times: 1 }.into()];
+    let steps = vec![open(0, "a", OpenFlags::WRITE), Op::Read { fd: S, len: 10, times: 1 }.into()];
     let error = refused(&directory, with_endless(&directory, steps));
     let text = error.to_string();
     assert!(text.starts_with("cannot read (") && text.contains("files/a)"), "{text}");
     assert!(text.contains("Bad file descriptor"), "{text}");
 
-    let io = Io::Write { slot: S, at: 4096, len: 10, content: Content::Zeroes };
+    let io = Io::Write { fd: S, at: 4096, len: 10, content: Content::Zeroes };
     let steps = vec![
-        open(0, "a", How { create: true, ..How::READ }),
+        open(0, "a", OpenFlags { create: true, ..OpenFlags::READ }),
         Op::Start { tag: 4, io }.into(),
         Op::Finish.into(),
     ];
@@ -89,7 +90,7 @@ fn cancelling_stops_all_and_leaves_nothing() {
         let cancel = Arc::new(AtomicBool::new(false));
         let set = Arc::clone(&cancel);
         let steps = vec![
-            open(0, "a", How::WRITE),
+            open(0, "a", OpenFlags::WRITE),
             look(move |_| set.store(true, Ordering::Relaxed)),
             Op::Barrier(0).into(),
         ];
@@ -111,7 +112,7 @@ fn characters_under_way_are_cancelled() {
     let (cancel, begun) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (set, begins, has_begun) = (Arc::clone(&cancel), Arc::clone(&begun), begun);
     let works =
-        vec![look(move |_| begins.store(true, Ordering::SeqCst)), Op::Characters(u64::MAX).into()];
+        vec![look(move |_| begins.store(true, Ordering::SeqCst)), Op::StdioBytes(u64::MAX).into()];
     let cancels = vec![
         look(move |_| {
             while !has_begun.load(Ordering::SeqCst) {
@@ -119,7 +120,7 @@ fn characters_under_way_are_cancelled() {
             }
         }),
         // Time for the other to get into it.
-        Op::Characters(1 << 20).into(),
+        Op::StdioBytes(1 << 20).into(),
         look(move |_| set.store(true, Ordering::Relaxed)),
     ];
     let processes = [works, cancels].map(|steps| process(directory.path(), steps).0);
@@ -133,14 +134,14 @@ fn what_is_under_way_lands_before_its_memory_goes() {
     for io_uring in [true, false] {
         let directory = TestDirectory::new();
         let io = |n: u64| Io::Write {
-            slot: S,
+            fd: S,
             at: n << 16,
             len: 1 << 16,
             content: Content::Seeded { seed: n },
         };
-        let mut steps = vec![open(0, "a", How::WRITE)];
+        let mut steps = vec![open(0, "a", OpenFlags::WRITE)];
         steps.extend((0..64).map(|n| Step::from(Op::Start { tag: n as u32, io: io(n) })));
-        steps.push(Op::Rmdir { path: Path::target("none") }.into());
+        steps.push(Op::Rmdir { path: FilePath::target("none") }.into());
         let options = raidlab_targets::DirectoryOptions { io_uring, ..quiet() };
         let plan = plan(vec![process(directory.path(), steps).0]);
         let error = run_with(directory.path(), plan, options).unwrap_err();
@@ -173,24 +174,27 @@ fn a_generator_that_panics_ends_the_run() {
 #[test]
 fn what_makes_no_sense_is_refused() {
     let directory = TestDirectory::new();
-    let at = |text: &str| Path::target(text);
+    let at = |text: &str| FilePath::target(text);
     let stamp = Content::Stamp { number: 0 };
     let cases: Vec<(Vec<Step>, &str)> = vec![
-        (vec![close(3)], "slot 3: nothing is open"),
-        (vec![open(0, "a", How::WRITE), open(0, "b", How::WRITE)], "open in it already"),
-        (vec![open(1024, "a", How::WRITE)], "there are only 1024"),
-        (vec![open(0, "../a", How::WRITE)], "neither empty nor"),
-        (vec![open(0, "/etc/hostname", How::READ)], "neither empty nor"),
-        (vec![open(0, "a\0b", How::READ)], "zero byte"),
-        (vec![Op::Unlink { path: Path::null() }.into()], "can only be opened"),
-        (vec![Op::Stat { path: Path::source("x") }.into()], "no files from elsewhere"),
+        (vec![close(3)], "fd 3: nothing is open"),
+        (
+            vec![open(0, "a", OpenFlags::WRITE), open(0, "b", OpenFlags::WRITE)],
+            "open in it already",
+        ),
+        (vec![open(1024, "a", OpenFlags::WRITE)], "there are only 1024"),
+        (vec![open(0, "../a", OpenFlags::WRITE)], "neither empty nor"),
+        (vec![open(0, "/etc/hostname", OpenFlags::READ)], "neither empty nor"),
+        (vec![open(0, "a\0b", OpenFlags::READ)], "zero byte"),
+        (vec![Op::Unlink { path: FilePath::null() }.into()], "can only be opened"),
+        (vec![Op::Stat { path: FilePath::source("x") }.into()], "no files from elsewhere"),
         (vec![Op::Unlink { path: at("d/../a") }.into()], "neither empty nor"),
         (vec![Op::Finish.into()], "has started nothing"),
-        (vec![open(0, "a", How::WRITE), write(1 << 40, 1)], "in one operation"),
+        (vec![open(0, "a", OpenFlags::WRITE), write(1 << 40, 1)], "in one operation"),
         (
             vec![
-                open(0, "a", How::WRITE),
-                Op::At(Io::Write { slot: S, at: 0, len: 1, content: stamp }).into(),
+                open(0, "a", OpenFlags::WRITE),
+                Op::At(Io::Write { fd: S, at: 0, len: 1, content: stamp }).into(),
             ],
             "zeroes or of seeded bytes",
         ),
@@ -208,8 +212,8 @@ fn verification_finds_what_is_wrong() {
     let make = |flip: Option<u64>| {
         let content = Content::Seeded { seed: 4 };
         let mut steps = vec![
-            open(0, "a", How::WRITE),
-            Op::Write { slot: S, len: 100_000, content, times: 30 }.into(),
+            open(0, "a", OpenFlags::WRITE),
+            Op::Write { fd: S, len: 100_000, content, times: 30 }.into(),
             close(0),
         ];
         if let Some(at) = flip {
@@ -335,7 +339,7 @@ fn a_write_without_room_fails_by_name() {
     let directory = TestDirectory::new();
     let test = "a_write_without_room_fails_by_name";
     let Some(mounted) = Mounted::new(test, directory.path().join("m"), 0) else { return };
-    let steps = || vec![open(0, "a", How::WRITE), write(4096, 1000)];
+    let steps = || vec![open(0, "a", OpenFlags::WRITE), write(4096, 1000)];
     let error = run_steps(&mounted.0, steps()).err().unwrap();
     assert_eq!(error.kind(), EngineErrorKind::NoRoom);
     let text = error.to_string();

@@ -6,7 +6,7 @@ mod directory_support;
 
 use common::TestDirectory;
 use directory_support::*;
-use raidlab_workload::How;
+use raidlab_workload::OpenFlags;
 
 /// Lowers what this process may have open, to be raised again up to `most`.
 fn limit_open_files(now: u64, most: u64) {
@@ -18,7 +18,8 @@ fn limit_open_files(now: u64, most: u64) {
 #[test]
 fn the_limit_of_open_files_is_raised_as_far_as_it_goes() {
     let directory = TestDirectory::new();
-    let opens = |count: u16| (0..count).map(|n| open(n, &n.to_string(), How::WRITE)).collect();
+    let opens =
+        |count: u16| (0..count).map(|n| open(n, &n.to_string(), OpenFlags::WRITE)).collect();
     limit_open_files(32, 200);
     run_steps(directory.path(), opens(100)).unwrap();
     let error = run_steps(directory.path(), opens(300)).err().unwrap();

@@ -12,13 +12,14 @@ use raidlab_engine::{Engine, EngineConfig, EngineError, EngineErrorKind};
 use raidlab_targets::{RawResult, RawTarget};
 use raidlab_workload::raw::RawPlan;
 use raidlab_workload::{
-    Content, FileNeed, How, Io, Mark, Op, OpResult, Path, Plan, Planned, Process, Slot,
+    Content, FileDescriptor, FileNeed, FilePath, Io, Mark, Op, OpResult, OpenFlags, Plan, Planned,
+    Process,
 };
 
 static GO: AtomicBool = AtomicBool::new(false);
 const BLOCK: u64 = 4096;
 const FILE: u64 = 1 << 20;
-const SLOT: Slot = Slot(0);
+const SLOT: FileDescriptor = FileDescriptor(0);
 
 fn target(requests: Option<u32>) -> RawTarget {
     let layout = Layout::new(Level::Raid5, 4).with_chunk(Sectors(16));
@@ -55,19 +56,19 @@ fn script(ops: Vec<Op>) -> Planned {
 }
 
 fn open() -> Op {
-    Op::Open { slot: SLOT, path: Path::target("file"), how: How::BOTH }
+    Op::Open { fd: SLOT, path: FilePath::target("file"), flags: OpenFlags::BOTH }
 }
 
 fn read(block: u64) -> Io {
-    Io::Read { slot: SLOT, at: block * BLOCK, len: BLOCK }
+    Io::Read { fd: SLOT, at: block * BLOCK, len: BLOCK }
 }
 
 fn write(block: u64) -> Io {
-    Io::Write { slot: SLOT, at: block * BLOCK, len: BLOCK, content: Content::Zeroes }
+    Io::Write { fd: SLOT, at: block * BLOCK, len: BLOCK, content: Content::Zeroes }
 }
 
 fn plan(run: Vec<Planned>) -> Plan {
-    let file = FileNeed { path: Path::target("file"), bytes: FILE, unit: BLOCK };
+    let file = FileNeed { path: FilePath::target("file"), bytes: FILE, unit: BLOCK };
     Plan {
         run,
         phases: vec!["run"],
@@ -165,7 +166,7 @@ fn computing_takes_its_time() {
 /// Bytes through a buffer are work of the CPU: nothing is read, written or synced, and Ctrl-C is heard.
 #[test]
 fn characters_are_work_of_the_cpu() {
-    let ops = vec![Op::Mark(Mark::Begin(0)), Op::Characters(1 << 20), Op::Mark(Mark::End(0))];
+    let ops = vec![Op::Mark(Mark::Begin(0)), Op::StdioBytes(1 << 20), Op::Mark(Mark::End(0))];
     let result = run(plan(vec![script(ops)])).unwrap();
     let phase = &result.record.processes[0].phases[0];
     assert!(phase.took() > Nanos::ZERO);

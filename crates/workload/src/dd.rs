@@ -16,7 +16,7 @@ use raidlab_core::Size;
 use crate::error::WorkloadError;
 use crate::kinds::Workload;
 use crate::metric::Metric;
-use crate::op::{Content, How, Op, Path, Seek, Slot};
+use crate::op::{Content, FileDescriptor, FilePath, Op, OpenFlags, Seek};
 use crate::parameters::Parameters;
 use crate::plan::{Expected, FileNeed, Plan, Setting, Zeroes};
 use crate::record::RunRecord;
@@ -181,50 +181,50 @@ impl Dd {
         self.skip * self.block
     }
 
-    fn path(&self, copy: u32) -> Path {
+    fn path(&self, copy: u32) -> FilePath {
         copy_path("dd", copy, "")
     }
 
     fn write_ops(&self, copy: u32) -> impl Iterator<Item = Op> + use<> {
-        let slot = Slot(0);
-        let how = How {
+        let fd = FileDescriptor(0);
+        let flags = OpenFlags {
             read: self.skip > 0,
             truncate: self.skip == 0,
             direct: self.flags.direct,
             sync: self.flags.sync || self.flags.dsync,
-            ..How::WRITE
+            ..OpenFlags::WRITE
         };
         let at = self.skipped();
-        let behind = [Op::Truncate { slot, len: at }, Op::Seek { slot, to: Seek::Start(at) }];
+        let behind = [Op::Truncate { fd, len: at }, Op::Seek { fd, to: Seek::Start(at) }];
         let behind = behind.into_iter().filter(move |_| at > 0);
-        let fdatasync = self.fdatasync.then_some(Op::Fdatasync { slot });
-        let fsync = self.fsync.then_some(Op::Fsync { slot });
+        let fdatasync = self.fdatasync.then_some(Op::Fdatasync { fd });
+        let fsync = self.fsync.then_some(Op::Fsync { fd });
         let timed = behind
-            .chain(writes(slot, self.bytes(), self.block, Content::Zeroes))
+            .chain(writes(fd, self.bytes(), self.block, Content::Zeroes))
             .chain(fdatasync)
             .chain(fsync)
-            .chain([Op::Close { slot }]);
-        std::iter::once(Op::Open { slot, path: self.path(copy), how })
+            .chain([Op::Close { fd }]);
+        std::iter::once(Op::Open { fd, path: self.path(copy), flags })
             .chain(crate::steps::phase(0, timed))
     }
 
     fn read_ops(&self, copy: u32) -> impl Iterator<Item = Op> + use<> {
-        let (slot, null) = (Slot(0), Slot(1));
+        let (fd, null) = (FileDescriptor(0), FileDescriptor(1));
         let opens = [
             Op::Open {
-                slot,
+                fd,
                 path: self.path(copy),
-                how: How { direct: self.flags.direct, ..How::READ },
+                flags: OpenFlags { direct: self.flags.direct, ..OpenFlags::READ },
             },
-            Op::Open { slot: null, path: Path::null(), how: How::WRITE },
+            Op::Open { fd: null, path: FilePath::null(), flags: OpenFlags::WRITE },
         ];
         let at = self.skipped();
-        let skip = (at > 0).then_some(Op::Seek { slot, to: Seek::Start(at) });
+        let skip = (at > 0).then_some(Op::Seek { fd, to: Seek::Start(at) });
         let to_the_end = matches!(self.amount, Amount::Bytes(_));
         let timed = skip
             .into_iter()
-            .chain(to_null(slot, null, self.bytes(), self.block, to_the_end))
-            .chain([Op::Close { slot }, Op::Close { slot: null }]);
+            .chain(to_null(fd, null, self.bytes(), self.block, to_the_end))
+            .chain([Op::Close { fd }, Op::Close { fd: null }]);
         opens.into_iter().chain(crate::steps::phase(0, timed))
     }
 }
@@ -232,8 +232,8 @@ impl Dd {
 /// Reads `bytes` in blocks and writes what was read to `/dev/null`; `to_the_end` with a last read that
 /// finds nothing.
 pub(crate) fn to_null(
-    slot: Slot,
-    null: Slot,
+    fd: FileDescriptor,
+    null: FileDescriptor,
     bytes: u64,
     block: u64,
     to_the_end: bool,
@@ -242,16 +242,16 @@ pub(crate) fn to_null(
     let (whole, rest) = (bytes / block, bytes % block);
     let batch = move |index: u64| {
         let times = BATCH.min(whole - index * BATCH);
-        [Op::Read { slot, len: block, times }, Op::Write { slot: null, len: block, content, times }]
+        [Op::Read { fd, len: block, times }, Op::Write { fd: null, len: block, content, times }]
     };
     let last = [
-        Op::Read { slot, len: block, times: 1 },
-        Op::Write { slot: null, len: rest, content, times: 1 },
+        Op::Read { fd, len: block, times: 1 },
+        Op::Write { fd: null, len: rest, content, times: 1 },
     ];
     (0..whole.div_ceil(BATCH))
         .flat_map(batch)
         .chain(last.into_iter().filter(move |_| rest > 0))
-        .chain(to_the_end.then_some(Op::Read { slot, len: block, times: 1 }))
+        .chain(to_the_end.then_some(Op::Read { fd, len: block, times: 1 }))
 }
 
 impl Workload for Dd {

@@ -5,17 +5,17 @@ use std::collections::VecDeque;
 
 use raidlab_core::Time;
 
-use crate::op::{Content, How, Op, OpResult, Path, Slot};
+use crate::op::{Content, FileDescriptor, FilePath, Op, OpResult, OpenFlags};
 use crate::plan::{Planned, Process};
 use crate::steps::{PIECE, writes};
 
-const SLOT: Slot = Slot(0);
+const SLOT: FileDescriptor = FileDescriptor(0);
 
 /// A file to be made.
 #[derive(Clone, Debug)]
 pub(crate) struct Fill {
     /// Its name.
-    pub(crate) path: Path,
+    pub(crate) path: FilePath,
     /// Its length in bytes.
     pub(crate) bytes: u64,
     /// What is in it.
@@ -41,7 +41,7 @@ impl Process for FillFiles {
         }
         let Some(file) = self.files.pop_front() else { return Op::Done };
         self.ops.extend(writes(SLOT, file.bytes, PIECE, file.content));
-        self.ops.extend([Op::Fsync { slot: SLOT }, Op::Close { slot: SLOT }]);
-        Op::Open { slot: SLOT, path: file.path, how: How::WRITE }
+        self.ops.extend([Op::Fsync { fd: SLOT }, Op::Close { fd: SLOT }]);
+        Op::Open { fd: SLOT, path: file.path, flags: OpenFlags::WRITE }
     }
 }

@@ -24,7 +24,7 @@ use crate::error::{WorkloadError, WorkloadErrorKind};
 use crate::fill_files::{Fill, fill_files};
 use crate::kinds::Workload;
 use crate::metric::{Metric, mib_per_second};
-use crate::op::{Content, How, Mark, Op, OpResult, Path, Seek, Slot};
+use crate::op::{Content, FileDescriptor, FilePath, Mark, Op, OpResult, OpenFlags, Seek};
 use crate::parameters::Parameters;
 use crate::plan::{Expected, FileNeed, Memory, Plan, Planned, Process, SeededBytes, Setting};
 use crate::record::{ProcessRecord, RunRecord};
@@ -35,7 +35,7 @@ const BUFFER: u64 = 2 << 20;
 const DEFAULT_SIZE: u64 = 2 << 30;
 /// Reads after which `-T` ends in any case: 16 TiB a second. Time must pass for it to end otherwise.
 const MOST_READS: u64 = 1 << 24;
-const SLOT: Slot = Slot(0);
+const SLOT: FileDescriptor = FileDescriptor(0);
 const TIMING: u16 = 0;
 const OVERHEAD: u16 = 1;
 
@@ -202,7 +202,7 @@ impl Workload for Hdparm {
             (None, space) => space.unwrap_or(DEFAULT_SIZE),
         };
         let reads = self.reads(size)?;
-        let path = Path::target("hdparm");
+        let path = FilePath::target("hdparm");
         let seed = file_seed(setting.seed, 0);
         let mut plan = Plan {
             phases: match self.timing {
@@ -279,31 +279,31 @@ enum State {
 /// What hdparm does to empty caches. What it asks of the drive itself behind `BLKFLSBUF` has no
 /// counterpart here.
 fn flush() -> [Op; 6] {
-    let slot = SLOT;
+    let fd = SLOT;
     [
         Op::SyncAll,
-        Op::Fsync { slot },
-        Op::Fdatasync { slot },
+        Op::Fsync { fd },
+        Op::Fdatasync { fd },
         Op::SyncAll,
-        Op::DropCached { slot },
+        Op::DropCached { fd },
         Op::SyncAll,
     ]
 }
 
-const READ: Op = Op::Read { slot: SLOT, len: BUFFER, times: 1 };
-const TO_START: Op = Op::Seek { slot: SLOT, to: Seek::Start(0) };
+const READ: Op = Op::Read { fd: SLOT, len: BUFFER, times: 1 };
+const TO_START: Op = Op::Seek { fd: SLOT, to: Seek::Start(0) };
 
 impl Reader {
-    fn new(hdparm: &Hdparm, path: Path, most: u64) -> Self {
-        let how = How { direct: hdparm.direct, ..How::READ };
+    fn new(hdparm: &Hdparm, path: FilePath, most: u64) -> Self {
+        let flags = OpenFlags { direct: hdparm.direct, ..OpenFlags::READ };
         let mut ops = VecDeque::from([
-            Op::Open { slot: SLOT, path, how },
+            Op::Open { fd: SLOT, path, flags },
             Op::SyncAll,
             Op::Sleep(hdparm.settle),
         ]);
         match hdparm.timing {
             Timing::Device if hdparm.offset > 0 => {
-                ops.push_back(Op::Seek { slot: SLOT, to: Seek::Start(hdparm.offset) });
+                ops.push_back(Op::Seek { fd: SLOT, to: Seek::Start(hdparm.offset) });
             }
             Timing::Device => {}
             Timing::Cache => {
@@ -370,7 +370,7 @@ impl Reader {
         if self.timing == Timing::Cache {
             self.ops.push_back(Op::Sleep(Nanos::from_millis(1000)));
         }
-        self.ops.push_back(Op::Close { slot: SLOT });
+        self.ops.push_back(Op::Close { fd: SLOT });
     }
 }
 

@@ -8,7 +8,6 @@
 #![forbid(unsafe_code)]
 
 pub mod bonnie;
-mod conductor;
 pub mod content;
 mod cp;
 mod dd;
@@ -34,17 +33,17 @@ mod small_files;
 mod spec;
 mod steps;
 mod sweep;
+mod synchroniser;
 mod tar;
 mod tiobench;
 mod tree;
 
-pub use conductor::{Conductor, ProcessIndex};
 pub use error::{WorkloadError, WorkloadErrorKind};
 pub use kinds::{KINDS, KindEntry, Workload, make};
 pub use metric::{Better, Metric, mib_per_second, per_second};
 pub use op::{
-    Attribute, Class, Content, Entry, How, Io, MOST_SLOTS, MOST_STARTED, Mark, Of, Op, OpResult,
-    Path, Root, Seek, Slot, Status,
+    Attribute, AttributeTarget, Class, Content, Entry, FileDescriptor, FilePath, Io, MOST_SLOTS,
+    MOST_STARTED, Mark, Op, OpResult, OpenFlags, Root, Seek, Status,
 };
 pub use parameters::Parameters;
 pub use plan::{
@@ -54,4 +53,5 @@ pub use plan::{
 pub use record::{Cpu, IoRecord, PhaseRecord, ProcessRecord, Recorder, RunRecord};
 pub use simple::{Kind, LARGEST_BLOCK, MOST_PROCESSES, Simple, Span};
 pub use spec::WorkloadSpec;
+pub use synchroniser::{ProcessIndex, Synchroniser};
 pub use tar::{Archive, ArchiveError, ArchiveMember, ArchiveMemberKind, ReadArchive, TarXf};

@@ -3,7 +3,7 @@
 
 mod table;
 
-use crate::op::{Entry, How, Path, Root, Seek, Slot, Status};
+use crate::op::{Entry, FileDescriptor, FilePath, OpenFlags, Root, Seek, Status};
 use raidlab_random::mix_all;
 use table::{Table, hash};
 
@@ -17,7 +17,7 @@ pub struct NameError {
     /// Such as `No such file or directory`.
     pub reason: &'static str,
     /// The name.
-    pub path: Path,
+    pub path: FilePath,
 }
 
 impl std::fmt::Display for NameError {
@@ -53,7 +53,7 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 struct Name {
     /// `None` when it is free.
-    path: Option<Path>,
+    path: Option<FilePath>,
     hash: u32,
     /// Where in the text of the path it begins.
     from: u32,
@@ -106,7 +106,7 @@ impl Default for Names {
         let mut names = Self { table: Table::default(), names, free, nodes };
         for root in [Root::Target, Root::Source] {
             let id = names.make(true);
-            names.put(&Path { root, text: "".into() }, 0, id, id);
+            names.put(&FilePath { root, text: "".into() }, 0, id, id);
         }
         names
     }
@@ -127,11 +127,11 @@ fn name_at(text: &str) -> usize {
 }
 
 /// The text of the directory of a name that begins there.
-fn directory_text(path: &Path, from: usize) -> &str {
+fn directory_text(path: &FilePath, from: usize) -> &str {
     &path.text[..from.saturating_sub(1)]
 }
 
-fn error<T>(path: &Path, reason: &'static str) -> Result<T, NameError> {
+fn error<T>(path: &FilePath, reason: &'static str) -> Result<T, NameError> {
     Err(NameError { reason, path: path.clone() })
 }
 
@@ -168,14 +168,14 @@ impl Names {
 
     /// The name with this root and text.
     #[inline]
-    fn look_up(&self, path: &Path, text: &str) -> Option<u32> {
+    fn look_up(&self, path: &FilePath, text: &str) -> Option<u32> {
         self.table.find(hash(path, text), |entry| {
             let there = self.names[entry as usize].path.as_ref();
             there.is_some_and(|there| there.root == path.root && &*there.text == text)
         })
     }
 
-    fn name(&self, path: &Path) -> Option<&Name> {
+    fn name(&self, path: &FilePath) -> Option<&Name> {
         self.look_up(path, &path.text).map(|name| &self.names[name as usize])
     }
 
@@ -183,7 +183,7 @@ impl Names {
     /// looked up before.
     fn room_for(
         &self,
-        path: &Path,
+        path: &FilePath,
         directory: Option<FileId>,
     ) -> Result<(usize, FileId), NameError> {
         let from = name_at(&path.text);
@@ -197,7 +197,7 @@ impl Names {
     }
 
     /// Gives a file the name [`room_for`](Self::room_for) was found for, the last of its directory.
-    fn add_name(&mut self, path: &Path, (from, directory): (usize, FileId), id: FileId) {
+    fn add_name(&mut self, path: &FilePath, (from, directory): (usize, FileId), id: FileId) {
         let name = self.put(path, from, directory, id);
         let Some(above) = self.directory_mut(directory) else { return };
         let before = std::mem::replace(&mut above.last, name);
@@ -210,7 +210,7 @@ impl Names {
     }
 
     /// A name in the table, without its place in the order of its directory.
-    fn put(&mut self, path: &Path, from: usize, directory: FileId, id: FileId) -> u32 {
+    fn put(&mut self, path: &FilePath, from: usize, directory: FileId, id: FileId) -> u32 {
         let hash = hash(path, &path.text);
         let word = name_hash(&path.text[from..]);
         let (before, after, from) = (NONE, NONE, from as u32);
@@ -235,7 +235,7 @@ impl Names {
 
     /// The file a name stands for.
     #[inline]
-    pub fn find(&self, path: &Path) -> Option<FileId> {
+    pub fn find(&self, path: &FilePath) -> Option<FileId> {
         self.name(path).map(|name| name.id)
     }
 
@@ -243,7 +243,7 @@ impl Names {
     /// in, its [`name_hash`], and what it stands for; ends with the first that is not there.
     pub fn walk<T>(
         &self,
-        path: &Path,
+        path: &FilePath,
         steps: &mut Vec<T>,
         step: impl Fn(FileId, u64, Option<FileId>) -> T,
     ) -> Found {
@@ -283,8 +283,8 @@ impl Names {
     ///
     /// # Errors
     /// As `open(2)`: missing, there already, a directory.
-    pub fn open(&mut self, path: &Path, how: How) -> Result<(FileId, bool), NameError> {
-        self.open_found(path, self.find(path).into(), how)
+    pub fn open(&mut self, path: &FilePath, flags: OpenFlags) -> Result<(FileId, bool), NameError> {
+        self.open_found(path, self.find(path).into(), flags)
     }
 
     /// The same when the name was looked up before: what [`walk`](Self::walk) gives.
@@ -293,23 +293,23 @@ impl Names {
     /// As [`open`](Self::open).
     pub fn open_found(
         &mut self,
-        path: &Path,
+        path: &FilePath,
         found: Found,
-        how: How,
+        flags: OpenFlags,
     ) -> Result<(FileId, bool), NameError> {
         match found.file {
-            Some(_) if how.create && how.exclusive => error(path, EXISTS),
+            Some(_) if flags.create && flags.exclusive => error(path, EXISTS),
             Some(id) => {
                 let Some(node) = self.node_mut(id) else { return error(path, MISSING) };
                 if node.directory.is_some() {
                     return error(path, "Is a directory");
                 }
-                if how.truncate {
+                if flags.truncate {
                     node.size = 0;
                 }
                 Ok((id, false))
             }
-            None if how.create => {
+            None if flags.create => {
                 let room = self.room_for(path, found.directory)?;
                 let id = self.make(false);
                 self.add_name(path, room, id);
@@ -326,7 +326,7 @@ impl Names {
     /// When a name in it is that of a file, or all of it that of a directory.
     pub fn add_source(&mut self, name: &str, bytes: u64) -> Result<(), NameError> {
         for (end, _) in name.match_indices('/') {
-            let directory = Path::source(&name[..end]);
+            let directory = FilePath::source(&name[..end]);
             match self.find(&directory).map(|id| self.status(id).is_directory) {
                 Some(true) => {}
                 Some(false) => return error(&directory, EXISTS),
@@ -335,8 +335,8 @@ impl Names {
                 }
             }
         }
-        let made = How { write: true, create: true, ..How::default() };
-        let (id, _) = self.open(&Path::source(name), made)?;
+        let made = OpenFlags { write: true, create: true, ..OpenFlags::default() };
+        let (id, _) = self.open(&FilePath::source(name), made)?;
         self.grow(id, bytes);
         Ok(())
     }
@@ -345,7 +345,7 @@ impl Names {
     ///
     /// # Errors
     /// When the name is there, or its directory is not.
-    pub fn mkdir(&mut self, path: &Path) -> Result<FileId, NameError> {
+    pub fn mkdir(&mut self, path: &FilePath) -> Result<FileId, NameError> {
         if self.find(path).is_some() {
             return error(path, EXISTS);
         }
@@ -359,7 +359,7 @@ impl Names {
     ///
     /// # Errors
     /// When there is none, or it is a directory.
-    pub fn unlink(&mut self, path: &Path) -> Result<Option<FileId>, NameError> {
+    pub fn unlink(&mut self, path: &FilePath) -> Result<Option<FileId>, NameError> {
         let Some(name) = self.look_up(path, &path.text) else { return error(path, MISSING) };
         let id = self.names[name as usize].id;
         let Some(node) = self.node_mut(id) else { return error(path, MISSING) };
@@ -379,7 +379,7 @@ impl Names {
     ///
     /// # Errors
     /// When there is none, it is not empty, or no directory.
-    pub fn rmdir(&mut self, path: &Path) -> Result<FileId, NameError> {
+    pub fn rmdir(&mut self, path: &FilePath) -> Result<FileId, NameError> {
         let Some(name) = self.look_up(path, &path.text) else { return error(path, MISSING) };
         let id = self.names[name as usize].id;
         match self.node(id).and_then(|node| node.directory) {
@@ -422,7 +422,7 @@ impl Names {
     ///
     /// # Errors
     /// When there is no such file or directory, or it is a directory.
-    pub fn rename(&mut self, from: &Path, to: &Path) -> Result<Option<FileId>, NameError> {
+    pub fn rename(&mut self, from: &FilePath, to: &FilePath) -> Result<Option<FileId>, NameError> {
         let Some(name) = self.look_up(from, &from.text) else { return error(from, MISSING) };
         let id = self.names[name as usize].id;
         if self.status(id).is_directory {
@@ -443,7 +443,7 @@ impl Names {
     ///
     /// # Errors
     /// When there is no such file, the name is there, or its directory is not.
-    pub fn link(&mut self, from: &Path, to: &Path) -> Result<FileId, NameError> {
+    pub fn link(&mut self, from: &FilePath, to: &FilePath) -> Result<FileId, NameError> {
         let Some(id) = self.find(from) else { return error(from, MISSING) };
         if self.find(to).is_some() {
             return error(to, EXISTS);
@@ -460,7 +460,7 @@ impl Names {
     ///
     /// # Errors
     /// When there is no such directory.
-    pub fn list(&self, path: &Path) -> Result<Vec<Entry>, NameError> {
+    pub fn list(&self, path: &FilePath) -> Result<Vec<Entry>, NameError> {
         let node = self.find(path).and_then(|id| self.node(id));
         let Some(directory) = node.and_then(|node| node.directory) else {
             return error(path, MISSING);
@@ -501,7 +501,7 @@ impl Names {
     }
 }
 
-/// What a slot holds.
+/// What a file descriptor holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenFile {
     /// The file; `None` for `/dev/null`.
@@ -509,34 +509,34 @@ pub struct OpenFile {
     /// The position in bytes.
     pub position: u64,
     /// How it was opened.
-    pub how: How,
+    pub flags: OpenFlags,
 }
 
 /// The open files of a process.
 #[derive(Clone, Debug, Default)]
-pub struct Slots {
-    slots: Vec<Option<OpenFile>>,
+pub struct Descriptors {
+    fds: Vec<Option<OpenFile>>,
 }
 
-impl Slots {
-    /// Puts a file into a slot, at position 0.
-    pub fn open(&mut self, slot: Slot, id: Option<FileId>, how: How) {
-        let index = usize::from(slot.0);
-        if self.slots.len() <= index {
-            self.slots.resize(index + 1, None);
+impl Descriptors {
+    /// Puts a file into a file descriptor, at position 0.
+    pub fn open(&mut self, fd: FileDescriptor, id: Option<FileId>, flags: OpenFlags) {
+        let index = usize::from(fd.0);
+        if self.fds.len() <= index {
+            self.fds.resize(index + 1, None);
         }
-        self.slots[index] = Some(OpenFile { id, position: 0, how });
+        self.fds[index] = Some(OpenFile { id, position: 0, flags });
     }
 
     /// Takes it out.
-    pub fn close(&mut self, slot: Slot) -> Option<OpenFile> {
-        self.slots.get_mut(usize::from(slot.0)).and_then(Option::take)
+    pub fn close(&mut self, fd: FileDescriptor) -> Option<OpenFile> {
+        self.fds.get_mut(usize::from(fd.0)).and_then(Option::take)
     }
 
     /// What is in it; `None` when nothing is.
     #[inline]
-    pub fn get(&mut self, slot: Slot) -> Option<&mut OpenFile> {
-        self.slots.get_mut(usize::from(slot.0)).and_then(Option::as_mut)
+    pub fn get(&mut self, fd: FileDescriptor) -> Option<&mut OpenFile> {
+        self.fds.get_mut(usize::from(fd.0)).and_then(Option::as_mut)
     }
 }
 
@@ -558,8 +558,8 @@ mod tests {
     #[test]
     fn names_come_and_go() {
         let mut names = Names::default();
-        let at = Path::target;
-        let made = How { exclusive: true, ..How::WRITE };
+        let at = FilePath::target;
+        let made = OpenFlags { exclusive: true, ..OpenFlags::WRITE };
         assert_eq!(names.open(&at("d/a"), made).unwrap_err().reason, MISSING);
         names.mkdir(&at("d")).expect("new");
         assert_eq!(names.mkdir(&at("d")).unwrap_err().reason, EXISTS);
@@ -582,26 +582,26 @@ mod tests {
     }
 
     fn listed(names: &Names) -> Vec<String> {
-        let entries = names.list(&Path::target("")).expect("the root");
+        let entries = names.list(&FilePath::target("")).expect("the root");
         entries.iter().map(|entry| entry.name.to_string()).collect()
     }
 
     #[test]
     fn a_directory_keeps_the_order_in_which_names_were_made() {
         let mut names = Names::default();
-        let at = Path::target;
+        let at = FilePath::target;
         for name in ["b", "z", "a", "m"] {
-            names.open(&at(name), How::WRITE).expect("new");
+            names.open(&at(name), OpenFlags::WRITE).expect("new");
         }
         names.unlink(&at("z")).expect("there");
         assert_eq!(listed(&names), ["b", "a", "m"]);
         // What is made again, renamed or linked goes to the end.
-        names.open(&at("z"), How::WRITE).expect("new");
+        names.open(&at("z"), OpenFlags::WRITE).expect("new");
         names.rename(&at("b"), &at("k")).expect("there");
         names.link(&at("a"), &at("b")).expect("there");
         assert_eq!(listed(&names), ["a", "m", "z", "k", "b"]);
         // What is opened again stays.
-        names.open(&at("a"), How::WRITE).expect("there");
+        names.open(&at("a"), OpenFlags::WRITE).expect("there");
         names.rename(&at("m"), &at("z")).expect("there");
         assert_eq!(listed(&names), ["a", "k", "b", "z"]);
     }
@@ -609,8 +609,8 @@ mod tests {
     #[test]
     fn a_file_renamed_to_itself_stays() {
         let mut names = Names::default();
-        let at = Path::target;
-        let (id, _) = names.open(&at("a"), How::WRITE).expect("new");
+        let at = FilePath::target;
+        let (id, _) = names.open(&at("a"), OpenFlags::WRITE).expect("new");
         names.grow(id, 5);
         names.link(&at("a"), &at("b")).expect("new");
         for (from, to) in [("a", "a"), ("a", "b")] {
@@ -620,7 +620,7 @@ mod tests {
         assert_eq!(names.unlink(&at("a")), Ok(None));
         assert_eq!(names.unlink(&at("b")), Ok(Some(id)));
         // No name is lost on the way to a directory that is not there.
-        names.open(&at("c"), How::WRITE).expect("new");
+        names.open(&at("c"), OpenFlags::WRITE).expect("new");
         assert_eq!(names.rename(&at("c"), &at("d/c")).unwrap_err().reason, MISSING);
         assert_eq!(listed(&names), ["c"]);
     }
@@ -629,11 +629,11 @@ mod tests {
     #[test]
     fn a_hundred_thousand_names_come_and_go() {
         let mut names = Names::default();
-        let at = |number: u32| Path::target(format!("{:05}", number * 7919 % 100_000));
+        let at = |number: u32| FilePath::target(format!("{:05}", number * 7919 % 100_000));
         for number in 0..100_000 {
-            names.open(&at(number), How::WRITE).expect("new");
+            names.open(&at(number), OpenFlags::WRITE).expect("new");
         }
-        assert_eq!(names.list(&Path::target("")).expect("the root").len(), 100_000);
+        assert_eq!(names.list(&FilePath::target("")).expect("the root").len(), 100_000);
         for number in (0..100_000).rev() {
             assert!(names.unlink(&at(number)).expect("there").is_some());
         }

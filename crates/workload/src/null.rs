@@ -5,19 +5,19 @@ use std::collections::VecDeque;
 
 use raidlab_core::{Nanos, Time};
 
-use crate::conductor::{Conductor, ProcessIndex};
-use crate::names::{FileId, NameError, Names, OpenFile, Slots};
-use crate::op::{Class, Io, Op, OpResult, Root, Slot};
+use crate::names::{Descriptors, FileId, NameError, Names, OpenFile};
+use crate::op::{Class, FileDescriptor, Io, Op, OpResult, Root};
 use crate::plan::{Plan, Planned, Process};
 use crate::processes::{Asked, Begun, Fault, Processes, Ran, Sleepers, Target, Work, run};
 use crate::record::{ProcessRecord, RunRecord};
+use crate::synchroniser::{ProcessIndex, Synchroniser};
 
 /// Time that every operation takes here: phases then last longer than nothing.
 const STEP: Nanos = Nanos(1_000);
 
 /// What a process asked for: one line a step, in the order in which steps were made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct NullStep {
     /// Which process of the plan's stage.
     pub process: usize,
     /// When, since the start of the run.
@@ -31,7 +31,7 @@ pub struct Step {
 pub struct NullTarget {
     names: Names,
     /// The steps of the measured stage; filled when [`NullTarget::keep_steps`] was called.
-    steps: Option<Vec<Step>>,
+    steps: Option<Vec<NullStep>>,
     now: Time,
 }
 
@@ -40,8 +40,8 @@ pub struct NullTarget {
 pub enum NullError {
     /// An operation on a name cannot be.
     Name(NameError),
-    /// An operation on a slot that holds no file.
-    Slot(Slot, Op),
+    /// An operation on a file descriptor that holds no file.
+    Descriptor(FileDescriptor, Op),
     /// Every process that is not done waits.
     Deadlock,
     /// What a process asks for cannot be.
@@ -58,7 +58,7 @@ impl From<NameError> for NullError {
 #[derive(Debug)]
 struct Running {
     process: Box<dyn Process>,
-    slots: Slots,
+    fds: Descriptors,
 }
 
 /// What ends when an operation has taken its time: whose, of which number of its own, and how.
@@ -81,7 +81,7 @@ impl NullTarget {
     }
 
     /// The steps that were kept.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[NullStep] {
         self.steps.as_deref().unwrap_or_default()
     }
 
@@ -101,11 +101,11 @@ impl NullTarget {
         }
         let mut record = RunRecord { phases: plan.phases.clone(), ..RunRecord::default() };
         let kept = self.steps.take();
-        self.stage(plan.prepare, &plan.phases, Conductor::new(&[], 0))?;
-        self.stage(plan.warm, &plan.phases, Conductor::new(&[], 0))?;
+        self.stage(plan.prepare, &plan.phases, Synchroniser::new(&[], 0))?;
+        self.stage(plan.warm, &plan.phases, Synchroniser::new(&[], 0))?;
         self.steps = kept;
-        let conductor = Conductor::new(&plan.barriers, plan.queues);
-        record.processes = self.stage(plan.run, &plan.phases, conductor)?;
+        let synchroniser = Synchroniser::new(&plan.barriers, plan.queues);
+        record.processes = self.stage(plan.run, &plan.phases, synchroniser)?;
         record.memory = "nothing is kept: a target that does nothing".into();
         Ok(record)
     }
@@ -114,13 +114,13 @@ impl NullTarget {
         &mut self,
         planned: Vec<Planned>,
         phases: &[&'static str],
-        conductor: Conductor,
+        synchroniser: Synchroniser,
     ) -> Result<Vec<ProcessRecord>, NullError> {
         self.now = Time::ZERO;
         let copies = planned.iter().map(|planned| planned.copy);
-        let processes = Processes::new(copies, phases.len(), conductor);
+        let processes = Processes::new(copies, phases.len(), synchroniser);
         let running =
-            |planned: Planned| Running { process: planned.process, slots: Slots::default() };
+            |planned: Planned| Running { process: planned.process, fds: Descriptors::default() };
         let mut stage = Stage {
             target: self,
             running: planned.into_iter().map(running).collect(),
@@ -155,7 +155,7 @@ impl Target for Stage<'_> {
     ) -> Result<Asked<Op>, NullError> {
         let op = self.running[process].process.next(now, last);
         if let Some(steps) = &mut self.target.steps {
-            steps.push(Step { process, at: now, op: op.clone() });
+            steps.push(NullStep { process, at: now, op: op.clone() });
         }
         Ok(op.into())
     }
@@ -181,7 +181,7 @@ impl Target for Stage<'_> {
     fn compute(&mut self, process: ProcessIndex, work: Work) -> Result<(), NullError> {
         match work {
             Work::Time(time) => self.sleep(process, time),
-            Work::Characters(_) => self.processes.ended(process, OpResult::Done),
+            Work::StdioBytes(_) => self.processes.ended(process, OpResult::Done),
         }
         Ok(())
     }
@@ -226,88 +226,87 @@ impl Stage<'_> {
         id.map_or(0, |id| self.target.names.status(id).size)
     }
 
-    /// What a slot of a process holds.
-    fn slot(&mut self, process: ProcessIndex, slot: Slot) -> Option<&mut OpenFile> {
-        self.running[process].slots.get(slot)
+    /// What a file descriptor of a process holds.
+    fn fd(&mut self, process: ProcessIndex, fd: FileDescriptor) -> Option<&mut OpenFile> {
+        self.running[process].fds.get(fd)
     }
 
     fn file_op(&mut self, process: ProcessIndex, op: Op) -> Result<OpResult, NullError> {
-        let unknown = |slot: Slot, op: &Op| NullError::Slot(slot, op.clone());
+        let unknown = |fd: FileDescriptor, op: &Op| NullError::Descriptor(fd, op.clone());
         Ok(match &op {
-            Op::Open { slot, path, how } => {
+            Op::Open { fd, path, flags } => {
                 let id = match path.root {
                     Root::Null => None,
-                    _ => Some(self.names().open(path, *how)?.0),
+                    _ => Some(self.names().open(path, *flags)?.0),
                 };
-                self.running[process].slots.open(*slot, id, *how);
+                self.running[process].fds.open(*fd, id, *flags);
                 OpResult::Done
             }
-            Op::Close { slot } => {
-                let closed = self.running[process].slots.close(*slot);
-                closed.ok_or_else(|| unknown(*slot, &op))?;
+            Op::Close { fd } => {
+                let closed = self.running[process].fds.close(*fd);
+                closed.ok_or_else(|| unknown(*fd, &op))?;
                 OpResult::Done
             }
             Op::At(io) => {
-                let (class, moved) =
-                    self.io(process, *io).ok_or_else(|| unknown(io.slot(), &op))?;
+                let (class, moved) = self.io(process, *io).ok_or_else(|| unknown(io.fd(), &op))?;
                 self.measure(process, class, moved);
                 OpResult::Moved(moved)
             }
-            Op::Seek { slot, to } => {
-                let id = self.slot(process, *slot).ok_or_else(|| unknown(*slot, &op))?.id;
+            Op::Seek { fd, to } => {
+                let id = self.fd(process, *fd).ok_or_else(|| unknown(*fd, &op))?.id;
                 let size = self.size(id);
-                if let Some(file) = self.slot(process, *slot) {
+                if let Some(file) = self.fd(process, *fd) {
                     file.seek(*to, size);
                 }
                 OpResult::Done
             }
-            Op::Fsync { slot } | Op::Fdatasync { slot } => {
-                self.slot(process, *slot).ok_or_else(|| unknown(*slot, &op))?;
+            Op::Fsync { fd } | Op::Fdatasync { fd } => {
+                self.fd(process, *fd).ok_or_else(|| unknown(*fd, &op))?;
                 self.measure(process, Class::Other, 0);
                 OpResult::Done
             }
-            Op::Truncate { slot, len } => {
-                let file = self.slot(process, *slot).ok_or_else(|| unknown(*slot, &op))?;
+            Op::Truncate { fd, len } => {
+                let file = self.fd(process, *fd).ok_or_else(|| unknown(*fd, &op))?;
                 if let Some(id) = file.id {
                     self.names().set_size(id, *len);
                 }
                 OpResult::Done
             }
-            Op::Allocate { slot, .. } => {
-                self.slot(process, *slot).ok_or_else(|| unknown(*slot, &op))?;
+            Op::Allocate { fd, .. } => {
+                self.fd(process, *fd).ok_or_else(|| unknown(*fd, &op))?;
                 OpResult::Done
             }
-            Op::Read { slot, .. } | Op::Write { slot, .. } | Op::CopyRange { from: slot, .. } => {
-                self.moving_op(process, &op).ok_or_else(|| unknown(*slot, &op))?
+            Op::Read { fd, .. } | Op::Write { fd, .. } | Op::CopyRange { from: fd, .. } => {
+                self.moving_op(process, &op).ok_or_else(|| unknown(*fd, &op))?
             }
             _ => return self.name_op(process, &op),
         })
     }
 
-    /// Operations that move positions; `None` when a slot holds nothing.
+    /// Operations that move positions; `None` when a file descriptor holds nothing.
     fn moving_op(&mut self, process: ProcessIndex, op: &Op) -> Option<OpResult> {
         let moved = match *op {
-            Op::Read { slot, len, times } => {
-                let file = *self.slot(process, slot)?;
+            Op::Read { fd, len, times } => {
+                let file = *self.fd(process, fd)?;
                 let left = self.size(file.id).saturating_sub(file.position);
                 let moved = len.saturating_mul(times).min(left);
-                self.slot(process, slot)?.position += moved;
+                self.fd(process, fd)?.position += moved;
                 for at in 0..moved.div_ceil(len.max(1)) {
                     self.measure(process, Class::Read, len.min(moved - at * len));
                 }
                 moved
             }
-            Op::Write { slot, len, times, .. } => {
-                self.write(process, slot, len * times)?;
+            Op::Write { fd, len, times, .. } => {
+                self.write(process, fd, len * times)?;
                 for _ in 0..times {
                     self.measure(process, Class::Write, len);
                 }
                 len * times
             }
             Op::CopyRange { from, to, len } => {
-                let source = *self.slot(process, from)?;
+                let source = *self.fd(process, from)?;
                 let moved = len.min(self.size(source.id).saturating_sub(source.position));
-                self.slot(process, from)?.position += moved;
+                self.fd(process, from)?.position += moved;
                 self.write(process, to, moved)?;
                 self.measure(process, Class::Write, moved);
                 moved
@@ -318,8 +317,8 @@ impl Stage<'_> {
     }
 
     /// Writes at the position and moves it.
-    fn write(&mut self, process: ProcessIndex, slot: Slot, bytes: u64) -> Option<()> {
-        let file = self.slot(process, slot)?;
+    fn write(&mut self, process: ProcessIndex, fd: FileDescriptor, bytes: u64) -> Option<()> {
+        let file = self.fd(process, fd)?;
         file.position += bytes;
         let (id, end) = (file.id, file.position);
         if let Some(id) = id {
@@ -336,8 +335,8 @@ impl Stage<'_> {
             Op::Rename { from, to } => self.names().rename(from, to).map(|_| OpResult::Done)?,
             Op::Link { from, to } => self.names().link(from, to).map(|_| OpResult::Done)?,
             Op::Symlink { path, .. } => {
-                let how = crate::op::How { exclusive: true, ..crate::op::How::WRITE };
-                self.names().open(path, how).map(|_| OpResult::Done)?
+                let flags = crate::op::OpenFlags { exclusive: true, ..crate::op::OpenFlags::WRITE };
+                self.names().open(path, flags).map(|_| OpResult::Done)?
             }
             Op::List { path } => OpResult::Entries(self.names().list(path)?),
             Op::Stat { path } => {
@@ -355,7 +354,7 @@ impl Stage<'_> {
     }
 
     fn io(&mut self, process: ProcessIndex, io: Io) -> Option<(Class, u64)> {
-        let file = *self.slot(process, io.slot())?;
+        let file = *self.fd(process, io.fd())?;
         Some(match io {
             Io::Read { at, len, .. } => {
                 (Class::Read, len.min(self.size(file.id).saturating_sub(at)))

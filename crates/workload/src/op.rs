@@ -7,7 +7,7 @@ use raidlab_core::Nanos;
 
 /// A process's own number for an open file, chosen by the process; below [`MOST_SLOTS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Slot(pub u16);
+pub struct FileDescriptor(pub u16);
 
 /// The most files a process has open at once.
 pub const MOST_SLOTS: usize = 1024;
@@ -26,14 +26,14 @@ pub enum Root {
 
 /// The name of a file: a root and a relative path with `/` between its parts, never `..` or absolute.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Path {
+pub struct FilePath {
     /// Where it starts.
     pub root: Root,
     /// The rest; empty for the root itself.
     pub text: Arc<str>,
 }
 
-impl Path {
+impl FilePath {
     /// A path below the directory under test.
     pub fn target(text: impl Into<Arc<str>>) -> Self {
         Self { root: Root::Target, text: text.into() }
@@ -50,7 +50,7 @@ impl Path {
     }
 }
 
-impl fmt::Display for Path {
+impl fmt::Display for FilePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.root {
             Root::Target => write!(f, "{}", self.text),
@@ -62,7 +62,7 @@ impl fmt::Display for Path {
 
 /// How a file is opened: the flags of `open(2)` that matter here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct How {
+pub struct OpenFlags {
     /// For reading.
     pub read: bool,
     /// For writing.
@@ -79,7 +79,7 @@ pub struct How {
     pub sync: bool,
 }
 
-impl How {
+impl OpenFlags {
     /// For reading.
     pub const READ: Self = Self { read: true, ..Self::NOTHING };
     /// For writing, made or emptied.
@@ -127,7 +127,7 @@ pub enum Io {
     /// Read.
     Read {
         /// The file.
-        slot: Slot,
+        fd: FileDescriptor,
         /// The first byte.
         at: u64,
         /// How many bytes.
@@ -136,7 +136,7 @@ pub enum Io {
     /// Write.
     Write {
         /// The file.
-        slot: Slot,
+        fd: FileDescriptor,
         /// The first byte.
         at: u64,
         /// How many bytes.
@@ -148,9 +148,9 @@ pub enum Io {
 
 impl Io {
     /// The file.
-    pub const fn slot(self) -> Slot {
+    pub const fn fd(self) -> FileDescriptor {
         match self {
-            Self::Read { slot, .. } | Self::Write { slot, .. } => slot,
+            Self::Read { fd, .. } | Self::Write { fd, .. } => fd,
         }
     }
 }
@@ -179,11 +179,11 @@ pub enum Attribute {
 
 /// What attributes are set on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Of {
+pub enum AttributeTarget {
     /// An open file.
-    Slot(Slot),
+    Descriptor(FileDescriptor),
     /// A name.
-    Path(Path),
+    Path(FilePath),
 }
 
 /// What is measured as one.
@@ -213,25 +213,25 @@ pub enum Mark {
 /// An operation. The first that fails ends the run with an error that names it; nothing is tolerated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Opens a file into a slot that is free.
+    /// Opens a file into a file descriptor that is free.
     Open {
-        /// The slot.
-        slot: Slot,
+        /// The file descriptor.
+        fd: FileDescriptor,
         /// The file.
-        path: Path,
+        path: FilePath,
         /// How.
-        how: How,
+        flags: OpenFlags,
     },
     /// Closes it.
     Close {
-        /// The slot.
-        slot: Slot,
+        /// The file descriptor.
+        fd: FileDescriptor,
     },
     /// Reads at the position and moves it, `times` times; ends early where the file ends. Answered by
     /// [`OpResult::Moved`].
     Read {
         /// The file.
-        slot: Slot,
+        fd: FileDescriptor,
         /// Bytes of each read.
         len: u64,
         /// How often, at least 1.
@@ -240,7 +240,7 @@ pub enum Op {
     /// Writes at the position and moves it, `times` times. Answered by [`OpResult::Moved`].
     Write {
         /// The file.
-        slot: Slot,
+        fd: FileDescriptor,
         /// Bytes of each write.
         len: u64,
         /// What.
@@ -253,7 +253,7 @@ pub enum Op {
     /// was written. See [`Plan::in_single_operations`](crate::Plan::in_single_operations).
     Rewrite {
         /// The file.
-        slot: Slot,
+        fd: FileDescriptor,
         /// Bytes of each read and write.
         len: u64,
         /// The number of the first stamp; see [`Content::Stamp`].
@@ -265,18 +265,18 @@ pub enum Op {
     /// [`OpResult::Moved`]. See [`Plan::in_single_operations`](crate::Plan::in_single_operations).
     Copy {
         /// From: a file, or material from elsewhere.
-        from: Slot,
+        from: FileDescriptor,
         /// To: a file.
-        to: Slot,
+        to: FileDescriptor,
         /// Bytes of each read, and of each write but the last.
         len: u64,
     },
     /// Reads at the position and moves it, `times` times, and takes what came from its buffer one byte
     /// after the other, as `getc` of the C library does. The file is at least so long. Answered by
     /// [`OpResult::Moved`]. See [`Plan::in_single_operations`](crate::Plan::in_single_operations).
-    ReadCharacters {
+    ReadStdioBytes {
         /// The file.
-        slot: Slot,
+        fd: FileDescriptor,
         /// Bytes of each read.
         len: u64,
         /// How often, at least 1.
@@ -285,9 +285,9 @@ pub enum Op {
     /// Puts zeroes into a buffer one after the other, as `putc` of the C library does, writes it at the
     /// position and moves that, `times` times. Answered by [`OpResult::Moved`]. See
     /// [`Plan::in_single_operations`](crate::Plan::in_single_operations).
-    WriteCharacters {
+    WriteStdioBytes {
         /// The file.
-        slot: Slot,
+        fd: FileDescriptor,
         /// Bytes of each write.
         len: u64,
         /// How often, at least 1.
@@ -298,31 +298,31 @@ pub enum Op {
     /// Moves the position.
     Seek {
         /// The file.
-        slot: Slot,
+        fd: FileDescriptor,
         /// Where to.
         to: Seek,
     },
     /// Makes a file's data and metadata durable (`fsync`).
     Fsync {
         /// The file.
-        slot: Slot,
+        fd: FileDescriptor,
     },
     /// Makes a file's data durable (`fdatasync`).
     Fdatasync {
         /// The file.
-        slot: Slot,
+        fd: FileDescriptor,
     },
     /// Makes everything durable (`sync`).
     SyncAll,
     /// Makes the names in a directory durable (`open`, `fsync`, `close`).
     FsyncDirectory {
         /// The directory.
-        path: Path,
+        path: FilePath,
     },
     /// Cuts or lengthens a file (`ftruncate`).
     Truncate {
         /// The file.
-        slot: Slot,
+        fd: FileDescriptor,
         /// Its new length.
         len: u64,
     },
@@ -330,7 +330,7 @@ pub enum Op {
     /// where that is not supported nothing happens, as where there is no filesystem to reserve it.
     Allocate {
         /// The file.
-        slot: Slot,
+        fd: FileDescriptor,
         /// How long it is to be.
         len: u64,
     },
@@ -338,62 +338,62 @@ pub enum Op {
     /// Answered by [`OpResult::Moved`]; nothing moved is the end of the file.
     CopyRange {
         /// From.
-        from: Slot,
+        from: FileDescriptor,
         /// To.
-        to: Slot,
+        to: FileDescriptor,
         /// At most so many bytes.
         len: u64,
     },
     /// Removes a name.
     Unlink {
         /// Which.
-        path: Path,
+        path: FilePath,
     },
     /// Makes a directory, with mode 0755.
     Mkdir {
         /// Which.
-        path: Path,
+        path: FilePath,
     },
     /// Removes an empty directory.
     Rmdir {
         /// Which.
-        path: Path,
+        path: FilePath,
     },
     /// Gives a file another name (`rename`).
     Rename {
         /// The old name.
-        from: Path,
+        from: FilePath,
         /// The new name.
-        to: Path,
+        to: FilePath,
     },
     /// Gives a file one name more.
     Link {
         /// The file.
-        from: Path,
+        from: FilePath,
         /// The name.
-        to: Path,
+        to: FilePath,
     },
     /// Makes a symbolic link.
     Symlink {
         /// What it says.
         text: Arc<str>,
         /// Its name.
-        path: Path,
+        path: FilePath,
     },
     /// Lists a directory in its own order. Answered by [`OpResult::Entries`].
     List {
         /// The directory.
-        path: Path,
+        path: FilePath,
     },
     /// Looks a name up (`stat`). Answered by [`OpResult::Status`].
     Stat {
         /// The name.
-        path: Path,
+        path: FilePath,
     },
     /// Sets an attribute.
     Set {
         /// Of what.
-        of: Of,
+        of: AttributeTarget,
         /// Which.
         attribute: Attribute,
     },
@@ -401,7 +401,7 @@ pub enum Op {
     /// `posix_fadvise(DONTNEED)` on a file.
     DropCached {
         /// The file.
-        slot: Slot,
+        fd: FileDescriptor,
     },
     /// Does nothing for a while.
     Sleep(Nanos),
@@ -409,7 +409,7 @@ pub enum Op {
     Compute(Nanos),
     /// Puts so many bytes into a buffer one by one, or takes them from it, as `putc` and `getc` of the C
     /// library do.
-    Characters(u64),
+    StdioBytes(u64),
     /// Waits until as many processes have come here as the plan says for this barrier; may be used
     /// again afterwards.
     Barrier(u16),

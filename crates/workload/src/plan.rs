@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use raidlab_core::Time;
 
-use crate::op::{Op, OpResult, Path};
+use crate::op::{FilePath, Op, OpResult};
 
 /// A process: a generator of operations. Same seed and results, same operations.
 pub trait Process: Send + fmt::Debug {
@@ -69,7 +69,7 @@ pub struct SourceFile {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileNeed {
     /// Its name.
-    pub path: Path,
+    pub path: FilePath,
     /// Its greatest length in bytes.
     pub bytes: u64,
     /// Where it lies is rounded down to a multiple of this many bytes.
@@ -94,7 +94,7 @@ pub enum Memory {
 #[derive(Clone, Debug)]
 pub struct Expected {
     /// The file.
-    pub path: Path,
+    pub path: FilePath,
     /// What is in it, all of it; its length too.
     pub bytes: Arc<dyn Bytes>,
 }

@@ -15,14 +15,14 @@ use crate::error::{WorkloadError, WorkloadErrorKind};
 use crate::fill_files::{Fill, fill_files};
 use crate::kinds::Workload;
 use crate::metric::{Metric, per_second};
-use crate::op::{Content, How, Mark, Op, OpResult, Path, Slot};
+use crate::op::{Content, FileDescriptor, FilePath, Mark, Op, OpResult, OpenFlags};
 use crate::parameters::Parameters;
 use crate::plan::{Expected, FileNeed, Plan, Planned, Process, SeededBytes, Setting};
 use crate::record::RunRecord;
 use crate::{LARGEST_BLOCK, MOST_PROCESSES};
 
-const FROM: Slot = Slot(0);
-const TO: Slot = Slot(1);
+const FROM: FileDescriptor = FileDescriptor(0);
+const TO: FileDescriptor = FileDescriptor(1);
 
 #[derive(Clone, Debug)]
 struct Readers {
@@ -86,7 +86,7 @@ impl Workload for Readers {
         let mut plan = Plan { phases: vec!["read"], ..Plan::default() };
         let mut fills = Vec::new();
         for index in 0..self.files {
-            let path = Path::target(format!("cp.{index}"));
+            let path = FilePath::target(format!("cp.{index}"));
             let seed = file_seed(setting.seed, u64::from(index));
             let bytes = self.size;
             plan.files.push(FileNeed { path: path.clone(), bytes, unit: self.block });
@@ -115,7 +115,7 @@ impl Workload for Readers {
 /// A `cp`.
 #[derive(Debug)]
 struct Reader {
-    path: Path,
+    path: FilePath,
     block: u64,
     next: Next,
 }
@@ -134,7 +134,7 @@ enum Next {
 }
 
 impl Reader {
-    fn new(path: Path, block: u64) -> Self {
+    fn new(path: FilePath, block: u64) -> Self {
         Self { path, block, next: Next::Begin }
     }
 }
@@ -145,21 +145,21 @@ impl Process for Reader {
             Next::Begin => (Op::Mark(Mark::Begin(0)), Next::Open),
             Next::Open => {
                 let path = self.path.clone();
-                (Op::Open { slot: FROM, path, how: How::READ }, Next::OpenNull)
+                (Op::Open { fd: FROM, path, flags: OpenFlags::READ }, Next::OpenNull)
             }
             Next::OpenNull => {
-                let how = How { create: false, ..How::WRITE };
-                (Op::Open { slot: TO, path: Path::null(), how }, Next::Read)
+                let flags = OpenFlags { create: false, ..OpenFlags::WRITE };
+                (Op::Open { fd: TO, path: FilePath::null(), flags }, Next::Read)
             }
-            Next::Read => (Op::Read { slot: FROM, len: self.block, times: 1 }, Next::Write),
+            Next::Read => (Op::Read { fd: FROM, len: self.block, times: 1 }, Next::Write),
             Next::Write => match last.moved() {
-                0 => (Op::Close { slot: FROM }, Next::CloseNull),
+                0 => (Op::Close { fd: FROM }, Next::CloseNull),
                 len => {
                     let content = Content::Buffer { from: 0 };
-                    (Op::Write { slot: TO, len, content, times: 1 }, Next::Read)
+                    (Op::Write { fd: TO, len, content, times: 1 }, Next::Read)
                 }
             },
-            Next::CloseNull => (Op::Close { slot: TO }, Next::End),
+            Next::CloseNull => (Op::Close { fd: TO }, Next::End),
             Next::End => (Op::Mark(Mark::End(0)), Next::Done),
             Next::Done => (Op::Done, Next::Done),
         };

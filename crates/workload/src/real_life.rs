@@ -35,16 +35,16 @@ use crate::error::{WorkloadError, WorkloadErrorKind};
 use crate::fill_files::{Fill, fill_files};
 use crate::kinds::Workload;
 use crate::metric::Metric;
-use crate::op::{Content, How, Mark, Op, OpResult, Path, Slot};
+use crate::op::{Content, FileDescriptor, FilePath, Mark, Op, OpResult, OpenFlags};
 use crate::parameters::Parameters;
 use crate::plan::{Expected, Plan, Planned, Process, SeededBytes, Setting};
 use crate::record::RunRecord;
 use crate::steps::writes;
 use crate::{LARGEST_BLOCK, MOST_PROCESSES};
-use day::{Action, Day, Step};
+use day::{Action, Day, DayStep};
 
-const FROM: Slot = Slot(0);
-const TO: Slot = Slot(1);
+const FROM: FileDescriptor = FileDescriptor(0);
+const TO: FileDescriptor = FileDescriptor(1);
 
 #[derive(Clone, Debug)]
 struct RealLife {
@@ -107,8 +107,8 @@ impl RealLife {
     }
 }
 
-fn name(copy: u32, file: usize) -> Path {
-    Path::target(format!("real-life.{copy}.{file}"))
+fn name(copy: u32, file: usize) -> FilePath {
+    FilePath::target(format!("real-life.{copy}.{file}"))
 }
 
 impl Workload for RealLife {
@@ -236,7 +236,7 @@ struct Worker {
     barrier: u16,
     /// Whether it is the one that syncs when all are done.
     syncs: bool,
-    steps: VecDeque<(usize, Step)>,
+    steps: VecDeque<(usize, DayStep)>,
     ops: VecDeque<Op>,
     /// The step whose file is read to its end, with where what is read goes.
     copying: Option<Moving>,
@@ -246,7 +246,7 @@ struct Worker {
 /// A file that is read to its end.
 #[derive(Clone, Debug)]
 struct Moving {
-    step: Step,
+    step: DayStep,
     writes: bool,
     /// Whether the last operation was a read.
     was_read: bool,
@@ -257,22 +257,22 @@ impl Worker {
         self.first_queue + step as u16
     }
 
-    fn open(&mut self, slot: Slot, file: usize, how: How) {
-        self.ops.push_back(Op::Open { slot, path: name(self.copy, file), how });
+    fn open(&mut self, fd: FileDescriptor, file: usize, flags: OpenFlags) {
+        self.ops.push_back(Op::Open { fd, path: name(self.copy, file), flags });
     }
 
     /// Waits for what must be done before, and begins.
-    fn begin(&mut self, index: usize, step: Step) {
+    fn begin(&mut self, index: usize, step: DayStep) {
         let queue = self.queue(index);
         self.ops.extend((0..step.waits).map(|_| Op::Take { queue }));
         match step.action {
             Action::Read(file) => {
-                self.open(FROM, file, How::READ);
+                self.open(FROM, file, OpenFlags::READ);
                 self.copying = Some(Moving { step, writes: false, was_read: false });
             }
             Action::Copy { from, to } => {
-                self.open(FROM, from, How::READ);
-                self.open(TO, to, How::WRITE);
+                self.open(FROM, from, OpenFlags::READ);
+                self.open(TO, to, OpenFlags::WRITE);
                 self.copying = Some(Moving { step, writes: true, was_read: false });
             }
             Action::Delete(file) => {
@@ -281,17 +281,17 @@ impl Worker {
             }
             Action::Rewrite { file, bytes } => {
                 // One that was deleted is made anew; one that is there keeps its length.
-                self.open(TO, file, How { create: true, read: false, ..How::BOTH });
+                self.open(TO, file, OpenFlags { create: true, read: false, ..OpenFlags::BOTH });
                 let content = Content::Seeded { seed: bytes.seed };
                 self.ops.extend(writes(TO, bytes.len, self.block, content));
-                self.ops.push_back(Op::Close { slot: TO });
+                self.ops.push_back(Op::Close { fd: TO });
                 self.tell(&step);
             }
         }
     }
 
     /// Lets those go on that wait for this step.
-    fn tell(&mut self, step: &Step) {
+    fn tell(&mut self, step: &DayStep) {
         for later in &step.tells {
             let queue = self.queue(*later);
             self.ops.push_back(Op::Put { queue, ticket: 1, times: 1 });
@@ -302,19 +302,19 @@ impl Worker {
     fn go_on(&mut self, mut moving: Moving, last: &OpResult) {
         let len = last.moved();
         if moving.was_read && len == 0 {
-            self.ops.push_back(Op::Close { slot: FROM });
+            self.ops.push_back(Op::Close { fd: FROM });
             if moving.writes {
-                self.ops.push_back(Op::Close { slot: TO });
+                self.ops.push_back(Op::Close { fd: TO });
             }
             self.tell(&moving.step);
             return;
         }
         if moving.was_read && moving.writes {
             let content = Content::Buffer { from: 0 };
-            self.ops.push_back(Op::Write { slot: TO, len, content, times: 1 });
+            self.ops.push_back(Op::Write { fd: TO, len, content, times: 1 });
             moving.was_read = false;
         } else {
-            self.ops.push_back(Op::Read { slot: FROM, len: self.block, times: 1 });
+            self.ops.push_back(Op::Read { fd: FROM, len: self.block, times: 1 });
             moving.was_read = true;
         }
         self.copying = Some(moving);

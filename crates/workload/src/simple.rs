@@ -9,7 +9,7 @@ use raidlab_core::{Sectors, Size, Time};
 use crate::error::{WorkloadError, WorkloadErrorKind};
 use crate::kinds::Workload;
 use crate::metric::{Metric, mib_per_second, per_second};
-use crate::op::{Content, How, Io, Mark, Op, OpResult, Path, Slot};
+use crate::op::{Content, FileDescriptor, FilePath, Io, Mark, Op, OpResult, OpenFlags};
 use crate::parameters::Parameters;
 use crate::plan::{FileNeed, Plan, Planned, Process, Setting};
 use crate::record::RunRecord;
@@ -174,9 +174,9 @@ impl Simple {
     fn file(&self, index: u32, span: u64) -> FileNeed {
         if self.kind.is_random() {
             let bytes = span / self.block * self.block;
-            return FileNeed { path: Path::target("span"), bytes, unit: self.block };
+            return FileNeed { path: FilePath::target("span"), bytes, unit: self.block };
         }
-        let path = Path::target(format!("file.{index}"));
+        let path = FilePath::target(format!("file.{index}"));
         FileNeed { path, bytes: self.size, unit: self.block }
     }
 
@@ -324,7 +324,7 @@ impl Workload for Simple {
 #[derive(Debug)]
 struct SimpleProcess {
     kind: Kind,
-    path: Path,
+    path: FilePath,
     block: u64,
     size: u64,
     places: u64,
@@ -357,16 +357,16 @@ impl SimpleProcess {
         }
     }
 
-    fn how(&self) -> How {
+    fn flags(&self) -> OpenFlags {
         match self.kind {
-            Kind::DdWrite => How::WRITE,
-            Kind::RandomWrite => How { write: true, ..How::default() },
-            Kind::DdRead | Kind::RandomRead => How::READ,
+            Kind::DdWrite => OpenFlags::WRITE,
+            Kind::RandomWrite => OpenFlags { write: true, ..OpenFlags::default() },
+            Kind::DdRead | Kind::RandomRead => OpenFlags::READ,
         }
     }
 
     fn io(&mut self) -> Op {
-        let slot = Slot(0);
+        let fd = FileDescriptor(0);
         let len = self.block.min(self.size - self.done);
         let at = if self.kind.is_random() {
             self.random.below(self.places) * self.block
@@ -376,20 +376,20 @@ impl SimpleProcess {
         self.done += len;
         let content = Content::Zeroes;
         Op::At(if self.kind.writes() {
-            Io::Write { slot, at, len, content }
+            Io::Write { fd, at, len, content }
         } else {
-            Io::Read { slot, at, len }
+            Io::Read { fd, at, len }
         })
     }
 }
 
 impl Process for SimpleProcess {
     fn next(&mut self, _now: Time, _last: OpResult) -> Op {
-        let slot = Slot(0);
+        let fd = FileDescriptor(0);
         match self.stage {
             Stage::Open => {
                 self.stage = Stage::Begin;
-                Op::Open { slot, path: self.path.clone(), how: self.how() }
+                Op::Open { fd, path: self.path.clone(), flags: self.flags() }
             }
             Stage::Begin => {
                 self.stage = Stage::Blocks;
@@ -398,7 +398,7 @@ impl Process for SimpleProcess {
             Stage::Blocks if self.done < self.size => self.io(),
             Stage::Blocks if self.kind.writes() => {
                 self.stage = Stage::End;
-                Op::Fdatasync { slot }
+                Op::Fdatasync { fd }
             }
             Stage::Blocks | Stage::End => {
                 self.stage = Stage::Close;
@@ -406,7 +406,7 @@ impl Process for SimpleProcess {
             }
             Stage::Close => {
                 self.stage = Stage::Done;
-                Op::Close { slot }
+                Op::Close { fd }
             }
             Stage::Done => Op::Done,
         }

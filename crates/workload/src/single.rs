@@ -2,7 +2,7 @@
 
 use raidlab_core::Time;
 
-use crate::op::{Class, Content, Mark, Op, OpResult, Seek, Slot};
+use crate::op::{Class, Content, FileDescriptor, Mark, Op, OpResult, Seek};
 use crate::plan::{Plan, Planned, Process};
 
 impl Plan {
@@ -35,16 +35,16 @@ struct Single {
 /// An operation that stands for many, what of it comes next, and the bytes that it has moved.
 #[derive(Clone, Copy, Debug)]
 struct Many {
-    of: Of,
+    of: ManyOp,
     next: Next,
     moved: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Of {
-    Rewrite { slot: Slot, len: u64, number: u64, left: u64 },
-    Copy { from: Slot, to: Slot, len: u64 },
-    Characters { slot: Slot, len: u64, left: u64, is_read: bool },
+enum ManyOp {
+    Rewrite { fd: FileDescriptor, len: u64, number: u64, left: u64 },
+    Copy { from: FileDescriptor, to: FileDescriptor, len: u64 },
+    StdioBytes { fd: FileDescriptor, len: u64, left: u64, is_read: bool },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -60,15 +60,15 @@ impl Many {
     /// The first of what an operation stands for.
     fn of(op: &Op) -> Option<Self> {
         let (of, next) = match *op {
-            Op::Rewrite { slot, len, number, times } => {
-                (Of::Rewrite { slot, len, number, left: times }, Next::Begin)
+            Op::Rewrite { fd, len, number, times } => {
+                (ManyOp::Rewrite { fd, len, number, left: times }, Next::Begin)
             }
-            Op::Copy { from, to, len } => (Of::Copy { from, to, len }, Next::Read),
-            Op::ReadCharacters { slot, len, times: left } => {
-                (Of::Characters { slot, len, left, is_read: true }, Next::Begin)
+            Op::Copy { from, to, len } => (ManyOp::Copy { from, to, len }, Next::Read),
+            Op::ReadStdioBytes { fd, len, times: left } => {
+                (ManyOp::StdioBytes { fd, len, left, is_read: true }, Next::Begin)
             }
-            Op::WriteCharacters { slot, len, times: left } => {
-                (Of::Characters { slot, len, left, is_read: false }, Next::Begin)
+            Op::WriteStdioBytes { fd, len, times: left } => {
+                (ManyOp::StdioBytes { fd, len, left, is_read: false }, Next::Begin)
             }
             _ => return None,
         };
@@ -78,28 +78,28 @@ impl Many {
     /// What is done next, given how what was done before went; `None` when it is all done.
     fn next(&mut self, last: &OpResult) -> Option<Op> {
         let (op, next) = match &mut self.of {
-            Of::Copy { from, to, len } => match self.next {
+            ManyOp::Copy { from, to, len } => match self.next {
                 Next::Write if last.moved() == 0 => return None,
                 Next::Write => {
-                    let (slot, len, content) = (*to, last.moved(), Content::Buffer { from: 0 });
+                    let (fd, len, content) = (*to, last.moved(), Content::Buffer { from: 0 });
                     self.moved += len;
-                    (Op::Write { slot, len, content, times: 1 }, Next::Read)
+                    (Op::Write { fd, len, content, times: 1 }, Next::Read)
                 }
-                _ => (Op::Read { slot: *from, len: *len, times: 1 }, Next::Write),
+                _ => (Op::Read { fd: *from, len: *len, times: 1 }, Next::Write),
             },
-            Of::Rewrite { slot, len, number, left } => {
-                let (slot, len) = (*slot, *len);
+            ManyOp::Rewrite { fd, len, number, left } => {
+                let (fd, len) = (*fd, *len);
                 match self.next {
                     Next::Begin if *left == 0 => return None,
                     Next::Begin => (Op::Mark(Mark::GroupBegin), Next::Read),
-                    Next::Read => (Op::Read { slot, len, times: 1 }, Next::Seek),
+                    Next::Read => (Op::Read { fd, len, times: 1 }, Next::Seek),
                     Next::Seek => {
                         let back = Seek::Current(-(last.moved() as i64));
-                        (Op::Seek { slot, to: back }, Next::Write)
+                        (Op::Seek { fd, to: back }, Next::Write)
                     }
                     Next::Write => {
                         let content = Content::Stamp { number: *number };
-                        (Op::Write { slot, len, content, times: 1 }, Next::End)
+                        (Op::Write { fd, len, content, times: 1 }, Next::End)
                     }
                     Next::End => {
                         self.moved += last.moved();
@@ -108,17 +108,17 @@ impl Many {
                     }
                 }
             }
-            Of::Characters { slot, len, left, is_read } => {
+            ManyOp::StdioBytes { fd, len, left, is_read } => {
                 if *left == 0 {
                     return None;
                 }
-                let (slot, len) = (*slot, *len);
+                let (fd, len) = (*fd, *len);
                 let times = (CHARACTERS[usize::from(*is_read)] / len.max(1)).clamp(1, *left);
                 let is_first = matches!(self.next, Next::Begin);
                 let op = match (is_first, *is_read) {
-                    (true, false) | (false, true) => Op::Characters(times * len),
-                    (true, true) => Op::Read { slot, len, times },
-                    (false, false) => Op::Write { slot, len, content: Content::Zeroes, times },
+                    (true, false) | (false, true) => Op::StdioBytes(times * len),
+                    (true, true) => Op::Read { fd, len, times },
+                    (false, false) => Op::Write { fd, len, content: Content::Zeroes, times },
                 };
                 if !is_first {
                     (*left, self.moved) = (*left - times, self.moved + times * len);
@@ -176,10 +176,10 @@ mod tests {
 
     #[test]
     fn a_copy_is_reads_and_writes_until_nothing_is_read() {
-        let (from, to, len) = (Slot(0), Slot(1), 4096);
-        let read = Op::Read { slot: from, len, times: 1 };
+        let (from, to, len) = (FileDescriptor(0), FileDescriptor(1), 4096);
+        let read = Op::Read { fd: from, len, times: 1 };
         let content = Content::Buffer { from: 0 };
-        let write = |len| Op::Write { slot: to, len, content, times: 1 };
+        let write = |len| Op::Write { fd: to, len, content, times: 1 };
         let copy = || Op::Copy { from, to, len };
         let whole = asked(copy(), vec![4096, 4096, 7, 7, 0]);
         assert_eq!(whole, [read.clone(), write(4096), read.clone(), write(7), read.clone()]);
@@ -188,29 +188,29 @@ mod tests {
 
     #[test]
     fn bytes_are_put_before_they_are_written_and_taken_after_they_were_read() {
-        let (slot, len) = (Slot(2), 4096);
-        let work = |times| Op::Characters(times * len);
-        let write = |times| Op::Write { slot, len, content: Content::Zeroes, times };
-        let read = |times| Op::Read { slot, len, times };
-        let ops = asked(Op::WriteCharacters { slot, len, times: 65 }, vec![64 * len, len]);
+        let (fd, len) = (FileDescriptor(2), 4096);
+        let work = |times| Op::StdioBytes(times * len);
+        let write = |times| Op::Write { fd, len, content: Content::Zeroes, times };
+        let read = |times| Op::Read { fd, len, times };
+        let ops = asked(Op::WriteStdioBytes { fd, len, times: 65 }, vec![64 * len, len]);
         assert_eq!(ops, [work(64), write(64), work(1), write(1)]);
-        let ops = asked(Op::ReadCharacters { slot, len, times: 66 }, vec![32 * len; 3]);
+        let ops = asked(Op::ReadStdioBytes { fd, len, times: 66 }, vec![32 * len; 3]);
         assert_eq!(ops, [read(32), work(32), read(32), work(32), read(2), work(2)]);
     }
 
     #[test]
     fn rewriting_goes_back_over_what_was_read_and_counts_as_one() {
-        let (slot, len) = (Slot(3), 8192);
+        let (fd, len) = (FileDescriptor(3), 8192);
         let block = |number| {
             [
                 Op::Mark(Mark::GroupBegin),
-                Op::Read { slot, len, times: 1 },
-                Op::Seek { slot, to: Seek::Current(-8192) },
-                Op::Write { slot, len, content: Content::Stamp { number }, times: 1 },
+                Op::Read { fd, len, times: 1 },
+                Op::Seek { fd, to: Seek::Current(-8192) },
+                Op::Write { fd, len, content: Content::Stamp { number }, times: 1 },
                 Op::Mark(Mark::GroupEnd(Class::Write)),
             ]
         };
-        let ops = asked(Op::Rewrite { slot, len, number: 5, times: 2 }, vec![len; 4]);
+        let ops = asked(Op::Rewrite { fd, len, number: 5, times: 2 }, vec![len; 4]);
         assert_eq!(ops, [block(5), block(6)].concat());
     }
 }

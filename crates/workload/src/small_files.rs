@@ -11,7 +11,7 @@ use raidlab_core::Size;
 use crate::error::WorkloadError;
 use crate::kinds::Workload;
 use crate::metric::{Metric, per_second};
-use crate::op::{Content, How, Op, Path, Slot};
+use crate::op::{Content, FileDescriptor, FilePath, Op, OpenFlags};
 use crate::parameters::Parameters;
 use crate::plan::{Plan, Setting};
 use crate::record::RunRecord;
@@ -60,12 +60,12 @@ pub(crate) fn make(parameters: &mut Parameters) -> Result<Arc<dyn Workload>, Wor
 }
 
 impl SmallFiles {
-    fn directory(copy: u32, directory: u64) -> Path {
+    fn directory(copy: u32, directory: u64) -> FilePath {
         copy_path("small", copy, &format!("/d{directory}"))
     }
 
     /// File `index`: the first ones in the first directory, and so on.
-    fn file(&self, copy: u32, index: u64) -> Path {
+    fn file(&self, copy: u32, index: u64) -> FilePath {
         let directory = (u128::from(index) * u128::from(self.dirs) / u128::from(self.files)) as u64;
         copy_path("small", copy, &format!("/d{directory}/f{index}"))
     }
@@ -81,17 +81,17 @@ impl SmallFiles {
 
     fn create(&self, copy: u32, seed: u64) -> impl Iterator<Item = Op> + use<> {
         let this = self.clone();
-        let slot = Slot(0);
+        let fd = FileDescriptor(0);
         let top = Op::Mkdir { path: copy_path("small", copy, "") };
         let mkdir = move |directory| Op::Mkdir { path: Self::directory(copy, directory) };
         let made = (0..self.files).flat_map(move |index| {
-            let how = How { exclusive: true, truncate: false, ..How::WRITE };
+            let flags = OpenFlags { exclusive: true, truncate: false, ..OpenFlags::WRITE };
             let path = this.file(copy, index);
             let content = Content::Seeded { seed: mix(&[seed, copy.into(), index]) };
-            std::iter::once(Op::Open { slot, path, how })
-                .chain(writes(slot, this.file_size, PIECE, content))
-                .chain(this.fsync.then_some(Op::Fsync { slot }))
-                .chain([Op::Close { slot }])
+            std::iter::once(Op::Open { fd, path, flags })
+                .chain(writes(fd, this.file_size, PIECE, content))
+                .chain(this.fsync.then_some(Op::Fsync { fd }))
+                .chain([Op::Close { fd }])
         });
         std::iter::once(top).chain((0..self.dirs).map(mkdir)).chain(made)
     }
@@ -241,7 +241,7 @@ mod tests {
             assert_eq!(ops(|op| matches!(op, Op::Mkdir { .. })), 8);
             let fsyncs = if text.contains("fsync") { 14 } else { 0 };
             assert_eq!(ops(|op| matches!(op, Op::Fsync { .. })), fsyncs);
-            let root = Path { root: Root::Target, text: "".into() };
+            let root = FilePath { root: Root::Target, text: "".into() };
             assert_eq!(target.names().list(&root), Ok(vec![]), "nothing remains");
             // Phases do not overlap: looking up begins when the last file is made.
             let of = |index| record.phase(index).expect("a phase");
@@ -253,7 +253,7 @@ mod tests {
     fn the_order_is_random_where_asked_for() {
         let looked_up = |text| -> Vec<String> {
             let (target, _) = run(text, 1);
-            let path = |step: &crate::null::Step| match &step.op {
+            let path = |step: &crate::null::NullStep| match &step.op {
                 Op::Stat { path } => Some(path.to_string()),
                 _ => None,
             };

@@ -8,7 +8,7 @@ use raidlab_core::{SECTOR_BYTES, Size, Time};
 use crate::error::{WorkloadError, WorkloadErrorKind};
 use crate::kinds::Workload;
 use crate::metric::{Metric, mib_per_second, per_second};
-use crate::op::{Content, How, Mark, Op, OpResult, Path, Slot};
+use crate::op::{Content, FileDescriptor, FilePath, Mark, Op, OpResult, OpenFlags};
 use crate::parameters::Parameters;
 use crate::plan::{Memory, Planned, Process, Setting};
 use crate::record::RunRecord;
@@ -53,50 +53,50 @@ fn pieces(len: u64, block: u64, op: impl Fn(u64, u64) -> Op) -> impl Iterator<It
 
 /// Writes of `len` bytes at the position in blocks of `block`.
 pub(crate) fn writes(
-    slot: Slot,
+    fd: FileDescriptor,
     len: u64,
     block: u64,
     content: Content,
 ) -> impl Iterator<Item = Op> {
-    pieces(len, block, move |len, times| Op::Write { slot, len, content, times })
+    pieces(len, block, move |len, times| Op::Write { fd, len, content, times })
 }
 
 /// Makes a file of seeded bytes.
-pub(crate) fn make_file(path: Path, len: u64, seed: u64) -> impl Iterator<Item = Op> {
+pub(crate) fn make_file(path: FilePath, len: u64, seed: u64) -> impl Iterator<Item = Op> {
     make_file_of(path, len, Content::Seeded { seed })
 }
 
 /// Makes a file.
-pub(crate) fn make_file_of(path: Path, len: u64, content: Content) -> impl Iterator<Item = Op> {
-    let slot = Slot(0);
-    std::iter::once(Op::Open { slot, path, how: How::WRITE })
-        .chain(writes(slot, len, PIECE, content))
-        .chain([Op::Close { slot }])
+pub(crate) fn make_file_of(path: FilePath, len: u64, content: Content) -> impl Iterator<Item = Op> {
+    let fd = FileDescriptor(0);
+    std::iter::once(Op::Open { fd, path, flags: OpenFlags::WRITE })
+        .chain(writes(fd, len, PIECE, content))
+        .chain([Op::Close { fd }])
 }
 
 /// Reads a file once.
-pub(crate) fn read_file(path: Path, len: u64) -> impl Iterator<Item = Op> {
-    let slot = Slot(0);
-    std::iter::once(Op::Open { slot, path, how: How::READ })
-        .chain(pieces(len, PIECE, move |len, times| Op::Read { slot, len, times }))
-        .chain([Op::Close { slot }])
+pub(crate) fn read_file(path: FilePath, len: u64) -> impl Iterator<Item = Op> {
+    let fd = FileDescriptor(0);
+    std::iter::once(Op::Open { fd, path, flags: OpenFlags::READ })
+        .chain(pieces(len, PIECE, move |len, times| Op::Read { fd, len, times }))
+        .chain([Op::Close { fd }])
 }
 
 /// Copies a file of `len` bytes, outside the run.
-pub(crate) fn copy_file(from: Path, to: Path, len: u64) -> impl Iterator<Item = Op> {
-    let (source, target) = (Slot(0), Slot(1));
+pub(crate) fn copy_file(from: FilePath, to: FilePath, len: u64) -> impl Iterator<Item = Op> {
+    let (source, target) = (FileDescriptor(0), FileDescriptor(1));
     let content = Content::Buffer { from: 0 };
     let piece = move |at: u64| {
         let len = PIECE.min(len - at);
-        let read = Op::Read { slot: source, len, times: 1 };
-        [read, Op::Write { slot: target, len, content, times: 1 }]
+        let read = Op::Read { fd: source, len, times: 1 };
+        [read, Op::Write { fd: target, len, content, times: 1 }]
     };
     let opens = [
-        Op::Open { slot: source, path: from, how: How::READ },
-        Op::Open { slot: target, path: to, how: How::WRITE },
+        Op::Open { fd: source, path: from, flags: OpenFlags::READ },
+        Op::Open { fd: target, path: to, flags: OpenFlags::WRITE },
     ];
     let copied = (0..len.div_ceil(PIECE)).flat_map(move |index| piece(index * PIECE));
-    let closes = [Op::Close { slot: target }, Op::Close { slot: source }];
+    let closes = [Op::Close { fd: target }, Op::Close { fd: source }];
     opens.into_iter().chain(copied).chain(closes)
 }
 
@@ -232,8 +232,8 @@ pub(crate) fn one_phase(name: &'static str) -> Vec<&'static str> {
 }
 
 /// A path below the target: `text` with the number of a copy.
-pub(crate) fn copy_path(text: &str, copy: u32, rest: &str) -> Path {
-    Path::target(Arc::from(format!("{text}-{copy}{rest}")))
+pub(crate) fn copy_path(text: &str, copy: u32, rest: &str) -> FilePath {
+    FilePath::target(Arc::from(format!("{text}-{copy}{rest}")))
 }
 
 #[cfg(test)]
@@ -247,9 +247,9 @@ mod tests {
         for len in [0, 1, PIECE - 1, PIECE, 3 * PIECE + 7] {
             let mut target = NullTarget::default();
             let bytes = Arc::new(SeededBytes { seed: 1, len });
-            let ops = make_file(Path::target("a"), len, 1)
-                .chain(copy_file(Path::source("s"), Path::target("b"), len))
-                .chain(phase(0, read_file(Path::target("b"), len)));
+            let ops = make_file(FilePath::target("a"), len, 1)
+                .chain(copy_file(FilePath::source("s"), FilePath::target("b"), len))
+                .chain(phase(0, read_file(FilePath::target("b"), len)));
             let plan = Plan {
                 run: vec![planned(0, ops)],
                 phases: one_phase("read"),
@@ -260,7 +260,7 @@ mod tests {
             assert_eq!(record.totals().reads.bytes, len);
             assert_eq!(record.totals().reads.count, len.div_ceil(PIECE));
             for name in ["a", "b"] {
-                let id = target.names().find(&Path::target(name)).expect("made");
+                let id = target.names().find(&FilePath::target(name)).expect("made");
                 assert_eq!(target.names().status(id).size, len);
             }
         }
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn whole_blocks_and_the_rest() {
         let lengths = |bytes| -> Vec<(u64, u64)> {
-            let ops = writes(Slot(0), bytes, 10, Content::Zeroes);
+            let ops = writes(FileDescriptor(0), bytes, 10, Content::Zeroes);
             let length = |op| match op {
                 Op::Write { len, times, .. } => (len, times),
                 other => panic!("{other:?}"),

@@ -15,13 +15,13 @@ use crate::LARGEST_BLOCK;
 use crate::error::{WorkloadError, WorkloadErrorKind};
 use crate::kinds::Workload;
 use crate::metric::{Metric, mib_per_second};
-use crate::op::{Content, How, Mark, Op, OpResult, Path, Slot};
+use crate::op::{Content, FileDescriptor, FilePath, Mark, Op, OpResult, OpenFlags};
 use crate::parameters::Parameters;
 use crate::plan::{Expected, FileNeed, Plan, Planned, Process, Setting, Zeroes};
 use crate::record::RunRecord;
 use crate::steps::writes;
 
-const SLOT: Slot = Slot(0);
+const SLOT: FileDescriptor = FileDescriptor(0);
 
 #[derive(Clone, Debug)]
 struct Sweep {
@@ -131,7 +131,7 @@ impl Workload for Sweep {
         };
         let unit = self.blocks.iter().copied().max().unwrap_or(1);
         for copy in 0..setting.copies {
-            let path = Path::target(format!("sweep.{copy}"));
+            let path = FilePath::target(format!("sweep.{copy}"));
             plan.files.push(FileNeed { path: path.clone(), bytes: self.size, unit });
             let zeroes = Arc::new(Zeroes { len: self.size });
             plan.expected.push(Expected { path: path.clone(), bytes: zeroes });
@@ -154,17 +154,17 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(path: Path, size: u64, blocks: &[u64]) -> Self {
-        let slot = SLOT;
+    fn new(path: FilePath, size: u64, blocks: &[u64]) -> Self {
+        let fd = SLOT;
         let mut ops = VecDeque::new();
         for (phase, block) in (0u16..).zip(blocks) {
-            ops.push_back(Op::Open { slot, path: path.clone(), how: How::WRITE });
+            ops.push_back(Op::Open { fd, path: path.clone(), flags: OpenFlags::WRITE });
             ops.push_back(Op::Barrier(0));
             ops.push_back(Op::Mark(Mark::Begin(phase)));
-            ops.extend(writes(slot, size, *block, Content::Zeroes));
-            ops.push_back(Op::Fsync { slot });
+            ops.extend(writes(fd, size, *block, Content::Zeroes));
+            ops.push_back(Op::Fsync { fd });
             ops.push_back(Op::Mark(Mark::End(phase)));
-            ops.push_back(Op::Close { slot });
+            ops.push_back(Op::Close { fd });
         }
         Self { ops }
     }

@@ -1,10 +1,10 @@
 //! What bonnie++ 1.03 and 2.00 ask for, written down from what is known of the originals.
 
 use raidlab_core::{Nanos, Time};
-use raidlab_workload::null::{NullTarget, Step};
+use raidlab_workload::null::{NullStep, NullTarget};
 use raidlab_workload::{
-    Better, Content, Mark, Memory, Op, Parameters, Path, Plan, RunRecord, Seek, Setting, Slot,
-    Workload, WorkloadErrorKind, make,
+    Better, Content, FileDescriptor, FilePath, Mark, Memory, Op, Parameters, Plan, RunRecord, Seek,
+    Setting, Workload, WorkloadErrorKind, make,
 };
 use std::sync::Arc;
 
@@ -20,16 +20,16 @@ fn plan(kind: &str, pairs: &[(&str, &str)]) -> Plan {
 }
 
 /// Runs a plan and gives its steps.
-fn run(plan: Plan) -> (RunRecord, Vec<Step>) {
+fn run(plan: Plan) -> (RunRecord, Vec<NullStep>) {
     let mut target = NullTarget::default();
     target.keep_steps();
     let record = target.run(plan).expect("can be carried out");
-    let root = target.names().list(&Path::target("")).expect("the root");
+    let root = target.names().list(&FilePath::target("")).expect("the root");
     assert_eq!(root, [], "nothing is left behind");
     (record, target.steps().to_vec())
 }
 
-fn of_process(steps: &[Step], process: usize) -> Vec<Op> {
+fn of_process(steps: &[NullStep], process: usize) -> Vec<Op> {
     steps.iter().filter(|step| step.process == process).map(|step| step.op.clone()).collect()
 }
 
@@ -44,13 +44,13 @@ fn is_fsync(op: &Op) -> bool {
 /// An operation in a word or two, without places.
 fn short(op: &Op) -> Option<String> {
     Some(match op {
-        Op::Open { path, how, .. } if how.create && how.exclusive => format!("create {path}"),
+        Op::Open { path, flags, .. } if flags.create && flags.exclusive => format!("create {path}"),
         Op::Open { path, .. } => format!("open {path}"),
-        Op::Close { slot } => format!("close {}", slot.0),
-        Op::Fsync { slot } => format!("fsync {}", slot.0),
+        Op::Close { fd } => format!("close {}", fd.0),
+        Op::Fsync { fd } => format!("fsync {}", fd.0),
         Op::Unlink { path } => format!("unlink {path}"),
-        Op::Read { slot, len, times } => format!("read {} {len} x{times}", slot.0),
-        Op::Write { slot, len, times, .. } => format!("write {} {len} x{times}", slot.0),
+        Op::Read { fd, len, times } => format!("read {} {len} x{times}", fd.0),
+        Op::Write { fd, len, times, .. } => format!("write {} {len} x{times}", fd.0),
         Op::Mark(Mark::Begin(phase)) => format!("begin {phase}"),
         Op::Mark(Mark::End(phase)) => format!("end {phase}"),
         Op::Sleep(time) => format!("sleep {}", time.0 / 1_000_000_000),
@@ -101,10 +101,10 @@ fn a_run_of_1100_mib_by_1_03() {
     let blocks = 1100 * MIB / 8192;
     assert_eq!(rewritten.len() as u64, 3 * blocks + 2, "and once to the start of each pass");
     for (number, one) in (0..blocks).zip(rewritten[1..].chunks(3)) {
-        let (slot, len) = (Slot(u16::from(number >= GIB / 8192)), 8192);
-        let write = Op::Write { slot, len, content: Content::Stamp { number }, times: 1 };
-        let back = Op::Seek { slot, to: Seek::Current(-8192) };
-        assert_eq!(one, [&Op::Read { slot, len, times: 1 }, &back, &write], "block {number}");
+        let (fd, len) = (FileDescriptor(u16::from(number >= GIB / 8192)), 8192);
+        let write = Op::Write { fd, len, content: Content::Stamp { number }, times: 1 };
+        let back = Op::Seek { fd, to: Seek::Current(-8192) };
+        assert_eq!(one, [&Op::Read { fd, len, times: 1 }, &back, &write], "block {number}");
     }
     let stamps: Vec<Content> = main
         .iter()
@@ -118,14 +118,14 @@ fn a_run_of_1100_mib_by_1_03() {
 }
 
 /// What a seeker does with its tickets: places of whole blocks and whether each was changed.
-fn seeks(ops: &[Op]) -> Vec<(Slot, u64, bool)> {
-    let mut all: Vec<(Slot, u64, bool)> = Vec::new();
+fn seeks(ops: &[Op]) -> Vec<(FileDescriptor, u64, bool)> {
+    let mut all: Vec<(FileDescriptor, u64, bool)> = Vec::new();
     let mut is_new = false;
     for op in ops {
         match op {
             Op::Mark(Mark::GroupBegin) => is_new = true,
-            Op::Seek { slot, to: Seek::Start(at) } if is_new => {
-                all.push((*slot, *at, false));
+            Op::Seek { fd, to: Seek::Start(at) } if is_new => {
+                all.push((*fd, *at, false));
                 is_new = false;
             }
             Op::Write { len, times: 1, content: Content::Stamp { .. }, .. } => {
@@ -151,11 +151,11 @@ fn three_seekers_of_1_03_share_the_tickets_and_update_their_first() {
         let ops = of_process(&steps, process);
         let seeks = seeks(&ops);
         total += seeks.len();
-        for (index, (slot, at, is_update)) in seeks.iter().enumerate() {
+        for (index, (fd, at, is_update)) in seeks.iter().enumerate() {
             assert_eq!(*is_update, index % 10 == 0, "the 1st, 11th, ...");
-            let bytes = [GIB, 76 * MIB][usize::from(slot.0)];
+            let bytes = [GIB, 76 * MIB][usize::from(fd.0)];
             assert!(at.is_multiple_of(8192) && *at < bytes, "{at}");
-            files[usize::from(slot.0)] += 1;
+            files[usize::from(fd.0)] += 1;
         }
         // After each update, and at the close of both files, inside the time.
         assert_eq!(count(&ops, is_fsync), seeks.len().div_ceil(10) + 2);
@@ -310,7 +310,7 @@ fn small_files_of_1_03() {
     let created: Vec<String> = ops
         .iter()
         .filter_map(|op| match op {
-            Op::Open { path, how, .. } if how.create => Some(path.to_string()),
+            Op::Open { path, flags, .. } if flags.create => Some(path.to_string()),
             _ => None,
         })
         .collect();

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use raidlab_workload::null::{NullTarget, Step};
-use raidlab_workload::{Op, Parameters, Seek, Setting, Slot, make};
+use raidlab_workload::null::{NullStep, NullTarget};
+use raidlab_workload::{FileDescriptor, Op, Parameters, Seek, Setting, make};
 
 mod bonnie_support;
 use bonnie_support::{
@@ -25,31 +25,31 @@ fn ours(parameters: &[(&str, &str)]) -> Calls {
     (0..processes).map(|process| calls_of(target.steps(), process)).collect()
 }
 
-fn calls_of(steps: &[Step], process: usize) -> Vec<String> {
-    let mut files: BTreeMap<Slot, (String, u64)> = BTreeMap::new();
+fn calls_of(steps: &[NullStep], process: usize) -> Vec<String> {
+    let mut files: BTreeMap<FileDescriptor, (String, u64)> = BTreeMap::new();
     let mut calls = Vec::new();
     for step in steps.iter().filter(|step| step.process == process) {
         match &step.op {
-            Op::Open { slot, path, how } => {
-                let access = match (how.read, how.write) {
+            Op::Open { fd, path, flags } => {
+                let access = match (flags.read, flags.write) {
                     (true, true) => "rw",
                     (false, true) => "w",
                     _ => "r",
                 };
-                let new = if how.create && how.exclusive { " new" } else { "" };
+                let new = if flags.create && flags.exclusive { " new" } else { "" };
                 calls.push(format!("open {path} {access}{new}"));
-                files.insert(*slot, (path.to_string(), 0));
+                files.insert(*fd, (path.to_string(), 0));
             }
-            Op::Read { slot, len, times } | Op::Write { slot, len, times, .. } => {
+            Op::Read { fd, len, times } | Op::Write { fd, len, times, .. } => {
                 let call = if matches!(step.op, Op::Read { .. }) { "read" } else { "write" };
-                let (name, position) = files.get_mut(slot).expect("open");
+                let (name, position) = files.get_mut(fd).expect("open");
                 for _ in 0..*times {
                     calls.push(format!("{call} {name} {position}+{len}"));
                     *position += len;
                 }
             }
-            Op::Seek { slot, to } => {
-                let (name, position) = files.get_mut(slot).expect("open");
+            Op::Seek { fd, to } => {
+                let (name, position) = files.get_mut(fd).expect("open");
                 *position = match to {
                     Seek::Start(at) => *at,
                     Seek::Current(by) => position.checked_add_signed(*by).expect("in the file"),
@@ -57,9 +57,9 @@ fn calls_of(steps: &[Step], process: usize) -> Vec<String> {
                 };
                 calls.push(format!("seek {name} {position}"));
             }
-            Op::Fsync { slot } => calls.push(format!("fsync {}", files[slot].0)),
-            Op::Close { slot } => {
-                let (name, _) = files.remove(slot).expect("open");
+            Op::Fsync { fd } => calls.push(format!("fsync {}", files[fd].0)),
+            Op::Close { fd } => {
+                let (name, _) = files.remove(fd).expect("open");
                 calls.push(format!("close {name}"));
             }
             Op::Sleep(time) => calls.push(format!("sleep {}", time.0 / 1_000_000_000)),

@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use raidlab_core::Time;
-use raidlab_workload::null::{NullTarget, Step};
+use raidlab_workload::null::{NullStep, NullTarget};
 use raidlab_workload::{
-    Content, Io, Mark, Memory, Op, OpResult, Parameters, Path, Setting, Slot, WorkloadErrorKind,
-    fio, make,
+    Content, FileDescriptor, FilePath, Io, Mark, Memory, Op, OpResult, Parameters, Setting,
+    WorkloadErrorKind, fio, make,
 };
 
 mod support;
 use support::{run, workload};
 
 /// The reads and writes of a process: whether it is a write, where, how much.
-fn moves(steps: &[Step], process: usize) -> Vec<(bool, u64, u64)> {
+fn moves(steps: &[NullStep], process: usize) -> Vec<(bool, u64, u64)> {
     let of_io = |io: &Io| match *io {
         Io::Read { at, len, .. } => (false, at, len),
         Io::Write { at, len, .. } => (true, at, len),
@@ -26,7 +26,7 @@ fn moves(steps: &[Step], process: usize) -> Vec<(bool, u64, u64)> {
     .collect()
 }
 
-fn marks(steps: &[Step], process: usize) -> Vec<(Mark, Time)> {
+fn marks(steps: &[NullStep], process: usize) -> Vec<(Mark, Time)> {
     let own = steps.iter().filter(|step| step.process == process);
     own.filter_map(|step| match step.op {
         Op::Mark(mark) => Some((mark, step.at)),
@@ -151,7 +151,7 @@ fn pauses_numbers_and_removal() {
     let (_, steps) = run(&workload(text), 1);
     assert_eq!(moves(&steps, 0).len(), 5);
     assert_eq!(steps.iter().filter(|step| matches!(step.op, Op::Sleep(_))).count(), 2);
-    let removed = Op::Unlink { path: Path::target("j.0.0") };
+    let removed = Op::Unlink { path: FilePath::target("j.0.0") };
     assert!(steps.iter().any(|step| step.op == removed));
     let shared = workload("[j]\nrw=write\nsize=64k\nfilename=f\nnumjobs=2\nunlink=1\n");
     let error = shared.plan(&Setting::new(1, 1)).unwrap_err();
@@ -170,7 +170,7 @@ fn files_to_be_read_are_laid_out_and_known_in_the_end() {
     );
     let mut target = NullTarget::default();
     target.run(read).expect("runs");
-    let id = target.names().find(&Path::target("a/b/j.0.0")).expect("made");
+    let id = target.names().find(&FilePath::target("a/b/j.0.0")).expect("made");
     assert_eq!(target.names().status(id).size, 3500 << 10);
     let written = plan("[j]\nrw=randwrite\nsize=1m\ninvalidate=0\n");
     assert_eq!((written.prepare.len(), written.expected.len()), (0, 1));
@@ -352,14 +352,14 @@ fn a_job_from_parameters() {
 #[test]
 fn several_files_take_turns() {
     let (_, steps) = run(&workload("[j]\nrw=randread\nsize=64k\nnrfiles=4\n"), 1);
-    let mut counts: BTreeMap<Slot, u64> = BTreeMap::new();
-    let slots = steps.iter().filter_map(|step| match step.op {
-        Op::At(Io::Read { slot, .. }) => Some(slot),
+    let mut counts: BTreeMap<FileDescriptor, u64> = BTreeMap::new();
+    let fds = steps.iter().filter_map(|step| match step.op {
+        Op::At(Io::Read { fd, .. }) => Some(fd),
         _ => None,
     });
-    for (index, slot) in slots.enumerate() {
-        assert_eq!(usize::from(slot.0), index % 4);
-        *counts.entry(slot).or_default() += 1;
+    for (index, fd) in fds.enumerate() {
+        assert_eq!(usize::from(fd.0), index % 4);
+        *counts.entry(fd).or_default() += 1;
     }
     assert!(counts.values().all(|count| *count == 4), "{counts:?}");
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use raidlab_workload::null::Step;
-use raidlab_workload::{Io, Op, Seek, Slot};
+use raidlab_workload::null::NullStep;
+use raidlab_workload::{FileDescriptor, Io, Op, Seek};
 use serde_json::Value;
 
 mod support;
@@ -16,27 +16,27 @@ fn planned(options: &str) -> Vec<Call> {
     let job = &section(0, &options.replace("verify_state_save=0", ""));
     let (_, steps) = run(&workload(job), 1);
     let mut names: Vec<String> = Vec::new();
-    let mut open: BTreeMap<Slot, usize> = BTreeMap::new();
+    let mut open: BTreeMap<FileDescriptor, usize> = BTreeMap::new();
     let mut calls = Vec::new();
-    for Step { op, .. } in steps {
+    for NullStep { op, .. } in steps {
         let call = match op {
-            Op::Open { slot, path, .. } => {
+            Op::Open { fd, path, .. } => {
                 let name = path.to_string();
                 let known = names.iter().position(|known| *known == name);
                 let index = known.unwrap_or_else(|| {
                     names.push(name);
                     names.len() - 1
                 });
-                open.insert(slot, index);
+                open.insert(fd, index);
                 continue;
             }
-            Op::At(Io::Read { slot, at, len }) => ("read", open[&slot], Some(at), len),
-            Op::At(Io::Write { slot, at, len, .. }) => ("write", open[&slot], Some(at), len),
-            Op::Read { slot, len, times: 1 } => ("read", open[&slot], None, len),
-            Op::Write { slot, len, times: 1, .. } => ("write", open[&slot], None, len),
-            Op::Seek { slot, to: Seek::Start(at) } => ("seek", open[&slot], Some(at), 0),
-            Op::Fsync { slot } => ("fsync", open[&slot], None, 0),
-            Op::Fdatasync { slot } => ("fdatasync", open[&slot], None, 0),
+            Op::At(Io::Read { fd, at, len }) => ("read", open[&fd], Some(at), len),
+            Op::At(Io::Write { fd, at, len, .. }) => ("write", open[&fd], Some(at), len),
+            Op::Read { fd, len, times: 1 } => ("read", open[&fd], None, len),
+            Op::Write { fd, len, times: 1, .. } => ("write", open[&fd], None, len),
+            Op::Seek { fd, to: Seek::Start(at) } => ("seek", open[&fd], Some(at), 0),
+            Op::Fsync { fd } => ("fsync", open[&fd], None, 0),
+            Op::Fdatasync { fd } => ("fdatasync", open[&fd], None, 0),
             Op::Close { .. } | Op::DropCached { .. } | Op::Mark(_) | Op::Done => continue,
             other => panic!("{other:?}"),
         };

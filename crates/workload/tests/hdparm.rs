@@ -5,14 +5,15 @@ use std::sync::Arc;
 use raidlab_core::{Nanos, Time};
 use raidlab_workload::null::NullTarget;
 use raidlab_workload::{
-    Class, How, Mark, Memory, Op, OpResult, Parameters, Path, PhaseRecord, Process, ProcessRecord,
-    RunRecord, Seek, Setting, Slot, Workload, WorkloadErrorKind, make,
+    Class, FileDescriptor, FilePath, Mark, Memory, Op, OpResult, OpenFlags, Parameters,
+    PhaseRecord, Process, ProcessRecord, RunRecord, Seek, Setting, Workload, WorkloadErrorKind,
+    make,
 };
 
-const SLOT: Slot = Slot(0);
+const SLOT: FileDescriptor = FileDescriptor(0);
 const MIB: u64 = 1 << 20;
-const READ: Op = Op::Read { slot: SLOT, len: 2 * MIB, times: 1 };
-const TO_START: Op = Op::Seek { slot: SLOT, to: Seek::Start(0) };
+const READ: Op = Op::Read { fd: SLOT, len: 2 * MIB, times: 1 };
+const TO_START: Op = Op::Seek { fd: SLOT, to: Seek::Start(0) };
 
 fn hdparm(kind: &str, parameters: &[(&str, &str)]) -> Arc<dyn Workload> {
     make(kind, Parameters::new(parameters.iter().copied()).expect("no key twice")).expect(kind)
@@ -42,9 +43,9 @@ fn drive(mut process: Box<dyn Process>, step: impl Fn(&Op) -> Nanos) -> Vec<Op> 
 }
 
 fn flush() -> [Op; 6] {
-    let slot = SLOT;
-    let (fsync, fdatasync) = (Op::Fsync { slot }, Op::Fdatasync { slot });
-    [Op::SyncAll, fsync, fdatasync, Op::SyncAll, Op::DropCached { slot }, Op::SyncAll]
+    let fd = SLOT;
+    let (fsync, fdatasync) = (Op::Fsync { fd }, Op::Fdatasync { fd });
+    [Op::SyncAll, fsync, fdatasync, Op::SyncAll, Op::DropCached { fd }, Op::SyncAll]
 }
 
 fn raw(space: u64) -> Setting {
@@ -64,7 +65,7 @@ fn device_reads_in_order() {
     let workload = hdparm("hdparm-t", &[]);
     let ops = drive(process(&*workload, &raw(64 << 30)), millis(1100));
     let mut expected = vec![
-        Op::Open { slot: SLOT, path: Path::target("hdparm"), how: How::READ },
+        Op::Open { fd: SLOT, path: FilePath::target("hdparm"), flags: OpenFlags::READ },
         Op::SyncAll,
         Op::Sleep(Nanos::from_millis(3000)),
         Op::Mark(Mark::Begin(0)),
@@ -74,7 +75,7 @@ fn device_reads_in_order() {
         Op::Mark(Mark::End(0)),
     ];
     expected.extend(flush());
-    expected.extend([Op::Close { slot: SLOT }, Op::Done]);
+    expected.extend([Op::Close { fd: SLOT }, Op::Done]);
     assert_eq!(ops, expected);
 }
 
@@ -91,7 +92,7 @@ fn device_reads_end_at_three_seconds_or_with_the_device() {
     let short = hdparm("hdparm-t", &[("time", "500ms"), ("offset", "8MiB")]);
     let ops = drive(process(&*short, &raw(64 << 30)), millis(100));
     assert_eq!(reads(&ops), 5);
-    assert_eq!(ops[3], Op::Seek { slot: SLOT, to: Seek::Start(8 * MIB) });
+    assert_eq!(ops[3], Op::Seek { fd: SLOT, to: Seek::Start(8 * MIB) });
     assert_eq!(reads(&drive(process(&*short, &raw(13 * MIB)), millis(100))), 2);
 }
 
@@ -100,8 +101,8 @@ fn direct_is_a_flag_of_open() {
     for kind in ["hdparm-t", "hdparm-T"] {
         let workload = hdparm(kind, &[("direct", "true"), ("settle", "1ms")]);
         let ops = drive(process(&*workload, &raw(8 * MIB)), millis(1000));
-        let how = How { direct: true, ..How::READ };
-        assert_eq!(ops[0], Op::Open { slot: SLOT, path: Path::target("hdparm"), how });
+        let flags = OpenFlags { direct: true, ..OpenFlags::READ };
+        assert_eq!(ops[0], Op::Open { fd: SLOT, path: FilePath::target("hdparm"), flags });
         assert_eq!(ops[2], Op::Sleep(Nanos::from_millis(1)));
     }
 }
@@ -112,7 +113,7 @@ fn cached_reads_in_order() {
     let ops = drive(process(&*workload, &raw(64 << 30)), millis(700));
     let second = Op::Sleep(Nanos::from_millis(1000));
     let mut expected = vec![
-        Op::Open { slot: SLOT, path: Path::target("hdparm"), how: How::READ },
+        Op::Open { fd: SLOT, path: FilePath::target("hdparm"), flags: OpenFlags::READ },
         Op::SyncAll,
         Op::Sleep(Nanos::from_millis(3000)),
         TO_START,
@@ -125,7 +126,7 @@ fn cached_reads_in_order() {
     expected.extend([Op::Mark(Mark::End(0)), Op::Mark(Mark::Begin(1))]);
     expected.extend([TO_START, TO_START, TO_START, Op::Mark(Mark::End(1))]);
     expected.extend(flush());
-    expected.extend([second, Op::Close { slot: SLOT }, Op::Done]);
+    expected.extend([second, Op::Close { fd: SLOT }, Op::Done]);
     assert_eq!(ops, expected);
 }
 

@@ -18,7 +18,7 @@ fn workload_calls(kind: &str, parameters: &[(&str, &str)], step: Nanos) -> Vec<S
         let op = process.next(now, last);
         last = OpResult::Done;
         calls.push(match op {
-            Op::Open { how, .. } => format!("open{}", if how.direct { " direct" } else { "" }),
+            Op::Open { flags, .. } => format!("open{}", if flags.direct { " direct" } else { "" }),
             Op::SyncAll => "sync".to_string(),
             Op::Sleep(time) => format!("sleep {}", time.as_secs()),
             Op::Fsync { .. } => "fsync".to_string(),

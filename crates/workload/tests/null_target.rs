@@ -7,12 +7,12 @@ use raidlab_core::{Nanos, Time};
 use raidlab_workload::null::{NullError, NullTarget};
 use raidlab_workload::processes::Fault;
 use raidlab_workload::{
-    Class, Content, Entry, How, Io, Mark, Op, OpResult, Path, Plan, Planned, Seek, Slot,
-    SourceFile, Zeroes,
+    Class, Content, Entry, FileDescriptor, FilePath, Io, Mark, Op, OpResult, OpenFlags, Plan,
+    Planned, Seek, SourceFile, Zeroes,
 };
 
-const A: Slot = Slot(0);
-const B: Slot = Slot(1);
+const A: FileDescriptor = FileDescriptor(0);
+const B: FileDescriptor = FileDescriptor(1);
 
 type Heard = Arc<Mutex<Vec<OpResult>>>;
 
@@ -36,8 +36,8 @@ fn plan(scripts: Vec<Vec<Op>>) -> Plan {
     Plan { run, phases: vec!["run"], barriers: vec![2], queues: 1, ..Plan::default() }
 }
 
-fn open(slot: Slot, name: &str, how: How) -> Op {
-    Op::Open { slot, path: Path::target(name), how }
+fn open(fd: FileDescriptor, name: &str, flags: OpenFlags) -> Op {
+    Op::Open { fd, path: FilePath::target(name), flags }
 }
 
 #[test]
@@ -47,9 +47,9 @@ fn who_waits_for_nobody_is_a_deadlock() {
     assert_eq!(deadlock(vec![barrier()]), NullError::Deadlock);
     assert_eq!(deadlock(vec![vec![Op::Take { queue: 0 }], vec![]]), NullError::Deadlock);
     assert_eq!(deadlock(vec![vec![Op::Finish]]), NullError::Fault(0, Fault::NothingStarted));
-    let close = Op::Close { slot: B };
-    assert_eq!(deadlock(vec![vec![close.clone()]]), NullError::Slot(B, close));
-    let missing = deadlock(vec![vec![open(A, "a", How::READ)]]);
+    let close = Op::Close { fd: B };
+    assert_eq!(deadlock(vec![vec![close.clone()]]), NullError::Descriptor(B, close));
+    let missing = deadlock(vec![vec![open(A, "a", OpenFlags::READ)]]);
     assert!(matches!(missing, NullError::Name(error) if error.to_string().starts_with("a: No")));
     assert!(NullTarget::default().run(plan(vec![barrier(), barrier()])).is_ok());
 }
@@ -73,7 +73,7 @@ fn tickets_and_sleep_decide_who_goes_on_when() {
 
 #[test]
 fn characters_are_done_at_once() {
-    let (planned, heard) = script(vec![Op::Characters(1 << 40), Op::Sleep(Nanos(3))]);
+    let (planned, heard) = script(vec![Op::StdioBytes(1 << 40), Op::Sleep(Nanos(3))]);
     let record = NullTarget::default().run(Plan { run: vec![planned], ..plan(vec![]) });
     assert_eq!(record.expect("a run").processes[0].ended, Time(3));
     assert_eq!(heard.lock().unwrap()[1..], [OpResult::Done, OpResult::Done]);
@@ -82,22 +82,22 @@ fn characters_are_done_at_once() {
 #[test]
 fn what_is_asked_is_answered_and_counted() {
     let source = SourceFile { name: "d/s".into(), bytes: Arc::new(Zeroes { len: 700 }) };
-    let write = |len, times| Op::Write { slot: A, len, content: Content::Zeroes, times };
-    let io = Io::Read { slot: A, at: 500, len: 600 };
+    let write = |len, times| Op::Write { fd: A, len, content: Content::Zeroes, times };
+    let io = Io::Read { fd: A, at: 500, len: 600 };
     let (planned, heard) = script(vec![
         Op::Mark(Mark::Begin(0)),
-        open(A, "a", How { read: true, ..How::WRITE }),
+        open(A, "a", OpenFlags { read: true, ..OpenFlags::WRITE }),
         write(100, 3),
-        Op::Open { slot: B, path: Path::source("d/s"), how: How::READ },
+        Op::Open { fd: B, path: FilePath::source("d/s"), flags: OpenFlags::READ },
         Op::CopyRange { from: B, to: A, len: 1000 },
         Op::Start { tag: 4, io },
         Op::Finish,
-        Op::Seek { slot: A, to: Seek::Start(900) },
-        Op::Read { slot: A, len: 80, times: 5 },
+        Op::Seek { fd: A, to: Seek::Start(900) },
+        Op::Read { fd: A, len: 80, times: 5 },
         Op::SyncAll,
-        Op::FsyncDirectory { path: Path::target("") },
-        Op::Fsync { slot: A },
-        Op::List { path: Path::target("") },
+        Op::FsyncDirectory { path: FilePath::target("") },
+        Op::Fsync { fd: A },
+        Op::List { path: FilePath::target("") },
     ]);
     let plan = Plan { run: vec![planned], sources: vec![source], ..plan(vec![]) };
     let record = NullTarget::default().run(plan).expect("a run");

@@ -4,20 +4,20 @@ use std::collections::{BTreeMap, VecDeque};
 
 use raidlab_core::{Nanos, Time};
 use raidlab_workload::processes::{Asked, Begun, Fault, Processes, Ran, Target, Work, run};
-use raidlab_workload::{Conductor, MOST_STARTED, OpResult};
+use raidlab_workload::{MOST_STARTED, OpResult, Synchroniser};
 
 /// An operation: how long it takes; nothing at all takes no time.
 type Takes = u64;
 
 /// Whose, with which number if it was started.
-type Of = (usize, Option<u32>);
+type Started = (usize, Option<u32>);
 
 struct Timed {
     processes: Processes,
     asks: Vec<VecDeque<Asked<Takes>>>,
     now: u64,
     /// By the time of the end and the order of beginning.
-    under_way: BTreeMap<(u64, usize), Of>,
+    under_way: BTreeMap<(u64, usize), Started>,
     rests: BTreeMap<(u64, usize), usize>,
     begun: usize,
     /// One operation at a time; others are refused.
@@ -30,9 +30,9 @@ struct Timed {
 }
 
 fn timed(asks: Vec<Vec<Asked<Takes>>>) -> Timed {
-    let conductor = Conductor::new(&[2], 1);
+    let synchroniser = Synchroniser::new(&[2], 1);
     Timed {
-        processes: Processes::new(asks.iter().map(|_| 0), 1, conductor),
+        processes: Processes::new(asks.iter().map(|_| 0), 1, synchroniser),
         held: vec![None; asks.len()],
         asks: asks.into_iter().map(VecDeque::from).collect(),
         now: 0,
@@ -99,7 +99,7 @@ impl Target for Timed {
     }
 
     fn compute(&mut self, process: usize, work: Work) -> Result<(), Self::Error> {
-        let (Work::Time(Nanos(time)) | Work::Characters(time)) = work;
+        let (Work::Time(Nanos(time)) | Work::StdioBytes(time)) = work;
         self.sleep(process, Nanos(time));
         Ok(())
     }
@@ -178,7 +178,7 @@ fn those_that_are_freed_go_on_behind_those_that_could_before() {
 
 #[test]
 fn no_time_at_all_is_nobody_elses_turn() {
-    let nothing = [Asked::Sleep(Nanos::ZERO), Asked::Compute(Work::Characters(0))];
+    let nothing = [Asked::Sleep(Nanos::ZERO), Asked::Compute(Work::StdioBytes(0))];
     let mut target = timed(vec![nothing.into(), vec![Asked::Sleep(Nanos(3))]]);
     assert_eq!(run(&mut target), Ok(Ran::Done));
     assert_eq!(asked(&target), [(0, 0), (0, 0), (0, 0), (1, 0), (1, 3)]);

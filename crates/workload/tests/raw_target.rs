@@ -7,13 +7,13 @@ use raidlab_core::{Nanos, Time};
 use raidlab_workload as op;
 use raidlab_workload::raw::{Op, OpResult, Process, RawPlan, check};
 use raidlab_workload::{
-    Content, FileNeed, How, Io, Mark, Path, Plan, Planned, Seek, Slot, SourceFile, Status,
-    WorkloadErrorKind, Zeroes,
+    Content, FileDescriptor, FileNeed, FilePath, Io, Mark, OpenFlags, Plan, Planned, Seek,
+    SourceFile, Status, WorkloadErrorKind, Zeroes,
 };
 
 const SPACE: u64 = 1 << 20;
-const A: Slot = Slot(0);
-const B: Slot = Slot(1);
+const A: FileDescriptor = FileDescriptor(0);
+const B: FileDescriptor = FileDescriptor(1);
 
 type Heard = Arc<Mutex<Vec<op::OpResult>>>;
 
@@ -39,7 +39,7 @@ fn script(ops: Vec<op::Op>) -> (Planned, Heard) {
 
 /// Two files: `a` of 64 KiB at 0 and `b` of 32 KiB in the second half.
 fn plan() -> Plan {
-    let file = |name: &str, bytes| FileNeed { path: Path::target(name), bytes, unit: 4096 };
+    let file = |name: &str, bytes| FileNeed { path: FilePath::target(name), bytes, unit: 4096 };
     Plan { files: vec![file("a", 64 << 10), file("b", 32 << 10)], ..Plan::default() }
 }
 
@@ -89,32 +89,32 @@ fn fails(ops: Vec<op::Op>) -> String {
     failure.expect("a failure")
 }
 
-fn open(slot: Slot, name: &str, how: How) -> op::Op {
-    op::Op::Open { slot, path: Path::target(name), how }
+fn open(fd: FileDescriptor, name: &str, flags: OpenFlags) -> op::Op {
+    op::Op::Open { fd, path: FilePath::target(name), flags }
 }
 
 fn read(len: u64, times: u64) -> op::Op {
-    op::Op::Read { slot: A, len, times }
+    op::Op::Read { fd: A, len, times }
 }
 
 fn write(len: u64, times: u64) -> op::Op {
-    op::Op::Write { slot: A, len, content: Content::Zeroes, times }
+    op::Op::Write { fd: A, len, content: Content::Zeroes, times }
 }
 
 fn write_at(at: u64, len: u64) -> Io {
-    Io::Write { slot: A, at, len, content: Content::Zeroes }
+    Io::Write { fd: A, at, len, content: Content::Zeroes }
 }
 
 fn read_at(at: u64, len: u64) -> Io {
-    Io::Read { slot: A, at, len }
+    Io::Read { fd: A, at, len }
 }
 
 fn seek(to: Seek) -> op::Op {
-    op::Op::Seek { slot: A, to }
+    op::Op::Seek { fd: A, to }
 }
 
 fn stat(name: &str) -> op::Op {
-    op::Op::Stat { path: Path::target(name) }
+    op::Op::Stat { path: FilePath::target(name) }
 }
 
 /// What was heard after the given operation, counted from 0.
@@ -130,7 +130,7 @@ fn size(size: u64) -> op::OpResult {
 #[test]
 fn positions_move_and_files_end() {
     let (asked, heard) = translate(vec![
-        open(A, "b", How::WRITE),
+        open(A, "b", OpenFlags::WRITE),
         write(4096, 3),
         seek(Seek::Start(4096)),
         read(4096, 9),
@@ -140,7 +140,7 @@ fn positions_move_and_files_end() {
         op::Op::At(read_at(0, 512)),
         seek(Seek::End),
         write(512, 1),
-        op::Op::Close { slot: A },
+        op::Op::Close { fd: A },
     ]);
     let at = |op: fn(u64, u64) -> Op, from: u64, len| op(AT_B + from, len);
     let r = |at, len| Op::Read { at, len };
@@ -165,14 +165,14 @@ fn positions_move_and_files_end() {
 #[test]
 fn truncating_cuts_and_lengthens() {
     let (asked, heard) = translate(vec![
-        open(A, "a", How { read: true, ..How::WRITE }),
+        open(A, "a", OpenFlags { read: true, ..OpenFlags::WRITE }),
         write(8192, 1),
-        op::Op::Truncate { slot: A, len: 4096 },
+        op::Op::Truncate { fd: A, len: 4096 },
         op::Op::At(read_at(0, 8192)),
-        op::Op::Truncate { slot: A, len: 64 << 10 },
+        op::Op::Truncate { fd: A, len: 64 << 10 },
         op::Op::At(read_at(60 << 10, 8192)),
         stat("a"),
-        open(B, "a", How::WRITE),
+        open(B, "a", OpenFlags::WRITE),
         stat("a"),
     ]);
     let expected = [
@@ -183,18 +183,20 @@ fn truncating_cuts_and_lengthens() {
     assert_eq!(asked, expected);
     assert_eq!([moved(&heard, 3), moved(&heard, 5)], [4096, 4096]);
     assert_eq!([&heard[7], &heard[9]], [&size(64 << 10), &size(0)]);
-    let longer =
-        fails(vec![open(A, "a", How::WRITE), op::Op::Truncate { slot: A, len: (64 << 10) + 1 }]);
+    let longer = fails(vec![
+        open(A, "a", OpenFlags::WRITE),
+        op::Op::Truncate { fd: A, len: (64 << 10) + 1 },
+    ]);
     assert!(longer.contains("a is to have") && longer.contains("64KiB"), "{longer}");
-    let behind = fails(vec![open(A, "a", How::WRITE), op::Op::At(write_at(64 << 10, 512))]);
+    let behind = fails(vec![open(A, "a", OpenFlags::WRITE), op::Op::At(write_at(64 << 10, 512))]);
     assert!(behind.contains("its place has 64KiB"), "{behind}");
 }
 
 #[test]
 fn writes_with_o_sync_are_flushed_one_by_one() {
-    let how = How { sync: true, read: true, ..How::WRITE };
+    let flags = OpenFlags { sync: true, read: true, ..OpenFlags::WRITE };
     let (asked, heard) = translate(vec![
-        open(A, "a", how),
+        open(A, "a", flags),
         write(512, 2),
         op::Op::At(write_at(4096, 4096)),
         op::Op::At(read_at(0, 512)),
@@ -227,7 +229,7 @@ fn writes_with_o_sync_are_flushed_one_by_one() {
 fn what_is_started_is_told_when_it_is_waited_for() {
     let finished = |tag, moved| op::OpResult::Finished { tag, moved };
     let (asked, heard) = translate(vec![
-        open(A, "a", How { read: true, ..How::WRITE }),
+        open(A, "a", OpenFlags { read: true, ..OpenFlags::WRITE }),
         write(6144, 1),
         op::Op::Start { tag: 7, io: read_at(4096, 4096) },
         // Nothing is there: done at once, and before the others.
@@ -264,42 +266,42 @@ fn what_is_started_is_told_when_it_is_waited_for() {
 fn flushes_are_for_files_of_the_target() {
     let source = SourceFile { name: "s".into(), bytes: Arc::new(Zeroes { len: 512 }) };
     let (planned, heard) = script(vec![
-        open(A, "a", How::WRITE),
-        op::Op::Fsync { slot: A },
-        op::Op::Fdatasync { slot: A },
+        open(A, "a", OpenFlags::WRITE),
+        op::Op::Fsync { fd: A },
+        op::Op::Fdatasync { fd: A },
         op::Op::SyncAll,
-        op::Op::Open { slot: B, path: Path::source("s"), how: How::READ },
-        op::Op::Fsync { slot: B },
-        op::Op::Close { slot: B },
-        op::Op::Open { slot: B, path: Path::null(), how: How::WRITE },
-        op::Op::Fdatasync { slot: B },
+        op::Op::Open { fd: B, path: FilePath::source("s"), flags: OpenFlags::READ },
+        op::Op::Fsync { fd: B },
+        op::Op::Close { fd: B },
+        op::Op::Open { fd: B, path: FilePath::null(), flags: OpenFlags::WRITE },
+        op::Op::Fdatasync { fd: B },
     ]);
     let plan = Plan { run: vec![planned], sources: vec![source], ..plan() };
     let (asked, _, failure) = translate_all(plan, heard);
     assert_eq!((asked, failure), (vec![Op::Sync; 3], None));
-    let empty = fails(vec![op::Op::Fsync { slot: B }]);
-    assert!(empty.contains("slot 1, which holds no file"), "{empty}");
+    let empty = fails(vec![op::Op::Fsync { fd: B }]);
+    assert!(empty.contains("fd 1, which holds no file"), "{empty}");
 }
 
 #[test]
 fn copies_read_and_write_what_lies_on_the_target() {
     let source = SourceFile { name: "s".into(), bytes: Arc::new(Zeroes { len: 6000 }) };
     let copy = |len| op::Op::CopyRange { from: A, to: B, len };
-    let close = |slot| op::Op::Close { slot };
+    let close = |fd| op::Op::Close { fd };
     let (planned, heard) = script(vec![
-        op::Op::Open { slot: A, path: Path::source("s"), how: How::READ },
-        open(B, "b", How::WRITE),
+        op::Op::Open { fd: A, path: FilePath::source("s"), flags: OpenFlags::READ },
+        open(B, "b", OpenFlags::WRITE),
         copy(4096),
         copy(4096),
         copy(4096),
         close(A),
         close(B),
-        open(A, "b", How::READ),
-        open(B, "a", How { sync: true, ..How::WRITE }),
+        open(A, "b", OpenFlags::READ),
+        open(B, "a", OpenFlags { sync: true, ..OpenFlags::WRITE }),
         copy(1 << 20),
         close(B),
         seek(Seek::Start(1000)),
-        op::Op::Open { slot: B, path: Path::null(), how: How::WRITE },
+        op::Op::Open { fd: B, path: FilePath::null(), flags: OpenFlags::WRITE },
         copy(500),
     ]);
     let plan = Plan { run: vec![planned], sources: vec![source], ..plan() };
@@ -318,18 +320,18 @@ fn copies_read_and_write_what_lies_on_the_target() {
     );
     let heard: Vec<u64> = [2, 3, 4, 9, 13].map(|after| moved(&heard, after)).into();
     assert_eq!(heard, [4096, 1904, 0, 6000, 500]);
-    let missing = fails(vec![open(A, "a", How::BOTH), copy(1)]);
-    assert!(missing.contains("slot 1"), "the one that is empty: {missing}");
+    let missing = fails(vec![open(A, "a", OpenFlags::BOTH), copy(1)]);
+    assert!(missing.contains("fd 1"), "the one that is empty: {missing}");
 }
 
 #[test]
 fn nothing_from_elsewhere_and_dev_null_cost_anything() {
     let source = SourceFile { name: "d/s".into(), bytes: Arc::new(Zeroes { len: 10_000 }) };
     let (planned, heard) = script(vec![
-        op::Op::Open { slot: A, path: Path::source("d/s"), how: How::READ },
+        op::Op::Open { fd: A, path: FilePath::source("d/s"), flags: OpenFlags::READ },
         read(4096, 9),
-        op::Op::Close { slot: A },
-        op::Op::Open { slot: A, path: Path::null(), how: How::WRITE },
+        op::Op::Close { fd: A },
+        op::Op::Open { fd: A, path: FilePath::null(), flags: OpenFlags::WRITE },
         write(4096, 5),
         op::Op::At(read_at(0, 512)),
         op::Op::Start { tag: 3, io: write_at(0, 4096) },
@@ -345,13 +347,13 @@ fn nothing_from_elsewhere_and_dev_null_cost_anything() {
 
 #[test]
 fn a_file_that_nobody_made_is_there_at_full_length_until_it_is_removed() {
-    let unlink = |name: &str| op::Op::Unlink { path: Path::target(name) };
-    let exclusive = How { exclusive: true, ..How::WRITE };
+    let unlink = |name: &str| op::Op::Unlink { path: FilePath::target(name) };
+    let exclusive = OpenFlags { exclusive: true, ..OpenFlags::WRITE };
     let (asked, heard) = translate(vec![
         stat("a"),
-        open(A, "a", How::READ),
+        open(A, "a", OpenFlags::READ),
         read(32 << 10, 9),
-        op::Op::Close { slot: A },
+        op::Op::Close { fd: A },
         unlink("a"),
         open(A, "a", exclusive),
         stat("a"),
@@ -359,7 +361,7 @@ fn a_file_that_nobody_made_is_there_at_full_length_until_it_is_removed() {
         stat("a"),
         unlink("b"),
         // Made where nobody has touched its place, it is empty.
-        open(B, "b", How { create: true, ..How::BOTH }),
+        open(B, "b", OpenFlags { create: true, ..OpenFlags::BOTH }),
         stat("b"),
     ]);
     let half = 32 << 10;
@@ -367,25 +369,25 @@ fn a_file_that_nobody_made_is_there_at_full_length_until_it_is_removed() {
     assert_eq!(asked, [Op::Read { at: 0, len: half }, Op::Read { at: half, len: half }, again]);
     assert_eq!([&heard[1], &heard[7], &heard[9]], [&size(2 * half), &size(0), &size(512)]);
     assert_eq!(heard[12], size(0));
-    for ops in [vec![unlink("a"), open(A, "a", How::READ)], vec![unlink("a"), stat("a")]] {
+    for ops in [vec![unlink("a"), open(A, "a", OpenFlags::READ)], vec![unlink("a"), stat("a")]] {
         let gone = fails(ops);
         assert!(gone.contains("a"), "{gone}");
     }
-    assert!(fails(vec![open(A, "c", How::WRITE)]).contains("c has no place on this target"));
-    assert!(fails(vec![open(A, "c", How::READ)]).contains("No such file"));
+    assert!(fails(vec![open(A, "c", OpenFlags::WRITE)]).contains("c has no place on this target"));
+    assert!(fails(vec![open(A, "c", OpenFlags::READ)]).contains("No such file"));
 }
 
 #[test]
 fn what_the_stages_before_did_is_known_and_not_asked_again() {
-    let (prepare, _) = script(vec![open(A, "a", How::WRITE), write(4096, 2)]);
-    let (warm, _) = script(vec![open(A, "a", How::READ), read(4096, 2), op::Op::SyncAll]);
-    let (run, heard) = script(vec![open(A, "a", How::READ), read(4096, 9)]);
+    let (prepare, _) = script(vec![open(A, "a", OpenFlags::WRITE), write(4096, 2)]);
+    let (warm, _) = script(vec![open(A, "a", OpenFlags::READ), read(4096, 2), op::Op::SyncAll]);
+    let (run, heard) = script(vec![open(A, "a", OpenFlags::READ), read(4096, 9)]);
     let plan = Plan { prepare: vec![prepare], warm: vec![warm], run: vec![run], ..plan() };
     let (asked, heard, failure) = translate_all(plan, heard);
     assert_eq!(failure, None);
     assert_eq!(asked, [Op::Read { at: 0, len: 4096 }, Op::Read { at: 4096, len: 4096 }]);
     assert_eq!(moved(&heard, 1), 8192);
-    let (prepare, _) = script(vec![op::Op::Mkdir { path: Path::target("d") }]);
+    let (prepare, _) = script(vec![op::Op::Mkdir { path: FilePath::target("d") }]);
     let error = RawPlan::new(Plan { prepare: vec![prepare], ..self::plan() }, SPACE).unwrap_err();
     assert_eq!(error.kind, WorkloadErrorKind::NotSupported, "{error}");
 }
@@ -395,7 +397,7 @@ fn what_processes_share_is_passed_on() {
     let passed = [
         Op::Sleep(Nanos(5)),
         Op::Compute(Nanos(6)),
-        Op::Characters(7),
+        Op::StdioBytes(7),
         Op::Barrier(1),
         Op::Put { queue: 2, ticket: -1, times: 3 },
         Op::Take { queue: 2 },
@@ -404,7 +406,7 @@ fn what_processes_share_is_passed_on() {
     let (asked, heard) = translate(vec![
         op::Op::Sleep(Nanos(5)),
         op::Op::Compute(Nanos(6)),
-        op::Op::Characters(7),
+        op::Op::StdioBytes(7),
         op::Op::Barrier(1),
         op::Op::Put { queue: 2, ticket: -1, times: 3 },
         op::Op::Take { queue: 2 },
@@ -421,7 +423,7 @@ fn what_processes_share_is_passed_on() {
 
 #[test]
 fn what_only_a_filesystem_has_is_named() {
-    let path = || Path::target("a");
+    let path = || FilePath::target("a");
     for (asked, name) in [
         (op::Op::Mkdir { path: path() }, "Mkdir"),
         (op::Op::List { path: path() }, "List"),
@@ -433,10 +435,10 @@ fn what_only_a_filesystem_has_is_named() {
     // These cost nothing and change nothing.
     let attribute = op::Attribute::Times;
     let (asked, _) = translate(vec![
-        open(A, "a", How::WRITE),
-        op::Op::Set { of: op::Of::Slot(A), attribute },
-        op::Op::DropCached { slot: A },
-        op::Op::FsyncDirectory { path: Path::target("") },
+        open(A, "a", OpenFlags::WRITE),
+        op::Op::Set { of: op::AttributeTarget::Descriptor(A), attribute },
+        op::Op::DropCached { fd: A },
+        op::Op::FsyncDirectory { path: FilePath::target("") },
     ]);
     assert_eq!(asked, []);
     assert_eq!(check(&plan(), SPACE, 512), Ok(()));

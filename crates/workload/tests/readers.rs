@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use raidlab_workload::null::NullTarget;
 use raidlab_workload::{
-    Content, How, Mark, Op, Parameters, Path, Setting, Slot, Workload, WorkloadErrorKind, make,
+    Content, FileDescriptor, FilePath, Mark, Op, OpenFlags, Parameters, Setting, Workload,
+    WorkloadErrorKind, make,
 };
 
 fn cp(parameters: &[(&str, &str)]) -> Arc<dyn Workload> {
@@ -21,19 +22,19 @@ fn each_copy_reads_its_own_file_into_nothing() {
     let mut target = NullTarget::default();
     target.keep_steps();
     let record = target.run(plan).expect("it runs");
-    let (from, to) = (Slot(0), Slot(1));
+    let (from, to) = (FileDescriptor(0), FileDescriptor(1));
     for process in 0..2 {
         let steps = target.steps().iter().filter(|step| step.process == process);
         let ops: Vec<Op> = steps.map(|step| step.op.clone()).collect();
-        let read = Op::Read { slot: from, len: 4096, times: 1 };
+        let read = Op::Read { fd: from, len: 4096, times: 1 };
         let content = Content::Buffer { from: 0 };
-        let write = |len| Op::Write { slot: to, len, content, times: 1 };
-        let path = Path::target(format!("cp.{process}"));
-        let null = How { create: false, ..How::WRITE };
+        let write = |len| Op::Write { fd: to, len, content, times: 1 };
+        let path = FilePath::target(format!("cp.{process}"));
+        let null = OpenFlags { create: false, ..OpenFlags::WRITE };
         let expected = [
             Op::Mark(Mark::Begin(0)),
-            Op::Open { slot: from, path, how: How::READ },
-            Op::Open { slot: to, path: Path::null(), how: null },
+            Op::Open { fd: from, path, flags: OpenFlags::READ },
+            Op::Open { fd: to, path: FilePath::null(), flags: null },
             read.clone(),
             write(4096),
             read.clone(),
@@ -41,8 +42,8 @@ fn each_copy_reads_its_own_file_into_nothing() {
             read.clone(),
             write(10_000 - 8192),
             read,
-            Op::Close { slot: from },
-            Op::Close { slot: to },
+            Op::Close { fd: from },
+            Op::Close { fd: to },
             Op::Mark(Mark::End(0)),
             Op::Done,
         ];
@@ -63,18 +64,18 @@ fn files_are_written_one_after_the_other_whatever_the_copies() {
     target.keep_steps();
     plan.run = plan.prepare.drain(..).collect();
     target.run(plan).expect("it runs");
-    let open = |step: &raidlab_workload::null::Step| match &step.op {
-        Op::Open { path, how, .. } => Some((path.to_string(), *how)),
+    let open = |step: &raidlab_workload::null::NullStep| match &step.op {
+        Op::Open { path, flags, .. } => Some((path.to_string(), *flags)),
         _ => None,
     };
     let opened: Vec<_> = target.steps().iter().filter_map(open).collect();
-    let files = (0..5).map(|index| (format!("cp.{index}"), How::WRITE)).collect::<Vec<_>>();
+    let files = (0..5).map(|index| (format!("cp.{index}"), OpenFlags::WRITE)).collect::<Vec<_>>();
     assert_eq!(opened, files);
     let flushed = target.steps().iter().filter(|step| matches!(step.op, Op::Fsync { .. })).count();
     assert_eq!(flushed, 5);
     let size = |name: &str| {
         let names = target.names();
-        names.status(names.find(&Path::target(name)).expect("it was made")).size
+        names.status(names.find(&FilePath::target(name)).expect("it was made")).size
     };
     assert_eq!((size("cp.0"), size("cp.4")), (3_200_000_000, 3_200_000_000));
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use raidlab_core::Time;
 use raidlab_random::Random;
-use raidlab_workload::null::{NullTarget, Step};
+use raidlab_workload::null::{NullStep, NullTarget};
 use raidlab_workload::{
-    Conductor, Content, Mark, Op, OpResult, Parameters, Path, Plan, Planned, ProcessRecord,
-    RunRecord, Setting, Slot, Workload, WorkloadErrorKind, content, make,
+    Content, FileDescriptor, FilePath, Mark, Op, OpResult, Parameters, Plan, Planned,
+    ProcessRecord, RunRecord, Setting, Synchroniser, Workload, WorkloadErrorKind, content, make,
 };
 
 fn real_life(parameters: &[(&str, &str)]) -> Arc<dyn Workload> {
@@ -26,17 +26,22 @@ fn small(seed: &str, processes: &str) -> Arc<dyn Workload> {
 /// A target in memory that carries operations out in a random order.
 #[derive(Default)]
 struct Memory {
-    files: BTreeMap<Path, Vec<u8>>,
+    files: BTreeMap<FilePath, Vec<u8>>,
 }
 
 #[derive(Default)]
 struct Running {
-    slots: BTreeMap<u16, (Path, usize)>,
+    fds: BTreeMap<u16, (FilePath, usize)>,
     buffer: Vec<u8>,
 }
 
 impl Memory {
-    fn stage(&mut self, planned: Vec<Planned>, conductor: &mut Conductor, random: &mut Random) {
+    fn stage(
+        &mut self,
+        planned: Vec<Planned>,
+        synchroniser: &mut Synchroniser,
+        random: &mut Random,
+    ) {
         let mut processes: Vec<_> =
             planned.into_iter().map(|one| (one.process, Running::default())).collect();
         let mut ready: Vec<(usize, OpResult)> =
@@ -48,18 +53,18 @@ impl Memory {
             match process.next(Time::ZERO, last) {
                 Op::Done => done += 1,
                 Op::Barrier(barrier) => {
-                    let Some(freed) = conductor.arrive(index, barrier) else { continue };
+                    let Some(freed) = synchroniser.arrive(index, barrier) else { continue };
                     ready.extend(freed.into_iter().chain([index]).map(|one| (one, OpResult::Done)));
                 }
                 Op::Put { queue, ticket, times } => {
-                    let freed = conductor.put(queue, ticket, times);
+                    let freed = synchroniser.put(queue, ticket, times);
                     ready.extend(
                         freed.into_iter().map(|(one, ticket)| (one, OpResult::Ticket(ticket))),
                     );
                     ready.push((index, OpResult::Done));
                 }
                 Op::Take { queue } => {
-                    let ticket = conductor.take(index, queue);
+                    let ticket = synchroniser.take(index, queue);
                     ready.extend(ticket.map(|ticket| (index, OpResult::Ticket(ticket))));
                 }
                 op => ready.push((index, self.file_op(running, op))),
@@ -70,27 +75,27 @@ impl Memory {
 
     fn file_op(&mut self, running: &mut Running, op: Op) -> OpResult {
         match op {
-            Op::Open { slot, path, how } => {
-                assert!(how.create || self.files.contains_key(&path), "{path} is missing");
+            Op::Open { fd, path, flags } => {
+                assert!(flags.create || self.files.contains_key(&path), "{path} is missing");
                 let file = self.files.entry(path.clone()).or_default();
-                if how.truncate {
+                if flags.truncate {
                     file.clear();
                 }
-                assert!(running.slots.insert(slot.0, (path, 0)).is_none());
+                assert!(running.fds.insert(fd.0, (path, 0)).is_none());
             }
-            Op::Close { slot } => assert!(running.slots.remove(&slot.0).is_some()),
+            Op::Close { fd } => assert!(running.fds.remove(&fd.0).is_some()),
             Op::Unlink { path } => assert!(self.files.remove(&path).is_some(), "{path} is missing"),
-            Op::Read { slot, len, times: 1 } => {
-                let (path, position) = running.slots.get_mut(&slot.0).expect("open");
+            Op::Read { fd, len, times: 1 } => {
+                let (path, position) = running.fds.get_mut(&fd.0).expect("open");
                 let file = &self.files[path];
                 let end = file.len().min(*position + len as usize);
                 running.buffer = file[*position..end].to_vec();
                 *position = end;
                 return OpResult::Moved(running.buffer.len() as u64);
             }
-            Op::Write { slot, len, content, times } => {
+            Op::Write { fd, len, content, times } => {
                 for _ in 0..times {
-                    self.write(running, slot, len as usize, content);
+                    self.write(running, fd, len as usize, content);
                 }
                 return OpResult::Moved(len * times);
             }
@@ -100,8 +105,8 @@ impl Memory {
         OpResult::Done
     }
 
-    fn write(&mut self, running: &mut Running, slot: Slot, len: usize, what: Content) {
-        let (path, position) = running.slots.get_mut(&slot.0).expect("open");
+    fn write(&mut self, running: &mut Running, fd: FileDescriptor, len: usize, what: Content) {
+        let (path, position) = running.fds.get_mut(&fd.0).expect("open");
         let mut bytes = vec![0; len];
         match what {
             Content::Seeded { seed } => content::fill(seed, *position as u64, &mut bytes),
@@ -117,9 +122,9 @@ impl Memory {
     /// The files in the end, and what is expected of them.
     fn run(plan: Plan, seed: u64) -> Self {
         let (mut memory, mut random) = (Self::default(), Random::new(seed));
-        memory.stage(plan.prepare, &mut Conductor::new(&[], 0), &mut random);
-        let conductor = &mut Conductor::new(&plan.barriers, plan.queues);
-        memory.stage(plan.run, conductor, &mut random);
+        memory.stage(plan.prepare, &mut Synchroniser::new(&[], 0), &mut random);
+        let synchroniser = &mut Synchroniser::new(&plan.barriers, plan.queues);
+        memory.stage(plan.run, synchroniser, &mut random);
         memory
     }
 }
@@ -134,7 +139,7 @@ fn any_order_of_processes_gives_the_expected_files() {
         let memory = Memory::run(plan(), seed);
         let expected = plan().expected;
         deleted += 30 - expected.len();
-        let names: BTreeSet<&Path> = expected.iter().map(|one| &one.path).collect();
+        let names: BTreeSet<&FilePath> = expected.iter().map(|one| &one.path).collect();
         assert!(memory.files.keys().eq(names), "no file more or less");
         for one in &expected {
             let mut bytes = vec![0; one.bytes.len() as usize];
@@ -145,7 +150,7 @@ fn any_order_of_processes_gives_the_expected_files() {
     assert!(deleted > 0, "no file is ever gone in the end");
 }
 
-fn steps(workload: &dyn Workload, setting: Setting) -> (Vec<Step>, RunRecord) {
+fn steps(workload: &dyn Workload, setting: Setting) -> (Vec<NullStep>, RunRecord) {
     let mut target = NullTarget::default();
     target.keep_steps();
     let record = target.run(workload.plan(&setting).expect("it can be")).expect("it runs");
@@ -172,13 +177,14 @@ fn all_operations_are_done_by_processes_with_their_own_blocks() {
     let (steps, _) = steps(&*workload, Setting::new(1, 1));
     let count = |of: &dyn Fn(&Op) -> bool| steps.iter().filter(|step| of(&step.op)).count();
     let unlinks = count(&|op| matches!(op, Op::Unlink { .. }));
-    let sources = count(&|op| matches!(op, Op::Open { how, .. } if how.read));
-    let copies = count(&|op| matches!(op, Op::Open { how, .. } if how.truncate));
-    let rewrites = count(&|op| matches!(op, Op::Open { how, .. } if how.write && !how.truncate));
+    let sources = count(&|op| matches!(op, Op::Open { flags, .. } if flags.read));
+    let copies = count(&|op| matches!(op, Op::Open { flags, .. } if flags.truncate));
+    let rewrites =
+        count(&|op| matches!(op, Op::Open { flags, .. } if flags.write && !flags.truncate));
     assert_eq!((sources, copies, unlinks + rewrites), (60, 30, 60));
     assert!(unlinks > 20, "{unlinks}");
     for (process, block) in [16, 100, 1000].into_iter().enumerate() {
-        let read = |step: &Step| match step.op {
+        let read = |step: &NullStep| match step.op {
             Op::Read { len, .. } if step.process == process => Some(len),
             _ => None,
         };
@@ -192,12 +198,13 @@ fn one_process_syncs_when_all_are_done() {
     for (sync, syncs) in [("true", 1), ("false", 0)] {
         let (steps, record) =
             steps(&*real_life(&[("sync", sync), ("largest", "2MiB")]), Setting::new(1, 1));
-        let is_sync = |step: &&Step| step.op == Op::SyncAll;
+        let is_sync = |step: &&NullStep| step.op == Op::SyncAll;
         assert_eq!(steps.iter().filter(is_sync).count(), syncs);
         if let Some(index) = steps.iter().position(|step| step.op == Op::SyncAll) {
             let rest = &steps[index..];
-            let ends =
-                |step: &Step| matches!(step.op, Op::SyncAll | Op::Done | Op::Mark(Mark::End(0)));
+            let ends = |step: &NullStep| {
+                matches!(step.op, Op::SyncAll | Op::Done | Op::Mark(Mark::End(0)))
+            };
             assert!(rest.iter().all(ends), "{rest:?}");
             assert_eq!(rest.last().map(|step| step.process), Some(0), "the sync is timed");
         }
@@ -220,7 +227,7 @@ fn room_and_needs_are_told() {
     let small = workload.resized(1 << 20).expect("it can be");
     let mut memory = Memory::default();
     let first = small.plan(&Setting::new(1, 1)).expect("it can be").prepare;
-    memory.stage(first, &mut Conductor::new(&[], 0), &mut Random::new(1));
+    memory.stage(first, &mut Synchroniser::new(&[], 0), &mut Random::new(1));
     let whole: usize = memory.files.values().map(Vec::len).sum();
     assert!(whole.abs_diff(1 << 20) < 1 << 14, "{whole}");
     assert_eq!(workload.resized(1).expect_err("15 files in one byte").key, "size");

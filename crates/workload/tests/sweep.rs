@@ -5,11 +5,11 @@ use std::sync::Arc;
 use raidlab_core::Time;
 use raidlab_workload::null::NullTarget;
 use raidlab_workload::{
-    Class, Content, How, Mark, Op, Parameters, Path, PhaseRecord, ProcessRecord, RunRecord,
-    Setting, Slot, Workload, make,
+    Class, Content, FileDescriptor, FilePath, Mark, Op, OpenFlags, Parameters, PhaseRecord,
+    ProcessRecord, RunRecord, Setting, Workload, make,
 };
 
-const SLOT: Slot = Slot(0);
+const SLOT: FileDescriptor = FileDescriptor(0);
 
 fn sweep(parameters: &[(&str, &str)]) -> Arc<dyn Workload> {
     let given = Parameters::new(parameters.iter().copied()).expect("no key twice");
@@ -18,15 +18,15 @@ fn sweep(parameters: &[(&str, &str)]) -> Arc<dyn Workload> {
 
 /// The operations of a pass; the flush is within the time, opening is not.
 fn pass(copy: usize, phase: u16, writes: &[(u64, u64)]) -> Vec<Op> {
-    let (slot, path) = (SLOT, Path::target(format!("sweep.{copy}")));
+    let (fd, path) = (SLOT, FilePath::target(format!("sweep.{copy}")));
     let mut ops = vec![
-        Op::Open { slot, path, how: How::WRITE },
+        Op::Open { fd, path, flags: OpenFlags::WRITE },
         Op::Barrier(0),
         Op::Mark(Mark::Begin(phase)),
     ];
     let content = Content::Zeroes;
-    ops.extend(writes.iter().map(|&(len, times)| Op::Write { slot, len, content, times }));
-    ops.extend([Op::Fsync { slot }, Op::Mark(Mark::End(phase)), Op::Close { slot }]);
+    ops.extend(writes.iter().map(|&(len, times)| Op::Write { fd, len, content, times }));
+    ops.extend([Op::Fsync { fd }, Op::Mark(Mark::End(phase)), Op::Close { fd }]);
     ops
 }
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use raidlab_core::{Nanos, Time};
 use raidlab_workload::null::NullTarget;
 use raidlab_workload::{
-    Class, Content, Cpu, How, Io, Mark, Op, Parameters, Path, PhaseRecord, ProcessRecord,
-    RunRecord, Seek, Setting, Slot, Workload, WorkloadErrorKind, make,
+    Class, Content, Cpu, FileDescriptor, FilePath, Io, Mark, Op, OpenFlags, Parameters,
+    PhaseRecord, ProcessRecord, RunRecord, Seek, Setting, Workload, WorkloadErrorKind, make,
 };
 
-const SLOT: Slot = Slot(0);
+const SLOT: FileDescriptor = FileDescriptor(0);
 const MIB: u64 = 1 << 20;
 
 fn tiobench(kind: &str, parameters: &[(&str, &str)]) -> Arc<dyn Workload> {
@@ -52,26 +52,26 @@ fn places(ops: &[Op]) -> Vec<Vec<u64>> {
 fn the_operations_of_0_3() {
     let parameters = [("size", "2MiB"), ("block", "256KiB"), ("operations", "5"), ("threads", "2")];
     let (ops, record) = run(&*tiobench("tiobench-0.3", &parameters), &Setting::new(1, 7));
-    let (len, times, slot, content) = (256 << 10, 4, SLOT, Content::Zeroes);
-    let at = |place| Op::Seek { slot, to: Seek::Start(place) };
+    let (len, times, fd, content) = (256 << 10, 4, SLOT, Content::Zeroes);
+    let at = |place| Op::Seek { fd, to: Seek::Start(place) };
     for (thread, ops) in ops.iter().enumerate() {
-        let path = Path::target(format!("tiotest.0.{thread}"));
-        let open = |how| Op::Open { slot, path: path.clone(), how };
+        let path = FilePath::target(format!("tiotest.0.{thread}"));
+        let open = |flags| Op::Open { fd, path: path.clone(), flags };
         let (begin, end) =
             (|phase| Op::Mark(Mark::Begin(phase)), |phase| Op::Mark(Mark::End(phase)));
         let random = places(ops);
         let (writes, reads) = (&random[1][1..], &random[3][1..]);
         assert!(writes.iter().chain(reads).all(|at| [0, len, 2 * len].contains(at)), "{random:?}");
-        let write = Op::Write { slot, len, content, times: 1 };
-        let read = Op::Read { slot, len, times: 1 };
-        let only_write = How { read: false, ..How::BOTH };
-        let (fsync, close) = (Op::Fsync { slot }, Op::Close { slot });
+        let write = Op::Write { fd, len, content, times: 1 };
+        let read = Op::Read { fd, len, times: 1 };
+        let only_write = OpenFlags { read: false, ..OpenFlags::BOTH };
+        let (fsync, close) = (Op::Fsync { fd }, Op::Close { fd });
         let expected = [
             Op::Barrier(0),
             begin(0),
-            open(How { read: true, ..How::WRITE }),
+            open(OpenFlags { read: true, ..OpenFlags::WRITE }),
             at(0),
-            Op::Write { slot, len, content, times },
+            Op::Write { fd, len, content, times },
             fsync.clone(),
             close.clone(),
             end(0),
@@ -88,14 +88,14 @@ fn the_operations_of_0_3() {
             end(1),
             Op::Barrier(0),
             begin(2),
-            open(How::READ),
+            open(OpenFlags::READ),
             at(0),
-            Op::Read { slot, len, times },
+            Op::Read { fd, len, times },
             close.clone(),
             end(2),
             Op::Barrier(0),
             begin(3),
-            open(How::READ),
+            open(OpenFlags::READ),
             at(0),
             at(reads[0]),
             read.clone(),
@@ -120,9 +120,9 @@ fn the_operations_of_0_3() {
 fn the_operations_of_0_4() {
     let parameters = [("size", "2MiB"), ("block", "256KiB"), ("operations", "5"), ("threads", "2")];
     let (ops, _) = run(&*tiobench("tiobench-0.4", &parameters), &Setting::new(1, 7));
-    let (len, slot, content) = (256 << 10, SLOT, Content::Zeroes);
+    let (len, fd, content) = (256 << 10, SLOT, Content::Zeroes);
     for (thread, ops) in ops.iter().enumerate() {
-        let path = Path::target(format!("tiotest.0.{thread}"));
+        let path = FilePath::target(format!("tiotest.0.{thread}"));
         let random = places(ops);
         assert_eq!(random[0], [0, len, 2 * len, 3 * len]);
         assert_eq!(random[0], random[2]);
@@ -132,14 +132,18 @@ fn the_operations_of_0_4() {
             expected.extend([
                 Op::Barrier(0),
                 Op::Mark(Mark::Begin(phase)),
-                Op::Open { slot, path: path.clone(), how: How { create: true, ..How::BOTH } },
-                Op::Truncate { slot, len: MIB },
+                Op::Open {
+                    fd,
+                    path: path.clone(),
+                    flags: OpenFlags { create: true, ..OpenFlags::BOTH },
+                },
+                Op::Truncate { fd, len: MIB },
             ]);
             expected.extend(places.iter().map(|&at| match phase {
-                0 | 1 => Op::At(Io::Write { slot, at, len, content }),
-                _ => Op::At(Io::Read { slot, at, len }),
+                0 | 1 => Op::At(Io::Write { fd, at, len, content }),
+                _ => Op::At(Io::Read { fd, at, len }),
             }));
-            let ends = [Op::Fsync { slot }, Op::Close { slot }, Op::Mark(Mark::End(phase))];
+            let ends = [Op::Fsync { fd }, Op::Close { fd }, Op::Mark(Mark::End(phase))];
             expected.extend(ends);
         }
         expected.push(Op::Done);
@@ -242,19 +246,19 @@ fn sequential_writers_go_one_after_the_other() {
 
 #[test]
 fn flags_are_those_of_open() {
-    let flags = |kind: &str, key: &str, of: fn(&How) -> bool| -> Vec<bool> {
+    let flags = |kind: &str, key: &str, of: fn(&OpenFlags) -> bool| -> Vec<bool> {
         let parameters = [("size", "1MiB"), (key, "true"), ("operations", "1")];
         let (ops, _) = run(&*tiobench(kind, &parameters), &Setting::new(1, 1));
         let opens = ops[0].iter().filter_map(|op| match op {
-            Op::Open { how, .. } => Some(of(how)),
+            Op::Open { flags, .. } => Some(of(flags)),
             _ => None,
         });
         opens.collect()
     };
-    assert_eq!(flags("tiobench-0.3", "sync", |how| how.sync), [true, true, false, false]);
-    assert_eq!(flags("tiobench-0.4", "sync", |how| how.sync), [true; 4]);
-    assert_eq!(flags("tiobench-0.4", "direct", |how| how.direct), [true; 4]);
-    assert_eq!(flags("tiobench-0.4", "sync", |how| how.direct), [false; 4]);
+    assert_eq!(flags("tiobench-0.3", "sync", |flags| flags.sync), [true, true, false, false]);
+    assert_eq!(flags("tiobench-0.4", "sync", |flags| flags.sync), [true; 4]);
+    assert_eq!(flags("tiobench-0.4", "direct", |flags| flags.direct), [true; 4]);
+    assert_eq!(flags("tiobench-0.4", "sync", |flags| flags.direct), [false; 4]);
 }
 
 #[test]

@@ -6,10 +6,10 @@ use super::tree::{Breach, Tree};
 /// Files that hold a protocol with the disk.
 const PROTOCOLS: [&str; 15] = [
     "crates/core/src/array/mod.rs",
-    "crates/core/src/array/rounds.rs",
-    "crates/core/src/array/permit/mod.rs",
-    "crates/core/src/array/permit/superblock.rs",
-    "crates/core/src/array/permit/bitmap.rs",
+    "crates/core/src/array/metadata_updates.rs",
+    "crates/core/src/array/write_intent/mod.rs",
+    "crates/core/src/array/write_intent/superblock.rs",
+    "crates/core/src/array/write_intent/bitmap.rs",
     "crates/core/src/array/background/mod.rs",
     "crates/core/src/array/log/partial.rs",
     "crates/core/src/array/log/journal.rs",

@@ -22,10 +22,10 @@ const PARTS: [&str; 22] = [
     "jobs",
     "runs",
     "room",
-    "rounds",
+    "metadata_updates",
     "requests",
     "stripe",
-    "permit",
+    "write_intent",
     "log",
     "background",
     "planner",
@@ -125,7 +125,7 @@ mod tests {
         {
             assert!(breach("room", line).is_some(), "{line}");
         }
-        assert!(breach("permit/bitmap", "use crate::array::planner::Array;").is_some());
+        assert!(breach("write_intent/bitmap", "use crate::array::planner::Array;").is_some());
         assert!(breach("planner/stripe/copy", "use super::super::Array;").is_none(), "its own");
     }
 

@@ -7,7 +7,7 @@ use raidlab_core::{Consistency, MemberIndex};
 use super::{Counts, CrashConfig};
 use crate::caught::caught_as_broken;
 use crate::content::{Content, mix};
-use crate::rig::{Fault, Rig, Started};
+use crate::harness::{Fault, Harness, Started};
 use crate::seen::Seen;
 use crate::shape::{Set, all_of};
 use raidlab_random::SplitMix64;
@@ -23,81 +23,81 @@ pub(super) struct Judge {
     nested: u32,
     seen: Seen,
     /// One for each depth.
-    rigs: Vec<Rig>,
+    harnesses: Vec<Harness>,
 }
 
 impl Judge {
-    pub(super) fn new(config: &CrashConfig, base: &Rig, most: usize) -> Self {
-        let mut rigs = vec![base.clone(); DEEPEST + 1];
-        rigs.iter_mut().for_each(|rig| rig.log_mut().stop());
-        Self { seed: config.seed, nested: config.nested, seen: Seen::new(most), rigs }
+    pub(super) fn new(config: &CrashConfig, base: &Harness, most: usize) -> Self {
+        let mut harnesses = vec![base.clone(); DEEPEST + 1];
+        harnesses.iter_mut().for_each(|harness| harness.log_mut().stop());
+        Self { seed: config.seed, nested: config.nested, seen: Seen::new(most), harnesses }
     }
 
-    /// What decides the verdict of a crash of `rig` besides what is on the drives.
-    pub(super) fn legal(rig: &Rig, lost: Set) -> u64 {
-        mix(rig.oracle().key(), mix(rig.out_of_service() as u64, lost as u64))
+    /// What decides the verdict of a crash of `harness` besides what is on the drives.
+    pub(super) fn legal(harness: &Harness, lost: Set) -> u64 {
+        mix(harness.oracle().key(), mix(harness.out_of_service() as u64, lost as u64))
     }
 
-    /// Whether `image`, left by a crash of `rig`, keeps the promise without the members `lost`;
+    /// Whether `image`, left by a crash of `harness`, keeps the promise without the members `lost`;
     /// `legal` is from [`Self::legal`].
     pub(super) fn image(
         &mut self,
-        rig: &Rig,
+        harness: &Harness,
         image: &[Content],
         (lost, legal): (Set, u64),
         counts: &mut Counts,
     ) -> bool {
-        let key = rig.drives().image_key(image, legal, lost);
+        let key = harness.drives().image_key(image, legal, lost);
         if !self.seen.add(key) {
             return true;
         }
         counts.distinct += 1;
         counts.with_loss += u64::from(lost != 0);
-        self.rigs[0].start_from(rig, image);
+        self.harnesses[0].start_from(harness, image);
         self.judge(0, lost, key, counts).is_none()
     }
 
-    /// The same with the log of `rig` going on; gives what is wrong.
+    /// The same with the log of `harness` going on; gives what is wrong.
     pub(super) fn verbose(
         &mut self,
-        rig: &mut Rig,
+        harness: &mut Harness,
         image: &[Content],
         lost: Set,
     ) -> Option<String> {
-        let key = rig.drives().image_key(image, Self::legal(rig, lost), lost);
-        for own in &mut self.rigs {
+        let key = harness.drives().image_key(image, Self::legal(harness, lost), lost);
+        for own in &mut self.harnesses {
             own.log_mut().restart();
             own.log_mut().keep_lines();
         }
-        self.rigs[0].start_from(rig, image);
+        self.harnesses[0].start_from(harness, image);
         let judge = || self.judge(0, lost, key, &mut Counts::default());
         let what = caught_as_broken(judge);
-        for own in &mut self.rigs {
-            rig.log_mut().append(own.log());
+        for own in &mut self.harnesses {
+            harness.log_mut().append(own.log());
         }
         what
     }
 
-    /// What is wrong with a copy of a rig at the end of a program.
-    pub(super) fn quiet(&mut self, rig: &Rig) -> Option<String> {
-        self.rigs[0].clone_from(rig);
-        Self::ended(&mut self.rigs[0])
+    /// What is wrong with a copy of a harness at the end of a program.
+    pub(super) fn quiet(&mut self, harness: &Harness) -> Option<String> {
+        self.harnesses[0].clone_from(harness);
+        Self::ended(&mut self.harnesses[0])
     }
 
-    /// What is wrong with a rig at the end of a program, without a crash.
-    pub(super) fn ended(rig: &mut Rig) -> Option<String> {
-        if rig.unanswered() > 0 {
+    /// What is wrong with a harness at the end of a program, without a crash.
+    pub(super) fn ended(harness: &mut Harness) -> Option<String> {
+        if harness.unanswered() > 0 {
             return Some("a request is never answered".into());
         }
-        rig.run_on(WAKES);
-        let key = rig.key();
-        finish(rig, false, false, key)
+        harness.run_on(WAKES);
+        let key = harness.key();
+        finish(harness, false, false, key)
     }
 
-    /// What is wrong with the rig at `depth`, whose drives start again without `lost`.
+    /// What is wrong with the harness at `depth`, whose drives start again without `lost`.
     fn judge(&mut self, depth: usize, lost: Set, key: u64, counts: &mut Counts) -> Option<String> {
-        let rig = &mut self.rigs[depth];
-        let forced = match start(rig, lost) {
+        let harness = &mut self.harnesses[depth];
+        let forced = match start(harness, lost) {
             Ok(forced) => forced,
             Err(what) => return Some(what),
         };
@@ -109,9 +109,9 @@ impl Judge {
                 return what;
             }
         }
-        let rig = &mut self.rigs[depth];
-        rig.run_on(WAKES);
-        finish(rig, forced, true, key)
+        let harness = &mut self.harnesses[depth];
+        harness.run_on(WAKES);
+        finish(harness, forced, true, key)
     }
 
     /// A crash at some moment of the recovery.
@@ -123,7 +123,7 @@ impl Judge {
         counts: &mut Counts,
     ) -> Option<String> {
         let mut random = SplitMix64::new(mix(self.seed, key));
-        let (own, deeper) = self.rigs.split_at_mut(depth + 1);
+        let (own, deeper) = self.harnesses.split_at_mut(depth + 1);
         let (own, next) = (&own[depth], &mut deeper[0]);
         next.clone_from(own);
         let steps = random.below(40);
@@ -151,24 +151,24 @@ impl Judge {
 }
 
 /// Assembles as the promise says; true when a start had to be forced.
-fn start(rig: &mut Rig, lost: Set) -> Result<bool, String> {
-    let out = lost | rig.out_of_service();
+fn start(harness: &mut Harness, lost: Set) -> Result<bool, String> {
+    let out = lost | harness.out_of_service();
     let allow = Allow::default();
-    let begin = |rig: &mut Rig, allow| match out {
-        0 => rig.assemble(lost, allow),
-        _ => rig.assemble_without_missing(lost, allow),
+    let begin = |harness: &mut Harness, allow| match out {
+        0 => harness.assemble(lost, allow),
+        _ => harness.assemble_without_missing(lost, allow),
     };
-    let refusal = match begin(rig, allow) {
+    let refusal = match begin(harness, allow) {
         Started::Well => return Ok(false),
         Started::Refused(refusal) => refusal,
     };
-    let may_refuse = rig.shape().parities() > 0
+    let may_refuse = harness.shape().parities() > 0
         && out != 0
-        && matches!(rig.shape().mode, Consistency::Resync | Consistency::Bitmap { .. });
+        && matches!(harness.shape().mode, Consistency::Resync | Consistency::Bitmap { .. });
     if !may_refuse || !matches!(refusal, AssembleError::DirtyDegraded { .. }) {
         return Err(format!("a start without {lost:#b} is refused: {refusal:?}"));
     }
-    match begin(rig, Allow { dirty_degraded: true, ..allow }) {
+    match begin(harness, Allow { dirty_degraded: true, ..allow }) {
         Started::Well => Ok(true),
         Started::Refused(refusal) => {
             Err(format!("a forced start without {lost:#b} is refused: {refusal:?}"))
@@ -177,53 +177,53 @@ fn start(rig: &mut Rig, lost: Set) -> Result<bool, String> {
 }
 
 /// Recovery is over: reads everything, compares redundancy, loses one more, reads again.
-fn finish(rig: &mut Rig, forced: bool, crashed: bool, key: u64) -> Option<String> {
-    if let Some(what) = rig.violation() {
+fn finish(harness: &mut Harness, forced: bool, crashed: bool, key: u64) -> Option<String> {
+    if let Some(what) = harness.violation() {
         return Some(what.to_owned());
     }
-    if rig.outstanding() > 0 || rig.unanswered() > 0 {
+    if harness.outstanding() > 0 || harness.unanswered() > 0 {
         return Some("recovery does not end".into());
     }
-    let lenient = forced || !rig.shape().survives(rig.out_of_service());
-    if let Some(what) = read_all(rig, lenient) {
+    let lenient = forced || !harness.shape().survives(harness.out_of_service());
+    if let Some(what) = read_all(harness, lenient) {
         return Some(what);
     }
     // Without superblocks nobody knows after a crash where it disagrees.
-    let none = rig.shape().mode == Consistency::None && crashed;
-    let in_service = rig.in_service();
-    if !none && let Some(place) = rig.disagreement(in_service) {
+    let none = harness.shape().mode == Consistency::None && crashed;
+    let in_service = harness.in_service();
+    if !none && let Some(place) = harness.disagreement(in_service) {
         return Some(format!("redundancy disagrees after recovery: {place:?}"));
     }
-    let members = u64::from(rig.shape().members);
-    let all = all_of(rig.shape().members);
-    let out = all & !in_service | rig.out_of_service();
+    let members = u64::from(harness.shape().members);
+    let all = all_of(harness.shape().members);
+    let out = all & !in_service | harness.out_of_service();
     let further = (0..members).map(|k| (k + key) % members).find(|k| {
         let one = 1 << k;
-        out & one == 0 && rig.shape().survives(out | one)
+        out & one == 0 && harness.shape().survives(out | one)
     })?;
-    rig.command(Admin::Fail(MemberIndex(further as u16)));
-    rig.run_on(WAKES);
-    read_all(rig, forced)
+    harness.command(Admin::Fail(MemberIndex(further as u16)));
+    harness.run_on(WAKES);
+    read_all(harness, forced)
 }
 
 /// Reads everything; `lenient`: errors are in order, since nothing is promised.
-fn read_all(rig: &mut Rig, lenient: bool) -> Option<String> {
-    let (capacity, block) = (rig.shape().capacity, rig.shape().logical_block);
-    let longest = u64::from(rig.config().longest) / block * block;
+fn read_all(harness: &mut Harness, lenient: bool) -> Option<String> {
+    let (capacity, block) = (harness.shape().capacity, harness.shape().logical_block);
+    let longest = u64::from(harness.config().longest) / block * block;
     let mut at = 0;
     while at < capacity {
         let len = longest.min(capacity - at);
-        let outcome = rig.read(at, len);
-        if let Some(what) = rig.violation() {
+        let outcome = harness.read(at, len);
+        if let Some(what) = harness.violation() {
             return Some(what.to_owned());
         }
         match outcome {
-            Outcome::Done => rig.keep_what_was_read(),
+            Outcome::Done => harness.keep_what_was_read(),
             _ if lenient => {}
             outcome => return Some(format!("sectors {at}+{len} cannot be read: {outcome:?}")),
         }
         at += len;
     }
-    rig.forget();
+    harness.forget();
     None
 }

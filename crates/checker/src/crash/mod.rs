@@ -10,7 +10,7 @@
 //! lost where the level allows it, and everything is read again. Some recoveries are themselves
 //! interrupted by a crash, up to three deep.
 //!
-//! What bounds it. Steps that lead to a state met before ([`Rig::key`](super::rig::Rig::key)) are
+//! What bounds it. Steps that lead to a state met before ([`Harness::key`](super::harness::Harness::key)) are
 //! not gone into again. Where more than [`CrashConfig::subsets`] subsets are possible, so many of
 //! them are drawn by the seed, first none and all. A state whose drives, legal values and lost
 //! members equal those of one judged before counts as a state, and not as a distinct one; it is not
@@ -27,7 +27,7 @@ use raidlab_core::{
     Config, ConfigError, Consistency, Layout, Level, Limits, Nanos, Sectors, Settings,
 };
 
-use super::rig::{Rig, RigConfig};
+use super::harness::{Harness, HarnessConfig};
 use super::shape::Set;
 use raidlab_random::SplitMix64;
 
@@ -37,7 +37,7 @@ pub use program::Op;
 #[derive(Clone, Debug)]
 pub struct CrashConfig {
     /// The array: small, since every sector multiplies the states.
-    pub rig: RigConfig,
+    pub harness: HarnessConfig,
     /// Operations of a program at most, 1 to 3.
     pub operations: u32,
     /// Ends after about this many states.
@@ -73,7 +73,7 @@ impl CrashConfig {
         let mut config = Config::uniform(layout, Sectors(sectors));
         let caches = level.has_stripes()
             && matches!(consistency, Consistency::Resync | Consistency::Journal { .. });
-        config.limits = Limits { requests: 4, segments: 2, ios: 16, plans: 3, units: 1 };
+        config.limits = Limits { requests: 4, segments: 2, ios: 16, plans: 3, windows: 1 };
         config.settings = Settings {
             consistency,
             most_bad_blocks: 4,
@@ -84,7 +84,11 @@ impl CrashConfig {
             ..Settings::default()
         };
         Self {
-            rig: RigConfig { longest: 16, replacements: false, ..RigConfig::new(config) },
+            harness: HarnessConfig {
+                longest: 16,
+                replacements: false,
+                ..HarnessConfig::new(config)
+            },
             operations: 3,
             states: 100_000,
             subsets: 256,
@@ -100,28 +104,28 @@ impl CrashConfig {
     /// The same with records as bytes.
     #[must_use]
     pub fn in_bytes(mut self) -> Self {
-        self.rig.bytes = true;
+        self.harness.bytes = true;
         self
     }
 
     /// `LEVEL(MEMBERS) MODE`.
     #[must_use]
     pub fn name(&self) -> String {
-        name_of(&self.rig)
+        name_of(&self.harness)
     }
 }
 
 /// `LEVEL(MEMBERS) MODE`.
-pub(super) fn name_of(rig: &RigConfig) -> String {
-    let mode = match rig.array.settings.consistency {
+pub(super) fn name_of(harness: &HarnessConfig) -> String {
+    let mode = match harness.array.settings.consistency {
         Consistency::None => "none",
         Consistency::Resync => "resync",
         Consistency::Bitmap { .. } => "bitmap",
         Consistency::PartialParity { .. } => "ppl",
         Consistency::Journal { .. } => "journal",
     };
-    let layout = &rig.array.layout;
-    let bytes = if rig.bytes { " bytes" } else { "" };
+    let layout = &harness.array.layout;
+    let bytes = if harness.bytes { " bytes" } else { "" };
     format!("{}({}) {mode}{bytes}", layout.level, layout.members)
 }
 
@@ -211,12 +215,12 @@ impl std::error::Error for Violation {}
 /// The first broken promise.
 ///
 /// # Panics
-/// When the array of `config` cannot be: ask [`Rig::new`](super::rig::Rig::new) first.
+/// When the array of `config` cannot be: ask [`Harness::new`](super::harness::Harness::new) first.
 pub fn run(
     config: &CrashConfig,
     progress: &mut dyn FnMut(&Counts),
 ) -> Result<Counts, Box<Violation>> {
-    let base = base(&config.rig).expect("the array was tried before");
+    let base = base(&config.harness).expect("the array was tried before");
     let mut walk = walk::Walk::new(config, &base, progress);
     let mut counts = Counts::default();
     for operations in 1..=config.operations {
@@ -252,7 +256,7 @@ const LEAST_SHARE: u64 = 1000;
 /// # Errors
 /// When the array of `config` cannot be.
 pub fn operations(config: &CrashConfig) -> Result<Vec<Op>, ConfigError> {
-    Ok(program::alphabet(config, &base(&config.rig)?))
+    Ok(program::alphabet(config, &base(&config.harness)?))
 }
 
 /// Does one run with its log: the operations by their numbers, and as in a [`Violation`] the steps, what is
@@ -268,13 +272,13 @@ pub fn once(
     picks: &[u32],
     lost: Set,
 ) -> (Option<String>, Vec<String>) {
-    let mut rig = base(&config.rig).expect("the array was tried before");
-    let all = program::alphabet(config, &rig);
+    let mut harness = base(&config.harness).expect("the array was tried before");
+    let all = program::alphabet(config, &harness);
     let program = program.iter().map(|number| all[*number as usize]).collect();
     let trace = walk::Trace { program, steps: steps.to_vec(), picks: picks.to_vec(), lost };
-    rig.log_mut().keep_lines();
-    let what = walk::follow(config, &mut rig, &trace);
-    (what, rig.log().lines().to_vec())
+    harness.log_mut().keep_lines();
+    let what = walk::follow(config, &mut harness, &trace);
+    (what, harness.log().lines().to_vec())
 }
 
 /// Replays a violation with the lines of its log.
@@ -284,13 +288,13 @@ pub fn once(
 pub fn again(config: &CrashConfig, violation: &Violation) -> Result<Violation, ConfigError> {
     let Violation { program, steps, picks, lost, states, .. } = violation.clone();
     let trace = walk::Trace { program, steps, picks, lost };
-    Ok(Violation { states, ..replay(config, &base(&config.rig)?, &trace) })
+    Ok(Violation { states, ..replay(config, &base(&config.harness)?, &trace) })
 }
 
-fn replay(config: &CrashConfig, base: &Rig, trace: &walk::Trace) -> Violation {
-    let mut rig = base.clone();
-    rig.log_mut().keep_lines();
-    let what = walk::follow(config, &mut rig, trace);
+fn replay(config: &CrashConfig, base: &Harness, trace: &walk::Trace) -> Violation {
+    let mut harness = base.clone();
+    harness.log_mut().keep_lines();
+    let what = walk::follow(config, &mut harness, trace);
     Violation {
         config: config.name(),
         seed: config.seed,
@@ -300,26 +304,26 @@ fn replay(config: &CrashConfig, base: &Rig, trace: &walk::Trace) -> Violation {
         picks: trace.picks.clone(),
         lost: trace.lost,
         what: what.unwrap_or_else(|| "a replay does not show it again".into()),
-        lines: rig.log().lines().to_vec(),
+        lines: harness.log().lines().to_vec(),
     }
 }
 
 /// The array in use: everything written once, quiet and clean.
-pub(super) fn base(config: &RigConfig) -> Result<Rig, ConfigError> {
-    use super::rig::Ask;
+pub(super) fn base(config: &HarnessConfig) -> Result<Harness, ConfigError> {
+    use super::harness::Ask;
     use raidlab_core::contract::IoOp;
-    let mut rig = Rig::new(config.clone())?;
-    let (capacity, longest) = (rig.shape().capacity, u64::from(config.longest));
-    let block = rig.shape().logical_block;
+    let mut harness = Harness::new(config.clone())?;
+    let (capacity, longest) = (harness.shape().capacity, u64::from(config.longest));
+    let block = harness.shape().logical_block;
     let piece = longest / block * block;
     let mut at = 0;
     while at < capacity {
         let len = piece.min(capacity - at);
-        rig.ask(Ask { op: IoOp::Write, at, len, fua: false });
+        harness.ask(Ask { op: IoOp::Write, at, len, fua: false });
         at += len;
     }
-    rig.ask(Ask { op: IoOp::Flush, at: 0, len: 0, fua: false });
-    rig.run_on(8);
-    rig.forget();
-    Ok(rig)
+    harness.ask(Ask { op: IoOp::Flush, at: 0, len: 0, fua: false });
+    harness.run_on(8);
+    harness.forget();
+    Ok(harness)
 }

@@ -1,11 +1,11 @@
 //! Programs: every sequence of a few operations from a list that suits the array.
 
-use raidlab_core::contract::{Admin, Believe, IoOp, Scrub};
+use raidlab_core::contract::{Admin, IoOp, RepairSource, Scrub};
 use raidlab_core::{Consistency, Level, MemberIndex};
 
 use super::CrashConfig;
 use crate::choices::Choices;
-use crate::rig::{Ask, Rig};
+use crate::harness::{Ask, Harness};
 
 /// An operation of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,43 +26,44 @@ pub enum Op {
 
 impl Op {
     /// Does it, with the I/O that comes before a drive is changed.
-    pub(super) fn submit(self, rig: &mut Rig) {
-        let sectors = rig.config().array.members[0].sectors;
+    pub(super) fn submit(self, harness: &mut Harness) {
+        let sectors = harness.config().array.members[0].sectors;
         match self {
             Self::Ask(ask) => {
-                rig.submit(ask);
+                harness.submit(ask);
             }
             Self::Batch(one, other) => {
-                rig.plug();
-                rig.submit(one);
-                if rig.can_submit() {
-                    rig.submit(other);
+                harness.plug();
+                harness.submit(one);
+                if harness.can_submit() {
+                    harness.submit(other);
                 }
-                rig.unplug();
+                harness.unplug();
             }
-            Self::Command(command) => rig.command(command),
+            Self::Command(command) => harness.command(command),
             // Nobody takes away a drive that is needed.
-            Self::Renew(member) if !rig.shape().survives(rig.out_of_service() | 1 << member.0) => {}
+            Self::Renew(member)
+                if !harness.shape().survives(harness.out_of_service() | 1 << member.0) => {}
             Self::Renew(member) => {
-                rig.command(Admin::Fail(member));
+                harness.command(Admin::Fail(member));
                 // By the time the drive is changed, the failure is long recorded.
-                rig.finish_records();
-                rig.renew_drive(member);
-                rig.drop_ghosts();
-                rig.command(Admin::Add { member, sectors });
+                harness.finish_records();
+                harness.renew_drive(member);
+                harness.drop_ghosts();
+                harness.command(Admin::Add { member, sectors });
             }
             Self::Return(member) => {
-                rig.command(Admin::Fail(member));
-                rig.finish_records();
-                rig.finish_all_of(member);
-                if let Ok(command) = rig.judge_return(member) {
-                    rig.command(command);
+                harness.command(Admin::Fail(member));
+                harness.finish_records();
+                harness.finish_all_of(member);
+                if let Ok(command) = harness.judge_return(member) {
+                    harness.command(command);
                 }
             }
             Self::Replace(member) => {
-                let replacement = rig.array().replacement(member);
-                rig.renew_drive(replacement);
-                rig.command(Admin::Replace { member, sectors, consent: true });
+                let replacement = harness.array().replacement(member);
+                harness.renew_drive(replacement);
+                harness.command(Admin::Replace { member, sectors, consent: true });
             }
         }
     }
@@ -76,7 +77,7 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    pub(super) fn new(config: &CrashConfig, base: &Rig, length: u32) -> Self {
+    pub(super) fn new(config: &CrashConfig, base: &Harness, length: u32) -> Self {
         Self { alphabet: alphabet(config, base), choices: Choices::every(), length }
     }
 }
@@ -106,7 +107,7 @@ impl Iterator for Programs {
 /// The operations a program is made of: writes within a chunk, over its end, of a whole stripe,
 /// overlapping each other, in a batch, at the end; a read; zeroes; a flush; a member failing,
 /// renewed, coming back or replaced; a scrub.
-pub(super) fn alphabet(config: &CrashConfig, base: &Rig) -> Vec<Op> {
+pub(super) fn alphabet(config: &CrashConfig, base: &Harness) -> Vec<Op> {
     let shape = base.shape();
     let (block, capacity) = (shape.logical_block, shape.capacity);
     let write = |at: u64, len: u64, fua| {
@@ -145,7 +146,7 @@ pub(super) fn alphabet(config: &CrashConfig, base: &Rig) -> Vec<Op> {
     }
     if config.failures && shape.survives(1) {
         all.push(Op::Command(Admin::Fail(MemberIndex(0))));
-        let scrub = Scrub::Repair(Believe::Nobody);
+        let scrub = Scrub::Repair(RepairSource::Nobody);
         all.push(Op::Command(Admin::StartScrub(scrub)));
         all.push(Op::Renew(MemberIndex(1)));
         if matches!(shape.mode, Consistency::Bitmap { .. }) {

@@ -7,7 +7,7 @@ use super::{Counts, CrashConfig, Op};
 use crate::caught::{caught, caught_as_broken};
 use crate::content::{Content, mix};
 use crate::device::Fate;
-use crate::rig::{Fault, Rig, Work};
+use crate::harness::{Fault, Harness, Work};
 use crate::seen::Seen;
 use crate::shape::{Set, has};
 use raidlab_random::SplitMix64;
@@ -31,7 +31,7 @@ const MOST_SEEN: usize = 1 << 21;
 /// Paths drawn for a program at most.
 const MOST_PATHS: u32 = 2000;
 
-/// Where in a program a rig is.
+/// Where in a program a harness is.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     next: usize,
@@ -53,7 +53,7 @@ pub(super) struct Walk<'a> {
     crashed: Seen,
     judge: Judge,
     /// Rigs to copy others into.
-    pool: Vec<Rig>,
+    pool: Vec<Harness>,
     steps: Vec<u32>,
     program: Vec<Op>,
     image: Vec<Content>,
@@ -62,7 +62,7 @@ pub(super) struct Walk<'a> {
 impl<'a> Walk<'a> {
     pub(super) fn new(
         config: &'a CrashConfig,
-        base: &Rig,
+        base: &Harness,
         progress: &'a mut dyn FnMut(&Counts),
     ) -> Self {
         Self {
@@ -89,7 +89,7 @@ impl<'a> Walk<'a> {
     /// of states, as many again along paths drawn by the seed.
     pub(super) fn program(
         &mut self,
-        base: &Rig,
+        base: &Harness,
         program: &[Op],
         share: u64,
     ) -> Result<(), Box<Trace>> {
@@ -122,26 +122,26 @@ impl<'a> Walk<'a> {
     }
 
     /// One path through the program, with a crash after every step.
-    fn path(&mut self, base: &Rig, random: &mut SplitMix64) -> Result<(), Box<Trace>> {
-        let mut rig = self.pool.pop().unwrap_or_else(|| base.clone());
-        rig.clone_from(base);
+    fn path(&mut self, base: &Harness, random: &mut SplitMix64) -> Result<(), Box<Trace>> {
+        let mut harness = self.pool.pop().unwrap_or_else(|| base.clone());
+        harness.clone_from(base);
         let mut place = Place { next: 0, wakes: 0 };
         self.steps.clear();
         loop {
-            if rig.violation().is_some() {
+            if harness.violation().is_some() {
                 return Err(self.trace(&[], Set::MAX));
             }
-            self.crash(&rig)?;
-            let steps = steps(self.config, &rig, &self.program, place);
+            self.crash(&harness)?;
+            let steps = steps(self.config, &harness, &self.program, place);
             if steps.is_empty() {
-                self.ended(&rig)?;
-                self.pool.push(rig);
+                self.ended(&harness)?;
+                self.pool.push(harness);
                 self.steps.clear();
                 return Ok(());
             }
             let step = steps[random.below(steps.len() as u64) as usize];
             self.steps.push(step);
-            take(self.config, &mut rig, &self.program, &mut place, step);
+            take(self.config, &mut harness, &self.program, &mut place, step);
         }
     }
 
@@ -156,25 +156,25 @@ impl<'a> Walk<'a> {
     }
 
     /// Crashes here, then takes every step there is from here.
-    fn walk(&mut self, rig: &Rig, place: Place) -> Result<(), Box<Trace>> {
-        if rig.violation().is_some() {
+    fn walk(&mut self, harness: &Harness, place: Place) -> Result<(), Box<Trace>> {
+        if harness.violation().is_some() {
             return Err(self.trace(&[], Set::MAX));
         }
-        let key = mix(rig.key(), (place.next as u64) << 32 | u64::from(place.wakes));
+        let key = mix(harness.key(), (place.next as u64) << 32 | u64::from(place.wakes));
         if !self.visited.add(key) || self.is_over() {
             return Ok(());
         }
         self.nodes -= 1;
-        self.crash(rig)?;
-        let steps = steps(self.config, rig, &self.program, place);
+        self.crash(harness)?;
+        let steps = steps(self.config, harness, &self.program, place);
         if steps.is_empty() {
-            return self.ended(rig);
+            return self.ended(harness);
         }
         for step in steps {
             let mut next = self.pool.pop().map_or_else(
-                || rig.clone(),
+                || harness.clone(),
                 |mut spare| {
-                    spare.clone_from(rig);
+                    spare.clone_from(harness);
                     spare
                 },
             );
@@ -191,42 +191,42 @@ impl<'a> Walk<'a> {
 
     /// A program has come to its end: everything was answered, and all is as it should be without
     /// any crash.
-    fn ended(&mut self, rig: &Rig) -> Result<(), Box<Trace>> {
-        match self.judge.quiet(rig) {
+    fn ended(&mut self, harness: &Harness) -> Result<(), Box<Trace>> {
+        match self.judge.quiet(harness) {
             None => Ok(()),
             Some(_) => Err(self.trace(&[], Set::MAX)),
         }
     }
 
     /// Every crash at this moment.
-    fn crash(&mut self, rig: &Rig) -> Result<(), Box<Trace>> {
-        if !self.crashed.add(mix(rig.drives().key(), rig.oracle().key())) {
+    fn crash(&mut self, harness: &Harness) -> Result<(), Box<Trace>> {
+        if !self.crashed.add(mix(harness.drives().key(), harness.oracle().key())) {
             return Ok(());
         }
         self.counts.moments += 1;
-        let fates = rig.drives().fates();
-        let out = rig.out_of_service();
-        for set in rig.shape().survivable(out) {
+        let fates = harness.drives().fates();
+        let out = harness.out_of_service();
+        for set in harness.shape().survivable(out) {
             let lost = set & !out;
             if lost.count_ones() > self.config.lost {
                 continue;
             }
-            self.subsets(rig, &fates, lost)?;
+            self.subsets(harness, &fates, lost)?;
         }
         Ok(())
     }
 
     /// Every subset of what is not durable on the drives that are not lost.
-    fn subsets(&mut self, rig: &Rig, fates: &[Fate], lost: Set) -> Result<(), Box<Trace>> {
+    fn subsets(&mut self, harness: &Harness, fates: &[Fate], lost: Set) -> Result<(), Box<Trace>> {
         let there = |fate: &Fate| !has(lost, fate.device.0);
-        let legal = Judge::legal(rig, lost);
+        let legal = Judge::legal(harness, lost);
         let limit = u64::from(self.config.subsets);
         let ways = fates.iter().filter(|f| there(f)).map(|f| u64::from(f.ways));
         let all = ways.fold(1u64, |all, ways| all.saturating_mul(ways));
         let mut picks = vec![0; fates.len()];
         if all <= limit {
             loop {
-                self.state(rig, fates, &picks, (lost, legal))?;
+                self.state(harness, fates, &picks, (lost, legal))?;
                 let next =
                     (0..fates.len()).find(|k| there(&fates[*k]) && picks[*k] + 1 < fates[*k].ways);
                 let Some(next) = next else { return Ok(()) };
@@ -244,14 +244,14 @@ impl<'a> Walk<'a> {
                     _ => random.below(u64::from(fate.ways)) as u32,
                 };
             }
-            self.state(rig, fates, &picks, (lost, legal))?;
+            self.state(harness, fates, &picks, (lost, legal))?;
         }
         Ok(())
     }
 
     fn state(
         &mut self,
-        rig: &Rig,
+        harness: &Harness,
         fates: &[Fate],
         picks: &[u32],
         (lost, legal): (Set, u64),
@@ -260,8 +260,8 @@ impl<'a> Walk<'a> {
         if self.counts.states.is_multiple_of(1 << 16) {
             (self.progress)(&self.counts);
         }
-        rig.drives().image(fates, picks, &mut self.image);
-        match caught(|| self.judge.image(rig, &self.image, (lost, legal), &mut self.counts)) {
+        harness.drives().image(fates, picks, &mut self.image);
+        match caught(|| self.judge.image(harness, &self.image, (lost, legal), &mut self.counts)) {
             Ok(true) => Ok(()),
             _ => Err(self.trace(picks, lost)),
         }
@@ -269,62 +269,62 @@ impl<'a> Walk<'a> {
 }
 
 /// The steps that can come next.
-fn steps(config: &CrashConfig, rig: &Rig, program: &[Op], place: Place) -> Vec<u32> {
+fn steps(config: &CrashConfig, harness: &Harness, program: &[Op], place: Place) -> Vec<u32> {
     let mut steps = Vec::new();
-    if place.next < program.len() && rig.can_submit() {
+    if place.next < program.len() && harness.can_submit() {
         steps.push(SUBMIT);
     }
     // What ends next: of the I/Os to one drive that commute, any. A flush and a write do not.
-    steps.extend((0..rig.outstanding() as u32).map(|index| FINISH + index));
-    if rig.wakes_at().is_some() && place.wakes < config.wakes {
+    steps.extend((0..harness.outstanding() as u32).map(|index| FINISH + index));
+    if harness.wakes_at().is_some() && place.wakes < config.wakes {
         steps.push(WAKE);
     }
     steps
 }
 
-fn take(config: &CrashConfig, rig: &mut Rig, program: &[Op], place: &mut Place, step: u32) {
+fn take(config: &CrashConfig, harness: &mut Harness, program: &[Op], place: &mut Place, step: u32) {
     match step {
         SUBMIT => {
-            program[place.next].submit(rig);
+            program[place.next].submit(harness);
             place.next += 1;
         }
         WAKE => {
-            rig.wake();
+            harness.wake();
             place.wakes += 1;
         }
-        step => rig.finish((step - FINISH) as usize, Fault::None),
+        step => harness.finish((step - FINISH) as usize, Fault::None),
     }
     if config.reads_at_once {
         let is_read = |work: &Work| matches!(work, Work::Io(io) if io.op == IoOp::Read);
-        while let Some(index) = (0..rig.outstanding()).find(|k| is_read(rig.work(*k))) {
-            rig.finish(index, Fault::None);
+        while let Some(index) = (0..harness.outstanding()).find(|k| is_read(harness.work(*k))) {
+            harness.finish(index, Fault::None);
         }
     }
 }
 
 /// Takes the steps of a trace, crashes and judges; gives what is wrong.
-pub(super) fn follow(config: &CrashConfig, rig: &mut Rig, trace: &Trace) -> Option<String> {
-    caught_as_broken(|| take_all(config, rig, trace))
+pub(super) fn follow(config: &CrashConfig, harness: &mut Harness, trace: &Trace) -> Option<String> {
+    caught_as_broken(|| take_all(config, harness, trace))
 }
 
-fn take_all(config: &CrashConfig, rig: &mut Rig, trace: &Trace) -> Option<String> {
+fn take_all(config: &CrashConfig, harness: &mut Harness, trace: &Trace) -> Option<String> {
     let mut place = Place { next: 0, wakes: 0 };
     for step in &trace.steps {
-        take(config, rig, &trace.program, &mut place, *step);
+        take(config, harness, &trace.program, &mut place, *step);
     }
-    if let Some(violation) = rig.violation() {
+    if let Some(violation) = harness.violation() {
         return Some(violation.to_owned());
     }
     if trace.lost == Set::MAX {
-        return Judge::ended(rig);
+        return Judge::ended(harness);
     }
     let mut image = Vec::new();
-    let fates = rig.drives().fates();
+    let fates = harness.drives().fates();
     if trace.picks.len() != fates.len() {
         return Some(format!("a crash decides {} things there", fates.len()));
     }
-    rig.drives().image(&fates, &trace.picks, &mut image);
-    rig.log_crash(&fates, &trace.picks);
-    let mut judge = Judge::new(config, rig, 16);
-    judge.verbose(rig, &image, trace.lost)
+    harness.drives().image(&fates, &trace.picks, &mut image);
+    harness.log_crash(&fates, &trace.picks);
+    let mut judge = Judge::new(config, harness, 16);
+    judge.verbose(harness, &image, trace.lost)
 }

@@ -144,7 +144,7 @@ pub(super) fn draw(random: &mut SplitMix64, options: &Options) -> Config {
         segments: 1 + random.below(4) as u32,
         ios: 1,
         plans: 1 + random.below(4) as u32,
-        units: 1 + random.below(3) as u32,
+        windows: 1 + random.below(3) as u32,
     };
     config.settings = settings(random, mode, kind, &config.layout);
     config.read_policy = policy(random, level);

@@ -16,10 +16,10 @@ use raidlab_core::{Config, Consistency, Layout, MemberIndex, Sector, Sectors};
 
 use super::Class;
 use super::arrays::Mode;
-use super::run::{Run, Step, WAKES};
+use super::run::{Checked, Run, WAKES};
 use super::special::Special;
 use crate::device::Drives;
-use crate::rig::{Ask, Rig, Started, named};
+use crate::harness::{Ask, Harness, Started, named};
 use crate::shape::{Set, all_of, has, set_of, words_of};
 
 /// The drives at another moment.
@@ -81,32 +81,32 @@ impl Run {
     /// Damages the superblock of a member.
     pub(super) fn spoil_superblock(&mut self, member: u16) {
         let device = MemberIndex(member);
-        let drives = self.rig.drives();
+        let drives = self.harness.drives();
         if !drives.has_bytes() {
             let at = drives.sectors(device);
-            self.rig.drives_mut().rot(device, at, 0x40);
+            self.harness.drives_mut().rot(device, at, 0x40);
             return;
         }
         let at = self.superblock_place(device);
         let bit = self.random.below(512 * 8) as u32;
-        self.rig.drives_mut().flip(device, at, bit);
+        self.harness.drives_mut().flip(device, at, bit);
     }
 
     /// One of the two places of a superblock.
     fn superblock_place(&mut self, device: MemberIndex) -> u64 {
-        self.rig.drives().total(device) / 8 * 8 - 8 * (1 + self.random.below(2))
+        self.harness.drives().total(device) / 8 * 8 - 8 * (1 + self.random.below(2))
     }
 
     /// Keeps the drives as they are now, from time to time; mostly while one is rebuilt.
     pub(super) fn remember(&mut self) {
-        if !self.rig.drives().has_bytes() {
+        if !self.harness.drives().has_bytes() {
             return;
         }
-        let rebuilds = set_of(self.rig.array().status().rebuilding) != 0;
+        let rebuilds = set_of(self.harness.array().status().rebuilding) != 0;
         if !self.random.chance(if rebuilds { 8 } else { 2 }) {
             return;
         }
-        let drives = self.rig.drives().clone();
+        let drives = self.harness.drives().clone();
         let newest = drives.newest_events(self.members());
         self.keep(Past { drives, newest, alone: false });
     }
@@ -122,16 +122,16 @@ impl Run {
 
     /// A copy of all drives goes on elsewhere, without one that the level survives losing.
     pub(super) fn go_on_alone(&mut self) {
-        if !self.rig.drives().has_bytes() || !self.random.chance(40) {
+        if !self.harness.drives().has_bytes() || !self.random.chance(40) {
             return;
         }
         let member = self.random.below(u64::from(self.members())) as u16;
-        let out = self.rig.drives().said_to_be_out(self.members());
-        if !self.rig.shape().survives(out | 1 << member) {
+        let out = self.harness.drives().said_to_be_out(self.members());
+        if !self.harness.shape().survives(out | 1 << member) {
             return;
         }
-        let newest = self.rig.drives().newest_events(self.members());
-        let mut other = self.rig.clone();
+        let newest = self.harness.drives().newest_events(self.members());
+        let mut other = self.harness.clone();
         other.log_mut().stop();
         other.drives_mut().part(self.random.next_u64());
         let allow = Allow {
@@ -154,7 +154,7 @@ impl Run {
     }
 
     /// Starts with harmed drives; false when the array is yet to be started, with all harm undone.
-    pub(super) fn start_harmed(&mut self) -> Step<bool> {
+    pub(super) fn start_harmed(&mut self) -> Checked<bool> {
         if self.budget.beyond || !self.random.chance(60) {
             return Ok(false);
         }
@@ -162,23 +162,23 @@ impl Run {
             self.start_as_another()?;
         }
         let members = self.members();
-        let out = self.rig.drives().said_to_be_out(members);
-        let (mut trial, mut harm) = (self.rig.clone(), Harm::default());
+        let out = self.harness.drives().said_to_be_out(members);
+        let (mut trial, mut harm) = (self.harness.clone(), Harm::default());
         for _ in 0..=self.random.below(3) {
             self.do_harm(&mut trial, &mut harm, out);
         }
         if harm.what.is_empty() {
             return Ok(false);
         }
-        let now = self.rig.now().0;
-        for rig in [&mut self.rig, &mut trial] {
-            rig.log_mut().add(now, 'H', &[], |line| line.put(format_args!("{}", harm.what)));
+        let now = self.harness.now().0;
+        for harness in [&mut self.harness, &mut trial] {
+            harness.log_mut().add(now, 'H', &[], |line| line.put(format_args!("{}", harm.what)));
         }
-        let survives = self.rig.shape().survives(harm.asks | out | self.budget.harmed);
+        let survives = self.harness.shape().survives(harm.asks | out | self.budget.harmed);
         let in_service = harm.asks & !out & all_of(members);
         match trial.assemble(0, Allow::default()) {
             Started::Well if in_service != 0 && survives => {
-                self.rig = trial;
+                self.harness = trial;
                 self.broken(format!(
                     "the array starts without asking, though members {in_service:#b} are not whole: {}",
                     harm.what
@@ -188,16 +188,16 @@ impl Run {
             Started::Well if in_service != 0 => Ok(false),
             Started::Well if harm.log && self.budget.harmed | out != 0 => Ok(false),
             Started::Well => {
-                let whole = std::mem::replace(&mut self.rig, trial);
+                let whole = std::mem::replace(&mut self.harness, trial);
                 self.take_away(harm.foreign, whole.drives());
-                let superblock = self.rig.array().superblock();
+                let superblock = self.harness.array().superblock();
                 self.log_lost |= harm.log_device && !superblock.journal;
                 // What its log protected is not consistent yet.
                 self.owes_resync |= harm.log && superblock.synced_to != Sector::MAX;
                 self.budget.unsynced |= self.owes_resync;
                 // It could not be read for a while: one that stays so is a second failure at each start.
                 for member in (0..members).filter(|_| harm.log).map(MemberIndex) {
-                    self.rig.drives_mut().mend_log(member);
+                    self.harness.drives_mut().mend_log(member);
                 }
                 self.started()?;
                 Ok(true)
@@ -207,7 +207,7 @@ impl Run {
     }
 
     /// A start was refused. The administrator leaves out who was harmed, or the harm is undone.
-    fn answer(&mut self, trial: Rig, harm: &Harm, survives: bool) -> Step<bool> {
+    fn answer(&mut self, trial: Harness, harm: &Harm, survives: bool) -> Checked<bool> {
         let only_members = harm.asks != 0 && !harm.log_device && !harm.log;
         if only_members && harm.older == harm.asks && self.random.chance(50) {
             return self.believe(trial, harm.asks);
@@ -215,8 +215,8 @@ impl Run {
         if !only_members || !survives || self.random.chance(50) {
             return Ok(false);
         }
-        let whole = self.rig.drives().clone();
-        self.rig = trial;
+        let whole = self.harness.drives().clone();
+        self.harness = trial;
         self.budget.harmed |= harm.asks;
         let allow = Allow { without: words_of(harm.asks), ..Allow::default() };
         self.start_allowed(0, allow)?;
@@ -229,12 +229,12 @@ impl Run {
     /// start.
     fn take_away(&mut self, members: Set, whole: &Drives) {
         for device in (0..self.members()).filter(|m| has(members, *m)).map(MemberIndex) {
-            self.rig.drives_mut().take_contents(device, whole, device);
+            self.harness.drives_mut().take_contents(device, whole, device);
         }
     }
 
     /// The administrator says that what cannot be read of these members' superblocks was older, which is true.
-    fn believe(&mut self, mut trial: Rig, members: Set) -> Step<bool> {
+    fn believe(&mut self, mut trial: Harness, members: Set) -> Checked<bool> {
         self.shares.has(Special::Believed);
         let allow = Allow { believe: words_of(members), ..Allow::default() };
         match trial.assemble(0, allow) {
@@ -246,7 +246,7 @@ impl Run {
             }
             Started::Refused(_) => return Ok(false),
         }
-        let whole = std::mem::replace(&mut self.rig, trial);
+        let whole = std::mem::replace(&mut self.harness, trial);
         // The places can be read again: else this would have to be said at each start until they are written.
         self.take_away(members, whole.drives());
         self.started()?;
@@ -254,8 +254,8 @@ impl Run {
     }
 
     /// Asks for another array than there is: it must be refused.
-    fn start_as_another(&mut self) -> Step {
-        let mut config: Config = self.rig.config().array.clone();
+    fn start_as_another(&mut self) -> Checked {
+        let mut config: Config = self.harness.config().array.clone();
         let layout = &config.layout;
         let what = match self.random.below(3) {
             0 => {
@@ -288,7 +288,7 @@ impl Run {
         };
         self.shares.has(Special::OtherParameters);
         let word = Allow { dirty_degraded: true, ..Allow::default() };
-        match self.rig.would_start_as(&config, word) {
+        match self.harness.would_start_as(&config, word) {
             true => self.broken(format!("the array starts with {what}")),
             false => Ok(()),
         }
@@ -304,7 +304,7 @@ impl Run {
     }
 
     /// Harms a drive, or two.
-    fn do_harm(&mut self, trial: &mut Rig, harm: &mut Harm, out: Set) {
+    fn do_harm(&mut self, trial: &mut Harness, harm: &mut Harm, out: Set) {
         if self.mode == Mode::Journal && !self.log_lost && self.random.chance(30) {
             return self.harm_log_device(trial, harm);
         }
@@ -376,7 +376,7 @@ impl Run {
     }
 
     /// The power went while a drive that is out of service was made ready to be added.
-    fn harm_by_adding(&mut self, trial: &mut Rig, member: u16, out: Set) -> bool {
+    fn harm_by_adding(&mut self, trial: &mut Harness, member: u16, out: Set) -> bool {
         if !has(out, member) {
             return false;
         }
@@ -391,7 +391,7 @@ impl Run {
     }
 
     /// Nothing is there any more, or something else is.
-    fn wipe(&mut self, trial: &mut Rig, device: MemberIndex) {
+    fn wipe(&mut self, trial: &mut Harness, device: MemberIndex) {
         trial.drives_mut().wipe(device);
         if self.random.chance(50) {
             let total = trial.drives().total(device);
@@ -403,7 +403,7 @@ impl Run {
     }
 
     /// A page of the bitmap cannot be read or is damaged, on one member or on all.
-    fn harm_pages(&mut self, trial: &mut Rig, _: &mut Harm, member: u16) -> bool {
+    fn harm_pages(&mut self, trial: &mut Harness, _: &mut Harm, member: u16) -> bool {
         let total = trial.drives().total(MemberIndex(member)) / 8 * 8;
         let pages = (total - trial.drives().log_start(MemberIndex(member))) / 16;
         if self.mode != Mode::Bitmap || pages < 2 {
@@ -428,7 +428,7 @@ impl Run {
     }
 
     /// Some of a log of partial parity cannot be read.
-    fn harm_log(&mut self, trial: &mut Rig, harm: &mut Harm, member: u16) -> bool {
+    fn harm_log(&mut self, trial: &mut Harness, harm: &mut Harm, member: u16) -> bool {
         let device = MemberIndex(member);
         let (from, to) = (trial.drives().log_start(device), trial.drives().sectors(device));
         if from == to {
@@ -443,7 +443,7 @@ impl Run {
     /// A member is as it was some time, or as it became elsewhere.
     fn harm_by_copy(
         &mut self,
-        trial: &mut Rig,
+        trial: &mut Harness,
         harm: &mut Harm,
         (member, out): (u16, Set),
         alone: bool,
@@ -482,7 +482,7 @@ impl Run {
     }
 
     /// Two members are in each other's place.
-    fn harm_by_swap(&mut self, trial: &mut Rig, harm: &mut Harm, member: u16) -> bool {
+    fn harm_by_swap(&mut self, trial: &mut Harness, harm: &mut Harm, member: u16) -> bool {
         let other = self.random.below(u64::from(self.members())) as u16;
         // Who was swapped before may come back into its place, and be whole.
         let known = harm.asks | self.budget.harmed;
@@ -497,7 +497,7 @@ impl Run {
     }
 
     /// The log device is blank, another's, older, cut off, or cannot be read.
-    fn harm_log_device(&mut self, trial: &mut Rig, harm: &mut Harm) {
+    fn harm_log_device(&mut self, trial: &mut Harness, harm: &mut Harm) {
         let device = MemberIndex(2 * self.members());
         if trial.drives().is_gone(device) || harm.log_device {
             return;
@@ -542,22 +542,22 @@ impl Run {
     /// The drive that is to come back has another history: a copy of any moment, one that went on alone, another
     /// member's.
     pub(super) fn change_history(&mut self, member: u16) {
-        if !self.rig.drives().has_bytes() || !self.random.chance(60) {
+        if !self.harness.drives().has_bytes() || !self.random.chance(60) {
             return;
         }
         let device = MemberIndex(member);
-        let newest = self.rig.drives().newest_events(self.members());
+        let newest = self.harness.drives().newest_events(self.members());
         let taken = match self.random.below(4) {
             0 => {
                 let other = MemberIndex(self.random.below(u64::from(self.members())) as u16);
-                let before = self.rig.drives().clone();
-                self.rig.drives_mut().take_contents(device, &before, other);
+                let before = self.harness.drives().clone();
+                self.harness.drives_mut().take_contents(device, &before, other);
                 other != device
             }
             which => {
                 let past = self.past_of(member, newest, which == 1).cloned();
                 if let Some(past) = &past {
-                    self.rig.drives_mut().take_contents(device, past, device);
+                    self.harness.drives_mut().take_contents(device, past, device);
                 }
                 past.is_some()
             }

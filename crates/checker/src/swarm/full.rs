@@ -6,7 +6,7 @@ use raidlab_core::{MemberIndex, Nanos, Time};
 
 use super::run::Run;
 use super::{Class, Special};
-use crate::rig::{Work, changes};
+use crate::harness::{Work, changes};
 
 /// What is tried again is tried each second: room that comes later than so long before the end comes too late.
 const IN_TIME: Nanos = Nanos::from_millis(2000);
@@ -28,14 +28,14 @@ impl Run {
         let Some(wait) = self.config.settings.room_wait.filter(|_| self.plan.full) else { return };
         match self.full {
             Some(Full { device: Some(device), ends: None, .. }) => {
-                let failed = self.rig.array().is_failed(device);
+                let failed = self.harness.array().is_failed(device);
                 self.full = self.full.filter(|_| !failed);
             }
             Some(_) if self.random.chance(5) => self.full = None,
-            Some(_) => self.make_room_in_time(self.rig.now()),
+            Some(_) => self.make_room_in_time(self.harness.now()),
             // What waits since another time is not to wait longer.
-            None if self.rig.array().status().waiting == 0 && self.random.chance(4) => {
-                let ends = Some(Time((self.rig.now() + wait).0 - IN_TIME.0));
+            None if self.harness.array().status().waiting == 0 && self.random.chance(4) => {
+                let ends = Some(Time((self.harness.now() + wait).0 - IN_TIME.0));
                 let member = self.random.below(u64::from(self.members())) as u16;
                 let device = Some(MemberIndex(member));
                 self.full = Some(match self.random.below(4) {
@@ -63,12 +63,12 @@ impl Run {
     /// Whether what is outstanding at `index` finds no room.
     pub(super) fn finds_no_room(&mut self, index: usize) -> bool {
         let Some(full) = &mut self.full else { return false };
-        let (device, changes) = match *self.rig.work(index) {
+        let (device, changes) = match *self.harness.work(index) {
             Work::Io(io) => (io.member, changes(io.op)),
             Work::Meta(_, MetaIo { member, .. }) => (member, true),
             Work::Job(_) => return false,
         };
-        if !changes || self.rig.is_abandoned(index) {
+        if !changes || self.harness.is_abandoned(index) {
             return false;
         }
         if full.device.is_some_and(|only| only != device) {

@@ -4,29 +4,30 @@ use raidlab_core::contract::{Admin, Event, Outcome as Answered, Scrub};
 use raidlab_core::{MemberIndex, Sector};
 
 use super::arrays::Mode;
-use super::run::{Run, Step, WAKES};
+use super::run::{Checked, Run, WAKES};
 use crate::shape::set_of;
 
 impl Run {
     /// The faults stop: the array must come back.
-    pub(super) fn come_to_rest(&mut self) -> Step {
-        self.rig.run_on(WAKES);
+    pub(super) fn come_to_rest(&mut self) -> Checked {
+        self.harness.run_on(WAKES);
         self.look()?;
-        if self.rig.unanswered() > 0 {
-            return self.broken(format!("{} requests are never answered", self.rig.unanswered()));
+        if self.harness.unanswered() > 0 {
+            return self
+                .broken(format!("{} requests are never answered", self.harness.unanswered()));
         }
         if self.budget.beyond {
             return self.read_all(false);
         }
         self.renew_failed()?;
-        let status = self.rig.array().status();
+        let status = self.harness.array().status();
         let unfinished = status.rebuilding != [0, 0] || status.synced_to != Sector::MAX;
         if unfinished && self.mode != Mode::None {
             self.stop_and_start()?;
         }
         // A drive that came back may have failed once more.
         self.renew_failed()?;
-        let status = self.rig.array().status();
+        let status = self.harness.array().status();
         if let Some(work) = status.work {
             return self.broken(format!("{work:?} never ends"));
         }
@@ -41,14 +42,15 @@ impl Run {
     }
 
     /// Fresh drives in the places of all failed members.
-    fn renew_failed(&mut self) -> Step {
+    fn renew_failed(&mut self) -> Checked {
         for _ in 0..2 * self.members() {
-            let failed = (0..self.members()).find(|m| self.rig.array().is_failed(MemberIndex(*m)));
+            let failed =
+                (0..self.members()).find(|m| self.harness.array().is_failed(MemberIndex(*m)));
             let Some(member) = failed else { break };
             self.renew(member);
-            self.rig.run_on(WAKES);
+            self.harness.run_on(WAKES);
             self.look()?;
-            if self.rig.array().is_failed(MemberIndex(member)) {
+            if self.harness.array().is_failed(MemberIndex(member)) {
                 return self.broken(format!("member {member} is not taken back"));
             }
         }
@@ -56,46 +58,46 @@ impl Run {
     }
 
     /// Redundancy agrees everywhere, says the outside as well as a check of the array itself.
-    fn agree(&mut self) -> Step {
+    fn agree(&mut self) -> Checked {
         if self.open_for_good {
             return Ok(());
         }
         // Reading everything may have found a sector that cannot be written either.
-        let there = self.rig.in_service();
-        if let Some(place) = self.rig.disagreement(there) {
+        let there = self.harness.in_service();
+        if let Some(place) = self.harness.disagreement(there) {
             return self.broken(format!("redundancy disagrees in the end: {place:?}"));
         }
         self.budget.unsynced = false;
         self.budget.disagrees = false;
-        self.rig.oracle_mut().recovered();
-        self.rig.command(Admin::StartScrub(Scrub::Check));
-        self.rig.run_on(WAKES);
+        self.harness.oracle_mut().recovered();
+        self.harness.command(Admin::StartScrub(Scrub::Check));
+        self.harness.run_on(WAKES);
         self.look()
     }
 
     /// An orderly stop, and a start with everything there: what was interrupted goes on.
-    fn stop_and_start(&mut self) -> Step {
-        self.rig.command(Admin::Stop);
-        self.rig.run_on(WAKES);
-        if !self.rig.events().contains(&Event::Stopped) {
+    fn stop_and_start(&mut self) -> Checked {
+        self.harness.command(Admin::Stop);
+        self.harness.run_on(WAKES);
+        if !self.harness.events().contains(&Event::Stopped) {
             return self.broken("the array does not stop");
         }
         self.look()?;
-        self.failed_before = set_of(self.rig.array().status().failed);
+        self.failed_before = set_of(self.harness.array().status().failed);
         // Nothing of what is not durable is there.
-        self.rig.crash(|_| 0);
+        self.harness.crash(|_| 0);
         self.start_without(0)?;
-        self.rig.run_on(WAKES);
+        self.harness.run_on(WAKES);
         self.look()
     }
 
     /// Reads every sector; the oracle judges what comes.
-    pub(super) fn read_all(&mut self, must_work: bool) -> Step {
-        let capacity = self.rig.shape().capacity;
+    pub(super) fn read_all(&mut self, must_work: bool) -> Checked {
+        let capacity = self.harness.shape().capacity;
         let mut at = 0;
         while at < capacity {
             let len = self.longest().min(capacity - at);
-            let outcome = self.rig.read(at, len);
+            let outcome = self.harness.read(at, len);
             if must_work && outcome != Answered::Done {
                 return self.broken(format!("in the end a read of {at}+{len} gives {outcome:?}"));
             }

@@ -10,10 +10,10 @@ use super::arrays::{self, Mode, describe};
 use super::budget::Budget;
 use super::duties::Past;
 use super::full::Full;
-use super::special::{self, Plan, Shares};
+use super::special::{self, Intent, Shares};
 use super::{Class, Hits, Options, Outcome, Violation};
 use crate::caught::caught;
-use crate::rig::{Ask, Fault, Rig, RigConfig, Started, Work};
+use crate::harness::{Ask, Fault, Harness, HarnessConfig, Started, Work};
 use crate::shape::{Set, all_of, has, set_of};
 use raidlab_random::SplitMix64;
 
@@ -21,7 +21,7 @@ use raidlab_random::SplitMix64;
 pub(super) struct Run {
     seed: u64,
     pub(super) random: SplitMix64,
-    pub(super) rig: Rig,
+    pub(super) harness: Harness,
     pub(super) config: Config,
     pub(super) mode: Mode,
     enabled: [bool; Class::ALL.len()],
@@ -43,7 +43,7 @@ pub(super) struct Run {
     /// Sectors that were discarded some time.
     discarded: Vec<bool>,
     /// What this seed does besides, and what it had of that.
-    pub(super) plan: Plan,
+    pub(super) plan: Intent,
     pub(super) shares: Shares,
     /// A log is being replayed.
     pub(super) replaying: bool,
@@ -68,16 +68,16 @@ pub(super) struct Run {
 const DUTIES: u64 = 25;
 
 /// What a step came to.
-pub(super) type Step<T = ()> = Result<T, Box<Violation>>;
+pub(super) type Checked<T = ()> = Result<T, Box<Violation>>;
 
 /// How often the array is woken at most until it must be idle.
 pub(super) const WAKES: usize = 3000;
 
 impl Run {
-    pub(super) fn new(seed: u64, options: &Options) -> Step<Self> {
+    pub(super) fn new(seed: u64, options: &Options) -> Checked<Self> {
         let mut random = SplitMix64::new(seed);
         let config = arrays::draw(&mut random, options);
-        let mut set_up = RigConfig::new(config.clone());
+        let mut set_up = HarnessConfig::new(config.clone());
         set_up.longest = arrays::longest(&config);
         let superblocks = config.settings.consistency.has_superblocks();
         set_up.bytes = superblocks && random.chance(DUTIES);
@@ -86,13 +86,13 @@ impl Run {
         {
             set_up.bug = options.bug;
         }
-        let rig = Rig::new(set_up).map_err(|error| {
+        let harness = Harness::new(set_up).map_err(|error| {
             let (what, array) = (format!("cannot be set up: {error}"), describe(&config));
             Box::new(Violation { seed, array, what, lines: Vec::new() })
         })?;
         let mut enabled = [false; Class::ALL.len()];
         enabled.iter_mut().for_each(|on| *on = random.chance(50));
-        let plan = Plan::draw(&mut random);
+        let plan = Intent::draw(&mut random);
         // A block is lost only where more fails than the level survives.
         let reckless = random.chance(20) || plan.hole;
         let mut shares = Shares::default();
@@ -113,26 +113,26 @@ impl Run {
             log_lost: false,
             over: false,
             failed_before: 0,
-            discarded: vec![false; rig.shape().capacity as usize],
+            discarded: vec![false; harness.shape().capacity as usize],
             plan,
             shares,
             replaying: false,
             owes_resync: false,
             past: Vec::new(),
             restored: 0,
-            harmed_before: vec![0; usize::from(rig.shape().members)],
+            harmed_before: vec![0; usize::from(harness.shape().members)],
             at_rest: false,
             log_was_full: false,
             full: None,
-            rig,
+            harness,
         })
     }
 
-    pub(super) fn go(&mut self) -> Step<Outcome> {
+    pub(super) fn go(&mut self) -> Checked<Outcome> {
         caught(|| self.everything_drawn()).unwrap_or_else(|what| self.broken(what))
     }
 
-    fn everything_drawn(&mut self) -> Step<Outcome> {
+    fn everything_drawn(&mut self) -> Checked<Outcome> {
         let steps = 60 + self.random.below(180);
         for _ in 0..steps {
             self.step()?;
@@ -156,7 +156,7 @@ impl Run {
 
     fn outcome(&self) -> Outcome {
         Outcome {
-            hash: self.rig.log().hash(),
+            hash: self.harness.log().hash(),
             requests: self.requests,
             ios: self.ios,
             crashes: self.crashes,
@@ -167,15 +167,15 @@ impl Run {
 
     /// The event log so far, if it is kept.
     pub(super) fn lines(&self) -> Vec<String> {
-        self.rig.log().lines().to_vec()
+        self.harness.log().lines().to_vec()
     }
 
-    pub(super) fn broken<T>(&self, what: impl Into<String>) -> Step<T> {
+    pub(super) fn broken<T>(&self, what: impl Into<String>) -> Checked<T> {
         Err(Box::new(Violation {
             seed: self.seed,
             array: describe(&self.config),
             what: what.into(),
-            lines: self.rig.log().lines().to_vec(),
+            lines: self.harness.log().lines().to_vec(),
         }))
     }
 
@@ -185,8 +185,8 @@ impl Run {
 
     /// Sectors of the longest request, whole blocks.
     pub(super) fn longest(&self) -> u64 {
-        let block = self.rig.shape().logical_block;
-        (u64::from(self.rig.config().longest) / block * block).max(block)
+        let block = self.harness.shape().logical_block;
+        (u64::from(self.harness.config().longest) / block * block).max(block)
     }
 
     pub(super) fn hit(&mut self, class: Class) {
@@ -199,10 +199,10 @@ impl Run {
 
     /// Whether one more member may be harmed; harms it if so.
     pub(super) fn may_harm(&mut self, member: u16) -> bool {
-        self.harmed_before[usize::from(member)] = self.rig.next_request();
-        let status = self.rig.array().status();
+        self.harmed_before[usize::from(member)] = self.harness.next_request();
+        let status = self.harness.array().status();
         let in_service = !has(set_of(status.failed) | set_of(status.rebuilding), member);
-        if self.budget.allows(self.rig.shape(), member, in_service) {
+        if self.budget.allows(self.harness.shape(), member, in_service) {
             self.budget.harmed |= 1 << member;
             return true;
         }
@@ -218,7 +218,7 @@ impl Run {
         reckless
     }
 
-    fn step(&mut self) -> Step {
+    fn step(&mut self) -> Checked {
         self.be_late();
         self.fill();
         self.look()?;
@@ -242,7 +242,7 @@ impl Run {
 
     /// Something that is outstanding ends, in any way.
     fn finish_one(&mut self) {
-        let outstanding = self.rig.outstanding();
+        let outstanding = self.harness.outstanding();
         if outstanding == 0 {
             return;
         }
@@ -250,17 +250,17 @@ impl Run {
         let fault = self.fault(index);
         self.note_hole(index);
         self.ios += 1;
-        self.rig.finish(index, fault);
+        self.harness.finish(index, fault);
     }
 
-    /// Judges answers and news.
-    pub(super) fn look(&mut self) -> Step {
-        if let Some(what) = self.rig.violation() {
+    /// Judges answers and events.
+    pub(super) fn look(&mut self) -> Checked {
+        if let Some(what) = self.harness.violation() {
             let what = what.to_string();
             return self.broken(what);
         }
-        for index in 0..self.rig.replies().len() {
-            let answer = self.rig.replies()[index];
+        for index in 0..self.harness.replies().len() {
+            let answer = self.harness.replies()[index];
             self.requests += 1;
             let excused = match answer.outcome {
                 Answered::Done => true,
@@ -281,14 +281,14 @@ impl Run {
                 return self.broken(what);
             }
         }
-        for index in 0..self.rig.events().len() {
-            let event = self.rig.events()[index];
+        for index in 0..self.harness.events().len() {
+            let event = self.harness.events()[index];
             self.hear(event)?;
         }
-        self.rig.forget();
+        self.harness.forget();
         let restored = self.restored;
         for member in (0..self.members()).filter(|member| has(restored, *member)) {
-            let oldest = self.rig.oldest_unanswered();
+            let oldest = self.harness.oldest_unanswered();
             if oldest >= self.harmed_before[usize::from(member)] {
                 self.restored &= !(1 << member);
                 self.clear_if_well(member);
@@ -297,7 +297,7 @@ impl Run {
         Ok(())
     }
 
-    fn hear(&mut self, event: Event) -> Step {
+    fn hear(&mut self, event: Event) -> Checked {
         match event {
             Event::MemberFailed(member)
                 if self.budget.harmed >> member.0 & 1 == 0 && !self.budget.beyond =>
@@ -318,19 +318,21 @@ impl Run {
             Event::Mismatch { at, len, .. } if !self.may_disagree() && !self.is_open(at.0, len) => {
                 self.broken(format!("a scrub found what is not there: {event:?}"))
             }
-            Event::Started(Background::Replay) => {
+            Event::Started(Background::LogReplay) => {
                 self.replaying = true;
                 Ok(())
             }
             // A log that cannot be read leaves it to a resync.
             Event::Started(Background::Resync) => {
-                self.budget.unsynced |= self.rig.shape().parities() > 0;
+                self.budget.unsynced |= self.harness.shape().parities() > 0;
                 Ok(())
             }
-            Event::Finished { work: work @ (Background::Resync | Background::Replay), .. } => {
-                self.replaying &= work != Background::Replay;
+            Event::Finished {
+                work: work @ (Background::Resync | Background::LogReplay), ..
+            } => {
+                self.replaying &= work != Background::LogReplay;
                 // Without its log a resync comes next.
-                if work == Background::Replay && (self.log_lost || self.owes_resync) {
+                if work == Background::LogReplay && (self.log_lost || self.owes_resync) {
                     return Ok(());
                 }
                 self.owes_resync &= work != Background::Resync;
@@ -348,35 +350,37 @@ impl Run {
 
     /// Whether copies of a range may differ because nobody cares what it holds.
     fn is_open(&self, at: u64, len: u32) -> bool {
-        let mirror = self.rig.shape().parities() == 0;
-        // News of a range comes later than its comparison: a write may have ended meanwhile.
+        let mirror = self.harness.shape().parities() == 0;
+        // The event of a range comes later than its comparison: a write may have ended meanwhile.
         let open = |sector: u64| {
-            self.rig.oracle().is_open(sector) || self.discarded[sector as usize] && !self.at_rest
+            self.harness.oracle().is_open(sector)
+                || self.discarded[sector as usize] && !self.at_rest
         };
         mirror && (at..at + u64::from(len)).any(open)
     }
 
     /// Whether redundancy may disagree somewhere.
     pub(super) fn may_disagree(&self) -> bool {
-        self.budget.disagrees || self.budget.beyond || self.rig.unanswered() > 0
+        self.budget.disagrees || self.budget.beyond || self.harness.unanswered() > 0
     }
 
     /// Nothing is wrong with a member any more, if its drive has no bad sector.
     pub(super) fn clear_if_well(&mut self, member: u16) {
         let device = MemberIndex(member);
-        let drives = self.rig.drives();
+        let drives = self.harness.drives();
         // What cannot be read of pages and logs is on other members too, or made anew.
         let all = drives.sectors(device);
         // What was given up is yet to end with a timeout.
-        let mut late = (0..self.rig.outstanding()).filter(|index| self.rig.is_abandoned(*index));
-        let late = late.any(|index| self.rig.device(index) == Some(device));
+        let mut late =
+            (0..self.harness.outstanding()).filter(|index| self.harness.is_abandoned(*index));
+        let late = late.any(|index| self.harness.device(index) == Some(device));
         let well = drives.first_bad(device, 0, all, false).is_none() && !drives.is_gone(device);
         let well = well && !late && !drives.is_superblock_bad(device);
         let well = well && !self.is_full_for_good(device);
         // The log device is told when all members in service know: who does not yet may have failed by then.
         let events = |device| drives.superblock(device).map_or(0, |known| known.events);
         let well = well && events(device) >= events(MemberIndex(2 * self.members()));
-        let status = self.rig.array().status();
+        let status = self.harness.array().status();
         let away = has(set_of(status.failed) | set_of(status.rebuilding), member);
         if well && !away {
             self.budget.harmed &= !(1 << member);
@@ -384,36 +388,36 @@ impl Run {
     }
 
     fn submit(&mut self) {
-        if !self.rig.can_submit() {
+        if !self.harness.can_submit() {
             self.hit(Class::Full);
             return;
         }
         let batch = if self.random.chance(15) { 1 + self.random.below(3) } else { 0 };
         if batch == 0 {
             let ask = self.draw_request();
-            self.rig.submit(ask);
+            self.harness.submit(ask);
             return;
         }
         // Neighbours handed in together.
-        self.rig.plug();
+        self.harness.plug();
         let mut ask = self.draw_request();
         for _ in 0..=batch {
-            if !self.rig.can_submit() {
+            if !self.harness.can_submit() {
                 break;
             }
-            self.rig.submit(ask);
+            self.harness.submit(ask);
             let next = ask.at + ask.len;
             ask = self.draw_request();
-            let block = self.rig.shape().logical_block;
-            if self.random.chance(70) && next + block <= self.rig.shape().capacity {
+            let block = self.harness.shape().logical_block;
+            if self.random.chance(70) && next + block <= self.harness.shape().capacity {
                 ask = Ask { op: IoOp::Write, at: next, len: block, ..ask };
             }
         }
-        self.rig.unplug();
+        self.harness.unplug();
     }
 
     fn draw_request(&mut self) -> Ask {
-        let (capacity, block) = (self.rig.shape().capacity, self.rig.shape().logical_block);
+        let (capacity, block) = (self.harness.shape().capacity, self.harness.shape().logical_block);
         let blocks = capacity / block;
         let at = self.first_block(blocks);
         let most = (blocks - at).min(self.longest() / block).max(1);
@@ -454,7 +458,7 @@ impl Run {
         if self.finds_no_room(index) {
             return Fault::NoSpace;
         }
-        let (device, op, len) = match *self.rig.work(index) {
+        let (device, op, len) = match *self.harness.work(index) {
             Work::Io(io) => (io.member, io.op, io.len),
             Work::Meta(_, MetaIo { member, .. }) => (member, IoOp::Write, 1),
             Work::Job(_) => return Fault::None,
@@ -502,33 +506,34 @@ impl Run {
 
     /// Wakes the array; what is outstanding beyond its deadline then ends with a timeout.
     fn wake(&mut self) {
-        if let Some(at) = self.rig.wakes_at() {
+        if let Some(at) = self.harness.wakes_at() {
             self.make_room_in_time(at);
         }
-        if self.config.settings.deadline.is_some() && self.rig.outstanding() > 0 {
-            let devices = (0..self.rig.outstanding()).filter_map(|index| self.rig.device(index));
+        if self.config.settings.deadline.is_some() && self.harness.outstanding() > 0 {
+            let devices =
+                (0..self.harness.outstanding()).filter_map(|index| self.harness.device(index));
             let members = self.members();
             let late: Vec<u16> = devices.map(|device| device.0).collect();
             if !self.is_on(Class::Timeout) || late.iter().any(|device| *device >= members) {
                 return;
             }
             let all = late.iter().fold(self.budget.harmed, |set, member| set | 1 << member);
-            if !self.rig.shape().survives(all) || self.budget.unsynced {
+            if !self.harness.shape().survives(all) || self.budget.unsynced {
                 return;
             }
             self.budget.harmed = all;
             for member in late {
-                self.harmed_before[usize::from(member)] = self.rig.next_request();
+                self.harmed_before[usize::from(member)] = self.harness.next_request();
             }
             self.hit(Class::Timeout);
         }
-        self.rig.wake();
+        self.harness.wake();
     }
 
     /// Everything outstanding ends well.
     fn calm(&mut self) {
-        self.ios += self.rig.outstanding() as u64;
-        self.rig.run();
+        self.ios += self.harness.outstanding() as u64;
+        self.harness.run();
     }
 
     fn administer(&mut self) {
@@ -540,23 +545,23 @@ impl Run {
             (MemberIndex(member), self.config.members[usize::from(member)].sectors);
         match self.random.below(8) {
             0 if self.is_on(Class::MemberLost) => {
-                if !self.rig.array().is_failed(device) && self.may_harm(member) {
+                if !self.harness.array().is_failed(device) && self.may_harm(member) {
                     self.hit(Class::MemberLost);
-                    self.rig.command(Admin::Fail(device));
+                    self.harness.command(Admin::Fail(device));
                 }
             }
             1..4 => self.put_back(member),
             4 => {
-                let replacement = self.rig.array().replacement(device);
-                let in_use = has(set_of(self.rig.array().status().replacing), member);
+                let replacement = self.harness.array().replacement(device);
+                let in_use = has(set_of(self.harness.array().status().replacing), member);
                 if self.is_quiet(replacement) && !in_use {
-                    self.rig.renew_drive(replacement);
-                    self.rig.command(Admin::Replace { member: device, sectors, consent: true });
+                    self.harness.renew_drive(replacement);
+                    self.harness.command(Admin::Replace { member: device, sectors, consent: true });
                 }
             }
-            5 => self.rig.command(Admin::StartScrub(Scrub::Check)),
+            5 => self.harness.command(Admin::StartScrub(Scrub::Check)),
             // Without superblocks nobody would remember what was stopped.
-            6 if self.mode != Mode::None => self.rig.command(Admin::StopBackground),
+            6 if self.mode != Mode::None => self.harness.command(Admin::StopBackground),
             _ => {
                 // None of these makes sense: refused, and nothing changes.
                 let small = Sectors(sectors.0 - 1);
@@ -565,30 +570,30 @@ impl Run {
                     Admin::Fail(MemberIndex(self.members())),
                     Admin::Replace { member: device, sectors: small, consent: true },
                 ];
-                self.rig.command(wrong[self.random.below(3) as usize]);
+                self.harness.command(wrong[self.random.below(3) as usize]);
             }
         }
     }
 
     fn is_quiet(&self, device: MemberIndex) -> bool {
-        (0..self.rig.outstanding()).all(|index| self.rig.device(index) != Some(device))
+        (0..self.harness.outstanding()).all(|index| self.harness.device(index) != Some(device))
     }
 
     /// A failed member's drive comes back, or a fresh one takes its place.
     fn put_back(&mut self, member: u16) {
         let device = MemberIndex(member);
-        if !self.rig.array().is_failed(device) || !self.is_quiet(device) || self.budget.beyond {
+        if !self.harness.array().is_failed(device) || !self.is_quiet(device) || self.budget.beyond {
             return;
         }
-        if self.rig.drives().superblock(device).is_some()
+        if self.harness.drives().superblock(device).is_some()
             && self.is_on(Class::Stale)
             && self.random.chance(50)
         {
             self.hit(Class::Stale);
-            self.rig.drives_mut().set_gone(device, false);
+            self.harness.drives_mut().set_gone(device, false);
             self.change_history(member);
-            if let Ok(command) = self.rig.judge_return(device) {
-                self.rig.command(command);
+            if let Ok(command) = self.harness.judge_return(device) {
+                self.harness.command(command);
                 return;
             }
         }
@@ -598,13 +603,13 @@ impl Run {
     /// A fresh drive in the place of a failed member.
     pub(super) fn renew(&mut self, member: u16) {
         let device = MemberIndex(member);
-        self.rig.renew_drive(device);
+        self.harness.renew_drive(device);
         let sectors = self.config.members[usize::from(member)].sectors;
-        self.rig.command(Admin::Add { member: device, sectors });
+        self.harness.command(Admin::Add { member: device, sectors });
     }
 
     /// The power goes, and comes back.
-    fn crash(&mut self) -> Step {
+    fn crash(&mut self) -> Checked {
         let classes = [Class::Crash, Class::CrashAndLoss, Class::Torn, Class::CacheLost];
         if !classes.iter().any(|class| self.is_on(*class)) {
             return Ok(());
@@ -618,11 +623,11 @@ impl Run {
         }
         self.crashes += 1;
         self.room_after_crash();
-        self.failed_before = set_of(self.rig.array().status().failed);
-        let durable = self.rig.drives().is_durable();
+        self.failed_before = set_of(self.harness.array().status().failed);
+        let durable = self.harness.drives().is_durable();
         let way = self.random.below(3);
         let random = &mut self.random;
-        self.rig.crash(|ways| match way {
+        self.harness.crash(|ways| match way {
             0 => 0,
             1 => ways - 1,
             _ => random.below(u64::from(ways)) as u32,
@@ -643,20 +648,20 @@ impl Run {
             self.crashes += 1;
             self.hit(Class::CrashInRecovery);
             for _ in 0..self.random.below(8) {
-                match self.rig.outstanding() {
+                match self.harness.outstanding() {
                     0 => {
-                        self.rig.wake();
+                        self.harness.wake();
                     }
                     count => {
                         let index = self.random.below(count as u64) as usize;
-                        self.rig.finish(index, Fault::None);
+                        self.harness.finish(index, Fault::None);
                     }
                 }
             }
             self.look()?;
-            self.failed_before = set_of(self.rig.array().status().failed);
+            self.failed_before = set_of(self.harness.array().status().failed);
             let random = &mut self.random;
-            self.rig.crash(|ways| random.below(u64::from(ways)) as u32);
+            self.harness.crash(|ways| random.below(u64::from(ways)) as u32);
             self.after_crash();
             self.start_again()?;
         }
@@ -670,12 +675,12 @@ impl Run {
             Mode::Journal => !self.log_lost,
             _ => false,
         };
-        self.rig.shape().parities() > 0 && !logged
+        self.harness.shape().parities() > 0 && !logged
     }
 
     /// Harmed members that the array uses, for what they can still read.
     pub(super) fn harmed_in_service(&self) -> Set {
-        let failed = set_of(self.rig.array().status().failed);
+        let failed = set_of(self.harness.array().status().failed);
         self.budget.harmed & !failed
     }
 
@@ -689,8 +694,8 @@ impl Run {
     }
 
     /// Two halves of a mirrored array each go on alone; together they must be refused.
-    fn split(&mut self) -> Step {
-        let level = self.rig.shape().level;
+    fn split(&mut self) -> Checked {
+        let level = self.harness.shape().level;
         let superblocks = self.mode != Mode::None;
         let quiet = self.budget == Budget::default();
         if level != raidlab_core::Level::Raid1 || !superblocks || !quiet {
@@ -703,28 +708,30 @@ impl Run {
         self.hit(Class::Split);
         let allow = Allow { dirty_degraded: true, ..Allow::default() };
         let all = all_of(self.members());
-        let mut other = self.rig.clone();
-        for (rig, lost) in [(&mut self.rig, all & !1), (&mut other, 1)] {
-            rig.crash(|ways| ways - 1);
-            if rig.assemble_without_missing(lost, allow) != Started::Well {
-                rig.violate("half a mirror does not start alone".into());
+        let mut other = self.harness.clone();
+        for (harness, lost) in [(&mut self.harness, all & !1), (&mut other, 1)] {
+            harness.crash(|ways| ways - 1);
+            if harness.assemble_without_missing(lost, allow) != Started::Well {
+                harness.violate("half a mirror does not start alone".into());
             }
-            rig.ask(Ask { op: IoOp::Write, at: 0, len: 1, fua: true });
-            rig.run_on(WAKES);
+            harness.ask(Ask { op: IoOp::Write, at: 0, len: 1, fua: true });
+            harness.run_on(WAKES);
         }
-        self.rig.crash(|ways| ways - 1);
+        self.harness.crash(|ways| ways - 1);
         for member in 1..self.members() {
-            self.rig.drives_mut().take_drive(MemberIndex(member), other.drives());
+            self.harness.drives_mut().take_drive(MemberIndex(member), other.drives());
         }
-        if !matches!(self.rig.assemble(0, allow), Started::Refused(AssembleError::Diverged { .. }))
-        {
+        if !matches!(
+            self.harness.assemble(0, allow),
+            Started::Refused(AssembleError::Diverged { .. })
+        ) {
             return self.broken("two halves that each went on alone are assembled together");
         }
         // The administrator chooses a half.
-        if self.rig.assemble_without_missing(all & !1, allow) != Started::Well {
+        if self.harness.assemble_without_missing(all & !1, allow) != Started::Well {
             return self.broken("half a mirror does not start again");
         }
-        self.rig.forget();
+        self.harness.forget();
         self.budget.harmed = all & !1;
         Ok(())
     }

@@ -9,7 +9,7 @@ use raidlab_random::SplitMix64;
 
 use super::run::Run;
 use super::{Class, Mode};
-use crate::rig::{Ask, Fault, Work, changes};
+use crate::harness::{Ask, Fault, Work, changes};
 use crate::shape::{has, set_of};
 
 /// A class of arrays or faults with a share of its own.
@@ -226,7 +226,7 @@ impl Shares {
 
 /// What a seed means to do besides.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct Intent {
     /// This kind of I/O is not answered in time.
     late: Option<Special>,
     /// A rebuild is to lose blocks.
@@ -239,7 +239,7 @@ pub(super) struct Plan {
     reads_behind: bool,
 }
 
-impl Plan {
+impl Intent {
     pub(super) fn draw(random: &mut SplitMix64) -> Self {
         let late = random.chance(30);
         let which = Special::LATE[random.below(Special::LATE.len() as u64) as usize];
@@ -272,11 +272,11 @@ impl Run {
     /// Lets something that is outstanding end with a timeout, if it is of the kind that this seed looks for.
     pub(super) fn be_late(&mut self) {
         let Some(wanted) = self.plan.late.filter(|_| self.random.chance(15)) else { return };
-        let all = 0..self.rig.outstanding();
+        let all = 0..self.harness.outstanding();
         let Some(index) = all.into_iter().find(|index| self.is_kind(*index, wanted)) else {
             return;
         };
-        let Some(device) = self.rig.device(index) else { return };
+        let Some(device) = self.harness.device(index) else { return };
         if device.0 == 2 * self.members() {
             if !self.may_lose_log() {
                 return;
@@ -290,7 +290,7 @@ impl Run {
         self.shares.has(wanted);
         self.ios += 1;
         let carried_out = self.random.chance(50);
-        self.rig.finish(index, Fault::Timeout { carried_out });
+        self.harness.finish(index, Fault::Timeout { carried_out });
     }
 
     /// Whether the log device may fail now: in a replay parity is then not consistent, and nothing more may be
@@ -312,10 +312,10 @@ impl Run {
 
     /// Whether something outstanding is such an I/O.
     fn is_kind(&self, index: usize, wanted: Special) -> bool {
-        let work = self.rig.array().status().work.map(|known| known.work);
+        let work = self.harness.array().status().work.map(|known| known.work);
         let replays = self.replaying;
         let rebuilds = matches!(work, Some(Background::Rebuild(_) | Background::Replace(_)));
-        match (*self.rig.work(index), wanted) {
+        match (*self.harness.work(index), wanted) {
             (Work::Io(_), Special::LateReplay) => replays,
             (Work::Io(_), Special::LateRebuild) => rebuilds,
             (Work::Io(io), Special::LateFlush) => io.op == IoOp::Flush,
@@ -342,7 +342,7 @@ impl Run {
             return ask;
         }
         let Some(sector) = self.bad_sector() else { return ask };
-        let (block, capacity) = (self.rig.shape().logical_block, self.rig.shape().capacity);
+        let (block, capacity) = (self.harness.shape().logical_block, self.harness.shape().capacity);
         let at = (sector / block).saturating_sub(self.random.below(2)) * block;
         let len = ((1 + self.random.below(3)) * block).min(capacity - at);
         if at + len <= sector {
@@ -354,24 +354,25 @@ impl Run {
 
     /// A read of the first sectors that a rebuild is writing.
     fn read_behind(&mut self) -> Option<Ask> {
-        let rebuilding = set_of(self.rig.array().status().rebuilding);
+        let rebuilding = set_of(self.harness.array().status().rebuilding);
         if rebuilding == 0 {
             return None;
         }
-        let sector = (0..self.rig.outstanding()).find_map(|index| match *self.rig.work(index) {
-            Work::Io(io) if io.op == IoOp::Write && has(rebuilding, io.member.0) => {
-                self.sector_at(io.member.0, io.at.0)
-            }
-            _ => None,
-        })?;
+        let sector =
+            (0..self.harness.outstanding()).find_map(|index| match *self.harness.work(index) {
+                Work::Io(io) if io.op == IoOp::Write && has(rebuilding, io.member.0) => {
+                    self.sector_at(io.member.0, io.at.0)
+                }
+                _ => None,
+            })?;
         self.shares.has(Special::ReadBehind);
-        let block = self.rig.shape().logical_block;
+        let block = self.harness.shape().logical_block;
         Some(Ask { op: IoOp::Read, at: sector / block * block, len: block, fua: false })
     }
 
     /// A sector of the array whose place on some member cannot be read.
     fn bad_sector(&self) -> Option<u64> {
-        let drives = self.rig.drives();
+        let drives = self.harness.drives();
         (0..self.members()).find_map(|member| {
             let device = MemberIndex(member);
             let place = drives.first_bad(device, 0, drives.log_start(device), false)?;
@@ -381,7 +382,7 @@ impl Run {
 
     /// The sector of the array that a place of a member holds, if it holds any.
     fn sector_at(&self, member: u16, place: u64) -> Option<u64> {
-        let shape = self.rig.shape();
+        let shape = self.harness.shape();
         if shape.is_unused(member, place) {
             return None;
         }
@@ -393,7 +394,7 @@ impl Run {
 
     /// Where a rebuild is to lose blocks and none is under way: lets one begin.
     pub(super) fn begins_rebuild(&mut self) -> bool {
-        let status = self.rig.array().status();
+        let status = self.harness.array().status();
         let quiet = set_of(status.failed) == 0 && set_of(status.rebuilding) == 0;
         if !self.plan.hole || !quiet || self.budget.beyond {
             return false;
@@ -401,10 +402,10 @@ impl Run {
         let member = self.random.below(u64::from(self.members())) as u16;
         if self.may_harm(member) {
             self.hit(Class::MemberLost);
-            self.rig.command(Admin::Fail(MemberIndex(member)));
+            self.harness.command(Admin::Fail(MemberIndex(member)));
             // Nobody takes away a drive that is at work.
-            self.rig.finish_records();
-            self.rig.finish_all_of(MemberIndex(member));
+            self.harness.finish_records();
+            self.harness.finish_all_of(MemberIndex(member));
             self.renew(member);
         }
         true
@@ -412,16 +413,16 @@ impl Run {
 
     /// Whether a rebuild is to read what cannot be read, so that a hole is left.
     pub(super) fn makes_hole(&mut self, op: IoOp) -> bool {
-        let work = self.rig.array().status().work.map(|known| known.work);
+        let work = self.harness.array().status().work.map(|known| known.work);
         let rebuilds = matches!(work, Some(Background::Rebuild(_)));
         self.plan.hole && rebuilds && op == IoOp::Read && self.random.chance(20)
     }
 
     /// Notes a superblock that is written and says that a member is rebuilt up to a block that was lost.
     pub(super) fn note_hole(&mut self, index: usize) {
-        let Work::Meta(_, meta) = *self.rig.work(index) else { return };
+        let Work::Meta(_, meta) = *self.harness.work(index) else { return };
         let Record::Superblock(superblock) = meta.record else { return };
-        let array = self.rig.array();
+        let array = self.harness.array();
         let held_back = |member: u16| {
             let member = MemberIndex(member);
             let rebuilt_to = superblock.rebuilt_to;

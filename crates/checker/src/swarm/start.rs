@@ -5,33 +5,33 @@ use raidlab_core::{MemberIndex, Sector};
 
 use super::Class;
 use super::arrays::Mode;
-use super::run::{Run, Step};
+use super::run::{Checked, Run};
 use super::special::Special;
-use crate::rig::{Started, named};
+use crate::harness::{Started, named};
 use crate::shape::{Set, all_of, set_of, words_of};
 
 impl Run {
     /// Assembles after a crash: at first without allowing anything, then as little as it takes.
-    pub(super) fn start_again(&mut self) -> Step {
-        if self.rig.drives().has_bytes() && self.start_harmed()? {
+    pub(super) fn start_again(&mut self) -> Checked {
+        if self.harness.drives().has_bytes() && self.start_harmed()? {
             return Ok(());
         }
         let lost = self.lose_at_start();
         self.start_without(lost)
     }
 
-    pub(super) fn start_without(&mut self, lost: Set) -> Step {
+    pub(super) fn start_without(&mut self, lost: Set) -> Checked {
         self.start_allowed(lost, Allow::default())
     }
 
     /// The same with something allowed from the beginning.
-    pub(super) fn start_allowed(&mut self, mut lost: Set, mut allow: Allow) -> Step {
+    pub(super) fn start_allowed(&mut self, mut lost: Set, mut allow: Allow) -> Checked {
         if self.log_lost && self.mode == Mode::Journal {
             let device = MemberIndex(2 * self.members());
-            self.rig.drives_mut().set_gone(device, true);
+            self.harness.drives_mut().set_gone(device, true);
         }
         for _ in 0..5 {
-            let refused = match self.rig.assemble(lost, allow) {
+            let refused = match self.harness.assemble(lost, allow) {
                 Started::Well => return self.started(),
                 Started::Refused(refused) => refused,
             };
@@ -74,19 +74,19 @@ impl Run {
     }
 
     /// An array has started: who is in service is known.
-    pub(super) fn started(&mut self) -> Step {
+    pub(super) fn started(&mut self) -> Checked {
         if self.members() > 64 {
             self.shares.has(Special::ManyAtStart);
         }
         for member in 0..self.members() {
-            match self.rig.array().is_failed(MemberIndex(member)) {
+            match self.harness.array().is_failed(MemberIndex(member)) {
                 true => self.budget.harmed |= 1 << member,
                 // Its failure was not recorded before the power went.
                 false => self.clear_if_well(member),
             }
         }
         // A log of which something cannot be read protects no more than none.
-        if self.has_bad_log() && self.rig.array().superblock().synced_to != Sector::MAX {
+        if self.has_bad_log() && self.harness.array().superblock().synced_to != Sector::MAX {
             self.owes_resync = true;
             self.budget.unsynced = true;
         }
@@ -99,7 +99,7 @@ impl Run {
 
     /// Whether something of a log of partial parity cannot be read.
     fn has_bad_log(&self) -> bool {
-        let drives = self.rig.drives();
+        let drives = self.harness.drives();
         let is_bad = |member: u16| drives.is_log_bad(MemberIndex(member));
         self.mode == Mode::PartialParity && (0..self.members()).any(is_bad)
     }
@@ -107,11 +107,11 @@ impl Run {
     /// Whether too many are gone of those that were in service last, as any drive says, gone or
     /// not, for what they alone have to be there.
     fn is_last_gone(&self, lost: Set) -> bool {
-        let drives = self.rig.drives();
+        let drives = self.harness.drives();
         let gone = (0..self.members()).filter(|m| drives.is_gone(MemberIndex(*m)));
         let away = gone.fold(lost, |set, member| set | 1 << member);
         let all = all_of(self.members());
-        !self.rig.shape().survives((away | drives.said_to_be_out(self.members())) & all)
+        !self.harness.shape().survives((away | drives.said_to_be_out(self.members())) & all)
     }
 
     /// Which members are lost with the power, and whose superblock is damaged.
@@ -121,9 +121,9 @@ impl Run {
         // What a forced start may do is the oracle's business: being unsynced is no hindrance here.
         // Who is whole again may not be so in the superblocks yet.
         let known =
-            (0..self.members()).filter_map(|m| self.rig.drives().superblock(MemberIndex(m)));
+            (0..self.members()).filter_map(|m| self.harness.drives().superblock(MemberIndex(m)));
         let away = known.fold(0, |set, one| set | set_of(one.failed) | set_of(one.rebuilding));
-        let survives = self.rig.shape().survives(self.budget.harmed | away | 1 << member);
+        let survives = self.harness.shape().survives(self.budget.harmed | away | 1 << member);
         if !fresh || !survives || self.budget.beyond {
             return 0;
         }

@@ -60,7 +60,7 @@ pub(crate) struct Case {
     /// Bytes of a file that must be there for the original; raidlab makes its own.
     pub(crate) needs: Option<Size>,
     /// What the original is run with before, besides its arguments, to lay out its file.
-    lay_out: Option<&'static str>,
+    prefill: Option<&'static str>,
     /// The original's arguments; those that name a place in the directory begin with `@`.
     original: Vec<String>,
     /// Kind and parameters for `raidlab run`.
@@ -84,9 +84,9 @@ impl Case {
     }
 
     /// The same for laying out its file before caches are dropped, where it does that.
-    pub(crate) fn lay_out(&self, directory: &Path) -> Option<Vec<String>> {
+    pub(crate) fn prefill(&self, directory: &Path) -> Option<Vec<String>> {
         let mut all = self.original(directory);
-        all.push(self.lay_out?.into());
+        all.push(self.prefill?.into());
         Some(all)
     }
 
@@ -140,7 +140,7 @@ fn bonnie(size: Size, is_root: bool) -> Case {
         cache: "dropped before the run; between the phases as bonnie++ leaves it, which is in memory as far \
                 as the file fits",
         needs: None,
-        lay_out: None,
+        prefill: None,
         original: words(&format!("-d @ -s {mib}:8k:64:5 -n 0 -f -r 0 -z 1 -m here -q{user}")),
         ours: words(&format!(
             "bonnie-2.00 size={mib}MiB chunk=8KiB seeks=64 seekers=5 n=0 fast=true ram=0 seed=1"
@@ -163,7 +163,7 @@ fn dd(size: Size, reads: bool) -> Case {
         figures: if reads { &DD_READ } else { &DD_WRITE },
         cache: "dropped before the run",
         needs: reads.then_some(size),
-        lay_out: None,
+        prefill: None,
         original: words(&ways),
         ours: words(&ours),
     }
@@ -189,7 +189,7 @@ fn fio(figures: &'static [Figure], writes: bool, depth: u32) -> Case {
         figures,
         cache: "direct I/O; dropped when the file has been laid out, before the run",
         needs: None,
-        lay_out: Some("--create_only=1"),
+        prefill: Some("--create_only=1"),
         original,
         ours,
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use raidlab_checker::replay::Case;
+use raidlab_checker::reproduction::Case;
 use raidlab_checker::swarm::Mode;
 use raidlab_core::Level;
 

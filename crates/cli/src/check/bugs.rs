@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use raidlab_checker::hunt::{Budget, Found, Hunt, Tried, sample};
+use raidlab_checker::mutation::{Budget, Found, MutationTest, Tried, sample};
 use raidlab_checker::part::Report;
 use raidlab_core::bugs::Bug;
 
@@ -26,7 +26,7 @@ pub(super) fn named(name: &str) -> Result<Bug, Failure> {
 
 /// A search without any bug.
 #[derive(Clone)]
-struct Control(Arc<Hunt>, usize);
+struct Control(Arc<MutationTest>, usize);
 
 impl threads::Part for Control {
     type Report = Report;
@@ -46,7 +46,7 @@ impl threads::Part for Control {
 
 /// The search for one bug.
 #[derive(Clone)]
-struct Search(Arc<Hunt>, Bug);
+struct Search(Arc<MutationTest>, Bug);
 
 impl threads::Part for Search {
     type Report = Result<Found, Tried>;
@@ -79,13 +79,13 @@ pub(super) fn run(options: &Check) -> Result<(), Failure> {
     let mut budget = Budget::default();
     budget.seeds = options.seeds.unwrap_or(budget.seeds);
     budget.states = options.crash_states.unwrap_or(budget.states);
-    let mut hunt = Hunt::new(budget);
-    let shared = Arc::new(hunt.clone());
+    let mut test = MutationTest::new(budget);
+    let shared = Arc::new(test.clone());
     let controls: Vec<Control> =
-        (0..hunt.grounds()).map(|ground| Control(Arc::clone(&shared), ground)).collect();
+        (0..test.grounds()).map(|ground| Control(Arc::clone(&shared), ground)).collect();
     let (mut unsound, count) = (Vec::new(), controls.len() as u64);
     let looked = spread(options.quiet, controls, threads, cancel, |ground, report: Report| {
-        hunt.leave_out(ground as usize, &report);
+        test.leave_out(ground as usize, &report);
         unsound.extend(
             report.broken.iter().map(|broken| format!("{}: {}", broken.array, broken.what)),
         );
@@ -93,7 +93,7 @@ pub(super) fn run(options: &Check) -> Result<(), Failure> {
     if looked < count {
         return Err(Failure::Interrupted);
     }
-    let shared = Arc::new(hunt);
+    let shared = Arc::new(test);
     let searches: Vec<Search> = bugs.iter().map(|bug| Search(Arc::clone(&shared), *bug)).collect();
     let mut rows: Vec<Row> = Vec::new();
     spread(options.quiet, searches, threads, cancel, |index, found| {

@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use raidlab_checker::crash::CrashConfig;
-use raidlab_checker::nth::NthConfig;
+use raidlab_checker::fault_points::FaultPointConfig;
 use raidlab_checker::part::{self, Broken, Choice, Part, Report, Tally};
-use raidlab_checker::replay::{Case, Replay};
+use raidlab_checker::reproduction::{Case, Reproduction};
 use raidlab_checker::swarm::{Mode, Options};
 use raidlab_core::Level;
 
@@ -169,7 +169,7 @@ fn parts(options: &Check, choice: &Choice) -> Result<All, Failure> {
     }
     if all || options.failures {
         let pairs = options.pairs;
-        let one = |config| Part::Failures(Box::new(NthConfig { pairs, ..config }));
+        let one = |config| Part::Failures(Box::new(FaultPointConfig { pairs, ..config }));
         arrays.extend(choice.failures().map(one));
     }
     let draws = choice.swarm();
@@ -289,7 +289,7 @@ fn replay(options: &Check, choice: &Choice, case: &Case) -> Result<(), Failure> 
     let drawn = drawn_from(options, choice, case)?;
     #[cfg(feature = "seeded-bugs")]
     let drawn = Options { bug: options.bug.as_deref().map(bugs::named).transpose()?, ..drawn };
-    let ended = Replay { case: case.clone(), options: drawn }.again();
+    let ended = Reproduction { case: case.clone(), options: drawn }.again();
     let mut text = ended.lines.join("\n");
     text.push('\n');
     let what = match case {

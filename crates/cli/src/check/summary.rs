@@ -26,7 +26,7 @@ pub(super) fn of_check(choice: &Choice, done: &Done) -> String {
     if tally.failures > 0 {
         line!(
             text,
-            "n-th failure        {} runs, {} of them with records as bytes",
+            "fault-point sweep   {} runs, {} of them with records as bytes",
             thousands(tally.failures),
             thousands(tally.failures_in_bytes)
         );

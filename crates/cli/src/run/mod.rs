@@ -23,7 +23,7 @@ use raidlab_workload::{
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::Bar;
-use raidlab_measure::Told;
+use raidlab_measure::Notification;
 use target::Target;
 
 /// Runs one workload on one target, and prints what it measured, also as the original program would
@@ -177,8 +177,8 @@ pub(crate) fn run(options: &Run) -> Result<(), Failure> {
     let setup = setup::Setup::of(options, &target)?;
     let bar = Bar::steps(options.quiet);
     let record = target.run(options, &*workload, setting, &|told| match told {
-        Told::Step(what) => bar.step(what),
-        Told::Removed(path) => output::removed(path),
+        Notification::Step(what) => bar.step(what),
+        Notification::Removed(path) => output::removed(path),
     });
     bar.clear();
     show(options, &*workload, &record?, &setup)

@@ -23,7 +23,9 @@ use raidlab_workload::{Plan, RunRecord, Setting, Workload};
 use super::{Run, virtual_time};
 use crate::failure::Failure;
 use crate::{interrupt, output};
-use raidlab_measure::{Tell, Told, differing, host_memory, in_directory, member_for, on_array};
+use raidlab_measure::{
+    Notification, Tell, differing, host_memory, in_directory, member_for, on_array,
+};
 
 /// A target by its name on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,13 +139,13 @@ impl Target {
         match self {
             // Nothing is to be tidied up after these two: Ctrl-C just ends them.
             Self::Null => {
-                tell(Told::Step("running"));
+                tell(Notification::Step("running"));
                 let plan = planned(options, workload, &setting)?;
                 let record = NullTarget::default().run(plan);
                 record.map_err(|error| Failure::failed(format!("{}: {error:?}", workload.kind())))
             }
             Self::Modelled | Self::ModelledRaw => {
-                tell(Told::Step("running in virtual time"));
+                tell(Notification::Step("running in virtual time"));
                 virtual_time::run(options, workload, setting, *self == Self::Modelled)
             }
             _ => {
@@ -177,7 +179,7 @@ impl Target {
         let filesystem = options.filesystem();
         MountedArray::check_host(filesystem).map_err(failure)?;
         let size = member_size(&options.layout(), room(&plan, filesystem))?;
-        (real.tell)(Told::Step("making member files"));
+        (real.tell)(Notification::Step("making member files"));
         let (members, directory) = self.members(options.layout().drives(), size)?;
         let engine = Engine::new(&EngineConfig::new(options.layout()), members);
         let engine = engine.map_err(|error| Failure::input(format!("--layout: {error}")))?;
@@ -213,7 +215,7 @@ impl Target {
         let setting = Setting { space: Some(capacity), ..setting };
         let plan = workload.plan(&setting).and_then(|plan| RawPlan::new(plan, capacity));
         let plan = plan.map_err(bad)?;
-        (real.tell)(Told::Step("making members"));
+        (real.tell)(Notification::Step("making members"));
         let (members, directory) = self.members(options.layout().drives(), member)?;
         let engine = Engine::new(&EngineConfig::new(options.layout()), members);
         let engine = engine.map_err(|error| Failure::input(format!("--layout: {error}")))?;
@@ -260,11 +262,11 @@ fn kernel_md(real: Real<'_>, parent: &Path, plan: Plan) -> Result<RunRecord, Fai
     KernelMdArray::check_host(layout, filesystem, md).map_err(failure)?;
     let size = member_size(layout, room(&plan, filesystem))?.bytes();
     clean(parent)?;
-    (real.tell)(Told::Step("making an array and a filesystem"));
+    (real.tell)(Notification::Step("making an array and a filesystem"));
     let array = KernelMdArray::new(parent, layout, size, filesystem, md).map_err(failure)?;
     let members = || Some(array.totals());
     let record = in_directory(&array.path(), plan, real.cancel, &members, real.tell);
-    (real.tell)(Told::Step("checking the filesystem"));
+    (real.tell)(Notification::Step("checking the filesystem"));
     let finished = array.finish();
     let record = record.map_err(failure)?;
     finished.map_err(failure)?;
@@ -325,15 +327,15 @@ fn run_raw(engine: Engine, plan: RawPlan, real: Real<'_>) -> Result<RunRecord, F
     let (cancel, tell) = (real.cancel, real.tell);
     let run = || {
         let mut target = RawTarget::new(engine, true)?;
-        tell(Told::Step("filling what is read"));
+        tell(Notification::Step("filling what is read"));
         for (start, end) in &plan.extents {
             let (start, end) = (start / 4096 * 4096, end.next_multiple_of(4096));
             let end = end.min(target.engine().array().capacity().bytes() / 4096 * 4096);
             target.fill(start, end - start, cancel)?;
         }
-        tell(Told::Step("running"));
+        tell(Notification::Step("running"));
         let result = target.run(plan, cancel)?;
-        tell(Told::Step("comparing all members"));
+        tell(Notification::Step("comparing all members"));
         Ok((result.record, target.verify_members(cancel)?))
     };
     let (mut record, wrong) = run().map_err(failure)?;

@@ -28,7 +28,7 @@ pub(crate) fn run(options: &Tune) -> Result<(), Failure> {
 }
 
 /// The search of a layout.
-struct Layout {
+struct LayoutSearch {
     /// Its position in the study.
     index: usize,
     default: u64,
@@ -38,7 +38,7 @@ struct Layout {
 
 /// A layout whose search has ended.
 struct Tuned<'a> {
-    layout: &'a Layout,
+    layout: &'a LayoutSearch,
     found: Found,
 }
 
@@ -54,7 +54,7 @@ fn readahead(options: &Readahead) -> Result<(), Failure> {
     let (study, chosen) = study::load(options)?;
     let modelled =
         Modelled::new(&study, HostCosts::default()).map_err(|error| wrong(options, error))?;
-    let mut layouts: Vec<Layout> =
+    let mut layouts: Vec<LayoutSearch> =
         chosen.into_iter().map(|index| layout(&study, index, options)).collect::<Result<_, _>>()?;
     let bar = Bar::new(options.quiet);
     search(&study, &modelled, options, &mut layouts, &bar)?;
@@ -87,7 +87,7 @@ fn wrong(options: &Readahead, error: StudyError) -> Failure {
     }
 }
 
-fn layout(study: &Study, index: usize, options: &Readahead) -> Result<Layout, Failure> {
+fn layout(study: &Study, index: usize, options: &Readahead) -> Result<LayoutSearch, Failure> {
     let knob = Knob::of(&tune::host(study, index));
     let rule = Rule {
         gain: options.gain / 100.0,
@@ -103,7 +103,7 @@ fn layout(study: &Study, index: usize, options: &Readahead) -> Result<Layout, Fa
             study.layouts[index].name
         ))
     })?;
-    Ok(Layout { index, default, knob, search })
+    Ok(LayoutSearch { index, default, knob, search })
 }
 
 /// A window of a layout with one seed.
@@ -120,7 +120,7 @@ fn search(
     study: &Study,
     modelled: &Modelled<'_>,
     options: &Readahead,
-    layouts: &mut [Layout],
+    layouts: &mut [LayoutSearch],
     bar: &Bar,
 ) -> Result<(), Failure> {
     let threads = options.threads.map_or_else(

@@ -26,12 +26,12 @@ pub struct Limits {
     /// Stripes being worked on (parity levels), at least 1.
     pub plans: u32,
     /// Ranges that background work (rebuild, resync, scrub, healing) holds at once, at least 1.
-    pub units: u32,
+    pub windows: u32,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { requests: 128, segments: 256, ios: 1024, plans: 32, units: 8 }
+        Self { requests: 128, segments: 256, ios: 1024, plans: 32, windows: 8 }
     }
 }
 

@@ -13,10 +13,10 @@ use crate::units::{MemberIndex, Sector, Sectors, Time};
 pub(super) enum Owner {
     Request(u32),
     Plan(u32),
-    /// A unit of background work.
-    Unit(u32),
+    /// A resync window.
+    Window(u32),
     /// A round over all members.
-    Round(u32),
+    MetadataUpdate(u32),
     /// The replay of a log.
     Log,
 }
@@ -61,8 +61,8 @@ impl IoState {
         add(match self.owner {
             Owner::Request(slot) => u64::from(slot),
             Owner::Plan(slot) => u64::from(slot) | 1 << 32,
-            Owner::Unit(slot) => u64::from(slot) | 2 << 32,
-            Owner::Round(slot) => u64::from(slot) | 3 << 32,
+            Owner::Window(slot) => u64::from(slot) | 2 << 32,
+            Owner::MetadataUpdate(slot) => u64::from(slot) | 3 << 32,
             Owner::Log => 4 << 32,
         });
         add(self.op as u64 | u64::from(self.member.0) << 8 | u64::from(self.len) << 32);

@@ -2,14 +2,14 @@
 
 use super::lists::{EMPTY, ListPool};
 use super::slab::Slab;
-use crate::contract::{Job, JobId, Kernel, Role, SegmentList};
+use crate::contract::{Job, JobId, ParityOp, Role, SegmentList};
 
 /// Whom a job belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JobOwner {
     Plan(u32),
-    /// A unit of background work.
-    Unit(u32),
+    /// A resync window.
+    Window(u32),
     /// The replay of a log.
     Log,
 }
@@ -18,7 +18,7 @@ impl JobOwner {
     const fn number(self) -> u64 {
         match self {
             Self::Plan(slot) => slot as u64,
-            Self::Unit(slot) => slot as u64 | 1 << 32,
+            Self::Window(slot) => slot as u64 | 1 << 32,
             Self::Log => 2 << 32,
         }
     }
@@ -27,7 +27,7 @@ impl JobOwner {
 #[derive(Clone, Copy, Debug)]
 struct JobState {
     owner: JobOwner,
-    kernel: Kernel,
+    kernel: ParityOp,
     len: u32,
     sources: u16,
     targets: u16,
@@ -48,8 +48,13 @@ pub(super) struct Jobs {
 impl Jobs {
     /// Room for so many jobs of so many operands.
     pub(super) fn new(jobs: u32, stride: usize) -> Self {
-        let state =
-            JobState { owner: JobOwner::Log, kernel: Kernel::Xor, len: 0, sources: 0, targets: 0 };
+        let state = JobState {
+            owner: JobOwner::Log,
+            kernel: ParityOp::Xor,
+            len: 0,
+            sources: 0,
+            targets: 0,
+        };
         Self {
             slots: Slab::new(jobs, state),
             stride,
@@ -61,12 +66,12 @@ impl Jobs {
     /// Begins a job over `len` sectors, which gets its operands next.
     ///
     /// # Panics
-    /// When there are more than plans and units may have.
+    /// When there are more than plans and windows may have.
     #[inline]
-    pub(super) fn start(&mut self, owner: JobOwner, kernel: Kernel, len: u32) -> JobId {
+    pub(super) fn start(&mut self, owner: JobOwner, kernel: ParityOp, len: u32) -> JobId {
         let state = JobState { owner, kernel, len, sources: 0, targets: 0 };
         let (slot, generation) =
-            self.slots.insert_named(state).expect("each plan and unit has its jobs");
+            self.slots.insert_named(state).expect("each plan and window has its jobs");
         JobId { slot, generation }
     }
 
@@ -94,7 +99,7 @@ impl Jobs {
     }
 
     /// What a job computes.
-    pub(super) fn kernel(&self, job: JobId) -> Kernel {
+    pub(super) fn kernel(&self, job: JobId) -> ParityOp {
         self.slots[job.slot].kernel
     }
 
@@ -118,7 +123,7 @@ impl Jobs {
         let middle = first + usize::from(state.sources);
         let end = middle + usize::from(state.targets);
         Some(Job {
-            kernel: state.kernel,
+            op: state.kernel,
             len: state.len,
             sources: &self.operands[first..middle],
             targets: &self.operands[middle..end],
@@ -157,13 +162,13 @@ mod tests {
             list.finish()
         };
         let (one, two, parity) = (list([0, 1]), list([8, 12]), list([4, 6]));
-        let other = jobs.start(JobOwner::Log, Kernel::Zero, 1);
-        let job = jobs.start(JobOwner::Plan(7), Kernel::Xor, 2);
+        let other = jobs.start(JobOwner::Log, ParityOp::Zero, 1);
+        let job = jobs.start(JobOwner::Plan(7), ParityOp::Xor, 2);
         jobs.add_source(job, one, Role::Data(0));
         jobs.add_source(job, two, Role::Data(1));
         jobs.add_target(job, parity, Role::P);
         let told = jobs.get(job).expect("it is in flight");
-        assert_eq!((told.kernel, told.len), (Kernel::Xor, 2));
+        assert_eq!((told.op, told.len), (ParityOp::Xor, 2));
         assert_eq!((told.sources, told.targets), (&[one, two][..], &[parity][..]));
         assert_eq!(told.roles, [Role::Data(0), Role::Data(1), Role::P]);
         assert_eq!(jobs.get(other).expect("so is the other").sources, []);

@@ -6,7 +6,7 @@
 //! in service, or is computable from those that are (`write`, `stripe`); overlapping writes go
 //! one after another (`locks`); a read is answered well only from members that answered well.
 //! After a crash the consistency mode decides: a write goes out only when what its mode needs is
-//! durable, the dirty flag and its bits of the bitmap (`permit`) or an entry of the partial-parity log
+//! durable, the dirty flag and its bits of the bitmap (`write_intent`) or an entry of the partial-parity log
 //! or the journal (`log`), from which the next start makes redundancy consistent. In mode `none` nothing
 //! is recorded and redundancy may be inconsistent. [`crate::consistency`] has the promise of each mode.
 //! Tests: `tests/model.rs`, against a flat copy of what the array should hold, with a member lost at
@@ -22,11 +22,10 @@ mod locks;
 mod log;
 mod member;
 mod member_set;
-mod permit;
+mod metadata_updates;
 mod planner;
 mod requests;
 mod room;
-mod rounds;
 mod runs;
 mod settings;
 mod setup;
@@ -34,11 +33,12 @@ mod slab;
 mod starved;
 mod stripe;
 mod timers;
+mod write_intent;
 
 pub use background::{Status, WorkStatus};
 pub use config::{Config, Limits, MemberConfig, check_policy};
 pub use lists::Segments;
 pub(crate) use lists::{EMPTY as EMPTY_LIST, TAG_SHIFT, tag_of};
-pub(crate) use permit::Start;
 pub use planner::Array;
 pub use settings::{ConfigError, Consistency, Settings, Tie};
+pub(crate) use write_intent::Start;

@@ -41,7 +41,7 @@ pub(super) struct Setup {
     /// Requests, plans and ranges of background work that there may be at once.
     pub(super) requests: u32,
     pub(super) plans: u32,
-    pub(super) units: u32,
+    pub(super) windows: u32,
     /// Somebody moves the bytes that lists of segments name.
     pub(super) has_payload: bool,
     /// One of a stack's arrays.
@@ -205,11 +205,11 @@ impl Setup {
 
 /// Locks and buffers.
 impl Setup {
-    /// The lock owner that a unit of background work is; below are requests or plans.
+    /// The lock owner that a resync window is; below are requests or plans.
     #[inline]
-    pub(super) const fn unit_owner(&self, unit: u32) -> u32 {
+    pub(super) const fn window_owner(&self, window: u32) -> u32 {
         let below = if self.requests > self.plans { self.requests } else { self.plans };
-        below + unit
+        below + window
     }
 
     /// The scratch token of a plan.
@@ -218,19 +218,19 @@ impl Setup {
         Token(Scratch::FIRST + self.scratch_base + plan)
     }
 
-    /// That of a unit of background work.
-    pub(super) const fn unit_token(&self, unit: u32) -> Token {
-        self.scratch_token(self.plans + unit)
+    /// That of a resync window.
+    pub(super) const fn window_token(&self, window: u32) -> Token {
+        self.scratch_token(self.plans + window)
     }
 
     /// That of a place in the stripe cache.
     pub(super) const fn cache_token(&self, place: u32) -> Token {
-        self.scratch_token(self.plans + self.units + place)
+        self.scratch_token(self.plans + self.windows + place)
     }
 
-    /// Sectors of scratch that one unit needs: a place for each role, and one for each parity made
+    /// Sectors of scratch that one window needs: a place for each role, and one for each parity made
     /// to compare with.
-    pub(super) fn unit_scratch(&self) -> u64 {
+    pub(super) fn window_scratch(&self) -> u64 {
         if !self.is_redundant() {
             return 0;
         }
@@ -284,7 +284,7 @@ pub(super) mod tests {
             unit_rows: 64,
             requests: 4,
             plans: 4,
-            units: 4,
+            windows: 4,
             has_payload: true,
             nested: false,
             scratch_base: 0,
@@ -337,8 +337,8 @@ pub(super) mod tests {
     fn buffers_and_lock_owners_do_not_overlap() {
         let layout = Layout::new(Level::Raid5, 4).with_chunk(Sectors(128));
         let setup = setup(&layout, Consistency::None);
-        assert_eq!(setup.scratch_token(setup.plans), setup.unit_token(0));
-        assert_eq!(setup.unit_token(setup.units), setup.cache_token(0));
-        assert_eq!(setup.unit_owner(0), setup.plans.max(setup.requests));
+        assert_eq!(setup.scratch_token(setup.plans), setup.window_token(0));
+        assert_eq!(setup.window_token(setup.windows), setup.cache_token(0));
+        assert_eq!(setup.window_owner(0), setup.plans.max(setup.requests));
     }
 }

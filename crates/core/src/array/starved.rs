@@ -5,19 +5,19 @@ use std::collections::VecDeque;
 /// Whatever waits for room, by slot.
 #[derive(Clone, Debug)]
 pub(super) struct Starved {
-    pub(super) rounds: VecDeque<u32>,
-    pub(super) units: VecDeque<u32>,
+    pub(super) updates: VecDeque<u32>,
+    pub(super) windows: VecDeque<u32>,
     pub(super) plans: VecDeque<u32>,
     pub(super) requests: VecDeque<u32>,
 }
 
 impl Starved {
     /// Room for so many of each.
-    pub(super) fn new(rounds: u32, units: u32, plans: u32, requests: u32) -> Self {
+    pub(super) fn new(updates: u32, windows: u32, plans: u32, requests: u32) -> Self {
         let queue = |most: u32| VecDeque::with_capacity(most as usize);
         Self {
-            rounds: queue(rounds),
-            units: queue(units),
+            updates: queue(updates),
+            windows: queue(windows),
             plans: queue(plans),
             requests: queue(requests),
         }
@@ -28,12 +28,12 @@ impl Starved {
     pub(super) fn is_any(&self) -> bool {
         !self.plans.is_empty()
             || !self.requests.is_empty()
-            || !self.rounds.is_empty()
-            || !self.units.is_empty()
+            || !self.updates.is_empty()
+            || !self.windows.is_empty()
     }
 
     /// The slots of all, for the state's key.
     pub(super) fn iter(&self) -> impl Iterator<Item = &u32> {
-        self.requests.iter().chain(&self.plans).chain(&self.units).chain(&self.rounds)
+        self.requests.iter().chain(&self.plans).chain(&self.windows).chain(&self.updates)
     }
 }

@@ -4,7 +4,7 @@
 //! of one or something else, or have missed anything; halves may each have gone on alone; a crash may have
 //! come at any moment, also while an array was being started.
 //! Why it is safe: members in service are at the newest events or one behind, and everybody else is
-//! named as failed by the newest superblock or further behind (`array::permit::superblock`), so who
+//! named as failed by the newest superblock or further behind (`array::write_intent::superblock`), so who
 //! missed something is never taken in service. The newest superblock that can be read may not be the newest
 //! there is: so whoever it does not say is out of service must be there, whole and of its history, or be
 //! named by the administrator. Who went on alone has an epoch that the others do not know ([`super::lineage`]).

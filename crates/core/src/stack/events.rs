@@ -1,4 +1,4 @@
-//! News of nested levels: of drives, and of all arrays together where they do one thing.
+//! Events of nested levels: of drives, and of all arrays together where they do one thing.
 
 use super::Stack;
 use crate::contract::{Admin, Event, Input, Output, Work};
@@ -110,7 +110,7 @@ impl Stack {
     pub(super) fn outer_work(&self, work: Work) -> Work {
         match work {
             Work::Rebuild(array) => Work::Rebuild(self.first_drive(array)),
-            Work::Replace(_) | Work::Replay | Work::Resync | Work::Scrub(_) => work,
+            Work::Replace(_) | Work::LogReplay | Work::Resync | Work::Scrub(_) => work,
         }
     }
 
@@ -119,7 +119,7 @@ impl Stack {
         match work {
             Work::Rebuild(member) => Work::Rebuild(self.drive(index, member)),
             Work::Replace(member) => Work::Replace(self.drive(index, member)),
-            Work::Replay | Work::Resync | Work::Scrub(_) => work,
+            Work::LogReplay | Work::Resync | Work::Scrub(_) => work,
         }
     }
 

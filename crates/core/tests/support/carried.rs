@@ -17,7 +17,7 @@ pub(crate) const MEMBER: u64 = 64;
 /// An array that takes little at once and is marked clean soon.
 fn config(layout: Layout, consistency: Consistency) -> Config {
     let mut config = Config::uniform(layout, Sectors(MEMBER));
-    config.limits = Limits { requests: 2, segments: 2, ios: 1, plans: 1, units: 1 };
+    config.limits = Limits { requests: 2, segments: 2, ios: 1, plans: 1, windows: 1 };
     config.settings.consistency = consistency;
     config.settings.clean_after = Nanos(30);
     config

@@ -1,6 +1,6 @@
 //! P and Q from their definitions, a byte at a time: GF(2^8), polynomial 0x11d, generator 2.
 
-use raidlab_core::contract::{JobResult, Kernel, Role};
+use raidlab_core::contract::{JobResult, ParityOp, Role};
 
 pub(crate) fn multiply(mut a: u8, mut b: u8) -> u8 {
     let mut product = 0;
@@ -33,15 +33,15 @@ fn parity(which: Role, sources: &[(Role, u8)]) -> u8 {
 
 /// The targets of one sector.
 pub(crate) fn sector(
-    kernel: Kernel,
+    kernel: ParityOp,
     sources: &[(Role, u8)],
     targets: &[Role],
     old: &[u8],
 ) -> Vec<u8> {
     match kernel {
-        Kernel::Xor => vec![sources.iter().fold(0, |sum, (_, byte)| sum ^ byte)],
-        Kernel::Pq => targets.iter().map(|which| parity(*which, sources)).collect(),
-        Kernel::Delta => {
+        ParityOp::Xor => vec![sources.iter().fold(0, |sum, (_, byte)| sum ^ byte)],
+        ParityOp::Pq => targets.iter().map(|which| parity(*which, sources)).collect(),
+        ParityOp::Delta => {
             let pairs = sources.chunks(2).map(|pair| {
                 assert_eq!(pair[0].0, pair[1].0, "old and new of one chunk");
                 (pair[0].0, pair[0].1 ^ pair[1].1)
@@ -51,10 +51,10 @@ pub(crate) fn sector(
                 targets.iter().zip(old).map(|(which, old)| old ^ parity(*which, &changes));
             changed.collect()
         }
-        Kernel::Recover => recover(sources, targets),
-        Kernel::Compare | Kernel::Locate => Vec::new(),
-        Kernel::Zero => vec![0; targets.len()],
-        Kernel::Copy => vec![sources[0].1],
+        ParityOp::Recover => recover(sources, targets),
+        ParityOp::Compare | ParityOp::Locate => Vec::new(),
+        ParityOp::Zero => vec![0; targets.len()],
+        ParityOp::Copy => vec![sources[0].1],
         other => panic!("not asked for in this version: {other:?}"),
     }
 }

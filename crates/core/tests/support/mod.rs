@@ -10,8 +10,8 @@ use std::collections::{BTreeSet, VecDeque};
 
 use raidlab_core::consistency::{Allow, AssembleError, Found, ReturnRefusal, Wanted};
 use raidlab_core::contract::{
-    Admin, Completion, Event, Input, IoId, IoOp, IoOutcome, Job, JobId, JobResult, Kernel,
-    LOG_HEADER, MemberIo, MetaIo, Outcome, Output, Request, RequestId, Role, Scratch, Segment,
+    Admin, Completion, Event, Input, IoId, IoOp, IoOutcome, Job, JobId, JobResult, LOG_HEADER,
+    MemberIo, MetaIo, Outcome, Output, ParityOp, Request, RequestId, Role, Scratch, Segment,
     SegmentList, Token,
 };
 use raidlab_core::{Array, Config, MemberIndex, Sector, Sectors, Stack, Time, Volume};
@@ -500,7 +500,7 @@ impl<P: Planner> Driver<P> {
     /// Carries a job out sector by sector, from the definitions of P and Q.
     fn compute(&mut self, job: JobId) {
         let view = self.array.job(job).expect("the job is wanted");
-        let (kernel, roles) = (view.kernel, view.roles.to_vec());
+        let (kernel, roles) = (view.op, view.roles.to_vec());
         let lists = view.sources.iter().chain(view.targets);
         let operands: Vec<Vec<Segment>> = lists.map(|list| self.array.list(list)).collect();
         let (count, len) = (view.sources.len(), view.len as usize);
@@ -520,9 +520,9 @@ impl<P: Planner> Driver<P> {
             self.scatter(target, result);
         }
         let result = match (kernel, bytes.iter().all(|operand| *operand == bytes[0])) {
-            (Kernel::Locate, _) => field::locate(&roles, &bytes),
-            (Kernel::Compare, true) => JobResult::Equal,
-            (Kernel::Compare, false) => {
+            (ParityOp::Locate, _) => field::locate(&roles, &bytes),
+            (ParityOp::Compare, true) => JobResult::Equal,
+            (ParityOp::Compare, false) => {
                 let differs =
                     |at: &usize| bytes.iter().any(|operand| operand[*at] != bytes[0][*at]);
                 let from = (0..len).find(differs).expect("they differ") as u32;

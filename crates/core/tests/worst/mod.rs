@@ -52,7 +52,7 @@ fn plant(driver: &mut Driver) {
 fn plant(_: &mut Driver) {}
 
 pub(crate) fn tight() -> Limits {
-    Limits { requests: 6, segments: 5, ios: 1, plans: 2, units: 1 }
+    Limits { requests: 6, segments: 5, ios: 1, plans: 2, windows: 1 }
 }
 
 /// The smallest request of a layout, in sectors.

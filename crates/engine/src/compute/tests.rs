@@ -1,6 +1,6 @@
 //! Every plan on operands split at random places, against the same on flat buffers.
 
-use raidlab_core::contract::{JobResult, Kernel, Role};
+use raidlab_core::contract::{JobResult, ParityOp, Role};
 use raidlab_parity::scalar;
 
 use super::*;
@@ -97,7 +97,7 @@ impl Bench {
     /// Runs a job; checks that nothing but its targets changed.
     fn run(
         &mut self,
-        kernel: Kernel,
+        kernel: ParityOp,
         sources: &[Operand<'_>],
         targets: &[Operand<'_>],
     ) -> JobResult {
@@ -166,16 +166,16 @@ fn xor_copy_and_zero_on_split_operands() {
         scalar::xor(&mut expected, &blocks.iter().map(Vec::as_slice).collect::<Vec<_>>());
         let sources: Vec<_> = places.iter().map(|place| (place, Role::P)).collect();
         let to = [(&target, Role::P)];
-        assert_eq!(bench.run(Kernel::Xor, &sources, &to), JobResult::Done);
+        assert_eq!(bench.run(ParityOp::Xor, &sources, &to), JobResult::Done);
         assert!(bench.get(&target) == expected);
-        assert_eq!(bench.run(Kernel::Copy, &sources[..1], &to), JobResult::Done);
+        assert_eq!(bench.run(ParityOp::Copy, &sources[..1], &to), JobResult::Done);
         assert!(bench.get(&target) == blocks[0]);
         // Into a source: without it, then with it.
         let into = [(&places[0], Role::P)];
-        assert_eq!(bench.run(Kernel::Xor, &sources, &into), JobResult::Done);
+        assert_eq!(bench.run(ParityOp::Xor, &sources, &into), JobResult::Done);
         assert!(bench.get(&places[0]) == expected);
         let both = [(&target, Role::P), into[0]];
-        assert_eq!(bench.run(Kernel::Zero, &[], &both), JobResult::Done);
+        assert_eq!(bench.run(ParityOp::Zero, &[], &both), JobResult::Done);
         assert!(bench.get(&target).iter().chain(&bench.get(&places[0])).all(|byte| *byte == 0));
     }
 }
@@ -193,7 +193,7 @@ fn parity_of_split_operands_and_its_change() {
         let orders: [&[usize]; 4] = [&[0, 1], &[1, 0], &[0], &[1]];
         let order = orders[seed as usize % 4];
         let targets: Vec<_> = order.iter().map(|n| (&parity[*n], P_AND_Q[*n])).collect();
-        assert_eq!(bench.run(Kernel::Pq, &sources, &targets), JobResult::Done);
+        assert_eq!(bench.run(ParityOp::Pq, &sources, &targets), JobResult::Done);
         let expected = row.parity();
         assert!(order.iter().all(|n| bench.get(&parity[*n]) == expected[*n]), "seed {seed}");
 
@@ -203,7 +203,7 @@ fn parity_of_split_operands_and_its_change() {
         let pairs: Vec<_> = (0..changed)
             .flat_map(|n| [(&places[n], row.role(n)), (&new_places[n], row.role(n))])
             .collect();
-        assert_eq!(bench.run(Kernel::Delta, &pairs, &targets), JobResult::Done);
+        assert_eq!(bench.run(ParityOp::Delta, &pairs, &targets), JobResult::Done);
         row.data[..changed].clone_from_slice(&new);
         let expected = row.parity();
         assert!(order.iter().all(|n| bench.get(&parity[*n]) == expected[*n]), "seed {seed}");
@@ -233,7 +233,7 @@ fn lost_data_come_back_into_split_operands() {
         sources.splice(at..at, given.iter().copied());
         let found: [Pieces; 2] = [0x11, 0x22].map(|byte| bench.put(&vec![byte; bench.len]));
         let targets: Vec<_> = found.iter().zip(lost).map(|(to, n)| (to, row.role(*n))).collect();
-        assert_eq!(bench.run(Kernel::Recover, &sources, &targets), JobResult::Done);
+        assert_eq!(bench.run(ParityOp::Recover, &sources, &targets), JobResult::Done);
         for (found, lost) in found.iter().zip(lost) {
             assert!(bench.get(found) == row.data[*lost], "seed {seed}: block {lost} of {count}");
         }
@@ -261,7 +261,7 @@ fn lost_data_come_back_with_the_parity_that_is_lost_too() {
         if seed % 4 < 2 {
             targets.reverse();
         }
-        assert_eq!(bench.run(Kernel::Recover, &sources, &targets), JobResult::Done);
+        assert_eq!(bench.run(ParityOp::Recover, &sources, &targets), JobResult::Done);
         assert!(bench.get(&found[0]) == row.data[x], "seed {seed}: block {x} of {count}");
         assert!(bench.get(&found[1]) == parity[lost], "seed {seed}: parity");
     }
@@ -293,7 +293,7 @@ fn the_one_wrong_block_is_located_among_the_sources() {
             places.insert(at, (place, role));
         }
         let sources: Vec<Operand<'_>> = places.iter().map(|(place, role)| (place, *role)).collect();
-        assert_eq!(bench.run(Kernel::Locate, &sources, &[]), JobResult::Equal);
+        assert_eq!(bench.run(ParityOp::Locate, &sources, &[]), JobResult::Equal);
         let wrong = bench.random.below(sources.len());
         let (mut from, mut to) = (u32::MAX, 0);
         for _ in 0..1 + bench.random.below(6) {
@@ -303,7 +303,7 @@ fn the_one_wrong_block_is_located_among_the_sources() {
         }
         // A byte that was spoilt twice may be right again; the high bit of one surely is not.
         spoil(&mut bench, sources[wrong].0, from as usize * SECTOR_BYTES as usize, 0x80);
-        let found = bench.run(Kernel::Locate, &sources, &[]);
+        let found = bench.run(ParityOp::Locate, &sources, &[]);
         assert_eq!(found, JobResult::Located(wrong as u16), "seed {seed}");
 
         // One more block, in another byte: of the same sector, or of any, mostly of another run.
@@ -313,7 +313,7 @@ fn the_one_wrong_block_is_located_among_the_sources() {
         let last = (sector + 1) * SECTOR_BYTES as usize - 1;
         let sector = spoil(&mut bench, sources[other].0, last, 0x80);
         let expected = JobResult::Differs { from: from.min(sector), to: to.max(sector + 1) };
-        assert_eq!(bench.run(Kernel::Locate, &sources, &[]), expected, "seed {seed}");
+        assert_eq!(bench.run(ParityOp::Locate, &sources, &[]), expected, "seed {seed}");
     }
 }
 
@@ -327,24 +327,24 @@ fn checksums_are_of_the_sources_in_their_order() {
         let mut expected = Checksum::default();
         expected.add(&blocks.concat());
         let sources: Vec<_> = places.iter().map(|place| (place, Role::P)).collect();
-        let found = bench.run(Kernel::Checksum, &sources, &[]);
+        let found = bench.run(ParityOp::Checksum, &sources, &[]);
         assert_eq!(found, JobResult::Checksum(expected.value()), "seed {seed}");
     }
 }
 
 #[test]
 fn only_large_parity_for_devices_goes_past_the_cache() {
-    let (pq, xor) = (Plan::Pq { p: Some(0), q: Some(1) }, Plan::Xor);
+    let (pq, xor) = (ComputePlan::Pq { p: Some(0), q: Some(1) }, ComputePlan::Xor);
     assert_eq!(store(pq, &P_AND_Q, 2 << 20, false), Store::NonTemporal);
     assert_eq!(store(xor, &[Role::P], 2 << 20, false), Store::NonTemporal);
-    let delta = Plan::Delta { p: Some(0), q: None };
+    let delta = ComputePlan::Delta { p: Some(0), q: None };
     for (plan, written, bytes, copying) in [
         (pq, &P_AND_Q[..], (2 << 20) - 512, false),
         (pq, &P_AND_Q, 64 << 20, true),
         (xor, &[Role::Data(0)], 64 << 20, false),
         (xor, &[], 64 << 20, false),
         (delta, &[Role::P], 64 << 20, false),
-        (Plan::RecoverByP { p: 1 }, &[Role::Data(0)], 64 << 20, false),
+        (ComputePlan::RecoverByP { p: 1 }, &[Role::Data(0)], 64 << 20, false),
     ] {
         assert_eq!(store(plan, written, bytes, copying), Store::Cached, "{plan:?}");
     }
@@ -358,7 +358,7 @@ fn differences_are_found_to_the_sector() {
         let count = 2 + bench.random.below(3);
         let places: Vec<Pieces> = (0..count).map(|_| bench.put(&block)).collect();
         let sources: Vec<_> = places.iter().map(|place| (place, Role::P)).collect();
-        assert_eq!(bench.run(Kernel::Compare, &sources, &[]), JobResult::Equal);
+        assert_eq!(bench.run(ParityOp::Compare, &sources, &[]), JobResult::Equal);
         let (mut from, mut to) = (u32::MAX, 0);
         for flip in 0..1 + bench.random.below(3) {
             let at = bench.random.below(bench.len);
@@ -374,7 +374,7 @@ fn differences_are_found_to_the_sector() {
             let sector = (at / SECTOR_BYTES as usize) as u32;
             (from, to) = (from.min(sector), to.max(sector + 1));
         }
-        assert_eq!(bench.run(Kernel::Compare, &sources, &[]), JobResult::Differs { from, to });
+        assert_eq!(bench.run(ParityOp::Compare, &sources, &[]), JobResult::Differs { from, to });
     }
 }
 
@@ -388,12 +388,12 @@ fn targets_may_be_sources_exactly_but_not_in_part() {
     let other: Pieces = vec![(3072, 2048)];
     let (p, q, data) = (Role::P, Role::Q, Role::Data(1));
     let before = bench.memory.clone();
-    let jobs: [(Kernel, &[Operand<'_>], &[Operand<'_>]); 5] = [
-        (Kernel::Xor, &[(&whole, p)], &[(&part, p)]),
-        (Kernel::Pq, &[(&other, data)], &[(&whole, p), (&part, q)]),
-        (Kernel::Pq, &[(&other, data)], &[(&whole, p), (&cut, q)]),
-        (Kernel::Delta, &[(&part, data), (&other, data)], &[(&whole, q)]),
-        (Kernel::Copy, &[(&part, p)], &[(&whole, p)]),
+    let jobs: [(ParityOp, &[Operand<'_>], &[Operand<'_>]); 5] = [
+        (ParityOp::Xor, &[(&whole, p)], &[(&part, p)]),
+        (ParityOp::Pq, &[(&other, data)], &[(&whole, p), (&part, q)]),
+        (ParityOp::Pq, &[(&other, data)], &[(&whole, p), (&cut, q)]),
+        (ParityOp::Delta, &[(&part, data), (&other, data)], &[(&whole, q)]),
+        (ParityOp::Copy, &[(&part, p)], &[(&whole, p)]),
     ];
     for (kernel, sources, targets) in jobs {
         assert_eq!(bench.run(kernel, sources, targets), JobResult::Failed, "{kernel:?}");
@@ -401,7 +401,7 @@ fn targets_may_be_sources_exactly_but_not_in_part() {
     }
     // The same bytes, split in another way.
     let sources = [(&cut, p), (&other, p)];
-    assert_eq!(bench.run(Kernel::Xor, &sources, &[(&whole, p)]), JobResult::Done);
+    assert_eq!(bench.run(ParityOp::Xor, &sources, &[(&whole, p)]), JobResult::Done);
     let expected = before[..2048].iter().zip(&before[3072..]).map(|(a, b)| a ^ b);
     assert!(bench.memory[..2048].iter().copied().eq(expected));
 }

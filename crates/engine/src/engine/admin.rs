@@ -161,7 +161,7 @@ impl Engine {
         retired
     }
 
-    /// The news of the array since the last call.
+    /// The events of the array since the last call.
     pub fn take_events(&mut self) -> Vec<Event> {
         self.events.drain(..).map(|(_, event)| event).collect()
     }
@@ -205,14 +205,14 @@ impl Engine {
     }
 
     /// Compares redundancy everywhere, as fast as it goes from now on; gives the sectors that differ.
-    /// Its news stay for [`take_events`](Self::take_events).
+    /// Its events stay for [`take_events`](Self::take_events).
     ///
     /// # Errors
     /// As [`finish_background`](Self::finish_background); [`EngineErrorKind::Refused`] for a level
     /// without redundancy, and while a member is missing.
     pub fn scrub(&mut self, cancel: &AtomicBool) -> Result<Sectors, EngineError> {
         self.pace(Pacing { least: u64::MAX, most: u64::MAX, share: None })?;
-        // Earlier scrubs may have left their news.
+        // Earlier scrubs may have left their events.
         let before = self.events.len();
         self.admin(Admin::StartScrub(Scrub::Check))?;
         self.finish_background(cancel)?;
@@ -294,7 +294,7 @@ impl Engine {
         waits && !status.stopped && self.at_threads > 0
     }
 
-    /// Takes note of news of the array.
+    /// Takes note of events of the array.
     pub(super) fn event(&mut self, event: Event) {
         match event {
             Event::Started(work) => self.background.push(work),
@@ -324,7 +324,7 @@ impl Engine {
             self.check_ring(listed);
         }
         self.retired.push(old);
-        self.swap_flights(self.array.replacement(member), member);
+        self.swap_in_flight(self.array.replacement(member), member);
         if let Some(metadata) = &mut self.metadata {
             metadata.records.take_over(member, self.array.replacement(member));
         }

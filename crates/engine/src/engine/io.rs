@@ -24,7 +24,7 @@ use crate::metadata::{self, BlockId};
 
 /// An I/O at the threads of a member.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Flight {
+pub(super) struct InFlight {
     pub(super) io: IoId,
     /// Where its member is, or was, as the core numbers them.
     member: MemberIndex,
@@ -37,7 +37,7 @@ pub(super) struct Flight {
     used: bool,
 }
 
-impl Flight {
+impl InFlight {
     /// Whether it was given up and may change its device late.
     fn is_late_change(&self) -> bool {
         self.abandoned && self.op != IoOp::Read
@@ -79,7 +79,7 @@ impl Engine {
                 if file.may_need_room() && self.is_in_hole(*io) {
                     return self.complete(io.io, IoOutcome::Ok);
                 }
-                let flight = Flight {
+                let sent = InFlight {
                     io: io.io,
                     member: io.member,
                     op: io.op,
@@ -88,7 +88,7 @@ impl Engine {
                     abandoned: false,
                     used: true,
                 };
-                self.queue(flight, submission, None);
+                self.queue(sent, submission, None);
                 return;
             }
             Member::Absent => IoOutcome::Gone,
@@ -141,7 +141,7 @@ impl Engine {
                 self.complete(io, outcome);
             }
             Member::File(_) => {
-                let flight = Flight {
+                let sent = InFlight {
                     io,
                     member: meta.member,
                     op: IoOp::Write,
@@ -150,7 +150,7 @@ impl Engine {
                     abandoned: false,
                     used: true,
                 };
-                self.queue(flight, submission, Some(head));
+                self.queue(sent, submission, Some(head));
             }
             Member::Null(_) | Member::Absent => {
                 self.end_block(Some(block));
@@ -221,24 +221,24 @@ impl Engine {
     }
 
     /// Hands an I/O to a file member's queue.
-    fn queue(&mut self, flight: Flight, submission: Submission, head: Option<Piece>) {
+    fn queue(&mut self, sent: InFlight, submission: Submission, head: Option<Piece>) {
         let mut pieces = self.spare_pieces.pop().unwrap_or_default();
         pieces.clear();
         pieces.extend(head);
-        for one in self.array.segments(&flight.segments) {
+        for one in self.array.segments(&sent.segments) {
             let Some(piece) = self.buffers.piece(one) else {
-                self.end_block(flight.block);
-                return self.broken(flight.io, "memory that is no buffer");
+                self.end_block(sent.block);
+                return self.broken(sent.io, "memory that is no buffer");
             };
             pieces.push(piece);
         }
-        let mut flight = flight;
+        let mut sent = sent;
         let mut bounce = None;
         if self.deadline {
             match self.own_memory(&submission, &pieces) {
                 Some(area) => {
                     // The block was copied with the rest.
-                    self.end_block(flight.block.take());
+                    self.end_block(sent.block.take());
                     let len = submission.len.bytes() as usize;
                     let has_payload = matches!(submission.op, IoOp::Read | IoOp::Write);
                     pieces.clear();
@@ -246,20 +246,20 @@ impl Engine {
                     bounce = Some(area);
                 }
                 None => {
-                    self.end_block(flight.block);
-                    return self.complete(flight.io, IoOutcome::Gone);
+                    self.end_block(sent.block);
+                    return self.complete(sent.io, IoOutcome::Gone);
                 }
             }
         }
-        let member = flight.member;
+        let member = sent.member;
         let ticket = match self.free_tickets.pop() {
             Some(ticket) => {
-                self.flights[ticket as usize] = flight;
+                self.in_flight[ticket as usize] = sent;
                 ticket
             }
             None => {
-                self.flights.push(flight);
-                self.flights.len() as u32 - 1
+                self.in_flight.push(sent);
+                self.in_flight.len() as u32 - 1
             }
         };
         if let Member::File(file) = &mut self.members[member.at()] {
@@ -376,42 +376,42 @@ impl Engine {
     }
 
     fn finish(&mut self, Finished { ticket, outcome, pieces, bounce }: Finished) {
-        let flight = self.flights[ticket.0 as usize];
+        let sent = self.in_flight[ticket.0 as usize];
         self.at_threads -= 1;
-        if flight.is_late_change() {
+        if sent.is_late_change() {
             self.doubts -= 1;
             if outcome == IoOutcome::Gone {
-                self.set_dead(flight.member, true);
+                self.set_dead(sent.member, true);
             }
         }
-        if !flight.abandoned {
+        if !sent.abandoned {
             if let Some(area) = &bounce
-                && flight.op == IoOp::Read
+                && sent.op == IoOp::Read
                 && outcome == IoOutcome::Ok
             {
-                let segments = self.array.segments(&flight.segments);
+                let segments = self.array.segments(&sent.segments);
                 let pieces = segments.filter_map(|one| self.buffers.piece(one));
                 copy(pieces, area, usize::MAX, Direction::ToPieces);
             }
-            self.end_block(flight.block);
+            self.end_block(sent.block);
             if outcome == IoOutcome::NoSpace
-                && let Member::File(file) = &mut self.members[flight.member.at()]
+                && let Member::File(file) = &mut self.members[sent.member.at()]
             {
                 file.note_full();
             }
-            self.complete(flight.io, outcome);
+            self.complete(sent.io, outcome);
         }
         self.spare_pieces.push(pieces);
         self.spare_bounces.extend(bounce);
-        self.flights[ticket.0 as usize].used = false;
+        self.in_flight[ticket.0 as usize].used = false;
         self.free_tickets.push(ticket.0);
     }
 
     /// The devices of two places have changed them: what is in flight goes with its device, as in the core, so
     /// that it is known where something may still be written late.
-    pub(super) fn swap_flights(&mut self, one: MemberIndex, other: MemberIndex) {
-        for flight in self.flights.iter_mut().filter(|flight| flight.used) {
-            flight.member = match flight.member {
+    pub(super) fn swap_in_flight(&mut self, one: MemberIndex, other: MemberIndex) {
+        for sent in self.in_flight.iter_mut().filter(|sent| sent.used) {
+            sent.member = match sent.member {
                 now if now == one => other,
                 now if now == other => one,
                 now => now,
@@ -422,17 +422,17 @@ impl Engine {
 
     /// Whether a thread is at work on a device for somebody who waits.
     pub(super) fn in_flight(&self, device: MemberIndex) -> bool {
-        self.flights.iter().any(|one| one.used && !one.abandoned && one.member == device)
+        self.in_flight.iter().any(|one| one.used && !one.abandoned && one.member == device)
     }
 
     /// Whether a thread hangs in a system call on a device.
     pub(super) fn hangs(&self, device: MemberIndex) -> bool {
-        self.flights.iter().any(|one| one.used && one.abandoned && one.member == device)
+        self.in_flight.iter().any(|one| one.used && one.abandoned && one.member == device)
     }
 
     /// Whether a thread hangs in a system call on any device.
     pub(super) fn any_hangs(&self) -> bool {
-        self.flights.iter().any(|one| one.used && one.abandoned)
+        self.in_flight.iter().any(|one| one.used && one.abandoned)
     }
 
     /// The deadline of an I/O has passed: answers it as soon as its buffers are safe.
@@ -443,11 +443,11 @@ impl Engine {
             self.end_block(block);
             return self.complete(io, IoOutcome::Timeout);
         }
-        let known = self.flights.iter().position(|one| one.used && one.io == io);
-        let Some(index) = known.filter(|index| !self.flights[*index].abandoned) else { return };
-        let flight = self.flights[index];
+        let known = self.in_flight.iter().position(|one| one.used && one.io == io);
+        let Some(index) = known.filter(|index| !self.in_flight[*index].abandoned) else { return };
+        let sent = self.in_flight[index];
         let ticket = Ticket(index as u32);
-        let cancelled = match self.members.get_mut(flight.member.at()) {
+        let cancelled = match self.members.get_mut(sent.member.at()) {
             Some(Member::File(file)) => file.cancel(ticket),
             // What a retired device was given it carries out.
             _ => None,
@@ -464,8 +464,8 @@ impl Engine {
             // Without memory of its own the I/O is answered when its thread comes back.
             return;
         }
-        self.flights[index].abandoned = true;
-        self.doubts += u32::from(self.flights[index].is_late_change());
+        self.in_flight[index].abandoned = true;
+        self.doubts += u32::from(self.in_flight[index].is_late_change());
         self.complete(io, IoOutcome::Timeout);
     }
 
@@ -475,8 +475,8 @@ impl Engine {
         if self.dead[device.at()] {
             return Some(IoOutcome::Gone);
         }
-        let late = |one: &Flight| one.used && one.member == device && one.is_late_change();
-        (op != IoOp::Read && self.flights.iter().any(late)).then_some(IoOutcome::Timeout)
+        let late = |one: &InFlight| one.used && one.member == device && one.is_late_change();
+        (op != IoOp::Read && self.in_flight.iter().any(late)).then_some(IoOutcome::Timeout)
     }
 
     /// Whether what the device in a place was told to keep may be lost.

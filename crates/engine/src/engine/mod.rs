@@ -32,7 +32,7 @@ use crate::compute::Computer;
 use crate::error::{EngineError, EngineErrorKind};
 use crate::member::{Finished, Hub, Member, Ring};
 use crate::metadata::{BlockId, Metadata};
-use io::Flight;
+use io::InFlight;
 
 /// The answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +113,7 @@ pub struct Engine {
     /// Files or devices are or were among the members.
     has_files: bool,
     /// I/Os at threads, by ticket.
-    flights: Vec<Flight>,
+    in_flight: Vec<InFlight>,
     free_tickets: Vec<u32>,
     /// Lists of memory for I/Os at file members, each as long as any needs.
     spare_pieces: Vec<Vec<Piece>>,

@@ -305,7 +305,7 @@ impl Engine {
             computed: Vec::with_capacity(config.limits.plans as usize),
             ios,
             has_files: false,
-            flights: Vec::with_capacity(ios),
+            in_flight: Vec::with_capacity(ios),
             free_tickets: Vec::with_capacity(ios),
             spare_pieces: Vec::new(),
             spare_bounces: Vec::new(),

@@ -5,7 +5,8 @@ use std::hint::black_box;
 
 use raidlab_core::units::{Nanos, Sector, Sectors, Time};
 use raidlab_models::host::{
-    BlockIo, Call, Change, Handle, Host, HostFile, HostInput, HostOutput, HostSpec, Step, TaskId,
+    BlockIo, Call, Change, Host, HostDescriptor, HostInput, HostOutput, HostSpec, Inode,
+    PathComponent, TaskId,
 };
 use raidlab_models::{
     DriveInput, DriveIo, DriveIoId, DriveKind, DriveOp, DriveOutput, HardDisk, load,
@@ -56,8 +57,8 @@ impl Disk {
     }
 }
 
-const ROOT: HostFile = HostFile(0);
-const FILE: HostFile = HostFile(1);
+const ROOT: Inode = Inode(0);
+const FILE: Inode = Inode(1);
 const TASK: TaskId = TaskId(0);
 /// Bytes of a call.
 const LEN: u64 = 64 << 10;
@@ -67,7 +68,7 @@ const CALLS: u64 = 1024;
 /// A host that writes and reads a file through its page cache; requests take a millisecond each.
 pub(crate) struct Buffered {
     host: Host,
-    file: Handle,
+    file: HostDescriptor,
     now: Time,
     wake: Option<Time>,
     waiting: VecDeque<BlockIo>,
@@ -79,8 +80,8 @@ impl Buffered {
         let spec = HostSpec { memory: CALLS * LEN / 2, ..HostSpec::default() };
         let host = Host::new(&spec, Sectors(1 << 24), ROOT).expect("possible");
         let (now, waiting) = (Time::ZERO, VecDeque::new());
-        let mut host = Self { host, file: Handle(0), now, wake: None, waiting, next: 0 };
-        let path = vec![Step { directory: ROOT, name: 1, file: None }];
+        let mut host = Self { host, file: HostDescriptor(0), now, wake: None, waiting, next: 0 };
+        let path = vec![PathComponent { directory: ROOT, name: 1, file: None }];
         let change = Change::Create { file: FILE, is_directory: false };
         host.call(Call::Names { path, change });
         host.file = host.host.open(FILE, false, false).expect("it is there");

@@ -32,7 +32,7 @@
 //! **Left out**: defects, power saving, thermal recalibration, and a host that cannot keep up with
 //! the interface.
 
-mod foresight;
+mod completion_prediction;
 pub(crate) mod geometry;
 mod mechanism;
 pub mod policy;
@@ -51,7 +51,7 @@ use raidlab_random::SplitMix64;
 
 use crate::drive::{DriveInput, DriveIo, DriveIoId, DriveOp, DriveOutput};
 use crate::spec::{HardDiskFigures, HardDiskSpec};
-use foresight::Foresight;
+use completion_prediction::CompletionPrediction;
 use geometry::{Geometry, Spot};
 use mechanism::Mechanism;
 use policy::{CachePolicy, CommandOverheads};
@@ -63,7 +63,7 @@ const QUEUE: usize = 256;
 
 /// What a command at work waits for.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum CommandStep {
     /// The electronics.
     Decode { at: Time },
     /// Its end, which is known.
@@ -94,7 +94,7 @@ struct Command {
     spot: Spot,
     /// When the caches were last asked for it.
     looked: Time,
-    step: Step,
+    step: CommandStep,
 }
 
 impl Command {
@@ -106,17 +106,22 @@ impl Command {
     /// When it gets on by itself.
     fn due(&self) -> Time {
         match self.step {
-            Step::Decode { at } | Step::Finish { at, .. } | Step::Transfer { at, .. } => at,
-            Step::Read { .. } | Step::Write | Step::Room | Step::Destaged => NEVER,
+            CommandStep::Decode { at }
+            | CommandStep::Finish { at, .. }
+            | CommandStep::Transfer { at, .. } => at,
+            CommandStep::Read { .. }
+            | CommandStep::Write
+            | CommandStep::Room
+            | CommandStep::Destaged => NEVER,
         }
     }
 
     fn waits_for_room(&self) -> bool {
-        matches!(self.step, Step::Room)
+        matches!(self.step, CommandStep::Room)
     }
 
     fn needs_mechanism(&self) -> bool {
-        matches!(self.step, Step::Read { .. } | Step::Write)
+        matches!(self.step, CommandStep::Read { .. } | CommandStep::Write)
     }
 }
 
@@ -158,7 +163,7 @@ pub struct HardDisk {
     /// cross after it was read.
     block: u64,
     write_cache: bool,
-    foresight: Foresight,
+    prediction: CompletionPrediction,
 }
 
 impl HardDisk {
@@ -198,7 +203,7 @@ impl HardDisk {
             link: ((512u64 * 1_000_000_000) << 16) / f.link_rate,
             block: if slow { 1 } else { 8 },
             write_cache: f.write_cache,
-            foresight: Foresight::default(),
+            prediction: CompletionPrediction::default(),
         }
     }
 
@@ -220,7 +225,7 @@ impl HardDisk {
             return;
         }
         let now = now.max(self.now);
-        self.foresight.work.clear();
+        self.prediction.work.clear();
         self.advance(now);
         self.now = now;
         if let DriveInput::Submit(io) = input {
@@ -229,8 +234,8 @@ impl HardDisk {
             // A command of no duration, or one that let the mechanism go.
             self.advance(now);
         }
-        if self.foresight.is_on {
-            return self.foresee();
+        if self.prediction.is_on {
+            return self.predict();
         }
         let due = self.mechanism_due().min(self.command_due().0);
         self.wake = (due != NEVER).then_some(due);
@@ -277,9 +282,9 @@ impl HardDisk {
         } else {
             self.command_done(index);
         }
-        if self.foresight.is_on && self.mechanism.busy() != busy {
+        if self.prediction.is_on && self.mechanism.busy() != busy {
             let more = Nanos(self.mechanism.busy().0 - busy.0);
-            self.foresight.work.push((self.now, more));
+            self.prediction.work.push((self.now, more));
         }
     }
 
@@ -297,13 +302,13 @@ impl HardDisk {
 
     fn command_done(&mut self, index: usize) {
         match self.commands[index].step {
-            Step::Decode { .. } => self.decoded(index),
-            Step::Finish { outcome, .. } => {
+            CommandStep::Decode { .. } => self.decoded(index),
+            CommandStep::Finish { outcome, .. } => {
                 let command = self.commands.remove(index);
                 self.done.push_back((command.io.id, outcome));
                 self.admit();
             }
-            Step::Transfer { sectors, .. } => self.transferred(index, sectors),
+            CommandStep::Transfer { sectors, .. } => self.transferred(index, sectors),
             _ => {}
         }
     }
@@ -334,13 +339,13 @@ impl HardDisk {
         if io.op != DriveOp::Flush {
             self.after_write = io.op == DriveOp::Write;
         }
-        let mut step = Step::Decode { at: ready };
+        let mut step = CommandStep::Decode { at: ready };
         if io.op == DriveOp::Flush {
         } else if io.at.0.checked_add(io.len.into()).is_none_or(|end| end > self.capacity) {
             let first_bad = Sector(io.at.0.max(self.capacity));
-            step = Step::Finish { at: ready, outcome: IoOutcome::MediaError { first_bad } };
+            step = CommandStep::Finish { at: ready, outcome: IoOutcome::MediaError { first_bad } };
         } else if io.len == 0 {
-            step = Step::Finish { at: ready, outcome: IoOutcome::Ok };
+            step = CommandStep::Finish { at: ready, outcome: IoOutcome::Ok };
         }
         let (admitted, next, spot) = (self.now, io.at.0, Spot::default());
         let looked = Time::ZERO;
@@ -368,15 +373,15 @@ impl HardDisk {
         let io = self.commands[index].io;
         match io.op {
             DriveOp::Flush if self.writes.is_clean() => self.finish(index, self.now),
-            DriveOp::Flush => self.commands[index].step = Step::Destaged,
+            DriveOp::Flush => self.commands[index].step = CommandStep::Destaged,
             DriveOp::Read => self.read(index),
             DriveOp::Write if io.fua || !self.write_cache => {
-                self.commands[index].step = Step::Write;
+                self.commands[index].step = CommandStep::Write;
                 self.commands[index].spot = self.mechanism.geometry().locate(io.at.0);
             }
             // In order, so that small writes do not keep a large one waiting for ever.
             DriveOp::Write if self.commands.iter().any(Command::waits_for_room) => {
-                self.commands[index].step = Step::Room;
+                self.commands[index].step = CommandStep::Room;
             }
             DriveOp::Write => self.transfer(index),
         }
@@ -389,7 +394,8 @@ impl HardDisk {
             DriveOp::Write => self.overheads.write_completion,
             DriveOp::Flush => Nanos::ZERO,
         };
-        command.step = Step::Finish { at: at.max(self.now) + completion, outcome: IoOutcome::Ok };
+        command.step =
+            CommandStep::Finish { at: at.max(self.now) + completion, outcome: IoOutcome::Ok };
     }
 
     /// Time on the interface.

@@ -4,7 +4,7 @@ use raidlab_core::units::{Nanos, Time};
 
 use super::mechanism::{Passed, Stream, Work};
 use super::policy::{Delivered, ReadAhead, Trigger};
-use super::{HardDisk, Step};
+use super::{CommandStep, HardDisk};
 
 impl HardDisk {
     /// A read for which the electronics are done.
@@ -46,7 +46,7 @@ impl HardDisk {
 
     fn wait_for_mechanism(&mut self, index: usize, from: u64) {
         let command = &mut self.commands[index];
-        command.step = Step::Read { from };
+        command.step = CommandStep::Read { from };
         command.looked = self.now;
         command.spot = self.mechanism.geometry().locate(from);
     }

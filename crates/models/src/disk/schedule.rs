@@ -3,7 +3,7 @@
 use raidlab_core::units::Time;
 
 use super::mechanism::Work;
-use super::{Command, HardDisk, NEVER, Step};
+use super::{Command, CommandStep, HardDisk, NEVER};
 
 /// Reads that may go before destaging gets a turn.
 const READS_PER_DESTAGE: u32 = 16;
@@ -36,7 +36,8 @@ impl HardDisk {
     /// Whether the write buffer goes first. `waiting`: commands wait for the mechanism, too; a buffer
     /// that is in demand takes turns with them.
     fn destage_owed(&self, waiting: bool) -> bool {
-        let demanded = |command: &Command| matches!(command.step, Step::Room | Step::Destaged);
+        let demanded =
+            |command: &Command| matches!(command.step, CommandStep::Room | CommandStep::Destaged);
         self.policy.immediate_report
             || self.reads_since_destage >= READS_PER_DESTAGE
             || ((!waiting || self.reads_since_destage > 0) && self.commands.iter().any(demanded))
@@ -58,7 +59,7 @@ impl HardDisk {
         } else if waiting {
             let index = self.choose();
             match self.commands[index].step {
-                Step::Read { from } => self.read_now(index, from),
+                CommandStep::Read { from } => self.read_now(index, from),
                 _ => self.write_medium(index),
             }
         }
@@ -83,9 +84,9 @@ impl HardDisk {
         let place = self.mechanism.place(self.now);
         let mut best = (u64::MAX, oldest);
         for (index, command) in waiting() {
-            let write = matches!(command.step, Step::Write);
+            let write = matches!(command.step, CommandStep::Write);
             let mut time = self.mechanism.reach(place, self.now, &command.spot, write);
-            if let (Step::Read { from }, Work::Reading(stream)) =
+            if let (CommandStep::Read { from }, Work::Reading(stream)) =
                 (command.step, &self.mechanism.work)
                 && self.kept(stream, from, self.now)
             {

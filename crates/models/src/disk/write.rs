@@ -1,7 +1,7 @@
 //! Writing: taking data into the buffer, destaging, writing past it, keeping the caches true.
 
 use super::mechanism::Work;
-use super::{HardDisk, Step};
+use super::{CommandStep, HardDisk};
 use crate::drive::DriveIo;
 
 /// The most sectors of a write that are taken into the buffer at once: 1 MiB.
@@ -15,7 +15,7 @@ impl HardDisk {
         let most = (command.end() - next).min(TRANSFER);
         let (mut promised, mut others) = (0, 0);
         for command in &self.commands {
-            if let Step::Transfer { sectors, .. } = command.step {
+            if let CommandStep::Transfer { sectors, .. } = command.step {
                 promised += sectors;
                 others += 1;
             }
@@ -29,9 +29,9 @@ impl HardDisk {
                 || (others == 0 && (self.writes.is_clean() || self.writes.appends(next))));
         self.commands[index].step = if taken {
             let at = self.take_link(ready.max(self.now), sectors);
-            Step::Transfer { at, sectors }
+            CommandStep::Transfer { at, sectors }
         } else {
-            Step::Room
+            CommandStep::Room
         };
     }
 
@@ -67,13 +67,13 @@ impl HardDisk {
     pub(super) fn room_made(&mut self) {
         for index in 0..self.commands.len() {
             match self.commands[index].step {
-                Step::Room => {
+                CommandStep::Room => {
                     self.transfer(index);
                     if self.commands[index].waits_for_room() {
                         return;
                     }
                 }
-                Step::Destaged if self.writes.is_clean() => {
+                CommandStep::Destaged if self.writes.is_clean() => {
                     self.finish(index, self.commands[index].ready);
                 }
                 _ => {}

@@ -109,7 +109,7 @@ impl Host {
     }
 
     fn is_under_way(&self, file: u64) -> bool {
-        self.files.get(&file).is_some_and(|file| !file.flights.is_empty())
+        self.files.get(&file).is_some_and(|file| !file.in_flight.is_empty())
     }
 
     /// Sends the requests of one call; holes have none.

@@ -62,7 +62,7 @@ pub(super) struct File {
     /// Indirect blocks, with those above them: by the first page of each, block and length.
     pub(super) pointers: BTreeMap<u64, (u64, u64)>,
     /// Writes under way, by number: rising.
-    pub(super) flights: Vec<u64>,
+    pub(super) in_flight: Vec<u64>,
     /// Who waits until every write up to a number has ended.
     pub(super) waiters: Vec<(u64, Waiter)>,
 }
@@ -83,7 +83,7 @@ impl File {
             is_gone: false,
             dirtied: None,
             cursor: 0,
-            flights: Vec::new(),
+            in_flight: Vec::new(),
             waiters: Vec::new(),
             changed_in: 0,
             grown_in: 0,

@@ -25,7 +25,7 @@ mod copy;
 mod direct;
 mod files;
 mod filesystem;
-mod flights;
+mod in_flight;
 mod journal;
 mod kernel;
 mod mechanism;
@@ -51,7 +51,7 @@ use blockset::BlockSet;
 use cache::Cache;
 use files::{File, Files, Waiter};
 pub use filesystem::FilesystemKind;
-use flights::{Flight, Reading};
+use in_flight::{InFlight, Reading};
 use journal::Journal;
 pub use kernel::{Kernel, READ_AHEAD, ReadAheadRule, read_ahead_for};
 pub use mechanism::Mechanism;
@@ -77,11 +77,11 @@ pub const KERNEL: u32 = u32::MAX - 1;
 /// A file or directory, by the caller's number, that is never used again; numbers from 0 upwards
 /// are found fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct HostFile(pub u64);
+pub struct Inode(pub u64);
 
 /// An open file, by the host's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Handle(pub u32);
+pub struct HostDescriptor(pub u32);
 
 /// A call under way, by the caller's number; small numbers, used again when it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -89,13 +89,13 @@ pub struct TaskId(pub u32);
 
 /// A part of a path: a name in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct PathComponent {
     /// The directory.
-    pub directory: HostFile,
+    pub directory: Inode,
     /// A hash of the name, which says which block of the directory it is in.
     pub name: u64,
     /// The file it stands for, where there is one.
-    pub file: Option<HostFile>,
+    pub file: Option<Inode>,
 }
 
 /// What an operation on names does when it has looked up its path.
@@ -106,52 +106,52 @@ pub enum Change {
     /// The path's last name now stands for a new file.
     Create {
         /// Its number.
-        file: HostFile,
+        file: Inode,
         /// Whether it is a directory.
         is_directory: bool,
     },
     /// The path's last name goes.
     Remove {
         /// What it stood for.
-        file: HostFile,
+        file: Inode,
         /// Whether the file goes with it: once nobody has it open.
         is_last: bool,
     },
     /// A file gets one name more.
     Link {
         /// The file.
-        file: HostFile,
+        file: Inode,
         /// The directory with the new name.
-        directory: HostFile,
+        directory: Inode,
         /// A hash of the new name.
         name: u64,
     },
     /// The path's last name becomes another one.
     Rename {
         /// The file.
-        file: HostFile,
+        file: Inode,
         /// The directory with the new name.
-        directory: HostFile,
+        directory: Inode,
         /// A hash of the new name.
         name: u64,
         /// The file that had that name, when it was its last.
-        gone: Option<HostFile>,
+        gone: Option<Inode>,
         /// Whether anything had that name.
         replaces: bool,
     },
     /// A file's attributes are set.
-    Attribute(HostFile),
+    Attribute(Inode),
     /// A directory is listed.
-    List(HostFile),
+    List(Inode),
     /// A file gets another length.
-    Truncate(HostFile, u64),
+    Truncate(Inode, u64),
 }
 
 /// Where a copy comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// An open file.
-    File(Handle),
+    File(HostDescriptor),
     /// What is in memory anyway and on no filesystem of this host.
     Memory {
         /// Bytes of it.
@@ -165,7 +165,7 @@ pub enum Call {
     /// Reads at a place, `times` times one behind the other; ends where the file ends.
     Read {
         /// The file.
-        handle: Handle,
+        handle: HostDescriptor,
         /// The first byte.
         at: u64,
         /// Bytes of each, more than nothing.
@@ -178,7 +178,7 @@ pub enum Call {
     /// Writes at a place, `times` times one behind the other.
     Write {
         /// The file.
-        handle: Handle,
+        handle: HostDescriptor,
         /// The first byte.
         at: u64,
         /// Bytes of each, more than nothing.
@@ -188,9 +188,9 @@ pub enum Call {
     },
     /// Reads or writes at a place, `times` times one behind the other, and works on each byte after or
     /// before that; ends where a file that is read ends.
-    Characters {
+    StdioBytes {
         /// The file.
-        handle: Handle,
+        handle: HostDescriptor,
         /// The first byte.
         at: u64,
         /// Bytes of each, more than nothing.
@@ -208,7 +208,7 @@ pub enum Call {
         /// The first byte there.
         from_at: u64,
         /// Where it is written; may be the same file.
-        to: Handle,
+        to: HostDescriptor,
         /// The first byte there.
         at: u64,
         /// Bytes of each read, more than nothing.
@@ -219,7 +219,7 @@ pub enum Call {
     /// Makes a file or directory durable.
     Sync {
         /// Which.
-        file: HostFile,
+        file: Inode,
         /// Without metadata that nobody needs to find the data: `fdatasync`.
         data_only: bool,
     },
@@ -228,7 +228,7 @@ pub enum Call {
     /// An operation on names.
     Names {
         /// The path that is looked up.
-        path: Vec<Step>,
+        path: Vec<PathComponent>,
         /// What is done then.
         change: Change,
     },
@@ -411,9 +411,9 @@ pub struct Host {
     ready: VecDeque<u32>,
     /// Of operations on names that are done, for those to come.
     spare_names: Vec<Names>,
-    spare_paths: Vec<Vec<Step>>,
+    spare_paths: Vec<Vec<PathComponent>>,
     walked: names::Walked,
-    flights: Vec<Option<Flight>>,
+    in_flight: Vec<Option<InFlight>>,
     free_flights: Vec<u32>,
     reading: Reading,
     /// Blocks of metadata that were ever written: all others need not be read.
@@ -423,7 +423,7 @@ pub struct Host {
     pointers: Option<Pointers>,
     wake: Option<Time>,
     /// See [`lay_out`](Self::lay_out).
-    lays_out: bool,
+    prefills: bool,
     outputs: VecDeque<HostOutput>,
 }
 
@@ -432,7 +432,7 @@ impl Host {
     ///
     /// # Errors
     /// When the host cannot be like this, or the array is smaller than 16 MiB.
-    pub fn new(spec: &HostSpec, capacity: Sectors, root: HostFile) -> Result<Self, String> {
+    pub fn new(spec: &HostSpec, capacity: Sectors, root: Inode) -> Result<Self, String> {
         spec.check()?;
         if capacity.bytes() < 16 << 20 {
             return Err(format!("a filesystem needs at least 16 MiB, the array has {capacity}"));
@@ -454,14 +454,14 @@ impl Host {
             spare_names: Vec::new(),
             spare_paths: Vec::new(),
             walked: names::Walked::default(),
-            flights: Vec::new(),
+            in_flight: Vec::new(),
             free_flights: Vec::new(),
             reading: Reading::default(),
             known: BlockSet::default(),
             root: root.0,
             pointers: spec.filesystem.pointers(),
             wake: None,
-            lays_out: false,
+            prefills: false,
             outputs: VecDeque::new(),
             space,
         };
@@ -473,7 +473,7 @@ impl Host {
     }
 
     /// Opens a file that is there; `direct` is past the page cache, `sync` makes every write durable.
-    pub fn open(&mut self, file: HostFile, direct: bool, sync: bool) -> Option<Handle> {
+    pub fn open(&mut self, file: Inode, direct: bool, sync: bool) -> Option<HostDescriptor> {
         self.files.get_mut(&file.0)?.opened += 1;
         let ahead = read::Ahead::default();
         let open = Open { file: file.0, direct, sync, ahead, pending: [None; 2] };
@@ -483,11 +483,11 @@ impl Host {
             self.open.len() - 1
         });
         self.open[index] = Some(open);
-        Some(Handle(index as u32))
+        Some(HostDescriptor(index as u32))
     }
 
     /// Closes it. No call on it is under way.
-    pub fn close(&mut self, handle: Handle) {
+    pub fn close(&mut self, handle: HostDescriptor) {
         let Some(open) = self.open.get_mut(handle.0 as usize).and_then(Option::take) else {
             return;
         };
@@ -505,12 +505,12 @@ impl Host {
 
     /// A file's length in bytes; nothing of what is gone.
     #[inline]
-    pub fn size(&self, file: HostFile) -> u64 {
+    pub fn size(&self, file: Inode) -> u64 {
         self.files.get(&file.0).map_or(0, |file| file.size)
     }
 
     /// Where a file lies: its first byte, the sector and the number of sectors of each piece.
-    pub fn extents(&self, file: HostFile) -> Vec<(u64, Sector, Sectors)> {
+    pub fn extents(&self, file: Inode) -> Vec<(u64, Sector, Sectors)> {
         let pieces = self.files.get(&file.0).into_iter().flat_map(File::extents);
         let sectors = |(page, block, len)| {
             (page * BLOCK, Sector(block * BLOCK_SECTORS), Sectors(len * BLOCK_SECTORS))
@@ -541,12 +541,12 @@ impl Host {
     /// From now on, or no more, what is written gets its place and goes nowhere, neither into the page cache
     /// nor to the array: for files that must lie somewhere before a run begins, and are not to be in
     /// memory then. Where places are chosen when data are written back, they are written as always.
-    pub fn lay_out(&mut self, on: bool) {
-        self.lays_out = on;
+    pub fn prefill(&mut self, on: bool) {
+        self.prefills = on;
     }
 
     /// Drops what is clean: `posix_fadvise(DONTNEED)` on a file, `/proc/sys/vm/drop_caches` for all.
-    pub fn drop_cached(&mut self, file: Option<HostFile>) {
+    pub fn drop_cached(&mut self, file: Option<Inode>) {
         self.cache.drop_clean(file.map(|file| file.0));
     }
 
@@ -585,7 +585,7 @@ impl Host {
         let kind = match call {
             Call::Read { .. }
             | Call::Write { .. }
-            | Call::Characters { .. }
+            | Call::StdioBytes { .. }
             | Call::Copy { .. } => task::transfer(&call),
             Call::Sync { file, data_only } => Some(Kind::Sync(Sync::of(Some(file.0), data_only))),
             Call::SyncAll => Some(Kind::Sync(Sync::of(None, false))),
@@ -611,7 +611,7 @@ impl Host {
     }
 
     /// An empty path for [`Call::Names`], with the memory of one that was handed in before.
-    pub fn path(&mut self) -> Vec<Step> {
+    pub fn path(&mut self) -> Vec<PathComponent> {
         self.spare_paths.pop().unwrap_or_default()
     }
 
@@ -694,15 +694,15 @@ impl Host {
     /// Sends a request to the array.
     #[inline(always)]
     fn send(&mut self, io: BlockIo, purpose: Purpose) -> u32 {
-        let flight = Some(Flight::new(purpose));
+        let flight = Some(InFlight::new(purpose));
         let slot = match self.free_flights.pop() {
             Some(slot) => {
-                self.flights[slot as usize] = flight;
+                self.in_flight[slot as usize] = flight;
                 slot
             }
             None => {
-                self.flights.push(flight);
-                self.flights.len() as u32 - 1
+                self.in_flight.push(flight);
+                self.in_flight.len() as u32 - 1
             }
         };
         self.outputs.push_back(HostOutput::Block(BlockIo { id: BlockId(slot), ..io }));
@@ -717,7 +717,7 @@ impl Host {
 
     #[inline(never)]
     fn ended(&mut self, slot: u32) {
-        let Some(flight) = self.flights.get_mut(slot as usize).and_then(Option::take) else {
+        let Some(flight) = self.in_flight.get_mut(slot as usize).and_then(Option::take) else {
             return;
         };
         self.free_flights.push(slot);
@@ -743,7 +743,7 @@ impl Host {
     /// A call waits for the request that reads a page.
     fn wait_for_page(&mut self, id: u32, file: u64, page: u64) {
         let slot = self.reading.before(file, page);
-        match slot.and_then(|slot| self.flights.get_mut(slot as usize)?.as_mut()) {
+        match slot.and_then(|slot| self.in_flight.get_mut(slot as usize)?.as_mut()) {
             Some(flight) => flight.wait(id),
             None => self.ready.push_back(id),
         }
@@ -752,7 +752,7 @@ impl Host {
     /// A call waits until the writes of a file that are under way have ended; false when none is.
     fn wait_for_writes(&mut self, waiter: Waiter, file: u64) -> bool {
         let Some(file) = self.files.get_mut(&file) else { return false };
-        let Some(last) = file.flights.last().copied() else { return false };
+        let Some(last) = file.in_flight.last().copied() else { return false };
         file.waiters.push((last, waiter));
         true
     }

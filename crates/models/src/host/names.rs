@@ -9,7 +9,9 @@ use super::cache::Page;
 use super::files::File;
 use super::spec::BLOCK;
 use super::task::{Kind, Names, Next, Task};
-use super::{Change, Failure, Host, HostFile, HostOutput, METADATA, SPARE_PATHS, Step, TaskId};
+use super::{
+    Change, Failure, Host, HostOutput, Inode, METADATA, PathComponent, SPARE_PATHS, TaskId,
+};
 
 /// Names in a block of a directory: entries of 32 bytes (8 and a name of 24), three quarters full.
 const ENTRIES: u64 = 96;
@@ -18,7 +20,7 @@ const ENTRIES: u64 = 96;
 /// the same ones.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Walked {
-    steps: Vec<Step>,
+    steps: Vec<PathComponent>,
     /// What is read for them.
     reads: Vec<u64>,
 }
@@ -60,13 +62,13 @@ impl Host {
     }
 
     /// What is read to find a part of a path.
-    fn read_step(&self, step: &Step, reads: &mut Vec<u64>) {
+    fn read_step(&self, step: &PathComponent, reads: &mut Vec<u64>) {
         reads.extend(self.directory_block(step.directory.0, step.name));
         reads.extend(step.file.and_then(|file| self.inode_block(file.0)));
     }
 
     /// What is read to find a path.
-    fn walk(&mut self, path: &[Step], reads: &mut Vec<u64>) {
+    fn walk(&mut self, path: &[PathComponent], reads: &mut Vec<u64>) {
         let Some((last, above)) = path.split_last() else { return };
         if self.walked.steps != above {
             let mut walked = std::mem::take(&mut self.walked);
@@ -80,7 +82,11 @@ impl Host {
     }
 
     /// Begins an operation: what it reads, what it changes.
-    pub(super) fn names(&mut self, path: &[Step], change: Change) -> Result<Names, Failure> {
+    pub(super) fn names(
+        &mut self,
+        path: &[PathComponent],
+        change: Change,
+    ) -> Result<Names, Failure> {
         let mut names = self.spare_names.pop().unwrap_or_default();
         names.begin(self.spec.costs.name);
         self.walk(path, &mut names.reads);
@@ -114,7 +120,7 @@ impl Host {
                 self.change_inode(&mut names, file.0);
             }
             Change::Attribute(file) => self.change_inode(&mut names, file.0),
-            Change::Truncate(HostFile(file), len) => {
+            Change::Truncate(Inode(file), len) => {
                 names.reads.extend(self.pointers_to_read(file, len.div_ceil(BLOCK)));
                 names.writes.extend(self.truncate(file, len));
                 self.change_inode(&mut names, file);
@@ -134,7 +140,7 @@ impl Host {
     fn create(
         &mut self,
         names: &mut Names,
-        last: &Step,
+        last: &PathComponent,
         number: u64,
         is_directory: bool,
     ) -> Result<(), Failure> {
@@ -212,7 +218,7 @@ impl Host {
     pub(super) fn begin_names(
         &mut self,
         id: u32,
-        mut path: Vec<Step>,
+        mut path: Vec<PathComponent>,
         change: Change,
     ) -> Option<Names> {
         let names = self.names(&path, change);
@@ -293,11 +299,11 @@ mod tests {
 
     #[test]
     fn paths_are_looked_up_in_directories_as_they_are() {
-        let (root, directory, file) = (HostFile(0), HostFile(1), HostFile(2));
+        let (root, directory, file) = (Inode(0), Inode(1), Inode(2));
         let mut host = Host::new(&HostSpec::default(), Sectors(1 << 22), root).expect("possible");
         let path = |directory_there, file_there| {
-            let above = Step { directory: root, name: 1, file: directory_there };
-            [above, Step { directory, name: 5, file: file_there }]
+            let above = PathComponent { directory: root, name: 1, file: directory_there };
+            [above, PathComponent { directory, name: 5, file: file_there }]
         };
         let new = path(None, None);
         let created = |file, is_directory| Change::Create { file, is_directory };

@@ -20,7 +20,7 @@ use super::cache::{Marks, Page};
 use super::kernel::ReadAheadRule;
 use super::spec::{BLOCK, HostSpec, PIECE};
 use super::task::{Kind, Next, Task, Transfer};
-use super::{Failure, Handle, Host, HostOutput, METADATA, Purpose, TaskId};
+use super::{Failure, Host, HostDescriptor, HostOutput, METADATA, Purpose, TaskId};
 
 /// Bytes that a process which works on each of them reads at once: no more than the shortest read-ahead
 /// has there, so that the next come meanwhile.
@@ -290,7 +290,7 @@ impl Host {
     }
 
     /// Reads what comes next; gives the indirect block that must be waited for before there is more.
-    fn fetch_pending(&mut self, process: u32, handle: Handle) -> Option<u64> {
+    fn fetch_pending(&mut self, process: u32, handle: HostDescriptor) -> Option<u64> {
         for index in 0..2 {
             let Some(Some(open)) = self.open.get_mut(handle.0 as usize) else { return None };
             let file = open.file;

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_laid_out_as_mke2fs_does() {
+    fn groups_are_prefilled_as_mke2fs_does() {
         let space = space();
         // 128 MiB at 16 KiB an inode: 8,192 inodes of 256 bytes, 512 blocks; two bitmaps.
         assert_eq!((space.data_start(0), space.data_start(2)), (514, 2 * 32_768 + 514));

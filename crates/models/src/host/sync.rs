@@ -66,7 +66,7 @@ impl Host {
             Some(file) => vec![file],
             None => {
                 let has_any = |(number, file): &(u64, &super::files::File)| {
-                    *number != METADATA && (file.dirtied.is_some() || !file.flights.is_empty())
+                    *number != METADATA && (file.dirtied.is_some() || !file.in_flight.is_empty())
                 };
                 self.files.iter().filter(has_any).map(|(number, _)| number).collect()
             }

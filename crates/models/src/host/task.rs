@@ -3,7 +3,7 @@
 use raidlab_core::units::Nanos;
 
 use super::spec::CallCosts;
-use super::{Call, Failure, Handle, Source};
+use super::{Call, Failure, HostDescriptor, Source};
 
 /// What becomes of a task next.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ pub(super) enum Kind {
 /// Reads or writes, one after the other.
 #[derive(Clone, Debug)]
 pub(super) struct Transfer {
-    pub(super) handle: Handle,
+    pub(super) handle: HostDescriptor,
     /// Where the call under way begins, and how much of it is done.
     pub(super) at: u64,
     pub(super) offset: u64,
@@ -76,7 +76,7 @@ pub(super) struct Piece {
 }
 
 impl Transfer {
-    pub(super) fn new(handle: Handle, at: u64, len: u64, times: u64) -> Self {
+    pub(super) fn new(handle: HostDescriptor, at: u64, len: u64, times: u64) -> Self {
         let (offset, copies, characters, piece, sync) = (0, true, false, None, None);
         Self { handle, at, offset, len, times, copies, characters, piece, sync }
     }
@@ -200,7 +200,7 @@ pub(super) fn transfer(call: &Call) -> Option<Kind> {
         Call::Write { handle, at, len, times } => {
             Some(Kind::Write(Transfer::new(handle, at, len, times)))
         }
-        Call::Characters { handle, at, len, times, is_read } => {
+        Call::StdioBytes { handle, at, len, times, is_read } => {
             let transfer = Transfer { characters: true, ..Transfer::new(handle, at, len, times) };
             Some(if is_read { Kind::Read(transfer) } else { Kind::Write(transfer) })
         }

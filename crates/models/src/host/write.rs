@@ -115,7 +115,7 @@ impl Host {
         } else {
             self.fill_holes(number, pages.clone())?;
         }
-        if !self.lays_out || self.spec.filesystem.delayed_allocation {
+        if !self.prefills || self.spec.filesystem.delayed_allocation {
             self.cache.make_dirty(number, pages);
             self.note_dirty(number);
         }

@@ -195,7 +195,7 @@ impl Host {
         let pages = first.start..first.end.min(first.start + len);
         self.back.number += 1;
         let flight = self.back.number;
-        self.files.get_mut(&number)?.flights.push(flight);
+        self.files.get_mut(&number)?.in_flight.push(flight);
         self.cache.start_writing(number, pages.clone());
         self.settle_dirty(number);
         self.back.under_way += 1;
@@ -221,9 +221,9 @@ impl Host {
         self.back.under_way -= 1;
         self.cache.written(number, pages);
         if let Some(file) = self.files.get_mut(&number)
-            && let Ok(index) = file.flights.binary_search(&flight)
+            && let Ok(index) = file.in_flight.binary_search(&flight)
         {
-            file.flights.remove(index);
+            file.in_flight.remove(index);
             if index == 0 && !file.waiters.is_empty() {
                 self.wake_waiters_of(number);
             }
@@ -234,7 +234,7 @@ impl Host {
     /// Those who waited for writes of a file that have all ended go on.
     fn wake_waiters_of(&mut self, number: u64) {
         let Some(file) = self.files.get_mut(&number) else { return };
-        let first = file.flights.first().copied().unwrap_or(u64::MAX);
+        let first = file.in_flight.first().copied().unwrap_or(u64::MAX);
         let woken: Vec<Waiter> =
             file.waiters.extract_if(.., |(last, _)| *last < first).map(|(_, one)| one).collect();
         for waiter in woken {

@@ -1,11 +1,11 @@
-//! Paths at work: commands waiting for their channel, passing, and the servers' time.
+//! Paths at work: commands waiting for their channel, passing, and the links' time.
 
 use std::collections::VecDeque;
 
 use raidlab_core::contract::IoOutcome;
 use raidlab_core::units::{Nanos, SECTOR_BYTES, Time};
 
-use super::{PathSpec, ServerKind, ServerSpec};
+use super::{LinkKind, LinkSpec, PathSpec};
 use crate::drive::{DriveIo, DriveIoId, DriveOp};
 
 /// An input to paths.
@@ -41,7 +41,7 @@ pub enum PathOutput {
         drive: u16,
         /// The command.
         io: DriveIo,
-        /// When it comes there: now, or later at a drive that [foresees](Paths::foresee) ends.
+        /// When it comes there: now, or later at a drive that [predicts](Paths::predict) ends.
         at: Time,
     },
     /// A command's completion has reached the host.
@@ -88,8 +88,8 @@ struct Command {
 }
 
 #[derive(Clone, Debug)]
-struct Server {
-    spec: ServerSpec,
+struct Link {
+    spec: LinkSpec,
     /// Nanoseconds per byte, 32 fractional bits.
     byte: u64,
     free: Time,
@@ -104,8 +104,8 @@ struct Server {
     waiting: VecDeque<u32>,
 }
 
-impl Server {
-    fn new(spec: &ServerSpec) -> Self {
+impl Link {
+    fn new(spec: &LinkSpec) -> Self {
         Self {
             spec: spec.clone(),
             byte: ((1_000_000_000_u128 << 32) / u128::from(spec.rate.max(1))) as u64,
@@ -135,7 +135,7 @@ impl Server {
     }
 }
 
-/// Where the servers of a drive's route are.
+/// Where the links of a drive's route are.
 #[derive(Clone, Debug)]
 struct Route {
     channel: Option<usize>,
@@ -144,7 +144,7 @@ struct Route {
     /// When the drive ended its last command.
     ended: Time,
     /// Behind a channel: the drive takes commands ahead of time and says when they end.
-    foresees: bool,
+    predicts: bool,
     /// When the data of the write that such a drive has are through.
     passed: Time,
 }
@@ -154,7 +154,7 @@ struct Route {
 /// Hand in what happens with [`handle`](Self::handle), then drain [`poll`](Self::poll).
 #[derive(Clone, Debug)]
 pub struct Paths {
-    servers: Vec<Server>,
+    links: Vec<Link>,
     routes: Vec<Route>,
     host: Vec<usize>,
     memory: Option<usize>,
@@ -166,23 +166,23 @@ pub struct Paths {
 impl Paths {
     /// Idle paths. The specification was [checked](PathSpec::check).
     pub fn new(spec: &PathSpec) -> Self {
-        let kind = |server: &usize| spec.servers[*server].kind;
+        let kind = |link: &usize| spec.links[*link].kind;
         let route = |route: &Vec<usize>| Route {
-            channel: route.iter().copied().find(|one| kind(one) == ServerKind::PataChannel),
+            channel: route.iter().copied().find(|one| kind(one) == LinkKind::PataChannel),
             shared: route
                 .iter()
                 .copied()
-                .filter(|one| kind(one) != ServerKind::PataChannel)
+                .filter(|one| kind(one) != LinkKind::PataChannel)
                 .collect(),
             ended: Time::ZERO,
-            foresees: false,
+            predicts: false,
             passed: Time::ZERO,
         };
         Self {
-            servers: spec.servers.iter().map(Server::new).collect(),
+            links: spec.links.iter().map(Link::new).collect(),
             routes: spec.routes.iter().map(route).collect(),
             host: spec.host.clone(),
-            memory: spec.servers.iter().position(|one| one.kind == ServerKind::Memory),
+            memory: spec.links.iter().position(|one| one.kind == LinkKind::Memory),
             commands: Vec::with_capacity(256),
             free_commands: Vec::with_capacity(256),
             outputs: VecDeque::with_capacity(64),
@@ -192,20 +192,20 @@ impl Paths {
     /// A further drive takes the place of another, with its route.
     pub fn add_drive(&mut self, like: usize) {
         let (ended, passed) = (Time::ZERO, Time::ZERO);
-        let nowhere = Route { channel: None, shared: Vec::new(), ended, foresees: false, passed };
+        let nowhere = Route { channel: None, shared: Vec::new(), ended, predicts: false, passed };
         let route = self.routes.get(like).cloned().unwrap_or(nowhere);
-        self.routes.push(Route { foresees: false, passed, ..route });
+        self.routes.push(Route { predicts: false, passed, ..route });
     }
 
     /// A drive takes a command ahead of time and says when it will have ended. Behind a channel, whose
     /// commands go one by one, nothing can come in between: so there are fewer wake-ups.
-    pub fn foresee(&mut self, drive: usize) {
+    pub fn predict_completions(&mut self, drive: usize) {
         if let Some(route) = self.routes.get_mut(drive) {
-            route.foresees = route.channel.is_some();
+            route.predicts = route.channel.is_some();
         }
     }
 
-    /// Of a drive that foresees ends: when the data of the write that it has are through, before which
+    /// Of a drive that predicts ends: when the data of the write that it has are through, before which
     /// nobody need know of its end.
     #[inline]
     pub fn passed(&self, drive: u16) -> Time {
@@ -247,7 +247,7 @@ impl Paths {
     /// before; gives when it is done. Without a memory path it waits for nothing.
     pub fn copy(&mut self, at: Time, cost: Nanos) -> Time {
         let Some(memory) = self.memory else { return at + cost };
-        let memory = &mut self.servers[memory];
+        let memory = &mut self.links[memory];
         memory.free = memory.free.max(at) + cost;
         memory.busy += cost;
         memory.free
@@ -256,22 +256,22 @@ impl Paths {
     /// Reads under way on PATA channels stand still for so long: the CPU has the memory. A drive that takes
     /// longer on its medium does not notice.
     pub fn pause(&mut self, cost: Nanos) {
-        for server in self.servers.iter_mut().filter(|one| one.is_held) {
-            server.paused += cost;
+        for link in self.links.iter_mut().filter(|one| one.is_held) {
+            link.paused += cost;
         }
     }
 
     /// Passes so many bytes between host and controller from `from` on; gives when they are through.
     pub fn host_transfer(&mut self, from: Time, bytes: u64, op: DriveOp) -> Time {
-        let servers = &mut self.servers;
-        let through = self.host.iter().map(|server| servers[*server].pass(from, bytes, op).1);
+        let links = &mut self.links;
+        let through = self.host.iter().map(|link| links[*link].pass(from, bytes, op).1);
         through.max().unwrap_or(from)
     }
 
-    /// How long each server has worked, by name: channels were owned by a command, others passed
+    /// How long each link has worked, by name: channels were owned by a command, others passed
     /// bytes. Work that was promised counts in full, so for the moment it may be more than has passed.
     pub fn busy(&self) -> impl Iterator<Item = (&str, Nanos)> {
-        self.servers.iter().map(|server| (server.spec.name.as_str(), server.busy))
+        self.links.iter().map(|link| (link.spec.name.as_str(), link.busy))
     }
 
     fn submit(&mut self, now: Time, drive: u16, io: DriveIo) {
@@ -285,7 +285,7 @@ impl Paths {
             self.commands.len() as u32 - 1
         };
         if let Some(channel) = self.routes[usize::from(drive)].channel {
-            let channel = &mut self.servers[channel];
+            let channel = &mut self.links[channel];
             if channel.is_held {
                 channel.waiting.push_back(slot);
                 return;
@@ -302,7 +302,7 @@ impl Paths {
         let route = &mut self.routes[usize::from(command.drive)];
         let mut ready = now;
         if let Some(channel) = route.channel {
-            let channel = &mut self.servers[channel];
+            let channel = &mut self.links[channel];
             ready = ready + channel.spec.overhead;
             let before = channel.selected.replace(command.drive);
             if before.is_some_and(|before| before != command.drive) {
@@ -312,19 +312,19 @@ impl Paths {
         if command.io.op == DriveOp::Write {
             let bytes = u64::from(command.io.len) * SECTOR_BYTES;
             let (mut starts, mut ends) = (ready, ready);
-            for server in &route.shared {
-                let (begin, end) = self.servers[*server].pass(ready, bytes, DriveOp::Write);
+            for link in &route.shared {
+                let (begin, end) = self.links[*link].pass(ready, bytes, DriveOp::Write);
                 (starts, ends) = (starts.max(begin), ends.max(end));
             }
             if let Some(channel) = route.channel {
-                ends = ends.max(starts + self.servers[channel].bytes(bytes));
+                ends = ends.max(starts + self.links[channel].bytes(bytes));
             }
             (ready, command.passed) = (starts, ends);
         }
-        if route.foresees {
+        if route.predicts {
             route.passed = command.passed;
         }
-        if ready > now && !route.foresees {
+        if ready > now && !route.predicts {
             self.outputs.push_back(PathOutput::WakeAt { command: slot, at: ready });
         } else {
             self.dispatch(ready, slot);
@@ -348,11 +348,11 @@ impl Paths {
         let mut done = command.passed;
         if command.io.op == DriveOp::Read && outcome == IoOutcome::Ok {
             let bytes = u64::from(command.io.len) * SECTOR_BYTES;
-            for server in &route.shared {
-                done = done.max(self.servers[*server].pass(from, bytes, DriveOp::Read).1);
+            for link in &route.shared {
+                done = done.max(self.links[*link].pass(from, bytes, DriveOp::Read).1);
             }
             if let Some(channel) = route.channel {
-                let channel = &self.servers[channel];
+                let channel = &self.links[channel];
                 done = done.max(from + channel.bytes(bytes) + channel.paused);
             }
         }
@@ -369,7 +369,7 @@ impl Paths {
         self.free_commands.push(slot);
         self.outputs.push_back(PathOutput::Complete { drive, id: io.id, outcome });
         let Some(index) = self.routes[usize::from(drive)].channel else { return };
-        let channel = &mut self.servers[index];
+        let channel = &mut self.links[index];
         channel.busy += now.since(granted);
         channel.paused = Nanos::ZERO;
         match channel.waiting.pop_front() {

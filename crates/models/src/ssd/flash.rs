@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use raidlab_core::units::{Nanos, Time};
 
-use super::{MOST_SUSPENDS, Server, SsdFigures};
+use super::{MOST_SUSPENDS, SsdFigures, Station};
 use raidlab_random::SplitMix64;
 
 /// What a die programs or erases.
@@ -37,7 +37,7 @@ struct Die {
 #[derive(Clone, Debug)]
 pub(super) struct Flash {
     dies: Vec<Die>,
-    channels: Vec<Server>,
+    channels: Vec<Station>,
     /// Dies that neither program nor erase, in the order that they came free.
     idle: VecDeque<u16>,
     busy: u64,
@@ -74,7 +74,7 @@ impl Flash {
         let staggered = (0..f.dies).map(|index| Die { pages: index * 7 % f.block_pages, ..die });
         Self {
             dies: staggered.collect(),
-            channels: vec![Server::default(); f.channels as usize],
+            channels: vec![Station::default(); f.channels as usize],
             idle: (0..f.dies as u16).collect(),
             busy: 0,
             owed: 0,

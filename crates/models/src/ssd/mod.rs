@@ -57,7 +57,7 @@ const QUEUE: usize = 256;
 
 /// Something inside the drive that happens at a known time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Happening {
+enum Event {
     /// The controller has understood a command.
     Arrived(u32),
     /// A page is in the register of its die.
@@ -92,12 +92,12 @@ struct Run {
 
 /// Something that serves one after another.
 #[derive(Clone, Copy, Debug, Default)]
-struct Server {
+struct Station {
     free: Time,
     busy: u64,
 }
 
-impl Server {
+impl Station {
     fn serve(&mut self, now: Time, cost: Nanos) -> Time {
         self.free = self.free.max(now) + cost;
         self.busy += cost.0;
@@ -111,11 +111,11 @@ pub struct Ssd {
     f: SsdFigures,
     ftl: Ftl,
     flash: Flash,
-    controller: Server,
+    controller: Station,
     /// Towards the host; with a half-duplex interface both ways.
-    link_out: Server,
-    link_in: Server,
-    events: BinaryHeap<Reverse<(Time, u64, Happening)>>,
+    link_out: Station,
+    link_in: Station,
+    events: BinaryHeap<Reverse<(Time, u64, Event)>>,
     sequence: u64,
     commands: Vec<Command>,
     free_commands: Vec<u32>,
@@ -158,9 +158,9 @@ impl Ssd {
         Self {
             ftl: spec.aged.clone(),
             flash: Flash::new(&f, seed),
-            controller: Server::default(),
-            link_out: Server::default(),
-            link_in: Server::default(),
+            controller: Station::default(),
+            link_out: Station::default(),
+            link_in: Station::default(),
             events: BinaryHeap::with_capacity(4 * QUEUE),
             sequence: 0,
             commands: Vec::with_capacity(QUEUE),
@@ -240,7 +240,7 @@ impl Ssd {
         wake.map(DriveOutput::WakeAt)
     }
 
-    fn schedule(&mut self, at: Time, happening: Happening) {
+    fn schedule(&mut self, at: Time, happening: Event) {
         self.events.push(Reverse((at, self.sequence, happening)));
         self.sequence += 1;
     }
@@ -253,23 +253,23 @@ impl Ssd {
             self.events.pop();
             self.now = self.now.max(time);
             match happening {
-                Happening::Arrived(command) => self.arrived(command),
-                Happening::Read { command, die, sectors } => {
+                Event::Arrived(command) => self.arrived(command),
+                Event::Read { command, die, sectors } => {
                     let at = self.flash.cross(self.now, die, sectors.into());
-                    self.schedule(at, Happening::Crossed { command, sectors });
+                    self.schedule(at, Event::Crossed { command, sectors });
                 }
-                Happening::Crossed { command, sectors } => {
+                Event::Crossed { command, sectors } => {
                     let at = self.link(true, sectors.into());
                     let command_left = &mut self.commands[command as usize].left;
                     *command_left -= 1;
                     if *command_left == 0 {
-                        self.schedule(at, Happening::Ended(command));
+                        self.schedule(at, Event::Ended(command));
                     }
                 }
-                Happening::Landed { command, sectors } => self.landed(command, sectors.into()),
-                Happening::Ended(command) => self.ended(command),
-                Happening::Worked(die) => self.worked(die),
-                Happening::Rested => self.rested(),
+                Event::Landed { command, sectors } => self.landed(command, sectors.into()),
+                Event::Ended(command) => self.ended(command),
+                Event::Worked(die) => self.worked(die),
+                Event::Rested => self.rested(),
             }
         }
     }
@@ -293,7 +293,7 @@ impl Ssd {
         };
         self.working += 1;
         let understood = self.controller.serve(self.now, self.f.controller_time);
-        self.schedule(understood + self.f.command_overhead, Happening::Arrived(slot));
+        self.schedule(understood + self.f.command_overhead, Event::Arrived(slot));
     }
 
     fn arrived(&mut self, slot: u32) {
@@ -327,7 +327,7 @@ impl Ssd {
             let die = self.flash.die_of(page);
             let read = self.flash.read(self.now, die);
             let sectors = (next - at) as u16;
-            self.schedule(read, Happening::Read { command: slot, die, sectors });
+            self.schedule(read, Event::Read { command: slot, die, sectors });
             (at, pages) = (next, pages + 1);
         }
         self.commands[slot as usize].left = pages;
@@ -360,7 +360,7 @@ impl Ssd {
         self.buffer.crossing = true;
         self.buffer.used += piece;
         let at = self.link(false, piece);
-        self.schedule(at, Happening::Landed { command: slot, sectors: piece as u16 });
+        self.schedule(at, Event::Landed { command: slot, sectors: piece as u16 });
     }
 
     fn landed(&mut self, slot: u32, sectors: u64) {
@@ -415,7 +415,7 @@ impl Ssd {
                 break;
             };
             self.buffer.sent += take;
-            self.schedule(at, Happening::Worked(die));
+            self.schedule(at, Event::Worked(die));
         }
         if self.buffer.landed > self.buffer.sent {
             self.watch_rest();
@@ -425,7 +425,7 @@ impl Ssd {
     fn worked(&mut self, die: u16) {
         let until = self.flash.until(die);
         if until > self.now {
-            self.schedule(until, Happening::Worked(die));
+            self.schedule(until, Event::Worked(die));
             return;
         }
         if let Work::Host { sectors, .. } = self.flash.finish(die) {
@@ -434,7 +434,7 @@ impl Ssd {
         }
         let resting = self.working == 0 && self.now >= self.last_command + REST;
         if let Some(at) = self.flash.chore(self.now, die, resting) {
-            self.schedule(at, Happening::Worked(die));
+            self.schedule(at, Event::Worked(die));
         }
         self.program();
         self.take_in();
@@ -470,7 +470,7 @@ impl Ssd {
             && position <= durable
         {
             self.buffer.waiting.pop_front();
-            self.schedule(at, Happening::Ended(slot));
+            self.schedule(at, Event::Ended(slot));
         }
     }
 }
@@ -482,7 +482,7 @@ impl Ssd {
         let something = self.buffer.landed > self.buffer.sent || self.flash.has_slc_data();
         if something && !self.rest_due {
             self.rest_due = true;
-            self.schedule(self.now + SETTLE, Happening::Rested);
+            self.schedule(self.now + SETTLE, Event::Rested);
         }
     }
 
@@ -500,11 +500,11 @@ impl Ssd {
         }
         if self.now >= rested {
             while let Some((die, at)) = self.flash.fold_idle(self.now) {
-                self.schedule(at, Happening::Worked(die));
+                self.schedule(at, Event::Worked(die));
             }
         } else if self.now < settled || self.flash.has_slc_data() {
             self.rest_due = true;
-            self.schedule(next, Happening::Rested);
+            self.schedule(next, Event::Rested);
         }
     }
 }

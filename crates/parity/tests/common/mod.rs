@@ -2,7 +2,7 @@
 //! draws that repeat.
 #![allow(dead_code, reason = "each test uses a part")]
 
-use raidlab_parity::{Kernels, Path, Store, scalar};
+use raidlab_parity::{InstructionSet, Kernels, Store, scalar};
 
 /// Room for any tested alignment and length, and guard bytes on both sides.
 pub(crate) const ROOM: usize = 64 + 64 + 4096 + 64;
@@ -12,7 +12,7 @@ pub(crate) const GUARD: u8 = 0xa5;
 /// Every path this machine has, with every way to store.
 pub(crate) fn all_kernels() -> Vec<Kernels> {
     let of = |path| [Store::Cached, Store::NonTemporal].map(|store| Kernels::on(path, store));
-    Path::ALL.into_iter().flat_map(of).flatten().collect()
+    InstructionSet::ALL.into_iter().flat_map(of).flatten().collect()
 }
 
 /// A small generator (xorshift64*), so that runs repeat exactly.

@@ -18,15 +18,15 @@ use raidlab_core::contract::{Outcome, RequestId};
 use raidlab_core::{MemberTotals, Nanos, Time};
 use raidlab_models::HostSpec;
 use raidlab_models::host::{
-    BlockId, Call, Handle, Host, HostFile, HostInput, HostOutput, TaskId, read_ahead_for,
+    BlockId, Call, Host, HostDescriptor, HostInput, HostOutput, Inode, TaskId, read_ahead_for,
 };
 use raidlab_sim::{Answer, World};
 use raidlab_study::{StudyError, StudyErrorKind};
-use raidlab_workload::names::{FileId, Names, Slots};
+use raidlab_workload::names::{Descriptors, FileId, Names};
 use raidlab_workload::processes::{self, Asked, Begun, Fault, Processes, Ran, Work};
 use raidlab_workload::{
-    Class, Conductor, Cpu, Memory, Op, OpResult, Path, Plan, Planned, Process, ProcessRecord,
-    RunRecord,
+    Class, Cpu, FilePath, Memory, Op, OpResult, Plan, Planned, Process, ProcessRecord, RunRecord,
+    Synchroniser,
 };
 
 use cpu::Cores;
@@ -85,17 +85,17 @@ struct Script {
 #[derive(Debug)]
 enum Answered {
     With(OpResult),
-    /// With what was moved, by which the position of a slot moves.
-    Moved(Option<raidlab_workload::Slot>),
+    /// With what was moved, by which the position of a file descriptor moves.
+    Moved(Option<raidlab_workload::FileDescriptor>),
 }
 
 /// A process of a stage.
 #[derive(Debug)]
 struct Running {
     process: Box<dyn Process>,
-    slots: Slots,
-    /// The host's handle of each slot.
-    handles: Vec<Option<Handle>>,
+    fds: Descriptors,
+    /// The host's handle of each file descriptor.
+    handles: Vec<Option<HostDescriptor>>,
     script: Script,
     cpu: Cpu,
 }
@@ -164,7 +164,7 @@ fn failed(process: usize, what: &str, reason: impl std::fmt::Display) -> StudyEr
 }
 
 fn no_processes() -> Processes {
-    Processes::new([], 0, Conductor::new(&[], 0))
+    Processes::new([], 0, Synchroniser::new(&[], 0))
 }
 
 impl processes::Target for Target<'_> {
@@ -204,7 +204,7 @@ impl processes::Target for Target<'_> {
     fn compute(&mut self, index: usize, work: Work) -> Result<(), StudyError> {
         let cost = match work {
             Work::Time(time) => time,
-            Work::Characters(bytes) => self.spec.costs.characters(bytes),
+            Work::StdioBytes(bytes) => self.spec.costs.characters(bytes),
         };
         self.begin_operation(index, Answered::With(OpResult::Done));
         self.use_cpu(index, cost, true);
@@ -244,11 +244,11 @@ impl processes::Target for Target<'_> {
 impl<'w> Target<'w> {
     fn new(world: &'w mut World, spec: &HostSpec) -> Result<Self, StudyError> {
         let names = Names::default();
-        let root = names.find(&Path::target(""));
+        let root = names.find(&FilePath::target(""));
         let root = root.ok_or_else(|| wrong(StudyErrorKind::WrongValue, "names", "no root"))?;
         let mut spec = *spec;
         spec.read_ahead.get_or_insert(read_ahead_for(spec.kernel, world.array().layout()));
-        let host = Host::new(&spec, world.array().capacity(), HostFile(root.0));
+        let host = Host::new(&spec, world.array().capacity(), Inode(root.0));
         let host = host.map_err(|reason| wrong(StudyErrorKind::WrongValue, "host", reason))?;
         Ok(Self {
             began: world.now(),
@@ -283,27 +283,27 @@ impl<'w> Target<'w> {
         let phases = plan.phases.len();
         // What a cold run finds lies where the host has put it; how long that took nobody asks.
         let is_cold = matches!(plan.memory, Memory::Cold | Memory::Warm);
-        let lays_out = self.world.lay_out(is_cold);
-        self.host.lay_out(lays_out);
-        self.stage(plan.prepare, phases, Conductor::new(&[], 0))?;
+        let prefills = self.world.prefill(is_cold);
+        self.host.prefill(prefills);
+        self.stage(plan.prepare, phases, Synchroniser::new(&[], 0))?;
         if plan.memory != Memory::JustWritten {
             let settle = Planned { copy: 0, process: Box::new(Settle(true)) };
-            self.stage(vec![settle], 0, Conductor::new(&[], 0))?;
+            self.stage(vec![settle], 0, Synchroniser::new(&[], 0))?;
         }
-        self.world.lay_out(false);
-        self.host.lay_out(false);
+        self.world.prefill(false);
+        self.host.prefill(false);
         if is_cold {
             self.host.drop_cached(None);
         }
-        self.stage(plan.warm, phases, Conductor::new(&[], 0))?;
+        self.stage(plan.warm, phases, Synchroniser::new(&[], 0))?;
         let memory = format!(
             "modelled page cache of {} MiB, {} MiB of it in use at the start",
             self.spec.cache.unwrap_or(self.spec.memory) >> 20,
             self.host.cached() >> 20
         );
         let base = self.base();
-        let conductor = Conductor::new(&plan.barriers, plan.queues);
-        let processes = self.stage(plan.run, phases, conductor)?;
+        let synchroniser = Synchroniser::new(&plan.barriers, plan.queues);
+        let processes = self.stage(plan.run, phases, synchroniser)?;
         let mut record = RunRecord { phases: plan.phases, memory, ..RunRecord::default() };
         record.processes = processes;
         self.fill(&mut record, &base);
@@ -358,14 +358,14 @@ impl<'w> Target<'w> {
         &mut self,
         planned: Vec<Planned>,
         phases: usize,
-        conductor: Conductor,
+        synchroniser: Synchroniser,
     ) -> Result<Vec<ProcessRecord>, StudyError> {
         self.began = self.world.now();
         let copies = planned.iter().map(|planned| planned.copy);
-        self.processes = Processes::new(copies, phases, conductor);
+        self.processes = Processes::new(copies, phases, synchroniser);
         let running = |planned: Planned| Running {
             process: planned.process,
-            slots: Slots::default(),
+            fds: Descriptors::default(),
             handles: Vec::new(),
             script: Script::default(),
             cpu: Cpu::default(),
@@ -550,6 +550,6 @@ impl<'w> Target<'w> {
 }
 
 /// The host's number of a file.
-fn host_file(id: FileId) -> HostFile {
-    HostFile(id.0)
+fn host_file(id: FileId) -> Inode {
+    Inode(id.0)
 }

@@ -6,7 +6,7 @@ use raidlab_models::host::CallCosts;
 use raidlab_sim::{Answer, World};
 use raidlab_workload::processes::{Asked, Begun, Fault, Processes, Ran, Sleepers, Work, run};
 use raidlab_workload::raw::{Process, RawPlan, Request};
-use raidlab_workload::{Conductor, OpResult, ProcessIndex, RunRecord};
+use raidlab_workload::{OpResult, ProcessIndex, RunRecord, Synchroniser};
 
 /// A process on the target.
 struct Running {
@@ -49,8 +49,8 @@ pub fn run_raw_plan(
     plan: RawPlan,
 ) -> Result<RunRecord, String> {
     let copies = plan.processes.iter().map(Process::copy);
-    let conductor = Conductor::new(&plan.barriers, plan.queues);
-    let processes = Processes::new(copies, plan.phases.len(), conductor);
+    let synchroniser = Synchroniser::new(&plan.barriers, plan.queues);
+    let processes = Processes::new(copies, plan.phases.len(), synchroniser);
     let running = |process| Running { process, refused: None };
     let array = world.array();
     let mut target = Target {
@@ -137,7 +137,7 @@ impl raidlab_workload::processes::Target for Target<'_> {
     fn compute(&mut self, process: ProcessIndex, work: Work) -> Result<(), String> {
         let time = match work {
             Work::Time(time) => time,
-            Work::Characters(bytes) => self.costs.characters(bytes),
+            Work::StdioBytes(bytes) => self.costs.characters(bytes),
         };
         let until = self.world.work(time);
         self.sleepers.add(until, process);

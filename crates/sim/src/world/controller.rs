@@ -5,7 +5,7 @@ use raidlab_core::{Sector, Sectors, Time};
 use raidlab_models::controller::{ControllerInput, ControllerOutput};
 use raidlab_models::{Controller, ControllerSpec, DriveOp};
 
-use super::{Answer, Happening, KERNEL, Pending, World};
+use super::{Answer, KERNEL, Pending, TimedEvent, World};
 use crate::error::SimError;
 
 /// Marks requests to the array that a controller made; the host's count from 0.
@@ -103,7 +103,7 @@ impl World {
                     let paths = self.paths.as_mut();
                     let done = paths.map(|paths| paths.host_transfer(from, len.bytes(), op));
                     match done.filter(|done| *done > now) {
-                        Some(done) => self.schedule(done, Happening::Transferred(request)),
+                        Some(done) => self.schedule(done, TimedEvent::Transferred(request)),
                         None => controller.handle(now, ControllerInput::Transferred { request }),
                     }
                 }
@@ -113,7 +113,7 @@ impl World {
                     self.answers.push_back(Answer { id: asked, outcome, at: self.now });
                 }
                 ControllerOutput::WakeAt { what, at } => {
-                    self.schedule(at, Happening::Controller(what));
+                    self.schedule(at, TimedEvent::Controller(what));
                 }
             }
         }

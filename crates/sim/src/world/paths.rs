@@ -4,7 +4,7 @@ use raidlab_core::{Nanos, Time};
 use raidlab_models::path::{PathInput, PathOutput};
 use raidlab_models::{DriveInput, PathSpec, Paths};
 
-use super::{Happening, World};
+use super::{TimedEvent, World};
 use crate::error::SimError;
 
 impl World {
@@ -60,10 +60,10 @@ impl World {
     /// Has a drive, and its path, ask for no more wake-ups than ends of commands need, where that is
     /// possible.
     pub(super) fn foresee(&mut self, drive: usize) {
-        if self.drives[drive].foresee_ends()
+        if self.drives[drive].predict_completions()
             && let Some(paths) = &mut self.paths
         {
-            paths.foresee(drive);
+            paths.predict_completions(drive);
         }
     }
 
@@ -73,7 +73,7 @@ impl World {
         let passed = self.paths.as_ref().map_or(Time::ZERO, |paths| paths.passed(member));
         let until = at.max(passed);
         self.wakes[usize::from(member)] = Some(until);
-        self.schedule(until, Happening::Drive(member));
+        self.schedule(until, TimedEvent::Drive(member));
     }
 
     #[inline(never)]
@@ -107,7 +107,7 @@ impl World {
                     self.hear_drive(drive);
                 }
                 PathOutput::Complete { drive, id, outcome } => self.completed(drive, id, outcome),
-                PathOutput::WakeAt { command, at } => self.schedule(at, Happening::Path(command)),
+                PathOutput::WakeAt { command, at } => self.schedule(at, TimedEvent::Path(command)),
             }
         }
     }

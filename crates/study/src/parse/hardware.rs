@@ -3,7 +3,7 @@
 use raidlab_core::suggest::did_you_mean;
 use raidlab_core::{Nanos, SECTOR_BYTES, Sectors};
 use raidlab_models::host::{Kernel, Processor};
-use raidlab_models::{ControllerSpec, ServerSpec};
+use raidlab_models::{ControllerSpec, LinkSpec};
 use raidlab_workload::{Parameters, WorkloadError};
 
 use super::table::{Table, check_unique};
@@ -165,19 +165,19 @@ fn time(table: &Table<'_>, key: &str) -> Result<Option<Nanos>, StudyError> {
     })
 }
 
-type Preset = fn(&str) -> ServerSpec;
+type Preset = fn(&str) -> LinkSpec;
 
 const PRESETS: [(&str, Preset); 5] = [
-    ("pata-udma100", ServerSpec::pata_udma100),
-    ("sata-150", ServerSpec::sata_150),
-    ("sata-300", ServerSpec::sata_300),
-    ("sas-300", ServerSpec::sas_300),
-    ("pci-32-33", ServerSpec::pci_32_33),
+    ("pata-udma100", LinkSpec::pata_udma100),
+    ("sata-150", LinkSpec::sata_150),
+    ("sata-300", LinkSpec::sata_300),
+    ("sas-300", LinkSpec::sas_300),
+    ("pci-32-33", LinkSpec::pci_32_33),
 ];
 
 /// `[[paths]]`: what lies between the host and its drives.
-pub(super) fn paths(tables: &[Table<'_>]) -> Result<Vec<ServerSpec>, StudyError> {
-    let mut servers: Vec<ServerSpec> = Vec::new();
+pub(super) fn paths(tables: &[Table<'_>]) -> Result<Vec<LinkSpec>, StudyError> {
+    let mut servers: Vec<LinkSpec> = Vec::new();
     for table in tables {
         let server = path(table)?;
         check_unique(table, &server.name, servers.iter().map(|one| one.name.as_str()))?;
@@ -186,7 +186,7 @@ pub(super) fn paths(tables: &[Table<'_>]) -> Result<Vec<ServerSpec>, StudyError>
     Ok(servers)
 }
 
-fn path(table: &Table<'_>) -> Result<ServerSpec, StudyError> {
+fn path(table: &Table<'_>) -> Result<LinkSpec, StudyError> {
     table.check_keys(&PATH_KEYS)?;
     let name = table.required_text("name", "name = \"channel 0\"")?;
     table.required_text("kind", "kind = \"pata-udma100\"")?;
@@ -197,8 +197,8 @@ fn path(table: &Table<'_>) -> Result<ServerSpec, StudyError> {
     let mut server = match (PRESETS.get(at), rate) {
         (Some((_, preset)), None) => preset(name),
         (Some((_, preset)), Some(rate)) => preset(name).with_rate(rate),
-        (None, Some(rate)) if known.get(at) == Some(&"bus") => ServerSpec::bus(name, rate),
-        (None, Some(rate)) => ServerSpec::memory(name, rate),
+        (None, Some(rate)) if known.get(at) == Some(&"bus") => LinkSpec::bus(name, rate),
+        (None, Some(rate)) => LinkSpec::memory(name, rate),
         (None, None) => return Err(table.missing("rate", "rate = \"400MB/s\"")),
     };
     if let Some(switch) = time(table, "switch")? {
@@ -214,7 +214,7 @@ fn path(table: &Table<'_>) -> Result<ServerSpec, StudyError> {
 /// alternative for each, in turn. Positions in the paths, for each member.
 pub(super) fn routes(
     table: &Table<'_>,
-    servers: &[ServerSpec],
+    servers: &[LinkSpec],
     members: u16,
 ) -> Result<Vec<Vec<usize>>, StudyError> {
     let example = "route = [\"pci\", \"channel 0 | channel 1\"]";

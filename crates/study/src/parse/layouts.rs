@@ -5,7 +5,7 @@ use raidlab_core::layout::{ZoneOrder, chunk_from_size, nested_levels};
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::suggest::did_you_mean;
 use raidlab_core::{Layout, LayoutError, Level, Rotation};
-use raidlab_models::ServerSpec;
+use raidlab_models::LinkSpec;
 
 use super::errors::Errors;
 use super::hardware;
@@ -42,7 +42,7 @@ const SINGLE: &str = "single";
 /// What of the study is around layouts.
 pub(super) struct Around<'a, 't> {
     pub(super) drives: &'a [Drives],
-    pub(super) servers: &'a [ServerSpec],
+    pub(super) servers: &'a [LinkSpec],
     /// The study itself, for its host.
     pub(super) root: &'a Table<'t>,
     pub(super) filesystem: Option<&'a str>,

@@ -9,9 +9,9 @@ use std::path::Path;
 use raidlab_engine::EngineError;
 use raidlab_workload::Memory;
 
-use super::crew::Warnings;
 use super::files::Roots;
 use super::system;
+use super::worker_pool::Warnings;
 
 /// Where root drops the caches of the whole system: `proc_sys_vm(5)`.
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";

@@ -8,7 +8,7 @@ use std::path::{Path as SystemPath, PathBuf};
 use std::sync::Arc;
 
 use raidlab_engine::{EngineError, EngineErrorKind};
-use raidlab_workload::{How, MOST_SLOTS, Path, Root, Slot};
+use raidlab_workload::{FileDescriptor, FilePath, MOST_SLOTS, OpenFlags, Root};
 
 use super::system;
 
@@ -20,7 +20,7 @@ pub(super) struct Roots {
     source: Option<(File, PathBuf)>,
 }
 
-fn invalid(path: &Path, reason: &str) -> EngineError {
+fn invalid(path: &FilePath, reason: &str) -> EngineError {
     let reason = format!("`{path}`: {reason}");
     EngineError::new(EngineErrorKind::InvalidRequest, "use a path of the workload", reason)
 }
@@ -38,7 +38,7 @@ impl Roots {
         Ok(Self { target: open(target)?, source: source.map(open).transpose()? })
     }
 
-    fn root(&self, path: &Path) -> Result<&(File, PathBuf), EngineError> {
+    fn root(&self, path: &FilePath) -> Result<&(File, PathBuf), EngineError> {
         match path.root {
             Root::Target => Ok(&self.target),
             Root::Source => self
@@ -58,7 +58,7 @@ impl Roots {
     /// The directory and the name in it, for a system call; the name is put into `text`.
     pub(super) fn name<'t>(
         &self,
-        path: &Path,
+        path: &FilePath,
         text: &'t mut Vec<u8>,
     ) -> Result<(RawFd, &'t CStr), EngineError> {
         let (directory, _) = self.root(path)?;
@@ -71,7 +71,7 @@ impl Roots {
     }
 
     /// Where it is in the whole system, for errors.
-    pub(super) fn full(&self, path: &Path) -> PathBuf {
+    pub(super) fn full(&self, path: &FilePath) -> PathBuf {
         match self.root(path) {
             Ok((_, root)) if path.text.is_empty() => root.clone(),
             Ok((_, root)) => root.join(&*path.text),
@@ -82,15 +82,15 @@ impl Roots {
     /// Opens a file as a workload wants it.
     pub(super) fn open_file(
         &self,
-        path: &Path,
-        how: How,
+        path: &FilePath,
+        flags: OpenFlags,
         text: &mut Vec<u8>,
     ) -> Result<OwnedFd, EngineError> {
         let (directory, name) = match path.root {
             Root::Null => (libc::AT_FDCWD, c"/dev/null"),
             _ => self.name(path, text)?,
         };
-        let open = || system::open(directory, name, flags(how), 0o644);
+        let open = || system::open(directory, name, system_flags(flags), 0o644);
         let opened = match open() {
             // The threads here share the files that the originals' processes would each have alone.
             Err(error)
@@ -114,28 +114,28 @@ pub(super) fn c_string<'t>(text: &str, into: &'t mut Vec<u8>) -> Option<&'t CStr
     CStr::from_bytes_with_nul(into).ok()
 }
 
-fn flags(how: How) -> libc::c_int {
-    let access = match (how.read, how.write) {
+fn system_flags(flags: OpenFlags) -> libc::c_int {
+    let access = match (flags.read, flags.write) {
         (_, false) => libc::O_RDONLY,
         (false, true) => libc::O_WRONLY,
         (true, true) => libc::O_RDWR,
     };
     let wanted = [
-        (how.create, libc::O_CREAT),
-        (how.exclusive, libc::O_EXCL),
-        (how.truncate, libc::O_TRUNC),
-        (how.direct, libc::O_DIRECT),
-        (how.sync, libc::O_SYNC),
+        (flags.create, libc::O_CREAT),
+        (flags.exclusive, libc::O_EXCL),
+        (flags.truncate, libc::O_TRUNC),
+        (flags.direct, libc::O_DIRECT),
+        (flags.sync, libc::O_SYNC),
     ];
     wanted.into_iter().filter(|(wanted, _)| *wanted).fold(access, |all, (_, flag)| all | flag)
 }
 
-/// A file in a slot.
+/// A file in a file descriptor.
 #[derive(Debug)]
 pub(super) struct OpenFile {
     /// Shared with operations that are under way.
     pub(super) file: Arc<OwnedFd>,
-    pub(super) path: Path,
+    pub(super) path: FilePath,
     /// Where the next read or write goes: the same as the kernel's own.
     pub(super) position: u64,
 }
@@ -146,36 +146,40 @@ impl OpenFile {
     }
 }
 
-/// The slots of a process.
+/// The file descriptors of a process.
 #[derive(Debug, Default)]
-pub(super) struct Slots(Vec<Option<OpenFile>>);
+pub(super) struct Descriptors(Vec<Option<OpenFile>>);
 
-fn wrong_slot(slot: Slot, reason: &str) -> EngineError {
-    let reason = format!("slot {}: {reason}: a fault in the workload", slot.0);
-    EngineError::new(EngineErrorKind::InvalidRequest, "use a slot of the workload", reason)
+fn wrong_slot(fd: FileDescriptor, reason: &str) -> EngineError {
+    let reason = format!("fd {}: {reason}: a fault in the workload", fd.0);
+    EngineError::new(
+        EngineErrorKind::InvalidRequest,
+        "use a file descriptor of the workload",
+        reason,
+    )
 }
 
-impl Slots {
+impl Descriptors {
     #[inline]
-    pub(super) fn get(&mut self, slot: Slot) -> Result<&mut OpenFile, EngineError> {
-        let file = self.0.get_mut(usize::from(slot.0)).and_then(Option::as_mut);
-        file.ok_or_else(|| wrong_slot(slot, "nothing is open in it"))
+    pub(super) fn get(&mut self, fd: FileDescriptor) -> Result<&mut OpenFile, EngineError> {
+        let file = self.0.get_mut(usize::from(fd.0)).and_then(Option::as_mut);
+        file.ok_or_else(|| wrong_slot(fd, "nothing is open in it"))
     }
 
-    pub(super) fn check_free(&self, slot: Slot) -> Result<(), EngineError> {
-        let index = usize::from(slot.0);
+    pub(super) fn check_free(&self, fd: FileDescriptor) -> Result<(), EngineError> {
+        let index = usize::from(fd.0);
         if index >= MOST_SLOTS {
-            return Err(wrong_slot(slot, &format!("there are only {MOST_SLOTS}")));
+            return Err(wrong_slot(fd, &format!("there are only {MOST_SLOTS}")));
         }
         match self.0.get(index) {
-            Some(Some(_)) => Err(wrong_slot(slot, "a file is open in it already")),
+            Some(Some(_)) => Err(wrong_slot(fd, "a file is open in it already")),
             _ => Ok(()),
         }
     }
 
-    /// Puts a file into a slot that is free.
-    pub(super) fn put(&mut self, slot: Slot, path: Path, file: OwnedFd) {
-        let index = usize::from(slot.0);
+    /// Puts a file into a file descriptor that is free.
+    pub(super) fn put(&mut self, fd: FileDescriptor, path: FilePath, file: OwnedFd) {
+        let index = usize::from(fd.0);
         if self.0.len() <= index {
             self.0.resize_with(index + 1, || None);
         }
@@ -183,10 +187,13 @@ impl Slots {
     }
 
     /// Takes a file out and closes it; the inner error is the system's.
-    pub(super) fn close(&mut self, slot: Slot) -> Result<(Path, io::Result<()>), EngineError> {
-        self.get(slot)?;
-        let taken = self.0.get_mut(usize::from(slot.0)).and_then(Option::take);
-        let taken = taken.ok_or_else(|| wrong_slot(slot, "nothing is open in it"))?;
+    pub(super) fn close(
+        &mut self,
+        fd: FileDescriptor,
+    ) -> Result<(FilePath, io::Result<()>), EngineError> {
+        self.get(fd)?;
+        let taken = self.0.get_mut(usize::from(fd.0)).and_then(Option::take);
+        let taken = taken.ok_or_else(|| wrong_slot(fd, "nothing is open in it"))?;
         // One that operations are still under way on is closed with the last of them.
         let closed = Arc::try_unwrap(taken.file).map_or(Ok(()), system::close);
         Ok((taken.path, closed))

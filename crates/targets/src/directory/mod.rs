@@ -22,7 +22,6 @@
 
 mod blocks;
 mod cache;
-mod crew;
 mod files;
 mod names;
 mod queue;
@@ -30,6 +29,7 @@ mod system;
 mod transfer;
 mod verify;
 mod worker;
+mod worker_pool;
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -39,13 +39,13 @@ use std::sync::atomic::AtomicBool;
 
 use raidlab_core::{MemberTotals, Nanos};
 use raidlab_engine::{EngineError, EngineErrorKind};
-use raidlab_workload::{Conductor, Cpu, Plan, Planned, ProcessRecord, RunRecord};
+use raidlab_workload::{Cpu, Plan, Planned, ProcessRecord, RunRecord, Synchroniser};
 
 use crate::raw::cpu::CpuTimes;
 use crate::rundir::{Cleaned, RunDirectory, clean_leftovers};
-use crew::{Crew, Membership, Warnings};
 use files::Roots;
 use worker::{Left, Run, work};
+use worker_pool::{Membership, Warnings, WorkerPool};
 
 const RUN: &str = "run the workload";
 const USE: &str = "use the directory";
@@ -75,7 +75,7 @@ impl Default for DirectoryOptions {
 
 /// What a run in a directory is at, for those who wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Step {
+pub enum RunStep {
     /// Makes the files that the run finds.
     Prepare,
     /// Syncs, drops what memory holds, and reads what is to be found in memory.
@@ -168,7 +168,7 @@ impl DirectoryTarget {
         plan: Plan,
         cancel: &AtomicBool,
         members: &dyn Fn() -> Option<MemberTotals>,
-        tell: &dyn Fn(Step),
+        tell: &dyn Fn(RunStep),
     ) -> Result<RunRecord, EngineError> {
         self.check_room(&plan)?;
         let plan = plan.in_single_operations();
@@ -179,7 +179,7 @@ impl DirectoryTarget {
         };
         let source_path = source.as_ref().and_then(RunDirectory::tree_path);
         let target_path = target.tree_path().unwrap_or_else(|| target.path().to_path_buf());
-        tell(Step::Prepare);
+        tell(RunStep::Prepare);
         if let Some(path) = &source_path {
             verify::make_sources(path, &plan.sources, cancel)?;
         }
@@ -196,14 +196,15 @@ impl DirectoryTarget {
             warnings: &warnings,
         };
         stage.one_after_another(plan.prepare)?;
-        tell(Step::Warm);
+        tell(RunStep::Warm);
         let memory = cache::settle(plan.memory, &roots, self.options.system_caches, &warnings)?;
         stage.one_after_another(plan.warm)?;
-        tell(Step::Run);
+        tell(RunStep::Run);
         let before = members();
-        let measured = stage.all_at_once(plan.run, Conductor::new(&plan.barriers, plan.queues))?;
+        let measured =
+            stage.all_at_once(plan.run, Synchroniser::new(&plan.barriers, plan.queues))?;
         let members = members().zip(before).map(|(after, before)| after.since(before));
-        tell(Step::Verify);
+        tell(RunStep::Verify);
         verify::verify(&roots, &plan.expected, cancel)?;
         Ok(RunRecord {
             phases: plan.phases,
@@ -292,7 +293,7 @@ struct Measured {
 impl Stage<'_> {
     fn one_after_another(&self, planned: Vec<Planned>) -> Result<(), EngineError> {
         for one in planned {
-            self.all_at_once(vec![one], Conductor::new(&[], 0))?;
+            self.all_at_once(vec![one], Synchroniser::new(&[], 0))?;
         }
         Ok(())
     }
@@ -300,51 +301,51 @@ impl Stage<'_> {
     fn all_at_once(
         &self,
         planned: Vec<Planned>,
-        conductor: Conductor,
+        synchroniser: Synchroniser,
     ) -> Result<Measured, EngineError> {
         let count = planned.len();
-        let crew = Crew::new(count, conductor, self.cancel, self.warnings);
+        let pool = WorkerPool::new(count, synchroniser, self.cancel, self.warnings);
         let run =
-            Run { crew: &crew, roots: self.roots, phases: self.phases, io_uring: self.io_uring };
+            Run { pool: &pool, roots: self.roots, phases: self.phases, io_uring: self.io_uring };
         let (left, system_cpu) = std::thread::scope(|scope| {
             let mut threads = Vec::with_capacity(count);
             for (index, one) in planned.into_iter().enumerate() {
                 let made = std::thread::Builder::new()
                     .name(format!("process {index}"))
                     .stack_size(STACK)
-                    .spawn_scoped(scope, move || in_crew(index, one, run));
+                    .spawn_scoped(scope, move || on_workers(index, one, run));
                 match made {
                     Ok(thread) => threads.push(thread),
                     Err(error) => {
                         let reason =
                             format!("thread {index} of {count} could not be made: {error}");
-                        crew.fail(EngineError::new(EngineErrorKind::NoMemory, RUN, reason));
-                        crew.leave_out(count - index);
+                        pool.fail(EngineError::new(EngineErrorKind::NoMemory, RUN, reason));
+                        pool.leave_out(count - index);
                         break;
                     }
                 }
             }
             let before = CpuTimes::now();
-            crew.begin();
-            crew.wait_for_all();
+            pool.begin();
+            pool.wait_for_all();
             let system_cpu = CpuTimes::now().system_since(&before);
             let left: Vec<_> =
                 threads.into_iter().filter_map(|thread| thread.join().ok().flatten()).collect();
             (left, system_cpu)
         });
-        crew.into_result()?;
+        pool.into_result()?;
         Ok(Measured { process_cpu: sum(&left), processes: records(left), system_cpu })
     }
 }
 
-/// Carries a process out as a member of the crew; `None` when it was not done.
-fn in_crew(index: usize, planned: Planned, run: Run<'_>) -> Option<Left> {
-    let _member = Membership(run.crew);
+/// Carries a process out as a member of the pool; `None` when it was not done.
+fn on_workers(index: usize, planned: Planned, run: Run<'_>) -> Option<Left> {
+    let _member = Membership(run.pool);
     match work(index, planned, run) {
         Ok(left) => Some(left),
-        Err(crew::Halt::Stopped) => None,
-        Err(crew::Halt::Failed(error)) => {
-            run.crew.fail(error);
+        Err(worker_pool::Halt::Stopped) => None,
+        Err(worker_pool::Halt::Failed(error)) => {
+            run.pool.fail(error);
             None
         }
     }

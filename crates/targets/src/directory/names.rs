@@ -1,12 +1,12 @@
 //! Operations on names.
 
 use raidlab_engine::EngineError;
-use raidlab_workload::{Attribute, Class, Entry, Of, Op, OpResult, Path, Status};
+use raidlab_workload::{Attribute, AttributeTarget, Class, Entry, FilePath, Op, OpResult, Status};
 
-use super::crew::Halt;
 use super::files::{NUL, c_string};
 use super::system::{self, Object};
 use super::worker::{Worker, invalid};
+use super::worker_pool::Halt;
 
 /// Bytes of a list that are asked for at once, as the C library does.
 const LIST: usize = 32 << 10;
@@ -46,7 +46,7 @@ impl Worker<'_> {
     fn on_name(
         &mut self,
         operation: &'static str,
-        path: &Path,
+        path: &FilePath,
         call: impl FnOnce(i32, &std::ffi::CStr) -> std::io::Result<()>,
     ) -> Result<OpResult, EngineError> {
         let (at, name) = self.run.roots.name(path, &mut self.names[0])?;
@@ -57,8 +57,8 @@ impl Worker<'_> {
     fn on_two(
         &mut self,
         operation: &'static str,
-        from: &Path,
-        to: &Path,
+        from: &FilePath,
+        to: &FilePath,
         call: impl FnOnce((i32, &std::ffi::CStr), (i32, &std::ffi::CStr)) -> std::io::Result<()>,
     ) -> Result<OpResult, EngineError> {
         let [first, second] = &mut self.names;
@@ -67,7 +67,7 @@ impl Worker<'_> {
         Ok(OpResult::Done)
     }
 
-    fn symlink(&mut self, text: &str, path: &Path) -> Result<OpResult, EngineError> {
+    fn symlink(&mut self, text: &str, path: &FilePath) -> Result<OpResult, EngineError> {
         let [first, second] = &mut self.names;
         let (at, name) = self.run.roots.name(path, first)?;
         let text = c_string(text, second).ok_or_else(|| invalid(NUL))?;
@@ -76,7 +76,7 @@ impl Worker<'_> {
         Ok(OpResult::Done)
     }
 
-    fn fsync_directory(&mut self, path: &Path) -> Result<OpResult, EngineError> {
+    fn fsync_directory(&mut self, path: &FilePath) -> Result<OpResult, EngineError> {
         let (at, name) = self.run.roots.name(path, &mut self.names[0])?;
         let synced =
             system::open(at, name, libc::O_RDONLY | libc::O_DIRECTORY, 0).and_then(|directory| {
@@ -87,7 +87,7 @@ impl Worker<'_> {
         Ok(OpResult::Done)
     }
 
-    fn stat(&mut self, path: &Path) -> Result<OpResult, EngineError> {
+    fn stat(&mut self, path: &FilePath) -> Result<OpResult, EngineError> {
         let (at, name) = self.run.roots.name(path, &mut self.names[0])?;
         let status = system::stat(at, name);
         let status = status.map_err(|error| self.failed_name("stat", path, error))?;
@@ -95,7 +95,7 @@ impl Worker<'_> {
         Ok(OpResult::Status(Status { size: status.st_size as u64, is_directory }))
     }
 
-    fn list(&mut self, path: &Path) -> Result<OpResult, EngineError> {
+    fn list(&mut self, path: &FilePath) -> Result<OpResult, EngineError> {
         self.list.resize(LIST, 0);
         let (at, name) = self.run.roots.name(path, &mut self.names[0])?;
         let list = &mut self.list;
@@ -115,10 +115,10 @@ impl Worker<'_> {
         listed.map(OpResult::Entries).map_err(|error| self.failed_name("list", path, error))
     }
 
-    fn set(&mut self, of: &Of, attribute: Attribute) -> Result<(), EngineError> {
+    fn set(&mut self, of: &AttributeTarget, attribute: Attribute) -> Result<(), EngineError> {
         let object = match of {
-            Of::Slot(slot) => Object::File(self.slots.get(*slot)?.descriptor()),
-            Of::Path(path) => {
+            AttributeTarget::Descriptor(fd) => Object::File(self.fds.get(*fd)?.descriptor()),
+            AttributeTarget::Path(path) => {
                 let (at, name) = self.run.roots.name(path, &mut self.names[0])?;
                 Object::Name(at, name)
             }
@@ -129,8 +129,8 @@ impl Worker<'_> {
             Attribute::Owner => ("set the owner", system::set_owner(object)),
         };
         set.map_err(|error| match of {
-            Of::Slot(slot) => self.failed(operation, *slot, error),
-            Of::Path(path) => self.failed_name(operation, path, error),
+            AttributeTarget::Descriptor(fd) => self.failed(operation, *fd, error),
+            AttributeTarget::Path(path) => self.failed_name(operation, path, error),
         })
     }
 }

@@ -1,11 +1,11 @@
 //! Operations on open files: moving bytes, positions, durability.
 
 use raidlab_engine::EngineError;
-use raidlab_workload::{Class, Content, Io, Op, OpResult, Path, Seek, Slot};
+use raidlab_workload::{Class, Content, FileDescriptor, FilePath, Io, Op, OpResult, Seek};
 
-use super::crew::Halt;
 use super::system;
 use super::worker::{Worker, invalid, length};
+use super::worker_pool::Halt;
 
 const READ: &str = "read";
 const WRITE: &str = "write";
@@ -27,14 +27,19 @@ pub(super) fn check_content(content: Content) -> Result<(), EngineError> {
 impl Worker<'_> {
     /// Reads at the position. An answer shorter than `len` is the end of the file, as it is on regular
     /// files and block devices; nothing at all is not counted as a read.
-    pub(super) fn read(&mut self, slot: Slot, len: u64, times: u64) -> Result<OpResult, Halt> {
+    pub(super) fn read(
+        &mut self,
+        fd: FileDescriptor,
+        len: u64,
+        times: u64,
+    ) -> Result<OpResult, Halt> {
         let len = length(len)?;
-        let file = self.descriptor(slot)?;
+        let file = self.descriptor(fd)?;
         self.blocks.reserve(len, None)?;
         let mut moved = 0;
         let mut failure = None;
         for _ in 0..times {
-            self.run.crew.check()?;
+            self.run.pool.check()?;
             match system::read(file, self.blocks.buffer(len)) {
                 Ok(0) => {
                     self.tick();
@@ -53,61 +58,61 @@ impl Worker<'_> {
                 }
             }
         }
-        let open = self.slots.get(slot)?;
+        let open = self.fds.get(fd)?;
         open.position += moved;
         let at = open.position;
         match failure {
-            Some(error) => Err(self.failed(READ, slot, error).at_offset(at).into()),
+            Some(error) => Err(self.failed(READ, fd, error).at_offset(at).into()),
             None => Ok(OpResult::Moved(moved)),
         }
     }
 
     pub(super) fn write(
         &mut self,
-        slot: Slot,
+        fd: FileDescriptor,
         len: u64,
         content: Content,
         times: u64,
     ) -> Result<OpResult, Halt> {
         let len = length(len)?;
-        let open = self.slots.get(slot)?;
+        let open = self.fds.get(fd)?;
         let (file, start) = (open.descriptor(), open.position);
         self.blocks.reserve(len, Some(content))?;
         let mut at = start;
         for turn in 0..times {
-            self.run.crew.check()?;
+            self.run.pool.check()?;
             let bytes = self.blocks.content(content, len, at, turn);
             let written = system::in_full(bytes, |rest, _| system::write(file, rest));
             if let Err(error) = written {
-                return Err(self.failed(WRITE, slot, error).at_offset(at).into());
+                return Err(self.failed(WRITE, fd, error).at_offset(at).into());
             }
             at += len as u64;
             self.measured(Class::Write, len as u64);
         }
-        self.slots.get(slot)?.position = at;
+        self.fds.get(fd)?.position = at;
         Ok(OpResult::Moved(at - start))
     }
 
     pub(super) fn at(&mut self, io: Io) -> Result<OpResult, Halt> {
-        self.run.crew.check()?;
+        self.run.pool.check()?;
         let (class, moved) = match io {
-            Io::Read { slot, at, len } => {
+            Io::Read { fd, at, len } => {
                 let len = length(len)?;
-                let file = self.descriptor(slot)?;
+                let file = self.descriptor(fd)?;
                 self.blocks.reserve(len, None)?;
                 let read = system::read_at(file, self.blocks.buffer(len), at);
-                let failed = |error| self.failed(READ, slot, error).at_offset(at);
+                let failed = |error| self.failed(READ, fd, error).at_offset(at);
                 (Class::Read, read.map_err(failed)?)
             }
-            Io::Write { slot, at, len, content } => {
+            Io::Write { fd, at, len, content } => {
                 let len = length(len)?;
-                let file = self.descriptor(slot)?;
+                let file = self.descriptor(fd)?;
                 check_content(content)?;
                 self.blocks.reserve(len, Some(content))?;
                 let bytes = self.blocks.content(content, len, at, 0);
                 let write = |rest: &[u8], done| system::write_at(file, rest, at + done);
                 let written = system::in_full(bytes, write);
-                written.map_err(|error| self.failed(WRITE, slot, error).at_offset(at))?;
+                written.map_err(|error| self.failed(WRITE, fd, error).at_offset(at))?;
                 (Class::Write, len)
             }
         };
@@ -116,15 +121,20 @@ impl Worker<'_> {
     }
 
     /// What the system copies by itself; where it cannot, by reading and writing, which is said.
-    pub(super) fn copy_range(&mut self, from: Slot, to: Slot, len: u64) -> Result<OpResult, Halt> {
-        self.run.crew.check()?;
+    pub(super) fn copy_range(
+        &mut self,
+        from: FileDescriptor,
+        to: FileDescriptor,
+        len: u64,
+    ) -> Result<OpResult, Halt> {
+        self.run.pool.check()?;
         // More than a call can move may be asked for, and cp does: the system does what it can.
         let wanted = usize::try_from(len).unwrap_or(usize::MAX);
         let (source, target) = (self.descriptor(from)?, self.descriptor(to)?);
         let moved = match system::copy_range(source, target, wanted) {
             Ok(moved) => moved as u64,
             Err(error) if by_hand(&error) => {
-                self.run.crew.warn(format!(
+                self.run.pool.warn(format!(
                     "the kernel does not copy ranges between files here ({error}): they were copied by \
                      reading and writing"
                 ));
@@ -132,19 +142,24 @@ impl Worker<'_> {
             }
             Err(error) => return Err(self.failed(COPY, to, error).into()),
         };
-        self.slots.get(from)?.position += moved;
-        self.slots.get(to)?.position += moved;
+        self.fds.get(from)?.position += moved;
+        self.fds.get(to)?.position += moved;
         self.measured(Class::Write, moved);
         Ok(OpResult::Moved(moved))
     }
 
-    fn copy_by_hand(&mut self, from: Slot, to: Slot, len: usize) -> Result<u64, Halt> {
+    fn copy_by_hand(
+        &mut self,
+        from: FileDescriptor,
+        to: FileDescriptor,
+        len: usize,
+    ) -> Result<u64, Halt> {
         let (source, target) = (self.descriptor(from)?, self.descriptor(to)?);
         let step = len.min(STEP);
         self.blocks.reserve_made(step)?;
         let mut moved = 0;
         while moved < len {
-            self.run.crew.check()?;
+            self.run.pool.check()?;
             let bytes = self.blocks.made(step.min(len - moved));
             let got = match system::read(source, bytes) {
                 Ok(0) => break,
@@ -162,30 +177,30 @@ impl Worker<'_> {
     /// Operations on open files that move no bytes.
     pub(super) fn file_op(&mut self, op: Op) -> Result<OpResult, Halt> {
         Ok(match op {
-            Op::Open { slot, path, how } => {
-                self.slots.check_free(slot)?;
-                let file = self.run.roots.open_file(&path, how, &mut self.names[0])?;
-                self.slots.put(slot, path, file);
+            Op::Open { fd, path, flags } => {
+                self.fds.check_free(fd)?;
+                let file = self.run.roots.open_file(&path, flags, &mut self.names[0])?;
+                self.fds.put(fd, path, file);
                 self.unmeasured()
             }
-            Op::Close { slot } => {
-                let (path, closed): (Path, _) = self.slots.close(slot)?;
+            Op::Close { fd } => {
+                let (path, closed): (FilePath, _) = self.fds.close(fd)?;
                 closed.map_err(|error| self.failed_name("close", &path, error))?;
                 self.unmeasured()
             }
-            Op::Seek { slot, to } => {
-                self.seek(slot, to)?;
+            Op::Seek { fd, to } => {
+                self.seek(fd, to)?;
                 self.unmeasured()
             }
-            Op::Fsync { slot } => {
-                let done = system::fsync(self.descriptor(slot)?);
-                done.map_err(|error| self.failed("fsync", slot, error))?;
+            Op::Fsync { fd } => {
+                let done = system::fsync(self.descriptor(fd)?);
+                done.map_err(|error| self.failed("fsync", fd, error))?;
                 self.measured(Class::Other, 0);
                 OpResult::Done
             }
-            Op::Fdatasync { slot } => {
-                let done = system::fdatasync(self.descriptor(slot)?);
-                done.map_err(|error| self.failed("fdatasync", slot, error))?;
+            Op::Fdatasync { fd } => {
+                let done = system::fdatasync(self.descriptor(fd)?);
+                done.map_err(|error| self.failed("fdatasync", fd, error))?;
                 self.measured(Class::Other, 0);
                 OpResult::Done
             }
@@ -194,35 +209,35 @@ impl Worker<'_> {
                 self.measured(Class::Other, 0);
                 OpResult::Done
             }
-            Op::Truncate { slot, len } => {
-                let done = system::truncate(self.descriptor(slot)?, len);
-                done.map_err(|error| self.failed("truncate", slot, error))?;
+            Op::Truncate { fd, len } => {
+                let done = system::truncate(self.descriptor(fd)?, len);
+                done.map_err(|error| self.failed("truncate", fd, error))?;
                 self.unmeasured()
             }
-            Op::Allocate { slot, len } => {
-                let done = system::allocate(self.descriptor(slot)?, len);
-                done.map_err(|error| self.failed("reserve room for", slot, error))?;
+            Op::Allocate { fd, len } => {
+                let done = system::allocate(self.descriptor(fd)?, len);
+                done.map_err(|error| self.failed("reserve room for", fd, error))?;
                 self.unmeasured()
             }
-            Op::DropCached { slot } => {
-                let done = system::drop_cached(self.descriptor(slot)?);
-                done.map_err(|error| self.failed("drop what memory holds of", slot, error))?;
+            Op::DropCached { fd } => {
+                let done = system::drop_cached(self.descriptor(fd)?);
+                done.map_err(|error| self.failed("drop what memory holds of", fd, error))?;
                 self.unmeasured()
             }
             other => return Err(invalid(format!("{other:?} is none on a file")).into()),
         })
     }
 
-    fn seek(&mut self, slot: Slot, to: Seek) -> Result<(), EngineError> {
+    fn seek(&mut self, fd: FileDescriptor, to: Seek) -> Result<(), EngineError> {
         let far = |_| invalid("a position beyond what a file can have");
         let (by, whence) = match to {
             Seek::Start(at) => (i64::try_from(at).map_err(far)?, libc::SEEK_SET),
             Seek::Current(by) => (by, libc::SEEK_CUR),
             Seek::End => (0, libc::SEEK_END),
         };
-        let position = system::seek(self.descriptor(slot)?, by, whence);
-        let position = position.map_err(|error| self.failed("seek", slot, error))?;
-        self.slots.get(slot)?.position = position;
+        let position = system::seek(self.descriptor(fd)?, by, whence);
+        let position = position.map_err(|error| self.failed("seek", fd, error))?;
+        self.fds.get(fd)?.position = position;
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use raidlab_engine::{EngineError, EngineErrorKind};
-use raidlab_workload::{Bytes, Expected, How, SourceFile};
+use raidlab_workload::{Bytes, Expected, OpenFlags, SourceFile};
 
 use super::files::Roots;
 use super::system;
@@ -57,7 +57,7 @@ pub(super) fn verify(
     let mut memory = (vec![0; STEP], vec![0; STEP]);
     for one in expected {
         let path = roots.full(&one.path);
-        let opened = roots.open_file(&one.path, How::READ, &mut Vec::new());
+        let opened = roots.open_file(&one.path, OpenFlags::READ, &mut Vec::new());
         let mut file = File::from(opened?);
         // What the drives hold is to be compared, not what memory does: written down first, since only
         // that can be dropped. Where nothing can be dropped, what is there is compared.

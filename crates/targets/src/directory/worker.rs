@@ -10,20 +10,21 @@ use raidlab_core::{Nanos, Time};
 use raidlab_engine::{EngineError, EngineErrorKind};
 use raidlab_workload::processes::{Asked, Next, ProcessState};
 use raidlab_workload::{
-    Class, Cpu, Mark, Op, OpResult, Path, Planned, Process, ProcessRecord, Recorder, Slot,
+    Class, Cpu, FileDescriptor, FilePath, Mark, Op, OpResult, Planned, Process, ProcessRecord,
+    Recorder,
 };
 
 use super::blocks::Blocks;
-use super::crew::{Crew, Halt};
-use super::files::{Roots, Slots};
+use super::files::{Descriptors, Roots};
 use super::queue::Queue;
 use super::system;
+use super::worker_pool::{Halt, WorkerPool};
 use crate::work;
 
 /// What a worker knows of the run it is part of.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run<'a> {
-    pub(super) crew: &'a Crew<'a>,
+    pub(super) pool: &'a WorkerPool<'a>,
     pub(super) roots: &'a Roots,
     /// How many phases the plan has.
     pub(super) phases: usize,
@@ -43,7 +44,7 @@ pub(super) struct Worker<'a> {
     pub(super) index: usize,
     pub(super) run: Run<'a>,
     pub(super) state: ProcessState,
-    pub(super) slots: Slots,
+    pub(super) fds: Descriptors,
     pub(super) blocks: Blocks,
     /// Names for system calls; two, for operations on two.
     pub(super) names: [Vec<u8>; 2],
@@ -57,13 +58,13 @@ pub(super) struct Worker<'a> {
 
 /// Carries a process out on this thread, from the moment on when all begin.
 pub(super) fn work(index: usize, planned: Planned, run: Run<'_>) -> Result<Left, Halt> {
-    let start = run.crew.wait_to_begin();
+    let start = run.pool.wait_to_begin();
     let before = system::thread_cpu();
     let mut worker = Worker {
         index,
         run,
         state: ProcessState::new(Recorder::new(planned.copy, run.phases)),
-        slots: Slots::default(),
+        fds: Descriptors::default(),
         blocks: Blocks::default(),
         names: [Vec::new(), Vec::new()],
         list: Vec::new(),
@@ -87,7 +88,7 @@ impl Worker<'_> {
     /// it says so.
     fn all_of(&mut self, mut process: Box<dyn Process>) -> Result<ProcessRecord, Halt> {
         loop {
-            self.run.crew.check()?;
+            self.run.pool.check()?;
             let last = self.state.take_last();
             let asked = Asked::from(process.next(self.now, last));
             match self.state.next(asked).map_err(|fault| invalid(fault.to_string()))? {
@@ -118,7 +119,7 @@ impl Worker<'_> {
 
     /// Does what the process waits for.
     fn wait_for(&mut self, next: Next<Op>) -> Result<(), Halt> {
-        let crew = self.run.crew;
+        let pool = self.run.pool;
         let mut result = OpResult::Done;
         match next {
             Next::Operation(op) => {
@@ -126,14 +127,14 @@ impl Worker<'_> {
                 self.state.answered(result);
                 return Ok(());
             }
-            Next::Put(queue, ticket, times) => crew.put(queue, ticket, times),
+            Next::Put(queue, ticket, times) => pool.put(queue, ticket, times),
             Next::Sleep(time) => {
                 let then = self.start + Duration::from_nanos(self.now.0.saturating_add(time.0));
-                crew.sleep_until(self.index, then)?;
+                pool.sleep_until(self.index, then)?;
             }
-            Next::Compute(work) => work::carry_out(work, || crew.check())?,
-            Next::Barrier(barrier) => crew.arrive(self.index, barrier)?,
-            Next::Take(queue) => result = OpResult::Ticket(crew.take(self.index, queue)?),
+            Next::Compute(work) => work::carry_out(work, || pool.check())?,
+            Next::Barrier(barrier) => pool.arrive(self.index, barrier)?,
+            Next::Take(queue) => result = OpResult::Ticket(pool.take(self.index, queue)?),
             // The process does not wait for the others.
             _ => return Ok(()),
         }
@@ -144,8 +145,8 @@ impl Worker<'_> {
 
     fn carry_out(&mut self, op: Op) -> Result<OpResult, Halt> {
         match op {
-            Op::Read { slot, len, times } => self.read(slot, len, times),
-            Op::Write { slot, len, content, times } => self.write(slot, len, content, times),
+            Op::Read { fd, len, times } => self.read(fd, len, times),
+            Op::Write { fd, len, content, times } => self.write(fd, len, content, times),
             Op::At(io) => self.at(io),
             Op::CopyRange { from, to, len } => self.copy_range(from, to, len),
             Op::Open { .. }
@@ -195,9 +196,9 @@ impl Worker<'_> {
         }
     }
 
-    /// The file in a slot, for a system call.
-    pub(super) fn descriptor(&mut self, slot: Slot) -> Result<RawFd, EngineError> {
-        self.slots.get(slot).map(|file| file.descriptor())
+    /// The file in a file descriptor, for a system call.
+    pub(super) fn descriptor(&mut self, fd: FileDescriptor) -> Result<RawFd, EngineError> {
+        self.fds.get(fd).map(|file| file.descriptor())
     }
 
     /// An operation on an open file that failed.
@@ -205,10 +206,10 @@ impl Worker<'_> {
     pub(super) fn failed(
         &mut self,
         operation: &'static str,
-        slot: Slot,
+        fd: FileDescriptor,
         error: std::io::Error,
     ) -> EngineError {
-        match self.slots.get(slot) {
+        match self.fds.get(fd) {
             Ok(file) => EngineError::io(operation, &self.run.roots.full(&file.path), error),
             Err(wrong) => wrong,
         }
@@ -219,7 +220,7 @@ impl Worker<'_> {
     pub(super) fn failed_name(
         &self,
         operation: &'static str,
-        path: &Path,
+        path: &FilePath,
         error: std::io::Error,
     ) -> EngineError {
         EngineError::io(operation, &self.run.roots.full(path), error)

@@ -37,7 +37,7 @@ use raidlab_core::{MemberIndex, MemberTotals};
 use raidlab_engine::{Engine, EngineError, EngineErrorKind};
 
 use crate::mounted::mounts;
-use serve::{Command, Server};
+use serve::{Command, ServerLoop};
 
 const EXPORT: &str = "export the array as a file";
 
@@ -229,10 +229,10 @@ fn run(
         ExportCache::Kept => protocol::OPEN_KEEP_CACHE,
         ExportCache::None => protocol::OPEN_DIRECT | protocol::OPEN_PARALLEL_WRITES,
     };
-    match Server::slots(&mut engine) {
+    match ServerLoop::slots(&mut engine) {
         Ok(slots) => {
             let _ = ready.send(Ok(()));
-            Server::new(device, (engine, slots), open_flags, shared, orders).run()
+            ServerLoop::new(device, (engine, slots), open_flags, shared, orders).run()
         }
         Err(error) => {
             let _ = mounts::unmount_lazily(&directory);

@@ -49,7 +49,7 @@ enum Task {
 }
 
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct Answer {
     buffer: Token,
     unique: u64,
     task: Task,
@@ -71,10 +71,10 @@ enum Device {
 }
 
 /// The state of the thread.
-pub(super) struct Server {
+pub(super) struct ServerLoop {
     device: File,
     engine: Engine,
-    slots: Vec<Slot>,
+    slots: Vec<Answer>,
     free: Vec<usize>,
     /// Which slot a request of the array belongs to, by the engine's place for it.
     owners: Vec<usize>,
@@ -88,23 +88,23 @@ pub(super) struct Server {
     stopping: bool,
 }
 
-impl Server {
+impl ServerLoop {
     /// Buffers for the messages that are worked on at once.
     ///
     /// # Errors
     /// When there is no memory for them.
-    pub(super) fn slots(engine: &mut Engine) -> Result<Vec<Slot>, EngineError> {
+    pub(super) fn slots(engine: &mut Engine) -> Result<Vec<Answer>, EngineError> {
         let room = answers::room(engine.block().bytes());
         let slot = |_| {
             let buffer = engine.allocate(room)?;
-            Ok(Slot { buffer, unique: 0, task: Task::Idle, pending: 0, error: 0 })
+            Ok(Answer { buffer, unique: 0, task: Task::Idle, pending: 0, error: 0 })
         };
         (0..SLOTS).map(slot).collect()
     }
 
     pub(super) fn new(
         device: File,
-        (engine, slots): (Engine, Vec<Slot>),
+        (engine, slots): (Engine, Vec<Answer>),
         open_flags: u32,
         shared: Arc<Shared>,
         commands: Receiver<Command>,
@@ -274,7 +274,7 @@ impl Server {
     fn enter(&mut self, slot: usize, unique: u64, task: Task) {
         self.free.pop();
         let buffer = self.slots[slot].buffer;
-        self.slots[slot] = Slot { buffer, unique, task, pending: 0, error: 0 };
+        self.slots[slot] = Answer { buffer, unique, task, pending: 0, error: 0 };
     }
 
     fn queue(
@@ -434,7 +434,7 @@ impl Server {
 
     /// Answers the message of a slot, and frees it.
     fn finish(&mut self, slot: usize) -> Result<(), EngineError> {
-        let Slot { unique, task, error, buffer, .. } = self.slots[slot];
+        let Answer { unique, task, error, buffer, .. } = self.slots[slot];
         self.slots[slot].task = Task::Idle;
         self.order.done(slot);
         self.free.push(slot);

@@ -31,7 +31,7 @@ use raidlab_core::{Nanos, Time};
 use raidlab_engine::{Engine, EngineError, EngineErrorKind, Reply};
 use raidlab_workload::processes::{Processes, Sleepers};
 use raidlab_workload::raw::{Op, OpResult, Process, RawPlan};
-use raidlab_workload::{Conductor, Cpu, RunRecord};
+use raidlab_workload::{Cpu, RunRecord, Synchroniser};
 
 use batch::{Client, InFlight, ahead_after, ahead_at_first};
 use cpu::CpuTimes;
@@ -149,7 +149,7 @@ struct Run<'a, S> {
     processes: Processes,
     sleepers: Sleepers,
     /// Tickets, which are dealt out as operations are prepared.
-    tickets: Conductor,
+    tickets: Synchroniser,
     /// Processes look at the time: little is prepared ahead.
     asks_time: bool,
     /// How many operations of each process are prepared at once.
@@ -262,7 +262,7 @@ impl RawTarget {
     ) -> Result<RawResult, EngineError> {
         let share = (self.memory / sources.len().max(1) as u64 / BLOCK * BLOCK).max(BLOCK);
         let capacity = self.engine.array().capacity().bytes();
-        let barriers = Conductor::new(barriers, 0);
+        let barriers = Synchroniser::new(barriers, 0);
         let processes = Processes::new(sources.iter().map(S::copy), phases.len(), barriers);
         let client = |source| Client::new(source, share, capacity);
         let clients: Vec<Client<'_, S>> = sources.iter_mut().map(client).collect();
@@ -279,7 +279,7 @@ impl RawTarget {
             clients,
             processes,
             sleepers: Sleepers::default(),
-            tickets: Conductor::new(&[], queues),
+            tickets: Synchroniser::new(&[], queues),
             asks_time,
             ahead: ahead_at_first(asks_time, count),
             elapsed: Nanos::ZERO,

@@ -11,8 +11,8 @@ use raidlab_core::Time;
 use raidlab_engine::EngineError;
 use raidlab_targets::{DirectoryOptions, DirectoryTarget};
 use raidlab_workload::{
-    Bytes, Expected, How, Memory, Op, OpResult, Path as Name, Plan, Planned, Process, RunRecord,
-    Slot,
+    Bytes, Expected, FileDescriptor, FilePath as Name, Memory, Op, OpResult, OpenFlags, Plan,
+    Planned, Process, RunRecord,
 };
 
 type Look = Box<dyn FnOnce(&Path) + Send>;
@@ -134,10 +134,10 @@ pub fn expect(name: &str, bytes: impl Bytes + 'static) -> Expected {
     Expected { path: Name::target(name), bytes: Arc::new(bytes) }
 }
 
-pub fn open(slot: u16, name: &str, how: How) -> Step {
-    Op::Open { slot: Slot(slot), path: Name::target(name), how }.into()
+pub fn open(fd: u16, name: &str, flags: OpenFlags) -> Step {
+    Op::Open { fd: FileDescriptor(fd), path: Name::target(name), flags }.into()
 }
 
-pub fn close(slot: u16) -> Step {
-    Op::Close { slot: Slot(slot) }.into()
+pub fn close(fd: u16) -> Step {
+    Op::Close { fd: FileDescriptor(fd) }.into()
 }

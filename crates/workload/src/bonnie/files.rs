@@ -7,7 +7,7 @@ use raidlab_core::Nanos;
 
 use super::draws::Draws;
 use super::{Version, phases};
-use crate::op::{Class, Content, How, Mark, Op, Path, Seek, Slot};
+use crate::op::{Class, Content, FileDescriptor, FilePath, Mark, Op, OpenFlags, Seek};
 
 /// The greatest length of a file of 1.03, in bytes.
 const LARGEST_FILE: u64 = 1 << 30;
@@ -18,7 +18,7 @@ pub(super) const UPDATE_EVERY: u32 = 10;
 /// The ticket of 1.03 that asks for a seek.
 const ONE_SEEK: i64 = 1;
 
-const CREATE: How = How { create: true, exclusive: true, ..How::BOTH };
+const CREATE: OpenFlags = OpenFlags { create: true, exclusive: true, ..OpenFlags::BOTH };
 
 /// What main process and seekers of a copy know of its large file.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ pub(super) fn names(
     version: Version,
     copy: u32,
     size: u64,
-) -> impl Iterator<Item = (Slot, Path, u64)> {
+) -> impl Iterator<Item = (FileDescriptor, FilePath, u64)> {
     let count = match version {
         Version::V103 => size.div_ceil(LARGEST_FILE),
         Version::V200 => 1,
@@ -61,12 +61,12 @@ pub(super) fn names(
             }
             Version::V200 => (format!("Bonnie.{copy}"), size),
         };
-        (Slot(file), Path::target(name), bytes)
+        (FileDescriptor(file), FilePath::target(name), bytes)
     })
 }
 
 impl Job {
-    fn files(&self) -> impl Iterator<Item = (Slot, Path, u64)> + use<> {
+    fn files(&self) -> impl Iterator<Item = (FileDescriptor, FilePath, u64)> + use<> {
         names(self.version, self.copy, self.size)
     }
 
@@ -76,42 +76,42 @@ impl Job {
     }
 
     /// The file and the byte in it where a block starts.
-    pub(super) fn place(&self, chunk: u64) -> (Slot, u64) {
+    pub(super) fn place(&self, chunk: u64) -> (FileDescriptor, u64) {
         let at = chunk * self.chunk;
         match self.version {
-            Version::V103 => (Slot((at / LARGEST_FILE) as u16), at % LARGEST_FILE),
-            Version::V200 => (Slot(0), at),
+            Version::V103 => (FileDescriptor((at / LARGEST_FILE) as u16), at % LARGEST_FILE),
+            Version::V200 => (FileDescriptor(0), at),
         }
     }
 
     /// Opens what is there.
     pub(super) fn open(&self, ops: &mut VecDeque<Op>) {
-        ops.extend(self.files().map(|(slot, path, _)| Op::Open { slot, path, how: How::BOTH }));
+        ops.extend(self.files().map(|(fd, path, _)| Op::Open { fd, path, flags: OpenFlags::BOTH }));
     }
 
     /// Removes what is there and makes it anew.
     fn make_anew(&self, ops: &mut VecDeque<Op>) {
-        for (slot, path, _) in self.files() {
+        for (fd, path, _) in self.files() {
             ops.push_back(Op::Unlink { path: path.clone() });
-            ops.push_back(Op::Open { slot, path, how: CREATE });
+            ops.push_back(Op::Open { fd, path, flags: CREATE });
         }
     }
 
     /// Closes all; 2.00 makes them durable before, 1.03 only with `-b`.
     pub(super) fn close(&self, ops: &mut VecDeque<Op>) {
         let durable = self.sync || self.version == Version::V200;
-        for (slot, _, _) in self.files() {
+        for (fd, _, _) in self.files() {
             if durable {
-                ops.push_back(Op::Fsync { slot });
+                ops.push_back(Op::Fsync { fd });
             }
-            ops.push_back(Op::Close { slot });
+            ops.push_back(Op::Close { fd });
         }
     }
 
     /// Closes what was opened for bytes: through the C library in 1.03, which never makes it durable.
     fn close_characters(&self, ops: &mut VecDeque<Op>) {
         match self.version {
-            Version::V103 => ops.extend(self.files().map(|(slot, _, _)| Op::Close { slot })),
+            Version::V103 => ops.extend(self.files().map(|(fd, _, _)| Op::Close { fd })),
             Version::V200 => self.close(ops),
         }
     }
@@ -164,7 +164,7 @@ impl Files {
         let job = &*self.job;
         self.stage = match self.stage {
             Stage::Create => {
-                ops.extend(job.files().map(|(slot, path, _)| Op::Open { slot, path, how: CREATE }));
+                ops.extend(job.files().map(|(fd, path, _)| Op::Open { fd, path, flags: CREATE }));
                 if job.characters > 0 {
                     ops.push_back(begin(phases::CHARACTER_WRITE));
                     Stage::CharacterWrite(0)
@@ -180,7 +180,7 @@ impl Files {
             Stage::BlockWrite => {
                 block_write(job, ops);
                 job.open(ops);
-                ops.push_back(Op::Seek { slot: Slot(0), to: Seek::Start(0) });
+                ops.push_back(Op::Seek { fd: FileDescriptor(0), to: Seek::Start(0) });
                 ops.push_back(begin(phases::REWRITE));
                 Stage::Rewrite
             }
@@ -217,20 +217,20 @@ impl Files {
 fn characters(job: &Job, done: u64, is_read: bool, ops: &mut VecDeque<Op>) -> Option<u64> {
     let phase = if is_read { phases::CHARACTER_READ } else { phases::CHARACTER_WRITE };
     if job.version == Version::V200 && done * job.chunk < job.characters {
-        let (slot, len, times) = (Slot(0), 1, job.chunk);
+        let (fd, len, times) = (FileDescriptor(0), 1, job.chunk);
         let (class, moved) = match is_read {
-            true => (Class::Read, Op::Read { slot, len, times }),
-            false => (Class::Write, Op::Write { slot, len, content: Content::Zeroes, times }),
+            true => (Class::Read, Op::Read { fd, len, times }),
+            false => (Class::Write, Op::Write { fd, len, content: Content::Zeroes, times }),
         };
         ops.extend([Op::Mark(Mark::GroupBegin), moved, Op::Mark(Mark::GroupEnd(class))]);
         return Some(done + 1);
     }
     if job.version == Version::V103 {
-        ops.extend(job.files().map(|(slot, _, bytes)| {
+        ops.extend(job.files().map(|(fd, _, bytes)| {
             let (len, times) = (BUFFERED, bytes / BUFFERED);
             match is_read {
-                true => Op::ReadCharacters { slot, len, times },
-                false => Op::WriteCharacters { slot, len, times },
+                true => Op::ReadStdioBytes { fd, len, times },
+                false => Op::WriteStdioBytes { fd, len, times },
             }
         }));
     }
@@ -243,9 +243,9 @@ fn block_write(job: &Job, ops: &mut VecDeque<Op>) {
     job.make_anew(ops);
     ops.push_back(begin(phases::BLOCK_WRITE));
     let mut number = 0;
-    for (slot, _, bytes) in job.files() {
+    for (fd, _, bytes) in job.files() {
         let (len, times) = (job.chunk, bytes / job.chunk);
-        ops.push_back(Op::Write { slot, len, content: Content::Stamp { number }, times });
+        ops.push_back(Op::Write { fd, len, content: Content::Stamp { number }, times });
         number += times;
     }
     job.close(ops);
@@ -255,9 +255,9 @@ fn block_write(job: &Job, ops: &mut VecDeque<Op>) {
 /// All blocks, each with one latency, and what comes then.
 fn rewrite(job: &Job, ops: &mut VecDeque<Op>) -> Stage {
     let mut number = 0;
-    for (slot, _, bytes) in job.files() {
+    for (fd, _, bytes) in job.files() {
         let times = bytes / job.chunk;
-        ops.push_back(Op::Rewrite { slot, len: job.chunk, number, times });
+        ops.push_back(Op::Rewrite { fd, len: job.chunk, number, times });
         number += times;
     }
     job.close(ops);
@@ -272,10 +272,10 @@ fn rewrite(job: &Job, ops: &mut VecDeque<Op>) -> Stage {
 
 fn block_read(job: &Job, ops: &mut VecDeque<Op>) {
     job.open(ops);
-    ops.push_back(Op::Seek { slot: Slot(0), to: Seek::Start(0) });
+    ops.push_back(Op::Seek { fd: FileDescriptor(0), to: Seek::Start(0) });
     ops.push_back(begin(phases::BLOCK_READ));
-    for (slot, _, bytes) in job.files() {
-        ops.push_back(Op::Read { slot, len: job.chunk, times: bytes / job.chunk });
+    for (fd, _, bytes) in job.files() {
+        ops.push_back(Op::Read { fd, len: job.chunk, times: bytes / job.chunk });
     }
     job.close(ops);
     ops.push_back(end(phases::BLOCK_READ));

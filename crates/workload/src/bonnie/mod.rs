@@ -104,7 +104,7 @@ struct Bonnie {
 
 /// What a metric tells of a copy.
 #[derive(Clone, Copy, Debug)]
-enum Told {
+enum Figure {
     /// The rate of a phase, cut to a whole number.
     Rate(u16),
     /// The rate of the seeks, to one decimal.
@@ -120,41 +120,41 @@ const fn cpu(name: &'static str) -> Metric {
 }
 
 /// The metrics of the large file without passes byte by byte, those of these, and those of small files.
-const LARGE: [(Metric, Told); 8] = [
-    (Metric::rate("block_write_kps", "KiB/s"), Told::Rate(phases::BLOCK_WRITE)),
-    (cpu("block_write_cp"), Told::Cpu(phases::BLOCK_WRITE)),
-    (Metric::rate("rewrite_kps", "KiB/s"), Told::Rate(phases::REWRITE)),
-    (cpu("rewrite_cp"), Told::Cpu(phases::REWRITE)),
-    (Metric::rate("block_read_kps", "KiB/s"), Told::Rate(phases::BLOCK_READ)),
-    (cpu("block_read_cp"), Told::Cpu(phases::BLOCK_READ)),
-    (Metric::rate("seeks_per_s", "1/s"), Told::Seeks),
-    (cpu("seeks_cp"), Told::Cpu(phases::SEEKS)),
+const LARGE: [(Metric, Figure); 8] = [
+    (Metric::rate("block_write_kps", "KiB/s"), Figure::Rate(phases::BLOCK_WRITE)),
+    (cpu("block_write_cp"), Figure::Cpu(phases::BLOCK_WRITE)),
+    (Metric::rate("rewrite_kps", "KiB/s"), Figure::Rate(phases::REWRITE)),
+    (cpu("rewrite_cp"), Figure::Cpu(phases::REWRITE)),
+    (Metric::rate("block_read_kps", "KiB/s"), Figure::Rate(phases::BLOCK_READ)),
+    (cpu("block_read_cp"), Figure::Cpu(phases::BLOCK_READ)),
+    (Metric::rate("seeks_per_s", "1/s"), Figure::Seeks),
+    (cpu("seeks_cp"), Figure::Cpu(phases::SEEKS)),
 ];
-const CHARACTERS: [(Metric, Told); 4] = [
-    (Metric::rate("character_write_kps", "KiB/s"), Told::Rate(phases::CHARACTER_WRITE)),
-    (cpu("character_write_cp"), Told::Cpu(phases::CHARACTER_WRITE)),
-    (Metric::rate("character_read_kps", "KiB/s"), Told::Rate(phases::CHARACTER_READ)),
-    (cpu("character_read_cp"), Told::Cpu(phases::CHARACTER_READ)),
+const CHARACTERS: [(Metric, Figure); 4] = [
+    (Metric::rate("character_write_kps", "KiB/s"), Figure::Rate(phases::CHARACTER_WRITE)),
+    (cpu("character_write_cp"), Figure::Cpu(phases::CHARACTER_WRITE)),
+    (Metric::rate("character_read_kps", "KiB/s"), Figure::Rate(phases::CHARACTER_READ)),
+    (cpu("character_read_cp"), Figure::Cpu(phases::CHARACTER_READ)),
 ];
-const SMALL: [(Metric, Told); 12] = [
-    (Metric::rate("create_sequential_per_s", "1/s"), Told::Rate(phases::CREATE_SEQUENTIAL)),
-    (cpu("create_sequential_cp"), Told::Cpu(phases::CREATE_SEQUENTIAL)),
-    (Metric::rate("stat_sequential_per_s", "1/s"), Told::Rate(phases::STAT_SEQUENTIAL)),
-    (cpu("stat_sequential_cp"), Told::Cpu(phases::STAT_SEQUENTIAL)),
-    (Metric::rate("delete_sequential_per_s", "1/s"), Told::Rate(phases::DELETE_SEQUENTIAL)),
-    (cpu("delete_sequential_cp"), Told::Cpu(phases::DELETE_SEQUENTIAL)),
-    (Metric::rate("create_random_per_s", "1/s"), Told::Rate(phases::CREATE_RANDOM)),
-    (cpu("create_random_cp"), Told::Cpu(phases::CREATE_RANDOM)),
-    (Metric::rate("stat_random_per_s", "1/s"), Told::Rate(phases::STAT_RANDOM)),
-    (cpu("stat_random_cp"), Told::Cpu(phases::STAT_RANDOM)),
-    (Metric::rate("delete_random_per_s", "1/s"), Told::Rate(phases::DELETE_RANDOM)),
-    (cpu("delete_random_cp"), Told::Cpu(phases::DELETE_RANDOM)),
+const SMALL: [(Metric, Figure); 12] = [
+    (Metric::rate("create_sequential_per_s", "1/s"), Figure::Rate(phases::CREATE_SEQUENTIAL)),
+    (cpu("create_sequential_cp"), Figure::Cpu(phases::CREATE_SEQUENTIAL)),
+    (Metric::rate("stat_sequential_per_s", "1/s"), Figure::Rate(phases::STAT_SEQUENTIAL)),
+    (cpu("stat_sequential_cp"), Figure::Cpu(phases::STAT_SEQUENTIAL)),
+    (Metric::rate("delete_sequential_per_s", "1/s"), Figure::Rate(phases::DELETE_SEQUENTIAL)),
+    (cpu("delete_sequential_cp"), Figure::Cpu(phases::DELETE_SEQUENTIAL)),
+    (Metric::rate("create_random_per_s", "1/s"), Figure::Rate(phases::CREATE_RANDOM)),
+    (cpu("create_random_cp"), Figure::Cpu(phases::CREATE_RANDOM)),
+    (Metric::rate("stat_random_per_s", "1/s"), Figure::Rate(phases::STAT_RANDOM)),
+    (cpu("stat_random_cp"), Figure::Cpu(phases::STAT_RANDOM)),
+    (Metric::rate("delete_random_per_s", "1/s"), Figure::Rate(phases::DELETE_RANDOM)),
+    (cpu("delete_random_cp"), Figure::Cpu(phases::DELETE_RANDOM)),
 ];
 
 impl Bonnie {
-    fn told(&self) -> Vec<(Metric, Told)> {
+    fn told(&self) -> Vec<(Metric, Figure)> {
         let options = &self.options;
-        let seconds = (Metric::SECONDS, Told::Seconds);
+        let seconds = (Metric::SECONDS, Figure::Seconds);
         let mut told = Vec::new();
         if options.headline == Headline::Seconds {
             told.push(seconds);
@@ -174,14 +174,14 @@ impl Bonnie {
         told
     }
 
-    fn value(&self, told: Told, figures: &Figures) -> Option<f64> {
+    fn value(&self, told: Figure, figures: &Figures) -> Option<f64> {
         let timed = |phase: u16| figures.phases[usize::from(phase)];
         let rate = |phase| timed(phase)?.rate(figures.amount(&self.options, phase));
         match told {
-            Told::Rate(phase) => rate(phase).map(f64::trunc),
-            Told::Seeks => rate(phases::SEEKS).map(|rate| (rate * 10.0).round() / 10.0),
-            Told::Cpu(phase) => timed(phase)?.cpu_percent(),
-            Told::Seconds => None,
+            Figure::Rate(phase) => rate(phase).map(f64::trunc),
+            Figure::Seeks => rate(phases::SEEKS).map(|rate| (rate * 10.0).round() / 10.0),
+            Figure::Cpu(phase) => timed(phase)?.cpu_percent(),
+            Figure::Seconds => None,
         }
     }
 
@@ -348,7 +348,7 @@ impl Workload for Bonnie {
         let figures: Vec<Figures> =
             copies.map(|copy| Figures::of(&self.options, record, copy)).collect();
         let value = |(_, told)| match told {
-            Told::Seconds => Some(record.last_done().as_secs()),
+            Figure::Seconds => Some(record.last_done().as_secs()),
             told if figures.is_empty() => self.value(told, &Figures::default()),
             told => figures.iter().map(|figures| self.value(told, figures)).sum(),
         };

@@ -53,19 +53,19 @@ impl Seeker {
                 (chunk, ticket < 0, chunk % len)
             }
         };
-        let (slot, at) = self.job.place(chunk);
+        let (fd, at) = self.job.place(chunk);
         self.ops.extend([
             Op::Mark(Mark::GroupBegin),
-            Op::Seek { slot, to: Seek::Start(at) },
-            Op::Read { slot, len, times: 1 },
+            Op::Seek { fd, to: Seek::Start(at) },
+            Op::Read { fd, len, times: 1 },
         ]);
         if is_update {
             // The original decreases the byte, which costs the same.
             let content = Content::Stamp { number: changed };
-            self.ops.push_back(Op::Seek { slot, to: Seek::Start(at) });
-            self.ops.push_back(Op::Write { slot, len, content, times: 1 });
+            self.ops.push_back(Op::Seek { fd, to: Seek::Start(at) });
+            self.ops.push_back(Op::Write { fd, len, content, times: 1 });
             if self.job.sync {
-                self.ops.push_back(Op::Fsync { slot });
+                self.ops.push_back(Op::Fsync { fd });
             }
         }
         let class = if is_update { Class::Write } else { Class::Read };

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use super::draws::Draws;
 use super::{Version, phases};
-use crate::op::{Class, Content, Entry, How, Mark, Op, OpResult, Path, Slot};
+use crate::op::{Class, Content, Entry, FileDescriptor, FilePath, Mark, Op, OpResult, OpenFlags};
 
 /// Files are counted in so many.
 pub(super) const UNIT: u64 = 1024;
@@ -55,17 +55,17 @@ impl Job {
     }
 
     /// Where the files lie.
-    fn directories(&self) -> Vec<Path> {
+    fn directories(&self) -> Vec<FilePath> {
         let work = self.work_directory();
         match self.directories {
-            0 | 1 => vec![Path::target(work)],
-            many => (0..many).map(|index| Path::target(format!("{work}/{index:05}"))).collect(),
+            0 | 1 => vec![FilePath::target(work)],
+            many => (0..many).map(|index| FilePath::target(format!("{work}/{index:05}"))).collect(),
         }
     }
 
     /// Names as the original makes them; a directory takes one more than its share, so that the last
     /// ones may stay empty.
-    fn names(&self, is_random: bool, directories: &[Path], draws: &mut Draws) -> Vec<Name> {
+    fn names(&self, is_random: bool, directories: &[FilePath], draws: &mut Draws) -> Vec<Name> {
         let number = self.count * UNIT;
         let share = number / u64::from(self.directories);
         let mut text = String::new();
@@ -84,7 +84,7 @@ impl Job {
             if is_random {
                 self.add_count(index, &mut text);
             }
-            Name { path: Path::target(&*text), directory }
+            Name { path: FilePath::target(&*text), directory }
         };
         (0..number).map(name).collect()
     }
@@ -100,7 +100,7 @@ impl Job {
 
 #[derive(Clone, Debug)]
 struct Name {
-    path: Path,
+    path: FilePath,
     directory: u32,
 }
 
@@ -129,12 +129,12 @@ pub(super) struct SmallFiles {
     job: Job,
     stage: Stage,
     is_random: bool,
-    directories: Vec<Path>,
+    directories: Vec<FilePath>,
     names: Vec<Name>,
     /// Where paths are put together.
     text: String,
     /// The file that was looked up last and must be read if there is something in it.
-    looked_up: Option<Path>,
+    looked_up: Option<FilePath>,
 }
 
 impl SmallFiles {
@@ -144,7 +144,7 @@ impl SmallFiles {
         Self { job, stage, is_random: false, directories, names, text, looked_up: None }
     }
 
-    fn directory(&self, index: u32) -> Path {
+    fn directory(&self, index: u32) -> FilePath {
         self.directories[index as usize].clone()
     }
 
@@ -212,7 +212,7 @@ impl SmallFiles {
     fn prepare(&mut self, is_random: bool, draws: &mut Draws, ops: &mut VecDeque<Op>) -> Stage {
         self.is_random = is_random;
         self.names = self.job.names(is_random, &self.directories, draws);
-        ops.push_back(Op::Mkdir { path: Path::target(self.job.work_directory()) });
+        ops.push_back(Op::Mkdir { path: FilePath::target(self.job.work_directory()) });
         if self.job.directories > 1 {
             let directories = 0..self.job.directories;
             ops.extend(directories.map(|index| Op::Mkdir { path: self.directory(index) }));
@@ -262,10 +262,10 @@ impl SmallFiles {
     }
 
     fn make_file(&self, name: &Name, bytes: u64, ops: &mut VecDeque<Op>) {
-        let (slot, chunk) = (Slot(0), self.job.chunk);
-        let how = How { read: false, exclusive: true, truncate: false, ..How::WRITE };
-        ops.push_back(Op::Open { slot, path: name.path.clone(), how });
-        let write = |len, times| Op::Write { slot, len, content: Content::Zeroes, times };
+        let (fd, chunk) = (FileDescriptor(0), self.job.chunk);
+        let flags = OpenFlags { read: false, exclusive: true, truncate: false, ..OpenFlags::WRITE };
+        ops.push_back(Op::Open { fd, path: name.path.clone(), flags });
+        let write = |len, times| Op::Write { fd, len, content: Content::Zeroes, times };
         if bytes >= chunk {
             ops.push_back(write(chunk, bytes / chunk));
         }
@@ -273,17 +273,17 @@ impl SmallFiles {
             ops.push_back(write(bytes % chunk, 1));
         }
         if self.job.sync {
-            ops.push_back(Op::Fsync { slot });
+            ops.push_back(Op::Fsync { fd });
             ops.push_back(Op::FsyncDirectory { path: self.directory(name.directory) });
         }
-        ops.push_back(Op::Close { slot });
+        ops.push_back(Op::Close { fd });
     }
 
     fn list(&self, directory: u32, ops: &mut VecDeque<Op>) {
         ops.push_back(Op::List { path: self.directory(directory) });
     }
 
-    fn look_up(&mut self, path: Path, ops: &mut VecDeque<Op>) {
+    fn look_up(&mut self, path: FilePath, ops: &mut VecDeque<Op>) {
         ops.push_back(Op::Mark(Mark::GroupBegin));
         ops.push_back(Op::Stat { path: path.clone() });
         self.looked_up = Some(path);
@@ -295,17 +295,17 @@ impl SmallFiles {
         mut left: std::vec::IntoIter<Entry>,
         last: &mut OpResult,
         directory: u32,
-    ) -> Option<(Path, std::vec::IntoIter<Entry>)> {
+    ) -> Option<(FilePath, std::vec::IntoIter<Entry>)> {
         if let OpResult::Entries(entries) = last {
             left = std::mem::take(entries).into_iter();
         }
         let entry = left.next()?;
         self.text.clear();
         self.text.extend([&self.directories[directory as usize].text, "/", &*entry.name]);
-        Some((Path::target(&*self.text), left))
+        Some((FilePath::target(&*self.text), left))
     }
 
-    fn delete(&self, path: Path, directory: u32, ops: &mut VecDeque<Op>) {
+    fn delete(&self, path: FilePath, directory: u32, ops: &mut VecDeque<Op>) {
         ops.push_back(Op::Mark(Mark::GroupBegin));
         ops.push_back(Op::Unlink { path });
         if self.job.sync {
@@ -321,7 +321,7 @@ impl SmallFiles {
     }
 
     fn end_of_delete(&self, phase: u16, ops: &mut VecDeque<Op>) {
-        ops.push_back(Op::Rmdir { path: Path::target(self.job.work_directory()) });
+        ops.push_back(Op::Rmdir { path: FilePath::target(self.job.work_directory()) });
         if self.job.version == Version::V200 {
             ops.push_back(Op::SyncAll);
         }
@@ -359,14 +359,14 @@ impl SmallFiles {
     }
 }
 
-fn read_whole(path: Path, bytes: u64, chunk: u64, ops: &mut VecDeque<Op>) {
-    let slot = Slot(0);
-    ops.push_back(Op::Open { slot, path, how: How::READ });
+fn read_whole(path: FilePath, bytes: u64, chunk: u64, ops: &mut VecDeque<Op>) {
+    let fd = FileDescriptor(0);
+    ops.push_back(Op::Open { fd, path, flags: OpenFlags::READ });
     if bytes >= chunk {
-        ops.push_back(Op::Read { slot, len: chunk, times: bytes / chunk });
+        ops.push_back(Op::Read { fd, len: chunk, times: bytes / chunk });
     }
     if !bytes.is_multiple_of(chunk) {
-        ops.push_back(Op::Read { slot, len: bytes % chunk, times: 1 });
+        ops.push_back(Op::Read { fd, len: bytes % chunk, times: 1 });
     }
-    ops.push_back(Op::Close { slot });
+    ops.push_back(Op::Close { fd });
 }

@@ -16,7 +16,7 @@ mod tar;
 mod tree;
 
 use crate::error::WorkloadError;
-use crate::op::{How, Op, OpResult, Path, Slot};
+use crate::op::{FileDescriptor, FilePath, Op, OpResult, OpenFlags};
 use crate::parameters::Parameters;
 use crate::simple::LARGEST_BLOCK;
 use crate::steps::wrong;
@@ -79,10 +79,10 @@ enum Way {
 /// The copying of one file, from its opening to its closing.
 #[derive(Clone, Debug)]
 struct FileCopy {
-    from: Path,
-    to: Path,
+    from: FilePath,
+    to: FilePath,
     way: Way,
-    how: How,
+    flags: OpenFlags,
     state: CopyState,
 }
 
@@ -103,34 +103,34 @@ enum CopyState {
 
 /// As much as cp asks `copy_file_range` for: the largest multiple of a large power of two.
 const RANGE: u64 = 0x7fff_ffff_c000_0000;
-const SOURCE: Slot = Slot(0);
-const TARGET: Slot = Slot(1);
+const SOURCE: FileDescriptor = FileDescriptor(0);
+const TARGET: FileDescriptor = FileDescriptor(1);
 
 impl FileCopy {
-    fn new(from: Path, to: Path, way: Way, year: Year) -> Self {
+    fn new(from: FilePath, to: FilePath, way: Way, year: Year) -> Self {
         let exclusive = year == Year::Today;
-        let how = How { exclusive, truncate: false, ..How::WRITE };
-        Self { from, to, way, how, state: CopyState::OpenSource }
+        let flags = OpenFlags { exclusive, truncate: false, ..OpenFlags::WRITE };
+        Self { from, to, way, flags, state: CopyState::OpenSource }
     }
 
     /// The next operation, given how the one before went; `None` when the file is copied.
     fn next(&mut self, last: &OpResult) -> Option<Op> {
-        let (slot, how) = (SOURCE, How::READ);
+        let (fd, flags) = (SOURCE, OpenFlags::READ);
         let (op, state) = match self.state {
             CopyState::OpenSource => {
-                (Op::Open { slot, path: self.from.clone(), how }, CopyState::OpenTarget)
+                (Op::Open { fd, path: self.from.clone(), flags }, CopyState::OpenTarget)
             }
             CopyState::OpenTarget => {
-                let (path, how) = (self.to.clone(), self.how);
-                (Op::Open { slot: TARGET, path, how }, CopyState::FirstMove)
+                let (path, flags) = (self.to.clone(), self.flags);
+                (Op::Open { fd: TARGET, path, flags }, CopyState::FirstMove)
             }
             CopyState::FirstMove => self.more(true),
             CopyState::Ranged { first: true } if last.moved() == 0 => self.in_blocks(),
             CopyState::Ranged { .. } if last.moved() > 0 => self.more(false),
             CopyState::Ranged { .. } | CopyState::Copied => {
-                (Op::Close { slot: TARGET }, CopyState::CloseSource)
+                (Op::Close { fd: TARGET }, CopyState::CloseSource)
             }
-            CopyState::CloseSource => (Op::Close { slot }, CopyState::Over),
+            CopyState::CloseSource => (Op::Close { fd }, CopyState::Over),
             CopyState::Over => return None,
         };
         self.state = state;

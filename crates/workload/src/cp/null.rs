@@ -9,7 +9,7 @@ use crate::dd::to_null;
 use crate::error::WorkloadError;
 use crate::kinds::Workload;
 use crate::metric::Metric;
-use crate::op::{How, Op, Path, Slot};
+use crate::op::{FileDescriptor, FilePath, Op, OpenFlags};
 use crate::parameters::Parameters;
 use crate::plan::{FileNeed, Plan, Setting};
 use crate::record::RunRecord;
@@ -39,15 +39,15 @@ pub(crate) fn make(parameters: &mut Parameters) -> Result<Arc<dyn Workload>, Wor
 }
 
 impl CpNull {
-    fn ops(&self, path: Path) -> impl Iterator<Item = Op> + use<> {
-        let (slot, null) = (Slot(0), Slot(1));
-        let how = How { create: false, ..How::WRITE };
+    fn ops(&self, path: FilePath) -> impl Iterator<Item = Op> + use<> {
+        let (fd, null) = (FileDescriptor(0), FileDescriptor(1));
+        let flags = OpenFlags { create: false, ..OpenFlags::WRITE };
         let opens = [
-            Op::Open { slot, path, how: How::READ },
-            Op::Open { slot: null, path: Path::null(), how },
+            Op::Open { fd, path, flags: OpenFlags::READ },
+            Op::Open { fd: null, path: FilePath::null(), flags },
         ];
-        let copied = to_null(slot, null, self.size, self.profile.block, true);
-        let closes = [Op::Close { slot: null }, Op::Close { slot }];
+        let copied = to_null(fd, null, self.size, self.profile.block, true);
+        let closes = [Op::Close { fd: null }, Op::Close { fd }];
         phase(0, opens.into_iter().chain(copied).chain(closes))
     }
 }

@@ -8,7 +8,7 @@ use super::{FileCopy, Profile, Way, Year};
 use crate::error::WorkloadError;
 use crate::kinds::Workload;
 use crate::metric::Metric;
-use crate::op::{Mark, Op, OpResult, Path};
+use crate::op::{FilePath, Mark, Op, OpResult};
 use crate::parameters::Parameters;
 use crate::plan::{
     Expected, FileNeed, Memory, Plan, Planned, Process, SeededBytes, Setting, SourceFile,
@@ -106,13 +106,13 @@ impl Workload for CpTar {
             ..Plan::default()
         };
         if self.cached {
-            plan.warm.push(planned(0, read_file(Path::source(NAME), self.size)));
+            plan.warm.push(planned(0, read_file(FilePath::source(NAME), self.size)));
             plan.memory = Memory::Warm;
         }
         for copy in 0..setting.copies {
             let path = copy_path("linux", copy, ".tar");
             let way = Way::Blocks(self.profile.block);
-            let file = FileCopy::new(Path::source(NAME), path.clone(), way, self.profile.year);
+            let file = FileCopy::new(FilePath::source(NAME), path.clone(), way, self.profile.year);
             let process = Box::new(OneFile { copy: file, stage: Stage::Begin });
             plan.run.push(Planned { copy, process });
             let need = FileNeed { path: path.clone(), bytes: self.size, unit: self.profile.block };

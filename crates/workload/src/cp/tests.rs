@@ -20,7 +20,7 @@ fn run(kind: &str, text: &str, copies: u32) -> (NullTarget, Vec<Op>) {
     let mut target = NullTarget::default();
     target.keep_steps();
     let plan = make(kind, text).plan(&Setting::new(copies, 1)).expect("a plan");
-    let expected: Vec<(Path, u64)> =
+    let expected: Vec<(FilePath, u64)> =
         plan.expected.iter().map(|one| (one.path.clone(), one.bytes.len())).collect();
     target.run(plan).expect("runs");
     for (path, len) in expected {
@@ -105,9 +105,9 @@ fn files_are_copied_by_blocks_of_the_profile() {
         let (_, ops) = run("cp-tar", text, 1);
         ops.into_iter().filter(|op| matches!(op, Op::Read { .. } | Op::Write { .. })).collect()
     };
-    let read = |len| Op::Read { slot: SOURCE, len, times: 1 };
+    let read = |len| Op::Read { fd: SOURCE, len, times: 1 };
     let content = Content::Buffer { from: 0 };
-    let write = |len| Op::Write { slot: TARGET, len, content, times: 1 };
+    let write = |len| Op::Write { fd: TARGET, len, content, times: 1 };
     let today =
         [read(TODAY_BLOCK), write(TODAY_BLOCK), read(TODAY_BLOCK), write(7), read(TODAY_BLOCK)];
     assert_eq!(moves("size=131079B"), today);
@@ -115,7 +115,7 @@ fn files_are_copied_by_blocks_of_the_profile() {
     assert_eq!(moves("size=8KiB profile=2005"), old);
     assert_eq!(moves("size=5B profile=2005 block=512B"), [read(512), write(5), read(512)]);
     let (_, ops) = run("cp-null", "size=1MB profile=2005", 1);
-    let read = |len, times| Op::Read { slot: SOURCE, len, times };
+    let read = |len, times| Op::Read { fd: SOURCE, len, times };
     let reads: Vec<&Op> = ops.iter().filter(|op| matches!(op, Op::Read { .. })).collect();
     assert_eq!(reads, [&read(4096, 244), &read(4096, 1), &read(4096, 1)]);
 }
@@ -129,7 +129,8 @@ fn a_tree_is_copied_in_the_order_of_its_making_or_of_its_listing() {
         assert_eq!(ranged > 0, profile == "today");
         let lists = ops.iter().filter(|op| matches!(op, Op::List { .. })).count();
         assert_eq!(lists, 6);
-        let exclusive = ops.iter().any(|op| matches!(op, Op::Open { how, .. } if how.exclusive));
+        let exclusive =
+            ops.iter().any(|op| matches!(op, Op::Open { flags, .. } if flags.exclusive));
         assert_eq!(exclusive, profile == "today");
     }
     // A target that lists backwards makes no difference to today's cp, but does to that of 2005.
@@ -156,7 +157,7 @@ fn plans_say_what_they_need() {
     let plan = make("cp-tar", "size=10KB").plan(&setting).expect("a plan");
     assert_eq!((plan.memory, plan.warm.len(), plan.sources.len()), (Memory::Warm, 1, 1));
     assert_eq!((plan.files.len(), plan.needs_filesystem), (2, None));
-    assert_eq!(plan.files[1].path, Path::target("linux-1.tar"));
+    assert_eq!(plan.files[1].path, FilePath::target("linux-1.tar"));
     let plan = make("cp-tar", "size=10KB cached=false").plan(&setting).expect("a plan");
     assert_eq!((plan.memory, plan.warm.len()), (Memory::Cold, 0));
     let plan = make("cp-null", "size=10KB").plan(&setting).expect("a plan");

@@ -14,7 +14,7 @@ use super::{FileCopy, Profile, TODAY_BLOCK, Way, Year};
 use crate::error::WorkloadError;
 use crate::kinds::Workload;
 use crate::metric::Metric;
-use crate::op::{Entry, Mark, Op, OpResult, Path};
+use crate::op::{Entry, FilePath, Mark, Op, OpResult};
 use crate::parameters::Parameters;
 use crate::plan::{Expected, Plan, Planned, Process, Setting};
 use crate::record::RunRecord;
@@ -57,20 +57,20 @@ enum State {
     Next,
     /// An entry was looked up.
     Found {
-        path: Path,
+        path: FilePath,
         is_directory: bool,
     },
     /// The directory that stands for one was made.
     Made {
-        path: Path,
-        made: Path,
+        path: FilePath,
+        made: FilePath,
     },
     MadeFound {
-        path: Path,
+        path: FilePath,
     },
     /// A directory was listed.
     Listed {
-        path: Path,
+        path: FilePath,
     },
     File(FileCopy),
     Over,
@@ -87,18 +87,18 @@ struct TreeCopy {
     state: State,
     /// Entries still to come in the directories that are open, the innermost last, the next entry of
     /// each last.
-    left: Vec<Vec<(Path, bool)>>,
+    left: Vec<Vec<(FilePath, bool)>>,
     /// Where paths are put together.
     text: String,
 }
 
 impl TreeCopy {
     /// Where a path below `from` is copied to.
-    fn copy_of(&mut self, path: &Path) -> Path {
+    fn copy_of(&mut self, path: &FilePath) -> FilePath {
         self.text.clear();
         self.text.push_str(&self.to);
         self.text.push_str(&path.text[self.from.len()..]);
-        Path::target(&*self.text)
+        FilePath::target(&*self.text)
     }
 
     /// The next entry, or the end.
@@ -112,16 +112,16 @@ impl TreeCopy {
         (Op::Mark(Mark::End(0)), State::Over)
     }
 
-    fn enter(&mut self, directory: &Path, entries: &[Entry]) {
+    fn enter(&mut self, directory: &FilePath, entries: &[Entry]) {
         let text = &mut self.text;
         let full = |entry: &Entry| {
             text.clear();
             text.push_str(&directory.text);
             text.push('/');
             text.push_str(&entry.name);
-            (Path::target(&**text), entry.is_directory)
+            (FilePath::target(&**text), entry.is_directory)
         };
-        let mut left: Vec<(Path, bool)> = entries.iter().rev().map(full).collect();
+        let mut left: Vec<(FilePath, bool)> = entries.iter().rev().map(full).collect();
         if let Some(ranks) = &self.ranks {
             let below = self.from.len() + 1;
             left.sort_by_key(|(path, _)| Reverse(ranks.get(&path.text[below..]).copied()));
@@ -174,7 +174,7 @@ impl CpRf {
         };
         let from: Arc<str> = format!("cp-rf-{copy}/{TOP}").into();
         TreeCopy {
-            left: vec![vec![(Path::target(from.clone()), true)]],
+            left: vec![vec![(FilePath::target(from.clone()), true)]],
             from,
             to: format!("cp-rf-{copy}/copy").into(),
             text: String::new(),
@@ -190,7 +190,7 @@ impl CpRf {
         let above = copy_path("cp-rf", copy, "/").text;
         let made = (0..tree.entries.len()).flat_map(move |index| {
             let entry = &tree.entries[index];
-            let path = Path::target([&*above, &entry.path].concat());
+            let path = FilePath::target([&*above, &entry.path].concat());
             let (directory, file) = match entry.bytes {
                 None => (Some(Op::Mkdir { path }), None),
                 Some(bytes) => (None, Some(make_file(path, bytes.len, bytes.seed))),
@@ -299,7 +299,7 @@ pub(super) fn order_of(year: Year, made: &[&str], listed: OpResult) -> Vec<Strin
         ranks: (year == Year::Today).then(|| Arc::new(ranks)),
         way: Way::Blocks(4096),
         year,
-        state: State::Listed { path: Path::target("from") },
+        state: State::Listed { path: FilePath::target("from") },
         left: vec![],
         text: String::new(),
     };

@@ -74,34 +74,34 @@ fn words_tell_what_is_done() {
 
 #[test]
 fn writes_are_one_operation_and_a_rest() {
-    let (slot, content) = (Slot(0), Content::Zeroes);
-    let path = Path::target("dd-0");
-    let open = |how| Op::Open { slot, path: path.clone(), how };
-    let write = |len, times| Op::Write { slot, len, content, times };
-    let close = Op::Close { slot };
+    let (fd, content) = (FileDescriptor(0), Content::Zeroes);
+    let path = FilePath::target("dd-0");
+    let open = |flags| Op::Open { fd, path: path.clone(), flags };
+    let write = |len, times| Op::Write { fd, len, content, times };
+    let close = Op::Close { fd };
     assert_eq!(
         ops("bs=4KiB size=10000B conv=fdatasync,fsync"),
         [
-            open(How::WRITE),
+            open(OpenFlags::WRITE),
             write(4096, 2),
             write(1808, 1),
-            Op::Fdatasync { slot },
-            Op::Fsync { slot },
+            Op::Fdatasync { fd },
+            Op::Fsync { fd },
             close.clone()
         ]
     );
-    let how = How { direct: true, sync: true, ..How::WRITE };
-    assert_eq!(ops("count=7 oflag=direct,dsync"), [open(how), write(512, 7), close.clone()]);
-    let how = How { read: true, truncate: false, ..How::WRITE };
-    let behind = [Op::Truncate { slot, len: 8192 }, Op::Seek { slot, to: Seek::Start(8192) }];
+    let flags = OpenFlags { direct: true, sync: true, ..OpenFlags::WRITE };
+    assert_eq!(ops("count=7 oflag=direct,dsync"), [open(flags), write(512, 7), close.clone()]);
+    let flags = OpenFlags { read: true, truncate: false, ..OpenFlags::WRITE };
+    let behind = [Op::Truncate { fd, len: 8192 }, Op::Seek { fd, to: Seek::Start(8192) }];
     let [cut, seek] = behind;
-    let all = [open(how), cut, seek, write(4096, 1), close];
+    let all = [open(flags), cut, seek, write(4096, 1), close];
     assert_eq!(ops("bs=4KiB count=1 seek=2"), all);
 }
 
 #[test]
 fn reads_go_to_the_end_unless_counted() {
-    let read = |len, times| Op::Read { slot: Slot(0), len, times };
+    let read = |len, times| Op::Read { fd: FileDescriptor(0), len, times };
     let is_read = |op: &Op| matches!(op, Op::Read { .. });
     let reads = |text| ops(text).into_iter().filter(is_read).collect::<Vec<_>>();
     assert_eq!(reads("of=null bs=4KiB size=10000B"), [read(4096, 2), read(4096, 1), read(4096, 1)]);
@@ -110,7 +110,10 @@ fn reads_go_to_the_end_unless_counted() {
         reads("of=null bs=4KiB count=600"),
         [read(4096, 256), read(4096, 256), read(4096, 88)]
     );
-    assert_eq!(ops("if=file count=1 skip=2")[2], Op::Seek { slot: Slot(0), to: Seek::Start(1024) });
+    assert_eq!(
+        ops("if=file count=1 skip=2")[2],
+        Op::Seek { fd: FileDescriptor(0), to: Seek::Start(1024) }
+    );
 }
 
 #[test]

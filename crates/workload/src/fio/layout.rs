@@ -8,7 +8,7 @@ use raidlab_core::Time;
 use super::options::Engine;
 use super::task::{Extent, Task};
 use crate::content::file_seed;
-use crate::op::{Content, How, Op, OpResult, Path, Slot};
+use crate::op::{Content, FileDescriptor, FilePath, Op, OpResult, OpenFlags};
 use crate::plan::{Bytes, Expected, FileNeed, Planned, Process, SeededBytes, Zeroes};
 
 /// Bytes of one write of a file that is laid out, and of one operation with many of them.
@@ -18,7 +18,7 @@ const BLOCKS: u64 = 64;
 /// A file of the job file.
 #[derive(Clone, Debug)]
 pub(super) struct File {
-    path: Path,
+    path: FilePath,
     copy: u32,
     /// Its length when all is done.
     len: u64,
@@ -44,7 +44,7 @@ enum End {
 
 /// All files, in the order in which the jobs come to them.
 pub(super) fn files(tasks: &[Task]) -> Vec<File> {
-    let mut places: BTreeMap<Path, usize> = BTreeMap::new();
+    let mut places: BTreeMap<FilePath, usize> = BTreeMap::new();
     let mut files: Vec<File> = Vec::new();
     for task in tasks.iter().filter(|task| task.job.engine != Engine::Null) {
         for extent in &task.files {
@@ -125,7 +125,7 @@ fn end_of(file: &File, writers: &[Writer<'_>]) -> Option<End> {
 }
 
 impl File {
-    pub(super) fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &FilePath {
         &self.path
     }
 
@@ -173,15 +173,15 @@ pub(super) fn prepare(files: &[File], seed: u64, with_directories: bool) -> Vec<
         let text: &str = &file.path.text;
         for (end, _) in text.match_indices('/').filter(|_| with_directories) {
             if made.insert(text[..end].to_string()) {
-                ops.push_back(Op::Mkdir { path: Path::target(&text[..end]) });
+                ops.push_back(Op::Mkdir { path: FilePath::target(&text[..end]) });
             }
         }
         if file.laid > 0 {
-            lay_out(file, seed, ops);
+            prefill(file, seed, ops);
         } else if file.allocates {
-            let slot = Slot(0);
-            ops.push_back(Op::Open { slot, path: file.path.clone(), how: How::WRITE });
-            ops.extend([Op::Allocate { slot, len: file.len }, Op::Close { slot }]);
+            let fd = FileDescriptor(0);
+            ops.push_back(Op::Open { fd, path: file.path.clone(), flags: OpenFlags::WRITE });
+            ops.extend([Op::Allocate { fd, len: file.len }, Op::Close { fd }]);
         }
     }
     let planned = |(copy, ops)| Planned { copy, process: Box::new(List(ops)) as Box<dyn Process> };
@@ -193,20 +193,20 @@ pub(super) fn has_directories(files: &[File]) -> bool {
     files.iter().any(|file| file.path.text.contains('/'))
 }
 
-fn lay_out(file: &File, seed: u64, ops: &mut VecDeque<Op>) {
-    let slot = Slot(0);
+fn prefill(file: &File, seed: u64, ops: &mut VecDeque<Op>) {
+    let fd = FileDescriptor(0);
     let content = Content::Seeded { seed: file.seeds(seed)[0] };
-    ops.push_back(Op::Open { slot, path: file.path.clone(), how: How::WRITE });
+    ops.push_back(Op::Open { fd, path: file.path.clone(), flags: OpenFlags::WRITE });
     if file.allocates {
-        ops.push_back(Op::Allocate { slot, len: file.len });
+        ops.push_back(Op::Allocate { fd, len: file.len });
     }
     for (len, times) in [(BLOCK, file.laid / BLOCK), (file.laid % BLOCK, 1)] {
         if len > 0 && times > 0 {
-            ops.push_back(Op::Write { slot, len, content, times });
+            ops.push_back(Op::Write { fd, len, content, times });
         }
     }
-    ops.push_back(Op::Fsync { slot });
-    ops.push_back(Op::Close { slot });
+    ops.push_back(Op::Fsync { fd });
+    ops.push_back(Op::Close { fd });
 }
 
 /// One operation after the other; a write of many blocks, which may be as long as the largest file, in parts.
@@ -215,11 +215,11 @@ struct List(VecDeque<Op>);
 
 impl Process for List {
     fn next(&mut self, _now: Time, _last: OpResult) -> Op {
-        if let Some(Op::Write { slot, len, content, times }) = self.0.front_mut()
+        if let Some(Op::Write { fd, len, content, times }) = self.0.front_mut()
             && *times > BLOCKS
         {
             *times -= BLOCKS;
-            return Op::Write { slot: *slot, len: *len, content: *content, times: BLOCKS };
+            return Op::Write { fd: *fd, len: *len, content: *content, times: BLOCKS };
         }
         self.0.pop_front().unwrap_or(Op::Done)
     }

@@ -7,14 +7,14 @@ use raidlab_core::Size;
 use super::options::Job;
 use super::value::Amount;
 use crate::error::{WorkloadError, WorkloadErrorKind};
-use crate::op::Path;
+use crate::op::FilePath;
 use crate::plan::Setting;
 use raidlab_random::mix;
 
 /// A file of a process, and the part of it that is read or written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Extent {
-    pub(super) path: Path,
+    pub(super) path: FilePath,
     /// The first byte.
     pub(super) offset: u64,
     /// How many.
@@ -126,7 +126,7 @@ pub(super) fn files_of(job: &Job) -> u64 {
 }
 
 /// The names of the files, with the mark of the copy where there are several.
-fn names(job: &Job, setting: &Setting, copy: u32, clone: u32) -> Vec<Path> {
+fn names(job: &Job, setting: &Setting, copy: u32, clone: u32) -> Vec<FilePath> {
     let own = |file: u64| {
         let format = &job.filename_format;
         let name = format.replace("$jobname", &job.name.replace('/', "_"));
@@ -141,7 +141,7 @@ fn names(job: &Job, setting: &Setting, copy: u32, clone: u32) -> Vec<Path> {
             Some(directory) => format!("{directory}/{name}"),
             None => name,
         };
-        Path::target(if setting.copies > 1 { format!("copy{copy}.{below}") } else { below })
+        FilePath::target(if setting.copies > 1 { format!("copy{copy}.{below}") } else { below })
     };
     names.into_iter().map(placed).collect()
 }

@@ -8,7 +8,7 @@ use raidlab_core::{Nanos, Time};
 use super::options::{Engine, Job};
 use super::order::Order;
 use super::task::{Extent, Task};
-use crate::op::{Content, How, Io, Mark, Op, OpResult, Path, Seek, Slot};
+use crate::op::{Content, FileDescriptor, FilePath, Io, Mark, Op, OpResult, OpenFlags, Seek};
 use crate::plan::Process;
 use raidlab_random::{Random, mix};
 
@@ -78,7 +78,7 @@ pub(super) struct Worker {
     count: u64,
     writes: u64,
     /// The file that was written last, when nothing came after.
-    written: Option<Slot>,
+    written: Option<FileDescriptor>,
     /// Operations since the last pause.
     unpaused: u64,
     free: Vec<u32>,
@@ -136,8 +136,8 @@ impl Worker {
         self.turn = 0;
     }
 
-    fn slots(&self) -> impl Iterator<Item = Slot> + use<> {
-        (0..self.task.files.len() as u16).map(Slot)
+    fn fds(&self) -> impl Iterator<Item = FileDescriptor> + use<> {
+        (0..self.task.files.len() as u16).map(FileDescriptor)
     }
 
     fn in_flight(&self) -> usize {
@@ -146,16 +146,21 @@ impl Worker {
 
     fn open_all(&mut self) {
         let job = &self.job;
-        let base = if job.writes { How { create: true, ..How::BOTH } } else { How::READ };
-        let how = How { direct: job.direct, sync: job.sync, ..base };
+        let base = if job.writes {
+            OpenFlags { create: true, ..OpenFlags::BOTH }
+        } else {
+            OpenFlags::READ
+        };
+        let flags = OpenFlags { direct: job.direct, sync: job.sync, ..base };
         for (index, file) in self.task.files.iter().enumerate() {
-            let slot = Slot(index as u16);
+            let fd = FileDescriptor(index as u16);
             let nowhere = job.engine == Engine::Null;
-            let path = if nowhere { Path::null() } else { file.path.clone() };
-            let how = if nowhere { How { write: true, ..How::default() } } else { how };
-            self.queue.push_back(Op::Open { slot, path, how });
+            let path = if nowhere { FilePath::null() } else { file.path.clone() };
+            let flags =
+                if nowhere { OpenFlags { write: true, ..OpenFlags::default() } } else { flags };
+            self.queue.push_back(Op::Open { fd, path, flags });
             if job.invalidate && !nowhere {
-                self.queue.push_back(Op::DropCached { slot });
+                self.queue.push_back(Op::DropCached { fd });
             }
         }
         self.positions.fill(0);
@@ -220,10 +225,10 @@ impl Worker {
         let waits = flushed.is_some() || is_pause && !self.is_check || is_pass;
         if self.in_flight() > 0 && (waits || self.free.is_empty()) {
             self.queue.push_back(Op::Finish);
-        } else if let Some(slot) = flushed {
+        } else if let Some(fd) = flushed {
             self.written = None;
             let is_full = due(job.fsync);
-            self.queue.push_back(if is_full { Op::Fsync { slot } } else { Op::Fdatasync { slot } });
+            self.queue.push_back(if is_full { Op::Fsync { fd } } else { Op::Fdatasync { fd } });
         } else if is_pause && !self.is_check {
             self.unpaused = 0;
             self.queue.push_back(Op::Sleep(job.thinktime));
@@ -252,13 +257,13 @@ impl Worker {
         self.rewind(!job.time_based);
         let in_place = job.time_based || job.writes && !job.random;
         if !in_place {
-            for slot in self.slots() {
-                self.queue.push_back(Op::Close { slot });
+            for fd in self.fds() {
+                self.queue.push_back(Op::Close { fd });
             }
             self.open_all();
         } else if job.invalidate && !job.direct && job.engine != Engine::Null {
-            for slot in self.slots() {
-                self.queue.push_back(Op::DropCached { slot });
+            for fd in self.fds() {
+                self.queue.push_back(Op::DropCached { fd });
             }
         }
         true
@@ -286,7 +291,7 @@ impl Worker {
                 let cursor = &mut self.cursors[file];
                 (cursor.order, cursor.drawn) = (Order::new(seed, cursor.order.count()), 0);
                 if job.invalidate && !job.direct && job.engine != Engine::Null {
-                    self.queue.push_back(Op::DropCached { slot: Slot(file as u16) });
+                    self.queue.push_back(Op::DropCached { fd: FileDescriptor(file as u16) });
                 }
                 if let Some(at) = self.place(file, way) {
                     self.turn = (file + 1) % files;
@@ -326,7 +331,7 @@ impl Worker {
 
     /// Queues an operation.
     fn operation(&mut self, way: Way, file: usize, at: u64) {
-        let (len, slot) = (self.block(way), Slot(file as u16));
+        let (len, fd) = (self.block(way), FileDescriptor(file as u16));
         let offset = self.task.files[file].offset;
         self.cursors[file].ended[usize::from(way == Way::Write)] = at - offset + len;
         self.bytes += len;
@@ -334,25 +339,25 @@ impl Worker {
         self.count += 1;
         self.unpaused += 1;
         self.writes += u64::from(way == Way::Write);
-        self.written = (way == Way::Write).then_some(slot);
+        self.written = (way == Way::Write).then_some(fd);
         let content = if self.job.zero_buffers {
             Content::Zeroes
         } else {
             Content::Seeded { seed: self.task.contents.get(file).copied().unwrap_or_default() }
         };
         let io = match way {
-            Way::Read => Io::Read { slot, at, len },
-            Way::Write => Io::Write { slot, at, len, content },
+            Way::Read => Io::Read { fd, at, len },
+            Way::Write => Io::Write { fd, at, len, content },
         };
         let op = match self.job.engine {
             Engine::Sync => {
                 if self.positions[file] != at {
-                    self.queue.push_back(Op::Seek { slot, to: Seek::Start(at) });
+                    self.queue.push_back(Op::Seek { fd, to: Seek::Start(at) });
                 }
                 self.positions[file] = at + len;
                 match way {
-                    Way::Read => Op::Read { slot, len, times: 1 },
-                    Way::Write => Op::Write { slot, len, content, times: 1 },
+                    Way::Read => Op::Read { fd, len, times: 1 },
+                    Way::Write => Op::Write { fd, len, content, times: 1 },
                 }
             }
             Engine::Queued if self.job.depth() > 1 => {
@@ -367,14 +372,14 @@ impl Worker {
     /// After the last operation: flushes, the reading back, closing.
     fn wind_up(&mut self) {
         let job = self.job.clone();
-        let slots: Vec<Slot> = self.slots().collect();
+        let fds: Vec<FileDescriptor> = self.fds().collect();
         if !self.is_check {
             if job.end_fsync && job.writes {
-                self.queue.extend(slots.iter().map(|&slot| Op::Fsync { slot }));
+                self.queue.extend(fds.iter().map(|&fd| Op::Fsync { fd }));
             }
             self.queue.push_back(Op::Mark(Mark::End(RUN)));
             if job.verifies() {
-                self.queue.extend(slots.iter().map(|&slot| Op::Close { slot }));
+                self.queue.extend(fds.iter().map(|&fd| Op::Close { fd }));
                 self.open_all();
                 self.queue.push_back(Op::Mark(Mark::Begin(VERIFY)));
                 self.is_check = true;
@@ -386,7 +391,7 @@ impl Worker {
         } else {
             self.queue.push_back(Op::Mark(Mark::End(VERIFY)));
         }
-        self.queue.extend(slots.iter().map(|&slot| Op::Close { slot }));
+        self.queue.extend(fds.iter().map(|&fd| Op::Close { fd }));
         if job.unlink && job.engine != Engine::Null {
             let unlink = |file: &Extent| Op::Unlink { path: file.path.clone() };
             self.queue.extend(self.task.files.iter().map(unlink));

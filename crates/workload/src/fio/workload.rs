@@ -14,7 +14,7 @@ use crate::MOST_PROCESSES;
 use crate::error::{WorkloadError, WorkloadErrorKind};
 use crate::kinds::Workload;
 use crate::metric::{Better, Metric, mib_per_second, per_second};
-use crate::op::Path;
+use crate::op::FilePath;
 use crate::plan::{Memory, Plan, Planned, Setting};
 use crate::record::{IoRecord, RunRecord};
 
@@ -153,7 +153,7 @@ impl Workload for FioWorkload {
         self.check(setting)?;
         let mut tasks = tasks(&self.jobs, setting)?;
         let files = layout::files(&tasks);
-        let by_path: BTreeMap<&Path, &layout::File> =
+        let by_path: BTreeMap<&FilePath, &layout::File> =
             files.iter().map(|file| (file.path(), file)).collect();
         for task in &mut tasks {
             let file = |path| by_path.get(path);

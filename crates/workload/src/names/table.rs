@@ -1,7 +1,7 @@
 //! A table that finds names by their paths: open addressing with linear probing, by a hash that is the
 //! same on every machine. Nothing ever goes through it in its own order.
 
-use crate::op::Path;
+use crate::op::FilePath;
 
 /// An empty place.
 const EMPTY: u64 = u64::MAX;
@@ -15,7 +15,7 @@ pub(super) struct Table {
 }
 
 /// The hash of a path's root and text.
-pub(super) fn hash(path: &Path, text: &str) -> u32 {
+pub(super) fn hash(path: &FilePath, text: &str) -> u32 {
     let step = |state: u64, word: u64| {
         let mixed = (state ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         mixed ^ (mixed >> 29)
@@ -139,7 +139,8 @@ mod tests {
     #[test]
     fn paths_that_differ_have_other_hashes() {
         let texts = ["", "a", "b", "aa", "abcdefgh", "abcdefgi", "abcdefgh/a", "abcdefg"];
-        let paths = texts.iter().flat_map(|text| [Path::target(*text), Path::source(*text)]);
+        let paths =
+            texts.iter().flat_map(|text| [FilePath::target(*text), FilePath::source(*text)]);
         let mut hashes: Vec<u32> = paths.map(|path| hash(&path, &path.text)).collect();
         hashes.sort_unstable();
         hashes.dedup();

@@ -95,12 +95,12 @@ pub enum Work {
     /// So much time on it.
     Time(Nanos),
     /// So many bytes put into a buffer, or taken from it, one after the other.
-    Characters(u64),
+    StdioBytes(u64),
 }
 
 impl Work {
     const fn is_nothing(self) -> bool {
-        matches!(self, Self::Time(Nanos::ZERO) | Self::Characters(0))
+        matches!(self, Self::Time(Nanos::ZERO) | Self::StdioBytes(0))
     }
 }
 
@@ -141,7 +141,7 @@ impl From<Op> for Asked<Op> {
             Op::Finish => Self::Finish,
             Op::Sleep(time) => Self::Sleep(time),
             Op::Compute(time) => Self::Compute(Work::Time(time)),
-            Op::Characters(bytes) => Self::Compute(Work::Characters(bytes)),
+            Op::StdioBytes(bytes) => Self::Compute(Work::StdioBytes(bytes)),
             Op::Mark(mark) => Self::Mark(mark),
             Op::Barrier(barrier) => Self::Barrier(barrier),
             Op::Put { queue, ticket, times } => Self::Put(queue, ticket, times),

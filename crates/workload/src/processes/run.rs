@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use raidlab_core::{Nanos, Time};
 
 use super::{Asked, Fault, Next, ProcessState, Work};
-use crate::conductor::{Conductor, ProcessIndex};
 use crate::op::{Class, OpResult};
 use crate::record::{Cpu, ProcessRecord, Recorder};
+use crate::synchroniser::{ProcessIndex, Synchroniser};
 
 /// What carries operations out, on one thread. It tells [`Processes`] what ended.
 pub trait Target {
@@ -109,7 +109,7 @@ pub enum Ran {
 pub struct Processes {
     states: Vec<ProcessState>,
     records: Vec<ProcessRecord>,
-    conductor: Conductor,
+    synchroniser: Synchroniser,
     /// Those that go on, in this order.
     ready: VecDeque<ProcessIndex>,
     /// Those whose operation was refused, and those of whom no more is known.
@@ -123,7 +123,11 @@ pub struct Processes {
 
 impl Processes {
     /// Of a plan with so many phases; each belongs to a copy of the workload. All go on.
-    pub fn new(copies: impl IntoIterator<Item = u32>, phases: usize, conductor: Conductor) -> Self {
+    pub fn new(
+        copies: impl IntoIterator<Item = u32>,
+        phases: usize,
+        synchroniser: Synchroniser,
+    ) -> Self {
         let state = |copy| ProcessState::new(Recorder::new(copy, phases));
         let states: Vec<ProcessState> = copies.into_iter().map(state).collect();
         Self {
@@ -133,7 +137,7 @@ impl Processes {
             unknown: Vec::new(),
             left: states.len(),
             states,
-            conductor,
+            synchroniser,
             steps: 0,
             stops: false,
         }
@@ -265,20 +269,20 @@ fn step<T: Target>(target: &mut T, process: ProcessIndex) -> Result<bool, T::Err
         Next::Sleep(time) => target.sleep(process, time),
         Next::Compute(work) => target.compute(process, work)?,
         Next::Barrier(barrier) => {
-            if let Some(freed) = processes.conductor.arrive(process, barrier) {
+            if let Some(freed) = processes.synchroniser.arrive(process, barrier) {
                 processes.states[process].answered(OpResult::Done);
                 freed.into_iter().for_each(|other| processes.ended(other, OpResult::Done));
                 return Ok(false);
             }
         }
         Next::Put(queue, ticket, times) => {
-            for (other, ticket) in processes.conductor.put(queue, ticket, times) {
+            for (other, ticket) in processes.synchroniser.put(queue, ticket, times) {
                 processes.ended(other, OpResult::Ticket(ticket));
             }
             return Ok(false);
         }
         Next::Take(queue) => {
-            if let Some(ticket) = processes.conductor.take(process, queue) {
+            if let Some(ticket) = processes.synchroniser.take(process, queue) {
                 processes.states[process].answered(OpResult::Ticket(ticket));
                 return Ok(false);
             }

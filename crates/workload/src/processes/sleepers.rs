@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use raidlab_core::Time;
 
-use crate::conductor::ProcessIndex;
+use crate::synchroniser::ProcessIndex;
 
 /// Processes that sleep, by the time at which they wake, then by their index.
 #[derive(Clone, Debug, Default)]

@@ -15,8 +15,8 @@ use std::rc::Rc;
 use raidlab_core::{Nanos, Time};
 
 use crate::error::{WorkloadError, WorkloadErrorKind};
-use crate::names::{FileId, Slots};
-use crate::op::{self, Io, Mark, Root, Slot, Status};
+use crate::names::{Descriptors, FileId};
+use crate::op::{self, FileDescriptor, Io, Mark, Root, Status};
 use crate::plan::{Plan, Planned};
 use crate::processes::{Asked, Work};
 
@@ -64,7 +64,7 @@ pub enum Op {
     /// Use the CPU for a while.
     Compute(Nanos),
     /// Put so many bytes into a buffer one by one, as [`op::Op::Characters`].
-    Characters(u64),
+    StdioBytes(u64),
     /// Wait for others, as [`op::Op::Barrier`].
     Barrier(u16),
     /// Put tickets into a queue.
@@ -112,7 +112,7 @@ impl From<Op> for Asked<Request> {
             Op::Finish => Self::Finish,
             Op::Sleep(time) => Self::Sleep(time),
             Op::Compute(time) => Self::Compute(Work::Time(time)),
-            Op::Characters(bytes) => Self::Compute(Work::Characters(bytes)),
+            Op::StdioBytes(bytes) => Self::Compute(Work::StdioBytes(bytes)),
             Op::Mark(mark) => Self::Mark(mark),
             Op::Barrier(barrier) => Self::Barrier(barrier),
             Op::Put { queue, ticket, times } => Self::Put(queue, ticket, times),
@@ -194,7 +194,7 @@ impl RawPlan {
 pub struct Process {
     planned: Planned,
     places: Rc<RefCell<Places>>,
-    slots: Slots,
+    fds: Descriptors,
     /// What is left of an operation that is carried out in several.
     rest: Option<Rest>,
     /// What was started and is not waited for yet, the earliest first.
@@ -235,7 +235,7 @@ impl Process {
         Self {
             planned,
             places,
-            slots: Slots::default(),
+            fds: Descriptors::default(),
             rest: None,
             started: VecDeque::new(),
             last: op::OpResult::Start,
@@ -315,11 +315,11 @@ impl Process {
     /// A file operation as an operation of the target; `None` when it costs nothing there.
     fn translate(&mut self, asked: op::Op) -> Option<Op> {
         match asked {
-            op::Op::Read { slot, len, times } => self.run(slot, len, times, true),
-            op::Op::Write { slot, len, times, .. } => self.run(slot, len, times, false),
+            op::Op::Read { fd, len, times } => self.run(fd, len, times, true),
+            op::Op::Write { fd, len, times, .. } => self.run(fd, len, times, false),
             op::Op::At(io) => match self.place(io) {
                 Ok(Some((is_read, at, len))) => {
-                    let sync = !is_read && self.slots.get(io.slot()).is_some_and(|f| f.how.sync);
+                    let sync = !is_read && self.fds.get(io.fd()).is_some_and(|f| f.flags.sync);
                     let end = at + len;
                     self.rest = Some(Rest::Run { is_read, at, end, len, sync, moved: 0 });
                     self.go_on()
@@ -328,8 +328,8 @@ impl Process {
             },
             op::Op::Start { tag, io } => self.start(tag, io),
             op::Op::Finish => self.finish(),
-            op::Op::Fsync { slot } | op::Op::Fdatasync { slot } => match self.slots.get(slot) {
-                None => self.nothing(Err(no_file(slot))),
+            op::Op::Fsync { fd } | op::Op::Fdatasync { fd } => match self.fds.get(fd) {
+                None => self.nothing(Err(no_file(fd))),
                 Some(file) => {
                     let id = file.id;
                     id.is_some_and(|id| self.places.borrow().is_on_target(id)).then_some(Op::Sync)
@@ -339,7 +339,7 @@ impl Process {
             op::Op::CopyRange { from, to, len } => self.copy_range(from, to, len),
             op::Op::Sleep(time) => Some(Op::Sleep(time)),
             op::Op::Compute(time) => Some(Op::Compute(time)),
-            op::Op::Characters(bytes) => Some(Op::Characters(bytes)),
+            op::Op::StdioBytes(bytes) => Some(Op::StdioBytes(bytes)),
             op::Op::Barrier(barrier) => Some(Op::Barrier(barrier)),
             op::Op::Put { queue, ticket, times } => Some(Op::Put { queue, ticket, times }),
             op::Op::Take { queue } => Some(Op::Take { queue }),
@@ -369,7 +369,7 @@ impl Process {
         // How much is moved is told when it is waited for.
         let moved = std::mem::replace(&mut self.last, op::OpResult::Done).moved();
         let is_read = matches!(io, Io::Read { .. });
-        let sync = !is_read && self.slots.get(io.slot()).is_some_and(|file| file.how.sync);
+        let sync = !is_read && self.fds.get(io.fd()).is_some_and(|file| file.flags.sync);
         let is_nothing = placed.is_none();
         self.started.push_back(Started { tag, moved, is_nothing, sync: sync && !is_nothing });
         placed.map(
@@ -393,17 +393,17 @@ impl Process {
         (!is_nothing).then_some(Op::Finish)
     }
 
-    fn run(&mut self, slot: Slot, len: u64, times: u64, is_read: bool) -> Option<Op> {
+    fn run(&mut self, fd: FileDescriptor, len: u64, times: u64, is_read: bool) -> Option<Op> {
         let wanted = len.saturating_mul(times);
-        let Some(file) = self.slots.get(slot) else { return self.nothing(Err(no_file(slot))) };
-        let (position, sync) = (file.position, file.how.sync && !is_read);
+        let Some(file) = self.fds.get(fd) else { return self.nothing(Err(no_file(fd))) };
+        let (position, sync) = (file.position, file.flags.sync && !is_read);
         let id = file.id;
         let placed = self.part(id, position, wanted, is_read);
         let (at, moved) = match placed {
             Ok(placed) => placed,
             Err(error) => return self.nothing(Err(error)),
         };
-        if let Some(file) = self.slots.get(slot) {
+        if let Some(file) = self.fds.get(fd) {
             file.position = position + moved;
         }
         self.last = op::OpResult::Moved(moved);
@@ -414,11 +414,11 @@ impl Process {
 
     /// Where a read or write at a place lies; `None` when nothing is moved on the target.
     fn place(&mut self, io: Io) -> Result<Option<(bool, u64, u64)>, WorkloadError> {
-        let (slot, from, len, is_read) = match io {
-            Io::Read { slot, at, len } => (slot, at, len, true),
-            Io::Write { slot, at, len, .. } => (slot, at, len, false),
+        let (fd, from, len, is_read) = match io {
+            Io::Read { fd, at, len } => (fd, at, len, true),
+            Io::Write { fd, at, len, .. } => (fd, at, len, false),
         };
-        let Some(file) = self.slots.get(slot) else { return Err(no_file(slot)) };
+        let Some(file) = self.fds.get(fd) else { return Err(no_file(fd)) };
         let id = file.id;
         let (at, moved) = self.part(id, from, len, is_read)?;
         self.last = op::OpResult::Moved(moved);
@@ -439,12 +439,12 @@ impl Process {
         }
     }
 
-    fn copy_range(&mut self, from: Slot, to: Slot, len: u64) -> Option<Op> {
-        let is_there = |slots: &mut Slots, slot| slots.get(slot).map(|file| *file);
-        let Some(source) = is_there(&mut self.slots, from) else {
+    fn copy_range(&mut self, from: FileDescriptor, to: FileDescriptor, len: u64) -> Option<Op> {
+        let is_there = |fds: &mut Descriptors, fd| fds.get(fd).map(|file| *file);
+        let Some(source) = is_there(&mut self.fds, from) else {
             return self.nothing(Err(no_file(from)));
         };
-        let Some(target) = is_there(&mut self.slots, to) else {
+        let Some(target) = is_there(&mut self.fds, to) else {
             return self.nothing(Err(no_file(to)));
         };
         let read = self.part(source.id, source.position, len, true);
@@ -453,8 +453,8 @@ impl Process {
         let (Ok((from_at, _)), Ok((to_at, _))) = (&read, &written) else {
             return self.nothing(read.and(written).map(|_| ()));
         };
-        for slot in [from, to] {
-            if let Some(file) = self.slots.get(slot) {
+        for fd in [from, to] {
+            if let Some(file) = self.fds.get(fd) {
                 file.position += moved;
             }
         }
@@ -464,12 +464,12 @@ impl Process {
         }
         match (*from_at, *to_at) {
             (Some(at), to) => {
-                let sync = target.how.sync;
+                let sync = target.flags.sync;
                 self.rest = to.map(|to| Rest::Copy { to, len: moved, sync });
                 Some(Op::Read { at, len: moved })
             }
             (None, Some(to)) => {
-                self.rest = target.how.sync.then_some(Rest::Flush);
+                self.rest = target.flags.sync.then_some(Rest::Flush);
                 Some(Op::Write { at: to, len: moved })
             }
             (None, None) => None,
@@ -480,23 +480,23 @@ impl Process {
     fn name_op(&mut self, asked: &op::Op) -> Result<(), WorkloadError> {
         let mut places = self.places.borrow_mut();
         match asked {
-            op::Op::Open { slot, path, how } => {
+            op::Op::Open { fd, path, flags } => {
                 let id = match path.root {
                     Root::Null => None,
-                    _ => Some(places.open(path, *how)?),
+                    _ => Some(places.open(path, *flags)?),
                 };
-                self.slots.open(*slot, id, *how);
+                self.fds.open(*fd, id, *flags);
             }
-            op::Op::Close { slot } => {
-                self.slots.close(*slot).ok_or_else(|| no_file(*slot))?;
+            op::Op::Close { fd } => {
+                self.fds.close(*fd).ok_or_else(|| no_file(*fd))?;
             }
-            op::Op::Seek { slot, to } => {
-                let file = self.slots.get(*slot).ok_or_else(|| no_file(*slot))?;
+            op::Op::Seek { fd, to } => {
+                let file = self.fds.get(*fd).ok_or_else(|| no_file(*fd))?;
                 let size = file.id.map_or(0, |id| places.size(id));
                 file.seek(*to, size);
             }
-            op::Op::Truncate { slot, len } => {
-                let file = self.slots.get(*slot).ok_or_else(|| no_file(*slot))?;
+            op::Op::Truncate { fd, len } => {
+                let file = self.fds.get(*fd).ok_or_else(|| no_file(*fd))?;
                 if let Some(id) = file.id {
                     places.set_size(id, *len)?;
                 }
@@ -519,7 +519,7 @@ impl Process {
     }
 }
 
-fn no_file(slot: Slot) -> WorkloadError {
-    let reason = format!("the workload uses slot {}, which holds no file", slot.0);
+fn no_file(fd: FileDescriptor) -> WorkloadError {
+    let reason = format!("the workload uses fd {}, which holds no file", fd.0);
     WorkloadError::new(WorkloadErrorKind::NotSupported, "target", reason)
 }

@@ -6,7 +6,7 @@ use raidlab_core::Size;
 
 use crate::error::{WorkloadError, WorkloadErrorKind};
 use crate::names::{FileId, NameError, Names};
-use crate::op::{How, Path, Root};
+use crate::op::{FilePath, OpenFlags, Root};
 use crate::plan::{FileNeed, Plan};
 
 /// Names, lengths and extents.
@@ -14,12 +14,12 @@ use crate::plan::{FileNeed, Plan};
 pub(super) struct Places {
     names: Names,
     /// By name: first byte on the target and room in bytes.
-    extents: BTreeMap<Path, (u64, u64)>,
+    extents: BTreeMap<FilePath, (u64, u64)>,
     /// Files that nobody has made or removed yet: there all the same, as long as their places, as a
     /// device is.
-    untouched: BTreeSet<Path>,
+    untouched: BTreeSet<FilePath>,
     /// The extents of files that are there, and their names for messages.
-    files: BTreeMap<FileId, (Path, u64, u64)>,
+    files: BTreeMap<FileId, (FilePath, u64, u64)>,
 }
 
 fn not_supported(reason: String) -> WorkloadError {
@@ -88,24 +88,28 @@ impl Places {
     }
 
     /// Puts a file that is untouched among the names, at its full length.
-    fn appear(&mut self, path: &Path) -> Result<(), WorkloadError> {
+    fn appear(&mut self, path: &FilePath) -> Result<(), WorkloadError> {
         if self.untouched.remove(path)
             && let Some(&(_, bytes)) = self.extents.get(path)
         {
-            let (id, _) = self.names.open(path, How::WRITE).map_err(of_name)?;
+            let (id, _) = self.names.open(path, OpenFlags::WRITE).map_err(of_name)?;
             self.names.set_size(id, bytes);
         }
         Ok(())
     }
 
     /// Opens a file. What is made by this is empty, even where nobody has touched its place.
-    pub(super) fn open(&mut self, path: &Path, how: How) -> Result<FileId, WorkloadError> {
-        if how.create {
+    pub(super) fn open(
+        &mut self,
+        path: &FilePath,
+        flags: OpenFlags,
+    ) -> Result<FileId, WorkloadError> {
+        if flags.create {
             self.untouched.remove(path);
         } else {
             self.appear(path)?;
         }
-        let (id, _) = self.names.open(path, how).map_err(of_name)?;
+        let (id, _) = self.names.open(path, flags).map_err(of_name)?;
         if path.root == Root::Target && !self.files.contains_key(&id) {
             let Some(&(start, bytes)) = self.extents.get(path) else {
                 return Err(not_supported(format!("{path} has no place on this target")));
@@ -161,7 +165,7 @@ impl Places {
         Ok(())
     }
 
-    pub(super) fn unlink(&mut self, path: &Path) -> Result<(), WorkloadError> {
+    pub(super) fn unlink(&mut self, path: &FilePath) -> Result<(), WorkloadError> {
         self.appear(path)?;
         if let Some(gone) = self.names.unlink(path).map_err(of_name)? {
             self.files.remove(&gone);
@@ -169,7 +173,7 @@ impl Places {
         Ok(())
     }
 
-    pub(super) fn stat(&mut self, path: &Path) -> Result<u64, WorkloadError> {
+    pub(super) fn stat(&mut self, path: &FilePath) -> Result<u64, WorkloadError> {
         self.appear(path)?;
         let id = self.names.find(path);
         let missing = || not_supported(format!("{path} is not there"));
@@ -191,7 +195,7 @@ mod tests {
 
     fn plan(files: &[(u64, u64)]) -> Plan {
         let file = |(index, &(bytes, unit)): (usize, &(u64, u64))| FileNeed {
-            path: Path::target(format!("{index}")),
+            path: FilePath::target(format!("{index}")),
             bytes,
             unit,
         };

@@ -19,7 +19,7 @@ pub(super) enum Action {
 
 /// A step of the day.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Step {
+pub(super) struct DayStep {
     pub(super) action: Action,
     /// How many earlier steps it waits for.
     pub(super) waits: u32,
@@ -32,7 +32,7 @@ pub(super) struct Step {
 pub(super) struct Day {
     /// What the files hold at first.
     pub(super) first: Vec<SeededBytes>,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<DayStep>,
     /// What they hold in the end; nothing where there is no such file.
     pub(super) last: Vec<Option<SeededBytes>>,
     /// Bytes of all files together, each at its longest.
@@ -138,9 +138,9 @@ fn apply(action: Action, files: &mut [Option<SeededBytes>]) {
 }
 
 /// The steps, each with what it waits for.
-fn order(actions: &[Action], files: usize) -> Vec<Step> {
-    let step = |action: &Action| Step { action: *action, waits: 0, tells: Vec::new() };
-    let mut steps: Vec<Step> = actions.iter().map(step).collect();
+fn order(actions: &[Action], files: usize) -> Vec<DayStep> {
+    let step = |action: &Action| DayStep { action: *action, waits: 0, tells: Vec::new() };
+    let mut steps: Vec<DayStep> = actions.iter().map(step).collect();
     let mut uses = vec![Uses::default(); files];
     for (index, action) in actions.iter().enumerate() {
         let (read, changed) = match *action {

@@ -25,8 +25,8 @@ use write::{Part, TarBytes};
 use crate::error::{WorkloadError, WorkloadErrorKind};
 use crate::kinds::Workload;
 use crate::metric::Metric;
+use crate::op::FilePath;
 use crate::op::Op;
-use crate::op::Path;
 use crate::parameters::Parameters;
 use crate::plan::{Bytes, Expected, Plan, Setting, SourceFile};
 use crate::record::RunRecord;
@@ -102,7 +102,7 @@ fn directory(copy: u32) -> String {
     format!("tar-xf-{copy}")
 }
 
-fn archive_path(copy: u32) -> Path {
+fn archive_path(copy: u32) -> FilePath {
     copy_path("tar-xf", copy, &format!("/{NAME}"))
 }
 
@@ -114,7 +114,7 @@ fn expected(
 ) -> impl Iterator<Item = Expected> {
     archive.members().iter().filter_map(move |member| {
         let ArchiveMemberKind::File { len } = member.kind else { return None };
-        let path = Path::target(format!("{}/{}", directory(copy), member.path));
+        let path = FilePath::target(format!("{}/{}", directory(copy), member.path));
         let bytes = Part { whole: bytes.clone(), at: member.data_at, len };
         Some(Expected { path, bytes: Arc::new(bytes) })
     })
@@ -172,7 +172,7 @@ impl Workload for TarXf {
         for copy in 0..setting.copies {
             let (path, len) = (archive_path(copy), archive.bytes());
             let mkdir = Op::Mkdir { path: copy_path("tar-xf", copy, "") };
-            let copied = copy_file(Path::source(NAME), path.clone(), len);
+            let copied = copy_file(FilePath::source(NAME), path.clone(), len);
             plan.prepare.push(planned(copy, std::iter::once(mkdir).chain(copied)));
             if self.start == Start::Cached {
                 plan.warm.push(planned(copy, read_file(path.clone(), len)));

@@ -4,7 +4,7 @@ use super::archive::sum;
 use super::*;
 use crate::kinds;
 use crate::null::NullTarget;
-use crate::op::{Attribute, Of};
+use crate::op::{Attribute, AttributeTarget};
 use crate::plan::Memory;
 
 fn parameters(text: &str) -> Parameters {
@@ -240,7 +240,9 @@ fn a_tree_is_unpacked_whole() {
     assert_eq!(written, 600_000);
     // Every directory gets its attributes once, after the last member in it.
     let set = |op: &Op| match op {
-        Op::Set { of: Of::Path(path), attribute: Attribute::Mode } => Some(path.clone()),
+        Op::Set { of: AttributeTarget::Path(path), attribute: Attribute::Mode } => {
+            Some(path.clone())
+        }
         _ => None,
     };
     let mut places = BTreeMap::new();
@@ -248,13 +250,13 @@ fn a_tree_is_unpacked_whole() {
         assert_eq!(places.insert(path, place), None);
     }
     let made = ops.iter().enumerate().filter_map(|(place, op)| match op {
-        Op::Open { path, how, .. } if how.create => Some((place, path)),
+        Op::Open { path, flags, .. } if flags.create => Some((place, path)),
         _ => None,
     });
     assert_eq!(places.len(), 6);
     for (place, path) in made {
         let (parent, _) = path.text.rsplit_once('/').expect("in a directory");
-        assert!(places[&Path::target(parent)] > place);
+        assert!(places[&FilePath::target(parent)] > place);
     }
 }
 
@@ -283,7 +285,7 @@ fn your_own_archive_is_unpacked() {
     assert_eq!(ops.iter().filter(is_mkdir).count(), 2, "a and a/b, once each");
     let reads = ops.iter().filter(|op| matches!(op, Op::Read { .. })).count();
     assert_eq!(reads, 2);
-    let id = target.names().find(&Path::target("tar-xf-0/a/hard")).expect("linked");
+    let id = target.names().find(&FilePath::target("tar-xf-0/a/hard")).expect("linked");
     assert_eq!(target.names().status(id).size, 11_000);
     let plan = workload.plan(&Setting::new(1, 1)).expect("a plan");
     assert_eq!((plan.memory, plan.warm.len(), plan.expected.len()), (Memory::Cold, 0, 1));

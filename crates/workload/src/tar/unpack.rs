@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use super::archive::{Archive, ArchiveMember, ArchiveMemberKind};
 use super::write::RECORD;
-use crate::op::{Attribute, Content, How, Of, Op, Path, Slot};
+use crate::op::{Attribute, AttributeTarget, Content, FileDescriptor, FilePath, Op, OpenFlags};
 
-const ARCHIVE: Slot = Slot(0);
-const FILE: Slot = Slot(1);
+const ARCHIVE: FileDescriptor = FileDescriptor(0);
+const FILE: FileDescriptor = FileDescriptor(1);
 
 /// The operations, each member's when those of the one before are used up.
 #[derive(Debug)]
 pub(super) struct Unpack {
     archive: Arc<Archive>,
-    path: Path,
+    path: FilePath,
     /// Where it is unpacked.
     directory: String,
     /// The next member.
@@ -29,9 +29,9 @@ pub(super) struct Unpack {
 }
 
 impl Unpack {
-    pub(super) fn new(archive: Arc<Archive>, path: Path, directory: String) -> Self {
-        let how = How::READ;
-        let open = Op::Open { slot: ARCHIVE, path: path.clone(), how };
+    pub(super) fn new(archive: Arc<Archive>, path: FilePath, directory: String) -> Self {
+        let flags = OpenFlags::READ;
+        let open = Op::Open { fd: ARCHIVE, path: path.clone(), flags };
         Self {
             archive,
             path,
@@ -45,19 +45,19 @@ impl Unpack {
         }
     }
 
-    fn target(&self, path: &str) -> Path {
-        Path { root: self.path.root, text: [&self.directory, "/", path].concat().into() }
+    fn target(&self, path: &str) -> FilePath {
+        FilePath { root: self.path.root, text: [&self.directory, "/", path].concat().into() }
     }
 
     /// Reads records until the bytes below `end` were read.
     fn need(&mut self, end: u64) {
         while self.records * RECORD < end {
             self.records += 1;
-            self.ops.push_back(Op::Read { slot: ARCHIVE, len: RECORD, times: 1 });
+            self.ops.push_back(Op::Read { fd: ARCHIVE, len: RECORD, times: 1 });
         }
     }
 
-    fn set(&mut self, of: &Of, attributes: &[Attribute]) {
+    fn set(&mut self, of: &AttributeTarget, attributes: &[Attribute]) {
         let set = attributes.iter().map(|&attribute| Op::Set { of: of.clone(), attribute });
         self.ops.extend(set);
     }
@@ -68,7 +68,7 @@ impl Unpack {
             path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
         };
         while let Some(directory) = self.delayed.pop_if(|directory| !is_in(directory)) {
-            let of = Of::Path(self.target(&directory));
+            let of = AttributeTarget::Path(self.target(&directory));
             self.set(&of, &[Attribute::Times, Attribute::Owner, Attribute::Mode]);
         }
     }
@@ -103,19 +103,19 @@ impl Unpack {
                 self.delayed.push(member.path.clone());
             }
             ArchiveMemberKind::File { len } => {
-                let how = How { exclusive: true, truncate: false, ..How::WRITE };
-                self.ops.push_back(Op::Open { slot: FILE, path, how });
+                let flags = OpenFlags { exclusive: true, truncate: false, ..OpenFlags::WRITE };
+                self.ops.push_back(Op::Open { fd: FILE, path, flags });
                 self.contents(member.data_at, member.data_at + len);
-                let of = Of::Slot(FILE);
+                let of = AttributeTarget::Descriptor(FILE);
                 self.set(&of, &[Attribute::Times, Attribute::Owner, Attribute::Mode]);
-                self.ops.push_back(Op::Close { slot: FILE });
+                self.ops.push_back(Op::Close { fd: FILE });
             }
             ArchiveMemberKind::HardLink { to } => {
                 self.ops.push_back(Op::Link { from: self.target(to), to: path });
             }
             ArchiveMemberKind::Symlink { text } => {
                 self.ops.push_back(Op::Symlink { text: text.clone(), path: path.clone() });
-                self.set(&Of::Path(path), &[Attribute::Times, Attribute::Owner]);
+                self.set(&AttributeTarget::Path(path), &[Attribute::Times, Attribute::Owner]);
             }
         }
     }
@@ -126,7 +126,7 @@ impl Unpack {
             self.need(at + 1);
             let len = (RECORD - at % RECORD).min(end - at);
             let content = Content::Buffer { from: (at % RECORD) as u32 };
-            self.ops.push_back(Op::Write { slot: FILE, len, content, times: 1 });
+            self.ops.push_back(Op::Write { fd: FILE, len, content, times: 1 });
             at += len;
         }
     }
@@ -144,7 +144,7 @@ impl Iterator for Unpack {
             } else {
                 self.is_over = true;
                 self.need(archive.read_to());
-                self.ops.push_back(Op::Close { slot: ARCHIVE });
+                self.ops.push_back(Op::Close { fd: ARCHIVE });
                 self.leave("");
             }
         }

@@ -26,7 +26,7 @@ use crate::error::{WorkloadError, WorkloadErrorKind};
 use crate::fill_files::{Fill, fill_files};
 use crate::kinds::Workload;
 use crate::metric::{Better, Metric, mib_per_second};
-use crate::op::{Content, Path};
+use crate::op::{Content, FilePath};
 use crate::parameters::Parameters;
 use crate::plan::{Expected, FileNeed, Plan, Planned, Setting, Zeroes};
 use crate::record::{IoRecord, PhaseRecord, RunRecord};
@@ -364,7 +364,7 @@ impl Workload for Tiobench {
         let mut fills = Vec::new();
         for copy in 0..shares.copies {
             for thread in 0..shares.threads {
-                let path = Path::target(format!("tiotest.{copy}.{thread}"));
+                let path = FilePath::target(format!("tiotest.{copy}.{thread}"));
                 let process = self.job(setting, shares, copy, thread, path.clone()).process();
                 let of = if self.threads == Threads::Copies { thread } else { copy };
                 plan.run.push(Planned { copy: of, process: Box::new(process) });
@@ -399,7 +399,14 @@ impl Workload for Tiobench {
 }
 
 impl Tiobench {
-    fn job(&self, setting: &Setting, shares: Shares, copy: u32, thread: u32, path: Path) -> Job {
+    fn job(
+        &self,
+        setting: &Setting,
+        shares: Shares,
+        copy: u32,
+        thread: u32,
+        path: FilePath,
+    ) -> Job {
         let queue = |thread: u32| (copy * shares.threads + thread) as u16;
         let is_last = thread + 1 == shares.threads;
         let turn = self.sequential.then(|| Turn {

@@ -5,17 +5,17 @@ use std::collections::VecDeque;
 use raidlab_core::Time;
 
 use super::{Generation, Phase};
-use crate::op::{Content, How, Io, Mark, Op, OpResult, Path, Seek, Slot};
+use crate::op::{Content, FileDescriptor, FilePath, Io, Mark, Op, OpResult, OpenFlags, Seek};
 use crate::plan::Process;
 use raidlab_random::{Random, mix};
 
-const SLOT: Slot = Slot(0);
+const SLOT: FileDescriptor = FileDescriptor(0);
 
 /// What a thread is to do, and with what.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
     pub(super) generation: Generation,
-    pub(super) path: Path,
+    pub(super) path: FilePath,
     pub(super) block: u64,
     /// In its file.
     pub(super) blocks: u64,
@@ -64,17 +64,17 @@ impl Job {
         Thread { job: self, ops: VecDeque::new(), body: None }
     }
 
-    fn how(&self, phase: Phase) -> How {
+    fn flags(&self, phase: Phase) -> OpenFlags {
         match (self.generation, phase) {
             (Generation::V03, Phase::SequentialWrite) => {
-                How { read: true, sync: self.sync, ..How::WRITE }
+                OpenFlags { read: true, sync: self.sync, ..OpenFlags::WRITE }
             }
             (Generation::V03, Phase::RandomWrite) => {
-                How { read: false, sync: self.sync, ..How::BOTH }
+                OpenFlags { read: false, sync: self.sync, ..OpenFlags::BOTH }
             }
-            (Generation::V03, _) => How::READ,
+            (Generation::V03, _) => OpenFlags::READ,
             (Generation::V04, _) => {
-                How { create: true, sync: self.sync, direct: self.direct, ..How::BOTH }
+                OpenFlags { create: true, sync: self.sync, direct: self.direct, ..OpenFlags::BOTH }
             }
         }
     }
@@ -89,24 +89,24 @@ impl Job {
             None => ops.push_back(Op::Barrier(self.barrier)),
             Some(turn) => ops.extend(turn.mine.map(|queue| Op::Take { queue })),
         }
-        let how = self.how(phase);
+        let flags = self.flags(phase);
         ops.push_back(Op::Mark(Mark::Begin(phase as u16)));
-        ops.push_back(Op::Open { slot: SLOT, path: self.path.clone(), how });
+        ops.push_back(Op::Open { fd: SLOT, path: self.path.clone(), flags });
         match self.generation {
-            Generation::V03 => ops.push_back(Op::Seek { slot: SLOT, to: Seek::Start(0) }),
+            Generation::V03 => ops.push_back(Op::Seek { fd: SLOT, to: Seek::Start(0) }),
             // A raw device has the length it has.
             Generation::V04 if self.is_raw => {}
             Generation::V04 => {
-                ops.push_back(Op::Truncate { slot: SLOT, len: self.blocks * self.block });
+                ops.push_back(Op::Truncate { fd: SLOT, len: self.blocks * self.block });
             }
         }
     }
 
     fn end(&self, phase: Phase, ops: &mut VecDeque<Op>) {
         if self.generation == Generation::V04 || phase.writes() {
-            ops.push_back(Op::Fsync { slot: SLOT });
+            ops.push_back(Op::Fsync { fd: SLOT });
         }
-        ops.push_back(Op::Close { slot: SLOT });
+        ops.push_back(Op::Close { fd: SLOT });
         ops.push_back(Op::Mark(Mark::End(phase as u16)));
         if let Some(queue) = self.turn_in(phase).and_then(|turn| turn.next) {
             ops.push_back(Op::Put { queue, ticket: 1, times: 1 });
@@ -129,7 +129,7 @@ impl Job {
 impl Body {
     /// The next read or write.
     fn step(&mut self, job: &Job, ops: &mut VecDeque<Op>) {
-        let (len, slot) = (job.block, SLOT);
+        let (len, fd) = (job.block, SLOT);
         let times = if self.phase.is_random() { 1 } else { job.blocks };
         let writes = self.phase.writes();
         let index = match (self.phase.is_random(), job.generation) {
@@ -141,17 +141,15 @@ impl Body {
         self.done += 1;
         let (at, content) = (index * job.block, Content::Zeroes);
         match job.generation {
-            Generation::V04 if writes => {
-                ops.push_back(Op::At(Io::Write { slot, at, len, content }))
-            }
-            Generation::V04 => ops.push_back(Op::At(Io::Read { slot, at, len })),
+            Generation::V04 if writes => ops.push_back(Op::At(Io::Write { fd, at, len, content })),
+            Generation::V04 => ops.push_back(Op::At(Io::Read { fd, at, len })),
             Generation::V03 => {
                 if self.phase.is_random() {
-                    ops.push_back(Op::Seek { slot, to: Seek::Start(at) });
+                    ops.push_back(Op::Seek { fd, to: Seek::Start(at) });
                 }
                 ops.push_back(match writes {
-                    true => Op::Write { slot, len, content, times },
-                    false => Op::Read { slot, len, times },
+                    true => Op::Write { fd, len, content, times },
+                    false => Op::Read { fd, len, times },
                 });
             }
         }

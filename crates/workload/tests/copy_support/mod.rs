@@ -10,12 +10,13 @@ mod theirs;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek as _, SeekFrom, Write};
-use std::path::{Path as FilePath, PathBuf};
+use std::path::{Path as SystemPath, PathBuf};
 use std::process::Command;
 
 use raidlab_core::Time;
 use raidlab_workload::{
-    Content, Entry, Op, OpResult, Path, Plan, Planned, Root, Seek, Setting, Slot, Status, Workload,
+    Content, Entry, FileDescriptor, FilePath, Op, OpResult, Plan, Planned, Root, Seek, Setting,
+    Status, Workload,
 };
 
 pub(crate) use ours::ours;
@@ -109,7 +110,7 @@ impl Place {
         self.base().join("target")
     }
 
-    fn path(&self, path: &Path) -> PathBuf {
+    fn path(&self, path: &FilePath) -> PathBuf {
         match path.root {
             Root::Target => self.target().join(&*path.text),
             Root::Source => self.source().join(&*path.text),
@@ -153,7 +154,7 @@ impl Place {
         for source in &plan.sources {
             let mut bytes = vec![0; source.bytes.len() as usize];
             source.bytes.fill(0, &mut bytes);
-            fs::write(self.path(&Path::source(source.name.clone())), bytes).expect("written");
+            fs::write(self.path(&FilePath::source(source.name.clone())), bytes).expect("written");
         }
         for planned in plan.prepare.into_iter().chain(plan.warm) {
             self.carry_out(planned);
@@ -174,7 +175,7 @@ impl Place {
 
     /// Carries out what a process asks for on real files; gives what that was.
     pub(crate) fn carry_out(&self, mut planned: Planned) -> Vec<Op> {
-        let mut files = Files { place: self, slots: BTreeMap::new(), buffer: Vec::new() };
+        let mut files = Files { place: self, fds: BTreeMap::new(), buffer: Vec::new() };
         let mut last = OpResult::Start;
         let mut ops = Vec::new();
         loop {
@@ -190,29 +191,29 @@ impl Place {
 
 struct Files<'a> {
     place: &'a Place,
-    slots: BTreeMap<Slot, File>,
+    fds: BTreeMap<FileDescriptor, File>,
     buffer: Vec<u8>,
 }
 
 impl Files<'_> {
-    fn file(&mut self, slot: Slot) -> &mut File {
-        self.slots.get_mut(&slot).expect("an open file")
+    fn file(&mut self, fd: FileDescriptor) -> &mut File {
+        self.fds.get_mut(&fd).expect("an open file")
     }
 
     fn carry_out(&mut self, op: &Op) -> std::io::Result<OpResult> {
         let place = self.place;
         match op {
-            Op::Open { slot, path, how } => {
+            Op::Open { fd, path, flags } => {
                 let mut options = OpenOptions::new();
-                options.read(how.read).write(how.write).truncate(how.truncate);
-                options.create(how.create).create_new(how.create && how.exclusive);
-                self.slots.insert(*slot, options.open(place.path(path))?);
+                options.read(flags.read).write(flags.write).truncate(flags.truncate);
+                options.create(flags.create).create_new(flags.create && flags.exclusive);
+                self.fds.insert(*fd, options.open(place.path(path))?);
             }
-            Op::Close { slot } => drop(self.slots.remove(slot)),
-            Op::Read { slot, len, times } => return self.read(*slot, *len, *times),
-            Op::Write { slot, len, content, times } => {
+            Op::Close { fd } => drop(self.fds.remove(fd)),
+            Op::Read { fd, len, times } => return self.read(*fd, *len, *times),
+            Op::Write { fd, len, content, times } => {
                 for _ in 0..*times {
-                    self.write(*slot, *len, *content)?;
+                    self.write(*fd, *len, *content)?;
                 }
                 return Ok(OpResult::Moved(len * times));
             }
@@ -222,10 +223,10 @@ impl Files<'_> {
                 self.file(*to).write_all(&bytes)?;
                 return Ok(OpResult::Moved(bytes.len() as u64));
             }
-            Op::Seek { slot, to: Seek::Start(at) } => {
-                self.file(*slot).seek(SeekFrom::Start(*at))?;
+            Op::Seek { fd, to: Seek::Start(at) } => {
+                self.file(*fd).seek(SeekFrom::Start(*at))?;
             }
-            Op::Truncate { slot, len } => self.file(*slot).set_len(*len)?,
+            Op::Truncate { fd, len } => self.file(*fd).set_len(*len)?,
             Op::Mkdir { path } => fs::create_dir(place.path(path))?,
             Op::List { path } => return list(&place.path(path)),
             Op::Stat { path } => {
@@ -239,20 +240,20 @@ impl Files<'_> {
         Ok(OpResult::Done)
     }
 
-    fn read(&mut self, slot: Slot, len: u64, times: u64) -> std::io::Result<OpResult> {
+    fn read(&mut self, fd: FileDescriptor, len: u64, times: u64) -> std::io::Result<OpResult> {
         let mut moved = 0;
         for _ in 0..times {
             self.buffer.resize(self.buffer.len().max(len as usize), 0);
             let mut buffer = std::mem::take(&mut self.buffer);
-            let read = self.file(slot).read(&mut buffer[..len as usize])?;
+            let read = self.file(fd).read(&mut buffer[..len as usize])?;
             self.buffer = buffer;
             moved += read as u64;
         }
         Ok(OpResult::Moved(moved))
     }
 
-    fn write(&mut self, slot: Slot, len: u64, content: Content) -> std::io::Result<()> {
-        let at = self.file(slot).stream_position()?;
+    fn write(&mut self, fd: FileDescriptor, len: u64, content: Content) -> std::io::Result<()> {
+        let at = self.file(fd).stream_position()?;
         let mut bytes = vec![0; len as usize];
         match content {
             Content::Zeroes => {}
@@ -262,11 +263,11 @@ impl Files<'_> {
             Content::Seeded { seed } => raidlab_workload::content::fill(seed, at, &mut bytes),
             Content::Stamp { .. } => panic!("no stamps here"),
         }
-        self.file(slot).write_all(&bytes)
+        self.file(fd).write_all(&bytes)
     }
 }
 
-fn list(path: &FilePath) -> std::io::Result<OpResult> {
+fn list(path: &SystemPath) -> std::io::Result<OpResult> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(path)? {
         let entry = entry?;

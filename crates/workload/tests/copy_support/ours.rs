@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use raidlab_core::Time;
 use raidlab_workload::null::NullTarget;
-use raidlab_workload::{Attribute, How, Of, Op, OpResult, Path, Plan, Process, Root, Seek, Slot};
+use raidlab_workload::{
+    Attribute, AttributeTarget, FileDescriptor, FilePath, Op, OpResult, OpenFlags, Plan, Process,
+    Root, Seek,
+};
 
 use super::Lines;
 
@@ -67,58 +70,58 @@ impl Process for Nothing {
 struct Translator {
     lines: Lines,
     /// Files and positions.
-    slots: BTreeMap<Slot, (String, u64)>,
+    fds: BTreeMap<FileDescriptor, (String, u64)>,
 }
 
-fn name(path: &Path) -> String {
+fn name(path: &FilePath) -> String {
     match path.root {
         Root::Source => format!("source:{}", path.text),
         _ => path.to_string(),
     }
 }
 
-fn flags(how: How) -> String {
+fn flag_names(flags: OpenFlags) -> String {
     let words = [
-        (how.read, " read"),
-        (how.write, " write"),
-        (how.create, " create"),
-        (how.exclusive, " exclusive"),
-        (how.truncate, " truncate"),
-        (how.direct, " direct"),
-        (how.sync, " sync"),
+        (flags.read, " read"),
+        (flags.write, " write"),
+        (flags.create, " create"),
+        (flags.exclusive, " exclusive"),
+        (flags.truncate, " truncate"),
+        (flags.direct, " direct"),
+        (flags.sync, " sync"),
     ];
     words.into_iter().filter(|(is, _)| *is).map(|(_, word)| word).collect()
 }
 
 impl Translator {
-    fn moved(&mut self, call: &str, slot: Slot, len: u64, moved: u64) {
-        let (file, position) = self.slots.get_mut(&slot).expect("an open file");
+    fn moved(&mut self, call: &str, fd: FileDescriptor, len: u64, moved: u64) {
+        let (file, position) = self.fds.get_mut(&fd).expect("an open file");
         self.lines.push(format!("{call} {file} {len} at {position} gives {moved}"));
         *position += moved;
     }
 
-    fn on(&mut self, call: &str, slot: Slot) {
-        let (file, _) = &self.slots[&slot];
+    fn on(&mut self, call: &str, fd: FileDescriptor) {
+        let (file, _) = &self.fds[&fd];
         self.lines.push(format!("{call} {file}"));
     }
 
     fn line(&mut self, op: &Op, result: &OpResult) {
         match op {
-            Op::Open { slot, path, how } => {
-                self.lines.push(format!("open {}{}", name(path), flags(*how)));
-                self.slots.insert(*slot, (name(path), 0));
+            Op::Open { fd, path, flags } => {
+                self.lines.push(format!("open {}{}", name(path), flag_names(*flags)));
+                self.fds.insert(*fd, (name(path), 0));
             }
-            Op::Close { slot } => self.on("close", *slot),
-            Op::Read { slot, len, times } => {
+            Op::Close { fd } => self.on("close", *fd),
+            Op::Read { fd, len, times } => {
                 let mut left = result.moved();
                 for _ in 0..*times {
-                    self.moved("read", *slot, *len, left.min(*len));
+                    self.moved("read", *fd, *len, left.min(*len));
                     left -= left.min(*len);
                 }
             }
-            Op::Write { slot, len, times, .. } => {
+            Op::Write { fd, len, times, .. } => {
                 for _ in 0..*times {
-                    self.moved("write", *slot, *len, *len);
+                    self.moved("write", *fd, *len, *len);
                 }
             }
             Op::CopyRange { from, to, len } => {
@@ -126,21 +129,21 @@ impl Translator {
                 self.moved("copy_from", *from, *len, moved);
                 self.moved("copy_to", *to, *len, moved);
             }
-            Op::Seek { slot, to: Seek::Start(at) } => {
-                let (file, position) = self.slots.get_mut(slot).expect("an open file");
+            Op::Seek { fd, to: Seek::Start(at) } => {
+                let (file, position) = self.fds.get_mut(fd).expect("an open file");
                 self.lines.push(format!("seek {file} to {at}"));
                 *position = *at;
             }
-            Op::Fsync { slot } => self.on("fsync", *slot),
-            Op::Fdatasync { slot } => self.on("fdatasync", *slot),
-            Op::Truncate { slot, len } => {
-                let (file, _) = &self.slots[slot];
+            Op::Fsync { fd } => self.on("fsync", *fd),
+            Op::Fdatasync { fd } => self.on("fdatasync", *fd),
+            Op::Truncate { fd, len } => {
+                let (file, _) = &self.fds[fd];
                 self.lines.push(format!("truncate {file} to {len}"));
             }
             Op::Set { of, attribute } => {
                 let file = match of {
-                    Of::Slot(slot) => self.slots[slot].0.clone(),
-                    Of::Path(path) => name(path),
+                    AttributeTarget::Descriptor(fd) => self.fds[fd].0.clone(),
+                    AttributeTarget::Path(path) => name(path),
                 };
                 let attribute = match attribute {
                     Attribute::Times => "times",

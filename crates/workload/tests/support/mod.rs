@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use raidlab_workload::null::{NullTarget, Step};
+use raidlab_workload::null::{NullStep, NullTarget};
 use raidlab_workload::{RunRecord, Setting, Workload, fio};
 
 /// A job file without variables.
@@ -18,7 +18,7 @@ pub(crate) fn workload(text: &str) -> Arc<dyn Workload> {
 }
 
 /// A run on a target that does nothing.
-pub(crate) fn run(workload: &Arc<dyn Workload>, copies: u32) -> (RunRecord, Vec<Step>) {
+pub(crate) fn run(workload: &Arc<dyn Workload>, copies: u32) -> (RunRecord, Vec<NullStep>) {
     let plan = workload.plan(&Setting::new(copies, 1)).unwrap_or_else(|error| panic!("{error}"));
     let mut target = NullTarget::default();
     target.keep_steps();

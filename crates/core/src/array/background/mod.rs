@@ -14,19 +14,19 @@
 //!
 //! One piece of work is under way at a time: first what the log has, then resync, rebuilds,
 //! replacements; a scrub only when nothing else is. [`work`] begins and ends it, [`pace`] says how
-//! fast it goes, [`unit`] is one range, [`sources`] says from what its contents are had.
+//! fast it goes, [`window`] is one range, [`sources`] says from what its contents are had.
 
 mod pace;
 mod sources;
 mod status;
-mod unit;
+mod window;
 mod work;
 
 use super::member::Members;
 use super::member_set::MemberSet;
-use super::permit::Bitmap;
 use super::setup::Setup;
 use super::slab::Slab;
+use super::write_intent::Bitmap;
 use crate::bugs::Bug;
 use crate::contract::Work;
 use crate::geometry::Geometry;
@@ -37,7 +37,7 @@ use pace::Pace;
 use sources::Trust;
 pub(super) use sources::has;
 pub use status::{Status, WorkStatus};
-pub(super) use unit::{Phase, Task, Told, ToldRun, Unit, UnitJob, places};
+pub(super) use window::{Finding, FindingRun, Phase, ResyncWindow, Task, WindowJob, places};
 pub(super) use work::Kept;
 
 /// Sectors of a range at most.
@@ -79,7 +79,7 @@ pub(crate) struct Todo {
 #[derive(Clone, Debug)]
 pub(super) struct Background {
     /// Ranges that it holds.
-    pub(super) units: Slab<Unit>,
+    pub(super) windows: Slab<ResyncWindow>,
     work: Option<Running>,
     /// Grows with each piece of work, so that ranges of earlier ones are known.
     serial: u32,
@@ -120,7 +120,7 @@ pub(super) struct Running {
     /// Where it began this time, and when.
     began: (u64, Time),
     /// Ranges in flight.
-    pub(super) units: u32,
+    pub(super) windows: u32,
     pub(super) mismatched: u64,
     pub(super) lost: u64,
     /// How far it is was told last, in 64ths.
@@ -148,9 +148,9 @@ pub(super) enum Then {
 }
 
 impl Background {
-    pub(super) fn new(units: u32, pace: crate::contract::Pacing) -> Self {
+    pub(super) fn new(windows: u32, pace: crate::contract::Pacing) -> Self {
         Self {
-            units: Slab::new(units, Unit::idle()),
+            windows: Slab::new(windows, ResyncWindow::idle()),
             work: None,
             serial: 0,
             halted: false,
@@ -171,7 +171,7 @@ impl Background {
 }
 
 /// Sectors of a member that a range has at most: small enough that a tiny array has several.
-pub(super) fn unit_rows(geometry: &Geometry, layout: &Layout, block: u64) -> u64 {
+pub(super) fn window_rows(geometry: &Geometry, layout: &Layout, block: u64) -> u64 {
     let used = geometry.used(MemberIndex(0)).0;
     let rows = (used / LEAST_RANGES).next_multiple_of(block).clamp(block, MOST_ROWS.max(block));
     match geometry {
@@ -194,7 +194,7 @@ impl Trust for Consistent<'_> {
 
 /// How far redundancy can be believed.
 impl Background {
-    /// As units ask for it.
+    /// As windows ask for it.
     pub(super) const fn trust<'a>(&'a self, bitmap: &'a Bitmap) -> Consistent<'a> {
         Consistent { background: self, bitmap }
     }
@@ -240,15 +240,15 @@ impl Background {
         self.filled.insert(member);
     }
 
-    /// Whether what a unit was to do is no longer wanted.
+    /// Whether what a window was to do is no longer wanted.
     pub(super) fn is_void(&self, slot: u32, members: &Members) -> bool {
-        let unit = &self.units[slot];
-        unit.is_void(members, unit.serial != self.serial || self.work.is_none())
+        let window = &self.windows[slot];
+        window.is_void(members, window.serial != self.serial || self.work.is_none())
     }
 
     /// Whether nothing is under way any more, not even what was interrupted.
     pub(super) fn is_quiet(&self) -> bool {
-        self.work.is_none() && !self.is_settling() && self.units.used().next().is_none()
+        self.work.is_none() && !self.is_settling() && self.windows.used().next().is_none()
     }
 
     /// Whether a flush or a superblock is waited for before work goes on.
@@ -266,7 +266,7 @@ impl Background {
             add(work::key_of(running.work));
             add(running.cursor);
             add(running.kept);
-            add(u64::from(running.units));
+            add(u64::from(running.windows));
         }
         add(self.taking_over.map_or(0, |member| u64::from(member.0) + 1));
         add(self.restoring.map_or(0, |(m, said)| u64::from(m.0 + 1) << 1 | u64::from(said)));
@@ -278,9 +278,9 @@ impl Background {
                 Then::Fill(members) => members.bits() as u64 ^ u64::MAX,
             });
         }
-        for (slot, unit) in self.units.used() {
+        for (slot, window) in self.windows.used() {
             add(u64::from(slot));
-            unit.add_to_key(add);
+            window.add_to_key(add);
         }
     }
 }

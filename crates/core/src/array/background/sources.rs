@@ -1,6 +1,6 @@
 //! From what the contents of a range are had, and where they are written.
 
-use super::unit::{Task, Unit};
+use super::window::{ResyncWindow, Task};
 use crate::array::member::Members;
 use crate::array::member_set::MemberSet;
 use crate::array::setup::Setup;
@@ -59,8 +59,8 @@ pub(in crate::array) trait Trust {
     fn is_parity_trusted(&self, from: u64, to: u64, lacking: MemberSet) -> bool;
 }
 
-impl Unit {
-    /// Where a role of a unit lies.
+impl ResyncWindow {
+    /// Where a role of a window lies.
     pub(in crate::array) fn place(&self, setup: &Setup, role: u16) -> Place {
         if setup.parities > 0 {
             return Place { member: setup.role_member(self.stripe, role), at: Sector(self.at) };
@@ -73,10 +73,10 @@ impl Unit {
         (0..setup.width()).find(|role| self.place(setup, *role).member == member)
     }
 
-    /// The roles that cannot be read in the window, because their members are out of service, lack something there,
+    /// The roles that cannot be read in the part, because their members are out of service, lack something there,
     /// or have shown it.
     fn unreadable_roles(&self, setup: &Setup, members: &Members) -> Roles {
-        let (from, to) = self.window;
+        let (from, to) = self.part;
         let target = match self.task {
             Task::Rebuild(member) | Task::Heal(member) => Some(member),
             _ => None,
@@ -96,7 +96,7 @@ impl Unit {
         (0..setup.width()).filter(unreadable).fold(0, |set, role| set | 1 << role)
     }
 
-    /// How the unit's window is had; `None` when too little can be read.
+    /// How the window's part is had; `None` when too little can be read.
     pub(in crate::array) fn sources(
         &self,
         setup: &Setup,
@@ -178,7 +178,7 @@ impl Unit {
             _ => return None,
         };
         // What is computed from parity is as good as the parity.
-        let rows = (self.at + u64::from(self.window.0), self.at + u64::from(self.window.1));
+        let rows = (self.at + u64::from(self.part.0), self.at + u64::from(self.part.1));
         let mut lacking = MemberSet::NONE;
         for role in sources.lost() {
             lacking.insert(self.place(setup, *role).member);

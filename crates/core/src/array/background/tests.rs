@@ -4,7 +4,7 @@ use super::*;
 use crate::array::locks::RangeLocks;
 use crate::array::settings::Consistency;
 use crate::array::setup::tests::setup;
-use crate::contract::{Event, IoOutcome, JobResult, Kernel, Pacing, Scrub};
+use crate::contract::{Event, IoOutcome, JobResult, Pacing, ParityOp, Scrub};
 use crate::layout::Level;
 use crate::units::{Sector, Sectors};
 
@@ -46,14 +46,14 @@ impl Bench {
     /// The next range, in its slot.
     fn range(&mut self) -> Option<u32> {
         let Self { setup, members, bitmap, locks, background } = self;
-        let unit = background.next_range(setup, members, bitmap, locks, Time(1))?;
-        background.units.insert(unit)
+        let window = background.next_range(setup, members, bitmap, locks, Time(1))?;
+        background.windows.insert(window)
     }
 
     fn end(&mut self, slot: u32) -> (Option<Event>, Option<u64>) {
-        let unit = self.background.units[slot];
-        self.background.units.remove(slot);
-        assert!(self.background.unit_ended(&unit, Time(2)));
+        let window = self.background.windows[slot];
+        self.background.windows.remove(slot);
+        assert!(self.background.window_ended(&window, Time(2)));
         self.background.moved_on(&self.setup, &mut self.members, Time(2))
     }
 }
@@ -167,15 +167,15 @@ fn a_member_is_restored_when_superblocks_say_so() {
     assert_eq!(bench.background.restoring_recorded(), None);
 }
 
-/// A unit of some work over a chunk of the first stripe.
-fn unit(setup: &Setup, task: Task) -> Unit {
-    let mut unit = Unit::at(setup, MemberIndex(0), 0, 64).expect("the array uses it");
-    unit.task = task;
-    unit
+/// A window of some work over a chunk of the first stripe.
+fn window(setup: &Setup, task: Task) -> ResyncWindow {
+    let mut window = ResyncWindow::at(setup, MemberIndex(0), 0, 64).expect("the array uses it");
+    window.task = task;
+    window
 }
 
-fn sources(bench: &Bench, unit: &Unit) -> Option<sources::Sources> {
-    unit.sources(&bench.setup, &bench.members, &bench.background.trust(&bench.bitmap))
+fn sources(bench: &Bench, window: &ResyncWindow) -> Option<sources::Sources> {
+    window.sources(&bench.setup, &bench.members, &bench.background.trust(&bench.bitmap))
 }
 
 #[test]
@@ -184,85 +184,86 @@ fn a_lost_chunk_is_computed_from_all_others() {
     let member = bench.setup.role_member(0, 1);
     bench.members.fail(member);
     bench.members.begin_rebuild(member, None);
-    let mut unit = unit(&bench.setup, Task::Rebuild(member));
-    let found = sources(&bench, &unit).expect("two parities are there");
+    let mut window = window(&bench.setup, Task::Rebuild(member));
+    let found = sources(&bench, &window).expect("two parities are there");
     assert_eq!((found.read, found.write), (0b1101, 0b10), "data and P");
-    unit.plan(found);
-    let job = unit.recovery(&bench.setup).expect("it is computed");
-    assert_eq!((job.kernel, job.sources, job.targets), (Kernel::Xor, (0b1101, 0), (0b10, 0)));
-    assert_eq!(unit.parity(&bench.setup), None);
+    window.plan(found);
+    let job = window.recovery(&bench.setup).expect("it is computed");
+    assert_eq!((job.op, job.sources, job.targets), (ParityOp::Xor, (0b1101, 0), (0b10, 0)));
+    assert_eq!(window.parity(&bench.setup), None);
     // P out of service too: Q serves.
     bench.members.fail(bench.setup.role_member(0, 3));
-    unit.plan(sources(&bench, &unit).expect("Q is there"));
-    let job = unit.recovery(&bench.setup).expect("it is computed");
-    assert_eq!((job.kernel, job.sources.0), (Kernel::Recover, 0b10101));
+    window.plan(sources(&bench, &window).expect("Q is there"));
+    let job = window.recovery(&bench.setup).expect("it is computed");
+    assert_eq!((job.op, job.sources.0), (ParityOp::Recover, 0b10101));
     bench.members.fail(bench.setup.role_member(0, 4));
-    assert_eq!(sources(&bench, &unit), None, "three are lost");
+    assert_eq!(sources(&bench, &window), None, "three are lost");
 }
 
 #[test]
 fn a_window_that_cannot_be_had_is_tried_block_by_block() {
     let bench = bench(Level::Raid5, 4, Consistency::None);
-    let mut unit = unit(&bench.setup, Task::Rebuild(ONE));
-    assert!(unit.lacks_sources(&bench.setup));
-    assert_eq!((unit.window, unit.phase), ((0, 1), Phase::Plan));
-    assert!(!unit.lacks_sources(&bench.setup), "a block that cannot be had is lost");
-    unit.next_window(&bench.setup);
-    assert_eq!(unit.window, (1, 2));
-    unit.window = (63, 64);
-    unit.next_window(&bench.setup);
-    assert_eq!(unit.phase, Phase::Done);
+    let mut window = window(&bench.setup, Task::Rebuild(ONE));
+    assert!(window.lacks_sources(&bench.setup));
+    assert_eq!((window.part, window.phase), ((0, 1), Phase::Plan));
+    assert!(!window.lacks_sources(&bench.setup), "a block that cannot be had is lost");
+    window.next_window(&bench.setup);
+    assert_eq!(window.part, (1, 2));
+    window.part = (63, 64);
+    window.next_window(&bench.setup);
+    assert_eq!(window.phase, Phase::Done);
 }
 
 #[test]
 fn a_scrub_compares_then_steps_through_what_differs() {
     let bench = bench(Level::Raid5, 4, Consistency::None);
-    let mut unit = unit(&bench.setup, Task::Scrub(Scrub::Check));
-    let parity = unit.parity(&bench.setup).expect("it is made beside");
+    let mut window = window(&bench.setup, Task::Scrub(Scrub::Check));
+    let parity = window.parity(&bench.setup).expect("it is made beside");
     assert_eq!((parity.sources, parity.targets), ((0b111, 0), (0, 1)));
-    let compare: Vec<_> = Unit::comparisons(&bench.setup).collect();
+    let compare: Vec<_> = ResyncWindow::comparisons(&bench.setup).collect();
     assert_eq!(compare.len(), 1);
     assert_eq!(places(&bench.setup, compare[0].sources).collect::<Vec<_>>(), [3, 4]);
-    unit.pending = 1;
-    unit.computed(JobResult::Differs { from: 5, to: 7 });
-    assert!(!unit.compared(&bench.setup));
-    assert_eq!((unit.window, unit.phase), ((5, 6), Phase::Compare));
-    unit.pending = 1;
-    unit.computed(JobResult::Differs { from: 0, to: 1 });
-    assert!(unit.compared(&bench.setup), "one block: it is told");
-    assert_eq!(unit.block_differs(&bench.setup, Scrub::Check), None);
-    assert_eq!((unit.mismatched, unit.phase), (1, Phase::Next));
-    assert_eq!(unit.add_news(0, Told::Mismatch(None)), None);
-    unit.next_window(&bench.setup);
-    assert_eq!(unit.add_news(0, Told::Mismatch(None)), None, "joined");
-    assert_eq!(unit.add_news(0, Told::Healed), Some((Told::Mismatch(None), 5, 7)));
+    window.pending = 1;
+    window.computed(JobResult::Differs { from: 5, to: 7 });
+    assert!(!window.compared(&bench.setup));
+    assert_eq!((window.part, window.phase), ((5, 6), Phase::Compare));
+    window.pending = 1;
+    window.computed(JobResult::Differs { from: 0, to: 1 });
+    assert!(window.compared(&bench.setup), "one block: it is told");
+    assert_eq!(window.block_differs(&bench.setup, Scrub::Check), None);
+    assert_eq!((window.mismatched, window.phase), (1, Phase::Next));
+    assert_eq!(window.add_finding(0, Finding::Mismatch(None)), None);
+    window.next_window(&bench.setup);
+    assert_eq!(window.add_finding(0, Finding::Mismatch(None)), None, "joined");
+    assert_eq!(window.add_finding(0, Finding::Healed), Some((Finding::Mismatch(None), 5, 7)));
 }
 
 #[test]
 fn a_block_is_written_anew_as_often_as_it_may_be() {
     let bench = bench(Level::Raid5, 4, Consistency::None);
-    let mut unit = unit(&bench.setup, Task::Heal(MemberIndex(0)));
+    let mut window = window(&bench.setup, Task::Heal(MemberIndex(0)));
     let bad = IoOutcome::MediaError { first_bad: Sector(9) };
-    unit.phase = Phase::Probe;
+    window.phase = Phase::Probe;
     for tries in 1..=bench.setup.settings.heal_tries {
-        unit.begin_probe();
-        unit.pending = 1;
-        unit.phase = Phase::Probe;
-        unit.io_ended(bad);
-        assert!(!unit.probe_ended(&bench.setup, 0), "it is bad still");
-        assert!(!unit.mend_probed(&bench.setup));
-        assert_eq!((unit.window, unit.tries), ((9, 10), tries));
+        window.begin_probe();
+        window.pending = 1;
+        window.phase = Phase::Probe;
+        window.io_ended(bad);
+        assert!(!window.probe_ended(&bench.setup, 0), "it is bad still");
+        assert!(!window.mend_probed(&bench.setup));
+        assert_eq!((window.part, window.tries), ((9, 10), tries));
     }
-    let mut mended = unit;
-    for (unit, outcome, healed) in [(&mut unit, bad, false), (&mut mended, IoOutcome::Ok, true)] {
-        unit.begin_probe();
-        unit.pending = 1;
-        unit.phase = Phase::Probe;
-        unit.io_ended(outcome);
-        assert_eq!(unit.probe_ended(&bench.setup, 0), healed);
-        assert_eq!(unit.mend_probed(&bench.setup), !healed, "too often");
+    let mut mended = window;
+    for (window, outcome, healed) in [(&mut window, bad, false), (&mut mended, IoOutcome::Ok, true)]
+    {
+        window.begin_probe();
+        window.pending = 1;
+        window.phase = Phase::Probe;
+        window.io_ended(outcome);
+        assert_eq!(window.probe_ended(&bench.setup, 0), healed);
+        assert_eq!(window.mend_probed(&bench.setup), !healed, "too often");
     }
     assert_eq!(mended.phase, Phase::Done);
-    unit.give_up_window();
-    assert_eq!((unit.window, unit.phase), ((10, 64), Phase::Probe));
+    window.give_up_window();
+    assert_eq!((window.part, window.phase), ((10, 64), Phase::Probe));
 }

@@ -1,13 +1,13 @@
 //! What background work there is: how it begins, how far it is, how it ends.
 
 use super::pace::MayBegin;
-use super::unit::{Task, Unit};
+use super::window::{ResyncWindow, Task};
 use super::{Background, Flush, Resync, Running, Then, Todo, WorkStatus};
 use crate::array::locks::RangeLocks;
 use crate::array::member::Members;
 use crate::array::member_set::MemberSet;
-use crate::array::permit::Bitmap;
 use crate::array::setup::Setup;
+use crate::array::write_intent::Bitmap;
 use crate::bugs::Bug;
 use crate::contract::{Event, Pacing, Scrub, Work};
 use crate::units::{MemberIndex, SECTOR_BYTES, Sector, Sectors, Time};
@@ -20,7 +20,7 @@ const KEPT: u64 = 16;
 /// A number for a piece of work.
 pub(super) fn key_of(work: Work) -> u64 {
     match work {
-        Work::Replay => 0,
+        Work::LogReplay => 0,
         Work::Resync => 1,
         Work::Rebuild(member) => 2 | u64::from(member.0) << 8,
         Work::Replace(member) => 3 | u64::from(member.0) << 8,
@@ -138,7 +138,7 @@ impl Background {
             Work::Rebuild(member) => (members[member].good_to, setup.geometry.used(member).0),
             Work::Replace(member) => (0, setup.geometry.used(member).0),
             Work::Resync => (self.synced_to, sweep),
-            Work::Scrub(_) | Work::Replay => (0, sweep),
+            Work::Scrub(_) | Work::LogReplay => (0, sweep),
         };
         let end = end / block * block;
         let from = from.min(end);
@@ -152,7 +152,7 @@ impl Background {
             cursor: from,
             end,
             began: (from, now),
-            units: 0,
+            windows: 0,
             mismatched: 0,
             lost: 0,
             told: from * TOLD / end.max(1),
@@ -163,7 +163,7 @@ impl Background {
     /// Whether all of the work under way was handed out; `Some(true)`: and is done.
     pub(in crate::array) fn is_swept(&self) -> Option<bool> {
         let running = self.work.filter(|running| running.cursor >= running.end)?;
-        Some(running.units == 0 && !self.is_settling())
+        Some(running.windows == 0 && !self.is_settling())
     }
 
     /// Ranges are being handed out from now on; false when they are already.
@@ -206,7 +206,7 @@ impl Background {
             Work::Replace(of) => of == device || setup.replacement(of) == device,
             Work::Scrub(_) => member,
             Work::Resync => member && !self.can_resync(setup, members),
-            Work::Replay => false,
+            Work::LogReplay => false,
         }
     }
 
@@ -229,9 +229,9 @@ impl Background {
     /// Whether another range may be begun now; `is_alone`: no requests are under way.
     pub(in crate::array) fn may_begin(&self, now: Time, is_alone: bool) -> MayBegin {
         // One range is left for healing, where there is more than one.
-        let most = self.units.capacity().saturating_sub(1).max(1);
-        let in_flight = self.work.map_or(0, |running| running.units);
-        if in_flight >= most || self.units.available() == 0 {
+        let most = self.windows.capacity().saturating_sub(1).max(1);
+        let in_flight = self.work.map_or(0, |running| running.windows);
+        if in_flight >= most || self.windows.available() == 0 {
             return MayBegin::No;
         }
         self.pace.may_begin(now, in_flight, is_alone)
@@ -251,7 +251,7 @@ impl Background {
         bitmap: &Bitmap,
         locks: &RangeLocks,
         now: Time,
-    ) -> Option<Unit> {
+    ) -> Option<ResyncWindow> {
         let running = self.work?;
         let cursor = running.cursor;
         let most = setup.unit_rows.min(running.end - cursor);
@@ -259,45 +259,47 @@ impl Background {
             Work::Rebuild(member) | Work::Replace(member) => Some(member),
             _ => None,
         };
-        let unit = match of {
-            Some(member) => Unit::at(setup, member, cursor, most),
-            None if setup.parities > 0 => Unit::at(setup, MemberIndex(0), cursor, most),
+        let window = match of {
+            Some(member) => ResyncWindow::at(setup, member, cursor, most),
+            None if setup.parities > 0 => ResyncWindow::at(setup, MemberIndex(0), cursor, most),
             None => {
                 let len = most.min(setup.geometry.run(Sector(cursor)).0) as u32;
-                Some(Unit { at: cursor, len, window: (0, len), ..Unit::idle() })
+                Some(ResyncWindow { at: cursor, len, part: (0, len), ..ResyncWindow::idle() })
             }
         };
-        let Some(mut unit) = unit else {
+        let Some(mut window) = window else {
             // On to where something comes again that the array uses.
             let chunk = setup.layout.chunk.0.max(1);
             self.move_cursor((cursor / chunk + 1) * chunk);
             return None;
         };
-        let to = cursor + u64::from(unit.len);
-        if self.is_skipped(setup, members, bitmap, locks, &unit) {
+        let to = cursor + u64::from(window.len);
+        if self.is_skipped(setup, members, bitmap, locks, &window) {
             self.move_cursor(to);
             return None;
         }
-        unit.serial = self.serial;
-        unit.position = cursor;
-        unit.task = match running.work {
+        window.serial = self.serial;
+        window.position = cursor;
+        window.task = match running.work {
             Work::Rebuild(member) => Task::Rebuild(member),
             Work::Replace(member) => Task::Replace(member),
             Work::Scrub(scrub) => Task::Scrub(scrub),
-            Work::Resync | Work::Replay => Task::Resync,
+            Work::Resync | Work::LogReplay => Task::Resync,
         };
         let sweeps = of.is_none() && setup.parities == 0;
         let rows = match sweeps {
             // So much of each member.
-            true => u64::from(unit.len) * u64::from(setup.copies) / u64::from(setup.layout.members),
-            false => u64::from(unit.len),
+            true => {
+                u64::from(window.len) * u64::from(setup.copies) / u64::from(setup.layout.members)
+            }
+            false => u64::from(window.len),
         };
-        self.pace.started(now, rows * SECTOR_BYTES, running.units == 0);
+        self.pace.started(now, rows * SECTOR_BYTES, running.windows == 0);
         if let Some(running) = &mut self.work {
             running.cursor = to;
-            running.units += 1;
+            running.windows += 1;
         }
-        Some(unit)
+        Some(window)
     }
 
     fn move_cursor(&mut self, to: u64) {
@@ -315,37 +317,37 @@ impl Background {
         members: &Members,
         bitmap: &Bitmap,
         locks: &RangeLocks,
-        unit: &Unit,
+        window: &ResyncWindow,
     ) -> bool {
         let Some(running) = self.work else { return false };
         let by_bitmap = match running.work {
             Work::Resync => {
-                let range = unit.at / setup.unit_rows;
+                let range = window.at / setup.unit_rows;
                 if setup.has_bug(Bug::ResyncSkipsRange) && range % 8 == 7 {
                     return true;
                 }
                 self.resync == Resync::ByBitmap
             }
             Work::Rebuild(member) => {
-                running.cursor + u64::from(unit.len) <= members[member].named_to
+                running.cursor + u64::from(window.len) <= members[member].named_to
             }
             _ => false,
         };
-        let (from, to) = (unit.at, unit.end());
+        let (from, to) = (window.at, window.end());
         let quiet = running.work == Work::Resync || locks.is_free(from, to);
         by_bitmap && quiet && !bitmap.names((from, to))
     }
 
     /// A range of work has come to its end; false when it belongs to none that is under way.
-    pub(in crate::array) fn unit_ended(&mut self, unit: &Unit, now: Time) -> bool {
-        if unit.is_heal() || unit.serial != self.serial {
+    pub(in crate::array) fn window_ended(&mut self, window: &ResyncWindow, now: Time) -> bool {
+        if window.is_heal() || window.serial != self.serial {
             return false;
         }
         let Some(running) = &mut self.work else { return false };
-        running.units -= 1;
-        running.mismatched += u64::from(unit.mismatched);
-        running.lost += u64::from(unit.lost);
-        let left = running.units;
+        running.windows -= 1;
+        running.mismatched += u64::from(window.mismatched);
+        running.lost += u64::from(window.lost);
+        let left = running.windows;
         self.pace.ended(now, left);
         true
     }
@@ -358,9 +360,13 @@ impl Background {
         if early {
             return running.cursor;
         }
-        let is_ours = |unit: &Unit| unit.serial == self.serial && !unit.is_heal();
-        let units = self.units.used().filter(|(_, unit)| is_ours(unit));
-        units.map(|(_, unit)| unit.position).min().unwrap_or(running.cursor).min(running.cursor)
+        let is_ours = |window: &ResyncWindow| window.serial == self.serial && !window.is_heal();
+        let windows = self.windows.used().filter(|(_, window)| is_ours(window));
+        windows
+            .map(|(_, window)| window.position)
+            .min()
+            .unwrap_or(running.cursor)
+            .min(running.cursor)
     }
 
     /// The work under way as it is told to who asks.

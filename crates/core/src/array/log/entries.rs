@@ -14,7 +14,7 @@ use crate::units::MemberIndex;
 
 /// A range of rows to be made consistent.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Step {
+pub(super) enum ReplayStep {
     /// P of these rows = partial parity, read from there on its member, XOR the written chunks.
     /// `lost`: the partial parity cannot be read, and all chunks are taken.
     Partial { stripe: u64, rows: (u64, u64), written: u128, payload: Option<u64>, lost: bool },
@@ -22,7 +22,7 @@ pub(super) enum Step {
     Copy { stripe: u64, rows: (u64, u64), role: u16, from: u64 },
 }
 
-impl Step {
+impl ReplayStep {
     /// Itself for these of its rows.
     pub(super) fn cut(self, to: (u64, u64)) -> Self {
         match self {
@@ -208,7 +208,11 @@ fn is_entry_possible(setup: &Setup, stripe: u64, rows: (u64, u64), set: u128, ro
 }
 
 /// For each row the newest entry counts, whatever it says.
-pub(super) fn add_partial_steps(setup: &Setup, entries: &[Entry], steps: &mut VecDeque<Step>) {
+pub(super) fn add_partial_steps(
+    setup: &Setup,
+    entries: &[Entry],
+    steps: &mut VecDeque<ReplayStep>,
+) {
     let oldest_wins = setup.has_bug(Bug::PplOldestWins);
     let stripes = by_stripe(entries);
     for entry in entries {
@@ -219,14 +223,18 @@ pub(super) fn add_partial_steps(setup: &Setup, entries: &[Entry], steps: &mut Ve
         let is_all = entry.set.count_ones() == u32::from(setup.data_chunks);
         let payload = (!is_all).then_some(entry.payload);
         let Entry { stripe, rows, set: written, .. } = *entry;
-        let step = Step::Partial { stripe, rows, written, payload, lost: false };
+        let step = ReplayStep::Partial { stripe, rows, written, payload, lost: false };
         let left = rows_left(rows, newer.map(|other| other.rows));
         steps.extend(left.into_iter().map(|rows| step.cut(rows)));
     }
 }
 
 /// For each row of a chunk the newest entry that has the chunk counts; of parity the newest of all.
-pub(super) fn add_journal_steps(setup: &Setup, entries: &[Entry], steps: &mut VecDeque<Step>) {
+pub(super) fn add_journal_steps(
+    setup: &Setup,
+    entries: &[Entry],
+    steps: &mut VecDeque<ReplayStep>,
+) {
     let oldest_wins = setup.has_bug(Bug::JournalOldestWins);
     let skips_parity = setup.has_bug(Bug::JournalSkipsParity);
     let stripes = by_stripe(entries);
@@ -244,7 +252,7 @@ pub(super) fn add_journal_steps(setup: &Setup, entries: &[Entry], steps: &mut Ve
             });
             let Entry { stripe, rows, .. } = *entry;
             let from = entry.payload + index as u64 * (rows.1 - rows.0);
-            let step = Step::Copy { stripe, rows, role, from };
+            let step = ReplayStep::Copy { stripe, rows, role, from };
             let left = rows_left(rows, newer.map(|other| other.rows));
             steps.extend(left.into_iter().map(|rows| step.cut(rows)));
         }

@@ -18,7 +18,7 @@ use super::member::Members;
 use super::member_set::MemberSet;
 use super::settings::Consistency;
 use super::setup::Setup;
-use super::stripe::{Band, MOST_BANDS, Plan};
+use super::stripe::{Band, MOST_BANDS, StripePlan};
 use crate::bugs::Bug;
 use crate::consistency::LogEntry;
 use crate::contract::{IoOutcome, JobResult, LOG_HEADER, MemberBits, Record, Superblock};
@@ -29,7 +29,7 @@ pub(super) use entries::{is_journal_torn, is_partial_torn};
 pub(super) use journal::least_sectors;
 use journal::{Journal, Use};
 use partial::{Entry, Ring, band_rows};
-use replay::Replay;
+use replay::LogReplay;
 pub(super) use replay::Todo;
 
 /// How far the protection of an entry is needed.
@@ -96,7 +96,7 @@ pub(super) struct Log {
     flushing: bool,
     /// It has ended, and the failure of a member is still to be recorded.
     unsettled: bool,
-    replay: Replay,
+    replay: LogReplay,
 }
 
 impl Log {
@@ -115,7 +115,7 @@ impl Log {
             retrying: false,
             flushing: false,
             unsettled: false,
-            replay: Replay::new(),
+            replay: LogReplay::new(),
         }
     }
 }
@@ -175,7 +175,7 @@ impl Log {
         setup: &Setup,
         failed: MemberSet,
         plan: u32,
-        state: &Plan,
+        state: &StripePlan,
     ) -> Entering {
         match setup.settings.consistency {
             Consistency::PartialParity { .. } => self.enter_partial(setup, failed, plan, state),
@@ -189,7 +189,7 @@ impl Log {
         setup: &Setup,
         failed: MemberSet,
         plan: u32,
-        state: &Plan,
+        state: &StripePlan,
     ) -> Entering {
         let mut places = [None; MOST_BANDS];
         if self.has_places(plan) {
@@ -246,7 +246,7 @@ impl Log {
         setup: &Setup,
         failed: MemberSet,
         plan: u32,
-        state: &Plan,
+        state: &StripePlan,
     ) -> Entering {
         match self.journal.state {
             Use::Active => {}
@@ -457,7 +457,7 @@ impl Log {
         }
         let any = !found.iter().all(Vec::is_empty);
         if any {
-            self.replay = Replay::due(found);
+            self.replay = LogReplay::due(found);
         }
         any
     }

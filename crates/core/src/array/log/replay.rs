@@ -15,7 +15,7 @@
 
 use std::collections::VecDeque;
 
-use super::entries::{Entry, Step, add_journal_steps, add_partial_steps};
+use super::entries::{Entry, ReplayStep, add_journal_steps, add_partial_steps};
 use crate::array::ios::{IoState, Target};
 use crate::array::member::Members;
 use crate::array::setup::Setup;
@@ -51,12 +51,12 @@ enum Stage {
 
 /// A replay under way, step by step.
 #[derive(Clone, Debug)]
-pub(super) struct Replay {
+pub(super) struct LogReplay {
     stage: Stage,
     /// The entries of each log, until it begins.
     found: Vec<Vec<Entry>>,
     /// The first is under way.
-    steps: VecDeque<Step>,
+    steps: VecDeque<ReplayStep>,
     pending: u32,
     /// The first row of the step that could not be read; whether it was so in the log only.
     bad_row: Option<(u64, bool)>,
@@ -68,7 +68,7 @@ pub(super) struct Replay {
     todo: VecDeque<Todo>,
 }
 
-impl Replay {
+impl LogReplay {
     pub(super) const fn new() -> Self {
         Self {
             stage: Stage::Over,
@@ -138,8 +138,8 @@ impl Replay {
             self.again = false;
             self.bad_row = None;
             let begun = match step {
-                Step::Partial { .. } => self.read_partial(setup, members, step),
-                Step::Copy { stripe, role, .. } => {
+                ReplayStep::Partial { .. } => self.read_partial(setup, members, step),
+                ReplayStep::Copy { stripe, role, .. } => {
                     let member = setup.role_member(stripe, role);
                     !members.failed.contains(member) && self.read_copy(setup, step)
                 }
@@ -155,8 +155,8 @@ impl Replay {
 
     /// Reads what P of some rows is made of; false when they are left alone. A step that is readable
     /// in part only is cut.
-    fn read_partial(&mut self, setup: &Setup, members: &mut Members, step: Step) -> bool {
-        let Step::Partial { stripe, rows, written, payload, .. } = step else { return false };
+    fn read_partial(&mut self, setup: &Setup, members: &mut Members, step: ReplayStep) -> bool {
+        let ReplayStep::Partial { stripe, rows, written, payload, .. } = step else { return false };
         let (start, p_role) = (setup.member_start(stripe), setup.data_chunks);
         let p = setup.role_member(stripe, p_role);
         if members.failed.contains(p) {
@@ -190,8 +190,8 @@ impl Replay {
     }
 
     /// Neither the log nor all chunks of a row can be read: nothing may be computed from its P.
-    fn lose_parity(&mut self, setup: &Setup, members: &mut Members, step: Step) {
-        let Step::Partial { stripe, rows, lost: true, .. } = step else { return };
+    fn lose_parity(&mut self, setup: &Setup, members: &mut Members, step: ReplayStep) {
+        let ReplayStep::Partial { stripe, rows, lost: true, .. } = step else { return };
         let (start, p) = (setup.member_start(stripe), setup.role_member(stripe, setup.data_chunks));
         if members[p].bad.insert(start + rows.0, start + rows.1) {
             members.note_partial(p);
@@ -215,14 +215,14 @@ impl Replay {
     }
 
     /// The rows of a step that members read and write with this one.
-    fn block_of(setup: &Setup, step: Step, row: u64) -> (u64, u64) {
+    fn block_of(setup: &Setup, step: ReplayStep, row: u64) -> (u64, u64) {
         let (rows, block) = (step.rows(), setup.member_block());
         let row = row.clamp(rows.0, rows.1 - 1) / block * block;
         (row.max(rows.0), (row + block).min(rows.1))
     }
 
     /// Goes on with the rows around one that cannot be read; the step itself is dropped by the caller.
-    fn skip_row(&mut self, setup: &Setup, step: Step, row: u64) {
+    fn skip_row(&mut self, setup: &Setup, step: ReplayStep, row: u64) {
         let (rows, bad) = (step.rows(), Self::block_of(setup, step, row));
         let steps = &mut self.steps;
         for rows in [(bad.1, rows.1), (rows.0, bad.0)].into_iter().filter(|rows| rows.0 < rows.1) {
@@ -231,8 +231,8 @@ impl Replay {
         }
     }
 
-    fn read_copy(&mut self, setup: &Setup, step: Step) -> bool {
-        let Step::Copy { rows, from, role, .. } = step else { return false };
+    fn read_copy(&mut self, setup: &Setup, step: ReplayStep) -> bool {
+        let ReplayStep::Copy { rows, from, role, .. } = step else { return false };
         let len = (rows.1 - rows.0) as u32;
         let target = Target { member: setup.journal(), at: Sector(from), len };
         self.send(IoOp::Read, target, role);
@@ -282,10 +282,11 @@ impl Replay {
         if let Some((row, in_log)) = self.bad_row.take() {
             self.skip_row(setup, step, row);
             match (in_log, step) {
-                (true, Step::Partial { stripe, .. }) => {
+                (true, ReplayStep::Partial { stripe, .. }) => {
                     let rows = Self::block_of(setup, step, row);
                     let written = (1 << setup.data_chunks) - 1;
-                    let step = Step::Partial { stripe, rows, written, payload: None, lost: true };
+                    let step =
+                        ReplayStep::Partial { stripe, rows, written, payload: None, lost: true };
                     self.steps.insert(1, step);
                 }
                 _ => self.lose_parity(setup, members, step),
@@ -294,12 +295,12 @@ impl Replay {
             return;
         }
         match (self.stage, step) {
-            (Stage::Read, Step::Partial { written, payload, rows, .. }) => {
+            (Stage::Read, ReplayStep::Partial { written, payload, rows, .. }) => {
                 self.stage = Stage::Compute;
                 let len = (rows.1 - rows.0) as u32;
                 self.todo.push_back(Todo::Compute { len, written, partial: payload.is_some() });
             }
-            (Stage::Read, Step::Copy { role, .. }) => self.write(setup, members, step, role),
+            (Stage::Read, ReplayStep::Copy { role, .. }) => self.write(setup, members, step, role),
             _ => self.end_step(setup, members),
         }
     }
@@ -316,7 +317,7 @@ impl Replay {
     }
 
     /// Writes a role's rows of a step, unless its member failed meanwhile.
-    fn write(&mut self, setup: &Setup, members: &mut Members, step: Step, role: u16) {
+    fn write(&mut self, setup: &Setup, members: &mut Members, step: ReplayStep, role: u16) {
         let (stripe, rows) = (step.stripe(), step.rows());
         let member = setup.role_member(stripe, role);
         if members.failed.contains(member) {

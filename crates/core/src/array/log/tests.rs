@@ -15,8 +15,8 @@ fn log(consistency: Consistency) -> (Setup, Log) {
 }
 
 /// A plan that writes rows of one chunk of a stripe.
-fn write(stripe: u64, chunk: u16, rows: (u64, u64)) -> Plan {
-    let mut plan = Plan { stripe, rows, band_count: 1, ..Plan::idle() };
+fn write(stripe: u64, chunk: u16, rows: (u64, u64)) -> StripePlan {
+    let mut plan = StripePlan { stripe, rows, band_count: 1, ..StripePlan::idle() };
     plan.bands[0] = Band { from: rows.0, to: rows.1, first: chunk, last: chunk, ..plan.bands[0] };
     plan.bands[0].live = 1;
     plan

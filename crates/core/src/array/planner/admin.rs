@@ -3,7 +3,7 @@
 //! Whether a command can be carried out is asked before anything is changed.
 
 use super::Array;
-use crate::contract::{Admin, Believe, Event, Output, Pacing, Refusal, Scrub, Work};
+use crate::contract::{Admin, Event, Output, Pacing, Refusal, RepairSource, Scrub, Work};
 use crate::units::{MemberIndex, Sectors};
 
 impl Array {
@@ -136,13 +136,13 @@ impl Array {
         if !self.setup.is_redundant() {
             return Some(Refusal::NoRedundancy);
         }
-        if let Scrub::Repair(believe) = scrub {
-            match believe {
+        if let Scrub::Repair(source) = scrub {
+            match source {
                 // Only P and Q together can name who is wrong.
-                Believe::Nobody if self.setup.parities < 2 => {
+                RepairSource::Nobody if self.setup.parities < 2 => {
                     return Some(Refusal::NobodyToBelieve);
                 }
-                Believe::NotMember(member) if !self.setup.is_member(member) => {
+                RepairSource::NotMember(member) if !self.setup.is_member(member) => {
                     return Some(Refusal::NoSuchMember);
                 }
                 _ => {}

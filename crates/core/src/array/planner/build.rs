@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::Array;
-use crate::array::background::{Background, unit_rows};
+use crate::array::background::{Background, window_rows};
 use crate::array::config::{Config, check_policy, copy_kind, logical_block, traits};
 use crate::array::ios::Ios;
 use crate::array::jobs::Jobs;
@@ -11,22 +11,22 @@ use crate::array::lists::ListPool;
 use crate::array::locks::RangeLocks;
 use crate::array::log::{Log, least_sectors};
 use crate::array::member::Members;
-use crate::array::permit::{Bitmap, Permits, check_bitmap};
+use crate::array::metadata_updates::{MOST_UPDATES, MetadataUpdates};
 use crate::array::requests::Requests;
 use crate::array::room::Room;
-use crate::array::rounds::{MOST_ROUNDS, Rounds};
 use crate::array::runs::Runs;
 use crate::array::settings::{ConfigError, Consistency, Settings};
 use crate::array::setup::Setup;
 use crate::array::slab::Slab;
 use crate::array::starved::Starved;
-use crate::array::stripe::{Cache, JOBS_PER_PLAN, Plan};
+use crate::array::stripe::{Cache, JOBS_PER_PLAN, StripePlan};
 use crate::array::timers::Timers;
+use crate::array::write_intent::{Bitmap, WriteIntentGate, check_bitmap};
 use crate::geometry::Geometry;
 use crate::policy::{PolicyState, ReadPolicy};
 use crate::units::{MemberIndex, Sectors, Time};
 
-/// Jobs a unit has in flight at most: one for each parity it compares.
+/// Jobs a window has in flight at most: one for each parity it compares.
 const JOBS_PER_UNIT: u32 = 2;
 /// raid3: one plan holds at most this many atoms of payload, a list node each.
 const MOST_PLAN_ATOMS: u64 = 512;
@@ -94,11 +94,11 @@ impl Sizes {
         let (limits, copies) = (config.limits, geometry.copies());
         let block = config.members.iter().map(|member| member.logical_block).max().unwrap_or(1);
         let members = u32::from(config.layout.members);
-        // A plan or unit sends three ranges to each member at most, replacements among them.
+        // A plan or window sends three ranges to each member at most, replacements among them.
         let ios = limits.ios.max(8 * members + 8);
         let plans = if shape.parities > 0 { limits.plans } else { 0 };
         let is_redundant = shape.parities > 0 || copies > 1;
-        let unit_jobs = if is_redundant { limits.units * JOBS_PER_UNIT } else { 0 };
+        let unit_jobs = if is_redundant { limits.windows * JOBS_PER_UNIT } else { 0 };
         let jobs = plans * JOBS_PER_PLAN + unit_jobs;
         // Old and new data of every chunk and the old P, then P and Q as targets; or all copies.
         let operands = (2 * usize::from(shape.data_chunks) + 3).max(copies.into());
@@ -115,7 +115,8 @@ impl Sizes {
                 + 2 * (limits.segments as usize + 6) * (members as usize + 2)
                 + 2 * shape.atoms(),
             owners: if shape.parities > 0 { plans } else { limits.requests },
-            outputs: (2 * ios + limits.requests + jobs + 4 * members + 16 * limits.units) as usize,
+            outputs: (2 * ios + limits.requests + jobs + 4 * members + 16 * limits.windows)
+                as usize,
             devices: 2 * members as usize + 1,
             // A sector of raid3 is one of each data member's.
             logical_block: if shape.atom > 0 {
@@ -123,7 +124,7 @@ impl Sizes {
             } else {
                 block
             },
-            rows: unit_rows(geometry, &config.layout, u64::from(block)),
+            rows: window_rows(geometry, &config.layout, u64::from(block)),
         }
     }
 }
@@ -140,8 +141,8 @@ pub(super) fn build(config: &Config) -> Result<Array, ConfigError> {
         .map_err(|reason| ConfigError { key: "policy", reason })?;
     let policy = PolicyState::new(config.read_policy, &traits(config)?);
     let limits = config.limits;
-    if limits.requests == 0 || limits.segments == 0 || limits.plans == 0 || limits.units == 0 {
-        let reason = "requests, segments, plans and units must each be at least 1".into();
+    if limits.requests == 0 || limits.segments == 0 || limits.plans == 0 || limits.windows == 0 {
+        let reason = "requests, segments, plans and windows must each be at least 1".into();
         return Err(ConfigError { key: "limits", reason });
     }
     config.settings.check(&config.layout)?;
@@ -160,10 +161,10 @@ fn covered(geometry: &Geometry, shape: &Shape) -> u64 {
     }
 }
 
-fn permits(config: &Config, covered: u64, owners: u32) -> Permits {
+fn write_intent_gate(config: &Config, covered: u64, owners: u32) -> WriteIntentGate {
     let mode = config.settings.consistency;
     let bitmap = Bitmap::new(mode, covered);
-    Permits::new(
+    WriteIntentGate::new(
         mode.has_superblocks(),
         config.layout.members,
         owners,
@@ -199,7 +200,7 @@ fn setup(
         unit_rows: sizes.rows,
         requests: limits.requests,
         plans: sizes.plans,
-        units: limits.units,
+        windows: limits.windows,
         has_payload: true,
         nested: false,
         scratch_base: 0,
@@ -214,7 +215,7 @@ fn setup(
 fn with_room(config: &Config, geometry: Geometry, shape: &Shape, policy: PolicyState) -> Array {
     let (layout, limits, settings) = (&config.layout, config.limits, config.settings);
     let sizes = Sizes::new(config, shape, &geometry);
-    let permits = permits(config, covered(&geometry, shape), sizes.owners);
+    let gate = write_intent_gate(config, covered(&geometry, shape), sizes.owners);
     Array {
         setup: setup(config, geometry, shape, &sizes, policy.watches()),
         policy,
@@ -223,17 +224,17 @@ fn with_room(config: &Config, geometry: Geometry, shape: &Shape, policy: PolicyS
         ios: Ios::new(sizes.ios),
         room: Room::new(sizes.ios),
         runs: Runs::new(sizes.devices - 1),
-        plans: Slab::new(sizes.plans, Plan::idle()),
+        plans: Slab::new(sizes.plans, StripePlan::idle()),
         cache: Cache::new(sizes.cached, shape.data_chunks + shape.parities),
         jobs: Jobs::new(sizes.jobs, sizes.operands),
         lists: ListPool::new(sizes.nodes),
-        // Requests or plans, then units of background work.
-        locks: RangeLocks::new(limits.requests.max(sizes.plans) + limits.units),
-        starved: Starved::new(MOST_ROUNDS, limits.units, sizes.plans, limits.requests),
-        permits,
+        // Requests or plans, then windows of background work.
+        locks: RangeLocks::new(limits.requests.max(sizes.plans) + limits.windows),
+        starved: Starved::new(MOST_UPDATES, limits.windows, sizes.plans, limits.requests),
+        gate,
         log: Log::new(settings.consistency, layout, sizes.plans),
-        background: Background::new(limits.units, settings.pacing),
-        rounds: Rounds::new(),
+        background: Background::new(limits.windows, settings.pacing),
+        updates: MetadataUpdates::new(),
         timers: Timers::default(),
         outputs: VecDeque::with_capacity(sizes.outputs),
         now: Time::ZERO,

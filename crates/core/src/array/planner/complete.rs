@@ -54,8 +54,8 @@ impl Array {
                 }
             }
             Owner::Plan(plan) => self.plan_io_ended(plan, &io, outcome),
-            Owner::Unit(unit) => self.unit_io_ended(unit, &io, outcome),
-            Owner::Round(round) => self.round_io_ended(round, &io, outcome),
+            Owner::Window(window) => self.window_io_ended(window, &io, outcome),
+            Owner::MetadataUpdate(round) => self.update_io_ended(round, &io, outcome),
             Owner::Log => self.replay_io_ended(&io, outcome),
         }
         if self.starved.is_any() {
@@ -84,7 +84,7 @@ impl Array {
         match io.op {
             // The drive was replaced while it was read: its place is read again.
             IoOp::Read if !self.setup.is_member(io.member) => {
-                self.requests.trouble(slot).again = true
+                self.requests.error_state(slot).again = true
             }
             IoOp::Read => {
                 if outcome == IoOutcome::Gone {
@@ -92,10 +92,10 @@ impl Array {
                 }
                 self.read_failed(io, outcome);
                 let bad = self.array_sector(io, outcome);
-                let trouble = self.requests.trouble(slot);
-                trouble.avoid.insert(io.member);
-                trouble.again = true;
-                trouble.first_bad = match (trouble.first_bad, bad) {
+                let errors = self.requests.error_state(slot);
+                errors.avoid.insert(io.member);
+                errors.again = true;
+                errors.first_bad = match (errors.first_bad, bad) {
                     (Some(known), Some(new)) => Some(known.min(new)),
                     (known, new) => known.or(new),
                 };
@@ -116,7 +116,7 @@ impl Array {
             if outcome == IoOutcome::Gone {
                 self.fail_member(io.member);
             }
-            self.requests.trouble(slot).outcome = match (outcome, bad) {
+            self.requests.error_state(slot).outcome = match (outcome, bad) {
                 (IoOutcome::MediaError { .. }, Some(first_bad)) => {
                     Outcome::MediaError { first_bad }
                 }
@@ -126,7 +126,7 @@ impl Array {
         }
         self.fail_member(io.member);
         if io.op != IoOp::Flush {
-            self.requests.trouble(slot).check_copies = true;
+            self.requests.error_state(slot).check_copies = true;
         }
     }
 

@@ -47,8 +47,8 @@ impl Array {
         match owner {
             Owner::Request(slot) => self.requests[slot].pending += 1,
             Owner::Plan(slot) => self.plans[slot].pending += 1,
-            Owner::Unit(slot) => self.background.units[slot].pending += 1,
-            Owner::Round(slot) => self.rounds.count_in(slot),
+            Owner::Window(slot) => self.background.windows[slot].pending += 1,
+            Owner::MetadataUpdate(slot) => self.updates.count_in(slot),
             // A replay counts what it asks for.
             Owner::Log => {}
         }

@@ -5,13 +5,13 @@ use crate::array::ios::{IoState, NO_META, Owner};
 use crate::array::jobs::JobOwner;
 use crate::array::lists::{EMPTY, ListBuilder};
 use crate::array::log::{Place, Todo, Wait, is_journal_torn, is_partial_torn};
-use crate::array::rounds::Purpose;
+use crate::array::metadata_updates::Purpose;
 use crate::array::settings::Consistency;
-use crate::array::stripe::{Band, Memory, Plan, Task};
+use crate::array::stripe::{Band, Memory, StripePlan, Task};
 use crate::bugs::Bug;
 use crate::consistency::LogEntry;
 use crate::contract::{
-    Event, IoOutcome, JobResult, Kernel, MetaIo, Output, Role, Segment, SegmentList, Work,
+    Event, IoOutcome, JobResult, MetaIo, Output, ParityOp, Role, Segment, SegmentList, Work,
 };
 use crate::units::{MemberIndex, Sectors, Time};
 
@@ -49,7 +49,7 @@ impl Array {
     }
 
     /// Writes an entry of a plan; one of a member that is being replaced to both drives.
-    fn write_entry(&mut self, plan: u32, state: &Plan, place: &Place) {
+    fn write_entry(&mut self, plan: u32, state: &StripePlan, place: &Place) {
         let Place { device, at, record, roles, .. } = *place;
         let band = &state.bands()[place.band];
         let is_journal = device == self.setup.journal();
@@ -77,7 +77,7 @@ impl Array {
     fn add_journal_rows(
         &mut self,
         plan: u32,
-        state: &Plan,
+        state: &StripePlan,
         role: u16,
         band: &Band,
         list: &mut ListBuilder,
@@ -127,7 +127,7 @@ impl Array {
         }
         self.retire_log();
         if self.log.begin_flush() {
-            self.start_round(Purpose::LogSpace, true, false);
+            self.start_update(Purpose::LogSpace, true, false);
         }
     }
 
@@ -160,7 +160,7 @@ impl Array {
             return;
         }
         while let Some((plan, left)) = self.log.pop_waiting() {
-            self.plan_permitted(plan);
+            self.plan_admitted(plan);
             if self.log.waits_again(plan, left) {
                 break;
             }
@@ -217,7 +217,7 @@ impl Array {
     /// Begins a replay that is due.
     pub(super) fn begin_replay(&mut self) {
         if self.log.is_replay_due() {
-            self.outputs.push_back(Output::Event(Event::Started(Work::Replay)));
+            self.outputs.push_back(Output::Event(Event::Started(Work::LogReplay)));
             self.log.begin_replay(&self.setup, &mut self.members);
             self.carry_out_replay();
         }
@@ -234,7 +234,7 @@ impl Array {
                 Todo::Compute { len, written, partial } => {
                     self.compute_partial(len, written, partial);
                 }
-                Todo::Flush => self.start_round(Purpose::LogSpace, true, false),
+                Todo::Flush => self.start_update(Purpose::LogSpace, true, false),
             }
         }
     }
@@ -249,7 +249,7 @@ impl Array {
     /// P = partial parity XOR the written chunks.
     fn compute_partial(&mut self, len: u32, written: u128, partial: bool) {
         let p_role = self.setup.data_chunks;
-        let job = self.jobs.start(JobOwner::Log, Kernel::Xor, len);
+        let job = self.jobs.start(JobOwner::Log, ParityOp::Xor, len);
         for role in (0..p_role).filter(|k| written >> k & 1 == 1) {
             self.jobs.add_source(job, self.replay_rows(role, len), Role::Data(0));
         }
@@ -287,8 +287,11 @@ impl Array {
         let Some(complete) = self.log.end_replay(self.members.has_lost(&self.setup)) else {
             return false;
         };
-        let event =
-            Event::Finished { work: Work::Replay, mismatched: Sectors::ZERO, lost: Sectors::ZERO };
+        let event = Event::Finished {
+            work: Work::LogReplay,
+            mismatched: Sectors::ZERO,
+            lost: Sectors::ZERO,
+        };
         self.outputs.push_back(Output::Event(event));
         self.replay_over(complete);
         self.release_held();

@@ -9,15 +9,15 @@ mod complete;
 mod failure;
 mod issue;
 mod log;
-mod permit;
+mod metadata_updates;
 mod read;
 mod request;
-mod rounds;
 mod start;
 mod status;
 mod stripe;
 mod wake;
 mod write;
+mod write_intent;
 
 use std::collections::VecDeque;
 
@@ -29,17 +29,17 @@ use super::lists::{ListPool, Segments};
 use super::locks::RangeLocks;
 use super::log::Log;
 use super::member::Members;
-use super::permit::Permits;
+use super::metadata_updates::MetadataUpdates;
 use super::requests::Requests;
 use super::room::Room;
-use super::rounds::Rounds;
 use super::runs::Runs;
 use super::settings::ConfigError;
 use super::setup::Setup;
 use super::slab::Slab;
 use super::starved::Starved;
-use super::stripe::{Cache, Plan};
+use super::stripe::{Cache, StripePlan};
 use super::timers::Timers;
+use super::write_intent::WriteIntentGate;
 use crate::contract::{Input, Job, JobId, Output, Scratch, SegmentList};
 use crate::geometry::Geometry;
 use crate::layout::Layout;
@@ -58,17 +58,17 @@ pub struct Array {
     room: Room,
     /// What is being gathered for each member while one request is planned.
     runs: Runs,
-    plans: Slab<Plan>,
+    plans: Slab<StripePlan>,
     /// Stripes kept in memory.
     cache: Cache,
     jobs: Jobs,
     lists: ListPool,
     locks: RangeLocks,
     starved: Starved,
-    permits: Permits,
+    gate: WriteIntentGate,
     log: Log,
     background: Background,
-    rounds: Rounds,
+    updates: MetadataUpdates,
     timers: Timers,
     outputs: VecDeque<Output>,
     now: Time,
@@ -129,9 +129,9 @@ impl Array {
         // Partial parity has a place of its own.
         let partial = u64::from(self.log.is_partial());
         let plan = (roles + partial) * self.setup.plan_rows;
-        let units = if self.setup.is_redundant() { self.setup.units } else { 0 };
-        let len = plan.max(self.setup.unit_scratch()) as u32;
-        Scratch { count: self.plans.capacity() + units + self.cache.capacity(), len }
+        let windows = if self.setup.is_redundant() { self.setup.windows } else { 0 };
+        let len = plan.max(self.setup.window_scratch()) as u32;
+        Scratch { count: self.plans.capacity() + windows + self.cache.capacity(), len }
     }
 
     /// Whether a request may be handed in now. Completions and results always may.
@@ -204,11 +204,11 @@ impl Array {
             add(u64::from(slot));
             plan.add_to_key(&mut add);
         }
-        self.rounds.add_to_key(&mut add);
+        self.updates.add_to_key(&mut add);
         self.log.add_to_key(&mut add);
         self.cache.add_to_key(&mut add);
         self.background.add_to_key(&mut add);
-        self.permits.add_to_key(&mut add);
+        self.gate.add_to_key(&mut add);
         self.jobs.add_to_key(&mut add);
         self.policy.add_to_key(self.now, &mut add);
         self.starved.iter().for_each(|slot| add(u64::from(*slot)));

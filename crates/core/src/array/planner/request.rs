@@ -3,7 +3,7 @@
 use super::Array;
 use crate::array::ios::Owner;
 use crate::array::member_set::MemberSet;
-use crate::array::requests::{RequestState, Requests, Trouble, changes_data};
+use crate::array::requests::{ErrorState, RequestState, Requests, changes_data};
 use crate::bugs::Bug;
 use crate::contract::{Event, IoOp, Outcome, Output, Request};
 use crate::units::Sector;
@@ -60,7 +60,7 @@ impl Array {
                 if locks && !self.locks.acquire(slot, at, end) {
                     return;
                 }
-                if !self.permit(slot) {
+                if !self.admit_write(slot) {
                     return;
                 }
             }
@@ -80,7 +80,7 @@ impl Array {
 
     /// Ends a request of a mirrored level of which nothing has gone out.
     pub(super) fn refuse_request(&mut self, slot: u32, outcome: Outcome) {
-        self.requests.trouble(slot).outcome = outcome;
+        self.requests.error_state(slot).outcome = outcome;
         let request = &mut self.requests[slot];
         request.cursor = request.end;
         request.planned = true;
@@ -88,7 +88,7 @@ impl Array {
     }
 
     /// Goes on with a request whose change may go out now.
-    pub(super) fn request_permitted(&mut self, slot: u32) {
+    pub(super) fn request_admitted(&mut self, slot: u32) {
         self.advance(slot);
     }
 
@@ -96,11 +96,11 @@ impl Array {
     #[inline]
     pub(super) fn start_granted(&mut self) {
         while let Some(owner) = self.locks.next_granted() {
-            if owner >= self.setup.unit_owner(0) {
-                self.begin_unit(owner - self.setup.unit_owner(0));
+            if owner >= self.setup.window_owner(0) {
+                self.begin_window(owner - self.setup.window_owner(0));
             } else if self.setup.parities > 0 {
                 self.begin_plan(owner);
-            } else if self.permit(owner) {
+            } else if self.admit_write(owner) {
                 self.advance(owner);
             }
         }
@@ -132,15 +132,15 @@ impl Array {
     /// Goes on with what waited for room, in order.
     #[inline]
     pub(super) fn resume(&mut self) {
-        while let Some(round) = self.starved.rounds.pop_front() {
-            if !self.issue_round(round) {
-                self.starved.rounds.push_front(round);
+        while let Some(round) = self.starved.updates.pop_front() {
+            if !self.issue_update(round) {
+                self.starved.updates.push_front(round);
                 return;
             }
         }
-        while let Some(unit) = self.starved.units.pop_front() {
-            if !self.issue_unit(unit) {
-                self.starved.units.push_front(unit);
+        while let Some(window) = self.starved.windows.pop_front() {
+            if !self.issue_window(window) {
+                self.starved.windows.push_front(window);
                 return;
             }
         }
@@ -179,24 +179,24 @@ impl Array {
     /// Answers a request of which nothing is outstanding.
     #[inline(always)]
     pub(super) fn answer(&mut self, slot: u32) {
-        if !self.requests[slot].trouble {
+        if !self.requests[slot].has_errors {
             self.reply(slot, Outcome::Done);
             return;
         }
-        self.settle_trouble(slot);
+        self.settle_errors(slot);
     }
 
     /// The same for a request with which something went wrong.
     #[cold]
-    fn settle_trouble(&mut self, slot: u32) {
-        let Trouble { mut outcome, again, avoid, check_copies, .. } =
-            self.requests.troubles[slot as usize];
+    fn settle_errors(&mut self, slot: u32) {
+        let ErrorState { mut outcome, again, avoid, check_copies, .. } =
+            self.requests.errors[slot as usize];
         if again && outcome == Outcome::Done {
-            let trouble = &mut self.requests.troubles[slot as usize];
-            trouble.again = false;
+            let errors = &mut self.requests.errors[slot as usize];
+            errors.again = false;
             let request = &mut self.requests.slots[slot];
             request.planned = false;
-            request.cursor = trouble.blocks.map_or(request.at, |(from, _)| from);
+            request.cursor = errors.blocks.map_or(request.at, |(from, _)| from);
             request.slice = 0;
             self.advance(slot);
             return;
@@ -204,7 +204,7 @@ impl Array {
         if self.requests[slot].op == IoOp::Read && self.read_next_block(slot) {
             return;
         }
-        let recovered = self.requests.troubles[slot as usize].recovered;
+        let recovered = self.requests.errors[slot as usize].recovered;
         let request = &self.requests[slot];
         if check_copies && outcome == Outcome::Done && self.lacks_copy(request) {
             outcome = Outcome::ArrayFailed;
@@ -230,9 +230,9 @@ impl Array {
     /// nothing more to read.
     fn read_next_block(&mut self, slot: u32) -> bool {
         let block = u64::from(self.setup.logical_block);
-        let (request, trouble) =
-            (&mut self.requests.slots[slot], &mut self.requests.troubles[slot as usize]);
-        let (next, last) = match (trouble.outcome, trouble.blocks) {
+        let (request, errors) =
+            (&mut self.requests.slots[slot], &mut self.requests.errors[slot as usize]);
+        let (next, last) = match (errors.outcome, errors.blocks) {
             (Outcome::Done, Some((_, last))) if request.end < last => (request.end, last),
             (Outcome::MediaError { .. } | Outcome::Inconsistent, None)
                 if request.end - request.at > block =>
@@ -241,11 +241,11 @@ impl Array {
             }
             _ => return false,
         };
-        let known = match trouble.blocks {
-            Some(_) => trouble.recovered.union(trouble.avoid),
+        let known = match errors.blocks {
+            Some(_) => errors.recovered.union(errors.avoid),
             None => MemberSet::NONE,
         };
-        *trouble = Trouble { blocks: Some((next, last)), recovered: known, ..Trouble::NONE };
+        *errors = ErrorState { blocks: Some((next, last)), recovered: known, ..ErrorState::NONE };
         request.cursor = next;
         request.end = (next + block).min(last);
         request.planned = false;
@@ -282,13 +282,13 @@ impl Array {
     /// Answers a request when the first of its I/Os has ended well.
     #[cfg(feature = "seeded-bugs")]
     pub(super) fn answer_early(&mut self, slot: u32) {
-        let RequestState { id, op, planned, trouble, answered, .. } = self.requests[slot];
+        let RequestState { id, op, planned, has_errors, answered, .. } = self.requests[slot];
         let early = match op {
             IoOp::Flush => self.setup.has_bug(Bug::AckFlushEarly),
             IoOp::Read => false,
             _ => self.setup.copies > 1 && self.setup.has_bug(Bug::AckWriteEarly),
         };
-        if early && planned && !trouble && !answered {
+        if early && planned && !has_errors && !answered {
             self.requests[slot].answered = true;
             self.outputs.push_back(Output::Reply { id, outcome: Outcome::Done });
         }
@@ -314,10 +314,10 @@ impl Array {
         let lost = self.members.is_lost(&self.setup);
         let request = &mut self.requests[slot];
         request.cursor = request.end;
-        let trouble = self.requests.trouble(slot);
-        trouble.outcome = match lost {
+        let errors = self.requests.error_state(slot);
+        errors.outcome = match lost {
             true => Outcome::ArrayFailed,
-            false => Outcome::MediaError { first_bad: trouble.first_bad.unwrap_or(at) },
+            false => Outcome::MediaError { first_bad: errors.first_bad.unwrap_or(at) },
         };
     }
 }

@@ -3,9 +3,9 @@
 use super::Array;
 use crate::array::background::{Resync, Todo};
 use crate::array::member_set::MemberSet;
-use crate::array::permit::Start;
 use crate::array::settings::Consistency;
 use crate::array::timers::Timer;
+use crate::array::write_intent::Start;
 use crate::bugs::Bug;
 use crate::contract::MemberBits;
 use crate::units::{MemberIndex, Sector, Sectors, Time};
@@ -30,17 +30,17 @@ impl Array {
         self.begin_at_start(self.todo(start));
 
         let known = MemberSet::from_words(newest.failed);
-        self.permits.begin_with(newest, start.level, start.nonce, failed);
+        self.gate.begin_with(newest, start.level, start.nonce, failed);
         if let Consistency::Bitmap { .. } = self.setup.settings.consistency {
-            self.permits.bitmap.begin_with(&start.bits, newest.bitmap_since);
+            self.gate.bitmap.begin_with(&start.bits, newest.bitmap_since);
         }
         let unchanged = newest.clean
             && !start.level
             && failed == known
             && rebuilding == MemberSet::from_words(newest.rebuilding)
             && self.log.is_journal_used() == newest.journal;
-        self.permits.set_wanted(!unchanged);
-        self.permits.note_holds(&self.setup, &self.members);
+        self.gate.set_wanted(!unchanged);
+        self.gate.note_holds(&self.setup, &self.members);
         self.wake_at_start(!unchanged);
     }
 
@@ -89,7 +89,7 @@ impl Array {
 
     /// Asks for an input, whatever it is.
     fn wake_at_start(&mut self, is_wanted: bool) {
-        if is_wanted || self.permits.bitmap.is_used() {
+        if is_wanted || self.gate.bitmap.is_used() {
             self.timers.set(Timer::Clean, Time::ZERO);
             self.tell_wake();
         }
@@ -102,7 +102,7 @@ impl Array {
 
     /// The bitmap's pages.
     pub(crate) fn bitmap_pages(&self) -> usize {
-        self.permits.bitmap.pages()
+        self.gate.bitmap.pages()
     }
 
     /// Whether a planted bug takes members in service that are not fresh.

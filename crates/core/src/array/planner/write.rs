@@ -15,7 +15,7 @@ impl Array {
         }
         if self.members.stopped {
             let outcome = self.refused_outcome();
-            self.requests.trouble(slot).outcome = outcome;
+            self.requests.error_state(slot).outcome = outcome;
             return true;
         }
         let request = &self.requests[slot];

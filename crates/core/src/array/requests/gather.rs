@@ -8,7 +8,7 @@
 
 use super::super::lists::NIL;
 use super::super::setup::Setup;
-use super::{MOST_SECTORS, Requests, Trouble};
+use super::{ErrorState, MOST_SECTORS, Requests};
 use crate::bugs::Bug;
 use crate::contract::{IoOp, RequestId};
 use crate::geometry::Geometry;
@@ -98,9 +98,9 @@ impl Requests {
         self.payload.copy_within(from..from + other.segment_count(), to);
         let one = &mut self.slots[first];
         one.take_over(&other);
-        if !std::mem::replace(&mut one.trouble, true) {
+        if !std::mem::replace(&mut one.has_errors, true) {
             // Answered by the way that looks for more than one.
-            self.troubles[first as usize] = Trouble::NONE;
+            self.errors[first as usize] = ErrorState::NONE;
         }
         self.gather.next[last as usize] = slot;
         self.gather.joined[slot as usize] = true;

@@ -32,8 +32,8 @@ pub(super) struct RequestState {
     /// Member I/Os and plans not yet ended.
     pub(super) pending: u32,
     pub(super) planned: bool,
-    /// Something went wrong: see the slot's [`Trouble`].
-    pub(super) trouble: bool,
+    /// Something went wrong: see the slot's [`ErrorState`].
+    pub(super) has_errors: bool,
     segments: u32,
     /// The segment found last and where in the request it starts.
     hint: (u32, u32),
@@ -53,7 +53,7 @@ impl RequestState {
             slice: 0,
             pending: 0,
             planned: false,
-            trouble: false,
+            has_errors: false,
             segments: 0,
             hint: (0, 0),
             #[cfg(feature = "seeded-bugs")]
@@ -79,13 +79,13 @@ impl RequestState {
         add(self.cursor);
         add(u64::from(self.slice));
         add(u64::from(self.pending));
-        add(u64::from(self.planned) | u64::from(self.trouble) << 1 | u64::from(self.fua) << 2);
+        add(u64::from(self.planned) | u64::from(self.has_errors) << 1 | u64::from(self.fua) << 2);
     }
 }
 
 /// What went wrong with a request; kept apart, since of most requests there is nothing to keep.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Trouble {
+pub(super) struct ErrorState {
     pub(super) outcome: Outcome,
     /// A member I/O failed: plan the read again, without the members in `avoid`.
     pub(super) again: bool,
@@ -100,7 +100,7 @@ pub(super) struct Trouble {
     pub(super) recovered: MemberSet,
 }
 
-impl Trouble {
+impl ErrorState {
     pub(super) const NONE: Self = Self {
         outcome: Outcome::Done,
         again: false,
@@ -131,7 +131,7 @@ pub(super) const fn changes_data(op: IoOp) -> bool {
 pub(super) struct Requests {
     pub(super) slots: Slab<RequestState>,
     /// What went wrong with each, by slot.
-    pub(super) troubles: Vec<Trouble>,
+    pub(super) errors: Vec<ErrorState>,
     /// The segments of each, `most_segments` to a slot.
     payload: Vec<Segment>,
     most_segments: u32,
@@ -164,7 +164,7 @@ impl Requests {
     pub(super) fn new(requests: u32, most_segments: u32) -> Self {
         Self {
             slots: Slab::new(requests, RequestState::idle()),
-            troubles: vec![Trouble::NONE; requests as usize],
+            errors: vec![ErrorState::NONE; requests as usize],
             payload: vec![Segment::default(); (requests * most_segments) as usize],
             most_segments,
             plugged: false,
@@ -254,20 +254,20 @@ impl Requests {
         (from >= to).then_some(Outcome::Done)
     }
 
-    /// What is kept of a request's troubles, to add to; from now on it has some.
-    pub(super) fn trouble(&mut self, slot: u32) -> &mut Trouble {
-        let trouble = &mut self.troubles[slot as usize];
-        if !std::mem::replace(&mut self.slots[slot].trouble, true) {
-            *trouble = Trouble::NONE;
+    /// What is kept of a request's errors, to add to; from now on it has some.
+    pub(super) fn error_state(&mut self, slot: u32) -> &mut ErrorState {
+        let errors = &mut self.errors[slot as usize];
+        if !std::mem::replace(&mut self.slots[slot].has_errors, true) {
+            *errors = ErrorState::NONE;
         }
-        trouble
+        errors
     }
 
     /// The members a request does not read.
     #[inline]
     pub(super) fn avoided(&self, slot: u32) -> MemberSet {
-        match self.slots[slot].trouble {
-            true => self.troubles[slot as usize].avoid,
+        match self.slots[slot].has_errors {
+            true => self.errors[slot as usize].avoid,
             false => MemberSet::NONE,
         }
     }
@@ -332,8 +332,8 @@ impl Requests {
         for (slot, request) in self.slots.used() {
             add(u64::from(slot));
             request.add_to_key(add);
-            if request.trouble {
-                self.troubles[slot as usize].add_to_key(add);
+            if request.has_errors {
+                self.errors[slot as usize].add_to_key(add);
             }
         }
         self.gather.add_to_key(add);

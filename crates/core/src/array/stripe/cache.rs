@@ -17,7 +17,7 @@
 use super::super::lists::NIL;
 use super::super::member_set::MemberSet;
 use super::super::setup::Setup;
-use super::{Band, Memory, Method, Plan, Task};
+use super::{Band, Memory, Method, StripePlan, Task};
 use crate::bugs::Bug;
 use crate::contract::Segment;
 
@@ -179,7 +179,7 @@ impl Cache {
 
     /// The place of a plan's slice, or [`NIL`] when there is none for it.
     #[inline]
-    pub(in crate::array) fn pin(&mut self, setup: &Setup, plan: &Plan) -> u32 {
+    pub(in crate::array) fn pin(&mut self, setup: &Setup, plan: &StripePlan) -> u32 {
         if !self.is_used() {
             return NIL;
         }
@@ -187,7 +187,12 @@ impl Cache {
     }
 
     /// The roles of which the cache has all rows of a band, as a set.
-    pub(in crate::array) fn cached_roles(&self, setup: &Setup, plan: &Plan, band: &Band) -> u128 {
+    pub(in crate::array) fn cached_roles(
+        &self,
+        setup: &Setup,
+        plan: &StripePlan,
+        band: &Band,
+    ) -> u128 {
         if plan.cache == NIL {
             return 0;
         }
@@ -200,7 +205,7 @@ impl Cache {
     pub(in crate::array) fn segment(
         &self,
         setup: &Setup,
-        plan: &Plan,
+        plan: &StripePlan,
         role: u16,
         band: &Band,
     ) -> Segment {
@@ -215,7 +220,7 @@ impl Cache {
         &self,
         setup: &Setup,
         failed: MemberSet,
-        plan: &Plan,
+        plan: &StripePlan,
         band: &Band,
         role: u16,
     ) -> Option<Memory> {
@@ -227,7 +232,7 @@ impl Cache {
     }
 
     /// The seeded bug: parity that is known stays as it was.
-    fn keeps_old(&self, setup: &Setup, plan: &Plan, band: &Band, role: u16) -> bool {
+    fn keeps_old(&self, setup: &Setup, plan: &StripePlan, band: &Band, role: u16) -> bool {
         role >= setup.data_chunks
             && setup.has_bug(Bug::CacheNotInvalidated)
             && self.cached_roles(setup, plan, band) >> role & 1 == 1
@@ -240,7 +245,7 @@ impl Cache {
         &mut self,
         setup: &Setup,
         failed: MemberSet,
-        plan: &Plan,
+        plan: &StripePlan,
         well: bool,
     ) {
         if self.is_used() {
@@ -248,7 +253,7 @@ impl Cache {
         }
     }
 
-    fn plan_ended(&mut self, setup: &Setup, failed: MemberSet, plan: &Plan, well: bool) {
+    fn plan_ended(&mut self, setup: &Setup, failed: MemberSet, plan: &StripePlan, well: bool) {
         let Some(place) = self.find(slice_of(setup, plan.stripe, plan.rows.0)) else { return };
         let pinned = plan.cache != NIL;
         if pinned {
@@ -305,8 +310,9 @@ mod tests {
     }
 
     /// A plan that modifies these rows of one chunk of a stripe.
-    fn modify(stripe: u64, chunk: u16, rows: (u64, u64)) -> Plan {
-        let mut plan = Plan { stripe, rows, band_count: 1, task: Task::Write, ..Plan::idle() };
+    fn modify(stripe: u64, chunk: u16, rows: (u64, u64)) -> StripePlan {
+        let mut plan =
+            StripePlan { stripe, rows, band_count: 1, task: Task::Write, ..StripePlan::idle() };
         plan.bands[0] = Band {
             from: rows.0,
             to: rows.1,
@@ -320,7 +326,7 @@ mod tests {
     }
 
     /// Carries a plan out; the roles that were known when it began.
-    fn run(cache: &mut Cache, setup: &Setup, mut plan: Plan, well: bool) -> u128 {
+    fn run(cache: &mut Cache, setup: &Setup, mut plan: StripePlan, well: bool) -> u128 {
         plan.cache = cache.pin(setup, &plan);
         let known = cache.cached_roles(setup, &plan, &plan.bands[0]);
         cache.unpin(setup, NONE, &plan, well);

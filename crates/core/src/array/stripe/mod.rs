@@ -41,7 +41,7 @@ pub(in crate::array) enum Task {
 
 /// A piece of a stripe being read or written.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::array) struct Plan {
+pub(in crate::array) struct StripePlan {
     pub(in crate::array) request: u32,
     pub(in crate::array) task: Task,
     pub(in crate::array) stripe: u64,
@@ -79,7 +79,7 @@ pub(in crate::array) enum Phase {
     Write,
 }
 
-impl Plan {
+impl StripePlan {
     pub(in crate::array) fn idle() -> Self {
         Self {
             request: 0,

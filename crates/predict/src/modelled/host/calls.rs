@@ -111,7 +111,7 @@ impl Target<'_> {
         let result = match answer {
             Answered::With(result) => result,
             Answered::Moved(slot) => {
-                if let Some(file) = slot.and_then(|slot| one.slots.get(slot)) {
+                if let Some(file) = slot.and_then(|slot| one.fds.get(slot)) {
                     file.position += script.moved;
                 }
                 OpResult::Moved(script.moved)

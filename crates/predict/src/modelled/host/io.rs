@@ -1,9 +1,9 @@
 //! Operations on open files, and those that need no file.
 
 use raidlab_core::Nanos;
-use raidlab_models::host::{Call, Handle, Source};
+use raidlab_models::host::{Call, HostDescriptor, Source};
 use raidlab_workload::names::{FileId, OpenFile};
-use raidlab_workload::{Class, Io, Op, OpResult, Root, Slot};
+use raidlab_workload::{Class, FileDescriptor, Io, Op, OpResult, Root};
 
 use super::{Answered, Measured, StudyError, Target, failed, host_file};
 
@@ -13,7 +13,7 @@ const COPY: u64 = 256 << 10;
 /// Where an open file lies.
 pub(super) enum Place {
     /// On the filesystem.
-    Host(FileId, Handle),
+    Host(FileId, HostDescriptor),
     /// In memory, from elsewhere; its length.
     Source(u64),
     /// `/dev/null`.
@@ -24,7 +24,7 @@ pub(super) enum Place {
 struct Copied {
     source: Place,
     from_at: u64,
-    handle: Handle,
+    handle: HostDescriptor,
     at: u64,
     moved: u64,
 }
@@ -37,48 +37,46 @@ impl Target<'_> {
         op: Op,
     ) -> Result<Option<OpResult>, StudyError> {
         match op {
-            Op::Read { slot, len, times } => {
-                let (place, file) = self.place(index, slot)?;
-                Ok(self.read(index, &place, Some(slot), (file.position, len, times)))
+            Op::Read { fd, len, times } => {
+                let (place, file) = self.place(index, fd)?;
+                Ok(self.read(index, &place, Some(fd), (file.position, len, times)))
             }
-            Op::Write { slot, len, times, .. } => {
-                let (place, file) = self.place(index, slot)?;
-                self.write(index, &place, Some(slot), (file.position, len, times))
+            Op::Write { fd, len, times, .. } => {
+                let (place, file) = self.place(index, fd)?;
+                self.write(index, &place, Some(fd), (file.position, len, times))
             }
-            Op::At(Io::Read { slot, at, len }) => {
-                let (place, _) = self.place(index, slot)?;
+            Op::At(Io::Read { fd, at, len }) => {
+                let (place, _) = self.place(index, fd)?;
                 Ok(self.read(index, &place, None, (at, len, 1)))
             }
-            Op::At(Io::Write { slot, at, len, .. }) => {
-                let (place, _) = self.place(index, slot)?;
+            Op::At(Io::Write { fd, at, len, .. }) => {
+                let (place, _) = self.place(index, fd)?;
                 self.write(index, &place, None, (at, len, 1))
             }
-            Op::Seek { slot, to } => {
-                let (place, _) = self.place(index, slot)?;
+            Op::Seek { fd, to } => {
+                let (place, _) = self.place(index, fd)?;
                 let size = self.size(&place);
-                if let Some(file) = self.running[index].slots.get(slot) {
+                if let Some(file) = self.running[index].fds.get(fd) {
                     file.seek(to, size);
                 }
                 Ok(Some(OpResult::Done))
             }
-            Op::Fsync { slot } => self.fsync(index, slot, false),
-            Op::Fdatasync { slot } => self.fsync(index, slot, true),
+            Op::Fsync { fd } => self.fsync(index, fd, false),
+            Op::Fdatasync { fd } => self.fsync(index, fd, true),
             Op::SyncAll => {
                 let done = Answered::With(OpResult::Done);
                 self.begin_script(index, Some(Class::Other), [Call::SyncAll], done);
                 Ok(None)
             }
             Op::CopyRange { from, to, len } => self.copy(index, (from, to), len),
-            Op::Rewrite { slot, len, times, .. } => self.rewrite(index, slot, (len, times)),
+            Op::Rewrite { fd, len, times, .. } => self.rewrite(index, fd, (len, times)),
             Op::Copy { from, to, len } => self.copy_in_blocks(index, (from, to), len),
-            Op::ReadCharacters { slot, len, times } => {
-                self.characters(index, slot, (len, times), true)
+            Op::ReadStdioBytes { fd, len, times } => self.characters(index, fd, (len, times), true),
+            Op::WriteStdioBytes { fd, len, times } => {
+                self.characters(index, fd, (len, times), false)
             }
-            Op::WriteCharacters { slot, len, times } => {
-                self.characters(index, slot, (len, times), false)
-            }
-            Op::DropCached { slot } => {
-                if let Place::Host(id, _) = self.place(index, slot)?.0 {
+            Op::DropCached { fd } => {
+                if let Place::Host(id, _) = self.place(index, fd)?.0 {
                     self.host.drop_cached(Some(host_file(id)));
                 }
                 Ok(Some(OpResult::Done))
@@ -87,17 +85,17 @@ impl Target<'_> {
         }
     }
 
-    /// What a slot of a process holds.
+    /// What a file descriptor of a process holds.
     pub(super) fn place(
         &mut self,
         index: usize,
-        slot: Slot,
+        fd: FileDescriptor,
     ) -> Result<(Place, OpenFile), StudyError> {
         let one = &mut self.running[index];
-        let Some(file) = one.slots.get(slot).copied() else {
-            return Err(failed(index, "an operation", format!("slot {} holds nothing", slot.0)));
+        let Some(file) = one.fds.get(fd).copied() else {
+            return Err(failed(index, "an operation", format!("fd {} holds nothing", fd.0)));
         };
-        let handle = one.handles.get(usize::from(slot.0)).copied().flatten();
+        let handle = one.handles.get(usize::from(fd.0)).copied().flatten();
         let place = match (file.id, handle) {
             (Some(id), Some(handle)) => Place::Host(id, handle),
             (Some(id), None) => Place::Source(self.names.status(id).size),
@@ -118,7 +116,7 @@ impl Target<'_> {
     fn in_memory(
         &mut self,
         index: usize,
-        slot: Option<Slot>,
+        fd: Option<FileDescriptor>,
         (class, calls, bytes): (Class, u64, u64),
         copied: u64,
     ) -> Option<OpResult> {
@@ -127,7 +125,7 @@ impl Target<'_> {
         }
         let costs = &self.spec.costs;
         let cost = Nanos(costs.call.0 * calls) + costs.copy(copied);
-        let script = self.begin_operation(index, Answered::Moved(slot));
+        let script = self.begin_operation(index, Answered::Moved(fd));
         (script.moved, script.in_memory) = (bytes, Some((class, calls, bytes)));
         self.use_cpu(index, cost.max(Nanos(1)), false);
         None
@@ -137,7 +135,7 @@ impl Target<'_> {
         &mut self,
         index: usize,
         place: &Place,
-        slot: Option<Slot>,
+        fd: Option<FileDescriptor>,
         (at, len, times): (u64, u64, u64),
     ) -> Option<OpResult> {
         let size = self.size(place);
@@ -147,10 +145,10 @@ impl Target<'_> {
         }
         let Place::Host(_, handle) = place else {
             let moves = (Class::Read, there.div_ceil(len), there);
-            return self.in_memory(index, slot, moves, there);
+            return self.in_memory(index, fd, moves, there);
         };
         let call = Call::Read { handle: *handle, at, len, times, copies: true };
-        self.begin_script(index, None, [call], Answered::Moved(slot));
+        self.begin_script(index, None, [call], Answered::Moved(fd));
         None
     }
 
@@ -158,7 +156,7 @@ impl Target<'_> {
         &mut self,
         index: usize,
         place: &Place,
-        slot: Option<Slot>,
+        fd: Option<FileDescriptor>,
         (at, len, times): (u64, u64, u64),
     ) -> Result<Option<OpResult>, StudyError> {
         if len == 0 || times == 0 {
@@ -167,7 +165,7 @@ impl Target<'_> {
         match place {
             Place::Null => {
                 let moves = (Class::Write, times, len * times);
-                Ok(self.in_memory(index, slot, moves, 0))
+                Ok(self.in_memory(index, fd, moves, 0))
             }
             Place::Source(_) => Err(failed(index, "write", "material from elsewhere is read only")),
             Place::Host(id, handle) => {
@@ -177,7 +175,7 @@ impl Target<'_> {
                 };
                 self.names.grow(*id, end);
                 let call = Call::Write { handle: *handle, at, len, times };
-                self.begin_script(index, None, [call], Answered::Moved(slot));
+                self.begin_script(index, None, [call], Answered::Moved(fd));
                 Ok(None)
             }
         }
@@ -186,11 +184,11 @@ impl Target<'_> {
     fn fsync(
         &mut self,
         index: usize,
-        slot: Slot,
+        fd: FileDescriptor,
         data_only: bool,
     ) -> Result<Option<OpResult>, StudyError> {
         let done = Answered::With(OpResult::Done);
-        let calls = match self.place(index, slot)?.0 {
+        let calls = match self.place(index, fd)?.0 {
             Place::Host(id, _) => Some(Call::Sync { file: host_file(id), data_only }),
             _ => None,
         };
@@ -203,7 +201,7 @@ impl Target<'_> {
         &mut self,
         index: usize,
         what: &str,
-        (from, to): (Slot, Slot),
+        (from, to): (FileDescriptor, FileDescriptor),
         most: u64,
     ) -> Result<Option<Copied>, StudyError> {
         let (source, read) = self.place(index, from)?;
@@ -215,8 +213,8 @@ impl Target<'_> {
         if moved == 0 {
             return Ok(None);
         }
-        for (slot, file) in [(from, read), (to, written)] {
-            if let Some(open) = self.running[index].slots.get(slot) {
+        for (fd, file) in [(from, read), (to, written)] {
+            if let Some(open) = self.running[index].fds.get(fd) {
                 open.position = file.position + moved;
             }
         }
@@ -229,10 +227,10 @@ impl Target<'_> {
     fn copy(
         &mut self,
         index: usize,
-        slots: (Slot, Slot),
+        fds: (FileDescriptor, FileDescriptor),
         len: u64,
     ) -> Result<Option<OpResult>, StudyError> {
-        let Some(copied) = self.pass(index, "copy_file_range", slots, len)? else {
+        let Some(copied) = self.pass(index, "copy_file_range", fds, len)? else {
             return Ok(Some(OpResult::Moved(0)));
         };
         let Copied { source, from_at, handle, at, moved } = copied;
@@ -256,11 +254,11 @@ impl Target<'_> {
     fn copy_in_blocks(
         &mut self,
         index: usize,
-        slots: (Slot, Slot),
+        fds: (FileDescriptor, FileDescriptor),
         len: u64,
     ) -> Result<Option<OpResult>, StudyError> {
         let most = if len == 0 { 0 } else { u64::MAX };
-        let Some(copied) = self.pass(index, "copy", slots, most)? else {
+        let Some(copied) = self.pass(index, "copy", fds, most)? else {
             return Ok(Some(OpResult::Moved(0)));
         };
         let Copied { source, from_at, handle, at, moved } = copied;
@@ -274,15 +272,15 @@ impl Target<'_> {
         Ok(None)
     }
 
-    /// The file in a slot, and from where to where `times` times `len` bytes are, all there when `is_there`.
+    /// The file in a file descriptor, and from where to where `times` times `len` bytes are, all there when `is_there`.
     fn span(
         &mut self,
         index: usize,
         what: &str,
-        (slot, is_there): (Slot, bool),
+        (fd, is_there): (FileDescriptor, bool),
         (len, times): (u64, u64),
-    ) -> Result<(FileId, Handle, std::ops::Range<u64>), StudyError> {
-        let (place, file) = self.place(index, slot)?;
+    ) -> Result<(FileId, HostDescriptor, std::ops::Range<u64>), StudyError> {
+        let (place, file) = self.place(index, fd)?;
         let (at, size) = (file.position, self.size(&place));
         let Place::Host(id, handle) = place else {
             return Err(failed(index, what, "no file of the filesystem"));
@@ -299,13 +297,13 @@ impl Target<'_> {
     fn rewrite(
         &mut self,
         index: usize,
-        slot: Slot,
+        fd: FileDescriptor,
         (len, times): (u64, u64),
     ) -> Result<Option<OpResult>, StudyError> {
-        let (_, handle, span) = self.span(index, "rewrite", (slot, true), (len, times))?;
+        let (_, handle, span) = self.span(index, "rewrite", (fd, true), (len, times))?;
         let (from, at) = (Source::File(handle), span.start);
         let call = Call::Copy { from, from_at: at, to: handle, at, len, times };
-        self.begin_copy(index, Measured::Pairs, call, Answered::Moved(Some(slot)));
+        self.begin_copy(index, Measured::Pairs, call, Answered::Moved(Some(fd)));
         Ok(None)
     }
 
@@ -313,25 +311,25 @@ impl Target<'_> {
     fn characters(
         &mut self,
         index: usize,
-        slot: Slot,
+        fd: FileDescriptor,
         (len, times): (u64, u64),
         is_read: bool,
     ) -> Result<Option<OpResult>, StudyError> {
         let what = if is_read { "getc" } else { "putc" };
-        let (id, handle, span) = self.span(index, what, (slot, is_read), (len, times))?;
+        let (id, handle, span) = self.span(index, what, (fd, is_read), (len, times))?;
         self.names.grow(id, span.end);
-        let call = Call::Characters { handle, at: span.start, len, times, is_read };
-        self.begin_script(index, None, [call], Answered::Moved(Some(slot)));
+        let call = Call::StdioBytes { handle, at: span.start, len, times, is_read };
+        self.begin_script(index, None, [call], Answered::Moved(Some(fd)));
         Ok(None)
     }
 
     /// Starts a read or write that is not waited for.
     pub(super) fn start(&mut self, index: usize, tag: u32, io: Io) -> Result<(), StudyError> {
-        let (slot, at, len, class) = match io {
-            Io::Read { slot, at, len } => (slot, at, len, Class::Read),
-            Io::Write { slot, at, len, .. } => (slot, at, len, Class::Write),
+        let (fd, at, len, class) = match io {
+            Io::Read { fd, at, len } => (fd, at, len, Class::Read),
+            Io::Write { fd, at, len, .. } => (fd, at, len, Class::Write),
         };
-        let (place, _) = self.place(index, slot)?;
+        let (place, _) = self.place(index, fd)?;
         let size = self.size(&place);
         match place {
             Place::Host(id, handle) if class == Class::Write && len > 0 => {

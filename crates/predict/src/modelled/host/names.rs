@@ -1,35 +1,37 @@
 //! Operations on names: the tree of names says what they mean, the host what they cost.
 
 use raidlab_core::Nanos;
-use raidlab_models::host::{Call, Change, HostFile, Step};
+use raidlab_models::host::{Call, Change, Inode, PathComponent};
 use raidlab_workload::names::{FileId, Found, NameError, name_hash};
-use raidlab_workload::{Class, How, Of, Op, OpResult, Path, Root, Slot, Status};
+use raidlab_workload::{
+    AttributeTarget, Class, FileDescriptor, FilePath, Op, OpResult, OpenFlags, Root, Status,
+};
 
 use super::io::Place;
 use super::{Answered, StudyError, Target, failed, host_file};
 
 impl Target<'_> {
     /// The steps of a path as it is now, none off the filesystem, and the file at its end.
-    fn look_up(&mut self, path: &Path) -> (Vec<Step>, Found) {
+    fn look_up(&mut self, path: &FilePath) -> (Vec<PathComponent>, Found) {
         if !Self::is_target(path.root) {
             return (Vec::new(), self.names.find(path).into());
         }
         let mut steps = self.host.path();
         let step = |directory, name, file: Option<FileId>| {
             let (directory, file) = (host_file(directory), file.map(host_file));
-            Step { directory, name, file }
+            PathComponent { directory, name, file }
         };
         let found = self.names.walk(path, &mut steps, step);
         (steps, found)
     }
 
     /// The steps of a path.
-    fn steps(&mut self, path: &Path) -> Vec<Step> {
+    fn steps(&mut self, path: &FilePath) -> Vec<PathComponent> {
         self.look_up(path).0
     }
 
     /// The steps of a path that is there, and the file at its end.
-    fn steps_to(&mut self, path: &Path) -> Result<(Vec<Step>, HostFile), NameError> {
+    fn steps_to(&mut self, path: &FilePath) -> Result<(Vec<PathComponent>, Inode), NameError> {
         let (steps, found) = self.look_up(path);
         Ok((steps, there(path, found.file)?))
     }
@@ -41,22 +43,21 @@ impl Target<'_> {
         op: Op,
     ) -> Result<Option<OpResult>, StudyError> {
         match op {
-            Op::Open { slot, path, how } => self.open(index, slot, &path, how),
-            Op::Close { slot } => {
+            Op::Open { fd, path, flags } => self.open(index, fd, &path, flags),
+            Op::Close { fd } => {
                 let one = &mut self.running[index];
-                if one.slots.close(slot).is_none() {
-                    let reason = format!("slot {} holds nothing", slot.0);
+                if one.fds.close(fd).is_none() {
+                    let reason = format!("fd {} holds nothing", fd.0);
                     return Err(failed(index, "close", reason));
                 }
-                if let Some(handle) =
-                    one.handles.get_mut(usize::from(slot.0)).and_then(Option::take)
+                if let Some(handle) = one.handles.get_mut(usize::from(fd.0)).and_then(Option::take)
                 {
                     self.host.close(handle);
                 }
                 Ok(Some(OpResult::Done))
             }
-            Op::Truncate { slot, len } => {
-                let Place::Host(id, _) = self.place(index, slot)?.0 else {
+            Op::Truncate { fd, len } => {
+                let Place::Host(id, _) = self.place(index, fd)?.0 else {
                     return Err(failed(index, "truncate", "no file of the filesystem"));
                 };
                 self.names.set_size(id, len);
@@ -90,7 +91,7 @@ impl Target<'_> {
     fn names_call(
         &mut self,
         index: usize,
-        path: Option<Vec<Step>>,
+        path: Option<Vec<PathComponent>>,
         change: Change,
         class: Option<Class>,
         result: OpResult,
@@ -108,8 +109,13 @@ impl Target<'_> {
     }
 
     /// Changes the tree of names; what the host is to do, and the result.
-    fn change(&mut self, op: &Op) -> Result<(Option<Vec<Step>>, Change, OpResult), NameError> {
-        let on_host = |steps: Vec<Step>, path: &Path| Self::is_target(path.root).then_some(steps);
+    fn change(
+        &mut self,
+        op: &Op,
+    ) -> Result<(Option<Vec<PathComponent>>, Change, OpResult), NameError> {
+        let on_host = |steps: Vec<PathComponent>, path: &FilePath| {
+            Self::is_target(path.root).then_some(steps)
+        };
         let done = OpResult::Done;
         Ok(match op {
             Op::Unlink { path } => {
@@ -129,8 +135,8 @@ impl Target<'_> {
             }
             Op::Symlink { path, .. } => {
                 let steps = self.steps(path);
-                let how = How { exclusive: true, ..How::WRITE };
-                let file = host_file(self.names.open(path, how)?.0);
+                let flags = OpenFlags { exclusive: true, ..OpenFlags::WRITE };
+                let file = host_file(self.names.open(path, flags)?.0);
                 (on_host(steps, path), Change::Create { file, is_directory: false }, done)
             }
             Op::Rename { from, to } => {
@@ -167,35 +173,35 @@ impl Target<'_> {
         })
     }
 
-    fn file(&self, path: &Path) -> Result<HostFile, NameError> {
+    fn file(&self, path: &FilePath) -> Result<Inode, NameError> {
         there(path, self.names.find(path))
     }
 
     /// The directory that a new name goes to, and the hash of the name.
-    fn parent(&self, path: &Path) -> Result<(HostFile, u64), NameError> {
+    fn parent(&self, path: &FilePath) -> Result<(Inode, u64), NameError> {
         let (directory, name) = path.text.rsplit_once('/').unwrap_or(("", &path.text));
-        let directory = Path { root: path.root, text: directory.into() };
+        let directory = FilePath { root: path.root, text: directory.into() };
         Ok((self.file(&directory)?, name_hash(name)))
     }
 
     fn open(
         &mut self,
         index: usize,
-        slot: Slot,
-        path: &Path,
-        how: How,
+        fd: FileDescriptor,
+        path: &FilePath,
+        flags: OpenFlags,
     ) -> Result<Option<OpResult>, StudyError> {
-        if self.running[index].slots.get(slot).is_some() {
-            return Err(failed(index, "open", format!("{path}: slot {} is in use", slot.0)));
+        if self.running[index].fds.get(fd).is_some() {
+            return Err(failed(index, "open", format!("{path}: fd {} is in use", fd.0)));
         }
         if path.root == Root::Null {
-            self.running[index].slots.open(slot, None, how);
+            self.running[index].fds.open(fd, None, flags);
             return Ok(Some(OpResult::Done));
         }
         let (steps, found) = self.look_up(path);
-        let opened = self.names.open_found(path, found, how);
+        let opened = self.names.open_found(path, found, flags);
         let (id, is_new) = opened.map_err(|error| failed(index, "open", error))?;
-        self.running[index].slots.open(slot, Some(id), how);
+        self.running[index].fds.open(fd, Some(id), flags);
         if !Self::is_target(path.root) {
             self.names_call(index, None, Change::Nothing, None, OpResult::Done);
             return Ok(None);
@@ -203,30 +209,30 @@ impl Target<'_> {
         let file = host_file(id);
         let change = if is_new {
             Change::Create { file, is_directory: false }
-        } else if how.truncate && self.host.size(file) > 0 {
+        } else if flags.truncate && self.host.size(file) > 0 {
             Change::Truncate(file, 0)
         } else {
             Change::Nothing
         };
         self.names_call(index, Some(steps), change, None, OpResult::Done);
         // The host has made the file when the call was handed in.
-        let handle = self.host.open(file, how.direct, how.sync);
+        let handle = self.host.open(file, flags.direct, flags.sync);
         let handle = handle.ok_or_else(|| failed(index, "open", format!("{path}: no inode")))?;
         let handles = &mut self.running[index].handles;
-        if handles.len() <= usize::from(slot.0) {
-            handles.resize(usize::from(slot.0) + 1, None);
+        if handles.len() <= usize::from(fd.0) {
+            handles.resize(usize::from(fd.0) + 1, None);
         }
-        handles[usize::from(slot.0)] = Some(handle);
+        handles[usize::from(fd.0)] = Some(handle);
         Ok(None)
     }
 
-    fn set(&mut self, index: usize, of: &Of) -> Result<Option<OpResult>, StudyError> {
+    fn set(&mut self, index: usize, of: &AttributeTarget) -> Result<Option<OpResult>, StudyError> {
         let (steps, file) = match of {
-            Of::Slot(slot) => match self.place(index, *slot)?.0 {
+            AttributeTarget::Descriptor(fd) => match self.place(index, *fd)?.0 {
                 Place::Host(id, _) => (Some(Vec::new()), host_file(id)),
-                _ => (None, HostFile(0)),
+                _ => (None, Inode(0)),
             },
-            Of::Path(path) => {
+            AttributeTarget::Path(path) => {
                 let found = self.steps_to(path);
                 let (steps, file) = found.map_err(|error| failed(index, "set", error))?;
                 (Self::is_target(path.root).then_some(steps), file)
@@ -238,7 +244,7 @@ impl Target<'_> {
 }
 
 /// What is at the end of a path.
-fn there(path: &Path, found: Option<FileId>) -> Result<HostFile, NameError> {
+fn there(path: &FilePath, found: Option<FileId>) -> Result<Inode, NameError> {
     let missing = || NameError { reason: "No such file or directory", path: path.clone() };
     found.map(host_file).ok_or_else(missing)
 }

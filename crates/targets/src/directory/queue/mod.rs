@@ -2,7 +2,7 @@
 //!
 //! Through io_uring, one ring for each process; where the system does not permit that, through threads
 //! that read and write at places. Every flight has memory of its own, kept for the next; it is neither
-//! grown nor looked at while the flight is under way, and a queue that is dropped waits for all flights.
+//! grown nor looked at while it is under way, and a queue that is dropped waits for all in flight.
 
 mod pool;
 mod ring;
@@ -13,12 +13,12 @@ use std::sync::Arc;
 
 use raidlab_core::Time;
 use raidlab_engine::{EngineError, EngineErrorKind, Piece};
-use raidlab_workload::{Class, Content, Cpu, Io, Path, content};
+use raidlab_workload::{Class, Content, Cpu, FilePath, Io, content};
 
 use super::blocks::Block;
-use super::crew::{Crew, Halt};
 use super::transfer::check_content;
 use super::worker::{Worker, invalid, length};
+use super::worker_pool::{Halt, WorkerPool};
 use pool::Pool;
 use ring::Ring;
 
@@ -66,11 +66,11 @@ impl Backend {
 
 /// One that was started, or memory for the next.
 #[derive(Debug, Default)]
-struct Flight {
+struct InFlight {
     tag: u32,
     write: bool,
     file: Option<Arc<OwnedFd>>,
-    path: Option<Path>,
+    path: Option<FilePath>,
     at: u64,
     len: usize,
     done: usize,
@@ -80,7 +80,7 @@ struct Flight {
     zero: usize,
 }
 
-impl Flight {
+impl InFlight {
     fn job(&self, flight: u32) -> Option<Job> {
         // SAFETY: `done` is at most `len`, and the memory at least that long.
         let start = unsafe { self.memory.start().add(self.done) };
@@ -126,13 +126,13 @@ impl Flight {
 pub(super) struct Queue {
     /// Dropped first: nothing is under way then.
     backend: Backend,
-    flights: Vec<Flight>,
+    in_flight: Vec<InFlight>,
     free: Vec<u32>,
     under_way: usize,
 }
 
 impl Queue {
-    fn new(io_uring: bool, crew: &Crew<'_>) -> Self {
+    fn new(io_uring: bool, pool: &WorkerPool<'_>) -> Self {
         let ring = if io_uring { Some(Ring::new()) } else { None };
         let backend = match ring {
             Some(Ok(ring)) => Backend::Ring(Box::new(ring)),
@@ -141,7 +141,7 @@ impl Queue {
                     || "it was not wanted".to_string(),
                     |error| format!("the system refused: {error}"),
                 );
-                crew.warn(format!(
+                pool.warn(format!(
                     "operations that overlap went through threads, not io_uring ({why}): at most {} of a \
                      process are under way at once, and each costs more",
                     pool::MOST_THREADS
@@ -149,7 +149,7 @@ impl Queue {
                 Backend::Pool(Pool::new())
             }
         };
-        Self { backend, flights: Vec::new(), free: Vec::new(), under_way: 0 }
+        Self { backend, in_flight: Vec::new(), free: Vec::new(), under_way: 0 }
     }
 
     /// Hands what was started to the system, if that has not been done.
@@ -161,7 +161,7 @@ impl Queue {
     }
 
     fn start(&mut self, flight: u32) -> Result<(), EngineError> {
-        let job = self.flights[flight as usize].job(flight);
+        let job = self.in_flight[flight as usize].job(flight);
         let job = job.ok_or_else(|| invalid("nothing was started there"))?;
         self.backend.start(job).map_err(|error| refused(&error))?;
         self.under_way += 1;
@@ -169,7 +169,7 @@ impl Queue {
     }
 
     fn is_in_use(&self, tag: u32) -> bool {
-        self.flights.iter().any(|flight| flight.file.is_some() && flight.tag == tag)
+        self.in_flight.iter().any(|flight| flight.file.is_some() && flight.tag == tag)
     }
 
     /// Ends it; gives the CPU time of threads of its own.
@@ -189,7 +189,7 @@ impl Queue {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // The kernel may still use the memory: it must stay.
                 Err(_) => {
-                    std::mem::forget(std::mem::take(&mut self.flights));
+                    std::mem::forget(std::mem::take(&mut self.in_flight));
                     return;
                 }
             }
@@ -211,22 +211,22 @@ fn refused(error: &io::Error) -> EngineError {
 
 impl Worker<'_> {
     pub(super) fn start(&mut self, tag: u32, io: Io) -> Result<(), Halt> {
-        let (slot, at, len, content) = match io {
-            Io::Read { slot, at, len } => (slot, at, length(len)?, None),
-            Io::Write { slot, at, len, content } => {
+        let (fd, at, len, content) = match io {
+            Io::Read { fd, at, len } => (fd, at, length(len)?, None),
+            Io::Write { fd, at, len, content } => {
                 check_content(content)?;
-                (slot, at, length(len)?, Some(content))
+                (fd, at, length(len)?, Some(content))
             }
         };
         let run = self.run;
-        let queue = self.queue.get_or_insert_with(|| Queue::new(run.io_uring, run.crew));
+        let queue = self.queue.get_or_insert_with(|| Queue::new(run.io_uring, run.pool));
         debug_assert!(!queue.is_in_use(tag), "tag {tag} is in use");
-        let open = self.slots.get(slot)?;
+        let open = self.fds.get(fd)?;
         let index = queue.free.pop().unwrap_or_else(|| {
-            queue.flights.push(Flight::default());
-            queue.flights.len() as u32 - 1
+            queue.in_flight.push(InFlight::default());
+            queue.in_flight.len() as u32 - 1
         });
-        let flight = &mut queue.flights[index as usize];
+        let flight = &mut queue.in_flight[index as usize];
         flight.tag = tag;
         flight.write = content.is_some();
         flight.file = Some(Arc::clone(&open.file));
@@ -237,7 +237,7 @@ impl Worker<'_> {
         self.tick();
         let now = self.now;
         if let Some(queue) = &mut self.queue {
-            queue.flights[index as usize].started = now;
+            queue.in_flight[index as usize].started = now;
             queue.start(index)?;
         }
         Ok(())
@@ -249,13 +249,13 @@ impl Worker<'_> {
         let run = self.run;
         let queue = self.queue.as_mut().filter(|queue| queue.under_way > 0).ok_or_else(nothing)?;
         let index = loop {
-            run.crew.check()?;
+            run.pool.check()?;
             let answer = match queue.backend.wait() {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 other => other.map_err(|error| refused(&error))?,
             };
             queue.under_way -= 1;
-            let flight = &mut queue.flights[answer.flight as usize];
+            let flight = &mut queue.in_flight[answer.flight as usize];
             match flight.land(answer.result) {
                 Ok(true) => break answer.flight,
                 Ok(false) => queue.start(answer.flight)?,
@@ -267,7 +267,7 @@ impl Worker<'_> {
                 }
             }
         };
-        let flight = &mut queue.flights[index as usize];
+        let flight = &mut queue.in_flight[index as usize];
         (flight.file, flight.path) = (None, None);
         let class = if flight.write { Class::Write } else { Class::Read };
         let (tag, moved, started) = (flight.tag, flight.done as u64, flight.started);
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_flight_goes_on_until_all_is_written() {
-        let mut flight = Flight { write: true, len: 10, ..Flight::default() };
+        let mut flight = InFlight { write: true, len: 10, ..InFlight::default() };
         assert!(!flight.land(4).unwrap() && !flight.land(-i64::from(libc::EAGAIN)).unwrap());
         assert!(!flight.land(-i64::from(libc::EINTR)).unwrap());
         assert_eq!(flight.done, 4);
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(flight.land(0).unwrap_err().kind(), io::ErrorKind::WriteZero);
         let error = flight.land(-i64::from(libc::ENOSPC)).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENOSPC));
-        let mut read = Flight { len: 10, ..Flight::default() };
+        let mut read = InFlight { len: 10, ..InFlight::default() };
         assert!(read.land(4).unwrap() && read.done == 4, "the end of the file");
     }
 
@@ -301,7 +301,7 @@ mod tests {
     fn zeroes_are_zeroes_whatever_was_there() {
         let zeroes = Some(Content::Zeroes);
         for other in [None, Some(Content::Seeded { seed: 1 })] {
-            let mut flight = Flight { write: true, len: 100, ..Flight::default() };
+            let mut flight = InFlight { write: true, len: 100, ..InFlight::default() };
             flight.fill(zeroes).unwrap();
             flight.len = 50;
             flight.fill(other).unwrap();

@@ -5,7 +5,7 @@
 //! mended it meanwhile.
 
 use super::super::Array;
-use crate::array::background::{Phase, Task, Told, ToldRun, Unit, has};
+use crate::array::background::{Finding, FindingRun, Phase, ResyncWindow, Task, has};
 use crate::array::ios::IoState;
 use crate::array::timers::Timer;
 use crate::bugs::Bug;
@@ -30,7 +30,7 @@ impl Array {
         }
     }
 
-    /// Begins to heal sectors of a member, where there is something to heal them from and a unit
+    /// Begins to heal sectors of a member, where there is something to heal them from and a window
     /// to do it.
     pub(in crate::array::planner) fn begin_heal(
         &mut self,
@@ -47,28 +47,29 @@ impl Array {
         let block = self.setup.member_block();
         let start = from / block * block;
         let len = (from + u64::from(len)).next_multiple_of(block) - start;
-        let Some(mut unit) = Unit::at(&self.setup, member, start, len.min(self.setup.unit_rows))
+        let Some(mut window) =
+            ResyncWindow::at(&self.setup, member, start, len.min(self.setup.unit_rows))
         else {
             return;
         };
         // What parity says before it was made consistent is nothing to write.
-        if self.setup.parities > 0 && !self.is_parity_consistent(unit.at, unit.end()) {
+        if self.setup.parities > 0 && !self.is_parity_consistent(window.at, window.end()) {
             return;
         }
-        unit.task = Task::Heal(member);
-        unit.phase = Phase::Probe;
-        if self.background.units.used().any(|(_, other)| unit.overlaps(other)) {
+        window.task = Task::Heal(member);
+        window.phase = Phase::Probe;
+        if self.background.windows.used().any(|(_, other)| window.overlaps(other)) {
             return;
         }
-        self.enter_unit_range(unit);
+        self.enter_window_range(window);
     }
 
     /// Reads what is to be healed.
     pub(in crate::array::planner) fn issue_probe(&mut self, slot: u32) {
-        let unit = &mut self.background.units[slot];
-        let Task::Heal(member) = unit.task else { return };
-        let Some(role) = unit.role_of(&self.setup, member) else { return };
-        unit.begin_probe();
+        let window = &mut self.background.windows[slot];
+        let Task::Heal(member) = window.task else { return };
+        let Some(role) = window.role_of(&self.setup, member) else { return };
+        window.begin_probe();
         // Beside what was written, which may be written once more.
         let place = if self.setup.parities > 0 { self.setup.width() } else { role };
         self.send_window(slot, IoOp::Read, member, role, place);
@@ -76,84 +77,84 @@ impl Array {
 
     /// The member has read what it can.
     pub(in crate::array::planner) fn probe_ended(&mut self, slot: u32) {
-        let unit = &mut self.background.units[slot];
-        let Task::Heal(member) = unit.task else { return };
-        let role = unit.role_of(&self.setup, member);
-        let at = role.map_or(0, |role| unit.place(&self.setup, role).at.0);
-        if unit.probe_ended(&self.setup, at) {
-            self.tell_run(slot, 0, Told::Healed);
+        let window = &mut self.background.windows[slot];
+        let Task::Heal(member) = window.task else { return };
+        let role = window.role_of(&self.setup, member);
+        let at = role.map_or(0, |role| window.place(&self.setup, role).at.0);
+        if window.probe_ended(&self.setup, at) {
+            self.notify_run(slot, 0, Finding::Healed);
         }
-        if self.background.units[slot].mend_probed(&self.setup) {
+        if self.background.windows[slot].mend_probed(&self.setup) {
             self.lose_window(slot);
         }
     }
 
-    /// The window, one block, cannot be had or mended: it is listed as bad where it should be.
+    /// The part, one block, cannot be had or mended: it is listed as bad where it should be.
     pub(in crate::array::planner) fn lose_window(&mut self, slot: u32) {
-        let unit = self.background.units[slot];
-        let lost = unit.window.1 - unit.window.0;
-        self.background.units[slot].phase = Phase::Next;
-        match unit.task {
+        let window = self.background.windows[slot];
+        let lost = window.part.1 - window.part.0;
+        self.background.windows[slot].phase = Phase::Next;
+        match window.task {
             Task::Scrub(_) => {
-                self.background.units[slot].lost += unit.lost_to_all(&self.setup, &self.members)
+                self.background.windows[slot].lost += window.lost_to_all(&self.setup, &self.members)
             }
             Task::Rebuild(member) | Task::Replace(member) => {
-                self.background.units[slot].lost += lost;
-                let role = unit.role_of(&self.setup, member).unwrap_or(0);
-                let device = match unit.task {
+                self.background.windows[slot].lost += lost;
+                let role = window.role_of(&self.setup, member).unwrap_or(0);
+                let device = match window.task {
                     Task::Replace(_) => self.setup.replacement(member),
                     _ => member,
                 };
-                self.list_bad(&unit, role, device);
+                self.list_bad(&window, role, device);
                 if device != member {
-                    self.list_bad(&unit, role, member);
+                    self.list_bad(&window, role, member);
                 }
                 // Its drive will read it without an error.
-                let at = unit.place(&self.setup, role).at.0 + u64::from(unit.window.0);
+                let at = window.place(&self.setup, role).at.0 + u64::from(window.part.0);
                 let known = &mut self.members[device];
                 known.hole_from = known.hole_from.min(at);
-                self.tell_run(slot, 0, Told::Bad(1 << role));
+                self.notify_run(slot, 0, Finding::Bad(1 << role));
             }
             Task::Resync => {
-                self.background.units[slot].lost += lost;
-                self.background.lose_redundancy(unit.at + u64::from(unit.window.0));
-                self.lose_unsynced(slot, &unit);
+                self.background.windows[slot].lost += lost;
+                self.background.lose_redundancy(window.at + u64::from(window.part.0));
+                self.lose_unsynced(slot, &window);
             }
             Task::Heal(member) => {
-                let role = unit.role_of(&self.setup, member).unwrap_or(0);
-                self.list_bad(&unit, role, member);
-                self.tell_run(slot, 0, Told::Bad(1 << role));
-                self.background.units[slot].give_up_window();
+                let role = window.role_of(&self.setup, member).unwrap_or(0);
+                self.list_bad(&window, role, member);
+                self.notify_run(slot, 0, Finding::Bad(1 << role));
+                self.background.windows[slot].give_up_window();
             }
         }
     }
 
     /// A block of a row that was not made consistent cannot be read: neither it nor what parity
     /// says of it can be had. On mirrors no copy can be read.
-    fn lose_unsynced(&mut self, slot: u32, unit: &Unit) {
+    fn lose_unsynced(&mut self, slot: u32, window: &ResyncWindow) {
         let mut bad = 0;
         for role in 0..self.setup.width() {
-            let member = unit.place(&self.setup, role).member;
+            let member = window.place(&self.setup, role).member;
             if self.members.failed.contains(member) {
                 continue;
             }
             let parity = self.setup.parities > 0 && role >= self.setup.data_chunks;
-            if parity || unit.is_unreadable(&self.setup, &self.members, role) {
+            if parity || window.is_unreadable(&self.setup, &self.members, role) {
                 bad |= 1 << role;
-                self.list_bad(unit, role, member);
+                self.list_bad(window, role, member);
             }
         }
-        self.tell_run(slot, 0, Told::Bad(bad));
+        self.notify_run(slot, 0, Finding::Bad(bad));
     }
 
-    /// Lists the window as bad on the device of a role. A device whose list is full goes out of
+    /// Lists the part as bad on the device of a role. A device whose list is full goes out of
     /// service.
-    fn list_bad(&mut self, unit: &Unit, role: u16, device: MemberIndex) {
+    fn list_bad(&mut self, window: &ResyncWindow, role: u16, device: MemberIndex) {
         if self.setup.has_bug(Bug::BadBlockForgotten) {
             return;
         }
-        let at = unit.place(&self.setup, role).at.0;
-        let (from, to) = (at + u64::from(unit.window.0), at + u64::from(unit.window.1));
+        let at = window.place(&self.setup, role).at.0;
+        let (from, to) = (at + u64::from(window.part.0), at + u64::from(window.part.1));
         if self.members[device].bad.insert(from, to) {
             if self.setup.is_member(device) {
                 self.members.note_partial(device);
@@ -196,49 +197,49 @@ impl Array {
         }
     }
 
-    /// Adds the window to a run of blocks of which the same is to be told; another run that ends
+    /// Adds the part to a run of blocks of which the same is to be told; another run that ends
     /// with it is told now.
-    pub(in crate::array::planner) fn tell_run(&mut self, slot: u32, line: usize, told: Told) {
-        let before = self.background.units[slot].add_news(line, told);
+    pub(in crate::array::planner) fn notify_run(&mut self, slot: u32, line: usize, told: Finding) {
+        let before = self.background.windows[slot].add_finding(line, told);
         self.tell(slot, before);
     }
 
-    /// Tells of everything that a unit still has to tell.
+    /// Tells of everything that a window still has to tell.
     pub(in crate::array::planner) fn tell_all(&mut self, slot: u32) {
         for line in 0..2 {
-            let run = self.background.units[slot].news.runs[line].take();
+            let run = self.background.windows[slot].notifications.runs[line].take();
             self.tell(slot, run);
         }
     }
 
-    fn tell(&mut self, slot: u32, run: ToldRun) {
+    fn tell(&mut self, slot: u32, run: FindingRun) {
         let Some((told, from, to)) = run else { return };
-        let unit = self.background.units[slot];
+        let window = self.background.windows[slot];
         let len = to - from;
         let start = |array: &Self, role: u16| {
-            let Place { member, at } = unit.place(&array.setup, role);
+            let Place { member, at } = window.place(&array.setup, role);
             (member, Sector(at.0 + u64::from(from)))
         };
         match told {
-            Told::Mismatch(guilty) => {
-                let at = Sector(unit.at + u64::from(from));
+            Finding::Mismatch(guilty) => {
+                let at = Sector(window.at + u64::from(from));
                 self.outputs.push_back(Output::Event(Event::Mismatch { at, len, guilty }));
             }
-            Told::Mended(roles) => {
+            Finding::Mended(roles) => {
                 for role in (0..self.setup.width()).filter(|role| has(roles, *role)) {
                     let (member, at) = start(self, role);
                     self.outputs.push_back(Output::Event(Event::Mended { member, at, len }));
                 }
             }
-            Told::Bad(roles) => {
+            Finding::Bad(roles) => {
                 for role in (0..self.setup.width()).filter(|role| has(roles, *role)) {
                     let (member, at) = start(self, role);
                     self.outputs.push_back(Output::Event(Event::BadBlocks { member, at, len }));
                 }
             }
-            Told::Healed => {
-                let Task::Heal(member) = unit.task else { return };
-                let (_, at) = start(self, unit.role_of(&self.setup, member).unwrap_or(0));
+            Finding::Healed => {
+                let Task::Heal(member) = window.task else { return };
+                let (_, at) = start(self, window.role_of(&self.setup, member).unwrap_or(0));
                 self.outputs.push_back(Output::Event(Event::Corrected { member, at, len }));
                 self.count_error(member);
             }

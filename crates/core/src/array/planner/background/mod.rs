@@ -1,12 +1,12 @@
 //! Background work: carries out what it says.
 
 mod heal;
-mod unit;
+mod window;
 
 use super::Array;
-use crate::array::background::{Kept, MayBegin, Todo, Unit};
+use crate::array::background::{Kept, MayBegin, ResyncWindow, Todo};
 use crate::array::member_set::MemberSet;
-use crate::array::rounds::Purpose;
+use crate::array::metadata_updates::Purpose;
 use crate::array::timers::Timer;
 use crate::bugs::Bug;
 use crate::contract::{Event, Output, Pacing, Work};
@@ -22,7 +22,7 @@ impl Array {
     /// Whether parity of rows `from..to` of the members is consistent.
     #[inline]
     pub(in crate::array::planner) fn is_parity_consistent(&self, from: u64, to: u64) -> bool {
-        self.background.is_parity_consistent(&self.permits.bitmap, from, to)
+        self.background.is_parity_consistent(&self.gate.bitmap, from, to)
     }
 
     /// Whether what these members lack in rows `from..to` may be computed from parity.
@@ -33,7 +33,7 @@ impl Array {
         to: u64,
         lacking: MemberSet,
     ) -> bool {
-        self.background.is_parity_trusted(&self.permits.bitmap, from, to, lacking)
+        self.background.is_parity_trusted(&self.gate.bitmap, from, to, lacking)
     }
 
     /// What an array that was just assembled does first. Work begins at the first input or, where
@@ -89,20 +89,20 @@ impl Array {
                 }
                 continue;
             }
-            if !self.may_begin_unit() {
+            if !self.may_begin_window() {
                 break;
             }
-            let Self { background, setup, members, permits, locks, now, .. } = self;
-            match background.next_range(setup, members, &permits.bitmap, locks, *now) {
+            let Self { background, setup, members, gate, locks, now, .. } = self;
+            match background.next_range(setup, members, &gate.bitmap, locks, *now) {
                 None => self.moved_on(),
-                Some(unit) => self.enter_unit_range(unit),
+                Some(window) => self.enter_window_range(window),
             }
         }
         self.background.end_pumping();
     }
 
     /// Whether another range may be begun now; if it is only a matter of time, the array is woken.
-    fn may_begin_unit(&mut self) -> bool {
+    fn may_begin_window(&mut self) -> bool {
         let requests = &self.requests.slots;
         let is_alone = requests.available() == requests.capacity() as usize;
         match self.background.may_begin(self.now, is_alone) {
@@ -113,18 +113,18 @@ impl Array {
         false
     }
 
-    /// A unit has come to its end: frees its range.
-    fn end_unit(&mut self, slot: u32) {
+    /// A window has come to its end: frees its range.
+    fn end_window(&mut self, slot: u32) {
         self.tell_all(slot);
-        let unit: Unit = self.background.units[slot];
-        self.background.units.remove(slot);
-        if self.locks.release(self.setup.unit_owner(slot)) {
+        let window: ResyncWindow = self.background.windows[slot];
+        self.background.windows.remove(slot);
+        if self.locks.release(self.setup.window_owner(slot)) {
             self.start_granted();
         }
-        if self.background.unit_ended(&unit, self.now) {
+        if self.background.window_ended(&window, self.now) {
             self.moved_on();
         }
-        if let Some((member, at, len)) = unit.sick {
+        if let Some((member, at, len)) = window.sick {
             self.begin_heal(member, at, len);
         }
         self.background_may_be_quiet();
@@ -155,7 +155,7 @@ impl Array {
     }
 
     fn flush_background(&mut self) {
-        self.start_round(Purpose::Background, true, false);
+        self.start_update(Purpose::Background, true, false);
     }
 
     /// All ranges are done.

@@ -3,7 +3,7 @@
 use super::super::Array;
 use crate::array::lists::{ListBuilder, NIL};
 use crate::array::stripe::{Band, Memory};
-use crate::contract::Kernel;
+use crate::contract::ParityOp;
 
 impl Array {
     /// Copies what the cache has to where a plan would have read it to.
@@ -48,7 +48,7 @@ impl Array {
         debug_assert_eq!(from.len(), to.len(), "a copy is as long as what is copied");
         if from.len() > 0 {
             let lists = (from.finish(), to.finish());
-            self.start_list_job(plan, Kernel::Copy, from.len(), lists);
+            self.start_list_job(plan, ParityOp::Copy, from.len(), lists);
         }
     }
 }

@@ -4,9 +4,9 @@ use super::super::Array;
 use crate::array::ios::{Owner, Target};
 use crate::array::jobs::JobOwner;
 use crate::array::lists::{EMPTY, ListBuilder, NIL};
-use crate::array::stripe::{Band, MOST_BANDS, Memory, Method, P, Plan, Q, Task, read_memory};
+use crate::array::stripe::{Band, MOST_BANDS, Memory, Method, P, Q, StripePlan, Task, read_memory};
 use crate::bugs::Bug;
-use crate::contract::{IoOp, JobId, Kernel, Output, Role, Segment, SegmentList};
+use crate::contract::{IoOp, JobId, Output, ParityOp, Role, Segment, SegmentList};
 use crate::geometry::Geometry;
 use crate::layout::Rotation;
 use crate::units::{MemberIndex, Sector};
@@ -76,7 +76,7 @@ impl Array {
             self.store_planned(plan);
         }
         let state = self.plans[plan];
-        let Plan { stripe, task, .. } = state;
+        let StripePlan { stripe, task, .. } = state;
         let data = self.setup.data_chunks;
         let lost = self.lost_without_parity(stripe);
         for role in 0..self.setup.roles() {
@@ -117,7 +117,7 @@ impl Array {
     fn issue_role(
         &mut self,
         plan: u32,
-        state: &Plan,
+        state: &StripePlan,
         (role, device): (u16, MemberIndex),
         op: IoOp,
         needed: impl Fn(&Band) -> Option<Memory>,
@@ -162,7 +162,7 @@ impl Array {
     pub(in crate::array::planner) fn add_rows(
         &mut self,
         plan: u32,
-        state: &Plan,
+        state: &StripePlan,
         role: u16,
         band: &Band,
         memory: Memory,
@@ -231,7 +231,7 @@ impl Array {
                 continue;
             }
             // With P alone the lost block is the XOR of all others.
-            let kernel = if recovery.parities == P { Kernel::Xor } else { Kernel::Recover };
+            let kernel = if recovery.parities == P { ParityOp::Xor } else { ParityOp::Recover };
             let job = self.start_job(plan, kernel, band);
             for role in 0..data + self.setup.parities {
                 if let Some(memory) = read_memory(band, role, data, state.task) {
@@ -249,8 +249,8 @@ impl Array {
 
     /// For a read that is to agree with its parity: the XOR of the data, in the scratch of role 0,
     /// which such a read does not use otherwise.
-    fn issue_sum(&mut self, plan: u32, state: &Plan, band: &Band) {
-        let job = self.start_job(plan, Kernel::Xor, band);
+    fn issue_sum(&mut self, plan: u32, state: &StripePlan, band: &Band) {
+        let job = self.start_job(plan, ParityOp::Xor, band);
         for role in 0..self.setup.data_chunks {
             self.add_source(job, state, role, band, Memory::Payload);
         }
@@ -269,7 +269,7 @@ impl Array {
         let live = self.setup.parities_without(state.stripe, self.members.failed);
         for band in state.bands() {
             if band.method == Method::Verify {
-                let job = self.start_job(plan, Kernel::Compare, band);
+                let job = self.start_job(plan, ParityOp::Compare, band);
                 self.add_source(job, &state, 0, band, Memory::Scratch);
                 self.add_source(job, &state, data, band, Memory::Scratch);
                 self.send_job(job.plan, job.job);
@@ -285,16 +285,16 @@ impl Array {
             }
             let modify = band.method == Method::ReadModifyWrite;
             let kernel = match (live & Q != 0, modify) {
-                (false, _) => Kernel::Xor,
-                (true, false) => Kernel::Pq,
-                (true, true) => Kernel::Delta,
+                (false, _) => ParityOp::Xor,
+                (true, false) => ParityOp::Pq,
+                (true, true) => ParityOp::Delta,
             };
             let job = self.start_job(plan, kernel, band);
             if partial {
                 self.add_parity_by_log(job, &state, band);
                 continue;
             }
-            if kernel == Kernel::Xor && modify {
+            if kernel == ParityOp::Xor && modify {
                 self.add_source(job, &state, data, band, Memory::Scratch);
             }
             for role in 0..data {
@@ -324,7 +324,7 @@ impl Array {
         if !self.log.is_partial() {
             if state.task == Task::Zero && self.is_journalled() {
                 for band in state.bands() {
-                    let job = self.start_job(plan, Kernel::Zero, band);
+                    let job = self.start_job(plan, ParityOp::Zero, band);
                     self.add_target(job, &state, band.first, band, Memory::Scratch);
                     self.send_job(job.plan, job.job);
                 }
@@ -336,14 +336,14 @@ impl Array {
             if !is_live || band.live == 0 || band.method == Method::FullStripe {
                 continue;
             }
-            let job = self.start_job(plan, Kernel::Xor, band);
+            let job = self.start_job(plan, ParityOp::Xor, band);
             let modify = band.method == Method::ReadModifyWrite;
             if modify {
                 self.add_source(job, &state, data, band, Memory::Scratch);
             }
             let left_out = self.left_out(band);
             for role in 0..data {
-                let forgotten = modify && self.forgets_old(Kernel::Xor, band, role);
+                let forgotten = modify && self.forgets_old(ParityOp::Xor, band, role);
                 if band.covers(role) == modify && left_out != Some(role) && !forgotten {
                     self.add_source(job, &state, role, band, Memory::Scratch);
                 }
@@ -363,8 +363,8 @@ impl Array {
     }
 
     /// The seeded bug: the old data of the last chunk are not taken out of P.
-    fn forgets_old(&self, kernel: Kernel, band: &Band, role: u16) -> bool {
-        kernel == Kernel::Xor && role == band.last && self.setup.has_bug(Bug::ReadModifyOldParity)
+    fn forgets_old(&self, kernel: ParityOp, band: &Band, role: u16) -> bool {
+        kernel == ParityOp::Xor && role == band.last && self.setup.has_bug(Bug::ReadModifyOldParity)
     }
 
     /// The chunk that the seeded bug of partial parity leaves out.
@@ -376,7 +376,7 @@ impl Array {
     }
 
     /// Sources and target of P = partial parity XOR the new data; zeroes add nothing.
-    fn add_parity_by_log(&mut self, job: PlanJob, state: &Plan, band: &Band) {
+    fn add_parity_by_log(&mut self, job: PlanJob, state: &StripePlan, band: &Band) {
         let data = self.setup.data_chunks;
         if band.method != Method::FullStripe {
             self.add_source(job, state, data + 1, band, Memory::Scratch);
@@ -397,7 +397,7 @@ impl Array {
     pub(in crate::array::planner) fn start_list_job(
         &mut self,
         plan: u32,
-        kernel: Kernel,
+        kernel: ParityOp,
         len: u32,
         (from, to): (SegmentList, SegmentList),
     ) {
@@ -407,17 +407,31 @@ impl Array {
         self.send_job(plan, job);
     }
 
-    fn start_job(&mut self, plan: u32, kernel: Kernel, band: &Band) -> PlanJob {
+    fn start_job(&mut self, plan: u32, kernel: ParityOp, band: &Band) -> PlanJob {
         let job = self.jobs.start(JobOwner::Plan(plan), kernel, (band.to - band.from) as u32);
         PlanJob { plan, job }
     }
 
-    fn add_source(&mut self, job: PlanJob, state: &Plan, role: u16, band: &Band, memory: Memory) {
+    fn add_source(
+        &mut self,
+        job: PlanJob,
+        state: &StripePlan,
+        role: u16,
+        band: &Band,
+        memory: Memory,
+    ) {
         let (list, role) = self.operand(job, state, role, band, memory);
         self.jobs.add_source(job.job, list, role);
     }
 
-    fn add_target(&mut self, job: PlanJob, state: &Plan, role: u16, band: &Band, memory: Memory) {
+    fn add_target(
+        &mut self,
+        job: PlanJob,
+        state: &StripePlan,
+        role: u16,
+        band: &Band,
+        memory: Memory,
+    ) {
         let (list, role) = self.operand(job, state, role, band, memory);
         self.jobs.add_target(job.job, list, role);
     }
@@ -425,7 +439,7 @@ impl Array {
     fn operand(
         &mut self,
         PlanJob { plan, job }: PlanJob,
-        state: &Plan,
+        state: &StripePlan,
         role: u16,
         band: &Band,
         memory: Memory,
@@ -435,7 +449,7 @@ impl Array {
         let mut name = self.setup.role_name(state.stripe, role);
         if self.setup.has_bug(Bug::WrongQOrder)
             && self.setup.layout.rotation == Rotation::LeftAsymmetric
-            && matches!(self.jobs.kernel(job), Kernel::Pq | Kernel::Delta)
+            && matches!(self.jobs.kernel(job), ParityOp::Pq | ParityOp::Delta)
             && let Role::Data(exponent) = &mut name
         {
             *exponent = role as u8;

@@ -10,7 +10,7 @@ use crate::array::lists::NIL;
 use crate::array::member_set::MemberSet;
 use crate::array::settings::Consistency;
 use crate::array::stripe::{
-    Band, Health, MOST_BANDS, Method, Phase, Piece, Plan, Task, piece_at, split,
+    Band, Health, MOST_BANDS, Method, Phase, Piece, StripePlan, Task, piece_at, split,
 };
 use crate::bugs::Bug;
 use crate::contract::{Event, IoOp, IoOutcome, JobId, JobResult, Outcome, Output};
@@ -55,7 +55,14 @@ impl Array {
                 continue;
             }
             let rows = (bands[0].from, bands[count - 1].to);
-            let plan = Plan { stripe, piece, rows, bands, band_count: count as u8, ..Plan::idle() };
+            let plan = StripePlan {
+                stripe,
+                piece,
+                rows,
+                bands,
+                band_count: count as u8,
+                ..StripePlan::idle()
+            };
             if !self.start_plan(slot, plan) {
                 self.requests[slot].slice = slice as u32;
                 return false;
@@ -76,7 +83,8 @@ impl Array {
         let mut bands = [Band::default(); MOST_BANDS];
         bands[0] = Band { from, to, last: self.setup.data_chunks - 1, ..Band::default() };
         let piece = Piece { start: request.cursor, end: to * data };
-        let plan = Plan { piece, rows: (from, to), bands, band_count: 1, ..Plan::idle() };
+        let plan =
+            StripePlan { piece, rows: (from, to), bands, band_count: 1, ..StripePlan::idle() };
         if !self.start_plan(slot, plan) {
             return false;
         }
@@ -85,7 +93,7 @@ impl Array {
     }
 
     /// Gives a plan its slot and locks its rows; false when there is no slot.
-    fn start_plan(&mut self, slot: u32, mut plan: Plan) -> bool {
+    fn start_plan(&mut self, slot: u32, mut plan: StripePlan) -> bool {
         let request = &self.requests[slot];
         plan.request = slot;
         plan.task = match request.op {
@@ -254,7 +262,7 @@ impl Array {
                     return true;
                 }
                 Phase::Log => {
-                    if !self.permit(plan) || !self.issue_log(plan) {
+                    if !self.admit_write(plan) || !self.issue_log(plan) {
                         return true;
                     }
                 }
@@ -340,7 +348,7 @@ impl Array {
     }
 
     /// Goes on with a plan whose writes may go out now.
-    pub(in crate::array::planner) fn plan_permitted(&mut self, plan: u32) {
+    pub(in crate::array::planner) fn plan_admitted(&mut self, plan: u32) {
         self.enter_phase(plan);
     }
 
@@ -349,7 +357,7 @@ impl Array {
         let Some(owner) = self.jobs.end(job, &mut self.lists) else { return };
         match owner {
             JobOwner::Plan(plan) => self.plan_computed(plan, result),
-            JobOwner::Unit(unit) => self.unit_computed(unit, result),
+            JobOwner::Window(window) => self.window_computed(window, result),
             JobOwner::Log => self.replay_computed(result),
         }
         if self.starved.is_any() {
@@ -405,12 +413,12 @@ impl Array {
         }
         self.requests[state.request].pending -= 1;
         if state.outcome != Outcome::Done || !state.avoid.is_empty() {
-            let trouble = self.requests.trouble(state.request);
+            let errors = self.requests.error_state(state.request);
             if state.task == Task::Read {
-                trouble.avoid = trouble.avoid.union(state.avoid);
+                errors.avoid = errors.avoid.union(state.avoid);
             }
-            if trouble.outcome == Outcome::Done {
-                trouble.outcome = state.outcome;
+            if errors.outcome == Outcome::Done {
+                errors.outcome = state.outcome;
             }
         }
         self.cache.unpin(&self.setup, self.members.failed, &state, state.outcome == Outcome::Done);

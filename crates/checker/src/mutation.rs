@@ -1,16 +1,16 @@
-//! Whether the checker finds bugs: one is planted, and everything looks for it, the n-th failure
+//! Whether the checker finds bugs: one is planted, and everything looks for it, the fault-point sweep
 //! first, then crashes, then the swarm.
 //!
-//! A find counts only where the same search finds nothing without the bug ([`Hunt::control`]): what
+//! A find counts only where the same search finds nothing without the bug ([`MutationTest::control`]): what
 //! breaks its promise by itself shows nothing.
 
 use raidlab_core::bugs::Bug;
 use raidlab_core::{Consistency, Level};
 
 use super::crash::CrashConfig;
-use super::nth::{NthConfig, Operation};
+use super::fault_points::{FaultPointConfig, Operation};
+use super::harness::HarnessConfig;
 use super::part::{Choice, Part, Report, Shown, consistency};
-use super::rig::RigConfig;
 use super::swarm::Mode;
 
 /// What finds a bug.
@@ -29,7 +29,7 @@ impl Method {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Failures => "n-th failure",
+            Self::Failures => "fault-point sweep",
             Self::Crashes => "crash enumeration",
             Self::Swarm => "swarm",
         }
@@ -112,7 +112,7 @@ const SEEDS: u64 = 50;
 
 /// Where bugs are looked for.
 #[derive(Clone, Debug)]
-pub struct Hunt {
+pub struct MutationTest {
     grounds: Vec<Ground>,
 }
 
@@ -126,13 +126,13 @@ struct Ground {
     unsound_seeds: Vec<u64>,
 }
 
-impl Hunt {
+impl MutationTest {
     /// Everything that fits the budget.
     #[must_use]
     pub fn new(budget: Budget) -> Self {
         let failures = FAILURES.iter().flat_map(|&(level, members, mode)| {
-            let config = NthConfig::new(level, members, consistency(mode));
-            let one = move |only| NthConfig { only: Some(only), ..config.clone() };
+            let config = FaultPointConfig::new(level, members, consistency(mode));
+            let one = move |only| FaultPointConfig { only: Some(only), ..config.clone() };
             Operation::ALL.map(one).map(|config| Part::Failures(Box::new(config)))
         });
         let crashes = CRASHES.iter().map(|&(level, members, mode)| {
@@ -165,7 +165,7 @@ impl Hunt {
         self.grounds.get(ground).map(|g| g.part.run(&mut |_| ())).unwrap_or_default()
     }
 
-    /// Leaves out what breaks its promise without any bug, as [`Hunt::control`] has found.
+    /// Leaves out what breaks its promise without any bug, as [`MutationTest::control`] has found.
     pub fn leave_out(&mut self, ground: usize, control: &Report) {
         let Some(ground) = self.grounds.get_mut(ground) else { return };
         for broken in &control.broken {
@@ -221,13 +221,13 @@ impl Hunt {
 
 /// Whether the code with a bug can be reached at all there: only to spare time.
 fn may_show(bug: Bug, part: &Part) -> bool {
-    let rig: &RigConfig = match part {
-        Part::Failures(config) => &config.rig,
-        Part::Crashes(config) | Part::Hole(config) => &config.rig,
+    let harness: &HarnessConfig = match part {
+        Part::Failures(config) => &config.harness,
+        Part::Crashes(config) | Part::Hole(config) => &config.harness,
         Part::Seeds { .. } => return true,
     };
-    let mode = Mode::of(rig.array.settings.consistency);
-    let level = rig.array.layout.level;
+    let mode = Mode::of(harness.array.settings.consistency);
+    let level = harness.array.layout.level;
     let begins = |prefix: &str| bug.name().starts_with(prefix);
     if begins("Ppl") {
         return mode == Mode::PartialParity;
@@ -240,7 +240,7 @@ fn may_show(bug: Bug, part: &Part) -> bool {
     }
     match bug {
         Bug::ReplayMissing => matches!(
-            rig.array.settings.consistency,
+            harness.array.settings.consistency,
             Consistency::PartialParity { .. } | Consistency::Journal { .. }
         ),
         Bug::WrongQOrder => level == Level::Raid6,
@@ -278,8 +278,8 @@ mod tests {
 
     #[test]
     fn each_method_has_its_grounds() {
-        let hunt = Hunt::new(Budget { states: 10, seeds: 120 });
-        let of = |method| hunt.grounds.iter().filter(|ground| ground.method == method).count();
+        let test = MutationTest::new(Budget { states: 10, seeds: 120 });
+        let of = |method| test.grounds.iter().filter(|ground| ground.method == method).count();
         assert_eq!(of(Method::Failures), FAILURES.len() * Operation::ALL.len());
         assert_eq!(of(Method::Crashes), CRASHES.len());
         assert_eq!(of(Method::Swarm), 3);

@@ -1,4 +1,4 @@
-//! What goes into a rig and what comes out of it.
+//! What goes into a harness and what comes out of it.
 
 use raidlab_core::Config;
 use raidlab_core::contract::{IoId, IoOp, JobId, MemberIo, MetaIo, Outcome};
@@ -13,9 +13,9 @@ pub enum Jobs {
     Queued,
 }
 
-/// How a rig is set up.
+/// How a harness is set up.
 #[derive(Clone, Debug)]
-pub struct RigConfig {
+pub struct HarnessConfig {
     /// The array.
     pub array: Config,
     /// When jobs are computed.
@@ -35,7 +35,7 @@ pub struct RigConfig {
     pub bug: Option<raidlab_core::bugs::Bug>,
 }
 
-impl RigConfig {
+impl HarnessConfig {
     /// Jobs at once, requests up to 64 sectors, replacements, no lines, no bug.
     #[must_use]
     pub fn new(array: Config) -> Self {
@@ -69,7 +69,7 @@ pub struct Ask {
 /// An answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The request's number, from [`Rig::submit`](super::Rig::submit).
+    /// The request's number, from [`Harness::submit`](super::Harness::submit).
     pub id: u64,
     /// What was asked.
     pub ask: Ask,

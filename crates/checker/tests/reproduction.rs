@@ -1,11 +1,11 @@
 //! What a broken promise prints does it again, to the same log.
 
-use raidlab_checker::replay::Replay;
+use raidlab_checker::reproduction::Reproduction;
 use raidlab_checker::swarm::Options;
 
-fn replay(case: &str) -> Replay {
+fn replay(case: &str) -> Reproduction {
     let case = case.parse().expect("a case");
-    Replay { case, options: Options::default() }
+    Reproduction { case, options: Options::default() }
 }
 
 #[test]
@@ -37,9 +37,9 @@ fn steps_that_cannot_be_taken_are_told_with_the_log_so_far() {
 mod planted {
     use super::*;
     use raidlab_checker::crash::CrashConfig;
-    use raidlab_checker::nth::{NthConfig, Operation};
+    use raidlab_checker::fault_points::{FaultPointConfig, Operation};
     use raidlab_checker::part::{Choice, Part, Report, consistency, write_hole};
-    use raidlab_checker::replay::Case;
+    use raidlab_checker::reproduction::Case;
     use raidlab_checker::swarm::Mode;
     use raidlab_core::Level;
     use raidlab_core::bugs::Bug;
@@ -57,14 +57,15 @@ mod planted {
         for broken in report.broken.iter().take(5) {
             let command = broken.replay.to_string();
             assert!(command.contains(&format!("--bug {} ", bug.name())), "{command}");
-            let replay = Replay { case: case(&command), options: broken.replay.options };
+            let replay = Reproduction { case: case(&command), options: broken.replay.options };
             let ended = replay.again();
             assert_eq!(ended.broken.as_ref(), Some(&broken.what), "{command}");
             assert_eq!(ended.array, broken.array, "{command}");
             assert_eq!(ended.lines, broken.lines(), "{command}");
             // Without the bug the steps of a crash lead elsewhere.
             if !matches!(replay.case, Case::Crash { .. }) {
-                let sound = Replay { options: Options { bug: None, ..replay.options }, ..replay };
+                let sound =
+                    Reproduction { options: Options { bug: None, ..replay.options }, ..replay };
                 assert_eq!(sound.again().broken, None, "{command} without the bug");
             }
         }
@@ -79,8 +80,8 @@ mod planted {
             (Level::Raid6, 5, Mode::Resync, Operation::RepairUnknown, Bug::RepairGuesses),
         ];
         for (level, members, mode, only, bug) in operations {
-            let config = NthConfig::new(level, members, consistency(mode));
-            let part = Part::Failures(Box::new(NthConfig { only: Some(only), ..config }));
+            let config = FaultPointConfig::new(level, members, consistency(mode));
+            let part = Part::Failures(Box::new(FaultPointConfig { only: Some(only), ..config }));
             is_found_again(&part, bug);
         }
     }
@@ -117,7 +118,7 @@ mod planted {
     fn a_hole_that_is_not_found_is_not_found_again() {
         let mut config = write_hole();
         // As if a log had closed it.
-        config.rig.strict = false;
+        config.harness.strict = false;
         config.states = 2000;
         let report = Part::Hole(Box::new(config)).run(&mut |_| ());
         assert_eq!(report.broken.len(), 1);

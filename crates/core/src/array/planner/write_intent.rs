@@ -2,10 +2,10 @@
 
 use super::Array;
 use crate::array::ios::Owner;
-use crate::array::permit::{Reply, Stand, State, Written, after};
+use crate::array::metadata_updates::Purpose;
 use crate::array::requests::changes_data;
-use crate::array::rounds::Purpose;
 use crate::array::timers::Timer;
+use crate::array::write_intent::{Reply, Stand, State, Written, after};
 use crate::bugs::Bug;
 use crate::contract::{Event, Outcome, Output, Superblock};
 use crate::units::{MemberIndex, Sector};
@@ -14,20 +14,20 @@ use crate::units::{MemberIndex, Sector};
 impl Array {
     /// Whether a write of a mirrored level, or of a plan, may go out now; if not, it waits and goes on by itself.
     #[inline(always)]
-    pub(super) fn permit(&mut self, owner: u32) -> bool {
-        !self.permits.asks() || self.ask(owner)
+    pub(super) fn admit_write(&mut self, owner: u32) -> bool {
+        !self.gate.asks() || self.ask(owner)
     }
 
     /// Whether a request that is done may be answered now; if not, it is held back.
     #[inline(always)]
     pub(super) fn may_reply(&mut self, slot: u32) -> bool {
-        !self.permits.holds() || self.ask_reply(slot)
+        !self.gate.holds() || self.ask_reply(slot)
     }
 
     /// The writes of a mirrored request or of a plan have ended.
     #[inline(always)]
     pub(super) fn written(&mut self, owner: Owner) {
-        if self.permits.asks() {
+        if self.gate.asks() {
             let (Owner::Request(owner) | Owner::Plan(owner)) = owner else { return };
             self.write_ended(owner);
         }
@@ -43,8 +43,8 @@ impl Array {
     }
 
     fn ask(&mut self, owner: u32) -> bool {
-        match self.permits.stand(owner) {
-            Stand::Permitted => return true,
+        match self.gate.stand(owner) {
+            Stand::Admitted => return true,
             Stand::Waiting => return false,
             Stand::None => {}
         }
@@ -53,26 +53,26 @@ impl Array {
             return false;
         }
         let range = self.written_range(owner);
-        self.permits.enter(&self.setup, owner, range);
+        self.gate.enter(&self.setup, owner, range);
         self.write_pages();
-        if self.permits.want_dirty() {
+        if self.gate.want_dirty() {
             self.next_update();
         }
-        self.permits.permit_or_wait(&self.setup, owner)
+        self.gate.admit_or_wait(&self.setup, owner)
     }
 
     /// Goes on with the writes for which all is recorded now.
     pub(super) fn release_writes(&mut self) {
-        for _ in 0..self.permits.waiting() {
-            let Some(owner) = self.permits.pop_waiting() else { return };
+        for _ in 0..self.gate.waiting() {
+            let Some(owner) = self.gate.pop_waiting() else { return };
             if self.members.stopped {
                 self.write_ended(owner);
                 self.refuse_write(owner);
-            } else if self.permits.permit_or_wait(&self.setup, owner) {
+            } else if self.gate.admit_or_wait(&self.setup, owner) {
                 if self.setup.parities > 0 {
-                    self.plan_permitted(owner);
+                    self.plan_admitted(owner);
                 } else {
-                    self.request_permitted(owner);
+                    self.request_admitted(owner);
                 }
             }
         }
@@ -97,17 +97,17 @@ impl Array {
     }
 
     fn write_ended(&mut self, owner: u32) {
-        if self.permits.ended(owner, self.now) {
+        if self.gate.ended(owner, self.now) {
             self.watch_quiet();
         }
     }
 
     /// Sees that the array is marked clean, and bits cleared, when it has been quiet for long enough.
     fn watch_quiet(&mut self) {
-        if !self.permits.is_quiet() || self.members.stopped {
+        if !self.gate.is_quiet() || self.members.stopped {
             return;
         }
-        if let Some(at) = self.permits.clean_at(&self.setup, self.now) {
+        if let Some(at) = self.gate.clean_at(&self.setup, self.now) {
             self.timers.set_if_idle(Timer::Clean, at);
         }
         self.watch_bits();
@@ -122,7 +122,7 @@ impl Array {
         if self.log.is_replaying() {
             return;
         }
-        match self.permits.clean_due(&self.setup, self.now) {
+        match self.gate.clean_due(&self.setup, self.now) {
             Ok(()) => self.next_update(),
             Err(Some(at)) => self.timers.set(Timer::Clean, at),
             Err(None) => {}
@@ -132,13 +132,13 @@ impl Array {
     /// Whether a request that is done may be answered, while something keeps it.
     #[cold]
     fn ask_reply(&mut self, slot: u32) -> bool {
-        match self.permits.ask_reply(&self.setup, &self.members, slot) {
+        match self.gate.ask_reply(&self.setup, &self.members, slot) {
             Reply::Held => return false,
             Reply::Goes => {}
             Reply::Failed => {
-                let trouble = self.requests.trouble(slot);
-                if trouble.outcome == Outcome::Done {
-                    trouble.outcome = Outcome::ArrayFailed;
+                let errors = self.requests.error_state(slot);
+                if errors.outcome == Outcome::Done {
+                    errors.outcome = Outcome::ArrayFailed;
                 }
             }
         }
@@ -148,7 +148,7 @@ impl Array {
 
     /// Answers what was held back, when nothing is left to record.
     fn release_replies(&mut self) {
-        while let Some(slot) = self.permits.pop_reply() {
+        while let Some(slot) = self.gate.pop_reply() {
             if !self.may_reply(slot) {
                 // It was put back; so would be all others.
                 return;
@@ -159,7 +159,7 @@ impl Array {
 
     /// Whether the failure of a member, or its being exchanged, is not recorded on all others.
     pub(super) fn is_unrecorded(&self) -> bool {
-        self.permits.is_unrecorded(&self.setup, &self.members)
+        self.gate.is_unrecorded(&self.setup, &self.members)
     }
 }
 
@@ -168,14 +168,14 @@ impl Array {
     /// Takes no more changes, waits for those under way, makes everything durable and marks the array
     /// clean; [`Event::Stopped`] tells when.
     pub(super) fn stop(&mut self) {
-        if self.permits.is_stopped() {
+        if self.gate.is_stopped() {
             self.outputs.push_back(Output::Event(Event::Stopped));
         }
-        if !self.permits.begin_stop() {
+        if !self.gate.begin_stop() {
             return;
         }
         self.members.stopped = true;
-        self.permits.note_holds(&self.setup, &self.members);
+        self.gate.note_holds(&self.setup, &self.members);
         self.halt_background();
         self.release_writes();
         self.stop_when_quiet(None);
@@ -183,7 +183,7 @@ impl Array {
 
     /// Goes on with a stop when no change but `last`, which is being answered, is left.
     pub(super) fn stop_when_quiet(&mut self, last: Option<u32>) {
-        if !self.permits.is_stopping() || !self.background.is_quiet() {
+        if !self.gate.is_stopping() || !self.background.is_quiet() {
             return;
         }
         let others = self.requests.slots.used().filter(|(slot, _)| Some(*slot) != last);
@@ -191,7 +191,7 @@ impl Array {
         if changes > 0 || self.members.has_lost(&self.setup) {
             return;
         }
-        self.permits.stop_quiet(&self.setup, &self.members);
+        self.gate.stop_quiet(&self.setup, &self.members);
         self.next_update();
     }
 }
@@ -215,26 +215,26 @@ impl Array {
     /// The state of the array as a member's superblock is to tell it: what the driver writes to
     /// every member of a new array.
     pub fn superblock(&self) -> Superblock {
-        self.permits.view(&self.setup, &self.recorded_state())
+        self.gate.view(&self.setup, &self.recorded_state())
     }
 
     /// The newest superblock that the members have, or get.
     pub(crate) fn newest_superblock(&self) -> &Superblock {
-        self.permits.newest()
+        self.gate.newest()
     }
 
     /// A member failed, came back, or is rebuilt further: the superblocks must tell.
     pub(super) fn state_changed(&mut self) {
-        let joined = self.permits.state_changed(&self.setup, &self.members);
+        let joined = self.gate.state_changed(&self.setup, &self.members);
         if !self.setup.settings.consistency.has_superblocks() {
             return;
         }
         if joined {
-            self.permits.bitmap.repeat();
+            self.gate.bitmap.repeat();
             self.write_pages();
         }
-        self.permits.note_holds(&self.setup, &self.members);
-        if self.permits.holds() {
+        self.gate.note_holds(&self.setup, &self.members);
+        if self.gate.holds() {
             self.release_when_lost();
         }
         self.next_update();
@@ -243,29 +243,29 @@ impl Array {
     /// A member's replacement has taken its place.
     pub(super) fn member_swapped(&mut self) {
         if self.setup.settings.consistency.has_superblocks() {
-            self.permits.member_swapped();
+            self.gate.member_swapped();
             self.state_changed();
         }
     }
 
     /// Begins the next update, if one is wanted and none is under way.
     pub(super) fn next_update(&mut self) {
-        if !self.permits.wants_update() {
+        if !self.gate.wants_update() {
             return;
         }
         if self.members.has_lost(&self.setup) {
             self.release_when_lost();
             return;
         }
-        let (flush, write) = self.permits.begin_update(&self.setup);
-        self.start_round(Purpose::Superblock, flush, write);
+        let (flush, write) = self.gate.begin_update(&self.setup);
+        self.start_update(Purpose::Superblock, flush, write);
     }
 
     /// The records of an update are about to go out: settles what they say; false when there is
     /// nothing to say any more.
     pub(super) fn seal_update(&mut self) -> bool {
         let (state, taking_over) = (self.recorded_state(), self.background.taking_over());
-        match self.permits.seal(&self.setup, &self.members, &state, taking_over) {
+        match self.gate.seal(&self.setup, &self.members, &state, taking_over) {
             Written::Nothing => return false,
             Written::Again => {}
             Written::New(failed) => {
@@ -278,7 +278,7 @@ impl Array {
 
     /// Every member in service has answered.
     pub(super) fn superblock_recorded(&mut self) {
-        let recorded = self.permits.superblock_recorded(&self.members);
+        let recorded = self.gate.superblock_recorded(&self.members);
         if recorded.is_new {
             self.log_state_recorded();
             if let Some(member) = recorded.taking_over {
@@ -286,14 +286,14 @@ impl Array {
             }
             self.restoring_recorded();
             let may_clear = self.may_clear();
-            if self.permits.is_since_recorded(may_clear) {
+            if self.gate.is_since_recorded(may_clear) {
                 self.clear_bits();
             }
         }
-        if self.permits.flag_recorded(&self.setup, &self.members, recorded.written) {
+        if self.gate.flag_recorded(&self.setup, &self.members, recorded.written) {
             self.outputs.push_back(Output::Event(Event::Stopped));
         }
-        self.permits.note_holds(&self.setup, &self.members);
+        self.gate.note_holds(&self.setup, &self.members);
         self.release_replies();
         self.release_writes();
         self.watch_quiet();
@@ -303,7 +303,7 @@ impl Array {
     /// Nothing is recorded any more: what was held back for it is answered.
     fn release_when_lost(&mut self) {
         if self.members.has_lost(&self.setup) {
-            self.permits.give_up(&self.setup, &self.members);
+            self.gate.give_up(&self.setup, &self.members);
             self.replay_recorded();
             self.release_replies();
             self.release_writes();
@@ -316,21 +316,21 @@ impl Array {
     /// Sends out pages, as many at once as there are places for.
     fn write_pages(&mut self) {
         while !self.members.has_lost(&self.setup)
-            && let Some(index) = self.permits.bitmap.next_page()
+            && let Some(index) = self.gate.bitmap.next_page()
         {
-            self.start_round(Purpose::Bitmap(index), false, true);
+            self.start_update(Purpose::Bitmap(index), false, true);
         }
     }
 
     /// A page is about to go out; false when nothing is written any more.
     pub(super) fn seal_page(&mut self, index: u32) -> bool {
-        self.permits.bitmap.seal(index);
+        self.gate.bitmap.seal(index);
         !self.members.has_lost(&self.setup)
     }
 
     /// A page is on every member in service.
     pub(super) fn bitmap_recorded(&mut self, index: u32) {
-        self.permits.bitmap.recorded(index);
+        self.gate.bitmap.recorded(index);
         self.write_pages();
         self.release_writes();
     }
@@ -346,7 +346,7 @@ impl Array {
 
     /// Sees that quiet bits are looked for.
     fn watch_bits(&mut self) {
-        if self.permits.bitmap.wants_look() && self.may_clear() {
+        if self.gate.bitmap.wants_look() && self.may_clear() {
             let at = after(self.now, self.setup.settings.bitmap_delay);
             self.timers.set_if_idle(Timer::Bitmap, at);
         }
@@ -354,15 +354,15 @@ impl Array {
 
     /// It is time to look for quiet bits.
     pub(super) fn bitmap_due(&mut self) {
-        if !self.may_clear() || self.permits.bitmap.is_clearing() || self.members.stopped {
+        if !self.may_clear() || self.gate.bitmap.is_clearing() || self.members.stopped {
             return;
         }
-        if !self.permits.bitmap.begin_clearing(self.setup.has_bug(Bug::BitmapClearBusy)) {
+        if !self.gate.bitmap.begin_clearing(self.setup.has_bug(Bug::BitmapClearBusy)) {
             self.watch_bits();
         } else if self.setup.has_bug(Bug::BitmapClearUnflushed) {
             self.bitmap_flushed();
         } else {
-            self.start_round(Purpose::BitmapFlush, true, false);
+            self.start_update(Purpose::BitmapFlush, true, false);
         }
     }
 
@@ -370,7 +370,7 @@ impl Array {
     /// that the bitmap does not reach back beyond now.
     pub(super) fn bitmap_flushed(&mut self) {
         if self.may_clear() && self.members.missing().is_empty() {
-            self.permits.ask_since();
+            self.gate.ask_since();
             self.next_update();
         } else {
             self.clear_bits();
@@ -380,18 +380,18 @@ impl Array {
     /// Takes back the bits whose ranges were quiet until now, if no member is missing.
     fn clear_bits(&mut self) {
         let may_clear = self.may_clear();
-        self.permits.bitmap.end_clearing(may_clear);
+        self.gate.bitmap.end_clearing(may_clear);
         self.write_pages();
         self.watch_bits();
     }
 
     /// Whether there is one, so that a member may go by it.
     pub(crate) fn has_bitmap(&self) -> bool {
-        self.permits.bitmap.is_used()
+        self.gate.bitmap.is_used()
     }
 
     /// Whether the bitmap names everything that a member missed whose newest superblock has these events.
     pub(crate) fn bitmap_reaches(&self, member: MemberIndex, events: u64) -> bool {
-        self.permits.bitmap_reaches(&self.setup, member, events)
+        self.gate.bitmap_reaches(&self.setup, member, events)
     }
 }

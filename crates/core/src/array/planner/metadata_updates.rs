@@ -1,9 +1,9 @@
-//! Metadata I/O: single records, and the I/O of rounds over all members.
+//! Metadata I/O: single records, and the I/O of updates over all members.
 
 use super::Array;
 use crate::array::ios::{IoState, NO_META, Owner, Target};
 use crate::array::lists::EMPTY;
-use crate::array::rounds::{Purpose, Step};
+use crate::array::metadata_updates::{Purpose, UpdateStep};
 use crate::contract::{IoId, IoOp, IoOutcome, MetaIo, Output, Record};
 use crate::units::{MemberIndex, Sector};
 
@@ -34,52 +34,52 @@ impl Array {
     }
 
     /// Flushes every member in service (`flush`), then writes a record to each (`write`).
-    pub(super) fn start_round(&mut self, purpose: Purpose, flush: bool, write: bool) {
-        let slot = self.rounds.start(purpose, flush, write);
-        self.enter_round(slot);
+    pub(super) fn start_update(&mut self, purpose: Purpose, flush: bool, write: bool) {
+        let slot = self.updates.start(purpose, flush, write);
+        self.enter_update(slot);
     }
 
-    fn enter_round(&mut self, slot: u32) {
-        if !self.starved.rounds.is_empty() || !self.issue_round(slot) {
-            self.starved.rounds.push_back(slot);
+    fn enter_update(&mut self, slot: u32) {
+        if !self.starved.updates.is_empty() || !self.issue_update(slot) {
+            self.starved.updates.push_back(slot);
         }
     }
 
-    /// Sends out a step of a round; false when it must wait for room.
-    pub(super) fn issue_round(&mut self, slot: u32) -> bool {
+    /// Sends out a step of an update; false when it must wait for room.
+    pub(super) fn issue_update(&mut self, slot: u32) -> bool {
         if self.ios.slots.available() <= 2 * usize::from(self.setup.layout.members) {
             return false;
         }
-        let (purpose, step) = self.rounds.at(slot);
-        if step == Step::Write && !self.seal(purpose) {
-            self.end_round(slot);
+        let (purpose, step) = self.updates.at(slot);
+        if step == UpdateStep::Write && !self.seal(purpose) {
+            self.end_update(slot);
             return true;
         }
         let journal = self.setup.journal().0;
-        let devices = if step == Step::TellLog { journal..journal + 1 } else { 0..journal };
+        let devices = if step == UpdateStep::TellLog { journal..journal + 1 } else { 0..journal };
         for device in devices.map(MemberIndex) {
             if !self.is_served(device) {
                 continue;
             }
             match step {
-                Step::Flush => {
+                UpdateStep::Flush => {
                     let target = Target { member: device, at: Sector(0), len: 0 };
-                    self.emit(Owner::Round(slot), IoOp::Flush, false, target, EMPTY);
+                    self.emit(Owner::MetadataUpdate(slot), IoOp::Flush, false, target, EMPTY);
                 }
-                Step::Write | Step::TellLog => {
-                    let Some(record) = self.round_record(purpose, device) else { continue };
+                UpdateStep::Write | UpdateStep::TellLog => {
+                    let Some(record) = self.update_record(purpose, device) else { continue };
                     let meta = MetaIo { member: device, record, fua: true, ..NO_META };
-                    self.emit_meta(Owner::Round(slot), meta);
+                    self.emit_meta(Owner::MetadataUpdate(slot), meta);
                 }
             }
         }
-        if self.rounds.is_step_over(slot) {
+        if self.updates.is_step_over(slot) {
             self.step_ended(slot);
         }
         true
     }
 
-    /// Settles what the records of a round say, for all members alike; false when there is nothing
+    /// Settles what the records of an update say, for all members alike; false when there is nothing
     /// to say, or nothing is written any more.
     fn seal(&mut self, purpose: Purpose) -> bool {
         match purpose {
@@ -94,22 +94,22 @@ impl Array {
         self.members.is_served(&self.setup, device, self.log.is_journal_used())
     }
 
-    /// One I/O of a round has ended.
-    pub(super) fn round_io_ended(&mut self, slot: u32, io: &IoState, outcome: IoOutcome) {
-        self.rounds.count_off(slot);
+    /// One I/O of an update has ended.
+    pub(super) fn update_io_ended(&mut self, slot: u32, io: &IoState, outcome: IoOutcome) {
+        self.updates.count_off(slot);
         if outcome != IoOutcome::Ok {
             self.fail_device(io.member);
         }
-        if self.rounds.is_step_over(slot) {
+        if self.updates.is_step_over(slot) {
             self.step_ended(slot);
         }
     }
 
     fn step_ended(&mut self, slot: u32) {
-        if self.rounds.next_step(slot, self.tells_log()) {
-            self.enter_round(slot);
+        if self.updates.next_step(slot, self.tells_log()) {
+            self.enter_update(slot);
         } else {
-            self.end_round(slot);
+            self.end_update(slot);
         }
     }
 
@@ -118,20 +118,20 @@ impl Array {
         self.log.is_journal_used() && !self.members.has_lost(&self.setup)
     }
 
-    fn end_round(&mut self, slot: u32) {
-        let purpose = self.rounds.end(slot);
-        self.round_ended(purpose);
+    fn end_update(&mut self, slot: u32) {
+        let purpose = self.updates.end(slot);
+        self.update_ended(purpose);
     }
 
-    /// What a round writes to a device, if anything.
-    fn round_record(&self, purpose: Purpose, device: MemberIndex) -> Option<Record> {
+    /// What an update writes to a device, if anything.
+    fn update_record(&self, purpose: Purpose, device: MemberIndex) -> Option<Record> {
         match purpose {
-            Purpose::Bitmap(page) => Some(self.permits.bitmap.record(page)),
-            _ => self.permits.superblock_of(&self.setup, device).map(Record::Superblock),
+            Purpose::Bitmap(page) => Some(self.gate.bitmap.record(page)),
+            _ => self.gate.superblock_of(&self.setup, device).map(Record::Superblock),
         }
     }
 
-    fn round_ended(&mut self, purpose: Purpose) {
+    fn update_ended(&mut self, purpose: Purpose) {
         match purpose {
             Purpose::Superblock => self.superblock_recorded(),
             Purpose::Bitmap(page) => self.bitmap_recorded(page),

@@ -1,10 +1,10 @@
 //! The operations whose I/Os are failed.
 
 use raidlab_core::consistency::Allow;
-use raidlab_core::contract::{Admin, Believe, Event, IoOp, Scrub};
+use raidlab_core::contract::{Admin, Event, IoOp, RepairSource, Scrub};
 use raidlab_core::{Consistency, MemberIndex, Sector, Sectors};
 
-use crate::rig::{Ask, Fault, Rig, Started};
+use crate::harness::{Ask, Fault, Harness, Started};
 use crate::shape::Set;
 
 /// What is done while an I/O fails.
@@ -52,8 +52,8 @@ const FIRST: MemberIndex = MemberIndex(0);
 const FLUSH: Ask = Ask { op: IoOp::Flush, at: 0, len: 0, fua: false };
 
 /// A request for so many logical blocks, as far as the array reaches.
-fn blocks(rig: &Rig, op: IoOp, at: u64, len: u64) -> Ask {
-    let (block, capacity) = (rig.shape().logical_block, rig.shape().capacity);
+fn blocks(harness: &Harness, op: IoOp, at: u64, len: u64) -> Ask {
+    let (block, capacity) = (harness.shape().logical_block, harness.shape().capacity);
     let at = (at * block).min(capacity - block);
     Ask { op, at, len: (len * block).min(capacity - at), fua: false }
 }
@@ -83,138 +83,140 @@ impl Operation {
 
     /// Does everything up to the moment from which on I/Os fail, and submits what is to be done;
     /// false when this array has no such operation.
-    pub(super) fn begin(self, rig: &mut Rig) -> bool {
-        let survives = rig.shape().survives(1);
+    pub(super) fn begin(self, harness: &mut Harness) -> bool {
+        let survives = harness.shape().survives(1);
         match self {
             Self::Degraded | Self::Heal if !survives => false,
             Self::Degraded => {
-                rig.command(Admin::Fail(FIRST));
-                rig.run_on(8);
-                let ask = blocks(rig, IoOp::Write, 1, 2);
-                rig.submit(ask);
-                let ask = blocks(rig, IoOp::Read, 0, 4);
-                rig.submit(ask);
-                rig.submit(FLUSH);
+                harness.command(Admin::Fail(FIRST));
+                harness.run_on(8);
+                let ask = blocks(harness, IoOp::Write, 1, 2);
+                harness.submit(ask);
+                let ask = blocks(harness, IoOp::Read, 0, 4);
+                harness.submit(ask);
+                harness.submit(FLUSH);
                 true
             }
             Self::Heal => {
-                let (member, place) = rig.shape().copies(0)[0];
-                rig.drives_mut().damage(MemberIndex(member), u64::from(place), false);
-                let ask = blocks(rig, IoOp::Read, 0, 2);
-                rig.submit(ask);
+                let (member, place) = harness.shape().copies(0)[0];
+                harness.drives_mut().damage(MemberIndex(member), u64::from(place), false);
+                let ask = blocks(harness, IoOp::Read, 0, 2);
+                harness.submit(ask);
                 true
             }
             Self::Rebuild | Self::ReAdd | Self::Replace => {
-                let meanwhile = blocks(rig, IoOp::Write, 1, 2);
-                survives && self.begin_with_drive(rig, meanwhile)
+                let meanwhile = blocks(harness, IoOp::Write, 1, 2);
+                survives && self.begin_with_drive(harness, meanwhile)
             }
             Self::ReAddOld => {
-                let meanwhile = blocks(rig, IoOp::Write, 1, 2);
-                survives && come_back_late(rig, meanwhile)
+                let meanwhile = blocks(harness, IoOp::Write, 1, 2);
+                survives && come_back_late(harness, meanwhile)
             }
             Self::Recover => {
-                let ask = blocks(rig, IoOp::Write, 1, 4);
-                survives && recover(rig, ask)
+                let ask = blocks(harness, IoOp::Write, 1, 4);
+                survives && recover(harness, ask)
             }
-            Self::Check | Self::Repair | Self::RepairUnknown => survives && self.begin_scrub(rig),
+            Self::Check | Self::Repair | Self::RepairUnknown => {
+                survives && self.begin_scrub(harness)
+            }
             Self::Stop => {
-                let ask = blocks(rig, IoOp::Write, 0, 2);
-                rig.submit(ask);
-                rig.run();
-                accepted(rig, Admin::Stop)
+                let ask = blocks(harness, IoOp::Write, 0, 2);
+                harness.submit(ask);
+                harness.run();
+                accepted(harness, Admin::Stop)
             }
             _ => {
-                self.begin_requests(rig);
+                self.begin_requests(harness);
                 true
             }
         }
     }
 
     /// Operations that are requests only.
-    fn begin_requests(self, rig: &mut Rig) {
-        let longest = u64::from(rig.config().longest) / rig.shape().logical_block;
-        let write = |rig: &mut Rig, at, len| {
-            let ask = blocks(rig, IoOp::Write, at, len);
-            rig.submit(ask)
+    fn begin_requests(self, harness: &mut Harness) {
+        let longest = u64::from(harness.config().longest) / harness.shape().logical_block;
+        let write = |harness: &mut Harness, at, len| {
+            let ask = blocks(harness, IoOp::Write, at, len);
+            harness.submit(ask)
         };
         match self {
             Self::WriteSmall => {
-                write(rig, 0, 1);
+                write(harness, 0, 1);
             }
             Self::WriteLarge => {
-                write(rig, 1, longest - 1);
+                write(harness, 1, longest - 1);
             }
             Self::WritesAndFlush => {
-                write(rig, 0, 3);
-                write(rig, 1, 3);
-                rig.submit(FLUSH);
+                write(harness, 0, 3);
+                write(harness, 1, 3);
+                harness.submit(FLUSH);
             }
             Self::WriteDurable => {
-                let durable = Ask { fua: true, ..blocks(rig, IoOp::Write, 1, 2) };
-                rig.submit(durable);
+                let durable = Ask { fua: true, ..blocks(harness, IoOp::Write, 1, 2) };
+                harness.submit(durable);
             }
             Self::WriteZeroes => {
-                let ask = blocks(rig, IoOp::WriteZeroes, 1, 3);
-                rig.submit(ask);
+                let ask = blocks(harness, IoOp::WriteZeroes, 1, 3);
+                harness.submit(ask);
             }
             Self::Batch => {
-                rig.plug();
+                harness.plug();
                 for (at, len) in [(0, 1), (1, 2), (3, 3)] {
-                    write(rig, at, len);
+                    write(harness, at, len);
                 }
-                rig.unplug();
+                harness.unplug();
             }
             _ => {
-                let ask = blocks(rig, IoOp::Read, 0, longest);
-                rig.submit(ask);
+                let ask = blocks(harness, IoOp::Read, 0, longest);
+                harness.submit(ask);
             }
         }
     }
 
     /// Operations that compare redundancy, which disagrees in one place.
-    fn begin_scrub(self, rig: &mut Rig) -> bool {
-        let rot = |rig: &mut Rig, (member, place): (u16, u32), bits| {
-            rig.drives_mut().rot(MemberIndex(member), u64::from(place), bits);
+    fn begin_scrub(self, harness: &mut Harness) -> bool {
+        let rot = |harness: &mut Harness, (member, place): (u16, u32), bits| {
+            harness.drives_mut().rot(MemberIndex(member), u64::from(place), bits);
         };
-        let parities = rig.shape().parities();
+        let parities = harness.shape().parities();
         let scrub = match self {
             Self::RepairUnknown if parities < 2 => return false,
             Self::RepairUnknown => {
-                for (sector, bits) in [(0, 0x40), (second_in_row(rig), 0x4000)] {
-                    let place = rig.shape().copies(sector)[0];
-                    rot(rig, place, bits);
+                for (sector, bits) in [(0, 0x40), (second_in_row(harness), 0x4000)] {
+                    let place = harness.shape().copies(sector)[0];
+                    rot(harness, place, bits);
                 }
-                Scrub::Repair(Believe::Nobody)
+                Scrub::Repair(RepairSource::Nobody)
             }
             Self::Repair => {
-                let place = rig.shape().copies(1)[0];
-                rot(rig, place, 0x40);
+                let place = harness.shape().copies(1)[0];
+                rot(harness, place, 0x40);
                 // Only two parities can name the guilty block; else it is said who is wrong.
                 Scrub::Repair(match parities {
-                    2 => Believe::Nobody,
-                    _ => Believe::NotMember(MemberIndex(place.0)),
+                    2 => RepairSource::Nobody,
+                    _ => RepairSource::NotMember(MemberIndex(place.0)),
                 })
             }
             _ => {
-                let place = hidden(rig);
-                rot(rig, place, 0x40);
+                let place = hidden(harness);
+                rot(harness, place, 0x40);
                 Scrub::Check
             }
         };
-        accepted(rig, Admin::StartScrub(scrub))
+        accepted(harness, Admin::StartScrub(scrub))
     }
 
     /// Members in doubt, a bit each, whatever fails.
-    pub(super) fn doubted(self, rig: &Rig) -> Set {
-        let of = |sector| 1 << rig.shape().copies(sector)[0].0;
+    pub(super) fn doubted(self, harness: &Harness) -> Set {
+        let of = |sector| 1 << harness.shape().copies(sector)[0].0;
         match self {
             Self::Rebuild | Self::ReAdd | Self::ReAddOld => 1,
             // Its sector is bad.
             Self::Heal => of(0),
             // Its sector is wrong, and there may be one parity to tell.
             Self::Repair => of(1),
-            Self::Check => 1 << hidden(rig).0,
-            Self::RepairUnknown => of(0) | of(second_in_row(rig)),
+            Self::Check => 1 << hidden(harness).0,
+            Self::RepairUnknown => of(0) | of(second_in_row(harness)),
             _ => 0,
         }
     }
@@ -229,46 +231,46 @@ impl Operation {
     }
 
     /// Operations with a drive that comes.
-    fn begin_with_drive(self, rig: &mut Rig, meanwhile: Ask) -> bool {
-        let sectors = rig.config().array.members[0].sectors;
+    fn begin_with_drive(self, harness: &mut Harness, meanwhile: Ask) -> bool {
+        let sectors = harness.config().array.members[0].sectors;
         let command = match self {
             Self::Replace => {
-                let replacement = rig.array().replacement(FIRST);
-                rig.renew_drive(replacement);
+                let replacement = harness.array().replacement(FIRST);
+                harness.renew_drive(replacement);
                 Admin::Replace { member: FIRST, sectors, consent: true }
             }
             Self::ReAdd => {
                 let bitmap = Consistency::Bitmap { chunk: Sectors(1) };
-                let mode = rig.shape().mode;
+                let mode = harness.shape().mode;
                 if std::mem::discriminant(&mode) != std::mem::discriminant(&bitmap) {
                     return false;
                 }
-                rig.command(Admin::Fail(FIRST));
-                rig.run_on(8);
-                rig.ask(Ask { at: 0, ..meanwhile });
-                rig.run_on(8);
-                let Ok(command) = rig.judge_return(FIRST) else { return false };
+                harness.command(Admin::Fail(FIRST));
+                harness.run_on(8);
+                harness.ask(Ask { at: 0, ..meanwhile });
+                harness.run_on(8);
+                let Ok(command) = harness.judge_return(FIRST) else { return false };
                 command
             }
             _ => {
-                rig.command(Admin::Fail(FIRST));
-                rig.run_on(8);
-                rig.renew_drive(FIRST);
+                harness.command(Admin::Fail(FIRST));
+                harness.run_on(8);
+                harness.renew_drive(FIRST);
                 Admin::Add { member: FIRST, sectors }
             }
         };
-        if !accepted(rig, command) {
+        if !accepted(harness, command) {
             return false;
         }
-        rig.submit(meanwhile);
+        harness.submit(meanwhile);
         true
     }
 }
 
 /// A place that reads do not see while nothing is lost: parity of the first row, or the last copy of
 /// the first sector.
-pub(super) fn hidden(rig: &Rig) -> (u16, u32) {
-    let shape = rig.shape();
+pub(super) fn hidden(harness: &Harness) -> (u16, u32) {
+    let shape = harness.shape();
     match shape.parities() {
         0 => shape.copies(0).last().copied().unwrap_or_default(),
         _ => {
@@ -279,51 +281,51 @@ pub(super) fn hidden(rig: &Rig) -> (u16, u32) {
 }
 
 /// The first sector besides 0 in its row.
-pub(super) fn second_in_row(rig: &Rig) -> u64 {
-    let shape = rig.shape();
+pub(super) fn second_in_row(harness: &Harness) -> u64 {
+    let shape = harness.shape();
     (1..shape.capacity).find(|at| shape.row_of(*at) == shape.row_of(0)).unwrap_or(0)
 }
 
 /// A member fails and another drive takes its place; when that fails too, the first wants to come
 /// back by the bitmap, which has forgotten what it missed. Whether it is let in.
-fn come_back_late(rig: &mut Rig, meanwhile: Ask) -> bool {
-    let sectors = rig.config().array.members[0].sectors;
-    let Some(known) = rig.drives().superblock(FIRST) else { return false };
-    rig.command(Admin::Fail(FIRST));
-    rig.run_on(8);
-    rig.ask(meanwhile);
-    rig.renew_drive(FIRST);
-    rig.command(Admin::Add { member: FIRST, sectors });
-    rig.run_on(64);
-    rig.command(Admin::Fail(FIRST));
-    rig.run_on(8);
-    rig.renew_drive(FIRST);
-    accepted(rig, Admin::ReAdd { member: FIRST, events: known.events, good_to: Sector::MAX })
+fn come_back_late(harness: &mut Harness, meanwhile: Ask) -> bool {
+    let sectors = harness.config().array.members[0].sectors;
+    let Some(known) = harness.drives().superblock(FIRST) else { return false };
+    harness.command(Admin::Fail(FIRST));
+    harness.run_on(8);
+    harness.ask(meanwhile);
+    harness.renew_drive(FIRST);
+    harness.command(Admin::Add { member: FIRST, sectors });
+    harness.run_on(64);
+    harness.command(Admin::Fail(FIRST));
+    harness.run_on(8);
+    harness.renew_drive(FIRST);
+    accepted(harness, Admin::ReAdd { member: FIRST, events: known.events, good_to: Sector::MAX })
 }
 
 /// Gives a command; whether it was carried out.
-fn accepted(rig: &mut Rig, command: Admin) -> bool {
-    let before = rig.events().len();
-    rig.command(command);
-    !rig.events()[before..].iter().any(|event| matches!(event, Event::Refused(..)))
+fn accepted(harness: &mut Harness, command: Admin) -> bool {
+    let before = harness.events().len();
+    harness.command(command);
+    !harness.events()[before..].iter().any(|event| matches!(event, Event::Refused(..)))
 }
 
 /// A write is under way, half of what it wrote is there, and the array starts again.
-fn recover(rig: &mut Rig, ask: Ask) -> bool {
-    rig.submit(ask);
+fn recover(harness: &mut Harness, ask: Ask) -> bool {
+    harness.submit(ask);
     // To where its writes are under way: reads and records first.
     for _ in 0..64 {
-        let is_data = |k: &usize| match rig.work(*k) {
-            crate::rig::Work::Io(io) => io.op == IoOp::Read,
+        let is_data = |k: &usize| match harness.work(*k) {
+            crate::harness::Work::Io(io) => io.op == IoOp::Read,
             _ => true,
         };
-        let Some(index) = (0..rig.outstanding()).find(is_data) else { break };
-        rig.finish(index, Fault::None);
+        let Some(index) = (0..harness.outstanding()).find(is_data) else { break };
+        harness.finish(index, Fault::None);
     }
     let mut which = 0;
-    rig.crash(|ways| {
+    harness.crash(|ways| {
         which += 1;
         if which % 2 == 0 { ways - 1 } else { 0 }
     });
-    rig.assemble(0, Allow::default()) == Started::Well
+    harness.assemble(0, Allow::default()) == Started::Well
 }

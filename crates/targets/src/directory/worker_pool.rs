@@ -10,7 +10,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use raidlab_engine::{EngineError, EngineErrorKind};
-use raidlab_workload::{Conductor, ProcessIndex};
+use raidlab_workload::{ProcessIndex, Synchroniser};
 
 /// How often the cancel flag is looked at on behalf of threads that wait.
 const LOOK: Duration = Duration::from_millis(10);
@@ -39,7 +39,7 @@ enum Grant {
 
 #[derive(Debug)]
 struct State {
-    conductor: Conductor,
+    synchroniser: Synchroniser,
     grants: Vec<Option<Grant>>,
     /// Threads that wait for a barrier or a ticket and have been given nothing.
     waiting: usize,
@@ -56,7 +56,7 @@ struct Flag(AtomicBool);
 
 /// What the threads of a stage share.
 #[derive(Debug)]
-pub(super) struct Crew<'a> {
+pub(super) struct WorkerPool<'a> {
     stop: Flag,
     cancel: &'a AtomicBool,
     warnings: &'a Warnings,
@@ -80,16 +80,16 @@ impl Warnings {
     }
 }
 
-impl<'a> Crew<'a> {
+impl<'a> WorkerPool<'a> {
     /// For so many processes.
     pub(super) fn new(
         processes: usize,
-        conductor: Conductor,
+        synchroniser: Synchroniser,
         cancel: &'a AtomicBool,
         warnings: &'a Warnings,
     ) -> Self {
         let state = State {
-            conductor,
+            synchroniser,
             grants: vec![None; processes],
             waiting: 0,
             alive: processes,
@@ -191,7 +191,7 @@ impl<'a> Crew<'a> {
     /// A thread comes to a barrier; returns when it may go on.
     pub(super) fn arrive(&self, process: ProcessIndex, barrier: u16) -> Result<(), Halt> {
         let mut state = self.lock();
-        let Some(freed) = state.conductor.arrive(process, barrier) else {
+        let Some(freed) = state.synchroniser.arrive(process, barrier) else {
             return self.wait(state, process).map(|_| ());
         };
         for other in freed {
@@ -202,7 +202,7 @@ impl<'a> Crew<'a> {
 
     pub(super) fn put(&self, queue: u16, ticket: i64, times: u64) {
         let mut state = self.lock();
-        for (other, ticket) in state.conductor.put(queue, ticket, times) {
+        for (other, ticket) in state.synchroniser.put(queue, ticket, times) {
             self.give(&mut state, other, Grant::Ticket(ticket));
         }
     }
@@ -210,7 +210,7 @@ impl<'a> Crew<'a> {
     /// A ticket, as soon as there is one.
     pub(super) fn take(&self, process: ProcessIndex, queue: u16) -> Result<i64, Halt> {
         let mut state = self.lock();
-        if let Some(ticket) = state.conductor.take(process, queue) {
+        if let Some(ticket) = state.synchroniser.take(process, queue) {
             return Ok(ticket);
         }
         match self.wait(state, process)? {
@@ -264,23 +264,23 @@ impl<'a> Crew<'a> {
     }
 }
 
-/// A thread's place in the crew; it ends with this, however the thread ends.
+/// A thread's place in the pool; it ends with this, however the thread ends.
 #[derive(Debug)]
-pub(super) struct Membership<'a>(pub(super) &'a Crew<'a>);
+pub(super) struct Membership<'a>(pub(super) &'a WorkerPool<'a>);
 
 impl Drop for Membership<'_> {
     fn drop(&mut self) {
-        let crew = self.0;
-        let mut state = crew.lock();
+        let pool = self.0;
+        let mut state = pool.lock();
         if std::thread::panicking() {
             let reason = "a process of the workload panicked";
             let error = EngineError::new(EngineErrorKind::Internal, super::RUN, reason);
-            crew.stop_all(&mut state, Some(error));
+            pool.stop_all(&mut state, Some(error));
         }
         state.alive -= 1;
-        crew.look_for_deadlock(&mut state);
+        pool.look_for_deadlock(&mut state);
         if state.alive == 0 {
-            crew.ended.notify_all();
+            pool.ended.notify_all();
         }
     }
 }
@@ -292,27 +292,27 @@ mod tests {
     #[test]
     fn cancelling_wakes_those_that_wait() {
         let (cancel, warnings) = (AtomicBool::new(false), Warnings::default());
-        let crew = Crew::new(3, Conductor::new(&[9], 1), &cancel, &warnings);
+        let pool = WorkerPool::new(3, Synchroniser::new(&[9], 1), &cancel, &warnings);
         std::thread::scope(|scope| {
-            let crew = &crew;
+            let pool = &pool;
             for waiter in 0..2 {
                 scope.spawn(move || {
-                    let _member = Membership(crew);
+                    let _member = Membership(pool);
                     let halted = match waiter {
-                        0 => crew.take(0, 0).map(|_| ()),
-                        _ => crew.arrive(1, 0),
+                        0 => pool.take(0, 0).map(|_| ()),
+                        _ => pool.arrive(1, 0),
                     };
                     assert!(matches!(halted, Err(Halt::Stopped)));
                 });
             }
-            while crew.lock().waiting < 2 {
+            while pool.lock().waiting < 2 {
                 std::thread::yield_now();
             }
             cancel.store(true, Ordering::Relaxed);
-            drop(Membership(crew));
-            crew.wait_for_all();
+            drop(Membership(pool));
+            pool.wait_for_all();
         });
-        let error = crew.into_result().unwrap_err();
+        let error = pool.into_result().unwrap_err();
         assert_eq!(error.kind(), EngineErrorKind::Cancelled);
     }
 }

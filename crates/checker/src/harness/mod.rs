@@ -1,13 +1,13 @@
-//! The rig: one array, its drives and buffers, and the oracle that watches every answer.
+//! The harness: one array, its drives and buffers, and the oracle that watches every answer.
 //!
 //! Whoever drives it decides what happens next: which of the outstanding I/Os ends now and how
-//! ([`Rig::finish`]), what is asked ([`Rig::submit`], [`Rig::command`]), when the array is woken
-//! ([`Rig::wake`]), when the power goes ([`Rig::crash`]) and with which drives it starts again
-//! ([`Rig::assemble`]). A rig is a value: copies of it go on by themselves.
+//! ([`Harness::finish`]), what is asked ([`Harness::submit`], [`Harness::command`]), when the array is woken
+//! ([`Harness::wake`]), when the power goes ([`Harness::crash`]) and with which drives it starts again
+//! ([`Harness::assemble`]). A harness is a value: copies of it go on by themselves.
 //!
-//! What is wrong shows in [`Rig::violation`]: a read that gave what it must not, a request answered
+//! What is wrong shows in [`Harness::violation`]: a read that gave what it must not, a request answered
 //! twice, a member I/O beyond the drive, a buffer changed under a write in flight. Whether an error
-//! is due is for the caller to judge, from [`Rig::replies`].
+//! is due is for the caller to judge, from [`Harness::replies`].
 
 mod carry;
 mod restart;
@@ -29,10 +29,10 @@ use super::oracle::Oracle;
 use super::shape::{Set, Shape};
 
 pub use restart::{Started, named};
-pub use types::{Answer, Ask, Fault, Jobs, RigConfig, Work};
+pub use types::{Answer, Ask, Fault, HarnessConfig, Jobs, Work};
 pub use verify::Disagreement;
 
-/// With what the rig knows of it.
+/// With what the harness knows of it.
 #[derive(Clone, Copy, Debug)]
 struct Outstanding {
     work: Work,
@@ -60,8 +60,8 @@ struct Open {
 
 /// One array on its drives, under check.
 #[derive(Debug)]
-pub struct Rig {
-    config: Arc<RigConfig>,
+pub struct Harness {
+    config: Arc<HarnessConfig>,
     shape: Arc<Shape>,
     array: Array,
     drives: Drives,
@@ -89,7 +89,7 @@ pub struct Rig {
     log_failed: bool,
 }
 
-impl Clone for Rig {
+impl Clone for Harness {
     fn clone(&self) -> Self {
         Self {
             config: Arc::clone(&self.config),
@@ -144,12 +144,12 @@ impl Clone for Rig {
 }
 
 /// What the caller sees.
-impl Rig {
+impl Harness {
     /// A new array on new drives.
     ///
     /// # Errors
     /// When the array cannot be configured so.
-    pub fn new(config: RigConfig) -> Result<Self, ConfigError> {
+    pub fn new(config: HarnessConfig) -> Result<Self, ConfigError> {
         let shape = Arc::new(Shape::new(&config.array)?);
         let array = Array::new(&config.array)?;
         let drives = match config.bytes {
@@ -161,7 +161,7 @@ impl Rig {
         if config.lines {
             log.keep_lines();
         }
-        let mut rig = Self {
+        let mut harness = Self {
             shape,
             scratch: Scratch { count: 0, len: 0 },
             drives,
@@ -184,11 +184,11 @@ impl Rig {
             array,
             config: Arc::new(config),
         };
-        rig.format();
-        rig.set_up_memory();
-        rig.plant();
-        rig.drain();
-        Ok(rig)
+        harness.format();
+        harness.set_up_memory();
+        harness.plant();
+        harness.drain();
+        Ok(harness)
     }
 
     /// The array under check.
@@ -197,9 +197,9 @@ impl Rig {
         &self.array
     }
 
-    /// How the rig was set up.
+    /// How the harness was set up.
     #[must_use]
-    pub fn config(&self) -> &RigConfig {
+    pub fn config(&self) -> &HarnessConfig {
         &self.config
     }
 
@@ -226,7 +226,7 @@ impl Rig {
         &self.oracle
     }
 
-    /// The oracle, to tell it what the rig cannot know.
+    /// The oracle, to tell it what the harness cannot know.
     pub fn oracle_mut(&mut self) -> &mut Oracle {
         &mut self.oracle
     }
@@ -306,13 +306,13 @@ impl Rig {
         &self.replies
     }
 
-    /// All news since they were last taken, in order.
+    /// All events since they were last taken, in order.
     #[must_use]
     pub fn events(&self) -> &[Event] {
         &self.events
     }
 
-    /// Forgets answers and news.
+    /// Forgets answers and events.
     pub fn forget(&mut self) {
         self.replies.clear();
         self.events.clear();
@@ -371,7 +371,7 @@ impl Rig {
 }
 
 /// What the caller does.
-impl Rig {
+impl Harness {
     /// Whether a request may be submitted now.
     #[must_use]
     pub fn can_submit(&self) -> bool {
@@ -542,7 +542,7 @@ pub(crate) const fn changes(op: IoOp) -> bool {
     matches!(op, IoOp::Write | IoOp::WriteZeroes | IoOp::Discard)
 }
 
-impl Rig {
+impl Harness {
     /// Takes everything the array has to say.
     fn drain(&mut self) {
         loop {
@@ -651,7 +651,7 @@ impl Rig {
                 self.finished = lost == Sectors::ZERO;
             }
             // Without the log nobody knows what it protected.
-            Event::Finished { work: contract::Work::Replay, lost, .. } => {
+            Event::Finished { work: contract::Work::LogReplay, lost, .. } => {
                 self.finished = lost == Sectors::ZERO && !self.log_failed;
             }
             Event::JournalFailed => self.log_failed = true,

@@ -1,15 +1,15 @@
 //! Carrying out what the array asks: member I/O, records, jobs; well or with a fault.
 
 use raidlab_core::contract::{
-    Completion, Input, IoId, IoOp, IoOutcome, JobId, JobResult, Kernel, MemberIo, MetaIo, Record,
+    Completion, Input, IoId, IoOp, IoOutcome, JobId, JobResult, MemberIo, MetaIo, ParityOp, Record,
     Role, Scratch, Segment, SegmentList,
 };
 use raidlab_core::{MemberIndex, Sector, Time};
 
-use super::{Fault, Outstanding, Rig, Work, changes};
+use super::{Fault, Harness, Outstanding, Work, changes};
 use crate::content::{self, Content, Verdict, mix};
 
-impl Rig {
+impl Harness {
     fn place(&self, segment: Segment) -> std::ops::Range<usize> {
         let longest = self.config.longest as usize;
         let base = match Scratch::index(segment.token) {
@@ -315,7 +315,7 @@ impl Rig {
     /// Carries out a job, row by row.
     pub(super) fn compute(&mut self, job: JobId) {
         let Some(view) = self.array.job(job) else { return };
-        let (kernel, len) = (view.kernel, view.len);
+        let (kernel, len) = (view.op, view.len);
         let count = view.sources.len();
         let total = count + view.targets.len();
         let roles: Vec<Role> = view.roles[..total].to_vec();
@@ -347,7 +347,7 @@ impl Rig {
         }
         let result = if well { verdict.result(kernel) } else { JobResult::Failed };
         self.log.add(now, 'j', &[u64::from(well)], |line| line.put(format_args!("{result:?}")));
-        if result == JobResult::Failed && kernel == Kernel::Recover {
+        if result == JobResult::Failed && kernel == ParityOp::Recover {
             self.violate("a recovery with too few parities is asked for".into());
         }
         self.array.handle(self.now, Input::Computed { job, result });

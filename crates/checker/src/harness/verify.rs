@@ -2,7 +2,7 @@
 
 use raidlab_core::contract::Role;
 
-use super::Rig;
+use super::Harness;
 use crate::content;
 use crate::shape::Set;
 
@@ -15,7 +15,7 @@ pub enum Disagreement {
     Parity(usize, Role),
 }
 
-impl Rig {
+impl Harness {
     /// The first place where redundancy disagrees, among members whose bits in `members` are set.
     /// Sectors that may hold anything are left out, and those that cannot be read: what would be
     /// seen there is not what the array says.

@@ -50,7 +50,7 @@ pub(super) enum Stand {
     /// It waits, and counts already.
     Waiting,
     /// It may go out.
-    Permitted,
+    Admitted,
 }
 
 /// What becomes of a reply that asks.
@@ -88,7 +88,7 @@ enum Stop {
 
 /// What is recorded, what is to be, and who waits for it.
 #[derive(Clone, Debug)]
-pub(super) struct Permits {
+pub(super) struct WriteIntentGate {
     /// Writes ask before they go out: superblocks are kept, or nothing is written any more.
     asks: bool,
     /// Replies to changes ask before they go out.
@@ -110,7 +110,7 @@ pub(super) struct Permits {
     pub(super) bitmap: Bitmap,
 }
 
-impl Permits {
+impl WriteIntentGate {
     pub(super) fn new(
         asks: bool,
         members: u16,
@@ -149,7 +149,7 @@ impl Permits {
 }
 
 /// Writes, from when they ask until they have ended.
-impl Permits {
+impl WriteIntentGate {
     /// Whether writes ask before they go out.
     #[inline(always)]
     pub(super) const fn asks(&self) -> bool {
@@ -187,10 +187,10 @@ impl Permits {
         true
     }
 
-    /// Permits a write that has asked, or lets it wait.
-    pub(super) fn permit_or_wait(&mut self, setup: &Setup, owner: u32) -> bool {
+    /// Admits a write that has asked, or lets it wait.
+    pub(super) fn admit_or_wait(&mut self, setup: &Setup, owner: u32) -> bool {
         if self.is_ready(setup, owner) {
-            self.stands[owner as usize] = Stand::Permitted;
+            self.stands[owner as usize] = Stand::Admitted;
             return true;
         }
         self.waiting.push_back(owner);
@@ -254,7 +254,7 @@ impl Permits {
 }
 
 /// Replies, and an orderly stop.
-impl Permits {
+impl WriteIntentGate {
     /// Whether replies to changes ask before they go out.
     #[inline(always)]
     pub(super) const fn holds(&self) -> bool {
@@ -328,7 +328,7 @@ impl Permits {
 }
 
 /// The superblocks.
-impl Permits {
+impl WriteIntentGate {
     /// What was found on the members, at the start: the newest superblock, whether some member does not have it,
     /// what tells the epoch that begins, and members that are not in service.
     pub(super) fn begin_with(
@@ -529,15 +529,15 @@ mod tests {
     struct Gate {
         setup: Setup,
         members: Members,
-        permits: Permits,
+        gate: WriteIntentGate,
     }
 
     /// A mirror of three in a mode.
     fn gate(consistency: Consistency) -> Gate {
         let setup = setup(&Layout::new(Level::Raid1, 3), consistency);
         let bitmap = Bitmap::new(consistency, 4096);
-        let permits = Permits::new(consistency.has_superblocks(), 3, 4, 4, bitmap);
-        Gate { members: Members::new(7, 8), setup, permits }
+        let gate = WriteIntentGate::new(consistency.has_superblocks(), 3, 4, 4, bitmap);
+        Gate { members: Members::new(7, 8), setup, gate }
     }
 
     impl Gate {
@@ -556,37 +556,37 @@ mod tests {
         /// Carries out the update that is wanted; what it says.
         fn update(&mut self) -> Option<Superblock> {
             let state = self.state();
-            let Self { setup, members, permits } = self;
-            if !permits.wants_update() {
+            let Self { setup, members, gate } = self;
+            if !gate.wants_update() {
                 return None;
             }
-            permits.begin_update(setup);
-            assert_ne!(permits.seal(setup, members, &state, None), Written::Nothing);
-            let said = *permits.newest();
-            let recorded = permits.superblock_recorded(members);
-            permits.flag_recorded(setup, members, recorded.written);
-            permits.note_holds(setup, members);
+            gate.begin_update(setup);
+            assert_ne!(gate.seal(setup, members, &state, None), Written::Nothing);
+            let said = *gate.newest();
+            let recorded = gate.superblock_recorded(members);
+            gate.flag_recorded(setup, members, recorded.written);
+            gate.note_holds(setup, members);
             Some(said)
         }
 
         fn ask(&mut self, owner: u32, range: (u64, u64)) -> bool {
-            self.permits.enter(&self.setup, owner, range);
-            self.permits.want_dirty();
-            self.permits.permit_or_wait(&self.setup, owner)
+            self.gate.enter(&self.setup, owner, range);
+            self.gate.want_dirty();
+            self.gate.admit_or_wait(&self.setup, owner)
         }
     }
 
     #[test]
     fn a_write_waits_until_the_superblocks_say_dirty() {
         let mut gate = gate(Consistency::Resync);
-        assert!(gate.permits.asks());
+        assert!(gate.gate.asks());
         assert!(!gate.ask(0, (0, 8)));
-        assert_eq!(gate.permits.stand(0), Stand::Waiting);
+        assert_eq!(gate.gate.stand(0), Stand::Waiting);
         let said = gate.update().expect("an update is wanted");
         assert!(!said.clean);
-        assert_eq!(gate.permits.pop_waiting(), Some(0));
-        assert!(gate.permits.permit_or_wait(&gate.setup, 0));
-        assert_eq!(gate.permits.stand(0), Stand::Permitted);
+        assert_eq!(gate.gate.pop_waiting(), Some(0));
+        assert!(gate.gate.admit_or_wait(&gate.setup, 0));
+        assert_eq!(gate.gate.stand(0), Stand::Admitted);
         assert!(gate.ask(1, (8, 16)), "they say so already");
         assert_eq!(gate.update(), None);
     }
@@ -596,17 +596,17 @@ mod tests {
         let mut gate = gate(Consistency::Resync);
         gate.ask(0, (0, 8));
         gate.update();
-        assert_eq!(gate.permits.clean_due(&gate.setup, SECOND), Err(None), "a write is under way");
-        assert!(gate.permits.ended(0, SECOND), "the last");
-        assert!(!gate.permits.ended(0, SECOND), "once");
-        let at = gate.permits.clean_at(&gate.setup, SECOND).expect("it is to be marked clean");
-        assert_eq!(gate.permits.clean_due(&gate.setup, SECOND), Err(Some(at)), "too early");
-        assert_eq!(gate.permits.clean_due(&gate.setup, at), Ok(()));
-        assert!(gate.permits.wants_update());
-        assert_eq!(gate.permits.begin_update(&gate.setup), (true, true), "flushed first");
+        assert_eq!(gate.gate.clean_due(&gate.setup, SECOND), Err(None), "a write is under way");
+        assert!(gate.gate.ended(0, SECOND), "the last");
+        assert!(!gate.gate.ended(0, SECOND), "once");
+        let at = gate.gate.clean_at(&gate.setup, SECOND).expect("it is to be marked clean");
+        assert_eq!(gate.gate.clean_due(&gate.setup, SECOND), Err(Some(at)), "too early");
+        assert_eq!(gate.gate.clean_due(&gate.setup, at), Ok(()));
+        assert!(gate.gate.wants_update());
+        assert_eq!(gate.gate.begin_update(&gate.setup), (true, true), "flushed first");
         // A write that asks now goes on with what is said: dirty.
-        assert!(!gate.permits.want_dirty());
-        assert!(gate.permits.permit_or_wait(&gate.setup, 1));
+        assert!(!gate.gate.want_dirty());
+        assert!(gate.gate.admit_or_wait(&gate.setup, 1));
     }
 
     #[test]
@@ -614,34 +614,34 @@ mod tests {
         let mut gate = gate(Consistency::Bitmap { chunk: Sectors(8) });
         assert!(!gate.ask(0, (0, 8)));
         gate.update();
-        gate.permits.pop_waiting();
-        assert!(!gate.permits.permit_or_wait(&gate.setup, 0), "its bit is not durable");
-        let page = gate.permits.bitmap.next_page().expect("it is to be written");
-        gate.permits.bitmap.seal(page);
-        gate.permits.bitmap.recorded(page);
-        assert!(gate.permits.permit_or_wait(&gate.setup, 0));
+        gate.gate.pop_waiting();
+        assert!(!gate.gate.admit_or_wait(&gate.setup, 0), "its bit is not durable");
+        let page = gate.gate.bitmap.next_page().expect("it is to be written");
+        gate.gate.bitmap.seal(page);
+        gate.gate.bitmap.recorded(page);
+        assert!(gate.gate.admit_or_wait(&gate.setup, 0));
     }
 
     #[test]
     fn replies_wait_until_a_failure_is_recorded() {
         let mut gate = gate(Consistency::Resync);
         gate.members.fail(MemberIndex(1));
-        gate.permits.state_changed(&gate.setup, &gate.members);
-        gate.permits.note_holds(&gate.setup, &gate.members);
-        assert!(gate.permits.holds());
-        let reply = gate.permits.ask_reply(&gate.setup, &gate.members, 3);
+        gate.gate.state_changed(&gate.setup, &gate.members);
+        gate.gate.note_holds(&gate.setup, &gate.members);
+        assert!(gate.gate.holds());
+        let reply = gate.gate.ask_reply(&gate.setup, &gate.members, 3);
         assert_eq!(reply, Reply::Held);
         let said = gate.update().expect("the failure is told");
         assert_eq!(MemberSet::from_words(said.failed), gate.members.failed);
-        assert!(!gate.permits.holds());
-        assert_eq!(gate.permits.pop_reply(), Some(3));
-        assert_eq!(gate.permits.ask_reply(&gate.setup, &gate.members, 3), Reply::Goes);
+        assert!(!gate.gate.holds());
+        assert_eq!(gate.gate.pop_reply(), Some(3));
+        assert_eq!(gate.gate.ask_reply(&gate.setup, &gate.members, 3), Reply::Goes);
         // All are lost: nothing is recorded any more, and nothing that ends is promised.
         for member in [0, 2] {
             gate.members.fail(MemberIndex(member));
         }
         gate.members.stopped = true;
-        assert_eq!(gate.permits.ask_reply(&gate.setup, &gate.members, 3), Reply::Failed);
+        assert_eq!(gate.gate.ask_reply(&gate.setup, &gate.members, 3), Reply::Failed);
     }
 
     #[test]
@@ -649,26 +649,26 @@ mod tests {
         let mut gate = gate(Consistency::Resync);
         gate.ask(0, (0, 8));
         gate.update();
-        gate.permits.ended(0, SECOND);
-        assert!(gate.permits.begin_stop() && !gate.permits.begin_stop());
-        assert!(gate.permits.is_stopping());
-        gate.permits.stop_quiet(&gate.setup, &gate.members);
+        gate.gate.ended(0, SECOND);
+        assert!(gate.gate.begin_stop() && !gate.gate.begin_stop());
+        assert!(gate.gate.is_stopping());
+        gate.gate.stop_quiet(&gate.setup, &gate.members);
         let said = gate.update().expect("it is marked clean");
         assert!(said.clean);
-        assert!(gate.permits.is_stopped());
+        assert!(gate.gate.is_stopped());
     }
 
     #[test]
     fn a_drive_that_was_exchanged_is_two_events_behind() {
         let mut gate = gate(Consistency::Resync);
-        let events = gate.permits.newest().events;
-        gate.permits.member_swapped();
-        gate.permits.state_changed(&gate.setup, &gate.members);
+        let events = gate.gate.newest().events;
+        gate.gate.member_swapped();
+        gate.gate.state_changed(&gate.setup, &gate.members);
         let mut updates = 0;
         while gate.update().is_some() {
             updates += 1;
             assert!(updates < 5);
         }
-        assert_eq!((updates, gate.permits.newest().events), (2, events + 2));
+        assert_eq!((updates, gate.gate.newest().events), (2, events + 2));
     }
 }

@@ -9,7 +9,7 @@ pub type ProcessIndex = usize;
 
 /// Barriers and queues of a run.
 #[derive(Clone, Debug)]
-pub struct Conductor {
+pub struct Synchroniser {
     barriers: Vec<Barrier>,
     queues: Vec<Queue>,
 }
@@ -27,7 +27,7 @@ struct Queue {
     waiting: VecDeque<ProcessIndex>,
 }
 
-impl Conductor {
+impl Synchroniser {
     /// For a plan with these barriers and queues.
     pub fn new(barriers: &[u32], queues: u16) -> Self {
         let barriers = barriers.iter().map(|&needed| Barrier { needed, waiting: Vec::new() });
@@ -85,24 +85,24 @@ mod tests {
 
     #[test]
     fn a_barrier_opens_with_the_last_and_can_be_used_again() {
-        let mut conductor = Conductor::new(&[3], 0);
+        let mut synchroniser = Synchroniser::new(&[3], 0);
         for _ in 0..2 {
-            assert_eq!(conductor.arrive(0, 0), None);
-            assert_eq!(conductor.arrive(2, 0), None);
-            assert_eq!(conductor.arrive(1, 0), Some(vec![0, 2]));
+            assert_eq!(synchroniser.arrive(0, 0), None);
+            assert_eq!(synchroniser.arrive(2, 0), None);
+            assert_eq!(synchroniser.arrive(1, 0), Some(vec![0, 2]));
         }
-        assert_eq!(conductor.arrive(1, 9), Some(vec![]));
+        assert_eq!(synchroniser.arrive(1, 9), Some(vec![]));
     }
 
     #[test]
     fn tickets_come_out_in_order_and_wake_who_waited_longest() {
-        let mut conductor = Conductor::new(&[], 1);
-        assert_eq!(conductor.take(4, 0), None);
-        assert_eq!(conductor.take(5, 0), None);
-        assert_eq!(conductor.put(0, 7, 1), [(4, 7)]);
-        assert_eq!(conductor.put(0, 1, 3), [(5, 1)]);
-        assert_eq!(conductor.put(0, -2, 1), []);
-        let taken: Vec<_> = (0..4).map(|process| conductor.take(process, 0)).collect();
+        let mut synchroniser = Synchroniser::new(&[], 1);
+        assert_eq!(synchroniser.take(4, 0), None);
+        assert_eq!(synchroniser.take(5, 0), None);
+        assert_eq!(synchroniser.put(0, 7, 1), [(4, 7)]);
+        assert_eq!(synchroniser.put(0, 1, 3), [(5, 1)]);
+        assert_eq!(synchroniser.put(0, -2, 1), []);
+        let taken: Vec<_> = (0..4).map(|process| synchroniser.take(process, 0)).collect();
         assert_eq!(taken, [Some(1), Some(1), Some(-2), None]);
     }
 }

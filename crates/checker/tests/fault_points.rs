@@ -1,14 +1,14 @@
 //! Every member I/O of every operation fails in turn, on every level and consistency mode.
 
-use raidlab_checker::nth::{self, NthConfig, NthCounts, Operation};
+use raidlab_checker::fault_points::{self, FaultPointConfig, NthCounts, Operation};
 use raidlab_core::{Consistency, Level, Sectors};
 
 const BITMAP: Consistency = Consistency::Bitmap { chunk: Sectors(2) };
 const PPL: Consistency = Consistency::PartialParity { slots: 6 };
 const JOURNAL: Consistency = Consistency::Journal { sectors: Sectors(64) };
 
-fn fail_each(config: &NthConfig) -> NthCounts {
-    nth::run(config, &mut |_| ()).unwrap_or_else(|broken| panic!("{broken}"))
+fn fail_each(config: &FaultPointConfig) -> NthCounts {
+    fault_points::run(config, &mut |_| ()).unwrap_or_else(|broken| panic!("{broken}"))
 }
 
 fn has(counts: &NthCounts, operation: Operation) -> bool {
@@ -29,7 +29,7 @@ fn every_io_of_every_operation_fails_once_and_for_good() {
         (Level::Raid10, 4),
     ];
     for (level, members) in levels {
-        let counts = fail_each(&NthConfig::new(level, members, Consistency::None));
+        let counts = fail_each(&FaultPointConfig::new(level, members, Consistency::None));
         assert!(has(&counts, Operation::Read) && has(&counts, Operation::WriteLarge));
         let redundant = !matches!(level, Level::Linear | Level::Raid0);
         for operation in [Operation::Rebuild, Operation::Replace, Operation::Repair] {
@@ -48,7 +48,7 @@ fn records_fail_too() {
         (Level::Raid6, 5, JOURNAL),
     ];
     for (level, members, mode) in configs {
-        let counts = fail_each(&NthConfig::new(level, members, mode));
+        let counts = fail_each(&FaultPointConfig::new(level, members, mode));
         assert!(has(&counts, Operation::Recover), "{level} {mode:?}");
         assert_eq!(has(&counts, Operation::ReAdd), mode == BITMAP, "{level} {mode:?}");
     }
@@ -57,9 +57,13 @@ fn records_fail_too() {
 #[test]
 fn pairs_of_failures_leave_two_parities_and_mirrors_right() {
     for (level, members) in [(Level::Raid1, 3), (Level::Raid10, 4)] {
-        let config = NthConfig { most: 12, pairs: true, ..NthConfig::new(level, members, BITMAP) };
+        let config = FaultPointConfig {
+            most: 12,
+            pairs: true,
+            ..FaultPointConfig::new(level, members, BITMAP)
+        };
         assert!(fail_each(&config).runs > 3_000);
     }
-    let config = NthConfig::new(Level::Raid6, 5, Consistency::None);
-    assert!(fail_each(&NthConfig { most: 12, pairs: true, ..config }).runs > 3_000);
+    let config = FaultPointConfig::new(Level::Raid6, 5, Consistency::None);
+    assert!(fail_each(&FaultPointConfig { most: 12, pairs: true, ..config }).runs > 3_000);
 }

@@ -17,7 +17,7 @@ use raidlab_core::Level;
 
 use super::caught::caught;
 use super::crash::{self, CrashConfig, Op};
-use super::nth::{self, Failure, NthConfig, Operation, Strike};
+use super::fault_points::{self, Failure, FaultPointConfig, Operation, Strike};
 use super::part::{consistency, write_hole};
 use super::shape::Set;
 use super::swarm::{self, Mode, Options, Outcome};
@@ -70,7 +70,7 @@ pub enum Case {
 
 /// A case with what it is drawn from, and what is planted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replay {
+pub struct Reproduction {
     /// What is done.
     pub case: Case,
     /// What a seed draws from; lines are kept whatever it says. Its bug is planted in every case.
@@ -90,7 +90,7 @@ pub struct Ended {
     pub outcome: Option<Outcome>,
 }
 
-impl Display for Replay {
+impl Display for Reproduction {
     /// The arguments behind `raidlab check`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Case::Seed(_) = self.case {
@@ -232,35 +232,35 @@ impl Small {
         if self.bytes { config.in_bytes() } else { config }
     }
 
-    fn nth(self) -> NthConfig {
-        let config = NthConfig::new(self.level, self.members, consistency(self.mode));
+    fn fault_points(self) -> FaultPointConfig {
+        let config = FaultPointConfig::new(self.level, self.members, consistency(self.mode));
         if self.bytes { config.in_bytes() } else { config }
     }
 }
 
-impl Replay {
+impl Reproduction {
     /// Does it again.
     #[must_use]
     pub fn again(&self) -> Ended {
         match &self.case {
             Case::Seed(seed) => self.seed(*seed),
             Case::Failure { array, operation, strikes } => {
-                let mut config = array.nth();
-                self.plant(&mut config.rig);
-                let run = || nth::once(&config, *operation, strikes);
+                let mut config = array.fault_points();
+                self.plant(&mut config.harness);
+                let run = || fault_points::once(&config, *operation, strikes);
                 let ended = caught(run).unwrap_or_else(|what| (Some(what), Vec::new()));
                 Ended { lines: ended.1, array: config.name(), broken: ended.0, outcome: None }
             }
             Case::Crash { array, seed, program, steps, picks, lost } => {
                 let mut config = CrashConfig { seed: *seed, ..array.crash() };
-                self.plant(&mut config.rig);
+                self.plant(&mut config.harness);
                 let run = || crash::once(&config, program, steps, picks, *lost);
                 let ended = caught(run).unwrap_or_else(|what| (Some(what), Vec::new()));
                 Ended { lines: ended.1, array: config.name(), broken: ended.0, outcome: None }
             }
             Case::Hole => {
                 let mut config = write_hole();
-                self.plant(&mut config.rig);
+                self.plant(&mut config.harness);
                 let report = super::part::Part::Hole(Box::new(config.clone())).run(&mut |_| ());
                 let broken = report.broken.into_iter().next().map(|broken| broken.what);
                 Ended { lines: Vec::new(), array: config.name(), broken, outcome: None }
@@ -286,53 +286,58 @@ impl Replay {
     }
 
     #[cfg(feature = "seeded-bugs")]
-    fn plant(&self, rig: &mut super::rig::RigConfig) {
-        rig.bug = self.options.bug;
+    fn plant(&self, harness: &mut super::harness::HarnessConfig) {
+        harness.bug = self.options.bug;
     }
 
     #[cfg(not(feature = "seeded-bugs"))]
-    fn plant(&self, _: &mut super::rig::RigConfig) {
+    fn plant(&self, _: &mut super::harness::HarnessConfig) {
         let Self { .. } = self;
     }
 }
 
 /// The replay of a run of an array that [`NthConfig::new`] makes.
 #[must_use]
-pub(super) fn of_failure(config: &NthConfig, operation: Operation, strikes: &[Strike]) -> Replay {
-    let case = Case::Failure { array: array_of(&config.rig), operation, strikes: strikes.to_vec() };
-    Replay { case, options: planted(&config.rig) }
+pub(super) fn of_failure(
+    config: &FaultPointConfig,
+    operation: Operation,
+    strikes: &[Strike],
+) -> Reproduction {
+    let case =
+        Case::Failure { array: array_of(&config.harness), operation, strikes: strikes.to_vec() };
+    Reproduction { case, options: planted(&config.harness) }
 }
 
 /// The replay of a crash of an array that [`CrashConfig::new`] makes.
 #[must_use]
-pub(super) fn of_crash(config: &CrashConfig, violation: &crash::Violation) -> Replay {
+pub(super) fn of_crash(config: &CrashConfig, violation: &crash::Violation) -> Reproduction {
     let crash::Violation { seed, program, steps, picks, lost, .. } = violation.clone();
     let all = crash::operations(config).unwrap_or_default();
     let number = |op: &Op| all.iter().position(|known| known == op).unwrap_or(all.len()) as u32;
     let program = program.iter().map(number).collect();
-    let case = Case::Crash { array: array_of(&config.rig), seed, program, steps, picks, lost };
-    Replay { case, options: planted(&config.rig) }
+    let case = Case::Crash { array: array_of(&config.harness), seed, program, steps, picks, lost };
+    Reproduction { case, options: planted(&config.harness) }
 }
 
 /// The replay of a search for the write hole.
 #[must_use]
-pub(super) fn of_hole(config: &CrashConfig) -> Replay {
-    Replay { case: Case::Hole, options: planted(&config.rig) }
+pub(super) fn of_hole(config: &CrashConfig) -> Reproduction {
+    Reproduction { case: Case::Hole, options: planted(&config.harness) }
 }
 
-fn array_of(rig: &super::rig::RigConfig) -> Small {
-    let layout = &rig.array.layout;
-    let mode = Mode::of(rig.array.settings.consistency);
-    Small { level: layout.level, members: layout.members, mode, bytes: rig.bytes }
+fn array_of(harness: &super::harness::HarnessConfig) -> Small {
+    let layout = &harness.array.layout;
+    let mode = Mode::of(harness.array.settings.consistency);
+    Small { level: layout.level, members: layout.members, mode, bytes: harness.bytes }
 }
 
 #[cfg(feature = "seeded-bugs")]
-fn planted(rig: &super::rig::RigConfig) -> Options {
-    Options { bug: rig.bug, ..Options::default() }
+fn planted(harness: &super::harness::HarnessConfig) -> Options {
+    Options { bug: harness.bug, ..Options::default() }
 }
 
 #[cfg(not(feature = "seeded-bugs"))]
-fn planted(_: &super::rig::RigConfig) -> Options {
+fn planted(_: &super::harness::HarnessConfig) -> Options {
     Options::default()
 }
 

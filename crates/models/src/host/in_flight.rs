@@ -4,14 +4,14 @@ use super::Purpose;
 
 /// A request under way, and the calls that wait for it.
 #[derive(Clone, Debug)]
-pub(super) struct Flight {
+pub(super) struct InFlight {
     purpose: Purpose,
     /// The first of them: most have no other.
     first: Option<u32>,
     others: Vec<u32>,
 }
 
-impl Flight {
+impl InFlight {
     pub(super) fn new(purpose: Purpose) -> Self {
         Self { purpose, first: None, others: Vec::new() }
     }
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn calls_go_on_in_the_order_in_which_they_came() {
-        let mut flight = Flight::new(Purpose::Commit);
+        let mut flight = InFlight::new(Purpose::Commit);
         [5, 3, 9].into_iter().for_each(|id| flight.wait(id));
         assert_eq!(flight.ended().1.collect::<Vec<_>>(), [5, 3, 9]);
     }

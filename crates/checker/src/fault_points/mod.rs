@@ -1,4 +1,4 @@
-//! The n-th failure: an operation is done again and again, and the first, second, third ... of its
+//! The fault-point sweep: an operation is done again and again, and the first, second, third ... of its
 //! member I/Os fails, until none is left to fail.
 //!
 //! Each is failed as an unreadable or unwritable sector, as a timeout (carried out or not), as a
@@ -21,7 +21,7 @@ use raidlab_core::{ConfigError, Consistency, Level, Nanos};
 
 use super::caught::caught;
 use super::crash::CrashConfig;
-use super::rig::{Fault, Rig, RigConfig, Work};
+use super::harness::{Fault, Harness, HarnessConfig, Work};
 use super::shape::Set;
 
 pub use operation::Operation;
@@ -72,9 +72,9 @@ pub struct Strike {
 
 /// What is done.
 #[derive(Clone, Debug)]
-pub struct NthConfig {
+pub struct FaultPointConfig {
     /// The array.
-    pub rig: RigConfig,
+    pub harness: HarnessConfig,
     /// Two I/Os fail instead of one.
     pub pairs: bool,
     /// I/Os of an operation that are failed at most.
@@ -83,28 +83,28 @@ pub struct NthConfig {
     pub only: Option<Operation>,
 }
 
-impl NthConfig {
+impl FaultPointConfig {
     /// A small array, as [`CrashConfig::new`] makes it, with a deadline of 30 s.
     #[must_use]
     pub fn new(level: Level, members: u16, consistency: Consistency) -> Self {
-        let mut rig = CrashConfig::new(level, members, consistency).rig;
-        rig.replacements = true;
-        rig.array.settings.deadline = Some(Nanos(30_000_000_000));
-        rig.array.settings.room_wait = Some(Nanos::from_millis(3000));
-        Self { rig, pairs: false, most: 400, only: None }
+        let mut harness = CrashConfig::new(level, members, consistency).harness;
+        harness.replacements = true;
+        harness.array.settings.deadline = Some(Nanos(30_000_000_000));
+        harness.array.settings.room_wait = Some(Nanos::from_millis(3000));
+        Self { harness, pairs: false, most: 400, only: None }
     }
 
     /// The same with records as bytes.
     #[must_use]
     pub fn in_bytes(mut self) -> Self {
-        self.rig.bytes = true;
+        self.harness.bytes = true;
         self
     }
 
     /// `LEVEL(MEMBERS) MODE`.
     #[must_use]
     pub fn name(&self) -> String {
-        super::crash::name_of(&self.rig)
+        super::crash::name_of(&self.harness)
     }
 }
 
@@ -153,12 +153,12 @@ impl std::error::Error for NthViolation {}
 /// The first run in which something was wrong.
 ///
 /// # Panics
-/// When the array of `config` cannot be: ask [`Rig::new`] first.
+/// When the array of `config` cannot be: ask [`Harness::new`] first.
 pub fn run(
-    config: &NthConfig,
+    config: &FaultPointConfig,
     progress: &mut dyn FnMut(&NthCounts),
 ) -> Result<NthCounts, Box<NthViolation>> {
-    let base = super::crash::base(&config.rig).expect("the array was tried before");
+    let base = super::crash::base(&config.harness).expect("the array was tried before");
     let mut counts = NthCounts::default();
     let wanted = |operation: &Operation| config.only.is_none_or(|only| only == *operation);
     for operation in Operation::ALL.into_iter().filter(wanted) {
@@ -185,7 +185,12 @@ pub fn run(
 }
 
 /// Does one run again, with its log.
-fn again(config: &NthConfig, operation: Operation, strikes: &[Strike], base: &Rig) -> NthViolation {
+fn again(
+    config: &FaultPointConfig,
+    operation: Operation,
+    strikes: &[Strike],
+    base: &Harness,
+) -> NthViolation {
     let (what, lines) = match judge::case(base, operation, strikes, true) {
         Err(wrong) => *wrong,
         Ok(()) => ("a replay does not show it again".into(), Vec::new()),
@@ -200,11 +205,11 @@ fn again(config: &NthConfig, operation: Operation, strikes: &[Strike], base: &Ri
 /// When the array of `config` cannot be.
 #[must_use]
 pub fn once(
-    config: &NthConfig,
+    config: &FaultPointConfig,
     operation: Operation,
     strikes: &[Strike],
 ) -> (Option<String>, Vec<String>) {
-    let base = super::crash::base(&config.rig).expect("the array was tried before");
+    let base = super::crash::base(&config.harness).expect("the array was tried before");
     let (what, lines) = judge::run(&base, operation, strikes, true);
     (what.err(), lines)
 }
@@ -214,23 +219,23 @@ pub fn once(
 /// # Errors
 /// When the array of `config` cannot be.
 pub fn replay(
-    config: &NthConfig,
+    config: &FaultPointConfig,
     violation: &NthViolation,
 ) -> Result<Option<NthViolation>, ConfigError> {
-    let base = super::crash::base(&config.rig)?;
+    let base = super::crash::base(&config.harness)?;
     let NthViolation { operation, strikes, .. } = violation;
     let ended = judge::case(&base, *operation, strikes, true);
     Ok(ended.is_err().then(|| again(config, *operation, strikes, &base)))
 }
 
 /// How many I/Os an operation takes when nothing fails; `None` when there is no such operation here.
-fn count(base: &Rig, operation: Operation) -> Option<u32> {
-    let mut rig = base.clone();
-    if !operation.begin(&mut rig) {
+fn count(base: &Harness, operation: Operation) -> Option<u32> {
+    let mut harness = base.clone();
+    if !operation.begin(&mut harness) {
         return None;
     }
     let mut strikes = Strikes::new(&[]);
-    strikes.run(&mut rig);
+    strikes.run(&mut harness);
     Some(strikes.count)
 }
 
@@ -289,43 +294,43 @@ impl<'a> Strikes<'a> {
     }
 
     /// Ends everything in order, failing what is to fail, and wakes the array until it is quiet.
-    fn run(&mut self, rig: &mut Rig) {
+    fn run(&mut self, harness: &mut Harness) {
         let mut wakes = 400;
         let mut held: Vec<usize> = Vec::new();
         for _ in 0..200_000 {
-            if rig.violation().is_some() {
+            if harness.violation().is_some() {
                 return;
             }
             // What hangs comes last, when its deadline has passed.
-            if let Some(index) = (0..rig.outstanding()).find(|k| rig.is_abandoned(*k)) {
+            if let Some(index) = (0..harness.outstanding()).find(|k| harness.is_abandoned(*k)) {
                 held.retain(|known| *known != index);
                 held.iter_mut().filter(|known| **known > index).for_each(|known| *known -= 1);
-                rig.finish(index, Fault::Timeout { carried_out: false });
+                harness.finish(index, Fault::Timeout { carried_out: false });
                 continue;
             }
-            let Some(index) = (0..rig.outstanding()).find(|k| !held.contains(k)) else {
-                if wakes == 0 || !rig.wake() {
+            let Some(index) = (0..harness.outstanding()).find(|k| !held.contains(k)) else {
+                if wakes == 0 || !harness.wake() {
                     return;
                 }
                 wakes -= 1;
                 continue;
             };
-            if self.end(rig, index) {
+            if self.end(harness, index) {
                 held.iter_mut().filter(|known| **known > index).for_each(|known| *known -= 1);
             } else {
                 held.push(index);
             }
         }
-        rig.violate("I/O goes on for ever".into());
+        harness.violate("I/O goes on for ever".into());
     }
 
     /// Ends one; false when it hangs.
-    fn end(&mut self, rig: &mut Rig, index: usize) -> bool {
-        let Some(device) = rig.device(index) else {
-            rig.finish(index, Fault::None);
+    fn end(&mut self, harness: &mut Harness, index: usize) -> bool {
+        let Some(device) = harness.device(index) else {
+            harness.finish(index, Fault::None);
             return true;
         };
-        let kind = kind_of(rig.work(index));
+        let kind = kind_of(harness.work(index));
         let strike = self.strikes.iter().find(|strike| strike.at == self.count);
         self.count += 1;
         let known = self.broken.iter().find(|b| b.0 == device.0 && b.1 == kind);
@@ -340,19 +345,19 @@ impl<'a> Strikes<'a> {
             (None, None) => None,
         };
         let Some((failure, sticky)) = failure else {
-            rig.finish(index, Fault::None);
+            harness.finish(index, Fault::None);
             return true;
         };
         // What finds no room once waits, and nothing is wrong with its drive.
-        let waits = rig.config().array.settings.room_wait.is_some() && kind == CHANGES;
+        let waits = harness.config().array.settings.room_wait.is_some() && kind == CHANGES;
         if failure != Failure::NoSpace || sticky || !waits {
             self.struck |= 1 << device.0;
         }
-        let has_deadline = rig.config().array.settings.deadline.is_some();
+        let has_deadline = harness.config().array.settings.deadline.is_some();
         if failure == Failure::Hangs && has_deadline {
             return false;
         }
-        rig.finish(index, failure.fault(sticky));
+        harness.finish(index, failure.fault(sticky));
         true
     }
 }

@@ -1,8 +1,8 @@
 //! One range of background work, from its lock to its end.
 //!
-//! A unit goes through phases as a plan does; all I/O of a phase is sent out at once. What holds for
+//! A window goes through phases as a plan does; all I/O of a phase is sent out at once. What holds for
 //! some of its blocks only (a mismatch, a block that cannot be had) is dealt with block by block:
-//! the unit's window then steps through them.
+//! the window's part then steps through them.
 
 use super::sources::{Roles, Sources, has};
 use crate::array::lists::NIL;
@@ -10,11 +10,13 @@ use crate::array::member::Members;
 use crate::array::member_set::MemberSet;
 use crate::array::setup::Setup;
 use crate::bugs::Bug;
-use crate::contract::{Believe, IoOutcome, JobResult, Kernel, Role, Scrub, Segment, SegmentList};
+use crate::contract::{
+    IoOutcome, JobResult, ParityOp, RepairSource, Role, Scrub, Segment, SegmentList,
+};
 use crate::geometry::{Geometry, Holds, Place};
 use crate::units::{MemberIndex, Sector};
 
-/// What a unit is for.
+/// What a window is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::array) enum Task {
     Rebuild(MemberIndex),
@@ -27,7 +29,7 @@ pub(in crate::array) enum Task {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::array) enum Phase {
-    /// Choose sources for the window.
+    /// Choose sources for the part.
     Plan,
     /// Healing: what can the member read by now?
     Probe,
@@ -37,12 +39,12 @@ pub(in crate::array) enum Phase {
     Compare,
     Locate,
     Write,
-    /// On to the next window.
+    /// On to the next part.
     Next,
     Done,
 }
 
-/// How a unit goes through its blocks.
+/// How a window goes through its blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::array) enum Steps {
     /// All at once.
@@ -55,7 +57,7 @@ pub(in crate::array) enum Steps {
 
 /// A range that background work holds.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::array) struct Unit {
+pub(in crate::array) struct ResyncWindow {
     /// Member I/Os or jobs of this phase not yet ended.
     pub(in crate::array) pending: u32,
     pub(in crate::array) task: Task,
@@ -68,17 +70,17 @@ pub(in crate::array) struct Unit {
     pub(in crate::array) len: u32,
     pub(in crate::array) stripe: u64,
     /// The part worked on, counted from the start.
-    pub(in crate::array) window: (u32, u32),
+    pub(in crate::array) part: (u32, u32),
     pub(in crate::array) steps: Steps,
     pub(in crate::array) phase: Phase,
     pub(in crate::array) sources: Sources,
-    /// Members whose reads failed in this window.
+    /// Members whose reads failed in this part.
     pub(in crate::array) avoid: MemberSet,
     /// A read of this phase failed.
     pub(in crate::array) again: bool,
     /// A job of this phase failed.
     pub(in crate::array) failed: bool,
-    /// Where redundancy disagrees, counted from the window's start.
+    /// Where redundancy disagrees, counted from the part's start.
     pub(in crate::array) differs: Option<(u32, u32)>,
     pub(in crate::array) located: Option<u16>,
     /// What the probe of a heal found, and the first block of it that is bad.
@@ -89,15 +91,15 @@ pub(in crate::array) struct Unit {
     pub(in crate::array) tries: u8,
     /// What a member could not read, to be healed afterwards.
     pub(in crate::array) sick: Option<(MemberIndex, u64, u32)>,
-    /// News of this unit, joined where blocks touch.
-    pub(in crate::array) news: News,
+    /// What was found in this window and not told yet, joined where blocks touch.
+    pub(in crate::array) notifications: Notifications,
     pub(in crate::array) mismatched: u32,
     pub(in crate::array) lost: u32,
 }
 
 /// What is told of runs of blocks when they end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::array) enum Told {
+pub(in crate::array) enum Finding {
     Mismatch(Option<MemberIndex>),
     Mended(Roles),
     Bad(Roles),
@@ -106,14 +108,14 @@ pub(in crate::array) enum Told {
 
 /// Runs of blocks of which something is to be told; a mismatch and its mending run side by side.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::array) struct News {
-    pub(in crate::array) runs: [Option<(Told, u32, u32)>; 2],
+pub(in crate::array) struct Notifications {
+    pub(in crate::array) runs: [Option<(Finding, u32, u32)>; 2],
 }
 
-/// A job over places of a unit's scratch: one for each role, and beside them one for each parity.
+/// A job over places of a window's scratch: one for each role, and beside them one for each parity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::array) struct UnitJob {
-    pub(in crate::array) kernel: Kernel,
+pub(in crate::array) struct WindowJob {
+    pub(in crate::array) op: ParityOp,
     /// Places of roles, and of parities beside them, that it reads.
     pub(in crate::array) sources: (Roles, u8),
     /// And that it writes.
@@ -121,9 +123,9 @@ pub(in crate::array) struct UnitJob {
 }
 
 /// A run of blocks of which something is to be told.
-pub(in crate::array) type ToldRun = Option<(Told, u32, u32)>;
+pub(in crate::array) type FindingRun = Option<(Finding, u32, u32)>;
 
-impl Unit {
+impl ResyncWindow {
     pub(in crate::array) fn idle() -> Self {
         Self {
             pending: 0,
@@ -133,7 +135,7 @@ impl Unit {
             at: 0,
             len: 0,
             stripe: 0,
-            window: (0, 0),
+            part: (0, 0),
             steps: Steps::Whole,
             phase: Phase::Plan,
             sources: Sources::default(),
@@ -147,7 +149,7 @@ impl Unit {
             block: None,
             tries: 0,
             sick: None,
-            news: News::default(),
+            notifications: Notifications::default(),
             mismatched: 0,
             lost: 0,
         }
@@ -163,7 +165,7 @@ impl Unit {
         });
         add(self.at);
         add(u64::from(self.len) | (self.phase as u64) << 32 | u64::from(self.again) << 40);
-        add(u64::from(self.window.0) | u64::from(self.window.1) << 32);
+        add(u64::from(self.part.0) | u64::from(self.part.1) << 32);
         add(u64::from(self.pending) | u64::from(self.tries) << 32);
         add(match self.steps {
             Steps::Whole => 0,
@@ -177,10 +179,10 @@ impl Unit {
     }
 
     pub(in crate::array) fn window_len(&self) -> u32 {
-        self.window.1 - self.window.0
+        self.part.1 - self.part.0
     }
 
-    /// A unit over `len` sectors of a member, or as many as lie together.
+    /// A window over `len` sectors of a member, or as many as lie together.
     pub(in crate::array) fn at(
         setup: &Setup,
         member: MemberIndex,
@@ -200,7 +202,7 @@ impl Unit {
             _ => return None,
         };
         let len = len.min(run) as u32;
-        Some(Self { at, len, stripe, window: (0, len), ..Self::idle() })
+        Some(Self { at, len, stripe, part: (0, len), ..Self::idle() })
     }
 
     /// Where its range ends.
@@ -234,26 +236,26 @@ impl Unit {
             }
     }
 
-    /// Goes on to read what its window is had from.
+    /// Goes on to read what its part is had from.
     pub(in crate::array) fn plan(&mut self, sources: Sources) {
         self.sources = sources;
         self.phase = Phase::Read;
     }
 
-    /// The window cannot be had: smaller ones may be. False when there are none, and it is lost.
+    /// The part cannot be had: smaller ones may be. False when there are none, and it is lost.
     pub(in crate::array) fn lacks_sources(&mut self, setup: &Setup) -> bool {
         let block = setup.member_block() as u32;
         let smaller = self.window_len() > block && !self.is_heal();
         if smaller {
             self.steps = Steps::Read(self.len);
-            self.window = (0, block.min(self.len));
+            self.part = (0, block.min(self.len));
             self.avoid = MemberSet::NONE;
             self.phase = Phase::Plan;
         }
         smaller
     }
 
-    /// Moves the window on; after the last one the unit is done.
+    /// Moves the part on; after the last one the window is done.
     pub(in crate::array) fn next_window(&mut self, setup: &Setup) {
         let block = setup.member_block() as u32;
         let (to, phase) = match self.steps {
@@ -261,17 +263,17 @@ impl Unit {
             Steps::Read(to) => (to, Phase::Plan),
             Steps::Compare(to) => (to, Phase::Compare),
         };
-        let from = self.window.1;
+        let from = self.part.1;
         if from >= to {
             self.phase = Phase::Done;
             return;
         }
-        self.window = (from, (from + block).min(to));
+        self.part = (from, (from + block).min(to));
         self.phase = phase;
         self.avoid = MemberSet::NONE;
     }
 
-    /// All jobs that compare have ended; true when the window, one block, differs and nobody can be named.
+    /// All jobs that compare have ended; true when the part, one block, differs and nobody can be named.
     pub(in crate::array) fn compared(&mut self, setup: &Setup) -> bool {
         let block = setup.member_block() as u32;
         let Some((from, to)) = self.differs.take() else {
@@ -280,10 +282,10 @@ impl Unit {
         };
         if self.window_len() > block {
             // Block by block: each is told, and mended, on its own.
-            let start = self.window.0;
+            let start = self.part.0;
             let end = (start + to.max(from + 1)).next_multiple_of(block).min(self.len);
             let first = (start + from) / block * block;
-            self.window = (first, (first + block).min(end));
+            self.part = (first, (first + block).min(end));
             self.steps = Steps::Compare(end);
             self.phase = Phase::Compare;
         } else if setup.parities > 1 {
@@ -296,7 +298,7 @@ impl Unit {
         false
     }
 
-    /// Redundancy disagrees in the window, which is one block: counts it, and goes on to mend it or to the next.
+    /// Redundancy disagrees in the part, which is one block: counts it, and goes on to mend it or to the next.
     /// Gives who is wrong, if P and Q have said so.
     pub(in crate::array) fn block_differs(
         &mut self,
@@ -331,15 +333,15 @@ impl Unit {
                 Some(anew)
             }
             (Scrub::Check, _) => None,
-            (Scrub::Repair(Believe::Nobody), Some(role)) => Some(one(role)),
-            (Scrub::Repair(Believe::Nobody), None) => {
+            (Scrub::Repair(RepairSource::Nobody), Some(role)) => Some(one(role)),
+            (Scrub::Repair(RepairSource::Nobody), None) => {
                 (setup.has_bug(Bug::RepairGuesses) && setup.parities > 0).then_some(anew)
             }
-            (Scrub::Repair(Believe::Data), _) if setup.parities > 0 => Some(anew),
-            (Scrub::Repair(Believe::Data), _) => {
+            (Scrub::Repair(RepairSource::Data), _) if setup.parities > 0 => Some(anew),
+            (Scrub::Repair(RepairSource::Data), _) => {
                 Some(Sources { write: copies, ..Sources::default() })
             }
-            (Scrub::Repair(Believe::NotMember(member)), _) => {
+            (Scrub::Repair(RepairSource::NotMember(member)), _) => {
                 let role = self.role_of(setup, member)?;
                 if setup.parities > 0 {
                     return Some(one(role));
@@ -358,7 +360,7 @@ impl Unit {
         }
     }
 
-    /// A member could not read `at..at + len`: the window is had without it.
+    /// A member could not read `at..at + len`: the part is had without it.
     pub(in crate::array) fn read_failed(
         &mut self,
         setup: &Setup,
@@ -406,21 +408,21 @@ impl Unit {
         }
     }
 
-    /// Begins a look at what is to be healed: the window is what was not looked at.
+    /// Begins a look at what is to be healed: the part is what was not looked at.
     pub(in crate::array) fn begin_probe(&mut self) {
-        let from = self.block.unwrap_or(self.window.0);
-        self.window = (from, self.len);
+        let from = self.block.unwrap_or(self.part.0);
+        self.part = (from, self.len);
         self.probed = None;
     }
 
     /// The member has read what it can, of what lies at `at` on it; true when what was written can be read now,
-    /// which is to be told of the window before [`Self::mend_probed`].
+    /// which is to be told of the part before [`Self::mend_probed`].
     pub(in crate::array) fn probe_ended(&mut self, setup: &Setup, at: u64) -> bool {
         let block = setup.member_block() as u32;
         let bad = match self.probed {
             Some(IoOutcome::MediaError { first_bad }) => {
                 let bad = first_bad.0.saturating_sub(at).min(u64::from(self.len - 1)) as u32;
-                Some((bad / block * block).max(self.window.0))
+                Some((bad / block * block).max(self.part.0))
             }
             Some(IoOutcome::Ok) => None,
             // Gone or too slow: nothing more is learnt here.
@@ -433,7 +435,7 @@ impl Unit {
         let wrote = self.block.filter(|_| self.tries < u8::MAX);
         let healed = wrote.is_some() && wrote != bad;
         if healed {
-            self.window = (self.window.0, self.window.0 + block);
+            self.part = (self.part.0, self.part.0 + block);
         }
         self.probed_bad = bad;
         healed
@@ -450,7 +452,7 @@ impl Unit {
             self.tries = 0;
         }
         self.block = Some(bad);
-        self.window = (bad, (bad + block).min(self.len));
+        self.part = (bad, (bad + block).min(self.len));
         self.avoid = MemberSet::NONE;
         if self.tries >= setup.settings.heal_tries {
             return true;
@@ -460,16 +462,16 @@ impl Unit {
         false
     }
 
-    /// The window of a heal is listed as bad: goes on behind it.
+    /// The part of a heal is listed as bad: goes on behind it.
     pub(in crate::array) fn give_up_window(&mut self) {
-        let next = self.window.1;
+        let next = self.part.1;
         self.phase = if next < self.len { Phase::Probe } else { Phase::Done };
         self.block = None;
         self.tries = 0;
-        self.window = (next.min(self.len), self.len);
+        self.part = (next.min(self.len), self.len);
     }
 
-    /// Whether a role cannot be read in the window.
+    /// Whether a role cannot be read in the part.
     pub(in crate::array) fn is_unreadable(
         &self,
         setup: &Setup,
@@ -477,7 +479,7 @@ impl Unit {
         role: u16,
     ) -> bool {
         let Place { member, at } = self.place(setup, role);
-        let from = Sector(at.0 + u64::from(self.window.0));
+        let from = Sector(at.0 + u64::from(self.part.0));
         self.avoid.contains(member)
             || members.lacks(setup, member, from, u64::from(self.window_len()))
     }
@@ -490,11 +492,11 @@ impl Unit {
         if count > usize::from(survives) { self.window_len() } else { 0 }
     }
 
-    /// Adds the window to a run of blocks of which the same is to be told; another run that ends
+    /// Adds the part to a run of blocks of which the same is to be told; another run that ends
     /// with it, which is to be told now.
-    pub(in crate::array) fn add_news(&mut self, line: usize, told: Told) -> ToldRun {
-        let (from, to) = self.window;
-        match &mut self.news.runs[line] {
+    pub(in crate::array) fn add_finding(&mut self, line: usize, told: Finding) -> FindingRun {
+        let (from, to) = self.part;
+        match &mut self.notifications.runs[line] {
             Some((known, _, end)) if *known == told && *end == from => {
                 *end = to;
                 None
@@ -504,12 +506,12 @@ impl Unit {
     }
 }
 
-/// What a unit sends out.
-impl Unit {
-    /// The window in a place of the scratch, whose token is this.
+/// What a window sends out.
+impl ResyncWindow {
+    /// The part in a place of the scratch, whose token is this.
     pub(in crate::array) fn list(&self, setup: &Setup, slot: u32, place: u16) -> SegmentList {
-        let offset = u64::from(place) * setup.unit_rows + u64::from(self.window.0);
-        let (token, len) = (setup.unit_token(slot), self.window_len());
+        let offset = u64::from(place) * setup.unit_rows + u64::from(self.part.0);
+        let (token, len) = (setup.window_token(slot), self.window_len());
         // One segment, which needs no node of its own.
         SegmentList { first: Segment { token, offset: offset as u32, len }, rest: NIL }
     }
@@ -535,48 +537,48 @@ impl Unit {
     }
 
     /// The job that computes what is lost.
-    pub(in crate::array) fn recovery(&self, setup: &Setup) -> Option<UnitJob> {
+    pub(in crate::array) fn recovery(&self, setup: &Setup) -> Option<WindowJob> {
         let sources = self.sources;
         if sources.lost().is_empty() || sources.write == 0 {
             return None;
         }
         let data = setup.data_chunks;
-        let kernel = if sources.is_xor() { Kernel::Xor } else { Kernel::Recover };
+        let kernel = if sources.is_xor() { ParityOp::Xor } else { ParityOp::Recover };
         let lost = sources.lost().iter().fold(0, |set, role| set | 1 << role);
         let with = Roles::from(sources.with & ((1 << setup.parities) - 1)) << data;
         let read = all(data) & !lost | with;
-        Some(UnitJob { kernel, sources: (read, 0), targets: (lost, 0) })
+        Some(WindowJob { op: kernel, sources: (read, 0), targets: (lost, 0) })
     }
 
     /// The job that makes parity anew: in its own place, or for a scrub beside it.
-    pub(in crate::array) fn parity(&self, setup: &Setup) -> Option<UnitJob> {
+    pub(in crate::array) fn parity(&self, setup: &Setup) -> Option<WindowJob> {
         let data = setup.data_chunks;
         let every = (1u8 << setup.parities) - 1;
         let compute = if self.is_scrub() { every } else { self.sources.compute & every };
         let kernel = match compute {
             0 => return None,
-            1 => Kernel::Xor,
-            _ => Kernel::Pq,
+            1 => ParityOp::Xor,
+            _ => ParityOp::Pq,
         };
         let targets = match self.is_scrub() {
             true => (0, compute),
             false => (Roles::from(compute) << data, 0),
         };
-        Some(UnitJob { kernel, sources: (all(data), 0), targets })
+        Some(WindowJob { op: kernel, sources: (all(data), 0), targets })
     }
 
     /// The jobs that compare parity with what it should be, or copies with each other.
-    pub(in crate::array) fn comparisons(setup: &Setup) -> impl Iterator<Item = UnitJob> + use<> {
+    pub(in crate::array) fn comparisons(setup: &Setup) -> impl Iterator<Item = WindowJob> + use<> {
         let (data, width, parities) = (setup.data_chunks, setup.width(), setup.parities);
         let copies = (parities == 0).then_some((all(width), 0));
         let pairs = (0..parities).map(move |parity| (1 << (data + parity), 1 << parity));
-        let job = |sources| UnitJob { kernel: Kernel::Compare, sources, targets: (0, 0) };
+        let job = |sources| WindowJob { op: ParityOp::Compare, sources, targets: (0, 0) };
         copies.into_iter().chain(pairs).map(job)
     }
 
     /// The job that names the block which explains all that disagrees.
-    pub(in crate::array) fn location(setup: &Setup) -> UnitJob {
-        UnitJob { kernel: Kernel::Locate, sources: (all(setup.width()), 0), targets: (0, 0) }
+    pub(in crate::array) fn location(setup: &Setup) -> WindowJob {
+        WindowJob { op: ParityOp::Locate, sources: (all(setup.width()), 0), targets: (0, 0) }
     }
 }
 

@@ -8,12 +8,12 @@
 
 use raidlab_core::units::{Nanos, Time};
 
-use super::{HardDisk, Step};
+use super::{CommandStep, HardDisk};
 use crate::drive::DriveIo;
 
 /// What is known ahead of time.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Foresight {
+pub(super) struct CompletionPrediction {
     pub(super) is_on: bool,
     /// The end of the command at work.
     ends: Option<Time>,
@@ -26,53 +26,53 @@ impl HardDisk {
     /// no command, so that destaging is seen late: ask [`busy_by`](Self::busy_by) instead of
     /// [`busy`](Self::busy). Gives whether that can be: not on a drive with a command queue, where what
     /// comes later changes what comes next.
-    pub fn foresee_ends(&mut self) -> bool {
-        self.foresight.is_on = self.depth == 1;
-        self.foresight.work.reserve(64);
-        self.foresight.is_on
+    pub fn predict_completions(&mut self) -> bool {
+        self.prediction.is_on = self.depth == 1;
+        self.prediction.work.reserve(64);
+        self.prediction.is_on
     }
 
     /// A command that comes at `at`, which may lie ahead: nothing else is handed in before. Only when
-    /// [ends are foreseen](Self::foresee_ends).
+    /// [ends are predicted](Self::foresee_ends).
     pub fn submit_at(&mut self, at: Time, io: DriveIo) {
         let at = at.max(self.now);
-        self.foresight.work.clear();
+        self.prediction.work.clear();
         self.advance(at);
         self.now = at;
         self.queue.push_back(io);
         self.admit();
-        self.foresee();
+        self.predict();
     }
 
     /// As [`busy`](Self::busy), at a time when nothing older is left to be handed in.
     pub fn busy_by(&self, now: Time) -> Nanos {
-        if !self.foresight.is_on {
+        if !self.prediction.is_on {
             return self.busy();
         }
         let mut then = self.clone();
         if now > self.now {
             then.advance(now);
         }
-        let ahead = then.foresight.work.iter().filter(|(at, _)| *at > now);
+        let ahead = then.prediction.work.iter().filter(|(at, _)| *at > now);
         Nanos(then.busy().0 - ahead.map(|(_, work)| work.0).sum::<u64>())
     }
 
     /// Whether the drive is ahead of `now`, with a command that ends later.
     #[inline]
     pub(super) fn is_ahead_of(&self, now: Time) -> bool {
-        self.foresight.ends.is_some_and(|ends| now < ends)
+        self.prediction.ends.is_some_and(|ends| now < ends)
     }
 
     /// Goes on to where the command at work is only to be answered.
-    pub(super) fn foresee(&mut self) {
-        self.foresight.ends = None;
+    pub(super) fn predict(&mut self) {
+        self.prediction.ends = None;
         while !self.commands.is_empty() {
             let mechanism = self.mechanism_due();
             let command = self.command_due();
             if command.0 < mechanism
-                && let Step::Finish { at, .. } = self.commands[command.1].step
+                && let CommandStep::Finish { at, .. } = self.commands[command.1].step
             {
-                self.foresight.ends = Some(at);
+                self.prediction.ends = Some(at);
                 break;
             }
             if command.0.min(mechanism) == super::NEVER {
@@ -80,6 +80,6 @@ impl HardDisk {
             }
             self.go_on(mechanism, command);
         }
-        self.wake = self.foresight.ends;
+        self.wake = self.prediction.ends;
     }
 }

@@ -1,14 +1,14 @@
-//! A drive that foresees the ends of its commands answers as one that takes step by step.
+//! A drive that predicts the ends of its commands answers as one that takes step by step.
 
-mod rig;
+mod harness;
 
+use harness::{Flush, NAMES, Read, Write, figures, queueing_figures};
 use raidlab_core::contract::IoOutcome;
 use raidlab_core::units::{Nanos, Sector, Time};
 use raidlab_models::{
     DriveInput, DriveIo, DriveIoId, DriveOutput, HardDisk, HardDiskFigures, HardDiskSpec,
 };
 use raidlab_random::SplitMix64;
-use rig::{Flush, NAMES, Read, Write, figures, queueing_figures};
 
 struct One {
     disk: HardDisk,
@@ -18,9 +18,9 @@ struct One {
 }
 
 impl One {
-    fn new(f: &HardDiskFigures, foresees: bool) -> Self {
+    fn new(f: &HardDiskFigures, predicts: bool) -> Self {
         let mut disk = HardDisk::new(&HardDiskSpec::new(f.clone()).expect("can be"), 5);
-        assert!(!foresees || disk.foresee_ends());
+        assert!(!predicts || disk.predict_completions());
         Self { disk, wake: None, ended: Vec::new(), wakes: 0 }
     }
 
@@ -124,5 +124,5 @@ fn a_command_may_come_ahead_of_time() {
 #[test]
 fn a_drive_with_a_command_queue_foresees_nothing() {
     let spec = HardDiskSpec::new(queueing_figures("nas-8tb-7200")).expect("can be");
-    assert!(!HardDisk::new(&spec, 1).foresee_ends());
+    assert!(!HardDisk::new(&spec, 1).predict_completions());
 }

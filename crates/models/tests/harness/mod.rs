@@ -32,7 +32,7 @@ pub(crate) struct Done {
     pub(crate) at: Time,
 }
 
-pub(crate) struct Rig {
+pub(crate) struct Harness {
     pub(crate) disk: HardDisk,
     pub(crate) now: Time,
     pub(crate) done: Vec<Done>,
@@ -40,7 +40,7 @@ pub(crate) struct Rig {
     next: u32,
 }
 
-impl Rig {
+impl Harness {
     pub(crate) fn new(figures: &HardDiskFigures, seed: u64) -> Self {
         let spec = HardDiskSpec::new(figures.clone()).unwrap();
         let disk = HardDisk::new(&spec, seed);

@@ -4,7 +4,7 @@ use raidlab_core::consistency::{Allow, AssembleError, Found, ReturnRefusal, Unus
 use raidlab_core::contract::{Admin, Input, IoOp, MemberBits, MemberIo, Record};
 use raidlab_core::{Array, Config, Consistency, MemberIndex};
 
-use super::Rig;
+use super::Harness;
 use crate::content::Content;
 use crate::device::{Fate, IDENTITY};
 use crate::shape::{Set, has, set_of};
@@ -26,7 +26,7 @@ pub fn named(unused: &[Unused]) -> MemberBits {
     })
 }
 
-impl Rig {
+impl Harness {
     /// Writes the metadata of a new array.
     pub(super) fn format(&mut self) {
         if !self.config.array.settings.consistency.has_superblocks() {

@@ -5,26 +5,26 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use raidlab_core::Time;
 
-use super::Happening;
+use super::TimedEvent;
 
 /// Something that will happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     at: Time,
     number: u64,
-    what: Happening,
+    what: TimedEvent,
 }
 
 /// What will happen, in order.
 #[derive(Debug)]
-pub(super) struct Agenda {
+pub(super) struct EventQueue {
     /// What comes in order as it is: the requests of the host, whose CPU does one after the other.
     lane: VecDeque<Entry>,
     others: BinaryHeap<Reverse<Entry>>,
     numbers: u64,
 }
 
-impl Agenda {
+impl EventQueue {
     pub(super) fn new(room: usize) -> Self {
         let (lane, others) = (VecDeque::with_capacity(room), BinaryHeap::with_capacity(room));
         Self { lane, others, numbers: 0 }
@@ -42,7 +42,7 @@ impl Agenda {
 
     /// The next of all that happen at `now`.
     #[inline]
-    pub(super) fn due(&mut self, now: Time) -> Option<Happening> {
+    pub(super) fn due(&mut self, now: Time) -> Option<TimedEvent> {
         let lane = self.lane.front().filter(|entry| entry.at == now).map(|entry| entry.number);
         let other = self.others.peek().filter(|other| other.0.at == now);
         let next = match (lane, other.map(|other| other.0.number)) {
@@ -56,14 +56,14 @@ impl Agenda {
 
     /// Asks for something.
     #[inline]
-    pub(super) fn ask(&mut self, at: Time, what: Happening) {
+    pub(super) fn ask(&mut self, at: Time, what: TimedEvent) {
         let entry = self.entry(at, what);
         self.others.push(Reverse(entry));
     }
 
     /// The same for something that mostly is later than what was asked for in this way before.
     #[inline]
-    pub(super) fn ask_in_order(&mut self, at: Time, what: Happening) {
+    pub(super) fn ask_in_order(&mut self, at: Time, what: TimedEvent) {
         let entry = self.entry(at, what);
         if self.lane.back().is_none_or(|last| last.at <= at) {
             self.lane.push_back(entry);
@@ -73,7 +73,7 @@ impl Agenda {
     }
 
     #[inline]
-    fn entry(&mut self, at: Time, what: Happening) -> Entry {
+    fn entry(&mut self, at: Time, what: TimedEvent) -> Entry {
         self.numbers += 1;
         Entry { at, number: self.numbers, what }
     }
@@ -85,23 +85,23 @@ mod tests {
 
     #[test]
     fn by_time_then_in_the_order_in_which_they_were_asked_for() {
-        let mut agenda = Agenda::new(4);
-        let (path, arrival) = (Happening::Path, Happening::Arrival);
-        agenda.ask(Time(20), path(0));
-        agenda.ask_in_order(Time(10), arrival(0));
-        agenda.ask_in_order(Time(20), arrival(1));
-        agenda.ask_in_order(Time(15), arrival(2));
-        agenda.ask(Time(20), path(1));
-        agenda.ask(Time(5), path(2));
+        let mut event_queue = EventQueue::new(4);
+        let (path, arrival) = (TimedEvent::Path, TimedEvent::Arrival);
+        event_queue.ask(Time(20), path(0));
+        event_queue.ask_in_order(Time(10), arrival(0));
+        event_queue.ask_in_order(Time(20), arrival(1));
+        event_queue.ask_in_order(Time(15), arrival(2));
+        event_queue.ask(Time(20), path(1));
+        event_queue.ask(Time(5), path(2));
         let next = || {
-            let at = agenda.next_at()?;
-            agenda.due(at).map(|what| (at.0, what))
+            let at = event_queue.next_at()?;
+            event_queue.due(at).map(|what| (at.0, what))
         };
         let all: Vec<_> = std::iter::from_fn(next).collect();
         let last = [(20, path(0)), (20, arrival(1)), (20, path(1))];
         let expected = [&[(5, path(2)), (10, arrival(0)), (15, arrival(2))][..], &last].concat();
         assert_eq!(all, expected);
-        agenda.ask(Time(30), path(3));
-        assert_eq!((agenda.due(Time(29)), agenda.due(Time(30))), (None, Some(path(3))));
+        event_queue.ask(Time(30), path(3));
+        assert_eq!((event_queue.due(Time(29)), event_queue.due(Time(30))), (None, Some(path(3))));
     }
 }

@@ -18,7 +18,7 @@ use raidlab_predict::Modelled;
 /// tags.
 const MANY_REQUESTS: u32 = 64;
 
-/// The rate of a channel whose rate limits nothing, in bytes per second: the highest a server may have.
+/// The rate of a channel whose rate limits nothing, in bytes per second: the highest a link may have.
 const NO_LIMIT: u64 = 1_000_000_000_000;
 
 /// A mechanism of the models that can be left out, or a cost that can be changed.
@@ -26,9 +26,9 @@ const NO_LIMIT: u64 = 1_000_000_000_000;
 pub enum Ablation {
     /// A mechanism of the host.
     Host(Mechanism),
-    /// All servers of a kind between host and drives.
+    /// All links of a kind between host and drives.
     Servers(LinkKind),
-    /// One server between host and drives, by its name in the study.
+    /// One link between host and drives, by its name in the study.
     Link(String),
     /// The rate of PATA channels, which then only let one command through at a time.
     ChannelRate,
@@ -67,7 +67,7 @@ impl Ablation {
     /// Factors of the parity cost that are tried, in tenths: x0 to x10.
     pub const PARITY_FACTORS: [u32; 6] = [0, 5, 10, 20, 50, 100];
 
-    /// All that are named without a study: every one but single servers, parity as free.
+    /// All that are named without a study: every one but single links, parity as free.
     pub fn all() -> Vec<Self> {
         let host = Mechanism::ALL.map(Self::Host);
         let kinds = LinkKind::ALL.map(Self::Servers);

@@ -260,8 +260,8 @@ impl<'a> Modelled<'a> {
     /// sectors at most (ATA-5): PATA drives below 137 GB.
     fn has_short_commands(&self, layout: usize) -> bool {
         let named = &self.study.layouts[layout];
-        let is_channel = |server: &usize| {
-            self.study.paths.get(*server).is_some_and(|one| one.kind == LinkKind::PataChannel)
+        let is_channel = |link: &usize| {
+            self.study.paths.get(*link).is_some_and(|one| one.kind == LinkKind::PataChannel)
         };
         let members = named.hardware.routes.iter().enumerate();
         members
@@ -278,22 +278,22 @@ impl<'a> Modelled<'a> {
         let mut host = Vec::new();
         if hardware.controller.is_some() {
             // A channel or link leads to drives, behind the controller, though all of them share it.
-            let common = |server: &usize| {
-                let kind = self.study.paths[*server].kind;
+            let common = |link: &usize| {
+                let kind = self.study.paths[*link].kind;
                 matches!(kind, LinkKind::Bus | LinkKind::Memory)
-                    && hardware.routes.iter().all(|one| one.contains(server))
+                    && hardware.routes.iter().all(|one| one.contains(link))
             };
             host = hardware.routes.iter().flatten().filter(|one| common(one)).copied().collect();
             host.sort_unstable();
             host.dedup();
-            routes.iter_mut().for_each(|route| route.retain(|server| !host.contains(server)));
+            routes.iter_mut().for_each(|route| route.retain(|link| !host.contains(link)));
         }
-        let mut servers = self.study.paths.clone();
+        let mut links = self.study.paths.clone();
         if let Some(switch) = hardware.controller.as_ref().and_then(|one| one.switch) {
-            let channels = servers.iter_mut().filter(|one| one.kind == LinkKind::PataChannel);
+            let channels = links.iter_mut().filter(|one| one.kind == LinkKind::PataChannel);
             channels.for_each(|channel| channel.switch = switch);
         }
-        PathSpec { links: servers, routes, host }
+        PathSpec { links, routes, host }
     }
 
     /// A drive of a layout's group: that of a member, the journal behind them, or the spare.
@@ -456,7 +456,7 @@ fn record_on(
     host::run_plan(world, host, plan).map_err(|error| error.reason)
 }
 
-/// What a world has that may hold it back, each with how long it has worked: members, then servers of
+/// What a world has that may hold it back, each with how long it has worked: members, then links of
 /// its paths. In one order for as long as a world lives.
 fn resources(world: &World) -> Vec<(String, Nanos)> {
     let members = (0..world.array().layout().drives()).map(MemberIndex);

@@ -130,7 +130,7 @@ fn near(got: f64, expected: f64, within: f64, what: &str) {
 
 fn busy(world: &World, name: &str) -> Nanos {
     let all = world.path_busy();
-    all.iter().find(|(one, _)| one == name).map(|(_, busy)| *busy).expect("a server")
+    all.iter().find(|(one, _)| one == name).map(|(_, busy)| *busy).expect("a link")
 }
 
 /// The seconds that `bytes` take at a rate, as an integer of nanoseconds.
@@ -320,8 +320,8 @@ fn copies_and_transfers_wait_for_each_other_on_the_memory_path() {
 /// what is under way; a link's does not.
 #[test]
 fn a_pause_prolongs_what_is_under_way_on_a_channel_by_itself() {
-    let took = |server: &LinkSpec, (op, len): (IoOp, u64), pauses: &[u64]| {
-        let spec = PathSpec::shared(vec![server.clone()], &[0]);
+    let took = |link: &LinkSpec, (op, len): (IoOp, u64), pauses: &[u64]| {
+        let spec = PathSpec::shared(vec![link.clone()], &[0]);
         let mut world = world(&quick(), Level::Linear, 1).with_paths(&spec).expect("can be");
         world.pause_transfers(Nanos(1_000_000_000));
         let times = [pauses, &[]].map(|pauses| {
@@ -346,17 +346,17 @@ fn a_pause_prolongs_what_is_under_way_on_a_channel_by_itself() {
     assert!((expected..expected + 1_000_000).contains(&plain), "{plain}");
     assert_eq!(took(&ide, read, &[3_000_000]), [plain + 3_000_000, again]);
     assert_eq!(took(&ide, read, &[5, 3_000_000]), [plain + 3_000_005, again], "they add up");
-    for (server, what) in [(&sata, read), (&ide, (WRITE, 1_024))] {
-        assert_eq!(took(server, what, &[3_000_000]), took(server, what, &[]), "{what:?}");
+    for (link, what) in [(&sata, read), (&ide, (WRITE, 1_024))] {
+        assert_eq!(took(link, what, &[3_000_000]), took(link, what, &[]), "{what:?}");
     }
 }
 
 /// Links and buses are busy for their bytes, channels while a command has them, nobody longer than time.
 #[test]
 fn utilisation_adds_up() {
-    let servers = [channel("ide0"), channel("ide1"), LinkSpec::sata_150("link"), channel("unused")];
+    let links = [channel("ide0"), channel("ide1"), LinkSpec::sata_150("link"), channel("unused")];
     let spec = PathSpec {
-        links: servers.to_vec(),
+        links: links.to_vec(),
         routes: vec![vec![0], vec![1], vec![2]],
         host: Vec::new(),
     };
@@ -685,9 +685,9 @@ fn paths_and_controllers_that_cannot_be_are_refused() {
     assert_eq!(good.check(3), Ok(()));
     assert!(reason(&channels(&[0, 0])).contains("2 routes for 3 drives"));
     assert!(reason(&channels(&[0, 0, 0])).contains("ide0: 3 drives; a PATA channel takes 2"));
-    assert!(reason(&channels(&[0, 0, 2])).contains("server 2 of 2"));
+    assert!(reason(&channels(&[0, 0, 2])).contains("link 2 of 2"));
     let twice = PathSpec::shared(vec![channel("a"), channel("a")], &[0, 0, 1]);
-    assert!(reason(&twice).contains("two servers are called `a`"));
+    assert!(reason(&twice).contains("two links are called `a`"));
     let crossed = PathSpec { routes: vec![vec![0, 1], vec![1], vec![0]], ..good.clone() };
     assert!(reason(&crossed).contains("passes two PATA channels"));
     let slow = PathSpec::shared(vec![channel("a").with_rate(10), channel("b")], &[0, 0, 1]);

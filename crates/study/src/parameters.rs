@@ -361,8 +361,8 @@ impl Parts {
         match owner {
             Owner::Drive(_) => Ok(()),
             Owner::Paths(all) => {
-                let servers = all.iter().map(|index| self.paths[*index].clone()).collect();
-                PathSpec { links: servers, ..PathSpec::default() }.check(0).map_err(bad)
+                let links = all.iter().map(|index| self.paths[*index].clone()).collect();
+                PathSpec { links, ..PathSpec::default() }.check(0).map_err(bad)
             }
             Owner::Host => self.hosts().try_for_each(|host| {
                 check_processor(host)?;
@@ -421,11 +421,11 @@ mod tests {
     /// Each property sets something, and no two the same.
     #[test]
     fn every_property_of_a_host_path_and_controller_changes_it() {
-        let server = LinkSpec::pata_udma100("ide");
+        let link = LinkSpec::pata_udma100("ide");
         for property in PATH {
-            let mut changed = server.clone();
+            let mut changed = link.clone();
             (property.2)(&mut changed, 123_456_789.0).expect("has it");
-            assert_ne!(changed, server, "{}", property.0);
+            assert_ne!(changed, link, "{}", property.0);
         }
         let controller = ControllerSpec::smart_array_e200i("e200i", true);
         let values = [77_000_000.0, 3.0, 65_536.0];

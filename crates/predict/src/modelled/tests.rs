@@ -93,7 +93,7 @@ fn a_controller_switches_its_channels_as_it_does() {
         let study = study(OLD, OLD_PATA, layout, behind);
         let spec = modelled(&study).path_spec(0, 2);
         assert_eq!(spec.check(2), Ok(()));
-        spec.links.iter().map(|server| server.switch.0 / 1_000).collect::<Vec<_>>()
+        spec.links.iter().map(|link| link.switch.0 / 1_000).collect::<Vec<_>>()
     };
     assert_eq!(switches(card, ""), [1_000, 0, 0], "the channel's");
     assert_eq!(switches(card, own), [250, 0, 0]);

@@ -21,11 +21,11 @@ impl World {
         Ok(self)
     }
 
-    /// How long each server of the paths has worked, and the controller with its parity, by name. Work
+    /// How long each link of the paths has worked, and the controller with its parity, by name. Work
     /// that was promised counts in full, so while requests are under way it may be more than has passed.
     pub fn path_busy(&self) -> Vec<(String, Nanos)> {
-        let servers = self.paths.iter().flat_map(|paths| paths.busy());
-        let mut busy: Vec<_> = servers.map(|(name, busy)| (name.to_owned(), busy)).collect();
+        let links = self.paths.iter().flat_map(|paths| paths.busy());
+        let mut busy: Vec<_> = links.map(|(name, busy)| (name.to_owned(), busy)).collect();
         if let Some(controller) = &self.controller {
             let (requests, parity) = controller.busy();
             let spec = controller.spec();
@@ -37,7 +37,7 @@ impl World {
         busy
     }
 
-    /// Whether the paths have a server for the memory of the host.
+    /// Whether the paths have a link for the memory of the host.
     pub fn has_memory_path(&self) -> bool {
         self.paths.as_ref().is_some_and(|paths| paths.has_memory())
     }

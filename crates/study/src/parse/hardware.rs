@@ -177,13 +177,13 @@ const PRESETS: [(&str, Preset); 5] = [
 
 /// `[[paths]]`: what lies between the host and its drives.
 pub(super) fn paths(tables: &[Table<'_>]) -> Result<Vec<LinkSpec>, StudyError> {
-    let mut servers: Vec<LinkSpec> = Vec::new();
+    let mut links: Vec<LinkSpec> = Vec::new();
     for table in tables {
-        let server = path(table)?;
-        check_unique(table, &server.name, servers.iter().map(|one| one.name.as_str()))?;
-        servers.push(server);
+        let link = path(table)?;
+        check_unique(table, &link.name, links.iter().map(|one| one.name.as_str()))?;
+        links.push(link);
     }
-    Ok(servers)
+    Ok(links)
 }
 
 fn path(table: &Table<'_>) -> Result<LinkSpec, StudyError> {
@@ -194,7 +194,7 @@ fn path(table: &Table<'_>) -> Result<LinkSpec, StudyError> {
     known.extend(["memory", "bus"]);
     let rate = rate(table, "rate")?;
     let at = named(table, "kind", &known)?.unwrap_or_default();
-    let mut server = match (PRESETS.get(at), rate) {
+    let mut link = match (PRESETS.get(at), rate) {
         (Some((_, preset)), None) => preset(name),
         (Some((_, preset)), Some(rate)) => preset(name).with_rate(rate),
         (None, Some(rate)) if known.get(at) == Some(&"bus") => LinkSpec::bus(name, rate),
@@ -202,24 +202,24 @@ fn path(table: &Table<'_>) -> Result<LinkSpec, StudyError> {
         (None, None) => return Err(table.missing("rate", "rate = \"400MB/s\"")),
     };
     if let Some(switch) = time(table, "switch")? {
-        server = server.with_switch(switch);
+        link = link.with_switch(switch);
     }
     if let Some(overhead) = time(table, "overhead")? {
-        server = server.with_overhead(overhead);
+        link = link.with_overhead(overhead);
     }
-    Ok(server)
+    Ok(link)
 }
 
 /// `route = ["pci", "channel 0 | channel 1"]`: from the host to the drives; where members differ, one
 /// alternative for each, in turn. Positions in the paths, for each member.
 pub(super) fn routes(
     table: &Table<'_>,
-    servers: &[LinkSpec],
+    links: &[LinkSpec],
     members: u16,
 ) -> Result<Vec<Vec<usize>>, StudyError> {
     let example = "route = [\"pci\", \"channel 0 | channel 1\"]";
     let Some(steps) = table.texts("route", example)? else { return Ok(Vec::new()) };
-    let known: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+    let known: Vec<&str> = links.iter().map(|link| link.name.as_str()).collect();
     let mut routes = vec![Vec::new(); usize::from(members)];
     for (step, line) in steps {
         let names: Vec<&str> = step.split('|').map(str::trim).collect();

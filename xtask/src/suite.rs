@@ -90,6 +90,7 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
         ("tests", &|totals| test(&targets.without_guests(), totals)),
         ("guests", &|totals| test(&targets.with_guests(), totals)),
         ("doc tests", &|totals| test(&["--doc"], totals)),
+        ("outside program", &|_| outside(root)),
         ("checker", &|_| checker(root, &["--from", &sample])),
         ("seeded bugs", &|_| checker(root, &["--bugs", "--sample", "6", "--by", &by])),
         ("instructions", &|_| crate::instructions::run(root, false)),
@@ -226,6 +227,20 @@ fn documents(root: &Path, sample: u32, totals: &mut Totals) -> io::Result<Outcom
     command.args(["xtask", "docs", "--sample", &sample.to_string()]);
     command.args(["--with", "target/checker/raidlab"]);
     read_totals(command, (io::stdout(), io::stderr()), totals).map(Outcome::from)
+}
+
+/// Builds and runs a program outside of the workspace that uses its libraries. What it needs is built already, as
+/// tests need it, too.
+fn outside(root: &Path) -> io::Result<Outcome> {
+    let mut command = crate::cargo(root);
+    command.args([
+        "run",
+        "--quiet",
+        "--locked",
+        "--manifest-path",
+        "examples/own-member/Cargo.toml",
+    ]);
+    Ok(command.args(["--target-dir", "target"]).status()?.success().into())
 }
 
 fn document(root: &Path) -> io::Result<Outcome> {

@@ -6,6 +6,33 @@
 //!   through one `io_uring`, or by threads of their own with blocking system calls.
 //! * [`Device`] tells what a block device is and who uses it, [`Claim`] opens it for nobody else.
 //!
+//! * [`MemberStore`] is what a member of your own is, beside those in memory and in files.
+//!
+//! An array is made, written, loses a member, is read without it, and is rebuilt:
+//!
+//! ```
+//! use std::sync::atomic::AtomicBool;
+//! use raidlab_core::{Layout, Level, MemberIndex, Sector, Sectors};
+//! use raidlab_engine::{Engine, EngineConfig, EngineError, Member, MemoryMember};
+//!
+//! # fn main() -> Result<(), EngineError> {
+//! let disk = || MemoryMember::new(Sectors(2048)).map(Member::from);
+//! let config = EngineConfig::new(Layout::new(Level::Raid5, 3).with_chunk(Sectors(16)));
+//! let mut array = Engine::new(&config, vec![disk()?, disk()?, disk()?])?;
+//! array.write_at(Sector(100), &[7; 4096])?;
+//!
+//! array.fail(MemberIndex(1))?;
+//! let mut bytes = [0; 4096];
+//! array.read_at(Sector(100), &mut bytes)?;
+//! assert_eq!(bytes, [7; 4096]);
+//!
+//! array.add(MemberIndex(1), disk()?)?;
+//! array.finish_background(&AtomicBool::new(false))?;
+//! assert_eq!(array.scrub(&AtomicBool::new(false))?, Sectors(0));
+//! array.stop()
+//! # }
+//! ```
+//!
 //! Fault model: members may fail any I/O, answer short, late or with wrong bytes, and vanish. An error
 //! of a member is an [`IoOutcome`](raidlab_core::contract::IoOutcome) for the core to act on; wrong
 //! bytes are found by whoever knows what was written: [`Mismatch`] says where they lie. Durability is
@@ -29,6 +56,9 @@ pub use engine::{
     Beginning, Engine, EngineConfig, Recorded, Reply, check_outcome, log_device_sectors,
 };
 pub use error::{EngineError, EngineErrorKind};
-pub use member::{CacheState, FileIo, FileMember, FileOptions, Member, MemoryMember, NullMember};
+pub use member::{
+    CacheState, FileIo, FileMember, FileOptions, Member, MemberRequest, MemberStore, MemoryMember,
+    NullMember, OwnMember,
+};
 pub use mismatch::{Holding, Mismatch};
 pub use paths::{Reach, open_without_links};

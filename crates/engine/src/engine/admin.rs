@@ -409,8 +409,8 @@ impl Engine {
         mut device: Member,
         command: Admin,
     ) -> Result<(), EngineError> {
-        if let Member::File(file) = &mut device {
-            file.connect(&self.hub, &mut self.ring, self.ios);
+        device.connect(&self.hub, &mut self.ring, self.ios);
+        if device.answers_later() {
             self.expect_files();
         }
         let total = device.config().sectors;

@@ -91,9 +91,24 @@ impl Engine {
                 self.queue(sent, submission, None);
                 return;
             }
+            Member::Own(_) => return self.queue_own(io, submission),
             Member::Absent => IoOutcome::Gone,
         };
         self.complete(io.io, outcome);
+    }
+
+    /// Hands an I/O to a store that somebody else wrote.
+    fn queue_own(&mut self, io: &MemberIo, submission: Submission) {
+        let sent = InFlight {
+            io: io.io,
+            member: io.member,
+            op: io.op,
+            segments: io.segments,
+            block: None,
+            abandoned: false,
+            used: true,
+        };
+        self.queue(sent, submission, None);
     }
 
     #[inline]
@@ -140,7 +155,7 @@ impl Engine {
                 self.end_block(Some(block));
                 self.complete(io, outcome);
             }
-            Member::File(_) => {
+            Member::File(_) | Member::Own(_) => {
                 let sent = InFlight {
                     io,
                     member: meta.member,
@@ -220,7 +235,7 @@ impl Engine {
         self.complete(io, IoOutcome::Gone);
     }
 
-    /// Hands an I/O to a file member's queue.
+    /// Hands an I/O to a member that answers later.
     fn queue(&mut self, sent: InFlight, submission: Submission, head: Option<Piece>) {
         let mut pieces = self.spare_pieces.pop().unwrap_or_default();
         pieces.clear();
@@ -234,7 +249,7 @@ impl Engine {
         }
         let mut sent = sent;
         let mut bounce = None;
-        if self.deadline {
+        if self.has_own_memory(sent.member) {
             match self.own_memory(&submission, &pieces) {
                 Some(area) => {
                     // The block was copied with the rest.
@@ -262,14 +277,25 @@ impl Engine {
                 self.in_flight.len() as u32 - 1
             }
         };
-        if let Member::File(file) = &mut self.members[member.at()] {
-            if submission.op == IoOp::Discard {
-                file.give_back(submission.at, submission.len);
+        let work = Work { ticket: Ticket(ticket), submission, pieces, bounce };
+        match &mut self.members[member.at()] {
+            Member::File(file) => {
+                if submission.op == IoOp::Discard {
+                    file.give_back(submission.at, submission.len);
+                }
+                file.queue(work);
             }
-            file.queue(Work { ticket: Ticket(ticket), submission, pieces, bounce });
-            self.queued += 1;
-            self.last_queued = member.at();
+            Member::Own(own) => own.submit(work),
+            Member::Null(_) | Member::Memory(_) | Member::Absent => return,
         }
+        self.queued += 1;
+        self.last_queued = member.at();
+    }
+
+    /// Whether I/Os at a member have memory of their own: then they can be given up.
+    #[inline]
+    fn has_own_memory(&self, member: MemberIndex) -> bool {
+        self.deadline || matches!(self.members[member.at()], Member::Own(_))
     }
 
     /// Memory of an I/O's own, holding what a write writes.
@@ -460,7 +486,7 @@ impl Engine {
             }
             return self.finish(work.ended(IoOutcome::Timeout));
         }
-        if !self.deadline {
+        if !self.has_own_memory(sent.member) {
             // Without memory of its own the I/O is answered when its thread comes back.
             return;
         }

@@ -272,11 +272,9 @@ impl Engine {
         members.push(journal.unwrap_or(Member::Absent));
         let mut ring = None;
         for member in &mut members {
-            if let Member::File(file) = member {
-                file.connect(&hub, &mut ring, ios);
-            }
+            member.connect(&hub, &mut ring, ios);
         }
-        let has_files = members.iter().any(|member| matches!(member, Member::File(_)));
+        let has_files = members.iter().any(Member::answers_later);
         let mut engine = Self {
             buffers: Buffers::for_members(array.scratch(), &members)?,
             array,

@@ -1,10 +1,11 @@
-//! What an array is made of: members in memory, in files, and one that does nothing.
+//! What an array is made of: members in memory, in files, one that does nothing, and those of others.
 //!
-//! A member either answers an I/O at once (memory, null) or takes it to its threads and answers later
-//! (files). Its errors are data: an [`IoOutcome`] for the core.
+//! A member either answers an I/O at once (memory, null) or takes it and answers later (files, a store of
+//! one's own). Its errors are data: an [`IoOutcome`] for the core.
 
 mod file;
 mod memory;
+mod own;
 mod room;
 mod system;
 mod uring;
@@ -12,8 +13,11 @@ mod worker;
 
 pub use file::{CacheState, FileIo, FileMember, FileOptions};
 pub use memory::MemoryMember;
+pub use own::{MemberRequest, MemberStore, OwnMember};
 pub(crate) use uring::Ring;
 pub(crate) use worker::{Finished, Hub, Ticket, Work};
+
+use std::sync::Arc;
 
 use raidlab_core::contract::{IoOp, IoOutcome};
 use raidlab_core::{MemberConfig, Sector, Sectors};
@@ -57,6 +61,8 @@ pub enum Member {
     Memory(MemoryMember),
     /// Keeps its data in a file or on a block device.
     File(Box<FileMember>),
+    /// Keeps its data as somebody else wrote it.
+    Own(OwnMember),
     /// The place of a member that is not there; every I/O is answered with [`IoOutcome::Gone`].
     Absent,
 }
@@ -69,6 +75,21 @@ impl Member {
             Self::Null(member) => MemberConfig { sectors: member.sectors, logical_block: 1 },
             Self::Memory(member) => in_blocks(member.sectors(), member.block()),
             Self::File(member) => in_blocks(member.sectors(), member.logical_block()),
+            Self::Own(member) => in_blocks(member.sectors(), member.logical_block()),
+        }
+    }
+
+    /// Whether I/Os at it are under way after they were handed over.
+    pub(crate) const fn answers_later(&self) -> bool {
+        matches!(self, Self::File(_) | Self::Own(_))
+    }
+
+    /// Where its answers go from now on; up to `ios` I/Os are under way at once.
+    pub(crate) fn connect(&mut self, hub: &Arc<Hub>, ring: &mut Option<Ring>, ios: usize) {
+        match self {
+            Self::File(file) => file.connect(hub, ring, ios),
+            Self::Own(own) => own.attach(hub),
+            Self::Null(_) | Self::Memory(_) | Self::Absent => {}
         }
     }
 
@@ -76,7 +97,7 @@ impl Member {
     pub fn data_offset(&self) -> u64 {
         match self {
             Self::File(member) => member.data_offset().bytes(),
-            Self::Null(_) | Self::Memory(_) | Self::Absent => 0,
+            Self::Null(_) | Self::Memory(_) | Self::Own(_) | Self::Absent => 0,
         }
     }
 
@@ -99,6 +120,7 @@ impl Member {
                 unsafe { member.carry_out(&submission, std::iter::once(piece)) }
             }
             Self::File(member) => member.read_now(at, into)?,
+            Self::Own(member) => member.carry_out(&read_of(at, into.len()), Some(into))?,
             Self::Absent => IoOutcome::Gone,
         };
         self.direct(outcome, OPERATION, at)
@@ -122,6 +144,7 @@ impl Member {
             // SAFETY: there is no payload.
             Self::Memory(member) => unsafe { member.carry_out(&submission, std::iter::empty()) },
             Self::File(member) => member.zero_now(&submission),
+            Self::Own(member) => member.carry_out(&submission, None)?,
             Self::Absent => IoOutcome::Gone,
         };
         self.direct(outcome, operation, at)
@@ -134,6 +157,11 @@ impl Member {
             // SAFETY: the piece is the engine's own, in nobody else's use, and apart from the member.
             Self::Memory(member) => unsafe { member.carry_out(submission, std::iter::once(piece)) },
             Self::File(member) => member.write_now(submission, piece),
+            Self::Own(member) => {
+                // SAFETY: as above.
+                let bytes = unsafe { own::bytes(piece) };
+                member.carry_out(submission, Some(bytes)).unwrap_or(IoOutcome::Gone)
+            }
             Self::Absent => IoOutcome::Gone,
         }
     }
@@ -161,6 +189,30 @@ impl Member {
                 })
             }
         }
+    }
+}
+
+impl From<NullMember> for Member {
+    fn from(member: NullMember) -> Self {
+        Self::Null(member)
+    }
+}
+
+impl From<MemoryMember> for Member {
+    fn from(member: MemoryMember) -> Self {
+        Self::Memory(member)
+    }
+}
+
+impl From<FileMember> for Member {
+    fn from(member: FileMember) -> Self {
+        Self::File(Box::new(member))
+    }
+}
+
+impl<S: MemberStore + 'static> From<S> for Member {
+    fn from(store: S) -> Self {
+        Self::Own(OwnMember::new(store))
     }
 }
 

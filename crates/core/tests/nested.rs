@@ -196,6 +196,21 @@ fn an_array_that_was_lost_is_rebuilt_as_a_whole() {
 }
 
 #[test]
+fn a_drive_that_came_back_to_a_lost_array_and_fails_again_is_not_there() {
+    let (mut driver, _) = filled("raid0+1(2x2) chunk=4K");
+    fail(&mut driver, 2);
+    fail(&mut driver, 3);
+    add(&mut driver, 2);
+    fail(&mut driver, 2);
+    begin_add(&mut driver, 3);
+    assert!(driver.array.status().work.is_none(), "drive 2 is not there");
+    add(&mut driver, 2);
+    idle(&mut driver);
+    assert_eq!(driver.members[..2], driver.members[2..4]);
+    assert!(!driver.array.is_failed(MemberIndex(2)));
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     let (mut driver, _) = filled("raid0+1(2x2) chunk=4K");
     let add_of = |member, sectors| Admin::Add { member: MemberIndex(member), sectors };

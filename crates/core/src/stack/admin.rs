@@ -8,7 +8,7 @@ use crate::units::{MemberIndex, Sectors};
 impl Stack {
     pub(super) fn command(&mut self, command: Admin) {
         let refused = match command {
-            Admin::Fail(drive) => self.hand_to_inner(drive, Admin::Fail),
+            Admin::Fail(drive) => self.fail(drive),
             Admin::Add { member, sectors } => self.add(member, sectors),
             Admin::ReAdd { member, events, good_to } => {
                 self.hand_to_inner(member, |member| Admin::ReAdd { member, events, good_to })
@@ -37,6 +37,15 @@ impl Stack {
         let (index, member) = self.locate(drive);
         self.inner[index].array.handle(self.now, Input::Admin(command(member)));
         None
+    }
+
+    /// A drive that came back to a lost array and fails again is not there any more.
+    fn fail(&mut self, drive: MemberIndex) -> Option<Refusal> {
+        if drive.0 < self.drives() {
+            let (index, member) = self.locate(drive);
+            self.inner[index].returned &= !(1 << member.0);
+        }
+        self.hand_to_inner(drive, Admin::Fail)
     }
 
     /// To every array, unless one has something against it.

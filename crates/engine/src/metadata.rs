@@ -5,6 +5,8 @@ use raidlab_core::contract::MetaIo;
 use raidlab_core::{Config, MemberIndex, SECTOR_BYTES, Sector, Sectors};
 use raidlab_metadata::{Looked, MetadataFormat, Own, Places, RecordWriter, Source, Unreadable};
 
+use rustix::rand::{GetRandomFlags, getrandom};
+
 use crate::buffers::{Area, Piece};
 use crate::error::{EngineError, EngineErrorKind};
 use crate::member::Member;
@@ -43,13 +45,14 @@ pub(crate) fn look(member: &mut Member) -> Looked {
 /// When it has none.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], EngineError> {
     let mut bytes = [0; N];
-    // SAFETY: the buffer is that long. Up to 256 bytes are given whole once the system has started.
-    let given = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), N, 0) };
-    if usize::try_from(given) == Ok(N) {
-        return Ok(bytes);
+    // Up to 256 bytes are given whole once the system has started.
+    match getrandom(&mut bytes, GetRandomFlags::empty()) {
+        Ok(given) if given == N => Ok(bytes),
+        other => {
+            let reason = format!("getrandom: {other:?}");
+            Err(EngineError::new(EngineErrorKind::Io, "get random numbers", reason))
+        }
     }
-    let reason = format!("getrandom: {}", std::io::Error::last_os_error());
-    Err(EngineError::new(EngineErrorKind::Io, "get random numbers", reason))
 }
 
 /// The metadata of a running array.

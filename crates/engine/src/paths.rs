@@ -5,11 +5,13 @@
 //! the kernel itself refuses them while it walks the path (`openat2`, Linux 5.6); where it cannot, nothing is
 //! opened. Tests: below, `crates/targets/tests/cleanup.rs` and `crates/cli/tests/block_devices.rs`.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::AsFd;
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
 
 /// How far [`open_without_links`] may go from the directory where it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,31 +34,19 @@ pub fn open_without_links(
     (flags, mode): (i32, u32),
     reach: Reach,
 ) -> io::Result<File> {
-    let path = CString::new(path.as_ref().as_bytes())
-        .map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
-    // SAFETY: all zeroes is a valid value of this plain structure.
-    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
-    how.flags = (flags | libc::O_CLOEXEC) as u64;
-    how.mode = if flags & libc::O_CREAT != 0 { mode.into() } else { 0 };
-    how.resolve = libc::RESOLVE_NO_SYMLINKS | libc::RESOLVE_NO_MAGICLINKS;
+    let flags = OFlags::from_bits_retain(flags.cast_unsigned()) | OFlags::CLOEXEC;
+    let mode = if flags.contains(OFlags::CREATE) { mode } else { 0 };
+    let mut resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     if reach == Reach::SameMount {
-        how.resolve |= libc::RESOLVE_NO_XDEV | libc::RESOLVE_BENEATH;
+        resolve |= ResolveFlags::NO_XDEV | ResolveFlags::BENEATH;
     }
-    let start = from.map_or(libc::AT_FDCWD, AsRawFd::as_raw_fd);
+    let start = from.map_or(CWD, AsFd::as_fd);
     loop {
-        // SAFETY: a C string and a structure of the size told, which live through the call.
-        let descriptor = unsafe {
-            let size = size_of::<libc::open_how>();
-            libc::syscall(libc::SYS_openat2, start, path.as_ptr(), &raw const how, size)
-        };
-        if descriptor >= 0 {
-            // SAFETY: a descriptor that was just opened and has no other owner.
-            return Ok(unsafe { File::from_raw_fd(descriptor as libc::c_int) });
-        }
-        let error = io::Error::last_os_error();
-        // `EAGAIN`: something was renamed or mounted meanwhile, so that the kernel could not tell.
-        if !matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN)) {
-            return Err(error);
+        match openat2(start, path.as_ref(), flags, Mode::from_raw_mode(mode), resolve) {
+            Ok(opened) => return Ok(opened.into()),
+            // `AGAIN`: something was renamed or mounted meanwhile, so that the kernel could not tell.
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(error) => return Err(error.into()),
         }
     }
 }

@@ -25,9 +25,7 @@ fn spin<E>(time: Nanos, mut go_on: impl FnMut() -> Result<(), E>) -> Result<(), 
 
 /// CPU time of this thread to the nanosecond.
 fn thread_time() -> Nanos {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` has room for the result. The clock is always there, so the result is not looked at.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 

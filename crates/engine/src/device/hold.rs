@@ -20,6 +20,9 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use rustix::fs::FlockOperation;
+use rustix::io::retry_on_intr;
+
 use super::place::{self, Base, Extent, Place};
 use super::{claim, who};
 use crate::error::{EngineError, EngineErrorKind};
@@ -46,7 +49,7 @@ impl Drop for Locked {
     fn drop(&mut self) {
         // A process that is just being started may have a copy of the descriptor, which would keep them.
         let _ = set(&self.0, libc::F_OFD_SETLK, libc::F_UNLCK, 0..u64::MAX);
-        let _ = flock(&self.0, libc::LOCK_UN);
+        let _ = flock(&self.0, FlockOperation::NonBlockingUnlock);
     }
 }
 
@@ -286,36 +289,21 @@ fn lock(file: &File, bytes: &Range<u64>) -> io::Result<()> {
         // udev takes it now and then on devices; and there it is the same lock once more.
         return Ok(());
     }
-    match flock(file, libc::LOCK_EX) {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Err(error) if error.raw_os_error() == Some(libc::EWOULDBLOCK) && is_shared => {}
         other => other?,
     }
-    flock(file, libc::LOCK_SH)
+    flock(file, FlockOperation::NonBlockingLockShared)
 }
 
-fn flock(file: &File, mode: libc::c_int) -> io::Result<()> {
-    loop {
-        // SAFETY: the descriptor is open as long as `file`.
-        if unsafe { libc::flock(file.as_raw_fd(), mode | libc::LOCK_NB) } == 0 {
-            return Ok(());
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
+fn flock(file: &File, operation: FlockOperation) -> io::Result<()> {
+    Ok(retry_on_intr(|| rustix::fs::flock(file, operation))?)
 }
 
 /// Whether the file lies on another machine (NFS, SMB and its successor), where `flock` may be made of the locks
 /// of ranges (flock(2)).
 fn is_remote(file: &File) -> io::Result<bool> {
     const REMOTE: [u32; 3] = [0x6969, 0xFF53_4D42, 0xFE53_4D42];
-    let mut told = std::mem::MaybeUninit::<libc::statfs>::zeroed();
-    // SAFETY: the descriptor is open; `told` has room for the result.
-    if unsafe { libc::fstatfs(file.as_raw_fd(), told.as_mut_ptr()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: plain integers, zeroed before and filled in by the call.
-    let kind = unsafe { told.assume_init() }.f_type as u32;
+    let kind = rustix::fs::fstatfs(file)?.f_type as u32;
     Ok(REMOTE.contains(&kind))
 }

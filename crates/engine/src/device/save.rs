@@ -6,13 +6,14 @@
 //! new files, and the log is appended to only where it has no other name. Test:
 //! `crates/cli/tests/block_devices.rs`.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::Mode;
+use rustix::io::Errno;
 
 use crate::error::{EngineError, EngineErrorKind};
 use crate::paths::{Reach, open_without_links};
@@ -127,11 +128,8 @@ fn walk(path: &Path) -> io::Result<File> {
 
 /// Makes a directory for its owner only; no error when another was faster.
 fn make_directory(within: &File, name: &OsStr) -> io::Result<()> {
-    let name = CString::new(name.as_bytes())?;
-    // SAFETY: the directory is open and the name a C string that lives through the call.
-    if unsafe { libc::mkdirat(within.as_raw_fd(), name.as_ptr(), 0o700) } == 0 {
-        return Ok(());
+    match rustix::fs::mkdirat(within, name, Mode::from_raw_mode(0o700)) {
+        Err(Errno::EXIST) => Ok(()),
+        other => Ok(other?),
     }
-    let error = io::Error::last_os_error();
-    if error.kind() == io::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) }
 }

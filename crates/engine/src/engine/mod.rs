@@ -17,7 +17,7 @@ pub use blocking::check_outcome;
 pub use setup::{Beginning, EngineConfig, log_device_sectors};
 
 use std::fs::File;
-use std::os::fd::RawFd;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -374,8 +374,8 @@ impl Engine {
     }
 
     /// The descriptor that can be read when members have answered through the ring; `None` without one.
-    pub fn ring_descriptor(&self) -> Option<RawFd> {
-        self.ring.as_ref().map(|ring| ring.descriptors()[0])
+    pub fn ring_descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.ring.as_ref().map(Ring::descriptor)
     }
 
     /// The members' block: what starts and lengths of requests must be multiples of.

@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 use raidlab_core::contract::IoOutcome;
 use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
+use rustix::fs::{OFlags, SeekFrom, fcntl_getfl, fcntl_setfl, seek};
+use rustix::io::{Errno, pread};
 
 use super::room::{Room, is_no_room};
 use super::system::Disk;
@@ -242,12 +244,10 @@ impl FileMember {
         if !length(&self.disk.file).is_ok_and(|length| end <= length) {
             return false;
         }
-        let descriptor = self.disk.file.as_raw_fd();
-        // SAFETY: the descriptor is open; the position moves, which nothing here uses.
-        let data = unsafe { libc::lseek(descriptor, start as libc::off_t, libc::SEEK_DATA) };
-        match data {
-            -1 => io::Error::last_os_error().raw_os_error() == Some(libc::ENXIO),
-            data => data as u64 >= end,
+        // The position moves, which nothing here uses.
+        match seek(&self.disk.file, SeekFrom::Data(start)) {
+            Ok(data) => data >= end,
+            Err(error) => error == Errno::NXIO,
         }
     }
 
@@ -374,9 +374,8 @@ impl FileMember {
 
 /// The length of a file or block device in bytes.
 fn length(file: &File) -> io::Result<u64> {
-    // SAFETY: the descriptor is open; seeking moves only the position, which nothing here uses.
-    let end = unsafe { libc::lseek(file.as_raw_fd(), 0, libc::SEEK_END) };
-    if end < 0 { Err(io::Error::last_os_error()) } else { Ok(end as u64) }
+    // Seeking moves only the position, which nothing here uses.
+    Ok(seek(file, SeekFrom::End(0))?)
 }
 
 /// Switches direct I/O on if the filesystem has it, and finds the unit it works in.
@@ -385,35 +384,26 @@ fn length(file: &File) -> io::Result<u64> {
 /// bytes at an odd sector, then one of 4,096 bytes. A data offset that is not on a multiple of the unit
 /// leaves direct I/O off: every I/O would be misaligned.
 fn probe_direct(file: &File, data_offset: Sectors, sectors: Sectors) -> Option<u32> {
-    let descriptor = file.as_raw_fd();
     let told = told_alignment(file);
     if told == Some(0) {
         return None;
     }
-    // SAFETY: reading and setting flags of an open descriptor.
-    let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFL) };
-    // SAFETY: as above.
-    let on = flags >= 0
-        && unsafe { libc::fcntl(descriptor, libc::F_SETFL, flags | libc::O_DIRECT) } == 0;
-    if !on {
-        return None;
-    }
+    let flags = fcntl_getfl(file).ok()?;
+    fcntl_setfl(file, flags | OFlags::DIRECT).ok()?;
     let works = |block: u64| {
-        let area = Area::new(ALIGNMENT).ok()?;
+        let mut area = Area::new(ALIGNMENT).ok()?;
         let base = data_offset.0;
         let from = if block == 1 && sectors.0 > 1 { base | 1 } else { base };
         let (offset, len) = (from * SECTOR_BYTES, (block * SECTOR_BYTES) as usize);
-        // SAFETY: the area has 4,096 bytes, of which at most that many are read into.
-        let read =
-            unsafe { libc::pread(descriptor, area.start().cast(), len, offset as libc::off_t) };
-        (read == len as isize && base.is_multiple_of(block)).then_some(block as u32)
+        let read = pread(file, &mut area.bytes_mut()[..len], offset);
+        (read == Ok(len) && base.is_multiple_of(block)).then_some(block as u32)
     };
     let small =
         if told.is_none_or(|bytes| u64::from(bytes) <= SECTOR_BYTES) { works(1) } else { None };
     let block = small.or_else(|| if sectors.0 >= 8 { works(8) } else { None });
     if block.is_none() {
-        // SAFETY: as above.
-        unsafe { libc::fcntl(descriptor, libc::F_SETFL, flags) };
+        // Direct I/O that does not work is an error of each I/O then.
+        let _ = fcntl_setfl(file, flags);
     }
     block
 }

@@ -7,10 +7,11 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 
 use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
+use rustix::fs::FallocateFlags;
+use rustix::io::retry_on_intr;
 
 /// Room is asked for in runs of this many sectors (1 MiB), as far as there is that much.
 const RUN: u64 = 2048;
@@ -117,18 +118,6 @@ pub(super) fn is_no_room(error: &io::Error) -> bool {
 fn allocate(file: &File, sectors: std::ops::Range<u64>) -> io::Result<()> {
     let (offset, len) =
         (sectors.start * SECTOR_BYTES, (sectors.end - sectors.start) * SECTOR_BYTES);
-    loop {
-        // SAFETY: the descriptor is open as long as `file`.
-        let done = unsafe {
-            let (offset, len) = (offset as libc::off_t, len as libc::off_t);
-            libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, offset, len)
-        };
-        if done == 0 {
-            return Ok(());
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
+    let allocate = || rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, offset, len);
+    Ok(retry_on_intr(allocate)?)
 }

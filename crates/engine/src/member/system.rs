@@ -6,6 +6,8 @@ use std::os::fd::AsRawFd;
 
 use raidlab_core::contract::{IoOp, IoOutcome};
 use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
+use rustix::fs::{self, FallocateFlags};
+use rustix::io::{Errno, retry_on_intr};
 
 use super::{Submission, outside};
 use crate::buffers::{Area, Piece};
@@ -77,14 +79,9 @@ impl Disk {
     /// `fdatasync`. When it fails, writes answered long ago may be lost and the kernel reports that
     /// only once: the member cannot be trusted any more, whatever the error.
     fn flush(&self) -> IoOutcome {
-        loop {
-            // SAFETY: the descriptor is open as long as `self.file`.
-            if unsafe { libc::fdatasync(self.file.as_raw_fd()) } == 0 {
-                return IoOutcome::Ok;
-            }
-            if io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
-                return IoOutcome::Gone;
-            }
+        match retry_on_intr(|| fs::fdatasync(&self.file)) {
+            Ok(()) => IoOutcome::Ok,
+            Err(_) => IoOutcome::Gone,
         }
     }
 
@@ -162,26 +159,21 @@ impl Disk {
         IoOutcome::Ok
     }
 
-    fn range(&self, submission: &Submission) -> (libc::off_t, libc::off_t) {
-        let offset = self.file_offset(submission.at) as libc::off_t;
-        (offset, submission.len.bytes() as libc::off_t)
-    }
-
     /// A hint: a filesystem that cannot free the blocks leaves them, which is allowed.
     fn discard(&self, submission: &Submission) -> IoOutcome {
-        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match self.allocate(mode, submission) {
-            Ok(()) | Err(Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL)) => IoOutcome::Ok,
-            Err(error) => outcome_of(error, submission.at),
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => IoOutcome::Ok,
+            Err(error) => outcome_of(Some(error.raw_os_error()), submission.at),
         }
     }
 
     fn write_zeroes(&self, submission: &Submission) -> IoOutcome {
-        let mode = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE;
+        let mode = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
         match self.allocate(mode, submission) {
             Ok(()) => return IoOutcome::Ok,
-            Err(Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL)) => {}
-            Err(error) => return outcome_of(error, submission.at),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
+            Err(error) => return outcome_of(Some(error.raw_os_error()), submission.at),
         }
         let Ok(area) = Area::new(ZEROES) else { return IoOutcome::Gone };
         let (mut at, end) = (submission.at, submission.at + submission.len);
@@ -199,18 +191,9 @@ impl Disk {
         IoOutcome::Ok
     }
 
-    fn allocate(&self, mode: libc::c_int, submission: &Submission) -> Result<(), Option<i32>> {
-        let (offset, len) = self.range(submission);
-        loop {
-            // SAFETY: the descriptor is open as long as `self.file`.
-            if unsafe { libc::fallocate(self.file.as_raw_fd(), mode, offset, len) } == 0 {
-                return Ok(());
-            }
-            match io::Error::last_os_error().raw_os_error() {
-                Some(libc::EINTR) => {}
-                error => return Err(error),
-            }
-        }
+    fn allocate(&self, mode: FallocateFlags, submission: &Submission) -> Result<(), Errno> {
+        let (offset, len) = (self.file_offset(submission.at), submission.len.bytes());
+        retry_on_intr(|| fs::fallocate(&self.file, mode, offset, len))
     }
 }
 

@@ -14,7 +14,7 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, RawFd};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -273,6 +273,12 @@ impl Ring {
     }
 
     /// Its descriptors: the ring, which can be read when it has answers, and the bell.
+    /// That of the ring itself.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        // SAFETY: the ring is open as long as `self`.
+        unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) }
+    }
+
     pub(crate) fn descriptors(&self) -> Vec<RawFd> {
         let bell = self.bell.as_ref().map(AsRawFd::as_raw_fd);
         std::iter::once(self.ring.as_raw_fd()).chain(bell).collect()

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -85,7 +85,7 @@ fn drop_files(directory: &Path) -> io::Result<()> {
             let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
             let file =
                 std::fs::OpenOptions::new().read(true).custom_flags(flags).open(entry.path())?;
-            system::drop_cached(file.as_raw_fd())?;
+            system::drop_cached(&file)?;
         }
     }
     Ok(())

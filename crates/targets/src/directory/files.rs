@@ -3,12 +3,13 @@
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path as SystemPath, PathBuf};
 use std::sync::Arc;
 
 use raidlab_engine::{EngineError, EngineErrorKind};
 use raidlab_workload::{FileDescriptor, FilePath, MOST_SLOTS, OpenFlags, Root};
+use rustix::fs::{CWD, Mode, OFlags};
 
 use super::system;
 
@@ -57,17 +58,17 @@ impl Roots {
 
     /// The directory and the name in it, for a system call; the name is put into `text`.
     pub(super) fn name<'t>(
-        &self,
+        &'t self,
         path: &FilePath,
         text: &'t mut Vec<u8>,
-    ) -> Result<(RawFd, &'t CStr), EngineError> {
+    ) -> Result<(BorrowedFd<'t>, &'t CStr), EngineError> {
         let (directory, _) = self.root(path)?;
         let parts = || path.text.split('/');
         if !path.text.is_empty() && parts().any(|part| part.is_empty() || part == "..") {
             return Err(invalid(path, "parts may be neither empty nor `..`"));
         }
         let name = if path.text.is_empty() { "." } else { &path.text };
-        Ok((directory.as_raw_fd(), c_string(name, text).ok_or_else(|| invalid(path, NUL))?))
+        Ok((directory.as_fd(), c_string(name, text).ok_or_else(|| invalid(path, NUL))?))
     }
 
     /// Where it is in the whole system, for errors.
@@ -87,10 +88,11 @@ impl Roots {
         text: &mut Vec<u8>,
     ) -> Result<OwnedFd, EngineError> {
         let (directory, name) = match path.root {
-            Root::Null => (libc::AT_FDCWD, c"/dev/null"),
+            Root::Null => (CWD, c"/dev/null"),
             _ => self.name(path, text)?,
         };
-        let open = || system::open(directory, name, system_flags(flags), 0o644);
+        let open =
+            || system::open(directory, name, system_flags(flags), Mode::from_raw_mode(0o644));
         let opened = match open() {
             // The threads here share the files that the originals' processes would each have alone.
             Err(error)
@@ -114,18 +116,18 @@ pub(super) fn c_string<'t>(text: &str, into: &'t mut Vec<u8>) -> Option<&'t CStr
     CStr::from_bytes_with_nul(into).ok()
 }
 
-fn system_flags(flags: OpenFlags) -> libc::c_int {
+fn system_flags(flags: OpenFlags) -> OFlags {
     let access = match (flags.read, flags.write) {
-        (_, false) => libc::O_RDONLY,
-        (false, true) => libc::O_WRONLY,
-        (true, true) => libc::O_RDWR,
+        (_, false) => OFlags::RDONLY,
+        (false, true) => OFlags::WRONLY,
+        (true, true) => OFlags::RDWR,
     };
     let wanted = [
-        (flags.create, libc::O_CREAT),
-        (flags.exclusive, libc::O_EXCL),
-        (flags.truncate, libc::O_TRUNC),
-        (flags.direct, libc::O_DIRECT),
-        (flags.sync, libc::O_SYNC),
+        (flags.create, OFlags::CREATE),
+        (flags.exclusive, OFlags::EXCL),
+        (flags.truncate, OFlags::TRUNC),
+        (flags.direct, OFlags::DIRECT),
+        (flags.sync, OFlags::SYNC),
     ];
     wanted.into_iter().filter(|(wanted, _)| *wanted).fold(access, |all, (_, flag)| all | flag)
 }
@@ -141,8 +143,9 @@ pub(super) struct OpenFile {
 }
 
 impl OpenFile {
-    pub(super) fn descriptor(&self) -> RawFd {
-        self.file.as_raw_fd()
+    /// The file, to be used while other parts of a worker change.
+    pub(super) fn descriptor(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.file)
     }
 }
 

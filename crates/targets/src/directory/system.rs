@@ -3,87 +3,62 @@
 use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 
 use raidlab_core::Nanos;
 use raidlab_workload::Cpu;
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RawDir, SeekFrom, Stat, Timespec};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{Resource, Rlimit};
 
 /// `BLKFLSBUF`, `_IO(0x12, 97)` in `linux/fs.h`: writes a block device's pages and drops them.
-const FLUSH_BUFFERS: libc::c_ulong = 0x1261;
+const FLUSH_BUFFERS: rustix::ioctl::Opcode = rustix::ioctl::opcode::none(0x12, 97);
 
 /// Repeats a call as long as signals interrupt it.
-fn again<T: Copy + PartialOrd + Default>(mut call: impl FnMut() -> T) -> io::Result<T> {
-    loop {
-        let result = call();
-        if result >= T::default() {
-            return Ok(result);
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
-}
-
-fn done(call: impl FnMut() -> libc::c_int) -> io::Result<()> {
-    again(call).map(|_| ())
-}
-
-fn offset(at: u64) -> io::Result<libc::off_t> {
-    libc::off_t::try_from(at).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))
+fn again<T>(call: impl FnMut() -> Result<T, Errno>) -> io::Result<T> {
+    Ok(retry_on_intr(call)?)
 }
 
 /// Opens a name below a directory.
 pub(super) fn open(
-    directory: RawFd,
+    directory: BorrowedFd<'_>,
     name: &CStr,
-    flags: libc::c_int,
-    mode: libc::mode_t,
+    flags: OFlags,
+    mode: Mode,
 ) -> io::Result<OwnedFd> {
-    let flags = flags | libc::O_CLOEXEC;
-    // SAFETY: the name is a C string that lives through the call.
-    let opened = again(|| unsafe { libc::openat(directory, name.as_ptr(), flags, mode) })?;
-    // SAFETY: a descriptor that was just opened and has no other owner.
-    Ok(unsafe { OwnedFd::from_raw_fd(opened) })
+    again(|| fs::openat(directory, name, flags | OFlags::CLOEXEC, mode))
+}
+
+/// Opens a directory below a directory, to be read.
+pub(super) fn open_directory(directory: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
+    open(directory, name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
 }
 
 /// Closes a file and tells what closing it told.
 pub(super) fn close(file: OwnedFd) -> io::Result<()> {
-    let descriptor = file.into_raw_fd();
     // SAFETY: the descriptor was owned by `file`, which gave it up.
-    if unsafe { libc::close(descriptor) } == 0 {
-        return Ok(());
+    match unsafe { rustix::io::try_close(file.into_raw_fd()) } {
+        // Linux has closed it by then.
+        Ok(()) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
     }
-    let error = io::Error::last_os_error();
-    // Linux has closed it by then.
-    if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) }
 }
 
-pub(super) fn read(file: RawFd, into: &mut [u8]) -> io::Result<usize> {
-    // SAFETY: `into` is valid for writes of its length.
-    again(|| unsafe { libc::read(file, into.as_mut_ptr().cast(), into.len()) })
-        .map(isize::cast_unsigned)
+pub(super) fn read(file: impl AsFd, into: &mut [u8]) -> io::Result<usize> {
+    again(|| rustix::io::read(&file, &mut *into))
 }
 
 /// One call; it may write less than it was asked for.
-pub(super) fn write(file: RawFd, from: &[u8]) -> io::Result<usize> {
-    // SAFETY: `from` is valid for reads of its length.
-    again(|| unsafe { libc::write(file, from.as_ptr().cast(), from.len()) })
-        .map(isize::cast_unsigned)
+pub(super) fn write(file: impl AsFd, from: &[u8]) -> io::Result<usize> {
+    again(|| rustix::io::write(&file, from))
 }
 
-pub(super) fn read_at(file: RawFd, into: &mut [u8], at: u64) -> io::Result<usize> {
-    let at = offset(at)?;
-    // SAFETY: `into` is valid for writes of its length.
-    again(|| unsafe { libc::pread(file, into.as_mut_ptr().cast(), into.len(), at) })
-        .map(isize::cast_unsigned)
+pub(super) fn read_at(file: impl AsFd, into: &mut [u8], at: u64) -> io::Result<usize> {
+    again(|| rustix::io::pread(&file, &mut *into, at))
 }
 
-pub(super) fn write_at(file: RawFd, from: &[u8], at: u64) -> io::Result<usize> {
-    let at = offset(at)?;
-    // SAFETY: `from` is valid for reads of its length.
-    again(|| unsafe { libc::pwrite(file, from.as_ptr().cast(), from.len(), at) })
-        .map(isize::cast_unsigned)
+pub(super) fn write_at(file: impl AsFd, from: &[u8], at: u64) -> io::Result<usize> {
+    again(|| rustix::io::pwrite(&file, from, at))
 }
 
 /// Calls until everything is written.
@@ -105,188 +80,169 @@ pub(super) fn in_full(
 }
 
 /// Moves the position; gives the new one.
-pub(super) fn seek(file: RawFd, by: i64, whence: libc::c_int) -> io::Result<u64> {
-    // SAFETY: takes only numbers.
-    again(|| unsafe { libc::lseek(file, by, whence) }).map(i64::cast_unsigned)
+pub(super) fn seek(file: impl AsFd, to: SeekFrom) -> io::Result<u64> {
+    again(|| fs::seek(&file, to))
 }
 
-pub(super) fn fsync(file: RawFd) -> io::Result<()> {
-    // SAFETY: takes only a number.
-    done(|| unsafe { libc::fsync(file) })
+pub(super) fn fsync(file: impl AsFd) -> io::Result<()> {
+    again(|| fs::fsync(&file))
 }
 
-pub(super) fn fdatasync(file: RawFd) -> io::Result<()> {
-    // SAFETY: takes only a number.
-    done(|| unsafe { libc::fdatasync(file) })
+pub(super) fn fdatasync(file: impl AsFd) -> io::Result<()> {
+    again(|| fs::fdatasync(&file))
 }
 
 pub(super) fn sync_all() {
-    // SAFETY: takes nothing and cannot fail.
-    unsafe { libc::sync() };
+    fs::sync();
 }
 
-pub(super) fn truncate(file: RawFd, len: u64) -> io::Result<()> {
-    let len = offset(len)?;
-    // SAFETY: takes only numbers.
-    done(|| unsafe { libc::ftruncate(file, len) })
+pub(super) fn truncate(file: impl AsFd, len: u64) -> io::Result<()> {
+    again(|| fs::ftruncate(&file, len))
 }
 
 /// Reserves room; not every filesystem can.
-pub(super) fn allocate(file: RawFd, len: u64) -> io::Result<()> {
-    let len = offset(len)?;
-    // SAFETY: takes only numbers.
-    match done(|| unsafe { libc::fallocate(file, 0, 0, len) }) {
-        Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS)) => {
-            Ok(())
-        }
-        other => other,
+pub(super) fn allocate(file: impl AsFd, len: u64) -> io::Result<()> {
+    match retry_on_intr(|| fs::fallocate(&file, fs::FallocateFlags::empty(), 0, len)) {
+        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
 /// From one position to the other; moves both.
-pub(super) fn copy_range(from: RawFd, to: RawFd, len: usize) -> io::Result<usize> {
-    let none = std::ptr::null_mut();
-    // SAFETY: no pointers to places are given, so the positions of the files are used.
-    again(|| unsafe { libc::copy_file_range(from, none, to, none, len, 0) })
-        .map(isize::cast_unsigned)
+pub(super) fn copy_range(from: impl AsFd, to: impl AsFd, len: usize) -> io::Result<usize> {
+    again(|| fs::copy_file_range(&from, None, &to, None, len))
 }
 
-pub(super) fn unlink(directory: RawFd, name: &CStr, flags: libc::c_int) -> io::Result<()> {
-    // SAFETY: the name is a C string that lives through the call.
-    done(|| unsafe { libc::unlinkat(directory, name.as_ptr(), flags) })
+pub(super) fn unlink(directory: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
+    again(|| fs::unlinkat(directory, name, AtFlags::empty()))
 }
 
-pub(super) fn mkdir(directory: RawFd, name: &CStr) -> io::Result<()> {
-    // SAFETY: the name is a C string that lives through the call.
-    done(|| unsafe { libc::mkdirat(directory, name.as_ptr(), 0o755) })
+pub(super) fn rmdir(directory: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
+    again(|| fs::unlinkat(directory, name, AtFlags::REMOVEDIR))
 }
 
-pub(super) fn rename(from: (RawFd, &CStr), to: (RawFd, &CStr)) -> io::Result<()> {
-    // SAFETY: the names are C strings that live through the call.
-    done(|| unsafe { libc::renameat(from.0, from.1.as_ptr(), to.0, to.1.as_ptr()) })
+pub(super) fn mkdir(directory: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
+    again(|| fs::mkdirat(directory, name, Mode::from_raw_mode(0o755)))
 }
 
-pub(super) fn link(from: (RawFd, &CStr), to: (RawFd, &CStr)) -> io::Result<()> {
-    // SAFETY: the names are C strings that live through the call.
-    done(|| unsafe { libc::linkat(from.0, from.1.as_ptr(), to.0, to.1.as_ptr(), 0) })
+/// A name below a directory.
+pub(super) type Name<'a> = (BorrowedFd<'a>, &'a CStr);
+
+pub(super) fn rename(from: Name<'_>, to: Name<'_>) -> io::Result<()> {
+    again(|| fs::renameat(from.0, from.1, to.0, to.1))
 }
 
-pub(super) fn symlink(text: &CStr, directory: RawFd, name: &CStr) -> io::Result<()> {
-    // SAFETY: text and name are C strings that live through the call.
-    done(|| unsafe { libc::symlinkat(text.as_ptr(), directory, name.as_ptr()) })
+pub(super) fn link(from: Name<'_>, to: Name<'_>) -> io::Result<()> {
+    again(|| fs::linkat(from.0, from.1, to.0, to.1, AtFlags::empty()))
 }
 
-pub(super) fn stat(directory: RawFd, name: &CStr) -> io::Result<libc::stat> {
-    let mut status = MaybeUninit::<libc::stat>::zeroed();
-    // SAFETY: the name is a C string that lives through the call; `status` has room for the result.
-    done(|| unsafe { libc::fstatat(directory, name.as_ptr(), status.as_mut_ptr(), 0) })?;
-    // SAFETY: plain integers, zeroed before and filled in by the call.
-    Ok(unsafe { status.assume_init() })
+pub(super) fn symlink(text: &CStr, (directory, name): Name<'_>) -> io::Result<()> {
+    again(|| fs::symlinkat(text, directory, name))
 }
 
-/// A piece of a directory's list as `getdents64` gives it; nothing at the end.
-pub(super) fn list(directory: RawFd, into: &mut [u8]) -> io::Result<usize> {
-    let (start, len) = (into.as_mut_ptr(), into.len());
-    // SAFETY: `into` is valid for writes of its length.
-    again(|| unsafe { libc::syscall(libc::SYS_getdents64, directory, start, len) })
-        .map(|bytes| bytes as usize)
+pub(super) fn stat(directory: BorrowedFd<'_>, name: &CStr) -> io::Result<Stat> {
+    again(|| fs::statat(directory, name, AtFlags::empty()))
+}
+
+pub(super) fn is_directory(status: &Stat) -> bool {
+    FileType::from_raw_mode(status.st_mode) == FileType::Directory
+}
+
+/// Reads a directory through `memory`, and hands each name but `.` and `..` to `each`, with whether it is a
+/// directory.
+pub(super) fn list(
+    directory: BorrowedFd<'_>,
+    memory: &mut [MaybeUninit<u8>],
+    mut each: impl FnMut(&CStr, bool) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut entries = RawDir::new(directory, memory);
+    while let Some(entry) = entries.next() {
+        let entry = match entry {
+            Err(Errno::INTR) => continue,
+            other => other?,
+        };
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            continue;
+        }
+        let is_directory = match entry.file_type() {
+            // Some filesystems do not tell in the list.
+            FileType::Unknown => is_directory(&stat(directory, name)?),
+            kind => kind == FileType::Directory,
+        };
+        each(name, is_directory)?;
+    }
+    Ok(())
 }
 
 /// What an attribute is set on: an open file, or a name below a directory.
 #[derive(Clone, Copy)]
 pub(super) enum Object<'a> {
-    File(RawFd),
-    Name(RawFd, &'a CStr),
+    File(BorrowedFd<'a>),
+    Name(BorrowedFd<'a>, &'a CStr),
 }
 
 /// Sets both times to this many seconds since 1970.
 pub(super) fn set_times(of: Object<'_>, seconds: i64) -> io::Result<()> {
-    let time = libc::timespec { tv_sec: seconds, tv_nsec: 0 };
-    let times = [time; 2];
-    let times = times.as_ptr();
-    match of {
-        // SAFETY: `times` are two valid times.
-        Object::File(file) => done(|| unsafe { libc::futimens(file, times) }),
+    let time = Timespec { tv_sec: seconds, tv_nsec: 0 };
+    let times = fs::Timestamps { last_access: time, last_modification: time };
+    again(|| match of {
+        Object::File(file) => fs::futimens(file, &times),
         Object::Name(directory, name) => {
-            let flags = libc::AT_SYMLINK_NOFOLLOW;
-            // SAFETY: as above; the name is a C string that lives through the call.
-            done(|| unsafe { libc::utimensat(directory, name.as_ptr(), times, flags) })
+            fs::utimensat(directory, name, &times, AtFlags::SYMLINK_NOFOLLOW)
         }
-    }
+    })
 }
 
-pub(super) fn set_mode(of: Object<'_>, mode: libc::mode_t) -> io::Result<()> {
-    match of {
-        // SAFETY: takes only numbers.
-        Object::File(file) => done(|| unsafe { libc::fchmod(file, mode) }),
-        Object::Name(directory, name) => {
-            // SAFETY: the name is a C string that lives through the call.
-            done(|| unsafe { libc::fchmodat(directory, name.as_ptr(), mode, 0) })
-        }
-    }
+pub(super) fn set_mode(of: Object<'_>, mode: u32) -> io::Result<()> {
+    let mode = Mode::from_raw_mode(mode);
+    again(|| match of {
+        Object::File(file) => fs::fchmod(file, mode),
+        Object::Name(directory, name) => fs::chmodat(directory, name, mode, AtFlags::empty()),
+    })
 }
 
 /// Sets the owner and group to those this process makes files with.
 pub(super) fn set_owner(of: Object<'_>) -> io::Result<()> {
-    // SAFETY: these take nothing and cannot fail.
-    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
-    match of {
-        // SAFETY: takes only numbers.
-        Object::File(file) => done(|| unsafe { libc::fchown(file, user, group) }),
+    let (user, group) = (Some(rustix::process::geteuid()), Some(rustix::process::getegid()));
+    again(|| match of {
+        Object::File(file) => fs::fchown(file, user, group),
         Object::Name(directory, name) => {
-            let flags = libc::AT_SYMLINK_NOFOLLOW;
-            // SAFETY: the name is a C string that lives through the call.
-            done(|| unsafe { libc::fchownat(directory, name.as_ptr(), user, group, flags) })
+            fs::chownat(directory, name, user, group, AtFlags::SYMLINK_NOFOLLOW)
         }
-    }
+    })
 }
 
 /// Drops what memory holds of a file (clean pages only) or a block device (written before).
-pub(super) fn drop_cached(file: RawFd) -> io::Result<()> {
-    let mut status = MaybeUninit::<libc::stat>::zeroed();
-    // SAFETY: `status` has room for the result.
-    done(|| unsafe { libc::fstat(file, status.as_mut_ptr()) })?;
-    // SAFETY: plain integers, zeroed before and filled in by the call.
-    let mode = unsafe { status.assume_init() }.st_mode;
-    if mode & libc::S_IFMT == libc::S_IFBLK {
+pub(super) fn drop_cached(file: impl AsFd) -> io::Result<()> {
+    let status = again(|| fs::fstat(&file))?;
+    if FileType::from_raw_mode(status.st_mode) == FileType::BlockDevice {
         // SAFETY: this request takes no argument.
-        return done(|| unsafe { libc::ioctl(file, FLUSH_BUFFERS as _, 0) });
+        let flush =
+            || unsafe { rustix::ioctl::ioctl(&file, rustix::ioctl::NoArg::<FLUSH_BUFFERS>::new()) };
+        return again(flush);
     }
-    // SAFETY: takes only numbers; the result is the error itself.
-    match unsafe { libc::posix_fadvise(file, 0, 0, libc::POSIX_FADV_DONTNEED) } {
-        0 => Ok(()),
-        error => Err(io::Error::from_raw_os_error(error)),
-    }
+    again(|| fs::fadvise(&file, 0, None, fs::Advice::DontNeed))
 }
 
 /// Whether this process may write in a directory, by its effective rights.
 pub(super) fn may_write(directory: BorrowedFd<'_>) -> io::Result<()> {
-    let (directory, here) = (directory.as_raw_fd(), c".".as_ptr());
-    let wanted = libc::W_OK | libc::X_OK;
-    // SAFETY: the name is a C string that lives through the call.
-    done(|| unsafe { libc::faccessat(directory, here, wanted, libc::AT_EACCESS) })
+    let wanted = fs::Access::WRITE_OK | fs::Access::EXEC_OK;
+    again(|| fs::accessat(directory, c".", wanted, AtFlags::EACCESS))
 }
 
 /// Bytes that an ordinary user may still write to the filesystem.
-pub(super) fn room(directory: BorrowedFd<'_>) -> io::Result<u64> {
-    let mut status = MaybeUninit::<libc::statvfs>::zeroed();
-    // SAFETY: `status` has room for the result.
-    done(|| unsafe { libc::fstatvfs(directory.as_raw_fd(), status.as_mut_ptr()) })?;
-    // SAFETY: plain integers, zeroed before and filled in by the call.
-    let status = unsafe { status.assume_init() };
+pub(super) fn room(directory: impl AsFd) -> io::Result<u64> {
+    let status = again(|| fs::fstatvfs(&directory))?;
     Ok(status.f_bavail.saturating_mul(status.f_frsize))
 }
 
 /// Whether the filesystem lies in memory.
-pub(super) fn is_in_memory(directory: BorrowedFd<'_>) -> io::Result<bool> {
+pub(super) fn is_in_memory(directory: impl AsFd) -> io::Result<bool> {
     /// `TMPFS_MAGIC` and `RAMFS_MAGIC` in `linux/magic.h`.
     const KINDS: [i128; 2] = [0x0102_1994, 0x8584_58f6];
-    let mut status = MaybeUninit::<libc::statfs>::zeroed();
-    // SAFETY: `status` has room for the result.
-    done(|| unsafe { libc::fstatfs(directory.as_raw_fd(), status.as_mut_ptr()) })?;
-    // SAFETY: plain integers, zeroed before and filled in by the call.
-    let status = unsafe { status.assume_init() };
-    // The type of the field differs between C libraries.
+    let status = again(|| fs::fstatfs(&directory))?;
+    // The type of the field differs between machines.
     Ok(KINDS.contains(&i128::from(status.f_type)))
 }
 
@@ -294,7 +250,7 @@ pub(super) fn is_in_memory(directory: BorrowedFd<'_>) -> io::Result<bool> {
 pub(super) fn thread_cpu() -> Option<Cpu> {
     // SAFETY: plain integers, for which zeroes are a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: `usage` has room for the result.
+    // SAFETY: `usage` has room for the result. rustix has no getrusage.
     if unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) } != 0 {
         return None;
     }
@@ -306,16 +262,13 @@ pub(super) fn thread_cpu() -> Option<Cpu> {
 
 /// Lets this process have as many files open as the system lets it ask for; says whether that is more.
 pub(super) fn allow_more_files() -> bool {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` has room for the result.
-    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0
-        || limit.rlim_cur >= limit.rlim_max
-    {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    // No limit is `None`.
+    if limit.current.is_none() || limit.maximum.is_some_and(|most| limit.current >= Some(most)) {
         return false;
     }
-    limit.rlim_cur = limit.rlim_max;
-    // SAFETY: `limit` is a valid value.
-    unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) == 0 }
+    let more = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    rustix::process::setrlimit(Resource::Nofile, more).is_ok()
 }
 
 #[cfg(test)]
@@ -337,18 +290,5 @@ mod tests {
         let error = in_full(&from, |_, at| Ok(3 - at.min(3) as usize)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::WriteZero);
         in_full(&[], |_, _| Ok(0)).unwrap();
-    }
-
-    #[test]
-    fn interrupted_calls_are_repeated() {
-        let mut left = 3;
-        let result = again(|| {
-            left -= 1;
-            // SAFETY: the place of this thread's error number.
-            unsafe { *libc::__errno_location() = if left > 0 { libc::EINTR } else { libc::EIO } };
-            -1
-        });
-        assert_eq!(result.unwrap_err().raw_os_error(), Some(libc::EIO));
-        assert_eq!(left, 0);
     }
 }

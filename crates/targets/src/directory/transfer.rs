@@ -2,6 +2,7 @@
 
 use raidlab_engine::EngineError;
 use raidlab_workload::{Class, Content, FileDescriptor, FilePath, Io, Op, OpResult, Seek};
+use rustix::fs::SeekFrom;
 
 use super::system;
 use super::worker::{Worker, invalid, length};
@@ -40,7 +41,7 @@ impl Worker<'_> {
         let mut failure = None;
         for _ in 0..times {
             self.run.pool.check()?;
-            match system::read(file, self.blocks.buffer(len)) {
+            match system::read(&file, self.blocks.buffer(len)) {
                 Ok(0) => {
                     self.tick();
                     break;
@@ -82,7 +83,7 @@ impl Worker<'_> {
         for turn in 0..times {
             self.run.pool.check()?;
             let bytes = self.blocks.content(content, len, at, turn);
-            let written = system::in_full(bytes, |rest, _| system::write(file, rest));
+            let written = system::in_full(bytes, |rest, _| system::write(&file, rest));
             if let Err(error) = written {
                 return Err(self.failed(WRITE, fd, error).at_offset(at).into());
             }
@@ -100,7 +101,7 @@ impl Worker<'_> {
                 let len = length(len)?;
                 let file = self.descriptor(fd)?;
                 self.blocks.reserve(len, None)?;
-                let read = system::read_at(file, self.blocks.buffer(len), at);
+                let read = system::read_at(&file, self.blocks.buffer(len), at);
                 let failed = |error| self.failed(READ, fd, error).at_offset(at);
                 (Class::Read, read.map_err(failed)?)
             }
@@ -110,7 +111,7 @@ impl Worker<'_> {
                 check_content(content)?;
                 self.blocks.reserve(len, Some(content))?;
                 let bytes = self.blocks.content(content, len, at, 0);
-                let write = |rest: &[u8], done| system::write_at(file, rest, at + done);
+                let write = |rest: &[u8], done| system::write_at(&file, rest, at + done);
                 let written = system::in_full(bytes, write);
                 written.map_err(|error| self.failed(WRITE, fd, error).at_offset(at))?;
                 (Class::Write, len)
@@ -161,13 +162,13 @@ impl Worker<'_> {
         while moved < len {
             self.run.pool.check()?;
             let bytes = self.blocks.made(step.min(len - moved));
-            let got = match system::read(source, bytes) {
+            let got = match system::read(&source, bytes) {
                 Ok(0) => break,
                 Ok(got) => got,
                 Err(error) => return Err(self.failed(READ, from, error).into()),
             };
             let bytes = &self.blocks.made(step)[..got];
-            let written = system::in_full(bytes, |rest, _| system::write(target, rest));
+            let written = system::in_full(bytes, |rest, _| system::write(&target, rest));
             written.map_err(|error| self.failed(WRITE, to, error))?;
             moved += got;
         }
@@ -230,12 +231,12 @@ impl Worker<'_> {
 
     fn seek(&mut self, fd: FileDescriptor, to: Seek) -> Result<(), EngineError> {
         let far = |_| invalid("a position beyond what a file can have");
-        let (by, whence) = match to {
-            Seek::Start(at) => (i64::try_from(at).map_err(far)?, libc::SEEK_SET),
-            Seek::Current(by) => (by, libc::SEEK_CUR),
-            Seek::End => (0, libc::SEEK_END),
+        let to = match to {
+            Seek::Start(at) => SeekFrom::Start(i64::try_from(at).map_err(far)?.cast_unsigned()),
+            Seek::Current(by) => SeekFrom::Current(by),
+            Seek::End => SeekFrom::End(0),
         };
-        let position = system::seek(self.descriptor(fd)?, by, whence);
+        let position = system::seek(self.descriptor(fd)?, to);
         let position = position.map_err(|error| self.failed("seek", fd, error))?;
         self.fds.get(fd)?.position = position;
         Ok(())

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -61,9 +60,9 @@ pub(super) fn verify(
         let mut file = File::from(opened?);
         // What the drives hold is to be compared, not what memory does: written down first, since only
         // that can be dropped. Where nothing can be dropped, what is there is compared.
-        let synced = system::fsync(file.as_raw_fd());
+        let synced = system::fsync(&file);
         synced.map_err(|error| EngineError::io("fsync", &path, error))?;
-        let _ = system::drop_cached(file.as_raw_fd());
+        let _ = system::drop_cached(&file);
         compare(&mut file, &path, one.bytes.as_ref(), &mut memory, cancel)?;
     }
     Ok(())

@@ -3,7 +3,9 @@
 //! One reading of the clock an operation: where one ends, the next begins. So a latency holds the time the
 //! generator thinks, some ten nanoseconds, and the sum of all latencies is the time of the run.
 
-use std::os::fd::RawFd;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use raidlab_core::{Nanos, Time};
@@ -49,7 +51,7 @@ pub(super) struct Worker<'a> {
     /// Names for system calls; two, for operations on two.
     pub(super) names: [Vec<u8>; 2],
     /// What lists of directories are read into.
-    pub(super) list: Vec<u8>,
+    pub(super) list: Vec<MaybeUninit<u8>>,
     pub(super) queue: Option<Queue>,
     start: Instant,
     /// When the last operation ended.
@@ -197,7 +199,7 @@ impl Worker<'_> {
     }
 
     /// The file in a file descriptor, for a system call.
-    pub(super) fn descriptor(&mut self, fd: FileDescriptor) -> Result<RawFd, EngineError> {
+    pub(super) fn descriptor(&mut self, fd: FileDescriptor) -> Result<Arc<OwnedFd>, EngineError> {
         self.fds.get(fd).map(|file| file.descriptor())
     }
 

@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
@@ -185,13 +185,12 @@ impl ServerLoop {
         if !self.engine.arm(members) {
             return Ok(());
         }
-        /// What is not waited for.
-        const NOBODY: RawFd = -1;
-        let device = if self.free.is_empty() { NOBODY } else { self.device.as_raw_fd() };
+        let device = (!self.free.is_empty()).then(|| self.device.as_fd());
         // The ring of the members can be read when it has answers.
-        let ring = self.engine.ring_descriptor().unwrap_or(NOBODY);
-        let watched = [bell.as_raw_fd(), members.as_raw_fd(), ring, device];
-        system::wait(&watched, self.engine.wake_in()).map_err(device_error)?;
+        let others = [self.engine.ring_descriptor(), device];
+        let watched =
+            [bell.as_fd(), members.as_fd()].into_iter().chain(others.into_iter().flatten());
+        system::wait(watched, self.engine.wake_in()).map_err(device_error)?;
         for mut event in [&**members, &**bell] {
             // Nothing to read is as good as something read.
             let _ = event.read(&mut [0; 8]);

@@ -12,9 +12,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::mounts::wait_for;
-use crate::export::system::check;
 use crate::rundir::system::Identity;
 use raidlab_engine::{EngineError, EngineErrorKind, LoopStatus};
+use rustix::fs::{self, FileType, Mode};
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
 
 /// Gives free loop devices.
 const CONTROL: &str = "/dev/loop-control";
@@ -129,14 +133,12 @@ fn open(path: &Path) -> io::Result<File> {
 
 /// Where nothing makes device nodes by itself, as in small guests, this does.
 fn make_node(node: &Path, number: u32) -> io::Result<()> {
-    const MAJOR: libc::c_uint = 7;
+    const MAJOR: u32 = 7;
     if node.exists() {
         return Ok(());
     }
-    let path = crate::export::system::c_path(node)?;
-    let device = libc::makedev(MAJOR, number);
-    // SAFETY: a C string that lives through the call.
-    check(unsafe { libc::mknod(path.as_ptr(), libc::S_IFBLK | 0o600, device) })
+    let (mode, device) = (Mode::from_raw_mode(0o600), fs::makedev(MAJOR, number));
+    Ok(fs::mknodat(fs::CWD, node, FileType::BlockDevice, mode, device)?)
 }
 
 fn configuration(file: &File, path: &Path, block: u32) -> Configuration {

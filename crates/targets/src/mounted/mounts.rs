@@ -6,8 +6,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::export::system::{c_path, check};
 use raidlab_engine::{EngineError, EngineErrorKind};
+use rustix::mount::{MountFlags, UnmountFlags};
 
 /// How long something that is being let go of may still be in use.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -18,8 +18,7 @@ const UNMOUNT: &str = "unmount a filesystem";
 
 /// Only root may mount.
 pub(crate) fn need_root(operation: &'static str) -> Result<(), EngineError> {
-    // SAFETY: takes and changes nothing.
-    if unsafe { libc::geteuid() } == 0 {
+    if rustix::process::geteuid().is_root() {
         return Ok(());
     }
     let reason = "mounting needs root; run raidlab as root, or choose a target without a mount";
@@ -43,19 +42,12 @@ pub(crate) fn wait_for<T>(
 pub(super) fn mount(device: &Path, at: &Path, kind: &str) -> Result<(), EngineError> {
     const MOUNT: &str = "mount the filesystem";
     let failed = |error| EngineError::io(MOUNT, at, error);
-    let source = c_path(device).map_err(failed)?;
-    let (place, kind) = (c_path(at).map_err(failed)?, c_path(Path::new(kind)).map_err(failed)?);
-    // SAFETY: three C strings that live through the call, and no options.
-    check(unsafe {
-        libc::mount(source.as_ptr(), place.as_ptr(), kind.as_ptr(), 0, std::ptr::null())
-    })
-    .map_err(failed)
+    let mounted = rustix::mount::mount(device, at, kind, MountFlags::empty(), None);
+    mounted.map_err(|error| failed(error.into()))
 }
 
-fn unmount_now(at: &Path, flags: libc::c_int) -> io::Result<()> {
-    let at = c_path(at)?;
-    // SAFETY: a C string that lives through the call.
-    check(unsafe { libc::umount2(at.as_ptr(), flags | libc::UMOUNT_NOFOLLOW) })
+fn unmount_now(at: &Path, flags: UnmountFlags) -> io::Result<()> {
+    Ok(rustix::mount::unmount(at, flags | UnmountFlags::NOFOLLOW)?)
 }
 
 /// Unmounts, waiting a while for those who are just letting go.
@@ -63,7 +55,7 @@ fn unmount_now(at: &Path, flags: libc::c_int) -> io::Result<()> {
 /// # Errors
 /// [`EngineErrorKind::Busy`] when somebody still uses it then.
 pub(crate) fn unmount(at: &Path) -> Result<(), EngineError> {
-    let tried = wait_for(|| match unmount_now(at, 0) {
+    let tried = wait_for(|| match unmount_now(at, UnmountFlags::empty()) {
         Ok(()) => Ok(Some(())),
         Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Ok(None),
         Err(error) => Err(error),
@@ -80,16 +72,14 @@ pub(crate) fn unmount(at: &Path) -> Result<(), EngineError> {
 
 /// Takes a mount out of the tree at once; who uses it may go on until they let go.
 pub(crate) fn unmount_lazily(at: &Path) -> io::Result<()> {
-    unmount_now(at, libc::MNT_DETACH)
+    unmount_now(at, UnmountFlags::DETACH)
 }
 
 /// Writes what is in memory of the filesystem that `at` lies in.
 pub(super) fn sync(at: &Path) -> Result<(), EngineError> {
-    use std::os::fd::AsRawFd;
     let failed = |error| EngineError::io("write out the filesystem", at, error);
     let directory = std::fs::File::open(at).map_err(failed)?;
-    // SAFETY: the descriptor is open as long as `directory`.
-    check(unsafe { libc::syncfs(directory.as_raw_fd()) }).map_err(failed)
+    rustix::fs::syncfs(&directory).map_err(|error| failed(error.into()))
 }
 
 /// A mount, as `/proc/self/mountinfo` (man 5 proc) tells of it.

@@ -24,22 +24,14 @@ impl CpuTimes {
 }
 
 fn process_nanos() -> u64 {
-    // SAFETY: `rusage` is plain integers, for which zeroes are a value.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: `usage` is a valid place for the result.
-    if unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) } != 0 {
-        return 0;
-    }
-    let nanos =
-        |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
-    nanos(usage.ru_utime) + nanos(usage.ru_stime)
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 fn system_nanos() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/stat").ok()?;
     let ticks = busy_ticks(&text)?;
-    // SAFETY: asks for a constant of the system.
-    let per_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok()?;
+    let per_second = rustix::param::clock_ticks_per_second();
     (per_second > 0).then(|| ticks * (1_000_000_000 / per_second))
 }
 

@@ -3,13 +3,14 @@
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use raidlab_engine::{Reach, open_without_links};
+use rustix::fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags, StatxFlags};
+use rustix::io::{Errno, retry_on_intr};
 
 /// An open directory.
 #[derive(Debug)]
@@ -28,26 +29,11 @@ fn plain(name: impl AsRef<OsStr>) -> io::Result<CString> {
     c_string(name)
 }
 
-fn check(result: libc::c_int) -> io::Result<()> {
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
 impl Directory {
     /// Opens a directory the user named; links in its path are the user's own.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let path = c_string(path.as_os_str())?;
-        let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
-        // SAFETY: the path is a C string that lives through the call.
-        let descriptor = unsafe { libc::open(path.as_ptr(), flags) };
-        owned(descriptor).map(Self)
-    }
-
-    fn open_at(&self, name: impl AsRef<OsStr>, flags: libc::c_int) -> io::Result<File> {
-        let name = plain(name)?;
-        let flags = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-        // SAFETY: the directory is open and the name a C string that lives through the call.
-        let descriptor = unsafe { libc::openat(self.0.as_raw_fd(), name.as_ptr(), flags, 0o600) };
-        owned(descriptor)
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Self(fs::open(path, flags, Mode::empty())?.into()))
     }
 
     /// A directory in this one, on the same mount.
@@ -59,7 +45,10 @@ impl Directory {
 
     /// A new file in this directory; an error when something of that name is there.
     pub(crate) fn make_file(&self, name: &str) -> io::Result<File> {
-        self.open_at(name, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL)
+        let name = plain(name)?;
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(fs::openat(&self.0, &name, flags, Mode::from_raw_mode(0o600))?.into())
     }
 
     /// A regular file in this directory, on the same mount.
@@ -74,8 +63,7 @@ impl Directory {
 
     pub(crate) fn make_directory(&self, name: &str) -> io::Result<()> {
         let name = plain(name)?;
-        // SAFETY: as in `open_at`.
-        check(unsafe { libc::mkdirat(self.0.as_raw_fd(), name.as_ptr(), 0o700) })
+        Ok(fs::mkdirat(&self.0, &name, Mode::from_raw_mode(0o700))?)
     }
 
     /// A new directory of this process's, whose name begins with `prefix`; gives its name, or the one that it could
@@ -119,8 +107,7 @@ impl Directory {
             None if found.size > 0 => return Err(another("the file")),
             _ => {}
         }
-        // SAFETY: as in `open_at`.
-        check(unsafe { libc::unlinkat(self.0.as_raw_fd(), name.as_ptr(), 0) })
+        Ok(fs::unlinkat(&self.0, &name, AtFlags::empty())?)
     }
 
     /// Removes a directory if it is the one `meant`, with everything in it that lies on the same mount.
@@ -168,8 +155,7 @@ impl Directory {
             self.directory(name)?.clear()?;
             return self.remove_directory(name);
         }
-        // SAFETY: as in `open_at`.
-        check(unsafe { libc::unlinkat(self.0.as_raw_fd(), plain.as_ptr(), 0) })
+        Ok(fs::unlinkat(&self.0, &plain, AtFlags::empty())?)
     }
 
     fn entries(&self) -> io::Result<std::fs::ReadDir> {
@@ -179,8 +165,7 @@ impl Directory {
     /// Removes a directory if it is empty.
     pub(crate) fn remove_directory(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         let name = plain(name)?;
-        // SAFETY: as in `open_at`.
-        check(unsafe { libc::unlinkat(self.0.as_raw_fd(), name.as_ptr(), libc::AT_REMOVEDIR) })
+        Ok(fs::unlinkat(&self.0, &name, AtFlags::REMOVEDIR)?)
     }
 
     /// Names in this directory besides `known`.
@@ -206,21 +191,9 @@ impl Directory {
 
     /// Bytes that an ordinary user may still use on this filesystem.
     pub(crate) fn room(&self) -> io::Result<u64> {
-        let mut status = MaybeUninit::<libc::statvfs>::zeroed();
-        // SAFETY: the directory is open; `status` has room for the result.
-        check(unsafe { libc::fstatvfs(self.0.as_raw_fd(), status.as_mut_ptr()) })?;
-        // SAFETY: plain integers, zeroed before and filled in by the call.
-        let status = unsafe { status.assume_init() };
+        let status = fs::fstatvfs(&self.0)?;
         Ok(status.f_bavail.saturating_mul(status.f_frsize))
     }
-}
-
-fn owned(descriptor: libc::c_int) -> io::Result<File> {
-    if descriptor < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: a descriptor that was just opened and has no other owner.
-    Ok(unsafe { File::from_raw_fd(descriptor) })
 }
 
 fn not_regular() -> io::Error {
@@ -254,24 +227,20 @@ struct Looked {
 
 /// Looks at a name in an open directory, or at that itself by an empty name; follows no link.
 fn looked_at(directory: &File, name: &CStr) -> io::Result<Looked> {
-    // SAFETY: all zeroes is a valid value of this plain structure.
-    let mut told: libc::statx = unsafe { std::mem::zeroed() };
-    let flags = libc::AT_EMPTY_PATH | libc::AT_SYMLINK_NOFOLLOW | libc::AT_NO_AUTOMOUNT;
-    let mask = libc::STATX_BASIC_STATS | libc::STATX_MNT_ID;
-    let descriptor = directory.as_raw_fd();
-    // SAFETY: the directory is open, the name a C string, and the structure ours.
-    check(unsafe { libc::statx(descriptor, name.as_ptr(), flags, mask, &raw mut told) })?;
-    if told.stx_mask & libc::STATX_MNT_ID == 0 {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    let mask = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
+    let told = fs::statx(directory, name, flags, mask)?;
+    if told.stx_mask & StatxFlags::MNT_ID.bits() == 0 {
         let reason = "the kernel does not tell mounts apart (Linux 5.8 does)";
         return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
     }
-    let kind = libc::mode_t::from(told.stx_mode) & libc::S_IFMT;
-    let device = libc::makedev(told.stx_dev_major, told.stx_dev_minor);
+    let kind = FileType::from_raw_mode(told.stx_mode.into());
+    let device = fs::makedev(told.stx_dev_major, told.stx_dev_minor);
     Ok(Looked {
         mount: told.stx_mnt_id,
         identity: Identity { device, inode: told.stx_ino },
-        is_file: kind == libc::S_IFREG,
-        is_directory: kind == libc::S_IFDIR,
+        is_file: kind == FileType::RegularFile,
+        is_directory: kind == FileType::Directory,
         size: told.stx_size,
     })
 }
@@ -293,30 +262,20 @@ impl Identity {
 
 /// Takes the lock of a marker; without `wait` an error when another holds it.
 pub(crate) fn lock(marker: &File, wait: bool) -> io::Result<()> {
-    let mode = if wait { libc::LOCK_EX } else { libc::LOCK_EX | libc::LOCK_NB };
-    loop {
-        // SAFETY: the descriptor is open as long as `marker`.
-        match check(unsafe { libc::flock(marker.as_raw_fd(), mode) }) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            other => return other,
-        }
-    }
+    let operation = match wait {
+        true => FlockOperation::LockExclusive,
+        false => FlockOperation::NonBlockingLockExclusive,
+    };
+    Ok(retry_on_intr(|| fs::flock(marker, operation))?)
 }
 
 /// Makes a new file `bytes` long, reserving its room where the filesystem can.
 pub(crate) fn allocate(file: &File, bytes: u64) -> io::Result<()> {
-    let len =
-        libc::off_t::try_from(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;
-    if len == 0 {
+    if bytes == 0 {
         return Ok(());
     }
-    loop {
-        // SAFETY: the descriptor is open as long as `file`.
-        let result = check(unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, len) });
-        match result.as_ref().map_err(io::Error::raw_os_error) {
-            Err(Some(libc::EINTR)) => {}
-            Err(Some(libc::EOPNOTSUPP | libc::ENOSYS)) => return file.set_len(bytes),
-            _ => return result,
-        }
+    match retry_on_intr(|| fs::fallocate(file, fs::FallocateFlags::empty(), 0, bytes)) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.set_len(bytes),
+        other => Ok(other?),
     }
 }

@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
@@ -118,7 +117,7 @@ fn serve(shared: &Shared) -> Cpu {
 }
 
 fn carry_out(job: &Job) -> Answer {
-    let (file, len) = (job.file.as_raw_fd(), job.piece.len);
+    let (file, len) = (&job.file, job.piece.len);
     let moved = if job.write {
         // SAFETY: the memory is the flight's own, and nobody else's use until the answer.
         let bytes = unsafe { std::slice::from_raw_parts(job.piece.start, len) };

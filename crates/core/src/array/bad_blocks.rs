@@ -1,7 +1,7 @@
 //! Sectors of a member that cannot be read: a short sorted list of ranges.
 
 /// Ranges of sectors that do not touch, in order. Room is taken at set-up.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub(super) struct BadBlocks {
     ranges: Vec<(u64, u64)>,
     most: usize,

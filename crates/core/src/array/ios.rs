@@ -1,5 +1,6 @@
 //! Member I/Os in flight: whose they are, where they go, what their records say.
 
+use std::hash::{Hash, Hasher};
 use std::ops::{Index, IndexMut};
 
 use super::lists::EMPTY;
@@ -9,7 +10,7 @@ use crate::policy::{self, IoKind};
 use crate::units::{MemberIndex, Sector, Sectors, Time};
 
 /// Whom a member I/O belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Owner {
     Request(u32),
     Plan(u32),
@@ -56,22 +57,17 @@ impl IoState {
     pub(super) fn seen_by_policy(&self) -> policy::MemberIo {
         seen_by_policy(self.op, Target { member: self.member, at: self.at, len: self.len })
     }
+}
 
-    fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
-        add(match self.owner {
-            Owner::Request(slot) => u64::from(slot),
-            Owner::Plan(slot) => u64::from(slot) | 1 << 32,
-            Owner::Window(slot) => u64::from(slot) | 2 << 32,
-            Owner::MetadataUpdate(slot) => u64::from(slot) | 3 << 32,
-            Owner::Log => 4 << 32,
-        });
-        add(self.op as u64 | u64::from(self.member.0) << 8 | u64::from(self.len) << 32);
-        add(self.at.0);
+impl Hash for IoState {
+    fn hash<H: Hasher>(&self, key: &mut H) {
+        let Self { owner, op, member, at, len, segments: _, sent_at: _, meta, abandoned } = *self;
+        (owner, op, member, at, len, meta, abandoned).hash(key);
     }
 }
 
 /// Where an I/O goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Target {
     pub(super) member: MemberIndex,
     pub(super) at: Sector,
@@ -109,6 +105,12 @@ pub(super) struct Ios {
     pub(super) slots: Slab<IoState>,
     /// What metadata I/Os write, by the slot of their I/O.
     pub(super) metas: Vec<MetaIo>,
+}
+
+impl Hash for Ios {
+    fn hash<H: Hasher>(&self, key: &mut H) {
+        self.slots.hash(key);
+    }
 }
 
 impl Index<u32> for Ios {
@@ -153,15 +155,6 @@ impl Ios {
                 now if now == other => one,
                 now => now,
             };
-        }
-    }
-
-    pub(super) fn add_to_key(&self, waits: impl Fn(IoId) -> bool, add: &mut dyn FnMut(u64)) {
-        for (slot, io) in self.slots.used() {
-            add(u64::from(slot));
-            io.add_to_key(add);
-            let generation = self.slots.generation(slot);
-            add(u64::from(waits(IoId { slot, generation })));
         }
     }
 }

@@ -1,11 +1,13 @@
 //! Parity computing in flight: kernels and their operands.
 
+use std::hash::{Hash, Hasher};
+
 use super::lists::{EMPTY, ListPool};
 use super::slab::Slab;
 use crate::contract::{Job, JobId, ParityOp, Role, SegmentList};
 
 /// Whom a job belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum JobOwner {
     Plan(u32),
     /// A resync window.
@@ -14,17 +16,7 @@ pub(super) enum JobOwner {
     Log,
 }
 
-impl JobOwner {
-    const fn number(self) -> u64 {
-        match self {
-            Self::Plan(slot) => slot as u64,
-            Self::Window(slot) => slot as u64 | 1 << 32,
-            Self::Log => 2 << 32,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 struct JobState {
     owner: JobOwner,
     kernel: ParityOp,
@@ -43,6 +35,13 @@ pub(super) struct Jobs {
     operands: Vec<SegmentList>,
     /// What each operand is.
     roles: Vec<Role>,
+}
+
+/// Their operands follow from whose they are.
+impl Hash for Jobs {
+    fn hash<H: Hasher>(&self, key: &mut H) {
+        self.slots.hash(key);
+    }
 }
 
 impl Jobs {
@@ -134,13 +133,6 @@ impl Jobs {
     /// Whether no job is under way.
     pub(super) fn is_idle(&self) -> bool {
         self.slots.used().next().is_none()
-    }
-
-    pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
-        for (slot, job) in self.slots.used() {
-            add(u64::from(slot));
-            add(job.owner.number());
-        }
     }
 }
 

@@ -8,6 +8,7 @@
 //! `tests/model.rs::overlapping_writes_leave_equal_copies`.
 
 use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
 
 /// Places are cut into cells of 2^[`LEAST`] sectors, and of four times that, and so on. A range is linked
 /// at its first cell of the first size that is no smaller than the range; then it ends in that cell or
@@ -20,7 +21,7 @@ const CHAINS: usize = 1 << CHAINS_LOG;
 /// The end of a chain.
 const NIL: u32 = u32::MAX;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Range {
     start: u64,
     end: u64,
@@ -72,6 +73,14 @@ pub(super) struct RangeLocks {
     sizes: u64,
     waiting: VecDeque<(u32, Range)>,
     granted: VecDeque<u32>,
+}
+
+/// Who holds what, and who waits in which order; not how it is found.
+impl Hash for RangeLocks {
+    fn hash<H: Hasher>(&self, key: &mut H) {
+        self.held.iter().for_each(|held| held.range.hash(key));
+        (&self.waiting, &self.granted).hash(key);
+    }
 }
 
 impl RangeLocks {

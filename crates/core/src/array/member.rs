@@ -9,7 +9,7 @@ use crate::bugs::Bug;
 use crate::units::{MemberIndex, Sector};
 
 /// A member's state.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct Member {
     /// I/Os in flight.
     pub(super) pending: u32,
@@ -50,7 +50,7 @@ impl Member {
 }
 
 /// The members, then a replacement for each, then the log device, and who of them is in which state.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct Members {
     all: Vec<Member>,
     /// Out of service: no I/O goes there.
@@ -269,23 +269,5 @@ impl Members {
     pub(super) fn load(&self, member: MemberIndex) -> (Sector, u32) {
         let known = &self[member];
         (known.head, known.pending)
-    }
-
-    pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
-        for member in &self.all {
-            add(member.head.0);
-            add(member.good_to);
-            add(member.kept_to);
-            add(member.named_to);
-            add(member.hole_from);
-            for (from, to) in member.bad.iter() {
-                add(from);
-                add(to);
-            }
-        }
-        for set in [self.failed, self.rebuilding, self.replacing] {
-            add(set.bits() as u64);
-            add((set.bits() >> 64) as u64);
-        }
     }
 }

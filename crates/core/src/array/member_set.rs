@@ -4,7 +4,7 @@ use crate::contract::MemberBits;
 use crate::units::MemberIndex;
 
 /// A set of members.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct MemberSet(u128);
 
 impl MemberSet {
@@ -74,10 +74,6 @@ impl MemberSet {
 
     pub(super) const fn from_words(words: MemberBits) -> Self {
         Self(words[0] as u128 | (words[1] as u128) << 64)
-    }
-
-    pub(super) const fn bits(self) -> u128 {
-        self.0
     }
 
     pub(super) fn iter(self) -> impl Iterator<Item = MemberIndex> {

@@ -15,7 +15,7 @@ use super::slab::Slab;
 pub(super) const MOST_UPDATES: u32 = 8;
 
 /// What an update is for; each has its own records and its own end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Purpose {
     /// The state of the array is recorded.
     Superblock,
@@ -29,7 +29,7 @@ pub(super) enum Purpose {
     Background,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum UpdateStep {
     Flush,
     Write,
@@ -38,7 +38,7 @@ pub(super) enum UpdateStep {
 }
 
 /// A flush of all members, then a record to each of them; either may be left out.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 struct MetadataUpdate {
     purpose: Purpose,
     step: UpdateStep,
@@ -47,7 +47,7 @@ struct MetadataUpdate {
 }
 
 /// The updates under way.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct MetadataUpdates {
     slots: Slab<MetadataUpdate>,
 }
@@ -109,20 +109,6 @@ impl MetadataUpdates {
         let purpose = self.slots[slot].purpose;
         self.slots.remove(slot);
         purpose
-    }
-
-    pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
-        for (slot, update) in self.slots.used() {
-            add(u64::from(slot));
-            let purpose = match update.purpose {
-                Purpose::Superblock => 0,
-                Purpose::BitmapFlush => 1,
-                Purpose::LogSpace => 2,
-                Purpose::Background => 3,
-                Purpose::Bitmap(page) => 4 + u64::from(page),
-            };
-            add(purpose | (update.step as u64) << 40 | u64::from(update.pending) << 48);
-        }
     }
 }
 

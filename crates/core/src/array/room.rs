@@ -7,6 +7,8 @@
 //! flush that failed is never tried again: it is told as gone, also where it is part of a write. Tests:
 //! `tests/room.rs`; the checker fills its drives.
 
+use std::hash::{Hash, Hasher};
+
 use super::ios::{IoState, Ios};
 use crate::contract::{IoId, IoOp};
 use crate::units::{MemberIndex, Nanos, Time};
@@ -77,6 +79,12 @@ impl Room {
     /// How many wait, with the driver or not.
     pub(super) fn count(&self, ios: &Ios) -> u32 {
         self.waiting.iter().filter(|one| ios.is_current(one.io)).count() as u32
+    }
+
+    /// Hashes what waits; until when is a matter of time.
+    pub(super) fn hash_with(&self, ios: &Ios, key: &mut impl Hasher) {
+        let current = self.waiting.iter().filter(|one| ios.is_current(one.io));
+        current.for_each(|one| (one.io.slot, one.sent).hash(key));
     }
 
     /// Begins a look at all that wait.

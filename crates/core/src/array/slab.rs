@@ -1,5 +1,7 @@
 //! A fixed number of slots with generations, so that a late answer to a slot's earlier use is known.
 
+use std::hash::{Hash, Hasher};
+
 /// A fixed number of values, named by slot and generation.
 #[derive(Clone, Debug)]
 pub(super) struct Slab<T> {
@@ -45,11 +47,6 @@ impl<T: Clone> Slab<T> {
         self.insert_named(value).map(|(slot, _)| slot)
     }
 
-    #[inline]
-    pub(super) fn generation(&self, slot: u32) -> u32 {
-        self.entries[slot as usize].generation
-    }
-
     /// The generation of a slot in use.
     pub(super) fn used_generation(&self, slot: u32) -> Option<u32> {
         let entry = &self.entries[slot as usize];
@@ -92,6 +89,13 @@ impl<T: Clone> Slab<T> {
         entry.used = false;
         entry.generation = entry.generation.wrapping_add(1);
         self.free.push(slot);
+    }
+}
+
+/// What is in use; generations only tell how it came about.
+impl<T: Clone + Hash> Hash for Slab<T> {
+    fn hash<H: Hasher>(&self, key: &mut H) {
+        self.used().for_each(|one| one.hash(key));
     }
 }
 

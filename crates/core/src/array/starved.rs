@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// Whatever waits for room, by slot.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct Starved {
     pub(super) updates: VecDeque<u32>,
     pub(super) windows: VecDeque<u32>,
@@ -30,10 +30,5 @@ impl Starved {
             || !self.requests.is_empty()
             || !self.updates.is_empty()
             || !self.windows.is_empty()
-    }
-
-    /// The slots of all, for the state's key.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &u32> {
-        self.requests.iter().chain(&self.plans).chain(&self.windows).chain(&self.updates)
     }
 }

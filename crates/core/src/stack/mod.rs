@@ -326,15 +326,6 @@ impl Stack {
         self.array(array)?.job(job)
     }
 
-    /// A key of everything that decides what the stack does next.
-    pub fn state_key(&self) -> u64 {
-        let waiting = |one: &Inner| one.waiting.len() as u64;
-        self.inner.iter().fold(self.outer.state_key(), |key, one| {
-            let mixed = key.rotate_left(7) ^ one.array.state_key();
-            mixed.wrapping_mul(0x100_0000_01b3) ^ waiting(one)
-        })
-    }
-
     /// The array with a tag: 0 is the outer one.
     fn array(&self, tag: usize) -> Option<&Array> {
         match tag {

@@ -22,6 +22,8 @@ mod status;
 mod window;
 mod work;
 
+use std::hash::{Hash, Hasher};
+
 use super::member::Members;
 use super::member_set::MemberSet;
 use super::setup::Setup;
@@ -46,7 +48,7 @@ const MOST_ROWS: u64 = 256;
 const LEAST_RANGES: u64 = 16;
 
 /// Which ranges a resync covers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Resync {
     /// None: redundancy is consistent.
     #[default]
@@ -130,14 +132,14 @@ pub(super) struct Running {
 }
 
 /// A flush of all members under way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub(super) struct Flush {
     serial: u32,
     then: Then,
 }
 
 /// What follows a flush.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Then {
     /// It is recorded that work is this far.
     Keep(u64),
@@ -145,6 +147,26 @@ pub(super) enum Then {
     Finish,
     /// These members are whole again.
     Fill(MemberSet),
+}
+
+/// When it began is a matter of time.
+impl Hash for Running {
+    fn hash<H: Hasher>(&self, key: &mut H) {
+        let Self { work, cursor, end, began: _, windows, mismatched, lost, told, kept } = *self;
+        (work, cursor, end, windows, mismatched, lost, told, kept).hash(key);
+    }
+}
+
+/// Its pace is a matter of time: how long it rests is in no key.
+impl Hash for Background {
+    fn hash<H: Hasher>(&self, key: &mut H) {
+        let Self {
+            windows, work, serial, halted, replaying, resync, synced_to, synced_kept, ..
+        } = self;
+        (windows, work, serial, halted, replaying, resync, synced_to, synced_kept).hash(key);
+        let Self { trust, filled, unsynced_from, flush, taking_over, restoring, .. } = self;
+        (trust, filled, unsynced_from, flush, taking_over, restoring).hash(key);
+    }
 }
 
 impl Background {
@@ -254,34 +276,6 @@ impl Background {
     /// Whether a flush or a superblock is waited for before work goes on.
     pub(super) fn is_settling(&self) -> bool {
         self.flush.is_some() || self.taking_over.is_some() || self.restoring.is_some()
-    }
-
-    pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
-        add(u64::from(self.halted) | u64::from(self.replaying) << 1);
-        add(self.resync as u64);
-        add(self.trust.bits() as u64);
-        add(self.synced_to);
-        add(self.synced_kept);
-        if let Some(running) = &self.work {
-            add(work::key_of(running.work));
-            add(running.cursor);
-            add(running.kept);
-            add(u64::from(running.windows));
-        }
-        add(self.taking_over.map_or(0, |member| u64::from(member.0) + 1));
-        add(self.restoring.map_or(0, |(m, said)| u64::from(m.0 + 1) << 1 | u64::from(said)));
-        if let Some(flush) = &self.flush {
-            add(u64::from(flush.serial == self.serial));
-            add(match flush.then {
-                Then::Keep(to) => to << 1,
-                Then::Finish => 1,
-                Then::Fill(members) => members.bits() as u64 ^ u64::MAX,
-            });
-        }
-        for (slot, window) in self.windows.used() {
-            add(u64::from(slot));
-            window.add_to_key(add);
-        }
     }
 }
 

@@ -16,7 +16,7 @@ const Q: u8 = 2;
 pub(in crate::array) type Roles = u128;
 
 /// What is read, computed and written of a range.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(in crate::array) struct Sources {
     /// Roles read.
     pub(in crate::array) read: Roles,

@@ -17,7 +17,7 @@ use crate::geometry::{Geometry, Holds, Place};
 use crate::units::{MemberIndex, Sector};
 
 /// What a window is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::array) enum Task {
     Rebuild(MemberIndex),
     Replace(MemberIndex),
@@ -27,7 +27,7 @@ pub(in crate::array) enum Task {
     Heal(MemberIndex),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::array) enum Phase {
     /// Choose sources for the part.
     Plan,
@@ -45,7 +45,7 @@ pub(in crate::array) enum Phase {
 }
 
 /// How a window goes through its blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::array) enum Steps {
     /// All at once.
     Whole,
@@ -56,7 +56,7 @@ pub(in crate::array) enum Steps {
 }
 
 /// A range that background work holds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub(in crate::array) struct ResyncWindow {
     /// Member I/Os or jobs of this phase not yet ended.
     pub(in crate::array) pending: u32,
@@ -98,7 +98,7 @@ pub(in crate::array) struct ResyncWindow {
 }
 
 /// What is told of runs of blocks when they end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::array) enum Finding {
     Mismatch(Option<MemberIndex>),
     Mended(Roles),
@@ -107,7 +107,7 @@ pub(in crate::array) enum Finding {
 }
 
 /// Runs of blocks of which something is to be told; a mismatch and its mending run side by side.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Hash)]
 pub(in crate::array) struct Notifications {
     pub(in crate::array) runs: [Option<(Finding, u32, u32)>; 2],
 }
@@ -153,29 +153,6 @@ impl ResyncWindow {
             mismatched: 0,
             lost: 0,
         }
-    }
-
-    pub(in crate::array) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
-        add(match self.task {
-            Task::Rebuild(member) => u64::from(member.0),
-            Task::Replace(member) => u64::from(member.0) | 1 << 16,
-            Task::Resync => 2 << 16,
-            Task::Scrub(_) => 3 << 16,
-            Task::Heal(member) => u64::from(member.0) | 4 << 16,
-        });
-        add(self.at);
-        add(u64::from(self.len) | (self.phase as u64) << 32 | u64::from(self.again) << 40);
-        add(u64::from(self.part.0) | u64::from(self.part.1) << 32);
-        add(u64::from(self.pending) | u64::from(self.tries) << 32);
-        add(match self.steps {
-            Steps::Whole => 0,
-            Steps::Read(to) => 1 | u64::from(to) << 2,
-            Steps::Compare(to) => 2 | u64::from(to) << 2,
-        });
-        add(self.avoid.bits() as u64);
-        add((self.avoid.bits() >> 64) as u64);
-        add(self.sources.read as u64);
-        add(self.sources.write as u64);
     }
 
     pub(in crate::array) fn window_len(&self) -> u32 {

@@ -9,25 +9,13 @@ use crate::array::member_set::MemberSet;
 use crate::array::setup::Setup;
 use crate::array::write_intent::Bitmap;
 use crate::bugs::Bug;
-use crate::contract::{Event, Pacing, Scrub, Work};
+use crate::contract::{Event, Pacing, Work};
 use crate::units::{MemberIndex, SECTOR_BYTES, Sector, Sectors, Time};
 
 /// Progress is told this often in the course of a piece of work.
 const TOLD: u64 = 64;
 /// It is recorded how far a rebuild or resync is this often, as in md.
 const KEPT: u64 = 16;
-
-/// A number for a piece of work.
-pub(super) fn key_of(work: Work) -> u64 {
-    match work {
-        Work::LogReplay => 0,
-        Work::Resync => 1,
-        Work::Rebuild(member) => 2 | u64::from(member.0) << 8,
-        Work::Replace(member) => 3 | u64::from(member.0) << 8,
-        Work::Scrub(Scrub::Check) => 4,
-        Work::Scrub(Scrub::Repair(_)) => 5,
-    }
-}
 
 /// What a flush has made durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use crate::geometry::Geometry;
 use crate::units::MemberIndex;
 
 /// A range of rows to be made consistent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub(super) enum ReplayStep {
     /// P of these rows = partial parity, read from there on its member, XOR the written chunks.
     /// `lost`: the partial parity cannot be read, and all chunks are taken.
@@ -50,7 +50,7 @@ impl ReplayStep {
 }
 
 /// A whole entry, checked against the array.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub(super) struct Entry {
     /// Generation or sequence number.
     pub(super) number: u64,

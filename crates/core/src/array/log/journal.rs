@@ -24,6 +24,7 @@
 //! `tests/logs.rs::a_journal_that_fails_is_given_up`.
 
 use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
 
 use super::entries::MOST_NUMBER;
 use super::{Logged, Stage};
@@ -36,7 +37,7 @@ pub(in crate::array) const fn least_sectors(roles: u16, plan_rows: u64) -> u64 {
 }
 
 /// Whether the journal is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Use {
     Active,
     /// It failed, and the superblocks do not tell yet: nothing is written.
@@ -45,7 +46,7 @@ pub(super) enum Use {
 }
 
 /// An entry whose space is not free.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 struct Entry {
     at: u64,
     len: u64,
@@ -74,6 +75,15 @@ pub(super) struct Journal {
     tail: u64,
     /// The tail, and whether the journal is in use, as the superblocks are about to tell.
     told: (u64, bool),
+}
+
+impl Hash for Journal {
+    fn hash<H: Hasher>(&self, key: &mut H) {
+        let Self { state, entries, first, settled, head, tail, told, .. } = self;
+        let behind = |number: u64| self.next().wrapping_sub(number);
+        let numbers = [*first, *settled, *tail, told.0].map(behind);
+        (state, entries, head, numbers, told.1).hash(key);
+    }
 }
 
 impl Journal {
@@ -128,12 +138,17 @@ impl Journal {
         })
     }
 
+    /// The number of the next entry.
+    pub(super) fn next(&self) -> u64 {
+        self.first + self.entries.len() as u64
+    }
+
     /// Takes the next place; there is room.
     pub(super) fn take(&mut self, len: u64) -> (u64, u64) {
         let oldest = self.entries.front().map(|entry| entry.at);
         let head = if oldest.is_none() { 0 } else { self.head };
         let at = self.place(oldest, head, len).expect("room is looked for first");
-        let sequence = self.first + self.entries.len() as u64;
+        let sequence = self.next();
         self.entries.push_back(Entry { at, len, stage: Stage::Busy, logged: false });
         self.taken += len;
         self.head = at + len;
@@ -204,16 +219,6 @@ impl Journal {
     /// Whether the superblocks tell the present state.
     pub(super) fn is_recorded(&self) -> bool {
         self.told == (self.tail, self.state == Use::Active)
-    }
-
-    pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
-        add(self.state as u64 | self.head << 2);
-        for entry in &self.entries {
-            add(entry.stage as u64 | entry.at << 4);
-            add(entry.len);
-        }
-        add(self.tail - self.first.min(self.tail));
-        add(self.settled.max(self.first) - self.first);
     }
 
     /// Takes over what the superblocks tell of it.

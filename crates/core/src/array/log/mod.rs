@@ -12,6 +12,7 @@ mod partial;
 mod replay;
 
 use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
 
 use super::ios::IoState;
 use super::member::Members;
@@ -33,7 +34,7 @@ use replay::LogReplay;
 pub(super) use replay::Todo;
 
 /// How far the protection of an entry is needed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stage {
     /// Its writes may be under way.
     Busy,
@@ -97,6 +98,18 @@ pub(super) struct Log {
     /// It has ended, and the failure of a member is still to be recorded.
     unsettled: bool,
     replay: LogReplay,
+}
+
+/// Numbers of entries are counters: they count from the newest.
+impl Hash for Log {
+    fn hash<H: Hasher>(&self, key: &mut H) {
+        let Self { rings, journal, logged, waiting, retrying, flushing, unsettled, replay } = self;
+        (rings, journal, waiting, retrying, flushing, unsettled, replay).hash(key);
+        for (plan, one) in logged.iter().enumerate().filter(|(_, one)| one.count != 0) {
+            let next = rings.get(usize::from(one.member)).map_or(journal.next(), Ring::next);
+            (plan, one.member, one.count, next.wrapping_sub(one.first)).hash(key);
+        }
+    }
 }
 
 impl Log {
@@ -539,16 +552,6 @@ impl Log {
     pub(super) fn end_replay(&mut self, has_lost: bool) -> Option<bool> {
         let recorded = self.journal.is_recorded() || has_lost;
         (self.replay.is_recording() && recorded).then(|| self.replay.end())
-    }
-
-    pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
-        for ring in &self.rings {
-            ring.add_to_key(add);
-        }
-        self.journal.add_to_key(add);
-        self.waiting.iter().for_each(|plan| add(u64::from(*plan)));
-        add(u64::from(self.flushing));
-        self.replay.add_to_key(add);
     }
 }
 

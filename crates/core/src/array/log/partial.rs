@@ -34,11 +34,13 @@
 //! logged like one in service.
 //! Tests: `tests/logs.rs::partial_parity_survives_a_crash_at_any_point`.
 
-use super::{Logged, Stage, words};
+use std::hash::{Hash, Hasher};
+
+use super::{Logged, Stage};
 use crate::array::stripe::Band;
 
 /// What is in a place of a ring.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub(super) struct Entry {
     pub(super) stage: Stage,
     pub(super) stripe: u64,
@@ -63,6 +65,16 @@ pub(super) struct Ring {
     next: u64,
     /// Generations between these, the second left out, are durable on the medium.
     settled: [u64; 2],
+}
+
+impl Hash for Ring {
+    fn hash<H: Hasher>(&self, key: &mut H) {
+        let Self { places, next, settled } = self;
+        (self.slot(*next), settled.map(|number| next.wrapping_sub(number))).hash(key);
+        // What is durable says nothing any more.
+        let wanted = |entry: &Entry| entry.stage != Stage::Durable || !entry.logged;
+        places.iter().for_each(|entry| wanted(entry).then_some(*entry).hash(key));
+    }
 }
 
 impl Ring {
@@ -169,16 +181,6 @@ impl Ring {
     pub(super) fn flushed(&mut self) {
         for entry in self.places.iter_mut().filter(|entry| entry.stage == Stage::Flushing) {
             entry.stage = Stage::Durable;
-        }
-    }
-
-    pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
-        add(self.slot(self.next) as u64);
-        self.settled.iter().for_each(|number| add(self.next - number));
-        for entry in self.places.iter().filter(|entry| entry.stage != Stage::Durable) {
-            add(entry.stage as u64 | u64::from(entry.logged) << 3 | entry.stripe << 4);
-            add(u64::from(entry.rows.0) | u64::from(entry.rows.1) << 32);
-            words(entry.written).into_iter().for_each(&mut *add);
         }
     }
 }

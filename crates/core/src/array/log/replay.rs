@@ -24,7 +24,7 @@ use crate::contract::{IoOp, IoOutcome, JobResult};
 use crate::units::{MemberIndex, Sector};
 
 /// What a replay asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::array) enum Todo {
     /// A read or write between a device and the scratch of a role; that behind P has the partial parity.
     Io { op: IoOp, target: Target, role: u16 },
@@ -34,7 +34,7 @@ pub(in crate::array) enum Todo {
     Flush,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stage {
     /// Nothing to replay, or it is over.
     Over,
@@ -50,7 +50,7 @@ enum Stage {
 }
 
 /// A replay under way, step by step.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct LogReplay {
     stage: Stage,
     /// The entries of each log, until it begins.
@@ -80,10 +80,6 @@ impl LogReplay {
             complete: true,
             todo: VecDeque::new(),
         }
-    }
-
-    pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
-        add(self.stage as u64 | (self.steps.len() as u64) << 8 | u64::from(self.pending) << 32);
     }
 
     /// A replay of what was found, which begins at the first input, when the time is known.

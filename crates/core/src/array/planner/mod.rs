@@ -20,6 +20,7 @@ mod write;
 mod write_intent;
 
 use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
 
 use super::background::Background;
 use super::config::Config;
@@ -196,33 +197,27 @@ impl Array {
     /// are left out. Equal states have equal keys.
     pub fn state_key(&self) -> u64 {
         let mut key = Key(0xcbf2_9ce4_8422_2325);
-        let mut add = |value| key.add(value);
-        self.members.add_to_key(&mut add);
-        self.requests.add_to_key(&mut add);
-        self.ios.add_to_key(|io| self.room.holds(io), &mut add);
-        for (slot, plan) in self.plans.used() {
-            add(u64::from(slot));
-            plan.add_to_key(&mut add);
-        }
-        self.updates.add_to_key(&mut add);
-        self.log.add_to_key(&mut add);
-        self.cache.add_to_key(&mut add);
-        self.background.add_to_key(&mut add);
-        self.gate.add_to_key(&mut add);
-        self.jobs.add_to_key(&mut add);
-        self.policy.add_to_key(self.now, &mut add);
-        self.starved.iter().for_each(|slot| add(u64::from(*slot)));
-        key.0
+        let Self { members, requests, ios, room, plans, cache, jobs, locks, starved, .. } = self;
+        (members, requests, ios, plans, cache, jobs, locks, starved).hash(&mut key);
+        room.hash_with(ios, &mut key);
+        let Self { gate, log, background, updates, policy, now, .. } = self;
+        (gate, log, background, updates).hash(&mut key);
+        policy.add_to_key(*now, &mut |value| key.write_u64(value));
+        key.finish()
     }
 }
 
-/// FNV-1a over 64-bit words.
+/// FNV-1a.
 struct Key(u64);
 
-impl Key {
-    fn add(&mut self, value: u64) {
-        for byte in value.to_le_bytes() {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+impl Hasher for Key {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
         }
     }
 }

@@ -6,6 +6,8 @@
 //! was to be. Writes that overlap anything else in the batch are left as they are, so that what came
 //! later stays later; all others may go in any order.
 
+use std::hash::{Hash, Hasher};
+
 use super::super::lists::NIL;
 use super::super::setup::Setup;
 use super::{ErrorState, MOST_SECTORS, Requests};
@@ -24,6 +26,12 @@ pub(super) struct Gather {
     joined: Vec<bool>,
 }
 
+impl Hash for Gather {
+    fn hash<H: Hasher>(&self, key: &mut H) {
+        self.next.hash(key);
+    }
+}
+
 impl Gather {
     pub(super) fn new(requests: u32) -> Self {
         Self {
@@ -31,11 +39,6 @@ impl Gather {
             next: vec![NIL; requests as usize],
             joined: vec![false; requests as usize],
         }
-    }
-
-    pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
-        let joined = self.next.iter().enumerate().filter(|(_, next)| **next != NIL);
-        joined.for_each(|(slot, next)| add(slot as u64 | u64::from(*next) << 32));
     }
 }
 

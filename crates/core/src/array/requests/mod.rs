@@ -3,6 +3,7 @@
 mod gather;
 
 use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
 use std::ops::{Index, IndexMut};
 
 use super::lists::{ListBuilder, ListPool};
@@ -71,20 +72,19 @@ impl RequestState {
     pub(super) const fn segment_count(&self) -> usize {
         self.segments as usize
     }
+}
 
-    pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
-        add(self.op as u64);
-        add(self.at);
-        add(self.end);
-        add(self.cursor);
-        add(u64::from(self.slice));
-        add(u64::from(self.pending));
-        add(u64::from(self.planned) | u64::from(self.has_errors) << 1 | u64::from(self.fua) << 2);
+/// Its name is the driver's.
+impl Hash for RequestState {
+    fn hash<H: Hasher>(&self, key: &mut H) {
+        let Self { op, fua, at, end, cursor, slice, pending, planned, has_errors, segments, .. } =
+            *self;
+        (op, fua, at, end, cursor, slice, pending, planned, has_errors, segments).hash(key);
     }
 }
 
 /// What went wrong with a request; kept apart, since of most requests there is nothing to keep.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub(super) struct ErrorState {
     pub(super) outcome: Outcome,
     /// A member I/O failed: plan the read again, without the members in `avoid`.
@@ -110,15 +110,6 @@ impl ErrorState {
         blocks: None,
         recovered: MemberSet::NONE,
     };
-
-    pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
-        add(u64::from(self.outcome == Outcome::Done) | u64::from(self.again) << 1);
-        let (from, to) = self.blocks.unwrap_or((u64::MAX, u64::MAX));
-        add(from);
-        add(to);
-        add(self.avoid.bits() as u64);
-        add((self.avoid.bits() >> 64) as u64);
-    }
 }
 
 /// Whether overlapping requests of this kind go one after another on mirrored levels.
@@ -142,6 +133,15 @@ pub(super) struct Requests {
     /// Those that wait, in order.
     pub(super) held: VecDeque<u32>,
     gather: Gather,
+}
+
+impl Hash for Requests {
+    fn hash<H: Hasher>(&self, key: &mut H) {
+        let Self { slots, errors, plugged, holding, held, gather, .. } = self;
+        (slots, plugged, holding, held, gather).hash(key);
+        let in_trouble = slots.used().filter(|(_, request)| request.errors);
+        in_trouble.for_each(|(slot, _)| errors[slot as usize].hash(key));
+    }
 }
 
 impl Index<u32> for Requests {
@@ -326,17 +326,6 @@ impl Requests {
             left -= take;
         }
         request.hint = (index, start);
-    }
-
-    pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
-        for (slot, request) in self.slots.used() {
-            add(u64::from(slot));
-            request.add_to_key(add);
-            if request.has_errors {
-                self.errors[slot as usize].add_to_key(add);
-            }
-        }
-        self.gather.add_to_key(add);
     }
 }
 

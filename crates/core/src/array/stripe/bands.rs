@@ -9,7 +9,7 @@ use crate::array::settings::Tie;
 
 /// The part of a stripe that a request covers: data sectors `start..end`, counted through the
 /// stripe's data chunks in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::array) struct Piece {
     pub(in crate::array) start: u64,
     pub(in crate::array) end: u64,
@@ -23,7 +23,7 @@ impl Piece {
 }
 
 /// How the parity of a band comes about, or how its lost chunks are computed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(in crate::array) enum Method {
     /// Read: every covered chunk is readable.
     #[default]
@@ -50,7 +50,7 @@ pub(in crate::array) const P: u8 = 1;
 pub(in crate::array) const Q: u8 = 2;
 
 /// What computing lost data takes: which are lost, and which parities are read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(in crate::array) struct Recovery {
     /// The lost data chunks, in the front of the array.
     chunks: [u16; 2],
@@ -66,7 +66,7 @@ impl Recovery {
 }
 
 /// Rows `from..to`, in which chunks `first..=last` are covered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(in crate::array) struct Band {
     pub(in crate::array) from: u64,
     pub(in crate::array) to: u64,

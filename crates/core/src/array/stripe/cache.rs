@@ -14,6 +14,8 @@
 //! Places are found in sets of eight by the number of their slice; in a set the one not used for the
 //! longest time makes room. With the setting 0 there are none, and plans never ask.
 
+use std::hash::{Hash, Hasher};
+
 use super::super::lists::NIL;
 use super::super::member_set::MemberSet;
 use super::super::setup::Setup;
@@ -42,6 +44,17 @@ pub(in crate::array) struct Cache {
     rows: Vec<(u32, u32)>,
     roles: usize,
     uses: u64,
+}
+
+/// When places were used counts by their order alone.
+impl Hash for Cache {
+    fn hash<H: Hasher>(&self, key: &mut H) {
+        self.rows.hash(key);
+        for Place { name, used, pins } in &self.places {
+            let older = self.places.iter().filter(|other| other.used < *used).count();
+            (name, older, pins).hash(key);
+        }
+    }
 }
 
 impl Cache {
@@ -123,17 +136,6 @@ impl Cache {
     /// Forgets everything.
     pub(in crate::array) fn clear(&mut self) {
         self.rows.fill((0, 0));
-    }
-
-    pub(in crate::array) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
-        for (index, place) in self.places.iter().enumerate().filter(|(_, place)| place.name > 0) {
-            add(place.name);
-            let older = self.places.iter().filter(|other| other.used < place.used).count();
-            add(older as u64 | u64::from(place.pins) << 32);
-            for rows in &self.rows[index * self.roles..(index + 1) * self.roles] {
-                add(u64::from(rows.0) | u64::from(rows.1) << 32);
-            }
-        }
     }
 }
 

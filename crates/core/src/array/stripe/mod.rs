@@ -31,7 +31,7 @@ pub(super) use cache::Cache;
 pub(in crate::array) const JOBS_PER_PLAN: u32 = MOST_BANDS as u32;
 
 /// What a plan does with its piece.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::array) enum Task {
     Read,
     Write,
@@ -40,7 +40,7 @@ pub(in crate::array) enum Task {
 }
 
 /// A piece of a stripe being read or written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub(in crate::array) struct StripePlan {
     pub(in crate::array) request: u32,
     pub(in crate::array) task: Task,
@@ -67,7 +67,7 @@ pub(in crate::array) struct StripePlan {
     pub(in crate::array) outcome: Outcome,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::array) enum Phase {
     Read,
     Recover,
@@ -103,21 +103,6 @@ impl StripePlan {
 
     pub(in crate::array) fn bands(&self) -> &[Band] {
         &self.bands[..usize::from(self.band_count)]
-    }
-
-    pub(in crate::array) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
-        add(u64::from(self.request) | (self.task as u64) << 32);
-        add(self.stripe);
-        add(self.piece.start);
-        add(self.piece.end);
-        add(self.rows.0);
-        add(self.phase as u64 | u64::from(self.again) << 8 | u64::from(self.pending) << 16);
-        add(self.avoid.bits() as u64);
-        add((self.avoid.bits() >> 64) as u64);
-        for band in self.bands() {
-            add(band.method as u64 | u64::from(band.live) << 8);
-            add(band.recovery.lost().iter().fold(0, |sum, k| (sum << 16) | (u64::from(*k) + 1)));
-        }
     }
 }
 

@@ -13,6 +13,7 @@
 //! `tests/consistency.rs::a_member_that_was_away_gets_what_the_bits_name`.
 
 use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
 
 use crate::array::settings::{ConfigError, Consistency};
 use crate::contract::Record;
@@ -25,7 +26,7 @@ const MOST_PAGES: u32 = 4;
 /// Bits of a page.
 const PAGE: u64 = 64;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stage {
     Idle,
     Queued,
@@ -36,7 +37,7 @@ enum Stage {
 }
 
 /// 64 bits, as they are to be and as they are.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Page {
     /// What the members are to hold.
     set: u64,
@@ -106,6 +107,16 @@ pub(in crate::array) fn check_bitmap(mode: Consistency, sectors: u64) -> Result<
     Err(ConfigError { key: "consistency", reason })
 }
 
+/// How far back it reaches is told in events, which are a counter; superblocks have it counted from the newest.
+impl Hash for Bitmap {
+    fn hash<H: Hasher>(&self, key: &mut H) {
+        let Self { pages, queue, writing, clearing, next_since, .. } = self;
+        let used = pages.iter().enumerate().filter(|(_, page)| **page != Page::EMPTY);
+        used.for_each(|one| one.hash(key));
+        (queue, writing, clearing, next_since.is_some()).hash(key);
+    }
+}
+
 impl Bitmap {
     /// Over `sectors`: of the array for mirrors, of a member for levels with parity.
     pub(in crate::array) fn new(mode: Consistency, sectors: u64) -> Self {
@@ -124,17 +135,6 @@ impl Bitmap {
             since: 0,
             next_since: None,
         }
-    }
-
-    pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
-        for (index, page) in self.pages.iter().enumerate() {
-            if page.set | page.durable | page.sent != 0 || page.stage != Stage::Idle {
-                add(index as u64 | (page.stage as u64) << 32 | u64::from(page.missed) << 40);
-                [page.set, page.durable, page.quiet, page.clearing].iter().for_each(|w| add(*w));
-            }
-        }
-        self.queue.iter().for_each(|page| add(u64::from(*page)));
-        add(u64::from(self.clearing) | u64::from(self.next_since.is_some()) << 1);
     }
 
     /// What superblocks say of how far back the bits reach.

@@ -19,6 +19,7 @@ pub(super) use bitmap::{Bitmap, check_bitmap};
 pub(crate) use start::Start;
 
 use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
 
 use super::member::Members;
 use super::member_set::MemberSet;
@@ -30,7 +31,7 @@ use superblock::Update;
 pub(super) use superblock::{State, Written};
 
 /// What the superblocks say of writes under way, and what is being made of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Flag {
     /// They say there are none.
     Clean,
@@ -43,7 +44,7 @@ enum Flag {
 }
 
 /// How far a write has come with its permission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Stand {
     /// It has not asked, or has ended.
     None,
@@ -76,7 +77,7 @@ pub(super) struct Recorded {
 }
 
 /// How an orderly stop is coming along.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stop {
     No,
     /// Changes under way go on to their end.
@@ -110,6 +111,17 @@ pub(super) struct WriteIntentGate {
     pub(super) bitmap: Bitmap,
 }
 
+/// Since when nothing was written is a matter of time.
+impl Hash for WriteIntentGate {
+    fn hash<H: Hasher>(&self, key: &mut H) {
+        let Self { holds, flag, stop, stands, ranges, waiting, held_replies, in_flight, .. } = self;
+        (holds, flag, stop, stands, waiting, held_replies, in_flight).hash(key);
+        let asking = stands.iter().zip(ranges).filter(|(stand, _)| **stand != Stand::None);
+        asking.for_each(|(_, range)| range.hash(key));
+        (&self.update, &self.bitmap).hash(key);
+    }
+}
+
 impl WriteIntentGate {
     pub(super) fn new(
         asks: bool,
@@ -132,19 +144,6 @@ impl WriteIntentGate {
             update: Update::new(members),
             bitmap,
         }
-    }
-
-    pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
-        add(self.flag as u64 | (self.stop as u64) << 8 | u64::from(self.holds) << 16);
-        self.waiting.iter().for_each(|owner| add(u64::from(*owner)));
-        for (owner, stand) in self.stands.iter().enumerate() {
-            if *stand != Stand::None {
-                add(owner as u64 | (*stand as u64) << 32);
-            }
-        }
-        self.held_replies.iter().for_each(|slot| add(u64::from(*slot)));
-        self.update.add_to_key(add);
-        self.bitmap.add_to_key(add);
     }
 }
 

@@ -11,6 +11,8 @@
 //! Tests: `tests/consistency.rs::members_in_service_are_never_two_events_apart` and
 //! `tests/assembly.rs::every_set_of_damaged_and_stale_copies_is_voted_on`.
 
+use std::hash::{Hash, Hasher};
+
 use super::Recorded;
 use crate::array::member::Members;
 use crate::array::member_set::MemberSet;
@@ -20,7 +22,7 @@ use crate::contract::Superblock;
 use crate::units::{MemberIndex, Sector};
 
 /// How far an update has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stage {
     Idle,
     /// Everything is being flushed first.
@@ -83,6 +85,25 @@ pub(super) struct Update {
     nonce: u64,
 }
 
+/// The newest events are a counter: all others count from them.
+impl Hash for Update {
+    fn hash<H: Hasher>(&self, key: &mut H) {
+        let Self { stage, flushed, wanted, level, recorded, sent, gone, left, .. } = self;
+        let Self { swaps, taking_over, joined, nonce, .. } = self;
+        (stage, flushed, wanted, level, gone, swaps, taking_over, joined, nonce).hash(key);
+        let behind = |events: u64| sent.events.wrapping_sub(events);
+        left.iter().for_each(|left| left.map(behind).hash(key));
+        for one in [recorded, sent] {
+            let mut from_newest = Superblock { events: behind(one.events), ..*one };
+            from_newest.bitmap_since = behind(one.bitmap_since);
+            for epoch in from_newest.history.iter_mut().filter(|epoch| epoch.id != 0) {
+                epoch.from = behind(epoch.from);
+            }
+            from_newest.hash(key);
+        }
+    }
+}
+
 impl Update {
     pub(super) fn new(members: u16) -> Self {
         let first = super::first_superblock();
@@ -139,26 +160,6 @@ impl Update {
         if states.iter().flatten().all(|word| *word == 0) {
             all_in_service(sent);
         }
-    }
-
-    pub(super) fn add_to_key(&self, add: &mut dyn FnMut(u64)) {
-        let flags = [self.flushed, self.wanted, self.level];
-        let flags = flags.iter().fold(0, |sum, flag| sum << 1 | u64::from(*flag));
-        add(flags | (self.stage as u64) << 8 | u64::from(self.swaps) << 16);
-        for one in [&self.recorded, &self.sent] {
-            add(u64::from(one.clean) | u64::from(one.journal) << 1);
-            [one.failed, one.rebuilding].iter().flatten().for_each(|word| add(*word));
-            [one.rebuilt_to, one.synced_to].iter().for_each(|sector| add(sector.0));
-            // The newest events are a counter; how far back the bitmap and epochs reach from them is not.
-            add(one.events - one.bitmap_since.min(one.events));
-            for epoch in one.history.iter().take_while(|epoch| epoch.id != 0) {
-                add(epoch.id);
-                add(one.events - epoch.from.min(one.events));
-            }
-            add(u64::from(one.left));
-        }
-        self.gone.words().iter().for_each(|word| add(*word));
-        add(self.nonce);
     }
 
     pub(super) fn is_idle(&self) -> bool {

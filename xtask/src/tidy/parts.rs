@@ -6,7 +6,7 @@ const RULE: &str = "parts";
 const ROOT: &str = "crates/core/src/array/";
 
 /// The files and folders, from the lowest up.
-const PARTS: [&str; 22] = [
+const PARTS: [&str; 23] = [
     "slab",
     "lists",
     "locks",
@@ -14,6 +14,7 @@ const PARTS: [&str; 22] = [
     "bad_blocks",
     "settings",
     "member_set",
+    "roles",
     "config",
     "starved",
     "setup",

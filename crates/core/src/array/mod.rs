@@ -25,6 +25,7 @@ mod member_set;
 mod metadata_updates;
 mod planner;
 mod requests;
+mod roles;
 mod room;
 mod runs;
 mod settings;

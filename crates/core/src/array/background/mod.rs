@@ -37,7 +37,6 @@ use crate::units::{MemberIndex, Time};
 pub(super) use pace::MayBegin;
 use pace::Pace;
 use sources::Trust;
-pub(super) use sources::has;
 pub use status::{Status, WorkStatus};
 pub(super) use window::{Finding, FindingRun, Phase, ResyncWindow, Task, WindowJob, places};
 pub(super) use work::Kept;

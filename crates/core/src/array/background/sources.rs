@@ -3,17 +3,10 @@
 use super::window::{ResyncWindow, Task};
 use crate::array::member::Members;
 use crate::array::member_set::MemberSet;
+use crate::array::roles::Roles;
 use crate::array::setup::Setup;
 use crate::geometry::Place;
 use crate::units::{MemberIndex, Sector};
-
-/// P in a set of parities.
-const P: u8 = 1;
-/// Q in a set of parities.
-const Q: u8 = 2;
-
-/// A set of roles: data chunks, P, Q; or copies.
-pub(in crate::array) type Roles = u128;
 
 /// What is read, computed and written of a range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -23,10 +16,10 @@ pub(in crate::array) struct Sources {
     /// Data computed from the rest, in the front of the array.
     pub(in crate::array) lost: [u16; 2],
     pub(in crate::array) lost_count: u8,
-    /// Parities with which they are computed, as a set of [`P`] and [`Q`].
-    pub(in crate::array) with: u8,
-    /// Parities computed from the data, as a set.
-    pub(in crate::array) compute: u8,
+    /// Parities with which they are computed.
+    pub(in crate::array) with: Roles,
+    /// Parities computed from the data.
+    pub(in crate::array) compute: Roles,
     /// Mirrors: the copy that is written over the others.
     pub(in crate::array) copy: u16,
     /// Roles written.
@@ -38,19 +31,11 @@ impl Sources {
         &self.lost[..usize::from(self.lost_count)]
     }
 
-    /// P alone takes part in computing what is lost: that is an XOR.
-    pub(in crate::array) const fn is_xor(&self) -> bool {
-        self.with == P
+    /// One block is written anew, as P has it, whose role is given.
+    pub(in crate::array) fn anew_by_p(role: u16, p: u16) -> Self {
+        let (with, write) = (Roles::one(p), Roles::one(role));
+        Self { lost: [role, 0], lost_count: 1, with, write, ..Self::default() }
     }
-
-    /// One block is written anew, as P has it.
-    pub(in crate::array) fn anew_by_p(role: u16) -> Self {
-        Self { lost: [role, 0], lost_count: 1, with: P, write: 1 << role, ..Self::default() }
-    }
-}
-
-pub(in crate::array) const fn has(roles: Roles, role: u16) -> bool {
-    roles >> role & 1 == 1
 }
 
 /// What can be believed of redundancy, as background work and its bitmap know it.
@@ -93,7 +78,7 @@ impl ResyncWindow {
                     u64::from(to - from),
                 )
         };
-        (0..setup.width()).filter(unreadable).fold(0, |set, role| set | 1 << role)
+        (0..setup.width()).filter(unreadable).collect()
     }
 
     /// How the window's part is had; `None` when too little can be read.
@@ -105,39 +90,34 @@ impl ResyncWindow {
     ) -> Option<Sources> {
         let unreadable = self.unreadable_roles(setup, members);
         let width = setup.width();
-        let all: Roles = (0..width).fold(0, |set, role| set | 1 << role);
         match self.task {
             Task::Scrub(_) => {
-                (unreadable == 0).then_some(Sources { read: all, ..Sources::default() })
+                let read = Roles::range(0, width);
+                unreadable.is_empty().then_some(Sources { read, ..Sources::default() })
             }
             Task::Replace(member) => {
                 let role = self.role_of(setup, member)?;
-                if has(unreadable, role) {
-                    return self.computed_from((setup, members), trust, unreadable, 1 << role);
+                let one = Roles::one(role);
+                if unreadable.contains(role) {
+                    return self.computed_from((setup, members), trust, unreadable, one);
                 }
-                Some(Sources {
-                    read: 1 << role,
-                    copy: role,
-                    write: 1 << role,
-                    ..Sources::default()
-                })
+                Some(Sources { read: one, copy: role, write: one, ..Sources::default() })
             }
             Task::Rebuild(member) | Task::Heal(member) => {
                 let role = self.role_of(setup, member)?;
-                self.computed_from((setup, members), trust, unreadable, 1 << role)
+                self.computed_from((setup, members), trust, unreadable, Roles::one(role))
             }
             Task::Resync => {
-                let live = (0..width)
-                    .filter(|role| !members.failed.contains(self.place(setup, *role).member))
-                    .fold(0, |set, role| set | 1 << role);
+                let live = |role: &u16| !members.failed.contains(self.place(setup, *role).member);
                 if setup.parities == 0 {
-                    let copy = (0..width).find(|role| !has(unreadable, *role))?;
-                    let write = live & !(1 << copy);
-                    let read = if write == 0 { 0 } else { 1 << copy };
+                    let copy = (0..width).find(|role| !unreadable.contains(*role))?;
+                    let read = Roles::one(copy);
+                    let write = (0..width).filter(live).collect::<Roles>().without(read);
+                    let read = if write.is_empty() { write } else { read };
                     return Some(Sources { read, copy, write, ..Sources::default() });
                 }
-                let parity = all & !(all >> setup.parities);
-                self.computed_from((setup, members), trust, unreadable, live & parity)
+                let parity = (setup.data_chunks..width).filter(live).collect();
+                self.computed_from((setup, members), trust, unreadable, parity)
             }
         }
     }
@@ -152,48 +132,46 @@ impl ResyncWindow {
     ) -> Option<Sources> {
         let width = setup.width();
         if setup.parities == 0 {
-            let readable = |copy: &u16| !has(unreadable | wanted, *copy);
+            let not = unreadable.union(wanted);
+            let readable = |copy: &u16| !not.contains(*copy);
             // The copy whose member has least to do.
             let load = |copy: &u16| members[self.place(setup, *copy).member].pending;
             let copy = (0..width).filter(readable).min_by_key(load)?;
-            return Some(Sources { read: 1 << copy, copy, write: wanted, ..Sources::default() });
+            let read = Roles::one(copy);
+            return Some(Sources { read, copy, write: wanted, ..Sources::default() });
         }
         let data = setup.data_chunks;
         let mut sources = Sources::default();
-        for role in (0..data).filter(|role| has(unreadable, *role)) {
+        for role in (0..data).filter(|role| unreadable.contains(*role)) {
             *sources.lost.get_mut(usize::from(sources.lost_count))? = role;
             sources.lost_count += 1;
         }
         let resync = self.task == Task::Resync;
-        let usable = |parity: u16| {
-            let role = data + parity;
-            parity < setup.parities && !has(unreadable, role) && (resync || !has(wanted, role))
-        };
-        let there = (u8::from(usable(0)) * P) | (u8::from(usable(1)) * Q);
-        sources.with = match sources.lost_count {
-            0 => 0,
-            1 if there & P != 0 => P,
-            1 if there & Q != 0 => Q,
-            2 if there == P | Q => P | Q,
-            _ => return None,
-        };
+        let usable =
+            |role: &u16| !unreadable.contains(*role) && (resync || !wanted.contains(*role));
+        // P before Q: that is an XOR.
+        let with = (data..width).filter(usable).take(usize::from(sources.lost_count));
+        sources.with = with.collect();
+        if sources.with.count() < u16::from(sources.lost_count) {
+            return None;
+        }
         // What is computed from parity is as good as the parity.
         let rows = (self.at + u64::from(self.part.0), self.at + u64::from(self.part.1));
         let mut lacking = MemberSet::NONE;
         for role in sources.lost() {
             lacking.insert(self.place(setup, *role).member);
         }
-        if sources.with != 0 && !trust.is_parity_trusted(rows.0, rows.1, lacking) {
+        if !sources.with.is_empty() && !trust.is_parity_trusted(rows.0, rows.1, lacking) {
             return None;
         }
         // Parity that served to compute data agrees with them already.
-        sources.write = wanted & !(Roles::from(sources.with) << data);
-        sources.compute = (sources.write >> data) as u8;
-        if sources.write == 0 {
+        sources.write = wanted.without(sources.with);
+        if sources.write.is_empty() {
             return Some(Sources::default());
         }
-        let every = (0..data).fold(0, |set: Roles, role| set | 1 << role);
-        sources.read = every & !unreadable | Roles::from(sources.with) << data;
+        let every = Roles::range(0, data);
+        sources.compute = sources.write.without(every);
+        sources.read = every.without(unreadable).union(sources.with);
         Some(sources)
     }
 }

@@ -4,10 +4,11 @@
 //! some of its blocks only (a mismatch, a block that cannot be had) is dealt with block by block:
 //! the window's part then steps through them.
 
-use super::sources::{Roles, Sources, has};
+use super::sources::Sources;
 use crate::array::lists::NIL;
 use crate::array::member::Members;
 use crate::array::member_set::MemberSet;
+use crate::array::roles::Roles;
 use crate::array::setup::Setup;
 use crate::bugs::Bug;
 use crate::contract::{
@@ -117,9 +118,9 @@ pub(in crate::array) struct Notifications {
 pub(in crate::array) struct WindowJob {
     pub(in crate::array) op: ParityOp,
     /// Places of roles, and of parities beside them, that it reads.
-    pub(in crate::array) sources: (Roles, u8),
+    pub(in crate::array) sources: (Roles, Roles),
     /// And that it writes.
-    pub(in crate::array) targets: (Roles, u8),
+    pub(in crate::array) targets: (Roles, Roles),
 }
 
 /// A run of blocks of which something is to be told.
@@ -298,13 +299,11 @@ impl ResyncWindow {
     /// What a scrub writes where redundancy disagrees, if anything.
     fn mending(&self, setup: &Setup, scrub: Scrub) -> Option<Sources> {
         let data = setup.data_chunks;
-        let parities: Roles = ((1 << setup.parities) - 1) << data;
-        let anew = Sources { write: parities, ..Sources::default() };
+        let anew = Sources { write: Roles::range(data, setup.width()), ..Sources::default() };
         let one = |role: u16| match role < data {
-            true => Sources::anew_by_p(role),
-            false => Sources { write: 1 << role, ..Sources::default() },
+            true => Sources::anew_by_p(role, data),
+            false => Sources { write: Roles::one(role), ..Sources::default() },
         };
-        let copies = (1..setup.copies).fold(0, |set, copy| set | 1 << copy);
         match (scrub, self.located) {
             (Scrub::Check, _) if setup.has_bug(Bug::CheckWrites) && setup.parities > 0 => {
                 Some(anew)
@@ -316,7 +315,7 @@ impl ResyncWindow {
             }
             (Scrub::Repair(RepairSource::Data), _) if setup.parities > 0 => Some(anew),
             (Scrub::Repair(RepairSource::Data), _) => {
-                Some(Sources { write: copies, ..Sources::default() })
+                Some(Sources { write: Roles::range(1, setup.copies), ..Sources::default() })
             }
             (Scrub::Repair(RepairSource::NotMember(member)), _) => {
                 let role = self.role_of(setup, member)?;
@@ -324,7 +323,7 @@ impl ResyncWindow {
                     return Some(one(role));
                 }
                 let copy = u16::from(role == 0);
-                Some(Sources { copy, write: 1 << role, ..Sources::default() })
+                Some(Sources { copy, write: Roles::one(role), ..Sources::default() })
             }
         }
     }
@@ -516,60 +515,57 @@ impl ResyncWindow {
     /// The job that computes what is lost.
     pub(in crate::array) fn recovery(&self, setup: &Setup) -> Option<WindowJob> {
         let sources = self.sources;
-        if sources.lost().is_empty() || sources.write == 0 {
+        if sources.lost().is_empty() || sources.write.is_empty() {
             return None;
         }
         let data = setup.data_chunks;
-        let kernel = if sources.is_xor() { ParityOp::Xor } else { ParityOp::Recover };
-        let lost = sources.lost().iter().fold(0, |set, role| set | 1 << role);
-        let with = Roles::from(sources.with & ((1 << setup.parities) - 1)) << data;
-        let read = all(data) & !lost | with;
-        Some(WindowJob { op: kernel, sources: (read, 0), targets: (lost, 0) })
+        // With P alone what is lost is the XOR of all others.
+        let is_xor = sources.with == Roles::one(data);
+        let kernel = if is_xor { ParityOp::Xor } else { ParityOp::Recover };
+        let lost: Roles = sources.lost().iter().copied().collect();
+        let read = Roles::range(0, data).without(lost).union(sources.with);
+        Some(WindowJob { kernel, sources: (read, Roles::NONE), targets: (lost, Roles::NONE) })
     }
 
     /// The job that makes parity anew: in its own place, or for a scrub beside it.
     pub(in crate::array) fn parity(&self, setup: &Setup) -> Option<WindowJob> {
         let data = setup.data_chunks;
-        let every = (1u8 << setup.parities) - 1;
-        let compute = if self.is_scrub() { every } else { self.sources.compute & every };
-        let kernel = match compute {
-            0 => return None,
-            1 => ParityOp::Xor,
-            _ => ParityOp::Pq,
+        let (own, beside) = match self.is_scrub() {
+            true => (Roles::NONE, Roles::range(0, setup.parities)),
+            false => (self.sources.compute, Roles::NONE),
         };
-        let targets = match self.is_scrub() {
-            true => (0, compute),
-            false => (Roles::from(compute) << data, 0),
-        };
-        Some(WindowJob { op: kernel, sources: (all(data), 0), targets })
+        if own.union(beside).is_empty() {
+            return None;
+        }
+        let has_q = own.contains(data + 1) || beside.contains(1);
+        let kernel = if has_q { ParityOp::Pq } else { ParityOp::Xor };
+        let sources = (Roles::range(0, data), Roles::NONE);
+        Some(WindowJob { kernel, sources, targets: (own, beside) })
     }
 
     /// The jobs that compare parity with what it should be, or copies with each other.
     pub(in crate::array) fn comparisons(setup: &Setup) -> impl Iterator<Item = WindowJob> + use<> {
         let (data, width, parities) = (setup.data_chunks, setup.width(), setup.parities);
-        let copies = (parities == 0).then_some((all(width), 0));
-        let pairs = (0..parities).map(move |parity| (1 << (data + parity), 1 << parity));
-        let job = |sources| WindowJob { op: ParityOp::Compare, sources, targets: (0, 0) };
+        let copies = (parities == 0).then_some((Roles::range(0, width), Roles::NONE));
+        let pair = move |parity| (Roles::one(data + parity), Roles::one(parity));
+        let pairs = (0..parities).map(pair);
+        let targets = (Roles::NONE, Roles::NONE);
+        let job = move |sources| WindowJob { op: ParityOp::Compare, sources, targets };
         copies.into_iter().chain(pairs).map(job)
     }
 
     /// The job that names the block which explains all that disagrees.
     pub(in crate::array) fn location(setup: &Setup) -> WindowJob {
-        WindowJob { op: ParityOp::Locate, sources: (all(setup.width()), 0), targets: (0, 0) }
+        let sources = (Roles::range(0, setup.width()), Roles::NONE);
+        WindowJob { op: ParityOp::Locate, sources, targets: (Roles::NONE, Roles::NONE) }
     }
-}
-
-/// Roles `0..count`.
-const fn all(count: u16) -> Roles {
-    if count == 0 { 0 } else { Roles::MAX >> (128 - count) }
 }
 
 /// The places of a job in order.
 pub(in crate::array) fn places(
     setup: &Setup,
-    (roles, beside): (Roles, u8),
+    (roles, beside): (Roles, Roles),
 ) -> impl Iterator<Item = u16> + use<> {
-    let (width, parities) = (setup.width(), setup.parities);
-    let beside = (0..parities).filter(move |parity| beside >> parity & 1 == 1);
-    (0..width).filter(move |role| has(roles, *role)).chain(beside.map(move |p| width + p))
+    let width = setup.width();
+    roles.iter().chain(beside.iter().map(move |parity| width + parity))
 }

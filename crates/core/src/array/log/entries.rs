@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::from_words;
 use super::partial::most_being_logged;
+use crate::array::roles::Roles;
 use crate::array::setup::Setup;
 use crate::bugs::Bug;
 use crate::consistency::LogEntry;
@@ -17,7 +17,7 @@ use crate::units::MemberIndex;
 pub(super) enum ReplayStep {
     /// P of these rows = partial parity, read from there on its member, XOR the written chunks.
     /// `lost`: the partial parity cannot be read, and all chunks are taken.
-    Partial { stripe: u64, rows: (u64, u64), written: u128, payload: Option<u64>, lost: bool },
+    Partial { stripe: u64, rows: (u64, u64), written: Roles, payload: Option<u64>, lost: bool },
     /// These rows of a role are copied from there on the journal.
     Copy { stripe: u64, rows: (u64, u64), role: u16, from: u64 },
 }
@@ -57,7 +57,7 @@ pub(super) struct Entry {
     pub(super) stripe: u64,
     pub(super) rows: (u64, u64),
     /// Chunks written, or roles.
-    pub(super) set: u128,
+    pub(super) set: Roles,
     /// Where its payload starts on its device.
     pub(super) payload: u64,
     /// Entries with numbers between these were durable when it was made.
@@ -137,7 +137,7 @@ pub(super) fn partial_entries(
                 return None;
             };
             let rows = (u64::from(from), u64::from(to));
-            let set = from_words(written);
+            let set = Roles::from_words(written);
             let fits = is_entry_possible(setup, stripe, rows, set, setup.data_chunks)
                 && generation < MOST_NUMBER
                 && u64::from(slot) * place == entry.at.0
@@ -169,13 +169,13 @@ pub(super) fn journal_entries(setup: &Setup, entries: &[LogEntry], tail: u64) ->
                 return None;
             };
             let rows = (u64::from(from), u64::from(to));
-            let set = from_words(roles);
+            let set = Roles::from_words(roles);
             let roles = setup.roles();
             let payload = at.0.saturating_add(u64::from(LOG_HEADER));
             let fits = is_entry_possible(setup, stripe, rows, set, roles)
                 && sequence < MOST_NUMBER
                 && at == entry.at
-                && payload + u64::from(set.count_ones()) * (rows.1 - rows.0) <= area;
+                && payload + u64::from(set.count()) * (rows.1 - rows.0) <= area;
             let settled = [tail, settled];
             let entry = Entry { number: sequence, stripe, rows, set, payload, settled };
             (fits && sequence >= tail).then_some(entry)
@@ -186,7 +186,7 @@ pub(super) fn journal_entries(setup: &Setup, entries: &[LogEntry], tail: u64) ->
     let mut end = 0;
     known.retain(|entry| {
         let apart = entry.payload >= end + u64::from(LOG_HEADER);
-        let len = u64::from(entry.set.count_ones()) * (entry.rows.1 - entry.rows.0);
+        let len = u64::from(entry.set.count()) * (entry.rows.1 - entry.rows.0);
         end = if apart { entry.payload + len } else { end };
         apart
     });
@@ -195,7 +195,7 @@ pub(super) fn journal_entries(setup: &Setup, entries: &[LogEntry], tail: u64) ->
 }
 
 /// Whether an entry can be one of this array's.
-fn is_entry_possible(setup: &Setup, stripe: u64, rows: (u64, u64), set: u128, roles: u16) -> bool {
+fn is_entry_possible(setup: &Setup, stripe: u64, rows: (u64, u64), set: Roles, roles: u16) -> bool {
     let Geometry::Parity(parity) = &setup.geometry else { return false };
     let chunk = parity.chunk().0;
     let stripes = setup.geometry.capacity().0 / parity.stripe_sectors();
@@ -203,8 +203,8 @@ fn is_entry_possible(setup: &Setup, stripe: u64, rows: (u64, u64), set: u128, ro
         && rows.0 < rows.1
         && rows.1 <= chunk
         && rows.1 - rows.0 <= setup.plan_rows
-        && set != 0
-        && (roles == 128 || set >> roles == 0)
+        && !set.is_empty()
+        && set.is_within(Roles::range(0, roles))
 }
 
 /// For each row the newest entry counts, whatever it says.
@@ -220,7 +220,7 @@ pub(super) fn add_partial_steps(
             let wins = other.number > entry.number;
             if oldest_wins { other.number < entry.number } else { wins }
         });
-        let is_all = entry.set.count_ones() == u32::from(setup.data_chunks);
+        let is_all = entry.set.count() == setup.data_chunks;
         let payload = (!is_all).then_some(entry.payload);
         let Entry { stripe, rows, set: written, .. } = *entry;
         let step = ReplayStep::Partial { stripe, rows, written, payload, lost: false };
@@ -239,15 +239,14 @@ pub(super) fn add_journal_steps(
     let skips_parity = setup.has_bug(Bug::JournalSkipsParity);
     let stripes = by_stripe(entries);
     for entry in entries {
-        let roles = (0..128u16).filter(|role| entry.set >> role & 1 == 1);
-        for (index, role) in roles.enumerate() {
+        for (index, role) in entry.set.iter().enumerate() {
             let is_parity = role >= setup.data_chunks;
             if is_parity && skips_parity {
                 continue;
             }
             let newer = stripes[&entry.stripe].iter().filter(|other| {
                 let wins = other.number > entry.number;
-                (is_parity || other.set >> role & 1 == 1)
+                (is_parity || other.set.contains(role))
                     && if oldest_wins { other.number < entry.number } else { wins }
             });
             let Entry { stripe, rows, .. } = *entry;

@@ -17,6 +17,7 @@ use std::hash::{Hash, Hasher};
 use super::ios::IoState;
 use super::member::Members;
 use super::member_set::MemberSet;
+use super::roles::Roles;
 use super::settings::Consistency;
 use super::setup::Setup;
 use super::stripe::{Band, MOST_BANDS, StripePlan};
@@ -66,7 +67,7 @@ pub(super) struct Place {
     /// Which of the plan's bands it is of.
     pub(super) band: usize,
     /// The roles of which the journal has the rows.
-    pub(super) roles: u128,
+    pub(super) roles: Roles,
 }
 
 /// What a plan that is about to write waits for.
@@ -133,17 +134,9 @@ impl Log {
     }
 }
 
-/// Chunks `first..=last` as a set, as records have it.
-const fn chunk_set(first: u16, last: u16) -> u128 {
-    u128::MAX >> (127 - last) & u128::MAX << first
-}
-
-const fn words(set: u128) -> MemberBits {
-    [set as u64, (set >> 64) as u64]
-}
-
-const fn from_words(words: MemberBits) -> u128 {
-    words[0] as u128 | (words[1] as u128) << 64
+/// The chunks that a band covers.
+const fn covered_chunks(band: &Band) -> Roles {
+    Roles::range(band.first, band.last + 1)
 }
 
 /// Plans, from before their writes to after them.
@@ -215,9 +208,8 @@ impl Log {
         let is_live = !failed.contains(member) && state.bands().iter().all(|band| band.live != 0);
         let is_queue_ahead = self.is_queue_ahead();
         let ring = &mut self.rings[member.at()];
-        let is_unsettled = |band: &Band| {
-            ring.is_unsettled(state.stripe, band_rows(band), chunk_set(band.first, band.last))
-        };
+        let is_unsettled =
+            |band: &Band| ring.is_unsettled(state.stripe, band_rows(band), covered_chunks(band));
         if is_queue_ahead
             || !ring.has_room_for(state.bands().len() as u64)
             || is_live && state.bands().iter().any(is_unsettled)
@@ -227,7 +219,7 @@ impl Log {
         }
         let first = ring.next();
         for (index, band) in state.bands().iter().enumerate() {
-            let written = chunk_set(band.first, band.last);
+            let written = covered_chunks(band);
             let (rows, stripe) = (band_rows(band), state.stripe);
             let (logged, absent) = (!is_live, !is_live);
             let settled = ring.settled();
@@ -243,11 +235,12 @@ impl Log {
                 stripe,
                 from: rows.0,
                 to: rows.1,
-                written: words(written),
+                written: written.words(),
                 settled,
             };
             let at = Sector(u64::from(slot) * setup.log_place());
-            places[index] = Some(Place { device: member, at, record, band: index, roles: 0 });
+            places[index] =
+                Some(Place { device: member, at, record, band: index, roles: Roles::NONE });
         }
         let count = state.bands().len() as u8;
         self.logged[plan as usize] = Logged { member: member.0, first, count };
@@ -272,8 +265,7 @@ impl Log {
         let mut lens = [0; MOST_BANDS];
         let roles = |band| journal_roles(setup, failed, state.stripe, band);
         for (len, band) in lens.iter_mut().zip(state.bands()) {
-            *len =
-                u64::from(LOG_HEADER) + u64::from(roles(band).count_ones()) * (band.to - band.from);
+            *len = u64::from(LOG_HEADER) + u64::from(roles(band).count()) * (band.to - band.from);
         }
         let lens = &lens[..state.bands().len()];
         if self.is_queue_ahead() || !self.journal.has_room_for(lens) {
@@ -293,7 +285,7 @@ impl Log {
                 stripe: state.stripe,
                 from: band.from as u32,
                 to: band.to as u32,
-                roles: words(roles),
+                roles: roles.words(),
                 settled: self.journal.settled(),
             };
             places[index] = Some(Place { device: setup.journal(), at, record, band: index, roles });
@@ -556,15 +548,11 @@ impl Log {
 }
 
 /// What of a band goes to the journal: all data being written, and the parities in service.
-fn journal_roles(setup: &Setup, failed: MemberSet, stripe: u64, band: &Band) -> u128 {
-    let mut roles = chunk_set(band.first, band.last);
-    for parity in (0..setup.parities).filter(|parity| band.live >> parity & 1 == 1) {
-        let role = setup.data_chunks + parity;
-        if !failed.contains(setup.role_member(stripe, role)) {
-            roles |= 1 << role;
-        }
-    }
-    roles
+fn journal_roles(setup: &Setup, failed: MemberSet, stripe: u64, band: &Band) -> Roles {
+    let parities = (0..setup.parities).filter(|parity| band.live >> parity & 1 == 1);
+    let in_service = |role: &u16| !failed.contains(setup.role_member(stripe, *role));
+    let parities = parities.map(|parity| setup.data_chunks + parity).filter(in_service);
+    covered_chunks(band).union(parities.collect())
 }
 
 #[cfg(test)]

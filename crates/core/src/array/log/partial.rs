@@ -37,6 +37,7 @@
 use std::hash::{Hash, Hasher};
 
 use super::{Logged, Stage};
+use crate::array::roles::Roles;
 use crate::array::stripe::Band;
 
 /// What is in a place of a ring.
@@ -45,7 +46,7 @@ pub(super) struct Entry {
     pub(super) stage: Stage,
     pub(super) stripe: u64,
     pub(super) rows: (u32, u32),
-    pub(super) written: u128,
+    pub(super) written: Roles,
     /// It is on the medium, or never will be.
     pub(super) logged: bool,
     /// It never was written.
@@ -83,7 +84,7 @@ impl Ring {
             stage: Stage::Durable,
             stripe: 0,
             rows: (0, 0),
-            written: 0,
+            written: Roles::NONE,
             logged: true,
             absent: true,
         };
@@ -103,13 +104,13 @@ impl Ring {
     }
 
     /// Whether these rows have a write that is not durable, of a chunk that is not in `written`.
-    pub(super) fn is_unsettled(&self, stripe: u64, rows: (u32, u32), written: u128) -> bool {
+    pub(super) fn is_unsettled(&self, stripe: u64, rows: (u32, u32), written: Roles) -> bool {
         self.places.iter().any(|entry| {
             entry.stage != Stage::Durable
                 && entry.stripe == stripe
                 && entry.rows.0 < rows.1
                 && rows.0 < entry.rows.1
-                && entry.written & !written != 0
+                && !entry.written.is_within(written)
         })
     }
 

@@ -18,6 +18,7 @@ use std::collections::VecDeque;
 use super::entries::{Entry, ReplayStep, add_journal_steps, add_partial_steps};
 use crate::array::ios::{IoState, Target};
 use crate::array::member::Members;
+use crate::array::roles::Roles;
 use crate::array::setup::Setup;
 use crate::bugs::Bug;
 use crate::contract::{IoOp, IoOutcome, JobResult};
@@ -29,7 +30,7 @@ pub(in crate::array) enum Todo {
     /// A read or write between a device and the scratch of a role; that behind P has the partial parity.
     Io { op: IoOp, target: Target, role: u16 },
     /// P from these chunks and, if it was read, the partial parity.
-    Compute { len: u32, written: u128, partial: bool },
+    Compute { len: u32, written: Roles, partial: bool },
     /// A flush of all members.
     Flush,
 }
@@ -158,8 +159,7 @@ impl LogReplay {
         if members.failed.contains(p) {
             return false;
         }
-        let chunks = || (0..p_role).filter(|k| written >> k & 1 == 1);
-        for k in chunks() {
+        for k in written.iter() {
             let member = setup.role_member(stripe, k);
             if members.failed.contains(member) {
                 self.lose_parity(setup, members, step);
@@ -174,7 +174,7 @@ impl LogReplay {
             }
         }
         let len = (rows.1 - rows.0) as u32;
-        for k in chunks() {
+        for k in written.iter() {
             let target =
                 Target { member: setup.role_member(stripe, k), at: Sector(start + rows.0), len };
             self.send(IoOp::Read, target, k);
@@ -280,9 +280,8 @@ impl LogReplay {
             match (in_log, step) {
                 (true, ReplayStep::Partial { stripe, .. }) => {
                     let rows = Self::block_of(setup, step, row);
-                    let written = (1 << setup.data_chunks) - 1;
-                    let step =
-                        ReplayStep::Partial { stripe, rows, written, payload: None, lost: true };
+                    let written = Roles::range(0, setup.data_chunks);
+                    let step = ReplayStep::Partial { stripe, rows, written, payload: None, lost: true };
                     self.steps.insert(1, step);
                 }
                 _ => self.lose_parity(setup, members, step),

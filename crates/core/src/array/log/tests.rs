@@ -36,7 +36,7 @@ fn partial_parity_goes_to_the_member_with_p() {
     let Record::PartialParity { written: chunks, from, to, .. } = written[0].record else {
         panic!("{:?}", written[0].record);
     };
-    assert_eq!((from_words(chunks), from, to), (0b10, 0, 8));
+    assert_eq!((chunks, from, to), ([0b10, 0], 0, 8));
     assert!(log.has_places(0));
     // With P out of service a place is taken all the same, and nothing written.
     let failed = MemberSet::from_words([1 << written[0].device.0, 0]);
@@ -87,7 +87,7 @@ fn the_journal_is_a_ring_whose_tail_follows_what_is_durable() {
         let written = places(log.enter(&setup, NONE, plan, &write)).expect("there is room");
         assert_eq!(written[0].device, setup.journal());
         assert_eq!(written[0].at, Sector(u64::from(plan) * entry));
-        assert_eq!(written[0].roles, 0b1010, "the chunk and P");
+        assert_eq!(written[0].roles.words(), [0b1010, 0], "the chunk and P");
         log.plan_logged(plan);
     }
     assert!(places(log.enter(&setup, NONE, 3, &write)).is_none(), "full");
@@ -125,7 +125,7 @@ fn found(setup: &Setup, entries: &[(u64, (u32, u32))]) -> Vec<LogEntry> {
     let entry = |&(generation, (from, to)): &(u64, (u32, u32))| {
         let slot = (generation % 6) as u32;
         let at = Sector(u64::from(slot) * setup.log_place());
-        let (written, settled) = (words(0b10), [1, 1]);
+        let (written, settled) = ([0b10, 0], [1, 1]);
         let record =
             Record::PartialParity { slot, generation, stripe: 0, from, to, written, settled };
         LogEntry { member: setup.role_member(0, setup.data_chunks), at, record }
@@ -171,7 +171,7 @@ fn a_replay_reads_computes_and_writes_the_newest_of_each_row() {
         assert_eq!(reads.len(), 2, "the chunk and its partial parity: {reads:?}");
         assert_eq!(reads[0], (IoOp::Read, 1, from, len));
         let todo = log.next_todo();
-        assert_eq!(todo, Some(Todo::Compute { len, written: 0b10, partial: true }));
+        assert_eq!(todo, Some(Todo::Compute { len, written: Roles::one(1), partial: true }));
         log.replay_computed(&setup, &mut members, JobResult::Done);
         let writes = end_all_writes(&setup, &mut log, &mut members);
         assert_eq!(writes, [(IoOp::Write, 3, from, len)], "P");

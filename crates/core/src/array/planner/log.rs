@@ -5,7 +5,7 @@ use crate::array::ios::{IoState, NO_META, Owner};
 use crate::array::jobs::JobOwner;
 use crate::array::lists::{EMPTY, ListBuilder};
 use crate::array::log::{Place, Todo, Wait, is_journal_torn, is_partial_torn};
-use crate::array::metadata_updates::Purpose;
+use crate::array::roles::Roles;
 use crate::array::settings::Consistency;
 use crate::array::stripe::{Band, Memory, StripePlan, Task};
 use crate::bugs::Bug;
@@ -59,7 +59,7 @@ impl Array {
         for member in [Some(device), replacement].into_iter().flatten() {
             let mut list = ListBuilder::new();
             if is_journal {
-                for role in (0..self.setup.roles()).filter(|role| roles >> role & 1 == 1) {
+                for role in roles.iter() {
                     self.add_journal_rows(plan, state, role, band, &mut list);
                 }
             } else if band.covered() < self.setup.data_chunks {
@@ -247,10 +247,10 @@ impl Array {
     }
 
     /// P = partial parity XOR the written chunks.
-    fn compute_partial(&mut self, len: u32, written: u128, partial: bool) {
+    fn compute_partial(&mut self, len: u32, written: Roles, partial: bool) {
         let p_role = self.setup.data_chunks;
         let job = self.jobs.start(JobOwner::Log, ParityOp::Xor, len);
-        for role in (0..p_role).filter(|k| written >> k & 1 == 1) {
+        for role in written.iter() {
             self.jobs.add_source(job, self.replay_rows(role, len), Role::Data(0));
         }
         if partial {

@@ -5,6 +5,7 @@
 //! of another, so the rows of its piece fall into at most three bands, in each of which the same
 //! consecutive chunks are covered from end to end.
 
+use crate::array::roles::Roles;
 use crate::array::settings::Tie;
 
 /// The part of a stripe that a request covers: data sectors `start..end`, counted through the
@@ -136,12 +137,12 @@ pub(in crate::array) struct Health<F: Fn(u16) -> bool> {
     /// What wins when both ways of writing read equally much.
     pub(in crate::array) tie: Tie,
     /// Roles that need not be read, since they are in memory: data chunks, then parities.
-    pub(in crate::array) cached: u128,
+    pub(in crate::array) cached: Roles,
 }
 
 impl<F: Fn(u16) -> bool> Health<F> {
     const fn is_cached(&self, role: u16) -> bool {
-        self.cached >> role & 1 == 1
+        self.cached.contains(role)
     }
 
     /// Whether a data chunk can be had neither from its member nor from memory.
@@ -203,9 +204,10 @@ impl<F: Fn(u16) -> bool> Health<F> {
             (0..self.data).filter(|k| band.covers(*k) == inside && self.is_cached(*k)).count()
                 as u16
         };
-        let parities = self.live & !(self.cached >> self.data) as u8;
+        let parities = (self.data..self.data + 2)
+            .filter(|role| self.live >> (role - self.data) & 1 == 1 && !self.is_cached(*role));
         let modify = (!zeroes && parity_readable && readable(true))
-            .then(|| covered - cached(true) + parities.count_ones() as u16);
+            .then(|| covered - cached(true) + parities.count() as u16);
         let reconstruct = readable(false).then(|| self.data - covered - cached(false));
         let wins = |modify: u16, reconstruct: u16| match self.tie {
             Tie::ReconstructWrite => modify < reconstruct,
@@ -270,7 +272,7 @@ mod tests {
     fn write(data: u16, covered: u16, live: u8, lost: &[u16]) -> Option<Method> {
         let unreadable = |k: u16| lost.contains(&k);
         let tie = Tie::default();
-        let health = Health { data, live, readable: live, unreadable, tie, cached: 0 };
+        let health = Health { data, live, readable: live, unreadable, tie, cached: Roles::NONE };
         let mut band = Band { to: 1, last: covered - 1, ..Band::default() };
         health.choose_write(&mut band, false).then_some(band.method)
     }
@@ -298,7 +300,7 @@ mod tests {
         let unreadable = |_| false;
         let tie = Tie::default();
         let (live, readable) = (P | Q, P | Q);
-        let health = Health { data: 5, live, readable, unreadable, tie, cached: 0 };
+        let health = Health { data: 5, live, readable, unreadable, tie, cached: Roles::NONE };
         let mut band = Band { to: 1, ..Band::default() };
         assert!(health.choose_write(&mut band, true));
         assert_eq!(band.method, ReconstructWrite, "zeroes have no payload");
@@ -310,7 +312,7 @@ mod tests {
             let unreadable = |k: u16| lost.contains(&k);
             let tie = Tie::default();
             let live = readable;
-            let health = Health { data: 4, live, readable, unreadable, tie, cached: 0 };
+            let health = Health { data: 4, live, readable, unreadable, tie, cached: Roles::NONE };
             let mut band = Band { to: 1, last: 1, ..Band::default() };
             let chosen = health.choose_read(&mut band);
             chosen.then(|| (band.method, band.recovery.lost().to_vec(), band.recovery.parities))

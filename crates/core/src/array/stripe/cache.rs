@@ -18,6 +18,7 @@ use std::hash::{Hash, Hasher};
 
 use super::super::lists::NIL;
 use super::super::member_set::MemberSet;
+use super::super::roles::Roles;
 use super::super::setup::Setup;
 use super::{Band, Memory, Method, StripePlan, Task};
 use crate::bugs::Bug;
@@ -194,13 +195,12 @@ impl Cache {
         setup: &Setup,
         plan: &StripePlan,
         band: &Band,
-    ) -> u128 {
+    ) -> Roles {
         if plan.cache == NIL {
-            return 0;
+            return Roles::NONE;
         }
         let rows = rows_in_slice(setup, (band.from, band.to));
-        let held = (0..setup.roles()).filter(|role| self.holds(plan.cache, *role, rows));
-        held.fold(0, |set, role| set | 1 << role)
+        (0..setup.roles()).filter(|role| self.holds(plan.cache, *role, rows)).collect()
     }
 
     /// Where the cache has, or is to have, a role's rows of a band.
@@ -237,7 +237,7 @@ impl Cache {
     fn keeps_old(&self, setup: &Setup, plan: &StripePlan, band: &Band, role: u16) -> bool {
         role >= setup.data_chunks
             && setup.has_bug(Bug::CacheNotInvalidated)
-            && self.cached_roles(setup, plan, band) >> role & 1 == 1
+            && self.cached_roles(setup, plan, band).contains(role)
     }
 
     /// A plan has ended: its place knows what was stored, if all went `well`, and of what was written
@@ -328,11 +328,11 @@ mod tests {
     }
 
     /// Carries a plan out; the roles that were known when it began.
-    fn run(cache: &mut Cache, setup: &Setup, mut plan: StripePlan, well: bool) -> u128 {
+    fn run(cache: &mut Cache, setup: &Setup, mut plan: StripePlan, well: bool) -> u64 {
         plan.cache = cache.pin(setup, &plan);
         let known = cache.cached_roles(setup, &plan, &plan.bands[0]);
         cache.unpin(setup, NONE, &plan, well);
-        known
+        known.words()[0]
     }
 
     #[test]

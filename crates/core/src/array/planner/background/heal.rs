@@ -5,8 +5,9 @@
 //! mended it meanwhile.
 
 use super::super::Array;
-use crate::array::background::{Finding, FindingRun, Phase, ResyncWindow, Task, has};
+use crate::array::background::{Finding, FindingRun, Phase, ResyncWindow, Task};
 use crate::array::ios::IoState;
+use crate::array::roles::Roles;
 use crate::array::timers::Timer;
 use crate::bugs::Bug;
 use crate::contract::{Event, IoOp, IoOutcome, Output};
@@ -113,7 +114,7 @@ impl Array {
                 let at = window.place(&self.setup, role).at.0 + u64::from(window.part.0);
                 let known = &mut self.members[device];
                 known.hole_from = known.hole_from.min(at);
-                self.notify_run(slot, 0, Finding::Bad(1 << role));
+                self.notify_run(slot, 0, Finding::Bad(Roles::one(role)));
             }
             Task::Resync => {
                 self.background.windows[slot].lost += lost;
@@ -123,7 +124,7 @@ impl Array {
             Task::Heal(member) => {
                 let role = window.role_of(&self.setup, member).unwrap_or(0);
                 self.list_bad(&window, role, member);
-                self.notify_run(slot, 0, Finding::Bad(1 << role));
+                self.notify_run(slot, 0, Finding::Bad(Roles::one(role)));
                 self.background.windows[slot].give_up_window();
             }
         }
@@ -132,7 +133,7 @@ impl Array {
     /// A block of a row that was not made consistent cannot be read: neither it nor what parity
     /// says of it can be had. On mirrors no copy can be read.
     fn lose_unsynced(&mut self, slot: u32, window: &ResyncWindow) {
-        let mut bad = 0;
+        let mut bad = Roles::NONE;
         for role in 0..self.setup.width() {
             let member = window.place(&self.setup, role).member;
             if self.members.failed.contains(member) {
@@ -140,7 +141,7 @@ impl Array {
             }
             let parity = self.setup.parities > 0 && role >= self.setup.data_chunks;
             if parity || window.is_unreadable(&self.setup, &self.members, role) {
-                bad |= 1 << role;
+                bad = bad.union(Roles::one(role));
                 self.list_bad(window, role, member);
             }
         }
@@ -226,13 +227,13 @@ impl Array {
                 self.outputs.push_back(Output::Event(Event::Mismatch { at, len, guilty }));
             }
             Finding::Mended(roles) => {
-                for role in (0..self.setup.width()).filter(|role| has(roles, *role)) {
+                for role in roles.iter() {
                     let (member, at) = start(self, role);
                     self.outputs.push_back(Output::Event(Event::Mended { member, at, len }));
                 }
             }
             Finding::Bad(roles) => {
-                for role in (0..self.setup.width()).filter(|role| has(roles, *role)) {
+                for role in roles.iter() {
                     let (member, at) = start(self, role);
                     self.outputs.push_back(Output::Event(Event::BadBlocks { member, at, len }));
                 }

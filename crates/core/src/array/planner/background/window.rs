@@ -1,7 +1,7 @@
 //! Carries out ranges of background work, phase by phase.
 
 use super::super::Array;
-use crate::array::background::{Finding, Phase, ResyncWindow, Task, WindowJob, has, places};
+use crate::array::background::{Finding, Phase, ResyncWindow, Task, WindowJob, places};
 use crate::array::ios::{IoState, Owner, Target};
 use crate::array::jobs::JobOwner;
 use crate::bugs::Bug;
@@ -254,7 +254,7 @@ impl Array {
 
     fn issue_window_reads(&mut self, slot: u32) {
         let window = self.background.windows[slot];
-        for role in (0..self.setup.width()).filter(|role| has(window.sources.read, *role)) {
+        for role in window.sources.read.iter() {
             let member = window.place(&self.setup, role).member;
             self.send_window(slot, IoOp::Read, member, role, role);
         }
@@ -271,7 +271,7 @@ impl Array {
                 window.at + u64::from(to),
             );
         }
-        for role in (0..self.setup.width()).filter(|role| has(window.sources.write, *role)) {
+        for role in window.sources.write.iter() {
             let place = window.written_from(&self.setup, role);
             let member = window.place(&self.setup, role).member;
             if let Task::Replace(member) = window.task {

@@ -12,7 +12,7 @@ impl Array {
         let (mut from, mut to) = (ListBuilder::new(), ListBuilder::new());
         for band in state.bands() {
             let cached = self.cache.cached_roles(&self.setup, &state, band);
-            for role in (0..self.setup.roles()).filter(|role| cached >> role & 1 == 1) {
+            for role in cached.iter() {
                 if let Some(memory) = needed(band, role) {
                     let segment = self.cache.segment(&self.setup, &state, role, band);
                     from.push(&mut self.lists, segment);

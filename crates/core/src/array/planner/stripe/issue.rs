@@ -4,6 +4,7 @@ use super::super::Array;
 use crate::array::ios::{Owner, Target};
 use crate::array::jobs::JobOwner;
 use crate::array::lists::{EMPTY, ListBuilder, NIL};
+use crate::array::roles::Roles;
 use crate::array::stripe::{Band, MOST_BANDS, Memory, Method, P, Q, StripePlan, Task, read_memory};
 use crate::bugs::Bug;
 use crate::contract::{IoOp, JobId, Output, ParityOp, Role, Segment, SegmentList};
@@ -47,7 +48,7 @@ impl Array {
     pub(in crate::array::planner) fn issue_reads(&mut self, plan: u32) {
         let state = self.plans[plan];
         let (data, task) = (self.setup.data_chunks, state.task);
-        let mut cached = [0u128; MOST_BANDS];
+        let mut cached = [Roles::NONE; MOST_BANDS];
         if state.cache != NIL {
             self.load_cached(plan, |band, role| read_memory(band, role, data, task));
             for (cached, band) in cached.iter_mut().zip(state.bands()) {
@@ -57,7 +58,7 @@ impl Array {
         for role in 0..self.setup.roles() {
             let is_cached = |band: &Band| {
                 let index = state.bands().iter().position(|known| known.from == band.from);
-                index.is_some_and(|index| cached[index] >> role & 1 == 1)
+                index.is_some_and(|index| cached[index].contains(role))
             };
             let needed = |band: &Band| match state.cache != NIL && is_cached(band) {
                 true => None,
@@ -82,7 +83,7 @@ impl Array {
         for role in 0..self.setup.roles() {
             // A member that came back meanwhile gets data, but no parity: none was computed.
             let live = |band: &Band| {
-                let skipped = (band.first..=band.last).any(|k| lost >> k & 1 == 1);
+                let skipped = !lost.is_apart(Roles::range(band.first, band.last + 1));
                 role < data || band.live >> (role - data) & 1 == 1 && !skipped
             };
             let zero = |band: &Band| {
@@ -354,12 +355,12 @@ impl Array {
     }
 
     /// The seeded bug: chunks whose writes leave parity as it was, since they are lost.
-    fn lost_without_parity(&self, stripe: u64) -> u128 {
+    fn lost_without_parity(&self, stripe: u64) -> Roles {
         if !self.setup.has_bug(Bug::DegradedSkipsParity) {
-            return 0;
+            return Roles::NONE;
         }
         let lost = |k: &u16| self.members.failed.contains(self.setup.role_member(stripe, *k));
-        (0..self.setup.data_chunks).filter(lost).fold(0, |set, k| set | 1 << k)
+        (0..self.setup.data_chunks).filter(lost).collect()
     }
 
     /// The seeded bug: the old data of the last chunk are not taken out of P.

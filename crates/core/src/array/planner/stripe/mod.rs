@@ -8,6 +8,7 @@ use crate::array::ios::{IoState, Owner};
 use crate::array::jobs::JobOwner;
 use crate::array::lists::NIL;
 use crate::array::member_set::MemberSet;
+use crate::array::roles::Roles;
 use crate::array::settings::Consistency;
 use crate::array::stripe::{
     Band, Health, MOST_BANDS, Method, Phase, Piece, StripePlan, Task, piece_at, split,
@@ -199,7 +200,7 @@ impl Array {
                 false => 0,
             },
             tie: self.setup.settings.tie,
-            cached: 0,
+            cached: Roles::NONE,
             unreadable: |k| {
                 !unreadable.is_empty()
                     && unreadable.contains(self.setup.role_member(state.stripe, k))

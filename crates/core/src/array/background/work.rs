@@ -290,7 +290,7 @@ impl Background {
         Some(window)
     }
 
-    fn move_cursor(&mut self, to: u64) {
+    pub(super) fn move_cursor(&mut self, to: u64) {
         if let Some(running) = &mut self.work {
             running.cursor = to.min(running.end);
         }
@@ -502,7 +502,7 @@ impl Background {
 }
 
 /// When work will end if it goes on as it went.
-fn ends(running: &Running, now: Time, done: u64) -> Time {
+pub(super) fn ends(running: &Running, now: Time, done: u64) -> Time {
     let (from, since) = running.began;
     let took = u128::from(now.since(since).0);
     let left = u128::from(running.end.saturating_sub(done));

@@ -1,5 +1,9 @@
 //! Background work without an array: which there is, ranges, and what becomes of one.
 
+mod ranges;
+mod sweeps;
+
+use super::unit::Steps;
 use super::*;
 use crate::array::locks::RangeLocks;
 use crate::array::roles::Roles;

@@ -336,4 +336,85 @@ mod tests {
         assert!(!ring(24, &[1, 1], 0).is_filling());
         assert!(ring(24, &[1, 1, 1], 0).is_filling());
     }
+
+    #[test]
+    fn what_is_on_the_medium_is_settled_up_to_the_first_that_is_not() {
+        let mut journal = ring(100, &[10; 4], 0);
+        let logged = |first, count| Logged { member: 0, first, count };
+        assert_eq!((journal.settled(), journal.next()), (1, 5));
+        journal.logged(logged(2, 2));
+        assert_eq!(journal.settled(), 1, "the first is not there");
+        journal.logged(logged(1, 1));
+        assert_eq!(journal.settled(), 4);
+        journal.ended(logged(1, 3), Stage::Ended);
+        assert!(!journal.retire() && journal.begin_flush());
+        journal.ended(logged(4, 1), Stage::Ended);
+        journal.flushed();
+        assert!(journal.retire() && !journal.retire());
+        assert_eq!((journal.tail(), journal.first), (4, 1));
+        assert!(!journal.is_recorded());
+        journal.told();
+        assert!(journal.is_recorded());
+        journal.recorded();
+        assert_eq!((journal.first, journal.entries.len(), journal.taken), (4, 1, 10));
+        journal.logged(logged(3, 2));
+        assert_eq!(journal.settled(), 5, "who is gone is none of them");
+        journal.ended(logged(3, 1), Stage::Busy);
+        assert_eq!(journal.entries[0].stage, Stage::Ended);
+        assert!(journal.begin_flush() && !journal.begin_flush());
+        journal.flushed();
+        journal.retire();
+        journal.told();
+        journal.recorded();
+        assert_eq!((journal.first, journal.settled(), journal.taken), (5, 5, 0));
+        journal.go_on_from(3);
+        assert_eq!(journal.next(), 5);
+        journal.go_on_from(9);
+        assert_eq!((journal.next(), journal.settled()), (9, 9));
+    }
+
+    #[test]
+    fn a_journal_is_taken_over_as_superblocks_tell_of_it() {
+        let superblock =
+            |journal, journal_tail| Superblock { journal, journal_tail, ..Superblock::default() };
+        for (tells, is_there, state) in
+            [(true, true, Use::Active), (true, false, Use::Off), (false, true, Use::Off)]
+        {
+            let mut journal = Journal::new(100, 64);
+            journal.restore(&superblock(tells, 7), is_there);
+            assert_eq!((journal.state, journal.tail(), journal.next()), (state, 7, 7));
+            assert_eq!(journal.is_recorded(), tells == journal.is_used());
+            assert_eq!(journal.fail(), journal.state == Use::Failing);
+        }
+        let mut journal = Journal::new(100, 64);
+        for (tail, expected) in [(0, 1), (u64::MAX, MOST_NUMBER)] {
+            journal.restore(&superblock(true, tail), true);
+            assert_eq!(journal.tail(), expected);
+        }
+        assert_eq!(Journal::new(0, 64).state, Use::Off);
+    }
+
+    #[test]
+    fn a_journal_that_failed_keeps_its_entries_until_that_is_told() {
+        let mut journal = ring(100, &[10; 4], 0);
+        journal.told();
+        assert!(journal.fail() && !journal.fail());
+        journal.recorded();
+        assert_eq!((journal.state, journal.entries.len()), (Use::Failing, 4), "told before it");
+        journal.entries[0].stage = Stage::Ended;
+        assert!(!journal.begin_flush(), "nothing of it is used again");
+        journal.told();
+        journal.recorded();
+        assert_eq!((journal.state, journal.entries.len()), (Use::Off, 0));
+    }
+
+    #[test]
+    fn room_for_entries_is_bounded() {
+        let most = |sectors, plans| Journal::new(sectors, plans).most_entries as u64;
+        assert_eq!((most(0, 4), most(8, 4), most(80, 4)), (0, 2, 11));
+        assert_eq!((most(1 << 30, 4), most(1 << 30, 20)), (64 * 16, 64 * 20));
+        assert_eq!(least_sectors(4, 64), 3 * 8 + 4 * 64);
+        // An odd number of entries: more than half of them.
+        assert!(!ring(16, &[1], 0).is_filling() && ring(16, &[1, 1], 0).is_filling());
+    }
 }

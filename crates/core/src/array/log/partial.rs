@@ -190,3 +190,94 @@ impl Ring {
 pub(super) const fn band_rows(band: &Band) -> (u32, u32) {
     (band.from as u32, band.to as u32)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(stripe: u64, rows: (u32, u32)) -> Entry {
+        let written = Roles::one(1);
+        Entry { stage: Stage::Busy, stripe, rows, written, logged: false, absent: false }
+    }
+
+    /// A ring in which so many entries were taken.
+    fn ring(slots: u32, taken: u64) -> Ring {
+        let mut ring = Ring::new(slots);
+        for number in 0..taken {
+            assert_eq!(ring.take(entry(0, (0, 8))), number + 1);
+        }
+        ring
+    }
+
+    fn logged(first: u64, count: u8) -> Logged {
+        Logged { member: 0, first, count }
+    }
+
+    #[test]
+    fn half_a_turn_may_be_on_its_way_and_half_a_turn_stays_free() {
+        for (slots, taken, most) in
+            [(8, 0, 3), (8, 1, 3), (8, 2, 2), (8, 3, 1), (8, 4, 0), (6, 2, 1), (7, 1, 2)]
+        {
+            let ring = ring(slots, taken);
+            let fits: Vec<u64> = (1..=3).take_while(|count| ring.has_room_for(*count)).collect();
+            assert_eq!(fits.len(), most, "{slots} places, {taken} taken");
+        }
+        // Those taken are durable, but one of them is not on the medium.
+        for (late, most) in [(1, 0), (2, 1), (3, 2), (4, 3)] {
+            let mut ring = ring(8, 4);
+            ring.places.iter_mut().for_each(|entry| entry.stage = Stage::Durable);
+            (1..=4).filter(|number| *number != late).for_each(|one| ring.logged(logged(one, 1)));
+            let fits: Vec<u64> = (1..=3).take_while(|count| ring.has_room_for(*count)).collect();
+            assert_eq!(fits.len(), most, "{late} is late");
+        }
+    }
+
+    #[test]
+    fn rows_are_unsettled_where_another_chunk_is_not_durable() {
+        let mut ring = Ring::new(8);
+        ring.take(entry(3, (8, 16)));
+        let both: Roles = [1, 2].into_iter().collect();
+        let cases = [
+            (3, (8, 16), Roles::one(2), true),
+            (3, (15, 20), Roles::one(2), true),
+            (3, (0, 9), Roles::one(2), true),
+            (3, (16, 20), Roles::one(2), false),
+            (3, (0, 8), Roles::one(2), false),
+            (2, (8, 16), Roles::one(2), false),
+            (3, (8, 16), Roles::one(1), false),
+            (3, (8, 16), both, false),
+        ];
+        for (stripe, rows, written, expected) in cases {
+            assert_eq!(ring.is_unsettled(stripe, rows, written), expected, "{stripe} {rows:?}");
+        }
+        ring.ended(logged(1, 1), Stage::Ended);
+        assert!(ring.is_unsettled(3, (8, 16), Roles::one(2)));
+        assert!(ring.begin_flush() && !ring.begin_flush());
+        assert!(ring.is_unsettled(3, (8, 16), Roles::one(2)));
+        ring.take(entry(3, (16, 24)));
+        ring.ended(logged(2, 1), Stage::Ended);
+        ring.flushed();
+        assert!(!ring.is_unsettled(3, (8, 16), Roles::one(2)));
+        assert!(ring.is_unsettled(3, (16, 24), Roles::one(2)), "it ended after the flush began");
+    }
+
+    #[test]
+    fn what_is_settled_begins_behind_what_was_never_written() {
+        let mut ring = ring(8, 2);
+        ring.take(Entry { absent: true, logged: true, ..entry(0, (0, 8)) });
+        ring.take(entry(0, (0, 8)));
+        ring.take(entry(0, (0, 8)));
+        assert_eq!((ring.settled(), ring.next()), ([1, 1], 6));
+        ring.logged(logged(2, 1));
+        assert_eq!(ring.settled(), [1, 1], "the first is not there");
+        ring.logged(logged(1, 1));
+        assert_eq!(ring.settled(), [4, 4], "the third never was written");
+        ring.logged(logged(4, 2));
+        assert_eq!(ring.settled(), [4, 6]);
+        ring.continue_behind(20);
+        assert_eq!((ring.settled(), ring.next()), ([21, 21], 21));
+        ring.continue_behind(3);
+        assert_eq!(ring.next(), 21);
+        assert_eq!(ring.slot(21), 5);
+    }
+}

@@ -326,4 +326,64 @@ mod tests {
         assert_eq!(read(0, &[1]), None);
         assert_eq!(read(P | Q, &[0, 1, 2]), None);
     }
+
+    /// Every way in which a band of a stripe of four chunks may be covered, readable and cached, with one parity or two.
+    #[test]
+    fn the_way_that_reads_least_is_taken_whatever_is_lost_or_cached() {
+        use Method::{DataOnly, FullStripe, ReadModifyWrite, ReconstructWrite, RecoverWrite};
+        let ties = [Tie::ReconstructWrite, Tie::ReadModifyWrite, Tie::NeverModify];
+        for case in 0..1u32 << 16 {
+            let bits = |shift: u32, count: u32| case >> shift & ((1 << count) - 1);
+            let (first, last) = (bits(0, 2) as u16, bits(2, 2) as u16);
+            let (live, readable, lost) = (bits(4, 2) as u8, bits(6, 2) as u8, bits(8, 4));
+            let (tie, zeroes) = (bits(12, 2) as usize, bits(14, 1) == 1);
+            if first > last || tie == 3 || readable & !live != 0 {
+                continue;
+            }
+            // What is cached follows from the rest, differently each time.
+            let cached: Roles = (0..6)
+                .filter(|role| case.wrapping_mul(0x9e37_79b1) >> (20 + role) & 1 == 1)
+                .collect();
+            let cached = if bits(15, 1) == 1 { cached } else { Roles::NONE };
+            let is_lost = |k: u16| lost >> k & 1 == 1;
+            let health =
+                Health { data: 4, live, readable, unreadable: is_lost, tie: ties[tie], cached };
+            let mut band = Band { to: 1, first, last, ..Band::default() };
+            let chosen = health.choose_write(&mut band, zeroes).then_some(band.method);
+            let inside = |k: &u16| (first..=last).contains(k);
+            let lacks = |k: &u16| is_lost(*k) && !cached.contains(*k);
+            let reads = |role: &u16| !cached.contains(*role);
+            let modify =
+                (!zeroes && live & !readable == 0 && !(0..4).any(|k| inside(&k) && lacks(&k)))
+                    .then(|| {
+                        let parities =
+                            [(P, 4), (Q, 5)].into_iter().filter(|(parity, _)| live & parity != 0);
+                        (first..=last).filter(reads).count()
+                            + parities.filter(|(_, role)| reads(role)).count()
+                    });
+            let anew = (!(0..4).any(|k| !inside(&k) && lacks(&k)))
+                .then(|| (0..4).filter(|k| !inside(k) && reads(k)).count());
+            let wins = modify.zip(anew).is_none_or(|(modify, anew)| match ties[tie] {
+                Tie::ReconstructWrite => modify < anew,
+                Tie::ReadModifyWrite => modify <= anew,
+                Tie::NeverModify => false,
+            });
+            let missing = (0..4).filter(lacks).count();
+            let expected = match (modify, anew) {
+                _ if live == 0 => Some(DataOnly),
+                _ if last - first == 3 => Some(FullStripe),
+                (Some(_), _) if wins => Some(ReadModifyWrite),
+                (_, Some(_)) => Some(ReconstructWrite),
+                (Some(_), None) => Some(ReadModifyWrite),
+                (None, None) => (missing <= readable.count_ones() as usize).then_some(RecoverWrite),
+            };
+            assert_eq!(
+                chosen,
+                expected,
+                "{health:?} {band:?}",
+                health = (live, readable, lost, cached)
+            );
+            assert_eq!(band.live, live);
+        }
+    }
 }

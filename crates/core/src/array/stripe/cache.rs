@@ -382,4 +382,108 @@ mod tests {
         let mut off = Cache::new(0, setup.roles());
         assert_eq!(off.pin(&setup, &held), NIL);
     }
+
+    #[test]
+    fn what_is_kept_is_what_members_hold_or_are_to_hold() {
+        use Memory::{Payload, Scratch};
+        use Method::{
+            DataOnly, Direct, FullStripe, ReadModifyWrite, ReconstructWrite, Recover, RecoverWrite,
+        };
+        // Chunk 1 of two is covered; P is in service, Q is not any more.
+        let kept = |task, method, parities| {
+            let mut band = Band { first: 1, last: 1, method, live: 0b11, ..Band::default() };
+            band.recovery.parities = parities;
+            [0, 1, 2, 3].map(|role| kept_memory(&band, role, 2, 0b01, task))
+        };
+        let (payload, scratch) = (Some(Payload), Some(Scratch));
+        assert_eq!(kept(Task::Zero, FullStripe, 0), [None; 4]);
+        assert_eq!(kept(Task::Read, Direct, 0), [None; 4]);
+        assert_eq!(kept(Task::Read, Recover, 0b01), [scratch, payload, scratch, None]);
+        assert_eq!(kept(Task::Read, Recover, 0b10), [scratch, payload, None, scratch]);
+        for method in [ReadModifyWrite, FullStripe, DataOnly] {
+            assert_eq!(kept(Task::Write, method, 0), [None, payload, scratch, None], "{method:?}");
+        }
+        for method in [ReconstructWrite, RecoverWrite] {
+            assert_eq!(
+                kept(Task::Write, method, 0),
+                [scratch, payload, scratch, None],
+                "{method:?}"
+            );
+        }
+        let band = Band { first: 1, last: 1, live: 0, ..Band::default() };
+        assert_eq!(kept_memory(&band, 2, 2, 0b01, Task::Write), None, "it was not made");
+    }
+
+    #[test]
+    fn rows_are_forgotten_in_every_slice_they_touch() {
+        let mut setup = raid5();
+        setup.plan_rows = 16;
+        // Four slices a chunk, eight in two stripes.
+        for (from, to) in [(0, 128), (16, 32), (15, 17), (60, 68), (64, 65), (127, 128), (40, 40)] {
+            let mut cache = Cache::new(64, setup.roles());
+            for slice in 0..8 {
+                let row = slice % 4 * 16;
+                run(&mut cache, &setup, modify(slice / 4, 1, (row, row + 16)), true);
+            }
+            cache.forget_rows(&setup, from, to);
+            for slice in 0..8 {
+                let (start, row) = (slice * 16, slice % 4 * 16);
+                let mut plan = modify(slice / 4, 1, (row, row + 16));
+                plan.cache = cache.pin(&setup, &plan);
+                let known = !cache.cached_roles(&setup, &plan, &plan.bands[0]).is_empty();
+                let touched = from < to && from < start + 16 && start < to;
+                assert_eq!(known, !touched, "{from}..{to}, slice {slice}");
+            }
+        }
+        assert_eq!(slice_of(&setup, 3, 33), 3 * 4 + 2);
+        assert_eq!(rows_in_slice(&setup, (35, 48)), (3, 16));
+        setup.plan_rows = 24;
+        assert_eq!(slice_of(&setup, 3, 48), 3 * 3 + 2, "the last slice of a chunk is shorter");
+    }
+
+    #[test]
+    fn of_what_is_left_of_a_range_the_longer_side_is_kept() {
+        let mut cache = Cache::new(1, 2);
+        for (rows, left) in [
+            ((0, 4), (4, 16)),
+            ((12, 16), (0, 12)),
+            ((6, 9), (9, 16)),
+            ((7, 10), (0, 7)),
+            ((6, 10), (0, 6)),
+            ((0, 16), (0, 0)),
+            ((16, 20), (0, 16)),
+        ] {
+            *cache.rows_of(0, 1) = (0, 16);
+            *cache.rows_of(0, 0) = (0, 16);
+            cache.forget(0, rows, 1..2);
+            assert_eq!((*cache.rows_of(0, 0), *cache.rows_of(0, 1)), ((0, 16), left), "{rows:?}");
+        }
+        for (rows, kept) in
+            [((8, 12), (4, 12)), ((0, 4), (0, 8)), ((9, 12), (9, 12)), ((0, 3), (0, 3))]
+        {
+            *cache.rows_of(0, 1) = (4, 8);
+            cache.keep(0, 1, rows);
+            assert_eq!(*cache.rows_of(0, 1), kept, "{rows:?}");
+        }
+        *cache.rows_of(0, 1) = (4, 8);
+        for (rows, held) in [((4, 8), true), ((5, 7), true), ((3, 8), false), ((4, 9), false)] {
+            assert_eq!(cache.holds(0, 1, rows), held, "{rows:?}");
+        }
+    }
+
+    #[test]
+    fn places_are_dealt_out_in_sets() {
+        let cache = Cache::new(20, 1);
+        let sets: Vec<_> = (0..4).map(|slice| cache.set_of(slice)).collect();
+        assert_eq!(sets, [0..6, 6..13, 13..20, 0..6]);
+        assert_eq!((cache.capacity(), cache.is_used()), (20, true));
+        let setup = raid5();
+        let mut plan = modify(0, 0, (8, 24));
+        plan.cache = 3;
+        let segment = cache.segment(&setup, &plan, 2, &plan.bands[0]);
+        assert_eq!(
+            (segment.token, segment.offset, segment.len),
+            (setup.cache_token(3), 2 * 64 + 8, 16)
+        );
+    }
 }

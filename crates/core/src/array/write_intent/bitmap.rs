@@ -487,4 +487,110 @@ mod tests {
         assert!(bitmap.since_recorded(8, true));
         assert!(!bitmap.reaches(7, 9, false) && bitmap.reaches(8, 9, false));
     }
+
+    #[test]
+    fn ranges_are_marked_bit_by_bit() {
+        for (from, to) in
+            [(0, 1), (7, 9), (504, 512), (504, 513), (8, 1024), (511, 1537), (2040, 2048)]
+        {
+            let mut bitmap = bitmap();
+            bitmap.mark((from, to), false);
+            for bit in 0..256 {
+                let range = (bit * 8, bit * 8 + 8);
+                let expected = bit * 8 < to && from < bit * 8 + 8;
+                assert_eq!(bitmap.names(range), expected, "{from}..{to}, bit {bit}");
+            }
+            assert!(bitmap.names((0, 2048)) && !bitmap.names((from, from)));
+            assert!(!bitmap.is_durable((from, to)) && !bitmap.is_empty());
+            let pages: Vec<u32> = ((from / 512) as u32..=((to - 1) / 512) as u32).collect();
+            assert_eq!(write_all(&mut bitmap), pages);
+            assert!(bitmap.is_durable((from, to)));
+        }
+    }
+
+    #[test]
+    fn what_was_found_is_written_to_all_but_what_is_behind_the_end() {
+        let mut bitmap = Bitmap::new(Consistency::Bitmap { chunk: Sectors(8) }, 2000);
+        assert_eq!((bitmap.pages(), bitmap.counts.len()), (4, 250));
+        bitmap.begin_with(&[0, 0b10, 0, u64::MAX], 3);
+        assert_eq!(bitmap.record(3), Record::BitmapPage { page: 3, bits: 0 }, "not sent yet");
+        let sets: Vec<u64> = bitmap.pages.iter().map(|page| page.set).collect();
+        assert_eq!(sets, [0, 0b10, 0, u64::MAX >> 6]);
+        assert!(bitmap.found((520, 528)) && !bitmap.found((528, 536)) && !bitmap.found((0, 520)));
+        assert_eq!(bitmap.recorded_since(), 3);
+        assert_eq!(write_all(&mut bitmap), [1, 3]);
+        assert_eq!(bitmap.record(1), Record::BitmapPage { page: 1, bits: 0b10 });
+        let mut whole = Bitmap::new(Consistency::Bitmap { chunk: Sectors(8) }, 2048);
+        whole.begin_with(&[0, 0, 0, u64::MAX], 3);
+        assert_eq!(whole.pages[3].set, u64::MAX);
+    }
+
+    #[test]
+    fn so_many_pages_are_written_at_once() {
+        let mut bitmap = Bitmap::new(Consistency::Bitmap { chunk: Sectors(1) }, 64 * 6);
+        bitmap.mark((0, 64 * 6), false);
+        let pages: Vec<u32> = std::iter::from_fn(|| bitmap.next_page()).collect();
+        assert_eq!(pages, [0, 1, 2, 3]);
+        bitmap.recorded(2);
+        assert_eq!((bitmap.next_page(), bitmap.next_page()), (Some(4), None));
+        // Changed on its way: once more, and once.
+        bitmap.mark((0, 1), false);
+        assert_eq!(bitmap.pages[0].stage, Stage::Writing, "it says so already");
+        bitmap.pages[0].sent = 0;
+        bitmap.mark((0, 1), false);
+        bitmap.mark((1, 2), false);
+        assert_eq!(bitmap.pages[0].stage, Stage::Again);
+        bitmap.recorded(0);
+        assert_eq!((bitmap.pages[0].durable, bitmap.pages[0].stage), (0, Stage::Queued));
+        assert_eq!(bitmap.queue, [5, 0]);
+    }
+
+    #[test]
+    fn looks_know_which_bits_are_busy_on_each_page() {
+        let mut bitmap = bitmap();
+        for bit in [0, 1, 70, 71, 255] {
+            bitmap.mark((bit * 8, bit * 8 + 8), false);
+        }
+        for bit in [1, 71, 255] {
+            bitmap.release((bit * 8, bit * 8 + 8));
+        }
+        assert!(!bitmap.begin_clearing(false) && bitmap.begin_clearing(false));
+        let clearing: Vec<u64> = bitmap.pages.iter().map(|page| page.clearing).collect();
+        assert_eq!(clearing, [0b10, 1 << 7, 0, 1 << 63]);
+        write_all(&mut bitmap);
+        bitmap.end_clearing(true);
+        let set: Vec<u64> = bitmap.pages.iter().map(|page| page.set).collect();
+        assert_eq!((set, bitmap.is_clearing()), (vec![0b1, 1 << 6, 0, 0], false));
+        assert_eq!(bitmap.queue, [0, 1, 3], "pages of which something was cleared");
+        write_all(&mut bitmap);
+        assert!(!bitmap.is_durable((8, 16)) && bitmap.is_durable((0, 8)));
+        assert!(!bitmap.begin_clearing(false), "the others are busy");
+        assert!(!bitmap.begin_clearing(false));
+    }
+
+    #[test]
+    fn bits_that_nobody_has_reach_nowhere() {
+        let none = Bitmap::new(Consistency::Resync, 2048);
+        assert!(!none.is_used() && !none.reaches(5, 9, true) && !none.wants_look());
+        assert!(none.is_durable((0, 8)), "nothing is waited for");
+        let mut used = bitmap();
+        assert!(!used.wants_look(), "nothing is set");
+        used.begin_with(&[0; 4], 5);
+        assert!(
+            used.reaches(4, 9, true) && used.reaches(5, 6, false) && !used.reaches(6, 6, false)
+        );
+        used.set_next_since(8);
+        assert!(used.since_recorded(9, false), "recorded, and not taken up");
+        assert!(used.reaches(5, 9, false));
+        assert_eq!(bits(17, Sectors(8)), 3);
+        let mode = |chunk| Consistency::Bitmap { chunk: Sectors(chunk) };
+        assert!(check_bitmap(mode(8), MOST_BITS * 8).is_ok());
+        let error = check_bitmap(mode(8), MOST_BITS * 8 + 1).expect_err("too many");
+        assert!(
+            error.reason.contains(&format!("use a chunk of {}", Sectors(16))),
+            "{}",
+            error.reason
+        );
+        assert!(check_bitmap(Consistency::Resync, u64::MAX).is_ok());
+    }
 }

@@ -246,4 +246,50 @@ mod tests {
         single.push_pieces(&mut pool, segment(1, 4, 12), 1);
         assert_eq!((single.len(), pool.available()), (12, 8));
     }
+
+    #[test]
+    fn lists_are_joined_only_within_a_buffer_and_onward() {
+        let mut pool = ListPool::new(8);
+        pool.set_tag(3);
+        let mut list = ListBuilder::new();
+        for part in [
+            segment(1, 4, 2),
+            segment(1, 6, 0),
+            segment(2, 6, 2),
+            segment(2, 4, 2),
+            segment(2, 6, 1),
+        ] {
+            list.push(&mut pool, part);
+        }
+        assert_eq!((list.len(), list.nodes(), list.has_nodes()), (7, 2, true));
+        let list = list.finish();
+        assert_eq!(tag_of(&list), Some(3));
+        let all: Vec<_> = pool.iter(&list).collect();
+        assert_eq!(all, [segment(1, 4, 2), segment(2, 6, 2), segment(2, 4, 3)]);
+        let mut one = ListBuilder::new();
+        one.push(&mut pool, segment(1, 0, 1));
+        assert!(!one.has_nodes() && tag_of(&one.finish()).is_none());
+        assert_eq!(pool.available(), 6);
+        // All nodes can be used, and used again.
+        for _ in 0..2 {
+            let mut long = ListBuilder::new();
+            (0..7).for_each(|index| long.push(&mut pool, segment(index, 0, 1)));
+            assert_eq!((pool.available(), pool.iter(&long.finish()).count()), (0, 7));
+            pool.release(&long.finish());
+            assert_eq!(pool.available(), 6);
+        }
+        let none = ListPool::new(0);
+        assert_eq!((none.free, none.available()), (NIL, 0));
+    }
+
+    #[test]
+    fn pieces_share_a_segment_as_it_divides() {
+        let mut pool = ListPool::new(8);
+        let mut list = ListBuilder::new();
+        list.push_pieces(&mut pool, segment(1, 4, 13), 3);
+        assert_eq!((list.len(), list.nodes()), (13, 2));
+        let list = list.finish();
+        let all: Vec<_> = pool.iter(&list).collect();
+        assert_eq!(all, [segment(1, 4, 4), segment(1, 8, 9)]);
+    }
 }

@@ -341,4 +341,66 @@ pub(super) mod tests {
         assert_eq!(setup.window_token(setup.windows), setup.cache_token(0));
         assert_eq!(setup.window_owner(0), setup.plans.max(setup.requests));
     }
+
+    #[test]
+    fn sizes_of_what_is_set_aside() {
+        let parity = |level, members| {
+            setup(&Layout::new(level, members).with_chunk(Sectors(128)), Consistency::None)
+        };
+        let (raid5, raid6) = (parity(Level::Raid5, 4), parity(Level::Raid6, 6));
+        let (raid0, raid1) =
+            (parity(Level::Raid0, 4), setup(&Layout::new(Level::Raid1, 3), Consistency::None));
+        let scratch = [&raid5, &raid6, &raid0, &raid1].map(|setup| setup.window_scratch() / 64);
+        assert_eq!(scratch, [5, 8, 0, 3]);
+        assert_eq!(
+            [&raid5, &raid6, &raid0, &raid1].map(Setup::is_redundant),
+            [true, true, false, true]
+        );
+        assert_eq!(
+            (raid5.covered(), raid1.covered(), raid0.covered()),
+            (1 << 14, 1 << 14, 4 << 14)
+        );
+        assert_eq!(raid5.log_place(), 64 + u64::from(LOG_HEADER));
+        assert_eq!(
+            (raid5.replacement(MemberIndex(1)), raid5.journal()),
+            (MemberIndex(5), MemberIndex(8))
+        );
+        assert_eq!([3, 4].map(|member| raid5.is_member(MemberIndex(member))), [true, false]);
+        let mut logged = raid5;
+        logged.settings.consistency = Consistency::PartialParity { slots: 3 };
+        let sectors =
+            |setup: &Setup| [0, 7, 8].map(|device| setup.log_sectors(MemberIndex(device)).0);
+        let place = logged.log_place();
+        assert_eq!(sectors(&logged), [3 * place, 3 * place, 0]);
+        logged.settings.consistency = Consistency::Journal { sectors: Sectors(100) };
+        assert_eq!(sectors(&logged), [0, 0, 100]);
+        assert_eq!(logged.member_block(), 1);
+        logged.logical_block = 8;
+        assert_eq!(logged.member_block(), 8);
+        logged.atom = 2;
+        assert_eq!(logged.member_block(), 2);
+        logged.requests = 9;
+        assert_eq!(logged.window_owner(1), 10);
+        logged.plans = 12;
+        assert_eq!(logged.window_owner(1), 13);
+        assert_eq!(logged.role_name(0, 4), Role::P, "partial parity, behind P");
+    }
+
+    #[test]
+    fn parities_are_counted_and_data_found_on_members() {
+        let layout = Layout::new(Level::Raid6, 6).with_chunk(Sectors(128));
+        let six = setup(&layout, Consistency::None);
+        let mut both = MemberSet::NONE;
+        assert_eq!(six.parities_without(1, both), 3);
+        both.insert(six.role_member(1, 5));
+        assert_eq!(six.parities_without(1, both), 1);
+        both.insert(six.role_member(1, 4));
+        assert_eq!(six.parities_without(1, both), 0);
+        let holds = |level| {
+            let setup = setup(&Layout::new(level, 4).with_chunk(Sectors(128)), Consistency::None);
+            [0, 1, 2, 3].map(|member| setup.holds_data(MemberIndex(member)))
+        };
+        assert_eq!(holds(Level::Raid4), [true, true, true, false]);
+        assert_eq!(holds(Level::Raid5), [true; 4]);
+    }
 }

@@ -425,4 +425,165 @@ mod tests {
         assert_eq!(requests.take_joined(2), None);
         assert_eq!(requests.slots.available(), 8 - 4);
     }
+
+    #[test]
+    fn any_part_of_a_payload_is_had_in_any_order() {
+        let (setup, mut requests) = requests();
+        let mut lists = ListPool::new(64);
+        let segments = [segment(1, 5), segment(2, 1), segment(3, 8), segment(4, 2)];
+        requests.insert(&setup, &request(IoOp::Read, 0, &[segment(9, 8)])).expect("room");
+        let slot = requests.insert(&setup, &request(IoOp::Write, 0, &segments)).expect("room");
+        let flat: Vec<_> = segments
+            .iter()
+            .flat_map(|one| (0..one.len).map(move |offset| (one.token, offset)))
+            .collect();
+        // Onward, as plans go, and back to the start.
+        for from in (0..16).chain((0..16).rev()).chain([3, 3, 14, 0]) {
+            for len in 1..=16 - from {
+                let mut list = ListBuilder::new();
+                requests.carve(&mut lists, slot, (from as u64, len as u64), &mut list);
+                let list = list.finish();
+                let found: Vec<_> = lists
+                    .iter(&list)
+                    .flat_map(|one| (0..one.len).map(move |at| (one.token, one.offset + at)))
+                    .collect();
+                assert_eq!(found, flat[from..from + len], "{len} from {from}");
+                lists.release(&list);
+            }
+        }
+        assert_eq!((requests.first_segment(slot).token, lists.available()), (Token(1), 64));
+        requests[slot].end = 7;
+        let part = requests.whole_payload(&mut lists, slot).finish();
+        assert_eq!(lists.iter(&part).map(|one| one.len).collect::<Vec<_>>(), [5, 1, 1]);
+        let (at, one) = (40, [segment(7, 8)]);
+        let slot = requests.insert(&setup, &request(IoOp::Read, at, &one)).expect("room");
+        assert_eq!(requests.whole_payload(&mut lists, slot).finish().first, one[0]);
+        (requests[slot].at, requests[slot].end) = (at + 2, at + 5);
+        let part = requests.whole_payload(&mut lists, slot).finish();
+        assert_eq!(part.first, Segment { len: 3, ..one[0] });
+    }
+
+    #[test]
+    fn limits_are_exact() {
+        let (mut setup, _) = requests();
+        setup.logical_block = 8;
+        let end = setup.capacity;
+        let len =
+            |len: u64, segments| Request { len: Sectors(len), ..request(IoOp::Read, 0, segments) };
+        let of =
+            |op, at, len| Request { op, at: Sector(at), len: Sectors(len), ..request(op, at, &[]) };
+        let block = [segment(1, 8)];
+        let (short, halves) = ([segment(1, 4)], [segment(1, 4), segment(2, 4)]);
+        let (nothing, most) = ([segment(1, 8), segment(2, 0)], [segment(1, 2); 4]);
+        let (last, first) = ([segment(Scratch::FIRST - 1, 8)], [segment(Scratch::FIRST, 8)]);
+        let long = [segment(1, 1 << 30), segment(1, 8)];
+        let (discard, zeroes) = (IoOp::Discard, IoOp::WriteZeroes);
+        let (done, beyond) = (Some(Outcome::Done), Some(Outcome::OutOfRange));
+        let (bad, misaligned) = (Some(Outcome::BadSegments), Some(Outcome::Misaligned));
+        let cases = [
+            (request(IoOp::Read, end - 8, &block), None),
+            (request(IoOp::Read, end - 7, &block), beyond),
+            (request(IoOp::Read, u64::MAX, &block), beyond),
+            (request(IoOp::Read, 4, &block), misaligned),
+            (request(IoOp::Write, 0, &short), misaligned),
+            (request(IoOp::Write, 0, &halves), None),
+            (request(IoOp::Write, 0, &nothing), bad),
+            (request(IoOp::Write, 0, &last), None),
+            (request(IoOp::Write, 0, &most), None),
+            (len(9, &block), bad),
+            (len(7, &block), bad),
+            (of(IoOp::Flush, 0, 0), None),
+            (of(IoOp::Flush, 0, 8), bad),
+            (request(IoOp::Flush, 0, &block), bad),
+            (of(zeroes, 0, 0), done),
+            (of(zeroes, 8, 8), None),
+            (of(zeroes, 4, 8), misaligned),
+            (of(zeroes, end - 8, 8), None),
+            (of(zeroes, end - 8, 16), beyond),
+            (of(zeroes, 8, u64::MAX), beyond),
+            (request(zeroes, 0, &block), bad),
+            // Of a discard whole stripes count.
+            (of(discard, 0, 192), None),
+            (of(discard, 8, 192), done),
+            (of(discard, 8, 376), None),
+            (of(discard, 0, 184), done),
+        ];
+        for (request, expected) in cases {
+            assert_eq!(Requests::refusal(&setup, &request), expected, "{request:?}");
+        }
+        setup.capacity = u64::MAX;
+        for (len, expected) in [(MOST_SECTORS, None), (MOST_SECTORS + 8, bad)] {
+            assert_eq!(Requests::refusal(&setup, &of(zeroes, 0, len)), expected);
+            let request = Request { len: Sectors(len), ..request(IoOp::Read, 0, &long) };
+            assert_eq!(Requests::refusal(&setup, &request), bad, "{len}");
+        }
+        setup.nested = true;
+        assert_eq!(Requests::refusal(&setup, &request(IoOp::Write, 0, &first)), None);
+    }
+
+    #[test]
+    fn what_is_discarded_is_whole_stripes() {
+        let (setup, mut requests) = requests();
+        let discard = Request { len: Sectors(400), ..request(IoOp::Discard, 100, &[]) };
+        let slot = requests.insert(&setup, &discard).expect("room");
+        assert_eq!((requests[slot].at, requests[slot].end, requests[slot].cursor), (192, 384, 192));
+        let zeroes =
+            Request { len: Sectors(400), fua: true, ..request(IoOp::WriteZeroes, 100, &[]) };
+        let slot = requests.insert(&setup, &zeroes).expect("room");
+        assert_eq!((requests[slot].at, requests[slot].end, requests[slot].fua), (100, 500, true));
+        let changes = [IoOp::Write, IoOp::Discard, IoOp::WriteZeroes, IoOp::Read, IoOp::Flush]
+            .map(changes_data);
+        assert_eq!(changes, [true, true, true, false, false]);
+    }
+
+    #[test]
+    fn trouble_is_kept_from_the_first_on() {
+        let (setup, mut requests) = requests();
+        let slot =
+            requests.insert(&setup, &request(IoOp::Read, 0, &[segment(1, 8)])).expect("room");
+        assert!(requests.avoided(slot).is_empty());
+        requests.error_state(slot).avoid.insert(crate::units::MemberIndex(2));
+        requests.error_state(slot).again = true;
+        assert_eq!(requests.avoided(slot).count(), 1);
+        assert!(requests[slot].errors && requests.errors[slot as usize].again);
+        requests.slots.remove(slot);
+        let slot =
+            requests.insert(&setup, &request(IoOp::Read, 0, &[segment(1, 8)])).expect("room");
+        assert!(requests.avoided(slot).is_empty(), "that was another's");
+        assert!(!requests.error_state(slot).again);
+    }
+
+    #[test]
+    fn writes_are_joined_where_all_of_them_fits() {
+        let join = |writes: &[(u64, &[Segment])]| {
+            let (setup, mut requests) = requests();
+            for (at, segments) in writes {
+                let slot =
+                    requests.insert(&setup, &request(IoOp::Write, *at, segments)).expect("room");
+                requests.held.push_back(slot);
+            }
+            requests.gather_held(&setup);
+            let held: Vec<u32> = requests.held.iter().copied().collect();
+            held.iter().map(|slot| (requests[*slot].at, requests[*slot].end)).collect::<Vec<_>>()
+        };
+        let (one, two) = ([segment(1, 8)], [segment(2, 4), segment(3, 4)]);
+        assert_eq!(join(&[(0, &one)]), [(0, 8)]);
+        assert_eq!(join(&[(0, &one), (8, &one), (16, &two)]), [(0, 24)]);
+        assert_eq!(
+            join(&[(0, &two), (8, &two), (16, &one)]),
+            [(0, 16), (16, 24)],
+            "of four segments"
+        );
+        assert_eq!(join(&[(0, &one), (9, &one)]), [(0, 8), (9, 17)]);
+        assert_eq!(
+            join(&[(0, &one), (4, &one), (12, &one)]),
+            [(0, 8), (4, 12), (12, 20)],
+            "overlaps"
+        );
+        assert_eq!(join(&[(184, &one), (192, &one)]), [(184, 192), (192, 200)], "two stripes");
+        assert_eq!(join(&[(8, &one), (16, &one), (0, &two)]), [(0, 24)], "by address");
+        // What overlaps one further on keeps that from being joined, and not what follows.
+        let long = [segment(1, 32)];
+        assert_eq!(join(&[(0, &long), (8, &one), (16, &one), (40, &one), (48, &one)]).len(), 4);
+    }
 }

@@ -68,4 +68,57 @@ mod tests {
         assert_eq!(did_you_mean("titel", &names), " (did you mean `title`?)");
         assert_eq!(did_you_mean("x", &names), "");
     }
+
+    /// Against every way of putting one word into another, letter by letter, of words of up to four letters.
+    #[test]
+    fn distances_are_the_shortest_ways() {
+        const fn shortest(from: &[u8], to: &[u8]) -> usize {
+            let (Some((a, rest)), Some((b, other))) = (from.split_first(), to.split_first()) else {
+                return from.len() + to.len();
+            };
+            let ways = [
+                shortest(rest, other) + (*a != *b) as usize,
+                shortest(rest, to) + 1,
+                shortest(from, other) + 1,
+                match (rest, other) {
+                    ([c, rest @ ..], [d, other @ ..]) if *a == *d && *c == *b => {
+                        shortest(rest, other) + 1
+                    }
+                    _ => usize::MAX,
+                },
+            ];
+            let mut least = ways[0];
+            let mut index = 1;
+            while index < ways.len() {
+                if ways[index] < least {
+                    least = ways[index];
+                }
+                index += 1;
+            }
+            least
+        }
+        let word = |number: usize, len: usize| {
+            (0..len)
+                .map(|at| b'a' + (number / 3usize.pow(at as u32) % 3) as u8)
+                .collect::<Vec<u8>>()
+        };
+        let words: Vec<Vec<u8>> = (0..=4)
+            .flat_map(|len| (0..3usize.pow(len)).map(move |number| word(number, len as usize)))
+            .collect();
+        let text = |word: &[u8]| String::from_utf8(word.to_vec()).expect("letters");
+        for from in &words {
+            for to in &words {
+                assert_eq!(distance(&text(from), &text(to)), shortest(from, to), "{from:?} {to:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn near_enough_is_less_than_half_and_at_most_two() {
+        assert_eq!(nearest("abxx", &["abcde"]), None, "three slips");
+        assert_eq!(nearest("abcxx", &["abcde"]), Some("abcde"), "two of five");
+        assert_eq!(nearest("abxx", &["abcd"]), None, "two of four are half");
+        assert_eq!(nearest("abcdxx", &["abcdefghij", "abcdef"]), Some("abcdef"));
+        assert_eq!(nearest("abc", &["abcdefghij"]), Some("abcdefghij"), "its beginning");
+    }
 }

@@ -303,4 +303,27 @@ mod tests {
             assert_eq!(Size(bytes).to_string(), text);
         }
     }
+
+    #[test]
+    fn quantities_add_up() {
+        assert_eq!((Sector(7) + Sectors(5), Sector(12) - Sector(5)), (Sector(12), Sectors(7)));
+        let mut at = Sector(7);
+        at += Sectors(5);
+        assert_eq!((at, Sectors(7) + Sectors(5)), (Sector(12), Sectors(12)));
+        assert_eq!([7, 5, 3].map(Sectors).into_iter().sum::<Sectors>(), Sectors(15));
+        assert_eq!((Time(7) + Nanos(5), Nanos(7) + Nanos(5)), (Time(12), Nanos(12)));
+        let mut time = Nanos(7);
+        time += Nanos(5);
+        assert_eq!(
+            (time, Time(9).since(Time(4)), Time(4).since(Time(9))),
+            (Nanos(12), Nanos(5), Nanos::ZERO)
+        );
+        assert_eq!((Nanos::from_micros(3).0, Nanos::from_millis(3).0), (3_000, 3_000_000));
+        assert!((Nanos(1_500_000_000).as_secs() - 1.5).abs() < 1e-9);
+        assert_eq!((MemberIndex(7).at(), Sectors(3).bytes()), (7, 1_536));
+        assert_eq!(
+            (Sector(9).to_string(), MemberIndex(9).to_string()),
+            ("sector 9".into(), "9".into())
+        );
+    }
 }

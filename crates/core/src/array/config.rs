@@ -134,3 +134,38 @@ pub(super) fn traits(config: &Config) -> Result<Vec<MemberTraits>, ConfigError> 
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_know_which_copies_there_are() {
+        let kind = |near, far| copy_kind(&Layout { near, far, ..Layout::new(Level::Raid10, 4) });
+        assert_eq!(kind(2, 1), CopyKind::Raid10 { near: true, far: false });
+        assert_eq!(kind(1, 2), CopyKind::Raid10 { near: false, far: true });
+        assert_eq!(copy_kind(&Layout::new(Level::Raid1, 2)), CopyKind::Raid1);
+    }
+
+    #[test]
+    fn blocks_fit_chunks_and_members() {
+        let config = |layout: Layout, blocks: &[u32], sectors| Config {
+            members: blocks
+                .iter()
+                .map(|block| MemberConfig { sectors: Sectors(sectors), logical_block: *block })
+                .collect(),
+            ..Config::uniform(layout, Sectors(sectors))
+        };
+        let raid0 = Layout::new(Level::Raid0, 2).with_chunk(Sectors(16));
+        let linear = Layout::new(Level::Linear, 2);
+        let block = |config: &Config| logical_block(config).ok();
+        assert_eq!(block(&config(raid0.clone(), &[1, 8], 160)), Some(8));
+        assert_eq!(block(&config(raid0.clone(), &[8, 1], 160)), Some(8));
+        assert_eq!(block(&config(raid0.clone(), &[1, 3], 160)), None);
+        assert_eq!(block(&config(raid0.clone(), &[1, 32], 160)), None);
+        assert_eq!(block(&config(raid0, &[1, 8], 163)), Some(8), "chunks leave the rest");
+        assert_eq!(block(&config(linear.clone(), &[1, 8], 163)), None);
+        assert_eq!(block(&config(linear, &[1, 8], 160)), Some(8));
+        assert_eq!(block(&config(Layout::new(Level::Raid1, 2), &[1, 8], 163)), Some(8));
+    }
+}

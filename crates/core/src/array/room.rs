@@ -167,4 +167,37 @@ mod tests {
         assert!(!Room::may_wait(&IoState { op: IoOp::Flush, ..write(0) }));
         assert!(!Room::may_wait(&IoState { abandoned: true, ..write(0) }));
     }
+
+    #[test]
+    fn a_key_has_what_waits_and_whether_it_is_with_the_driver() {
+        let mut ios = Ios::new(4);
+        let mut send = |member| {
+            let (slot, generation) = ios.slots.insert_named(write(member)).expect("room");
+            IoId { slot, generation }
+        };
+        let (one, two) = (send(0), send(1));
+        let key = |room: &Room, ios: &Ios| {
+            let mut key = std::hash::DefaultHasher::new();
+            room.hash_with(ios, &mut key);
+            key.finish()
+        };
+        let mut room = Room::new(4);
+        let mut keys = vec![key(&room, &ios)];
+        room.wait(one, Time(100), &ios);
+        keys.push(key(&room, &ios));
+        let mut later = Room::new(4);
+        later.wait(one, Time(900), &ios);
+        assert_eq!(key(&later, &ios), keys[1], "until when is a matter of time");
+        room.wait(two, Time(100), &ios);
+        keys.push(key(&room, &ios));
+        room.look();
+        room.next_due(Time(50), &ios, |_| true);
+        keys.push(key(&room, &ios));
+        for (index, one) in keys.iter().enumerate() {
+            assert!(!keys[..index].contains(one), "{index}");
+        }
+        ios.slots.remove(one.slot);
+        ios.slots.remove(two.slot);
+        assert_eq!(key(&room, &ios), keys[0], "who has ended does not wait");
+    }
 }

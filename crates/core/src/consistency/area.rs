@@ -125,4 +125,34 @@ mod tests {
         }
         assert_eq!(MetaArea::default().sectors(), Sectors::ZERO);
     }
+
+    #[test]
+    fn sizes_of_areas_are_exact() {
+        let bitmap = Consistency::Bitmap { chunk: Sectors(8) };
+        let area = |level, consistency, largest| {
+            let layout = Layout::new(level, 4);
+            let layout = if level == Level::Raid5 { layout.with_chunk(Sectors(8)) } else { layout };
+            let mut config = Config::uniform(layout, Sectors(4096));
+            config.settings.consistency = consistency;
+            MetaArea::of(&Array::new(&config).unwrap(), consistency, Sectors(largest))
+        };
+        // Of a mirror what the array has, of parity what members have at most.
+        let pages = |level, largest| area(level, bitmap, largest).pages;
+        assert_eq!((pages(Level::Raid1, 1 << 20), pages(Level::Raid5, 4096)), (8, 8));
+        let page = 8 * PAGE_BITS;
+        assert_eq!((pages(Level::Raid5, page), pages(Level::Raid5, page + 1)), (1, 2));
+        assert_eq!(pages(Level::Raid5, 3 * page), 3);
+        let plain = area(Level::Raid5, Consistency::Resync, 4096);
+        let record = u64::from(RECORD);
+        assert_eq!((plain.pages, plain.sectors().0), (0, 3 * record));
+        let two = area(Level::Raid5, bitmap, page + 1);
+        assert_eq!(two.sectors().0, (2 * 3 + 1) * record);
+        assert_eq!(plain.data(Sectors(3 * record + 9), 8), Some(Sectors(8)));
+        assert_eq!(plain.data(Sectors(3 * record + 9), 0), Some(Sectors(9)));
+        assert_eq!(plain.data(Sectors(3 * record + 7), 8), None);
+        assert_eq!(plain.data(Sectors(record), 1), None);
+        assert_eq!(MetaArea::journal(Sectors(100)), Sectors(100 - 3 * record));
+        assert_eq!(MetaArea::journal(Sectors(5)), Sectors(0));
+        assert!(!area(Level::Raid5, Consistency::None, 4096).used);
+    }
 }

@@ -72,3 +72,21 @@ fn named(bits: MemberBits) -> String {
     let noun = if names.len() == 1 { "member" } else { "members" };
     format!("{noun} {}", names.join(", "))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_name_their_members() {
+        let bits = set([0, 63, 64, 127].into_iter());
+        assert_eq!(bits, [1 | 1 << 63, 1 | 1 << 63]);
+        assert_eq!(named(bits), "members 0, 63, 64, 127");
+        assert_eq!(
+            (named(set([7].into_iter())), named(NOBODY)),
+            ("member 7".into(), "members ".into())
+        );
+        assert!(contains(bits, 64) && !contains(bits, 65) && !contains(bits, 1));
+        assert_eq!(set([3, 3].into_iter()), [8, 0]);
+    }
+}

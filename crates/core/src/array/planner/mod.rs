@@ -266,3 +266,94 @@ impl Array {
         self.setup.log_sectors(device)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::requests::RequestState;
+    use crate::array::settings::Consistency;
+    use crate::contract::IoOp;
+    use crate::contract::{Request, RequestId, Segment, Token};
+    use crate::layout::Level;
+    use crate::units::Sector;
+
+    fn array(layout: Layout, sectors: u64) -> Array {
+        Array::new(&Config::uniform(layout, Sectors(sectors))).expect("possible")
+    }
+
+    #[test]
+    fn a_request_lacks_a_copy_where_all_are_on_members_that_failed() {
+        let mut array = array(Layout::new(Level::Raid10, 4).with_chunk(Sectors(8)), 64);
+        let lacks = |array: &Array, at, end| {
+            let mut request = RequestState::idle();
+            (request.at, request.end) = (at, end);
+            array.lacks_copy(&request)
+        };
+        array.members.fail(MemberIndex(0));
+        assert!(!lacks(&array, 0, 64));
+        array.members.fail(MemberIndex(1));
+        // Chunks 0, 2, 4 and so on are on members 0 and 1.
+        for (at, end, expected) in [
+            (0, 8, true),
+            (8, 16, false),
+            (8, 17, true),
+            (0, 1, true),
+            (15, 16, false),
+            (4, 4, false),
+            (12, 40, true),
+        ] {
+            assert_eq!(lacks(&array, at, end), expected, "{at}..{end}");
+        }
+    }
+
+    #[test]
+    fn a_resync_is_as_long_as_what_is_left_or_named() {
+        let mut parity = array(Layout::new(Level::Raid5, 4).with_chunk(Sectors(8)), 64);
+        assert_eq!(parity.resync_len(Sector(24), &[]), Sectors(40), "of each member");
+        assert_eq!(parity.resync_len(Sector(80), &[]), Sectors(0));
+        parity.setup.settings.consistency = Consistency::Bitmap { chunk: Sectors(8) };
+        assert_eq!(parity.resync_len(Sector(0), &[0b101, 0b1]), Sectors(24));
+        assert_eq!(parity.resync_len(Sector(48), &[0b111]), Sectors(16), "no more than is left");
+        assert_eq!(parity.resync_len(Sector(64), &[0b111]), Sectors(0));
+        let mirror = array(Layout::new(Level::Raid10, 4).with_chunk(Sectors(8)), 64);
+        assert_eq!(mirror.resync_len(Sector(24), &[]), Sectors(104), "of the array");
+        let plain = array(Layout::new(Level::Raid0, 4).with_chunk(Sectors(8)), 64);
+        assert_eq!(plain.resync_len(Sector(24), &[]), Sectors(0));
+    }
+
+    #[test]
+    fn an_array_rests_when_nothing_is_in_flight() {
+        let mut array = array(Layout::new(Level::Raid1, 2), 64);
+        assert!(array.is_at_rest());
+        let segments = [Segment { token: Token(0), offset: 0, len: 8 }];
+        let request = Request {
+            id: RequestId(0),
+            op: IoOp::Read,
+            at: Sector(0),
+            len: Sectors(8),
+            segments: &segments,
+            fua: false,
+        };
+        array.handle(Time(1), Input::Plug);
+        array.handle(Time(1), Input::Request(request));
+        assert!(!array.is_at_rest(), "it is held back");
+        array.handle(Time(1), Input::Unplug);
+        assert!(!array.is_at_rest());
+        array.requests.slots.remove(0);
+        assert!(!array.is_at_rest(), "its I/O is in flight");
+    }
+
+    #[test]
+    fn keys_tell_what_is_in_flight_apart() {
+        let mut key = Key(7);
+        key.write(&[]);
+        assert_eq!(key.finish(), 7);
+        key.write(&[3]);
+        assert_eq!(key.finish(), (7 ^ 3) * 0x100_0000_01b3);
+        let mut other = Key(7);
+        other.write(&[3, 0]);
+        assert_ne!(other.finish(), key.finish());
+        key.write(&[0]);
+        assert_eq!(other.finish(), key.finish());
+    }
+}

@@ -31,16 +31,16 @@ impl Array {
         let request = &self.requests[slot];
         let (at, end) = (Sector(request.cursor), request.end);
         // The usual case: one piece on one member, sent out without gathering.
-        if at.0 == request.at && self.setup.geometry.run(at).0 >= end - at.0 {
+        let len = end - at.0;
+        if at.0 == request.at && self.setup.geometry.run(at).0 >= len {
             let place = self.setup.geometry.place(at, 0);
             if !unreadable.contains(place.member)
-                && !self.members.lacks(&self.setup, place.member, place.at, end - at.0)
+                && !self.members.lacks(&self.setup, place.member, place.at, len)
             {
                 if !self.has_room(slot, 1) {
                     return false;
                 }
-                let target =
-                    Target { member: place.member, at: place.at, len: (end - at.0) as u32 };
+                let target = Target { member: place.member, at: place.at, len: len as u32 };
                 self.read_whole(slot, target);
                 return true;
             }

@@ -294,7 +294,7 @@ impl Array {
         }
     }
 
-    fn lacks_copy(&self, request: &RequestState) -> bool {
+    pub(super) fn lacks_copy(&self, request: &RequestState) -> bool {
         let mut at = request.at;
         while at < request.end {
             let sector = Sector(at);

@@ -79,7 +79,7 @@ impl Array {
         let left = covered.saturating_sub(kept.0);
         Sectors(match self.setup.settings.consistency {
             _ if !self.setup.is_redundant() => 0,
-            Consistency::Bitmap { chunk } if left > 0 => {
+            Consistency::Bitmap { chunk } => {
                 let set: u64 = bits.iter().map(|page| u64::from(page.count_ones())).sum();
                 left.min(set * chunk.0)
             }

@@ -285,10 +285,10 @@ impl Requests {
         let first = (slot * self.most_segments) as usize;
         let segment = self.payload[first];
         // A read that goes on block by block is shorter than its payload.
-        if request.segments == 1 && u64::from(segment.len) == request.end - request.at {
+        let len = request.end - request.at;
+        if request.segments == 1 && u64::from(segment.len) == len {
             list.push(lists, segment);
         } else {
-            let len = request.end - request.at;
             self.carve(lists, slot, (0, len), &mut list);
         }
         list

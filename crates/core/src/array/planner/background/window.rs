@@ -17,8 +17,7 @@ impl Array {
             Task::Rebuild(_) => self.setup.has_bug(Bug::RebuildUnlocked),
             _ => false,
         };
-        let (from, to) = (window.at, window.at + u64::from(window.len));
-        if unlocked || self.locks.acquire(self.setup.window_owner(slot), from, to) {
+        if unlocked || self.locks.acquire(self.setup.window_owner(slot), window.at, window.end()) {
             self.begin_window(slot);
         }
     }
@@ -26,7 +25,7 @@ impl Array {
     /// A window has its range to itself now.
     pub(in crate::array::planner) fn begin_window(&mut self, slot: u32) {
         let window = self.background.windows[slot];
-        self.cache.forget_rows(&self.setup, window.at, window.at + u64::from(window.len));
+        self.cache.forget_rows(&self.setup, window.at, window.end());
         self.enter_window(slot);
     }
 
@@ -263,14 +262,6 @@ impl Array {
     fn issue_window_writes(&mut self, slot: u32) {
         let window = self.background.windows[slot];
         let scrub = matches!(window.task, Task::Scrub(_));
-        if self.setup.parities > 0 {
-            let (from, to) = window.part;
-            self.cache.forget_rows(
-                &self.setup,
-                window.at + u64::from(from),
-                window.at + u64::from(to),
-            );
-        }
         for role in window.sources.write.iter() {
             let place = window.written_from(&self.setup, role);
             let member = window.place(&self.setup, role).member;

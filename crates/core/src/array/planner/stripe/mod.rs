@@ -244,7 +244,7 @@ impl Array {
                 return false;
             }
             let phase = self.plans[plan].phase;
-            if !self.members.failed.is_empty() && phase > Phase::Recover {
+            if !self.members.failed.is_empty() {
                 self.drop_parities(plan);
             }
             match phase {

@@ -203,3 +203,168 @@ fn a_replay_goes_on_without_a_member_that_fails() {
     assert!(members.failed.contains(setup.role_member(0, 1)));
     assert_eq!(log.next_todo(), Some(Todo::Flush), "rows of a written chunk that is lost are left");
 }
+
+#[test]
+fn plans_go_on_when_others_may_be_written() {
+    let (setup, mut log) = log(Consistency::PartialParity { slots: 6 });
+    assert!(!log.plan_logged(0) && !log.places_ended(&setup, 0, false), "it has no places");
+    assert!(places(log.enter(&setup, NONE, 0, &write(0, 0, (0, 8)))).is_some());
+    assert!(!log.plan_logged(0), "nobody waits");
+    log.wait_for_record(3);
+    log.wait_for_record(0);
+    assert!(log.plan_logged(0));
+    assert_eq!(log.pop_waiting().map(|(plan, _)| plan), Some(0), "who has places goes first");
+    assert!(places(log.enter(&setup, NONE, 1, &write(0, 0, (0, 8)))).is_none(), "others wait");
+    assert_eq!(
+        places(log.enter(&setup, NONE, 0, &write(0, 0, (0, 8)))).map(|all| all.len()),
+        Some(0)
+    );
+    let entry = u64::from(LOG_HEADER) + 2 * 8;
+    let (setup, mut journal) = self::log(Consistency::Journal { sectors: Sectors(4 * entry) });
+    for (plan, filling) in [(0, false), (1, false), (2, true)] {
+        assert!(places(journal.enter(&setup, NONE, plan, &write(0, 1, (0, 8)))).is_some());
+        journal.plan_logged(plan);
+        assert_eq!(journal.places_ended(&setup, plan, false), filling);
+    }
+    assert!(!journal.is_partial() && log.is_partial());
+    assert!(
+        log.must_log_again(true) && !log.must_log_again(false) && !journal.must_log_again(true)
+    );
+}
+
+/// An entry of the journal: its number, place, rows and roles, and up to where all are durable.
+type Journalled = (u64, u64, (u32, u32), u64, u64);
+
+/// Entries of the journal, as found.
+fn journalled(setup: &Setup, entries: &[Journalled]) -> Vec<LogEntry> {
+    let entry = |&(sequence, at, (from, to), roles, settled): &Journalled| {
+        let (at, roles) = (Sector(at), [roles, 0]);
+        let record = Record::JournalEntry { at, sequence, stripe: 0, from, to, roles, settled };
+        LogEntry { member: setup.journal(), at, record }
+    };
+    entries.iter().map(entry).collect()
+}
+
+#[test]
+fn entries_of_the_journal_are_those_that_can_be() {
+    let header = u64::from(LOG_HEADER);
+    let entry = header + 2 * 8;
+    let (setup, _) = log(Consistency::Journal { sectors: Sectors(2 * entry) });
+    let numbers = |entries: &[LogEntry], tail| {
+        let known = journal_entries(&setup, entries, tail);
+        known.iter().map(|entry| entry.number).collect::<Vec<_>>()
+    };
+    let (one, two) = ((5, 0, (0, 8), 0b1010, 5), (6, entry, (0, 8), 0b1010, 5));
+    assert_eq!(numbers(&journalled(&setup, &[two, one]), 5), [5, 6]);
+    assert_eq!(numbers(&journalled(&setup, &[two, one]), 6), [6], "the other is retired");
+    let fits = |entry| numbers(&journalled(&setup, &[entry]), 1).len() == 1;
+    assert!(fits((5, 0, (0, 8), 0b1010, 5)) && fits((5, entry, (0, 8), 0b1010, 5)));
+    for wrong in [
+        (5, entry + 1, (0, 8), 0b1010, 5),
+        (5, entry, (0, 9), 0b1010, 5),
+        (5, entry, (0, 8), 0b1110, 5),
+        (5, 0, (8, 8), 0b1010, 5),
+        (5, 0, (60, 65), 0b10, 5),
+        (5, 0, (0, 8), 0, 5),
+        (5, 0, (0, 8), 0b10000, 5),
+        (MOST_NUMBER, 0, (0, 8), 0b1010, 5),
+    ] {
+        assert!(!fits(wrong), "{wrong:?}");
+    }
+    assert!(fits((MOST_NUMBER - 1, 0, (56, 64), 0b1000, 5)), "to the end of the chunk");
+    // What lies inside of one is its payload; what begins behind it is not.
+    let inside = (7, 8, (0, 4), 0b10, 5);
+    assert_eq!(numbers(&journalled(&setup, &[one, inside]), 1), [5]);
+    let inside = (7, entry - 1, (0, 4), 0b10, 5);
+    assert_eq!(numbers(&journalled(&setup, &[one, inside]), 1), [5]);
+    let behind = (7, entry, (0, 4), 0b10, 5);
+    assert_eq!(numbers(&journalled(&setup, &[one, behind]), 1), [5, 7]);
+    let mut moved = journalled(&setup, &[one]);
+    moved[0].at = Sector(1);
+    assert_eq!(numbers(&moved, 1), [0; 0], "it was written elsewhere");
+    moved[0].member = MemberIndex(0);
+    assert_eq!(numbers(&moved, 1), [0; 0]);
+    let payload = journal_entries(&setup, &journalled(&setup, &[two]), 1)[0].payload;
+    assert_eq!(payload, entry + header);
+}
+
+#[test]
+fn a_journal_is_torn_where_what_was_durable_is_missing() {
+    let (setup, _) = log(Consistency::Journal { sectors: Sectors(4096) });
+    // Numbers, and how far each says that all were durable.
+    let torn = |entries: &[(u64, u64)], tail| {
+        let entry = |(index, (number, settled)): (usize, &(u64, u64))| {
+            (*number, index as u64 * 100, (0, 8), 0b1010, *settled)
+        };
+        let all: Vec<_> = entries.iter().enumerate().map(entry).collect();
+        is_journal_torn(&setup, &journalled(&setup, &all), tail)
+    };
+    assert!(!torn(&[], 5) && !torn(&[(5, 5)], 5));
+    assert!(!torn(&[(5, 5), (7, 6)], 5), "the sixth was not durable");
+    assert!(torn(&[(5, 5), (7, 7)], 5) && torn(&[(6, 6)], 5));
+    assert!(!torn(&[(6, 5)], 5) && !torn(&[(6, 6)], 6), "below the tail nothing is missed");
+    assert!(!torn(&[(5, 99)], 5), "it says nothing of those after it");
+}
+
+#[test]
+fn a_log_of_partial_parity_is_torn_where_what_was_durable_is_missing() {
+    let (setup, _) = log(Consistency::PartialParity { slots: 6 });
+    let member = setup.role_member(0, setup.data_chunks);
+    let torn = |entries: &[(u64, [u64; 2])]| {
+        let all: Vec<_> = entries.iter().map(|(number, _)| (*number, (0, 8))).collect();
+        let mut found = found(&setup, &all);
+        for (entry, (_, known)) in found.iter_mut().zip(entries) {
+            if let Record::PartialParity { settled, .. } = &mut entry.record {
+                *settled = *known;
+            }
+        }
+        is_partial_torn(&setup, member, &found)
+    };
+    assert!(!torn(&[]) && !torn(&[(7, [1, 1])]));
+    assert!(torn(&[(7, [1, 7])]), "the sixth was durable");
+    assert!(torn(&[(6, [1, 6]), (7, [1, 1])]), "the fifth was durable");
+    assert!(!torn(&[(5, [1, 5]), (6, [1, 6]), (7, [1, 7])]), "older ones may be written over");
+    assert!(torn(&[(5, [1, 1]), (7, [6, 7])]) && !torn(&[(5, [1, 1]), (7, [5, 6])]));
+    assert!(!torn(&[(5, [1, 9]), (7, [1, 1])]), "it says nothing of those after it");
+    assert!(torn(&[(6, [1, 6]), (8, [6, 8])]));
+    // Half a turn behind the newest an entry does not count any more.
+    let numbers = |entries: &[u64]| {
+        let all: Vec<_> = entries.iter().map(|number| (*number, (0, 8))).collect();
+        partial_entries(&setup, member, &found(&setup, &all))
+            .iter()
+            .map(|entry| entry.number)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(numbers(&[9, 7, 6, 8]), [7, 8, 9]);
+    assert_eq!(numbers(&[MOST_NUMBER - 1]), [MOST_NUMBER - 1]);
+    assert_eq!(numbers(&[MOST_NUMBER]), [0; 0]);
+}
+
+#[test]
+fn the_newest_entry_of_each_row_is_replayed_and_parity_with_the_newest_of_all() {
+    let (setup, _) = log(Consistency::Journal { sectors: Sectors(4096) });
+    let header = u64::from(LOG_HEADER);
+    // Chunk 1 and P of rows 0 to 16; then chunk 2 and P of rows 4 to 8; then chunk 1 of rows 8 to 10.
+    let entries =
+        [(1, 0, (0, 16), 0b1010, 1), (2, 100, (4, 8), 0b1100, 1), (3, 200, (8, 10), 0b0010, 1)];
+    let known = journal_entries(&setup, &journalled(&setup, &entries), 1);
+    let mut steps = VecDeque::new();
+    entries::add_journal_steps(&setup, &known, &mut steps);
+    let found: Vec<_> = steps
+        .iter()
+        .map(|step| match step {
+            entries::Step::Copy { rows, role, from, .. } => (*role, *rows, *from),
+            entries::Step::Partial { .. } => panic!("{step:?}"),
+        })
+        .collect();
+    let expected = [
+        (1, (0, 8), header),
+        (1, (10, 16), header + 10),
+        (3, (0, 4), header + 16),
+        (3, (10, 16), header + 16 + 10),
+        (2, (4, 8), 100 + header),
+        (3, (4, 8), 100 + header + 4),
+        (1, (8, 10), 200 + header),
+    ];
+    assert_eq!(found, expected);
+}

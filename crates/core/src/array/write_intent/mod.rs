@@ -670,4 +670,163 @@ mod tests {
         }
         assert_eq!((updates, gate.gate.newest().events), (2, events + 2));
     }
+
+    #[test]
+    fn a_flag_is_told_once_and_a_flush_that_is_late_counts_for_nothing() {
+        let mut gate = gate(Consistency::Resync);
+        assert!(gate.gate.want_dirty() && !gate.gate.want_dirty(), "it is asked for");
+        gate.update();
+        assert!(!gate.gate.want_dirty(), "they say so");
+        // Finding clean while a write asks: they must be told again.
+        gate.gate.enter(&gate.setup, 0, (0, 8));
+        assert!(!gate.gate.is_quiet());
+        gate.gate.ended(0, SECOND);
+        assert!(gate.gate.is_quiet());
+        assert_eq!(gate.gate.clean_due(&gate.setup, Time(1 << 60)), Ok(()));
+        assert_eq!(gate.gate.clean_due(&gate.setup, Time(1 << 60)), Err(None), "it is being told");
+        assert_eq!(gate.gate.clean_at(&gate.setup, SECOND), None);
+        assert!(gate.gate.wants_update());
+        gate.gate.begin_update(&gate.setup);
+        assert!(!gate.gate.wants_update(), "one at a time");
+        let state = gate.state();
+        let written = gate.gate.seal(&gate.setup, &gate.members, &state, None);
+        assert_eq!(written, Written::New(MemberSet::NONE));
+        assert!(gate.gate.newest().clean);
+        assert!(gate.gate.want_dirty(), "clean is on its way");
+        let recorded = gate.gate.superblock_recorded(&gate.members);
+        assert!(recorded.written && recorded.is_new);
+        gate.gate.flag_recorded(&gate.setup, &gate.members, true);
+        assert!(!gate.gate.admit_or_wait(&gate.setup, 0));
+        assert!(!gate.update().expect("once more").clean);
+        assert!(gate.gate.admit_or_wait(&gate.setup, 0));
+    }
+
+    #[test]
+    fn the_time_of_rest_counts_from_the_last_write() {
+        let mut gate = gate(Consistency::Resync);
+        gate.ask(0, (0, 8));
+        gate.ask(1, (8, 16));
+        gate.update();
+        let rest = gate.setup.settings.clean_after;
+        assert!(!gate.gate.ended(0, Time(7)) && gate.gate.ended(1, Time(9)));
+        assert_eq!(gate.gate.clean_at(&gate.setup, Time(3)), Some(Time(9) + rest));
+        assert_eq!(gate.gate.clean_at(&gate.setup, Time(30)), Some(Time(30) + rest));
+        let at = Time(9) + rest;
+        assert_eq!(gate.gate.clean_due(&gate.setup, Time(at.0 - 1)), Err(Some(at)));
+        assert_eq!(gate.gate.clean_due(&gate.setup, at), Ok(()));
+        assert_eq!(after(Time(u64::MAX - 1), Nanos(5)), Time(u64::MAX));
+    }
+
+    #[test]
+    fn replies_are_held_for_failures_exchanges_and_stops() {
+        let mut failed = gate(Consistency::Resync);
+        assert!(!failed.gate.is_unrecorded(&failed.setup, &failed.members));
+        failed.members.fail(MemberIndex(1));
+        assert!(failed.gate.is_unrecorded(&failed.setup, &failed.members), "not known yet");
+        failed.gate.state_changed(&failed.setup, &failed.members);
+        failed.members.begin_rebuild(MemberIndex(1), None);
+        assert!(failed.gate.is_unrecorded(&failed.setup, &failed.members), "it was away");
+        let mut swapped = gate(Consistency::Resync);
+        swapped.gate.member_swapped();
+        assert!(swapped.gate.is_unrecorded(&swapped.setup, &swapped.members));
+        let mut none = gate(Consistency::None);
+        none.members.fail(MemberIndex(1));
+        assert!(!none.gate.is_unrecorded(&none.setup, &none.members) && !none.gate.asks());
+        none.gate.begin_stop();
+        none.gate.note_holds(&none.setup, &none.members);
+        assert!(none.gate.holds() && none.gate.asks(), "until what is under way has ended");
+        none.gate.stop_quiet(&none.setup, &none.members);
+        assert!(!none.gate.holds() && !none.gate.is_stopping());
+        assert!(none.gate.wants_update(), "a flush alone");
+        assert_eq!(none.gate.begin_update(&none.setup), (true, false));
+        none.gate.superblock_recorded(&none.members);
+        assert!(none.gate.flag_recorded(&none.setup, &none.members, false));
+        assert!(none.gate.is_stopped());
+    }
+
+    #[test]
+    fn what_is_given_up_is_wanted_no_more() {
+        let mut gate = gate(Consistency::Resync);
+        gate.members.fail(MemberIndex(1));
+        gate.gate.state_changed(&gate.setup, &gate.members);
+        assert!(gate.gate.wants_update());
+        gate.gate.give_up(&gate.setup, &gate.members);
+        assert!(!gate.gate.wants_update() && gate.gate.holds());
+        gate.gate.set_wanted(true);
+        gate.members.fail(MemberIndex(0));
+        gate.members.fail(MemberIndex(2));
+        gate.members.stopped = true;
+        assert!(gate.gate.wants_update());
+        gate.gate.begin_update(&gate.setup);
+        let state = gate.state();
+        let written = gate.gate.seal(&gate.setup, &gate.members, &state, None);
+        assert_eq!(written, Written::Nothing, "the array is lost");
+        let recorded = gate.gate.superblock_recorded(&gate.members);
+        assert_eq!(recorded, Recorded { written: false, is_new: false, taking_over: None });
+    }
+
+    #[test]
+    fn superblocks_go_to_members_and_to_whom_takes_over() {
+        let mut gate = gate(Consistency::Resync);
+        let goes = |gate: &Gate| {
+            (0..7)
+                .filter(|device| {
+                    gate.gate.superblock_of(&gate.setup, MemberIndex(*device)).is_some()
+                })
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(goes(&gate), [0, 1, 2, 6]);
+        gate.gate.set_wanted(true);
+        gate.gate.begin_update(&gate.setup);
+        let state = gate.state();
+        gate.gate.seal(&gate.setup, &gate.members, &state, Some(MemberIndex(1)));
+        assert_eq!(goes(&gate), [0, 1, 2, 4, 6]);
+        let recorded = gate.gate.superblock_recorded(&gate.members);
+        assert_eq!(recorded.taking_over, Some(MemberIndex(1)));
+        assert_eq!(goes(&gate), [0, 1, 2, 6]);
+        // It failed, and a fresh drive came before that was told.
+        gate.members.fail(MemberIndex(1));
+        gate.gate.state_changed(&gate.setup, &gate.members);
+        gate.members.begin_rebuild(MemberIndex(1), None);
+        assert!(
+            gate.gate.state_changed(&gate.setup, &gate.members),
+            "who joined has none of the bitmap"
+        );
+        assert!(!gate.gate.state_changed(&gate.setup, &gate.members));
+        assert_eq!(goes(&gate), [0, 2, 6]);
+        let events = gate.gate.newest().events;
+        let said = gate.update().expect("it is told as failed");
+        assert_eq!(said.failed, [0b10, 0]);
+        assert_eq!(goes(&gate), [0, 1, 2, 6]);
+        assert_eq!(gate.gate.left_at(MemberIndex(1)), events + 1);
+        let said = gate.update().expect("that is not so any more");
+        assert_eq!((said.failed, said.rebuilding), ([0, 0], [0b10, 0]));
+        assert_eq!(gate.gate.left_at(MemberIndex(1)), said.events + 1, "it has part in all");
+        assert_eq!(gate.update(), None);
+    }
+
+    #[test]
+    fn a_start_repeats_the_newest_superblock_first() {
+        let mut gate = gate(Consistency::Resync);
+        let newest = Superblock { events: 9, clean: true, failed: [0b10, 0], ..first_superblock() };
+        let mut failed = MemberSet::NONE;
+        [1, 2].iter().for_each(|member| failed.insert(MemberIndex(*member)));
+        gate.gate.begin_with(newest, true, 5, failed);
+        failed.iter().for_each(|member| gate.members.fail(member));
+        assert_eq!(gate.gate.left_at(MemberIndex(1)), 9);
+        assert!(gate.gate.is_unrecorded(&gate.setup, &gate.members));
+        gate.gate.set_wanted(true);
+        assert_eq!(gate.gate.begin_update(&gate.setup), (false, true));
+        let state = gate.state();
+        assert_eq!(gate.gate.seal(&gate.setup, &gate.members, &state, None), Written::Again);
+        assert_eq!(gate.gate.newest().events, 9);
+        let recorded = gate.gate.superblock_recorded(&gate.members);
+        assert!(recorded.written && !recorded.is_new);
+        let said = gate.update().expect("then what is new");
+        assert_eq!((said.events, said.failed, said.history[0].id), (10, [0b110, 0], 5));
+        assert_eq!(gate.gate.left_at(MemberIndex(2)), 10);
+        let mut dirty = self::gate(Consistency::Resync);
+        dirty.gate.begin_with(Superblock { clean: false, ..newest }, false, 5, MemberSet::NONE);
+        assert!(!dirty.gate.want_dirty(), "they say so, once they are written anew");
+    }
 }

@@ -1,26 +1,29 @@
 //! What the planner asks itself, and keys of states.
 
 use super::*;
-use crate::array::background::ResyncWindow;
+use crate::array::background::{self, Phase, ResyncWindow};
+use crate::array::config::Limits;
 use crate::array::ios::IoState;
 use crate::array::jobs::JobOwner;
+use crate::array::lists::ListBuilder;
 use crate::array::member_set::MemberSet;
 use crate::array::requests::RequestState;
 use crate::array::settings::Consistency;
 use crate::array::stripe::{Band, Task};
 use crate::array::timers::Timer;
 use crate::array::updates::Purpose;
-use crate::contract::{IoOp, ParityOp, Request, RequestId, Scrub, Segment, Token, Work};
+use crate::contract::{IoOp, IoOutcome, ParityOp, Request, RequestId, Scrub, Segment, Token, Work};
 use crate::layout::Level;
 use crate::units::Sector;
 
-fn array(layout: Layout, sectors: u64) -> Array {
-    Array::new(&Config::uniform(layout, Sectors(sectors))).expect("possible")
+fn array_of(layout: Layout, sectors: u64) -> Array {
+    let limits = Limits { requests: 8, segments: 4, ios: 2, plans: 4, windows: 2 };
+    Array::new(&Config { limits, ..Config::uniform(layout, Sectors(sectors)) }).expect("possible")
 }
 
 #[test]
 fn a_request_lacks_a_copy_where_all_are_on_members_that_failed() {
-    let mut array = array(Layout::new(Level::Raid10, 4).with_chunk(Sectors(8)), 64);
+    let mut array = array_of(Layout::new(Level::Raid10, 4).with_chunk(Sectors(8)), 64);
     let lacks = |array: &Array, at, end| {
         let mut request = RequestState::idle();
         (request.at, request.end) = (at, end);
@@ -45,22 +48,22 @@ fn a_request_lacks_a_copy_where_all_are_on_members_that_failed() {
 
 #[test]
 fn a_resync_is_as_long_as_what_is_left_or_named() {
-    let mut parity = array(Layout::new(Level::Raid5, 4).with_chunk(Sectors(8)), 64);
+    let mut parity = array_of(Layout::new(Level::Raid5, 4).with_chunk(Sectors(8)), 64);
     assert_eq!(parity.resync_len(Sector(24), &[]), Sectors(40), "of each member");
     assert_eq!(parity.resync_len(Sector(80), &[]), Sectors(0));
     parity.setup.settings.consistency = Consistency::Bitmap { chunk: Sectors(8) };
     assert_eq!(parity.resync_len(Sector(0), &[0b101, 0b1]), Sectors(24));
     assert_eq!(parity.resync_len(Sector(48), &[0b111]), Sectors(16), "no more than is left");
     assert_eq!(parity.resync_len(Sector(64), &[0b111]), Sectors(0));
-    let mirror = array(Layout::new(Level::Raid10, 4).with_chunk(Sectors(8)), 64);
+    let mirror = array_of(Layout::new(Level::Raid10, 4).with_chunk(Sectors(8)), 64);
     assert_eq!(mirror.resync_len(Sector(24), &[]), Sectors(104), "of the array");
-    let plain = array(Layout::new(Level::Raid0, 4).with_chunk(Sectors(8)), 64);
+    let plain = array_of(Layout::new(Level::Raid0, 4).with_chunk(Sectors(8)), 64);
     assert_eq!(plain.resync_len(Sector(24), &[]), Sectors(0));
 }
 
 #[test]
 fn an_array_rests_when_nothing_is_in_flight() {
-    let mut array = array(Layout::new(Level::Raid1, 2), 64);
+    let mut array = array_of(Layout::new(Level::Raid1, 2), 64);
     assert!(array.is_at_rest());
     let segments = [Segment { token: Token(0), offset: 0, len: 8 }];
     let request = Request {
@@ -85,6 +88,7 @@ fn raid5(consistency: Consistency) -> Array {
     let mut config = Config::uniform(layout, Sectors(64));
     config.settings.consistency = consistency;
     config.settings.cached_stripes = 8;
+    config.limits = Limits { requests: 8, segments: 4, ios: 2, plans: 4, windows: 4 };
     Array::new(&config).expect("possible")
 }
 
@@ -234,4 +238,213 @@ fn a_key_is_of_all_bytes_in_order() {
     assert_ne!(other.finish(), key.finish());
     key.write(&[0]);
     assert_eq!(other.finish(), key.finish());
+}
+
+/// How many I/Os, and list nodes, must be free for something to begin.
+fn room_wanted(array: &Array, begins: impl Fn(&mut Array) -> bool) -> (usize, usize) {
+    let mut ios = array.clone();
+    while begins(&mut ios.clone()) && ios.ios.slots.insert(IoState::idle()).is_some() {}
+    let mut nodes = array.clone();
+    let mut list = ListBuilder::new();
+    while begins(&mut nodes.clone()) && nodes.lists.available() > 0 {
+        let offset = 2 * list.len();
+        list.push(&mut nodes.lists, Segment { token: Token(1), offset, len: 1 });
+    }
+    let wanted = |array: &Array| (array.ios.slots.available() + 1, array.lists.available() + 1);
+    (wanted(&ios).0, wanted(&nodes).1)
+}
+
+fn submit(array: &mut Array, op: IoOp, segments: &[Segment]) -> u32 {
+    let len = Sectors(segments.iter().map(|one| u64::from(one.len)).sum());
+    let request = Request { id: RequestId(0), op, at: Sector(0), len, segments, fua: false };
+    array.requests.insert(&array.setup, &request).expect("room")
+}
+
+const SEGMENT: Segment = Segment { token: Token(1), offset: 0, len: 4 };
+
+#[test]
+fn a_plan_wants_room_for_its_largest_phase() {
+    let mut array = raid5(Consistency::None);
+    let mut one = plan(0, (0, 8));
+    one.request = submit(&mut array, IoOp::Write, &[SEGMENT, SEGMENT]);
+    let slot = array.plans.insert(one).expect("room");
+    let wanted = |array: &Array| room_wanted(array, |array| array.has_room_for(slot));
+    // Three ranges on each of four members; two segments; from and to the cache two ranges of each role more.
+    assert_eq!(wanted(&array), (12, 2 + 12));
+    array.plans[slot].cache = 0;
+    assert_eq!(wanted(&array), (12, 2 + 12 + (2 + 2 * 3 * 4)));
+    array.members.begin_replace(MemberIndex(1), MemberIndex(5));
+    assert_eq!(wanted(&array), (24, 4 + 24 + (4 + 2 * 3 * 4)), "to both drives");
+    let mut raid3 = array_of(Layout::new(Level::Raid3, 5), 64);
+    one.request = submit(&mut raid3, IoOp::Write, &[SEGMENT]);
+    one.rows = (2, 8);
+    let slot = raid3.plans.insert(one).expect("room");
+    let wanted = room_wanted(&raid3, |array| array.has_room_for(slot));
+    assert_eq!(wanted, (15, 1 + 15 + 6 * 4), "a node for each sector of a member");
+}
+
+#[test]
+fn what_goes_to_several_members_wants_room_for_all() {
+    let mut array = array_of(Layout::new(Level::Raid1, 3), 64);
+    let slot = submit(&mut array, IoOp::Write, &[SEGMENT, SEGMENT]);
+    for copies in [1, 3] {
+        let wanted = room_wanted(&array, |array| array.has_room(slot, copies));
+        assert_eq!(wanted, (copies, (2 + 2) * copies));
+    }
+    let flush = submit(&mut array, IoOp::Flush, &[]);
+    assert_eq!(room_wanted(&array, |array| array.plan_flush(flush)).0, 2 * 3);
+    assert_eq!(room_wanted(&array, |array| array.plan_write(slot)).0, 3);
+    array.members.begin_replace(MemberIndex(1), MemberIndex(4));
+    assert_eq!(room_wanted(&array, |array| array.plan_write(slot)).0, 6);
+    let window =
+        ResyncWindow { len: 8, window: (0, 8), phase: Phase::Plan, ..ResyncWindow::idle() };
+    let scrub = Work::Scrub(Scrub::Check);
+    array.background.begin(&array.setup, &array.members, Time(1), scrub);
+    let window = ResyncWindow { task: background::Task::Scrub(Scrub::Check), serial: 1, ..window };
+    let slot = array.background.windows.insert(window).expect("room");
+    assert_eq!(room_wanted(&array, |array| array.issue_window(slot)).0, 2 * 3);
+}
+
+#[test]
+fn a_plan_lacks_parity_that_is_not_made_or_not_in_service() {
+    let layout = Layout::new(Level::Raid6, 5).with_chunk(Sectors(8));
+    let mut array = array_of(layout, 64);
+    let mut two = plan(0, (0, 8));
+    two.band_count = 2;
+    (two.bands[0].live, two.bands[1].live) = (3, 3);
+    let slot = array.plans.insert(two).expect("room");
+    assert!(!array.lacks_parity(slot));
+    for live in [0, 1, 2] {
+        array.plans[slot].bands[1].live = live;
+        assert!(array.lacks_parity(slot), "{live}");
+    }
+    array.plans[slot].bands[1].live = 3;
+    let q = array.setup.role_member(0, 4);
+    array.members.fail(array.setup.role_member(0, 1));
+    assert!(!array.lacks_parity(slot), "a chunk is no parity");
+    array.members.fail(q);
+    assert!(array.lacks_parity(slot));
+}
+
+/// An array with a window of some work in flight, of rows 8 to 16 of the members and the window 2 to 5 in them.
+fn with_unit(task: background::Task) -> (Array, u32) {
+    let mut array = raid5(Consistency::None);
+    let window = ResyncWindow {
+        task,
+        at: 8,
+        len: 8,
+        stripe: 1,
+        window: (2, 5),
+        pending: 1,
+        ..ResyncWindow::idle()
+    };
+    let slot = array.background.windows.insert(window).expect("room");
+    (array, slot)
+}
+
+fn bad(array: &Array, device: MemberIndex) -> Vec<(u64, u64)> {
+    array.members[device].bad.iter().collect()
+}
+
+#[test]
+fn a_window_that_is_lost_is_listed_where_it_should_be() {
+    let one = MemberIndex(1);
+    let (mut array, slot) = with_unit(background::Task::Rebuild(one));
+    array.lose_window(slot);
+    array.lose_window(slot);
+    let window = array.background.windows[slot];
+    assert_eq!((window.lost, window.phase), (6, Phase::Next));
+    assert_eq!((bad(&array, one), array.members[one].hole_from), (vec![(10, 13)], 10));
+    assert!(array.members.partial.contains(one));
+
+    let (mut array, slot) = with_unit(background::Task::Replace(one));
+    let other = array.setup.replacement(one);
+    array.members[other].hole_from = 3;
+    array.lose_window(slot);
+    assert_eq!(array.background.windows[slot].lost, 3);
+    assert_eq!((bad(&array, one), bad(&array, other)), (vec![(10, 13)], vec![(10, 13)]));
+    assert_eq!((array.members[one].hole_from, array.members[other].hole_from), (u64::MAX, 3));
+
+    let (mut array, slot) = with_unit(background::Task::Heal(one));
+    array.lose_window(slot);
+    let window = array.background.windows[slot];
+    assert_eq!((window.lost, window.phase, window.window), (0, Phase::Probe, (5, 8)));
+    assert_eq!((bad(&array, one), array.members[one].hole_from), (vec![(10, 13)], u64::MAX));
+
+    // Of rows that were not made consistent what cannot be read is lost, and parity with it.
+    let (mut array, slot) = with_unit(background::Task::Resync);
+    let roles = [0, 1, 2, 3].map(|role| array.setup.role_member(1, role));
+    array.background.windows[slot].avoid.insert(roles[1]);
+    array.lose_window(slot);
+    assert_eq!(array.background.windows[slot].lost, 3);
+    let listed = roles.map(|member| !bad(&array, member).is_empty());
+    assert_eq!(listed, [false, true, false, true]);
+    array.members.fail(roles[3]);
+    array.members[roles[3]].bad.clear();
+    array.lose_window(slot);
+    assert!(bad(&array, roles[3]).is_empty(), "nobody reads it");
+
+    let (mut array, slot) = with_unit(background::Task::Scrub(Scrub::Check));
+    roles[..2].iter().for_each(|member| array.background.windows[slot].avoid.insert(*member));
+    array.lose_window(slot);
+    assert_eq!((array.background.windows[slot].lost, bad(&array, roles[0])), (3, vec![]));
+}
+
+#[test]
+fn a_unit_whose_write_fails_goes_on_without_the_member_unless_that_is_the_last() {
+    let one = MemberIndex(1);
+    let media = IoOutcome::MediaError { first_bad: Sector(8) };
+    for (outcome, others_failed, fails) in [
+        (media, false, true),
+        (IoOutcome::Gone, false, true),
+        (media, true, false),
+        (IoOutcome::Gone, true, true),
+    ] {
+        let (mut array, slot) = with_unit(background::Task::Heal(one));
+        if others_failed {
+            array.members.fail(MemberIndex(0));
+        }
+        let io = IoState { op: IoOp::Write, member: one, at: Sector(8), len: 3, ..IoState::idle() };
+        array.background.windows[slot].pending = 2;
+        array.window_io_ended(slot, &io, outcome);
+        assert_eq!(array.members.failed.contains(one), fails, "{outcome:?} {others_failed}");
+        assert_eq!(array.background.windows[slot].tries, u8::MAX);
+        assert_eq!(array.background.windows[slot].pending, 1);
+    }
+}
+
+#[test]
+fn a_unit_forgets_cached_rows_of_its_range() {
+    let (mut array, slot) = with_unit(background::Task::Resync);
+    array.background.windows[slot].phase = Phase::Done;
+    let known: Vec<bool> = (0..4)
+        .map(|stripe| {
+            let mut array = array.clone();
+            let mut one = plan(stripe, (0, 8));
+            one.cache = array.cache.pin(&array.setup, &one);
+            array.cache.unpin(&array.setup, MemberSet::NONE, &one, true);
+            array.begin_window(slot);
+            one.cache = array.cache.pin(&array.setup, &one);
+            !array.cache.cached_roles(&array.setup, &one, &one.bands[0]).is_empty()
+        })
+        .collect();
+    assert_eq!(known, [true, false, true, true]);
+}
+
+#[test]
+fn a_probe_reads_beside_what_was_written() {
+    for (layout, place) in [
+        (Layout::new(Level::Raid5, 4).with_chunk(Sectors(8)), 4),
+        (Layout::new(Level::Raid1, 3), 1),
+    ] {
+        let mut array = array_of(layout, 64);
+        let one = MemberIndex(1);
+        let mut window = ResyncWindow::at(&array.setup, one, 8, 4).expect("it is used");
+        (window.task, window.phase) = (background::Task::Heal(one), Phase::Probe);
+        let slot = array.background.windows.insert(window).expect("room");
+        array.issue_probe(slot);
+        let Some(Output::MemberIo(io)) = array.poll() else { panic!("nothing was sent out") };
+        assert_eq!((io.op, io.member, io.at, io.len), (IoOp::Read, one, Sector(8), 4));
+        assert_eq!(u64::from(io.segments.first.offset), place * array.setup.window_rows);
+    }
 }

@@ -152,3 +152,49 @@ impl Volume {
         either!(self, array => array.status())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::Config;
+    use crate::contract::{Admin, IoOp, Record, Request, RequestId, Segment};
+    use crate::layout::Level;
+
+    fn volume(layout: Layout, consistency: crate::array::Consistency) -> Volume {
+        let mut config = Config::uniform(layout, Sectors(640));
+        config.settings.consistency = consistency;
+        config.limits.requests = 2;
+        Volume::new(&config).expect("possible")
+    }
+
+    #[test]
+    fn a_volume_is_its_array() {
+        let resync = crate::array::Consistency::Resync;
+        let mut volume = volume(Layout::new(Level::Raid1, 2), resync);
+        let token = crate::contract::Token(0);
+        let segments = [Segment { token, offset: 0, len: 8 }];
+        for id in 0..2 {
+            assert!(volume.can_accept());
+            let (at, len) = (Sector(0), Sectors(8));
+            let (id, op) = (RequestId(id), IoOp::Write);
+            let request = Request { id, op, at, len, segments: &segments, fua: false };
+            volume.handle(Time(1), Input::Request(request));
+        }
+        assert!(!volume.can_accept(), "that is as many as it takes");
+        let mut metas = Vec::new();
+        while let Some(output) = volume.poll() {
+            if let Output::Meta { io } = output {
+                metas.extend(volume.meta(io).copied());
+            }
+        }
+        assert_eq!(metas.len(), 2);
+        assert!(metas.iter().all(|meta| matches!(meta.record, Record::Superblock(_))));
+        assert_eq!(
+            (volume.replacement(MemberIndex(1)), volume.journal()),
+            (MemberIndex(3), MemberIndex(4))
+        );
+        assert!(!volume.is_failed(MemberIndex(1)));
+        volume.handle(Time(2), Input::Admin(Admin::Fail(MemberIndex(1))));
+        assert!(volume.is_failed(MemberIndex(1)) && volume.status().failed == [0b10, 0]);
+    }
+}

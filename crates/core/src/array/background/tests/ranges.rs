@@ -401,3 +401,113 @@ fn runs_of_news_are_joined_where_they_touch() {
     range.window = (6, 7);
     assert_eq!(range.add_finding(1, there), Some((here, 5, 6)), "another is wrong");
 }
+
+/// What a range reads, computes and writes, over levels, what is out of service and what it is for.
+#[test]
+fn sources_are_what_can_be_read_and_no_more() {
+    let member =
+        |bench: &Bench, role| window(&bench.setup, Task::Resync).place(&bench.setup, role).member;
+    let found =
+        |level, members, missing: &[u16], avoided: &[u16], task: &dyn Fn(&Bench) -> Task| {
+            let mut bench = bench(level, members, Consistency::None);
+            missing.iter().for_each(|role| {
+                let member = member(&bench, *role);
+                bench.members.fail(member);
+            });
+            let mut range = window(&bench.setup, task(&bench));
+            avoided.iter().for_each(|role| range.avoid.insert(member(&bench, *role)));
+            let found = sources(&bench, &range)?;
+            Some((
+                found.read,
+                found.lost().to_vec(),
+                found.with,
+                found.compute,
+                found.copy,
+                found.write,
+            ))
+        };
+    let resync = |_: &Bench| Task::Resync;
+    let scrub = |_: &Bench| Task::Scrub(Scrub::Check);
+    let rebuild = |role| move |bench: &Bench| Task::Rebuild(member(bench, role));
+    let replace = |role| move |bench: &Bench| Task::Replace(member(bench, role));
+    let (raid5, raid6, raid1) = (Level::Raid5, Level::Raid6, Level::Raid1);
+    let parity = |read: &[u16], lost: &[u16], with: &[u16], compute: &[u16], write: &[u16]| {
+        Some((set(read), lost.to_vec(), set(with), set(compute), 0, set(write)))
+    };
+    let copies =
+        |read: &[u16], copy, write: &[u16]| Some((set(read), vec![], NO, NO, copy, set(write)));
+    // A scrub reads all, or nothing.
+    assert_eq!(found(raid5, 4, &[], &[], &scrub), parity(&[0, 1, 2, 3], &[], &[], &[], &[]));
+    assert_eq!(found(raid5, 4, &[], &[2], &scrub), None);
+    assert_eq!(found(raid1, 3, &[], &[], &scrub), parity(&[0, 1, 2], &[], &[], &[], &[]));
+    // A resync makes the parity that is in service anew.
+    assert_eq!(found(raid6, 5, &[], &[], &resync), parity(&[0, 1, 2], &[], &[], &[3, 4], &[3, 4]));
+    assert_eq!(found(raid6, 5, &[3], &[], &resync), parity(&[0, 1, 2], &[], &[], &[4], &[4]));
+    assert_eq!(found(raid5, 4, &[3], &[], &resync), parity(&[], &[], &[], &[], &[]));
+    assert_eq!(found(raid6, 5, &[], &[1], &resync), parity(&[0, 2, 3], &[1], &[3], &[4], &[4]));
+    assert_eq!(found(raid6, 5, &[], &[0, 1], &resync), parity(&[], &[], &[], &[], &[]));
+    // A rebuild computes data by P, else by Q, and parity from data.
+    assert_eq!(found(raid6, 5, &[], &[], &rebuild(1)), parity(&[0, 2, 3], &[1], &[3], &[], &[1]));
+    assert_eq!(found(raid6, 5, &[3], &[], &rebuild(1)), parity(&[0, 2, 4], &[1], &[4], &[], &[1]));
+    assert_eq!(
+        found(raid6, 5, &[], &[0], &rebuild(1)),
+        parity(&[2, 3, 4], &[0, 1], &[3, 4], &[], &[1])
+    );
+    assert_eq!(found(raid6, 5, &[], &[0, 2], &rebuild(1)), None);
+    assert_eq!(found(raid6, 5, &[4], &[0], &rebuild(1)), None);
+    assert_eq!(found(raid6, 5, &[], &[], &rebuild(3)), parity(&[0, 1, 2], &[], &[], &[3], &[3]));
+    assert_eq!(found(raid6, 5, &[], &[0], &rebuild(3)), parity(&[1, 2, 4], &[0], &[4], &[3], &[3]));
+    assert_eq!(found(raid5, 4, &[], &[0], &rebuild(3)), None);
+    // A replacement gets what its member has, as long as that can be read.
+    assert_eq!(found(raid5, 4, &[], &[], &replace(1)), copies(&[1], 1, &[1]));
+    assert_eq!(found(raid5, 4, &[], &[1], &replace(1)), parity(&[0, 2, 3], &[1], &[3], &[], &[1]));
+    // Copies: a resync writes the first over all others in service.
+    assert_eq!(found(raid1, 3, &[], &[], &resync), copies(&[0], 0, &[1, 2]));
+    assert_eq!(found(raid1, 3, &[1], &[], &resync), copies(&[0], 0, &[2]));
+    assert_eq!(found(raid1, 3, &[], &[0], &resync), copies(&[1], 1, &[0, 2]));
+    assert_eq!(found(raid1, 3, &[1, 2], &[], &resync), copies(&[], 0, &[]));
+    assert_eq!(found(raid1, 3, &[0, 2], &[1], &resync), None);
+    assert_eq!(found(raid1, 3, &[], &[], &rebuild(0)), copies(&[1], 1, &[0]));
+    assert_eq!(found(raid1, 3, &[], &[1], &rebuild(0)), copies(&[2], 2, &[0]));
+    assert_eq!(found(raid1, 3, &[1], &[2], &rebuild(0)), None);
+    // Of several the one with least to do.
+    let mut busy = bench(raid1, 3, Consistency::None);
+    busy.members[MemberIndex(1)].pending = 1;
+    let range = window(&busy.setup, Task::Rebuild(MemberIndex(0)));
+    assert_eq!(sources(&busy, &range).expect("two are left").copy, 2);
+}
+
+#[test]
+fn parity_that_is_not_trusted_computes_nothing() {
+    let mut bench = bench(Level::Raid6, 5, Consistency::None);
+    bench.background.replay_over(false);
+    bench.background.synced_to = 40;
+    let member = bench.setup.role_member(0, 1);
+    let mut range = window(&bench.setup, Task::Rebuild(member));
+    for (window, is_had) in [((0, 40), true), ((0, 41), false), ((39, 40), true), ((40, 41), false)]
+    {
+        range.window = window;
+        assert_eq!(sources(&bench, &range).is_some(), is_had, "{window:?}");
+    }
+    range.at = 1;
+    range.window = (39, 40);
+    assert!(sources(&bench, &range).is_none(), "rows of the member");
+    bench.background.trust.insert(member);
+    assert!(sources(&bench, &range).is_some(), "the administrator said so");
+    let other = bench.setup.role_member(0, 2);
+    range.avoid.insert(other);
+    assert!(sources(&bench, &range).is_none(), "and of this one nothing");
+    let p = bench.setup.role_member(0, 3);
+    let range = ResyncWindow { window: (40, 41), ..window(&bench.setup, Task::Rebuild(p)) };
+    assert!(sources(&bench, &range).is_some(), "data are data");
+    // What a member lacks in the window counts, and nothing beside it.
+    bench.background.resynced();
+    let range =
+        ResyncWindow { window: (10, 12), ..window(&bench.setup, Task::Scrub(Scrub::Check)) };
+    for (sector, is_had) in [(9, true), (12, true), (11, false), (10, false)] {
+        bench.members[other].bad.clear();
+        bench.members[other].bad.insert(sector, sector + 1);
+        bench.members.note_partial(other);
+        assert_eq!(sources(&bench, &range).is_some(), is_had, "{sector}");
+    }
+}

@@ -158,3 +158,40 @@ impl Ios {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_see_reads_and_writes_and_that_there_was_something_else() {
+        let target = Target { member: MemberIndex(2), at: Sector(7), len: 9 };
+        for (op, kind) in [
+            (IoOp::Read, IoKind::Read),
+            (IoOp::Write, IoKind::Write),
+            (IoOp::Flush, IoKind::Other),
+            (IoOp::WriteZeroes, IoKind::Other),
+            (IoOp::Discard, IoKind::Other),
+        ] {
+            let seen =
+                policy::MemberIo { member: target.member, at: target.at, len: Sectors(9), kind };
+            assert_eq!(seen_by_policy(op, target), seen);
+            let state =
+                IoState { op, member: target.member, at: target.at, len: 9, ..IoState::idle() };
+            assert_eq!(state.seen_by_policy(), seen);
+            assert_eq!(has_payload(op), matches!(op, IoOp::Read | IoOp::Write));
+        }
+    }
+
+    #[test]
+    fn what_is_in_flight_goes_on_where_its_drive_is_now() {
+        let mut ios = Ios::new(4);
+        for member in [0, 1, 2, 1] {
+            ios.slots.insert(IoState { member: MemberIndex(member), ..IoState::idle() });
+        }
+        ios.slots.remove(3);
+        ios.swap_members(MemberIndex(1), MemberIndex(2));
+        let members: Vec<u16> = ios.slots.used().map(|(_, io)| io.member.0).collect();
+        assert_eq!((members, ios[3].member.0), (vec![0, 2, 1], 1));
+    }
+}

@@ -250,4 +250,17 @@ mod tests {
             assert!(error.contains(words), "{text}: {error}");
         }
     }
+
+    #[test]
+    fn words_belong_to_levels() {
+        let layout = |text: &str| text.parse::<Layout>().ok();
+        let zones = Layout::new(Level::Raid0, 2).with_zones(ZoneOrder::Alternate);
+        let word = ZoneOrder::Alternate.name();
+        assert_eq!(layout(&format!("raid0(2) {word}")), Some(zones));
+        assert_eq!(layout(&format!("raid5(3) {word}")), None);
+        assert_eq!(layout("raid0(2) left-asymmetric"), None);
+        for text in ["raid0(2) near2", "raid0(2) sets", "raid5(3) far2", "raid1(2) chunk=64K"] {
+            assert_eq!(layout(text), None, "{text}");
+        }
+    }
 }

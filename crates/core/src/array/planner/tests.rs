@@ -12,9 +12,11 @@ use crate::array::settings::Consistency;
 use crate::array::stripe::{Band, Task};
 use crate::array::timers::Timer;
 use crate::array::updates::Purpose;
-use crate::contract::{IoOp, IoOutcome, ParityOp, Request, RequestId, Scrub, Segment, Token, Work};
+use crate::contract::{
+    Completion, IoId, IoOp, IoOutcome, ParityOp, Request, RequestId, Scrub, Segment, Token, Work,
+};
 use crate::layout::Level;
-use crate::units::Sector;
+use crate::units::{Nanos, Sector};
 
 fn array_of(layout: Layout, sectors: u64) -> Array {
     let limits = Limits { requests: 8, segments: 4, ios: 2, plans: 4, windows: 2 };
@@ -446,5 +448,34 @@ fn a_probe_reads_beside_what_was_written() {
         let Some(Output::MemberIo(io)) = array.poll() else { panic!("nothing was sent out") };
         assert_eq!((io.op, io.member, io.at, io.len), (IoOp::Read, one, Sector(8), 4));
         assert_eq!(u64::from(io.segments.first.offset), place * array.setup.window_rows);
+    }
+}
+
+#[test]
+fn what_finds_no_room_waits_if_it_writes_to_a_member_that_is_served() {
+    let mut array = array_of(Layout::new(Level::Raid1, 3), 64);
+    let cases = [
+        (IoOp::Write, 0, IoOutcome::NoSpace, true),
+        (IoOp::WriteZeroes, 0, IoOutcome::NoSpace, true),
+        (IoOp::Write, 0, IoOutcome::Gone, false),
+        (IoOp::Read, 0, IoOutcome::NoSpace, false),
+        (IoOp::Flush, 0, IoOutcome::NoSpace, false),
+        (IoOp::Write, 1, IoOutcome::NoSpace, false),
+        (IoOp::Write, 4, IoOutcome::NoSpace, false),
+    ];
+    array.members.fail(MemberIndex(1));
+    array.setup.settings.room_wait = Some(Nanos::from_millis(1));
+    for (op, member, outcome, expected) in cases {
+        let mut array = array.clone();
+        let state = IoState { op, member: MemberIndex(member), ..IoState::idle() };
+        let (slot, generation) = array.ios.slots.insert_named(state).expect("room");
+        let io = IoId { slot, generation };
+        assert_eq!(array.waits_for_room(&Completion { io, outcome }), expected, "{op:?} {member}");
+        assert_eq!(array.room.holds(io), expected);
+        let mut hurried = array.clone();
+        hurried.setup.settings.room_wait = None;
+        assert!(!hurried.waits_for_room(&Completion { io, outcome }), "it is not asked to wait");
+        array.ios.slots.remove(slot);
+        assert!(!array.waits_for_room(&Completion { io, outcome }), "it is known no longer");
     }
 }

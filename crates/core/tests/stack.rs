@@ -3,7 +3,10 @@
 #[allow(dead_code, reason = "shared by tests that use different parts")]
 mod support;
 
-use raidlab_core::contract::{Admin, Event, Input, IoOp, IoOutcome, Outcome, Refusal, Segment};
+use raidlab_core::contract::{
+    Admin, Event, Input, IoOp, IoOutcome, Outcome, Refusal, Segment, Work,
+};
+use raidlab_core::geometry::Geometry;
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::stack::{Stack, StackConfig};
 use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sector, Sectors};
@@ -207,4 +210,37 @@ fn stacks_that_cannot_be_are_refused() {
     let inner = vec![many.inner[0].clone(); 128];
     let many = StackConfig { layout: layout(Level::Raid0, 128), inner, ..many };
     assert_eq!(Stack::new(&many).expect_err("128 arrays").key, "arrays");
+}
+
+#[test]
+fn what_is_asked_of_drives_is_told_of_the_right_one() {
+    let mut driver = driver(&config(Level::Raid0, 40, Level::Raid1, 2, Limits::default()));
+    let stack = &driver.array;
+    assert_eq!((stack.drives(), stack.journal()), (80, MemberIndex(160)));
+    assert_eq!([0, 79].map(|drive| stack.replacement(MemberIndex(drive)).0), [80, 159]);
+    assert!(!stack.is_failed(MemberIndex(80)));
+    assert_eq!(stack.good_to(MemberIndex(80)), Sector::MAX);
+    for drive in [3, 70] {
+        fail(&mut driver, drive);
+    }
+    let status = driver.array.status();
+    assert_eq!((status.failed, status.rebuilding), ([1 << 3, 1 << 6], [0; 2]));
+    for drive in 0..80 {
+        let is_failed = driver.array.is_failed(MemberIndex(drive));
+        assert_eq!(is_failed, drive == 3 || drive == 70, "{drive}");
+    }
+    let command = Admin::Add { member: MemberIndex(70), sectors: DRIVE };
+    driver.input(Input::Admin(command));
+    let status = driver.array.status();
+    assert_eq!((status.failed, status.rebuilding), ([1 << 3, 0], [0, 1 << 6]));
+    assert_eq!(status.work.expect("it is rebuilt").work, Work::Rebuild(MemberIndex(70)));
+    assert!(driver.array.good_to(MemberIndex(70)) < Sector::MAX);
+    assert_eq!(driver.array.good_to(MemberIndex(71)), Sector::MAX);
+    let member = MemberIndex(41);
+    driver.input(Input::Admin(Admin::Replace { member, sectors: DRIVE, consent: true }));
+    assert_eq!(driver.array.status().replacing, [1 << 41, 0]);
+    let (geometry, none) = (driver.array.geometry(), None::<u16>);
+    let Geometry::Nested(nested) = geometry else { panic!("{geometry:?}") };
+    let array_of = |drive| nested.array_of(MemberIndex(drive)).map(|(array, ..)| array);
+    assert_eq!([array_of(0), array_of(79), array_of(80)], [Some(0), Some(39), none]);
 }

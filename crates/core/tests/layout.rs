@@ -234,3 +234,11 @@ fn stripes_are_as_the_addresses_have_them() {
         }
     }
 }
+
+#[test]
+fn a_chunk_is_at_most_a_tebibyte() {
+    let most = u64::from(u32::MAX / 2);
+    let check = |chunk| Layout::new(Level::Raid0, 2).with_chunk(Sectors(chunk)).check();
+    assert!(check(most).is_ok());
+    assert_eq!(check(most + 1).expect_err("too large").key, "chunk");
+}

@@ -29,7 +29,6 @@ use crate::layout::Rotation;
 pub(super) fn period(members: u16, rotation: Rotation) -> u16 {
     match five_of(rotation) {
         Some(five) => raid5::period(members - 1, five),
-        None if matches!(rotation, Rotation::ParityFirst | Rotation::ParityLast) => 1,
         None => members,
     }
 }

@@ -12,8 +12,10 @@ use crate::array::settings::Consistency;
 use crate::array::stripe::{Band, Task};
 use crate::array::timers::Timer;
 use crate::array::updates::Purpose;
+use crate::consistency::LogEntry;
 use crate::contract::{
-    Completion, IoId, IoOp, IoOutcome, ParityOp, Request, RequestId, Scrub, Segment, Token, Work,
+    Admin, Completion, Event, IoId, IoOp, IoOutcome, Outcome, ParityOp, Record, Refusal, Request,
+    RequestId, Scrub, Segment, Token, Work,
 };
 use crate::layout::Level;
 use crate::units::{Nanos, Sector};
@@ -477,5 +479,93 @@ fn what_finds_no_room_waits_if_it_writes_to_a_member_that_is_served() {
         assert!(!hurried.waits_for_room(&Completion { io, outcome }), "it is not asked to wait");
         array.ios.slots.remove(slot);
         assert!(!array.waits_for_room(&Completion { io, outcome }), "it is known no longer");
+    }
+}
+
+#[test]
+fn a_drive_is_as_large_as_what_may_lie_on_it() {
+    let least = |mode, chunk: u64, sectors: u64| {
+        let layout = Layout::new(Level::Raid5, 4).with_chunk(Sectors(chunk));
+        let mut config = Config::uniform(layout, Sectors(sectors));
+        config.settings.consistency = mode;
+        config.members[2].sectors = Sectors(sectors + 7);
+        let array = Array::new(&config).expect("possible");
+        let fits = |sectors: &u64| array.does_not_fit(MemberIndex(2), Sectors(*sectors)).is_none();
+        (1..).find(fits).expect("some size does")
+    };
+    assert_eq!(least(Consistency::None, 8, 70), 64, "what the array uses");
+    assert_eq!(least(Consistency::Resync, 8, 70), 70, "what superblocks say");
+    assert_eq!(least(Consistency::Bitmap { chunk: Sectors(8) }, 8, 70), 70);
+    assert_eq!(least(Consistency::PartialParity { slots: 8 }, 8, 70), 77, "the log lies behind");
+    assert_eq!(least(Consistency::Journal { sectors: Sectors(4096) }, 8, 70), 70);
+}
+
+#[test]
+fn a_journal_has_room_for_the_entries_of_a_plan() {
+    let refused = |sectors| {
+        let layout = Layout::new(Level::Raid5, 4).with_chunk(Sectors(8));
+        let mut config = Config::uniform(layout, Sectors(64));
+        config.settings.consistency = Consistency::Journal { sectors: Sectors(sectors) };
+        Array::new(&config).err().map(|error| error.key)
+    };
+    let least = crate::array::log::least_sectors(4, 8);
+    assert_eq!([least, least - 1].map(refused), [None, Some("consistency")]);
+}
+
+#[test]
+fn an_array_does_not_stop_before_its_log_is_replayed() {
+    let mut array = raid5(Consistency::Journal { sectors: Sectors(4096) });
+    let (at, sequence, stripe, settled) = (Sector(0), 1, 0, 1);
+    let roles = [0b1001, 0];
+    let record = Record::JournalEntry { at, sequence, stripe, from: 0, to: 8, roles, settled };
+    let entry = LogEntry { member: array.setup.journal(), at, record };
+    let stop = |mut array: Array| {
+        array.handle(Time(1), Input::Admin(Admin::Stop));
+        std::iter::from_fn(move || array.poll()).collect::<Vec<_>>()
+    };
+    let busy = Output::Event(Event::Refused(Refusal::Busy));
+    assert!(!stop(array.clone()).contains(&busy));
+    assert!(array.log.begin_with(&array.setup, &[entry]));
+    assert!(stop(array).contains(&busy));
+}
+
+#[test]
+fn copies_are_looked_for_after_a_write_that_a_member_could_not_do() {
+    for (op, checks) in [(IoOp::Write, true), (IoOp::Flush, false)] {
+        let mut array = array_of(Layout::new(Level::Raid1, 3), 64);
+        let slot = match op {
+            IoOp::Flush => submit(&mut array, op, &[]),
+            _ => submit(&mut array, op, &[SEGMENT]),
+        };
+        let planned = if checks { array.plan_write(slot) } else { array.plan_flush(slot) };
+        assert!(planned);
+        let Some(Output::MemberIo(io)) = array.poll() else { panic!("nothing was sent out") };
+        while array.poll().is_some() {}
+        let completion = Completion { io: io.io, outcome: IoOutcome::Gone };
+        array.handle(Time(1), Input::Completion(completion));
+        assert!(array.members.failed.contains(io.member));
+        let errors = array.requests[slot].errors.then_some(array.requests.errors[slot as usize]);
+        assert_eq!(errors.is_some_and(|errors| errors.check_copies), checks);
+    }
+}
+
+#[test]
+fn what_the_last_copy_cannot_do_fails_the_request_and_only_a_drive_that_is_gone() {
+    let media = IoOutcome::MediaError { first_bad: Sector(2) };
+    let cases = [
+        (media, false, Outcome::MediaError { first_bad: Sector(2) }),
+        (IoOutcome::Timeout, false, Outcome::ArrayFailed),
+        (IoOutcome::Gone, true, Outcome::ArrayFailed),
+    ];
+    for (outcome, fails, expected) in cases {
+        let mut array = array_of(Layout::new(Level::Raid1, 2), 64);
+        array.members.fail(MemberIndex(0));
+        let slot = submit(&mut array, IoOp::Write, &[SEGMENT]);
+        assert!(array.plan_write(slot));
+        let Some(Output::MemberIo(io)) = array.poll() else { panic!("nothing was sent out") };
+        while array.poll().is_some() {}
+        array.handle(Time(1), Input::Completion(Completion { io: io.io, outcome }));
+        assert_eq!(array.members.failed.contains(MemberIndex(1)), fails, "{outcome:?}");
+        assert_eq!(array.requests.errors[slot as usize].outcome, expected);
     }
 }

@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(read(P | Q, &[0, 1, 2]), None);
     }
 
-    /// Every way in which a band of a stripe of four chunks may be covered, readable and cached, with one parity or two.
+    /// Every way in which a band of a stripe of four chunks may be covered, readable and cached, with any parity.
     #[test]
     fn the_way_that_reads_least_is_taken_whatever_is_lost_or_cached() {
         use Method::{DataOnly, FullStripe, ReadModifyWrite, ReconstructWrite, RecoverWrite};

@@ -470,8 +470,11 @@ fn sources_are_what_can_be_read_and_no_more() {
     assert_eq!(found(raid1, 3, &[], &[], &rebuild(0)), copies(&[1], 1, &[0]));
     assert_eq!(found(raid1, 3, &[], &[1], &rebuild(0)), copies(&[2], 2, &[0]));
     assert_eq!(found(raid1, 3, &[1], &[2], &rebuild(0)), None);
-    // Of several the one with least to do.
-    let mut busy = bench(raid1, 3, Consistency::None);
+}
+
+#[test]
+fn of_several_copies_the_one_with_least_to_do_is_read() {
+    let mut busy = bench(Level::Raid1, 3, Consistency::None);
     busy.members[MemberIndex(1)].pending = 1;
     let range = window(&busy.setup, Task::Rebuild(MemberIndex(0)));
     assert_eq!(sources(&busy, &range).expect("two are left").copy, 2);

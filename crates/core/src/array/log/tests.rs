@@ -55,8 +55,8 @@ fn a_chunk_that_is_not_durable_is_flushed_before_another_of_its_rows_is_written(
     log.places_ended(&setup, 1, false);
     assert!(places(log.enter(&setup, NONE, 2, &write(0, 2, (4, 6)))).is_none(), "another");
     assert!(log.has_waiting() && log.begin_flush() && !log.begin_flush());
-    assert!(!log.flushed(true), "a failure is to be recorded first");
-    assert!(log.flushed(false));
+    assert!(!log.is_unsettled() && !log.flushed(true), "a failure is to be recorded first");
+    assert!(log.is_unsettled() && log.flushed(false) && !log.is_unsettled());
     assert!(log.begin_retry() && !log.begin_retry());
     let (plan, left) = log.pop_waiting().expect("one waits");
     assert_eq!((plan, left), (2, 0));

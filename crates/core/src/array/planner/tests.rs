@@ -9,7 +9,7 @@ use crate::array::lists::ListBuilder;
 use crate::array::member_set::MemberSet;
 use crate::array::requests::RequestState;
 use crate::array::settings::Consistency;
-use crate::array::stripe::{Band, Task};
+use crate::array::stripe::{Band, Memory, Piece, Task};
 use crate::array::timers::Timer;
 use crate::array::updates::Purpose;
 use crate::consistency::LogEntry;
@@ -433,6 +433,9 @@ fn a_unit_forgets_cached_rows_of_its_range() {
         })
         .collect();
     assert_eq!(known, [true, false, true, true]);
+    let free = array.background.windows.available();
+    array.begin_window(slot);
+    assert_eq!(array.background.windows.available(), free + 1, "there is room: it goes on at once");
 }
 
 #[test]
@@ -568,4 +571,61 @@ fn what_the_last_copy_cannot_do_fails_the_request_and_only_a_drive_that_is_gone(
         assert_eq!(array.members.failed.contains(MemberIndex(1)), fails, "{outcome:?}");
         assert_eq!(array.requests.errors[slot as usize].outcome, expected);
     }
+}
+
+#[test]
+fn nothing_is_copied_from_a_cache_that_knows_nothing() {
+    let mut array = raid5(Consistency::None);
+    let segments = [SEGMENT];
+    let write = |id, at| Request {
+        id: RequestId(id),
+        op: IoOp::Write,
+        at: Sector(at),
+        len: Sectors(4),
+        segments: &segments,
+        fua: false,
+    };
+    array.handle(Time(1), Input::Request(write(0, 0)));
+    let sent: Vec<Output> = std::iter::from_fn(|| array.poll()).collect();
+    assert!(sent.iter().all(|output| matches!(output, Output::MemberIo(_))), "{sent:?}");
+    assert_eq!(sent.len(), 2, "the other chunks, or the chunk and parity");
+}
+
+#[test]
+fn rows_of_a_role_lie_in_the_payload_and_in_the_scratch() {
+    let mut array = raid5(Consistency::None);
+    let rows = array.setup.plan_rows as u32;
+    let mut one = plan(0, (2, 8));
+    one.request = submit(&mut array, IoOp::Write, &[Segment { len: 24, ..SEGMENT }]);
+    // From the second sector of chunk 0 on, behind three sectors of the request.
+    (one.piece, one.payload) = (Piece { start: 2, end: 20 }, 3);
+    let band = Band { from: 4, to: 7, ..one.bands[0] };
+    let slot = array.plans.insert(one).expect("room");
+    let list = |array: &mut Array, role, memory| {
+        let mut list = ListBuilder::new();
+        array.add_rows(slot, &one, role, &band, memory, &mut list);
+        let list = list.finish();
+        array.lists.iter(&list).map(|one| (one.token, one.offset, one.len)).collect::<Vec<_>>()
+    };
+    let (scratch, payload) = (array.setup.scratch_token(slot), SEGMENT.token);
+    for role in [0, 2, 3] {
+        let offset = u32::from(role) * rows + 4 - 2;
+        assert_eq!(list(&mut array, role, Memory::Scratch), [(scratch, offset, 3)]);
+    }
+    for role in [0, 1] {
+        let offset = 3 + u32::from(role) * 8 + 4 - 2;
+        assert_eq!(list(&mut array, role, Memory::Payload), [(payload, offset, 3)]);
+    }
+    assert_eq!(list(&mut array, 0, Memory::Zeroes), []);
+    // raid3: the members' sectors in turn.
+    let mut raid3 = array_of(Layout::new(Level::Raid3, 3), 64);
+    let atom = raid3.setup.atom as u32;
+    one.request = submit(&mut raid3, IoOp::Write, &[Segment { len: 16 * atom, ..SEGMENT }]);
+    one.payload = u64::from(2 * atom);
+    let mut pieces = ListBuilder::new();
+    let band = Band { from: 4, to: 4 + 3 * u64::from(atom), ..band };
+    raid3.add_rows(slot, &one, 1, &band, Memory::Payload, &mut pieces);
+    let pieces = pieces.finish();
+    let found: Vec<_> = raid3.lists.iter(&pieces).map(|one| (one.offset, one.len)).collect();
+    assert_eq!(found, [(3 * atom, atom), (5 * atom, atom), (7 * atom, atom)]);
 }

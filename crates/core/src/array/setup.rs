@@ -37,7 +37,7 @@ pub(super) struct Setup {
     /// Rows of a chunk that one plan works on at most.
     pub(super) plan_rows: u64,
     /// Sectors of a member that a range of background work has at most.
-    pub(super) unit_rows: u64,
+    pub(super) window_rows: u64,
     /// Requests, plans and ranges of background work that there may be at once.
     pub(super) requests: u32,
     pub(super) plans: u32,
@@ -234,7 +234,7 @@ impl Setup {
         if !self.is_redundant() {
             return 0;
         }
-        u64::from(self.width() + self.parities) * self.unit_rows
+        u64::from(self.width() + self.parities) * self.window_rows
     }
 
     /// Sectors of one place of the log of partial parity.
@@ -281,7 +281,7 @@ pub(super) mod tests {
             parities,
             atom: 0,
             plan_rows: rows.min(64),
-            unit_rows: 64,
+            window_rows: 64,
             requests: 4,
             plans: 4,
             windows: 4,

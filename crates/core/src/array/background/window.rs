@@ -486,7 +486,7 @@ impl ResyncWindow {
 impl ResyncWindow {
     /// The part in a place of the scratch, whose token is this.
     pub(in crate::array) fn list(&self, setup: &Setup, slot: u32, place: u16) -> SegmentList {
-        let offset = u64::from(place) * setup.unit_rows + u64::from(self.part.0);
+        let offset = u64::from(place) * setup.window_rows + u64::from(self.part.0);
         let (token, len) = (setup.window_token(slot), self.window_len());
         // One segment, which needs no node of its own.
         SegmentList { first: Segment { token, offset: offset as u32, len }, rest: NIL }
@@ -521,10 +521,10 @@ impl ResyncWindow {
         let data = setup.data_chunks;
         // With P alone what is lost is the XOR of all others.
         let is_xor = sources.with == Roles::one(data);
-        let kernel = if is_xor { ParityOp::Xor } else { ParityOp::Recover };
+        let op = if is_xor { ParityOp::Xor } else { ParityOp::Recover };
         let lost: Roles = sources.lost().iter().copied().collect();
         let read = Roles::range(0, data).without(lost).union(sources.with);
-        Some(WindowJob { kernel, sources: (read, Roles::NONE), targets: (lost, Roles::NONE) })
+        Some(WindowJob { op, sources: (read, Roles::NONE), targets: (lost, Roles::NONE) })
     }
 
     /// The job that makes parity anew: in its own place, or for a scrub beside it.
@@ -538,9 +538,9 @@ impl ResyncWindow {
             return None;
         }
         let has_q = own.contains(data + 1) || beside.contains(1);
-        let kernel = if has_q { ParityOp::Pq } else { ParityOp::Xor };
+        let op = if has_q { ParityOp::Pq } else { ParityOp::Xor };
         let sources = (Roles::range(0, data), Roles::NONE);
-        Some(WindowJob { kernel, sources, targets: (own, beside) })
+        Some(WindowJob { op, sources, targets: (own, beside) })
     }
 
     /// The jobs that compare parity with what it should be, or copies with each other.

@@ -131,7 +131,7 @@ impl Background {
         let end = end / block * block;
         let from = from.min(end);
         let short = matches!(work, Work::Rebuild(_)) && setup.has_bug(Bug::RebuildStopsShort);
-        let end = if short { end.saturating_sub(setup.unit_rows).max(from) } else { end };
+        let end = if short { end.saturating_sub(setup.window_rows).max(from) } else { end };
         self.serial = self.serial.wrapping_add(1);
         self.halted = false;
         self.pace.begin(now);
@@ -242,7 +242,7 @@ impl Background {
     ) -> Option<ResyncWindow> {
         let running = self.work?;
         let cursor = running.cursor;
-        let most = setup.unit_rows.min(running.end - cursor);
+        let most = setup.window_rows.min(running.end - cursor);
         let of = match running.work {
             Work::Rebuild(member) | Work::Replace(member) => Some(member),
             _ => None,
@@ -310,7 +310,7 @@ impl Background {
         let Some(running) = self.work else { return false };
         let by_bitmap = match running.work {
             Work::Resync => {
-                let range = window.at / setup.unit_rows;
+                let range = window.at / setup.window_rows;
                 if setup.has_bug(Bug::ResyncSkipsRange) && range % 8 == 7 {
                     return true;
                 }

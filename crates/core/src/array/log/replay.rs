@@ -281,7 +281,8 @@ impl LogReplay {
                 (true, ReplayStep::Partial { stripe, .. }) => {
                     let rows = Self::block_of(setup, step, row);
                     let written = Roles::range(0, setup.data_chunks);
-                    let step = ReplayStep::Partial { stripe, rows, written, payload: None, lost: true };
+                    let step =
+                        ReplayStep::Partial { stripe, rows, written, payload: None, lost: true };
                     self.steps.insert(1, step);
                 }
                 _ => self.lose_parity(setup, members, step),

@@ -353,8 +353,8 @@ fn the_newest_entry_of_each_row_is_replayed_and_parity_with_the_newest_of_all() 
     let found: Vec<_> = steps
         .iter()
         .map(|step| match step {
-            entries::Step::Copy { rows, role, from, .. } => (*role, *rows, *from),
-            entries::Step::Partial { .. } => panic!("{step:?}"),
+            entries::ReplayStep::Copy { rows, role, from, .. } => (*role, *rows, *from),
+            entries::ReplayStep::Partial { .. } => panic!("{step:?}"),
         })
         .collect();
     let expected = [

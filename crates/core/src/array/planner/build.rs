@@ -197,7 +197,7 @@ fn setup(
         parities: shape.parities,
         atom: shape.atom,
         plan_rows: shape.plan_rows,
-        unit_rows: sizes.rows,
+        window_rows: sizes.rows,
         requests: limits.requests,
         plans: sizes.plans,
         windows: limits.windows,

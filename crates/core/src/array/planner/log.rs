@@ -5,6 +5,7 @@ use crate::array::ios::{IoState, NO_META, Owner};
 use crate::array::jobs::JobOwner;
 use crate::array::lists::{EMPTY, ListBuilder};
 use crate::array::log::{Place, Todo, Wait, is_journal_torn, is_partial_torn};
+use crate::array::metadata_updates::Purpose;
 use crate::array::roles::Roles;
 use crate::array::settings::Consistency;
 use crate::array::stripe::{Band, Memory, StripePlan, Task};

@@ -7,11 +7,11 @@ use crate::array::ios::IoState;
 use crate::array::jobs::JobOwner;
 use crate::array::lists::ListBuilder;
 use crate::array::member_set::MemberSet;
+use crate::array::metadata_updates::Purpose;
 use crate::array::requests::RequestState;
 use crate::array::settings::Consistency;
 use crate::array::stripe::{Band, Memory, Piece, Task};
 use crate::array::timers::Timer;
-use crate::array::updates::Purpose;
 use crate::consistency::LogEntry;
 use crate::contract::{
     Admin, Completion, Event, IoId, IoOp, IoOutcome, Outcome, ParityOp, Record, Refusal, Request,
@@ -300,8 +300,7 @@ fn what_goes_to_several_members_wants_room_for_all() {
     assert_eq!(room_wanted(&array, |array| array.plan_write(slot)).0, 3);
     array.members.begin_replace(MemberIndex(1), MemberIndex(4));
     assert_eq!(room_wanted(&array, |array| array.plan_write(slot)).0, 6);
-    let window =
-        ResyncWindow { len: 8, window: (0, 8), phase: Phase::Plan, ..ResyncWindow::idle() };
+    let window = ResyncWindow { len: 8, part: (0, 8), phase: Phase::Plan, ..ResyncWindow::idle() };
     let scrub = Work::Scrub(Scrub::Check);
     array.background.begin(&array.setup, &array.members, Time(1), scrub);
     let window = ResyncWindow { task: background::Task::Scrub(Scrub::Check), serial: 1, ..window };
@@ -338,7 +337,7 @@ fn with_unit(task: background::Task) -> (Array, u32) {
         at: 8,
         len: 8,
         stripe: 1,
-        window: (2, 5),
+        part: (2, 5),
         pending: 1,
         ..ResyncWindow::idle()
     };
@@ -372,7 +371,7 @@ fn a_window_that_is_lost_is_listed_where_it_should_be() {
     let (mut array, slot) = with_unit(background::Task::Heal(one));
     array.lose_window(slot);
     let window = array.background.windows[slot];
-    assert_eq!((window.lost, window.phase, window.window), (0, Phase::Probe, (5, 8)));
+    assert_eq!((window.lost, window.phase, window.part), (0, Phase::Probe, (5, 8)));
     assert_eq!((bad(&array, one), array.members[one].hole_from), (vec![(10, 13)], u64::MAX));
 
     // Of rows that were not made consistent what cannot be read is lost, and parity with it.
@@ -547,7 +546,8 @@ fn copies_are_looked_for_after_a_write_that_a_member_could_not_do() {
         let completion = Completion { io: io.io, outcome: IoOutcome::Gone };
         array.handle(Time(1), Input::Completion(completion));
         assert!(array.members.failed.contains(io.member));
-        let errors = array.requests[slot].errors.then_some(array.requests.errors[slot as usize]);
+        let errors =
+            array.requests[slot].has_errors.then_some(array.requests.errors[slot as usize]);
         assert_eq!(errors.is_some_and(|errors| errors.check_copies), checks);
     }
 }

@@ -77,8 +77,9 @@ impl RequestState {
 /// Its name is the driver's.
 impl Hash for RequestState {
     fn hash<H: Hasher>(&self, key: &mut H) {
-        let Self { op, fua, at, end, cursor, slice, pending, planned, has_errors, segments, .. } =
-            *self;
+        let Self {
+            op, fua, at, end, cursor, slice, pending, planned, has_errors, segments, ..
+        } = *self;
         (op, fua, at, end, cursor, slice, pending, planned, has_errors, segments).hash(key);
     }
 }
@@ -139,7 +140,7 @@ impl Hash for Requests {
     fn hash<H: Hasher>(&self, key: &mut H) {
         let Self { slots, errors, plugged, holding, held, gather, .. } = self;
         (slots, plugged, holding, held, gather).hash(key);
-        let in_trouble = slots.used().filter(|(_, request)| request.errors);
+        let in_trouble = slots.used().filter(|(_, request)| request.has_errors);
         in_trouble.for_each(|(slot, _)| errors[slot as usize].hash(key));
     }
 }
@@ -545,7 +546,7 @@ mod tests {
         requests.error_state(slot).avoid.insert(crate::units::MemberIndex(2));
         requests.error_state(slot).again = true;
         assert_eq!(requests.avoided(slot).count(), 1);
-        assert!(requests[slot].errors && requests.errors[slot as usize].again);
+        assert!(requests[slot].has_errors && requests.errors[slot as usize].again);
         requests.slots.remove(slot);
         let slot =
             requests.insert(&setup, &request(IoOp::Read, 0, &[segment(1, 8)])).expect("room");

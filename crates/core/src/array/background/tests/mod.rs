@@ -3,7 +3,7 @@
 mod ranges;
 mod sweeps;
 
-use super::unit::Steps;
+use super::window::Steps;
 use super::*;
 use crate::array::locks::RangeLocks;
 use crate::array::roles::Roles;
@@ -115,9 +115,9 @@ fn what_is_done_ends_where_the_lowest_range_in_flight_begins() {
     bench.end(ranges[1]);
     assert_eq!(bench.members[ONE].good_to, 0, "the first is not done");
     bench.end(ranges[0]);
-    assert_eq!(bench.members[ONE].good_to, 2 * bench.setup.unit_rows);
+    assert_eq!(bench.members[ONE].good_to, 2 * bench.setup.window_rows);
     let progress = bench.background.progress(Time(3), false).expect("it is under way");
-    assert_eq!(progress.done, Sectors(2 * bench.setup.unit_rows));
+    assert_eq!(progress.done, Sectors(2 * bench.setup.window_rows));
     assert!(bench.background.ends_without(&bench.setup, &bench.members, ONE));
     assert!(!bench.background.ends_without(&bench.setup, &bench.members, MemberIndex(0)));
 }

@@ -63,7 +63,7 @@ fn a_unit_covers_what_lies_together() {
     let at = |level, members, from, len| {
         let bench = bench(level, members, Consistency::None);
         let window = ResyncWindow::at(&bench.setup, MemberIndex(0), from, len)?;
-        assert_eq!((window.window, window.window_len()), ((0, window.len), window.len));
+        assert_eq!((window.part, window.window_len()), ((0, window.len), window.len));
         assert_eq!(window.end(), window.at + u64::from(window.len));
         Some((window.at, window.len, window.stripe))
     };
@@ -100,14 +100,14 @@ fn windows_are_blocks_and_end_with_the_range() {
     let bench = blocks(Level::Raid5, 4, 8);
     let mut range = window(&bench.setup, Task::Rebuild(ONE));
     range.len = 20;
-    range.window = (0, 20);
+    range.part = (0, 20);
     range.avoid.insert(ONE);
     assert!(range.lacks_sources(&bench.setup));
-    assert_eq!((range.window, range.steps), ((0, 8), Steps::Read(20)));
+    assert_eq!((range.part, range.steps), ((0, 8), Steps::Read(20)));
     assert!(range.avoid.is_empty() && !range.lacks_sources(&bench.setup));
     let mut windows = Vec::new();
     while range.phase != Phase::Done {
-        windows.push(range.window);
+        windows.push(range.part);
         range.avoid.insert(ONE);
         range.next_window(&bench.setup);
         assert_eq!(range.avoid.is_empty(), range.phase == Phase::Plan);
@@ -115,7 +115,7 @@ fn windows_are_blocks_and_end_with_the_range() {
     assert_eq!(windows, [(0, 8), (8, 16), (16, 20)]);
     let mut heal = window(&bench.setup, Task::Heal(ONE));
     assert!(!heal.lacks_sources(&bench.setup), "it has one block anyway");
-    let mut short = ResyncWindow { len: 4, window: (0, 4), ..range };
+    let mut short = ResyncWindow { len: 4, part: (0, 4), ..range };
     assert!(!short.lacks_sources(&bench.setup));
     short.steps = Steps::Whole;
     short.next_window(&bench.setup);
@@ -129,22 +129,22 @@ fn what_differs_is_compared_block_by_block() {
     {
         let bench = blocks(level, members, 8);
         let mut range = window(&bench.setup, Task::Scrub(Scrub::Check));
-        range.window = (16, 48);
+        range.part = (16, 48);
         assert!(!range.compared(&bench.setup), "all agree");
         assert_eq!(range.phase, Phase::Next);
         range.differs = Some((3, 14));
         assert!(!range.compared(&bench.setup));
-        assert_eq!((range.window, range.steps), ((16, 24), Steps::Compare(32)));
+        assert_eq!((range.part, range.steps), ((16, 24), Steps::Compare(32)));
         assert_eq!((range.phase, range.differs), (Phase::Compare, None));
-        range.window = (16, 48);
+        range.part = (16, 48);
         range.differs = Some((11, 11));
         assert!(!range.compared(&bench.setup));
-        assert_eq!((range.window, range.steps), ((24, 32), Steps::Compare(32)));
+        assert_eq!((range.part, range.steps), ((24, 32), Steps::Compare(32)));
         range.differs = Some((0, 8));
         range.located = Some(1);
         assert_eq!(range.compared(&bench.setup), last == Phase::Compare);
         assert_eq!((range.phase, range.located), (last, None));
-        range.window = (16, 64);
+        range.part = (16, 64);
         range.len = 44;
         range.differs = Some((0, 48));
         assert!(!range.compared(&bench.setup));
@@ -202,7 +202,7 @@ fn a_probe_ends_with_what_is_bad_now() {
     let bench = blocks(Level::Raid5, 4, 8);
     let bad = |first_bad| Some(IoOutcome::MediaError { first_bad: Sector(first_bad) });
     let mut heal = window(&bench.setup, Task::Heal(ONE));
-    (heal.at, heal.len, heal.window) = (128, 20, (0, 20));
+    (heal.at, heal.len, heal.part) = (128, 20, (0, 20));
     // What was written last, what the probe found, and whether that is healed and what is bad.
     let cases = [
         (None, bad(137), false, Some(8)),
@@ -216,17 +216,17 @@ fn a_probe_ends_with_what_is_bad_now() {
     ];
     for (block, probed, healed, expected) in cases {
         let mut heal = ResyncWindow { block, probed, phase: Phase::Probe, ..heal };
-        heal.window = (block.unwrap_or(0), 20);
+        heal.part = (block.unwrap_or(0), 20);
         assert_eq!(heal.probe_ended(&bench.setup, 128), healed, "{block:?} {probed:?}");
         assert_eq!((heal.probed_bad, heal.phase), (expected, Phase::Probe));
         let end = if healed { block.unwrap_or(0) + 8 } else { 20 };
-        assert_eq!(heal.window.1, end);
+        assert_eq!(heal.part.1, end);
         assert!(!heal.mend_probed(&bench.setup));
         let next = expected.map_or(Phase::Done, |_| Phase::Plan);
         assert_eq!(heal.phase, next, "{block:?} {probed:?}");
         if let Some(bad) = expected {
             assert_eq!(
-                (heal.window, heal.block, heal.tries),
+                (heal.part, heal.block, heal.tries),
                 ((bad, (bad + 8).min(20)), Some(bad), 1)
             );
         }
@@ -257,12 +257,12 @@ fn a_second_try_writes_the_same_once_more() {
     assert!(!heal.mend_probed(&bench.setup), "another block begins anew");
     assert_eq!((heal.phase, heal.tries, heal.block), (Phase::Plan, 1, Some(16)));
     heal.begin_probe();
-    assert_eq!((heal.window, heal.probed), ((16, 64), None));
-    heal.window = (56, 64);
+    assert_eq!((heal.part, heal.probed), ((16, 64), None));
+    heal.part = (56, 64);
     heal.give_up_window();
-    assert_eq!((heal.phase, heal.window, heal.block), (Phase::Done, (64, 64), None));
+    assert_eq!((heal.phase, heal.part, heal.block), (Phase::Done, (64, 64), None));
     heal.begin_probe();
-    assert_eq!(heal.window, (64, 64), "from the window on where nothing was written");
+    assert_eq!(heal.part, (64, 64), "from the window on where nothing was written");
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn what_a_scrub_cannot_compare_is_lost_beyond_what_the_level_survives() {
     {
         let mut bench = bench(level, members, Consistency::None);
         let mut range = window(&bench.setup, Task::Scrub(Scrub::Check));
-        range.window = (5, 8);
+        range.part = (5, 8);
         for role in 0..bench.setup.width() {
             let member = range.place(&bench.setup, role).member;
             assert_eq!(range.lost_to_all(&bench.setup, &bench.members) > 0, role > survives);
@@ -305,7 +305,7 @@ fn places_of_the_scratch_are_named_by_their_roles() {
     assert_eq!(names(Level::Raid1, 2, 0..2), [Role::default(); 2]);
     let bench = bench(Level::Raid6, 5, Consistency::None);
     let mut range = window(&bench.setup, Task::Rebuild(ONE));
-    range.window = (3, 8);
+    range.part = (3, 8);
     let list = range.list(&bench.setup, 1, 2);
     let segment = Segment { token: bench.setup.window_token(1), offset: 2 * 64 + 3, len: 5 };
     assert_eq!((list.first, list.rest), (segment, NIL));
@@ -319,7 +319,7 @@ fn a_repair_writes_what_it_is_told_to() {
     let member = |bench: &Bench, role| bench.setup.role_member(0, role);
     let mends = |bench: &Bench, believe, located| {
         let mut range = window(&bench.setup, Task::Scrub(Scrub::Check));
-        (range.located, range.window) = (located, (2, 5));
+        (range.located, range.part) = (located, (2, 5));
         let guilty = range.block_differs(&bench.setup, Scrub::Repair(believe));
         assert_eq!(guilty, located.map(|role| range.place(&bench.setup, role).member));
         assert_eq!(range.mismatched, 3);
@@ -390,15 +390,15 @@ fn jobs_work_on_the_places_of_roles_and_of_parities_beside_them() {
 
 #[test]
 fn runs_of_news_are_joined_where_they_touch() {
-    let mut range = ResyncWindow { window: (0, 2), ..ResyncWindow::idle() };
+    let mut range = ResyncWindow { part: (0, 2), ..ResyncWindow::idle() };
     let (here, there) = (Finding::Mismatch(None), Finding::Mismatch(Some(ONE)));
     assert_eq!(range.add_finding(1, here), None);
-    range.window = (2, 4);
+    range.part = (2, 4);
     assert_eq!(range.add_finding(1, here), None);
     assert_eq!(range.add_finding(0, here), None, "beside it");
-    range.window = (5, 6);
+    range.part = (5, 6);
     assert_eq!(range.add_finding(1, here), Some((here, 0, 4)), "there is a gap");
-    range.window = (6, 7);
+    range.part = (6, 7);
     assert_eq!(range.add_finding(1, there), Some((here, 5, 6)), "another is wrong");
 }
 
@@ -489,11 +489,11 @@ fn parity_that_is_not_trusted_computes_nothing() {
     let mut range = window(&bench.setup, Task::Rebuild(member));
     for (window, is_had) in [((0, 40), true), ((0, 41), false), ((39, 40), true), ((40, 41), false)]
     {
-        range.window = window;
+        range.part = window;
         assert_eq!(sources(&bench, &range).is_some(), is_had, "{window:?}");
     }
     range.at = 1;
-    range.window = (39, 40);
+    range.part = (39, 40);
     assert!(sources(&bench, &range).is_none(), "rows of the member");
     bench.background.trust.insert(member);
     assert!(sources(&bench, &range).is_some(), "the administrator said so");
@@ -501,12 +501,11 @@ fn parity_that_is_not_trusted_computes_nothing() {
     range.avoid.insert(other);
     assert!(sources(&bench, &range).is_none(), "and of this one nothing");
     let p = bench.setup.role_member(0, 3);
-    let range = ResyncWindow { window: (40, 41), ..window(&bench.setup, Task::Rebuild(p)) };
+    let range = ResyncWindow { part: (40, 41), ..window(&bench.setup, Task::Rebuild(p)) };
     assert!(sources(&bench, &range).is_some(), "data are data");
     // What a member lacks in the window counts, and nothing beside it.
     bench.background.resynced();
-    let range =
-        ResyncWindow { window: (10, 12), ..window(&bench.setup, Task::Scrub(Scrub::Check)) };
+    let range = ResyncWindow { part: (10, 12), ..window(&bench.setup, Task::Scrub(Scrub::Check)) };
     for (sector, is_had) in [(9, true), (12, true), (11, false), (10, false)] {
         bench.members[other].bad.clear();
         bench.members[other].bad.insert(sector, sector + 1);

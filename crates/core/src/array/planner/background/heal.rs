@@ -49,7 +49,7 @@ impl Array {
         let start = from / block * block;
         let len = (from + u64::from(len)).next_multiple_of(block) - start;
         let Some(mut window) =
-            ResyncWindow::at(&self.setup, member, start, len.min(self.setup.unit_rows))
+            ResyncWindow::at(&self.setup, member, start, len.min(self.setup.window_rows))
         else {
             return;
         };

@@ -3,12 +3,15 @@
 #[path = "../../engine/tests/common/mod.rs"]
 mod common;
 
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::AtomicBool;
 
-use common::{Random, TestDirectory, layouts, memory_members};
+use common::{Random, TestDirectory, file_members, layouts, memory_members};
+use raidlab_core::geometry::{Holds, Place};
 use raidlab_core::{Layout, Level, MemberIndex, Sector, Sectors};
 use raidlab_engine::{
-    Engine, EngineConfig, EngineErrorKind, FileMember, FileOptions, Holding, Member, NullMember,
+    Engine, EngineConfig, EngineErrorKind, FileIo, FileMember, FileOptions, Holding, Member,
+    NullMember,
 };
 use raidlab_targets::{RawTarget, RunDirectory};
 use raidlab_workload::raw::RawPlan;
@@ -172,11 +175,11 @@ fn the_sweep_finds_any_flipped_byte() {
             let used = target.engine().array().geometry().used(MemberIndex(member));
             let at = random.below(used.bytes()) as usize;
             let sector = Sector(at as u64 / 512);
-            let place = raidlab_core::geometry::Place { member: MemberIndex(member), at: sector };
+            let place = Place { member: MemberIndex(member), at: sector };
             let holds = target.engine().array().geometry().holds(place);
             flip(&mut target, member, at);
             let found = target.verify_members(&GO).unwrap();
-            if holds == raidlab_core::geometry::Holds::Nothing {
+            if holds == Holds::Nothing {
                 assert_eq!(found, []);
             } else {
                 assert_eq!(found.len(), 1, "{layout}, member {member}, byte {at}, {holds:?}");
@@ -222,6 +225,58 @@ fn what_was_written_is_compared_wherever_it_lies() {
         // What nobody wrote may be anything.
         flip(&mut target, 0, (30 * chunk.bytes()) as usize);
         assert_eq!(target.verify_members(&GO).unwrap(), [], "{layout}");
+    }
+}
+
+/// Drives of 4 TiB of which a workload touches some places: neither time nor memory is for the rest.
+#[test]
+fn a_few_places_all_over_large_members_are_verified() {
+    let layouts = [
+        "raid0(3) chunk=64K",
+        "raid1(2)",
+        "raid5(4) chunk=64K",
+        "raid10(4) far2 chunk=64K",
+        "raid5+0(2x3) chunk=64K",
+        "raid1+5(3x2) chunk=64K",
+    ];
+    for name in layouts {
+        let layout: Layout = name.parse().unwrap();
+        let directory = TestDirectory::new();
+        let members =
+            file_members(&directory, layout.drives(), Sectors(8 << 30), FileIo::Threads).unwrap();
+        let engine = Engine::new(&EngineConfig::new(layout.clone()), members).unwrap();
+        let mut target = RawTarget::new(engine, false).unwrap();
+        let capacity = target.engine().array().capacity().bytes();
+        let unit = layout.full_stripe().map_or(64 << 10, Sectors::bytes);
+        let mut random = Random(5);
+        let places: Vec<u64> = (0..12).map(|_| random.below(capacity / unit) * unit).collect();
+        for at in &places {
+            target.fill(*at, unit, &GO).unwrap();
+        }
+        assert!(target.written().bytes() <= 12 * unit, "{name}");
+        assert_eq!(target.verify_members(&GO).unwrap(), [], "{name}");
+        for at in &places[..2] {
+            // A byte of data, and of every other member there that holds a part of the stripe.
+            let geometry = target.engine().array().geometry().clone();
+            let place = geometry.place(Sector(at / 512 + 9), 0);
+            for member in (0..layout.drives()).map(MemberIndex) {
+                let is_known = match geometry.holds(Place { member, ..place }) {
+                    Holds::Data { at: other, .. } => other.bytes() / unit == at / unit,
+                    Holds::P { .. } | Holds::Q { .. } => true,
+                    Holds::Nothing => false,
+                };
+                let path = directory.path().join(format!("member-{}", member.0));
+                let file = std::fs::File::options().read(true).write(true).open(path).unwrap();
+                let mut byte = [0];
+                file.read_exact_at(&mut byte, place.at.bytes() + 3).unwrap();
+                file.write_all_at(&[!byte[0]], place.at.bytes() + 3).unwrap();
+                file.sync_all().unwrap();
+                let found = target.verify_members(&GO).unwrap();
+                assert_eq!(found.len(), usize::from(is_known), "{name}: {member:?} {found:?}");
+                file.write_all_at(&byte, place.at.bytes() + 3).unwrap();
+                file.sync_all().unwrap();
+            }
+        }
     }
 }
 
@@ -284,8 +339,8 @@ fn files_are_verified_with_their_data_offset() {
     let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
     let offset = (1 << 20) + 4096 * 3 + 17;
     let mut byte = [0];
-    std::os::unix::fs::FileExt::read_exact_at(&file, &mut byte, offset).unwrap();
-    std::os::unix::fs::FileExt::write_all_at(&file, &[!byte[0]], offset).unwrap();
+    file.read_exact_at(&mut byte, offset).unwrap();
+    file.write_all_at(&[!byte[0]], offset).unwrap();
     file.sync_all().unwrap();
     let found = target.verify_members(&GO).unwrap();
     assert_eq!(found.len(), 1);

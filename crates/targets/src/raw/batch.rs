@@ -262,6 +262,7 @@ impl RawTarget {
             let bytes = &mut self.engine.bytes_mut(token)?[from..from + len as usize];
             match prepared.request {
                 Request::Write(..) => {
+                    self.versions.make_room(at / BLOCK..(at + len) / BLOCK);
                     let blocks = bytes.chunks_exact_mut(BLOCK as usize);
                     for (at, block) in (at..).step_by(BLOCK as usize).zip(blocks) {
                         pattern::fill(at, prepared.version, block);

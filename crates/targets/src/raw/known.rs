@@ -1,8 +1,9 @@
 //! What members should hold, and all of them checked against it.
 //!
 //! Everything that is known is read and compared, byte for byte; only what no write has reached, of which nothing is
-//! known, is passed over. Members are read side by side, so that one is checked while another is read; what lies
-//! together in blocks of 4 KiB is compared as blocks, anything else sector by sector.
+//! known, is passed over, so that a few writes all over a large drive are read back where they lie. Members are read
+//! side by side, so that one is checked while another is read; what lies together in blocks of 4 KiB is compared as
+//! blocks, anything else sector by sector.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -12,6 +13,7 @@ use raidlab_core::{MemberIndex, SECTOR_BYTES, Sector};
 use raidlab_engine::{EngineError, Holding, Member};
 
 use super::pattern::{self, BLOCK};
+use super::versions::Versions;
 
 /// Bytes in a sector, for buffers.
 const SECTOR: usize = SECTOR_BYTES as usize;
@@ -35,8 +37,7 @@ pub(super) enum Expected {
 pub(super) struct Known<'a> {
     pub(super) members: u16,
     pub(super) geometry: Geometry,
-    /// The last write of each block of the array.
-    pub(super) versions: &'a [u32],
+    pub(super) versions: &'a Versions,
     /// What was never written holds zeroes.
     pub(super) zeroed: bool,
 }
@@ -59,10 +60,11 @@ pub(super) fn sweep(
             None => shares.push(vec![(index, member, end)]),
         }
     }
+    let runs = known.runs(ends.iter().copied().max().unwrap_or(0));
     let check = |share: Vec<(MemberIndex, &mut Member, u64)>| {
         let mut found = Vec::new();
         for (index, member, end) in share {
-            found.extend(known.first_wrong(index, member, end, cancel)?);
+            found.extend(known.first_wrong(index, member, end, &runs, cancel)?);
         }
         Ok::<_, EngineError>(found)
     };
@@ -91,25 +93,55 @@ struct Blocks {
 }
 
 impl Known<'_> {
+    /// The runs of members up to `end` of which anything may be known on any of them, in ascending order. What belongs
+    /// to a block lies at one address on all members: copies elsewhere are places of their own, and a stripe has its
+    /// chunks and its parity at one address.
+    fn runs(&self, end: u64) -> Vec<u64> {
+        if self.zeroed {
+            return (0..end.div_ceil(RUN)).collect();
+        }
+        let mut runs = Vec::new();
+        for copy in 0..self.geometry.copies() {
+            let mut newest = 0..0;
+            for block in self.versions.written() {
+                let of = |at| self.geometry.place(Sector(at), copy).at.0 / RUN;
+                let (first, last) = (of(block * SECTORS), of(block * SECTORS + SECTORS - 1));
+                let these = first.min(last)..first.max(last) + 1;
+                if these != newest {
+                    runs.extend(these.clone());
+                    newest = these;
+                }
+            }
+        }
+        runs.sort_unstable();
+        runs.dedup();
+        runs
+    }
+
     /// The first sector of a member, below `end`, that does not hold what it should.
     fn first_wrong(
         &self,
         index: MemberIndex,
         member: &mut Member,
         end: u64,
+        runs: &[u64],
         cancel: &AtomicBool,
     ) -> Result<Option<Place>, EngineError> {
         let mut memory = vec![0; RUN as usize * SECTOR + ALIGNMENT];
         let skip = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
         let mut blocks = Blocks::default();
-        for at in (0..end).step_by(RUN as usize) {
+        for at in runs.iter().map(|run| run * RUN).take_while(|at| *at < end) {
             if cancel.load(Ordering::Relaxed) {
                 return Err(EngineError::cancelled("verify the members"));
             }
-            let run = RUN.min(end - at);
-            if !(at..at + run).any(|sector| self.is_known(index, sector)) {
+            let mut sectors = at..end.min(at + RUN);
+            let Some(first) = sectors.find(|sector| self.is_known(index, *sector)) else {
                 continue;
-            }
+            };
+            let last = sectors.rfind(|sector| self.is_known(index, *sector)).unwrap_or(first);
+            // In whole blocks, also of the member; what was found is behind where the run starts.
+            let at = first / SECTORS * SECTORS;
+            let run = (last + 1).next_multiple_of(SECTORS).min(end) - at;
             let bytes = &mut memory[skip..skip + run as usize * SECTOR];
             member.read_direct(Sector(at), bytes)?;
             if let Some(sector) = self.wrong_in(index, at, bytes, &mut blocks) {
@@ -220,7 +252,7 @@ impl Known<'_> {
 
     /// The last write of the block of a sector of the array.
     fn version(&self, at: Sector) -> u32 {
-        self.versions.get((at.bytes() / BLOCK) as usize).copied().unwrap_or(0)
+        self.versions.get(at.bytes() / BLOCK)
     }
 
     /// The array that a drive is a member of: of nested levels the lower one.

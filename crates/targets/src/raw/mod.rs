@@ -23,6 +23,7 @@ mod known;
 mod pattern;
 mod timed;
 mod verify;
+mod versions;
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -36,6 +37,7 @@ use raidlab_workload::{Cpu, RunRecord, Synchroniser};
 use batch::{Client, InFlight, ahead_after, ahead_at_first};
 use cpu::CpuTimes;
 use pattern::BLOCK;
+use versions::Versions;
 
 /// Memory for prepared operations of all processes, in bytes, where the user sets none.
 const ARENA: u64 = 256 << 20;
@@ -68,8 +70,7 @@ impl RawResult {
 #[derive(Debug)]
 pub struct RawTarget {
     engine: Engine,
-    /// The last write of each block; 0 = none.
-    versions: Vec<u32>,
+    versions: Versions,
     next_version: u32,
     zeroed: bool,
     memory: u64,
@@ -175,7 +176,7 @@ impl RawTarget {
         let blocks = engine.array().capacity().bytes().div_ceil(BLOCK);
         Ok(Self {
             engine,
-            versions: vec![0; blocks as usize],
+            versions: Versions::new(blocks),
             next_version: 0,
             zeroed,
             memory: ARENA,

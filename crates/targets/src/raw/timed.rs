@@ -141,15 +141,15 @@ impl<S: Source> Batch<'_, '_, S> {
             offset: (prepared.offset / SECTOR_BYTES) as u32,
             len: (len / SECTOR_BYTES) as u32,
         });
-        let blocks = (at / BLOCK) as usize..((at + len) / BLOCK) as usize;
+        let blocks = at / BLOCK..(at + len) / BLOCK;
         let op = match prepared.request {
             Request::Read(..) => {
                 client.expects(target.expected.len());
-                target.expected.extend_from_slice(&target.versions[blocks]);
+                target.versions.extend(&mut target.expected, blocks);
                 IoOp::Read
             }
             Request::Write(..) => {
-                target.versions[blocks].fill(prepared.version);
+                target.versions.set(blocks, prepared.version);
                 IoOp::Write
             }
             Request::Sync => IoOp::Flush,

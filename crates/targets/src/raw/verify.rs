@@ -165,7 +165,6 @@ impl RawTarget {
 
     /// Sectors of the array that a write has reached; the rest is as it was at the start.
     pub fn written(&self) -> Sectors {
-        let blocks = self.versions.iter().filter(|version| **version != 0).count() as u64;
-        Sectors(blocks * BLOCK / SECTOR_BYTES)
+        Sectors(self.versions.written().count() as u64 * BLOCK / SECTOR_BYTES)
     }
 }

@@ -68,6 +68,14 @@ impl Loop {
     }
 }
 
+impl Loop {
+    /// Bytes of the file that take room.
+    fn written(&self) -> u64 {
+        use std::os::unix::fs::MetadataExt;
+        fs::metadata(&self.file).expect("the file").blocks() * 512
+    }
+}
+
 impl Drop for Loop {
     fn drop(&mut self) {
         let gone = tool("losetup", &["--detach", &self.node]);
@@ -87,16 +95,27 @@ struct Bench {
 impl Bench {
     /// `None`, after a line that tells so, where there are no loop devices for us.
     fn new(test: &str) -> Option<Self> {
+        Self::of(test, STUDY, BYTES)
+    }
+
+    /// Devices of so many bytes, [`BYTES`] of which hold something.
+    fn of(test: &str, study: &str, size: u64) -> Option<Self> {
         if tool("id", &["-u"]).as_deref() != Ok("0") {
             skip(test, "needs root for loop devices");
             return None;
         }
         let scratch = Scratch::new(test);
-        let study = scratch.file("study.toml", STUDY);
+        let study = scratch.file("study.toml", study);
         let mut loops = Vec::new();
         for n in 0..2u64 {
             let bytes: Vec<u8> = (0..BYTES).map(|at| (at * 7 + at / 256 + n) as u8).collect();
-            match Loop::over(&scratch.file(&format!("disk{n}.img"), bytes)) {
+            let file = scratch.file(&format!("disk{n}.img"), bytes);
+            OpenOptions::new()
+                .write(true)
+                .open(&file)
+                .and_then(|file| file.set_len(size))
+                .expect("room");
+            match Loop::over(&file) {
                 Ok(one) => loops.push(one),
                 Err(why) => {
                     skip(test, &why);
@@ -223,6 +242,36 @@ fn a_confirmed_run_saves_the_ends_verifies_and_can_be_undone() {
             .iter()
             .any(|one| end[..1 << 20] == one[..1 << 20] && end[1 << 20..] == one[15 << 20..])
     );
+}
+
+/// Random places lie all over devices, of which no more is written than what is read or written there.
+#[test]
+fn devices_are_used_wholly_and_filled_where_they_are_read() {
+    const TEST: &str = "devices_are_used_wholly_and_filled_where_they_are_read";
+    let study = STUDY.replace("file = \"8MiB\"", "model = \"nas-8tb-7200\"");
+    let study = study.replace("rounds = 1", "rounds = 1\nseed = 3");
+    let Some(bench) = Bench::of(TEST, &study, 64 << 30) else { return };
+    let shown = bench.run(&[]).good().stdout;
+    for word in [
+        "The first 64GiB of each",
+        "raid0(2) chunk=64K (array of 128GiB)",
+        "places, and read again",
+    ] {
+        assert!(shown.contains(word), "`{word}` is not in {shown}");
+    }
+    assert!(!shown.contains("only the first"), "{shown}");
+    let before = bench.loops.iter().map(|one| one.written()).sum::<u64>();
+    let ran = bench.destroy(&["--json", "-"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let results = Results::from_json(&ran.stdout).expect("a results document");
+    let capacities: Vec<u64> = results.layouts.iter().map(|one| one.capacity >> 30).collect();
+    assert_eq!(capacities, [64, 128]);
+    let written = bench.loops.iter().map(|one| one.written()).sum::<u64>() - before;
+    assert!(written < 16 << 20, "{written}");
+    // A part that is asked for.
+    fs::write(&bench.study, study.replace("seed = 3", "member_size = \"8GiB\"")).expect("a study");
+    let shown = bench.run(&[]).good().stdout;
+    assert!(shown.contains("only the first 8GiB of each device are used, 12.5 %"), "{shown}");
 }
 
 /// Whoever may write to the directory that holds the saved ends must not choose what is written instead.

@@ -1,12 +1,9 @@
 //! Cells on real members: set up, fill, run, verify.
 
-use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use raidlab_core::contract::{Pacing, Work};
-use raidlab_core::{
-    Config, Layout, Level, Limits, MemberIndex, SECTOR_BYTES, Sectors, Time, Volume,
-};
+use raidlab_core::{Config, Limits, MemberIndex, Sectors, Time, Volume};
 use raidlab_engine::{
     CacheState, Engine, EngineConfig, EngineError, EngineErrorKind, FileMember, FileOptions,
     Member, Mismatch, log_device_sectors,
@@ -21,12 +18,11 @@ use raidlab_workload::{Kind, Setting, Simple, Workload, WorkloadError};
 
 use crate::drives::Drives;
 use crate::error::MeasureError;
+use crate::fill::{BLOCK, filled, plan};
 use crate::memory;
 use crate::mounted::{differing, on_array};
 use crate::sizes::Sizes;
 
-/// The raw target works in whole blocks of this many bytes.
-const BLOCK: u64 = 4096;
 /// Memory for filling, which is not timed, in bytes: little, so that it stays in the cache.
 const FILL_MEMORY: u64 = 12 << 20;
 /// The most memory for the operations of a run, in bytes.
@@ -165,7 +161,8 @@ impl<'a> Cells<'a> {
         let workload = Simple::new(Kind::RandomWrite, PROBE_BYTES);
         let mut measure = || {
             let mut target = self.target(0)?;
-            let plan = plan(&workload, &target, 1, self.study.seed)?;
+            let space = target.engine().array().capacity().bytes();
+            let plan = plan(&workload, space, 1, self.study.seed).map_err(CellError::Workload)?;
             Ok(target.run(plan, self.cancel)?)
         };
         let probing =
@@ -195,11 +192,12 @@ impl<'a> Cells<'a> {
         let workload = &*spec.workload;
         let capacity = target.engine().array().capacity();
         let layout = &self.study.layouts[key.layout].layout;
-        let plan = plan(workload, &target, key.processes, seed)?;
+        let planned = || plan(workload, capacity.bytes(), key.processes, seed);
         target.set_memory(FILL_MEMORY);
-        for range in filled(&plan.extents, layout, capacity) {
-            target.fill(range.start, range.end - range.start, self.cancel)?;
-        }
+        let planned_once = planned().map_err(CellError::Workload)?;
+        let filled = filled(planned_once, (layout, key.state), capacity);
+        target.fill_all(&filled, self.cancel)?;
+        let plan = planned().map_err(CellError::Workload)?;
         let all: u64 = plan.extents.iter().map(|(start, end)| end - start).sum();
         let each = all.saturating_add(BLOCK).saturating_mul(2);
         target.set_memory(each.min(RUN_MEMORY));
@@ -353,81 +351,5 @@ impl Runner for Cells<'_> {
                 _ => MeasureError::failed(format!("{title}: {error}")),
             },
         })
-    }
-}
-
-/// A workload planned for a target.
-fn plan(
-    workload: &dyn Workload,
-    target: &RawTarget,
-    copies: u32,
-    seed: u64,
-) -> Result<RawPlan, CellError> {
-    let space = target.engine().array().capacity().bytes();
-    let setting = Setting { space: Some(space), ..Setting::new(copies, seed) };
-    let plan = workload.plan(&setting).and_then(|plan| RawPlan::new(plan, space));
-    plan.map_err(CellError::Workload)
-}
-
-/// The parts of an array to be filled before a run, in bytes: where its processes will read or
-/// write, in whole stripes, so that parity is consistent there and every byte read is known.
-fn filled(extents: &[(u64, u64)], layout: &Layout, capacity: Sectors) -> Vec<Range<u64>> {
-    let end = capacity.bytes() / BLOCK * BLOCK;
-    let raid3 = |floor: &Layout| match floor.level {
-        Level::Raid3 => u64::from(floor.data_members()),
-        _ => 1,
-    };
-    let unit = SECTOR_BYTES * layout.floors().map(raid3).product::<u64>();
-    let unit = match layout.full_stripe() {
-        Some(stripe) if layout.has_parity() => unit * stripe.0,
-        _ if unit > SECTOR_BYTES => unit,
-        _ => BLOCK,
-    };
-    // A multiple of both; chunks are multiples of 512 bytes.
-    let unit = if unit.is_multiple_of(BLOCK) { unit } else { unit * (BLOCK / 512) };
-    let mut ranges: Vec<Range<u64>> = extents
-        .iter()
-        .map(|(from, to)| from / unit * unit..to.next_multiple_of(unit).min(end))
-        .collect();
-    ranges.sort_by_key(|range| range.start);
-    let mut merged: Vec<Range<u64>> = Vec::new();
-    for range in ranges {
-        match merged.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => merged.push(range),
-        }
-    }
-    merged
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use raidlab_workload::Span;
-
-    #[test]
-    fn only_what_is_used_is_filled_in_whole_stripes() {
-        let chunk = Sectors(16);
-        let raid5 = Layout::new(Level::Raid5, 4).with_chunk(chunk);
-        let stripe = 3 * chunk.bytes();
-        let capacity = Sectors(100 * stripe / 512);
-        let parts = |workload: &Simple, layout: &Layout, processes| -> Vec<(u64, u64)> {
-            let space = capacity.bytes();
-            let setting = Setting { space: Some(space), ..Setting::new(processes, 1) };
-            let plan = RawPlan::new(workload.plan(&setting).expect("a plan"), space);
-            let ranges = filled(&plan.expect("it fits").extents, layout, capacity);
-            ranges.into_iter().map(|range| (range.start, range.end)).collect()
-        };
-        let mut workload = Simple { block: BLOCK, ..Simple::new(Kind::DdRead, 2 * BLOCK) };
-        assert_eq!(parts(&workload, &raid5, 1), [(0, stripe)]);
-        assert_eq!(parts(&workload, &raid5, 2), [(0, stripe), (50 * stripe, 51 * stripe)]);
-        let raid0 = Layout::new(Level::Raid0, 3).with_chunk(chunk);
-        assert_eq!(parts(&workload, &raid0, 1), [(0, 2 * BLOCK)]);
-        // Neighbours in one stripe are filled once.
-        workload.span = Span::Bytes(2 * stripe);
-        assert_eq!(parts(&workload, &raid5, 6), [(0, 2 * stripe)]);
-        let mut random = Simple::new(Kind::RandomWrite, BLOCK);
-        random.span = Span::Percent(50);
-        assert_eq!(parts(&random, &raid5, 3), [(0, 50 * stripe)]);
     }
 }

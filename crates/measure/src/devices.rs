@@ -8,6 +8,7 @@ use raidlab_engine::{Claim, Device, EngineError, EngineErrorKind};
 use raidlab_study::Study;
 
 use crate::error::MeasureError;
+use crate::fill::Filling;
 use crate::sizes::Sizes;
 
 /// Devices in the places of drives: members first, then the spare, then the log device.
@@ -114,8 +115,15 @@ impl Devices {
 
     /// Says which part of the largest device is used, where that is less than half of it: random places are
     /// that near to each other, on a disk with seeks as short.
-    pub fn parts_used(&self, bytes: u64) -> Option<String> {
-        part_used(bytes, self.each().map(|device| device.size).max()?)
+    pub fn parts_used(&self, study: &Study, bytes: u64) -> Option<String> {
+        part_used(study, bytes, self.each().map(|device| device.size).max()?)
+    }
+
+    /// About how many seconds it takes to write or read so much in so many places once, one drive at a time.
+    pub fn seconds(&self, filling: Filling) -> f64 {
+        let [rate, place] =
+            if self.each().any(|device| device.rotational) { [150e6, 0.01] } else { [500e6, 1e-4] };
+        filling.bytes as f64 / rate + filling.places as f64 * place
     }
 
     /// What a reader must know of these devices.
@@ -137,16 +145,21 @@ impl Devices {
     }
 }
 
-fn part_used(bytes: u64, device: u64) -> Option<String> {
+fn part_used(study: &Study, bytes: u64, device: u64) -> Option<String> {
     if bytes.saturating_mul(2) >= device {
         return None;
     }
     let percent = bytes as f64 / device as f64 * 100.0;
     let percent = if percent < 0.1 { "less than 0.1".to_string() } else { format!("{percent:.1}") };
+    let why = if study.member_size.is_some() {
+        ", as member_size says"
+    } else {
+        "; member_size = \"64GiB\" in the study makes arrays use so much of each, which is filled, rebuilt \
+         and verified for every cell that goes all over it"
+    };
     Some(format!(
         "only the first {} of each device are used, {percent} % of {}: random places are that near to each \
-         other; member_size = \"64GiB\" in the study makes arrays use so much of each, which is filled \
-         and verified for every cell that goes all over it",
+         other{why}",
         Size(bytes),
         Size(device)
     ))
@@ -154,18 +167,24 @@ fn part_used(bytes: u64, device: u64) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use raidlab_core::Sectors;
+
     use super::*;
 
     #[test]
     fn a_small_part_of_a_device_is_told() {
-        let told = part_used(22 << 20, 8_000_000_000_000).expect("a small part");
+        let mut study = raidlab_study::parse(raidlab_study::default_study(), "").expect("a study");
+        let told = part_used(&study, 22 << 20, 8_000_000_000_000).expect("a small part");
         assert!(
             told.starts_with(
                 "only the first 22MiB of each device are used, less than 0.1 % of 8TB:"
             )
         );
-        let told = part_used(1 << 30, 10 << 30).expect("a small part");
+        assert!(told.contains("member_size = \"64GiB\" in the study"), "{told}");
+        study.member_size = Some(Sectors(1 << 21));
+        let told = part_used(&study, 1 << 30, 10 << 30).expect("a small part");
         assert!(told.contains("1GiB of each device are used, 10.0 % of 10GiB"), "{told}");
-        assert_eq!(part_used(5 << 30, 10 << 30), None);
+        assert!(told.ends_with("each other, as member_size says"), "{told}");
+        assert_eq!(part_used(&study, 5 << 30, 10 << 30), None);
     }
 }

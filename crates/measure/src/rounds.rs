@@ -16,10 +16,10 @@ use crate::sizes::Sizes;
 const SEQUENTIAL_BYTES: u64 = 48 << 20;
 /// Bytes that random workloads of the default study move a process on real files, where so many
 /// random writes a second went through in a probe: 3,072 blocks of 4 KiB take 0.2 s on flash, but
-/// half a minute on a hard disk.
-fn random_bytes(rate: f64) -> u64 {
+/// half a minute on a hard disk. All over members less on flash, as whole stripes are filled around each.
+fn random_bytes(rate: f64, is_all_over: bool) -> u64 {
     match rate {
-        5_000.0.. => 12 << 20,
+        5_000.0.. if !is_all_over => 12 << 20,
         1_000.0.. => 4 << 20,
         _ => 1 << 20,
     }
@@ -55,7 +55,8 @@ pub fn probe(
 /// # Errors
 /// When a workload cannot have the size.
 pub fn size_random(study: &mut Study, rate: f64) -> Result<(), MeasureError> {
-    set_sizes(study, true, random_bytes(rate))
+    let bytes = random_bytes(rate, study.member_size.is_some());
+    set_sizes(study, true, bytes)
 }
 
 /// Sizes the workloads of the default study, which has simple ones only.

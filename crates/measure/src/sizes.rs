@@ -51,6 +51,7 @@ impl Sizes {
     }
 
     /// The same for devices: `member_size` is how much of each is used, be it more than is needed.
+    /// [`whole_members`] says how much that may be.
     ///
     /// # Errors
     /// As [`of`](Self::of).
@@ -88,6 +89,18 @@ impl Sizes {
         study.check_capacity(&sizes.capacities, &blocks, |_| memory)?;
         Ok(sizes)
     }
+}
+
+/// How much of devices of these sizes, in bytes, arrays use: all of the smallest, in whole MiB. `None` where the study
+/// says how much, or cells are about more than the places that their processes touch: filesystems are made and
+/// rebuilds go all over members, for each cell.
+pub fn whole_members(study: &Study, devices: &[u64]) -> Option<Sectors> {
+    let is_open = study.member_size.is_none()
+        && study.filesystem.is_none()
+        && study.states.iter().all(|state| *state == State::Healthy)
+        && study.drives.iter().all(|group| matches!(group.source, DriveSource::Model(_)));
+    let smallest = devices.iter().min().filter(|_| is_open)?;
+    Some(Sectors(smallest / ROUND * ROUND / SECTOR_BYTES)).filter(|sectors| sectors.0 > 0)
 }
 
 /// The smallest request of an array, in sectors: raid3 takes a sector of each data member at least,
@@ -209,6 +222,24 @@ mod tests {
         );
         let files = Sizes::of(&study).expect("sizes");
         assert!(files.members.iter().all(|member| member.bytes() < 3 << 30), "{:?}", files.members);
+    }
+
+    #[test]
+    fn devices_are_used_wholly_unless_cells_go_all_over_them() {
+        let devices = [8_000_000_000_000, 4_000_000_000_000, 6_000_000_000_000];
+        let whole = |changes: &[(&str, &str)]| whole_members(&study(changes), &devices);
+        assert_eq!(whole(&[]), Some(Sectors(4_000_000_000_000 / ROUND * ROUND / 512)));
+        for changes in [
+            ("seed = 1 ", "seed = 1\nmember_size = \"3GiB\" "),
+            ("seed = 1 ", "seed = 1\nstates = [\"healthy\", \"degraded\"] "),
+            ("model = \"nas-8tb-7200\"", "file = \"1GiB\""),
+        ] {
+            assert_eq!(whole(&[changes]), None, "{changes:?}");
+        }
+        let mut on_filesystem = study(&[]);
+        on_filesystem.filesystem = Some("ext4".into());
+        assert_eq!(whole_members(&on_filesystem, &devices), None);
+        assert_eq!(whole_members(&study(&[]), &[]), None);
     }
 
     /// One file does for all layouts with a journal, wherever they stand among the others.

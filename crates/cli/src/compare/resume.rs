@@ -116,7 +116,11 @@ fn study(record: &RunRecord) -> Result<Study, Failure> {
     let options = begun_with(record)?;
     let mut study = load(&options, &record.conditions.study_file)?;
     match record.clock {
-        Clock::Real => real::as_recorded(&mut study, &options, &record.title, record.probed)?,
+        Clock::Real => {
+            let drives = record.conditions.drives.iter();
+            let bytes: Vec<u64> = drives.filter_map(|drive| drive.size).collect();
+            real::as_recorded(&mut study, &options, (&record.title, &bytes), record.probed)?;
+        }
         Clock::Virtual => both::as_measured(&mut study, record.probed)?,
     }
     if cell_names(&study) != record.cells {

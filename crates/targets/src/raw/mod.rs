@@ -25,6 +25,7 @@ mod timed;
 mod verify;
 mod versions;
 
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -108,23 +109,43 @@ impl Source for Process {
     }
 }
 
-/// Writes a range from start to end, then flushes.
-struct Fill {
-    at: u64,
-    end: u64,
+/// Writes ranges from start to end, then flushes.
+struct Fill<'a> {
+    ranges: std::slice::Iter<'a, Range<u64>>,
+    /// What is left of the range it is at.
+    rest: Range<u64>,
+    /// Writes under way.
+    started: u32,
     flushed: bool,
 }
 
-impl Source for Fill {
+impl<'a> Fill<'a> {
+    fn new(ranges: &'a [Range<u64>]) -> Self {
+        Self { ranges: ranges.iter(), rest: 0..0, started: 0, flushed: false }
+    }
+}
+
+impl Source for Fill<'_> {
     fn next(&mut self, _now: Time, _last: OpResult) -> Op {
         /// A whole number of stripes of 1, 2, 3, 4, 6 or 12 data chunks of 512 KiB.
         const STEP: u64 = 6 << 20;
-        if self.at < self.end {
-            let (at, len) = (self.at, STEP.min(self.end - self.at));
-            self.at += len;
-            return Op::Write { at, len };
+        /// Writes under way at once: a drive takes places of a queue on its way from one end to the other.
+        const DEPTH: u32 = 16;
+        if self.rest.is_empty() {
+            self.rest = self.ranges.next().cloned().unwrap_or_default();
         }
-        if std::mem::replace(&mut self.flushed, true) { Op::Done } else { Op::Sync }
+        if self.started == DEPTH || (self.rest.is_empty() && self.started > 0) {
+            self.started -= 1;
+            return Op::Finish;
+        }
+        if self.rest.is_empty() {
+            let is_done = std::mem::replace(&mut self.flushed, true);
+            return if is_done { Op::Done } else { Op::Sync };
+        }
+        let (at, len) = (self.rest.start, STEP.min(self.rest.end - self.rest.start));
+        self.rest.start += len;
+        self.started += 1;
+        Op::StartWrite { at, len }
     }
 
     fn copy(&self) -> u32 {
@@ -222,7 +243,20 @@ impl RawTarget {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn fill(&mut self, at: u64, len: u64, cancel: &AtomicBool) -> Result<(), EngineError> {
-        let mut fill = [Fill { at, end: at + len, flushed: false }];
+        self.fill_all(std::slice::from_ref(&(at..at + len)), cancel)
+    }
+
+    /// The same for ranges, which are flushed once: in ascending order they are written on the way from one end of the
+    /// drives to the other.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn fill_all(
+        &mut self,
+        ranges: &[Range<u64>],
+        cancel: &AtomicBool,
+    ) -> Result<(), EngineError> {
+        let mut fill = [Fill::new(ranges)];
         let shared = Shared { phases: Vec::new(), barriers: &[], queues: 0, asks_time: false };
         self.run_sources(&mut fill, shared, cancel, &mut |_| Ok(())).map(|_| ())
     }

@@ -16,10 +16,11 @@ use raidlab_study::Study;
 
 use crate::args::Compare;
 use crate::compare::record::{Recorder, host};
-use crate::compare::{Setting, results};
+use crate::compare::{Setting, effort, results};
 use crate::failure::Failure;
 use crate::output::{note, print};
-use raidlab_measure::{Devices, Drives, Sizes, facts};
+use raidlab_measure::{Devices, Drives, Filling, Sizes, facts};
+use raidlab_report::number;
 
 /// The log of what was done, beside what was saved.
 const LOG: &str = "devices.log";
@@ -63,11 +64,15 @@ pub(super) fn run(
     recorder: &mut Recorder,
     cancel: &'static AtomicBool,
 ) -> Result<Option<Results>, Failure> {
-    let sizes = super::prepare(study, options, Sizes::on_devices)?;
+    // What cannot be looked at is told as it is claimed.
+    let inspected = paths.iter().filter_map(|path| Device::inspect(path).ok());
+    let bytes: Vec<u64> = inspected.map(|device| device.size).collect();
+    let sizes = super::prepare(study, options, super::Place::Devices(&bytes))?;
     let flags = &options.devices;
     let devices = Devices::claim(study, &sizes, paths, flags.destructive)?;
     let problems = problems(&devices, flags.overwrite_signatures);
-    let shown = show(study, &sizes, &devices, ending(&problems, flags.destructive));
+    let end = ending(&problems, flags.destructive);
+    let shown = show(study, options, (&sizes, &devices), end)?;
     if !flags.destructive {
         print(&shown)?;
         return if problems.is_empty() { Ok(None) } else { Err(refused(&problems)) };
@@ -100,7 +105,7 @@ pub(super) fn run(
             warnings: devices
                 .warnings()
                 .into_iter()
-                .chain(devices.parts_used(sizes.file))
+                .chain(devices.parts_used(study, sizes.file))
                 .chain(kept)
                 .collect(),
             capacities: sizes.capacities.clone(),
@@ -157,7 +162,12 @@ fn ending(problems: &[String], is_destructive: bool) -> &'static str {
     }
 }
 
-fn show(study: &Study, sizes: &Sizes, devices: &Devices, ending: &str) -> String {
+fn show(
+    study: &Study,
+    options: &Compare,
+    (sizes, devices): (&Sizes, &Devices),
+    ending: &str,
+) -> Result<String, Failure> {
     let mut lines = vec![format!("The study \"{}\" would overwrite:", study.title)];
     for (index, device) in devices.each().enumerate() {
         let role = devices.role(index);
@@ -187,9 +197,29 @@ fn show(study: &Study, sizes: &Sizes, devices: &Devices, ending: &str) -> String
     }
     let cells = raidlab_study::cells(study).len();
     lines.push(format!("{cells} cells, {} to {} rounds.", study.rounds, study.max_rounds));
-    lines.extend(devices.parts_used(sizes.file));
+    lines.extend(devices.parts_used(study, sizes.file));
+    if study.filesystem.is_none() {
+        lines.push(filling(study, options, (sizes, devices))?);
+    }
     lines.push(ending.into());
-    lines.join("\n") + "\n"
+    Ok(lines.join("\n") + "\n")
+}
+
+/// What is written and read besides what is timed.
+fn filling(
+    study: &Study,
+    options: &Compare,
+    (sizes, devices): (&Sizes, &Devices),
+) -> Result<String, Failure> {
+    let filling = Filling::of(study, sizes).map_err(Failure::input)?;
+    let most = if super::is_ours_to_size(options) { "at most " } else { "" };
+    let (bytes, places) = (number::bytes(filling.bytes), filling.places);
+    // Written before, read again after.
+    let time = number::duration(2.0 * devices.seconds(filling));
+    Ok(effort::plain(&format!(
+        "Before the cells of a round {most}{bytes} of arrays are filled, in {places} places, and read again\nafter \
+         them: {most}about {time} a round, besides what is timed."
+    )))
 }
 
 /// The user names every device by what stays; see [`Device::identities`].

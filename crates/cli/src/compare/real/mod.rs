@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use raidlab_engine::{CacheState, EngineErrorKind};
 use raidlab_results::{Clock, Results};
-use raidlab_study::{Samples, Study, StudyError};
+use raidlab_study::{Samples, Study};
 use raidlab_targets::{RunDirectory, clean_leftovers};
 
 use super::record::Recorder;
@@ -47,30 +47,42 @@ fn is_ours_to_size(options: &Compare) -> bool {
     options.study.is_none() && options.size.is_none()
 }
 
+/// What stands in for drives.
+#[derive(Clone, Copy)]
+pub(super) enum Place<'a> {
+    /// A directory of member files.
+    Directory,
+    /// Devices of so many bytes each.
+    Devices(&'a [u64]),
+}
+
 /// Fits the study to real drives.
-fn prepare(
-    study: &mut Study,
-    options: &Compare,
-    size: fn(&Study) -> Result<Sizes, StudyError>,
-) -> Result<Sizes, Failure> {
+fn prepare(study: &mut Study, options: &Compare, place: Place<'_>) -> Result<Sizes, Failure> {
     if is_ours_to_size(options) {
         raidlab_measure::size_sequential(study)?;
     }
     study.check_real().map_err(|error| super::bad_study(options, error))?;
     study.measured = true;
-    size(study).map_err(|error| super::bad_study(options, error))
+    let sizes = match place {
+        Place::Directory => Sizes::of(study),
+        Place::Devices(bytes) => {
+            study.member_size = raidlab_measure::whole_members(study, bytes).or(study.member_size);
+            Sizes::on_devices(study)
+        }
+    };
+    sizes.map_err(|error| super::bad_study(options, error))
 }
 
-/// The study of a run that was recorded with these options, title and probe.
+/// The study of a run that was recorded with these options, title and probe, on devices of so many bytes.
 pub(super) fn as_recorded(
     study: &mut Study,
     options: &Compare,
-    title: &str,
+    (title, bytes): (&str, &[u64]),
     probed: Option<f64>,
 ) -> Result<(), Failure> {
     study.title = title.to_string();
     let is_devices = devices::named(&options.on).is_some();
-    prepare(study, options, if is_devices { Sizes::on_devices } else { Sizes::of })?;
+    prepare(study, options, if is_devices { Place::Devices(bytes) } else { Place::Directory })?;
     Ok(probed.map_or(Ok(()), |rate| raidlab_measure::size_random(study, rate))?)
 }
 
@@ -86,7 +98,7 @@ fn run_in(
     if options.study.is_none() {
         study.title = DEFAULT_TITLE.to_string();
     }
-    let sizes = prepare(study, options, Sizes::of)?;
+    let sizes = prepare(study, options, Place::Directory)?;
     let warnings = remove_leftovers(parent)?;
     let drives = Drives::Files(make_directory(parent, study, &sizes)?);
     let setting = |study: &Study, cache, probed| {

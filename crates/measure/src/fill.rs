@@ -1,0 +1,254 @@
+//! What of an array is filled before its processes run, so that every byte they read is known and parity is right where
+//! they write.
+//!
+//! Where a plan's requests are known beforehand, which they are but for those that look at the time or deal in tickets,
+//! and lie here and there, only the stripes that they touch are filled, of a healthy array that is only read the blocks
+//! alone; otherwise all that its files lie in.
+
+use std::ops::Range;
+
+use raidlab_core::{Layout, Level, SECTOR_BYTES, Sectors, Time};
+use raidlab_study::{CellKey, NamedLayout, State, Study, cell_seed, cells};
+use raidlab_workload::raw::{Op, OpResult, RawPlan};
+use raidlab_workload::{Setting, Workload, WorkloadError};
+
+use crate::sizes::Sizes;
+
+/// The raw target works in whole blocks of this many bytes.
+pub(super) const BLOCK: u64 = 4096;
+/// A disk writes about as many bytes in the time that going to another place takes it.
+const A_PLACE: u64 = 1 << 20;
+/// Places that are kept at most, 16 bytes each: with more, all is filled.
+const MOST_PLACES: usize = 1 << 22;
+
+/// A workload planned for an array of so many bytes.
+pub(super) fn plan(
+    workload: &dyn Workload,
+    space: u64,
+    copies: u32,
+    seed: u64,
+) -> Result<RawPlan, WorkloadError> {
+    let setting = Setting { space: Some(space), ..Setting::new(copies, seed) };
+    workload.plan(&setting).and_then(|plan| RawPlan::new(plan, space))
+}
+
+/// The parts of an array to be filled before the processes of a plan like this run, in bytes. They are gone through.
+pub(super) fn filled(
+    plan: RawPlan,
+    (layout, state): (&Layout, State),
+    capacity: Sectors,
+) -> Vec<Range<u64>> {
+    let end = capacity.bytes() / BLOCK * BLOCK;
+    let stripes = |ranges: Vec<Range<u64>>| {
+        let unit = unit(layout);
+        merged(ranges.into_iter().map(|range| whole(range, unit, end)).collect())
+    };
+    let bytes =
+        |ranges: &[Range<u64>]| -> u64 { ranges.iter().map(|one| one.end - one.start).sum() };
+    let all = stripes(plan.extents.iter().map(|(from, to)| *from..*to).collect());
+    let most = bytes(&all);
+    let touched = touched(plan, end, most).map(|touched| {
+        let needs_stripes = touched.writes || state != State::Healthy;
+        if needs_stripes { stripes(touched.blocks) } else { touched.blocks }
+    });
+    touched.filter(|touched| cost(bytes(touched), touched.len()) < most).unwrap_or(all)
+}
+
+/// In bytes that are written in one run.
+const fn cost(bytes: u64, places: usize) -> u64 {
+    bytes.saturating_add(A_PLACE * places as u64)
+}
+
+/// What is filled as one: a stripe where there is parity, and blocks of the raw target.
+fn unit(layout: &Layout) -> u64 {
+    let raid3 = |floor: &Layout| match floor.level {
+        Level::Raid3 => u64::from(floor.data_members()),
+        _ => 1,
+    };
+    let unit = SECTOR_BYTES * layout.floors().map(raid3).product::<u64>();
+    let unit = match layout.full_stripe() {
+        Some(stripe) if layout.has_parity() => unit * stripe.0,
+        _ if unit > SECTOR_BYTES => unit,
+        _ => BLOCK,
+    };
+    // A multiple of both; chunks are multiples of 512 bytes.
+    if unit.is_multiple_of(BLOCK) { unit } else { unit * (BLOCK / 512) }
+}
+
+fn whole(range: Range<u64>, unit: u64, end: u64) -> Range<u64> {
+    range.start / unit * unit..range.end.next_multiple_of(unit).min(end)
+}
+
+/// In ascending order, and those that meet as one.
+fn merged(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.sort_unstable_by_key(|range| range.start);
+    let mut merged: Vec<Range<u64>> = Vec::new();
+    for range in ranges {
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
+/// What the processes of a plan read or write.
+struct Touched {
+    /// In ascending order.
+    blocks: Vec<Range<u64>>,
+    writes: bool,
+}
+
+/// What the processes of a plan read or write; `None` when it is not known beforehand, or filling it costs as much as
+/// `most` bytes in one run.
+fn touched(mut plan: RawPlan, end: u64, most: u64) -> Option<Touched> {
+    if plan.asks_time || plan.queues > 0 {
+        return None;
+    }
+    let mut touched = Touched { blocks: Vec::new(), writes: false };
+    let mut left: Vec<usize> = (0..plan.processes.len()).collect();
+    // In turn, as they are prepared: they may share files.
+    while !left.is_empty() {
+        left.retain(|process| {
+            let op = plan.processes[*process].next(Time::ZERO, OpResult::Done);
+            touched.writes |= matches!(op, Op::Write { .. } | Op::StartWrite { .. });
+            match op {
+                Op::Read { at, len }
+                | Op::Write { at, len }
+                | Op::StartRead { at, len }
+                | Op::StartWrite { at, len } => {
+                    touched.blocks.push(whole(at..at.saturating_add(len), BLOCK, end));
+                }
+                _ => {}
+            }
+            op != Op::Done
+        });
+        if touched.blocks.len() > MOST_PLACES {
+            touched.blocks = merged(touched.blocks);
+            let places = touched.blocks.len();
+            if places > MOST_PLACES / 2 || cost(0, places) >= most {
+                return None;
+            }
+        }
+    }
+    touched.blocks = merged(touched.blocks);
+    Some(touched)
+}
+
+/// What is filled before the cells of a round, and read again after them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Filling {
+    /// Bytes of arrays.
+    pub bytes: u64,
+    /// Runs that they lie in.
+    pub places: u64,
+}
+
+impl Filling {
+    /// Of the first round; the places of others are others, and about as many.
+    ///
+    /// # Errors
+    /// When a workload cannot be planned.
+    pub fn of(study: &Study, sizes: &Sizes) -> Result<Self, WorkloadError> {
+        let mut filling = Self::default();
+        for key in cells(study) {
+            let (named, capacity) = (&study.layouts[key.layout], sizes.capacities[key.layout]);
+            for range in of_cell(study, &key, named, capacity)? {
+                filling.bytes = filling.bytes.saturating_add(range.end - range.start);
+                filling.places += 1;
+            }
+        }
+        Ok(filling)
+    }
+}
+
+fn of_cell(
+    study: &Study,
+    key: &CellKey,
+    named: &NamedLayout,
+    capacity: Sectors,
+) -> Result<Vec<Range<u64>>, WorkloadError> {
+    let Some(spec) = key.workload(study) else {
+        debug_assert_eq!(key.state, State::Rebuilding, "others have a workload");
+        let all = 0..capacity.bytes() / BLOCK * BLOCK;
+        return Ok(std::iter::once(all).collect());
+    };
+    let seed = cell_seed(study, key, 0);
+    let plan = plan(&*spec.workload, capacity.bytes(), key.processes, seed)?;
+    Ok(filled(plan, (&named.layout, key.state), capacity))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use raidlab_workload::{Kind, Simple, Span};
+
+    fn parts(
+        workload: &Simple,
+        (layout, state): (&Layout, State),
+        capacity: u64,
+        processes: u32,
+    ) -> Vec<[u64; 2]> {
+        let plan = plan(workload, capacity, processes, 1).expect("it fits");
+        let ranges = filled(plan, (layout, state), Sectors(capacity / 512));
+        ranges.into_iter().map(|range| [range.start, range.end]).collect()
+    }
+
+    #[test]
+    fn only_what_is_used_is_filled_in_whole_stripes() {
+        let chunk = Sectors(16);
+        let raid5 = Layout::new(Level::Raid5, 4).with_chunk(chunk);
+        let stripe = 3 * chunk.bytes();
+        let parts = |workload: &Simple, layout: &Layout, processes| {
+            parts(workload, (layout, State::Healthy), 100 * stripe, processes)
+        };
+        let mut workload = Simple { block: BLOCK, ..Simple::new(Kind::DdRead, 2 * BLOCK) };
+        assert_eq!(parts(&workload, &raid5, 1), [[0, stripe]]);
+        assert_eq!(parts(&workload, &raid5, 2), [[0, stripe], [50 * stripe, 51 * stripe]]);
+        let raid0 = Layout::new(Level::Raid0, 3).with_chunk(chunk);
+        assert_eq!(parts(&workload, &raid0, 1), [[0, 2 * BLOCK]]);
+        // Neighbours in one stripe are filled once.
+        workload.span = Span::Bytes(2 * stripe);
+        assert_eq!(parts(&workload, &raid5, 6), [[0, 2 * stripe]]);
+        let mut random = Simple::new(Kind::RandomWrite, BLOCK);
+        random.span = Span::Percent(50);
+        assert_eq!(parts(&random, &raid5, 3), [[0, 50 * stripe]]);
+    }
+
+    /// Of a large array the places that are drawn are filled, and each of them lies in what is filled.
+    #[test]
+    fn few_places_of_a_large_array_are_filled_alone() {
+        let raid6 = Layout::new(Level::Raid6, 5);
+        let stripe = raid6.full_stripe().expect("chunks").bytes();
+        let capacity = 1 << 40;
+        let (reads, writes) = (Kind::RandomRead, Kind::RandomWrite);
+        for (kind, state, unit) in [
+            (reads, State::Healthy, BLOCK),
+            (reads, State::Degraded, stripe),
+            (writes, State::Healthy, stripe),
+        ] {
+            let workload = Simple::new(kind, 100 * BLOCK);
+            let filled = parts(&workload, (&raid6, state), capacity, 2);
+            let bytes: u64 = filled.iter().map(|[from, to]| to - from).sum();
+            assert!(filled.len() > 190 && bytes <= 200 * unit, "{} {bytes}", filled.len());
+            assert!(filled.iter().flatten().all(|at| at.is_multiple_of(unit)));
+            let mut again = plan(&workload, capacity, 2, 1).expect("it fits");
+            for process in &mut again.processes {
+                loop {
+                    match process.next(Time::ZERO, OpResult::Done) {
+                        Op::Read { at, len } | Op::Write { at, len } => {
+                            let there = |[from, to]: &[u64; 2]| *from <= at && at + len <= *to;
+                            assert!(filled.iter().any(there), "{at}");
+                        }
+                        Op::Done => break,
+                        _ => {}
+                    }
+                }
+            }
+        }
+        // So many places that one run over all takes no longer.
+        let capacity = 100 * stripe + BLOCK;
+        let many = Simple::new(writes, 1_000 * BLOCK);
+        assert_eq!(parts(&many, (&raid6, State::Healthy), capacity, 1), [[0, capacity]]);
+    }
+}

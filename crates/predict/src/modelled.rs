@@ -161,7 +161,8 @@ impl<'a> Modelled<'a> {
         let capacity = |member: usize| self.drives[named.group(member)].capacity;
         let member = |member: usize| {
             let sectors = capacity(member);
-            let sectors = self.study.member_size.map_or(sectors, |most| most.min(sectors));
+            let sectors =
+                self.study.member_size_of(layout).map_or(sectors, |most| most.min(sectors));
             MemberConfig { sectors, logical_block: 1 }
         };
         let mut config = Config {
@@ -400,7 +401,7 @@ impl Modelled<'_> {
 
     /// A rebuild while nothing else goes on.
     fn rebuild_alone(&self, world: &mut World, key: &CellKey) -> Result<Sample, StudyError> {
-        let most = match self.study.member_size {
+        let most = match self.study.member_size_of(key.layout) {
             Some(_) => Sectors(u64::MAX),
             None => Sectors(rebuild::SAMPLE / SECTOR_BYTES),
         };

@@ -95,6 +95,9 @@ fn layout(study: &Study, named: &NamedLayout) -> Value {
         "host": named.host.as_ref().map(|host| format!("{host:?}")),
     });
     // Not for others, so that their runs are known by the names they had.
+    if let Some(size) = named.member_size {
+        spelled["member_size"] = json!(size.bytes());
+    }
     if let Some(inner) = &layout.inner {
         spelled["inner"] = json!(inner.to_string());
     }

@@ -218,6 +218,9 @@ pub struct NamedLayout {
     pub hardware: Hardware,
     /// The modelled host that it runs on, where it is not the study's.
     pub host: Option<Host>,
+    /// How much of each drive it uses, where that is not the study's. No study file says so: members are as large as
+    /// those of a run on real drives, for a model beside it.
+    pub member_size: Option<Sectors>,
 }
 
 /// What lies between the host and the members of an array, in virtual time.
@@ -454,6 +457,11 @@ impl Study {
                 Err(self.origin.error(kind, ("workloads", index, "read_ahead"), reason))
             }
         }
+    }
+
+    /// How much of each drive a layout uses, from its start; all of it when `None`.
+    pub fn member_size_of(&self, layout: usize) -> Option<Sectors> {
+        self.layouts[layout].member_size.or(self.member_size)
     }
 
     /// Checks that every workload fits on every layout that it runs on, with every number of processes.

@@ -12,7 +12,7 @@ use raidlab_store::Source;
 use raidlab_study::Study;
 
 use super::record::Recorder;
-use super::{Ended, VIRTUAL, bad_study, load, perform};
+use super::{Ended, VIRTUAL, bad_study, load, perform, real};
 use crate::args::{Compare, Devices};
 use crate::failure::Failure;
 use crate::output;
@@ -64,11 +64,25 @@ pub(super) fn as_measured(study: &mut Study, probed: Option<f64>) -> Result<(), 
     Ok(raidlab_measure::size_random(study, rate)?)
 }
 
+/// Gives modelled members the size of those that the study runs on really beside it: other drives would have other
+/// seeks, and arrays another capacity. Those of larger models are cut, smaller models stay what they are.
+pub(super) fn as_placed(study: &mut Study, options: &Compare) -> Result<(), Failure> {
+    let Some(place) = options.beside.as_deref().filter(|_| options.on == VIRTUAL) else {
+        return Ok(());
+    };
+    let sizes = real::member_sizes(study, place).map_err(|error| bad_study(options, error))?;
+    for (named, size) in study.layouts.iter_mut().zip(sizes) {
+        named.member_size = Some(size);
+    }
+    Ok(())
+}
+
 /// Refuses what cannot be modelled.
 fn check_model(modelled: &Compare, source: &Source) -> Result<(), Failure> {
     let mut study = load(modelled, source)?;
     let is_ours_to_size = modelled.study.is_none() && modelled.size.is_none();
     as_measured(&mut study, is_ours_to_size.then_some(FASTEST))?;
+    as_placed(&mut study, modelled)?;
     let model = Modelled::new(&study, HostCosts::default());
     model.map_err(|error| bad_study(modelled, error))?;
     Ok(())

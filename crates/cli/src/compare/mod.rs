@@ -79,6 +79,7 @@ fn perform(
     let cancel = interrupt::flag()?;
     let outcome = if options.on == VIRTUAL {
         both::as_measured(&mut study, recorder.probed())?;
+        both::as_placed(&mut study, options)?;
         real::devices::refuse_flags(options)
             .and_then(|()| modelled::run(&study, options, &mut recorder, cancel).map(Some))
     } else {

@@ -304,6 +304,7 @@ fn member_size(layout: &Layout, room: u64) -> Result<Sectors, Failure> {
         each: Vec::new(),
         hardware: raidlab_study::Hardware::default(),
         host: None,
+        member_size: None,
     };
     member_for(&named, room).map_err(Failure::input)
 }

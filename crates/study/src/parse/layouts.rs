@@ -95,7 +95,19 @@ fn read_one(
     }
     let hardware = Hardware { routes, controller };
     let host = host(table, around)?;
-    Ok(NamedLayout { name, layout, read_policy, settings, drives: group, each, hardware, host })
+    let member_size = None;
+    let drives = group;
+    Ok(NamedLayout {
+        name,
+        layout,
+        read_policy,
+        settings,
+        drives,
+        each,
+        hardware,
+        host,
+        member_size,
+    })
 }
 
 /// A layout over drives.

@@ -38,6 +38,12 @@ pub(super) fn named(on: &OsStr) -> Option<Vec<PathBuf>> {
     (!is_directory && paths.iter().any(is_device)).then_some(paths)
 }
 
+/// Bytes of each device; what cannot be looked at is told as it is claimed.
+pub(super) fn sizes(paths: &[PathBuf]) -> Vec<u64> {
+    let inspected = paths.iter().filter_map(|path| Device::inspect(path).ok());
+    inspected.map(|device| device.size).collect()
+}
+
 /// Refuses flags that are for devices only.
 pub(in crate::compare) fn refuse_flags(options: &Compare) -> Result<(), Failure> {
     let given = [
@@ -64,10 +70,7 @@ pub(super) fn run(
     recorder: &mut Recorder,
     cancel: &'static AtomicBool,
 ) -> Result<Option<Results>, Failure> {
-    // What cannot be looked at is told as it is claimed.
-    let inspected = paths.iter().filter_map(|path| Device::inspect(path).ok());
-    let bytes: Vec<u64> = inspected.map(|device| device.size).collect();
-    let sizes = super::prepare(study, options, super::Place::Devices(&bytes))?;
+    let sizes = super::prepare(study, options, super::Place::Devices(&sizes(paths)))?;
     let flags = &options.devices;
     let devices = Devices::claim(study, &sizes, paths, flags.destructive)?;
     let problems = problems(&devices, flags.overwrite_signatures);

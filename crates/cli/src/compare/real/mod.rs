@@ -3,12 +3,14 @@
 pub(super) mod devices;
 mod first;
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use raidlab_core::Sectors;
 use raidlab_engine::{CacheState, EngineErrorKind};
 use raidlab_results::{Clock, Results};
-use raidlab_study::{Samples, Study};
+use raidlab_study::{Samples, Study, StudyError};
 use raidlab_targets::{RunDirectory, clean_leftovers};
 
 use super::record::Recorder;
@@ -71,6 +73,14 @@ fn prepare(study: &mut Study, options: &Compare, place: Place<'_>) -> Result<Siz
         }
     };
     sizes.map_err(|error| super::bad_study(options, error))
+}
+
+/// How large members of each layout are where the study runs really.
+pub(super) fn member_sizes(study: &Study, on: &OsStr) -> Result<Vec<Sectors>, StudyError> {
+    let Some(paths) = devices::named(on) else { return Ok(Sizes::of(study)?.members) };
+    let bytes = devices::sizes(&paths);
+    let member_size = raidlab_measure::whole_members(study, &bytes).or(study.member_size);
+    Ok(Sizes::on_devices(&Study { member_size, ..study.clone() })?.members)
 }
 
 /// The study of a run that was recorded with these options, title and probe, on devices of so many bytes.

@@ -177,7 +177,7 @@ impl Page {
                 ""
             };
             let meaning =
-                format!("against {}: median of the ratios of each round{healthy}", view.baseline());
+                format!("against {}: centre of the ratios of each round{healthy}", view.baseline());
             entries.push(("+x %", meaning));
         }
         if view.cells().any(shown::is_unknown) {

@@ -2,6 +2,7 @@
 
 use crate::comparison::ALPHA;
 use crate::statistics::{ends, mean, median, missed, narrowest, sorted};
+use crate::walsh;
 
 /// Distance from the median, in units of the median absolute deviation, beyond which a sample is an outlier: ten
 /// robust standard deviations of 1.4826 each (Iglewicz and Hoaglin, 1993; the rule of hyperfine).
@@ -15,18 +16,23 @@ pub const STEADY_ROUNDS: usize = 5;
 /// The floor of each row, from what the same layout under two names showed there: log ratios by round of its rows.
 ///
 /// Nothing can make the two differ but the machine and the order of cells, so the bound of the 95 % interval of the
-/// median of all of them is what this study cannot tell apart; at least `least` (0.01 for 1 %). In a row where the
-/// two differ beyond doubt (5 % over all rows, by Bonferroni) the bound of that row alone counts, if it is larger.
+/// centre of all of them ([`crate::comparison`]) is what this study cannot tell apart; at least `least` (0.01 for 1 %).
+/// A row in which the two differ beyond doubt (5 % over all rows, by Bonferroni) has the bound of that row alone, if it
+/// is larger, and says nothing of the others.
 pub fn floors(rows: &[Vec<f64>], least: f64) -> Vec<f64> {
-    let all: Vec<f64> = rows.iter().flatten().copied().collect();
-    let common = far_end(&all, ALPHA).map_or(least, |bound| libm::expm1(bound).max(least));
-    let own = |row: &Vec<f64>| {
-        let differ = bounds(row, ALPHA / rows.len() as f64)
-            .is_some_and(|(low, high)| low > 0.0 || high < 0.0);
-        let bound = far_end(row, ALPHA).filter(|_| differ).map_or(common, libm::expm1);
+    let differ = |row: &&Vec<f64>| {
+        let bounds = walsh::bounds(row, ALPHA / rows.len() as f64);
+        bounds.is_some_and(|(low, high)| low > 0.0 || high < 0.0)
+    };
+    let (own, alike): (Vec<&Vec<f64>>, Vec<&Vec<f64>>) = rows.iter().partition(differ);
+    let alike = if alike.is_empty() { &own } else { &alike };
+    let all: Vec<f64> = alike.iter().copied().flatten().copied().collect();
+    let common = far_end(&all).map_or(least, |bound| libm::expm1(bound).max(least));
+    let of = |row: &Vec<f64>| {
+        let bound = far_end(row).filter(|_| differ(&row)).map_or(common, libm::expm1);
         bound.max(common)
     };
-    rows.iter().map(own).collect()
+    rows.iter().map(of).collect()
 }
 
 /// Two order statistics that miss the median with at most this chance.
@@ -35,9 +41,9 @@ fn bounds(values: &[f64], chance: f64) -> Option<(f64, f64)> {
     Some(ends(&sorted(values), rank))
 }
 
-/// The end of the interval that is further from 0.
-fn far_end(values: &[f64], chance: f64) -> Option<f64> {
-    let (low, high) = bounds(values, chance)?;
+/// The end of the 95 % interval of the centre that is further from 0.
+fn far_end(values: &[f64]) -> Option<f64> {
+    let (low, high) = walsh::bounds(values, ALPHA)?;
     Some((-low).max(high))
 }
 

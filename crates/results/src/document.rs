@@ -186,7 +186,7 @@ pub struct Cell {
     /// (largest sample - smallest) / mean x 100; absent for a single sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread_percent: Option<f64>,
-    /// The median over the rounds of (sample / the baseline's in that round), less 1, x 100; null when the baseline
+    /// The centre over the rounds of (sample / the baseline's in that round), less 1, x 100; null when the baseline
     /// has no such cell.
     pub percent_vs_baseline: Option<f64>,
     /// The interval of that, for all layouts of the row together (95 %); null where rounds are too few for as many

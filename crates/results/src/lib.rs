@@ -16,6 +16,7 @@ pub mod json;
 pub mod ranks;
 pub mod replay;
 pub mod statistics;
+mod walsh;
 
 pub use diff::{CellDiff, CellName, Change, Diff, DiffKind};
 pub use document::{

@@ -127,7 +127,7 @@ fn intervals_cover_under_the_stopping_rule() {
 /// A layout that is 5 % faster, at a coefficient of variation of 3 %, one of two in a table of 12 rows.
 #[test]
 fn a_planted_difference_is_called() {
-    for (layouts, repeats, least) in [(2, 1_000, 0.9), (12, 100, 0.0)] {
+    for (layouts, repeats, least) in [(2, 1_000, 0.9), (12, 1_000, 0.9)] {
         let mut random = Random::new(7);
         let (mut called, mut wrong, mut rounds) = (0, 0, 0);
         for _ in 0..repeats {
@@ -145,26 +145,60 @@ fn a_planted_difference_is_called() {
             "{layouts} layouts: called {share:.3}, wrong {wrong}, {:.1} rounds",
             rounds as f64 / f64::from(repeats)
         );
-        assert!(share >= least && wrong == 0, "{layouts}: {share} {wrong}");
+        assert!(share >= least && wrong * 200 <= repeats, "{layouts}: {share} {wrong}");
     }
 }
 
 /// Tables of 12 layouts and 12 rows in which all are alike.
 #[test]
 fn nothing_planted_is_hardly_ever_called() {
-    let mut random = Random::new(11);
-    let (mut tables, repeats) = (0, 200);
-    for _ in 0..repeats {
-        let table = Table::measure(12, 12, |_, _| value(&mut random, Shape::Normal, 0.03));
-        let false_calls = table.with_rows(|row| {
-            let all = row.compare().into_iter().flatten();
-            all.filter(|one| matches!(one.verdict, Verdict::Faster | Verdict::Slower)).count()
-        });
-        tables += u32::from(false_calls.iter().sum::<usize>() > 0);
+    for shape in [Shape::Normal, Shape::Skewed, Shape::TwoHumped] {
+        let mut random = Random::new(11);
+        let (mut tables, repeats) = (0, 200);
+        for _ in 0..repeats {
+            let table = Table::measure(12, 12, |_, _| value(&mut random, shape, 0.03));
+            let false_calls = table.with_rows(|row| {
+                let all = row.compare().into_iter().flatten();
+                all.filter(|one| matches!(one.verdict, Verdict::Faster | Verdict::Slower)).count()
+            });
+            tables += u32::from(false_calls.iter().sum::<usize>() > 0);
+        }
+        let share = f64::from(tables) / f64::from(repeats);
+        println!("{shape:?}: tables with a false call: {share:.3}");
+        assert!(share <= 0.05, "{shape:?}: {share}");
     }
-    let share = f64::from(tables) / f64::from(repeats);
-    println!("tables with a false call: {share:.3}");
-    assert!(share <= 0.05, "{share}");
+}
+
+/// Layouts that vary in different ways and are equally fast by their medians: log ratios are not symmetric then. The
+/// interval is about the median of the means of two rounds, which is less than a tenth of a deviation away, and no
+/// difference is called.
+#[test]
+fn layouts_of_different_shapes_are_not_called_different() {
+    use Shape::{Normal, Skewed, TwoHumped};
+    let pairs = [(Normal, Skewed), (Skewed, Normal), (Skewed, TwoHumped), (TwoHumped, Skewed)];
+    for (base, other) in pairs {
+        for variation in [0.01, 0.05] {
+            let mut random = Random::new(17);
+            let (mut covered, mut called, repeats) = (0, 0, 1_000);
+            for _ in 0..repeats {
+                let table = Table::measure(2, 1, |_, layout| {
+                    value(&mut random, if layout == 1 { other } else { base }, variation)
+                });
+                table.with_rows(|row| {
+                    let one = row.compare()[1].expect("a ratio");
+                    let covers = one.interval.is_none_or(|[low, high]| low <= 0.0 && 0.0 <= high);
+                    covered += u32::from(covers);
+                    called += u32::from(matches!(one.verdict, Verdict::Faster | Verdict::Slower));
+                });
+            }
+            let share = |count: u32| f64::from(count) / f64::from(repeats);
+            let (covered, called) = (share(covered), share(called));
+            println!(
+                "{other:?} to {base:?}, CoV {variation}: median {covered:.3}, called {called:.3}"
+            );
+            assert!(called <= 0.05 && covered >= 0.85, "{other:?} to {base:?} {variation}");
+        }
+    }
 }
 
 /// Rounds that depend on the ones before.

@@ -211,7 +211,7 @@ pub fn full() -> Results {
                 unit,
                 better: Better::Higher,
             };
-            let factors = [1.0, 1.002, 3.8, 0.98, [2.9, 3.1, 3.7, 0.4][number], 2.0];
+            let factors = [1.0, 1.002, 3.8, 0.98, [2.9, 3.1, 3.74, 0.4][number], 2.0];
             let medians = factors.map(|factor| base * factor + f64::from(processes) / 7.0);
             add(&mut results, &shared, medians, [0.3, 0.5, 6.0, 1.2, 2.5, 12.0]);
         }

@@ -1,8 +1,8 @@
 //! Which write was the last to each block of an array: memory for the parts of it that are written to, and little more.
 //!
 //! A table of two levels. The upper one has a number for each 256 KiB of the array, in memory that takes no room until
-//! it is touched; the lower one a page of versions for each of these that a write was prepared for. Pages come as writes
-//! are prepared, outside the timed span: within it nothing is allocated here.
+//! it is touched; the lower one a page of versions for each of these that a write was prepared for. Pages come as
+//! writes are prepared, outside the timed span: within it nothing is allocated here.
 
 use std::ops::Range;
 

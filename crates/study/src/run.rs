@@ -447,11 +447,14 @@ pub(crate) fn rounds_in_batches<E>(
     let mut rounds = 0..study.rounds;
     loop {
         collected.plan(rounds.end);
-        if batch(&mut collected, rounds.clone())?.is_break() {
-            return Ok(collected.into_samples(study, true));
-        }
-        if rounds.end >= most || collected.is_settled(study) {
+        let is_stopped = batch(&mut collected, rounds.clone())?.is_break();
+        let is_complete = collected.tasks(study, rounds.clone()).is_empty();
+        if is_complete && (rounds.end >= most || collected.is_settled(study)) {
+            // Who stops it after its last cell stops nothing.
             return Ok(collected.into_samples(study, false));
+        }
+        if is_stopped {
+            return Ok(collected.into_samples(study, true));
         }
         rounds = rounds.end..rounds.end + 1;
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use raidlab_study::{
-    CellKey, CellRun, Event, Runner, Sample, Samples, Study, cells, default_study, parse,
+    CellKey, CellRun, Event, Progress, Runner, Sample, Samples, Study, cells, default_study, parse,
     resume_rounds, resume_rounds_parallel, run_rounds,
 };
 use support::{on, sample};
@@ -64,6 +64,29 @@ fn a_study_stopped_anywhere_goes_on_as_if_it_had_not_been() {
         });
         assert_eq!(again.unwrap(), samples, "{stop}");
         assert_eq!(fake.0, asked[stop..], "{stop}");
+    }
+}
+
+/// Whoever stops it when the last cell has just been run gets the whole, and nothing about being stopped.
+#[test]
+fn a_study_stopped_after_its_last_cell_is_done() {
+    let study = study();
+    let (samples, runs, _) = uninterrupted(&study);
+    for (threads, stop, is_done) in
+        [(0, runs.len(), true), (1, runs.len(), true), (0, runs.len() - 1, false)]
+    {
+        let mut counted = 0;
+        let mut told = |told: Progress<'_>| {
+            counted += usize::from(told.event != Event::Started);
+            if counted == stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let again = match threads {
+            0 => resume_rounds(&study, Vec::new(), &mut Fake::default(), &mut told),
+            _ => resume_rounds_parallel(&study, Vec::new(), threads, Fake::default, &mut told),
+        };
+        let again = again.unwrap();
+        assert_eq!(again.aborted, !is_done, "{threads} threads, stopped after {stop}");
+        assert_eq!(again == samples, is_done);
     }
 }
 

@@ -85,7 +85,7 @@ fn perform(
     } else {
         real::run(&mut study, options, &mut recorder, cancel)
     };
-    let is_cancelled = cancel.load(Ordering::Relaxed);
+    let is_cancelled = cancel.load(Ordering::Relaxed) && !recorder.is_whole();
     let (name, probed) = (recorder.name().map(str::to_owned), recorder.probed());
     let hint = recorder.end(&outcome, is_cancelled, options);
     match outcome {

@@ -54,7 +54,9 @@ pub(super) fn run(
     let make = || modelled.clone();
     let samples = resume_rounds_parallel(study, finished, threads, make, &mut told);
     bar.clear();
-    results(study, &samples.map_err(Failure::failed)?, setting)
+    let samples = samples.map_err(Failure::failed)?;
+    recorder.ran(&samples);
+    results(study, &samples, setting)
 }
 
 fn host(study: &Study, modelled: &Modelled<'_>) -> BTreeMap<String, String> {

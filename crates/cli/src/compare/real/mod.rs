@@ -164,7 +164,9 @@ fn measure(
         follow(told)
     });
     bar.clear();
-    Ok((samples?, setting))
+    let samples = samples?;
+    recorder.ran(&samples);
+    Ok((samples, setting))
 }
 
 /// Shows what the first round measured. One that cannot be shown is none: the others go on.

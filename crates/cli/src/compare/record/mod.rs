@@ -13,7 +13,8 @@ use raidlab_store::{
     StoreError, Taken, Writer, cell_names, default_directory, hash_file, spelled_out,
 };
 use raidlab_study::{
-    CellKey, CellRun, DEFAULT_STUDY, DriveSource, Event, Progress, Study, cell_seed, default_study,
+    CellKey, CellRun, DEFAULT_STUDY, DriveSource, Event, Progress, Samples, Study, cell_seed,
+    default_study,
 };
 
 use super::Setting;
@@ -44,6 +45,8 @@ pub(super) struct Recorder {
     name: Option<String>,
     /// Why nothing is recorded, to be told when the run begins.
     obstacle: Option<String>,
+    /// All rounds that the study asks for are there: whoever stops it now stops nothing.
+    is_whole: bool,
 }
 
 /// How far recording is.
@@ -129,6 +132,7 @@ impl Recorder {
             probed,
             name: None,
             obstacle: None,
+            is_whole: false,
         }
     }
 
@@ -278,6 +282,16 @@ impl Recorder {
         if let Err(error) = writer.cell(&CellRun { round, cell, sample: sample.clone() }, seed) {
             self.lost(&error);
         }
+    }
+
+    /// The rounds have come to their end, or were stopped.
+    pub(super) fn ran(&mut self, samples: &Samples) {
+        self.is_whole = !samples.aborted;
+    }
+
+    /// Whether all rounds are there.
+    pub(super) fn is_whole(&self) -> bool {
+        self.is_whole
     }
 
     /// Recording stops here; the run goes on.

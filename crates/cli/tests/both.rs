@@ -66,7 +66,7 @@ impl Place {
 #[test]
 fn a_study_runs_by_both_clocks_and_shows_what_the_model_is_off() {
     let place = Place::new("runs", SMALL);
-    let json = ["--json", "out.json", "--csv", "cells", "--rounds", "2"];
+    let json = ["--json", "out.json", "--html", "page.html", "--csv", "cells", "--rounds", "2"];
     let ran =
         place.raidlab(&[&["compare", "study.toml", "--on", "virtual,ON"][..], &json].concat());
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -100,6 +100,12 @@ fn a_study_runs_by_both_clocks_and_shows_what_the_model_is_off() {
     assert_eq!(names(place.scratch.path())[..6], expected);
     assert!(names(&place.on).is_empty());
 
+    let page = fs::read_to_string(place.scratch.path().join("page.html")).expect("a page");
+    assert!(
+        page.contains("of 16\u{a0}cells (absolute residual)"),
+        "the measured page has the residuals"
+    );
+    assert!(page.contains("<table class=\"overview\""));
     // Modelled members are as large as the files.
     assert_eq!(measured.layouts, modelled.layouts);
 }

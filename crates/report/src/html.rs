@@ -4,6 +4,7 @@
 //! raw numbers stand in a data block. The content security policy forbids anything else.
 
 mod chart;
+mod diff;
 mod replay;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use raidlab_results::document::{Cell, Clock, Results, Verdict};
 
 use crate::view::{Mark, Row, Section, View, extent, half_range};
+pub use diff::{diff_html, html_with_residuals};
 pub use replay::replay_html;
 
 use crate::{Exporter, ReportError, advice, conclusion, number, shown};
@@ -34,11 +36,12 @@ impl Exporter for Html {
     fn export(&self, results: &Results) -> Result<String, ReportError> {
         let view = View::new(results)?;
         let json = serde_json::to_string(results).map_err(ReportError::json)?;
-        Ok(page(&view, &json).into_string() + "\n")
+        Ok(page(&view, &json, &html! {}).into_string() + "\n")
     }
 }
 
-fn page(view: &View<'_>, json: &str) -> Markup {
+/// The page of a document; `beside` follows it.
+fn page(view: &View<'_>, json: &str, beside: &Markup) -> Markup {
     let results = view.results;
     html! {
         (DOCTYPE)
@@ -54,6 +57,7 @@ fn page(view: &View<'_>, json: &str) -> Markup {
             }
             body {
                 (body(view, ""))
+                (beside)
                 footer {
                     p { "Written by raidlab " (results.raidlab) ". The results document is part of \
                          this file: the script element raidlab-results holds it as JSON." }

@@ -24,7 +24,7 @@ use raidlab_results::document::Results;
 pub use csv::{Csv, CsvRounds};
 pub use error::{ReportError, ReportErrorKind};
 pub use findings::findings;
-pub use html::{Html, replay_html};
+pub use html::{Html, diff_html, html_with_residuals, replay_html};
 pub use json::{Json, diff_json};
 pub use markdown::Markdown;
 pub use sheet::Sheet;

@@ -2,7 +2,7 @@
 //!
 //! What matters most stands last, because that is what a terminal still shows after a long table.
 
-mod diff;
+pub(crate) mod diff;
 mod replay;
 mod table;
 mod text;

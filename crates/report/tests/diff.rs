@@ -2,7 +2,7 @@
 
 mod common;
 
-use raidlab_report::Terminal;
+use raidlab_report::{Terminal, diff_html, html_with_residuals};
 use raidlab_results::{Clock, Diff, Results};
 
 const TERMINAL: Terminal = Terminal { width: Some(120), colour: false, unicode: true };
@@ -59,4 +59,30 @@ fn no_line_of_figures_is_wider_than_the_terminal() {
         }
         assert!(text.is_ascii());
     }
+}
+
+/// Every cell of both has its row in a page, with the figures of the terminal; nothing is cut there.
+#[test]
+fn pages_have_every_cell_of_both() {
+    let before = common::full();
+    let mut measured = changed(&before);
+    measured.clock = Clock::Real;
+    for (after, words) in [
+        (changed(&before), ["What changed", "regressed", "-20\u{a0}%"]),
+        (measured.clone(), ["Modelled beside measured", "absolute residual", "+25\u{a0}%"]),
+    ] {
+        let diff = of(&before, &after);
+        let page = diff_html(&diff).expect("a page");
+        assert_eq!(page.matches("<tr><th scope=\"row\">").count(), diff.cells.len());
+        for word in words {
+            assert!(page.contains(word), "`{word}` is not in the page");
+        }
+        let missing = diff.only_before.len() + diff.only_after.len();
+        assert_eq!(page.matches("<li>").count(), missing);
+        assert!(page.contains("id=\"raidlab-diff\"") && !page.contains("src="));
+    }
+    let residuals = of(&before, &measured);
+    let page = html_with_residuals(&measured, &residuals).expect("a page");
+    assert!(page.contains("<table class=\"overview\"") && page.contains("<table class=\"diff\""));
+    assert!(page.contains("id=\"raidlab-results\"") && page.contains("Modelled beside measured"));
 }

@@ -125,6 +125,10 @@ fn residuals(real: &Compare, measured: &Ended, modelled: &Ended) -> Result<(), F
         let text = raidlab_report::diff_json(&diff).map_err(Failure::failed)?;
         output::write(&output::with_word(path, output::RESIDUALS), &text)?;
     }
+    if let Some(path) = &outputs.html {
+        let text = raidlab_report::html_with_residuals(&measured.results, &diff);
+        output::write(path, &text.map_err(Failure::failed)?)?;
+    }
     if outputs.is_shown() {
         output::print(&format!("\n{}", output::terminal(outputs.color).diff(&diff)))?;
     }

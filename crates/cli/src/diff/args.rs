@@ -37,6 +37,9 @@ pub(crate) struct DiffOptions {
     /// Write the comparison to this file; `-` prints it instead of the table
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+    /// Write a page with every cell, which needs nothing but a browser, to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
     /// No table: only the exit status tells
     #[arg(long, short)]
     pub(crate) quiet: bool,

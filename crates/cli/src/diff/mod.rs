@@ -14,11 +14,15 @@ use args::DiffOptions;
 pub(crate) fn run(options: &DiffOptions) -> Result<(), Failure> {
     let before = load::load(&options.before, &options.store)?;
     let after = load::load(&options.after, &options.store)?;
-    output::check(&[("--json", options.json.as_deref())])?;
+    output::check(&[("--json", options.json.as_deref()), ("--html", options.html.as_deref())])?;
     let diff = Diff::of((&options.before, &before), (&options.after, &after), options.floor);
-    let printed = options.json.as_deref() == Some(Path::new("-"));
+    let is_printed = |path: &Option<_>| path.as_deref() == Some(Path::new("-"));
+    let printed = is_printed(&options.json) || is_printed(&options.html);
     if let Some(path) = &options.json {
         output::write(path, &raidlab_report::diff_json(&diff).map_err(Failure::failed)?)?;
+    }
+    if let Some(path) = &options.html {
+        output::write(path, &raidlab_report::diff_html(&diff).map_err(Failure::failed)?)?;
     }
     if !(printed || options.quiet) {
         output::print(&output::terminal(options.color).diff(&diff))?;

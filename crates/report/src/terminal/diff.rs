@@ -36,16 +36,9 @@ type Row = (Line, Vec<Span>);
 
 impl Page {
     fn diff_sides(&mut self, diff: &Diff) {
-        self.heading(match diff.kind {
-            DiffKind::Change => "What changed",
-            DiffKind::Residual => "Modelled beside measured",
-        });
+        self.heading(heading(diff));
         for (title, side) in [("before", &diff.before), ("after", &diff.after)] {
-            let title = match (diff.kind, side.clock) {
-                (DiffKind::Change, _) => title,
-                (DiffKind::Residual, Clock::Real) => "measured",
-                (DiffKind::Residual, Clock::Virtual) => "modelled",
-            };
+            let title = side_title(diff.kind, title, side.clock);
             let clock = match side.clock {
                 Clock::Virtual => "virtual time",
                 Clock::Real => "real time",
@@ -113,11 +106,8 @@ impl Page {
 
     fn diff_table(&mut self, cells: &[&CellDiff], kind: DiffKind) {
         let terminal = self.terminal;
-        let heads: &[&str] = match kind {
-            DiffKind::Change => &["before", "after", "change", "interval", "chance", ""],
-            DiffKind::Residual => &["measured", "modelled", "off", "interval"],
-        };
-        let heads: Vec<Span> = heads.iter().map(|head| Span::new(*head, Style::Dim)).collect();
+        let heads: Vec<Span> =
+            heads(kind).iter().map(|head| Span::new(*head, Style::Dim)).collect();
         let mut rows: Vec<Row> = vec![(vec![Span::new("  cell", Style::Dim)], heads)];
         rows.extend(cells.iter().map(|cell| row(cell, kind, terminal)));
         let columns = rows[0].1.len();
@@ -155,28 +145,57 @@ impl Page {
 
     fn diff_conclusion(&mut self, diff: &Diff) {
         self.gap();
-        let counts = diff.counts;
-        let text = match (diff.kind, diff.median_residual_percent) {
-            (DiffKind::Residual, Some(median)) => format!(
-                "The model is {} off in the median of {} (absolute residual).",
-                number::percent(median).trim_start_matches('+'),
-                counted(diff.cells.len(), "cell"),
-            ),
-            (DiffKind::Residual, None) => "No cell is in both.".to_owned(),
-            (DiffKind::Change, _) => format!(
-                "Of {} {} regressed, {} improved, {} equal, {} unchanged, {} not resolved. Of those called, \
-                 {:.0}{}% are false on average, at most.",
-                counted(diff.cells.len(), "cell"),
-                counts.regressed,
-                counts.improved,
-                counts.equal,
-                counts.unchanged,
-                counts.not_resolved,
-                FALSE_SHARE * 100.0,
-                number::NO_BREAK,
-            ),
-        };
-        self.hanging(Vec::new(), &text, Style::Bold);
+        self.hanging(Vec::new(), &conclusion(diff), Style::Bold);
+    }
+}
+
+/// What the comparison is about.
+pub(crate) const fn heading(diff: &Diff) -> &'static str {
+    match diff.kind {
+        DiffKind::Change => "What changed",
+        DiffKind::Residual => "Modelled beside measured",
+    }
+}
+
+/// What a side is: of changes `title`.
+pub(crate) const fn side_title(kind: DiffKind, title: &'static str, clock: Clock) -> &'static str {
+    match (kind, clock) {
+        (DiffKind::Change, _) => title,
+        (DiffKind::Residual, Clock::Real) => "measured",
+        (DiffKind::Residual, Clock::Virtual) => "modelled",
+    }
+}
+
+/// The heads of the columns.
+pub(crate) const fn heads(kind: DiffKind) -> &'static [&'static str] {
+    match kind {
+        DiffKind::Change => &["before", "after", "change", "interval", "chance", ""],
+        DiffKind::Residual => &["measured", "modelled", "off", "interval"],
+    }
+}
+
+/// What it comes to.
+pub(crate) fn conclusion(diff: &Diff) -> String {
+    let counts = diff.counts;
+    match (diff.kind, diff.median_residual_percent) {
+        (DiffKind::Residual, Some(median)) => format!(
+            "The model is {} off in the median of {} (absolute residual).",
+            number::percent(median).trim_start_matches('+'),
+            counted(diff.cells.len(), "cell"),
+        ),
+        (DiffKind::Residual, None) => "No cell is in both.".to_owned(),
+        (DiffKind::Change, _) => format!(
+            "Of {} {} regressed, {} improved, {} equal, {} unchanged, {} not resolved. Of those called, \
+             {:.0}{}% are false on average, at most.",
+            counted(diff.cells.len(), "cell"),
+            counts.regressed,
+            counts.improved,
+            counts.equal,
+            counts.unchanged,
+            counts.not_resolved,
+            FALSE_SHARE * 100.0,
+            number::NO_BREAK,
+        ),
     }
 }
 
@@ -202,8 +221,6 @@ fn row(cell: &CellDiff, kind: DiffKind, terminal: Terminal) -> Row {
         true => format!("  {} (shorter is better)", title(&cell.name)),
         false => format!("  {} ({}{way})", title(&cell.name), cell.name.unit),
     };
-    let amount =
-        |value: f64| if is_rebuild { number::duration(value) } else { number::number(value) };
     let name = vec![terminal.span(&name, Style::Plain)];
     let plain = |text: String| terminal.span(&text, Style::Plain);
     let (sign, style) = match cell.verdict {
@@ -213,24 +230,37 @@ fn row(cell: &CellDiff, kind: DiffKind, terminal: Terminal) -> Row {
         Some(Change::NotResolved) => ("~", Style::Dim),
         Some(Change::Unchanged) | None => ("", Style::Plain),
     };
+    let [before, after, percent, interval] = figures(cell);
+    let mut spans = vec![
+        plain(before),
+        plain(after),
+        terminal.span(&percent, style),
+        terminal.span(&interval, Style::Dim),
+    ];
+    if kind == DiffKind::Change {
+        spans.push(terminal.span(&chance_of(cell), Style::Dim));
+        spans.push(Span::new(sign, style));
+    }
+    (name, spans)
+}
+
+/// Values before and after, the change in percent, its interval.
+pub(crate) fn figures(cell: &CellDiff) -> [String; 4] {
+    let is_rebuild = shown::is_rebuild(&cell.name.metric);
+    let amount =
+        |value: f64| if is_rebuild { number::duration(value) } else { number::number(value) };
     let percent = cell.percent.map_or("-".to_owned(), number::percent);
     let interval = cell.percent_interval.map_or("-".to_owned(), |[low, high]| {
         let low = number::percent(low);
         let low = low.trim_end_matches(['%', number::NO_BREAK]);
         format!("{low}..{}", number::percent(high))
     });
-    let mut spans = vec![
-        plain(amount(cell.before)),
-        plain(amount(cell.after)),
-        terminal.span(&percent, style),
-        terminal.span(&interval, Style::Dim),
-    ];
-    if kind == DiffKind::Change {
-        let chance = cell.chance_corrected.map_or("-".to_owned(), chance);
-        spans.push(terminal.span(&chance, Style::Dim));
-        spans.push(Span::new(sign, style));
-    }
-    (name, spans)
+    [amount(cell.before), amount(cell.after), percent, interval]
+}
+
+/// The chance of what was seen without a change.
+pub(crate) fn chance_of(cell: &CellDiff) -> String {
+    cell.chance_corrected.map_or("-".to_owned(), chance)
 }
 
 /// A chance in percent: `0.3 %`, `<0.1 %`.
@@ -242,7 +272,7 @@ fn chance(share: f64) -> String {
 }
 
 /// `raid5(4), write, 2 processes, degraded, block=4KiB, p99_ms`, before which the study stands where there are several.
-fn title(name: &CellName) -> String {
+pub(crate) fn title(name: &CellName) -> String {
     let study = name.study.as_deref().and_then(|study| study.split(':').next());
     let mut parts: Vec<String> = study.into_iter().map(str::to_owned).collect();
     parts.extend([name.layout.clone(), name.workload.clone()]);

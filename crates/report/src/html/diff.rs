@@ -1,0 +1,151 @@
+//! Two documents against each other: every cell with what it changed by, or what the model is off.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use raidlab_results::diff::{CellName, Change, Diff, DiffKind, Side};
+use raidlab_results::document::Results;
+use raidlab_results::{Better, Clock};
+
+use super::{POLICY, STYLE, page};
+use crate::terminal::diff as words;
+use crate::view::View;
+use crate::{ReportError, number, shown};
+
+/// What two documents tell of each other as one HTML file, with the comparison as JSON in the element `raidlab-diff`.
+///
+/// # Errors
+/// When a number is none.
+pub fn diff_html(diff: &Diff) -> Result<String, ReportError> {
+    let json = crate::diff_json(diff)?;
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (words::heading(diff)) " – raidlab" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                main { (section(diff)) }
+                footer {
+                    p { "Written by raidlab. The comparison is part of this file: the script element \
+                         raidlab-diff holds it as JSON." }
+                }
+                script type="application/json" id="raidlab-diff" {
+                    (PreEscaped(json.replace('<', "\\u003c")))
+                }
+            }
+        }
+    };
+    Ok(page.into_string() + "\n")
+}
+
+/// The report of a measured run, and what the model beside it is off for each cell.
+///
+/// # Errors
+/// As [`Exporter::export`](crate::Exporter::export).
+pub fn html_with_residuals(measured: &Results, residuals: &Diff) -> Result<String, ReportError> {
+    let view = View::new(measured)?;
+    let json = serde_json::to_string(measured).map_err(ReportError::json)?;
+    Ok(page(&view, &json, &section(residuals)).into_string() + "\n")
+}
+
+fn section(diff: &Diff) -> Markup {
+    let is_change = diff.kind == DiffKind::Change;
+    html! {
+        section.diff {
+            h2 { (words::heading(diff)) }
+            dl.settings {
+                @for (title, side) in [("before", &diff.before), ("after", &diff.after)] {
+                    (side_of(diff, title, side))
+                }
+                @for one in &diff.setup {
+                    div {
+                        dt { "differs: " (one.what) }
+                        dd {
+                            (one.before.as_deref().unwrap_or("none")) " → "
+                            (one.after.as_deref().unwrap_or("none"))
+                        }
+                    }
+                }
+            }
+            @if !diff.warnings.is_empty() {
+                ul.remarks {
+                    @for warning in &diff.warnings {
+                        li.warning { strong { "Warning: " } (warning) }
+                    }
+                }
+            }
+            p { strong { (words::conclusion(diff)) } }
+            @if !diff.cells.is_empty() {
+                div.scroll {
+                    table.diff {
+                        thead {
+                            tr {
+                                th scope="col" { "cell" }
+                                @for head in words::heads(diff.kind) { th scope="col" { (head) } }
+                            }
+                        }
+                        tbody {
+                            @for cell in &diff.cells {
+                                @let figures = words::figures(cell);
+                                tr {
+                                    th scope="row" {
+                                        (words::title(&cell.name))
+                                        small { (unit(cell)) }
+                                    }
+                                    @for figure in figures { td { (figure) } }
+                                    @if is_change { td { (words::chance_of(cell)) } }
+                                    @if is_change { td { (verdict(cell.verdict)) } }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            (missing(&diff.before, &diff.only_before))
+            (missing(&diff.after, &diff.only_after))
+        }
+    }
+}
+
+fn side_of(diff: &Diff, title: &'static str, side: &Side) -> Markup {
+    let clock = match side.clock {
+        Clock::Virtual => "virtual time",
+        Clock::Real => "real time",
+    };
+    html! {
+        div {
+            dt { (words::side_title(diff.kind, title, side.clock)) }
+            dd { (side.name) ": " (side.studies.join("; ")) ", " (clock) }
+        }
+    }
+}
+
+fn unit(cell: &raidlab_results::diff::CellDiff) -> String {
+    let is_rebuild = shown::is_rebuild(&cell.name.metric);
+    let lower = if cell.better == Better::Lower { ", lower is better" } else { "" };
+    if is_rebuild { " shorter is better".into() } else { format!(" {}{lower}", cell.name.unit) }
+}
+
+const fn verdict(verdict: Option<Change>) -> &'static str {
+    match verdict {
+        Some(Change::Regressed) => "regressed",
+        Some(Change::Improved) => "improved",
+        Some(Change::Equal) => "equal within the floor",
+        Some(Change::NotResolved) => "not resolved",
+        Some(Change::Unchanged) => "unchanged",
+        None => "",
+    }
+}
+
+fn missing(side: &Side, names: &[CellName]) -> Markup {
+    html! {
+        @if !names.is_empty() {
+            h3 { (number::counted(names.len(), "cell")) " only in " (side.name) }
+            ul { @for name in names { li { (words::title(name)) } } }
+        }
+    }
+}

@@ -197,6 +197,17 @@ fn margin(view: &View<'_>, section: &Section<'_>, rows: &[&Row<'_>]) -> String {
         Better::Higher => "over",
         Better::Lower => "against",
     };
+    // Its median is the best, its rounds are not.
+    let is_behind = |row: &&Row<'_>| {
+        let percent = row.best_cell().and_then(|cell| cell.percent_vs_baseline);
+        percent.is_some_and(|percent| match section.better {
+            Better::Higher => percent < 0.0,
+            Better::Lower => percent > 0.0,
+        })
+    };
+    if rows.iter().any(is_behind) {
+        return format!("by its median, but not round by round beside {}", view.baseline());
+    }
     percents
         .map(|percents| format!("{} {over} {}", listed(&percents), view.baseline()))
         .unwrap_or_default()

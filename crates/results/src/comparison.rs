@@ -139,10 +139,16 @@ impl Row<'_> {
         let base = if base.is_empty() { self.layouts.first().copied() } else { Some(&*base) };
         let base = base.unwrap_or_default();
         let (mut ranks, shared) = (SignedRank::of(base.len()), self.dependence(base));
+        // What was measured twice is the mean of both here, too.
+        let twice = self.first_of_base();
+        let samples = |at: usize| match self.baseline.first() {
+            Some(first) if *first == at => &*twice,
+            _ => self.layouts[at],
+        };
         let mut of = |one: usize| {
             let mut standing = Standing { may_be_best: true, as_good_as_best: true };
             for other in (0..self.layouts.len()).filter(|other| *other != one) {
-                let Some(logs) = self.logs(self.layouts[other], self.layouts[one]) else {
+                let Some(logs) = self.logs(samples(other), samples(one)) else {
                     standing.as_good_as_best = false;
                     continue;
                 };
@@ -177,11 +183,19 @@ impl Row<'_> {
         libm::log1p(self.floor)
     }
 
-    /// The baseline's value in each round.
-    fn base(&self) -> Vec<f64> {
+    /// The samples of the first layout of the baseline, of two names the mean.
+    fn first_of_base(&self) -> Vec<f64> {
         let Some(first) = self.baseline.first() else { return Vec::new() };
         let alike: Vec<&[f64]> = [self.layouts[*first]].into_iter().chain(self.again).collect();
-        let first = baseline_per_round(&alike);
+        baseline_per_round(&alike)
+    }
+
+    /// The baseline's value in each round.
+    fn base(&self) -> Vec<f64> {
+        let first = self.first_of_base();
+        if self.baseline.is_empty() {
+            return first;
+        }
         let others = self.baseline[1..].iter().map(|at| self.layouts[*at]);
         let all: Vec<&[f64]> = [first.as_slice()].into_iter().chain(others).collect();
         baseline_per_round(&all)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use raidlab_core::{Nanos, Sectors};
 use raidlab_results::conduct::outliers;
 use raidlab_results::statistics::{
-    mean, median, median_interval, percent_vs_baseline, spread_percent,
+    baseline_per_round, mean, median, median_interval, percent_vs_baseline, spread_percent,
 };
 use raidlab_results::{
     Better, Bottleneck, Cell, Clock, LatencyRow, LayoutRow, MembersRow, Published, Results,
@@ -118,6 +118,26 @@ impl Judged {
                 .flat_map(|(row, floor)| row.shown(*floor, study.measured))
                 .collect();
             self.tell(study, kind, &shown);
+        }
+        self.join_twins();
+    }
+
+    /// What was measured twice a round shows the mean of both, which is what the others are compared with.
+    fn join_twins(&mut self) {
+        for (first, again) in self.rows.iter().filter_map(Cells::twins) {
+            let of = |wanted: usize| self.cells.iter().filter(move |(at, _, _)| *at == wanted);
+            let mut joined: Vec<(Measure, Vec<f64>)> = Vec::new();
+            for (_, measure, cell) in of(first) {
+                let twin = of(again).find(|(_, other, _)| other.is_alike(*measure));
+                let samples = twin.map(|(_, _, twin)| [&*cell.samples, &*twin.samples]);
+                joined.extend(samples.map(|samples| (*measure, baseline_per_round(&samples))));
+            }
+            for (measure, samples) in joined {
+                let cells = self.cells.iter_mut();
+                for (_, _, cell) in cells.filter(|(at, own, _)| (*at, *own) == (first, measure)) {
+                    put_samples(cell, samples.clone());
+                }
+            }
         }
     }
 
@@ -357,6 +377,18 @@ fn measured(study: &Study, key: &CellKey, own: &[Sample], measure: Measure) -> O
         detail: shown.is_none() && matches!(measure, Measure::Value(_, index) if index > 0),
         note: note(key, own, measure),
     })
+}
+
+/// Gives a cell other samples, as many of them.
+fn put_samples(cell: &mut Cell, samples: Vec<f64>) {
+    let interval = median_interval(&samples);
+    cell.median = median(&samples).unwrap_or(cell.median);
+    cell.mean = mean(&samples).unwrap_or(cell.mean);
+    cell.ci95 = interval.map(|interval| [interval.low, interval.high]);
+    cell.coverage = interval.map(|interval| interval.coverage);
+    cell.spread_percent = spread_percent(&samples);
+    cell.outlier_rounds = outliers(&samples);
+    cell.samples = samples;
 }
 
 /// The published figure of a cell.

@@ -54,6 +54,11 @@ impl Cells {
         rows
     }
 
+    /// The cells of the layout that is measured twice.
+    pub(crate) fn twins(&self) -> Option<(usize, usize)> {
+        Some((self.layouts[*self.baseline.first()?], self.again?))
+    }
+
     /// How many layouts are compared with the baseline; 0 without one.
     fn comparisons(&self) -> usize {
         if self.baseline.is_empty() { 0 } else { self.layouts.len() - self.baseline.len() }

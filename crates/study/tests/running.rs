@@ -143,6 +143,11 @@ fn what_a_layout_differs_from_itself_is_the_floor() {
     // The baseline is the mean of both: 100 and 104.
     assert!((cell.percent_vs_baseline.unwrap() - (300.0 / 1.02 - 100.0)).abs() < 1e-9);
     assert!((cell.floor_percent.unwrap() - 4.0).abs() < 1e-9);
+    // And that is what its cell shows, so that percentages fit the values beside them.
+    let base = found.cell("single", "random-read 4KiB", 2, "healthy").unwrap();
+    let shown = (cell.median / base.median - 1.0) * 100.0;
+    assert!((cell.percent_vs_baseline.unwrap() - shown).abs() < 1e-9, "{shown}");
+    assert_eq!(base.samples.len(), cell.samples.len());
 }
 
 #[test]

@@ -173,7 +173,7 @@ fn files_to_be_read_are_laid_out_and_known_in_the_end() {
     let id = target.names().find(&FilePath::target("a/b/j.0.0")).expect("made");
     assert_eq!(target.names().status(id).size, 3500 << 10);
     let written = plan("[j]\nrw=randwrite\nsize=1m\ninvalidate=0\n");
-    assert_eq!((written.prepare.len(), written.expected.len()), (0, 1));
+    assert_eq!((written.prepare.len(), written.expected.len()), (1, 1), "room is reserved");
     assert_eq!(written.memory, Memory::AsIs);
     // What a mixed job leaves is drawn by lot, and what a time leaves is up to the target.
     for text in ["rw=rw", "rw=write\nruntime=1", "rw=randwrite\nnorandommap", "rw=write:4k"] {
@@ -182,7 +182,7 @@ fn files_to_be_read_are_laid_out_and_known_in_the_end() {
     // A later wave reads what an earlier one wrote, and nothing is laid out.
     let both =
         plan("[w]\nfilename=f\nsize=1m\nrw=write\n[r]\nfilename=f\nsize=1m\nrw=read\nstonewall\n");
-    assert_eq!((both.prepare.len(), both.files.len(), both.expected.len()), (0, 1, 1));
+    assert_eq!((both.prepare.len(), both.files.len(), both.expected.len()), (1, 1, 1));
     // One that may be cut short does not make the file for the next.
     let text = "[w]\nfilename=f\nsize=1m\nrw=write\nruntime=1\n[r]\nfilename=f\nsize=1m\nrw=read\nstonewall\n";
     assert_eq!(plan(text).prepare.len(), 1);
@@ -366,7 +366,7 @@ fn several_files_take_turns() {
 
 /// As fio does unless it is told not to: before the run, for files that are only written, too.
 #[test]
-fn room_is_reserved_where_a_job_asks_for_it() {
+fn room_is_reserved_unless_a_job_says_none() {
     let allocated = |text: &str| {
         let mut plan = workload(text).plan(&Setting::new(1, 1)).expect("a plan");
         let mut lens = Vec::new();
@@ -384,9 +384,9 @@ fn room_is_reserved_where_a_job_asks_for_it() {
         lens
     };
     assert_eq!(allocated("[j]\nrw=write\nsize=1m\nfallocate=native\n"), [1 << 20]);
+    assert_eq!(allocated("[j]\nrw=write\nsize=1m\n"), [1 << 20], "as fio by default");
     assert_eq!(allocated("[j]\nrw=randread\nsize=64k\nfallocate=native\n"), [64 << 10]);
     assert_eq!(allocated("[j]\nrw=write\nsize=1m\nfallocate=none\n"), [0u64; 0]);
-    assert_eq!(allocated("[j]\nrw=write\nsize=1m\n"), [0u64; 0]);
 }
 
 /// A target that prepares what comes next must not prepare what comes after the end.

@@ -113,7 +113,7 @@ impl Default for Job {
             numjobs: 1,
             runtime: Nanos::ZERO,
             time_based: false,
-            allocates: false,
+            allocates: true,
             ramp: Nanos::ZERO,
             start_delay: Nanos::ZERO,
             group_reporting: false,

@@ -3,7 +3,7 @@
 mod common;
 
 use raidlab_report::{Exporter, Html, Markdown, Terminal};
-use raidlab_results::{Better, Verdict};
+use raidlab_results::{Better, Cell, Verdict};
 
 const TERMINAL: Terminal = Terminal { width: Some(120), colour: false, unicode: true };
 
@@ -259,4 +259,20 @@ fn a_layout_without_redundancy_does_not_win_without_a_word() {
     results.layouts.iter_mut().for_each(|layout| layout.survives = 1);
     let text = Terminal { width: None, ..TERMINAL }.export(&results).expect("a report");
     assert!(!text.contains(warns), "{text}");
+}
+
+/// Medians and pairs of rounds may disagree: who leads by its median is not said to lead by less than nothing.
+#[test]
+fn a_lead_that_rounds_do_not_show_is_told() {
+    let mut results = common::small();
+    let (workload, processes) = (results.cells[0].workload.clone(), results.cells[0].processes);
+    let row = |cell: &&mut Cell| cell.workload == workload && cell.processes == processes;
+    let order = |one: &&mut Cell, other: &&mut Cell| one.median.total_cmp(&other.median);
+    let best = results.cells.iter_mut().filter(row).max_by(order).expect("a best");
+    best.percent_vs_baseline = Some(-6.6);
+    let text = Terminal { width: Some(200), colour: false, unicode: true }.export(&results);
+    let text = text.expect("a report");
+    let conclusion = &text[text.find("Conclusions").expect("there is one")..];
+    assert!(conclusion.contains("by its median, but not round by round beside single"), "{text}");
+    assert!(!conclusion.contains("-6.6"), "{conclusion}");
 }

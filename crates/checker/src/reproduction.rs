@@ -296,7 +296,7 @@ impl Reproduction {
     }
 }
 
-/// The replay of a run of an array that [`NthConfig::new`] makes.
+/// The replay of a run of an array that [`FaultPointConfig::new`] makes.
 #[must_use]
 pub(super) fn of_failure(
     config: &FaultPointConfig,

@@ -402,7 +402,7 @@ pub struct Job<'a> {
     pub sources: &'a [SegmentList],
     /// What is written.
     pub targets: &'a [SegmentList],
-    /// What the sources are, in their order, then the targets. [`Kernel::Xor`] does not need it.
+    /// What the sources are, in their order, then the targets. [`ParityOp::Xor`] does not need it.
     pub roles: &'a [Role],
 }
 

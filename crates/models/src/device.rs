@@ -54,7 +54,7 @@ impl Drive {
     }
 
     /// Asks for a wake-up at the ends of commands only; gives whether the drive can do that, and so takes
-    /// [`submit_at`](Self::submit_at). See [`HardDisk::foresee_ends`].
+    /// [`submit_at`](Self::submit_at). See [`HardDisk::predict_completions`].
     pub fn predict_completions(&mut self) -> bool {
         match self {
             Self::HardDisk(drive) => drive.predict_completions(),

@@ -7,7 +7,7 @@ use crate::plan::{Plan, Planned, Process};
 
 impl Plan {
     /// The same plan whose processes ask for single reads and writes instead of [`Op::Rewrite`],
-    /// [`Op::Copy`], [`Op::ReadCharacters`] and [`Op::WriteCharacters`]: what real programs do, and what a
+    /// [`Op::Copy`], [`Op::ReadStdioBytes`] and [`Op::WriteStdioBytes`]: what real programs do, and what a
     /// target does that does not carry these out.
     #[must_use]
     pub fn in_single_operations(mut self) -> Self {

@@ -122,7 +122,7 @@ pub struct NthCounts {
 /// A run in which something was wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NthViolation {
-    /// The configuration, as [`NthConfig::name`] gives it.
+    /// The configuration, as [`FaultPointConfig::name`] gives it.
     pub config: String,
     /// The operation.
     pub operation: Operation,

@@ -33,7 +33,7 @@ impl HardDisk {
     }
 
     /// A command that comes at `at`, which may lie ahead: nothing else is handed in before. Only when
-    /// [ends are predicted](Self::foresee_ends).
+    /// [ends are predicted](Self::predict_completions).
     pub fn submit_at(&mut self, at: Time, io: DriveIo) {
         let at = at.max(self.now);
         self.prediction.work.clear();

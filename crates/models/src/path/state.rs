@@ -41,7 +41,7 @@ pub enum PathOutput {
         drive: u16,
         /// The command.
         io: DriveIo,
-        /// When it comes there: now, or later at a drive that [predicts](Paths::predict) ends.
+        /// When it comes there: now, or later at a drive that [predicts completions](Paths::predict_completions).
         at: Time,
     },
     /// A command's completion has reached the host.

@@ -63,7 +63,7 @@ pub enum Op {
     Sleep(Nanos),
     /// Use the CPU for a while.
     Compute(Nanos),
-    /// Put so many bytes into a buffer one by one, as [`op::Op::Characters`].
+    /// Put so many bytes into a buffer one by one, as [`op::Op::StdioBytes`].
     StdioBytes(u64),
     /// Wait for others, as [`op::Op::Barrier`].
     Barrier(u16),

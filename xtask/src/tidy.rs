@@ -7,6 +7,7 @@ mod arithmetic;
 mod arrows;
 mod dependencies;
 mod documents;
+mod front_pages;
 mod metadata;
 mod names;
 mod parts;
@@ -44,6 +45,7 @@ fn check(tree: &Tree) -> Vec<Breach> {
     breaches.extend(toolchain::check(tree));
     breaches.extend(documents::check(tree));
     breaches.extend(names::check(tree));
+    breaches.extend(front_pages::check(tree));
     let mut files = Vec::new();
     for (path, text) in tree.rust() {
         match rust::RustFile::parse(path, text) {
@@ -110,6 +112,7 @@ mod tests {
             "fault-model",
             "file-length",
             "forbid-unsafe",
+            "front-page",
             "function-length",
             "ignored-test",
             "invariants",

@@ -14,7 +14,20 @@
 //! * `mutation`: plants bugs, and looks for them with all of these; with the feature `seeded-bugs`.
 //! * [`choices`]: every choice in turn, or by a seed.
 //!
-//! Nothing here reads a clock, starts a thread or draws from anything but a seed.
+//! Nothing here reads a clock, starts a thread or draws from anything but a seed, nor knows modelled drives. A sector
+//! is one value here, whatever its 512 bytes; all is counted in sectors.
+//!
+//! One seed is one array with its work and its faults, the same each time:
+//!
+//! ```
+//! use raidlab_checker::swarm::{Options, run};
+//! use raidlab_core::Level;
+//!
+//! let raid6 = Options { level: Some(Level::Raid6), ..Options::default() };
+//! let outcome = run(42, &raid6).unwrap_or_else(|broken| panic!("{broken}"));
+//! assert!(outcome.ios > 0, "members were asked for something");
+//! assert_eq!(run(42, &raid6), Ok(outcome), "the same seed is the same run");
+//! ```
 #![forbid(unsafe_code)]
 
 mod caught;

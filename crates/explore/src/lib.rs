@@ -3,6 +3,23 @@
 //! * [`calibrate`] fits a study's free parameters to published figures.
 //! * [`Ablation`] takes a mechanism out of a study, to show what that mechanism does.
 //! * [`tune`] looks for the smallest window of read-ahead that is as good as any.
+//!
+//! It knows neither terminals nor reports. Windows are in bytes, rates in whatever unit who measures them has.
+//!
+//! A search, told rates that grow with the window up to 1 MiB and no further:
+//!
+//! ```
+//! use raidlab_explore::tune::{Ended, Rule, Search};
+//!
+//! let rule = Rule { gain: 0.02, misses: 2, margin: 0.02, most: 64 << 20, grain: 4096 };
+//! let mut search = Search::new(128 << 10, rule)?;
+//! while let Some(window) = search.next() {
+//!     search.record(vec![window.min(1 << 20) as f64])?;
+//! }
+//! let found = search.found().expect("nothing more is asked for");
+//! assert_eq!((found.knee, found.ended), (1 << 20, Ended::NoGain));
+//! # Ok::<(), String>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod ablation;

@@ -1,11 +1,46 @@
 //! A study's cells on member files of a directory or on block devices, in real time, every byte verified.
 //!
-//! One set of [`Drives`] serves all layouts in turn. [`Sizes`] says how large members and arrays are, [`probe`] sizes
-//! the random workloads of the default study by how fast the drives are, [`Rounds`] runs them. For each cell the
-//! array is set up afresh, filled where its processes will read (untimed), run (timed), and every member is read and
-//! compared (untimed).
+//! One set of [`Drives`] serves all layouts in turn. [`Sizes`] says how large members and arrays are, in bytes and in
+//! sectors of 512 bytes, [`probe`] sizes the random workloads of the default study by how fast the drives are,
+//! [`Rounds`] runs them. For each cell the array is set up afresh, filled where its processes will read (untimed),
+//! run (timed), and every member is read and compared (untimed). [`in_directory`] and [`on_array`] run one plan on a
+//! filesystem.
 //!
-//! Nothing here asks or tells a person anything: what may be overwritten is the caller's to have confirmed.
+//! Nothing here asks or tells a person anything, or knows modelled drives: what may be overwritten is the caller's to
+//! have confirmed.
+//!
+//! A study on member files that are there only while it runs:
+//!
+//! ```
+//! use std::ops::ControlFlow;
+//! use std::sync::atomic::AtomicBool;
+//! use raidlab_measure::{Drives, Rounds, Sizes};
+//! use raidlab_study::parse;
+//! use raidlab_targets::RunDirectory;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let study = parse(
+//!     r#"
+//!     title = "Three files"
+//!     rounds = 1
+//!     max_rounds = 1
+//!     drives = [{ name = "file", file = "2MiB", count = 3 }]
+//!     layouts = [{ level = "single" }, { level = "raid5", members = 3 }]
+//!     workloads = [{ kind = "dd-write", size = "512KiB", block = "64KiB" }]
+//!     "#,
+//!     "mine.toml",
+//! )?;
+//! let sizes = Sizes::of(&study)?;
+//! let files = RunDirectory::create_with(&std::env::temp_dir(), 3, sizes.file, sizes.extra(&study))?;
+//! let (drives, cancel) = (Drives::Files(files), AtomicBool::new(false));
+//! let rounds = Rounds::new(&study, &drives, &sizes, &cancel)?;
+//! let samples = rounds.run(Vec::new(), &mut |_| ControlFlow::Continue(()))?;
+//! for of_cell in &samples.samples {
+//!     assert_eq!(of_cell[0].bytes_written, 512 << 10);
+//! }
+//! # Ok(())
+//! # }
+//! ```
 #![forbid(unsafe_code)]
 
 mod cells;

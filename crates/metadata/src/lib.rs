@@ -1,12 +1,71 @@
 //! Metadata of arrays on their members: what stands there, as bytes.
 //!
-//! Pure: bytes in, values out. A [`MetadataFormat`] says where each record goes and what its bytes are, and reads what
-//! a device carries through a [`Source`] that somebody else has opened. [`Own`] is the format of raidlab's own arrays.
+//! Pure: bytes in, values out. It opens nothing, and does not know how an array is run. A [`MetadataFormat`] says
+//! where each record goes and what its bytes are, and reads what a device carries through a [`Source`] that somebody
+//! else has opened. [`Own`] is the format of raidlab's own arrays, [`RecordWriter`] who writes by it. Places are in
+//! sectors of 512 bytes from the start of the device.
 //!
 //! Fault model: any sector may be unreadable or hold anything at all; a device may be blank, come from another array
 //! or another place of this one, be a copy made earlier, or have been cut off or have grown. What was never written is
 //! told from what was damaged, since a damaged place may have held the newest record. No input makes a format panic,
 //! or take more memory than what a device of its size may carry. Tests: `tests/formats.rs`, `tests/damage.rs`.
+//!
+//! A superblock is written to a device in memory and found on it:
+//!
+//! ```
+//! use raidlab_core::consistency::{MetaArea, Parameters};
+//! use raidlab_core::contract::{MetaIo, Record, SegmentList, Superblock};
+//! use raidlab_core::{Array, Config, Consistency, Layout, Level, MemberIndex, Sector, Sectors};
+//! use raidlab_metadata::{MetadataFormat, Own, RecordWriter, Source, Unreadable};
+//!
+//! struct Disk(Vec<u8>);
+//!
+//! impl Disk {
+//!     fn at(&mut self, at: Sector, len: usize) -> &mut [u8] {
+//!         &mut self.0[at.bytes() as usize..][..len]
+//!     }
+//! }
+//!
+//! impl Source for Disk {
+//!     fn sectors(&self) -> Sectors {
+//!         Sectors(self.0.len() as u64 / 512)
+//!     }
+//!
+//!     fn logical_block(&self) -> u32 {
+//!         1
+//!     }
+//!
+//!     fn read(&mut self, at: Sector, into: &mut [u8]) -> Result<(), Unreadable> {
+//!         into.copy_from_slice(self.at(at, into.len()));
+//!         Ok(())
+//!     }
+//! }
+//!
+//! // Member 1 of a mirror, of which 1 MiB is for data.
+//! let mut disk = Disk(vec![0; 2 << 20]);
+//! let mut config = Config::uniform(Layout::new(Level::Raid1, 2), Sectors(2048));
+//! config.settings.consistency = Consistency::Resync;
+//! let area = MetaArea::of(&Array::new(&config)?, config.settings.consistency, Sectors(2048));
+//! let mut writer = RecordWriter::new([7; 16], &config, &area);
+//! let member = MemberIndex(1);
+//! writer.set_places(member, writer.blank(member, disk.sectors()));
+//! let mut head = vec![0; Own.head()];
+//! for at in Own.superblocks(disk.sectors()) {
+//!     writer.encode_vacant(&Own, &mut head, member, at);
+//!     disk.at(at, head.len()).copy_from_slice(&head);
+//! }
+//!
+//! let record = Record::Superblock(Superblock { events: 3, clean: true, ..Superblock::default() });
+//! let (at, payload) = (Sector(0), SegmentList::EMPTY);
+//! let meta = MetaIo { member, record, at, payload, flush: false, fua: true };
+//! let at = writer.encode(&Own, &mut head, &meta, (0, &mut std::iter::empty()));
+//! disk.at(at, head.len()).copy_from_slice(&head);
+//!
+//! let found = Own.examine(&mut disk).examined.superblock;
+//! let carried = found.whole().expect("a superblock");
+//! assert_eq!((carried.array, carried.device, carried.superblock.events), ([7; 16], 1, 3));
+//! # Ok::<(), raidlab_core::ConfigError>(())
+//! ```
 
 mod checksum;
 mod log;

@@ -1,11 +1,44 @@
 //! Models of drives in virtual time, and the files that describe drives.
 //!
-//! A model has the shape of the core: a value without clock, thread or I/O. Hand in what happens
-//! with [`HardDisk::handle`], then drain [`HardDisk::poll`] until it gives `None`. Time is integer
-//! nanoseconds given by the caller; the same inputs give the same outputs on every machine.
+//! A model has the shape of the core: a value without clock, thread or I/O, which knows nothing of arrays. Hand in
+//! what happens with [`Drive::handle`], then drain [`Drive::poll`] until it gives `None`. Time is integer nanoseconds
+//! given by the caller, addresses and lengths are in sectors of 512 bytes; the same inputs give the same outputs on
+//! every machine.
+//!
+//! * [`Drive`] is a [`HardDisk`], an [`Smr`] disk or an [`Ssd`]; [`Queue`] schedules in front of one, and [`path`] and
+//!   [`controller`] are what lies between host and drives.
+//! * [`host`] is page cache, write-back, read-ahead and filesystem.
 //!
 //! A drive is described by a TOML file in which every figure carries its unit, its status and its
 //! source (`docs/drives.md`). [`load`] reads one, [`builtin`] lists those compiled in.
+//!
+//! A cold read on a disk takes a seek and a part of a turn; then the drive's buffer has it:
+//!
+//! ```
+//! use raidlab_core::{Nanos, Sector, Time};
+//! use raidlab_models::{Drive, DriveInput, DriveIo, DriveIoId, DriveOp, DriveOutput, load};
+//!
+//! /// Reads 4 KiB; gives when that was done.
+//! fn read(drive: &mut Drive, mut now: Time) -> Time {
+//!     let (id, op, at) = (DriveIoId(1), DriveOp::Read, Sector(1 << 30));
+//!     drive.handle(now, DriveInput::Submit(DriveIo { id, op, at, len: 8, fua: false }));
+//!     loop {
+//!         match drive.poll().expect("a drive that works has a time at which it goes on") {
+//!             DriveOutput::Complete { .. } => return now,
+//!             DriveOutput::WakeAt(at) => {
+//!                 now = at;
+//!                 drive.handle(now, DriveInput::Wake);
+//!             }
+//!         }
+//!     }
+//! }
+//!
+//! let mut drive = Drive::new(&load("nas-8tb-7200")?.kind, 1);
+//! let cold = read(&mut drive, Time::ZERO);
+//! let again = read(&mut drive, cold).since(cold);
+//! assert!(again < Nanos::from_millis(1) && Nanos::from_millis(1) < cold.since(Time::ZERO));
+//! # Ok::<(), raidlab_models::ModelError>(())
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod controller;

@@ -1,10 +1,30 @@
 //! Parity arithmetic: XOR of blocks, P and Q, lost data from them, comparing blocks and locating the wrong
 //! one, with run-time dispatch, and a scalar oracle for everything.
 //!
-//! [`Kernels`] has it all, by one [`Path`] and one way to [`Store`]. Its functions take slices and check
-//! them; those called `_raw` are unsafe, for a caller whose target may be one of the sources. Every path
-//! equals [`scalar`] byte for byte (`tests/equal.rs`, `tests/pq.rs`, `tests/losses.rs`,
-//! `tests/inspect.rs`).
+//! It knows blocks of bytes and nothing of arrays. [`Kernels`] has it all, by one [`InstructionSet`] and one way to
+//! [`Store`]; [`xor`] and [`pq`] are the fastest of it in a call. P is the XOR of the data of a row; Q the sum of the
+//! data, each times 2 to its exponent, in GF(2^8) with polynomial 0x11d, as Linux md has it. Blocks of a row are
+//! slices of one length in bytes. Functions that take slices check them; those called `_raw` are unsafe, for a caller
+//! whose target may be one of the sources. Every path equals [`scalar`] byte for byte (`tests/equal.rs`,
+//! `tests/pq.rs`, `tests/losses.rs`, `tests/inspect.rs`).
+//!
+//! P and Q of three blocks, of which any two may then be lost:
+//!
+//! ```
+//! use raidlab_parity::{Kernels, ParityError, pq};
+//!
+//! let data = [[1; 512], [20; 512], [77; 512]];
+//! let (mut p, mut q) = ([0; 512], [0; 512]);
+//! let blocks: Vec<&[u8]> = data.iter().map(|block| &block[..]).collect();
+//! pq(Some(&mut p), Some(&mut q), &blocks, &[0, 1, 2])?;
+//! assert_eq!(p, [1 ^ 20 ^ 77; 512]);
+//!
+//! let (mut first, mut third) = ([0; 512], [0; 512]);
+//! let lost = [&mut first[..], &mut third[..]];
+//! Kernels::default().recover_two(lost, [0, 2], (&p, &q), &blocks[1..2], &[1])?;
+//! assert_eq!([first, third], [data[0], data[2]]);
+//! # Ok::<(), ParityError>(())
+//! ```
 
 mod checked;
 mod dispatch;

@@ -6,6 +6,25 @@
 //! splittable pseudorandom number generators", OOPSLA 2014. Written from those definitions.
 //! Draws below a bound are unbiased: D. Lemire, "Fast random integer generation in an interval",
 //! ACM Transactions on Modeling and Computer Simulation 29 (2019), 3.
+//!
+//! There is no seed from elsewhere: who draws says from what. [`Random`] draws much, [`SplitMix64`] little, and [`mix`]
+//! makes the seed of each part out of the numbers that name it. Not for secrets.
+//!
+//! ```
+//! use raidlab_random::{Random, mix};
+//!
+//! // The seed of the second run of cell 5 in a study with seed 1.
+//! let seed = mix(&[1, 5, 2]);
+//! let (mut random, mut again) = (Random::new(seed), Random::new(seed));
+//! let mut places = [10, 20, 30, 40];
+//! random.shuffle(&mut places);
+//! assert!(random.below(6) < 6);
+//!
+//! let mut same = [10, 20, 30, 40];
+//! again.shuffle(&mut same);
+//! assert_eq!(places, same, "one seed, one order");
+//! assert_ne!(seed, mix(&[1, 2, 5]), "the order of what is mixed matters");
+//! ```
 #![forbid(unsafe_code)]
 
 /// The finaliser of SplitMix64: a bijection in which every bit depends on every bit.

@@ -1,8 +1,40 @@
 //! Reports of a results document: for the terminal, as one self-contained HTML file, as JSON.
 //!
-//! Everything here is a pure function of the document. Nothing looks at the environment, so the
-//! caller says how wide the terminal is and whether it takes colour; the same document gives the
-//! same bytes everywhere.
+//! Everything here is a pure function of the document. Nothing looks at the environment, so the caller says how wide
+//! the terminal is and whether it takes colour; the same document gives the same bytes everywhere. No report knows a
+//! study, an array, or how a number came about: each value has the unit that its cell says.
+//!
+//! * [`Exporter`] is what [`Terminal`], [`Html`], [`Json`], [`Csv`], [`CsvRounds`] and [`Markdown`] have in common.
+//! * [`Sheet`] is a table of texts for other programs, [`findings`] says what the numbers of a replay show.
+//!
+//! What `raidlab compare --json` wrote, as text:
+//!
+//! ```
+//! use raidlab_report::{Exporter, Markdown, ReportErrorKind, Terminal};
+//! use raidlab_results::Results;
+//!
+//! let json = r#"{
+//!     "schema_version": 2, "raidlab": "0.1.0", "study": "One mirror", "seed": 1, "clock": "virtual",
+//!     "host": {}, "settings": {}, "warnings": [], "baseline": ["raid1(2)"],
+//!     "layouts": [{"name": "raid1(2)", "capacity": 8000000000000, "survives": 1}],
+//!     "workloads": [{"name": "dd-read", "description": "reads from start to end"}],
+//!     "cells": [{
+//!         "layout": "raid1(2)", "workload": "dd-read", "processes": 1, "state": "healthy",
+//!         "metric": "mib_per_s", "better": "higher", "unit": "MiB/s",
+//!         "samples": [201.5], "median": 201.5, "mean": 201.5, "settings": {},
+//!         "first_done_s": 20.3, "last_done_s": 20.3
+//!     }]
+//! }"#;
+//! let mut results = Results::from_json(json)?;
+//! let terminal = Terminal { width: Some(80), ..Terminal::default() }.export(&results)?;
+//! assert!(terminal.contains("One mirror") && terminal.contains("MiB/s"));
+//! assert!(Markdown.export(&results)?.contains("raid1(2)"));
+//!
+//! results.cells[0].layout = "raid5(3)".into();
+//! let error = Markdown.export(&results).expect_err("no such layout");
+//! assert_eq!(error.kind(), ReportErrorKind::UnknownLayout);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod advice;

@@ -3,7 +3,28 @@
 //! [`document`] is the document, [`json`] how it is stored, [`find`] how to look things up in it,
 //! [`replay`] what those of published studies have besides, [`comparison`] the rule for every verdict,
 //! [`conduct`] whether the rounds can bear it, [`statistics`] the formulas behind its numbers, [`diff`] what changed
-//! from one document to another, [`ranks`] the tests behind that. Nothing here knows what was measured or how.
+//! from one document to another, [`ranks`] the tests behind that. Nothing here knows what was measured or how: a value
+//! has the unit that its [`Cell`] says, and a sample is one value a round.
+//!
+//! Two layouts that met the same rounds. The rounds differ by more than the layouts do, but each round shows the
+//! second a tenth faster:
+//!
+//! ```
+//! use raidlab_results::comparison::Row;
+//! use raidlab_results::{Better, Verdict};
+//!
+//! let base = [100.0, 130.0, 90.0, 105.0, 120.0, 95.0];
+//! let other = base.map(|rate| rate * 1.1);
+//! let row = |floor| {
+//!     let layouts: &[&[f64]] = &[&base, &other];
+//!     let better = Better::Higher;
+//!     Row { layouts, baseline: &[0], again: None, better, floor, drawn: true }.compare()
+//! };
+//! let compared = row(0.01)[1].expect("compared with the baseline");
+//! assert_eq!(compared.verdict, Verdict::Faster);
+//! assert!((compared.percent - 10.0).abs() < 1e-9);
+//! assert_eq!(row(0.2)[1].expect("compared").verdict, Verdict::Equal, "by a fifth it would count");
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod comparison;

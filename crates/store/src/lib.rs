@@ -3,7 +3,58 @@
 //! A [`Store`] is a directory with a file a run, `ID.jsonl`: JSON lines that are only ever appended. The first is the
 //! [`RunRecord`], with all that is needed to repeat the run; then comes a line for each finished run of a cell, and at
 //! the end the results document and an [`End`]. Whoever writes a file holds its lock. What a file holds after a
-//! crash at any moment is its complete lines: [`Store::read`] gives them, [`Store::take`] goes on from there.
+//! crash at any moment is its complete lines: [`Store::read`] gives them, [`Store::take`] goes on from there. Times are
+//! whole nanoseconds, dates UTC.
+//!
+//! Nothing here runs a study or knows reports: a run is what somebody hands in.
+//!
+//! A run is recorded, listed, and read again:
+//!
+//! ```
+//! use raidlab_core::Nanos;
+//! use raidlab_results::Clock;
+//! use raidlab_store::{
+//!     Conditions, Options, Outcome, PathText, RunRecord, SCHEMA_VERSION, Setting, State, Store,
+//!     cell_names, spelled_out,
+//! };
+//! use raidlab_study::{CellRun, Rebuild, Sample, default_study, parse};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = std::env::temp_dir().join(format!("raidlab-store-doc-{}", std::process::id()));
+//! let study = parse(default_study(), "default.toml")?;
+//! let store = Store::new(&directory);
+//! store.make()?;
+//! let mut writer = store.begin(RunRecord {
+//!     schema_version: SCHEMA_VERSION,
+//!     id: String::new(),   // given, as is the date, when the run begins
+//!     date: String::new(),
+//!     title: study.title.clone(),
+//!     clock: Clock::Virtual,
+//!     on: "virtual".into(),
+//!     rounds: [study.rounds, study.max_rounds],
+//!     pid: std::process::id(),
+//!     command: Vec::new(),
+//!     directory: PathText::default(),
+//!     options: Options::default(),
+//!     conditions: Conditions::default(),
+//!     probed: None,
+//!     study: spelled_out(&study),
+//!     cells: cell_names(&study),
+//!     setting: Setting::default(),
+//! })?;
+//! let id = writer.id().to_string();
+//! let sample = Sample::of_rebuild(2.5, Rebuild { elapsed: Nanos(2_500_000_000), done: 1.0 });
+//! writer.cell(&CellRun { round: 0, cell: 0, sample }, 1)?;
+//! writer.end(Outcome::Interrupted, None, None)?;
+//!
+//! let listed = store.list()?;
+//! assert_eq!((listed.len(), &listed[0].id), (1, &id));
+//! assert_eq!(listed[0].head.as_ref().unwrap().state, State::Interrupted);
+//! assert_eq!(store.read(&id)?.runs[0].sample.values, [Some(2.5)]);
+//! # std::fs::remove_dir_all(&directory)?;
+//! # Ok(())
+//! # }
+//! ```
 #![forbid(unsafe_code)]
 
 mod date;

@@ -4,7 +4,28 @@
 //! cells are run and in which order; [`run_rounds`] and [`run_rounds_parallel`] run them by a
 //! [`Runner`], which is all that differs between real and virtual time; [`resume_rounds`] and
 //! [`resume_rounds_parallel`] go on where a run was stopped; [`summarise`] makes the results document
-//! of the samples.
+//! of the samples. Nothing here knows who runs a study, a terminal or a report. Sizes are written with their units in
+//! study files, and are bytes or sectors of 512 bytes by their types.
+//!
+//! A study, its cells, and what is said of one that cannot be:
+//!
+//! ```
+//! use raidlab_study::{StudyErrorKind, cells, parse};
+//!
+//! let text = r#"
+//! title = "Mirror or parity?"
+//! processes = [1, 4]
+//! drives = [{ name = "nas", model = "nas-8tb-7200", count = 4 }]
+//! layouts = [{ level = "raid10", members = 4 }, { level = "raid5", members = 4 }]
+//! workloads = [{ kind = "random-read", size = "1MiB" }]
+//! "#;
+//! let study = parse(text, "mine.toml")?;
+//! assert_eq!(cells(&study).len(), 2 * 2, "layouts and numbers of processes");
+//!
+//! let error = parse(&text.replace("count = 4", "count = 3"), "mine.toml").unwrap_err();
+//! assert_eq!(error.kind, StudyErrorKind::TooFewDrives);
+//! # Ok::<(), raidlab_study::StudyError>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod conduct;

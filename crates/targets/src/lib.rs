@@ -6,8 +6,30 @@
 //! * [`KernelMdArray`] is an array of the kernel's md driver over loop devices.
 //! * [`RunDirectory`] makes, and removes, member files in a directory of the user's.
 //!
+//! Nothing here knows studies. Lengths and places of files are in bytes, those of arrays in sectors of 512 bytes; times
+//! are nanoseconds of the machine's steady clock.
+//!
 //! Fault model: members fail as the engine has it; the process may be killed at any point. Wrong bytes are found
 //! by [`RawTarget`] and [`DirectoryTarget`]; what a killed run left is removed by [`clean_leftovers`].
+//!
+//! Two processes each write a file in a directory; what they wrote is compared, and the files are gone afterwards:
+//!
+//! ```
+//! use std::sync::atomic::AtomicBool;
+//! use raidlab_targets::{DirectoryOptions, DirectoryTarget};
+//! use raidlab_workload::{Parameters, Setting, make};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let workload = make("dd-write", Parameters::new([("size", "256KiB"), ("block", "64KiB")])?)?;
+//! let plan = workload.plan(&Setting::new(2, 1))?;
+//! let options = DirectoryOptions { system_caches: false, ..DirectoryOptions::default() };
+//! let mut target = DirectoryTarget::new(&std::env::temp_dir(), options)?;
+//! let record = target.run(plan, &AtomicBool::new(false))?;
+//! assert_eq!(record.totals().writes.bytes, 2 * (256 << 10));
+//! assert!(record.last_done() >= record.first_done());
+//! # Ok(())
+//! # }
+//! ```
 
 mod directory;
 mod export;

@@ -1,10 +1,32 @@
 //! Workloads as generators of operations: what each process asks for next, given how the last
 //! operation went.
 //!
-//! A workload knows neither kernel nor model: it has no clock, does no I/O and draws its random
-//! places from a seed, so the same workload runs on a real filesystem, on real members and in virtual
-//! time. A [`Workload`] gives a [`Plan`] of [`Process`]es; a target carries out their [`Op`]s and
-//! measures a [`RunRecord`] by a [`Recorder`] and a [`Conductor`], so that all targets measure alike.
+//! A workload knows neither kernel nor model: it has no clock, does no I/O and draws its random places from a seed,
+//! so the same workload runs on a real filesystem, on real members and in virtual time. A [`Workload`] gives a
+//! [`Plan`] of [`Process`]es; a target carries out their [`Op`]s by the loop in [`processes`] and measures a
+//! [`RunRecord`] by a [`Recorder`] and a [`Synchroniser`], so that all targets measure alike. Lengths and places are
+//! in bytes, times in nanoseconds since the start of the run.
+//!
+//! A workload as study files name it, its plan for two processes, and a run on the target that does nothing:
+//!
+//! ```
+//! use raidlab_workload::null::NullTarget;
+//! use raidlab_workload::{Parameters, Setting, make};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let parameters = Parameters::new([("size", "1MiB"), ("block", "64KiB")])?;
+//! let workload = make("dd-write", parameters)?;
+//! let plan = workload.plan(&Setting::new(2, 1))?;
+//! assert_eq!(plan.run.len(), 2);
+//!
+//! let record = NullTarget::default().run(plan).expect("a plan that can be carried out");
+//! let writes = record.totals().writes;
+//! assert_eq!((writes.count, writes.bytes), (2 * 16, 2 << 20));
+//! assert_eq!(workload.metrics()[0].unit, "MiB/s");
+//! assert!(workload.values(&record)[0].is_some(), "a microsecond an operation is a time");
+//! # Ok(())
+//! # }
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod bonnie;

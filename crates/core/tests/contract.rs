@@ -1,5 +1,7 @@
 //! The contract: what is refused, what is ignored, what is held back, and in which order.
 
+#[path = "../examples/driver.rs"]
+mod driver_example;
 #[allow(dead_code, reason = "shared by tests that use different parts")]
 mod support;
 

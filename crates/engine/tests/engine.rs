@@ -1,6 +1,8 @@
 //! The loop against a flat model: random requests, many at once, over every level, healthy and degraded.
 
 mod common;
+#[path = "../examples/files.rs"]
+mod files_example;
 
 use common::{Random, layouts, memory_members};
 use raidlab_core::contract::{IoOp, Outcome, Segment, Token};

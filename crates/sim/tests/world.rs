@@ -1,5 +1,8 @@
 //! Worlds against what follows from their parts.
 
+#[path = "../examples/processes.rs"]
+mod processes_example;
+
 use raidlab_core::contract::{IoOp, Outcome};
 use raidlab_core::{Config, Layout, Level, MemberIndex, Nanos, Sector, Sectors, Time};
 use raidlab_models::{DriveKind, HardDisk, HardDiskSpec, load};

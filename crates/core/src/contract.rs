@@ -270,6 +270,7 @@ pub enum Admin {
 
 /// Why a command was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Refusal {
     /// There is no such member.
     NoSuchMember,
@@ -549,6 +550,7 @@ pub enum Work {
 
 /// Events of the array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Event {
     /// A member is out of service.
     MemberFailed(MemberIndex),

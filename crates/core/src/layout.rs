@@ -595,6 +595,7 @@ impl fmt::Display for Layout {
 
 /// A parameter of a layout that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LayoutError {
     /// The parameter, as it is called in study files: `level`, `members`, `chunk`, `rotation`,
     /// `near`, `far`, `offset`, `far_sets`, `zones`, `arrays`.

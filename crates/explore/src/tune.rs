@@ -59,6 +59,7 @@ pub enum Ended {
 
 /// What a search found.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Found {
     /// The window of the best mean.
     pub best: u64,

@@ -12,6 +12,7 @@ use raidlab_workload::{Plan, RunRecord};
 
 /// What became of a run on a filesystem on an engine's array.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Outcome {
     /// What was measured.
     pub record: RunRecord,

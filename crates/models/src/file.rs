@@ -15,6 +15,7 @@ use crate::ssd::{self, SsdSpec};
 
 /// A drive as its file describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DriveSpec {
     /// The file's name without `.toml`.
     pub name: String,

@@ -67,6 +67,7 @@ pub struct Row<'a> {
 
 /// A layout against the baseline.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Comparison {
     /// (exp(centre of the log ratios) - 1) x 100, of values as they are: more is more.
     pub percent: f64,

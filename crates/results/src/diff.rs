@@ -33,6 +33,7 @@ pub const FALSE_SHARE: f64 = 0.05;
 
 /// What two documents tell of each other.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Diff {
     /// [`DIFF_SCHEMA_VERSION`].
     pub schema_version: u32,
@@ -148,6 +149,7 @@ pub struct CellName {
 
 /// A cell of both.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct CellDiff {
     /// Which.
     #[serde(flatten)]

@@ -7,6 +7,7 @@ use raidlab_models::BadFigure;
 
 /// Which kind of error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SimErrorKind {
     /// The array cannot be configured so.
     Config,

@@ -29,6 +29,7 @@ use raidlab_models::path::PathInput;
 
 /// An answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Answer {
     /// Which request.
     pub id: RequestId,
@@ -40,6 +41,7 @@ pub struct Answer {
 
 /// A member I/O as it was sent out, for comparing drivers of the core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IoRecord {
     /// Which member.
     pub member: MemberIndex,

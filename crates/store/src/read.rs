@@ -16,6 +16,7 @@ use crate::line::{End, Line, Outcome, Resumed, RunRecord, SCHEMA_VERSION};
 
 /// A run as its file has it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Stored {
     /// What it is.
     pub record: RunRecord,

@@ -45,6 +45,7 @@ pub struct Writer {
 
 /// A run that was stopped, locked to go on.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Taken {
     /// What was recorded.
     pub stored: Stored,

@@ -158,6 +158,7 @@ pub trait Runner {
 
 /// How far a study is.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Progress<'a> {
     /// What just happened.
     pub event: Event<'a>,
@@ -195,6 +196,7 @@ pub struct CellRun {
 
 /// What the rounds of a study gave.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Samples {
     /// The cells, as [`cells`] lists them.
     pub cells: Vec<CellKey>,

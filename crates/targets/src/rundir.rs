@@ -277,6 +277,7 @@ impl Drop for RunDirectory {
 
 /// What [`clean_leftovers`] found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Cleaned {
     /// Directories of runs that were killed: removed.
     pub removed: Vec<PathBuf>,

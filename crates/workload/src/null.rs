@@ -37,6 +37,7 @@ pub struct NullTarget {
 
 /// What keeps a run from ending.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NullError {
     /// An operation on a name cannot be.
     Name(NameError),

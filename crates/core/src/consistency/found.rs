@@ -70,6 +70,7 @@ impl From<&Config> for Wanted {
 
 /// An array that was found on its members.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Assembled {
     /// The array. What must be made consistent is begun at the first input.
     pub array: Array,

@@ -9,6 +9,7 @@ use crate::units::{MemberIndex, Sectors};
 
 /// Why what is offered as a member, or as the log device, is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Unusable {
     /// The administrator said so.
     LeftOut,
@@ -284,6 +285,7 @@ impl std::error::Error for AssembleError {
 /// Why a drive may not come back into its place as the one that was there. It may be added as a fresh one,
 /// and everything on it is rebuilt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ReturnRefusal {
     /// It is no drive of this place of the array, or cannot be read.
     Unusable(Unusable),

@@ -57,6 +57,7 @@ impl fmt::Display for Signature {
 
 /// Why a device must not be written, whatever the user says.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DeviceRefusal {
     /// Something is mounted from the device or a part of it.
     Mounted {

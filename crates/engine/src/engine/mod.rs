@@ -36,6 +36,7 @@ use io::InFlight;
 
 /// The answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Reply {
     /// Which request, as [`Engine::submit`] named it.
     pub id: RequestId,
@@ -45,6 +46,7 @@ pub struct Reply {
 
 /// A member I/O as the array asked for it; kept when [`Engine::record`] is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Recorded {
     /// Which member.
     pub member: MemberIndex,

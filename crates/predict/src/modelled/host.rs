@@ -43,6 +43,7 @@ pub fn run_plan(world: &mut World, host: &HostSpec, plan: Plan) -> Result<RunRec
 
 /// A run, and what of the host is not in its record.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct HostRun {
     /// What was measured.
     pub record: RunRecord,

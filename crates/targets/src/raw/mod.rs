@@ -45,6 +45,7 @@ const ARENA: u64 = 256 << 20;
 
 /// What a run of a workload took.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct RawResult {
     /// What was measured. Times are sums over batches; the CPU times are those of this operating-system
     /// process, all threads, and of the whole machine, within the timed span.

@@ -24,6 +24,7 @@ enum Waits {
 
 /// What a workload asks for that cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Fault {
     /// To wait for what was started, when nothing was.
     NothingStarted,

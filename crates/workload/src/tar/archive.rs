@@ -59,6 +59,7 @@ pub struct Archive {
 
 /// What is wrong with an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ArchiveError {
     /// It ends within a member.
     Truncated {

@@ -5,6 +5,7 @@ use crate::units::{Sector, Sectors, Time};
 
 /// The state of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Status {
     /// Members out of service.
     pub failed: MemberBits,

@@ -6,7 +6,7 @@ use raidlab_core::{Consistency, Level, Sectors};
 use super::caught::caught;
 use super::content::mix;
 use super::crash::{self, Counts, CrashConfig};
-use super::fault_points::{self, FaultPointConfig, NthViolation, Operation};
+use super::fault_points::{self, FaultPointConfig, FaultPointViolation, Operation};
 use super::reproduction::{self, Case, Reproduction};
 use super::swarm::{self, Hits, Mode, Options, Shares};
 
@@ -213,7 +213,7 @@ pub struct Broken {
 #[derive(Clone, Debug)]
 pub enum Shown {
     /// An I/O that failed.
-    Failure(Box<NthViolation>),
+    Failure(Box<FaultPointViolation>),
     /// A crash.
     Crash(Box<crash::Violation>),
     /// A seed, with what it draws from.

@@ -1,17 +1,17 @@
 //! Every member I/O of every operation fails in turn, on every level and consistency mode.
 
-use raidlab_checker::fault_points::{self, FaultPointConfig, NthCounts, Operation};
+use raidlab_checker::fault_points::{self, FaultPointConfig, FaultPointCounts, Operation};
 use raidlab_core::{Consistency, Level, Sectors};
 
 const BITMAP: Consistency = Consistency::Bitmap { chunk: Sectors(2) };
 const PPL: Consistency = Consistency::PartialParity { slots: 6 };
 const JOURNAL: Consistency = Consistency::Journal { sectors: Sectors(64) };
 
-fn fail_each(config: &FaultPointConfig) -> NthCounts {
+fn fail_each(config: &FaultPointConfig) -> FaultPointCounts {
     fault_points::run(config, &mut |_| ()).unwrap_or_else(|broken| panic!("{broken}"))
 }
 
-fn has(counts: &NthCounts, operation: Operation) -> bool {
+fn has(counts: &FaultPointCounts, operation: Operation) -> bool {
     counts.operations.iter().any(|(known, ios, _)| *known == operation && *ios > 0)
 }
 

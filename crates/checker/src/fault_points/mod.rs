@@ -110,7 +110,7 @@ impl FaultPointConfig {
 
 /// How much was done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NthCounts {
+pub struct FaultPointCounts {
     /// Runs, each with its failure or two.
     pub runs: u64,
     /// For each operation how many I/Os it took, and runs.
@@ -121,7 +121,7 @@ pub struct NthCounts {
 
 /// A run in which something was wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NthViolation {
+pub struct FaultPointViolation {
     /// The configuration, as [`FaultPointConfig::name`] gives it.
     pub config: String,
     /// The operation.
@@ -136,7 +136,7 @@ pub struct NthViolation {
     pub lines: Vec<String>,
 }
 
-impl fmt::Display for NthViolation {
+impl fmt::Display for FaultPointViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}, {:?}: {}", self.config, self.operation, self.what)?;
         writeln!(f, "failed: {:?}", self.strikes)?;
@@ -144,7 +144,7 @@ impl fmt::Display for NthViolation {
     }
 }
 
-impl std::error::Error for NthViolation {}
+impl std::error::Error for FaultPointViolation {}
 
 /// Does every operation that the level has, with every I/O of it failing in turn; `progress` is told
 /// after each operation.
@@ -156,10 +156,10 @@ impl std::error::Error for NthViolation {}
 /// When the array of `config` cannot be: ask [`Harness::new`] first.
 pub fn run(
     config: &FaultPointConfig,
-    progress: &mut dyn FnMut(&NthCounts),
-) -> Result<NthCounts, Box<NthViolation>> {
+    progress: &mut dyn FnMut(&FaultPointCounts),
+) -> Result<FaultPointCounts, Box<FaultPointViolation>> {
     let base = super::crash::base(&config.harness).expect("the array was tried before");
-    let mut counts = NthCounts::default();
+    let mut counts = FaultPointCounts::default();
     let wanted = |operation: &Operation| config.only.is_none_or(|only| only == *operation);
     for operation in Operation::ALL.into_iter().filter(wanted) {
         // What panics on its way shows it again in the run in which nothing fails.
@@ -175,7 +175,7 @@ pub fn run(
             let ended = judge::case(&base, operation, &strikes, false);
             if ended.is_err() {
                 let again = again(config, operation, &strikes, &base);
-                return Err(Box::new(NthViolation { run: counts.runs, ..again }));
+                return Err(Box::new(FaultPointViolation { run: counts.runs, ..again }));
             }
         }
         counts.operations.push((operation, ios, counts.runs - before));
@@ -190,13 +190,13 @@ fn again(
     operation: Operation,
     strikes: &[Strike],
     base: &Harness,
-) -> NthViolation {
+) -> FaultPointViolation {
     let (what, lines) = match judge::case(base, operation, strikes, true) {
         Err(wrong) => *wrong,
         Ok(()) => ("a replay does not show it again".into(), Vec::new()),
     };
     let strikes = strikes.to_vec();
-    NthViolation { config: config.name(), operation, strikes, run: 1, what, lines }
+    FaultPointViolation { config: config.name(), operation, strikes, run: 1, what, lines }
 }
 
 /// Does one run with its log: what is wrong, if anything, and the log.
@@ -220,10 +220,10 @@ pub fn once(
 /// When the array of `config` cannot be.
 pub fn replay(
     config: &FaultPointConfig,
-    violation: &NthViolation,
-) -> Result<Option<NthViolation>, ConfigError> {
+    violation: &FaultPointViolation,
+) -> Result<Option<FaultPointViolation>, ConfigError> {
     let base = super::crash::base(&config.harness)?;
-    let NthViolation { operation, strikes, .. } = violation;
+    let FaultPointViolation { operation, strikes, .. } = violation;
     let ended = judge::case(&base, *operation, strikes, true);
     Ok(ended.is_err().then(|| again(config, *operation, strikes, &base)))
 }

@@ -1,5 +1,6 @@
 //! Layouts: a level with its parameters, checked, and named as users write them.
 
+mod level;
 mod name;
 mod nested;
 
@@ -7,119 +8,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::units::{Sectors, Size};
+pub use level::{Level, Redundancy};
 pub use name::is_same_name;
 pub use nested::{MOST_ARRAYS, least_common, nested_levels};
-
-/// How an array spreads and protects data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Level {
-    /// Members one after another.
-    Linear,
-    /// Chunks dealt in turn to all members.
-    Raid0,
-    /// Every member holds everything.
-    Raid1,
-    /// Every logical sector cut over all data members, parity on the last.
-    Raid3,
-    /// Stripes with one parity chunk, always on the last member.
-    Raid4,
-    /// Stripes with one parity chunk, its place rotating.
-    Raid5,
-    /// Stripes with two parity chunks, P and Q.
-    Raid6,
-    /// Chunks dealt in turn, each kept in several copies.
-    Raid10,
-}
-
-impl Level {
-    /// Every level this version carries out.
-    pub const ALL: [Self; 8] = [
-        Self::Linear,
-        Self::Raid0,
-        Self::Raid1,
-        Self::Raid3,
-        Self::Raid4,
-        Self::Raid5,
-        Self::Raid6,
-        Self::Raid10,
-    ];
-
-    /// The name in study files and on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Linear => "linear",
-            Self::Raid0 => "raid0",
-            Self::Raid1 => "raid1",
-            Self::Raid3 => "raid3",
-            Self::Raid4 => "raid4",
-            Self::Raid5 => "raid5",
-            Self::Raid6 => "raid6",
-            Self::Raid10 => "raid10",
-        }
-    }
-
-    /// The fewest members the level takes. md takes raid4 and raid5 of two, where P is a second
-    /// copy; raid4 is as md has it, raid5 starts where it is not a mirror.
-    pub const fn fewest_members(self) -> u16 {
-        match self {
-            Self::Linear | Self::Raid0 => 1,
-            Self::Raid1 | Self::Raid4 | Self::Raid10 => 2,
-            Self::Raid3 | Self::Raid5 => 3,
-            Self::Raid6 => 4,
-        }
-    }
-
-    /// Whether the level divides members into chunks.
-    pub const fn has_chunks(self) -> bool {
-        !matches!(self, Self::Linear | Self::Raid1 | Self::Raid3)
-    }
-
-    /// Whether the level has stripes of chunks with parity of their own: what a journal, a partial-parity log and the
-    /// stripe cache are of.
-    pub const fn has_stripes(self) -> bool {
-        matches!(self, Self::Raid4 | Self::Raid5 | Self::Raid6)
-    }
-
-    /// Whether chunks must be a power of two, as in Linux md: all but those of raid0 and the
-    /// rounding of linear.
-    pub const fn needs_power_of_two(self) -> bool {
-        matches!(self, Self::Raid4 | Self::Raid5 | Self::Raid6 | Self::Raid10)
-    }
-
-    /// The rotations the level has; none where parity does not rotate.
-    pub const fn rotations(self) -> &'static [Rotation] {
-        match self {
-            Self::Raid5 => &Rotation::RAID5,
-            Self::Raid6 => &Rotation::ALL,
-            _ => &[],
-        }
-    }
-}
-
-impl FromStr for Level {
-    type Err = LayoutError;
-
-    fn from_str(text: &str) -> Result<Self, LayoutError> {
-        let found = Self::ALL.into_iter().find(|level| level.name() == text);
-        found.ok_or_else(|| {
-            let known: Vec<_> = Self::ALL.iter().map(|level| level.name()).collect();
-            let why = match nested_levels(text) {
-                Some((lower, upper)) => format!(
-                    "`{text}` is two levels, {upper} over several {lower}: such as {lower}+{}(2x4)",
-                    upper.name().trim_start_matches("raid"),
-                ),
-                None => format!("`{text}` is not a level"),
-            };
-            LayoutError::new("level", format!("{why}; known: {}", known.join(", ")))
-        })
-    }
-}
-
-impl fmt::Display for Level {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// Where parity lies from stripe to stripe. Names and numbers as `mdadm --layout` has them; the
 /// formulas are in [`geometry`](crate::geometry).
@@ -400,22 +291,22 @@ impl Layout {
 
     /// How many members of each stripe hold parity.
     pub const fn parities(&self) -> u16 {
-        match self.level {
-            Level::Linear | Level::Raid0 | Level::Raid1 | Level::Raid10 => 0,
-            Level::Raid3 | Level::Raid4 | Level::Raid5 => 1,
-            Level::Raid6 => 2,
+        match self.level.redundancy() {
+            Redundancy::Parity(parities) => parities,
+            Redundancy::None | Redundancy::Mirror | Redundancy::Copies => 0,
         }
     }
 
     /// On how many members the data of one row of chunks lie, copies counted once; 1 where there are no
     /// rows. With an odd number of members raid10 rounds down, as md does when it tells its optimal I/O.
     pub const fn data_members(&self) -> u16 {
-        match self.level {
-            Level::Linear | Level::Raid1 => 1,
-            Level::Raid0 | Level::Raid3 | Level::Raid4 | Level::Raid5 | Level::Raid6 => {
+        match self.level.redundancy() {
+            Redundancy::Mirror => 1,
+            Redundancy::None if !self.level.has_chunks() => 1,
+            Redundancy::None | Redundancy::Parity(_) => {
                 self.members.saturating_sub(self.parities())
             }
-            Level::Raid10 => {
+            Redundancy::Copies => {
                 let near = if self.near == 0 { 1 } else { self.near };
                 let rows = self.members / near;
                 if rows == 0 { 1 } else { rows }

@@ -68,7 +68,7 @@ pub mod units;
 mod volume;
 
 pub use array::{Array, Config, ConfigError, Consistency, Limits, MemberConfig, Settings, Tie};
-pub use layout::{Layout, LayoutError, Level, Rotation};
+pub use layout::{Layout, LayoutError, Level, Redundancy, Rotation};
 pub use stack::{Stack, StackConfig};
 pub use totals::MemberTotals;
 pub use units::{MemberIndex, Nanos, SECTOR_BYTES, Sector, Sectors, Size, Time};

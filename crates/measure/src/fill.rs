@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use raidlab_core::{Layout, Level, SECTOR_BYTES, Sectors, Time};
+use raidlab_core::{Layout, SECTOR_BYTES, Sectors, Time};
 use raidlab_study::{CellKey, NamedLayout, State, Study, cell_seed, cells};
 use raidlab_workload::raw::{Op, OpResult, RawPlan};
 use raidlab_workload::{Setting, Workload, WorkloadError};
@@ -61,11 +61,7 @@ const fn cost(bytes: u64, places: usize) -> u64 {
 
 /// What is filled as one: a stripe where there is parity, and blocks of the raw target.
 fn unit(layout: &Layout) -> u64 {
-    let raid3 = |floor: &Layout| match floor.level {
-        Level::Raid3 => u64::from(floor.data_members()),
-        _ => 1,
-    };
-    let unit = SECTOR_BYTES * layout.floors().map(raid3).product::<u64>();
+    let unit = SECTOR_BYTES * u64::from(layout.sectors_at_once());
     let unit = match layout.full_stripe() {
         Some(stripe) if layout.has_parity() => unit * stripe.0,
         _ if unit > SECTOR_BYTES => unit,
@@ -180,6 +176,8 @@ fn of_cell(
 
 #[cfg(test)]
 mod tests {
+    use raidlab_core::Level;
+
     use super::*;
     use raidlab_workload::{Kind, Simple, Span};
 

@@ -1,7 +1,7 @@
 //! How large arrays on member files and their members are.
 
 use raidlab_core::consistency::MetaArea;
-use raidlab_core::{Config, ConfigError, Layout, Level, SECTOR_BYTES, Sectors, Volume};
+use raidlab_core::{Config, ConfigError, Layout, SECTOR_BYTES, Sectors, Volume};
 use raidlab_engine::log_device_sectors;
 use raidlab_study::{
     DriveSource, NamedLayout, State, Study, StudyError, StudyErrorKind, filesystem_room,
@@ -103,15 +103,9 @@ pub fn whole_members(study: &Study, devices: &[u64]) -> Option<Sectors> {
     Some(Sectors(smallest / ROUND * ROUND / SECTOR_BYTES)).filter(|sectors| sectors.0 > 0)
 }
 
-/// The smallest request of an array, in sectors: raid3 takes a sector of each data member at least,
-/// and their number is a power of two.
+/// The smallest request of an array, in sectors: both are powers of two.
 fn block(layout: &Layout) -> u32 {
-    let of_floor = |floor: &Layout| match floor.level {
-        Level::Raid3 => u32::from(floor.members) - 1,
-        _ => 1,
-    };
-    // On nested levels what the lower one takes at least is a sector of the upper one.
-    BLOCK.max(layout.floors().map(of_floor).product())
+    BLOCK.max(layout.sectors_at_once())
 }
 
 /// The capacity over members of this size, behind whose data log and metadata lie.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use raidlab_core::geometry::{Geometry, Holds, Place};
-use raidlab_core::{Layout, LayoutError, Level, MemberIndex, Sector, Sectors, Size};
+use raidlab_core::{Layout, LayoutError, Level, MemberIndex, Redundancy, Sector, Sectors, Size};
 
 use super::drawn_chunk;
 
@@ -76,9 +76,9 @@ impl Map {
             Level::Raid3 => format!("drawn in sectors of {chunk}"),
             _ => format!("chunk {chunk}"),
         };
-        let rotation = |floor: &Layout| match floor.level {
-            Level::Raid5 | Level::Raid6 => format!(", {}", floor.rotation.name()),
-            _ => String::new(),
+        let rotation = |floor: &Layout| match floor.level.rotations() {
+            [] => String::new(),
+            _ => format!(", {}", floor.rotation.name()),
         };
         let rotations: String = layout.floors().map(rotation).collect();
         let what = if layout.inner.is_some() { "drive" } else { "member" };
@@ -132,14 +132,14 @@ fn rows_until_repeated(layout: &Layout) -> u64 {
 
 fn rows_of_level(layout: &Layout) -> u64 {
     let members = u64::from(layout.members);
-    match layout.level {
-        Level::Raid5 | Level::Raid6 => members.max(4),
-        Level::Raid10 => {
+    match layout.level.redundancy() {
+        Redundancy::Parity(_) if !layout.level.rotations().is_empty() => members.max(4),
+        Redundancy::Copies => {
             let near = u64::from(layout.near);
             let slots = members / greatest_common_divisor(members, near) * near;
             (slots / members).max(2) * u64::from(layout.far).max(2)
         }
-        Level::Linear | Level::Raid0 | Level::Raid1 | Level::Raid3 | Level::Raid4 => 4,
+        Redundancy::None | Redundancy::Mirror | Redundancy::Parity(_) => 4,
     }
 }
 

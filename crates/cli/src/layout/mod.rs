@@ -3,7 +3,7 @@
 mod map;
 mod svg;
 
-use raidlab_core::{Layout, LayoutError, Level, Sectors};
+use raidlab_core::{Layout, LayoutError, Level, Redundancy, Sectors};
 
 use crate::args;
 use crate::failure::Failure;
@@ -34,7 +34,7 @@ fn layout(options: &args::Layout) -> Result<Layout, String> {
     let mut layout = Layout::new(level, members);
     let lacks = |key: &str| Err(format!("--{key}: {level} has no such parameter"));
     if let Some(chunk) = options.chunk {
-        if matches!(level, Level::Raid1 | Level::Raid3) {
+        if !level.has_chunks() && level != Level::Linear {
             return lacks("chunk");
         }
         layout.chunk = raidlab_core::layout::chunk_from_size(chunk)
@@ -53,7 +53,7 @@ fn layout(options: &args::Layout) -> Result<Layout, String> {
         ("far-sets", options.far_sets),
     ];
     for (key, _) in copies.iter().filter(|(_, value)| value.is_some()) {
-        if level != Level::Raid10 {
+        if level.redundancy() != Redundancy::Copies {
             return lacks(key);
         }
     }
@@ -96,7 +96,7 @@ fn named(options: &args::Layout) -> Result<Layout, String> {
 /// The chunk to draw with: the layout's, the smallest of nested levels, a sector for raid3, or 512 KiB where there is
 /// none.
 fn drawn_chunk(layout: &Layout) -> Sectors {
-    if layout.floors().any(|floor| floor.level == Level::Raid3) {
+    if layout.floors().any(|floor| floor.level.is_cut_by_sectors()) {
         return Sectors(1);
     }
     let chunks = layout.floors().map(|floor| floor.chunk).filter(|chunk| *chunk > Sectors::ZERO);

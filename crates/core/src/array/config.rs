@@ -1,7 +1,7 @@
 //! What an array is made of.
 
 use super::settings::{ConfigError, Settings};
-use crate::layout::{Layout, Level};
+use crate::layout::{Layout, Level, Redundancy};
 use crate::policy::{CopyKind, MemberTraits, ReadPolicy};
 use crate::units::Sectors;
 
@@ -104,8 +104,8 @@ fn layout_needs_whole_blocks(layout: &Layout) -> bool {
 }
 
 pub(super) fn copy_kind(layout: &Layout) -> CopyKind {
-    match layout.level {
-        Level::Raid10 => CopyKind::Raid10 { near: layout.near > 1, far: layout.far > 1 },
+    match layout.level.redundancy() {
+        Redundancy::Copies => CopyKind::Raid10 { near: layout.near > 1, far: layout.far > 1 },
         _ => CopyKind::Raid1,
     }
 }
@@ -115,11 +115,14 @@ pub(super) fn copy_kind(layout: &Layout) -> CopyKind {
 /// # Errors
 /// For a policy of mirrors on a level without copies, and the like.
 pub fn check_policy(policy: ReadPolicy, layout: &Layout) -> Result<(), String> {
-    match layout.level {
-        Level::Raid1 | Level::Raid10 => policy.check_copies(copy_kind(layout)),
-        Level::Raid3 => policy.check_raid3(),
+    match layout.level.redundancy() {
+        Redundancy::Mirror | Redundancy::Copies => policy.check_copies(copy_kind(layout)),
+        Redundancy::Parity(_) if layout.level.is_cut_by_sectors() => policy.check_raid3(),
         _ if policy == ReadPolicy::default() => Ok(()),
-        level => Err(format!("{level} has one copy of each block to read; leave the policy out")),
+        _ => Err(format!(
+            "{} has one copy of each block to read; leave the policy out",
+            layout.level
+        )),
     }
 }
 

@@ -129,7 +129,7 @@ impl Settings {
     pub fn check(&self, layout: &Layout) -> Result<(), ConfigError> {
         let error = |reason: String| Err(ConfigError { key: "consistency", reason });
         let level = layout.level;
-        let redundant = !matches!(level, Level::Linear | Level::Raid0);
+        let redundant = level.is_redundant();
         let stripes = level.has_stripes();
         match self.consistency {
             Consistency::None => {}

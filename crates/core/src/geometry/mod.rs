@@ -108,10 +108,10 @@ impl Geometry {
             return Err(LayoutError::new("logical_block", reason));
         }
         check_count(sizes, layout.members)?;
-        let least = match layout.level {
-            Level::Raid3 => u64::from(block),
+        let least = match layout.level.is_cut_by_sectors() {
+            true => u64::from(block),
             // One chunk for every far copy.
-            _ => layout.chunk.0.max(1) * u64::from(layout.far),
+            false => layout.chunk.0.max(1) * u64::from(layout.far),
         };
         if let Some(index) = sizes.iter().position(|size| size.0 < least) {
             let (size, least) = (sizes[index], Sectors(least));

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::{DEFAULT_CHUNK, Layout, LayoutError, Level, Rotation};
+use super::{DEFAULT_CHUNK, Layout, LayoutError, Level, Redundancy, Rotation};
 use crate::units::{Sectors, Size};
 
 /// The most arrays that an array may have as members.
@@ -124,23 +124,30 @@ impl Layout {
     /// least that fills stripes of both levels. `None` where there are no chunks, or copies of them.
     pub fn full_stripe(&self) -> Option<Sectors> {
         let below = self.inner.as_ref().and_then(|inner| inner.full_stripe());
-        match self.level {
-            Level::Raid0 | Level::Raid4 | Level::Raid5 | Level::Raid6 => {
-                let piece = least_common(self.chunk.0, below.map_or(0, |stripe| stripe.0));
-                Some(Sectors(piece * u64::from(self.data_members())))
-            }
-            Level::Linear | Level::Raid1 | Level::Raid3 | Level::Raid10 => below,
+        if !self.level.has_rows() {
+            return below;
         }
+        let piece = least_common(self.chunk.0, below.map_or(0, |stripe| stripe.0));
+        Some(Sectors(piece * u64::from(self.data_members())))
+    }
+
+    /// Sectors that the array reads and writes together at least, where its members take single ones: RAID 3 cuts each
+    /// over all members with data. Nested, what the lower level takes at least is a sector of the upper one.
+    pub fn sectors_at_once(&self) -> u32 {
+        let of_floor = |floor: &Self| match floor.level.is_cut_by_sectors() {
+            true => u32::from(floor.data_members()),
+            false => 1,
+        };
+        self.floors().map(of_floor).product()
     }
 
     /// How many lost drives the layout survives whichever they are.
     pub fn survives(&self) -> u16 {
-        let own = match self.level {
-            Level::Linear | Level::Raid0 => 0,
-            Level::Raid1 => self.members.saturating_sub(1),
-            Level::Raid3 | Level::Raid4 | Level::Raid5 => 1,
-            Level::Raid6 => 2,
-            Level::Raid10 => self.near.saturating_mul(self.far).saturating_sub(1),
+        let own = match self.level.redundancy() {
+            Redundancy::None => 0,
+            Redundancy::Mirror => self.members.saturating_sub(1),
+            Redundancy::Copies => self.near.saturating_mul(self.far).saturating_sub(1),
+            Redundancy::Parity(parities) => parities,
         };
         let below = self.inner.as_ref().map_or(0, |inner| inner.survives());
         (own + 1).saturating_mul(below + 1) - 1

@@ -21,7 +21,7 @@ mod state;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::layout::Level;
+use crate::layout::{Level, Redundancy};
 use crate::units::{MemberIndex, SECTOR_BYTES, Sector, Sectors, Size};
 
 pub use graid3::ParityRead;
@@ -167,12 +167,10 @@ impl ReadPolicy {
     /// What a level has where nobody names one: md's of today for mirrors, which is what a reader with a Linux array
     /// has.
     pub const fn of_level(level: Level) -> Self {
-        match level {
-            Level::Raid1 | Level::Raid10 => Self::Md,
-            Level::Raid3 => Self::Graid3Plain,
-            Level::Linear | Level::Raid0 | Level::Raid4 | Level::Raid5 | Level::Raid6 => {
-                Self::LeastBusy
-            }
+        match level.redundancy() {
+            Redundancy::Mirror | Redundancy::Copies => Self::Md,
+            Redundancy::Parity(_) if level.is_cut_by_sectors() => Self::Graid3Plain,
+            Redundancy::None | Redundancy::Parity(_) => Self::LeastBusy,
         }
     }
 

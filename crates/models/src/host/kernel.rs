@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use raidlab_core::layout::least_common;
 use raidlab_core::units::Nanos;
-use raidlab_core::{Layout, Level};
+use raidlab_core::{Layout, Redundancy};
 
 use super::filesystem::FilesystemKind;
 use super::spec::{BLOCK, DirtyLimit, FilesystemSpec, HostSpec, JournalSpec};
@@ -219,15 +219,15 @@ pub fn read_ahead_for(kernel: Kernel, layout: &Layout) -> u64 {
 fn two_stripes(layout: &Layout) -> u64 {
     let members = u64::from(layout.members);
     let stripes = 2 * layout.chunk.bytes();
-    match layout.level {
-        Level::Linear | Level::Raid1 | Level::Raid3 => 0,
+    match layout.level.redundancy() {
+        _ if !layout.level.has_chunks() => 0,
         // A raid0 of one is that drive.
-        Level::Raid0 if members < 2 => 0,
-        Level::Raid0 | Level::Raid4 | Level::Raid5 | Level::Raid6 => {
+        Redundancy::None if members < 2 => 0,
+        // Of an odd number of members not rounded, unlike the optimal I/O.
+        Redundancy::Copies => stripes * members / u64::from(layout.near.max(1)),
+        Redundancy::None | Redundancy::Mirror | Redundancy::Parity(_) => {
             stripes * u64::from(layout.data_members())
         }
-        // Of an odd number of members not rounded, unlike the optimal I/O.
-        Level::Raid10 => stripes * members / u64::from(layout.near.max(1)),
     }
 }
 
@@ -251,7 +251,7 @@ impl FromStr for Kernel {
 
 #[cfg(test)]
 mod tests {
-    use raidlab_core::Sectors;
+    use raidlab_core::{Level, Sectors};
 
     use super::*;
 

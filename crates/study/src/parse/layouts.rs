@@ -4,7 +4,7 @@ use raidlab_core::array::check_policy;
 use raidlab_core::layout::{ZoneOrder, chunk_from_size, nested_levels};
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::suggest::did_you_mean;
-use raidlab_core::{Layout, LayoutError, Level, Rotation};
+use raidlab_core::{Layout, LayoutError, Level, Redundancy, Rotation};
 use raidlab_models::LinkSpec;
 
 use super::errors::Errors;
@@ -234,7 +234,7 @@ fn rotation(table: &Table<'_>, name: &str, level: Level) -> Result<Rotation, Stu
 fn copies(table: &Table<'_>, layout: &mut Layout) -> Result<(), StudyError> {
     let number = |key, range| match table.integer(key, range)? {
         Some(number) => {
-            only_for(table, key, layout.level == Level::Raid10, layout.level)?;
+            only_for(table, key, layout.level.redundancy() == Redundancy::Copies, layout.level)?;
             Ok(Some(number as u16))
         }
         None => Ok(None),

@@ -1,6 +1,6 @@
 //! What `mdadm` is told.
 
-use raidlab_core::{Layout, Level};
+use raidlab_core::{Layout, Redundancy};
 use raidlab_engine::{EngineError, EngineErrorKind};
 
 use super::{InitialSync, MAKE};
@@ -29,33 +29,24 @@ pub(super) fn create_arguments(
         "--name=raidlab".into(),
         format!("--raid-devices={}", layout.members),
     ];
-    let own: Vec<String> = match layout.level {
-        Level::Linear => vec!["--level=linear".into(), "--force".into()],
-        Level::Raid0 => {
-            vec![
-                "--level=0".into(),
-                format!("--layout={}", layout.zones.name()),
-                chunk,
-                "--force".into(),
-            ]
+    let md = layout.level.md_name().ok_or_else(|| no_word(layout.level.name(), "md has none"))?;
+    arguments.push(format!("--level={md}"));
+    let own: Vec<String> = match layout.level.redundancy() {
+        Redundancy::None if !layout.level.has_chunks() => vec!["--force".into()],
+        Redundancy::None => {
+            vec![format!("--layout={}", layout.zones.name()), chunk, "--force".into()]
         }
-        Level::Raid1 => vec!["--level=1".into()],
-        Level::Raid3 => return Err(no_word("raid3", "md has none")),
-        Level::Raid4 => vec!["--level=4".into(), chunk],
-        Level::Raid5 => {
-            vec!["--level=5".into(), format!("--layout={}", layout.rotation.name()), chunk]
-        }
-        Level::Raid6 => {
-            vec!["--level=6".into(), format!("--layout={}", layout.rotation.name()), chunk]
-        }
-        Level::Raid10 => vec!["--level=10".into(), raid10(layout)?, chunk],
+        Redundancy::Mirror => vec![],
+        Redundancy::Parity(_) if layout.level.rotations().is_empty() => vec![chunk],
+        Redundancy::Parity(_) => vec![format!("--layout={}", layout.rotation.name()), chunk],
+        Redundancy::Copies => vec![raid10(layout)?, chunk],
     };
     let has_chunk = layout.level.has_chunks();
     if has_chunk && (kib < 4 || !layout.chunk.bytes().is_multiple_of(1024)) {
         return Err(no_word("this chunk", "md takes whole KiB from 4 KiB on"));
     }
     arguments.extend(own);
-    if !matches!(layout.level, Level::Linear | Level::Raid0) {
+    if layout.level.is_redundant() {
         // A bitmap would be one more thing that large arrays have and small ones do not.
         arguments.push("--bitmap=none".into());
         if initial == InitialSync::AssumeClean {
@@ -88,7 +79,7 @@ fn no_word(what: &str, why: &str) -> EngineError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use raidlab_core::{Rotation, Sectors};
+    use raidlab_core::{Level, Rotation, Sectors};
 
     fn told(layout: &Layout) -> String {
         create_arguments(layout, InitialSync::AssumeClean).unwrap().join(" ")

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use raidlab_core::{Layout, Level, Sectors};
+use raidlab_core::{Layout, Sectors};
 use raidlab_engine::{EngineError, EngineErrorKind};
 
 use super::{mounts, tools};
@@ -186,16 +186,14 @@ pub(crate) fn hint(layout: &Layout, stripe: StripeHint) -> Option<(u64, u64)> {
         let stripe = layout.full_stripe().map_or(chunk, Sectors::bytes);
         return Some((chunk, (stripe / chunk).max(1)));
     }
-    match layout.level {
-        Level::Linear | Level::Raid1 | Level::Raid3 => None,
-        Level::Raid0 | Level::Raid4 | Level::Raid5 | Level::Raid6 | Level::Raid10 => {
-            Some((layout.chunk.bytes(), u64::from(layout.data_members())))
-        }
-    }
+    let has_chunks = layout.level.has_chunks();
+    has_chunks.then(|| (layout.chunk.bytes(), u64::from(layout.data_members())))
 }
 
 #[cfg(test)]
 mod tests {
+    use raidlab_core::Level;
+
     use super::*;
 
     #[test]

@@ -5,6 +5,7 @@ mod support;
 use std::fs;
 use std::path::Path;
 
+use serde_json::{Value, json};
 use support::{Running, Scratch, raidlab};
 
 /// The arguments of a run that is over in moments.
@@ -20,15 +21,14 @@ const SMALL: [&str; 9] = [
     "-",
 ];
 
-/// What a document says of something, as it is written there.
-fn figure<'a>(document: &'a str, name: &str) -> &'a str {
-    let start = format!(" \"{name}\": ");
-    let line = document.lines().find_map(|line| line.strip_prefix(&start));
-    line.unwrap_or_else(|| panic!("no {name} in {document}")).trim_end_matches(',')
+/// What a document says of something.
+fn figure(document: &str, name: &str) -> Value {
+    let document: Value = serde_json::from_str(document).expect("JSON");
+    document.get(name).unwrap_or_else(|| panic!("no {name} in {document}")).clone()
 }
 
 fn number(document: &str, name: &str) -> u64 {
-    figure(document, name).parse().expect("a number")
+    figure(document, name).as_u64().expect("a number")
 }
 
 #[test]
@@ -57,14 +57,14 @@ fn a_small_run_is_summed_up() {
 fn threads_make_no_difference() {
     let documents = ["1", "2", "5"].map(|threads| {
         let ran = raidlab(SMALL.iter().chain(&["--threads", threads])).good();
-        assert_eq!(figure(&ran.stdout, "threads"), threads);
+        assert_eq!(figure(&ran.stdout, "threads").to_string(), threads);
         ran.stdout
     });
     let [one, rest @ ..] = &documents;
-    assert_eq!(figure(one, "seeds"), "60");
+    assert_eq!(figure(one, "seeds"), 60);
     assert!(number(one, "crash_states") >= 3000 && number(one, "failure_runs") > 1000, "{one}");
     assert!(number(one, "power_cuts") > 10 && number(one, "member_ios") > 1000, "{one}");
-    assert_eq!((figure(one, "complete"), figure(one, "broken")), ("true", "[]"));
+    assert_eq!((figure(one, "complete"), figure(one, "broken")), (json!(true), json!([])));
     for other in rest {
         for name in ["hash", "crash_states", "distinct_images", "requests", "hits"] {
             assert_eq!(figure(one, name), figure(other, name), "{name}");

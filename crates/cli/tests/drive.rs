@@ -5,6 +5,7 @@ mod support;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
 use support::{Ran, Scratch, command, raidlab};
 
 fn drive(arguments: &[&str]) -> String {
@@ -38,17 +39,14 @@ fn list_names_every_drive_with_how_well_it_is_known() {
         let line = text.lines().find(|line| line.split(' ').next() == Some(&*name));
         assert!(line.is_some_and(|line| line.contains(kind)), "{name}: {text}");
     }
-    let json = drive(&["list", "--json"]);
+    let all: Value = serde_json::from_str(&drive(&["list", "--json"])).expect("JSON");
+    let listed = all["drives"].as_array().expect("a list");
     for (name, kind, figures) in raidlab_drives() {
-        assert!(json.contains(&format!("{{\"name\": \"{name}\", \"kind\": \"{kind}\"")), "{name}");
-        let start = json.find(&format!("\"name\": \"{name}\"")).expect("listed");
-        let counts = &json[start..][..json[start..].find("}}").expect("an end")];
-        let counts = &counts[counts.find("\"figures\": {").expect("figures")..];
-        let sum: usize = counts
-            .split(|letter: char| !letter.is_ascii_digit())
-            .filter_map(|digits| digits.parse::<usize>().ok())
-            .sum();
-        assert_eq!(sum, figures, "{name}: {counts}");
+        let one = listed.iter().find(|one| one["name"] == *name).expect("listed");
+        assert_eq!(one["kind"], kind, "{name}");
+        let counts = one["figures"].as_object().expect("counts").values();
+        let sum: u64 = counts.filter_map(Value::as_u64).sum();
+        assert_eq!(sum, figures as u64, "{name}");
     }
 }
 
@@ -91,19 +89,24 @@ fn show_draws_the_curves_of_a_disk() {
 
 #[test]
 fn show_gives_numbers_as_json() {
-    let text = drive(&["show", "ssd-sata-960gb-dc", "--json"]);
-    for words in [
-        "{\"name\": \"ssd-sata-960gb-dc\", \"title\": \"960 GB data centre SATA SSD",
-        "\"seek_curve\": []",
-        "{\"depth\": 1, \"reads_per_s\": 83",
-        "{\"depth\": 32, \"reads_per_s\": 9",
-        "{\"key\": \"dies\", \"value\": \"16 count\", \"status\": \"estimate\", \"source\": \"",
-    ] {
-        assert!(text.contains(words), "`{words}` is not in: {text}");
-    }
-    assert!(
-        drive(&["show", "smr-8tb-5400", "--json"]).contains("\"seek_curve\": [{\"cylinders\": 1,")
-    );
+    let show = |name: &str| -> Value {
+        serde_json::from_str(&drive(&["show", name, "--json"])).expect("JSON")
+    };
+    let ssd = show("ssd-sata-960gb-dc");
+    assert_eq!(ssd["name"], "ssd-sata-960gb-dc");
+    assert!(ssd["title"].as_str().is_some_and(|it| it.starts_with("960 GB data centre SATA SSD")));
+    assert_eq!(ssd["seek_curve"], json!([]));
+    let reads = |depth: u64| {
+        let all = ssd["random_4kib"].as_array().expect("a list");
+        let one = all.iter().find(|one| one["depth"] == depth).expect("listed");
+        one["reads_per_s"].as_f64().expect("a number")
+    };
+    assert!((8_000.0..9_000.0).contains(&reads(1)), "{}", reads(1));
+    assert!((90_000.0..100_000.0).contains(&reads(32)), "{}", reads(32));
+    let figures = ssd["figures"].as_array().expect("a list");
+    let dies = figures.iter().find(|one| one["key"] == "dies").expect("listed");
+    assert_eq!((&dies["value"], &dies["status"]), (&json!("16 count"), &json!("estimate")));
+    assert_eq!(show("smr-8tb-5400")["seek_curve"][0]["cylinders"], 1.0);
 }
 
 #[test]

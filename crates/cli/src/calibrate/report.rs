@@ -3,8 +3,9 @@
 use raidlab_explore::calibrate::Fit;
 use raidlab_results::MISS_PERCENT;
 use raidlab_study::{Calibration, GivenCell, Parameter, Study};
+use serde_json::{Value, json};
 
-use crate::json;
+use crate::json::pretty;
 
 /// A fit with everything it is about.
 pub(super) struct Report<'a> {
@@ -124,48 +125,45 @@ impl Report<'_> {
     /// The same as JSON; errors in percent.
     pub(super) fn json(&self) -> String {
         let done = &self.calibration;
-        let optional = |value: Option<f64>| value.map_or("null".into(), json::number);
         let parameters = self.free.iter().enumerate().map(|(index, one)| {
-            let range = one.range.into_iter().flatten().map(json::number);
-            json::object([
-                ("of", json::text(&one.of)),
-                ("property", json::text(one.property)),
-                ("unit", json::text(one.unit)),
-                ("before", json::number(one.value)),
-                ("after", json::number(self.fit.values[index])),
-                ("range", json::list(range)),
-                ("has_effect", (!self.fit.without_effect[index]).to_string()),
-            ])
+            json!({
+                "of": one.of,
+                "property": one.property,
+                "unit": one.unit,
+                "before": one.value,
+                "after": self.fit.values[index],
+                "range": one.range.into_iter().flatten().collect::<Value>(),
+                "has_effect": !self.fit.without_effect[index],
+            })
         });
         let fitted = self.fitted.len();
         let rows = self.rows();
         let cells = rows.iter().enumerate().map(|(at, row)| {
-            json::object([
-                ("layout", json::text(&row.cell.layout)),
-                ("workload", json::text(&row.cell.workload)),
-                ("processes", row.cell.processes.to_string()),
-                ("metric", json::text(&row.cell.metric)),
-                ("published", json::number(row.cell.value)),
-                ("fitted", (at < fitted).to_string()),
-                ("error_before", json::number(row.before)),
-                ("error", json::number(row.after)),
-                ("error_left_out", optional(row.left_out)),
-            ])
+            json!({
+                "layout": row.cell.layout,
+                "workload": row.cell.workload,
+                "processes": row.cell.processes,
+                "metric": row.cell.metric,
+                "published": row.cell.value,
+                "fitted": at < fitted,
+                "error_before": row.before,
+                "error": row.after,
+                "error_left_out": row.left_out,
+            })
         });
-        let document = json::object([
-            ("raidlab", json::text(&done.raidlab)),
-            ("study", json::text(&self.study.title)),
-            ("seed", self.study.seed.to_string()),
-            ("seeds", done.seeds.to_string()),
-            ("evaluations", done.evaluations.to_string()),
-            ("is_better", self.fit.is_better.to_string()),
-            ("median_error_before", json::number(done.median_error_before)),
-            ("median_error", json::number(done.median_error)),
-            ("median_error_left_out", optional(done.median_error_left_out)),
-            ("parameters", json::lines(parameters)),
-            ("cells", json::lines(cells)),
-        ]);
-        format!("{document}\n")
+        pretty(&json!({
+            "raidlab": done.raidlab,
+            "study": self.study.title,
+            "seed": self.study.seed,
+            "seeds": done.seeds,
+            "evaluations": done.evaluations,
+            "is_better": self.fit.is_better,
+            "median_error_before": done.median_error_before,
+            "median_error": done.median_error,
+            "median_error_left_out": done.median_error_left_out,
+            "parameters": parameters.collect::<Value>(),
+            "cells": cells.collect::<Value>(),
+        }))
     }
 }
 

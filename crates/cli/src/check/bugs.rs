@@ -9,11 +9,12 @@ use std::time::Instant;
 use raidlab_checker::mutation::{Budget, Found, MutationTest, Tried, sample};
 use raidlab_checker::part::Report;
 use raidlab_core::bugs::Bug;
+use serde_json::{Value, json};
 
 use super::args::Check;
 use super::{spread, summary, threads};
 use crate::failure::Failure;
-use crate::json;
+use crate::json::{millis, pretty};
 use crate::{interrupt, output};
 
 /// A bug by its name.
@@ -192,28 +193,27 @@ fn as_markdown(rows: &[Row]) -> String {
 }
 
 fn as_json(rows: &[Row], unsound: &[String], seconds: f64) -> String {
-    let rows = rows.iter().map(|(bug, found)| {
-        let mut members = vec![("bug", json::text(bug.name())), ("wrong", json::text(bug.what()))];
-        match found {
-            Ok(found) => members.extend([
-                ("found_by", json::text(found.method.name())),
-                ("after", found.after.to_string()),
-                ("place", json::text(&found.place)),
-                ("what", json::text(&found.what)),
-            ]),
-            Err(tried) => members.extend([
-                ("found_by", "null".to_owned()),
-                ("runs", tried.runs.to_string()),
-                ("states", tried.states.to_string()),
-                ("seeds", tried.seeds.to_string()),
-            ]),
-        }
-        json::object(members)
+    let rows = rows.iter().map(|(bug, found)| match found {
+        Ok(found) => json!({
+            "bug": bug.name(),
+            "wrong": bug.what(),
+            "found_by": found.method.name(),
+            "after": found.after,
+            "place": found.place,
+            "what": found.what,
+        }),
+        Err(tried) => json!({
+            "bug": bug.name(),
+            "wrong": bug.what(),
+            "found_by": null,
+            "runs": tried.runs,
+            "states": tried.states,
+            "seeds": tried.seeds,
+        }),
     });
-    let members = [
-        ("seconds", format!("{seconds:.3}")),
-        ("bugs", json::lines(rows)),
-        ("broken_without", json::lines(unsound.iter().map(|what| json::text(what)))),
-    ];
-    json::object(members) + "\n"
+    pretty(&json!({
+        "seconds": millis(seconds),
+        "bugs": rows.collect::<Value>(),
+        "broken_without": unsound,
+    }))
 }

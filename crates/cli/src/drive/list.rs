@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use raidlab_models::{DriveSpec, Status, builtin};
+use serde_json::{Value, json};
 
 use super::{counts, kind_name, load_drive, traces};
 use crate::args::DriveList;
 use crate::failure::Failure;
-use crate::json;
+use crate::json::pretty;
 use crate::output;
 
 pub(super) fn run(options: &DriveList) -> Result<(), Failure> {
@@ -16,10 +17,8 @@ pub(super) fn run(options: &DriveList) -> Result<(), Failure> {
     let directory = traces();
     let measured = measured(&directory);
     if options.json {
-        let drives = json::list(drives.iter().map(as_json));
-        let measured = json::list(measured.iter().map(|name| json::text(name)));
-        let all = json::object([("drives", drives), ("measured", measured)]);
-        return output::print(&(all + "\n"));
+        let drives: Value = drives.iter().map(as_json).collect();
+        return output::print(&pretty(&json!({ "drives": drives, "measured": measured })));
     }
     let mut text = format!(
         "{:24} {:13} {:>10}  {:>5} {:>4} {:>4}  {}\n",
@@ -45,15 +44,15 @@ pub(super) fn run(options: &DriveList) -> Result<(), Failure> {
     output::print(&text)
 }
 
-fn as_json(drive: &DriveSpec) -> String {
-    let count = |(status, count): (Status, usize)| (status.name(), count.to_string());
-    json::object([
-        ("name", json::text(&drive.name)),
-        ("kind", json::text(kind_name(&drive.kind))),
-        ("title", json::text(&drive.title)),
-        ("capacity_bytes", drive.capacity.bytes().to_string()),
-        ("figures", json::object(counts(drive).map(count))),
-    ])
+fn as_json(drive: &DriveSpec) -> Value {
+    let count = |(status, count): (Status, usize)| (status.name(), count);
+    json!({
+        "name": drive.name,
+        "kind": kind_name(&drive.kind),
+        "title": drive.title,
+        "capacity_bytes": drive.capacity.bytes(),
+        "figures": counts(drive).map(count).into_iter().collect::<Value>(),
+    })
 }
 
 /// Names with both parameters and a trace, sorted; none when there is no such directory.

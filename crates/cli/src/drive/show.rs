@@ -2,11 +2,12 @@
 
 use raidlab_models::curves::{random_rate, seek_curve, sequential_rate};
 use raidlab_models::{DriveKind, DriveOp, DriveSpec, HardDiskSpec};
+use serde_json::{Value, json};
 
 use super::{kind_name, load_drive, plot};
 use crate::args::DriveShow;
 use crate::failure::Failure;
-use crate::json;
+use crate::json::pretty;
 use crate::output;
 
 /// Places of the capacity at which the rate is taken.
@@ -62,37 +63,30 @@ impl Curves {
 }
 
 fn as_json(drive: &DriveSpec, curves: &Curves) -> String {
-    let pairs = |points: &[(f64, f64)], names: [&'static str; 2]| {
-        json::list(points.iter().map(|(x, y)| {
-            json::object([(names[0], json::number(*x)), (names[1], json::number(*y))])
-        }))
+    let pairs = |points: &[(f64, f64)], names: [&'static str; 2]| -> Value {
+        points.iter().map(|(x, y)| json!({ names[0]: x, names[1]: y })).collect()
     };
     let figures = drive.figures.iter().map(|figure| {
-        json::object([
-            ("key", json::text(figure.key)),
-            ("value", json::text(&figure.value)),
-            ("status", json::text(figure.status.name())),
-            ("source", json::text(&figure.source)),
-        ])
+        json!({
+            "key": figure.key,
+            "value": figure.value,
+            "status": figure.status.name(),
+            "source": figure.source,
+        })
     });
     let random = curves.random.iter().map(|(depth, reads, writes)| {
-        json::object([
-            ("depth", depth.to_string()),
-            ("reads_per_s", json::number(*reads)),
-            ("writes_per_s", json::number(*writes)),
-        ])
+        json!({ "depth": depth, "reads_per_s": reads, "writes_per_s": writes })
     });
-    let all = json::object([
-        ("name", json::text(&drive.name)),
-        ("title", json::text(&drive.title)),
-        ("kind", json::text(kind_name(&drive.kind))),
-        ("capacity_bytes", drive.capacity.bytes().to_string()),
-        ("figures", json::list(figures)),
-        ("seek_curve", pairs(&curves.seek, ["cylinders", "ms"])),
-        ("rate_over_capacity", pairs(&curves.rate, ["gb", "mb_per_s"])),
-        ("random_4kib", json::list(random)),
-    ]);
-    all + "\n"
+    pretty(&json!({
+        "name": drive.name,
+        "title": drive.title,
+        "kind": kind_name(&drive.kind),
+        "capacity_bytes": drive.capacity.bytes(),
+        "figures": figures.collect::<Value>(),
+        "seek_curve": pairs(&curves.seek, ["cylinders", "ms"]),
+        "rate_over_capacity": pairs(&curves.rate, ["gb", "mb_per_s"]),
+        "random_4kib": random.collect::<Value>(),
+    }))
 }
 
 fn as_text(drive: &DriveSpec, curves: &Curves, unicode: bool) -> String {

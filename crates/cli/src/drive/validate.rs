@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use raidlab_models::trace::{Report, Score, validate};
+use serde_json::{Value, json};
 
 use super::traces;
 use crate::args::DriveValidate;
 use crate::failure::Failure;
-use crate::json;
+use crate::json::pretty;
 use crate::output;
 
 pub(super) fn run(options: &DriveValidate) -> Result<(), Failure> {
@@ -39,34 +40,31 @@ pub(super) fn run(options: &DriveValidate) -> Result<(), Failure> {
     output::print(&if options.json { as_json(&report) } else { as_text(&report) })
 }
 
-fn score_json(score: &Score) -> String {
-    let number = json::number;
-    json::object([
-        ("requests", score.requests.to_string()),
-        ("measured_mean_ms", number(score.measured_mean_ms)),
-        ("modelled_mean_ms", number(score.modelled_mean_ms)),
-        ("mean_error_percent", number(score.mean_error_percent)),
-        ("demerit_ms", number(score.demerit_ms)),
-        ("demerit_percent", number(score.demerit_percent)),
-        ("p50_ratio", number(score.p50_ratio)),
-        ("p95_ratio", number(score.p95_ratio)),
-        ("p99_ratio", number(score.p99_ratio)),
-        ("measured_read_hits_percent", number(score.measured_read_hits_percent)),
-        ("modelled_read_hits_percent", number(score.modelled_read_hits_percent)),
-    ])
+fn score_json(score: &Score) -> Value {
+    json!({
+        "requests": score.requests,
+        "measured_mean_ms": score.measured_mean_ms,
+        "modelled_mean_ms": score.modelled_mean_ms,
+        "mean_error_percent": score.mean_error_percent,
+        "demerit_ms": score.demerit_ms,
+        "demerit_percent": score.demerit_percent,
+        "p50_ratio": score.p50_ratio,
+        "p95_ratio": score.p95_ratio,
+        "p99_ratio": score.p99_ratio,
+        "measured_read_hits_percent": score.measured_read_hits_percent,
+        "modelled_read_hits_percent": score.modelled_read_hits_percent,
+    })
 }
 
 fn as_json(report: &Report) -> String {
-    let or_null = |value: Option<String>| value.unwrap_or_else(|| "null".into());
-    let all = json::object([
-        ("title", json::text(&report.title)),
-        ("drive", json::text(&report.drive)),
-        ("trace", json::text(&report.trace)),
-        ("full", score_json(&report.full)),
-        ("sheet", or_null(report.sheet.as_ref().map(score_json))),
-        ("disksim_demerit_percent", or_null(report.disksim_percent.map(json::number))),
-    ]);
-    all + "\n"
+    pretty(&json!({
+        "title": report.title,
+        "drive": report.drive,
+        "trace": report.trace,
+        "full": score_json(&report.full),
+        "sheet": report.sheet.as_ref().map(score_json),
+        "disksim_demerit_percent": report.disksim_percent,
+    }))
 }
 
 /// A row of the table: what, and how a score shows it.

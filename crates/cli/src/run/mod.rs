@@ -21,6 +21,7 @@ use raidlab_workload::{
 };
 
 use crate::failure::Failure;
+use crate::json::pretty;
 use crate::output;
 use crate::progress::Bar;
 use raidlab_measure::Notification;
@@ -153,7 +154,7 @@ fn filesystem(name: &str) -> Result<Filesystem, String> {
 pub(crate) fn run(options: &Run) -> Result<(), Failure> {
     if options.list {
         return match &options.json {
-            Some(path) => output::write(path, &print::list_json()?),
+            Some(path) => output::write(path, &print::list_json()),
             None => output::print(&list()),
         };
     }
@@ -195,7 +196,7 @@ fn show(
     let own = |format: &str| workload.format(format, record, &host).unwrap_or_default();
     let document = print::document(options, workload, record, setup);
     if let Some(path) = &options.json {
-        output::write(path, &print::pretty(&document)?)?;
+        output::write(path, &pretty(&document))?;
     }
     if let Some(path) = &options.csv {
         output::write(path, &export::csv(&document))?;

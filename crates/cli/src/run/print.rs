@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Run;
 use super::setup::Setup;
-use crate::failure::Failure;
+use crate::json::pretty;
 
 /// What those must know who expect a benchmark to measure the machine it runs on.
 const MODELLED: &str = "        a model: nothing of this machine is measured; --target DIR runs in a directory \
@@ -206,18 +206,12 @@ pub(super) fn document(
 }
 
 /// Every kind as JSON: what it is, and its parameters with their defaults as one text.
-pub(super) fn list_json() -> Result<String, Failure> {
+pub(super) fn list_json() -> String {
     let kinds = KINDS.iter().map(|kind| {
         let (what, parameters) = kind.summary.split_once(": ").unwrap_or((kind.summary, ""));
         json!({ "kind": kind.name, "what": what, "parameters": parameters })
     });
     pretty(&json!({ "schema_version": SCHEMA_VERSION, "kinds": kinds.collect::<Vec<Value>>() }))
-}
-
-/// Pretty, and ending with a newline.
-pub(super) fn pretty(document: &Value) -> Result<String, Failure> {
-    let text = serde_json::to_string_pretty(document);
-    Ok(text.map_err(|error| Failure::failed(format!("as JSON: {error}")))? + "\n")
 }
 
 fn of(record: &IoRecord) -> Value {

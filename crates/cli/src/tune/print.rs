@@ -5,10 +5,11 @@ use std::fmt::Write;
 use raidlab_core::Size;
 use raidlab_explore::tune::{self, Ended};
 use raidlab_study::Study;
+use serde_json::{Value, json};
 
 use super::Tuned;
 use super::args::Readahead;
-use crate::json::{lines, list, number, object, text};
+use crate::json::pretty;
 
 /// What Linux calls the device that the array is.
 fn device(study: &Study, tuned: &Tuned<'_>) -> &'static str {
@@ -94,43 +95,41 @@ fn layout(
 }
 
 pub(super) fn json(study: &Study, options: &Readahead, tuned: &[Tuned<'_>]) -> String {
-    let whole = |value: u64| value.to_string();
     let layouts = tuned.iter().map(|one| {
         let (layout, found) = (one.layout, one.found);
         let points = layout.search.points().into_iter().map(|point| {
             let (least, most) = point.spread();
-            object([
-                ("window", whole(point.window)),
-                ("setting", whole(layout.knob.figure(point.window))),
-                ("mb_per_s", number(point.mean())),
-                ("least", number(least)),
-                ("most", number(most)),
-                ("samples", list(point.rates.iter().map(|rate| number(*rate)))),
-            ])
+            json!({
+                "window": point.window,
+                "setting": layout.knob.figure(point.window),
+                "mb_per_s": point.mean(),
+                "least": least,
+                "most": most,
+                "samples": point.rates,
+            })
         });
-        object([
-            ("layout", text(&study.layouts[layout.index].name)),
-            ("kernel", text(tune::host(study, layout.index).kernel.name())),
-            ("setting", text(layout.knob.name())),
-            ("default", whole(layout.default)),
-            ("best", whole(found.best)),
-            ("knee", whole(found.knee)),
-            ("command", text(&command(study, one))),
-            ("ended", text(&ended(one, options))),
-            ("points", lines(points)),
-        ])
+        json!({
+            "layout": study.layouts[layout.index].name,
+            "kernel": tune::host(study, layout.index).kernel.name(),
+            "setting": layout.knob.name(),
+            "default": layout.default,
+            "best": found.best,
+            "knee": found.knee,
+            "command": command(study, one),
+            "ended": ended(one, options),
+            "points": points.collect::<Value>(),
+        })
     });
-    let document = object([
-        ("raidlab", text(env!("CARGO_PKG_VERSION"))),
-        ("study", text(&study.title)),
-        ("clock", text("virtual")),
-        ("seed", whole(study.seed)),
-        ("seeds", whole(u64::from(options.seeds))),
-        ("processes", whole(u64::from(options.processes))),
-        ("size", whole(options.size.0)),
-        ("gain_percent", number(options.gain)),
-        ("margin_percent", number(options.margin)),
-        ("layouts", lines(layouts)),
-    ]);
-    document + "\n"
+    pretty(&json!({
+        "raidlab": env!("CARGO_PKG_VERSION"),
+        "study": study.title,
+        "clock": "virtual",
+        "seed": study.seed,
+        "seeds": options.seeds,
+        "processes": options.processes,
+        "size": options.size.0,
+        "gain_percent": options.gain,
+        "margin_percent": options.margin,
+        "layouts": layouts.collect::<Value>(),
+    }))
 }

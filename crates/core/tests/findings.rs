@@ -141,6 +141,17 @@ fn members_of_other_arrays_and_places_are_not_used() {
         allowed(&config, &seen, Allow { without: [0b110, 0], ..Allow::default() }),
         Ok(0b110)
     ));
+    // One member each of two other arrays, wherever they are, against three of one.
+    let five = mirror(5);
+    for (one, other) in [(0, 1), (0, 4), (2, 1), (3, 4)] {
+        let mut seen = found(&five, &[full; 5]);
+        carried(&mut seen.members[one]).array = [8; 16];
+        carried(&mut seen.members[other]).array = [9; 16];
+        let mut places = [one as u16, other as u16];
+        places.sort_unstable();
+        let of_others = places.map(|at| unused(at, Unusable::AnotherArray)).to_vec();
+        assert_eq!(start(&five, &seen).err(), Some(AssembleError::Missing(of_others)));
+    }
     // Two members that were swapped, a replacement, the log device, a spare with many events.
     for (device, text) in [
         (0, "what is given for it is member 0"),

@@ -6,11 +6,11 @@ mod support;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use raidlab_core::contract::{Event, IoOp, IoOutcome, Outcome, Segment};
+use raidlab_core::contract::{Admin, Event, Input, IoOp, IoOutcome, Outcome, Segment};
 use raidlab_core::geometry::{Geometry, Holds, Place};
 use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sector, Sectors};
 use raidlab_random::SplitMix64;
-use support::{Driver, field};
+use support::{Driver, Work, field};
 
 const CHUNK: u64 = 8;
 
@@ -368,6 +368,31 @@ fn fails_at(layout: &Layout, error: IoOutcome, lost: MemberIndex, nth: usize) {
         assert_eq!(driver.write(at, &bytes), Outcome::Done, "{layout} {error:?} {lost} {nth}");
         let found = driver.read(0, capacity as u32);
         assert_eq!(found.as_ref(), Ok(&flat), "{layout} {error:?} {lost} {nth}");
+    }
+}
+
+/// Whichever chunk of a write it is whose copies are lost before the write has ended: one by an error of its own I/O,
+/// the other with its member after it was written.
+#[test]
+fn a_write_is_not_done_when_any_of_its_chunks_has_lost_all_copies() {
+    let layout = Layout::new(Level::Raid10, 6).with_chunk(Sectors(8));
+    for (gone, pulled) in [(0, 1), (2, 3), (5, 4), (0, 3), (3, 5)] {
+        let mut driver = Driver::new(&config(&layout, Limits::default()));
+        driver.fault = Box::new(move |io| match io.member.0 == gone {
+            true => IoOutcome::Gone,
+            false => IoOutcome::Ok,
+        });
+        let id = driver.begin_write(0, &[7; 24], false);
+        for member in [gone, pulled] {
+            let its = |work: &Work| matches!(work, Work::Io(io) if io.member.0 == member);
+            let at = driver.work.iter().position(its).expect("a copy is written there");
+            driver.step(at);
+        }
+        assert_eq!(driver.outcome(id), None, "other chunks are under way");
+        driver.input(Input::Admin(Admin::Fail(MemberIndex(pulled))));
+        driver.run();
+        let expected = if gone / 2 == pulled / 2 { Outcome::ArrayFailed } else { Outcome::Done };
+        assert_eq!(driver.outcome(id), Some(expected), "{gone} and {pulled}");
     }
 }
 

@@ -6,7 +6,7 @@ mod support;
 use std::collections::BTreeSet;
 
 use raidlab_core::contract::{
-    Admin, Event, Input, Outcome, Pacing, Refusal, RepairSource, Scrub, Work,
+    Admin, Event, Input, IoOp, IoOutcome, Outcome, Pacing, Refusal, RepairSource, Scrub, Work,
 };
 use raidlab_core::geometry::{Geometry, Holds};
 use raidlab_core::{Config, ConfigError, Layout, MemberIndex, Sector, Sectors, Volume};
@@ -281,6 +281,29 @@ fn a_scrub_of_all_arrays_is_told_as_one() {
         driver.events.clear();
         command(&mut driver, Admin::StartScrub(Scrub::Check));
         assert_eq!(refused(&driver), None, "{name}");
+    }
+}
+
+/// What cannot be recovered is told once for all arrays, whichever of them ends last.
+#[test]
+fn a_scrub_of_all_arrays_adds_up_what_they_lost() {
+    for lost in [[1, 0], [0, 2], [3, 1], [0, 0]] {
+        let (mut driver, _) = filled("raid5+0(2x3) chunk=4K");
+        // Two drives of an array cannot read the same sectors: no third is enough.
+        driver.fault = Box::new(move |io| {
+            let (array, drive) = (usize::from(io.member.0 / 3), io.member.0 % 3);
+            match io.op == IoOp::Read && drive < 2 && io.at.0 < lost[array] {
+                true => IoOutcome::MediaError { first_bad: io.at },
+                false => IoOutcome::Ok,
+            }
+        });
+        command(&mut driver, Admin::StartScrub(Scrub::Check));
+        idle(&mut driver);
+        let told = driver.events.iter().find_map(|event| match event {
+            Event::Finished { work: Work::Scrub(_), lost, .. } => Some(lost.0),
+            _ => None,
+        });
+        assert_eq!(told, Some(lost[0] + lost[1]), "{lost:?}: {:?}", driver.events);
     }
 }
 

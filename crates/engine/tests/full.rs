@@ -235,3 +235,32 @@ fn a_replacement_has_as_much_room_as_what_it_replaces() {
         }
     }
 }
+
+/// What a discard gave back is asked for again before it is written, by the whole run as at first: on files of which a
+/// part has room, and on those that have all.
+#[test]
+fn what_was_discarded_has_room_again_before_it_is_written() {
+    const MIB: usize = 1 << 20;
+    for filled in [1, 4] {
+        let directory = TestDirectory::new();
+        let path = directory.path().join("member");
+        File::create(&path).and_then(|file| file.set_len(4 * MIB as u64)).unwrap();
+        let config = EngineConfig::new(Layout::new(Level::Linear, 1).with_chunk(Sectors(8)));
+        let mut engine = Engine::new(&config, vec![open(&path)]).unwrap();
+        let room = || std::fs::metadata(&path).unwrap().blocks() as usize * 512;
+        let pieces = (filled * MIB / PIECE) as u64;
+        (0..pieces).for_each(|number| engine.write_at(place(number), &piece(number)).unwrap());
+        for round in 0..6 {
+            let id = engine.submit_range(IoOp::Discard, Sector(0), Sectors(2048)).unwrap();
+            let mut replies = Vec::new();
+            engine.wait_replies(&mut replies).unwrap();
+            assert_eq!(replies.iter().map(|reply| reply.id).collect::<Vec<_>>(), [id]);
+            assert!(room() <= (filled - 1) * MIB + PIECE, "{filled} MiB: {} are left", room());
+            engine.write_at(place(1), &piece(round)).unwrap();
+            assert!(room() >= filled * MIB, "{filled} MiB, round {round}: {} are there", room());
+        }
+        // Elsewhere it is asked for as before.
+        engine.write_at(place(12), &piece(12)).unwrap();
+        assert!(room() >= (filled + 1).min(4) * MIB, "{filled} MiB: {} are there", room());
+    }
+}

@@ -166,9 +166,11 @@ fn a_flipped_byte_is_found_by_the_reader_on_every_level() {
 #[test]
 fn the_sweep_finds_any_flipped_byte() {
     let mut random = Random(21);
-    for layout in all_layouts() {
+    // Of members that held zeroes all is known, whether it was written since or not.
+    for (layout, part) in all_layouts().flat_map(|layout| [(layout.clone(), 1), (layout, 4)]) {
         let mut target = target(&layout);
-        fill_all(&mut target);
+        let capacity = target.engine().array().capacity().bytes();
+        target.fill(0, capacity / part / 4096 * 4096, &GO).unwrap();
         assert_eq!(target.verify_members(&GO).unwrap(), [], "{layout}");
         for _ in 0..24 {
             let member = random.below(u64::from(layout.drives())) as u16;

@@ -5,6 +5,7 @@ mod harness;
 use harness::any::AnyRig;
 use harness::{Flush, Read, Write};
 use raidlab_core::units::{Nanos, Sectors, Time};
+use raidlab_models::ssd::MOST_SUSPENDS;
 use raidlab_models::{Drive, Ssd, SsdFigures, SsdSpec};
 use raidlab_random::SplitMix64;
 
@@ -241,6 +242,15 @@ fn reads_interrupt_programming() {
     };
     let took = programming(&f).run(Read, 0, 8, false);
     assert_eq!(took.0, plain + f.program_suspend.0);
+    // However often that has happened: the limit is of each word line.
+    let mut worn = harness(&f);
+    for line in 0..3 * u64::from(MOST_SUSPENDS) {
+        worn.run(Write, line * f.program_unit().0, f.program_unit().0 as u32, false);
+        worn.pass(Nanos::from_micros(300));
+        let took = worn.run(Read, 0, 8, false);
+        assert_eq!(took.0, plain + f.program_suspend.0, "word line {line}");
+        worn.pass(Nanos::from_millis(5));
+    }
     // Without suspension it waits for the end: 1 ms from the arrival of the data.
     let waits = SsdFigures { program_suspend: Nanos::from_millis(100), ..f.clone() };
     let took = programming(&waits).run(Read, 0, 8, false).0;

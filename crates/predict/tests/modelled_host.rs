@@ -452,6 +452,31 @@ fn sources_null_and_copies() {
     assert_eq!((writes.count, writes.bytes), (1_001, 10 * MIB + 512_000));
 }
 
+/// Whatever the block: every byte of what is read from elsewhere is moved, and the last read counts though it is short.
+#[test]
+fn sources_are_read_to_their_last_byte() {
+    let name: Arc<str> = "tree/odd".into();
+    for (len, block, times, reads) in [(100, 4096, 1, 1), (10_000, 4096, 8, 3), (8192, 4096, 2, 2)]
+    {
+        let bytes = Arc::new(SeededBytes { seed: 1, len });
+        let sources = vec![SourceFile { name: name.clone(), bytes }];
+        let path = FilePath::source(name.clone());
+        let ops = vec![
+            Op::Open { fd: S, path, flags: OpenFlags::READ },
+            read(block, times),
+            read(block, times),
+            Op::At(Io::Read { fd: S, at: len - 1, len: block }),
+        ];
+        let results =
+            vec![(2, OpResult::Moved(len)), (3, OpResult::Moved(0)), (4, OpResult::Moved(1))];
+        let run = vec![expecting(measured(ops), results)];
+        let plan = Plan { run, sources, phases: vec!["run"], ..Plan::default() };
+        let record = run_plan(&mut world(), &HostSpec::default(), plan).expect("runs");
+        let counted = &record.phase(0).expect("a phase").reads;
+        assert_eq!((counted.count, counted.bytes), (reads + 1, len + 1), "{len} in {block}");
+    }
+}
+
 #[test]
 fn what_cannot_be_is_named() {
     let fails = |plan: Plan| -> StudyError {

@@ -192,6 +192,38 @@ fn files_to_be_read_are_laid_out_and_known_in_the_end() {
     assert_eq!(bytes, [0; 8]);
 }
 
+/// Who reads beside the writer of a file, or rewrites it beside him, finds it laid out; behind a wall it is there.
+#[test]
+fn what_is_written_beside_its_readers_is_laid_out_before() {
+    let laid = |text: &str| {
+        let plan = workload(text).plan(&Setting::new(1, 7)).expect("a plan");
+        let mut laid = 0;
+        for mut one in plan.prepare {
+            loop {
+                match one.process.next(Time::ZERO, OpResult::Done) {
+                    Op::Write { len, times, .. } => laid += len * times,
+                    Op::Done => break,
+                    _ => {}
+                }
+            }
+        }
+        laid >> 10
+    };
+    let writer = "[w]\nrw=write\n";
+    for (other, beside, behind) in [
+        ("[o]\nrw=read\n", 1024, 0),
+        ("[o]\nrw=randrw\n", 1024, 0),
+        ("[o]\nrw=randwrite\noverwrite=1\n", 1024, 0),
+        ("[o]\nrw=randwrite\n", 0, 0),
+        ("[o]\nrw=read\nsize=512k\n", 512, 0),
+        ("[o]\nrw=read\nsize=2m\n", 2048, 2048),
+    ] {
+        let both = format!("[global]\nfilename=f\nsize=1m\n{writer}{other}");
+        assert_eq!(laid(&both), beside, "{other}");
+        assert_eq!(laid(&format!("{both}stonewall\n")), behind, "{other} behind a wall");
+    }
+}
+
 /// What is expected in the end is what the writes carry, and not what was laid out before.
 #[test]
 fn what_is_expected_is_what_is_written() {

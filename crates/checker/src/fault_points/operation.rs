@@ -268,7 +268,8 @@ impl Operation {
 }
 
 /// A place that reads do not see while nothing is lost: parity of the first row, or the last copy of
-/// the first sector.
+/// the first sector. Copies must lie at about one address, as near copies do: of others a read takes the nearest to
+/// where a member's last one ended.
 pub(super) fn hidden(harness: &Harness) -> (u16, u32) {
     let shape = harness.shape();
     match shape.parities() {

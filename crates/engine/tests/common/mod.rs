@@ -33,7 +33,7 @@ impl Random {
     }
 }
 
-/// Every level, with small chunks so that requests cross many of them.
+/// Layouts without redundancy, with copies and with one parity, in small chunks so that requests cross many of them.
 pub fn layouts() -> Vec<Layout> {
     let chunk = |level, members, sectors| Layout::new(level, members).with_chunk(Sectors(sectors));
     vec![

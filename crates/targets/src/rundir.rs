@@ -271,7 +271,7 @@ impl Drop for RunDirectory {
         if failed == 0 && self.directory.remove_file(MARKER, marker).is_ok() {
             let _ = self.parent.remove_directory(&self.name);
         }
-        // The lock goes with the open marker.
+        system::unlock(&self.marker);
     }
 }
 

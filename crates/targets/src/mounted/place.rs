@@ -20,7 +20,7 @@ use super::mounts::{self, Mount, lies_in, wait_for};
 use super::{loops, tools};
 use crate::export::system::TYPE;
 use crate::kernel_md::devices;
-use crate::rundir::system::{Directory, Identity, lock, said};
+use crate::rundir::system::{Directory, Identity, lock, said, unlock};
 use crate::rundir::{self, Cleaned, Leftover, marker_lines};
 use raidlab_engine::EngineError;
 
@@ -108,6 +108,7 @@ impl Drop for Place {
         if remove_insides(&self.directory, Identity::of(&self.marker).ok()) {
             let _ = self.parent.remove_directory(&self.name);
         }
+        unlock(&self.marker);
     }
 }
 

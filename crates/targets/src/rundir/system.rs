@@ -269,6 +269,13 @@ pub(crate) fn lock(marker: &File, wait: bool) -> io::Result<()> {
     Ok(retry_on_intr(|| fs::flock(marker, operation))?)
 }
 
+/// Gives the lock of a marker back. It would go with the open file, but a process that is just being started may have
+/// a copy of the descriptor, which would keep it.
+pub(crate) fn unlock(marker: &File) {
+    // What is closed right after has no lock.
+    let _ = fs::flock(marker, FlockOperation::Unlock);
+}
+
 /// Makes a new file `bytes` long, reserving its room where the filesystem can.
 pub(crate) fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     if bytes == 0 {
@@ -277,5 +284,26 @@ pub(crate) fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     match retry_on_intr(|| fs::fallocate(file, fs::FallocateFlags::empty(), 0, bytes)) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.set_len(bytes),
         other => Ok(other?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_of_the_descriptor_does_not_keep_a_lock_that_was_given_back() {
+        let path = std::env::temp_dir().join(format!("raidlab-lock-{}", std::process::id()));
+        let marker = File::create(&path).expect("made");
+        lock(&marker, false).expect("free");
+        // As a process has it that is just being started.
+        let copy = marker.try_clone().expect("copied");
+        let other = File::open(&path).expect("there");
+        lock(&other, false).expect_err("it is held");
+        unlock(&marker);
+        drop(marker);
+        lock(&other, false).expect("given back");
+        drop(copy);
+        std::fs::remove_file(&path).expect("removed");
     }
 }

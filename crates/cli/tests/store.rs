@@ -278,13 +278,13 @@ fn killed_on_files(name: &str, kills: usize, rounds: u32) {
 
 #[test]
 fn a_run_on_files_killed_twice_goes_on_to_its_end() {
-    killed_on_files("files", 2, 12);
+    killed_on_files("files", 2, 36);
 }
 
 #[test]
 #[ignore = "long; cargo test -p raidlab-cli --test store -- --ignored"]
 fn a_run_on_files_killed_ten_times_goes_on_to_its_end_long() {
-    killed_on_files("files-long", 10, 44);
+    killed_on_files("files-long", 10, 132);
 }
 
 /// The finished rounds are there, and the run goes on when what was wrong is right.

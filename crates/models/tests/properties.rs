@@ -72,9 +72,9 @@ fn every_command_completes_exactly_once_and_in_order() {
             );
             let all = harness.now.since(Default::default());
             assert!(
-                harness.disk.busy() <= all,
+                harness.drive.busy() <= all,
                 "seed {seed}: {:?} of {all:?}",
-                harness.disk.busy()
+                harness.drive.busy()
             );
         }
     }
@@ -139,7 +139,7 @@ fn whatever_the_firmware_every_command_completes_once_and_the_drive_comes_to_res
             "seed {seed}: clean at rest"
         );
         let all = harness.now.since(Default::default());
-        assert!(harness.disk.busy() <= all, "seed {seed}: {:?} of {all:?}", harness.disk.busy());
+        assert!(harness.drive.busy() <= all, "seed {seed}: {:?} of {all:?}", harness.drive.busy());
     }
 }
 
@@ -175,7 +175,7 @@ fn extra_wakes_change_nothing() {
         plain.pass(gap);
         for _ in 0..8 {
             woken.pass(Nanos(gap.0 / 8));
-            woken.disk.handle(woken.now, raidlab_models::DriveInput::Wake);
+            woken.drive.handle(woken.now, raidlab_models::DriveInput::Wake);
         }
         woken.pass(Nanos(gap.0 % 8));
     }

@@ -201,12 +201,12 @@ fn a_hit_costs_overhead_and_link_and_a_repeated_miss_the_mechanism() {
         let hit = f.command_overhead.0 as f64 + 4_096.0 / f.link_rate as f64 * 1e9;
         let miss = harness.run(Read, 1_000_000, 8, false).0;
         assert!(miss as f64 > 2.0 * hit);
-        let busy = harness.disk.busy();
+        let busy = harness.drive.busy();
         for _ in 0..2 {
             let again = harness.run(Read, 1_000_000, 8, false).0;
             assert!((again as f64 - hit).abs() < 10.0, "{name}: {again} against {hit}");
         }
-        assert_eq!(harness.disk.busy(), busy, "a hit does not use the mechanism");
+        assert_eq!(harness.drive.busy(), busy, "a hit does not use the mechanism");
         // As many other places as there are segments: the first is replaced.
         for other in 1..=u64::from(f.read_segments) {
             harness.run(Read, 1_000_000 + other * 1_000_000, 8, false);
@@ -246,12 +246,12 @@ fn busy_is_the_time_for_commands() {
             harness.run(Read, block * 256, 256, false);
         }
         let share =
-            harness.disk.busy().as_secs() / harness.now.since(raidlab_core::Time::ZERO).as_secs();
+            harness.drive.busy().as_secs() / harness.now.since(raidlab_core::Time::ZERO).as_secs();
         assert!((0.97..=1.0).contains(&share), "{name}: {share}");
         // A rare read: reading ahead is no work anybody asked for.
         let mut harness = Harness::new(&f, 3);
         harness.run(Read, 5_000_000, 8, false);
         harness.pass(Nanos::from_millis(1_000));
-        assert!(harness.disk.busy() < Nanos::from_millis(45), "{name}");
+        assert!(harness.drive.busy() < Nanos::from_millis(45), "{name}");
     }
 }

@@ -2,8 +2,7 @@
 
 mod harness;
 
-use harness::any::AnyRig;
-use harness::{Flush, Read, Write, figures as disk};
+use harness::{Flush, Harness, Read, Write, figures as disk};
 use raidlab_core::units::{Nanos, Sectors, Time};
 use raidlab_models::{Drive, HardDiskFigures, Smr, SmrFigures, SmrSpec};
 use raidlab_random::SplitMix64;
@@ -20,11 +19,11 @@ fn figures() -> SmrFigures {
     }
 }
 
-fn harness(f: &SmrFigures) -> AnyRig {
-    AnyRig::new(Smr::new(&SmrSpec::new(f.clone()).unwrap(), 1))
+fn harness(f: &SmrFigures) -> Harness {
+    Harness::of(Smr::new(&SmrSpec::new(f.clone()).unwrap(), 1))
 }
 
-fn cleaned(harness: &AnyRig) -> u64 {
+fn cleaned(harness: &Harness) -> u64 {
     let Drive::Smr(drive) = &harness.drive else { panic!() };
     drive.cleaned()
 }
@@ -35,7 +34,7 @@ fn random_writes_run_at_sequential_speed_until_the_cache_is_full() {
     let mut harness = harness(&f);
     let capacity = f.capacity().0;
     let mut random = SplitMix64::new(1);
-    let mut write = |harness: &mut AnyRig, count: usize| {
+    let mut write = |harness: &mut Harness, count: usize| {
         harness.load(4, count, |_| (Write, random.below(capacity / 8) * 8, 8)).as_secs()
             / count as f64
     };
@@ -140,7 +139,7 @@ fn every_command_ends_once() {
     let spec = SmrSpec::new(f.clone()).unwrap();
     let trace = |seed| {
         let mut random = SplitMix64::new(seed);
-        let mut harness = AnyRig::new(Smr::new(&spec, seed));
+        let mut harness = Harness::of(Smr::new(&spec, seed));
         let mut at = 0;
         for _ in 0..400 {
             if random.below(3) > 0 {

@@ -2,8 +2,7 @@
 
 mod harness;
 
-use harness::any::AnyRig;
-use harness::{Flush, Read, Write};
+use harness::{Flush, Harness, Read, Write};
 use raidlab_core::units::{Nanos, Sectors, Time};
 use raidlab_models::ssd::MOST_SUSPENDS;
 use raidlab_models::{Drive, Ssd, SsdFigures, SsdSpec};
@@ -41,8 +40,8 @@ fn figures() -> SsdFigures {
     }
 }
 
-fn harness(f: &SsdFigures) -> AnyRig {
-    AnyRig::new(Ssd::new(&SsdSpec::new(f.clone()).unwrap(), 1))
+fn harness(f: &SsdFigures) -> Harness {
+    Harness::of(Ssd::new(&SsdSpec::new(f.clone()).unwrap(), 1))
 }
 
 fn cross(sectors: u64, rate: u64) -> u64 {
@@ -130,7 +129,7 @@ fn long_reads_run_at_the_rate_of_the_bottleneck() {
 fn long_writes_run_at_the_rate_of_programming() {
     let f = figures();
     let mut harness = harness(&f);
-    let write = |harness: &mut AnyRig, from: u64, count: usize| {
+    let write = |harness: &mut Harness, from: u64, count: usize| {
         let time = harness.load(4, count, |n| (Write, from + n * 256, 256)).as_secs();
         count as f64 * 131_072.0 / time / 1e6
     };
@@ -153,7 +152,7 @@ fn random_writes_pay_for_copying() {
         let Drive::Ssd(ssd) = &harness.drive else { panic!() };
         let copies = ssd.amplification() - 1.0;
         let mut random = SplitMix64::new(3);
-        let mut write = |harness: &mut AnyRig, count: usize| {
+        let mut write = |harness: &mut Harness, count: usize| {
             harness.load(64, count, |_| (Write, random.below(f.capacity.0 / 8) * 8, 8)).as_secs()
         };
         write(&mut harness, 20_000);
@@ -177,7 +176,7 @@ fn the_pseudo_slc_cache_is_used_up_and_comes_back_at_rest() {
     };
     let mut harness = harness(&f);
     let mut next = 0;
-    let mut write = |harness: &mut AnyRig, mib: u64| {
+    let mut write = |harness: &mut Harness, mib: u64| {
         let from = next;
         next += mib * 2_048;
         let time = harness.load(4, mib as usize * 8, |n| (Write, from + n * 256, 256)).as_secs();
@@ -285,7 +284,7 @@ fn every_command_ends_once_and_the_seed_decides_all() {
     let spec = SsdSpec::new(tiny.clone()).unwrap();
     let trace = |seed| {
         let mut random = SplitMix64::new(seed);
-        let mut harness = AnyRig::new(Ssd::new(&spec, seed));
+        let mut harness = Harness::of(Ssd::new(&spec, seed));
         for _ in 0..2_000 {
             let at = random.below(tiny.capacity.0 + 20);
             let len = 1 + random.below(600) as u32;

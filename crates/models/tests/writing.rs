@@ -145,13 +145,13 @@ fn a_flush_waits_for_destaging_and_no_longer() {
         for _ in 0..count {
             harness.run(Write, random.below(f.capacity.0 / 8) * 8, 8, false);
         }
-        let before = harness.disk.busy();
+        let before = harness.drive.busy();
         let took = harness.run(Flush, 0, 0, false);
         let each = took.0 / count;
         // Sorted: less than a random write each, more than settle and half a turn.
         let most = f.average_seek.0 + f.write_settle.0 + turn(&f) / 2;
         assert!((turn(&f) / 2 + f.write_settle.0..most).contains(&each), "{name}: {each}");
-        assert!(harness.disk.busy() > before);
+        assert!(harness.drive.busy() > before);
         assert_eq!(harness.run(Flush, 0, 0, false), f.command_overhead, "{name}: still dirty");
         harness.settle();
         assert_eq!(harness.run(Flush, 0, 0, false), f.command_overhead);
@@ -180,7 +180,7 @@ fn random_writes_are_bounded_by_destaging() {
         for _ in 0..2 * f.write_extents {
             write(&mut harness);
         }
-        let (start, busy) = (harness.now, harness.disk.busy());
+        let (start, busy) = (harness.now, harness.drive.busy());
         for _ in 0..4_000 {
             write(&mut harness);
         }
@@ -193,7 +193,7 @@ fn random_writes_are_bounded_by_destaging() {
         let expected = short + f.write_settle.0 as f64 + turn(&f) as f64 / 2.0;
         println!("{name}: {} a second, {each} ns, {expected:.0} by formula", 1_000_000_000 / each);
         assert!((each as f64 / expected - 1.0).abs() < 0.06, "{name}: {each} against {expected}");
-        let worked = harness.disk.busy().0 - busy.0;
+        let worked = harness.drive.busy().0 - busy.0;
         assert!((worked as f64 / time.0 as f64 - 1.0).abs() < 0.01, "{name}: always busy");
     }
 }

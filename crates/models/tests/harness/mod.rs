@@ -1,13 +1,11 @@
-//! A drive with a clock: hands in commands and wakes, collects completions.
+//! A drive of any kind with a clock: hands in commands and wakes, collects completions.
 #![allow(dead_code, unused_imports, reason = "each test file uses its part")]
-
-pub(crate) mod any;
 
 use raidlab_core::contract::IoOutcome;
 use raidlab_core::units::{Nanos, Sector, Sectors, Time};
 use raidlab_models::{
-    DriveInput, DriveIo, DriveIoId, DriveKind, DriveOp, DriveOutput, HardDisk, HardDiskFigures,
-    HardDiskSpec, load,
+    Drive, DriveInput, DriveIo, DriveIoId, DriveKind, DriveOp, DriveOutput, HardDisk,
+    HardDiskFigures, HardDiskSpec, load,
 };
 
 pub(crate) use DriveOp::{Flush, Read, Write};
@@ -33,24 +31,31 @@ pub(crate) struct Done {
 }
 
 pub(crate) struct Harness {
-    pub(crate) disk: HardDisk,
+    pub(crate) drive: Drive,
     pub(crate) now: Time,
     pub(crate) done: Vec<Done>,
+    pub(crate) wakes: u64,
     wake: Option<Time>,
     next: u32,
 }
 
 impl Harness {
+    /// A hard disk with these figures.
     pub(crate) fn new(figures: &HardDiskFigures, seed: u64) -> Self {
         let spec = HardDiskSpec::new(figures.clone()).unwrap();
         let disk = HardDisk::new(&spec, seed);
         assert_eq!(disk.capacity(), Sectors(figures.capacity.0));
-        Self { disk, now: Time::ZERO, done: Vec::new(), wake: None, next: 0 }
+        Self::of(disk)
     }
 
-    fn handle(&mut self, input: DriveInput) {
-        self.disk.handle(self.now, input);
-        while let Some(output) = self.disk.poll() {
+    pub(crate) fn of(drive: impl Into<Drive>) -> Self {
+        let (now, done, wakes) = (Time::ZERO, Vec::new(), 0);
+        Self { drive: drive.into(), now, done, wakes, wake: None, next: 0 }
+    }
+
+    pub(crate) fn handle(&mut self, input: DriveInput) {
+        self.drive.handle(self.now, input);
+        while let Some(output) = self.drive.poll() {
             match output {
                 DriveOutput::Complete { id, outcome } => {
                     self.done.push(Done { id: id.0, outcome, at: self.now });
@@ -75,6 +80,7 @@ impl Harness {
     pub(crate) fn wake(&mut self) -> bool {
         let Some(at) = self.wake.take() else { return false };
         self.now = at;
+        self.wakes += 1;
         self.handle(DriveInput::Wake);
         true
     }
@@ -98,11 +104,34 @@ impl Harness {
         let start = self.now;
         let id = self.submit(op, at, len, fua);
         loop {
-            if let Some(done) = self.done.last().filter(|done| done.id == id) {
+            if let Some(done) = self.done.iter().rev().find(|done| done.id == id) {
                 assert_eq!(done.outcome, IoOutcome::Ok);
                 return done.at.since(start);
             }
             assert!(self.wake(), "command {id} is lost");
         }
+    }
+
+    /// Carries out `count` commands at a depth, each drawn by its number; gives the time.
+    pub(crate) fn load(
+        &mut self,
+        depth: usize,
+        count: usize,
+        mut draw: impl FnMut(u64) -> (DriveOp, u64, u32),
+    ) -> Nanos {
+        let start = self.now;
+        self.done.clear();
+        let mut asked = 0;
+        while self.done.len() < count {
+            while asked < count && asked - self.done.len() < depth {
+                let (op, at, len) = draw(asked as u64);
+                self.submit(op, at, len, false);
+                asked += 1;
+            }
+            if self.done.len() < count {
+                assert!(self.wake(), "a command is lost");
+            }
+        }
+        self.now.since(start)
     }
 }

@@ -38,6 +38,13 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
+    /// An I/O on data. Of a copy: where the I/O itself had to lie in memory, all members were slower by a tenth.
+    #[inline]
+    const fn of(io: MemberIo) -> Self {
+        let MemberIo { io, member, op, segments, .. } = io;
+        Self { io, member, op, segments, block: None, abandoned: false, used: true }
+    }
+
     /// Whether it was given up and may change its device late.
     fn is_late_change(&self) -> bool {
         self.abandoned && self.op != IoOp::Read
@@ -75,40 +82,15 @@ impl Engine {
                 unsafe { member.carry_out(&submission, pieces) }
             }
             Member::File(file) => {
-                // Of a copy: where the I/O itself had to lie in memory, all members were slower by a tenth.
                 if file.may_need_room() && self.is_in_hole(*io) {
                     return self.complete(io.io, IoOutcome::Ok);
                 }
-                let sent = InFlight {
-                    io: io.io,
-                    member: io.member,
-                    op: io.op,
-                    segments: io.segments,
-                    block: None,
-                    abandoned: false,
-                    used: true,
-                };
-                self.queue(sent, submission, None);
-                return;
+                return self.queue(InFlight::of(*io), submission, None);
             }
-            Member::Own(_) => return self.queue_own(io, submission),
+            Member::Own(_) => return self.queue(InFlight::of(*io), submission, None),
             Member::Absent => IoOutcome::Gone,
         };
         self.complete(io.io, outcome);
-    }
-
-    /// Hands an I/O to a store that somebody else wrote.
-    fn queue_own(&mut self, io: &MemberIo, submission: Submission) {
-        let sent = InFlight {
-            io: io.io,
-            member: io.member,
-            op: io.op,
-            segments: io.segments,
-            block: None,
-            abandoned: false,
-            used: true,
-        };
-        self.queue(sent, submission, None);
     }
 
     #[inline]
@@ -285,7 +267,7 @@ impl Engine {
                 }
                 file.queue(work);
             }
-            Member::Own(own) => own.submit(work),
+            Member::Own(own) => own.submit(work, &self.hub),
             Member::Null(_) | Member::Memory(_) | Member::Absent => return,
         }
         self.queued += 1;

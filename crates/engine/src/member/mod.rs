@@ -84,12 +84,10 @@ impl Member {
         matches!(self, Self::File(_) | Self::Own(_))
     }
 
-    /// Where its answers go from now on; up to `ios` I/Os are under way at once.
+    /// Where the answers of a file go from now on; up to `ios` I/Os are under way at once.
     pub(crate) fn connect(&mut self, hub: &Arc<Hub>, ring: &mut Option<Ring>, ios: usize) {
-        match self {
-            Self::File(file) => file.connect(hub, ring, ios),
-            Self::Own(own) => own.attach(hub),
-            Self::Null(_) | Self::Memory(_) | Self::Absent => {}
+        if let Self::File(file) = self {
+            file.connect(hub, ring, ios);
         }
     }
 

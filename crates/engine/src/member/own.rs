@@ -150,7 +150,6 @@ impl Drop for MemberRequest {
 pub struct OwnMember {
     store: Box<dyn MemberStore>,
     sectors: Sectors,
-    hub: Option<Arc<Hub>>,
 }
 
 impl Debug for OwnMember {
@@ -163,7 +162,7 @@ impl OwnMember {
     /// A member that is this store.
     pub fn new(store: impl MemberStore + 'static) -> Self {
         let store: Box<dyn MemberStore> = Box::new(store);
-        Self { sectors: store.sectors(), store, hub: None }
+        Self { sectors: store.sectors(), store }
     }
 
     /// Its size.
@@ -176,14 +175,8 @@ impl OwnMember {
         self.store.logical_block().max(1)
     }
 
-    /// Where its answers go from now on.
-    pub(crate) fn attach(&mut self, hub: &Arc<Hub>) {
-        self.hub = Some(Arc::clone(hub));
-    }
-
-    /// Hands over an I/O, which has memory of its own.
-    pub(crate) fn submit(&mut self, work: Work) {
-        let Some(hub) = &self.hub else { return };
+    /// Hands over an I/O, which has memory of its own; the answer goes to `hub`.
+    pub(crate) fn submit(&mut self, work: Work, hub: &Arc<Hub>) {
         let outcome = outside(&work.submission, self.sectors);
         let mut request = MemberRequest::new(work, Answer::Hub(Arc::clone(hub)));
         match outcome {

@@ -36,38 +36,64 @@ impl Exporter for Html {
     fn export(&self, results: &Results) -> Result<String, ReportError> {
         let view = View::new(results)?;
         let json = serde_json::to_string(results).map_err(ReportError::json)?;
-        Ok(page(&view, &json, &html! {}).into_string() + "\n")
+        Ok(page(&view, &json, &html! {}))
+    }
+}
+
+/// A whole page, which holds what it shows as JSON in an element of this name.
+struct Page<'a> {
+    title: &'a str,
+    generator: Option<&'a str>,
+    content: Markup,
+    footer: Markup,
+    id: &'a str,
+    json: &'a str,
+}
+
+impl Page<'_> {
+    fn into_text(self) -> String {
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta http-equiv="Content-Security-Policy" content=(POLICY);
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    @if let Some(version) = self.generator {
+                        meta name="generator" content={ "raidlab " (version) };
+                    }
+                    title { (self.title) " – raidlab" }
+                    style { (PreEscaped(STYLE)) }
+                }
+                body {
+                    (self.content)
+                    footer { p { (self.footer) } }
+                    script type="application/json" id=(self.id) {
+                        (PreEscaped(self.json.replace('<', "\\u003c")))
+                    }
+                }
+            }
+        };
+        page.into_string() + "\n"
     }
 }
 
 /// The page of a document; `beside` follows it.
-fn page(view: &View<'_>, json: &str, beside: &Markup) -> Markup {
+fn page(view: &View<'_>, json: &str, beside: &Markup) -> String {
     let results = view.results;
-    html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                meta name="generator" content={ "raidlab " (results.raidlab) };
-                title { (results.study) " – raidlab" }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                (body(view, ""))
-                (beside)
-                footer {
-                    p { "Written by raidlab " (results.raidlab) ". The results document is part of \
-                         this file: the script element raidlab-results holds it as JSON." }
-                }
-                script type="application/json" id="raidlab-results" {
-                    (PreEscaped(json.replace('<', "\\u003c")))
-                }
-            }
-        }
-    }
+    let page = Page {
+        title: &results.study,
+        generator: Some(&results.raidlab),
+        content: html! { (body(view, "")) (beside) },
+        footer: html! {
+            "Written by raidlab " (results.raidlab) ". The results document is part of \
+             this file: the script element raidlab-results holds it as JSON."
+        },
+        id: "raidlab-results",
+        json,
+    };
+    page.into_text()
 }
 
 /// A document; ids begin with `prefix`, which tells those of several documents apart.

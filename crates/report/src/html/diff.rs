@@ -1,11 +1,11 @@
 //! Two documents against each other: every cell with what it changed by, or what the model is off.
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 use raidlab_results::diff::{CellName, Change, Diff, DiffKind, Side};
 use raidlab_results::document::Results;
 use raidlab_results::{Better, Clock};
 
-use super::{POLICY, STYLE, page};
+use super::{Page, page};
 use crate::terminal::diff as words;
 use crate::view::View;
 use crate::{ReportError, number, shown};
@@ -16,30 +16,18 @@ use crate::{ReportError, number, shown};
 /// When a number is none.
 pub fn diff_html(diff: &Diff) -> Result<String, ReportError> {
     let json = crate::diff_json(diff)?;
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (words::heading(diff)) " – raidlab" }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                main { (section(diff)) }
-                footer {
-                    p { "Written by raidlab. The comparison is part of this file: the script element \
-                         raidlab-diff holds it as JSON." }
-                }
-                script type="application/json" id="raidlab-diff" {
-                    (PreEscaped(json.replace('<', "\\u003c")))
-                }
-            }
-        }
+    let page = Page {
+        title: words::heading(diff),
+        generator: None,
+        content: html! { main { (section(diff)) } },
+        footer: html! {
+            "Written by raidlab. The comparison is part of this file: the script element \
+             raidlab-diff holds it as JSON."
+        },
+        id: "raidlab-diff",
+        json: &json,
     };
-    Ok(page.into_string() + "\n")
+    Ok(page.into_text())
 }
 
 /// The report of a measured run, and what the model beside it is off for each cell.
@@ -49,7 +37,7 @@ pub fn diff_html(diff: &Diff) -> Result<String, ReportError> {
 pub fn html_with_residuals(measured: &Results, residuals: &Diff) -> Result<String, ReportError> {
     let view = View::new(measured)?;
     let json = serde_json::to_string(measured).map_err(ReportError::json)?;
-    Ok(page(&view, &json, &section(residuals)).into_string() + "\n")
+    Ok(page(&view, &json, &section(residuals)))
 }
 
 fn section(diff: &Diff) -> Markup {

@@ -1,10 +1,10 @@
 //! What the page of a replay has besides: published values, fidelity, findings, ablation.
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 use raidlab_results::document::{Cell, Results};
 use raidlab_results::{AblationRow, Replays};
 
-use super::{POLICY, STYLE, body};
+use super::{Page, body};
 use crate::number;
 use crate::terminal::{in_words, missed};
 use crate::view::View;
@@ -20,32 +20,22 @@ pub fn replay_html(documents: &[Results]) -> Result<String, ReportError> {
         // What is not finite was refused with the view.
         ReportError::new(ReportErrorKind::Json, error.to_string())
     })?;
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(POLICY);
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { "Replays of published studies – raidlab" }
-                style { (PreEscaped(STYLE)) }
+    let page = Page {
+        title: "Replays of published studies",
+        generator: None,
+        content: html! {
+            @for (at, view) in views.iter().enumerate() {
+                article { (body(view, &format!("r{at}-"))) }
             }
-            body {
-                @for (at, view) in views.iter().enumerate() {
-                    article { (body(view, &format!("r{at}-"))) }
-                }
-                footer {
-                    p { "Written by raidlab. The results documents are part of this file: the script \
-                         element raidlab-results holds them as JSON." }
-                }
-                script type="application/json" id="raidlab-results" {
-                    (PreEscaped(json.replace('<', "\\u003c")))
-                }
-            }
-        }
+        },
+        footer: html! {
+            "Written by raidlab. The results documents are part of this file: the script \
+             element raidlab-results holds them as JSON."
+        },
+        id: "raidlab-results",
+        json: &json,
     };
-    Ok(page.into_string() + "\n")
+    Ok(page.into_text())
 }
 
 /// What a cell of a replay shows besides its value.

@@ -65,22 +65,21 @@ fn prepare(study: &mut Study, options: &Compare, place: Place<'_>) -> Result<Siz
     }
     study.check_real().map_err(|error| super::bad_study(options, error))?;
     study.measured = true;
-    let sizes = match place {
-        Place::Directory => Sizes::of(study),
-        Place::Devices(bytes) => {
-            study.member_size = raidlab_measure::whole_members(study, bytes).or(study.member_size);
-            Sizes::on_devices(study)
-        }
-    };
-    sizes.map_err(|error| super::bad_study(options, error))
+    sizes_at(study, place).map_err(|error| super::bad_study(options, error))
+}
+
+/// How large members are at a place; on devices the study takes as much of each as it may.
+fn sizes_at(study: &mut Study, place: Place<'_>) -> Result<Sizes, StudyError> {
+    let Place::Devices(bytes) = place else { return Sizes::of(study) };
+    study.member_size = raidlab_measure::whole_members(study, bytes).or(study.member_size);
+    Sizes::on_devices(study)
 }
 
 /// How large members of each layout are where the study runs really.
 pub(super) fn member_sizes(study: &Study, on: &OsStr) -> Result<Vec<Sectors>, StudyError> {
-    let Some(paths) = devices::named(on) else { return Ok(Sizes::of(study)?.members) };
-    let bytes = devices::sizes(&paths);
-    let member_size = raidlab_measure::whole_members(study, &bytes).or(study.member_size);
-    Ok(Sizes::on_devices(&Study { member_size, ..study.clone() })?.members)
+    let bytes = devices::named(on).map(|paths| devices::sizes(&paths));
+    let place = bytes.as_deref().map_or(Place::Directory, Place::Devices);
+    Ok(sizes_at(&mut study.clone(), place)?.members)
 }
 
 /// The study of a run that was recorded with these options, title and probe, on devices of so many bytes.

@@ -255,7 +255,7 @@ fn check(path: &Path) -> Result<Place, EngineError> {
         return Err(wrong("it is no directory; name one"));
     }
     system::may_write(directory.as_fd()).map_err(named)?;
-    let room = system::room(directory.as_fd()).map_err(named)?;
+    let room = crate::rundir::system::room(&directory).map_err(named)?;
     Ok(Place { room, device: metadata.dev() })
 }
 

@@ -231,12 +231,6 @@ pub(super) fn may_write(directory: BorrowedFd<'_>) -> io::Result<()> {
     again(|| fs::accessat(directory, c".", wanted, AtFlags::EACCESS))
 }
 
-/// Bytes that an ordinary user may still write to the filesystem.
-pub(super) fn room(directory: impl AsFd) -> io::Result<u64> {
-    let status = again(|| fs::fstatvfs(&directory))?;
-    Ok(status.f_bavail.saturating_mul(status.f_frsize))
-}
-
 /// Whether the filesystem lies in memory.
 pub(super) fn is_in_memory(directory: impl AsFd) -> io::Result<bool> {
     /// `TMPFS_MAGIC` and `RAMFS_MAGIC` in `linux/magic.h`.

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -191,9 +191,14 @@ impl Directory {
 
     /// Bytes that an ordinary user may still use on this filesystem.
     pub(crate) fn room(&self) -> io::Result<u64> {
-        let status = fs::fstatvfs(&self.0)?;
-        Ok(status.f_bavail.saturating_mul(status.f_frsize))
+        room(&self.0)
     }
+}
+
+/// Bytes that an ordinary user may still use on the filesystem of an open directory.
+pub(crate) fn room(directory: impl AsFd) -> io::Result<u64> {
+    let status = retry_on_intr(|| fs::fstatvfs(&directory))?;
+    Ok(status.f_bavail.saturating_mul(status.f_frsize))
 }
 
 fn not_regular() -> io::Error {

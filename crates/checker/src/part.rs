@@ -49,7 +49,7 @@ const IN_BYTES: [(Level, u16); 9] = [
 const LEAST_IN_BYTES: u64 = 16_000;
 
 /// Small arrays whose I/Os fail in turn.
-const NTH: [(Level, u16); 9] = [
+const FAULT_POINTS: [(Level, u16); 9] = [
     (Level::Linear, 2),
     (Level::Raid0, 3),
     (Level::Raid1, 2),
@@ -60,10 +60,6 @@ const NTH: [(Level, u16); 9] = [
     (Level::Raid6, 5),
     (Level::Raid10, 4),
 ];
-
-/// Levels the swarm has: those with redundancy.
-const SWARM: [Level; 6] =
-    [Level::Raid1, Level::Raid10, Level::Raid3, Level::Raid4, Level::Raid5, Level::Raid6];
 
 impl Choice {
     fn has_level(&self, level: Level) -> bool {
@@ -77,7 +73,8 @@ impl Choice {
     /// A mode that is chosen and that no chosen level can have, if there is one.
     #[must_use]
     pub fn misfit(&self) -> Option<Mode> {
-        let fits = |mode: &Mode| NTH.iter().any(|(l, _)| self.has_level(*l) && mode.fits(*l));
+        let fits =
+            |mode: &Mode| FAULT_POINTS.iter().any(|(l, _)| self.has_level(*l) && mode.fits(*l));
         self.modes.iter().copied().find(|mode| !fits(mode))
     }
 
@@ -99,7 +96,7 @@ impl Choice {
     #[must_use]
     pub fn swarm(&self) -> Vec<Options> {
         let of = |level, mode| Options { level, mode, ..Options::default() };
-        let levels = SWARM.into_iter().filter(|level| self.levels.contains(level));
+        let levels = swarm::LEVELS.into_iter().filter(|level| self.levels.contains(level));
         match (self.levels.is_empty(), self.modes.is_empty()) {
             (true, true) => vec![of(None, None)],
             (true, false) => self.modes.iter().map(|mode| of(None, Some(*mode))).collect(),
@@ -128,7 +125,7 @@ impl Choice {
 
     /// Every array whose I/Os fail, once for each operation; those with superblocks also with records as bytes.
     pub fn failures(&self) -> impl Iterator<Item = FaultPointConfig> + '_ {
-        self.of(&NTH).flat_map(|(level, members, mode)| {
+        self.of(&FAULT_POINTS).flat_map(|(level, members, mode)| {
             let config = FaultPointConfig::new(level, members, mode);
             let in_bytes = mode.has_superblocks().then(|| config.clone().in_bytes());
             std::iter::once(config).chain(in_bytes).flat_map(|config| {

@@ -60,15 +60,15 @@ impl Mode {
     pub const fn fits(self, level: Level) -> bool {
         match self {
             Self::None => true,
-            Self::Resync | Self::Bitmap => !matches!(level, Level::Linear | Level::Raid0),
+            Self::Resync | Self::Bitmap => level.is_redundant(),
             Self::PartialParity => matches!(level, Level::Raid5),
             Self::Journal => level.has_stripes(),
         }
     }
 }
 
-/// Levels with redundancy.
-const LEVELS: [Level; 6] =
+/// Levels that the swarm has: those with redundancy.
+pub(crate) const LEVELS: [Level; 6] =
     [Level::Raid1, Level::Raid10, Level::Raid3, Level::Raid4, Level::Raid5, Level::Raid6];
 
 /// How an array is out of the ordinary.

@@ -18,7 +18,7 @@ use raidlab_workload::{Kind, Setting, Simple, Workload, WorkloadError};
 
 use crate::drives::Drives;
 use crate::error::MeasureError;
-use crate::fill::{BLOCK, filled, plan};
+use crate::fill::{BLOCK, Before, Filling, filled, plan};
 use crate::memory;
 use crate::mounted::{differing, on_array};
 use crate::sizes::Sizes;
@@ -39,6 +39,7 @@ pub(super) struct Cells<'a> {
     /// Where workloads run on one.
     filesystem: Option<Filesystem>,
     cache: Option<CacheState>,
+    before: Before,
 }
 
 /// Why a cell gave no sample.
@@ -70,7 +71,7 @@ impl<'a> Cells<'a> {
         cancel: &'a AtomicBool,
     ) -> Self {
         let filesystem = study.filesystem.as_deref().and_then(Filesystem::from_name);
-        Self { study, drives, sizes, cancel, filesystem, cache: None }
+        Self { study, drives, sizes, cancel, filesystem, cache: None, before: Before::Unknown }
     }
 
     /// What the members turned out to be; `None` before the first was opened.
@@ -108,6 +109,31 @@ impl<'a> Cells<'a> {
                 MeasureError::input(self.study.origin.error(kind, place, reason))
             })?;
         }
+        Ok(())
+    }
+
+    /// Writes member files throughout once, where that is less than what cells then need not fill.
+    pub(super) fn write_throughout(&mut self) -> Result<(), MeasureError> {
+        let Drives::Files(directory) = self.drives else { return Ok(()) };
+        if self.filesystem.is_some() {
+            return Ok(());
+        }
+        let filling = |before| {
+            Filling::after(self.study, self.sizes, before)
+                .map(|filling| filling.bytes)
+                .map_err(MeasureError::input)
+        };
+        let (otherwise, then) = (filling(Before::Unknown)?, filling(Before::WrittenThroughout)?);
+        let least = self.sizes.file.saturating_mul(directory.members() as u64);
+        if otherwise - then.min(otherwise) <= least {
+            return Ok(());
+        }
+        let written = directory.write_throughout(self.cancel);
+        written.map_err(|error| match error.kind() {
+            EngineErrorKind::Cancelled => MeasureError::Interrupted,
+            _ => MeasureError::failed(error),
+        })?;
+        self.before = Before::WrittenThroughout;
         Ok(())
     }
 
@@ -195,7 +221,7 @@ impl<'a> Cells<'a> {
         let planned = || plan(workload, capacity.bytes(), key.processes, seed);
         target.set_memory(FILL_MEMORY);
         let planned_once = planned().map_err(CellError::Workload)?;
-        let filled = filled(planned_once, (layout, key.state), capacity);
+        let filled = filled(planned_once, (layout, key.state), capacity, self.before);
         target.fill_all(&filled, self.cancel)?;
         let plan = planned().map_err(CellError::Workload)?;
         let all: u64 = plan.extents.iter().map(|(start, end)| end - start).sum();

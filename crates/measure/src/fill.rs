@@ -3,7 +3,8 @@
 //!
 //! Where a plan's requests are known beforehand, which they are but for those that look at the time or deal in tickets,
 //! and lie here and there, only the stripes that they touch are filled, of a healthy array that is only read the blocks
-//! alone; otherwise all that its files lie in.
+//! alone; otherwise all that its files lie in. Of a healthy array on members that are [written throughout](Before)
+//! nothing is filled that the plan puts down itself: whole stripes, and any block where there is no parity.
 
 use std::ops::Range;
 
@@ -32,23 +33,40 @@ pub(super) fn plan(
     workload.plan(&setting).and_then(|plan| RawPlan::new(plan, space))
 }
 
+/// What was written to members before any cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Before {
+    /// Perhaps nothing. A first write takes longer on files (the filesystem notes that there is something now) and on
+    /// flash, so that what cells write is filled too.
+    Unknown,
+    /// Every byte, with whatever.
+    WrittenThroughout,
+}
+
 /// The parts of an array to be filled before the processes of a plan like this run, in bytes. They are gone through.
 pub(super) fn filled(
     plan: RawPlan,
     (layout, state): (&Layout, State),
     capacity: Sectors,
+    before: Before,
 ) -> Vec<Range<u64>> {
     let end = capacity.bytes() / BLOCK * BLOCK;
+    let unit = unit(layout);
     let stripes = |ranges: Vec<Range<u64>>| {
-        let unit = unit(layout);
         merged(ranges.into_iter().map(|range| whole(range, unit, end)).collect())
     };
     let bytes =
         |ranges: &[Range<u64>]| -> u64 { ranges.iter().map(|one| one.end - one.start).sum() };
     let all = stripes(plan.extents.iter().map(|(from, to)| *from..*to).collect());
     let most = bytes(&all);
-    let touched = touched(plan, end, most).map(|touched| {
-        let needs_stripes = touched.writes || state != State::Healthy;
+    let overwritten = match (before, state) {
+        (Before::WrittenThroughout, State::Healthy) => {
+            Some(if layout.has_parity() { unit } else { BLOCK })
+        }
+        _ => None,
+    };
+    let touched = touched(plan, end, most, overwritten).map(|touched| {
+        let needs_stripes = (touched.writes && overwritten.is_none()) || state != State::Healthy;
         if needs_stripes { stripes(touched.blocks) } else { touched.blocks }
     });
     touched.filter(|touched| cost(bytes(touched), touched.len()) < most).unwrap_or(all)
@@ -75,6 +93,14 @@ fn whole(range: Range<u64>, unit: u64, end: u64) -> Range<u64> {
     range.start / unit * unit..range.end.next_multiple_of(unit).min(end)
 }
 
+/// The units that a range has a part of only, at its two ends: one at most where it lies within one.
+fn partly(range: &Range<u64>, unit: u64, end: u64) -> [Range<u64>; 2] {
+    let of = |at: u64| whole(at..at, unit, end);
+    let first = if range.start.is_multiple_of(unit) { 0..0 } else { of(range.start) };
+    let last = if range.end.is_multiple_of(unit) { 0..0 } else { of(range.end) };
+    [first, last]
+}
+
 /// In ascending order, and those that meet as one.
 fn merged(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.sort_unstable_by_key(|range| range.start);
@@ -96,8 +122,9 @@ struct Touched {
 }
 
 /// What the processes of a plan read or write; `None` when it is not known beforehand, or filling it costs as much as
-/// `most` bytes in one run.
-fn touched(mut plan: RawPlan, end: u64, most: u64) -> Option<Touched> {
+/// `most` bytes in one run. Where units of so many bytes may be `overwritten`, writes count with those that they have a
+/// part of only.
+fn touched(mut plan: RawPlan, end: u64, most: u64, overwritten: Option<u64>) -> Option<Touched> {
     if plan.asks_time || plan.queues > 0 {
         return None;
     }
@@ -107,13 +134,19 @@ fn touched(mut plan: RawPlan, end: u64, most: u64) -> Option<Touched> {
     while !left.is_empty() {
         left.retain(|process| {
             let op = plan.processes[*process].next(Time::ZERO, OpResult::Done);
-            touched.writes |= matches!(op, Op::Write { .. } | Op::StartWrite { .. });
             match op {
-                Op::Read { at, len }
-                | Op::Write { at, len }
-                | Op::StartRead { at, len }
-                | Op::StartWrite { at, len } => {
+                Op::Read { at, len } | Op::StartRead { at, len } => {
                     touched.blocks.push(whole(at..at.saturating_add(len), BLOCK, end));
+                }
+                Op::Write { at, len } | Op::StartWrite { at, len } => {
+                    touched.writes = true;
+                    let range = whole(at..at.saturating_add(len), BLOCK, end);
+                    match overwritten {
+                        Some(unit) => touched.blocks.extend(
+                            partly(&range, unit, end).into_iter().filter(|part| !part.is_empty()),
+                        ),
+                        None => touched.blocks.push(range),
+                    }
                 }
                 _ => {}
             }
@@ -141,15 +174,23 @@ pub struct Filling {
 }
 
 impl Filling {
-    /// Of the first round; the places of others are others, and about as many.
+    /// Of the first round on devices; the places of others are others, and about as many.
     ///
     /// # Errors
     /// When a workload cannot be planned.
     pub fn of(study: &Study, sizes: &Sizes) -> Result<Self, WorkloadError> {
+        Self::after(study, sizes, Before::Unknown)
+    }
+
+    pub(super) fn after(
+        study: &Study,
+        sizes: &Sizes,
+        before: Before,
+    ) -> Result<Self, WorkloadError> {
         let mut filling = Self::default();
         for key in cells(study) {
             let (named, capacity) = (&study.layouts[key.layout], sizes.capacities[key.layout]);
-            for range in of_cell(study, &key, named, capacity)? {
+            for range in of_cell(study, &key, (named, capacity), before)? {
                 filling.bytes = filling.bytes.saturating_add(range.end - range.start);
                 filling.places += 1;
             }
@@ -161,8 +202,8 @@ impl Filling {
 fn of_cell(
     study: &Study,
     key: &CellKey,
-    named: &NamedLayout,
-    capacity: Sectors,
+    (named, capacity): (&NamedLayout, Sectors),
+    before: Before,
 ) -> Result<Vec<Range<u64>>, WorkloadError> {
     let Some(spec) = key.workload(study) else {
         debug_assert_eq!(key.state, State::Rebuilding, "others have a workload");
@@ -171,7 +212,7 @@ fn of_cell(
     };
     let seed = cell_seed(study, key, 0);
     let plan = plan(&*spec.workload, capacity.bytes(), key.processes, seed)?;
-    Ok(filled(plan, (&named.layout, key.state), capacity))
+    Ok(filled(plan, (&named.layout, key.state), capacity, before))
 }
 
 #[cfg(test)]
@@ -187,8 +228,17 @@ mod tests {
         capacity: u64,
         processes: u32,
     ) -> Vec<[u64; 2]> {
+        parts_after(workload, (layout, state), (capacity, processes), Before::Unknown)
+    }
+
+    fn parts_after(
+        workload: &Simple,
+        (layout, state): (&Layout, State),
+        (capacity, processes): (u64, u32),
+        before: Before,
+    ) -> Vec<[u64; 2]> {
         let plan = plan(workload, capacity, processes, 1).expect("it fits");
-        let ranges = filled(plan, (layout, state), Sectors(capacity / 512));
+        let ranges = filled(plan, (layout, state), Sectors(capacity / 512), before);
         ranges.into_iter().map(|range| [range.start, range.end]).collect()
     }
 
@@ -211,6 +261,36 @@ mod tests {
         let mut random = Simple::new(Kind::RandomWrite, BLOCK);
         random.span = Span::Percent(50);
         assert_eq!(parts(&random, &raid5, 3), [[0, 50 * stripe]]);
+    }
+
+    /// On members that are written throughout: what is read, and stripes with parity that a write has a part of.
+    #[test]
+    fn what_is_put_down_anyway_is_not_filled() {
+        let chunk = Sectors(4096);
+        let [raid5, raid10] =
+            [Level::Raid5, Level::Raid10].map(|level| Layout::new(level, 4).with_chunk(chunk));
+        let stripe = 3 * chunk.bytes();
+        let capacity = 100 * stripe;
+        let parts = |kind, block, size, layout: &Layout, state| {
+            let workload = Simple { block, span: Span::Bytes(capacity), ..Simple::new(kind, size) };
+            parts_after(&workload, (layout, state), (capacity, 1), Before::WrittenThroughout)
+        };
+        let (write, healthy) = (Kind::DdWrite, State::Healthy);
+        assert!(parts(write, 2 * stripe, 8 * stripe, &raid5, healthy).is_empty());
+        // Requests of a stripe and a third, two of them: the second begins within a stripe and ends within one.
+        let (third, both) = (stripe / 3, 2 * (stripe + stripe / 3));
+        let partly = [[stripe, 3 * stripe]];
+        assert_eq!(parts(write, stripe + third, both, &raid5, healthy), partly);
+        let smaller = [[0, stripe]];
+        assert_eq!(parts(write, BLOCK, 2 * BLOCK, &raid5, healthy), smaller);
+        assert!(parts(write, BLOCK, 2 * BLOCK, &raid10, healthy).is_empty());
+        assert!(parts(Kind::RandomWrite, BLOCK, 9 * BLOCK, &raid10, healthy).is_empty());
+        for layout in [&raid5, &raid10] {
+            let read = parts(Kind::DdRead, BLOCK, 2 * BLOCK, layout, healthy);
+            assert_eq!(read, [[0, 2 * BLOCK]]);
+            let all = parts(write, 2 * stripe, 8 * stripe, layout, State::Degraded);
+            assert_eq!(all[0][0], 0, "a lost member is rebuilt from what is there");
+        }
     }
 
     /// Of a large array the places that are drawn are filled, and each of them lies in what is filled.

@@ -13,16 +13,12 @@ use crate::sizes::Sizes;
 
 /// Sequential workloads of the default study move this much a process on real files, where virtual
 /// time allows itself gigabytes.
-const SEQUENTIAL_BYTES: u64 = 48 << 20;
+const SEQUENTIAL_BYTES: u64 = 36 << 20;
 /// Bytes that random workloads of the default study move a process on real files, where so many
-/// random writes a second went through in a probe: 3,072 blocks of 4 KiB take 0.2 s on flash, but
-/// half a minute on a hard disk. All over members less on flash, as whole stripes are filled around each.
-fn random_bytes(rate: f64, is_all_over: bool) -> u64 {
-    match rate {
-        5_000.0.. if !is_all_over => 12 << 20,
-        1_000.0.. => 4 << 20,
-        _ => 1 << 20,
-    }
+/// random writes a second went through in a probe: 1,024 blocks of 4 KiB take 0.1 s on flash, but
+/// ten seconds on a hard disk.
+fn random_bytes(rate: f64) -> u64 {
+    if rate < 1_000.0 { 1 << 20 } else { 4 << 20 }
 }
 
 /// Sizes the sequential workloads of the default study for real files.
@@ -55,8 +51,7 @@ pub fn probe(
 /// # Errors
 /// When a workload cannot have the size.
 pub fn size_random(study: &mut Study, rate: f64) -> Result<(), MeasureError> {
-    let bytes = random_bytes(rate, study.member_size.is_some());
-    set_sizes(study, true, bytes)
+    set_sizes(study, true, random_bytes(rate))
 }
 
 /// Sizes the workloads of the default study, which has simple ones only.
@@ -112,6 +107,7 @@ impl<'a> Rounds<'a> {
         finished: Vec<CellRun>,
         progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
     ) -> Result<Samples, MeasureError> {
+        self.cells.write_throughout()?;
         let samples = resume_rounds(self.study, finished, &mut self.cells, progress)?;
         Ok(if samples.aborted { interrupted(self.study, samples) } else { samples })
     }

@@ -18,9 +18,11 @@ pub(crate) mod system;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use raidlab_core::Size;
 use raidlab_engine::{EngineError, EngineErrorKind};
+use raidlab_random::SplitMix64;
 
 use system::{Directory, Identity, said};
 
@@ -243,6 +245,39 @@ impl RunDirectory {
         }
     }
 
+    /// How many members there are.
+    pub fn members(&self) -> usize {
+        self.files.iter().filter(|file| file.name.starts_with("member-")).count()
+    }
+
+    /// Writes every byte of the members once, durably: with what compresses badly, so that what lies below keeps it.
+    /// Only then no write into them is the first at its place, which takes filesystems and flash longer.
+    ///
+    /// # Errors
+    /// [`EngineErrorKind::Cancelled`] when `cancel` was set, [`EngineErrorKind::Io`] when the system refuses.
+    pub fn write_throughout(&self, cancel: &AtomicBool) -> Result<(), EngineError> {
+        const OPERATION: &str = "write a member file throughout";
+        const PIECE: usize = 1 << 20;
+        let mut random = SplitMix64::new(1);
+        let piece: Vec<u8> = (0..PIECE / 8).flat_map(|_| random.next_u64().to_le_bytes()).collect();
+        for index in 0..self.members() as u16 {
+            let mut file = self.open_member(index)?;
+            let path = self.member_path(index).unwrap_or_default();
+            let failed = |error| EngineError::io(OPERATION, &path, error);
+            let mut left = file.metadata().map_err(failed)?.len();
+            while left > 0 {
+                if cancel.load(Ordering::Relaxed) {
+                    return Err(EngineError::cancelled(OPERATION));
+                }
+                let now = left.min(PIECE as u64);
+                file.write_all(&piece[..now as usize]).map_err(failed)?;
+                left -= now;
+            }
+            file.sync_all().map_err(failed)?;
+        }
+        Ok(())
+    }
+
     /// Opens a member's file for reading and writing, without following a link.
     ///
     /// # Errors
@@ -251,8 +286,7 @@ impl RunDirectory {
         const OPERATION: &str = "open a member file";
         let is_member = |file: &&Named| file.name.starts_with("member-");
         let Some(Named { name, .. }) = self.files.get(usize::from(index)).filter(is_member) else {
-            let members = self.files.iter().filter(is_member).count();
-            let reason = format!("there are {members} members, not a member {index}");
+            let reason = format!("there are {} members, not a member {index}", self.members());
             return Err(EngineError::new(EngineErrorKind::InvalidRequest, OPERATION, reason)
                 .at_path(&self.path));
         };

@@ -7,6 +7,7 @@ mod killed;
 use std::fs;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use common::TestDirectory;
 use raidlab_engine::EngineErrorKind;
@@ -32,6 +33,25 @@ fn names(path: &Path) -> Vec<String> {
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
+}
+
+#[test]
+fn every_byte_of_members_is_written_throughout_and_of_nothing_else() {
+    let directory = TestDirectory::new();
+    let bytes = (2 << 20) + 8192;
+    let extra = Extra { spare: Some(1 << 20), journal: None };
+    let run = RunDirectory::create_with(directory.path(), 2, bytes, extra).unwrap();
+    let cancelled = run.write_throughout(&AtomicBool::new(true)).unwrap_err();
+    assert_eq!(cancelled.kind(), EngineErrorKind::Cancelled);
+    run.write_throughout(&AtomicBool::new(false)).unwrap();
+    assert_eq!(run.members(), 2);
+    for n in 0..2 {
+        let written = fs::read(run.member_path(n).unwrap()).unwrap();
+        assert_eq!(written.len() as u64, bytes);
+        assert!(written.chunks(4096).all(|block| block.iter().any(|byte| *byte != 0)));
+    }
+    let spare = fs::read(run.path().join("spare.img")).unwrap();
+    assert!(spare.iter().all(|byte| *byte == 0));
 }
 
 #[test]

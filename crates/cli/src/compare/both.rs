@@ -150,8 +150,8 @@ mod tests {
             bytes.map(|bytes| bytes.expect("known")).collect()
         };
         let (slow, fast) = (sizes(Some(100.0)), sizes(Some(FASTEST)));
-        assert_eq!(slow, [48 << 20, 48 << 20, 1 << 20, 1 << 20]);
-        assert_eq!(fast, [48 << 20, 48 << 20, 12 << 20, 12 << 20]);
+        assert_eq!(slow, [36 << 20, 36 << 20, 1 << 20, 1 << 20]);
+        assert_eq!(fast, [36 << 20, 36 << 20, 4 << 20, 4 << 20]);
         assert!(sizes(None)[0] > 1 << 30);
     }
 

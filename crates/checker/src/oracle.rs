@@ -141,17 +141,22 @@ impl Oracle {
     /// A sector has candidates from now on.
     fn open(&mut self, sector: u32) {
         if !std::mem::replace(&mut self.has_candidates[sector as usize], true) {
-            let value = self.only[sector as usize];
-            self.candidates.push(Candidate {
-                sector,
-                value,
-                write: u64::MAX,
-                sent: 0,
-                ended: 0,
-                well: true,
-                durable: true,
-            });
+            self.settled(sector, self.only[sector as usize]);
         }
+    }
+
+    /// A sector may hold a value that is on the media whatever comes.
+    fn settled(&mut self, sector: u32, value: Content) {
+        let (write, sent, ended) = (u64::MAX, 0, 0);
+        let (well, durable) = (true, true);
+        self.candidates.push(Candidate { sector, value, write, sent, ended, well, durable });
+    }
+
+    /// A copy of a sector has come to hold another value, with which a read may be answered as well.
+    pub fn differs(&mut self, at: u64, value: Content) {
+        let sector = at as u32;
+        self.open(sector);
+        self.settled(sector, value);
     }
 
     /// A write is answered: well or not, durable or not.

@@ -1,7 +1,7 @@
 //! The checks cut into parts that can be run apart, in any order and on any number of threads: what
 //! they come to is put together in the order of the parts, and is the same then.
 
-use raidlab_core::{Consistency, Level, Sectors};
+use raidlab_core::{Consistency, Layout, Level, Sectors};
 
 use super::caught::caught;
 use super::content::mix;
@@ -20,45 +20,48 @@ pub struct Choice {
 }
 
 /// Small arrays whose crashes are enumerated.
-const CRASH: [(Level, u16); 9] = [
-    (Level::Raid1, 2),
-    (Level::Raid1, 3),
-    (Level::Raid3, 3),
-    (Level::Raid4, 4),
-    (Level::Raid5, 3),
-    (Level::Raid5, 4),
-    (Level::Raid6, 4),
-    (Level::Raid6, 5),
-    (Level::Raid10, 4),
+const CRASH: [&str; 9] = [
+    "raid1(2)",
+    "raid1(3)",
+    "raid3(3)",
+    "raid4(4)",
+    "raid5(3)",
+    "raid5(4)",
+    "raid6(4)",
+    "raid6(5)",
+    "raid10(4)",
 ];
 
 /// The same with records as bytes, the quickest of each kind first.
-const IN_BYTES: [(Level, u16); 9] = [
-    (Level::Raid1, 2),
-    (Level::Raid5, 3),
-    (Level::Raid10, 4),
-    (Level::Raid1, 3),
-    (Level::Raid6, 4),
-    (Level::Raid3, 3),
-    (Level::Raid4, 4),
-    (Level::Raid5, 4),
-    (Level::Raid6, 5),
+const IN_BYTES: [&str; 9] = [
+    "raid1(2)",
+    "raid5(3)",
+    "raid10(4)",
+    "raid1(3)",
+    "raid6(4)",
+    "raid3(3)",
+    "raid4(4)",
+    "raid5(4)",
+    "raid6(5)",
 ];
 
 /// States of one of these arrays at least.
 const LEAST_IN_BYTES: u64 = 16_000;
 
 /// Small arrays whose I/Os fail in turn.
-const FAULT_POINTS: [(Level, u16); 9] = [
-    (Level::Linear, 2),
-    (Level::Raid0, 3),
-    (Level::Raid1, 2),
-    (Level::Raid1, 3),
-    (Level::Raid3, 3),
-    (Level::Raid4, 4),
-    (Level::Raid5, 4),
-    (Level::Raid6, 5),
-    (Level::Raid10, 4),
+const FAULT_POINTS: [&str; 12] = [
+    "linear(2)",
+    "raid0(3)",
+    "raid1(2)",
+    "raid1(3)",
+    "raid3(3)",
+    "raid4(4)",
+    "raid5(4)",
+    "raid6(5)",
+    "raid10(4)",
+    "raid10(4) far2",
+    "raid10(4) offset2",
+    "raid10(4) near2 far2",
 ];
 
 impl Choice {
@@ -73,21 +76,22 @@ impl Choice {
     /// A mode that is chosen and that no chosen level can have, if there is one.
     #[must_use]
     pub fn misfit(&self) -> Option<Mode> {
-        let fits =
-            |mode: &Mode| FAULT_POINTS.iter().any(|(l, _)| self.has_level(*l) && mode.fits(*l));
+        let fits = |mode: &Mode| self.layouts(&FAULT_POINTS).any(|layout| mode.fits(layout.level));
         self.modes.iter().copied().find(|mode| !fits(mode))
     }
 
-    /// The chosen ones of some arrays, each with every chosen mode that its level can have.
-    fn of<'a>(
-        &'a self,
-        arrays: &'a [(Level, u16)],
-    ) -> impl Iterator<Item = (Level, u16, Consistency)> + 'a {
-        let chosen = arrays.iter().filter(|(level, _)| self.has_level(*level));
-        chosen.flat_map(move |&(level, members)| {
+    /// The chosen ones of some arrays.
+    fn layouts<'a>(&'a self, arrays: &'a [&str]) -> impl Iterator<Item = Layout> + 'a {
+        let named = arrays.iter().map(|name| name.parse::<Layout>().expect("names a layout"));
+        named.filter(|layout| self.has_level(layout.level))
+    }
+
+    /// The same, each with every chosen mode that its level can have.
+    fn of<'a>(&'a self, arrays: &'a [&str]) -> impl Iterator<Item = (Layout, Consistency)> + 'a {
+        self.layouts(arrays).flat_map(move |layout| {
             let modes = Mode::ALL.into_iter();
-            let fitting = modes.filter(move |mode| self.has_mode(*mode) && mode.fits(level));
-            fitting.map(move |mode| (level, members, consistency(mode)))
+            let fits = move |mode: &Mode| self.has_mode(*mode) && mode.fits(layout.level);
+            modes.filter(fits).map(move |mode| (layout.clone(), consistency(mode)))
         })
     }
 
@@ -111,12 +115,12 @@ impl Choice {
 
     /// Every array whose crashes are enumerated.
     pub fn crashes(&self) -> impl Iterator<Item = CrashConfig> + '_ {
-        self.of(&CRASH).map(|(level, members, mode)| CrashConfig::new(level, members, mode))
+        self.of(&CRASH).map(|(layout, mode)| CrashConfig::of(layout, mode))
     }
 
     /// The same with records as bytes, where there are any: as many arrays as so many states are enough for.
     pub fn crashes_in_bytes(&self, states: u64) -> impl Iterator<Item = CrashConfig> + '_ {
-        let config = |(level, members, mode)| CrashConfig::new(level, members, mode).in_bytes();
+        let config = |(layout, mode)| CrashConfig::of(layout, mode).in_bytes();
         let kept =
             |config: &CrashConfig| config.harness.array.settings.consistency.has_superblocks();
         let enough = (states / LEAST_IN_BYTES) as usize;
@@ -125,8 +129,8 @@ impl Choice {
 
     /// Every array whose I/Os fail, once for each operation; those with superblocks also with records as bytes.
     pub fn failures(&self) -> impl Iterator<Item = FaultPointConfig> + '_ {
-        self.of(&FAULT_POINTS).flat_map(|(level, members, mode)| {
-            let config = FaultPointConfig::new(level, members, mode);
+        self.of(&FAULT_POINTS).flat_map(|(layout, mode)| {
+            let config = FaultPointConfig::of(layout, mode);
             let in_bytes = mode.has_superblocks().then(|| config.clone().in_bytes());
             std::iter::once(config).chain(in_bytes).flat_map(|config| {
                 Operation::ALL

@@ -8,12 +8,13 @@
 //!   is there after the crash, and members lost in hexadecimal, `end` without a crash.
 //! * `hole`: the search for the write hole.
 //!
-//! An empty list is `none`. A mode with `+bytes` behind it: records are bytes.
+//! An empty list is `none`. A level with `+far2`, say, behind it: another layout than its default. A mode with `+bytes`
+//! behind it: records are bytes.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
-use raidlab_core::Level;
+use raidlab_core::{Layout, LayoutError};
 
 use super::caught::caught;
 use super::crash::{self, CrashConfig, Op};
@@ -23,12 +24,10 @@ use super::shape::Set;
 use super::swarm::{self, Mode, Options, Outcome};
 
 /// A small array, of which crashes are enumerated or I/Os fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Small {
-    /// Its level.
-    pub level: Level,
-    /// Its members.
-    pub members: u16,
+    /// Its layout, with its level's default chunk: the chunk that it has goes without saying.
+    pub layout: Layout,
     /// Its mode.
     pub mode: Mode,
     /// Records are bytes.
@@ -131,8 +130,11 @@ const END: &str = "end";
 
 impl Display for Small {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Layout { level, members, .. } = self.layout;
+        let name = self.layout.to_string();
+        let parameters: String = name.split(' ').skip(1).map(|word| format!("+{word}")).collect();
         let bytes = if self.bytes { BYTES } else { "" };
-        write!(f, "{}:{}:{}{bytes}", self.level, self.members, self.mode.name())
+        write!(f, "{level}{parameters}:{members}:{}{bytes}", self.mode.name())
     }
 }
 
@@ -182,7 +184,13 @@ impl FromStr for Case {
 }
 
 fn small(level: &str, members: &str, mode: &str) -> Result<Small, String> {
-    let level: Level = level.parse().map_err(|error: raidlab_core::LayoutError| error.reason)?;
+    let (level, words) = level.split_once('+').unwrap_or((level, ""));
+    let name = format!("{level}({members}) {}", words.replace('+', " "));
+    let layout: Layout = name.parse().map_err(|error: LayoutError| error.to_string())?;
+    let level = layout.level;
+    if layout != crash::without_chunk(&layout) {
+        return Err("small arrays have a chunk of their own".into());
+    }
     let (name, bytes) = match mode.strip_suffix(BYTES) {
         Some(name) => (name, true),
         None => (mode, false),
@@ -190,8 +198,7 @@ fn small(level: &str, members: &str, mode: &str) -> Result<Small, String> {
     let mode = Mode::ALL.into_iter().find(|known| known.name() == name);
     let can_be = |mode: &Mode| mode.fits(level) && !(bytes && *mode == Mode::None);
     let mode = mode.filter(can_be).ok_or("not a mode of this level")?;
-    let members = members.parse().map_err(|_| "not a number of members")?;
-    let small = Small { level, members, mode, bytes };
+    let small = Small { layout, mode, bytes };
     // What cannot be set up is told here.
     crash::operations(&small.crash()).map_err(|error| error.to_string())?;
     Ok(small)
@@ -227,13 +234,13 @@ fn crash_of(array: Small, [seed, lost]: [&str; 2], lists: [&str; 3]) -> Option<C
 }
 
 impl Small {
-    fn crash(self) -> CrashConfig {
-        let config = CrashConfig::new(self.level, self.members, consistency(self.mode));
+    fn crash(&self) -> CrashConfig {
+        let config = CrashConfig::of(self.layout.clone(), consistency(self.mode));
         if self.bytes { config.in_bytes() } else { config }
     }
 
-    fn fault_points(self) -> FaultPointConfig {
-        let config = FaultPointConfig::new(self.level, self.members, consistency(self.mode));
+    fn fault_points(&self) -> FaultPointConfig {
+        let config = FaultPointConfig::of(self.layout.clone(), consistency(self.mode));
         if self.bytes { config.in_bytes() } else { config }
     }
 }
@@ -296,7 +303,7 @@ impl Reproduction {
     }
 }
 
-/// The replay of a run of an array that [`FaultPointConfig::new`] makes.
+/// The replay of a run of an array that [`FaultPointConfig::of`] makes.
 #[must_use]
 pub(super) fn of_failure(
     config: &FaultPointConfig,
@@ -308,7 +315,7 @@ pub(super) fn of_failure(
     Reproduction { case, options: planted(&config.harness) }
 }
 
-/// The replay of a crash of an array that [`CrashConfig::new`] makes.
+/// The replay of a crash of an array that [`CrashConfig::of`] makes.
 #[must_use]
 pub(super) fn of_crash(config: &CrashConfig, violation: &crash::Violation) -> Reproduction {
     let crash::Violation { seed, program, steps, picks, lost, .. } = violation.clone();
@@ -326,9 +333,9 @@ pub(super) fn of_hole(config: &CrashConfig) -> Reproduction {
 }
 
 fn array_of(harness: &super::harness::HarnessConfig) -> Small {
-    let layout = &harness.array.layout;
+    let layout = crash::without_chunk(&harness.array.layout);
     let mode = Mode::of(harness.array.settings.consistency);
-    Small { level: layout.level, members: layout.members, mode, bytes: harness.bytes }
+    Small { layout, mode, bytes: harness.bytes }
 }
 
 #[cfg(feature = "seeded-bugs")]
@@ -343,17 +350,20 @@ fn planted(_: &super::harness::HarnessConfig) -> Options {
 
 #[cfg(test)]
 mod tests {
+    use raidlab_core::Level;
+
     use super::*;
 
     #[test]
     fn what_is_printed_is_read() {
         let mode = Mode::PartialParity;
-        let array = Small { level: Level::Raid5, members: 3, mode, bytes: false };
+        let array = Small { layout: Layout::new(Level::Raid5, 3), mode, bytes: false };
+        let far = Layout::new(Level::Raid10, 4).with_far(2).with_near(2);
         let strike = |at, failure, sticky| Strike { at, failure, sticky };
         let strikes = vec![strike(12, Failure::Media, false), strike(14, Failure::LateWrite, true)];
         let operation = Operation::RepairUnknown;
         let crash = |lost, picks| Case::Crash {
-            array,
+            array: array.clone(),
             seed: 9,
             program: vec![0, 11],
             steps: vec![0, 2, 13],
@@ -364,20 +374,32 @@ mod tests {
             (Case::Seed(4711), "4711"),
             (Case::Hole, "hole"),
             (
-                Case::Failure { array, operation, strikes },
+                Case::Failure { array: array.clone(), operation, strikes },
                 "failure:raid5:3:ppl:RepairUnknown:12-Media-once,14-LateWrite-always",
             ),
             (
-                Case::Failure { array, operation: Operation::Read, strikes: Vec::new() },
+                Case::Failure {
+                    array: array.clone(),
+                    operation: Operation::Read,
+                    strikes: Vec::new(),
+                },
                 "failure:raid5:3:ppl:Read:none",
             ),
             (
                 Case::Failure {
-                    array: Small { bytes: true, ..array },
+                    array: Small { bytes: true, ..array.clone() },
                     operation,
                     strikes: Vec::new(),
                 },
                 "failure:raid5:3:ppl+bytes:RepairUnknown:none",
+            ),
+            (
+                Case::Failure {
+                    array: Small { layout: far, mode: Mode::Bitmap, bytes: false },
+                    operation,
+                    strikes: Vec::new(),
+                },
+                "failure:raid10+near2+far2:4:bitmap:RepairUnknown:none",
             ),
             (crash(6, vec![1, 0]), "crash:raid5:3:ppl:9:0.11:0.2.13:1.0:6"),
             (crash(Set::MAX, Vec::new()), "crash:raid5:3:ppl:9:0.11:0.2.13:none:end"),
@@ -396,6 +418,9 @@ mod tests {
             "holes",
             "failure:raid7:3:ppl:Read:none",
             "failure:raid6:5:ppl:Read:none",
+            "failure:raid10+far5:4:bitmap:Read:none",
+            "failure:raid10+chunk=4K:4:bitmap:Read:none",
+            "failure:raid5+far2:4:bitmap:Read:none",
             "failure:raid5:2:ppl:Read:none",
             "failure:raid5:99999999:ppl:Read:none",
             "failure:raid5:3:none+bytes:Read:none",

@@ -216,6 +216,18 @@ fn overlapping_writes_may_end_either_way() {
     assert!(!accepts(&mut oracle, 0, 12) && accepts(&mut oracle, 0, 14));
 }
 
+#[test]
+fn where_copies_differ_either_is_read_until_both_are_written() {
+    let mut oracle = oracle(Level::Raid1, 2, Consistency::Resync);
+    oracle.differs(0, 11);
+    assert!(accepts(&mut oracle, 0, 0) && accepts(&mut oracle, 0, 11));
+    assert!(!accepts(&mut oracle, 0, 12) && !accepts(&mut oracle, 1, 11));
+    oracle.write(1, 0, [13].into_iter());
+    assert!(accepts(&mut oracle, 0, 11) && accepts(&mut oracle, 0, 13));
+    oracle.written(1, true, true);
+    assert!(!accepts(&mut oracle, 0, 0) && !accepts(&mut oracle, 0, 11));
+}
+
 /// Three members, chunks of 2: sectors 0 and 2 share row 0 with P, on members 0, 1 and 2.
 #[test]
 fn a_lost_member_opens_the_write_hole_only_where_the_table_says() {

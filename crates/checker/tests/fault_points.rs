@@ -1,7 +1,7 @@
 //! Every member I/O of every operation fails in turn, on every level and consistency mode.
 
 use raidlab_checker::fault_points::{self, FaultPointConfig, FaultPointCounts, Operation};
-use raidlab_core::{Consistency, Level, Sectors};
+use raidlab_core::{Consistency, Layout, Level, Sectors};
 
 const BITMAP: Consistency = Consistency::Bitmap { chunk: Sectors(2) };
 const PPL: Consistency = Consistency::PartialParity { slots: 6 };
@@ -34,6 +34,25 @@ fn every_io_of_every_operation_fails_once_and_for_good() {
         let redundant = !matches!(level, Level::Linear | Level::Raid0);
         for operation in [Operation::Rebuild, Operation::Replace, Operation::Repair] {
             assert_eq!(has(&counts, operation), redundant, "{level} {operation:?}");
+        }
+    }
+}
+
+#[test]
+fn copies_fail_wherever_they_lie() {
+    let layouts = ["far2", "offset2", "near2 far2", "near2 offset2", "far2 sets"];
+    for words in layouts {
+        let layout: Layout = format!("raid10(4) {words}").parse().expect("is a layout");
+        for mode in [Consistency::None, BITMAP] {
+            let config = FaultPointConfig::of(layout.clone(), mode);
+            let counts = fail_each(&config);
+            use Operation::{Check, Heal, Rebuild, Repair, Replace};
+            for operation in [Heal, Rebuild, Replace, Check, Repair] {
+                assert!(has(&counts, operation), "{layout} {operation:?}");
+            }
+            let restarts = mode != Consistency::None;
+            assert_eq!(has(&counts, Operation::Recover), restarts, "{layout} {mode:?}");
+            assert_eq!(has(&counts, Operation::ReAdd), mode == BITMAP, "{layout} {mode:?}");
         }
     }
 }

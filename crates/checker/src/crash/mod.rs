@@ -64,12 +64,18 @@ impl CrashConfig {
     /// stripe cache in modes `resync` and `journal`.
     #[must_use]
     pub fn new(level: Level, members: u16, consistency: Consistency) -> Self {
-        let mut layout = Layout::new(level, members);
+        Self::of(Layout::new(level, members), consistency)
+    }
+
+    /// The same of any layout but for its chunk, which is of 2 sectors; far copies have two stripes in each section.
+    #[must_use]
+    pub fn of(mut layout: Layout, consistency: Consistency) -> Self {
+        let level = layout.level;
         if level.has_chunks() {
             layout = layout.with_chunk(Sectors(2));
         }
         // Mirrors without chunks: enough for background work to go in more than eight steps.
-        let sectors = if level == Level::Raid1 { 9 } else { 4 };
+        let sectors = if level == Level::Raid1 { 9 } else { 4 * u64::from(layout.far) };
         let mut config = Config::uniform(layout, Sectors(sectors));
         let caches = level.has_stripes()
             && matches!(consistency, Consistency::Resync | Consistency::Journal { .. });
@@ -108,14 +114,14 @@ impl CrashConfig {
         self
     }
 
-    /// `LEVEL(MEMBERS) MODE`.
+    /// `LEVEL(MEMBERS) MODE`, with what differs from the level's default layout before the mode.
     #[must_use]
     pub fn name(&self) -> String {
         name_of(&self.harness)
     }
 }
 
-/// `LEVEL(MEMBERS) MODE`.
+/// `LEVEL(MEMBERS) MODE`, with what differs from the level's default layout before the mode.
 pub(super) fn name_of(harness: &HarnessConfig) -> String {
     let mode = match harness.array.settings.consistency {
         Consistency::None => "none",
@@ -124,9 +130,14 @@ pub(super) fn name_of(harness: &HarnessConfig) -> String {
         Consistency::PartialParity { .. } => "ppl",
         Consistency::Journal { .. } => "journal",
     };
-    let layout = &harness.array.layout;
+    let layout = without_chunk(&harness.array.layout);
     let bytes = if harness.bytes { " bytes" } else { "" };
-    format!("{}({}) {mode}{bytes}", layout.level, layout.members)
+    format!("{layout} {mode}{bytes}")
+}
+
+/// A layout with its level's default chunk: all small arrays have one of 2 sectors, which goes without saying.
+pub(super) fn without_chunk(layout: &Layout) -> Layout {
+    layout.clone().with_chunk(Layout::new(layout.level, layout.members).chunk)
 }
 
 /// How much was enumerated.

@@ -17,7 +17,7 @@ mod operation;
 use std::fmt;
 
 use raidlab_core::contract::IoOp;
-use raidlab_core::{ConfigError, Consistency, Level, Nanos};
+use raidlab_core::{ConfigError, Consistency, Layout, Level, Nanos};
 
 use super::caught::caught;
 use super::crash::CrashConfig;
@@ -87,7 +87,13 @@ impl FaultPointConfig {
     /// A small array, as [`CrashConfig::new`] makes it, with a deadline of 30 s.
     #[must_use]
     pub fn new(level: Level, members: u16, consistency: Consistency) -> Self {
-        let mut harness = CrashConfig::new(level, members, consistency).harness;
+        Self::of(Layout::new(level, members), consistency)
+    }
+
+    /// The same of a layout, as [`CrashConfig::of`] makes it.
+    #[must_use]
+    pub fn of(layout: Layout, consistency: Consistency) -> Self {
+        let mut harness = CrashConfig::of(layout, consistency).harness;
         harness.replacements = true;
         harness.array.settings.deadline = Some(Nanos(30_000_000_000));
         harness.array.settings.room_wait = Some(Nanos::from_millis(3000));
@@ -101,7 +107,7 @@ impl FaultPointConfig {
         self
     }
 
-    /// `LEVEL(MEMBERS) MODE`.
+    /// As [`CrashConfig::name`].
     #[must_use]
     pub fn name(&self) -> String {
         super::crash::name_of(&self.harness)

@@ -198,8 +198,13 @@ impl Operation {
                 })
             }
             _ => {
-                let place = hidden(harness);
-                rot(harness, place, 0x40);
+                let (member, at) = unread(harness);
+                rot(harness, (member, at), 0x40);
+                if parities == 0 {
+                    // Reads may meet either copy, and nobody can know which is right.
+                    let value = harness.drives().live(MemberIndex(member), u64::from(at));
+                    harness.oracle_mut().differs(0, value);
+                }
                 Scrub::Check
             }
         };
@@ -215,7 +220,7 @@ impl Operation {
             Self::Heal => of(0),
             // Its sector is wrong, and there may be one parity to tell.
             Self::Repair => of(1),
-            Self::Check => 1 << hidden(harness).0,
+            Self::Check => 1 << unread(harness).0,
             Self::RepairUnknown => of(0) | of(second_in_row(harness)),
             _ => 0,
         }
@@ -267,10 +272,9 @@ impl Operation {
     }
 }
 
-/// A place that reads do not see while nothing is lost: parity of the first row, or the last copy of
-/// the first sector. Copies must lie at about one address, as near copies do: of others a read takes the nearest to
-/// where a member's last one ended.
-pub(super) fn hidden(harness: &Harness) -> (u16, u32) {
+/// A place of which reads take no notice while nothing is lost, or need not: parity of the first row, or the last copy
+/// of the first sector.
+fn unread(harness: &Harness) -> (u16, u32) {
     let shape = harness.shape();
     match shape.parities() {
         0 => shape.copies(0).last().copied().unwrap_or_default(),

@@ -4,6 +4,12 @@
 //! buffers start at different places of their pages as far as that leaves a choice: parity is computed from
 //! many of them at once, and those on the same place compete for the same few lines of the cache. A buffer
 //! that a request is using cannot be looked at: [`Buffers::bytes`] refuses.
+//!
+//! **Who may use what at once.** Requests that only read their memory, writes of the array, may share it. What a
+//! read of the array fills belongs to it alone until it is answered: the engine's thread computes parity from, and
+//! into, memory that the kernel or another thread would be writing meanwhile, which is a data race; and a write
+//! whose payload changed under way would leave parity that fits neither. [`Engine::submit`](crate::Engine::submit)
+//! refuses both. Other parts of the same buffer are free.
 
 use std::ptr::NonNull;
 
@@ -135,6 +141,8 @@ struct Slot {
     bytes: usize,
     /// Segments of unanswered requests that lie in this buffer.
     in_flight: u32,
+    /// Those of them that are filled.
+    filling: u32,
 }
 
 /// The buffers of one engine: those its user allocates, and the scratch buffers of the core.
@@ -189,7 +197,8 @@ impl Buffers {
         let index = free.unwrap_or(self.slots.len());
         // Half way round from the scratch buffer of the same number, which is used together with it.
         let offset = self.users.stagger(index + ALIGNMENT / self.users.alignment / 2);
-        let slot = Slot { area: Area::new(bytes + offset)?, offset, bytes, in_flight: 0 };
+        let slot =
+            Slot { area: Area::new(bytes + offset)?, offset, bytes, in_flight: 0, filling: 0 };
         if free.is_none() {
             self.slots.push(None);
         }
@@ -264,19 +273,29 @@ impl Buffers {
         inside.then(|| Piece { start: start.wrapping_add(offset), len })
     }
 
-    /// A request starts using a buffer.
+    /// Whether a request that `fills` its memory, or reads it, could meet one under way in this buffer that does not
+    /// bear it; then their segments have to be compared.
     #[inline]
-    pub(crate) fn hold(&mut self, token: Token) {
+    pub(crate) fn may_meet(&self, token: Token, fills: bool) -> bool {
+        let slot = self.slots.get(token.0 as usize).and_then(Option::as_ref);
+        slot.is_some_and(|slot| slot.filling > 0 || fills && slot.in_flight > 0)
+    }
+
+    /// A request starts using a buffer, and `fills` the segment or reads it.
+    #[inline]
+    pub(crate) fn hold(&mut self, token: Token, fills: bool) {
         if let Some(Some(slot)) = self.slots.get_mut(token.0 as usize) {
             slot.in_flight += 1;
+            slot.filling += u32::from(fills);
         }
     }
 
     /// A request that used a buffer was answered.
     #[inline]
-    pub(crate) fn let_go(&mut self, token: Token) {
+    pub(crate) fn let_go(&mut self, token: Token, fills: bool) {
         if let Some(Some(slot)) = self.slots.get_mut(token.0 as usize) {
             slot.in_flight -= 1;
+            slot.filling -= u32::from(fills);
         }
     }
 }
@@ -354,12 +373,18 @@ mod tests {
     fn a_buffer_in_flight_is_out_of_reach() {
         let mut buffers = buffers();
         let token = buffers.allocate(512).unwrap();
-        buffers.hold(token);
+        assert!(!buffers.may_meet(token, true));
+        buffers.hold(token, false);
         assert_eq!(buffers.bytes(token).unwrap_err().kind(), EngineErrorKind::Busy);
         assert_eq!(buffers.bytes_mut(token).unwrap_err().kind(), EngineErrorKind::Busy);
         assert_eq!(buffers.release(token).unwrap_err().kind(), EngineErrorKind::Busy);
-        buffers.let_go(token);
+        assert!(buffers.may_meet(token, true) && !buffers.may_meet(token, false));
+        buffers.hold(token, true);
+        buffers.let_go(token, false);
+        assert!(buffers.may_meet(token, true) && buffers.may_meet(token, false));
+        buffers.let_go(token, true);
         assert!(buffers.bytes(token).is_ok());
+        assert!(!buffers.may_meet(token, true) && !buffers.may_meet(token, false));
     }
 
     #[test]

@@ -180,6 +180,46 @@ fn without_redundancy_a_loss_is_an_error_and_never_wrong_data() {
 }
 
 #[test]
+fn what_a_read_fills_is_lent_to_nobody_else() {
+    let layout = Layout::new(Level::Raid5, 3).with_chunk(Sectors(8));
+    let mut engine = engine(&layout);
+    let (token, other) = (engine.allocate(16 * 512).unwrap(), engine.allocate(16 * 512).unwrap());
+    let of = |token, offset, len| Segment { token, offset, len };
+    // What comes of a request while another is under way, and that it is taken afterwards if it was not then.
+    let mut meets = |under_way: (IoOp, &[Segment]), asked: (IoOp, &[Segment])| {
+        engine.submit(under_way.0, Sector(0), under_way.1, false).unwrap();
+        let ask = |engine: &mut Engine| {
+            let answer = engine.submit(asked.0, Sector(64), asked.1, false);
+            answer.map(|_| ()).map_err(|error| error.kind())
+        };
+        let first = ask(&mut engine);
+        let mut replies = Vec::new();
+        engine.run_until_idle(&mut replies).unwrap();
+        if first == Err(EngineErrorKind::Busy) {
+            ask(&mut engine).expect("nothing is under way");
+            engine.run_until_idle(&mut replies).unwrap();
+        }
+        assert!(replies.iter().all(|reply| reply.outcome == Outcome::Done));
+        assert!(engine.bytes(token).is_ok() && engine.bytes(other).is_ok());
+        first
+    };
+    let own = of(token, 4, 4);
+    let (busy, invalid) = (Err(EngineErrorKind::Busy), Err(EngineErrorKind::InvalidRequest));
+    let (read, write) = (IoOp::Read, IoOp::Write);
+    assert_eq!(meets((read, &[own]), (write, &[of(token, 7, 2)])), busy);
+    assert_eq!(meets((write, &[own]), (read, &[of(token, 3, 2)])), busy);
+    assert_eq!(meets((read, &[own]), (read, &[of(token, 0, 16)])), busy);
+    let (mixed, part) = ([of(other, 0, 1), own], [of(other, 8, 1), of(token, 4, 1)]);
+    assert_eq!(meets((read, &mixed), (write, &part)), busy);
+    assert_eq!(meets((write, &[own]), (write, &[own])), Ok(()), "both only read it");
+    assert_eq!(meets((read, &[own]), (write, &[of(token, 8, 2)])), Ok(()), "behind it");
+    assert_eq!(meets((read, &[own]), (read, &[of(token, 2, 2)])), Ok(()), "before it");
+    assert_eq!(meets((read, &[own]), (read, &[of(other, 4, 4)])), Ok(()), "another buffer");
+    assert_eq!(meets((IoOp::Flush, &[]), (read, &[own, of(token, 7, 2)])), invalid);
+    assert_eq!(meets((IoOp::Flush, &[]), (write, &[own, of(token, 7, 2)])), Ok(()));
+}
+
+#[test]
 fn wrong_requests_are_refused_by_name() {
     let layout = Layout::new(Level::Raid0, 2).with_chunk(Sectors(8));
     let mut config = EngineConfig::new(layout);
@@ -198,12 +238,12 @@ fn wrong_requests_are_refused_by_name() {
 
     let mut submitted = 0;
     while engine.can_accept() {
-        engine.submit(IoOp::Read, Sector(0), &[segment], false).unwrap();
+        engine.submit(IoOp::Write, Sector(0), &[segment], false).unwrap();
         submitted += 1;
     }
     assert_eq!(submitted, 4);
     let busy = EngineErrorKind::Busy;
-    assert_eq!(kind(engine.submit(IoOp::Read, Sector(0), &[segment], false).unwrap_err()), busy);
+    assert_eq!(kind(engine.submit(IoOp::Write, Sector(0), &[segment], false).unwrap_err()), busy);
     assert_eq!(kind(engine.bytes(token).unwrap_err()), busy);
     assert_eq!(kind(engine.release(token).unwrap_err()), busy);
     assert_eq!(kind(engine.flush().unwrap_err()), busy);

@@ -60,12 +60,20 @@ pub struct Recorded {
     pub fua: bool,
 }
 
-/// The buffers of a request under way. Few requests use more than one.
+/// The memory of a request under way. Few requests use more than one segment.
 #[derive(Debug, Default)]
 struct Pending {
     generation: u32,
-    first: Option<Token>,
-    more: Vec<Token>,
+    /// A read: its segments are filled.
+    fills: bool,
+    first: Option<Segment>,
+    more: Vec<Segment>,
+}
+
+impl Pending {
+    fn segments(&self) -> impl Iterator<Item = &Segment> {
+        self.first.iter().chain(&self.more)
+    }
 }
 
 /// An array with its members and buffers, running.
@@ -232,11 +240,13 @@ impl Engine {
     /// [`poll_replies`](Self::poll_replies) or [`wait_replies`](Self::wait_replies), so that requests
     /// submitted together are planned together.
     ///
-    /// The length is that of the segments. A request that the array refuses is answered, not an error.
+    /// The length is that of the segments. A request that the array refuses is answered, not an error. Writes may
+    /// share memory; what a read fills is its own until it is answered.
     ///
     /// # Errors
-    /// [`EngineErrorKind::Busy`] when [`can_accept`](Self::can_accept) is false;
-    /// [`EngineErrorKind::InvalidRequest`] when a segment does not lie within a buffer;
+    /// [`EngineErrorKind::Busy`] when [`can_accept`](Self::can_accept) is false, when a read fills memory of a request
+    /// under way, or a write is from memory that such a one fills;
+    /// [`EngineErrorKind::InvalidRequest`] when a segment does not lie within a buffer, or segments of a read overlap;
     /// [`EngineErrorKind::NoRoom`] when the filesystem of a sparse member file has no room for a write: nothing
     /// was changed then, and every member stays in service.
     #[inline]
@@ -279,6 +289,8 @@ impl Engine {
         if let Some(wrong) = segments.iter().find(|segment| !self.buffers.fits(**segment)) {
             return Err(does_not_fit(wrong));
         }
+        let fills = op == IoOp::Read;
+        self.check_lent(segments, fills)?;
         self.make_room(op, at, len)?;
         let slot = self.free.pop().unwrap_or_else(|| {
             self.pending.push(Pending::default());
@@ -287,15 +299,36 @@ impl Engine {
         let pending = &mut self.pending[slot as usize];
         pending.generation = pending.generation.wrapping_add(1);
         let id = RequestId(u64::from(pending.generation) << 32 | u64::from(slot));
-        let mut tokens = segments.iter().map(|segment| segment.token);
-        pending.first = tokens.next();
-        pending.more.extend(tokens);
+        pending.fills = fills;
+        let mut own = segments.iter().copied();
+        pending.first = own.next();
+        pending.more.extend(own);
         for segment in segments {
-            self.buffers.hold(segment.token);
+            self.buffers.hold(segment.token, fills);
         }
         self.outstanding += 1;
         self.hand_in(Input::Request(Request { id, op, at, len, segments, fua }));
         Ok(id)
+    }
+
+    /// Memory that a read fills is lent to nobody else; see [`Buffers`].
+    #[inline]
+    fn check_lent(&self, segments: &[Segment], fills: bool) -> Result<(), EngineError> {
+        if let (true, [_, _, ..]) = (fills, segments) {
+            let twice = (1..segments.len())
+                .find(|index| segments[..*index].iter().any(|one| overlap(one, &segments[*index])));
+            if let Some(index) = twice {
+                return Err(filled_twice(&segments[index]));
+            }
+        }
+        if !segments.iter().any(|segment| self.buffers.may_meet(segment.token, fills)) {
+            return Ok(());
+        }
+        let others = self.pending.iter().filter(|other| fills || other.fills);
+        let is_lent = |segment: &&Segment| {
+            others.clone().flat_map(Pending::segments).any(|other| overlap(segment, other))
+        };
+        segments.iter().find(is_lent).map_or(Ok(()), |segment| Err(lent(segment)))
     }
 
     /// Inputs of one batch carry one time: that of the first.
@@ -483,8 +516,8 @@ impl Engine {
         let slot = id.0 as u32;
         let pending = &mut self.pending[slot as usize];
         debug_assert_eq!(u64::from(pending.generation), id.0 >> 32, "answered twice");
-        for token in pending.first.take().into_iter().chain(pending.more.drain(..)) {
-            self.buffers.let_go(token);
+        for segment in pending.first.take().into_iter().chain(pending.more.drain(..)) {
+            self.buffers.let_go(segment.token, pending.fills);
         }
         self.free.push(slot);
         self.replies.push(Reply { id, outcome });
@@ -502,6 +535,34 @@ const RUN: &str = "run the array";
 fn busy() -> EngineError {
     let reason = "the array takes no more requests now; collect replies first";
     EngineError::new(EngineErrorKind::Busy, "submit a request", reason)
+}
+
+/// Whether two segments have memory in common.
+fn overlap(one: &Segment, other: &Segment) -> bool {
+    let end = |segment: &Segment| u64::from(segment.offset) + u64::from(segment.len);
+    one.token == other.token
+        && u64::from(one.offset) < end(other)
+        && u64::from(other.offset) < end(one)
+}
+
+#[cold]
+fn lent(segment: &Segment) -> EngineError {
+    let Segment { token, offset, len } = segment;
+    let reason = format!(
+        "{len} sectors from sector {offset} on of buffer {} belong to a request under way, and one of both fills them",
+        token.0
+    );
+    EngineError::new(EngineErrorKind::Busy, "submit a request", reason)
+}
+
+#[cold]
+fn filled_twice(segment: &Segment) -> EngineError {
+    let Segment { token, offset, len } = segment;
+    let reason = format!(
+        "{len} sectors from sector {offset} on of buffer {} would be filled twice by one read",
+        token.0
+    );
+    EngineError::new(EngineErrorKind::InvalidRequest, "submit a request", reason)
 }
 
 #[cold]

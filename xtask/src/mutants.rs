@@ -93,6 +93,11 @@ pub(crate) fn run(root: &Path, options: &Options) -> io::Result<bool> {
         .map_err(|error| io::Error::other(format!("{EQUIVALENTS}: {error}")))?;
     let of_population = |draw: &dyn Fn(Vec<Mutant>) -> Vec<Mutant>| {
         let all = list::list(root)?;
+        for name in equivalents.not_of(&hashed(root, equivalents.named(&all))?) {
+            println!(
+                "mutants: not what {EQUIVALENTS} speaks of any more, to be read again: {name}"
+            );
+        }
         let total = all.len();
         let drawn = draw(all);
         println!("mutants: {} of the {total} in the population", drawn.len());
@@ -140,14 +145,8 @@ struct Run {
 
 impl Run {
     fn new(root: &Path, mutants: Vec<Mutant>, tested: Vec<String>) -> io::Result<Self> {
-        let sources = tree::sources(root, &mutants)?;
-        let function = |mutant: &Mutant| {
-            let source = &sources[&mutant.file[..]];
-            format!("{:016x}", hash(&[source.around(&source.bytes(&mutant.span))]))
-        };
-        let functions: Vec<String> = mutants.iter().map(function).collect();
         let cache = Mutex::new(Cache::open(root, &root.join(PLACE))?);
-        let mutants = mutants.into_iter().zip(functions).collect();
+        let mutants = hashed(root, mutants)?;
         Ok(Self { root: root.to_owned(), cache, mutants, tested })
     }
 
@@ -257,6 +256,17 @@ impl Run {
         }
         Ok(())
     }
+}
+
+/// Mutants with the hashes of their functions.
+fn hashed(root: &Path, mutants: Vec<Mutant>) -> io::Result<Vec<(Mutant, String)>> {
+    let sources = tree::sources(root, &mutants)?;
+    let function = |mutant: &Mutant| {
+        let source = &sources[&mutant.file[..]];
+        format!("{:016x}", hash(&[source.around(&source.bytes(&mutant.span))]))
+    };
+    let functions: Vec<String> = mutants.iter().map(function).collect();
+    Ok(mutants.into_iter().zip(functions).collect())
 }
 
 /// What a mutant is known by: its function, and what it does there.

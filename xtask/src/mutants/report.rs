@@ -36,6 +36,20 @@ impl Equivalents {
         }
     }
 
+    /// The mutants among these that have the names of some in the list.
+    pub(crate) fn named(&self, mutants: &[Mutant]) -> Vec<Mutant> {
+        let is_named = |mutant: &&Mutant| self.0.keys().any(|(name, _)| *name == mutant.name);
+        mutants.iter().filter(is_named).cloned().collect()
+    }
+
+    /// Names in the list that are of none of these functions: they were renamed, or their text is another.
+    pub(crate) fn not_of<'a>(&'a self, mutants: &[(Mutant, String)]) -> Vec<&'a str> {
+        let is_known = |(name, hash): &&(String, String)| {
+            mutants.iter().any(|(mutant, own)| mutant.name == *name && own == hash)
+        };
+        self.0.keys().filter(|key| !is_known(key)).map(|(name, _)| &name[..]).collect()
+    }
+
     fn reason(&self, tried: &Tried) -> Option<&str> {
         let key = (tried.mutant.name.clone(), tried.function.clone());
         self.0.get(&key).map(String::as_str)
@@ -247,6 +261,21 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("change 4` (00ff): nobody reads it, nobody\n"), "{text}");
+    }
+
+    #[test]
+    fn equivalents_of_other_texts_or_names_are_told() {
+        let list = "00ff crates/core/src/a.rs: change 4\n    why\n\
+                    00ff crates/core/src/a.rs: change 5\n    why\n\
+                    00ff crates/core/src/b.rs: change 6\n    why\n";
+        let list = Equivalents::parse(list).expect("is a list");
+        let all: Vec<Mutant> = (3..6).map(|number| tried(number, Kind::Survived).mutant).collect();
+        let named = list.named(&all);
+        assert_eq!(named, all[1..]);
+        let hashes = ["00ff", "00fe"].map(str::to_owned);
+        let now: Vec<(Mutant, String)> = named.into_iter().zip(hashes).collect();
+        let gone = ["crates/core/src/a.rs: change 5", "crates/core/src/b.rs: change 6"];
+        assert_eq!(list.not_of(&now), gone);
     }
 
     #[test]

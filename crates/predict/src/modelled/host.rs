@@ -135,6 +135,7 @@ struct Target<'w> {
     world: &'w mut World,
     host: Host,
     spec: HostSpec,
+    /// Names, and the lengths of material from elsewhere: those of files on the filesystem are the host's.
     names: Names,
     cores: Cores,
     processes: Processes,

@@ -168,12 +168,11 @@ impl Target<'_> {
                 Ok(self.in_memory(index, fd, moves, 0))
             }
             Place::Source(_) => Err(failed(index, "write", "material from elsewhere is read only")),
-            Place::Host(id, handle) => {
+            Place::Host(_, handle) => {
                 let end = len.checked_mul(times).and_then(|bytes| at.checked_add(bytes));
-                let Some(end) = end else {
+                if end.is_none() {
                     return Err(failed(index, "write", "File too large"));
-                };
-                self.names.grow(*id, end);
+                }
                 let call = Call::Write { handle: *handle, at, len, times };
                 self.begin_script(index, None, [call], Answered::Moved(fd));
                 Ok(None)
@@ -206,7 +205,7 @@ impl Target<'_> {
     ) -> Result<Option<Copied>, StudyError> {
         let (source, read) = self.place(index, from)?;
         let (target, written) = self.place(index, to)?;
-        let Place::Host(id, handle) = target else {
+        let Place::Host(_, handle) = target else {
             return Err(failed(index, what, "the target is no file of the filesystem"));
         };
         let moved = most.min(self.size(&source).saturating_sub(read.position));
@@ -218,7 +217,6 @@ impl Target<'_> {
                 open.position = file.position + moved;
             }
         }
-        self.names.grow(id, written.position + moved);
         let (from_at, at) = (read.position, written.position);
         Ok(Some(Copied { source, from_at, handle, at, moved }))
     }
@@ -279,10 +277,10 @@ impl Target<'_> {
         what: &str,
         (fd, is_there): (FileDescriptor, bool),
         (len, times): (u64, u64),
-    ) -> Result<(FileId, HostDescriptor, std::ops::Range<u64>), StudyError> {
+    ) -> Result<(HostDescriptor, std::ops::Range<u64>), StudyError> {
         let (place, file) = self.place(index, fd)?;
         let (at, size) = (file.position, self.size(&place));
-        let Place::Host(id, handle) = place else {
+        let Place::Host(_, handle) = place else {
             return Err(failed(index, what, "no file of the filesystem"));
         };
         let end = len.checked_mul(times).and_then(|bytes| at.checked_add(bytes));
@@ -290,7 +288,7 @@ impl Target<'_> {
             let reason = format!("{times} times {len} bytes from {at} on, of {size}");
             return Err(failed(index, what, reason));
         };
-        Ok((id, handle, at..end))
+        Ok((handle, at..end))
     }
 
     /// Reads, goes back and writes what was read.
@@ -300,7 +298,7 @@ impl Target<'_> {
         fd: FileDescriptor,
         (len, times): (u64, u64),
     ) -> Result<Option<OpResult>, StudyError> {
-        let (_, handle, span) = self.span(index, "rewrite", (fd, true), (len, times))?;
+        let (handle, span) = self.span(index, "rewrite", (fd, true), (len, times))?;
         let (from, at) = (Source::File(handle), span.start);
         let call = Call::Copy { from, from_at: at, to: handle, at, len, times };
         self.begin_copy(index, Measured::Pairs, call, Answered::Moved(Some(fd)));
@@ -316,8 +314,7 @@ impl Target<'_> {
         is_read: bool,
     ) -> Result<Option<OpResult>, StudyError> {
         let what = if is_read { "getc" } else { "putc" };
-        let (id, handle, span) = self.span(index, what, (fd, is_read), (len, times))?;
-        self.names.grow(id, span.end);
+        let (handle, span) = self.span(index, what, (fd, is_read), (len, times))?;
         let call = Call::StdioBytes { handle, at: span.start, len, times, is_read };
         self.begin_script(index, None, [call], Answered::Moved(Some(fd)));
         Ok(None)
@@ -332,8 +329,7 @@ impl Target<'_> {
         let (place, _) = self.place(index, fd)?;
         let size = self.size(&place);
         match place {
-            Place::Host(id, handle) if class == Class::Write && len > 0 => {
-                self.names.grow(id, at + len);
+            Place::Host(_, handle) if class == Class::Write && len > 0 => {
                 let call = Call::Write { handle, at, len, times: 1 };
                 self.call(index, Some(tag), Measured::Each, call);
             }

@@ -4,7 +4,7 @@ use raidlab_core::Nanos;
 use raidlab_models::host::{Call, Change, Inode, PathComponent};
 use raidlab_workload::names::{FileId, Found, NameError, name_hash};
 use raidlab_workload::{
-    AttributeTarget, Class, FileDescriptor, FilePath, Op, OpResult, OpenFlags, Root, Status,
+    AttributeTarget, Class, FileDescriptor, FilePath, Op, OpResult, OpenFlags, Root,
 };
 
 use super::io::Place;
@@ -60,7 +60,6 @@ impl Target<'_> {
                 let Place::Host(id, _) = self.place(index, fd)?.0 else {
                     return Err(failed(index, "truncate", "no file of the filesystem"));
                 };
-                self.names.set_size(id, len);
                 let change = Change::Truncate(host_file(id), len);
                 let call = Call::Names { path: Vec::new(), change };
                 self.begin_script(index, None, [call], Answered::With(OpResult::Done));
@@ -160,12 +159,11 @@ impl Target<'_> {
             }
             Op::Stat { path } => {
                 let (steps, file) = self.steps_to(path)?;
-                let status = self.names.status(FileId(file.0));
-                let size = match self.host.size(file) {
-                    size if Self::is_target(path.root) && !status.is_directory => size,
-                    _ => status.size,
-                };
-                let status = OpResult::Status(Status { size, ..status });
+                let mut status = self.names.status(FileId(file.0));
+                if Self::is_target(path.root) && !status.is_directory {
+                    status.size = self.host.size(file);
+                }
+                let status = OpResult::Status(status);
                 (on_host(steps, path), Change::Nothing, status)
             }
             // Everything else was carried out before.

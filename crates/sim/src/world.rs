@@ -696,25 +696,12 @@ impl World {
             }
             IoOp::Flush => DriveOp::Flush,
         };
-        self.count(op, io.len);
+        // Zeroes are written as anything else is.
+        let moved = if op == DriveOp::Write { IoOp::Write } else { io.op };
+        self.totals.count(moved, Sectors(u64::from(io.len)));
         let fua = io.fua || (self.writes_through && op == DriveOp::Write);
         let request = DriveIo { id: DriveIoId(0), op, at: io.at, len: io.len, fua };
         self.submit_to(io.member, io.io, request, None);
-    }
-
-    fn count(&mut self, op: DriveOp, sectors: u32) {
-        let bytes = Sectors(u64::from(sectors)).bytes();
-        match op {
-            DriveOp::Read => {
-                self.totals.reads += 1;
-                self.totals.bytes_read += bytes;
-            }
-            DriveOp::Write => {
-                self.totals.writes += 1;
-                self.totals.bytes_written += bytes;
-            }
-            DriveOp::Flush => {}
-        }
     }
 
     /// Submits an I/O to the drive in a place; there is none for members that are not there.
@@ -755,7 +742,7 @@ impl World {
         let (id, len) = (DriveIoId(0), RECORD + payload);
         let fua = meta.fua || self.writes_through;
         let write = DriveIo { id, op: DriveOp::Write, at, len, fua };
-        self.count(DriveOp::Write, len);
+        self.totals.count(IoOp::Write, Sectors(u64::from(len)));
         if meta.flush {
             let flush = DriveIo { op: DriveOp::Flush, at: Sector(0), len: 0, fua: false, ..write };
             self.submit_to(meta.member, io, flush, Some(write));

@@ -64,7 +64,7 @@ impl Engine {
             return self.complete(io.io, outcome);
         }
         let len = Sectors(u64::from(io.len));
-        self.count(io.op, len);
+        self.totals.count(io.op, len);
         let (op, at, fua) = (io.op, io.at, io.fua);
         let submission = Submission { op, at, len, fua, flush_first: false };
         let outcome = match &mut self.members[io.member.at()] {
@@ -93,18 +93,6 @@ impl Engine {
         self.complete(io.io, outcome);
     }
 
-    #[inline]
-    fn count(&mut self, op: IoOp, len: Sectors) {
-        let totals = &mut self.totals;
-        let (operations, bytes) = match op {
-            IoOp::Read => (&mut totals.reads, &mut totals.bytes_read),
-            IoOp::Write => (&mut totals.writes, &mut totals.bytes_written),
-            IoOp::Flush | IoOp::Discard | IoOp::WriteZeroes => return,
-        };
-        *operations += 1;
-        *bytes += len.bytes();
-    }
-
     /// Turns a record into bytes and writes it.
     pub(super) fn meta_io(&mut self, io: IoId) {
         // `None`: no longer wanted.
@@ -120,7 +108,7 @@ impl Engine {
         let Some((block, head, submission)) = self.encode(&meta) else {
             return self.broken(io, "metadata that has no room");
         };
-        self.count(submission.op, submission.len);
+        self.totals.count(submission.op, submission.len);
         match &mut self.members[meta.member.at()] {
             Member::Memory(member) => {
                 if member.is_stalled() {

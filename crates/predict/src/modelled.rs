@@ -6,6 +6,7 @@
 pub mod host;
 mod raw;
 mod rebuild;
+mod timeline;
 
 pub use raw::run_raw_plan;
 
@@ -480,8 +481,8 @@ fn busiest(elapsed: Nanos, resources: impl Iterator<Item = (String, Nanos)>) -> 
 
 /// The busiest resource of a world that has done nothing else.
 fn busiest_of(world: &World, elapsed: Nanos) -> (String, f64) {
-    let cpu = ("cpu".to_string(), world.cpu_busy());
-    busiest(elapsed, std::iter::once(cpu).chain(resources(world)))
+    let cores = world.cores_busy().map(|busy| ("cpu".to_string(), busy));
+    busiest(elapsed, cores.chain(resources(world)))
 }
 
 impl Runner for Modelled<'_> {

@@ -1,4 +1,4 @@
-//! The host's CPU: one server, first come first served.
+//! The host's cores, each a server: first come, first served.
 
 use raidlab_core::{Nanos, Time};
 
@@ -19,19 +19,62 @@ impl Default for HostCosts {
     }
 }
 
-/// The CPU as a server.
+/// A core.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Cpu {
-    pub(crate) free: Time,
-    pub(crate) busy: Nanos,
+struct Core {
+    free: Time,
+    busy: Nanos,
 }
 
-impl Cpu {
-    /// When work of `cost` that comes at `now` is done.
-    pub(crate) fn serve(&mut self, now: Time, cost: Nanos) -> Time {
+impl Core {
+    fn serve(&mut self, now: Time, cost: Nanos) -> Time {
         self.free = self.free.max(now) + cost;
         self.busy += cost;
         self.free
+    }
+}
+
+/// The cores. Requests and parity are always worked on by the first, so that they go out in order; the others do what
+/// processes need, and the first does when they leave it time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cores {
+    first: Core,
+    others: Vec<Core>,
+}
+
+impl Cores {
+    /// How many there are, at least one.
+    pub(crate) fn set_count(&mut self, cores: u32) {
+        self.others.resize(cores.saturating_sub(1) as usize, Core::default());
+    }
+
+    /// When work on a request that costs so much and comes at `now` is done.
+    #[inline]
+    pub(crate) fn serve_request(&mut self, now: Time, cost: Nanos) -> Time {
+        self.first.serve(now, cost)
+    }
+
+    /// The same for a process: by the last core that is idle, else by the one that is free first.
+    #[inline]
+    pub(crate) fn serve_process(&mut self, now: Time, cost: Nanos) -> Time {
+        let mut chosen = &mut self.first;
+        for core in &mut self.others {
+            if core.free.max(now) <= chosen.free.max(now) {
+                chosen = core;
+            }
+        }
+        chosen.serve(now, cost)
+    }
+
+    /// When the first has done all that it was given so far.
+    #[inline]
+    pub(crate) fn first_free(&self) -> Time {
+        self.first.free
+    }
+
+    /// How long each has worked.
+    pub(crate) fn busy(&self) -> impl Iterator<Item = Nanos> + '_ {
+        std::iter::once(&self.first).chain(&self.others).map(|core| core.busy)
     }
 }
 

@@ -23,7 +23,7 @@ use raidlab_models::{
 };
 
 use crate::error::SimError;
-use crate::host::{Cpu, HostCosts};
+use crate::host::{Cores, HostCosts};
 use event_queue::EventQueue;
 use raidlab_models::path::PathInput;
 
@@ -134,7 +134,7 @@ pub struct World {
     /// See [`lay_out`](Self::lay_out).
     lays_out: bool,
     costs: HostCosts,
-    cpu: Cpu,
+    cores: Cores,
     now: Time,
     event_queue: EventQueue,
     pending: Vec<Pending>,
@@ -213,7 +213,7 @@ impl World {
             happened: 0,
             lays_out: false,
             costs,
-            cpu: Cpu::default(),
+            cores: Cores::default(),
             now: Time::ZERO,
             event_queue: EventQueue::new(4 * ios),
             pending: Vec::with_capacity(256),
@@ -306,21 +306,32 @@ impl World {
         self.happened
     }
 
-    /// How long the CPU has worked.
-    pub fn cpu_busy(&self) -> Nanos {
-        self.cpu.busy
+    /// Gives the host so many cores; one, where nothing is said. Requests and parity are worked on by the first.
+    pub fn set_cores(&mut self, cores: u32) {
+        self.cores.set_count(cores);
     }
 
-    /// When the CPU has done all that it was given so far.
+    /// How long the CPU has worked, all cores together.
+    pub fn cpu_busy(&self) -> Nanos {
+        Nanos(self.cores_busy().map(|busy| busy.0).sum())
+    }
+
+    /// How long each core has worked.
+    pub fn cores_busy(&self) -> impl Iterator<Item = Nanos> + '_ {
+        self.cores.busy()
+    }
+
+    /// When the first core has done all that it was given so far.
     #[inline]
     pub fn cpu_free(&self) -> Time {
-        self.cpu.free
+        self.cores.first_free()
     }
 
-    /// Gives the CPU work of `cost` that is nobody's request; says when it is done.
+    /// Gives the CPU work of `cost` that is nobody's request, for the last core that is idle, else for the one that is
+    /// free first; says when it is done.
     #[inline]
     pub fn work(&mut self, cost: Nanos) -> Time {
-        self.cpu.serve(self.now, cost)
+        self.cores.serve_process(self.now, cost)
     }
 
     /// How long a drive's bottleneck has worked: the mechanism of a disk.
@@ -415,7 +426,7 @@ impl World {
         let id = RequestId(self.next_id);
         self.next_id += 1;
         let slot = self.hold(Pending { id, op, at, len, fua, process });
-        let arrival = self.cpu.serve(self.now, self.costs.request);
+        let arrival = self.cores.serve_request(self.now, self.costs.request);
         self.event_queue.ask_in_order(arrival, TimedEvent::Arrival(slot));
         id
     }

@@ -143,6 +143,25 @@ fn members_are_counted_idle_time_passes_and_work_takes_the_cpu() {
     assert!(world.step() && world.now() == next);
 }
 
+/// What processes need goes past the core that has requests to work on, as long as another is free no later.
+#[test]
+fn requests_take_the_first_core_and_processes_the_others() {
+    let mut world = world(Layout::new(Level::Raid0, 2), 1);
+    world.set_cores(3);
+    let (ms, busy) = (Nanos::from_millis, |world: &World| world.cores_busy().collect::<Vec<_>>());
+    let ends = [5, 4, 3, 3].map(|cost| world.work(ms(cost)));
+    assert_eq!(
+        ends,
+        [5, 4, 3, 6].map(|end| Time::ZERO + ms(end)),
+        "the last that is idle is first"
+    );
+    assert_eq!(busy(&world), [ms(6), ms(4), ms(5)]);
+    let request = HostCosts::default().request;
+    world.submit(IoOp::Read, Sector(0), Sectors(8), false);
+    assert_eq!(world.cpu_free(), Time::ZERO + ms(6) + request, "though others are free before");
+    assert_eq!(world.cpu_busy(), ms(15) + request);
+}
+
 #[test]
 fn what_is_laid_out_costs_the_drives_nothing_and_can_be_read_then() {
     let mut world = world(Layout::new(Level::Raid5, 5), 1);

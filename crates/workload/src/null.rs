@@ -8,7 +8,7 @@ use raidlab_core::{Nanos, Time};
 use crate::names::{Descriptors, FileId, NameError, Names, OpenFile};
 use crate::op::{Class, FileDescriptor, Io, Op, OpResult, Root};
 use crate::plan::{Plan, Planned, Process};
-use crate::processes::{Asked, Begun, Fault, Processes, Ran, Sleepers, Target, Work, run};
+use crate::processes::{Asked, Begun, Fault, Processes, Ran, Target, Timers, Work, run};
 use crate::record::{ProcessRecord, RunRecord};
 use crate::synchroniser::{ProcessIndex, Synchroniser};
 
@@ -70,7 +70,7 @@ struct Stage<'t> {
     target: &'t mut NullTarget,
     running: Vec<Running>,
     processes: Processes,
-    sleepers: Sleepers,
+    sleepers: Timers<ProcessIndex>,
     /// What is under way, by its end: each operation takes equally long, so this is the order of beginnings too.
     under_way: VecDeque<(Time, Ending)>,
 }
@@ -126,7 +126,7 @@ impl NullTarget {
             target: self,
             running: planned.into_iter().map(running).collect(),
             processes,
-            sleepers: Sleepers::default(),
+            sleepers: Timers::default(),
             under_way: VecDeque::new(),
         };
         match run(&mut stage)? {
@@ -175,7 +175,7 @@ impl Target for Stage<'_> {
     }
 
     fn sleep(&mut self, process: ProcessIndex, time: Nanos) {
-        self.sleepers.add(Time(self.target.now.0.saturating_add(time.0)), process);
+        self.sleepers.set(Time(self.target.now.0.saturating_add(time.0)), process);
     }
 
     /// Everybody has a CPU; only work that is given as a time takes any.
@@ -202,7 +202,7 @@ impl Target for Stage<'_> {
                 None => self.processes.ended(process, result),
             }
         }
-        while let Some(process) = self.sleepers.pop(now) {
+        while let Some(process) = self.sleepers.due(now) {
             self.processes.ended(process, OpResult::Done);
         }
         Ok(true)

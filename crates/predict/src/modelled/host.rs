@@ -1,16 +1,13 @@
 //! The modelled host as a target: any [`Plan`] on a filesystem and page cache over a simulated array, in
 //! virtual time.
 //!
-//! The processes of a plan call a [`Host`]; its requests go to a [`World`]; CPU time is that of
-//! `Cores`, the first of which also does what the world's requests cost; copies wait on the memory path,
-//! where there is one. Nothing has contents. Preparing, syncing and warming take virtual time too, but the
-//! run begins at zero.
+//! The processes of a plan call a [`Host`]; its requests go to a [`World`], whose cores do what processes and
+//! requests cost; copies wait on the memory path, where there is one. Nothing has contents. Preparing, syncing and
+//! warming take virtual time too, but the run begins at zero.
 
 mod calls;
-mod cpu;
 mod io;
 mod names;
-mod timers;
 
 use std::collections::VecDeque;
 
@@ -29,8 +26,7 @@ use raidlab_workload::{
     Synchroniser,
 };
 
-use cpu::Cores;
-use timers::{Timer, Timers};
+use super::timeline::Timeline;
 
 /// Runs a plan on an array, all its stages.
 ///
@@ -123,6 +119,19 @@ struct Use {
     since: Time,
 }
 
+/// Whose turn of the CPU, or sleep, ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timer {
+    /// A call of the host has used the CPU; so much is still to come.
+    Call(u32, Nanos),
+    /// The same for a call that is done then.
+    Last(u32, Nanos),
+    /// A process has.
+    Process(usize, Nanos),
+    /// The host wants to be woken. The last it asked for counts.
+    Host,
+}
+
 /// What was counted when the run began.
 struct Base {
     at: Time,
@@ -132,12 +141,11 @@ struct Base {
 }
 
 struct Target<'w> {
-    world: &'w mut World,
+    timeline: Timeline<'w, Timer>,
     host: Host,
     spec: HostSpec,
     /// Names, and the lengths of material from elsewhere: those of files on the filesystem are the host's.
     names: Names,
-    cores: Cores,
     processes: Processes,
     running: Vec<Running>,
     uses: Vec<Option<Use>>,
@@ -145,7 +153,6 @@ struct Target<'w> {
     /// Requests under way: the world numbers them upwards, from this one on.
     first_request: u64,
     requests: VecDeque<Option<BlockId>>,
-    timers: Timers,
     /// Where processes count time from.
     began: Time,
 }
@@ -180,7 +187,7 @@ impl processes::Target for Target<'_> {
 
     #[inline]
     fn now(&self) -> Time {
-        Time(self.world.now().since(self.began).0)
+        Time(self.timeline.now().since(self.began).0)
     }
 
     #[inline]
@@ -199,7 +206,7 @@ impl processes::Target for Target<'_> {
 
     fn sleep(&mut self, index: usize, time: Nanos) {
         self.begin_operation(index, Answered::With(OpResult::Done));
-        self.timers.set(self.world.now() + time, Timer::Process(index, Nanos::ZERO));
+        self.timeline.set(self.timeline.now() + time, Timer::Process(index, Nanos::ZERO));
     }
 
     /// On the host's cores, in slices when there are others.
@@ -231,7 +238,7 @@ impl processes::Target for Target<'_> {
 
     #[inline]
     fn wait(&mut self) -> Result<bool, StudyError> {
-        if !self.step() {
+        if !self.timeline.step() {
             return Ok(false);
         }
         self.happened()?;
@@ -250,22 +257,21 @@ impl<'w> Target<'w> {
         let root = root.ok_or_else(|| wrong(StudyErrorKind::WrongValue, "names", "no root"))?;
         let mut spec = *spec;
         spec.read_ahead.get_or_insert(read_ahead_for(spec.kernel, world.array().layout()));
+        world.set_cores(spec.cores);
         let host = Host::new(&spec, world.array().capacity(), Inode(root.0));
         let host = host.map_err(|reason| wrong(StudyErrorKind::WrongValue, "host", reason))?;
         Ok(Self {
             began: world.now(),
-            world,
+            timeline: Timeline::new(world),
             host,
             spec,
             names,
-            cores: Cores::new(spec.cores),
             processes: no_processes(),
             running: Vec::new(),
             uses: Vec::new(),
             free_uses: Vec::new(),
             first_request: 0,
             requests: VecDeque::new(),
-            timers: Timers::default(),
         })
     }
 
@@ -285,14 +291,14 @@ impl<'w> Target<'w> {
         let phases = plan.phases.len();
         // What a cold run finds lies where the host has put it; how long that took nobody asks.
         let is_cold = matches!(plan.memory, Memory::Cold | Memory::Warm);
-        let prefills = self.world.prefill(is_cold);
+        let prefills = self.timeline.world.prefill(is_cold);
         self.host.prefill(prefills);
         self.stage(plan.prepare, phases, Synchroniser::new(&[], 0))?;
         if plan.memory != Memory::JustWritten {
             let settle = Planned { copy: 0, process: Box::new(Settle(true)) };
             self.stage(vec![settle], 0, Synchroniser::new(&[], 0))?;
         }
-        self.world.prefill(false);
+        self.timeline.world.prefill(false);
         self.host.prefill(false);
         if is_cold {
             self.host.drop_cached(None);
@@ -320,10 +326,10 @@ impl<'w> Target<'w> {
 
     fn base(&self) -> Base {
         Base {
-            at: self.world.now(),
-            members: self.world.member_totals(),
-            cores: self.cores.busy(self.world),
-            busy: super::resources(self.world),
+            at: self.timeline.now(),
+            members: self.timeline.world.member_totals(),
+            cores: self.timeline.world.cores_busy().collect(),
+            busy: super::resources(self.timeline.world),
         }
     }
 
@@ -362,7 +368,7 @@ impl<'w> Target<'w> {
         phases: usize,
         synchroniser: Synchroniser,
     ) -> Result<Vec<ProcessRecord>, StudyError> {
-        self.began = self.world.now();
+        self.began = self.timeline.now();
         let copies = planned.iter().map(|planned| planned.copy);
         self.processes = Processes::new(copies, phases, synchroniser);
         let running = |planned: Planned| Running {
@@ -385,29 +391,10 @@ impl<'w> Target<'w> {
         }
     }
 
-    /// Moves on to the next moment at which the world has an answer, or a timer is due; false when
-    /// neither will be.
-    fn step(&mut self) -> bool {
-        loop {
-            let (timer, next) = (self.timers.next_at(), self.world.next_at());
-            if let Some(at) = timer
-                && next.is_none_or(|next| at < next)
-            {
-                return self.world.idle_until(at);
-            }
-            if !self.world.step() {
-                return false;
-            }
-            if self.world.has_answer() || timer == next {
-                return true;
-            }
-        }
-    }
-
     /// Answers of the world and timers that are due.
     fn happened(&mut self) -> Result<(), StudyError> {
-        let now = self.world.now();
-        while let Some(Answer { id, outcome, .. }) = self.world.next_answer() {
+        let now = self.timeline.now();
+        while let Some(Answer { id, outcome, .. }) = self.timeline.world.next_answer() {
             let Some(block) = self.take_request(id) else { continue };
             if outcome != Outcome::Done {
                 let reason = format!("a request to the array was answered {outcome:?}");
@@ -416,7 +403,7 @@ impl<'w> Target<'w> {
             self.host.handle(now, HostInput::Ended(block));
             self.drain()?;
         }
-        while let Some(timer) = self.timers.due(now) {
+        while let Some(timer) = self.timeline.due() {
             self.timer_ended(timer);
             self.drain()?;
         }
@@ -424,7 +411,7 @@ impl<'w> Target<'w> {
     }
 
     fn timer_ended(&mut self, timer: Timer) {
-        let now = self.world.now();
+        let now = self.timeline.now();
         match timer {
             Timer::Call(id, Nanos::ZERO) => {
                 self.host.handle(now, HostInput::Computed(TaskId(id)));
@@ -438,13 +425,10 @@ impl<'w> Target<'w> {
         }
     }
 
-    /// Whether nothing will have happened by `end`, and nothing is to be done before.
-    fn is_quiet_until(&self, end: Time) -> bool {
-        self.processes.all_wait()
-            && self.timers.next_at().is_none_or(|next| end < next)
-            && self.world.next_at().is_none_or(|next| end < next)
-            && !self.host.has_output()
-            && !self.world.has_answer()
+    /// Lets time pass up to `end` when nothing happens by then and nothing is to be done now; else gives false.
+    #[inline]
+    fn idle_until(&mut self, end: Time) -> bool {
+        self.processes.all_wait() && !self.host.has_output() && self.timeline.idle_until(end)
     }
 
     fn note_request(&mut self, id: RequestId, block: BlockId) {
@@ -471,7 +455,7 @@ impl<'w> Target<'w> {
     fn compute(&mut self, of: Timer, cost: Nanos) {
         let is_alone = self.running.len() == 1;
         let slice = if is_alone { cost } else { cost.min(self.spec.slice) };
-        let end = self.cores.serve(self.world, slice);
+        let end = self.timeline.world.work(slice);
         let left = Nanos(cost.0 - slice.0);
         let timer = match of {
             Timer::Call(id, _) => Timer::Call(id, left),
@@ -479,23 +463,23 @@ impl<'w> Target<'w> {
             Timer::Process(index, _) => Timer::Process(index, left),
             Timer::Host => of,
         };
-        if left == Nanos::ZERO && self.is_quiet_until(end) && self.world.idle_until(end) {
+        if left == Nanos::ZERO && self.idle_until(end) {
             // As when the timer was set and looked for: this is what most calls in memory do.
             self.timer_ended(timer);
         } else {
-            self.timers.set(end, timer);
+            self.timeline.set(end, timer);
         }
     }
 
     /// For how long a copy that begins now stands still on the memory path, behind transfers.
     fn wait_for_memory(&mut self, copies: Nanos, is_read: bool) -> Nanos {
-        if copies == Nanos::ZERO || !self.world.has_memory_path() {
+        if copies == Nanos::ZERO || !self.timeline.world.has_memory_path() {
             return Nanos::ZERO;
         }
-        let begin = self.world.cpu_free().max(self.world.now());
-        let end = self.world.memory_copy(copies, begin);
+        let begin = self.timeline.world.cpu_free().max(self.timeline.now());
+        let end = self.timeline.world.memory_copy(copies, begin);
         if is_read && self.spec.lone_reader_waits && self.running.len() == 1 {
-            self.world.pause_transfers(copies);
+            self.timeline.world.pause_transfers(copies);
         }
         Nanos(end.since(begin).0 - copies.0)
     }
@@ -503,10 +487,11 @@ impl<'w> Target<'w> {
     /// Carries out what the host asks for.
     fn drain(&mut self) -> Result<(), StudyError> {
         while let Some(output) = self.host.poll() {
-            let now = self.world.now();
+            let now = self.timeline.now();
             match output {
                 HostOutput::Block(io) => {
-                    let id = self.world.submit_for(io.process, io.op, io.at, io.len, io.fua);
+                    let id =
+                        self.timeline.world.submit_for(io.process, io.op, io.at, io.len, io.fua);
                     self.note_request(id, io.id);
                 }
                 HostOutput::Compute { task, cost, user, copies, is_read } => {
@@ -544,7 +529,7 @@ impl<'w> Target<'w> {
                     let process = used.map_or(0, |used| used.process);
                     return Err(failed(process, "an operation failed", failure));
                 }
-                HostOutput::WakeAt(at) => self.timers.set_host(at),
+                HostOutput::WakeAt(at) => self.timeline.move_to(at, Timer::Host),
             }
         }
         Ok(())

@@ -4,9 +4,11 @@ use raidlab_core::contract::{IoOp, Outcome, RequestId};
 use raidlab_core::{Nanos, SECTOR_BYTES, Sector, Sectors, Time};
 use raidlab_models::host::CallCosts;
 use raidlab_sim::{Answer, World};
-use raidlab_workload::processes::{Asked, Begun, Fault, Processes, Ran, Sleepers, Work, run};
+use raidlab_workload::processes::{Asked, Begun, Fault, Processes, Ran, Work, run};
 use raidlab_workload::raw::{Process, RawPlan, Request};
 use raidlab_workload::{OpResult, ProcessIndex, RunRecord, Synchroniser};
+
+use super::timeline::Timeline;
 
 /// A process on the target.
 struct Running {
@@ -27,7 +29,8 @@ struct InFlight {
 
 /// Lets processes run on a world to their end.
 struct Target<'w> {
-    world: &'w mut World,
+    /// With processes that sleep or compute.
+    timeline: Timeline<'w, ProcessIndex>,
     costs: CallCosts,
     began: Time,
     /// Bytes of a block of the array, and of all of it.
@@ -36,7 +39,6 @@ struct Target<'w> {
     processes: Processes,
     running: Vec<Running>,
     in_flight: Vec<InFlight>,
-    sleepers: Sleepers,
 }
 
 /// Runs processes on a world from now to the end of the last; of `costs` count those of a process's own work.
@@ -58,11 +60,10 @@ pub fn run_raw_plan(
         began: world.now(),
         block: u64::from(array.logical_block()) * SECTOR_BYTES,
         space: array.capacity().bytes(),
-        world,
+        timeline: Timeline::new(world),
         processes,
         running: plan.processes.into_iter().map(running).collect(),
         in_flight: Vec::new(),
-        sleepers: Sleepers::default(),
     };
     match run(&mut target)? {
         Ran::Done => {}
@@ -81,7 +82,7 @@ impl raidlab_workload::processes::Target for Target<'_> {
     }
 
     fn now(&self) -> Time {
-        Time(self.world.now().since(self.began).0)
+        Time(self.timeline.now().since(self.began).0)
     }
 
     fn ask(
@@ -123,14 +124,14 @@ impl raidlab_workload::processes::Target for Target<'_> {
         };
         let (at, len) = request.span();
         let (at, len) = (Sector(at / SECTOR_BYTES), Sectors(len / SECTOR_BYTES));
-        let id = self.world.submit_for(process as u32, op, at, len, false);
-        let since = self.world.now();
+        let id = self.timeline.world.submit_for(process as u32, op, at, len, false);
+        let since = self.timeline.now();
         self.in_flight.push(InFlight { id, process, tag, request, since });
         Ok(Begun::UnderWay)
     }
 
     fn sleep(&mut self, process: ProcessIndex, time: Nanos) {
-        self.sleepers.add(self.world.now() + time, process);
+        self.timeline.set(self.timeline.now() + time, process);
     }
 
     /// A process uses the CPU, which has requests and other processes to serve, too.
@@ -139,27 +140,25 @@ impl raidlab_workload::processes::Target for Target<'_> {
             Work::Time(time) => time,
             Work::StdioBytes(bytes) => self.costs.characters(bytes),
         };
-        let until = self.world.work(time);
-        self.sleepers.add(until, process);
+        let until = self.timeline.world.work(time);
+        self.timeline.set(until, process);
         Ok(())
     }
 
-    /// To the next answer, or to where the next sleeper wakes when nothing else happens before.
+    /// To the next answer, or to where the next sleeper wakes.
     fn wait(&mut self) -> Result<bool, String> {
         loop {
-            if let Some(answer) = self.world.next_answer() {
+            if let Some(answer) = self.timeline.world.next_answer() {
                 if self.answered(&answer)? {
                     return Ok(true);
                 }
                 continue;
             }
-            if self.sleepers.next_at().is_some_and(|at| self.world.idle_until(at))
-                && let Some(process) = self.sleepers.pop(self.world.now())
-            {
+            if let Some(process) = self.timeline.due() {
                 self.processes.ended(process, OpResult::Done);
                 return Ok(true);
             }
-            if !self.world.step() {
+            if !self.timeline.step() {
                 return Ok(false);
             }
         }
@@ -180,7 +179,7 @@ impl Target<'_> {
             return Ok(false);
         };
         let InFlight { process, tag, request, since, .. } = self.in_flight.swap_remove(at);
-        let took = self.world.now().since(since);
+        let took = self.timeline.now().since(since);
         let bytes = request.span().1;
         self.processes.measured(process, request.class(), (1, bytes), took);
         match tag {

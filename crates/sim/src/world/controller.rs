@@ -84,7 +84,7 @@ impl World {
         let now = self.now;
         let controller = self.controller.as_mut();
         let done = controller.and_then(|controller| controller.compute(now, bytes));
-        done.unwrap_or_else(|| self.cpu.serve(now, self.costs.parity(bytes)))
+        done.unwrap_or_else(|| self.cores.serve_request(now, self.costs.parity(bytes)))
     }
 
     /// Hands an input to the controller, and does what it asks for until it is silent. Its requests wait

@@ -31,9 +31,9 @@ use std::time::Instant;
 
 use raidlab_core::{Nanos, Time};
 use raidlab_engine::{Engine, EngineError, EngineErrorKind, Reply};
-use raidlab_workload::processes::{Processes, Sleepers};
+use raidlab_workload::processes::{Processes, Timers};
 use raidlab_workload::raw::{Op, OpResult, Process, RawPlan};
-use raidlab_workload::{Cpu, RunRecord, Synchroniser};
+use raidlab_workload::{Cpu, ProcessIndex, RunRecord, Synchroniser};
 
 use batch::{Client, InFlight, ahead_after, ahead_at_first};
 use cpu::CpuTimes;
@@ -170,7 +170,7 @@ struct Shared<'a> {
 struct Run<'a, S> {
     clients: Vec<Client<'a, S>>,
     processes: Processes,
-    sleepers: Sleepers,
+    sleepers: Timers<ProcessIndex>,
     /// Tickets, which are dealt out as operations are prepared.
     tickets: Synchroniser,
     /// Processes look at the time: little is prepared ahead.
@@ -314,7 +314,7 @@ impl RawTarget {
         let mut run = Run {
             clients,
             processes,
-            sleepers: Sleepers::default(),
+            sleepers: Timers::default(),
             tickets: Synchroniser::new(&[], queues),
             asks_time,
             ahead: ahead_at_first(asks_time, count),

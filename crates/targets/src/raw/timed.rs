@@ -93,7 +93,7 @@ impl<S: Source> Target for Batch<'_, '_, S> {
 
     fn sleep(&mut self, process: ProcessIndex, time: Nanos) {
         let until = self.now() + time;
-        self.run.sleepers.add(until, process);
+        self.run.sleepers.set(until, process);
     }
 
     /// On the one thread there is.
@@ -212,7 +212,7 @@ impl<S: Source> Batch<'_, '_, S> {
     fn wake_sleepers(&mut self) -> bool {
         let now = self.now();
         let mut any = false;
-        while let Some(process) = self.run.sleepers.pop(now) {
+        while let Some(process) = self.run.sleepers.due(now) {
             self.run.processes.ended(process, OpResult::Done);
             any = true;
         }

@@ -21,16 +21,16 @@
 //! process has used ([`Target::cpu`]), whether only part of the operations is known as yet ([`Asked::Nothing`]).
 
 mod run;
-mod sleepers;
 mod state;
+mod timers;
 
 use raidlab_core::Nanos;
 
 use crate::op::{Mark, Op};
 
 pub use run::{Begun, Processes, Ran, Target, run};
-pub use sleepers::Sleepers;
 pub use state::{Fault, ProcessState};
+pub use timers::Timers;
 
 /// What a process asks for, as the loop sees it; `O` is what targets carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

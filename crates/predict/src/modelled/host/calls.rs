@@ -15,7 +15,7 @@ impl Target<'_> {
         measured: Measured,
         call: Call,
     ) {
-        let now = self.world.now();
+        let now = self.timeline.now();
         let free = self.free_uses.pop();
         let id = free.unwrap_or_else(|| {
             self.uses.push(None);
@@ -32,7 +32,7 @@ impl Target<'_> {
     pub(super) fn begin_operation(&mut self, index: usize, answer: Answered) -> &mut Script {
         let script = &mut self.running[index].script;
         script.class = None;
-        script.began = self.world.now();
+        script.began = self.timeline.now();
         script.moved = 0;
         script.in_memory = None;
         script.answer = Some(answer);
@@ -101,7 +101,7 @@ impl Target<'_> {
             return;
         }
         let Some(answer) = script.answer.take() else { return };
-        let took = self.world.now().since(script.began);
+        let took = self.timeline.now().since(script.began);
         if let Some(class) = script.class {
             self.processes.measured(index, class, (1, script.moved), took);
         }
@@ -122,7 +122,7 @@ impl Target<'_> {
 
     /// Reads or writes of a call ended.
     pub(super) fn moved(&mut self, task: TaskId, is_read: bool, calls: u64, bytes: u64) {
-        let now = self.world.now();
+        let now = self.timeline.now();
         let Some(Some(used)) = self.uses.get_mut(task.0 as usize) else { return };
         let (class, bytes) = match used.measured {
             Measured::Not => return,

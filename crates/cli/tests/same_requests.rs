@@ -16,7 +16,8 @@ use raidlab_predict::Modelled;
 use raidlab_sim::{HostCosts, World};
 use raidlab_study::{CellKey, NamedLayout, State, Study};
 use raidlab_targets::RawTarget;
-use raidlab_workload::raw::{Op, OpResult, RawPlan};
+use raidlab_workload::processes::Asked;
+use raidlab_workload::raw::{OpResult, RawPlan, Request};
 use raidlab_workload::{Kind, Setting, Simple, Workload};
 
 /// Every member, in both: 64 MiB.
@@ -132,11 +133,15 @@ fn the_raw_targets_ask_members_for_the_same() {
 }
 
 /// Carries out one request in both; gives what each asked its members for, sorted.
-fn one_request(engine: &mut Engine, world: &mut World, op: Op) -> Option<(Vec<Io>, Vec<Io>)> {
+fn one_request(
+    engine: &mut Engine,
+    world: &mut World,
+    op: Asked<Request>,
+) -> Option<(Vec<Io>, Vec<Io>)> {
     let (op, at, len) = match op {
-        Op::Read { at, len } => (IoOp::Read, at, len),
-        Op::Write { at, len } => (IoOp::Write, at, len),
-        Op::Sync => (IoOp::Flush, 0, 0),
+        Asked::Operation(Request::Read(at, len)) => (IoOp::Read, at, len),
+        Asked::Operation(Request::Write(at, len)) => (IoOp::Write, at, len),
+        Asked::Operation(Request::Sync) => (IoOp::Flush, 0, 0),
         _ => return None,
     };
     let (at, len) = (Sector(at / 512), Sectors(len / 512));
@@ -181,7 +186,7 @@ fn requests_across_stripes_ask_members_for_the_same() {
             loop {
                 let op = process.next(Time::ZERO, last);
                 last = OpResult::Done;
-                if matches!(op, Op::Mark(_)) {
+                if matches!(op, Asked::Mark(_)) {
                     continue;
                 }
                 let Some((one, other)) = one_request(&mut engine, &mut world, op) else { break };

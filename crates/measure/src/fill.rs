@@ -10,7 +10,8 @@ use std::ops::Range;
 
 use raidlab_core::{Layout, SECTOR_BYTES, Sectors, Time};
 use raidlab_study::{CellKey, NamedLayout, State, Study, cell_seed, cells};
-use raidlab_workload::raw::{Op, OpResult, RawPlan};
+use raidlab_workload::processes::Asked;
+use raidlab_workload::raw::{OpResult, RawPlan, Request};
 use raidlab_workload::{Setting, Workload, WorkloadError};
 
 use crate::sizes::Sizes;
@@ -133,24 +134,21 @@ fn touched(mut plan: RawPlan, end: u64, most: u64, overwritten: Option<u64>) -> 
     // In turn, as they are prepared: they may share files.
     while !left.is_empty() {
         left.retain(|process| {
-            let op = plan.processes[*process].next(Time::ZERO, OpResult::Done);
-            match op {
-                Op::Read { at, len } | Op::StartRead { at, len } => {
-                    touched.blocks.push(whole(at..at.saturating_add(len), BLOCK, end));
+            let asked = plan.processes[*process].next(Time::ZERO, OpResult::Done);
+            if let Some(request @ (Request::Read(at, len) | Request::Write(at, len))) =
+                asked.operation()
+            {
+                let range = whole(*at..at.saturating_add(*len), BLOCK, end);
+                let is_write = matches!(request, Request::Write(..));
+                touched.writes |= is_write;
+                match overwritten.filter(|_| is_write) {
+                    Some(unit) => touched.blocks.extend(
+                        partly(&range, unit, end).into_iter().filter(|part| !part.is_empty()),
+                    ),
+                    None => touched.blocks.push(range),
                 }
-                Op::Write { at, len } | Op::StartWrite { at, len } => {
-                    touched.writes = true;
-                    let range = whole(at..at.saturating_add(len), BLOCK, end);
-                    match overwritten {
-                        Some(unit) => touched.blocks.extend(
-                            partly(&range, unit, end).into_iter().filter(|part| !part.is_empty()),
-                        ),
-                        None => touched.blocks.push(range),
-                    }
-                }
-                _ => {}
             }
-            op != Op::Done
+            asked != Asked::Done
         });
         if touched.blocks.len() > MOST_PLACES {
             touched.blocks = merged(touched.blocks);
@@ -312,15 +310,13 @@ mod tests {
             assert!(filled.iter().flatten().all(|at| at.is_multiple_of(unit)));
             let mut again = plan(&workload, capacity, 2, 1).expect("it fits");
             for process in &mut again.processes {
-                loop {
-                    match process.next(Time::ZERO, OpResult::Done) {
-                        Op::Read { at, len } | Op::Write { at, len } => {
-                            let there = |[from, to]: &[u64; 2]| *from <= at && at + len <= *to;
-                            assert!(filled.iter().any(there), "{at}");
-                        }
-                        Op::Done => break,
-                        _ => {}
-                    }
+                let asked = std::iter::from_fn(|| {
+                    let asked = process.next(Time::ZERO, OpResult::Done);
+                    (asked != Asked::Done).then_some(asked)
+                });
+                for (at, len) in asked.filter_map(|asked| Some(asked.operation()?.span())) {
+                    let there = |[from, to]: &[u64; 2]| *from <= at && at + len <= *to;
+                    assert!(len == 0 || filled.iter().any(there), "{at}");
                 }
             }
         }

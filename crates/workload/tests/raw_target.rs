@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use raidlab_core::{Nanos, Time};
 use raidlab_workload as op;
-use raidlab_workload::raw::{Op, OpResult, Process, RawPlan, check};
+use raidlab_workload::processes::{Asked, Work};
+use raidlab_workload::raw::{OpResult, Process, RawPlan, Request, check};
 use raidlab_workload::{
     Content, FileDescriptor, FileNeed, FilePath, Io, Mark, OpenFlags, Plan, Planned, Seek,
     SourceFile, Status, WorkloadErrorKind, Zeroes,
@@ -14,6 +15,16 @@ use raidlab_workload::{
 const SPACE: u64 = 1 << 20;
 const A: FileDescriptor = FileDescriptor(0);
 const B: FileDescriptor = FileDescriptor(1);
+
+const SYNC: Asked<Request> = Asked::Operation(Request::Sync);
+
+fn reads(at: u64, len: u64) -> Asked<Request> {
+    Asked::Operation(Request::Read(at, len))
+}
+
+fn writes(at: u64, len: u64) -> Asked<Request> {
+    Asked::Operation(Request::Write(at, len))
+}
 
 type Heard = Arc<Mutex<Vec<op::OpResult>>>;
 
@@ -47,7 +58,10 @@ fn plan() -> Plan {
 const AT_B: u64 = ((64 << 10) * 2 + (SPACE - (96 << 10))) / 2 / 4096 * 4096;
 
 /// Everything the processes ask the target for, and what the last of them heard.
-fn translate_all(plan: Plan, last: Heard) -> (Vec<Op>, Vec<op::OpResult>, Option<String>) {
+fn translate_all(
+    plan: Plan,
+    last: Heard,
+) -> (Vec<Asked<Request>>, Vec<op::OpResult>, Option<String>) {
     let mut raw = RawPlan::new(plan, SPACE).expect("a plan");
     let (mut asked, mut failure) = (Vec::new(), None);
     for process in &mut raw.processes {
@@ -58,25 +72,25 @@ fn translate_all(plan: Plan, last: Heard) -> (Vec<Op>, Vec<op::OpResult>, Option
     (asked, heard, failure)
 }
 
-fn carry_out(process: &mut Process) -> Vec<Op> {
+fn carry_out(process: &mut Process) -> Vec<Asked<Request>> {
     let (mut asked, mut last) = (Vec::new(), OpResult::Start);
     loop {
         let op = process.next(Time::ZERO, last);
         last = match op {
-            Op::Done => break,
-            Op::Take { queue } => OpResult::Ticket(i64::from(queue) + 100),
+            Asked::Done => break,
+            Asked::Take(queue) => OpResult::Ticket(i64::from(queue) + 100),
             _ => OpResult::Done,
         };
         asked.push(op);
     }
     for _ in 0..2 {
-        assert_eq!(process.next(Time::ZERO, OpResult::Done), Op::Done, "for ever");
+        assert_eq!(process.next(Time::ZERO, OpResult::Done), Asked::Done, "for ever");
     }
     asked
 }
 
 /// What one process asks for and hears.
-fn translate(ops: Vec<op::Op>) -> (Vec<Op>, Vec<op::OpResult>) {
+fn translate(ops: Vec<op::Op>) -> (Vec<Asked<Request>>, Vec<op::OpResult>) {
     let (planned, heard) = script(ops);
     let (asked, heard, failure) = translate_all(Plan { run: vec![planned], ..plan() }, heard);
     assert_eq!(failure, None);
@@ -142,9 +156,8 @@ fn positions_move_and_files_end() {
         write(512, 1),
         op::Op::Close { fd: A },
     ]);
-    let at = |op: fn(u64, u64) -> Op, from: u64, len| op(AT_B + from, len);
-    let r = |at, len| Op::Read { at, len };
-    let w = |at, len| Op::Write { at, len };
+    let at = |op: fn(u64, u64) -> Asked<Request>, from: u64, len| op(AT_B + from, len);
+    let (r, w) = (reads, writes);
     assert_eq!(
         asked,
         [
@@ -175,11 +188,7 @@ fn truncating_cuts_and_lengthens() {
         open(B, "a", OpenFlags::WRITE),
         stat("a"),
     ]);
-    let expected = [
-        Op::Write { at: 0, len: 8192 },
-        Op::Read { at: 0, len: 4096 },
-        Op::Read { at: 60 << 10, len: 4096 },
-    ];
+    let expected = [writes(0, 8192), reads(0, 4096), reads(60 << 10, 4096)];
     assert_eq!(asked, expected);
     assert_eq!([moved(&heard, 3), moved(&heard, 5)], [4096, 4096]);
     assert_eq!([&heard[7], &heard[9]], [&size(64 << 10), &size(0)]);
@@ -208,18 +217,18 @@ fn writes_with_o_sync_are_flushed_one_by_one() {
     assert_eq!(
         asked,
         [
-            Op::Write { at: 0, len: 512 },
-            Op::Sync,
-            Op::Write { at: 512, len: 512 },
-            Op::Sync,
-            Op::Write { at: 4096, len: 4096 },
-            Op::Sync,
-            Op::Read { at: 0, len: 512 },
-            Op::StartWrite { at: 8192, len: 512 },
-            Op::StartRead { at: 0, len: 512 },
-            Op::Finish,
-            Op::Sync,
-            Op::Finish,
+            writes(0, 512),
+            SYNC,
+            writes(512, 512),
+            SYNC,
+            writes(4096, 4096),
+            SYNC,
+            reads(0, 512),
+            Asked::Start(0, Request::Write(8192, 512)),
+            Asked::Start(0, Request::Read(0, 512)),
+            Asked::Finish,
+            SYNC,
+            Asked::Finish,
         ]
     );
     assert_eq!([moved(&heard, 1), moved(&heard, 2)], [1024, 4096]);
@@ -244,13 +253,13 @@ fn what_is_started_is_told_when_it_is_waited_for() {
     assert_eq!(
         asked,
         [
-            Op::Write { at: 0, len: 6144 },
-            Op::StartRead { at: 4096, len: 2048 },
-            Op::StartWrite { at: 8192, len: 512 },
-            Op::Finish,
-            Op::StartRead { at: 0, len: 512 },
-            Op::Finish,
-            Op::Finish,
+            writes(0, 6144),
+            Asked::Start(0, Request::Read(4096, 2048)),
+            Asked::Start(0, Request::Write(8192, 512)),
+            Asked::Finish,
+            Asked::Start(0, Request::Read(0, 512)),
+            Asked::Finish,
+            Asked::Finish,
         ]
     );
     for after in [2, 3, 4, 7] {
@@ -278,7 +287,7 @@ fn flushes_are_for_files_of_the_target() {
     ]);
     let plan = Plan { run: vec![planned], sources: vec![source], ..plan() };
     let (asked, _, failure) = translate_all(plan, heard);
-    assert_eq!((asked, failure), (vec![Op::Sync; 3], None));
+    assert_eq!((asked, failure), (vec![SYNC; 3], None));
     let empty = fails(vec![op::Op::Fsync { fd: B }]);
     assert!(empty.contains("fd 1, which holds no file"), "{empty}");
 }
@@ -310,12 +319,12 @@ fn copies_read_and_write_what_lies_on_the_target() {
     assert_eq!(
         asked,
         [
-            Op::Write { at: AT_B, len: 4096 },
-            Op::Write { at: AT_B + 4096, len: 1904 },
-            Op::Read { at: AT_B, len: 6000 },
-            Op::Write { at: 0, len: 6000 },
-            Op::Sync,
-            Op::Read { at: AT_B + 1000, len: 500 },
+            writes(AT_B, 4096),
+            writes(AT_B + 4096, 1904),
+            reads(AT_B, 6000),
+            writes(0, 6000),
+            SYNC,
+            reads(AT_B + 1000, 500),
         ]
     );
     let heard: Vec<u64> = [2, 3, 4, 9, 13].map(|after| moved(&heard, after)).into();
@@ -365,8 +374,8 @@ fn a_file_that_nobody_made_is_there_at_full_length_until_it_is_removed() {
         stat("b"),
     ]);
     let half = 32 << 10;
-    let again = Op::Write { at: 0, len: 512 };
-    assert_eq!(asked, [Op::Read { at: 0, len: half }, Op::Read { at: half, len: half }, again]);
+    let again = writes(0, 512);
+    assert_eq!(asked, [reads(0, half), reads(half, half), again]);
     assert_eq!([&heard[1], &heard[7], &heard[9]], [&size(2 * half), &size(0), &size(512)]);
     assert_eq!(heard[12], size(0));
     for ops in [vec![unlink("a"), open(A, "a", OpenFlags::READ)], vec![unlink("a"), stat("a")]] {
@@ -385,7 +394,7 @@ fn what_the_stages_before_did_is_known_and_not_asked_again() {
     let plan = Plan { prepare: vec![prepare], warm: vec![warm], run: vec![run], ..plan() };
     let (asked, heard, failure) = translate_all(plan, heard);
     assert_eq!(failure, None);
-    assert_eq!(asked, [Op::Read { at: 0, len: 4096 }, Op::Read { at: 4096, len: 4096 }]);
+    assert_eq!(asked, [reads(0, 4096), reads(4096, 4096)]);
     assert_eq!(moved(&heard, 1), 8192);
     let (prepare, _) = script(vec![op::Op::Mkdir { path: FilePath::target("d") }]);
     let error = RawPlan::new(Plan { prepare: vec![prepare], ..self::plan() }, SPACE).unwrap_err();
@@ -395,13 +404,13 @@ fn what_the_stages_before_did_is_known_and_not_asked_again() {
 #[test]
 fn what_processes_share_is_passed_on() {
     let passed = [
-        Op::Sleep(Nanos(5)),
-        Op::Compute(Nanos(6)),
-        Op::StdioBytes(7),
-        Op::Barrier(1),
-        Op::Put { queue: 2, ticket: -1, times: 3 },
-        Op::Take { queue: 2 },
-        Op::Mark(Mark::Begin(0)),
+        Asked::Sleep(Nanos(5)),
+        Asked::Compute(Work::Time(Nanos(6))),
+        Asked::Compute(Work::StdioBytes(7)),
+        Asked::Barrier(1),
+        Asked::Put(2, -1, 3),
+        Asked::Take(2),
+        Asked::Mark(Mark::Begin(0)),
     ];
     let (asked, heard) = translate(vec![
         op::Op::Sleep(Nanos(5)),

@@ -95,7 +95,7 @@ impl raidlab_workload::processes::Target for Target<'_> {
         if let Some(refused) = running.refused.take() {
             return Ok(refused);
         }
-        let asked = running.process.next(now, last.into()).into();
+        let asked = running.process.next(now, last.into());
         match running.process.failure().filter(|_| asked == Asked::Done) {
             Some(error) => Err(error.to_string()),
             None => Ok(asked),

@@ -7,7 +7,7 @@ use raidlab_core::contract::{IoOp, RequestId, Token};
 use raidlab_core::{Nanos, Time};
 use raidlab_engine::{EngineError, EngineErrorKind};
 use raidlab_workload::processes::Asked;
-use raidlab_workload::raw::{Op, OpResult, Request};
+use raidlab_workload::raw::{OpResult, Request};
 use raidlab_workload::{ProcessIndex, WorkloadErrorKind};
 
 use super::pattern::{self, BLOCK, POISON};
@@ -72,7 +72,7 @@ pub(super) struct Client<'a, S> {
     capacity: u64,
     last: OpResult,
     /// An operation that was generated and did not fit any more.
-    held: Option<Op>,
+    held: Option<Asked<Request>>,
     /// It waits for a ticket.
     pub(super) wants_ticket: bool,
     /// It asked for nothing more.
@@ -177,9 +177,8 @@ impl RawTarget {
         if client.ended || client.wants_ticket || client.prepared.len() >= most {
             return Ok(false);
         }
-        let op = client.held.take().unwrap_or_else(|| client.source.next(now, client.last));
+        let asked = client.held.take().unwrap_or_else(|| client.source.next(now, client.last));
         client.last = OpResult::Done;
-        let asked: Asked<Request> = op.into();
         match asked {
             Asked::Put(queue, ticket, times) => {
                 for (other, ticket) in run.tickets.put(queue, ticket, times) {
@@ -210,7 +209,7 @@ impl RawTarget {
             client.check(*request)?;
             let len = request.span().1;
             if client.used > 0 && client.used + len > client.share {
-                client.held = Some(op);
+                client.held = Some(asked);
                 return Ok(false);
             }
             self.make_room(client, len)?;

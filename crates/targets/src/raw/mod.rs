@@ -31,8 +31,8 @@ use std::time::Instant;
 
 use raidlab_core::{Nanos, Time};
 use raidlab_engine::{Engine, EngineError, EngineErrorKind, Reply};
-use raidlab_workload::processes::{Processes, Timers};
-use raidlab_workload::raw::{Op, OpResult, Process, RawPlan};
+use raidlab_workload::processes::{Asked, Processes, Timers};
+use raidlab_workload::raw::{OpResult, Process, RawPlan, Request};
 use raidlab_workload::{Cpu, ProcessIndex, RunRecord, Synchroniser};
 
 use batch::{Client, InFlight, ahead_after, ahead_at_first};
@@ -87,7 +87,7 @@ pub type Begin<'a> = dyn FnMut(&mut Engine) -> Result<(), EngineError> + 'a;
 
 /// Where operations come from.
 trait Source {
-    fn next(&mut self, now: Time, last: OpResult) -> Op;
+    fn next(&mut self, now: Time, last: OpResult) -> Asked<Request>;
 
     /// Which copy of a workload it belongs to.
     fn copy(&self) -> u32;
@@ -97,7 +97,7 @@ trait Source {
 }
 
 impl Source for Process {
-    fn next(&mut self, now: Time, last: OpResult) -> Op {
+    fn next(&mut self, now: Time, last: OpResult) -> Asked<Request> {
         Self::next(self, now, last)
     }
 
@@ -127,7 +127,7 @@ impl<'a> Fill<'a> {
 }
 
 impl Source for Fill<'_> {
-    fn next(&mut self, _now: Time, _last: OpResult) -> Op {
+    fn next(&mut self, _now: Time, _last: OpResult) -> Asked<Request> {
         /// A whole number of stripes of 1, 2, 3, 4, 6 or 12 data chunks of 512 KiB.
         const STEP: u64 = 6 << 20;
         /// Writes under way at once: a drive takes places of a queue on its way from one end to the other.
@@ -137,16 +137,16 @@ impl Source for Fill<'_> {
         }
         if self.started == DEPTH || (self.rest.is_empty() && self.started > 0) {
             self.started -= 1;
-            return Op::Finish;
+            return Asked::Finish;
         }
         if self.rest.is_empty() {
             let is_done = std::mem::replace(&mut self.flushed, true);
-            return if is_done { Op::Done } else { Op::Sync };
+            return if is_done { Asked::Done } else { Asked::Operation(Request::Sync) };
         }
         let (at, len) = (self.rest.start, STEP.min(self.rest.end - self.rest.start));
         self.rest.start += len;
         self.started += 1;
-        Op::StartWrite { at, len }
+        Asked::Start(0, Request::Write(at, len))
     }
 
     fn copy(&self) -> u32 {

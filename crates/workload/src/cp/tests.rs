@@ -230,13 +230,11 @@ fn raw_targets_read_and_write_all_of_it() {
         for process in &mut raw.processes {
             let mut moved = 0;
             loop {
-                match process.next(raidlab_core::Time::ZERO, crate::raw::OpResult::Done) {
-                    crate::raw::Op::Done => break,
-                    crate::raw::Op::Read { len, .. } | crate::raw::Op::Write { len, .. } => {
-                        moved += len
-                    }
-                    _ => {}
+                let asked = process.next(raidlab_core::Time::ZERO, crate::raw::OpResult::Done);
+                if asked == crate::processes::Asked::Done {
+                    break;
                 }
+                moved += asked.operation().map_or(0, |request| request.span().1);
             }
             assert_eq!((process.failure(), moved), (None, 1 << 20), "{kind} {text}");
         }

@@ -12,115 +12,17 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use raidlab_core::{Nanos, Time};
+use raidlab_core::Time;
 
 use crate::error::{WorkloadError, WorkloadErrorKind};
 use crate::names::{Descriptors, FileId};
-use crate::op::{self, FileDescriptor, Io, Mark, Root, Status};
+use crate::op::{self, FileDescriptor, Io, Root, Status};
 use crate::plan::{Plan, Planned};
-use crate::processes::{Asked, Work};
+use crate::processes::Asked;
 
 use places::Places;
 pub use places::check;
 pub use request::Request;
-
-/// What a process asks for. Places and lengths are in bytes, from the start of the raw target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Op {
-    /// Read.
-    Read {
-        /// The first byte.
-        at: u64,
-        /// How many bytes.
-        len: u64,
-    },
-    /// Write.
-    Write {
-        /// The first byte.
-        at: u64,
-        /// How many bytes.
-        len: u64,
-    },
-    /// Make every write of this process durable.
-    Sync,
-    /// Start a read and do not wait for it.
-    StartRead {
-        /// The first byte.
-        at: u64,
-        /// How many bytes.
-        len: u64,
-    },
-    /// Start a write and do not wait for it.
-    StartWrite {
-        /// The first byte.
-        at: u64,
-        /// How many bytes.
-        len: u64,
-    },
-    /// Wait for one of those that were started, whichever is done first.
-    Finish,
-    /// Do nothing for a while.
-    Sleep(Nanos),
-    /// Use the CPU for a while.
-    Compute(Nanos),
-    /// Put so many bytes into a buffer one by one, as [`op::Op::StdioBytes`].
-    StdioBytes(u64),
-    /// Wait for others, as [`op::Op::Barrier`].
-    Barrier(u16),
-    /// Put tickets into a queue.
-    Put {
-        /// The queue.
-        queue: u16,
-        /// The ticket.
-        ticket: i64,
-        /// How often.
-        times: u64,
-    },
-    /// Take a ticket. Answered by [`OpResult::Ticket`].
-    Take {
-        /// The queue.
-        queue: u16,
-    },
-    /// Where measuring starts and ends.
-    Mark(Mark),
-    /// Nothing more: the process is done.
-    Done,
-}
-
-impl Op {
-    /// Whether it is a read or a write, started or waited for.
-    pub const fn is_io(self) -> bool {
-        matches!(
-            self,
-            Self::Read { .. }
-                | Self::Write { .. }
-                | Self::StartRead { .. }
-                | Self::StartWrite { .. }
-        )
-    }
-}
-
-impl From<Op> for Asked<Request> {
-    fn from(op: Op) -> Self {
-        match op {
-            Op::Read { at, len } => Self::Operation(Request::Read(at, len)),
-            Op::Write { at, len } => Self::Operation(Request::Write(at, len)),
-            Op::Sync => Self::Operation(Request::Sync),
-            // Who of them ended is known to the process only.
-            Op::StartRead { at, len } => Self::Start(0, Request::Read(at, len)),
-            Op::StartWrite { at, len } => Self::Start(0, Request::Write(at, len)),
-            Op::Finish => Self::Finish,
-            Op::Sleep(time) => Self::Sleep(time),
-            Op::Compute(time) => Self::Compute(Work::Time(time)),
-            Op::StdioBytes(bytes) => Self::Compute(Work::StdioBytes(bytes)),
-            Op::Mark(mark) => Self::Mark(mark),
-            Op::Barrier(barrier) => Self::Barrier(barrier),
-            Op::Put { queue, ticket, times } => Self::Put(queue, ticket, times),
-            Op::Take { queue } => Self::Take(queue),
-            Op::Done => Self::Done,
-        }
-    }
-}
 
 /// How the last operation of a process went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -258,13 +160,13 @@ impl Process {
     /// Goes through its operations without carrying them out: lengths of files become known.
     fn rehearse(mut self) -> Result<(), WorkloadError> {
         self.is_rehearsing = true;
-        while self.next(Time::ZERO, OpResult::Done) != Op::Done {}
+        while self.next(Time::ZERO, OpResult::Done) != Asked::Done {}
         self.failure.map_or(Ok(()), Err)
     }
 
     /// What to do next. `now` is the time by the target's clock, `last` how the operation before
-    /// went. After [`Op::Done`] it gives [`Op::Done`] for ever.
-    pub fn next(&mut self, now: Time, last: OpResult) -> Op {
+    /// went. After [`Asked::Done`] it gives [`Asked::Done`] for ever.
+    pub fn next(&mut self, now: Time, last: OpResult) -> Asked<Request> {
         if let OpResult::Ticket(ticket) = last {
             self.last = op::OpResult::Ticket(ticket);
         }
@@ -273,18 +175,18 @@ impl Process {
                 return op;
             }
             if self.is_done || self.failure.is_some() {
-                return Op::Done;
+                return Asked::Done;
             }
             let last = std::mem::replace(&mut self.last, op::OpResult::Done);
             let asked = self.planned.process.next(now, last);
-            if let Some(op) = self.translate(asked) {
+            if let Some(op) = self.translate(asked.into()) {
                 return op;
             }
         }
     }
 
     /// The next of the operations that the last one stands for.
-    fn go_on(&mut self) -> Option<Op> {
+    fn go_on(&mut self) -> Option<Asked<Request>> {
         match self.rest.take()? {
             Rest::Run { is_read, at, end, len, sync, moved } => {
                 let part = len.min(end - at);
@@ -295,26 +197,39 @@ impl Process {
                 } else if next < end {
                     self.rest = Some(Rest::Run { is_read, at: next, end, len, sync, moved });
                 }
-                Some(if is_read { Op::Read { at, len: part } } else { Op::Write { at, len: part } })
+                Some(Asked::Operation(request(is_read, at, part)))
             }
             Rest::Sync { at, end, len, moved } => {
                 if at < end {
                     let (is_read, sync) = (false, true);
                     self.rest = Some(Rest::Run { is_read, at, end, len, sync, moved });
                 }
-                Some(Op::Sync)
+                Some(Asked::Operation(Request::Sync))
             }
             Rest::Copy { to, len, sync } => {
                 self.rest = sync.then_some(Rest::Flush);
-                Some(Op::Write { at: to, len })
+                Some(Asked::Operation(Request::Write(to, len)))
             }
-            Rest::Flush => Some(Op::Sync),
+            Rest::Flush => Some(Asked::Operation(Request::Sync)),
         }
     }
 
-    /// A file operation as an operation of the target; `None` when it costs nothing there.
-    fn translate(&mut self, asked: op::Op) -> Option<Op> {
+    /// The same of the target; `None` when it costs nothing there.
+    fn translate(&mut self, asked: Asked<op::Op>) -> Option<Asked<Request>> {
         match asked {
+            Asked::Operation(op) => self.operation(op),
+            Asked::Start(tag, op::Op::At(io)) => self.start(tag, io),
+            Asked::Finish => self.finish(),
+            other => {
+                self.is_done = matches!(other, Asked::Done);
+                other.try_map(|_| Err(())).ok()
+            }
+        }
+    }
+
+    fn operation(&mut self, op: op::Op) -> Option<Asked<Request>> {
+        const SYNC: Asked<Request> = Asked::Operation(Request::Sync);
+        match op {
             op::Op::Read { fd, len, times } => self.run(fd, len, times, true),
             op::Op::Write { fd, len, times, .. } => self.run(fd, len, times, false),
             op::Op::At(io) => match self.place(io) {
@@ -326,28 +241,15 @@ impl Process {
                 }
                 other => self.nothing(other.map(|_| ())),
             },
-            op::Op::Start { tag, io } => self.start(tag, io),
-            op::Op::Finish => self.finish(),
             op::Op::Fsync { fd } | op::Op::Fdatasync { fd } => match self.fds.get(fd) {
                 None => self.nothing(Err(no_file(fd))),
                 Some(file) => {
                     let id = file.id;
-                    id.is_some_and(|id| self.places.borrow().is_on_target(id)).then_some(Op::Sync)
+                    id.is_some_and(|id| self.places.borrow().is_on_target(id)).then_some(SYNC)
                 }
             },
-            op::Op::SyncAll => Some(Op::Sync),
+            op::Op::SyncAll => Some(SYNC),
             op::Op::CopyRange { from, to, len } => self.copy_range(from, to, len),
-            op::Op::Sleep(time) => Some(Op::Sleep(time)),
-            op::Op::Compute(time) => Some(Op::Compute(time)),
-            op::Op::StdioBytes(bytes) => Some(Op::StdioBytes(bytes)),
-            op::Op::Barrier(barrier) => Some(Op::Barrier(barrier)),
-            op::Op::Put { queue, ticket, times } => Some(Op::Put { queue, ticket, times }),
-            op::Op::Take { queue } => Some(Op::Take { queue }),
-            op::Op::Mark(mark) => Some(Op::Mark(mark)),
-            op::Op::Done => {
-                self.is_done = true;
-                Some(Op::Done)
-            }
             other => {
                 let named = self.name_op(&other);
                 self.nothing(named)
@@ -356,12 +258,12 @@ impl Process {
     }
 
     /// What costs nothing, or ends the process.
-    fn nothing(&mut self, outcome: Result<(), WorkloadError>) -> Option<Op> {
+    fn nothing(&mut self, outcome: Result<(), WorkloadError>) -> Option<Asked<Request>> {
         self.failure = outcome.err();
         None
     }
 
-    fn start(&mut self, tag: u32, io: Io) -> Option<Op> {
+    fn start(&mut self, tag: u32, io: Io) -> Option<Asked<Request>> {
         let placed = match self.place(io) {
             Ok(placed) => placed,
             Err(error) => return self.nothing(Err(error)),
@@ -372,16 +274,13 @@ impl Process {
         let sync = !is_read && self.fds.get(io.fd()).is_some_and(|file| file.flags.sync);
         let is_nothing = placed.is_none();
         self.started.push_back(Started { tag, moved, is_nothing, sync: sync && !is_nothing });
-        placed.map(
-            |(is_read, at, len)| {
-                if is_read { Op::StartRead { at, len } } else { Op::StartWrite { at, len } }
-            },
-        )
+        // Who of them ended is known to the process only.
+        placed.map(|(is_read, at, len)| Asked::Start(0, request(is_read, at, len)))
     }
 
     /// What is done at once is done first. Of the others the target waits for whichever is first; the
     /// process is told the earliest.
-    fn finish(&mut self) -> Option<Op> {
+    fn finish(&mut self) -> Option<Asked<Request>> {
         let at_once = self.started.iter().position(|one| one.is_nothing).unwrap_or(0);
         let Some(Started { tag, moved, is_nothing, sync }) = self.started.remove(at_once) else {
             let reason = "the workload waits for what it started, and has started nothing";
@@ -390,10 +289,16 @@ impl Process {
         };
         self.last = op::OpResult::Finished { tag, moved };
         self.rest = sync.then_some(Rest::Flush);
-        (!is_nothing).then_some(Op::Finish)
+        (!is_nothing).then_some(Asked::Finish)
     }
 
-    fn run(&mut self, fd: FileDescriptor, len: u64, times: u64, is_read: bool) -> Option<Op> {
+    fn run(
+        &mut self,
+        fd: FileDescriptor,
+        len: u64,
+        times: u64,
+        is_read: bool,
+    ) -> Option<Asked<Request>> {
         let wanted = len.saturating_mul(times);
         let Some(file) = self.fds.get(fd) else { return self.nothing(Err(no_file(fd))) };
         let (position, sync) = (file.position, file.flags.sync && !is_read);
@@ -439,7 +344,12 @@ impl Process {
         }
     }
 
-    fn copy_range(&mut self, from: FileDescriptor, to: FileDescriptor, len: u64) -> Option<Op> {
+    fn copy_range(
+        &mut self,
+        from: FileDescriptor,
+        to: FileDescriptor,
+        len: u64,
+    ) -> Option<Asked<Request>> {
         let is_there = |fds: &mut Descriptors, fd| fds.get(fd).map(|file| *file);
         let Some(source) = is_there(&mut self.fds, from) else {
             return self.nothing(Err(no_file(from)));
@@ -466,11 +376,11 @@ impl Process {
             (Some(at), to) => {
                 let sync = target.flags.sync;
                 self.rest = to.map(|to| Rest::Copy { to, len: moved, sync });
-                Some(Op::Read { at, len: moved })
+                Some(Asked::Operation(Request::Read(at, moved)))
             }
             (None, Some(to)) => {
                 self.rest = target.flags.sync.then_some(Rest::Flush);
-                Some(Op::Write { at: to, len: moved })
+                Some(Asked::Operation(Request::Write(to, moved)))
             }
             (None, None) => None,
         }
@@ -517,6 +427,10 @@ impl Process {
         }
         Ok(())
     }
+}
+
+fn request(is_read: bool, at: u64, len: u64) -> Request {
+    if is_read { Request::Read(at, len) } else { Request::Write(at, len) }
 }
 
 fn no_file(fd: FileDescriptor) -> WorkloadError {

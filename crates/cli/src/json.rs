@@ -3,8 +3,7 @@
 use serde_json::Value;
 
 pub(crate) fn pretty(document: &Value) -> String {
-    // `{:#}` of a value is its pretty form, which cannot fail.
-    format!("{document:#}\n")
+    raidlab_results::json::to_text(document).expect("a value has only keys that are texts")
 }
 
 /// Seconds to a thousandth, as many as a clock is good for.

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
+use raidlab_results::{ResultsError, ResultsErrorKind};
+
 /// What is wrong with a results document, for code that has to tell the cases apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -52,6 +54,17 @@ impl ReportError {
     /// The place in the document and what would be right there.
     pub fn context(&self) -> &str {
         &self.context
+    }
+}
+
+impl From<ResultsError> for ReportError {
+    fn from(error: ResultsError) -> Self {
+        let kind = match error.kind {
+            ResultsErrorKind::NotFinite => ReportErrorKind::NotFinite,
+            ResultsErrorKind::SchemaVersion => ReportErrorKind::SchemaVersion,
+            _ => ReportErrorKind::Json,
+        };
+        Self { kind, context: error.context.clone(), source: Some(Box::new(error)) }
     }
 }
 

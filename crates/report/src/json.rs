@@ -1,9 +1,9 @@
 //! The results document itself.
 
-use raidlab_results::Diff;
 use raidlab_results::document::Results;
+use raidlab_results::{Diff, json};
 
-use crate::{Exporter, ReportError, view};
+use crate::{Exporter, ReportError};
 
 /// The document as indented JSON with a newline at its end: what `--json` writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,10 +13,7 @@ impl Exporter for Json {
     /// # Errors
     /// `NotFinite` for a number that JSON cannot hold (it would silently become `null`).
     fn export(&self, results: &Results) -> Result<String, ReportError> {
-        view::check_finite(results)?;
-        let mut text = serde_json::to_string_pretty(results).map_err(ReportError::json)?;
-        text.push('\n');
-        Ok(text)
+        results.to_json().map_err(ReportError::from)
     }
 }
 
@@ -25,7 +22,5 @@ impl Exporter for Json {
 /// # Errors
 /// `Json` when it does not become JSON.
 pub fn diff_json(diff: &Diff) -> Result<String, ReportError> {
-    let mut text = serde_json::to_string_pretty(diff).map_err(ReportError::json)?;
-    text.push('\n');
-    Ok(text)
+    json::to_text(diff).map_err(ReportError::json)
 }

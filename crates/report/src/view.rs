@@ -384,37 +384,7 @@ fn check(results: &Results) -> Result<(), ReportError> {
             );
         }
     }
-    check_finite(results)
-}
-
-/// Refuses numbers that are infinite or not a number.
-pub(crate) fn check_finite(results: &Results) -> Result<(), ReportError> {
-    for (at, cell) in results.cells.iter().enumerate() {
-        let single = [
-            ("median", Some(cell.median)),
-            ("mean", Some(cell.mean)),
-            ("coverage", cell.coverage),
-            ("percent_vs_baseline", cell.percent_vs_baseline),
-            ("first_done_s", Some(cell.first_done_s)),
-            ("last_done_s", Some(cell.last_done_s)),
-            ("process_cpu_s", cell.process_cpu_s),
-            ("system_cpu_s", cell.system_cpu_s),
-            ("bottleneck.busy", cell.bottleneck.as_ref().map(|one| one.busy)),
-            ("published.value", cell.published.as_ref().map(|one| one.value)),
-            ("published.error_percent", cell.published.as_ref().map(|one| one.error_percent)),
-        ];
-        let single = single.into_iter().filter_map(|(key, value)| value.map(|value| (key, value)));
-        let samples = cell.samples.iter().map(|&sample| ("samples", sample));
-        let interval = cell.ci95.into_iter().flatten().map(|end| ("ci95", end));
-        let odd = single.chain(samples).chain(interval).find(|(_, value)| !value.is_finite());
-        if let Some((key, value)) = odd {
-            return Err(ReportError::new(
-                ReportErrorKind::NotFinite,
-                format!("{}: {key} is {value}, and must be a finite number", place(at, cell)),
-            ));
-        }
-    }
-    Ok(())
+    Ok(results.check_finite()?)
 }
 
 /// Where a cell stands in the document, and what it is.

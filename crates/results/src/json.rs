@@ -1,7 +1,7 @@
-//! The document as JSON: pretty, keys in a stable order, equal documents byte for byte equal.
+//! Documents as JSON: pretty, keys in a stable order, equal documents byte for byte equal.
 
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 
 use crate::document::{Cell, Results, SCHEMA_VERSION};
 use crate::error::{ResultsError, ResultsErrorKind};
@@ -39,6 +39,16 @@ fn check_number(found: u32) -> Result<(), ResultsError> {
     Err(ResultsError::new(ResultsErrorKind::SchemaVersion, context))
 }
 
+/// A document as text, indented and with a newline at its end: every document of raidlab that is a file of its own.
+///
+/// # Errors
+/// When it does not become JSON.
+pub fn to_text(document: &impl Serialize) -> Result<String, serde_json::Error> {
+    let mut text = serde_json::to_string_pretty(document)?;
+    text.push('\n');
+    Ok(text)
+}
+
 impl Results {
     /// The document as text that ends with a newline.
     ///
@@ -47,9 +57,7 @@ impl Results {
     /// for these, and a silent null would hide that something went wrong.
     pub fn to_json(&self) -> Result<String, ResultsError> {
         self.check_finite()?;
-        let mut text = serde_json::to_string_pretty(self).map_err(ResultsError::malformed)?;
-        text.push('\n');
-        Ok(text)
+        to_text(self).map_err(ResultsError::malformed)
     }
 
     /// A document from its text. Every number is read back exactly as it was written.
@@ -75,12 +83,16 @@ impl Results {
         Ok(several.replays)
     }
 
-    /// Every number of every cell is finite.
-    pub(crate) fn check_finite(&self) -> Result<(), ResultsError> {
-        for cell in &self.cells {
+    /// Refuses numbers that are infinite or not a number.
+    ///
+    /// # Errors
+    /// [`ResultsErrorKind::NotFinite`], with the cell and the key.
+    pub fn check_finite(&self) -> Result<(), ResultsError> {
+        for (at, cell) in self.cells.iter().enumerate() {
             if let Some((key, value)) = numbers(cell).find(|(_, value)| !value.is_finite()) {
+                let title = cell.title();
                 let context =
-                    format!("{key} of {} is {value}; results must be finite numbers", cell.title());
+                    format!("cells[{at}] ({title}): {key} is {value}, and must be a finite number");
                 return Err(ResultsError::new(ResultsErrorKind::NotFinite, context));
             }
         }

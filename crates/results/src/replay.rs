@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::document::{Cell, Results, SCHEMA_VERSION};
 use crate::error::ResultsError;
+use crate::json;
 use crate::statistics::median;
 
 /// An error of a given cell beyond this many percent is not explained by the model.
@@ -166,9 +167,7 @@ impl Replays {
     /// [`NotFinite`](crate::error::ResultsErrorKind::NotFinite) as [`Results::to_json`] has it.
     pub fn to_json(&self) -> Result<String, ResultsError> {
         self.replays.iter().try_for_each(Results::check_finite)?;
-        let mut text = serde_json::to_string_pretty(self).map_err(ResultsError::malformed)?;
-        text.push('\n');
-        Ok(text)
+        json::to_text(self).map_err(ResultsError::malformed)
     }
 }
 

@@ -116,7 +116,7 @@ fn numbers_that_are_none_are_refused() {
             breaker(&mut results.cells[1], value);
             let error = results.to_json().expect_err(&format!("breaker {index}"));
             assert_eq!(error.kind, ResultsErrorKind::NotFinite);
-            assert!(error.to_string().contains("raid0(4), dd, 1 process is"), "{error}");
+            assert!(error.to_string().contains("cells[1] (raid0(4), dd, 1 process): "), "{error}");
         }
     }
 }

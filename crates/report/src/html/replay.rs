@@ -5,10 +5,10 @@ use raidlab_results::document::{Cell, Results};
 use raidlab_results::{AblationRow, Replays};
 
 use super::{Page, body};
+use crate::ReportError;
 use crate::number;
 use crate::terminal::{in_words, missed};
 use crate::view::View;
-use crate::{ReportError, ReportErrorKind};
 
 /// Several replays as one HTML file, with all documents as JSON in the element `raidlab-results`.
 ///
@@ -16,10 +16,7 @@ use crate::{ReportError, ReportErrorKind};
 /// As [`Exporter::export`](crate::Exporter::export).
 pub fn replay_html(documents: &[Results]) -> Result<String, ReportError> {
     let views = documents.iter().map(View::new).collect::<Result<Vec<_>, _>>()?;
-    let json = Replays::new(documents.to_vec()).to_json().map_err(|error| {
-        // What is not finite was refused with the view.
-        ReportError::new(ReportErrorKind::Json, error.to_string())
-    })?;
+    let json = Replays::new(documents.to_vec()).to_json()?;
     let page = Page {
         title: "Replays of published studies",
         generator: None,

@@ -3,6 +3,7 @@
 mod controller;
 mod event_queue;
 mod paths;
+mod spares;
 #[cfg(test)]
 mod tests;
 
@@ -120,6 +121,9 @@ pub struct World {
     /// The request queue of each drive; none when I/Os go to the drives as they come.
     queues: Vec<Queue>,
     queue_wakes: Vec<Option<Time>>,
+    /// Drives that stand by, and members that failed and have none yet.
+    spares: VecDeque<Drive>,
+    without_drive: VecDeque<MemberIndex>,
     /// What the queue of a drive added later is like.
     queue_spec: Option<QueueSpec>,
     /// What lies between host and drives; without it, drives are limited by themselves only.
@@ -155,6 +159,18 @@ pub struct World {
     record: Option<Vec<IoRecord>>,
 }
 
+/// Refuses a drive that is smaller than what lies on it.
+fn check_room(drives: &[Drive], needs: impl Iterator<Item = Sectors>) -> Result<(), SimError> {
+    for (index, (drive, needed)) in drives.iter().zip(needs).enumerate() {
+        if drive.capacity() < needed {
+            let capacity = drive.capacity();
+            let reason = format!("drive {index} has {capacity}, its member needs {needed}");
+            return Err(SimError::drives(reason));
+        }
+    }
+    Ok(())
+}
+
 impl World {
     /// An array as `config` says over `drives`, at time zero: one for each member, and with
     /// [`Consistency::Journal`] the log device behind them. Log and metadata of a member lie behind its
@@ -182,13 +198,7 @@ impl World {
         let area = MetaArea::of_volume(&array, config);
         let data: Vec<Sectors> = config.members.iter().map(|member| member.sectors).collect();
         let needs = data.iter().map(|data| *data + area.sectors()).chain(journal);
-        for (index, (drive, needed)) in drives.iter().zip(needs).enumerate() {
-            if drive.capacity() < needed {
-                let capacity = drive.capacity();
-                let reason = format!("drive {index} has {capacity}, its member needs {needed}");
-                return Err(SimError::drives(reason));
-            }
-        }
+        check_room(&drives, needs)?;
         let mut places: Vec<Option<u16>> = (0..members as u16).map(Some).collect();
         places.resize(2 * members + 1, None);
         places[2 * members] = journal.map(|_| members as u16);
@@ -205,6 +215,8 @@ impl World {
             wake: None,
             queues: Vec::new(),
             queue_wakes: Vec::new(),
+            spares: VecDeque::new(),
+            without_drive: VecDeque::new(),
             queue_spec: None,
             paths: None,
             controller: None,
@@ -370,43 +382,7 @@ impl World {
         self.array.handle(self.now, Input::Admin(command));
         self.drain();
         self.hand_in();
-    }
-
-    /// Puts a fresh drive into the place of a failed member, which is rebuilt from now on.
-    ///
-    /// # Errors
-    /// When the drive is too small or the array refuses; then the array is as before.
-    pub fn add(&mut self, member: MemberIndex, drive: impl Into<Drive>) -> Result<(), SimError> {
-        let drive: Drive = drive.into();
-        let wrong = |reason: String| Err(SimError::drives(format!("add a drive: {reason}")));
-        let Some(place) = self.places.get(member.at()).copied() else {
-            return wrong(format!("there is no member {member}"));
-        };
-        let Some(sectors) = drive.capacity().0.checked_sub(self.area.sectors().0).map(Sectors)
-        else {
-            return wrong(format!("it has {} only", drive.capacity()));
-        };
-        let told = self.events.len();
-        self.drives.push(drive);
-        self.wakes.push(None);
-        if let Some(spec) = &self.queue_spec {
-            self.queues.push(Queue::new(spec));
-            self.queue_wakes.push(None);
-        }
-        if let Some(paths) = &mut self.paths {
-            paths.add_drive(member.at());
-        }
-        self.foresee(self.drives.len() - 1);
-        self.places[member.at()] = Some(self.drives.len() as u16 - 1);
-        let command = Admin::Add { member, sectors };
-        self.command(command);
-        let refusal = self.events[told..].iter().find_map(|event| match event {
-            Event::Refused(reason) => Some(*reason),
-            _ => None,
-        });
-        let Some(reason) = refusal else { return Ok(()) };
-        self.places[member.at()] = place;
-        wrong(format!("refused: {reason:?}"))
+        self.place_spares();
     }
 
     /// Submits a request now, on behalf of process 0; it reaches the array when the CPU has worked on it.
@@ -492,6 +468,7 @@ impl World {
             }
         }
         self.hand_in();
+        self.place_spares();
         true
     }
 
@@ -774,6 +751,9 @@ impl World {
     }
 
     fn event(&mut self, event: Event) {
+        if let Event::MemberFailed(member) = event {
+            self.without_drive.push_back(member);
+        }
         if let Event::Replaced(member) = event {
             let place = self.array.replacement(member).at();
             self.places[member.at()] = self.places[place].take();

@@ -180,3 +180,64 @@ fn drives_and_arrays_of_nested_levels_are_rebuilt() {
         );
     }
 }
+
+/// A world of nested levels with data, spares and drives that fail, until all is as before.
+fn with_spares(name: &str, spares: u64, lost: &[u16]) -> World {
+    let mut config = Config::uniform(name.parse().expect("is a layout"), MEMBER);
+    config.settings.pacing = Pacing { least: u64::MAX, most: u64::MAX, share: None };
+    let mut world = world(&config);
+    for spare in 0..spares {
+        world.add_spare(drive(100 + spare)).expect("it is large enough");
+    }
+    one(&mut world, IoOp::Write, 0, 2048);
+    lost.iter().for_each(|member| world.fail(MemberIndex(*member)));
+    world
+}
+
+#[test]
+fn a_hot_spare_takes_the_place_of_the_first_that_fails() {
+    for name in ["raid5(4) chunk=64K", "raid1(2)", "raid10(4) chunk=64K"] {
+        let mut world = with_spares(name, 2, &[1]);
+        assert_eq!(world.spares(), 1, "{name}: at once");
+        until(&mut world, |event| *event == Event::Restored(MemberIndex(1)));
+        assert_eq!(world.array().status().failed, [0; 2], "{name}");
+        world.fail(MemberIndex(0));
+        until(&mut world, |event| *event == Event::Restored(MemberIndex(0)));
+        assert_eq!(world.spares(), 0, "{name}");
+        one(&mut world, IoOp::Read, 0, 2048);
+    }
+    // Without redundancy there is nothing to rebuild from, and none is used up.
+    assert_eq!(with_spares("raid0(2) chunk=64K", 1, &[1]).spares(), 1);
+    let mut small = with_spares("raid5(4) chunk=64K", 0, &[2]);
+    assert_eq!(small.add_spare(drive(3)).map_err(|error| error.kind()), Ok(()));
+    assert_eq!(small.spares(), 0, "one that comes later is for who failed before");
+    until(&mut small, |event| *event == Event::Restored(MemberIndex(2)));
+}
+
+#[test]
+fn arrays_of_nested_levels_share_their_hot_spares() {
+    for (name, lost) in [
+        ("raid5+0(2x3) chunk=64K", &[1, 4][..]),
+        ("raid1+0(2x2) chunk=64K", &[3, 0]),
+        // Both drives of a mirror: its array is made anew, and rebuilt from the other one.
+        ("raid1+5(3x2) chunk=64K", &[2, 3]),
+        ("raid0+1(2x2) chunk=64K", &[3]),
+    ] {
+        let mut world = with_spares(name, lost.len() as u64, lost);
+        let is_done = |world: &World| {
+            let status = world.array().status();
+            status.failed == [0; 2] && status.work.is_none() && world.spares() == 0
+        };
+        while !is_done(&world) {
+            assert!(world.step(), "{name}: {:?}", world.events());
+        }
+        let last = MemberIndex(lost[lost.len() - 1]);
+        assert!(world.events().contains(&Event::Restored(last)), "{name}: {:?}", world.events());
+        let refused = |event: &Event| matches!(event, Event::Refused(_));
+        assert!(!world.events().iter().any(refused), "{name}: nobody asked for what is tried");
+        assert_eq!((world.spares(), world.array().status().failed), (0, [0; 2]), "{name}");
+        one(&mut world, IoOp::Read, 0, 2048);
+    }
+    let one_of_two = with_spares("raid5+0(2x3) chunk=64K", 1, &[1, 4]);
+    assert!(one_of_two.array().is_failed(MemberIndex(4)), "nobody stands by for it");
+}

@@ -197,6 +197,11 @@ impl Paths {
         self.routes.push(Route { predicts: false, passed, ..route });
     }
 
+    /// The drive added last is not attached any more. It has no command.
+    pub fn remove_last_drive(&mut self) {
+        self.routes.pop();
+    }
+
     /// A drive takes a command ahead of time and says when it will have ended. Behind a channel, whose
     /// commands go one by one, nothing can come in between: so there are fewer wake-ups.
     pub fn predict_completions(&mut self, drive: usize) {

@@ -1,0 +1,126 @@
+//! Drives that take the places of failed ones: put there, or standing by as hot spares.
+
+use raidlab_core::contract::{Admin, Event, Input, Refusal};
+use raidlab_core::{MemberIndex, Sectors};
+use raidlab_models::{Drive, Queue};
+
+use super::World;
+use crate::error::SimError;
+
+fn wrong(reason: String) -> SimError {
+    SimError::drives(format!("add a drive: {reason}"))
+}
+
+impl World {
+    /// Puts a fresh drive into the place of a failed member, which is rebuilt from now on.
+    ///
+    /// # Errors
+    /// When the drive is too small or the array refuses; then the array is as before.
+    pub fn add(&mut self, member: MemberIndex, drive: impl Into<Drive>) -> Result<(), SimError> {
+        let drive = drive.into();
+        if self.places.get(member.at()).is_none() {
+            return Err(wrong(format!("there is no member {member}")));
+        }
+        if drive.capacity() < self.area.sectors() {
+            return Err(wrong(format!("it has {} only", drive.capacity())));
+        }
+        self.put(member, drive).map_err(|(_, reason)| wrong(format!("refused: {reason:?}")))?;
+        self.hand_in();
+        Ok(())
+    }
+
+    /// Lets a fresh drive stand by as a hot spare: it takes the place of the first member that fails and has no drive
+    /// yet, which is rebuilt from then on. Nested levels share their spares, whichever array has lost a drive; an array
+    /// that has lost too many is made anew when there is one for each.
+    ///
+    /// # Errors
+    /// When the drive is smaller than a member.
+    pub fn add_spare(&mut self, drive: impl Into<Drive>) -> Result<(), SimError> {
+        let drive = drive.into();
+        let needed = self.data.iter().copied().max().unwrap_or_default() + self.area.sectors();
+        if drive.capacity() < needed {
+            let capacity = drive.capacity();
+            return Err(wrong(format!("it has {capacity}, a member needs {needed}")));
+        }
+        self.spares.push_back(drive);
+        self.place_spares();
+        Ok(())
+    }
+
+    /// How many hot spares stand by.
+    pub fn spares(&self) -> usize {
+        self.spares.len()
+    }
+
+    /// Gives members that failed the spares that stand by, as far as the array takes them now.
+    #[inline]
+    pub(super) fn place_spares(&mut self) {
+        if !self.spares.is_empty() && !self.without_drive.is_empty() {
+            self.place_all_spares();
+        }
+    }
+
+    fn place_all_spares(&mut self) {
+        while let Some(member) = self.without_drive.front().copied()
+            && let Some(spare) = self.spares.pop_front()
+        {
+            let told = self.events.len();
+            if let Err((spare, reason)) = self.put(member, spare) {
+                self.spares.push_front(spare);
+                // Nobody asked for it.
+                let refused = |event: &Event| matches!(event, Event::Refused(_));
+                if let Some(at) = self.events[told..].iter().position(refused) {
+                    self.events.remove(told + at);
+                    self.event_times.remove(told + at);
+                }
+                // Asked again when something has happened. Others have a drive by now, or cannot be rebuilt.
+                if reason == Refusal::InFlight {
+                    return;
+                }
+            }
+            self.without_drive.pop_front();
+            self.hand_in();
+        }
+    }
+
+    /// Puts a drive into the place of a failed member, or gives it back with the reason why the array refuses it.
+    #[expect(clippy::result_large_err, reason = "a drive goes in and comes back as it is")]
+    fn put(&mut self, member: MemberIndex, drive: Drive) -> Result<(), (Drive, Refusal)> {
+        let sectors = Sectors(drive.capacity().0 - self.area.sectors().0);
+        let place = self.places[member.at()];
+        let index = self.drives.len();
+        self.drives.push(drive);
+        self.wakes.push(None);
+        if let Some(spec) = &self.queue_spec {
+            self.queues.push(Queue::new(spec));
+            self.queue_wakes.push(None);
+        }
+        if let Some(paths) = &mut self.paths {
+            paths.add_drive(member.at());
+        }
+        self.foresee(index);
+        self.places[member.at()] = Some(index as u16);
+        let told = self.events.len();
+        self.array.handle(self.now, Input::Admin(Admin::Add { member, sectors }));
+        self.drain();
+        let refusal = self.events[told..].iter().find_map(|event| match event {
+            Event::Refused(reason) => Some(*reason),
+            _ => None,
+        });
+        let Some(reason) = refusal else { return Ok(()) };
+        self.places[member.at()] = place;
+        // Nothing was sent to it.
+        self.wakes.pop();
+        if self.queue_spec.is_some() {
+            self.queues.pop();
+            self.queue_wakes.pop();
+        }
+        if let Some(paths) = &mut self.paths {
+            paths.remove_last_drive();
+        }
+        match self.drives.pop() {
+            Some(drive) => Err((drive, reason)),
+            None => Ok(()),
+        }
+    }
+}

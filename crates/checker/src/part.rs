@@ -19,50 +19,42 @@ pub struct Choice {
     pub modes: Vec<Mode>,
 }
 
-/// Small arrays whose crashes are enumerated.
-const CRASH: [&str; 9] = [
-    "raid1(2)",
-    "raid1(3)",
-    "raid3(3)",
-    "raid4(4)",
-    "raid5(3)",
-    "raid5(4)",
-    "raid6(4)",
-    "raid6(5)",
-    "raid10(4)",
+/// Small arrays whose crashes are enumerated: of all levels with redundancy.
+fn crash_arrays() -> impl Iterator<Item = Layout> {
+    let levels = Level::ALL.into_iter().filter(|level| level.is_redundant());
+    levels.flat_map(|level| level.small_arrays().iter().map(move |n| Layout::new(level, *n)))
+}
+
+/// Those of them that are gone through first with records as bytes: the quickest of each kind.
+const FIRST_IN_BYTES: [(Level, u16); 5] = [
+    (Level::Raid1, 2),
+    (Level::Raid5, 3),
+    (Level::Raid10, 4),
+    (Level::Raid1, 3),
+    (Level::Raid6, 4),
 ];
 
-/// The same with records as bytes, the quickest of each kind first.
-const IN_BYTES: [&str; 9] = [
-    "raid1(2)",
-    "raid5(3)",
-    "raid10(4)",
-    "raid1(3)",
-    "raid6(4)",
-    "raid3(3)",
-    "raid4(4)",
-    "raid5(4)",
-    "raid6(5)",
-];
+fn arrays_in_bytes() -> impl Iterator<Item = Layout> {
+    let is_first = |layout: &Layout| FIRST_IN_BYTES.contains(&(layout.level, layout.members));
+    let first = FIRST_IN_BYTES.into_iter().map(|(level, members)| Layout::new(level, members));
+    first.chain(crash_arrays().filter(move |layout| !is_first(layout)))
+}
 
 /// States of one of these arrays at least.
 const LEAST_IN_BYTES: u64 = 16_000;
 
-/// Small arrays whose I/Os fail in turn.
-const FAULT_POINTS: [&str; 12] = [
-    "linear(2)",
-    "raid0(3)",
-    "raid1(2)",
-    "raid1(3)",
-    "raid3(3)",
-    "raid4(4)",
-    "raid5(4)",
-    "raid6(5)",
-    "raid10(4)",
-    "raid10(4) far2",
-    "raid10(4) offset2",
-    "raid10(4) near2 far2",
-];
+/// Copies of raid10 whose I/Os fail in turn, besides those on neighbouring members.
+const FAR_COPIES: [&str; 3] = ["raid10(4) far2", "raid10(4) offset2", "raid10(4) near2 far2"];
+
+/// Small arrays whose I/Os fail in turn: of all levels, of those with stripes the largest, then other copies.
+fn fault_point_arrays() -> impl Iterator<Item = Layout> {
+    let of_levels = Level::ALL.into_iter().flat_map(|level| {
+        let small = level.small_arrays();
+        let from = if level.has_stripes() { small.len().saturating_sub(1) } else { 0 };
+        small[from..].iter().map(move |members| Layout::new(level, *members))
+    });
+    of_levels.chain(FAR_COPIES.into_iter().map(|name| name.parse().expect("names a layout")))
+}
 
 impl Choice {
     fn has_level(&self, level: Level) -> bool {
@@ -76,19 +68,17 @@ impl Choice {
     /// A mode that is chosen and that no chosen level can have, if there is one.
     #[must_use]
     pub fn misfit(&self) -> Option<Mode> {
-        let fits = |mode: &Mode| self.layouts(&FAULT_POINTS).any(|layout| mode.fits(layout.level));
+        let fits = |mode: &Mode| Level::ALL.into_iter().any(|l| self.has_level(l) && mode.fits(l));
         self.modes.iter().copied().find(|mode| !fits(mode))
     }
 
-    /// The chosen ones of some arrays.
-    fn layouts<'a>(&'a self, arrays: &'a [&str]) -> impl Iterator<Item = Layout> + 'a {
-        let named = arrays.iter().map(|name| name.parse::<Layout>().expect("names a layout"));
-        named.filter(|layout| self.has_level(layout.level))
-    }
-
-    /// The same, each with every chosen mode that its level can have.
-    fn of<'a>(&'a self, arrays: &'a [&str]) -> impl Iterator<Item = (Layout, Consistency)> + 'a {
-        self.layouts(arrays).flat_map(move |layout| {
+    /// The chosen ones of some arrays, each with every chosen mode that its level can have.
+    fn of<'a>(
+        &'a self,
+        arrays: impl Iterator<Item = Layout> + 'a,
+    ) -> impl Iterator<Item = (Layout, Consistency)> + 'a {
+        let chosen = arrays.filter(|layout| self.has_level(layout.level));
+        chosen.flat_map(move |layout| {
             let modes = Mode::ALL.into_iter();
             let fits = move |mode: &Mode| self.has_mode(*mode) && mode.fits(layout.level);
             modes.filter(fits).map(move |mode| (layout.clone(), consistency(mode)))
@@ -100,7 +90,7 @@ impl Choice {
     #[must_use]
     pub fn swarm(&self) -> Vec<Options> {
         let of = |level, mode| Options { level, mode, ..Options::default() };
-        let levels = swarm::LEVELS.into_iter().filter(|level| self.levels.contains(level));
+        let levels = swarm::levels().filter(|level| self.levels.contains(level));
         match (self.levels.is_empty(), self.modes.is_empty()) {
             (true, true) => vec![of(None, None)],
             (true, false) => self.modes.iter().map(|mode| of(None, Some(*mode))).collect(),
@@ -115,7 +105,7 @@ impl Choice {
 
     /// Every array whose crashes are enumerated.
     pub fn crashes(&self) -> impl Iterator<Item = CrashConfig> + '_ {
-        self.of(&CRASH).map(|(layout, mode)| CrashConfig::of(layout, mode))
+        self.of(crash_arrays()).map(|(layout, mode)| CrashConfig::of(layout, mode))
     }
 
     /// The same with records as bytes, where there are any: as many arrays as so many states are enough for.
@@ -124,12 +114,12 @@ impl Choice {
         let kept =
             |config: &CrashConfig| config.harness.array.settings.consistency.has_superblocks();
         let enough = (states / LEAST_IN_BYTES) as usize;
-        self.of(&IN_BYTES).map(config).filter(kept).take(enough)
+        self.of(arrays_in_bytes()).map(config).filter(kept).take(enough)
     }
 
     /// Every array whose I/Os fail, once for each operation; those with superblocks also with records as bytes.
     pub fn failures(&self) -> impl Iterator<Item = FaultPointConfig> + '_ {
-        self.of(&FAULT_POINTS).flat_map(|(layout, mode)| {
+        self.of(fault_point_arrays()).flat_map(|(layout, mode)| {
             let config = FaultPointConfig::of(layout, mode);
             let in_bytes = mode.has_superblocks().then(|| config.clone().in_bytes());
             std::iter::once(config).chain(in_bytes).flat_map(|config| {
@@ -505,5 +495,30 @@ fn one_seed(seed: u64, options: &[Options], after: u64, report: &mut Report) {
                 });
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reproductions and what was recorded name arrays by these.
+    #[test]
+    fn the_arrays_are_those_of_the_table_of_levels() {
+        let names = |arrays: &mut dyn Iterator<Item = Layout>| -> Vec<String> {
+            arrays.map(|layout| layout.to_string()).collect()
+        };
+        let crashes =
+            "raid1(2) raid1(3) raid3(3) raid4(4) raid5(3) raid5(4) raid6(4) raid6(5) raid10(4)";
+        let bytes =
+            "raid1(2) raid5(3) raid10(4) raid1(3) raid6(4) raid3(3) raid4(4) raid5(4) raid6(5)";
+        let faults = "linear(2) raid0(3) raid1(2) raid1(3) raid3(3) raid4(4) raid5(4) raid6(5) raid10(4) \
+             raid10(4) far2 raid10(4) offset2 raid10(4) near2 far2";
+        assert_eq!(names(&mut crash_arrays()).join(" "), crashes);
+        assert_eq!(names(&mut arrays_in_bytes()).join(" "), bytes);
+        assert_eq!(names(&mut fault_point_arrays()).join(" "), faults);
+        // Seeds draw from them in this order.
+        let drawn: Vec<String> = swarm::levels().map(|level| level.to_string()).collect();
+        assert_eq!(drawn.join(" "), "raid1 raid10 raid3 raid4 raid5 raid6");
     }
 }

@@ -162,16 +162,21 @@ fn layouts_are_drawn_by_their_names() {
     assert_eq!(drawn(&["raid5(5)"]), drawn(&["raid5", "-n", "5"]));
     let far = ["raid10", "-n", "4", "--far", "2", "--chunk", "64KiB"];
     assert_eq!(drawn(&["raid10(4) far2 chunk=64k"]), drawn(&far));
+    // Nested levels of so many drives, where there is one way to share them out.
+    assert_eq!(drawn(&["raid50", "-n", "6"]), drawn(&["raid5+0(2x3)"]));
+    assert_eq!(drawn(&["raid1+0(4)"]), drawn(&["raid1+0(2x2)"]));
 }
 
 #[test]
 fn layouts_that_cannot_be() {
-    let table: [(&[&str], &[&str]); 22] = [
-        (&["raid50(6)"], &["write how many arrays of how many drives, as raid50(2x4)"]),
+    let table: [(&[&str], &[&str]); 24] = [
         (
-            &["raid50", "-n", "6"],
-            &["`raid50` is two levels, raid0 over several raid5", "raid5+0(2x4)"],
+            &["raid50(7)"],
+            &["7 drives cannot be raid0 over arrays of raid5", "2 arrays of 3 drives"],
         ),
+        (&["raid50", "-n", "12"], &["12 drives can be raid5+0(2x6), raid5+0(3x4) or raid5+0(4x3)"]),
+        (&["raid50"], &["--members <N>", "raid50(6)"]),
+        (&["raid50", "-n", "6", "--chunk", "64K"], &["--chunk", "'raid5+0(2x3) chunk=64K'"]),
         (&["raid5+0(1x3)"], &["raid0 over arrays takes 2 to 127 of them, not 1"]),
         (&["raid5+0(2x2)"], &["raid5 needs at least 3 members, not 2"]),
         (&["raid5(4)", "-n", "5"], &["--members: `raid5(4)` says all of the layout"]),

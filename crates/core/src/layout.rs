@@ -8,7 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::units::{Sectors, Size};
-pub use level::{Level, Redundancy};
+pub use level::{Level, Parameter, Redundancy};
 pub use name::is_same_name;
 pub use nested::{MOST_ARRAYS, least_common, nested_levels};
 
@@ -325,24 +325,22 @@ impl Layout {
         self.check_members()?;
         self.check_chunk()?;
         self.check_rotation()?;
-        if self.zones != ZoneOrder::Original && self.level != Level::Raid0 {
-            let reason = format!("only raid0 has an order of zones, not {}", self.level);
-            return Err(LayoutError::new("zones", reason));
+        for (parameter, is_given) in [
+            (Parameter::Zones, self.zones != ZoneOrder::Original),
+            (Parameter::Near, self.near != 2),
+            (Parameter::Far, self.far != 1),
+            (Parameter::Offset, self.offset),
+            (Parameter::FarSets, self.far_sets != 0),
+        ] {
+            if is_given && !self.level.takes(parameter) {
+                let having = Level::names(|level| level.takes(parameter));
+                let reason = format!("only {having} has it, not {}", self.level);
+                return Err(LayoutError::new(parameter.key(), reason));
+            }
         }
-        if self.level == Level::Raid10 {
+        if self.level.redundancy() == Redundancy::Copies {
             self.check_copies()?;
             return self.check_far();
-        }
-        for (key, given) in [
-            ("near", self.near != 2),
-            ("far", self.far != 1),
-            ("offset", self.offset),
-            ("far_sets", self.far_sets != 0),
-        ] {
-            if given {
-                let reason = format!("only raid10 has it, not {}", self.level);
-                return Err(LayoutError::new(key, reason));
-            }
         }
         Ok(())
     }
@@ -357,9 +355,9 @@ impl Layout {
         if members > MOST_MEMBERS {
             return error(format!("at most {MOST_MEMBERS} members, not {members}"));
         }
-        if level == Level::Raid3 && !(members - 1).is_power_of_two() {
+        if level.is_cut_by_sectors() && !(members - 1).is_power_of_two() {
             return error(format!(
-                "raid3 takes a power of two and one more (3, 5, 9, 17, 33, 65), not {members}"
+                "{level} takes a power of two and one more (3, 5, 9, 17, 33, 65), not {members}"
             ));
         }
         Ok(())
@@ -377,7 +375,7 @@ impl Layout {
         if level.needs_power_of_two() && !chunk.0.is_power_of_two() {
             return error(format!("{level} needs a chunk that is a power of two, not {chunk}"));
         }
-        if matches!(level, Level::Raid1 | Level::Raid3) && chunk != Sectors::ZERO {
+        if !level.takes(Parameter::Chunk) && chunk != Sectors::ZERO {
             return error(format!("{level} has no chunks; leave `chunk` out"));
         }
         Ok(())

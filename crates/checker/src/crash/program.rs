@@ -1,7 +1,7 @@
 //! Programs: every sequence of a few operations from a list that suits the array.
 
 use raidlab_core::contract::{Admin, IoOp, RepairSource, Scrub};
-use raidlab_core::{Consistency, Level, MemberIndex};
+use raidlab_core::{Consistency, MemberIndex, Redundancy};
 
 use super::CrashConfig;
 use crate::choices::Choices;
@@ -114,12 +114,12 @@ pub(super) fn alphabet(config: &CrashConfig, base: &Harness) -> Vec<Op> {
         let len = (len * block).min(capacity.saturating_sub(at * block));
         Op::Ask(Ask { op: IoOp::Write, at: at * block, len, fua })
     };
-    let stripe = match shape.level {
-        Level::Raid4 | Level::Raid5 | Level::Raid6 => {
+    let stripe = match shape.level.redundancy() {
+        Redundancy::Parity(_) if shape.level.has_chunks() => {
             2 * u64::from(shape.members - shape.parities())
         }
-        Level::Raid10 => u64::from(shape.members),
-        _ => 2,
+        Redundancy::Copies => u64::from(shape.members),
+        Redundancy::None | Redundancy::Mirror | Redundancy::Parity(_) => 2,
     };
     let mut all = vec![
         write(0, 1, false),

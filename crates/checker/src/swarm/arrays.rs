@@ -3,7 +3,7 @@
 use raidlab_core::contract::Pacing;
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{
-    Config, Consistency, Layout, Level, Limits, Nanos, Rotation, Sectors, Settings, Tie,
+    Config, Consistency, Layout, Level, Limits, Nanos, Redundancy, Rotation, Sectors, Settings, Tie,
 };
 
 use raidlab_core::layout::MOST_MEMBERS;
@@ -61,15 +61,19 @@ impl Mode {
         match self {
             Self::None => true,
             Self::Resync | Self::Bitmap => level.is_redundant(),
-            Self::PartialParity => matches!(level, Level::Raid5),
+            Self::PartialParity => level.has_partial_parity(),
             Self::Journal => level.has_stripes(),
         }
     }
 }
 
-/// Levels that the swarm has: those with redundancy.
-pub(crate) const LEVELS: [Level; 6] =
-    [Level::Raid1, Level::Raid10, Level::Raid3, Level::Raid4, Level::Raid5, Level::Raid6];
+/// Levels that the swarm has, those with copies first: those with redundancy. A seed's array depends on their order.
+pub(crate) fn levels() -> impl Iterator<Item = Level> {
+    let with_parity = |level: &Level| matches!(level.redundancy(), Redundancy::Parity(_));
+    let copies = Level::ALL.into_iter().filter(move |level| !with_parity(level));
+    let parity = Level::ALL.into_iter().filter(with_parity);
+    copies.filter(|level| level.is_redundant()).chain(parity)
+}
 
 /// How an array is out of the ordinary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,10 +98,10 @@ impl Kind {
         let stripes = level.has_stripes();
         match random.below(1000) {
             0..60 => Self::LargeBlock,
-            60..85 if level != Level::Raid3 => Self::Many,
+            60..85 if !level.is_cut_by_sectors() => Self::Many,
             85..88 if stripes => Self::LargeChunk,
             // With a log of partial parity as a rule.
-            88..98 if level == Level::Raid5 => Self::LargeChunk,
+            88..98 if level.has_partial_parity() => Self::LargeChunk,
             _ => Self::Ordinary,
         }
     }
@@ -113,7 +117,7 @@ pub(super) fn draw(random: &mut SplitMix64, options: &Options) -> Config {
         options.level.is_none_or(|only| only == *level)
             && options.mode.is_none_or(|mode| mode.fits(*level))
     };
-    let levels: Vec<Level> = LEVELS.into_iter().filter(wanted).collect();
+    let levels: Vec<Level> = levels().filter(wanted).collect();
     let level = match levels.len() {
         0 => Level::Raid5,
         count => levels[random.below(count as u64) as usize],
@@ -171,10 +175,10 @@ fn layout(random: &mut SplitMix64, level: Level, kind: Kind) -> Layout {
         Kind::Many => FEW + 1 + random.below(u64::from(MOST_MEMBERS - FEW)) as u16,
         _ => from + random.below(count) as u16,
     };
-    match level {
-        Level::Raid1 => Layout::new(level, below(random, 2, 3)),
-        Level::Raid3 => Layout::new(level, 3),
-        Level::Raid10 => {
+    match level.redundancy() {
+        Redundancy::Mirror => Layout::new(level, below(random, level.fewest_members(), 3)),
+        _ if level.is_cut_by_sectors() => Layout::new(level, level.fewest_members()),
+        Redundancy::Copies => {
             // md's chunk is a power of two.
             let layout = match random.below(3) {
                 0 => Layout::new(level, below(random, 3, 3)).with_near(2),
@@ -186,7 +190,7 @@ fn layout(random: &mut SplitMix64, level: Level, kind: Kind) -> Layout {
             };
             layout.with_chunk(chunk)
         }
-        _ => {
+        Redundancy::None | Redundancy::Parity(_) => {
             let from = level.fewest_members();
             let layout = Layout::new(level, below(random, from, 3)).with_chunk(chunk);
             let rotations = level.rotations();
@@ -248,7 +252,7 @@ fn settings(random: &mut SplitMix64, mode: Mode, kind: Kind, layout: &Layout) ->
 }
 
 fn policy(random: &mut SplitMix64, level: Level) -> ReadPolicy {
-    if level != Level::Raid1 || random.chance(50) {
+    if level.redundancy() != Redundancy::Mirror || random.chance(50) {
         return ReadPolicy::default();
     }
     [ReadPolicy::GmirrorRoundRobin, ReadPolicy::Md26][random.below(2) as usize]

@@ -26,7 +26,7 @@ use std::fmt;
 
 use raidlab_core::Level;
 
-pub(crate) use arrays::LEVELS;
+pub(crate) use arrays::levels;
 pub use arrays::{Mode, describe};
 pub use special::{Shares, Special};
 

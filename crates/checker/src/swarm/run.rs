@@ -698,7 +698,7 @@ impl Run {
         let level = self.harness.shape().level;
         let superblocks = self.mode != Mode::None;
         let quiet = self.budget == Budget::default();
-        if level != raidlab_core::Level::Raid1 || !superblocks || !quiet {
+        if level.redundancy() != raidlab_core::Redundancy::Mirror || !superblocks || !quiet {
             return Ok(());
         }
         self.come_to_rest()?;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use raidlab_checker::part::{Broken, Choice, Tally};
 use raidlab_checker::swarm::{Class, Mode, Outcome, Special};
-use raidlab_core::Level;
+use raidlab_core::{Level, Redundancy};
 
 use super::Done;
 
@@ -126,17 +126,20 @@ fn has_special(special: Special, choice: &Choice) -> bool {
     let mode = |mode| choice.modes.is_empty() || choice.modes.contains(&mode);
     let superblocks = choice.modes.is_empty() || choice.modes.iter().any(|m| *m != Mode::None);
     let stripes = Level::ALL.into_iter().filter(|one| one.has_stripes()).any(level);
-    let many = stripes || level(Level::Raid1) || level(Level::Raid10);
+    let has_many = |one: &Level| one.is_redundant() && !one.is_cut_by_sectors();
+    let many = Level::ALL.into_iter().filter(has_many).any(level);
+    let mut partial_parity = Level::ALL.into_iter().filter(|one| one.has_partial_parity());
     match special {
         Special::Slices => stripes,
-        Special::LargeChunk => level(Level::Raid5) && mode(Mode::PartialParity),
+        Special::LargeChunk | Special::LogUnreadable => {
+            partial_parity.any(level) && mode(Mode::PartialParity)
+        }
         Special::ManyMembers | Special::ManyAtStart => many,
         Special::LateLog | Special::LateReplay => {
             stripes && (mode(Mode::PartialParity) || mode(Mode::Journal))
         }
         Special::LateBitmap => mode(Mode::Bitmap),
         Special::PageHarmed => mode(Mode::Bitmap),
-        Special::LogUnreadable => level(Level::Raid5) && mode(Mode::PartialParity),
         Special::WrongLog => stripes && mode(Mode::Journal),
         Special::LateSuperblock
         | Special::Hole
@@ -163,7 +166,10 @@ pub(super) fn applies(class: Class, choice: &Choice) -> bool {
         Class::LogDevice => {
             mode(Mode::Journal) && Level::ALL.into_iter().filter(|one| one.has_stripes()).any(level)
         }
-        Class::Split => superblocks && level(Level::Raid1),
+        Class::Split => {
+            let is_mirror = |one: &Level| one.redundancy() == Redundancy::Mirror;
+            superblocks && Level::ALL.into_iter().filter(is_mirror).any(level)
+        }
         Class::Superblock | Class::Stale => superblocks,
         _ => true,
     }

@@ -72,9 +72,9 @@ impl Map {
         let chunk = Size(drawn_chunk(layout).bytes());
         let unit = match layout.level {
             _ if layout.inner.is_some() => format!("drawn in chunks of {chunk}"),
-            Level::Linear | Level::Raid1 => format!("drawn in pieces of {chunk}"),
-            Level::Raid3 => format!("drawn in sectors of {chunk}"),
-            _ => format!("chunk {chunk}"),
+            level if level.has_chunks() => format!("chunk {chunk}"),
+            level if level.is_cut_by_sectors() => format!("drawn in sectors of {chunk}"),
+            _ => format!("drawn in pieces of {chunk}"),
         };
         let rotation = |floor: &Layout| match floor.level.rotations() {
             [] => String::new(),

@@ -3,7 +3,8 @@
 mod map;
 mod svg;
 
-use raidlab_core::{Layout, LayoutError, Level, Redundancy, Sectors};
+use raidlab_core::layout::{Parameter, nested_levels};
+use raidlab_core::{Layout, LayoutError, Level, Sectors};
 
 use crate::args;
 use crate::failure::Failure;
@@ -27,35 +28,28 @@ fn layout(options: &args::Layout) -> Result<Layout, String> {
     if options.level.contains('(') || options.level == "single" {
         return named(options);
     }
+    let members = || {
+        let level = &options.level;
+        options.members.ok_or_else(|| {
+            format!("--members <N> is missing: write {level} --members 6, or {level}(6) in quotes")
+        })
+    };
+    if nested_levels(&options.level).is_some() {
+        return nested(options, members()?);
+    }
     let level: Level = options.level.parse().map_err(|error: LayoutError| error.reason)?;
-    let members = options.members.ok_or_else(|| {
-        format!("--members <N> is missing: write {level} --members 5, or {level}(5) in quotes")
-    })?;
-    let mut layout = Layout::new(level, members);
-    let lacks = |key: &str| Err(format!("--{key}: {level} has no such parameter"));
-    if let Some(chunk) = options.chunk {
-        if !level.has_chunks() && level != Level::Linear {
-            return lacks("chunk");
+    let mut layout = Layout::new(level, members()?);
+    for (parameter, _) in given(options).into_iter().filter(|(_, is_given)| *is_given) {
+        if !level.takes(parameter) {
+            return Err(format!("--{}: {level} has no such parameter", flag(parameter.key())));
         }
+    }
+    if let Some(chunk) = options.chunk {
         layout.chunk = raidlab_core::layout::chunk_from_size(chunk)
             .map_err(|error| format!("--chunk: {}", error.reason))?;
     }
     if let Some(rotation) = options.rotation {
-        if level.rotations().is_empty() {
-            return lacks("rotation");
-        }
         layout.rotation = rotation;
-    }
-    let copies = [
-        ("near", options.near),
-        ("far", options.far),
-        ("offset", options.offset),
-        ("far-sets", options.far_sets),
-    ];
-    for (key, _) in copies.iter().filter(|(_, value)| value.is_some()) {
-        if level.redundancy() != Redundancy::Copies {
-            return lacks(key);
-        }
     }
     if let Some(far) = options.far.or(options.offset) {
         layout = layout.with_far(far).with_offset(options.offset.is_some());
@@ -66,25 +60,49 @@ fn layout(options: &args::Layout) -> Result<Layout, String> {
     if let Some(sets) = options.far_sets {
         layout.far_sets = sets;
     }
-    layout.check().map_err(|error| {
-        // Keys of study files have underscores where flags have hyphens.
-        format!("--{}: {}", error.key.replace('_', "-"), error.reason)
-    })?;
+    layout.check().map_err(|error| format!("--{}: {}", flag(error.key), error.reason))?;
     Ok(layout)
+}
+
+/// Keys of study files have underscores where flags have hyphens.
+fn flag(key: &str) -> String {
+    key.replace('_', "-")
+}
+
+/// The parameters that there are flags for, and whether each is given.
+fn given(options: &args::Layout) -> [(Parameter, bool); 6] {
+    [
+        (Parameter::Chunk, options.chunk.is_some()),
+        (Parameter::Rotation, options.rotation.is_some()),
+        (Parameter::Near, options.near.is_some()),
+        (Parameter::Far, options.far.is_some()),
+        (Parameter::Offset, options.offset.is_some()),
+        (Parameter::FarSets, options.far_sets.is_some()),
+    ]
+}
+
+/// Nested levels of so many drives, where there is one way to share them out. What else is to be said of them stands in
+/// their name, which tells of which level it is.
+fn nested(options: &args::Layout, drives: u16) -> Result<Layout, String> {
+    let layout: Layout = format!("{}({drives})", options.level)
+        .parse()
+        .map_err(|error: LayoutError| error.reason)?;
+    let given = given(options).into_iter().find(|(_, is_given)| *is_given);
+    match given {
+        None => Ok(layout),
+        Some((parameter, _)) => Err(format!(
+            "--{}: of nested levels write it behind the name, such as '{layout} chunk=64K'",
+            flag(parameter.key())
+        )),
+    }
 }
 
 /// A layout as reports name it, which leaves nothing to flags.
 fn named(options: &args::Layout) -> Result<Layout, String> {
-    let given = [
-        ("members", options.members.is_some()),
-        ("chunk", options.chunk.is_some()),
-        ("rotation", options.rotation.is_some()),
-        ("near", options.near.is_some()),
-        ("far", options.far.is_some()),
-        ("offset", options.offset.is_some()),
-        ("far-sets", options.far_sets.is_some()),
-    ];
-    if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
+    let parameters = given(options).into_iter().map(|(parameter, is)| (parameter.key(), is));
+    let given = std::iter::once(("members", options.members.is_some())).chain(parameters);
+    if let Some((key, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+        let flag = flag(key);
         let layout = &options.level;
         return Err(format!(
             "--{flag}: `{layout}` says all of the layout; put it there, or leave it out"

@@ -144,15 +144,17 @@ impl Settings {
                 return error(format!("a bitmap chunk of {chunk} is not a power of two"));
             }
             Consistency::Bitmap { .. } => {}
-            Consistency::PartialParity { .. } if level != Level::Raid5 => {
-                return error(format!("a partial-parity log is for raid5, not {level}"));
+            Consistency::PartialParity { .. } if !level.has_partial_parity() => {
+                let having = Level::names(Level::has_partial_parity);
+                return error(format!("a partial-parity log is for {having}, not {level}"));
             }
             Consistency::PartialParity { slots: 0..6 } => {
                 return error("a partial-parity log needs at least 6 slots".into());
             }
             Consistency::PartialParity { .. } => {}
             Consistency::Journal { .. } if !stripes => {
-                return error(format!("a journal is for raid4, raid5 and raid6, not {level}"));
+                let having = Level::names(Level::has_stripes);
+                return error(format!("a journal is for {having}, not {level}"));
             }
             Consistency::Journal { .. } => {}
         }

@@ -163,6 +163,16 @@ impl Geometry {
         }
     }
 
+    /// Whether a range of a member that background work goes over at once ends with a chunk, behind which other members
+    /// hold what belongs together.
+    pub(crate) const fn ranges_end_with_chunks(&self) -> bool {
+        match self {
+            Self::Parity(_) | Self::Raid10(_) => true,
+            Self::Linear(_) | Self::Raid0(_) | Self::Mirror(_) | Self::Raid3(_) => false,
+            Self::Nested(_) => false,
+        }
+    }
+
     /// How many copies of each sector lie on members: 1 for striped and parity levels.
     pub fn copies(&self) -> u16 {
         match self {

@@ -39,6 +39,40 @@ pub enum Redundancy {
     Parity(u16),
 }
 
+/// A parameter that levels may have, besides members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Parameter {
+    /// [`Layout::chunk`](super::Layout::chunk): of linear what members are rounded down to.
+    Chunk,
+    /// [`Layout::rotation`](super::Layout::rotation).
+    Rotation,
+    /// [`Layout::near`](super::Layout::near).
+    Near,
+    /// [`Layout::far`](super::Layout::far).
+    Far,
+    /// [`Layout::offset`](super::Layout::offset).
+    Offset,
+    /// [`Layout::far_sets`](super::Layout::far_sets).
+    FarSets,
+    /// [`Layout::zones`](super::Layout::zones).
+    Zones,
+}
+
+impl Parameter {
+    /// The key in study files; flags have hyphens where it has underscores.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Chunk => "chunk",
+            Self::Rotation => "rotation",
+            Self::Near => "near",
+            Self::Far => "far",
+            Self::Offset => "offset",
+            Self::FarSets => "far_sets",
+            Self::Zones => "zones",
+        }
+    }
+}
+
 /// What a level is.
 struct Row {
     level: Level,
@@ -52,8 +86,14 @@ struct Row {
     chunks: bool,
     /// Its chunks must be a power of two, as in Linux md.
     power_of_two: bool,
+    /// What a layout of it may say.
+    parameters: &'static [Parameter],
     /// Where parity may rotate.
     rotations: &'static [Rotation],
+    /// It can keep a log of partial parity.
+    partial_parity: bool,
+    /// Numbers of members of arrays that are small, for those who go through all: tests and the checker.
+    small: &'static [u16],
 }
 
 const PLAIN: Row = Row {
@@ -64,7 +104,10 @@ const PLAIN: Row = Row {
     redundancy: Redundancy::None,
     chunks: false,
     power_of_two: false,
+    parameters: &[Parameter::Chunk],
     rotations: &[],
+    partial_parity: false,
+    small: &[2],
 };
 
 const STRIPES: Row = Row { chunks: true, power_of_two: true, ..PLAIN };
@@ -74,13 +117,23 @@ const STRIPES: Row = Row { chunks: true, power_of_two: true, ..PLAIN };
 /// mirror.
 const ROWS: [Row; 8] = [
     PLAIN,
-    Row { level: Level::Raid0, name: "raid0", md: Some("0"), chunks: true, ..PLAIN },
+    Row {
+        level: Level::Raid0,
+        name: "raid0",
+        md: Some("0"),
+        chunks: true,
+        parameters: &[Parameter::Chunk, Parameter::Zones],
+        small: &[3],
+        ..PLAIN
+    },
     Row {
         level: Level::Raid1,
         name: "raid1",
         md: Some("1"),
         fewest_members: 2,
         redundancy: Redundancy::Mirror,
+        parameters: &[],
+        small: &[2, 3],
         ..PLAIN
     },
     Row {
@@ -89,6 +142,8 @@ const ROWS: [Row; 8] = [
         md: None,
         fewest_members: 3,
         redundancy: Redundancy::Parity(1),
+        parameters: &[],
+        small: &[3],
         ..PLAIN
     },
     Row {
@@ -97,6 +152,7 @@ const ROWS: [Row; 8] = [
         md: Some("4"),
         fewest_members: 2,
         redundancy: Redundancy::Parity(1),
+        small: &[4],
         ..STRIPES
     },
     Row {
@@ -105,7 +161,10 @@ const ROWS: [Row; 8] = [
         md: Some("5"),
         fewest_members: 3,
         redundancy: Redundancy::Parity(1),
+        parameters: &[Parameter::Chunk, Parameter::Rotation],
         rotations: &Rotation::RAID5,
+        partial_parity: true,
+        small: &[3, 4],
         ..STRIPES
     },
     Row {
@@ -114,7 +173,9 @@ const ROWS: [Row; 8] = [
         md: Some("6"),
         fewest_members: 4,
         redundancy: Redundancy::Parity(2),
+        parameters: &[Parameter::Chunk, Parameter::Rotation],
         rotations: &Rotation::ALL,
+        small: &[4, 5],
         ..STRIPES
     },
     Row {
@@ -123,6 +184,14 @@ const ROWS: [Row; 8] = [
         md: Some("10"),
         fewest_members: 2,
         redundancy: Redundancy::Copies,
+        parameters: &[
+            Parameter::Chunk,
+            Parameter::Near,
+            Parameter::Far,
+            Parameter::Offset,
+            Parameter::FarSets,
+        ],
+        small: &[4],
         ..STRIPES
     },
 ];
@@ -202,6 +271,32 @@ impl Level {
     /// rounding of linear.
     pub const fn needs_power_of_two(self) -> bool {
         self.row().power_of_two
+    }
+
+    /// Whether a layout of the level may say this.
+    pub fn takes(self, parameter: Parameter) -> bool {
+        self.row().parameters.contains(&parameter)
+    }
+
+    /// Whether the level can keep a log of partial parity.
+    pub const fn has_partial_parity(self) -> bool {
+        self.row().partial_parity
+    }
+
+    /// Numbers of members of its small arrays, rising: few enough that all that can happen to one is gone through.
+    pub const fn small_arrays(self) -> &'static [u16] {
+        self.row().small
+    }
+
+    /// The names of the levels of which something holds, for messages: `raid4, raid5 and raid6`.
+    pub fn names(holds: impl Fn(Self) -> bool) -> String {
+        let names: Vec<_> = Self::ALL.into_iter().filter(|level| holds(*level)).collect();
+        let names: Vec<&str> = names.into_iter().map(Self::name).collect();
+        match names.split_last() {
+            Some((last, [])) => (*last).to_owned(),
+            Some((last, others)) => format!("{} and {last}", others.join(", ")),
+            None => String::new(),
+        }
     }
 
     /// The rotations the level has; none where parity does not rotate.

@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-use super::nested::{OUTER, nested_levels};
-use super::{Layout, LayoutError, Level, Rotation, ZoneOrder, chunk_from_size};
+use super::nested::{MOST_ARRAYS, OUTER, nested_levels};
+use super::{Layout, LayoutError, Level, Parameter, Rotation, ZoneOrder, chunk_from_size};
 use crate::units::Size;
 
 impl FromStr for Layout {
@@ -40,7 +40,11 @@ fn with_words(mut layout: Layout, words: &[&str]) -> Result<Layout, LayoutError>
 fn nested_counts(word: &str) -> Result<Option<(Layout, Layout)>, LayoutError> {
     let (levels, counts) = word.split_once('(').unwrap_or((word, ""));
     let Some((inner, outer)) = nested_levels(levels) else { return Ok(None) };
-    let counts = counts.strip_suffix(')').and_then(|counts| counts.split_once('x'));
+    let counts = counts.strip_suffix(')');
+    if let Some(drives) = counts.and_then(|counts| counts.parse().ok()) {
+        return shared_out(word, (inner, outer), drives).map(Some);
+    }
+    let counts = counts.and_then(|counts| counts.split_once('x'));
     let counts = counts.and_then(|(arrays, drives)| {
         let (arrays, drives) = (arrays.parse().ok()?, drives.parse().ok()?);
         Some((Layout::new(inner, drives), Layout::new(outer, arrays)))
@@ -50,6 +54,37 @@ fn nested_counts(word: &str) -> Result<Option<(Layout, Layout)>, LayoutError> {
             format!("`{word}`: write how many arrays of how many drives, as {levels}(2x4)");
         wrong("members", reason)
     })
+}
+
+/// The two levels where only drives are counted: there is one way to share them out, or it must be said.
+fn shared_out(
+    word: &str,
+    (inner, outer): (Level, Level),
+    drives: u16,
+) -> Result<(Layout, Layout), LayoutError> {
+    let of = |arrays: u16| (Layout::new(inner, drives / arrays), Layout::new(outer, arrays));
+    let is_one =
+        |(inner, outer): &(Layout, Layout)| outer.clone().over(inner.clone()).check().is_ok();
+    let arrays = (2..=MOST_ARRAYS).filter(|arrays| drives.is_multiple_of(*arrays));
+    let mut ways: Vec<(Layout, Layout)> = arrays.map(of).filter(is_one).collect();
+    if ways.len() == 1 {
+        return Ok(ways.remove(0));
+    }
+    let names: Vec<String> =
+        ways.into_iter().map(|(inner, outer)| outer.over(inner).to_string()).collect();
+    let reason = match names.split_last() {
+        Some((last, others)) => {
+            format!("`{word}`: {drives} drives can be {} or {last}; write which", others.join(", "))
+        }
+        None => {
+            let (arrays, each) = (outer.fewest_members().max(2), inner.fewest_members());
+            format!(
+                "`{word}`: {drives} drives cannot be {outer} over arrays of {inner} of one size; it takes at least \
+                 {arrays} arrays of {each} drives"
+            )
+        }
+    };
+    Err(wrong("members", reason))
 }
 
 fn nested(inner: Layout, outer: Layout, words: &[&str]) -> Result<Layout, LayoutError> {
@@ -100,7 +135,7 @@ fn level_and_members(word: &str) -> Result<Layout, LayoutError> {
 fn with_word(layout: Layout, word: &str) -> Result<Layout, LayoutError> {
     let level = layout.level;
     if let Some(chunk) = word.strip_prefix("chunk=") {
-        if matches!(level, Level::Raid1 | Level::Raid3) {
+        if !level.takes(Parameter::Chunk) {
             return Err(wrong("chunk", format!("{level} has no such parameter")));
         }
         let size = chunk.parse::<Size>().map_err(|error| wrong("chunk", error))?;
@@ -109,7 +144,7 @@ fn with_word(layout: Layout, word: &str) -> Result<Layout, LayoutError> {
     if let Some(rotation) = level.rotations().iter().find(|one| one.to_string() == word) {
         return Ok(layout.with_rotation(*rotation));
     }
-    if level == Level::Raid10 {
+    if level.takes(Parameter::Near) {
         let number = |prefix: &str| word.strip_prefix(prefix).and_then(|text| text.parse().ok());
         if let Some(near) = number("near") {
             return Ok(layout.with_near(near));
@@ -123,14 +158,18 @@ fn with_word(layout: Layout, word: &str) -> Result<Layout, LayoutError> {
             return Ok(layout.with_far_sets(2));
         }
     }
-    if level == Level::Raid0 && word == ZoneOrder::Alternate.name() {
+    if level.takes(Parameter::Zones) && word == ZoneOrder::Alternate.name() {
         return Ok(layout.with_zones(ZoneOrder::Alternate));
     }
     let rotations = level.rotations().iter().map(Rotation::to_string);
-    let mut known: Vec<String> = vec!["chunk=SIZE".into()];
+    let chunk = level.takes(Parameter::Chunk).then(|| "chunk=SIZE".to_owned());
+    let mut known: Vec<String> = chunk.into_iter().collect();
     known.extend(rotations);
-    if level == Level::Raid10 {
+    if level.takes(Parameter::Near) {
         known.extend(["nearN", "farN", "offsetN", "sets"].map(String::from));
+    }
+    if level.takes(Parameter::Zones) {
+        known.push(ZoneOrder::Alternate.name().into());
     }
     let known = known.join(", ");
     Err(wrong("level", format!("`{word}` says nothing about {level}; known: {known}")))
@@ -183,6 +222,15 @@ mod tests {
             assert_eq!(name.parse(), Ok(raid50.clone()), "{name}");
         }
         assert_eq!(raid50.to_string(), "raid5+0(2x3)");
+        // Drives alone, where there is one way to share them out; raid3 takes only some numbers.
+        for (name, full) in [
+            ("raid50(6)", "raid5+0(2x3)"),
+            ("raid60(10)", "raid6+0(2x5)"),
+            ("raid1+0(4) chunk=64K", "raid1+0(2x2) chunk=64K"),
+            ("raid3+0(10)", "raid3+0(2x5)"),
+        ] {
+            assert_eq!(name.parse::<Layout>().map(|layout| layout.to_string()), Ok(full.into()));
+        }
         // One chunk for both levels, unless the upper one is given another.
         let both = "raid50(2x3) chunk=64K".parse::<Layout>().unwrap();
         assert_eq!((both.chunk, both.inner.unwrap().chunk), (Sectors(128), Sectors(128)));
@@ -224,12 +272,19 @@ mod tests {
     #[test]
     fn nonsense_is_named() {
         for (text, words) in [
+            ("raid50", "`raid50`: write how many arrays of how many drives, as raid50(2x4)"),
+            ("RAID5+1(x)", "as RAID5+1(2x4)"),
             (
-                "raid50(6)",
-                "members: `raid50(6)`: write how many arrays of how many drives, as raid50(2x4)",
+                "raid50(12)",
+                "members: `raid50(12)`: 12 drives can be raid5+0(2x6), raid5+0(3x4) or raid5+0(4x3); write which",
             ),
-            ("raid50", "as raid50(2x4)"),
-            ("RAID5+1(6)", "as RAID5+1(2x4)"),
+            (
+                "raid50(7)",
+                "7 drives cannot be raid0 over arrays of raid5 of one size; it takes at least 2 arrays of 3 drives",
+            ),
+            ("raid50(0)", "0 drives cannot be"),
+            ("raid5+6(9)", "at least 4 arrays of 3 drives"),
+            ("raid3+0(8)", "8 drives cannot be"),
             ("raid5+0(1x3)", "arrays: raid0 over arrays takes 2 to 127 of them, not 1"),
             ("raid5+0(2x2)", "members: raid5 needs at least 3 members, not 2"),
             ("raid5+6(3x3)", "members: raid6 needs at least 4 members, not 3"),

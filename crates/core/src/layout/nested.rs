@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::{DEFAULT_CHUNK, Layout, LayoutError, Level, Redundancy, Rotation};
+use super::{DEFAULT_CHUNK, Layout, LayoutError, Level, Parameter, Redundancy, Rotation};
 use crate::units::{Sectors, Size};
 
 /// The most arrays that an array may have as members.
@@ -161,7 +161,7 @@ impl Layout {
         if self.rotation != Rotation::default() {
             write!(f, " {prefix}{}", self.rotation)?;
         }
-        if self.level == Level::Raid10 {
+        if self.level.takes(Parameter::Near) {
             // One near copy goes without saying beside far ones, two where there are none.
             if self.near != if self.far > 1 { 1 } else { 2 } {
                 write!(f, " {prefix}near{}", self.near)?;

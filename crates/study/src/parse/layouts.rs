@@ -1,10 +1,10 @@
 //! `[[layouts]]`: the layouts that are compared.
 
 use raidlab_core::array::check_policy;
-use raidlab_core::layout::{ZoneOrder, chunk_from_size, nested_levels};
+use raidlab_core::layout::{Parameter, ZoneOrder, chunk_from_size, nested_levels};
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::suggest::did_you_mean;
-use raidlab_core::{Layout, LayoutError, Level, Redundancy, Rotation};
+use raidlab_core::{Layout, LayoutError, Level, Rotation};
 use raidlab_models::LinkSpec;
 
 use super::errors::Errors;
@@ -124,16 +124,16 @@ fn one_level(table: &Table<'_>) -> Result<Layout, StudyError> {
     };
     let level = layout.level;
     if let Some(size) = table.size("chunk")? {
-        only_for(table, "chunk", level.has_chunks() || level == Level::Linear, level)?;
+        only_for(table, Parameter::Chunk, level)?;
         layout.chunk = chunk_from_size(size).map_err(impossible)?;
     }
     if let Some(name) = table.text("rotation")? {
-        only_for(table, "rotation", !level.rotations().is_empty(), level)?;
+        only_for(table, Parameter::Rotation, level)?;
         layout.rotation = rotation(table, name, level)?;
     }
     copies(table, &mut layout)?;
     if let Some(name) = table.text("zones")? {
-        only_for(table, "zones", level == Level::Raid0, level)?;
+        only_for(table, Parameter::Zones, level)?;
         layout.zones = name.parse().map_err(|error: LayoutError| {
             let hint = did_you_mean(name, &ZoneOrder::ALL.map(ZoneOrder::name));
             let reason = format!("{}{hint}", error.reason);
@@ -232,18 +232,18 @@ fn rotation(table: &Table<'_>, name: &str, level: Level) -> Result<Rotation, Stu
 /// The copies of raid10: `near`, and `far` or `offset`, which say how many copies as the letters
 /// n, f and o of mdadm do.
 fn copies(table: &Table<'_>, layout: &mut Layout) -> Result<(), StudyError> {
-    let number = |key, range| match table.integer(key, range)? {
+    let number = |parameter: Parameter, range| match table.integer(parameter.key(), range)? {
         Some(number) => {
-            only_for(table, key, layout.level.redundancy() == Redundancy::Copies, layout.level)?;
+            only_for(table, parameter, layout.level)?;
             Ok(Some(number as u16))
         }
         None => Ok(None),
     };
     const MOST: u64 = u16::MAX as u64;
-    let near = number("near", 1..=MOST)?;
-    let far = number("far", 1..=MOST)?;
-    let offset = number("offset", 2..=MOST)?;
-    let far_sets = number("far_sets", 0..=MOST)?;
+    let near = number(Parameter::Near, 1..=MOST)?;
+    let far = number(Parameter::Far, 1..=MOST)?;
+    let offset = number(Parameter::Offset, 2..=MOST)?;
+    let far_sets = number(Parameter::FarSets, 0..=MOST)?;
     if far.is_some() && offset.is_some() {
         let reason = "beside `far`; offset copies are far copies in the next row, so give one";
         return Err(table.error(Kind::ImpossibleLayout, "offset", reason));
@@ -281,10 +281,11 @@ fn level_and_members(table: &Table<'_>) -> Result<Layout, StudyError> {
 }
 
 /// Refuses a parameter that the level does not have: it would be read and ignored.
-fn only_for(table: &Table<'_>, key: &str, has_it: bool, level: Level) -> Result<(), StudyError> {
-    if has_it {
+fn only_for(table: &Table<'_>, parameter: Parameter, level: Level) -> Result<(), StudyError> {
+    if level.takes(parameter) {
         return Ok(());
     }
+    let key = parameter.key();
     let reason = format!("{level} has no {key}; leave it out");
     Err(table.error(Kind::ImpossibleLayout, key, reason))
 }

@@ -195,10 +195,7 @@ impl Background {
 pub(super) fn window_rows(geometry: &Geometry, layout: &Layout, block: u64) -> u64 {
     let used = geometry.used(MemberIndex(0)).0;
     let rows = (used / LEAST_RANGES).next_multiple_of(block).clamp(block, MOST_ROWS.max(block));
-    match geometry {
-        Geometry::Parity(_) | Geometry::Raid10(_) => rows.min(layout.chunk.0),
-        _ => rows,
-    }
+    if geometry.ranges_end_with_chunks() { rows.min(layout.chunk.0) } else { rows }
 }
 
 /// What parity is worth, with what the bitmap says.

@@ -210,7 +210,7 @@ fn a_drive_has_the_keys_of_its_parser() {
     for kind in ["hard-disk", "ssd", "shingled-disk"] {
         let text = format!("title = \"x\"\nkind = \"{kind}\"\nnosuchkey = 1\n");
         let error = raidlab_models::parse(&text, "a.toml").expect_err("an unknown key").to_string();
-        let known = listed(&error, " has ");
+        let known = listed(&error, "known here: ");
         assert_eq!(keys(&schema["$defs"][kind]["properties"]), known, "{kind}");
     }
 }

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
+use raidlab_toml_file::{Fault, FileError, Source, Wrong};
+
 /// What kind of thing is wrong with a drive file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -86,6 +88,36 @@ impl ModelError {
     pub fn reason(&self) -> &str {
         &self.reason
     }
+}
+
+impl FileError for ModelError {
+    fn of(wrong: Wrong) -> Self {
+        let kind = match wrong.fault {
+            Fault::Syntax => ModelErrorKind::Syntax,
+            Fault::UnknownKey => ModelErrorKind::UnknownKey,
+            Fault::MissingKey => ModelErrorKind::Missing,
+            Fault::WrongType | Fault::WrongUnit => ModelErrorKind::WrongType,
+            Fault::WrongValue => ModelErrorKind::OutOfRange,
+        };
+        let mut error = Self::new(kind, &wrong.path, wrong.reason);
+        error.line = wrong.line.map(|line| line as usize);
+        error.key = Some(wrong.key).filter(|key| !key.is_empty());
+        match wrong.syntax {
+            Some(source) => error.because(source),
+            None => error,
+        }
+    }
+}
+
+/// An error about a key, at a byte of the text.
+pub(crate) fn error_at(
+    source: Source<'_>,
+    kind: ModelErrorKind,
+    offset: usize,
+    key: &str,
+    reason: impl Into<String>,
+) -> ModelError {
+    ModelError::new(kind, source.path, reason).at_line(source.line(offset) as usize).for_key(key)
 }
 
 impl fmt::Display for ModelError {

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use toml::de::{DeArray, DeTable, DeValue};
+use raidlab_core::suggest::did_you_mean;
+use raidlab_toml_file::{DeArray, DeTable, DeValue, Source};
 
-use crate::error::{ModelError, ModelErrorKind};
+use crate::error::{ModelError, ModelErrorKind, error_at};
 
 /// How a figure of a drive is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -123,30 +124,6 @@ impl Quantity {
     }
 }
 
-/// A text with a name: what is needed to say where something is wrong.
-#[derive(Clone, Copy)]
-pub(crate) struct Source<'a> {
-    pub path: &'a str,
-    pub text: &'a str,
-}
-
-impl Source<'_> {
-    pub(crate) fn line(&self, offset: usize) -> usize {
-        let before = self.text.as_bytes().iter().take(offset);
-        1 + before.filter(|byte| **byte == b'\n').count()
-    }
-
-    pub(crate) fn error(
-        &self,
-        kind: ModelErrorKind,
-        offset: usize,
-        key: &str,
-        reason: impl Into<String>,
-    ) -> ModelError {
-        ModelError::new(kind, self.path, reason).at_line(self.line(offset)).for_key(key)
-    }
-}
-
 /// Reads the entry of a figure; gives it and its value in the base unit.
 pub(crate) fn read(
     source: Source<'_>,
@@ -156,7 +133,7 @@ pub(crate) fn read(
 ) -> Result<(Figure, u64), ModelError> {
     let DeValue::Table(entry) = value else {
         let reason = format!("must be a table, such as {key} = {}", quantity.example());
-        return Err(source.error(ModelErrorKind::WrongType, offset, key, reason));
+        return Err(error_at(source, ModelErrorKind::WrongType, offset, key, reason));
     };
     let mut found = None;
     for (part, value) in entry {
@@ -167,15 +144,18 @@ pub(crate) fn read(
         let unit = quantity.units().iter().find(|(unit, _)| *unit == name);
         let path = format!("{key}.{name}");
         let Some(unit) = unit else {
-            let reason =
-                format!("unknown key; here go {}, `status` and `source`", quantity.unit_names());
+            let units = quantity.units().iter().map(|(unit, _)| *unit);
+            let known: Vec<&str> = units.chain(["status", "source"]).collect();
+            let hint = did_you_mean(name, &known);
+            let units = quantity.unit_names();
+            let reason = format!("unknown key{hint}; here go {units}, `status` and `source`");
             let kind = ModelErrorKind::UnknownKey;
-            return Err(source.error(kind, part.span().start, &path, reason));
+            return Err(error_at(source, kind, part.span().start, &path, reason));
         };
         if found.is_some() {
             let reason = format!("the value is given twice; give one of {}", quantity.unit_names());
             let kind = ModelErrorKind::Contradiction;
-            return Err(source.error(kind, part.span().start, &path, reason));
+            return Err(error_at(source, kind, part.span().start, &path, reason));
         }
         found = Some((*unit, value));
     }
@@ -185,7 +165,7 @@ pub(crate) fn read(
             quantity.unit_names(),
             quantity.example()
         );
-        return Err(source.error(ModelErrorKind::Missing, offset, key, reason));
+        return Err(error_at(source, ModelErrorKind::Missing, offset, key, reason));
     };
     let at = value.span().start;
     let (shown, number) = number(source, at, &format!("{key}.{unit}"), quantity, value.get_ref())?;
@@ -208,15 +188,16 @@ pub(crate) fn read_points(
 ) -> Result<(Figure, Vec<[f64; 2]>), ModelError> {
     let wrong = |at: usize, path: &str| {
         let reason = format!("must be a table of points [cylinders, ms], such as {key} = {POINTS}");
-        Err(source.error(ModelErrorKind::WrongType, at, path, reason))
+        Err(error_at(source, ModelErrorKind::WrongType, at, path, reason))
     };
     let DeValue::Table(entry) = value else { return wrong(offset, key) };
     for part in entry.keys() {
         let name = part.get_ref().as_ref();
         if !matches!(name, "points" | "status" | "source") {
-            let reason = "unknown key; here go `points`, `status` and `source`";
+            let hint = did_you_mean(name, &["points", "status", "source"]);
+            let reason = format!("unknown key{hint}; here go `points`, `status` and `source`");
             let (kind, path) = (ModelErrorKind::UnknownKey, format!("{key}.{name}"));
-            return Err(source.error(kind, part.span().start, &path, reason));
+            return Err(error_at(source, kind, part.span().start, &path, reason));
         }
     }
     let Some(rows) = entry.get("points") else { return wrong(offset, key) };
@@ -267,7 +248,7 @@ fn number(
 ) -> Result<(String, f64), ModelError> {
     let wrong = |what: &str| {
         let reason = format!("must be {what}, not {}", value.type_str());
-        Err(source.error(ModelErrorKind::WrongType, offset, path, reason))
+        Err(error_at(source, ModelErrorKind::WrongType, offset, path, reason))
     };
     if quantity == Quantity::Switch {
         return match value {
@@ -284,7 +265,7 @@ fn number(
         Ok(number) if number.is_finite() && number >= 0.0 => Ok((shown.to_owned(), number)),
         _ => {
             let reason = format!("must be a number from 0 up, not {shown}");
-            Err(source.error(ModelErrorKind::OutOfRange, offset, path, reason))
+            Err(error_at(source, ModelErrorKind::OutOfRange, offset, path, reason))
         }
     }
 }
@@ -297,7 +278,8 @@ fn to_base(
     quantity: Quantity,
     value: f64,
 ) -> Result<u64, ModelError> {
-    let wrong = |reason: &str| Err(source.error(ModelErrorKind::OutOfRange, offset, path, reason));
+    let wrong =
+        |reason: &str| Err(error_at(source, ModelErrorKind::OutOfRange, offset, path, reason));
     if value >= 9e15 {
         return wrong("is too large for any drive");
     }
@@ -322,16 +304,16 @@ fn status(
     let known = known.join(", ");
     let Some(value) = entry.get("status") else {
         let reason = format!("`status` is missing; it says how the figure is known: {known}");
-        return Err(source.error(ModelErrorKind::Missing, offset, key, reason));
+        return Err(error_at(source, ModelErrorKind::Missing, offset, key, reason));
     };
     let (at, path) = (value.span().start, format!("{key}.status"));
     let Some(name) = value.get_ref().as_str() else {
         let reason = format!("must be a string: {known}");
-        return Err(source.error(ModelErrorKind::WrongType, at, &path, reason));
+        return Err(error_at(source, ModelErrorKind::WrongType, at, &path, reason));
     };
     Status::ALL.into_iter().find(|one| one.name() == name).ok_or_else(|| {
         let reason = format!("\"{name}\" is not a status; known: {known}");
-        source.error(ModelErrorKind::OutOfRange, at, &path, reason)
+        error_at(source, ModelErrorKind::OutOfRange, at, &path, reason)
     })
 }
 
@@ -343,14 +325,14 @@ fn text(
 ) -> Result<String, ModelError> {
     let Some(value) = entry.get("source") else {
         let reason = "`source` is missing; it says where the figure comes from, as a string";
-        return Err(source.error(ModelErrorKind::Missing, offset, key, reason));
+        return Err(error_at(source, ModelErrorKind::Missing, offset, key, reason));
     };
     match value.get_ref().as_str() {
         Some(text) if !text.trim().is_empty() => Ok(text.to_owned()),
         _ => {
             let reason = "must be a string that says where the figure comes from";
             let path = format!("{key}.source");
-            Err(source.error(ModelErrorKind::WrongType, value.span().start, &path, reason))
+            Err(error_at(source, ModelErrorKind::WrongType, value.span().start, &path, reason))
         }
     }
 }

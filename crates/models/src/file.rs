@@ -4,11 +4,11 @@ use std::path::Path;
 
 use raidlab_core::suggest::did_you_mean;
 use raidlab_core::units::{Nanos, Sectors};
-use toml::de::{DeTable, DeValue};
+use raidlab_toml_file::{DeTable, Source, Table};
 
 use crate::disk::policy::{CachePolicy, Delivered, ReadAhead, Trigger};
-use crate::error::{ModelError, ModelErrorKind};
-use crate::figures::{Figure, Quantity, Source, Status, read, read_points};
+use crate::error::{ModelError, ModelErrorKind, error_at};
+use crate::figures::{Figure, Quantity, Status, read, read_points};
 use crate::smr::{self, SmrSpec};
 use crate::spec::{BadFigure, HardDiskFigures, HardDiskSpec};
 use crate::ssd::{self, SsdSpec};
@@ -48,7 +48,7 @@ pub enum DriveKind {
 pub(crate) type Key = (&'static str, Quantity, Option<u64>);
 
 /// What a drive file may give as `kind`.
-const KINDS: &str = "\"hard-disk\", \"ssd\", \"shingled-disk\"";
+const KINDS: [&str; 3] = ["hard-disk", "ssd", "shingled-disk"];
 
 /// Every figure of a hard disk: key, quantity, and the default in the base unit if there is one.
 pub(crate) const KEYS: [Key; 30] = [
@@ -193,29 +193,25 @@ pub(crate) fn text_at(path: &Path, what: &str) -> Result<String, ModelError> {
 /// contradict each other: with line, key and what would be right.
 pub fn parse(text: &str, path: &str) -> Result<DriveSpec, ModelError> {
     let source = Source { path, text };
-    let table = DeTable::parse(text).map_err(|error| {
-        let line = source.line(error.span().map_or(0, |span| span.start));
-        let reason = format!("not TOML: {}", error.message());
-        ModelError::new(ModelErrorKind::Syntax, path, reason).at_line(line).because(error)
-    })?;
-    let table = table.get_ref();
-    let title = string(source, table, "title", "the name of the drive")?;
-    let kind = string(source, table, "kind", KINDS)?;
-    let (kind, figures) = match kind.as_str() {
+    let document = source.document::<ModelError>()?;
+    let (table, root) = (document.get_ref(), Table::root(&source, &document));
+    let title = root.required_text("title", "title = \"Maker and model\"")?.to_owned();
+    let kind = root.required_text("kind", "kind = \"hard-disk\"")?;
+    let (kind, figures) = match kind {
         "hard-disk" => {
-            check_keys(source, table, "a hard disk", &[&KEYS, &[CURVE]])?;
+            check_keys(&root, &[&KEYS, &[CURVE]])?;
             let (f, figures) = hard_disk_figures(source, table)?;
             let spec = HardDiskSpec::new(f).map_err(|bad| wrong(source, table, bad))?;
             (DriveKind::HardDisk(spec), figures)
         }
         "ssd" => {
-            check_keys(source, table, "an SSD", &[&ssd::KEYS])?;
+            check_keys(&root, &[&ssd::KEYS])?;
             let (values, figures) = read_figures(source, table, &ssd::KEYS)?;
             let spec = SsdSpec::new(ssd::figures(&values));
             (DriveKind::Ssd(spec.map_err(|bad| wrong(source, table, bad))?), figures)
         }
         "shingled-disk" => {
-            check_keys(source, table, "a shingled disk", &[&KEYS, &[CURVE], &smr::KEYS])?;
+            check_keys(&root, &[&KEYS, &[CURVE], &smr::KEYS])?;
             let (f, mut figures) = hard_disk_figures(source, table)?;
             let (values, more) = read_figures(source, table, &smr::KEYS)?;
             figures.extend(more);
@@ -223,9 +219,11 @@ pub fn parse(text: &str, path: &str) -> Result<DriveSpec, ModelError> {
             (DriveKind::Smr(spec.map_err(|bad| wrong(source, table, bad))?), figures)
         }
         other => {
-            let reason = format!("\"{other}\" is not a kind of drive; known: {KINDS}");
+            let hint = did_you_mean(other, &KINDS);
+            let known = KINDS.join("\", \"");
+            let reason = format!("\"{other}\" is not a kind of drive{hint}; known: \"{known}\"");
             let offset = offset_of(table, "kind");
-            return Err(source.error(ModelErrorKind::OutOfRange, offset, "kind", reason));
+            return Err(error_at(source, ModelErrorKind::OutOfRange, offset, "kind", reason));
         }
     };
     let stem = path.rsplit(['/', '\\']).next().unwrap_or(path);
@@ -239,22 +237,10 @@ pub fn parse(text: &str, path: &str) -> Result<DriveSpec, ModelError> {
 }
 
 /// Refuses keys that a kind of drive does not have.
-fn check_keys(
-    source: Source<'_>,
-    table: &DeTable<'_>,
-    what: &str,
-    keys: &[&[Key]],
-) -> Result<(), ModelError> {
-    let known: Vec<_> = keys.iter().copied().flatten().map(|(key, ..)| *key).collect();
-    for key in table.keys() {
-        let name = key.get_ref().as_ref();
-        if !matches!(name, "title" | "kind") && !known.contains(&name) {
-            let reason = format!("unknown key; {what} has title, kind, {}", known.join(", "));
-            let offset = key.span().start;
-            return Err(source.error(ModelErrorKind::UnknownKey, offset, name, reason));
-        }
-    }
-    Ok(())
+fn check_keys(table: &Table<'_, ModelError>, keys: &[&[Key]]) -> Result<(), ModelError> {
+    let figures = keys.iter().copied().flatten().map(|(key, ..)| *key);
+    let known: Vec<_> = ["title", "kind"].into_iter().chain(figures).collect();
+    table.unknown_keys(&known).into_iter().next().map_or(Ok(()), Err)
 }
 
 /// The figures of a list of keys, by its order.
@@ -294,27 +280,6 @@ fn hard_disk_figures(
 /// Where a key stands; the start of the text when it does not.
 fn offset_of(table: &DeTable<'_>, name: &str) -> usize {
     table.keys().find(|key| key.get_ref() == name).map_or(0, |key| key.span().start)
-}
-
-fn string(
-    source: Source<'_>,
-    table: &DeTable<'_>,
-    key: &str,
-    what: &str,
-) -> Result<String, ModelError> {
-    match table.get(key).map(|value| value.get_ref()) {
-        Some(DeValue::String(text)) => Ok(text.to_string()),
-        Some(other) => {
-            let reason = format!("must be a string, {what}, not {}", other.type_str());
-            let offset = offset_of(table, key);
-            Err(source.error(ModelErrorKind::WrongType, offset, key, reason))
-        }
-        None => {
-            let reason = format!("is missing; give {what} as a string");
-            let kind = ModelErrorKind::Missing;
-            Err(ModelError::new(kind, source.path, reason).for_key(key))
-        }
-    }
 }
 
 fn figure(
@@ -428,5 +393,5 @@ pub(crate) fn hard_disk(values: &[u64; KEYS.len()]) -> HardDiskFigures {
 fn wrong(source: Source<'_>, table: &DeTable<'_>, bad: BadFigure) -> ModelError {
     let kind =
         if bad.contradicts { ModelErrorKind::Contradiction } else { ModelErrorKind::OutOfRange };
-    source.error(kind, offset_of(table, bad.key), bad.key, bad.reason.clone()).because(bad)
+    error_at(source, kind, offset_of(table, bad.key), bad.key, bad.reason.clone()).because(bad)
 }

@@ -220,10 +220,11 @@ fn bad_files_3() -> Vec<Bad> {
             with("average_seek", "averageseek = { ms = 9 }"),
             Kind::UnknownKey,
             "averageseek",
-            "average_seek",
+            "unknown key (did you mean `average_seek`?); known here: title, kind, capacity, ",
         ),
         ("kind", with("kind", "kind = \"drum\""), Kind::OutOfRange, "kind", "hard-disk"),
-        ("title", with("title", "title = 8"), Kind::WrongType, "title", "string"),
+        ("kind", with("kind", "kind = \"sdd\""), Kind::OutOfRange, "kind", "did you mean `ssd`?"),
+        ("title", with("title", "title = 8"), Kind::WrongType, "title", "text in quotes"),
     ]
 }
 

@@ -179,7 +179,7 @@ fn bad_parameters_are_refused_with_line_and_key() {
         ("bus_ms_per_sector", "0", Kind::OutOfRange, "from 0.00001"),
         ("buffer_continuous_read", "5", Kind::OutOfRange, "from 0 to 4"),
         ("readahead_trigger", "\"sometimes\"", Kind::OutOfRange, "\"every read\""),
-        ("title", "7", Kind::WrongType, "a string"),
+        ("title", "7", Kind::WrongType, "a text in quotes"),
         ("zones", "[]", Kind::Missing, "at least one row"),
         ("zones", "[[0, 9, 100, 10]]", Kind::WrongType, "rows [first cylinder"),
         ("zones", "[[0, 9, 100, 100, 10]]", Kind::Contradiction, "skews are less"),

@@ -5,12 +5,13 @@ use super::tree::{Breach, Tree};
 const RULE: &str = "arrows";
 
 /// What each crate may depend on, besides in its tests.
-const ARROWS: [(&str, &[&str]); 21] = [
+const ARROWS: [(&str, &[&str]); 22] = [
     ("allocator", &[]),
     ("core", &[]),
     ("parity", &[]),
     ("random", &[]),
-    ("models", &["core", "random"]),
+    ("toml-file", &["core"]),
+    ("models", &["core", "random", "toml-file"]),
     ("sim", &["core", "models"]),
     ("checker", &["core", "random", "metadata"]),
     ("workload", &["core", "random"]),
@@ -18,7 +19,7 @@ const ARROWS: [(&str, &[&str]); 21] = [
     ("engine", &["core", "parity", "metadata"]),
     ("targets", &["core", "parity", "random", "engine", "workload"]),
     ("results", &[]),
-    ("study", &["core", "random", "models", "workload", "results"]),
+    ("study", &["core", "random", "toml-file", "models", "workload", "results"]),
     ("predict", &["core", "random", "models", "sim", "workload", "study"]),
     ("measure", &["core", "random", "engine", "targets", "workload", "study"]),
     ("explore", &["core", "models", "sim", "workload", "study", "predict"]),

@@ -1,11 +1,11 @@
 //! The parameters of a measured drive, as the file beside its trace gives them.
 
 use raidlab_core::units::{Nanos, Sectors};
-use toml::de::{DeTable, DeValue};
+use raidlab_toml_file::{DeValue, Source, Table};
 
 use crate::disk::policy::{CachePolicy, CommandOverheads, Delivered, ReadAhead, Trigger, ZoneRow};
-use crate::error::{ModelError, ModelErrorKind};
-use crate::figures::{Source, plain, plain_numbers};
+use crate::error::{ModelError, ModelErrorKind, error_at};
+use crate::figures::{plain, plain_numbers};
 use crate::spec::{BadFigure, HardDiskFigures, HardDiskSpec};
 
 /// How much of the parameters the model is given.
@@ -96,33 +96,24 @@ const NUMBERS: [(&str, f64, f64); 41] = [
 /// A file being read.
 struct Reader<'a> {
     source: Source<'a>,
-    table: &'a DeTable<'a>,
+    table: Table<'a, ModelError>,
 }
 
 impl Reader<'_> {
-    fn offset(&self, name: &str) -> usize {
-        self.table.keys().find(|key| key.get_ref() == name).map_or(0, |key| key.span().start)
-    }
-
     fn error(&self, kind: ModelErrorKind, key: &str, reason: String) -> ModelError {
-        self.source.error(kind, self.offset(key), key, reason)
+        let line = self.table.line_at(key) as usize;
+        ModelError::new(kind, self.source.path, reason).at_line(line).for_key(key)
     }
 
     fn value(&self, key: &str) -> Result<&DeValue<'_>, ModelError> {
-        self.table.get(key).map(|value| value.get_ref()).ok_or_else(|| {
+        self.table.value(key).ok_or_else(|| {
             let reason = "is missing; the file beside a trace must give it";
             ModelError::new(ModelErrorKind::Missing, self.source.path, reason).for_key(key)
         })
     }
 
-    fn text(&self, key: &str) -> Result<String, ModelError> {
-        match self.value(key)? {
-            DeValue::String(text) => Ok(text.to_string()),
-            other => {
-                let reason = format!("must be a string, not {}", other.type_str());
-                Err(self.error(ModelErrorKind::WrongType, key, reason))
-            }
-        }
+    fn text(&self, key: &str) -> Result<&str, ModelError> {
+        self.table.required_text(key, &format!("{key} = \"...\""))
     }
 
     /// A number that is in the range of its key.
@@ -164,9 +155,12 @@ impl Reader<'_> {
     fn rows<const N: usize>(&self, key: &str, what: &str) -> Result<Vec<[f64; N]>, ModelError> {
         let wrong = |at: usize| {
             let reason = format!("must be a list of rows {what}, of numbers from 0 up");
-            Err(self.source.error(ModelErrorKind::WrongType, at, key, reason))
+            Err(error_at(self.source, ModelErrorKind::WrongType, at, key, reason))
         };
-        let DeValue::Array(rows) = self.value(key)? else { return wrong(self.offset(key)) };
+        let DeValue::Array(rows) = self.value(key)? else {
+            let reason = format!("must be a list of rows {what}, of numbers from 0 up");
+            return Err(self.error(ModelErrorKind::WrongType, key, reason));
+        };
         let mut found = Vec::with_capacity(rows.len());
         for row in rows.iter() {
             match row.get_ref() {
@@ -192,18 +186,14 @@ fn nanos(ms: f64) -> Nanos {
 /// contradict each other: with line, key and what would be right.
 pub fn parse_parameters(text: &str, path: &str) -> Result<Parameters, ModelError> {
     let source = Source { path, text };
-    let table = DeTable::parse(text).map_err(|error| {
-        let line = source.line(error.span().map_or(0, |span| span.start));
-        let reason = format!("not TOML: {}", error.message());
-        ModelError::new(ModelErrorKind::Syntax, path, reason).at_line(line).because(error)
-    })?;
-    let reader = Reader { source, table: table.get_ref() };
+    let document = source.document::<ModelError>()?;
+    let reader = Reader { source, table: Table::root(&source, &document) };
     check_keys(&reader)?;
     let figures = figures(&reader)?;
     let sheet = sheet(&figures);
     let checked = |figures| HardDiskSpec::new(figures).map_err(|bad| wrong(&reader, bad));
     Ok(Parameters {
-        title: reader.text("title")?,
+        title: reader.text("title")?.to_owned(),
         requests: reader.count("requests")? as usize,
         mean_response_ms: reader.number("mean_response_ms")?,
         disksim_rms_ms: reader.number("disksim_rms_ms")?,
@@ -214,12 +204,9 @@ pub fn parse_parameters(text: &str, path: &str) -> Result<Parameters, ModelError
 
 fn check_keys(reader: &Reader<'_>) -> Result<(), ModelError> {
     const OTHERS: [&str; 4] = ["title", "readahead_trigger", "zones", "seek"];
-    for key in reader.table.keys() {
-        let name = key.get_ref().as_ref();
-        if !OTHERS.contains(&name) && NUMBERS.iter().all(|(known, ..)| *known != name) {
-            let reason = "unknown key; the parameters of a measured drive have no such one";
-            return Err(reader.error(ModelErrorKind::UnknownKey, name, reason.to_owned()));
-        }
+    let known: Vec<&str> = OTHERS.into_iter().chain(NUMBERS.map(|(key, ..)| key)).collect();
+    if let Some(error) = reader.table.unknown_keys(&known).into_iter().next() {
+        return Err(error);
     }
     // All are read and checked, also those that this model makes nothing of.
     for (key, ..) in NUMBERS {

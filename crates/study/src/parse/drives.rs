@@ -5,7 +5,7 @@ use raidlab_core::suggest::did_you_mean;
 use raidlab_models::{Scheduler, check_drive, is_drive_file};
 
 use super::errors::Errors;
-use super::table::{Table, check_unique};
+use super::table::{StudyTable, Table, check_unique};
 use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::study::{DriveSource, Drives};
 

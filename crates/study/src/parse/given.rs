@@ -4,7 +4,7 @@ use raidlab_core::layout::is_same_name;
 use raidlab_core::suggest::did_you_mean;
 use raidlab_workload::WorkloadSpec;
 
-use super::table::Table;
+use super::table::{StudyTable, Table};
 use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::study::{GivenCell, NamedLayout};
 

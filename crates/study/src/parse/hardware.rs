@@ -6,7 +6,7 @@ use raidlab_models::host::{Kernel, Processor};
 use raidlab_models::{ControllerSpec, LinkSpec};
 use raidlab_workload::{Parameters, WorkloadError};
 
-use super::table::{Table, check_unique};
+use super::table::{StudyTable, Table, check_unique};
 use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::study::Host;
 

@@ -10,7 +10,7 @@ use raidlab_models::LinkSpec;
 use super::errors::Errors;
 use super::hardware;
 use super::settings::{self, Given};
-use super::table::{Table, check_unique};
+use super::table::{StudyTable, Table, check_unique};
 use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::study::{Drives, Hardware, Host, NamedLayout};
 

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use raidlab_core::Sectors;
 use raidlab_core::layout::is_same_name;
 use raidlab_core::suggest::did_you_mean;
+use raidlab_toml_file::Source;
 use raidlab_workload::{MOST_PROCESSES, WorkloadSpec};
 
 use crate::error::{StudyError, StudyErrorKind as Kind};
@@ -27,7 +28,7 @@ use crate::study::{
     FILESYSTEMS, MODELLED_FILESYSTEMS, NamedLayout, Only, Origin, State, Study, check_states,
 };
 use errors::Errors;
-use table::{Source, Table};
+use table::{StudyTable, Table};
 
 /// The most rounds a study may ask for.
 const MOST_ROUNDS: u64 = 10_000;
@@ -111,7 +112,7 @@ pub fn parse_with(text: &str, path: &str, values: &[f64]) -> Result<Study, Study
 fn read(text: &str, path: &str, values: Option<&[f64]>) -> Result<Study, StudyError> {
     let source = Source { text, path };
     let document = source.document()?;
-    let root = Table::root(&source, document.get_ref());
+    let root = Table::root(&source, &document);
     let mut errors = Errors::default();
     let keys = root.check_keys(&[&KEYS[..], &settings::KEYS[..]].concat());
     let (mut of_root, has_strange_keys) = (Errors::default(), errors.keep(keys).is_none());

@@ -1,7 +1,7 @@
 //! `[[parameters]]`: numbers of drives, paths, controllers and the host, and which may be fitted.
 //! `[calibration]`: what fitting them came to.
 
-use super::table::{Table, Unit};
+use super::table::{StudyTable, Table, Unit};
 use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::parameters::{Owner, Parameter, Parts, most_free, properties};
 use crate::study::{Calibration, DriveSource, Drives, GivenCell};

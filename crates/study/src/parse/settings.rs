@@ -5,7 +5,7 @@ use raidlab_core::contract::Pacing;
 use raidlab_core::suggest::did_you_mean;
 use raidlab_core::{Consistency, Layout, Limits, SECTOR_BYTES, Sectors, Settings, Size, Tie};
 
-use super::table::Table;
+use super::table::{StudyTable, Table};
 use crate::error::{StudyError, StudyErrorKind as Kind};
 
 /// The keys, of the study as of a layout.

@@ -1,416 +1,59 @@
-//! A table of the file, read key by key: every error knows its line and key.
+//! Tables of a study file: what the reader of files finds wrong, as errors of a study.
 
-use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
-
-use raidlab_core::Size;
-use raidlab_core::suggest::did_you_mean;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+pub(super) use raidlab_toml_file::Unit;
+use raidlab_toml_file::{Fault, FileError, Wrong};
 
 use super::errors::Errors;
 use crate::error::{StudyError, StudyErrorKind as Kind};
 
-/// A unit: its name in files, and what one of it is in the base unit.
-pub(super) type Unit = (&'static str, f64);
-
-/// The text of the file and what it is called.
-pub(super) struct Source<'a> {
-    pub(super) text: &'a str,
-    pub(super) path: &'a str,
-}
-
-impl<'a> Source<'a> {
-    /// The file as TOML.
-    pub(super) fn document(&self) -> Result<Spanned<DeTable<'a>>, StudyError> {
-        DeTable::parse(self.text).map_err(|error| {
-            let line = error.span().map(|span| self.line(span.start));
-            let reason = format!("this is not TOML: {}", error.message());
-            StudyError::new(Kind::Syntax, self.path, line, "", reason).with_source(error)
-        })
-    }
-
-    /// The line of a byte of the text, from 1.
-    fn line(&self, at: usize) -> u32 {
-        let before = &self.text.as_bytes()[..at.min(self.text.len())];
-        1 + before.iter().filter(|byte| **byte == b'\n').count() as u32
-    }
-}
-
 /// A table of the file.
-pub(super) struct Table<'a> {
-    source: &'a Source<'a>,
-    table: &'a DeTable<'a>,
-    /// The line it starts at.
-    pub(super) line: u32,
-    /// What its list is called, such as `layouts`; empty for the file itself.
-    pub(super) name: &'static str,
+pub(super) type Table<'a> = raidlab_toml_file::Table<'a, StudyError>;
+
+impl FileError for StudyError {
+    fn of(wrong: Wrong) -> Self {
+        let kind = match wrong.fault {
+            Fault::Syntax => Kind::Syntax,
+            Fault::UnknownKey => Kind::UnknownKey,
+            Fault::MissingKey => Kind::MissingKey,
+            Fault::WrongType => Kind::WrongType,
+            Fault::WrongUnit => Kind::WrongUnit,
+            Fault::WrongValue => Kind::WrongValue,
+        };
+        let error = Self::new(kind, wrong.path, wrong.line, wrong.key, wrong.reason);
+        match wrong.syntax {
+            Some(source) => error.with_source(source),
+            None => error,
+        }
+    }
 }
 
-impl<'a> Table<'a> {
-    /// The whole file.
-    pub(super) fn root(source: &'a Source<'a>, table: &'a DeTable<'a>) -> Self {
-        Self { source, table, line: 1, name: "" }
-    }
-
+/// Errors of a study about a table.
+pub(super) trait StudyTable {
     /// An error about a key of this table: at its value, or at the table where it is absent.
-    pub(super) fn error(&self, kind: Kind, key: &str, reason: impl Into<String>) -> StudyError {
-        let line = self.find(key).map_or(self.line, |value| self.line_of(value));
-        self.error_at(kind, line, key, reason)
-    }
+    fn error(&self, kind: Kind, key: &str, reason: impl Into<String>) -> StudyError;
 
     /// An error about a key of this table at a line of its own.
-    pub(super) fn error_at(
-        &self,
-        kind: Kind,
-        line: u32,
-        key: &str,
-        reason: impl Into<String>,
-    ) -> StudyError {
-        let key = if self.name.is_empty() { key.into() } else { format!("{}.{key}", self.name) };
-        StudyError::new(kind, self.source.path, Some(line), key, reason)
-    }
+    fn error_at(&self, kind: Kind, line: u32, key: &str, reason: impl Into<String>) -> StudyError;
 
     /// Refuses keys that mean nothing here, all of them.
-    pub(super) fn check_keys(&self, known: &[&str]) -> Result<(), StudyError> {
+    fn check_keys(&self, known: &[&str]) -> Result<(), StudyError>;
+}
+
+impl StudyTable for Table<'_> {
+    fn error(&self, kind: Kind, key: &str, reason: impl Into<String>) -> StudyError {
+        StudyTable::error_at(self, kind, self.line_at(key), key, reason)
+    }
+
+    fn error_at(&self, kind: Kind, line: u32, key: &str, reason: impl Into<String>) -> StudyError {
+        StudyError::new(kind, self.path(), Some(line), self.key(key), reason)
+    }
+
+    fn check_keys(&self, known: &[&str]) -> Result<(), StudyError> {
         let mut errors = Errors::default();
-        for key in self.table.keys().filter(|key| !known.contains(&key.get_ref().as_ref())) {
-            let line = self.source.line(key.span().start);
-            let hint = did_you_mean(key.get_ref(), known);
-            let reason = format!("unknown key{hint}; known here: {}", known.join(", "));
-            let error = self.error_at(Kind::UnknownKey, line, key.get_ref(), reason);
+        for error in self.unknown_keys(known) {
             errors.keep::<()>(Err(error));
         }
         errors.finish()
-    }
-
-    /// Whether the key is there.
-    pub(super) fn has(&self, key: &str) -> bool {
-        self.find(key).is_some()
-    }
-
-    /// Whether the key is there and holds a list.
-    pub(super) fn is_list(&self, key: &str) -> bool {
-        self.find(key).is_some_and(|value| matches!(value.get_ref(), DeValue::Array(_)))
-    }
-
-    /// A text.
-    pub(super) fn text(&self, key: &str) -> Result<Option<&'a str>, StudyError> {
-        let Some(value) = self.find(key) else { return Ok(None) };
-        match value.get_ref() {
-            DeValue::String(text) => Ok(Some(text)),
-            other => Err(self.wrong_type(key, value, other, "a text in quotes")),
-        }
-    }
-
-    /// All keys but some, with their values as text, in the order of the file: texts as they are, whole
-    /// numbers, `true` and `false`.
-    pub(super) fn parameters(&self, but: &[&str]) -> Result<Vec<(String, String)>, StudyError> {
-        let mut pairs: Vec<_> = self.table.iter().collect();
-        pairs.sort_by_key(|(key, _)| key.span().start);
-        let mut parameters = Vec::new();
-        for (key, value) in pairs {
-            let key = key.get_ref().as_ref();
-            if but.contains(&key) {
-                continue;
-            }
-            let text = match value.get_ref() {
-                DeValue::String(text) => text.to_string(),
-                DeValue::Boolean(flag) => flag.to_string(),
-                DeValue::Integer(_) if key != "span" => {
-                    self.integer_value(key, value, 0..=u64::MAX).map(|number| number.to_string())?
-                }
-                other => return Err(self.wrong_type(key, value, other, "a text in quotes")),
-            };
-            parameters.push((key.to_string(), text));
-        }
-        Ok(parameters)
-    }
-
-    /// A text that is neither absent nor empty; `example` shows how it is written.
-    pub(super) fn required_text(&self, key: &str, example: &str) -> Result<&'a str, StudyError> {
-        match self.text(key)? {
-            None => Err(self.missing(key, example)),
-            Some(text) => self.not_empty(key, text),
-        }
-    }
-
-    /// A name that is not empty, where there is one.
-    pub(super) fn optional_name(&self, key: &str) -> Result<Option<&'a str>, StudyError> {
-        self.text(key)?.map(|text| self.not_empty(key, text)).transpose()
-    }
-
-    /// A whole number within a range.
-    pub(super) fn integer(
-        &self,
-        key: &str,
-        range: RangeInclusive<u64>,
-    ) -> Result<Option<u64>, StudyError> {
-        self.find(key).map(|value| self.integer_value(key, value, range)).transpose()
-    }
-
-    /// `true` or `false`.
-    pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, StudyError> {
-        let Some(value) = self.find(key) else { return Ok(None) };
-        match value.get_ref() {
-            DeValue::Boolean(flag) => Ok(Some(*flag)),
-            other => Err(self.wrong_type(key, value, other, "true or false")),
-        }
-    }
-
-    /// A finite number above 0.
-    pub(super) fn number(&self, key: &str) -> Result<Option<f64>, StudyError> {
-        let Some(value) = self.find(key) else { return Ok(None) };
-        let text = match value.get_ref() {
-            DeValue::Integer(number) => number.as_str(),
-            DeValue::Float(number) => number.as_str(),
-            other => return Err(self.wrong_type(key, value, other, "a number")),
-        };
-        let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
-        number.map(Some).ok_or_else(|| {
-            self.error(Kind::WrongValue, key, format!("{text} is not a number above 0"))
-        })
-    }
-
-    /// A size above nothing, such as `"4GiB"`.
-    pub(super) fn size(&self, key: &str) -> Result<Option<Size>, StudyError> {
-        let Some(value) = self.find(key) else { return Ok(None) };
-        let DeValue::String(text) = value.get_ref() else {
-            let found = value.get_ref().type_str();
-            let reason = format!("found {found}; write a size with its unit, such as \"64KiB\"");
-            return Err(self.error(Kind::WrongUnit, key, reason));
-        };
-        let size: Size = text.parse().map_err(|reason| self.error(Kind::WrongUnit, key, reason))?;
-        if size.0 == 0 {
-            return Err(self.error(Kind::WrongValue, key, "must be more than nothing"));
-        }
-        Ok(Some(size))
-    }
-
-    /// A number from 0 up with its unit, such as `{ mb_per_s = 47.1 }`: which of the units, and how many.
-    pub(super) fn amount(
-        &self,
-        key: &str,
-        units: &'static [Unit],
-    ) -> Result<Option<(Unit, f64)>, StudyError> {
-        self.find(key).map(|value| self.amount_value(key, value, units)).transpose()
-    }
-
-    /// A percentage of an error: a number from 0 up, with `%` behind it in a text.
-    pub(super) fn error_percent(&self, key: &str) -> Result<Option<f64>, StudyError> {
-        let Some(text) = self.text(key)? else { return Ok(None) };
-        let number = text.strip_suffix('%').and_then(|text| text.trim().parse::<f64>().ok());
-        let number = number.filter(|number| (0.0..1e9).contains(number));
-        number.map(Some).ok_or_else(|| {
-            let reason = format!("`{text}` is not a percentage; write for instance \"8.5%\"");
-            self.error(Kind::WrongUnit, key, reason)
-        })
-    }
-
-    /// A list of numbers with their units, not empty.
-    pub(super) fn amounts(
-        &self,
-        key: &str,
-        units: &'static [Unit],
-    ) -> Result<Option<Vec<(Unit, f64)>>, StudyError> {
-        let unit = units.first().map_or("", |unit| unit.0);
-        let example = format!("[{{ {unit} = 30 }}, {{ {unit} = 70 }}]");
-        let Some(items) = self.list(key, &example)? else { return Ok(None) };
-        items
-            .iter()
-            .map(|item| self.amount_value(key, item, units))
-            .collect::<Result<_, _>>()
-            .map(Some)
-    }
-
-    /// A list of texts, not empty, each with its line.
-    pub(super) fn texts(
-        &self,
-        key: &str,
-        example: &str,
-    ) -> Result<Option<Vec<(&'a str, u32)>>, StudyError> {
-        let Some(items) = self.list(key, example)? else { return Ok(None) };
-        let texts = items.iter().map(|item| match item.get_ref() {
-            DeValue::String(text) => Ok((text.as_ref(), self.line_of(item))),
-            other => Err(self.wrong_type(key, item, other, "a text in quotes")),
-        });
-        texts.collect::<Result<_, _>>().map(Some)
-    }
-
-    /// A list of whole numbers, not empty, each with its line.
-    pub(super) fn integers(
-        &self,
-        key: &str,
-        range: RangeInclusive<u64>,
-        example: &str,
-    ) -> Result<Option<Vec<(u64, u32)>>, StudyError> {
-        let Some(items) = self.list(key, example)? else { return Ok(None) };
-        let numbers = items.iter().map(|item| {
-            let number = self.integer_value(key, item, range.clone())?;
-            Ok((number, self.line_of(item)))
-        });
-        numbers.collect::<Result<_, _>>().map(Some)
-    }
-
-    /// A table under a key; `example` shows how it is written.
-    pub(super) fn table(
-        &self,
-        key: &'static str,
-        example: &str,
-    ) -> Result<Option<Table<'a>>, StudyError> {
-        let Some(value) = self.find(key) else { return Ok(None) };
-        match value.get_ref() {
-            DeValue::Table(table) => {
-                let (source, line) = (self.source, self.line_of(value));
-                Ok(Some(Table { source, table, line, name: key }))
-            }
-            other => {
-                Err(self.wrong_type(key, value, other, &format!("a table, such as {example}")))
-            }
-        }
-    }
-
-    /// A list of tables; none where the key is absent.
-    pub(super) fn optional_tables(&self, key: &'static str) -> Result<Vec<Table<'a>>, StudyError> {
-        if self.has(key) { self.tables(key) } else { Ok(Vec::new()) }
-    }
-
-    /// A list of tables, at least one.
-    pub(super) fn tables(&self, key: &'static str) -> Result<Vec<Table<'a>>, StudyError> {
-        let wanted = format!("a list of tables, each headed [[{key}]]");
-        let Some(value) = self.find(key) else {
-            let reason = format!("there is none; add at least one table headed [[{key}]]");
-            return Err(self.error(Kind::MissingKey, key, reason));
-        };
-        let DeValue::Array(items) = value.get_ref() else {
-            return Err(self.wrong_type(key, value, value.get_ref(), &wanted));
-        };
-        if items.is_empty() {
-            let reason = format!("the list is empty; add at least one table headed [[{key}]]");
-            return Err(self.error(Kind::MissingKey, key, reason));
-        }
-        let tables = items.iter().map(|item| match item.get_ref() {
-            DeValue::Table(table) => {
-                Ok(Table { source: self.source, table, line: self.line_of(item), name: key })
-            }
-            other => Err(self.wrong_type(key, item, other, &wanted)),
-        });
-        tables.collect()
-    }
-
-    /// Notes the lines of this table, if it has a name, and of its keys.
-    pub(super) fn record_lines(&self, name: &str, lines: &mut BTreeMap<String, u32>) {
-        let prefix = if name.is_empty() { String::new() } else { format!("{name}.") };
-        if !name.is_empty() {
-            lines.insert(name.to_string(), self.line);
-        }
-        for (key, value) in self.table {
-            lines.insert(format!("{prefix}{}", key.get_ref()), self.line_of(value));
-        }
-    }
-
-    /// The error for a key that must be there.
-    pub(super) fn missing(&self, key: &str, example: &str) -> StudyError {
-        self.error(Kind::MissingKey, key, format!("missing; write for instance {example}"))
-    }
-
-    fn find(&self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
-        self.table.iter().find(|(name, _)| name.get_ref() == key).map(|(_, value)| value)
-    }
-
-    fn line_of<T>(&self, value: &Spanned<T>) -> u32 {
-        self.source.line(value.span().start)
-    }
-
-    fn not_empty(&self, key: &str, text: &'a str) -> Result<&'a str, StudyError> {
-        if text.trim().is_empty() {
-            return Err(self.error(Kind::WrongValue, key, "must not be empty"));
-        }
-        Ok(text)
-    }
-
-    fn list(
-        &self,
-        key: &str,
-        example: &str,
-    ) -> Result<Option<&'a [Spanned<DeValue<'a>>]>, StudyError> {
-        let Some(value) = self.find(key) else { return Ok(None) };
-        match value.get_ref() {
-            DeValue::Array(items) if items.is_empty() => {
-                let reason = format!("the list is empty; write for instance {example}");
-                Err(self.error(Kind::WrongValue, key, reason))
-            }
-            DeValue::Array(items) => Ok(Some(items)),
-            other => Err(self.wrong_type(key, value, other, &format!("a list, such as {example}"))),
-        }
-    }
-
-    fn integer_value(
-        &self,
-        key: &str,
-        value: &Spanned<DeValue<'_>>,
-        range: RangeInclusive<u64>,
-    ) -> Result<u64, StudyError> {
-        let DeValue::Integer(integer) = value.get_ref() else {
-            return Err(self.wrong_type(key, value, value.get_ref(), "a whole number"));
-        };
-        let number = u64::from_str_radix(integer.as_str(), integer.radix()).ok();
-        number.filter(|number| range.contains(number)).ok_or_else(|| {
-            let (from, to) = (range.start(), range.end());
-            let reason = format!("{integer} is out of range; from {from} to {to}");
-            self.error_at(Kind::WrongValue, self.line_of(value), key, reason)
-        })
-    }
-
-    fn amount_value(
-        &self,
-        key: &str,
-        value: &Spanned<DeValue<'_>>,
-        units: &'static [Unit],
-    ) -> Result<(Unit, f64), StudyError> {
-        let names: Vec<&str> = units.iter().map(|unit| unit.0).collect();
-        let known = names.join(" or ");
-        let example = names.first().map_or(String::new(), |unit| format!("{{ {unit} = 10 }}"));
-        let line = self.line_of(value);
-        let DeValue::Table(table) = value.get_ref() else {
-            let found = value.get_ref().type_str();
-            let reason =
-                format!("found {found}; write the number with its unit ({known}), as {example}");
-            return Err(self.error_at(Kind::WrongUnit, line, key, reason));
-        };
-        let mut entries = table.iter();
-        let (Some((name, number)), None) = (entries.next(), entries.next()) else {
-            let reason = format!("must have one number with its unit ({known}), as {example}");
-            return Err(self.error_at(Kind::WrongUnit, line, key, reason));
-        };
-        let name = name.get_ref().as_ref();
-        let Some(unit) = units.iter().find(|unit| unit.0 == name) else {
-            let hint = did_you_mean(name, &names);
-            let reason = format!("`{name}` is not a unit of this{hint}; it takes {known}");
-            return Err(self.error_at(Kind::WrongUnit, line, key, reason));
-        };
-        let text = match number.get_ref() {
-            DeValue::Integer(number) => number.as_str(),
-            DeValue::Float(number) => number.as_str(),
-            other => return Err(self.wrong_type(key, number, other, "a number")),
-        };
-        let number = text.parse::<f64>().ok().filter(|number| (0.0..1e18).contains(number));
-        let number = number.ok_or_else(|| {
-            let reason = format!("{text} is not a number from 0 up");
-            self.error_at(Kind::WrongValue, line, key, reason)
-        })?;
-        Ok((*unit, number))
-    }
-
-    fn wrong_type<T>(
-        &self,
-        key: &str,
-        at: &Spanned<T>,
-        found: &DeValue<'_>,
-        wanted: &str,
-    ) -> StudyError {
-        let reason = format!("found {}; must be {wanted}", found.type_str());
-        self.error_at(Kind::WrongType, self.line_of(at), key, reason)
     }
 }
 

@@ -4,7 +4,7 @@ use raidlab_core::suggest::did_you_mean;
 use raidlab_workload::{KINDS, Parameters, WorkloadError, WorkloadErrorKind, WorkloadSpec, make};
 
 use super::errors::Errors;
-use super::table::{Table, check_unique};
+use super::table::{StudyTable, Table, check_unique};
 use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::study::NamedLayout;
 

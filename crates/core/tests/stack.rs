@@ -9,9 +9,9 @@ use raidlab_core::contract::{
 use raidlab_core::geometry::Geometry;
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::stack::{Stack, StackConfig};
-use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sector, Sectors};
+use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors, Time};
 use raidlab_random::SplitMix64;
-use support::Driver;
+use support::{Driver, Work as Asked};
 
 const DRIVE: Sectors = Sectors(64);
 
@@ -243,4 +243,26 @@ fn what_is_asked_of_drives_is_told_of_the_right_one() {
     let Geometry::Nested(nested) = geometry else { panic!("{geometry:?}") };
     let array_of = |drive| nested.array_of(MemberIndex(drive)).map(|(array, ..)| array);
     assert_eq!([array_of(0), array_of(79), array_of(80)], [Some(0), Some(39), none]);
+}
+
+#[test]
+fn an_io_of_any_array_is_given_up_by_its_own_name() {
+    let deadline = 1000;
+    for array in 0..3 {
+        let mut config = config(Level::Raid0, 3, Level::Raid1, 2, Limits::default());
+        for inner in &mut config.inner {
+            inner.settings.deadline = Some(Nanos(deadline));
+        }
+        let mut driver = driver(&config);
+        let token = driver.buffer(vec![0; 8]);
+        driver.submit(IoOp::Read, 8 * array, &[Segment { token, offset: 0, len: 8 }]);
+        let Asked::Io(sent) = driver.work[0] else { panic!("a read goes to a drive") };
+        assert_eq!(u64::from(sent.member.0 / 2), array);
+        driver.now = Time(deadline);
+        driver.input(Input::Wake);
+        let given_up = |work: &Asked| matches!(work, Asked::Abandoned(io) if *io == sent.io);
+        assert!(driver.work.iter().any(given_up), "{array}: {:?}", driver.work);
+        driver.run();
+        assert!(driver.replies.iter().all(|(_, outcome)| *outcome == Outcome::Done), "{array}");
+    }
 }

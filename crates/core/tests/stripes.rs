@@ -5,7 +5,7 @@
 mod support;
 
 use raidlab_core::contract::{Input, IoOp, IoOutcome, Outcome, Request, RequestId, Segment};
-use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sector, Sectors, Tie};
+use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sector, Sectors, Tie};
 use raidlab_random::SplitMix64;
 use support::{Driver, Work};
 
@@ -427,5 +427,22 @@ fn every_bug_planted_in_stripes_is_found() {
         let run = |seed| move || with_cache(config, 0, seed, |driver| driver.array.plant(bug));
         let found = (0..100).find(|seed| std::panic::catch_unwind(run(*seed)).is_err());
         assert!(found.is_some(), "{} not found on {}", bug.name(), config.layout);
+    }
+}
+
+#[test]
+fn who_finds_room_in_the_log_flushes_nothing() {
+    let journal = Consistency::Journal { sectors: Sectors(512) };
+    let partial = Consistency::PartialParity { slots: 6 };
+    for (level, mode) in [(Level::Raid5, journal), (Level::Raid6, journal), (Level::Raid5, partial)]
+    {
+        let mut config = config(level, 4);
+        config.settings.consistency = mode;
+        let mut driver = Driver::new(&config);
+        assert_eq!(driver.write(0, &[1; 4]), Outcome::Done);
+        driver.log.clear();
+        assert_eq!(driver.write(0, &[2; 4]), Outcome::Done);
+        let count = |op| driver.log.iter().filter(|io| io.op == op).count();
+        assert!(count(IoOp::Flush) == 0 && count(IoOp::Write) > 0, "{level} {mode:?}");
     }
 }

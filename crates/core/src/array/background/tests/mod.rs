@@ -34,11 +34,15 @@ fn bench(level: Level, members: u16, consistency: Consistency) -> Bench {
         Level::Raid1 => Layout::new(level, members),
         _ => Layout::new(level, members).with_chunk(Sectors(64)),
     };
-    let setup = setup(&layout, consistency);
+    bench_of(&layout, consistency)
+}
+
+fn bench_of(layout: &Layout, consistency: Consistency) -> Bench {
+    let setup = setup(layout, consistency);
     Bench {
         bitmap: Bitmap::new(consistency, setup.covered()),
         setup,
-        members: Members::new(usize::from(members) * 2 + 1, 8),
+        members: Members::new(usize::from(layout.members) * 2 + 1, 8),
         locks: RangeLocks::new(8),
         background: Background::new(4, PACING),
     }

@@ -8,16 +8,17 @@
 
 use std::ops::Range;
 
+use raidlab_core::layout::least_common;
 use raidlab_core::{Layout, SECTOR_BYTES, Sectors, Time};
 use raidlab_study::{CellKey, NamedLayout, State, Study, cell_seed, cells};
+use raidlab_targets::RawTarget;
 use raidlab_workload::processes::Asked;
 use raidlab_workload::raw::{OpResult, RawPlan, Request};
 use raidlab_workload::{Setting, Workload, WorkloadError};
 
-use crate::sizes::Sizes;
+use crate::sizes::{Sizes, smallest_request};
 
-/// The raw target works in whole blocks of this many bytes.
-pub(super) const BLOCK: u64 = 4096;
+pub(super) const BLOCK: u64 = RawTarget::BLOCK;
 /// A disk writes about as many bytes in the time that going to another place takes it.
 const A_PLACE: u64 = 1 << 20;
 /// Places that are kept at most, 16 bytes each: with more, all is filled.
@@ -78,16 +79,16 @@ const fn cost(bytes: u64, places: usize) -> u64 {
     bytes.saturating_add(A_PLACE * places as u64)
 }
 
-/// What is filled as one: a stripe where there is parity, and blocks of the raw target.
+/// What is filled as one: requests of the array, and whole stripes where there is parity.
 fn unit(layout: &Layout) -> u64 {
-    let unit = SECTOR_BYTES * u64::from(layout.sectors_at_once());
-    let unit = match layout.full_stripe() {
-        Some(stripe) if layout.has_parity() => unit * stripe.0,
-        _ if unit > SECTOR_BYTES => unit,
-        _ => BLOCK,
-    };
-    // A multiple of both; chunks are multiples of 512 bytes.
-    if unit.is_multiple_of(BLOCK) { unit } else { unit * (BLOCK / 512) }
+    let request = SECTOR_BYTES * u64::from(smallest_request(layout));
+    match layout.full_stripe() {
+        Some(stripe) if layout.has_parity() => {
+            let sector = SECTOR_BYTES * u64::from(layout.sectors_at_once());
+            least_common(request, sector * stripe.0)
+        }
+        _ => request,
+    }
 }
 
 fn whole(range: Range<u64>, unit: u64, end: u64) -> Range<u64> {

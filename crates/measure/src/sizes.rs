@@ -6,7 +6,7 @@ use raidlab_engine::log_device_sectors;
 use raidlab_study::{
     DriveSource, NamedLayout, State, Study, StudyError, StudyErrorKind, filesystem_room,
 };
-use raidlab_targets::{Extra, Filesystem};
+use raidlab_targets::{Extra, Filesystem, RawTarget};
 use raidlab_workload::Setting;
 
 /// Member files whose size the study leaves open are a multiple of this, in bytes.
@@ -14,8 +14,8 @@ const ROUND: u64 = 1 << 20;
 /// Arrays whose size the study leaves open are at least this large, in bytes: random places of less
 /// would lie in the caches of any drive.
 const SMALLEST_ARRAY: u64 = 64 << 20;
-/// Real files are read and written in whole blocks of this many sectors (4 KiB).
-const BLOCK: u32 = 8;
+/// Real members are read and written in whole blocks of this many sectors.
+const BLOCK: u32 = (RawTarget::BLOCK / SECTOR_BYTES) as u32;
 
 /// How large the arrays and their members are.
 #[derive(Clone, Debug)]
@@ -84,7 +84,8 @@ impl Sizes {
             sizes.members.push(member);
             sizes.capacities.push(capacity);
         }
-        let blocks: Vec<u32> = study.layouts.iter().map(|named| block(&named.layout)).collect();
+        let blocks: Vec<u32> =
+            study.layouts.iter().map(|named| smallest_request(&named.layout)).collect();
         let memory = crate::memory::host_memory();
         study.check_capacity(&sizes.capacities, &blocks, |_| memory)?;
         Ok(sizes)
@@ -104,7 +105,7 @@ pub fn whole_members(study: &Study, devices: &[u64]) -> Option<Sectors> {
 }
 
 /// The smallest request of an array, in sectors: both are powers of two.
-fn block(layout: &Layout) -> u32 {
+pub(super) fn smallest_request(layout: &Layout) -> u32 {
     BLOCK.max(layout.sectors_at_once())
 }
 

@@ -184,6 +184,9 @@ struct Run<'a, S> {
 }
 
 impl RawTarget {
+    /// It works in whole blocks of this many bytes, each of which is verified.
+    pub const BLOCK: u64 = BLOCK;
+
     /// A target over an engine. With `zeroed` the members hold only zeroes, and reads of what was never
     /// written must find zeroes; otherwise such reads are not verified, and redundancy is taken to be
     /// consistent.

@@ -446,3 +446,21 @@ fn who_finds_room_in_the_log_flushes_nothing() {
         assert!(count(IoOp::Flush) == 0 && count(IoOp::Write) > 0, "{level} {mode:?}");
     }
 }
+
+#[test]
+fn a_read_computes_nothing_for_a_log() {
+    let journal = Consistency::Journal { sectors: Sectors(512) };
+    let modes = [Consistency::None, Consistency::PartialParity { slots: 6 }, journal];
+    let jobs = modes.map(|mode| {
+        let mut config = config(Level::Raid5, 4);
+        config.settings.consistency = mode;
+        let mut driver = Driver::new(&config);
+        assert_eq!(driver.write(0, &[1; 40]), Outcome::Done);
+        driver.fail(0);
+        driver.run();
+        let token = driver.buffer(vec![0; 40]);
+        driver.submit(IoOp::Read, 0, &[Segment { token, offset: 0, len: 40 }]);
+        run_counting_jobs(&mut driver)
+    });
+    assert_eq!(jobs, [2; 3], "what was lost, a piece in each of two stripes");
+}

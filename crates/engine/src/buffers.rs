@@ -141,8 +141,29 @@ struct Slot {
     bytes: usize,
     /// Segments of unanswered requests that lie in this buffer.
     in_flight: u32,
-    /// Those of them that are filled.
-    filling: u32,
+    /// Segments of unanswered requests that have a part of each [`BLOCK`] of it, and [`FILLS`] times those that are
+    /// filled. (Not a structure: numbers are zeroed by the system, when they are touched.)
+    uses: Vec<u64>,
+}
+
+/// Who uses memory is counted for this many sectors together (4 KiB).
+const BLOCK: u32 = 8;
+/// One segment that is filled, in [`Slot::uses`].
+const FILLS: u64 = 1 << 32;
+
+impl Slot {
+    /// Of each block that a segment has a part of. Most are one whole block, for which no loop is set up.
+    #[inline]
+    fn uses(&mut self, segment: Segment, mut each: impl FnMut(&mut u64)) {
+        let first = (segment.offset / BLOCK) as usize;
+        if segment.len == BLOCK && segment.offset.is_multiple_of(BLOCK) {
+            each(&mut self.uses[first]);
+        } else {
+            let end = u64::from(segment.offset) + u64::from(segment.len);
+            let end = end.div_ceil(u64::from(BLOCK)) as usize;
+            self.uses[first..end].iter_mut().for_each(each);
+        }
+    }
 }
 
 /// The buffers of one engine: those its user allocates, and the scratch buffers of the core.
@@ -197,8 +218,8 @@ impl Buffers {
         let index = free.unwrap_or(self.slots.len());
         // Half way round from the scratch buffer of the same number, which is used together with it.
         let offset = self.users.stagger(index + ALIGNMENT / self.users.alignment / 2);
-        let slot =
-            Slot { area: Area::new(bytes + offset)?, offset, bytes, in_flight: 0, filling: 0 };
+        let uses = vec![0; (sectors as usize).div_ceil(BLOCK as usize)];
+        let slot = Slot { area: Area::new(bytes + offset)?, offset, bytes, in_flight: 0, uses };
         if free.is_none() {
             self.slots.push(None);
         }
@@ -273,29 +294,29 @@ impl Buffers {
         inside.then(|| Piece { start: start.wrapping_add(offset), len })
     }
 
-    /// Whether a request that `fills` its memory, or reads it, could meet one under way in this buffer that does not
-    /// bear it; then their segments have to be compared.
+    /// A request starts using a segment, which lies within its buffer, and `fills` or reads it. Whether it could meet
+    /// one under way that does not bear it, as both have a part of one block: then their segments have to be compared.
     #[inline]
-    pub(crate) fn may_meet(&self, token: Token, fills: bool) -> bool {
-        let slot = self.slots.get(token.0 as usize).and_then(Option::as_ref);
-        slot.is_some_and(|slot| slot.filling > 0 || fills && slot.in_flight > 0)
+    pub(crate) fn hold(&mut self, segment: Segment, fills: bool) -> bool {
+        let Some(Some(slot)) = self.slots.get_mut(segment.token.0 as usize) else { return false };
+        slot.in_flight += 1;
+        // What reads memory meets who fills it, what fills it anyone.
+        let (one, unbearable) = if fills { (FILLS + 1, 0) } else { (1, FILLS - 1) };
+        let mut meets = false;
+        slot.uses(segment, |uses| {
+            meets |= *uses > unbearable;
+            *uses += one;
+        });
+        meets
     }
 
-    /// A request starts using a buffer, and `fills` the segment or reads it.
+    /// A request that used a segment was answered.
     #[inline]
-    pub(crate) fn hold(&mut self, token: Token, fills: bool) {
-        if let Some(Some(slot)) = self.slots.get_mut(token.0 as usize) {
-            slot.in_flight += 1;
-            slot.filling += u32::from(fills);
-        }
-    }
-
-    /// A request that used a buffer was answered.
-    #[inline]
-    pub(crate) fn let_go(&mut self, token: Token, fills: bool) {
-        if let Some(Some(slot)) = self.slots.get_mut(token.0 as usize) {
+    pub(crate) fn let_go(&mut self, segment: Segment, fills: bool) {
+        if let Some(Some(slot)) = self.slots.get_mut(segment.token.0 as usize) {
             slot.in_flight -= 1;
-            slot.filling -= u32::from(fills);
+            let one = if fills { FILLS + 1 } else { 1 };
+            slot.uses(segment, |uses| *uses -= one);
         }
     }
 }
@@ -372,19 +393,39 @@ mod tests {
     #[test]
     fn a_buffer_in_flight_is_out_of_reach() {
         let mut buffers = buffers();
-        let token = buffers.allocate(512).unwrap();
-        assert!(!buffers.may_meet(token, true));
-        buffers.hold(token, false);
+        let token = buffers.allocate(8192).unwrap();
+        let part = |offset, len| Segment { token, offset, len };
+        assert!(!buffers.hold(part(2, 3), false));
         assert_eq!(buffers.bytes(token).unwrap_err().kind(), EngineErrorKind::Busy);
         assert_eq!(buffers.bytes_mut(token).unwrap_err().kind(), EngineErrorKind::Busy);
         assert_eq!(buffers.release(token).unwrap_err().kind(), EngineErrorKind::Busy);
-        assert!(buffers.may_meet(token, true) && !buffers.may_meet(token, false));
-        buffers.hold(token, true);
-        buffers.let_go(token, false);
-        assert!(buffers.may_meet(token, true) && buffers.may_meet(token, false));
-        buffers.let_go(token, true);
+        buffers.let_go(part(2, 3), false);
         assert!(buffers.bytes(token).is_ok());
-        assert!(!buffers.may_meet(token, true) && !buffers.may_meet(token, false));
+    }
+
+    #[test]
+    fn who_has_a_part_of_one_block_has_to_be_compared() {
+        let mut buffers = buffers();
+        let token = buffers.allocate(8192).unwrap();
+        let part = |offset, len| Segment { token, offset, len };
+        let (held, near, far, both) = (part(2, 3), part(5, 1), part(8, 8), part(7, 2));
+        // Who is under way, who comes, whether both bear it.
+        let meets = |buffers: &mut Buffers, first: (Segment, bool), second: (Segment, bool)| {
+            assert!(!buffers.hold(first.0, first.1), "nobody is there");
+            let meets = buffers.hold(second.0, second.1);
+            buffers.let_go(second.0, second.1);
+            buffers.let_go(first.0, first.1);
+            meets
+        };
+        let (reads, fills) = (false, true);
+        for (one, other) in [(held, held), (held, near), (held, both), (far, both), (both, far)] {
+            assert!(!meets(&mut buffers, (one, reads), (other, reads)));
+            assert!(meets(&mut buffers, (one, reads), (other, fills)));
+            assert!(meets(&mut buffers, (one, fills), (other, reads)));
+            assert!(meets(&mut buffers, (one, fills), (other, fills)));
+        }
+        assert!(!meets(&mut buffers, (held, fills), (far, fills)));
+        assert!(!meets(&mut buffers, (held, fills), (far, reads)));
     }
 
     #[test]

@@ -290,8 +290,8 @@ impl Engine {
             return Err(does_not_fit(wrong));
         }
         let fills = op == IoOp::Read;
-        self.check_lent(segments, fills)?;
         self.make_room(op, at, len)?;
+        self.lend(segments, fills)?;
         let slot = self.free.pop().unwrap_or_else(|| {
             self.pending.push(Pending::default());
             self.pending.len() as u32 - 1
@@ -303,17 +303,14 @@ impl Engine {
         let mut own = segments.iter().copied();
         pending.first = own.next();
         pending.more.extend(own);
-        for segment in segments {
-            self.buffers.hold(segment.token, fills);
-        }
         self.outstanding += 1;
         self.hand_in(Input::Request(Request { id, op, at, len, segments, fua }));
         Ok(id)
     }
 
-    /// Memory that a read fills is lent to nobody else; see [`Buffers`].
+    /// Lends memory to a request; what a read fills is lent to nobody else, see [`Buffers`].
     #[inline]
-    fn check_lent(&self, segments: &[Segment], fills: bool) -> Result<(), EngineError> {
+    fn lend(&mut self, segments: &[Segment], fills: bool) -> Result<(), EngineError> {
         if let (true, [_, _, ..]) = (fills, segments) {
             let twice = (1..segments.len())
                 .find(|index| segments[..*index].iter().any(|one| overlap(one, &segments[*index])));
@@ -321,14 +318,25 @@ impl Engine {
                 return Err(filled_twice(&segments[index]));
             }
         }
-        if !segments.iter().any(|segment| self.buffers.may_meet(segment.token, fills)) {
-            return Ok(());
+        let mut meets = false;
+        for segment in segments {
+            meets |= self.buffers.hold(*segment, fills);
         }
+        if meets { self.check_lent(segments, fills) } else { Ok(()) }
+    }
+
+    /// Takes the memory back where another request has a part of it.
+    #[cold]
+    fn check_lent(&mut self, segments: &[Segment], fills: bool) -> Result<(), EngineError> {
         let others = self.pending.iter().filter(|other| fills || other.fills);
         let is_lent = |segment: &&Segment| {
             others.clone().flat_map(Pending::segments).any(|other| overlap(segment, other))
         };
-        segments.iter().find(is_lent).map_or(Ok(()), |segment| Err(lent(segment)))
+        let Some(found) = segments.iter().find(is_lent) else { return Ok(()) };
+        for segment in segments {
+            self.buffers.let_go(*segment, fills);
+        }
+        Err(lent(found))
     }
 
     /// Inputs of one batch carry one time: that of the first.
@@ -517,7 +525,7 @@ impl Engine {
         let pending = &mut self.pending[slot as usize];
         debug_assert_eq!(u64::from(pending.generation), id.0 >> 32, "answered twice");
         for segment in pending.first.take().into_iter().chain(pending.more.drain(..)) {
-            self.buffers.let_go(segment.token, pending.fills);
+            self.buffers.let_go(segment, pending.fills);
         }
         self.free.push(slot);
         self.replies.push(Reply { id, outcome });

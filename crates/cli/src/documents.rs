@@ -32,7 +32,8 @@ const OF_OTHERS: [&str; 7] = [
 /// What is wrong with a document, a line each.
 fn wrong(text: &str) -> Vec<String> {
     let document = Document::parse(text);
-    let flags = all_flags(&Arguments::command());
+    let mut flags = all_flags(&Arguments::command());
+    flags.extend(flags_of_the_lab());
     let mut wrong = Vec::new();
     let of_shell = |block: &&Block| {
         let output = block.notes.iter().any(|note| note.starts_with("output"));
@@ -119,6 +120,13 @@ fn all_flags(command: &Command) -> BTreeSet<String> {
     let own = command.get_arguments().filter_map(|argument| argument.get_long());
     let own = own.map(|flag| format!("--{flag}"));
     own.chain(command.get_subcommands().flat_map(all_flags)).collect()
+}
+
+/// Those that the program of the kernel lab has, by what it says of itself.
+fn flags_of_the_lab() -> impl Iterator<Item = String> {
+    const SOURCE: &str = include_str!("../../kernel-lab/src/main.rs");
+    let usage = SOURCE.lines().filter_map(|line| line.strip_prefix("  --"));
+    usage.filter_map(|line| Some(format!("--{}", line.split_whitespace().next()?)))
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::tree::{Breach, Tree};
 const RULE: &str = "arrows";
 
 /// What each crate may depend on, besides in its tests.
-const ARROWS: [(&str, &[&str]); 22] = [
+const ARROWS: [(&str, &[&str]); 23] = [
     ("allocator", &[]),
     ("core", &[]),
     ("parity", &[]),
@@ -13,6 +13,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
     ("toml-file", &["core"]),
     ("models", &["core", "random", "toml-file"]),
     ("sim", &["core", "models"]),
+    ("kernel-lab", &["core", "models"]),
     ("checker", &["core", "random", "metadata"]),
     ("workload", &["core", "random"]),
     ("metadata", &["core"]),

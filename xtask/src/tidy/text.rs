@@ -18,7 +18,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Breach> {
         }
         for (index, line) in text.split('\n').enumerate() {
             // An unchanged empty line of a diff is one space.
-            if line.ends_with([' ', '\t', '\r']) && !(line == " " && path.ends_with(".diff")) {
+            let is_diff = path.ends_with(".diff") || path.ends_with(".patch");
+            if line.ends_with([' ', '\t', '\r']) && !(line == " " && is_diff) {
                 add(index + 1, "trailing-space", "take out the space at the end".to_owned());
             }
             if path.ends_with(".rs") && line.contains('\t') {
@@ -54,6 +55,7 @@ mod tests {
         assert_eq!(rules("a.md", "a\nb"), [(2, "last-line")]);
         assert_eq!(rules("a.md", "a \nb\t\nc\r\n"), [1, 2, 3].map(|line| (line, "trailing-space")));
         assert_eq!(rules("a.diff", " \n+a \n"), [(2, "trailing-space")]);
+        assert_eq!(rules("a.patch", " \n+a \n"), [(2, "trailing-space")]);
         assert_eq!(rules("a.rs", "//\ta\n"), [(1, "tab")]);
         assert_eq!(rules("Makefile", "a:\n\tb\n"), []);
         assert_eq!(rules("empty", ""), []);

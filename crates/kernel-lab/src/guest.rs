@@ -1,0 +1,488 @@
+//! A guest: one User Mode Linux process with its helpers, from its start to its end.
+
+use std::fmt;
+use std::fs;
+use std::io::Write;
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use raidlab_core::units::Time;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use crate::bus::Record;
+use crate::class::Class;
+use crate::contents::Room;
+use crate::failure::Failure;
+use crate::host::Listeners;
+use crate::lab::{Counts, Lab};
+use crate::service::Service;
+
+/// Where the guest's memory lies: it must be mapped executable, and its size is set aside there.
+const MEMORY: &str = "/dev/shm";
+/// How many drives have names that the lab knows.
+const MOST_DRIVES: usize = 26;
+/// Lines of the console that go with an error.
+const TAIL: usize = 20;
+/// How long a guest may take to connect, and to go once it has closed the clock.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What the guest's programs are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Root {
+    /// This machine's own tree, read-only: what is installed here is there too, and may shift results a little.
+    Machine {
+        /// Where busybox is.
+        busybox: PathBuf,
+    },
+    /// An archive that was built from named versions of packages.
+    Archive(PathBuf),
+}
+
+/// A guest to be started.
+pub struct Guest {
+    /// The kernel, as `cargo xtask kernel` builds it.
+    pub kernel: PathBuf,
+    /// Its programs.
+    pub root: Root,
+    /// Its memory in MiB.
+    pub memory_mib: u64,
+    /// From this come its random numbers.
+    pub seed: u64,
+    /// Whether the clock offers to share a page, which kernels from 6.11 on take.
+    pub page: bool,
+    /// The processor that guest and lab share; on two, each turn is a wake-up across them.
+    pub processor: Option<usize>,
+    /// How many requests a drive is sent at once.
+    pub queue_depth: u32,
+    /// From how many bytes not yet written on the kernel writes back, and from how many on it makes writers wait.
+    pub dirty_bytes: Option<[u64; 2]>,
+    /// More arguments of the kernel, such as `um_cost=1000,500`.
+    pub arguments: Vec<String>,
+    /// For how long in real time the guest may run without a word.
+    pub silence: Duration,
+    /// Its drives, `/dev/vda` first.
+    pub drives: Vec<(Class, Service)>,
+    /// How many bytes their contents may take in memory.
+    pub room: u64,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The exit status of the script.
+    pub status: i32,
+    /// What it wrote to standard output.
+    pub stdout: String,
+    /// What it wrote to standard error.
+    pub stderr: String,
+    /// How much happened on the way.
+    pub counts: Counts,
+    /// How long the guest lived in virtual time.
+    pub virtual_time: Time,
+    /// How many bytes of memory the contents of the drives took.
+    pub bytes_held: u64,
+    /// Whether the clock shared its page.
+    pub page: bool,
+}
+
+/// Why there is no outcome.
+#[derive(Debug)]
+pub struct GuestError {
+    /// What went wrong.
+    pub failure: Failure,
+    /// The last lines of the guest's console.
+    pub console: Vec<String>,
+}
+
+impl fmt::Display for GuestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.failure {
+            Failure::Closed => write!(f, "the guest stopped before the end of its script")?,
+            failure => write!(f, "{failure}")?,
+        }
+        if !self.console.is_empty() {
+            write!(f, "; its last words:")?;
+            self.console.iter().try_for_each(|line| write!(f, "\n    {line}"))?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for GuestError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.failure)
+    }
+}
+
+impl From<Failure> for GuestError {
+    fn from(failure: Failure) -> Self {
+        Self { failure, console: Vec::new() }
+    }
+}
+
+/// Starts the guest, runs a shell script in it and waits until it has powered off. Every request of a drive is handed
+/// to `trace`. When `stop` becomes readable it is ended at once.
+///
+/// # Errors
+/// When the guest cannot be started, hangs, stops early or breaks a protocol. Nothing of it is left then, as is after a
+/// kill of this process: a helper sees its end.
+pub fn run(
+    guest: Guest,
+    script: &str,
+    stop: BorrowedFd<'_>,
+    trace: &mut dyn FnMut(&Record),
+) -> Result<Outcome, GuestError> {
+    guest.check()?;
+    let work = WorkDirectory::new()?;
+    guest.prepare(work.path(), script)?;
+    let listeners = Listeners::bind(work.path(), guest.drives.len())?;
+    let _pinned = guest.processor.map(Pinned::to).transpose()?;
+    let mut process = guest.start(work.path())?;
+    let served = guest.serve(work.path(), listeners, &mut process, stop, trace);
+    let tail = |failure| GuestError { failure, console: last_lines(work.path()) };
+    let lab = served.map_err(tail)?;
+    process.end().map_err(tail)?;
+    outcome(work.path(), &lab).map_err(tail)
+}
+
+/// What the script left and what the lab counted.
+fn outcome(work: &Path, lab: &Lab) -> Result<Outcome, Failure> {
+    let text = |name: &str| {
+        fs::read(work.join(name)).map(|raw| String::from_utf8_lossy(&raw).into_owned())
+    };
+    if let Ok(refused) = text("settings.err")
+        && !refused.is_empty()
+    {
+        return Err(Failure::Protocol(format!("settings were refused: {}", refused.trim_end())));
+    }
+    let status = text("status").ok().and_then(|text| text.trim().parse().ok());
+    Ok(Outcome {
+        status: status.ok_or(Failure::Closed)?,
+        stdout: text("stdout").unwrap_or_default(),
+        stderr: text("stderr").unwrap_or_default(),
+        counts: lab.counts(),
+        virtual_time: lab.last_known_time(),
+        bytes_held: lab.bytes_held(),
+        page: lab.shares_page(),
+    })
+}
+
+impl Guest {
+    fn check(&self) -> Result<(), Failure> {
+        let refuse = |what: String| {
+            let error = std::io::Error::from(std::io::ErrorKind::InvalidInput);
+            Err(Failure::system(what, error))
+        };
+        if !self.kernel.is_file() {
+            return refuse(format!("no kernel at {}", self.kernel.display()));
+        }
+        if self.drives.len() > MOST_DRIVES {
+            return refuse(format!("{} drives, of {MOST_DRIVES} at most", self.drives.len()));
+        }
+        let space = rustix::fs::statvfs(MEMORY).map_err(|error| Failure::system(MEMORY, error))?;
+        let free = (space.f_bavail * space.f_frsize) >> 20;
+        if free < self.memory_mib {
+            return refuse(format!("{} MiB of memory, of {free} in {MEMORY}", self.memory_mib));
+        }
+        Ok(())
+    }
+
+    /// Puts what the guest starts from into its directory.
+    fn prepare(&self, work: &Path, script: &str) -> Result<(), Failure> {
+        let put = |name: &str, text: &str| {
+            let path = work.join(name);
+            fs::write(&path, text)
+                .map_err(|error| Failure::system(path.display().to_string(), error))
+        };
+        put("script", script)?;
+        put("settings", &self.settings())?;
+        put("init", &self.init())?;
+        let link = |from: &Path, name: &str| {
+            let from = fs::canonicalize(from).and_then(|from| symlink(from, work.join(name)));
+            from.map_err(|error| Failure::system(name, error))
+        };
+        link(&self.kernel, "linux")?;
+        if let Root::Archive(archive) = &self.root {
+            link(archive, "root")?;
+        }
+        let mode = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(work.join("init"), mode)
+            .map_err(|error| Failure::system("the guest's first program", error))
+    }
+
+    /// What is set before anything uses a drive.
+    fn settings(&self) -> String {
+        let mut text = String::new();
+        for (number, (class, _)) in self.drives.iter().enumerate() {
+            let queue = format!("/sys/block/{}/queue", drive_name(number));
+            for (name, value) in class.settings() {
+                text += &format!("echo {value} >{queue}/{name}\n");
+            }
+        }
+        if let Some([background, limit]) = self.dirty_bytes {
+            text += &format!("echo {limit} >/proc/sys/vm/dirty_bytes\n");
+            text += &format!("echo {background} >/proc/sys/vm/dirty_background_bytes\n");
+        }
+        text
+    }
+
+    /// The guest's first program. It reaches its directory by a link of the host's `/proc`, so that no name of a
+    /// directory is part of what the guest sees.
+    fn init(&self) -> String {
+        let busybox = match &self.root {
+            Root::Machine { busybox } => busybox.display().to_string(),
+            Root::Archive(_) => "/bin/busybox".to_owned(),
+        };
+        include_str!("init.sh").replace("@BUSYBOX@", &busybox)
+    }
+
+    /// The kernel's arguments, which are part of its random numbers: the same in every run.
+    fn kernel_arguments(&self) -> Vec<String> {
+        let mut arguments = vec![
+            format!("mem={}M", self.memory_mib),
+            format!("virtio_blk.queue_depth={}", self.queue_depth),
+            "time-travel=ext:./clock".to_owned(),
+        ];
+        let drive = |number| format!("virtio_uml.device=./drive{number}:2:{number}");
+        arguments.extend((0..self.drives.len()).map(drive));
+        let fixed =
+            "uml_dir=. umid=uml con0=null,fd:1 con=null ssl=null panic=-1 loglevel=4 norandmaps";
+        let root = match self.root {
+            Root::Machine { .. } => {
+                "root=/dev/root rootfstype=hostfs rootflags=/ ro init=/proc/self/cwd/init"
+            }
+            Root::Archive(_) => "initrd=./root",
+        };
+        let words = fixed.split(' ').chain(root.split(' ')).map(str::to_owned);
+        arguments.extend(words);
+        arguments.extend(self.arguments.iter().cloned());
+        arguments
+    }
+
+    fn start(&self, work: &Path) -> Result<Process, Failure> {
+        let console = fs::File::create(work.join("console"))
+            .and_then(|file| Ok((file.try_clone()?, file)))
+            .map_err(|error| Failure::system("the guest's console", error))?;
+        let mut keeper = Keeper::start(work)?;
+        // Without random addresses, and with nothing of this process's environment.
+        let mut command = Command::new("setarch");
+        command.args(["-R", "./linux"]).args(self.kernel_arguments()).current_dir(work);
+        command.env_clear().env("PATH", "/usr/bin:/bin").env("TMPDIR", MEMORY);
+        command.env("UML_SEED", self.seed.to_string());
+        command.stdin(Stdio::null()).stdout(console.0).stderr(console.1).process_group(0);
+        let child = command.spawn().map_err(|error| Failure::system("starting setarch", error))?;
+        keeper.watch(&child)?;
+        Ok(Process { child, keeper })
+    }
+
+    fn serve(
+        mut self,
+        work: &Path,
+        listeners: Listeners,
+        process: &mut Process,
+        stop: BorrowedFd<'_>,
+        trace: &mut dyn FnMut(&Record),
+    ) -> Result<Lab, Failure> {
+        let began = Instant::now();
+        while !is_readable(&listeners.clock, Duration::from_millis(100))? {
+            if is_readable(stop, Duration::ZERO)? {
+                return Err(Failure::Interrupted);
+            }
+            let ended = process.child.try_wait();
+            if began.elapsed() > PATIENCE || !matches!(ended, Ok(None)) {
+                return Err(Failure::Closed);
+            }
+        }
+        let drives = std::mem::take(&mut self.drives);
+        let mut lab = Lab::new(drives, Room::of(self.room), self.page);
+        let mut host = listeners.accept(work, self.page, trace)?;
+        host.serve(&mut lab, stop, self.silence)?;
+        Ok(lab)
+    }
+}
+
+/// The guest's name for a drive.
+pub fn drive_name(number: usize) -> String {
+    let letter = char::from_u32('a' as u32 + number as u32).unwrap_or('?');
+    format!("vd{letter}")
+}
+
+fn is_readable(file: impl std::os::fd::AsFd, within: Duration) -> Result<bool, Failure> {
+    let timeout =
+        Timespec { tv_sec: within.as_secs() as i64, tv_nsec: i64::from(within.subsec_nanos()) };
+    match poll(&mut [PollFd::new(&file, PollFlags::IN)], Some(&timeout)) {
+        Ok(count) => Ok(count > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(Failure::system("waiting for the guest", error)),
+    }
+}
+
+/// The last lines of the console; of a panic all from its first line on, without the addresses of its stack.
+fn last_lines(work: &Path) -> Vec<String> {
+    let raw = fs::read(work.join("console")).unwrap_or_default();
+    last_lines_of(&String::from_utf8_lossy(&raw))
+}
+
+fn last_lines_of(console: &str) -> Vec<String> {
+    let lines: Vec<&str> =
+        console.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    let panic = lines.iter().position(|line| line.contains("Kernel panic"));
+    let first = panic.unwrap_or(0).max(lines.len().saturating_sub(4 * TAIL));
+    let is_stack = |line: &&&str| panic.is_some() && line.contains("[<");
+    let kept: Vec<&str> = lines[first..].iter().filter(|line| !is_stack(line)).copied().collect();
+    let last = if panic.is_some() { 0 } else { kept.len().saturating_sub(TAIL) };
+    kept[last..].iter().take(TAIL).map(|line| (*line).to_owned()).collect()
+}
+
+/// The kernel's process, which leads a group of its own with its helpers.
+struct Process {
+    child: Child,
+    keeper: Keeper,
+}
+
+impl Process {
+    /// Waits for the end of a guest that has closed its clock.
+    fn end(&mut self) -> Result<(), Failure> {
+        let began = Instant::now();
+        loop {
+            match self.child.try_wait() {
+                Ok(None) if began.elapsed() < PATIENCE => {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                Ok(None) => return Err(Failure::Protocol("the guest does not end".to_owned())),
+                Ok(Some(_)) => return Ok(()),
+                Err(error) => return Err(Failure::system("the guest's end", error)),
+            }
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Also after an orderly end, of which helpers may be left: the group keeps its number as long as one lives.
+        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+        let _ = self.child.wait();
+        self.keeper.dismiss();
+    }
+}
+
+/// A shell that ends the guest and removes its directory when this process is gone, however it went.
+struct Keeper {
+    shell: Child,
+    line: Option<ChildStdin>,
+}
+
+impl Keeper {
+    /// It reads the number of the guest's group, then waits for a second line, which a process that was killed never
+    /// writes.
+    const SCRIPT: &'static str = r#"read -r group || group=
+        read -r dismissed && exit
+        [ -z "$group" ] || kill -s KILL -- "-$group"
+        rm -rf -- "$1""#;
+
+    fn start(work: &Path) -> Result<Self, Failure> {
+        let mut command = Command::new("sh");
+        command.args(["-c", Self::SCRIPT, "keeper"]).arg(work).stdin(Stdio::piped());
+        command.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        let mut shell =
+            command.spawn().map_err(|error| Failure::system("starting a shell", error))?;
+        let line = shell.stdin.take();
+        Ok(Self { shell, line })
+    }
+
+    fn watch(&mut self, child: &Child) -> Result<(), Failure> {
+        self.write(&format!("{}\n", child.id()))
+            .map_err(|error| Failure::system("the shell that watches", error))
+    }
+
+    fn write(&mut self, text: &str) -> std::io::Result<()> {
+        self.line.as_mut().map_or(Ok(()), |line| line.write_all(text.as_bytes()))
+    }
+
+    fn dismiss(&mut self) {
+        let _ = self.write("done\n");
+        self.line = None;
+        let _ = self.shell.wait();
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        if self.line.is_some() {
+            // There was never a guest to watch.
+            let _ = self.write("\ndone\n");
+            self.line = None;
+            let _ = self.shell.wait();
+        }
+    }
+}
+
+/// This thread on one processor, until this is dropped; what it starts meanwhile stays there.
+struct Pinned(CpuSet);
+
+impl Pinned {
+    fn to(processor: usize) -> Result<Self, Failure> {
+        let system = |error| Failure::system(format!("processor {processor}"), error);
+        let before = sched_getaffinity(None).map_err(system)?;
+        let mut one = CpuSet::new();
+        if processor >= CpuSet::MAX_CPU {
+            return Err(system(rustix::io::Errno::INVAL));
+        }
+        one.set(processor);
+        sched_setaffinity(None, &one).map_err(system)?;
+        Ok(Self(before))
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        let _ = sched_setaffinity(None, &self.0);
+    }
+}
+
+/// The guest's directory; removed with all that is in it. Its name is short, as those of sockets are limited.
+struct WorkDirectory(PathBuf);
+
+impl WorkDirectory {
+    fn new() -> Result<Self, Failure> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = PathBuf::from(format!("/tmp/raidlab-lab-{}-{number}", std::process::id()));
+        let made = fs::create_dir(&path);
+        made.map_err(|error| Failure::system(path.display().to_string(), error))?;
+        Ok(Self(path))
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for WorkDirectory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_shown_from_its_first_line_on() {
+        let stack: String = (0..30).map(|n| format!(" [<600{n}>] ? f+0x0\n")).collect();
+        let text = format!("before\n\nKernel panic - not syncing: why\n{stack}after\n");
+        assert_eq!(last_lines_of(&text), ["Kernel panic - not syncing: why", "after"]);
+        let many: String = (0..100).map(|n| format!("line {n}\n")).collect();
+        let last = last_lines_of(&many);
+        assert_eq!((last.len(), last[0].as_str()), (TAIL, "line 80"));
+        assert!(last_lines_of("").is_empty());
+    }
+}

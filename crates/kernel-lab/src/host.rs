@@ -1,0 +1,327 @@
+//! The bus of a real guest: its sockets, its memory, and the loop that serves it.
+
+use std::convert::Infallible;
+use std::fs;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::io::Errno;
+
+use crate::bus::{Bus, Record};
+use crate::clock::{Message, PAGE_BYTES};
+use crate::connection::Connection;
+use crate::failure::Failure;
+use crate::lab::Lab;
+use crate::mapping::Mapping;
+use crate::vhost::{CALL_ANSWER_BYTES, HEAD_BYTES, Head, Region, Request};
+
+/// The socket of a drive, until the guest connects and then.
+enum Socket {
+    Listens(UnixListener),
+    Connected(Connection),
+    /// The guest has closed it: it is ending.
+    Closed,
+}
+
+/// The guest's side of a drive.
+struct Port {
+    socket: Socket,
+    back: Option<Connection>,
+    memory: Vec<(Region, Mapping)>,
+}
+
+/// The page of the clock and the file behind it.
+struct Page {
+    mapping: Mapping,
+    file: OwnedFd,
+    /// The guest wants a file for a log, and writes none.
+    log: OwnedFd,
+}
+
+/// The sockets and the memory of one guest.
+pub(crate) struct Host<'a> {
+    clock: Connection,
+    page: Option<Page>,
+    ports: Vec<Port>,
+    trace: &'a mut dyn FnMut(&Record),
+}
+
+/// Where a guest connects to, before it is started.
+pub(crate) struct Listeners {
+    pub(crate) clock: UnixListener,
+    drives: Vec<UnixListener>,
+}
+
+impl Listeners {
+    /// The sockets `clock` and `drive0`, `drive1`, ... in a directory.
+    pub(crate) fn bind(directory: &Path, drives: usize) -> Result<Self, Failure> {
+        let bind = |name: &str| {
+            let path = directory.join(name);
+            let bound = UnixListener::bind(&path);
+            bound.map_err(|error| Failure::system(format!("{}", path.display()), error))
+        };
+        let clock = bind("clock")?;
+        let drives: Result<_, _> =
+            (0..drives).map(|number| bind(&format!("drive{number}"))).collect();
+        Ok(Self { clock, drives: drives? })
+    }
+
+    /// Takes the guest's connection to the clock, which is there, and removes the socket: a kernel that starts again
+    /// shall not find it.
+    pub(crate) fn accept<'a>(
+        self,
+        directory: &Path,
+        page: bool,
+        trace: &'a mut dyn FnMut(&Record),
+    ) -> Result<Host<'a>, Failure> {
+        let system = |error| Failure::system("the guest's connection to the clock", error);
+        let (clock, _) = self.clock.accept().map_err(system)?;
+        fs::remove_file(directory.join("clock")).map_err(system)?;
+        let port =
+            |listener| Port { socket: Socket::Listens(listener), back: None, memory: Vec::new() };
+        Ok(Host {
+            clock: Connection::new(clock.into()),
+            page: page.then(Page::new).transpose()?,
+            ports: self.drives.into_iter().map(port).collect(),
+            trace,
+        })
+    }
+}
+
+impl Page {
+    fn new() -> Result<Self, Failure> {
+        let make = |name: &str, length| {
+            let file = memfd_create(name, MemfdFlags::CLOEXEC)?;
+            ftruncate(&file, length).map(|()| file)
+        };
+        let system = |error| Failure::system("the page of the clock", error);
+        let file = make("raidlab-clock", PAGE_BYTES as u64).map_err(system)?;
+        let log = make("raidlab-clock-log", 0).map_err(system)?;
+        Ok(Self { mapping: Mapping::new(&file, PAGE_BYTES, 0)?, file, log })
+    }
+}
+
+/// Something the guest has to say.
+enum Ready {
+    Clock,
+    Drive(usize),
+    Back(usize),
+    Stop,
+}
+
+impl Host<'_> {
+    /// Serves the guest until it has closed the clock, or something fails; `stop` becomes readable when it is to end
+    /// early.
+    pub(crate) fn serve(
+        &mut self,
+        lab: &mut Lab,
+        stop: BorrowedFd<'_>,
+        silence: Duration,
+    ) -> Result<(), Failure> {
+        match self.serve_for_ever(lab, stop, silence) {
+            // A guest that powers off does not wait for answers.
+            Err(Failure::Closed) => lab.look_at_the_clock(self),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn serve_for_ever(
+        &mut self,
+        lab: &mut Lab,
+        stop: BorrowedFd<'_>,
+        silence: Duration,
+    ) -> Result<Infallible, Failure> {
+        loop {
+            let Some(ready) = self.wait(stop, silence)? else {
+                let (now, seconds) = (lab.last_known_time(), silence.as_secs());
+                return Err(Failure::Silence { now, seconds });
+            };
+            match ready {
+                Ready::Stop => return Err(Failure::Interrupted),
+                Ready::Drive(number) => self.drive_message(lab, number)?,
+                Ready::Back(number) => {
+                    let mut raw = [0; CALL_ANSWER_BYTES];
+                    match &self.ports[number].back {
+                        Some(back) => back.read(&mut raw)?,
+                        None => continue,
+                    }
+                    lab.call_answer(self, number, raw)?;
+                }
+                Ready::Clock => {
+                    let mut raw = [0; Message::BYTES];
+                    self.clock.read(&mut raw)?;
+                    lab.clock_message(self, Message::decode(raw))?;
+                }
+            }
+        }
+    }
+
+    /// Waits for the guest. A drive's message goes before the clock's: the guest is blocked on its answer.
+    fn wait(&self, stop: BorrowedFd<'_>, silence: Duration) -> Result<Option<Ready>, Failure> {
+        let mut files = Vec::with_capacity(2 + 2 * self.ports.len());
+        let mut what = Vec::with_capacity(files.capacity());
+        for (number, port) in self.ports.iter().enumerate() {
+            match &port.socket {
+                Socket::Listens(listener) => files.push(PollFd::new(listener, PollFlags::IN)),
+                Socket::Connected(socket) => files.push(PollFd::new(socket, PollFlags::IN)),
+                Socket::Closed => continue,
+            }
+            what.push(Ready::Drive(number));
+            if let Some(back) = &port.back {
+                files.push(PollFd::new(back, PollFlags::IN));
+                what.push(Ready::Back(number));
+            }
+        }
+        files.push(PollFd::new(&self.clock, PollFlags::IN));
+        what.push(Ready::Clock);
+        files.push(PollFd::from_borrowed_fd(stop, PollFlags::IN));
+        what.push(Ready::Stop);
+        let timeout = Timespec { tv_sec: silence.as_secs() as i64, tv_nsec: 0 };
+        loop {
+            match poll(&mut files, Some(&timeout)) {
+                Ok(_) => break,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(Failure::system("waiting for the guest", error)),
+            }
+        }
+        let first = files.iter().position(|file| !file.revents().is_empty());
+        Ok(first.map(|first| what.swap_remove(first)))
+    }
+
+    fn drive_message(&mut self, lab: &mut Lab, number: usize) -> Result<(), Failure> {
+        let port = &mut self.ports[number];
+        let socket = match &port.socket {
+            Socket::Listens(listener) => {
+                let accepted = listener.accept();
+                let (socket, _) = accepted.map_err(|error| Failure::system("a drive", error))?;
+                port.socket = Socket::Connected(Connection::new(socket.into()));
+                return Ok(());
+            }
+            Socket::Connected(socket) => socket,
+            Socket::Closed => return Ok(()),
+        };
+        let (mut raw, mut descriptors) = ([0; HEAD_BYTES], Vec::new());
+        match socket.read_with_descriptors(&mut raw, &mut descriptors) {
+            Err(Failure::Closed) => {
+                (port.socket, port.back) = (Socket::Closed, None);
+                return Ok(());
+            }
+            read => read?,
+        }
+        let head = Head::decode(raw)?;
+        let mut payload = vec![0; head.payload_bytes()];
+        socket.read(&mut payload)?;
+        let request = Request::decode(head, &payload)?;
+        match &request {
+            Request::SetMemory(regions) => port.memory = map(regions, &descriptors)?,
+            Request::SetWayBack => {
+                let missing = || Failure::Protocol("a way back without descriptor".to_owned());
+                port.back = Some(Connection::new(descriptors.pop().ok_or_else(missing)?));
+            }
+            _ => {}
+        }
+        lab.drive_message(self, number, head, &request)
+    }
+
+    fn mapped(
+        &self,
+        drive: usize,
+        address: u64,
+        length: usize,
+        mut copy: impl FnMut(&Mapping, u64) -> bool,
+    ) -> Result<(), Failure> {
+        for (region, mapping) in &self.ports[drive].memory {
+            if address >= region.address && address - region.address < region.length {
+                if copy(mapping, address - region.address) {
+                    return Ok(());
+                }
+                break;
+            }
+        }
+        Err(Failure::Address { address, length })
+    }
+
+    fn page(&self) -> Result<&Page, Failure> {
+        let missing = || Failure::Protocol("the page of the clock was not offered".to_owned());
+        self.page.as_ref().ok_or_else(missing)
+    }
+}
+
+fn map(regions: &[Region], files: &[OwnedFd]) -> Result<Vec<(Region, Mapping)>, Failure> {
+    if regions.len() != files.len() {
+        let text = format!("{} regions of memory with {} files", regions.len(), files.len());
+        return Err(Failure::Protocol(text));
+    }
+    let map = |(region, file): (&Region, &OwnedFd)| {
+        let mapping = Mapping::new(file, region.length as usize, region.offset)?;
+        Ok((*region, mapping))
+    };
+    regions.iter().zip(files).map(map).collect()
+}
+
+impl Bus for Host<'_> {
+    fn send_clock(&mut self, message: Message) -> Result<(), Failure> {
+        self.clock.write(&message.encode())
+    }
+
+    fn send_clock_with_page(&mut self, message: Message) -> Result<(), Failure> {
+        let page = self.page()?;
+        let files = [page.file.as_fd(), page.log.as_fd()];
+        self.clock.write_with_descriptors(&message.encode(), &files)
+    }
+
+    fn send_drive(&mut self, drive: usize, message: &[u8]) -> Result<(), Failure> {
+        match &self.ports[drive].socket {
+            Socket::Connected(socket) => socket.write(message),
+            Socket::Listens(_) | Socket::Closed => Err(Failure::Closed),
+        }
+    }
+
+    fn send_back(&mut self, drive: usize, message: &[u8]) -> Result<(), Failure> {
+        match &self.ports[drive].back {
+            Some(back) => back.write(message),
+            None => Err(Failure::Protocol(format!("drive {drive} was given no way back"))),
+        }
+    }
+
+    fn load_page(&mut self, at: usize, into: &mut [u8]) -> Result<(), Failure> {
+        let length = into.len();
+        let loaded = self.page()?.mapping.load(at as u64, into);
+        if loaded { Ok(()) } else { Err(Failure::Address { address: at as u64, length }) }
+    }
+
+    fn store_page(&mut self, at: usize, from: &[u8]) -> Result<(), Failure> {
+        let stored = self.page()?.mapping.store(at as u64, from);
+        let length = from.len();
+        if stored { Ok(()) } else { Err(Failure::Address { address: at as u64, length }) }
+    }
+
+    fn load(&mut self, drive: usize, address: u64, into: &mut [u8]) -> Result<(), Failure> {
+        self.mapped(drive, address, into.len(), |mapping, at| mapping.load(at, into))
+    }
+
+    fn store(&mut self, drive: usize, address: u64, from: &[u8]) -> Result<(), Failure> {
+        self.mapped(drive, address, from.len(), |mapping, at| mapping.store(at, from))
+    }
+
+    fn load_contents(
+        &mut self,
+        drive: usize,
+        address: u64,
+        into: &mut [u8],
+    ) -> Result<(), Failure> {
+        self.load(drive, address, into)
+    }
+
+    fn store_contents(&mut self, drive: usize, address: u64, from: &[u8]) -> Result<(), Failure> {
+        self.store(drive, address, from)
+    }
+
+    fn done(&mut self, record: &Record) {
+        (self.trace)(record);
+    }
+}

@@ -1,0 +1,58 @@
+//! The Linux kernel in virtual time on modelled drives: its own md, page cache, schedulers and filesystems, as one
+//! unprivileged process whose clock and whose drives are this crate.
+//!
+//! The kernel is User Mode Linux with an external clock (`time-travel=ext`) and virtio drives by vhost-user. It runs or
+//! waits; while it waits, drives work in no real time at all, so a run takes as long as it takes to compute, and two
+//! runs with the same seed send the same requests at the same nanoseconds. `docs/kernel-lab.md` says what that can and
+//! cannot judge.
+//!
+//! * [`Lab`] is all of it without I/O: messages of the clock ([`clock`]) and the drives ([`vhost`], [`virtqueue`]) go
+//!   in by its methods and out by a [`Bus`]; drives are [`Service`]s, told to the kernel by their [`Class`].
+//! * [`guest`] starts a kernel and serves it; unsafe code is in the mapping of its memory only.
+//!
+//! It knows neither arrays nor workloads nor studies. Times are integer nanoseconds since the guest's start; addresses
+//! of the guest's memory and of drives are in bytes where nothing else is said.
+//!
+//! A drive that moves a byte in 10 ns and needs 5 ms to go elsewhere, as the kernel sees it:
+//!
+//! ```
+//! use raidlab_kernel_lab::{Class, ClosedForm, Service, drives};
+//! use raidlab_core::units::Nanos;
+//!
+//! let (class, service) = drives::parse("size=1GiB,positioning=5ms,byte=10ns", 1)?;
+//! assert_eq!(class, Class::plain(1 << 30));
+//! let Service::ClosedForm(form) = service else { panic!("no model was named") };
+//! assert_eq!((form.positioning, form.byte_picos), (Nanos::from_millis(5), 10_000));
+//!
+//! // One of raidlab's drives is told to the kernel with all that its bus has.
+//! let (class, _) = drives::parse("model=ssd-nvme4-2tb", 1)?;
+//! assert!(class.fua && !class.rotational);
+//! # Ok::<(), raidlab_kernel_lab::drives::SpecError>(())
+//! ```
+
+pub mod bus;
+pub mod cache;
+pub mod class;
+pub mod clock;
+mod connection;
+pub mod contents;
+mod drive;
+pub mod drives;
+mod failure;
+#[cfg(test)]
+mod fake;
+pub mod guest;
+mod host;
+mod lab;
+mod mapping;
+mod service;
+pub mod vhost;
+pub mod virtqueue;
+
+pub use bus::{Bus, Operation, Record};
+pub use class::{Class, Scheduler};
+pub use contents::Room;
+pub use failure::Failure;
+pub use guest::{Guest, GuestError, Outcome, Root, run};
+pub use lab::{Counts, Lab};
+pub use service::{ClosedForm, Service};

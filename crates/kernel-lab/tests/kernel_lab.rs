@@ -1,0 +1,304 @@
+//! The kernels that `cargo xtask kernel` has built on this machine, in virtual time. Where there is none, each test
+//! says so and is skipped.
+
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use raidlab_kernel_lab::{
+    Failure, Guest, GuestError, Operation, Outcome, Record, Root, cache, drives, guest,
+};
+
+const CLOSED_FORM: &str = "size=1GiB,positioning=5ms,byte=10ns";
+
+/// The kernels that are here; none, after a line on standard error, where nothing can be booted.
+fn guest_or_skip(test: &str) -> Vec<PathBuf> {
+    let missing = |what: &str| {
+        // Written past the test harness, which would keep the output of a test that passes.
+        let line = format!("skipped: {test}: {what}\n");
+        io::stderr().write_all(line.as_bytes()).expect("standard error is open");
+        Vec::new()
+    };
+    if busybox().is_none()
+        || !Path::new("/usr/sbin/mdadm").is_file() && !Path::new("/sbin/mdadm").is_file()
+    {
+        return missing("needs busybox and mdadm");
+    }
+    let kernels: Vec<PathBuf> =
+        ["6.1", "6.12"].into_iter().filter_map(|version| cache::kernel(version).ok()).collect();
+    if kernels.is_empty() { missing("needs a kernel of `cargo xtask kernel`") } else { kernels }
+}
+
+fn busybox() -> Option<PathBuf> {
+    ["/usr/bin/busybox", "/bin/busybox"].map(PathBuf::from).into_iter().find(|path| path.is_file())
+}
+
+fn guest(kernel: &Path, lines: &[&str]) -> Guest {
+    let drive =
+        |(number, line): (usize, &&str)| drives::parse(line, number as u64).expect("is right");
+    Guest {
+        kernel: kernel.to_owned(),
+        root: Root::Machine { busybox: busybox().expect("is there") },
+        memory_mib: 256,
+        seed: 1,
+        page: true,
+        processor: Some(rustix::thread::sched_getcpu()),
+        queue_depth: 32,
+        dirty_bytes: None,
+        arguments: Vec::new(),
+        silence: Duration::from_secs(60),
+        drives: lines.iter().enumerate().map(drive).collect(),
+        room: 1 << 30,
+    }
+}
+
+fn run(guest: Guest, script: &str) -> (Result<Outcome, GuestError>, Vec<Record>) {
+    let (stop, _keeps_it_quiet) = io::pipe().expect("can be made");
+    let mut records = Vec::new();
+    let ended = guest::run(guest, script, stop.as_fd(), &mut |record| records.push(*record));
+    (ended, records)
+}
+
+/// What a script wrote that must go well.
+fn output(guest: Guest, script: &str) -> (String, Vec<Record>) {
+    let (ended, records) = run(guest, script);
+    let outcome = ended.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(outcome.status, 0, "{}\n{}", outcome.stdout, outcome.stderr);
+    (outcome.stdout, records)
+}
+
+/// Says how many microseconds a command took.
+const TIMED: &str = r#"
+    timed() { local a=$EPOCHREALTIME; "$@" 2>/tmp/error || { cat /tmp/error; exit 1; }
+              local b=$EPOCHREALTIME; echo $((${b/./} - ${a/./})); }
+"#;
+
+#[test]
+fn requests_take_what_the_closed_form_says_to_the_nanosecond() {
+    for kernel in guest_or_skip("requests_take_what_the_closed_form_says_to_the_nanosecond") {
+        let script = format!(
+            "set -e; {TIMED}
+            timed dd if=/dev/vda of=/dev/null bs=1M count=256 iflag=direct
+            timed dd if=/dev/zero of=/dev/vda bs=1M count=256 oflag=direct
+            for i in 5 900 33 12345 7; do
+                dd if=/dev/vda of=/dev/null bs=4k count=1 skip=$i iflag=direct 2>/dev/null
+            done"
+        );
+        let (stdout, records) = output(guest(&kernel, &[CLOSED_FORM]), &script);
+        let micros: Vec<u64> = stdout.lines().map(|line| line.parse().expect("a number")).collect();
+        // 10 ns a byte, and 5 ms to go back for the write; what is above are clocks that are read.
+        for (measured, formula) in micros.iter().zip([2_684_354, 2_689_354]) {
+            assert!((formula..formula + 100).contains(measured), "{measured} of {formula}");
+        }
+        let mut follows = 0;
+        for record in &records {
+            let positioning = if record.sector == follows { 0 } else { 5_000_000 };
+            follows = record.sector + record.bytes / 512;
+            // Requests of a write of 1 MiB come at once and wait for each other.
+            if record.depth == 0 {
+                let took = record.ended.since(record.arrived).0;
+                assert_eq!(took, positioning + 10 * record.bytes, "{record}");
+            }
+        }
+        let reads = |bytes| {
+            let read =
+                |record: &&Record| record.operation == Operation::Read && record.bytes == bytes;
+            records.iter().filter(read).count()
+        };
+        assert_eq!((reads(1 << 20), reads(4096)), (256, 5));
+    }
+}
+
+#[test]
+fn two_runs_send_the_same_requests_at_the_same_nanoseconds() {
+    for kernel in guest_or_skip("two_runs_send_the_same_requests_at_the_same_nanoseconds") {
+        let lines = ["model=nas-8tb-7200,size=1GiB", "model=nas-8tb-7200,size=1GiB"];
+        let script = format!(
+            "set -e; {TIMED}
+            mdadm --create /dev/md0 --run --level=1 --raid-devices=2 --bitmap=internal --assume-clean \
+                /dev/vd[ab] 2>/dev/null
+            dd if=/dev/zero of=/dev/md0 bs=64k count=500 conv=fsync 2>/dev/null &
+            timed dd if=/dev/md0 of=/dev/null bs=1M count=32 skip=200
+            wait"
+        );
+        let first = output(guest(&kernel, &lines), &script);
+        assert!(first.1.len() > 100, "{} requests", first.1.len());
+        let load = Load::of(2);
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        for (processor, page) in [(0, true), (processors - 1, false)] {
+            let other = Guest { processor: Some(processor), page, ..guest(&kernel, &lines) };
+            let again = output(other, &script);
+            assert_eq!(first.0, again.0, "on processor {processor}, page: {page}");
+            assert!(first.1 == again.1, "on processor {processor}, page: {page}");
+        }
+        drop(load);
+    }
+}
+
+/// Threads that keep processors busy, until this is dropped.
+struct Load(std::sync::Arc<AtomicBool>);
+
+impl Load {
+    fn of(threads: usize) -> Self {
+        let busy = std::sync::Arc::new(AtomicBool::new(true));
+        for _ in 0..threads {
+            let busy = busy.clone();
+            thread::spawn(move || while busy.load(Ordering::Relaxed) {});
+        }
+        Self(busy)
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn the_kernel_knows_of_a_drive_what_its_class_says() {
+    for kernel in guest_or_skip("the_kernel_knows_of_a_drive_what_its_class_says") {
+        let lines = [
+            "model=nas-8tb-7200",
+            "model=sas-146gb-10k",
+            "model=ssd-sata-1tb,optimal=512KiB",
+            "model=ssd-nvme4-2tb",
+            "size=1GiB,scheduler=bfq,throttling=10ms",
+            "size=1GiB,cache=1,fua=1,physical=4KiB,scheduler=kyber,rotational=0",
+        ];
+        let guest = guest(&kernel, &lines);
+        let mut expected = String::new();
+        let mut script = String::from("set -e\n");
+        for (number, (class, _)) in guest.drives.iter().enumerate() {
+            let name = guest::drive_name(number);
+            for (file, value) in class.readings() {
+                script += &format!("echo {name} {file} $(cat /sys/block/{name}/queue/{file})\n");
+                expected += &format!("{name} {file} {value}\n");
+            }
+            script += &format!("echo {name} sectors $(cat /sys/block/{name}/size)\n");
+            expected += &format!("{name} sectors {}\n", class.bytes / 512);
+        }
+        script += "cat /sys/module/virtio_blk/parameters/queue_depth /proc/sys/vm/dirty_bytes\n";
+        script += "cat /sys/block/vda/mq/0/nr_tags\n";
+        expected += "32\n30000000\n32\n";
+        let guest = Guest { dirty_bytes: Some([10_000_000, 30_000_000]), ..guest };
+        assert_eq!(output(guest, &script).0, expected);
+    }
+}
+
+#[test]
+fn a_write_with_fua_comes_as_one_where_the_drive_has_it() {
+    for kernel in guest_or_skip("a_write_with_fua_comes_as_one_where_the_drive_has_it") {
+        for (line, through, flushed) in [
+            ("size=64MiB,cache=1,fua=1", 4, true),
+            ("size=64MiB,cache=1", 0, true),
+            ("size=64MiB,cache=0,fua=1", 0, false),
+        ] {
+            let script = "dd if=/dev/zero of=/dev/vda bs=4k count=4 oflag=direct,dsync 2>/dev/null";
+            let (_, records) = output(guest(&kernel, &[line]), script);
+            let count = |operation| records.iter().filter(|one| one.operation == operation).count();
+            // A block device that is written with O_DSYNC is flushed, too.
+            let found = (count(Operation::WriteThrough), count(Operation::Flush) > 0);
+            assert_eq!(found, (through, flushed), "{line}: {records:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    for kernel in guest_or_skip("what_is_written_is_read_back") {
+        // At the end of a drive of eight terabytes, beyond the page cache.
+        let script = "set -e
+            head -c 1048576 /dev/urandom >/tmp/a
+            dd if=/tmp/a of=/dev/vda bs=64k seek=$(($(cat /sys/block/vda/size) / 128 - 16)) oflag=direct 2>/dev/null
+            dd if=/dev/vda of=/tmp/b bs=64k skip=$(($(cat /sys/block/vda/size) / 128 - 16)) iflag=direct 2>/dev/null
+            cmp /tmp/a /tmp/b; wc -c </tmp/b";
+        let guest = guest(&kernel, &["model=nas-8tb-7200,size=7TiB"]);
+        let (ended, _) = run(guest, script);
+        let outcome = ended.expect("goes well");
+        assert_eq!(
+            (outcome.status, outcome.stdout.as_str()),
+            (0, "1048576\n"),
+            "{}",
+            outcome.stderr
+        );
+        assert_eq!(outcome.bytes_held, 1 << 20);
+    }
+}
+
+#[test]
+fn a_guest_that_panics_shows_its_last_lines() {
+    for kernel in guest_or_skip("a_guest_that_panics_shows_its_last_lines") {
+        let (ended, _) = run(guest(&kernel, &[]), "echo c >/proc/sysrq-trigger; sleep 1");
+        let text = ended.expect_err("there was a panic").to_string();
+        assert!(
+            text.contains("before the end of its script") && text.contains("sysrq triggered crash"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_guest_that_hangs_and_drives_that_are_full_are_said() {
+    for kernel in guest_or_skip("a_guest_that_hangs_and_drives_that_are_full_are_said") {
+        let hanging = Guest { silence: Duration::from_secs(2), ..guest(&kernel, &[]) };
+        let (ended, _) = run(hanging, "while :; do :; done");
+        let text = ended.expect_err("it hangs").to_string();
+        assert!(text.contains("the guest hangs"), "{text}");
+        let full = Guest { room: 1 << 20, ..guest(&kernel, &[CLOSED_FORM]) };
+        let (ended, _) = run(full, "dd if=/dev/urandom of=/dev/vda bs=1M count=4 oflag=direct");
+        let error = ended.expect_err("there is no room");
+        assert!(matches!(error.failure, Failure::Full { limit: 0x10_0000 }), "{error}");
+    }
+}
+
+#[test]
+fn nothing_is_left_of_a_guest_whose_program_was_killed() {
+    for kernel in guest_or_skip("nothing_is_left_of_a_guest_whose_program_was_killed") {
+        for signal in ["INT", "TERM", "KILL"] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_raidlab-kernel-lab"));
+            command.arg("--kernel").arg(&kernel).args(["--drive", CLOSED_FORM, "-"]);
+            command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+            let mut child = command.spawn().expect("starts");
+            let script = "touch /run/host/up; while :; do sleep 1; dd if=/dev/vda of=/dev/null bs=1M count=1; done";
+            let mut stdin = child.stdin.take().expect("is piped");
+            stdin.write_all(script.as_bytes()).expect("is read");
+            drop(stdin);
+            let work = PathBuf::from(format!("/tmp/raidlab-lab-{}-0", child.id()));
+            until("the guest is up", || work.join("up").is_file());
+            assert!(processes_in(&work) > 0);
+            let id = child.id().to_string();
+            Command::new("kill").args(["-s", signal, &id]).status().expect("can be sent");
+            let status = child.wait().expect("ends");
+            until("the guest is gone", || !work.exists() && processes_in(&work) == 0);
+            if signal != "KILL" {
+                assert_eq!(status.code(), Some(130), "{signal}");
+            }
+        }
+    }
+}
+
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(30), "not so after 30 s: {what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// How many processes have this as their directory, or had it.
+fn processes_in(work: &Path) -> usize {
+    let entries = std::fs::read_dir("/proc").expect("is there").filter_map(Result::ok);
+    let directories = entries.filter_map(|entry| std::fs::read_link(entry.path().join("cwd")).ok());
+    directories
+        .filter(|directory| directory.starts_with(work) || is_removed(directory, work))
+        .count()
+}
+
+fn is_removed(directory: &Path, work: &Path) -> bool {
+    directory.to_string_lossy() == format!("{} (deleted)", work.display())
+}

@@ -17,6 +17,7 @@ mod docs;
 mod fuzz;
 mod guests;
 mod instructions;
+mod kernel;
 #[path = "../../tests/support/markdown.rs"]
 mod markdown;
 mod mutants;
@@ -60,6 +61,7 @@ usage: cargo xtask TASK
   bench --against COMMIT [NAME...] [--rounds N] [--limit PERCENT]
                    benches of now and of COMMIT in turns (planner, engine, ...), 7 rounds or more: the
                    ratios with intervals; --limit: fails when one is surely more than PERCENT slower
+  kernel VERSION   builds the kernel of that version for the kernel lab, or finds it built; without: says more
   instructions [--record]
                    counts the instructions of the hot paths and fails when one has 3 % more than
                    xtask/instructions.txt says; --record: writes that file
@@ -98,6 +100,13 @@ fn main() -> ExitCode {
         ["asan", ref more @ ..] if more.iter().all(|one| !one.starts_with('-')) => {
             asan::run(&root(), more)
         }
+        ["kernel", ref more @ ..] => match kernel::Options::parse(more) {
+            Some(options) => kernel::run(&root(), &options),
+            None => {
+                eprint!("{}", kernel::USAGE);
+                return ExitCode::from(2);
+            }
+        },
         ["bits"] => bits::run(&root(), false),
         ["bits", "--install"] => bits::run(&root(), true),
         ["docs", ref more @ ..] => docs::run(&root(), more),

@@ -20,9 +20,10 @@ use crate::bus::Record;
 use crate::class::Class;
 use crate::contents::Room;
 use crate::failure::Failure;
-use crate::host::Listeners;
+use crate::host::{Kept, Listeners};
 use crate::lab::{Counts, Lab};
 use crate::service::Service;
+use crate::tape::Tape;
 
 /// Where the guest's memory lies: it must be mapped executable, and its size is set aside there.
 const MEMORY: &str = "/dev/shm";
@@ -128,7 +129,7 @@ impl From<Failure> for GuestError {
 }
 
 /// Starts the guest, runs a shell script in it and waits until it has powered off. Every request of a drive is handed
-/// to `trace`. When `stop` becomes readable it is ended at once.
+/// to `trace`; what is said goes on the tape if there is one. When `stop` becomes readable it is ended at once.
 ///
 /// # Errors
 /// When the guest cannot be started, hangs, stops early or breaks a protocol. Nothing of it is left then, as is after a
@@ -138,6 +139,7 @@ pub fn run(
     script: &str,
     stop: BorrowedFd<'_>,
     trace: &mut dyn FnMut(&Record),
+    tape: Option<&mut Tape>,
 ) -> Result<Outcome, GuestError> {
     guest.check()?;
     let work = WorkDirectory::new()?;
@@ -145,7 +147,7 @@ pub fn run(
     let listeners = Listeners::bind(work.path(), guest.drives.len())?;
     let _pinned = guest.processor.map(Pinned::to).transpose()?;
     let mut process = guest.start(work.path())?;
-    let served = guest.serve(work.path(), listeners, &mut process, stop, trace);
+    let served = guest.serve(&mut process, listeners, stop, Kept { trace, tape });
     let tail = |failure| GuestError { failure, console: last_lines(work.path()) };
     let lab = served.map_err(tail)?;
     process.end().map_err(tail)?;
@@ -284,11 +286,10 @@ impl Guest {
 
     fn serve(
         mut self,
-        work: &Path,
-        listeners: Listeners,
         process: &mut Process,
+        listeners: Listeners,
         stop: BorrowedFd<'_>,
-        trace: &mut dyn FnMut(&Record),
+        kept: Kept<'_>,
     ) -> Result<Lab, Failure> {
         let began = Instant::now();
         while !is_readable(&listeners.clock, Duration::from_millis(100))? {
@@ -302,7 +303,7 @@ impl Guest {
         }
         let drives = std::mem::take(&mut self.drives);
         let mut lab = Lab::new(drives, Room::of(self.room), self.page);
-        let mut host = listeners.accept(work, self.page, trace)?;
+        let mut host = listeners.accept(self.page, kept)?;
         host.serve(&mut lab, stop, self.silence)?;
         Ok(lab)
     }

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -17,6 +17,7 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::lab::Lab;
 use crate::mapping::Mapping;
+use crate::tape::{Said, Tape};
 use crate::vhost::{CALL_ANSWER_BYTES, HEAD_BYTES, Head, Region, Request};
 
 /// The socket of a drive, until the guest connects and then.
@@ -47,12 +48,19 @@ pub(crate) struct Host<'a> {
     clock: Connection,
     page: Option<Page>,
     ports: Vec<Port>,
-    trace: &'a mut dyn FnMut(&Record),
+    kept: Kept<'a>,
+}
+
+/// What is kept of a run: who hears of each request, and the tape if there is one.
+pub(crate) struct Kept<'a> {
+    pub(crate) trace: &'a mut dyn FnMut(&Record),
+    pub(crate) tape: Option<&'a mut Tape>,
 }
 
 /// Where a guest connects to, before it is started.
 pub(crate) struct Listeners {
     pub(crate) clock: UnixListener,
+    path: PathBuf,
     drives: Vec<UnixListener>,
 }
 
@@ -67,27 +75,22 @@ impl Listeners {
         let clock = bind("clock")?;
         let drives: Result<_, _> =
             (0..drives).map(|number| bind(&format!("drive{number}"))).collect();
-        Ok(Self { clock, drives: drives? })
+        Ok(Self { clock, path: directory.join("clock"), drives: drives? })
     }
 
     /// Takes the guest's connection to the clock, which is there, and removes the socket: a kernel that starts again
     /// shall not find it.
-    pub(crate) fn accept<'a>(
-        self,
-        directory: &Path,
-        page: bool,
-        trace: &'a mut dyn FnMut(&Record),
-    ) -> Result<Host<'a>, Failure> {
+    pub(crate) fn accept<'a>(self, page: bool, kept: Kept<'a>) -> Result<Host<'a>, Failure> {
         let system = |error| Failure::system("the guest's connection to the clock", error);
         let (clock, _) = self.clock.accept().map_err(system)?;
-        fs::remove_file(directory.join("clock")).map_err(system)?;
+        fs::remove_file(&self.path).map_err(system)?;
         let port =
             |listener| Port { socket: Socket::Listens(listener), back: None, memory: Vec::new() };
         Ok(Host {
             clock: Connection::new(clock.into()),
             page: page.then(Page::new).transpose()?,
             ports: self.drives.into_iter().map(port).collect(),
-            trace,
+            kept,
         })
     }
 }
@@ -149,12 +152,12 @@ impl Host<'_> {
                         Some(back) => back.read(&mut raw)?,
                         None => continue,
                     }
-                    lab.call_answer(self, number, raw)?;
+                    self.says(lab, &Said::Answer(number, raw))?;
                 }
                 Ready::Clock => {
                     let mut raw = [0; Message::BYTES];
                     self.clock.read(&mut raw)?;
-                    lab.clock_message(self, Message::decode(raw))?;
+                    self.says(lab, &Said::Clock(raw))?;
                 }
             }
         }
@@ -224,7 +227,16 @@ impl Host<'_> {
             }
             _ => {}
         }
-        lab.drive_message(self, number, head, &request)
+        self.says(lab, &Said::Drive(number, raw, payload))
+    }
+
+    /// Hands on what the guest says, and keeps it and what follows on the tape if there is one.
+    fn says(&mut self, lab: &mut Lab, said: &Said) -> Result<(), Failure> {
+        let Some(tape) = self.kept.tape.take() else { return said.to(lab, self) };
+        tape.says(said);
+        let ended = said.to(lab, &mut tape.on(self));
+        self.kept.tape = Some(tape);
+        ended
     }
 
     fn mapped(
@@ -322,6 +334,6 @@ impl Bus for Host<'_> {
     }
 
     fn done(&mut self, record: &Record) {
-        (self.trace)(record);
+        (self.kept.trace)(record);
     }
 }

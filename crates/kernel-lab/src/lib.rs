@@ -46,6 +46,7 @@ mod host;
 mod lab;
 mod mapping;
 mod service;
+pub mod tape;
 pub mod vhost;
 pub mod virtqueue;
 

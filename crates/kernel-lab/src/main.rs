@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use raidlab_kernel_lab::tape::Tape;
 use raidlab_kernel_lab::{Failure, Guest, Record, Root, drives, guest};
 
 const USAGE: &str = "\
@@ -21,6 +22,7 @@ Runs a shell script in a guest whose kernel lives in virtual time; - reads it fr
   --memory 512        of the guest, in MiB
   --seed 1            what the kernel's random numbers and the drives' differences come from
   --trace FILE        a line for each request: arrived and ended in ns, drive, R W U(FUA) F, sector, bytes, depth
+  --record FILE       what guest and drives say to each other, for `tape::replay`
   --processor N       the processor that guest and drives share; by default the one on which this starts
   --queue-depth 32    how many requests a drive is sent at once
   --dirty A,B         write-back begins at A bytes, writers wait at B
@@ -60,6 +62,7 @@ struct Options {
     memory: u64,
     seed: u64,
     trace: Option<PathBuf>,
+    record: Option<PathBuf>,
     processor: Option<usize>,
     queue_depth: u32,
     dirty: Option<[u64; 2]>,
@@ -79,6 +82,7 @@ impl Options {
             memory: 512,
             seed: 1,
             trace: None,
+            record: None,
             processor: Some(rustix::thread::sched_getcpu()),
             queue_depth: 32,
             dirty: None,
@@ -116,6 +120,7 @@ impl Options {
             "--memory" => self.memory = value.parse()?,
             "--seed" => self.seed = value.parse()?,
             "--trace" => self.trace = Some(value.into()),
+            "--record" => self.record = Some(value.into()),
             "--processor" => self.processor = Some(value.parse()?),
             "--queue-depth" => self.queue_depth = value.parse()?,
             "--dirty" => {
@@ -181,7 +186,11 @@ fn run(options: &Options) -> Result<ExitCode, Error> {
             trace.add(record);
         }
     };
-    let ended = guest::run(guest, &script, stop.as_fd(), &mut keep);
+    let mut tape = options.record.as_ref().map(|_| Tape::default());
+    let ended = guest::run(guest, &script, stop.as_fd(), &mut keep, tape.as_mut());
+    if let Some((path, tape)) = options.record.as_ref().zip(tape) {
+        fs::write(path, tape.text()).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
     if let Some(trace) = trace {
         trace.finish()?;
     }

@@ -59,7 +59,7 @@ fn guest(kernel: &Path, lines: &[&str]) -> Guest {
 fn run(guest: Guest, script: &str) -> (Result<Outcome, GuestError>, Vec<Record>) {
     let (stop, _keeps_it_quiet) = io::pipe().expect("can be made");
     let mut records = Vec::new();
-    let ended = guest::run(guest, script, stop.as_fd(), &mut |record| records.push(*record));
+    let ended = guest::run(guest, script, stop.as_fd(), &mut |record| records.push(*record), None);
     (ended, records)
 }
 

@@ -7,9 +7,13 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+mod archive;
+mod programs;
+
 /// How it is used.
 pub(crate) const USAGE: &str = "\
 usage: cargo xtask kernel VERSION [--source FILE.deb] [--jobs N] [--again] [--keep]
+       cargo xtask kernel programs
 
   Builds a User Mode Linux kernel for the kernel lab (docs/kernel-lab.md) from Debian's package linux-source-VERSION,
   which is fetched by apt-get without rights, with the configuration and the patches of crates/kernel-lab/kernel. It
@@ -21,10 +25,15 @@ usage: cargo xtask kernel VERSION [--source FILE.deb] [--jobs N] [--again] [--ke
   --jobs N      as many as there are processors, if not said
   --again       builds it even if it is there
   --keep        keeps the source and the build beside the kernel
+
+  programs      puts the guest's programs into an archive in the same place, from the versions of packages in
+                crates/kernel-lab/guest/packages, which are fetched and compared with their hashes
 ";
 
 /// The kernels that the patches fit.
 const VERSIONS: [&str; 2] = ["6.1", "6.12"];
+/// The guest's programs, in place of a version.
+const PROGRAMS: &str = "programs";
 /// What a kernel is built from, beside its source.
 const FOLDER: &str = "crates/kernel-lab/kernel";
 /// What unpacking and building takes, in KiB.
@@ -63,7 +72,7 @@ impl Options {
                 "--jobs" => options.jobs = Some(rest.next()?.parse().ok()?),
                 "--again" => options.again = true,
                 "--keep" => options.keep = true,
-                version if VERSIONS.contains(&version) && options.version.is_empty() => {
+                version if options.version.is_empty() && is_known(version) => {
                     version.clone_into(&mut options.version);
                 }
                 _ => return None,
@@ -73,9 +82,16 @@ impl Options {
     }
 }
 
+fn is_known(version: &str) -> bool {
+    version == PROGRAMS || VERSIONS.contains(&version)
+}
+
 /// Builds the kernel, or finds it built; prints where it is.
 pub(crate) fn run(root: &Path, options: &Options) -> io::Result<bool> {
     let version = &options.version;
+    if version == PROGRAMS {
+        return programs::run(root);
+    }
     check_tools()?;
     let cache = cache()?;
     fs::create_dir_all(&cache)?;
@@ -111,10 +127,14 @@ fn build(root: &Path, options: &Options, cache: &Path, work: &Path) -> io::Resul
         let about = format!("linux-source-{version} {} sha256 {hash}\n", of_package.trim());
         fs::write(cache.join(format!("{name}.source")), about)?;
     }
-    let link = cache.join(format!("linux-{version}"));
-    let fresh = cache.join(format!("linux-{version}.new"));
+    link_to(cache, &name, &format!("linux-{version}"))
+}
+
+/// Lets a name lead to what was built last.
+fn link_to(cache: &Path, built: &str, name: &str) -> io::Result<PathBuf> {
+    let (link, fresh) = (cache.join(name), cache.join(format!("{name}.link")));
     remove(&fresh)?;
-    symlink(&name, &fresh)?;
+    symlink(built, &fresh)?;
     fs::rename(fresh, &link)?;
     Ok(link)
 }
@@ -160,7 +180,10 @@ fn check_space(cache: &Path) -> io::Result<()> {
 fn fetch(work: &Path, version: &str) -> io::Result<PathBuf> {
     let name = format!("linux-source-{version}");
     let mut command = Command::new("apt-get");
-    command.args(["-q", "download", &name]).current_dir(work).stdin(Stdio::null());
+    command
+        .args(["-q", "-o", "APT::Sandbox::User=root", "download", &name])
+        .current_dir(work)
+        .stdin(Stdio::null());
     let went_well = command.status().is_ok_and(|status| status.success());
     let found = fs::read_dir(work)?.filter_map(Result::ok).map(|entry| entry.path());
     let package = { found }.find(|path| path.extension().is_some_and(|ending| ending == "deb"));
@@ -192,14 +215,18 @@ impl Parts {
         Ok(Self { fragments: read(".config")?, patches: read(".patch")? })
     }
 
-    /// FNV-1a over all of it: another kernel has another name.
+    /// Another kernel has another hash.
     fn hash(&self) -> u64 {
-        let texts = self.fragments.iter().chain(&self.patches).map(|(_, text)| text);
-        let bytes = texts.flat_map(|text| text.bytes().chain([0]));
-        bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        })
+        hash_of(self.fragments.iter().chain(&self.patches).map(|(_, text)| text.as_str()))
     }
+}
+
+/// FNV-1a over texts.
+fn hash_of<'a>(texts: impl IntoIterator<Item = &'a str>) -> u64 {
+    let bytes = texts.into_iter().flat_map(|text| text.bytes().chain([0]));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }
 
 /// Whether a file is for all versions or for this one: a version stands at the end of its name.

@@ -36,6 +36,12 @@ pub fn kernel(version_or_path: &str) -> Result<PathBuf, NoKernel> {
     in_directory(&directory, version_or_path)
 }
 
+/// The guest's programs, if `cargo xtask kernel programs` has built them.
+pub fn programs() -> Option<PathBuf> {
+    let archive = directory()?.join("programs.cpio");
+    archive.is_file().then_some(archive)
+}
+
 fn in_directory(directory: &Path, version: &str) -> Result<PathBuf, NoKernel> {
     let path = directory.join(format!("linux-{version}"));
     if path.is_file() {

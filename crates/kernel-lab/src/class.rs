@@ -84,7 +84,7 @@ impl Class {
     }
 
     /// What Linux makes of a drive of this kind on its own bus. SAS and NVMe have FUA; libata leaves it off. Disks over
-    /// 2 TB write in 4 KiB. The latencies are those of `block/blk-wbt.c`.
+    /// 2 TB write in 4 KiB. The latencies are those of `block/blk-wbt.c`, the pieces those of `nvme` and `ahci`.
     pub fn of(spec: &DriveSpec) -> Self {
         let turns = !matches!(spec.kind, DriveKind::Ssd(_));
         let nvme = spec.name.starts_with("ssd-nvme");
@@ -96,6 +96,7 @@ impl Class {
             fua: nvme || spec.name.starts_with("sas-"),
             scheduler: if nvme { Scheduler::None } else { Scheduler::Deadline },
             throttling_micros: if turns { 75_000 } else { 2_000 },
+            segments: if nvme { 127 } else { 168 },
             ..Self::plain(spec.capacity.bytes())
         }
     }
@@ -149,6 +150,7 @@ impl Class {
             ("optimal_io_size", self.optimal_io.to_string()),
             ("write_cache", cache.to_owned()),
             ("fua", u8::from(self.fua && self.write_cache).to_string()),
+            ("max_segments", self.segments.to_string()),
         ];
         let scheduler = match self.scheduler {
             Scheduler::None => "[none] mq-deadline kyber bfq",
@@ -181,6 +183,7 @@ mod tests {
         assert_eq!([&disk, &sas, &sata, &nvme].map(|one| one.fua), [false, true, false, true]);
         assert_eq!((sata.scheduler, nvme.scheduler), (Scheduler::Deadline, Scheduler::None));
         assert_eq!((disk.throttling_micros, nvme.throttling_micros), (75_000, 2_000));
+        assert_eq!((disk.segments, nvme.segments), (168, 127));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::bus::Record;
+use crate::cache;
 use crate::class::Class;
 use crate::contents::Room;
 use crate::failure::Failure;
@@ -44,6 +45,20 @@ pub enum Root {
     },
     /// An archive that was built from named versions of packages.
     Archive(PathBuf),
+}
+
+impl Root {
+    /// The archive that `cargo xtask kernel programs` has built, or else this machine's own tree, if it has busybox.
+    pub fn found() -> Option<Self> {
+        cache::programs().map(Self::Archive).or_else(Self::machine)
+    }
+
+    /// This machine's own tree, if it has busybox.
+    pub fn machine() -> Option<Self> {
+        let places = ["/usr/bin/busybox", "/bin/busybox"].map(PathBuf::from);
+        let busybox = places.into_iter().find(|path| path.is_file())?;
+        Some(Self::Machine { busybox })
+    }
 }
 
 /// A guest to be started.

@@ -30,7 +30,8 @@ Runs a shell script in a guest whose kernel lives in virtual time; - reads it fr
   --silence 120       for how many seconds of real time the guest may run without a word
   --argument WORD     one more argument of the kernel, such as um_cost=1000,500
   --no-page           the clock without shared memory, also with kernels that have it (6.11 and later)
-  --archive FILE      the guest's programs, in place of this machine's own
+  --root machine|FILE the guest's programs: this machine's own, or an archive; if not said, the archive of
+                      `cargo xtask kernel programs` where there is one, and else this machine's
 
 A drive:
 ";
@@ -70,7 +71,7 @@ struct Options {
     silence: u64,
     arguments: Vec<String>,
     page: bool,
-    archive: Option<PathBuf>,
+    root: Option<Root>,
     script: String,
 }
 
@@ -90,7 +91,7 @@ impl Options {
             silence: 120,
             arguments: Vec::new(),
             page: true,
-            archive: None,
+            root: Root::found(),
             script: String::new(),
         };
         let mut rest = arguments.iter();
@@ -130,7 +131,8 @@ impl Options {
             "--room" => self.room = value.parse()?,
             "--silence" => self.silence = value.parse()?,
             "--argument" => self.arguments.push(value.to_owned()),
-            "--archive" => self.archive = Some(value.into()),
+            "--root" if value == "machine" => self.root = Root::machine(),
+            "--root" => self.root = Some(Root::Archive(value.into())),
             _ => return Err("no such option".into()),
         }
         Ok(())
@@ -143,10 +145,7 @@ impl Options {
             drives.map(|(number, line)| drives::parse(line, seed_of(number))).collect();
         Ok(Guest {
             kernel: raidlab_kernel_lab::cache::kernel(&self.kernel)?,
-            root: match &self.archive {
-                Some(archive) => Root::Archive(archive.clone()),
-                None => Root::Machine { busybox: busybox()? },
-            },
+            root: self.root.clone().ok_or("no busybox (package busybox-static), and no archive")?,
             memory_mib: self.memory,
             seed: self.seed,
             page: self.page,
@@ -167,12 +166,6 @@ impl Options {
             fs::read_to_string(&self.script)
         }
     }
-}
-
-fn busybox() -> Result<PathBuf, Error> {
-    let places = ["/usr/bin/busybox", "/bin/busybox"].map(PathBuf::from);
-    let found = places.into_iter().find(|path| path.is_file());
-    Ok(found.ok_or("no busybox (package busybox-static)")?)
 }
 
 fn run(options: &Options) -> Result<ExitCode, Error> {

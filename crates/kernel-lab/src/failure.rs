@@ -74,8 +74,8 @@ impl fmt::Display for Failure {
             }
             Self::Silence { now, seconds } => write!(
                 f,
-                "the guest hangs: it has run for {seconds} s of real time at {} without a word \
-                 (a loop without sleep never ends, as computing takes no time)",
+                "the guest hangs: it has said nothing for {seconds} s of real time, in which it came to {} (it waits \
+                 for ever, or loops without sleep: computing takes no time)",
                 At(*now)
             ),
             Self::Full { limit } => {

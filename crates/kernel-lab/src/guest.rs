@@ -81,6 +81,8 @@ pub struct Guest {
     pub dirty_bytes: Option<[u64; 2]>,
     /// More arguments of the kernel, such as `um_cost=1000,500`.
     pub arguments: Vec<String>,
+    /// Files that are copied to `/run/host/files` in the guest, such as static programs; to read them takes no time.
+    pub files: Vec<PathBuf>,
     /// For how long in real time the guest may run without a word.
     pub silence: Duration,
     /// Its drives, `/dev/vda` first.
@@ -221,6 +223,12 @@ impl Guest {
         put("script", script)?;
         put("settings", &self.settings())?;
         put("init", &self.init())?;
+        let files = work.join("files");
+        fs::create_dir(&files).map_err(|error| Failure::system("files for the guest", error))?;
+        for file in &self.files {
+            let copied = fs::copy(file, files.join(file.file_name().unwrap_or_default()));
+            copied.map_err(|error| Failure::system(file.display().to_string(), error))?;
+        }
         let link = |from: &Path, name: &str| {
             let from = fs::canonicalize(from).and_then(|from| symlink(from, work.join(name)));
             from.map_err(|error| Failure::system(name, error))

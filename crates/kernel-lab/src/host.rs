@@ -140,6 +140,7 @@ impl Host<'_> {
     ) -> Result<Infallible, Failure> {
         loop {
             let Some(ready) = self.wait(stop, silence)? else {
+                lab.look_at_the_clock(self)?;
                 let (now, seconds) = (lab.last_known_time(), silence.as_secs());
                 return Err(Failure::Silence { now, seconds });
             };

@@ -29,6 +29,7 @@ Runs a shell script in a guest whose kernel lives in virtual time; - reads it fr
   --room 8192         what the contents of all drives may take in memory, in MiB
   --silence 120       for how many seconds of real time the guest may run without a word
   --argument WORD     one more argument of the kernel, such as um_cost=1000,500
+  --file FILE         is copied to /run/host/files in the guest: a program of one's own, say, linked statically
   --no-page           the clock without shared memory, also with kernels that have it (6.11 and later)
   --root machine|FILE the guest's programs: this machine's own, or an archive; if not said, the archive of
                       `cargo xtask kernel programs` where there is one, and else this machine's
@@ -70,6 +71,7 @@ struct Options {
     room: u64,
     silence: u64,
     arguments: Vec<String>,
+    files: Vec<PathBuf>,
     page: bool,
     root: Option<Root>,
     script: String,
@@ -90,6 +92,7 @@ impl Options {
             room: 8192,
             silence: 120,
             arguments: Vec::new(),
+            files: Vec::new(),
             page: true,
             root: Root::found(),
             script: String::new(),
@@ -130,6 +133,7 @@ impl Options {
             }
             "--room" => self.room = value.parse()?,
             "--silence" => self.silence = value.parse()?,
+            "--file" => self.files.push(value.into()),
             "--argument" => self.arguments.push(value.to_owned()),
             "--root" if value == "machine" => self.root = Root::machine(),
             "--root" => self.root = Some(Root::Archive(value.into())),
@@ -153,6 +157,7 @@ impl Options {
             queue_depth: self.queue_depth,
             dirty_bytes: self.dirty,
             arguments: self.arguments.clone(),
+            files: self.files.clone(),
             silence: Duration::from_secs(self.silence),
             drives: drives?,
             room: self.room << 20,

@@ -47,6 +47,7 @@ fn guest(kernel: &Path, lines: &[&str]) -> Guest {
         queue_depth: 32,
         dirty_bytes: None,
         arguments: Vec::new(),
+        files: Vec::new(),
         silence: Duration::from_secs(60),
         drives: lines.iter().enumerate().map(drive).collect(),
         room: 1 << 30,
@@ -223,6 +224,20 @@ fn what_is_written_is_read_back() {
             outcome.stderr
         );
         assert_eq!(outcome.bytes_held, 1 << 20);
+    }
+}
+
+#[test]
+fn a_file_is_at_hand_in_the_guest() {
+    for kernel in guest_or_skip("a_file_is_at_hand_in_the_guest") {
+        let own = std::env::current_exe().expect("is known");
+        let name = own.file_name().expect("has one").to_string_lossy().into_owned();
+        let length = std::fs::metadata(&own).expect("is there").len();
+        let with = Guest { files: vec![own], ..guest(&kernel, &[]) };
+        assert_eq!(
+            output(with, &format!("wc -c </run/host/files/{name}")).0,
+            format!("{length}\n")
+        );
     }
 }
 

@@ -27,7 +27,8 @@ usage: cargo xtask kernel VERSION [--source FILE.deb] [--jobs N] [--again] [--ke
   --keep        keeps the source and the build beside the kernel
 
   programs      puts the guest's programs into an archive in the same place, from the versions of packages in
-                crates/kernel-lab/guest/packages, which are fetched and compared with their hashes
+                crates/kernel-lab/guest/packages, which are fetched and compared with their hashes, and
+                guest-load, which is built
 ";
 
 /// The kernels that the patches fit.
@@ -217,15 +218,15 @@ impl Parts {
 
     /// Another kernel has another hash.
     fn hash(&self) -> u64 {
-        hash_of(self.fragments.iter().chain(&self.patches).map(|(_, text)| text.as_str()))
+        hash_of(self.fragments.iter().chain(&self.patches).map(|(_, text)| text.as_bytes()))
     }
 }
 
-/// FNV-1a over texts.
-fn hash_of<'a>(texts: impl IntoIterator<Item = &'a str>) -> u64 {
-    let bytes = texts.into_iter().flat_map(|text| text.bytes().chain([0]));
+/// FNV-1a over parts.
+fn hash_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u64 {
+    let bytes = parts.into_iter().flat_map(|part| part.iter().chain(&[0]));
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 

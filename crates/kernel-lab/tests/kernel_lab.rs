@@ -111,6 +111,29 @@ fn requests_take_what_the_closed_form_says_to_the_nanosecond() {
 }
 
 #[test]
+fn the_load_of_the_archive_meets_the_closed_form_at_every_depth() {
+    let test = "the_load_of_the_archive_meets_the_closed_form_at_every_depth";
+    for kernel in guest_or_skip(test) {
+        if !matches!(Root::found(), Some(Root::Archive(_))) {
+            eprintln!("skipped: {test}: needs `cargo xtask kernel programs`");
+            continue;
+        }
+        for depth in [1, 32] {
+            let script = format!("guest-load read /dev/vda count=400 depth={depth}");
+            let (stdout, records) = output(guest(&kernel, &[CLOSED_FORM]), &script);
+            let numbers: Vec<u64> =
+                stdout.split_whitespace().map(|word| word.parse().expect("a number")).collect();
+            let formula = 400 * (5_000_000 + 40_960);
+            // At depth 1 the program computes between two requests; deeper, the drive never waits.
+            let above = numbers[1] - formula;
+            let most = if depth == 1 { 400 * 4096 } else { 4096 };
+            assert!(above <= most, "{above} ns above the closed form at depth {depth}");
+            assert_eq!((numbers[0], records.len()), (400, 400));
+        }
+    }
+}
+
+#[test]
 fn two_runs_send_the_same_requests_at_the_same_nanoseconds() {
     for kernel in guest_or_skip("two_runs_send_the_same_requests_at_the_same_nanoseconds") {
         let lines = ["model=nas-8tb-7200,size=1GiB", "model=nas-8tb-7200,size=1GiB"];

@@ -13,6 +13,9 @@ use super::{cache, done, hash_of, link_to, output, remove};
 const LIST: &str = "crates/kernel-lab/guest/packages";
 /// The guest's first program.
 const INIT: &str = "crates/kernel-lab/src/init.sh";
+/// The program that sends requests, and what it is built for.
+const LOAD: &str = "guest-load";
+const MUSL: &str = "x86_64-unknown-linux-musl";
 /// Directories in which `/usr` is merged.
 const MERGED: [&str; 4] = ["bin", "sbin", "lib", "lib64"];
 /// Where something is mounted.
@@ -33,12 +36,14 @@ pub(crate) fn run(root: &Path) -> io::Result<bool> {
     fs::create_dir_all(&cache)?;
     let (list, init) = (fs::read_to_string(root.join(LIST))?, fs::read_to_string(root.join(INIT))?);
     let packages = packages(&list)?;
-    let name = format!("programs-{:016x}.cpio", hash_of([list.as_str(), init.as_str()]));
+    let load = load(root)?;
+    let texts = [list.as_bytes(), init.as_bytes(), &load];
+    let name = format!("programs-{:016x}.cpio", hash_of(texts));
     if !cache.join(&name).is_file() {
         let work = cache.join("build-programs");
         remove(&work)?;
         fs::create_dir_all(&work)?;
-        let built = build(&packages, &init, &work);
+        let built = build(&packages, &init, load, &work);
         remove(&work)?;
         let fresh = cache.join(format!("{name}.new"));
         fs::write(&fresh, built?)?;
@@ -63,7 +68,29 @@ fn package(line: &str) -> Option<Package<'_>> {
     is_whole.then_some(Package { name, version, hash, files })
 }
 
-fn build(packages: &[Package<'_>], init: &str, work: &Path) -> io::Result<Vec<u8>> {
+/// Builds the load of guests, which needs nothing of the guest; by the pinned compiler and its own C library, and
+/// without the names of directories of this machine.
+fn load(root: &Path) -> io::Result<Vec<u8>> {
+    let target = crate::fuzz::target_directory(root).join("guest");
+    let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let cargo_home =
+        cargo_home.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cargo")));
+    let sysroot = output(Command::new("rustc").args(["--print", "sysroot"]).current_dir(root))?;
+    let mut flags = format!("-Cstrip=symbols --remap-path-prefix={}=raidlab", root.display());
+    flags += &format!(" --remap-path-prefix={}=rust", sysroot.trim());
+    if let Some(home) = cargo_home {
+        flags += &format!(" --remap-path-prefix={}=cargo", home.display());
+    }
+    let mut command = crate::cargo(root);
+    command.args(["build", "-q", "--release", "--locked", "--package", "raidlab-kernel-lab"]);
+    command.args(["--bin", LOAD, "--target", MUSL]).arg("--target-dir").arg(&target);
+    let built = done(command.env("RUSTFLAGS", flags).env("CARGO_INCREMENTAL", "0"));
+    built
+        .map_err(|error| io::Error::other(format!("{error}; needs `rustup target add {MUSL}`")))?;
+    fs::read(target.join(MUSL).join("release").join(LOAD))
+}
+
+fn build(packages: &[Package<'_>], init: &str, load: Vec<u8>, work: &Path) -> io::Result<Vec<u8>> {
     let mut archive = Archive::default();
     for name in MERGED {
         archive.add(name, Entry::Link(format!("usr/{name}")));
@@ -76,6 +103,8 @@ fn build(packages: &[Package<'_>], init: &str, work: &Path) -> io::Result<Vec<u8
     archive.add("etc/mtab", Entry::Link("/proc/mounts".to_owned()));
     let init = init.replace("@BUSYBOX@", "/bin/busybox");
     archive.add("init", Entry::File { mode: 0o755, contents: init.into_bytes() });
+    archive.add("usr/bin", Entry::Directory);
+    archive.add(&format!("usr/bin/{LOAD}"), Entry::File { mode: 0o755, contents: load });
     for package in packages {
         let unpacked = unpack(package, work)?;
         let mut found = Vec::new();

@@ -152,13 +152,8 @@ impl Class {
             ("fua", u8::from(self.fua && self.write_cache).to_string()),
             ("max_segments", self.segments.to_string()),
         ];
-        let scheduler = match self.scheduler {
-            Scheduler::None => "[none] mq-deadline kyber bfq",
-            Scheduler::Deadline => "none [mq-deadline] kyber bfq",
-            Scheduler::Kyber => "none mq-deadline [kyber] bfq",
-            Scheduler::Bfq => "none mq-deadline kyber [bfq]",
-        };
-        readings.push(("scheduler", scheduler.to_owned()));
+        // Kernels list the others in different orders.
+        readings.push(("scheduler", format!("[{}]", self.scheduler.name())));
         readings
     }
 }

@@ -34,12 +34,20 @@ pub trait Bus {
     /// Writes the guest's memory: entries of queues, and what a request has to say.
     fn store(&mut self, drive: usize, address: u64, from: &[u8]) -> Result<(), Failure>;
 
-    /// Reads the contents of a write.
-    fn load_contents(&mut self, drive: usize, address: u64, into: &mut [u8])
-    -> Result<(), Failure>;
+    /// Reads the contents of a write, which lie in the guest's memory too: apart for who keeps all but these.
+    fn load_contents(
+        &mut self,
+        drive: usize,
+        address: u64,
+        into: &mut [u8],
+    ) -> Result<(), Failure> {
+        self.load(drive, address, into)
+    }
 
     /// Writes what a read found.
-    fn store_contents(&mut self, drive: usize, address: u64, from: &[u8]) -> Result<(), Failure>;
+    fn store_contents(&mut self, drive: usize, address: u64, from: &[u8]) -> Result<(), Failure> {
+        self.store(drive, address, from)
+    }
 
     /// A request is done.
     fn done(&mut self, record: &Record);

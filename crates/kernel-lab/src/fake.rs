@@ -78,19 +78,6 @@ impl Bus for FakeBus {
         Ok(())
     }
 
-    fn load_contents(
-        &mut self,
-        drive: usize,
-        address: u64,
-        into: &mut [u8],
-    ) -> Result<(), Failure> {
-        self.load(drive, address, into)
-    }
-
-    fn store_contents(&mut self, drive: usize, address: u64, from: &[u8]) -> Result<(), Failure> {
-        self.store(drive, address, from)
-    }
-
     fn done(&mut self, record: &Record) {
         self.records.push(*record);
     }

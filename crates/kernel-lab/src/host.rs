@@ -321,19 +321,6 @@ impl Bus for Host<'_> {
         self.mapped(drive, address, from.len(), |mapping, at| mapping.store(at, from))
     }
 
-    fn load_contents(
-        &mut self,
-        drive: usize,
-        address: u64,
-        into: &mut [u8],
-    ) -> Result<(), Failure> {
-        self.load(drive, address, into)
-    }
-
-    fn store_contents(&mut self, drive: usize, address: u64, from: &[u8]) -> Result<(), Failure> {
-        self.store(drive, address, from)
-    }
-
     fn done(&mut self, record: &Record) {
         (self.kept.trace)(record);
     }

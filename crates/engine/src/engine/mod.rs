@@ -555,30 +555,24 @@ fn overlap(one: &Segment, other: &Segment) -> bool {
 
 #[cold]
 fn lent(segment: &Segment) -> EngineError {
-    let Segment { token, offset, len } = segment;
-    let reason = format!(
-        "{len} sectors from sector {offset} on of buffer {} belong to a request under way, and one of both fills them",
-        token.0
-    );
-    EngineError::new(EngineErrorKind::Busy, "submit a request", reason)
+    let why = "belong to a request under way, and one of both fills them";
+    refused(EngineErrorKind::Busy, segment, format!("of buffer {} {why}", segment.token.0))
 }
 
 #[cold]
 fn filled_twice(segment: &Segment) -> EngineError {
-    let Segment { token, offset, len } = segment;
-    let reason = format!(
-        "{len} sectors from sector {offset} on of buffer {} would be filled twice by one read",
-        token.0
-    );
-    EngineError::new(EngineErrorKind::InvalidRequest, "submit a request", reason)
+    let reason = format!("of buffer {} would be filled twice by one read", segment.token.0);
+    refused(EngineErrorKind::InvalidRequest, segment, reason)
 }
 
 #[cold]
 fn does_not_fit(segment: &Segment) -> EngineError {
-    let Segment { token, offset, len } = segment;
-    let reason = format!(
-        "{len} sectors from sector {offset} on do not lie within a buffer with token {}",
-        token.0
-    );
-    EngineError::new(EngineErrorKind::InvalidRequest, "submit a request", reason)
+    let reason = format!("do not lie within a buffer with token {}", segment.token.0);
+    refused(EngineErrorKind::InvalidRequest, segment, reason)
+}
+
+fn refused(kind: EngineErrorKind, segment: &Segment, reason: String) -> EngineError {
+    let Segment { offset, len, .. } = segment;
+    let reason = format!("{len} sectors from sector {offset} on {reason}");
+    EngineError::new(kind, "submit a request", reason)
 }

@@ -77,6 +77,13 @@ struct Named {
     identity: Option<Identity>,
 }
 
+impl Named {
+    /// Not a spare, a journal or the tree.
+    fn is_member(&self) -> bool {
+        self.name.starts_with("member-")
+    }
+}
+
 const MAKE: &str = "make a run directory";
 const MAKE_FILE: &str = "make a member file";
 
@@ -210,8 +217,8 @@ impl RunDirectory {
 
     /// The path of a member's file; `None` when there is no such member.
     pub fn member_path(&self, index: u16) -> Option<PathBuf> {
-        let name = &self.files.get(usize::from(index))?.name;
-        name.starts_with("member-").then(|| self.path.join(name))
+        let file = self.files.get(usize::from(index)).filter(|file| file.is_member())?;
+        Some(self.path.join(&file.name))
     }
 
     /// Opens the spare drive's file, as [`open_member`](Self::open_member); gives its path too.
@@ -247,7 +254,7 @@ impl RunDirectory {
 
     /// How many members there are.
     pub fn members(&self) -> usize {
-        self.files.iter().filter(|file| file.name.starts_with("member-")).count()
+        self.files.iter().filter(|file| file.is_member()).count()
     }
 
     /// Writes every byte of the members once, durably: with what compresses badly, so that what lies below keeps it.
@@ -284,8 +291,8 @@ impl RunDirectory {
     /// When there is no such member, or the system refuses.
     pub fn open_member(&self, index: u16) -> Result<File, EngineError> {
         const OPERATION: &str = "open a member file";
-        let is_member = |file: &&Named| file.name.starts_with("member-");
-        let Some(Named { name, .. }) = self.files.get(usize::from(index)).filter(is_member) else {
+        let member = self.files.get(usize::from(index)).filter(|file| file.is_member());
+        let Some(Named { name, .. }) = member else {
             let reason = format!("there are {} members, not a member {index}", self.members());
             return Err(EngineError::new(EngineErrorKind::InvalidRequest, OPERATION, reason)
                 .at_path(&self.path));

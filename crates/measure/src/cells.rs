@@ -118,14 +118,12 @@ impl<'a> Cells<'a> {
         if self.filesystem.is_some() {
             return Ok(());
         }
-        let filling = |before| {
-            Filling::after(self.study, self.sizes, before)
-                .map(|filling| filling.bytes)
-                .map_err(MeasureError::input)
-        };
-        let (otherwise, then) = (filling(Before::Unknown)?, filling(Before::WrittenThroughout)?);
+        let filling = |before| Filling::after(self.study, self.sizes, before).ok();
+        let both = filling(Before::Unknown).zip(filling(Before::WrittenThroughout));
+        // A workload that cannot be planned is told with its cell.
+        let Some((otherwise, then)) = both else { return Ok(()) };
         let least = self.sizes.file.saturating_mul(directory.members() as u64);
-        if otherwise - then.min(otherwise) <= least {
+        if otherwise.bytes.saturating_sub(then.bytes) <= least {
             return Ok(());
         }
         let written = directory.write_throughout(self.cancel);

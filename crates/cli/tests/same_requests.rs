@@ -50,7 +50,7 @@ fn study() -> Study {
     for spec in &mut study.workloads {
         let is_random = spec.workload.kind().starts_with("random");
         let size = if is_random { 512 << 10 } else { 50 << 20 };
-        spec.workload = spec.workload.resized(size).expect("another size");
+        spec.resize(size).expect("another size");
     }
     study
 }

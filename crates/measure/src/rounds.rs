@@ -58,7 +58,7 @@ pub fn size_random(study: &mut Study, rate: f64) -> Result<(), MeasureError> {
 fn set_sizes(study: &mut Study, random: bool, bytes: u64) -> Result<(), MeasureError> {
     for spec in &mut study.workloads {
         if spec.workload.kind().starts_with("random-") == random {
-            spec.workload = spec.workload.resized(bytes).map_err(MeasureError::input)?;
+            spec.resize(bytes).map_err(MeasureError::input)?;
         }
     }
     Ok(())

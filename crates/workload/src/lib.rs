@@ -48,6 +48,7 @@ pub mod processes;
 pub mod raw;
 mod readers;
 mod real_life;
+mod recipe;
 mod record;
 mod simple;
 mod single;
@@ -72,6 +73,7 @@ pub use plan::{
     Bytes, Expected, FileNeed, Memory, Plan, Planned, Process, SeededBytes, Setting, SourceFile,
     Zeroes,
 };
+pub use recipe::Recipe;
 pub use record::{Cpu, IoRecord, PhaseRecord, ProcessRecord, Recorder, RunRecord};
 pub use simple::{Kind, LARGEST_BLOCK, MOST_PROCESSES, Simple, Span};
 pub use spec::WorkloadSpec;

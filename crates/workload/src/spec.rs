@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::error::WorkloadError;
 use crate::kinds::Workload;
+use crate::recipe::Recipe;
 
 /// A workload under its name in studies and results.
 #[derive(Clone)]
@@ -13,6 +15,8 @@ pub struct WorkloadSpec {
     pub name: String,
     /// What it does.
     pub workload: Arc<dyn Workload>,
+    /// What it was made from; `None` where that is no text.
+    pub recipe: Option<Recipe>,
     /// The metrics that are shown, and what each is called then; all, under their names, when empty.
     pub shown: Vec<(String, String)>,
     /// What tells it from others of its name, such as a block size.
@@ -31,11 +35,39 @@ impl WorkloadSpec {
         Self {
             name: workload.default_name(),
             workload,
+            recipe: None,
             shown: Vec::new(),
             settings: BTreeMap::new(),
             only_layouts: Vec::new(),
             only_processes: Vec::new(),
             read_ahead: None,
+        }
+    }
+
+    /// Under the default name of what the recipe makes.
+    ///
+    /// # Errors
+    /// As [`Recipe::make`].
+    pub fn from_recipe(recipe: Recipe) -> Result<Self, WorkloadError> {
+        let spec = Self::new(recipe.make()?);
+        Ok(Self { recipe: Some(recipe), ..spec })
+    }
+
+    /// Gives the workload another size in bytes.
+    ///
+    /// # Errors
+    /// As [`Workload::resized`].
+    pub fn resize(&mut self, bytes: u64) -> Result<(), WorkloadError> {
+        self.workload = self.workload.resized(bytes)?;
+        self.recipe.iter_mut().for_each(|recipe| recipe.resize(bytes));
+        Ok(())
+    }
+
+    /// Has its random places lie in this many bytes, if it has any.
+    pub fn span(&mut self, bytes: u64) {
+        if let Some(fitting) = self.workload.spanning(bytes) {
+            self.workload = fitting;
+            self.recipe.iter_mut().for_each(|recipe| recipe.span(bytes));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `[[workloads]]`: what the layouts are compared by.
 
 use raidlab_core::suggest::did_you_mean;
-use raidlab_workload::{KINDS, Parameters, WorkloadError, WorkloadErrorKind, WorkloadSpec, make};
+use raidlab_workload::{KINDS, Recipe, WorkloadError, WorkloadErrorKind, WorkloadSpec};
 
 use super::errors::Errors;
 use super::table::{StudyTable, Table, check_unique};
@@ -37,9 +37,8 @@ fn read_one(table: &Table<'_>, layouts: &[NamedLayout]) -> Result<WorkloadSpec, 
         table.size(key)?;
     }
     let pairs = table.parameters(&OURS)?;
-    let parameters = Parameters::new(pairs);
-    let workload = parameters.and_then(|parameters| make(kind, parameters));
-    let mut spec = WorkloadSpec::new(workload.map_err(|error| wrong(table, kind, error))?);
+    let spec = WorkloadSpec::from_recipe(Recipe::of_kind(kind, pairs));
+    let mut spec = spec.map_err(|error| wrong(table, kind, error))?;
     if let Some(name) = table.optional_name("name")? {
         spec.name = name.to_string();
     }

@@ -1,5 +1,7 @@
 //! What a run of a workload measured.
 
+mod text;
+
 use hdrhistogram::Histogram;
 use raidlab_core::{MemberTotals, Nanos, Time};
 

@@ -43,7 +43,7 @@ pub use directory::{DirectoryOptions, DirectoryTarget, RunStep};
 #[doc(hidden)]
 pub use export::messages;
 pub use export::{ExportCache, FuseExport};
-pub use kernel_md::{InitialSync, KernelMdArray, KernelMdOptions};
+pub use kernel_md::{InitialSync, KernelMdArray, KernelMdOptions, mdadm_arguments};
 pub use mounted::{Filesystem, MountOptions, MountedArray, StripeHint, clean_mounts};
 pub use raw::{Begin, RawResult, RawTarget};
 pub use rundir::{Cleaned, Extra, RunDirectory, clean_leftovers};

@@ -1,6 +1,6 @@
 //! What `mdadm` is told.
 
-use raidlab_core::{Layout, Redundancy};
+use raidlab_core::{Consistency, Layout, Redundancy};
 use raidlab_engine::{EngineError, EngineErrorKind};
 
 use super::{InitialSync, MAKE};
@@ -9,9 +9,10 @@ use super::{InitialSync, MAKE};
 ///
 /// # Errors
 /// When md has no such array, or `mdadm` no word for it.
-pub(super) fn create_arguments(
+pub fn mdadm_arguments(
     layout: &Layout,
     initial: InitialSync,
+    consistency: Consistency,
 ) -> Result<Vec<String>, EngineError> {
     layout
         .check()
@@ -47,13 +48,25 @@ pub(super) fn create_arguments(
     }
     arguments.extend(own);
     if layout.level.is_redundant() {
-        // A bitmap would be one more thing that large arrays have and small ones do not.
-        arguments.push("--bitmap=none".into());
+        arguments.extend(consistency_arguments(consistency));
         if initial == InitialSync::AssumeClean {
             arguments.push("--assume-clean".into());
         }
     }
     Ok(arguments)
+}
+
+/// How md is to keep redundancy consistent. Of a journal the caller names the device (`--write-journal`).
+fn consistency_arguments(consistency: Consistency) -> Vec<String> {
+    match consistency {
+        // A bitmap would be one more thing that large arrays have and small ones do not.
+        Consistency::None | Consistency::Resync => vec!["--bitmap=none".into()],
+        Consistency::Bitmap { chunk } => {
+            vec!["--bitmap=internal".into(), format!("--bitmap-chunk={}", chunk.bytes() / 1024)]
+        }
+        Consistency::PartialParity { .. } => vec!["--consistency-policy=ppl".into()],
+        Consistency::Journal { .. } => vec![],
+    }
 }
 
 fn raid10(layout: &Layout) -> Result<String, EngineError> {
@@ -82,7 +95,7 @@ mod tests {
     use raidlab_core::{Level, Rotation, Sectors};
 
     fn told(layout: &Layout) -> String {
-        create_arguments(layout, InitialSync::AssumeClean).unwrap().join(" ")
+        mdadm_arguments(layout, InitialSync::AssumeClean, Consistency::None).unwrap().join(" ")
     }
 
     #[test]
@@ -93,7 +106,8 @@ mod tests {
             assert!(words.contains(word), "{words}");
         }
         assert!(words.contains("--assume-clean") && words.contains("--bitmap=none"));
-        let waited = create_arguments(&raid5, InitialSync::Wait).unwrap().join(" ");
+        let waited =
+            mdadm_arguments(&raid5, InitialSync::Wait, Consistency::None).unwrap().join(" ");
         assert!(!waited.contains("--assume-clean"));
         let ten = Layout::new(Level::Raid10, 4);
         assert!(told(&ten).contains("--layout=n2"));
@@ -105,8 +119,9 @@ mod tests {
 
     #[test]
     fn what_md_does_not_have_is_refused() {
-        let refused =
-            |layout: &Layout| create_arguments(layout, InitialSync::Wait).unwrap_err().kind();
+        let refused = |layout: &Layout| {
+            mdadm_arguments(layout, InitialSync::Wait, Consistency::None).unwrap_err().kind()
+        };
         assert_eq!(refused(&Layout::new(Level::Raid3, 3)), EngineErrorKind::NotSupported);
         let small = Layout::new(Level::Raid0, 2).with_chunk(Sectors(4));
         assert_eq!(refused(&small), EngineErrorKind::NotSupported);

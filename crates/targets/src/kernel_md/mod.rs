@@ -9,11 +9,13 @@
 pub(crate) mod devices;
 mod mdadm;
 
+pub use mdadm::mdadm_arguments;
+
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use raidlab_core::{Layout, Level, MemberTotals};
+use raidlab_core::{Consistency, Layout, Level, MemberTotals};
 use raidlab_engine::{EngineError, EngineErrorKind};
 
 use crate::mounted::loops::{LoopDevice, need_loops};
@@ -117,7 +119,7 @@ impl Needed {
         options: KernelMdOptions,
     ) -> Result<Self, EngineError> {
         need_root(MAKE)?;
-        let arguments = mdadm::create_arguments(layout, options.initial)?;
+        let arguments = mdadm_arguments(layout, options.initial, Consistency::None)?;
         need_driver(layout.level)?;
         need_loops()?;
         let mdadm = tools::find("mdadm", "mdadm")?;

@@ -28,7 +28,7 @@ usage: cargo xtask kernel VERSION [--source FILE.deb] [--jobs N] [--again] [--ke
 
   programs      puts the guest's programs into an archive in the same place, from the versions of packages in
                 crates/kernel-lab/guest/packages, which are fetched and compared with their hashes, and
-                guest-load, which is built
+                guest-load and guest-cell, which are built
 ";
 
 /// The kernels that the patches fit.

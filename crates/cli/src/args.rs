@@ -64,6 +64,10 @@ pub(crate) enum Command {
 /// is off for each cell. Each FILE of --json, --html and so on holds the measured run; the modelled one stands
 /// beside it with `.virtual` before the ending, and beside --json the residuals, with `.residuals`.
 ///
+/// With --on kernel:6.12 (or 6.1) each cell runs in a guest of that Linux kernel, with its own md, page cache
+/// and filesystems, in virtual time on the study's modelled drives. Nothing needs rights; `cargo xtask kernel`
+/// builds what it needs, see docs/kernel-lab.md. With virtual,kernel:6.12 the model is compared with it.
+///
 /// Every run is recorded as it goes on: `raidlab history` lists runs, `raidlab show` reports one again. What was
 /// stopped, whatever stopped it, goes on with --resume.
 #[derive(Args, Clone, Debug)]
@@ -72,6 +76,7 @@ pub(crate) enum Command {
     raidlab compare mine.toml --json out.json    your study, results as JSON\n  \
     raidlab compare --on /mnt/scratch            member files in /mnt/scratch, real time\n  \
     raidlab compare --on virtual,/mnt/scratch    both, and what the model is off for each cell\n  \
+    raidlab compare --on virtual,kernel:6.12     the model and Linux on the same modelled drives\n  \
     raidlab compare --on /dev/sdb,/dev/sdc raid1.toml   shows what it would overwrite\n  \
     raidlab compare --on /dev/sdb,/dev/sdc raid1.toml --destructive   does it, asking for serials\n  \
     raidlab compare --on /dev/sdb,/dev/sdc raid1.toml --destructive --yes --confirm-id WD-1,WD-2\n  \
@@ -88,8 +93,9 @@ pub(crate) struct Compare {
     /// A study file (TOML), or `files`: files on a filesystem; without it the default study
     pub(crate) study: Option<PathBuf>,
     /// Where to run: `virtual` (modelled drives), a directory for member files, such as /mnt or
-    /// ./virtual, or block devices, such as /dev/sdb,/dev/sdc; `virtual` beside a real place for both
-    #[arg(long, value_name = "virtual|DIR|DEVICE,..", default_value = "virtual")]
+    /// ./virtual, block devices, such as /dev/sdb,/dev/sdc, or `kernel:6.12` (Linux in virtual time on
+    /// modelled drives); `virtual` beside one of the others for both
+    #[arg(long, value_name = "virtual|DIR|DEVICE,..|kernel:VERSION", default_value = "virtual")]
     pub(crate) on: OsString,
     /// Where the same study runs by the other clock, of a run that is one of two.
     #[arg(skip)]
@@ -126,13 +132,16 @@ pub(crate) struct Compare {
     /// Threads for virtual time; the results do not depend on it [default: one a CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: Option<u32>,
+    /// With --on kernel:VERSION: write every request that the kernel sends to its drives to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) outputs: Outputs,
 }
 
 /// What a run that goes on has from when it was begun.
-const BEGUN_WITH: [&str; 8] =
-    ["study", "on", "seed", "rounds", "size", "states", "filesystem", "no_store"];
+const BEGUN_WITH: [&str; 9] =
+    ["trace", "study", "on", "seed", "rounds", "size", "states", "filesystem", "no_store"];
 
 /// Where runs are recorded.
 #[derive(Args, Clone, Debug)]

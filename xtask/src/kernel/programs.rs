@@ -13,8 +13,10 @@ use super::{cache, done, hash_of, link_to, output, remove};
 const LIST: &str = "crates/kernel-lab/guest/packages";
 /// The guest's first program.
 const INIT: &str = "crates/kernel-lab/src/init.sh";
-/// The program that sends requests, and what it is built for.
-const LOAD: &str = "guest-load";
+/// Programs of ours, each with its package: what sends requests, and what runs the cells of studies.
+const OURS: [(&str, &str); 2] =
+    [("guest-load", "raidlab-kernel-lab"), ("guest-cell", "raidlab-kernel-study")];
+/// What they are built for.
 const MUSL: &str = "x86_64-unknown-linux-musl";
 /// Directories in which `/usr` is merged.
 const MERGED: [&str; 4] = ["bin", "sbin", "lib", "lib64"];
@@ -36,14 +38,15 @@ pub(crate) fn run(root: &Path) -> io::Result<bool> {
     fs::create_dir_all(&cache)?;
     let (list, init) = (fs::read_to_string(root.join(LIST))?, fs::read_to_string(root.join(INIT))?);
     let packages = packages(&list)?;
-    let load = load(root)?;
-    let texts = [list.as_bytes(), init.as_bytes(), &load];
+    let ours = ours(root)?;
+    let texts = [list.as_bytes(), init.as_bytes()].into_iter();
+    let texts = texts.chain(ours.iter().map(|(_, program)| program.as_slice()));
     let name = format!("programs-{:016x}.cpio", hash_of(texts));
     if !cache.join(&name).is_file() {
         let work = cache.join("build-programs");
         remove(&work)?;
         fs::create_dir_all(&work)?;
-        let built = build(&packages, &init, load, &work);
+        let built = build(&packages, &init, ours, &work);
         remove(&work)?;
         let fresh = cache.join(format!("{name}.new"));
         fs::write(&fresh, built?)?;
@@ -68,9 +71,9 @@ fn package(line: &str) -> Option<Package<'_>> {
     is_whole.then_some(Package { name, version, hash, files })
 }
 
-/// Builds the load of guests, which needs nothing of the guest; by the pinned compiler and its own C library, and
-/// without the names of directories of this machine.
-fn load(root: &Path) -> io::Result<Vec<u8>> {
+/// Builds our own programs, which need nothing of the guest; by the pinned compiler and its own C library, and without
+/// the names of directories of this machine.
+fn ours(root: &Path) -> io::Result<Vec<(&'static str, Vec<u8>)>> {
     let target = crate::fuzz::target_directory(root).join("guest");
     let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let cargo_home =
@@ -82,15 +85,24 @@ fn load(root: &Path) -> io::Result<Vec<u8>> {
         flags += &format!(" --remap-path-prefix={}=cargo", home.display());
     }
     let mut command = crate::cargo(root);
-    command.args(["build", "-q", "--release", "--locked", "--package", "raidlab-kernel-lab"]);
-    command.args(["--bin", LOAD, "--target", MUSL]).arg("--target-dir").arg(&target);
+    command.args(["build", "-q", "--release", "--locked", "--target", MUSL]);
+    for (program, package) in OURS {
+        command.args(["--package", package, "--bin", program]);
+    }
+    command.arg("--target-dir").arg(&target);
     let built = done(command.env("RUSTFLAGS", flags).env("CARGO_INCREMENTAL", "0"));
     built
         .map_err(|error| io::Error::other(format!("{error}; needs `rustup target add {MUSL}`")))?;
-    fs::read(target.join(MUSL).join("release").join(LOAD))
+    let built = target.join(MUSL).join("release");
+    OURS.into_iter().map(|(program, _)| Ok((program, fs::read(built.join(program))?))).collect()
 }
 
-fn build(packages: &[Package<'_>], init: &str, load: Vec<u8>, work: &Path) -> io::Result<Vec<u8>> {
+fn build(
+    packages: &[Package<'_>],
+    init: &str,
+    ours: Vec<(&str, Vec<u8>)>,
+    work: &Path,
+) -> io::Result<Vec<u8>> {
     let mut archive = Archive::default();
     for name in MERGED {
         archive.add(name, Entry::Link(format!("usr/{name}")));
@@ -104,7 +116,9 @@ fn build(packages: &[Package<'_>], init: &str, load: Vec<u8>, work: &Path) -> io
     let init = init.replace("@BUSYBOX@", "/bin/busybox");
     archive.add("init", Entry::File { mode: 0o755, contents: init.into_bytes() });
     archive.add("usr/bin", Entry::Directory);
-    archive.add(&format!("usr/bin/{LOAD}"), Entry::File { mode: 0o755, contents: load });
+    for (name, contents) in ours {
+        archive.add(&format!("usr/bin/{name}"), Entry::File { mode: 0o755, contents });
+    }
     for package in packages {
         let unpacked = unpack(package, work)?;
         let mut found = Vec::new();

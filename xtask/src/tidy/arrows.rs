@@ -5,7 +5,7 @@ use super::tree::{Breach, Tree};
 const RULE: &str = "arrows";
 
 /// What each crate may depend on, besides in its tests.
-const ARROWS: [(&str, &[&str]); 23] = [
+const ARROWS: [(&str, &[&str]); 24] = [
     ("allocator", &[]),
     ("core", &[]),
     ("parity", &[]),
@@ -20,6 +20,7 @@ const ARROWS: [(&str, &[&str]); 23] = [
     ("engine", &["core", "parity", "metadata"]),
     ("targets", &["core", "parity", "random", "engine", "workload"]),
     ("results", &[]),
+    ("kernel-study", KERNEL_STUDY),
     ("study", &["core", "random", "toml-file", "models", "workload", "results"]),
     ("predict", &["core", "random", "models", "sim", "workload", "study"]),
     ("measure", &["core", "random", "engine", "targets", "workload", "study"]),
@@ -40,6 +41,8 @@ const CLI: &[&str] = &[
     "metadata",
     "models",
     "sim",
+    "kernel-lab",
+    "kernel-study",
     "checker",
     "workload",
     "engine",
@@ -51,6 +54,20 @@ const CLI: &[&str] = &[
     "explore",
     "report",
     "store",
+];
+
+/// Cells of studies, in guests and by the same programs as on real directories.
+const KERNEL_STUDY: &[&str] = &[
+    "core",
+    "random",
+    "models",
+    "sim",
+    "kernel-lab",
+    "engine",
+    "targets",
+    "workload",
+    "study",
+    "predict",
 ];
 
 /// Fuzzing drives whatever reads what comes from outside.

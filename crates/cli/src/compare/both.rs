@@ -5,6 +5,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
+use raidlab_kernel_study::prepare;
 use raidlab_predict::Modelled;
 use raidlab_results::Diff;
 use raidlab_sim::HostCosts;
@@ -12,7 +13,7 @@ use raidlab_store::Source;
 use raidlab_study::Study;
 
 use super::record::Recorder;
-use super::{Ended, VIRTUAL, bad_study, load, perform, real};
+use super::{Ended, VIRTUAL, bad_study, kernel, load, perform, real};
 use crate::args::{Compare, Devices};
 use crate::failure::Failure;
 use crate::output;
@@ -52,13 +53,32 @@ fn modelled_half(real: &Compare) -> Result<Compare, Failure> {
         beside: Some(real.on.clone()),
         devices: Devices::default(),
         resume: None,
+        trace: None,
         outputs: real.outputs.beside()?,
         ..real.clone()
     })
 }
 
+/// Blocks of 4 KiB a second for which the default study is sized where guests really move each byte.
+const IN_GUESTS: f64 = 100.0;
+
+/// Sizes the default study, where the options leave that to us: as on the drives that were probed, or for guests, in
+/// which or beside which it runs.
+pub(super) fn sized(
+    study: &mut Study,
+    options: &Compare,
+    probed: Option<f64>,
+) -> Result<(), Failure> {
+    let places = [Some(&options.on), options.beside.as_ref()];
+    if places.into_iter().flatten().any(|place| kernel::named(place).is_some()) {
+        let is_ours = options.study.is_none() && options.size.is_none();
+        return as_measured(study, is_ours.then_some(IN_GUESTS));
+    }
+    as_measured(study, probed)
+}
+
 /// Sizes the default study in virtual time as it is on drives that were probed.
-pub(super) fn as_measured(study: &mut Study, probed: Option<f64>) -> Result<(), Failure> {
+fn as_measured(study: &mut Study, probed: Option<f64>) -> Result<(), Failure> {
     let Some(rate) = probed else { return Ok(()) };
     raidlab_measure::size_sequential(study)?;
     Ok(raidlab_measure::size_random(study, rate)?)
@@ -70,6 +90,10 @@ pub(super) fn as_placed(study: &mut Study, options: &Compare) -> Result<(), Fail
     let Some(place) = options.beside.as_deref().filter(|_| options.on == VIRTUAL) else {
         return Ok(());
     };
+    if kernel::named(place).is_some() {
+        // Its drives are the model's, and its guests are what the modelled host is to be.
+        return prepare(study).map_err(kernel::failure);
+    }
     let sizes = real::member_sizes(study, place).map_err(|error| bad_study(options, error))?;
     for (named, size) in study.layouts.iter_mut().zip(sizes) {
         named.member_size = Some(size);
@@ -81,7 +105,7 @@ pub(super) fn as_placed(study: &mut Study, options: &Compare) -> Result<(), Fail
 fn check_model(modelled: &Compare, source: &Source) -> Result<(), Failure> {
     let mut study = load(modelled, source)?;
     let is_ours_to_size = modelled.study.is_none() && modelled.size.is_none();
-    as_measured(&mut study, is_ours_to_size.then_some(FASTEST))?;
+    sized(&mut study, modelled, is_ours_to_size.then_some(FASTEST))?;
     as_placed(&mut study, modelled)?;
     let model = Modelled::new(&study, HostCosts::default());
     model.map_err(|error| bad_study(modelled, error))?;
@@ -94,7 +118,8 @@ pub(super) fn run(real: &Compare, source: Source, recorder: Recorder) -> Result<
     check_model(&modelled, &source)?;
     real.outputs.check_with(&modelled.outputs)?;
     // Threads are for virtual time.
-    let real = Compare { threads: None, ..real.clone() };
+    let threads = real.threads.filter(|_| kernel::named(&real.on).is_some());
+    let real = Compare { threads, ..real.clone() };
     let Some(measured) = perform(&real, &source, recorder)? else { return Ok(()) };
     output::reports(&real.outputs, &measured.results)?;
     measured.told()?;

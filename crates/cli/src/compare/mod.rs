@@ -2,6 +2,7 @@
 
 mod both;
 pub(crate) mod effort;
+pub(crate) mod kernel;
 mod modelled;
 mod real;
 mod record;
@@ -77,8 +78,16 @@ fn perform(
 ) -> Result<Option<Ended>, Failure> {
     let mut study = load(options, source)?;
     let cancel = interrupt::flag()?;
-    let outcome = if options.on == VIRTUAL {
-        both::as_measured(&mut study, recorder.probed())?;
+    if options.trace.is_some() && kernel::named(&options.on).is_none() {
+        return Err(Failure::input("--trace: is for --on kernel:VERSION"));
+    }
+    let outcome = if let Some(kernel) = kernel::named(&options.on) {
+        both::sized(&mut study, options, None)?;
+        real::devices::refuse_flags(options).and_then(|()| {
+            kernel::run(&mut study, options, kernel, &mut recorder, cancel).map(Some)
+        })
+    } else if options.on == VIRTUAL {
+        both::sized(&mut study, options, recorder.probed())?;
         both::as_placed(&mut study, options)?;
         real::devices::refuse_flags(options)
             .and_then(|()| modelled::run(&study, options, &mut recorder, cancel).map(Some))
@@ -105,9 +114,7 @@ const REAL_FILE: u64 = 64 << 20;
 /// Puts the random places of the default study into a file, where it runs on a filesystem.
 fn fit_to_filesystem(study: &mut Study, file: u64) {
     for spec in &mut study.workloads {
-        if let Some(fitting) = spec.workload.spanning(file) {
-            spec.workload = fitting;
-        }
+        spec.span(file);
     }
 }
 
@@ -150,13 +157,13 @@ pub(crate) fn load(options: &Compare, source: &Source) -> Result<Study, Failure>
             return Err(Failure::input("--size: must be more than nothing, such as 64MiB"));
         }
         for workload in &mut study.workloads {
-            let resized = workload.workload.resized(size.0);
-            workload.workload = resized.map_err(|error| {
+            workload.resize(size.0).map_err(|error| {
                 Failure::input(format!("--size {size}: {}: {}", workload.name, error.reason))
             })?;
         }
     }
-    if options.on == VIRTUAL && options.rounds.is_none() {
+    let is_virtual = options.on == VIRTUAL || kernel::named(&options.on).is_some();
+    if is_virtual && options.rounds.is_none() {
         study.raise_rounds();
     }
     Ok(study)

@@ -59,7 +59,8 @@ pub(super) fn run(
     results(study, &samples, setting)
 }
 
-fn host(study: &Study, modelled: &Modelled<'_>) -> BTreeMap<String, String> {
+/// The drives of each group.
+pub(super) fn drives(study: &Study, modelled: &Modelled<'_>) -> BTreeMap<String, String> {
     let groups = study.drives.iter().zip(modelled.drives());
     let drives = groups.map(|(group, drive)| {
         (
@@ -67,13 +68,19 @@ fn host(study: &Study, modelled: &Modelled<'_>) -> BTreeMap<String, String> {
             format!("{} x {} ({})", group.count, drive.title, drive.name),
         )
     });
+    drives.collect()
+}
+
+fn host(study: &Study, modelled: &Modelled<'_>) -> BTreeMap<String, String> {
     let costs = modelled.costs();
     let cpu = format!(
         "{} us a request, parity of {} GB/s",
         costs.request.0 as f64 / 1e3,
         costs.parity_rate as f64 / 1e9
     );
-    drives.chain([("modelled cpu".to_string(), cpu)]).collect()
+    let mut host = drives(study, modelled);
+    host.insert("modelled cpu".to_string(), cpu);
+    host
 }
 
 fn settings(study: &Study, modelled: &Modelled<'_>) -> BTreeMap<String, String> {
@@ -88,14 +95,20 @@ fn settings(study: &Study, modelled: &Modelled<'_>) -> BTreeMap<String, String> 
         ("target".to_string(), target),
         ("cache state".to_string(), cache.to_string()),
     ]);
-    for drive in modelled.drives() {
+    settings.extend(figures(modelled));
+    settings
+}
+
+/// Where the figures of each drive are from.
+pub(super) fn figures(modelled: &Modelled<'_>) -> BTreeMap<String, String> {
+    let of_drive = |drive: &raidlab_models::DriveSpec| {
         let counts = ["data sheet", "measured", "estimate"].map(|status| {
             let count = drive.figures.iter().filter(|f| f.status.name() == status).count();
             format!("{count} {status}")
         });
-        settings.insert(format!("figures of {}", drive.name), counts.join(", "));
-    }
-    settings
+        (format!("figures of {}", drive.name), counts.join(", "))
+    };
+    modelled.drives().iter().map(of_drive).collect()
 }
 
 /// The modelled hosts of a study's layouts.

@@ -108,6 +108,7 @@ fn begun_with(record: &RunRecord) -> Result<Compare, Failure> {
         states: states.transpose().map_err(Failure::input)?,
         filesystem: options.filesystem.clone(),
         threads: None,
+        trace: None,
     })
 }
 
@@ -121,7 +122,7 @@ fn study(record: &RunRecord) -> Result<Study, Failure> {
             let bytes: Vec<u64> = drives.filter_map(|drive| drive.size).collect();
             real::as_recorded(&mut study, &options, (&record.title, &bytes), record.probed)?;
         }
-        Clock::Virtual => both::as_measured(&mut study, record.probed)?,
+        Clock::Virtual => both::sized(&mut study, &options, record.probed)?,
     }
     if cell_names(&study) != record.cells {
         let (id, by) = (&record.id, &record.conditions.raidlab);

@@ -8,16 +8,16 @@ mod target;
 mod virtual_time;
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::Args;
 use raidlab_core::{Layout, Level};
 use raidlab_study::did_you_mean;
 use raidlab_targets::Filesystem;
 use raidlab_workload::{
-    KINDS, Parameters, RunRecord, Setting, Workload, WorkloadErrorKind, fio, make,
+    KINDS, Recipe, RunRecord, Setting, Workload, WorkloadErrorKind, WorkloadSpec, fio,
 };
 
 use crate::failure::Failure;
@@ -34,7 +34,8 @@ use target::Target;
 /// modelled-raw (the modelled array alone), null (nothing at all: what the workload costs),
 /// DIR (a directory of a mounted filesystem), raw:memory and raw:DIR (an array without a filesystem, in
 /// memory or on member files in DIR), mounted:DIR (an array on member files in DIR with a real
-/// filesystem on it; root), md:DIR (the same with the kernel's own md; root).
+/// filesystem on it; root), md:DIR (the same with the kernel's own md; root), kernel:6.12 (Linux with its own md and
+/// filesystem, in virtual time on modelled drives), kernel-raw:6.12 (the same on the block device itself).
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     raidlab run --list                                  every workload and its parameters\n  \
@@ -42,7 +43,8 @@ use target::Target;
     raidlab run dd bs=1MiB count=100 conv=fdatasync --target /mnt\n  \
     raidlab run bonnie-2.00 n=0 --target /mnt --format csv\n  \
     raidlab run jobs.fio --target raw:/mnt --layout 'raid10(4)' --json -\n  \
-    raidlab run tar-xf --target mounted:/mnt --layout 'raid1(2)'\n\n\
+    raidlab run tar-xf --target mounted:/mnt --layout 'raid1(2)'\n  \
+    raidlab run dd-write size=1GiB --target kernel:6.12 --layout 'raid5(3)' --trace trace.txt\n\n\
     Exit status: 0 done, 1 failed or wrong bytes found, 2 bad input, 130 interrupted.")]
 pub(crate) struct Run {
     /// A kind of `--list`, or the path of a fio job file (ends in .fio)
@@ -53,8 +55,8 @@ pub(crate) struct Run {
     /// List every workload with its parameters and their defaults
     #[arg(long)]
     pub(crate) list: bool,
-    /// Where to run: modelled, modelled-raw, null, DIR, raw:memory, raw:DIR, mounted:DIR, md:DIR
-    /// [default: modelled]
+    /// Where to run: modelled, modelled-raw, null, DIR, raw:memory, raw:DIR, mounted:DIR, md:DIR,
+    /// kernel:VERSION, kernel-raw:VERSION [default: modelled]
     #[arg(long, short, value_name = "TARGET")]
     pub(crate) target: Option<OsString>,
     /// The layout of the array, as reports name it: single, raid5(4), "raid10(4) far2 chunk=64K"
@@ -76,6 +78,9 @@ pub(crate) struct Run {
     /// Draw every random choice from this seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Write every request that the kernel sends to its drives to this file (kernel:VERSION only)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
     /// Print only this form: `summary`, or one of the workload's own, such as text, csv, json
     #[arg(long, value_name = "FORM")]
     pub(crate) format: Option<String>,
@@ -133,6 +138,7 @@ impl Run {
             ("--layout", self.layout.is_some(), uses.layout),
             ("--drive", self.drive.is_some(), uses.drive),
             ("--filesystem", self.filesystem.is_some(), uses.filesystem),
+            ("--trace", self.trace.is_some(), uses.trace),
         ];
         match given.into_iter().find(|(_, given, used)| *given && !used) {
             None => Ok(()),
@@ -158,7 +164,8 @@ pub(crate) fn run(options: &Run) -> Result<(), Failure> {
             None => output::print(&list()),
         };
     }
-    let workload = workload(options)?;
+    let spec = workload(options)?;
+    let workload = &*spec.workload;
     output::check(&options.files())?;
     let known = workload.formats();
     if let Some(format) = &options.format
@@ -177,12 +184,12 @@ pub(crate) fn run(options: &Run) -> Result<(), Failure> {
         Setting { host_memory: target.memory(), ..Setting::new(options.copies, options.seed) };
     let setup = setup::Setup::of(options, &target)?;
     let bar = Bar::steps(options.quiet);
-    let record = target.run(options, &*workload, setting, &|told| match told {
+    let record = target.run(options, &spec, setting, &|told| match told {
         Notification::Step(what) => bar.step(what),
         Notification::Removed(path) => output::removed(path),
     });
     bar.clear();
-    show(options, &*workload, &record?, &setup)
+    show(options, workload, &record?, &setup)
 }
 
 /// Prints what was asked for.
@@ -222,8 +229,8 @@ fn show(
     }
 }
 
-/// The workload the command line names.
-fn workload(options: &Run) -> Result<Arc<dyn Workload>, Failure> {
+/// The workload the command line names, under its default name.
+fn workload(options: &Run) -> Result<WorkloadSpec, Failure> {
     let Some(name) = &options.workload else {
         return Err(Failure::input("which workload? `raidlab run --list` lists them"));
     };
@@ -237,8 +244,10 @@ fn workload(options: &Run) -> Result<Arc<dyn Workload>, Failure> {
     });
     let pairs: Vec<(String, String)> = pairs.collect();
     let made = match (name.as_str(), pairs.iter().position(|(key, _)| key == "archive")) {
-        ("tar-xf", Some(position)) => return archive::workload(pairs, position),
-        _ => Parameters::new(pairs).and_then(|parameters| make(name, parameters)),
+        ("tar-xf", Some(position)) => {
+            return archive::workload(pairs, position).map(WorkloadSpec::new);
+        }
+        _ => WorkloadSpec::from_recipe(Recipe::of_kind(name, pairs)),
     };
     made.map_err(|error| {
         let (is_kind, known) = (error.kind == WorkloadErrorKind::UnknownKind, &error.known);
@@ -251,16 +260,23 @@ fn workload(options: &Run) -> Result<Arc<dyn Workload>, Failure> {
     })
 }
 
-fn job_file(path: &Path, parameters: &[String]) -> Result<Arc<dyn Workload>, Failure> {
+fn job_file(path: &Path, parameters: &[String]) -> Result<WorkloadSpec, Failure> {
     if let Some(parameter) = parameters.first() {
         let what = format!("{parameter}: a job file has its parameters in it");
         return Err(Failure::input(what));
     }
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::input(format!("{}: {error}", path.display())))?;
+    let asked = RefCell::new(Vec::new());
+    let variable = |name: &str| {
+        let value = std::env::var(name).ok();
+        asked.borrow_mut().extend(value.clone().map(|value| (name.to_owned(), value)));
+        value
+    };
     let name = path.display().to_string();
-    let parsed = fio::parse(&text, &name, &|variable| std::env::var(variable).ok());
-    Ok(parsed.map_err(Failure::input)?.workload())
+    fio::parse(&text, &name, &variable).map_err(Failure::input)?;
+    let recipe = Recipe::of_fio_jobs(&text, &name, asked.into_inner());
+    WorkloadSpec::from_recipe(recipe).map_err(Failure::input)
 }
 
 /// Every kind with its parameters.

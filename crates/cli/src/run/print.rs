@@ -81,7 +81,8 @@ fn summarise(
 
 fn clock(options: &Run) -> &'static str {
     let target = options.target_name();
-    if target.starts_with("modelled") || target == "null" {
+    let is_virtual = ["modelled", "kernel:", "kernel-raw:"];
+    if is_virtual.iter().any(|one| target.starts_with(one)) || target == "null" {
         "virtual time"
     } else {
         "real time, one run: repeat before you believe it"

@@ -74,7 +74,9 @@ fn drive(options: &Run) -> Result<Value, Failure> {
 
 fn host(target: &Target) -> BTreeMap<String, String> {
     match target {
-        Target::Null | Target::Modelled | Target::ModelledRaw => BTreeMap::new(),
+        Target::Null | Target::Modelled | Target::ModelledRaw | Target::KernelLab(..) => {
+            BTreeMap::new()
+        }
         Target::RawMemory => facts::host(None),
         Target::RawFiles(path)
         | Target::Directory(path)

@@ -1,6 +1,6 @@
 //! Where a workload runs.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -18,7 +18,7 @@ use raidlab_targets::{
 };
 use raidlab_workload::null::NullTarget;
 use raidlab_workload::raw::RawPlan;
-use raidlab_workload::{Plan, RunRecord, Setting, Workload};
+use raidlab_workload::{Plan, RunRecord, Setting, Workload, WorkloadSpec};
 
 use super::{Run, virtual_time};
 use crate::failure::Failure;
@@ -46,6 +46,17 @@ pub(super) enum Target {
     Mounted(PathBuf),
     /// The same with the kernel's own md.
     KernelMd(PathBuf),
+    /// A kernel in virtual time, with a filesystem or on the block device itself.
+    KernelLab(OsString, Device),
+}
+
+/// What of a kernel's array a workload runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Device {
+    /// A filesystem.
+    Filesystem,
+    /// The block device itself.
+    Raw,
 }
 
 impl Target {
@@ -55,7 +66,8 @@ impl Target {
             return Ok(target);
         }
         let right = "write modelled, modelled-raw, null, a directory, raw:memory, raw:DIR, \
-                     mounted:DIR or md:DIR (a directory of such a name: ./null)";
+                     mounted:DIR, md:DIR, kernel:VERSION or kernel-raw:VERSION (a directory of such a \
+                     name: ./null)";
         let shown = text.to_string_lossy();
         let directory = |path: &[u8]| {
             let path = Path::new(OsStr::from_bytes(path));
@@ -70,6 +82,13 @@ impl Target {
             }
         };
         let bytes = text.as_bytes();
+        for (prefix, device) in
+            [(&b"kernel:"[..], Device::Filesystem), (b"kernel-raw:", Device::Raw)]
+        {
+            if let Some(kernel) = bytes.strip_prefix(prefix) {
+                return Ok(Self::KernelLab(OsStr::from_bytes(kernel).to_owned(), device));
+            }
+        }
         for (prefix, of) in [
             (&b"raw:"[..], Self::RawFiles as fn(PathBuf) -> Self),
             (b"mounted:", Self::Mounted),
@@ -98,6 +117,7 @@ pub(super) struct Uses {
     pub(super) layout: bool,
     pub(super) drive: bool,
     pub(super) filesystem: bool,
+    pub(super) trace: bool,
 }
 
 impl Target {
@@ -105,8 +125,12 @@ impl Target {
         let is_array = !matches!(self, Self::Null | Self::Directory(_));
         Uses {
             layout: is_array,
-            drive: matches!(self, Self::Modelled | Self::ModelledRaw),
-            filesystem: matches!(self, Self::Mounted(_) | Self::KernelMd(_)),
+            drive: matches!(self, Self::Modelled | Self::ModelledRaw | Self::KernelLab(..)),
+            filesystem: matches!(
+                self,
+                Self::Mounted(_) | Self::KernelMd(_) | Self::KernelLab(_, Device::Filesystem)
+            ),
+            trace: matches!(self, Self::KernelLab(..)),
         }
     }
 
@@ -132,11 +156,17 @@ impl Target {
     pub(super) fn run(
         &self,
         options: &Run,
-        workload: &dyn Workload,
+        spec: &WorkloadSpec,
         setting: Setting,
         tell: Tell<'_>,
     ) -> Result<RunRecord, Failure> {
+        let workload = &*spec.workload;
         match self {
+            Self::KernelLab(kernel, device) => {
+                tell(Notification::Step("running in a guest"));
+                let filesystem = *device == Device::Filesystem;
+                virtual_time::run_on_kernel(options, spec, setting, (kernel, filesystem))
+            }
             // Nothing is to be tidied up after these two: Ctrl-C just ends them.
             Self::Null => {
                 tell(Notification::Step("running"));

@@ -1,15 +1,19 @@
 //! Runs on modelled drives, in virtual time.
 
+use std::ffi::OsStr;
+
+use raidlab_kernel_study::{KernelLab, prepare};
 use raidlab_models::DriveSpec;
 use raidlab_predict::Modelled;
 use raidlab_report::number;
 use raidlab_sim::HostCosts;
-use raidlab_study::Study;
-use raidlab_workload::{RunRecord, Setting, Workload};
+use raidlab_study::{CellKey, State, Study};
+use raidlab_workload::{RunRecord, Setting, Workload, WorkloadSpec};
 
 use super::Run;
-use crate::compare::effort;
+use crate::compare::{effort, kernel};
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output::note;
 
 /// Runs a workload on a modelled array, with or without a host on top of it.
@@ -40,6 +44,35 @@ pub(super) fn run(
     record.map_err(|what| {
         Failure::input(format!("{} on {}: {what}", workload.kind(), options.target_name()))
     })
+}
+
+/// Runs a workload on a kernel in virtual time, on a filesystem or on the block device itself.
+pub(super) fn run_on_kernel(
+    options: &Run,
+    spec: &WorkloadSpec,
+    setting: Setting,
+    (kernel, with_filesystem): (&OsStr, bool),
+) -> Result<RunRecord, Failure> {
+    let mut study = study(options)?;
+    study.filesystem = with_filesystem.then(|| options.filesystem().name().to_owned());
+    study.workloads = vec![spec.clone()];
+    study.processes = vec![setting.copies];
+    prepare(&mut study).map_err(kernel::failure)?;
+    let trace = kernel::trace(options.trace.as_deref())?;
+    let stop = interrupt::descriptor()?;
+    let lab = KernelLab::new(&study, kernel::options(kernel)?, stop, trace.as_ref());
+    let lab = lab.map_err(kernel::failure)?;
+    let key = CellKey {
+        layout: 0,
+        workload: 0,
+        processes: setting.copies,
+        state: State::Healthy,
+        again: false,
+    };
+    let record = lab.runner().record(&key, setting.seed).map_err(kernel::failure)?;
+    drop(lab);
+    kernel::finish(trace, options.trace.as_deref())?;
+    Ok(record)
 }
 
 /// What the user should know of a workload that is as large as the whole array, such as a fio job without size;

@@ -1,0 +1,220 @@
+//! A study on the Linux kernel in virtual time, each cell in a guest of its own.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::BufWriter;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+use raidlab_core::Size;
+use raidlab_kernel_study::{Cost, KernelError, KernelLab, KernelRunner, Options, Trace, prepare};
+use raidlab_results::{Clock, Results};
+use raidlab_study::{
+    Runner, Sample, Samples, Study, cell_seed, cell_title, resume_rounds_parallel,
+};
+
+use super::record::{self, Recorder};
+use super::{Setting, follow, modelled, results};
+use crate::args::Compare;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::progress::Bar;
+
+/// `--on` and `--target` for a kernel begin with this.
+pub(crate) const PREFIX: &str = "kernel:";
+
+/// How far values of a cell may lie apart, as a share, that depend on the processor by more than noise.
+const SENSITIVE: f64 = 0.05;
+/// How many cells a warning names.
+const MOST_NAMED: usize = 12;
+
+/// The kernel that a place names: a version or a path.
+pub(crate) fn named(on: &OsStr) -> Option<&OsStr> {
+    on.as_bytes().strip_prefix(PREFIX.as_bytes()).map(OsStr::from_bytes)
+}
+
+/// How a kernel runs cells.
+pub(crate) fn options(kernel: &OsStr) -> Result<Options, Failure> {
+    let kernel = kernel.to_str().ok_or_else(|| Failure::input("the kernel's name is no text"))?;
+    if kernel.is_empty() {
+        let known = raidlab_kernel_study::versions().join(" or ");
+        return Err(Failure::input(format!("{PREFIX}: name a version, {known}, or a path")));
+    }
+    Ok(Options { kernel: kernel.to_owned(), cost: Cost::PLAIN, varied_starts: false })
+}
+
+/// The file that requests are written to.
+pub(crate) fn trace(path: Option<&Path>) -> Result<Option<Trace>, Failure> {
+    let Some(path) = path else { return Ok(None) };
+    let file = File::create(path)
+        .map_err(|error| Failure::input(format!("--trace {}: {error}", path.display())))?;
+    Ok(Some(Mutex::new(Box::new(BufWriter::new(file)))))
+}
+
+/// Writes the rest of a trace.
+pub(crate) fn finish(trace: Option<Trace>, path: Option<&Path>) -> Result<(), Failure> {
+    let Some((trace, path)) = trace.zip(path) else { return Ok(()) };
+    let written = trace.into_inner().map_err(|_| std::io::Error::other("a thread has failed"));
+    let written = written.and_then(|mut trace| trace.flush());
+    written.map_err(|error| Failure::failed(format!("--trace {}: {error}", path.display())))
+}
+
+pub(crate) fn failure(error: KernelError) -> Failure {
+    match error {
+        KernelError::Input(what) => Failure::input(what),
+        KernelError::Failed(what) => Failure::failed(what),
+        KernelError::Interrupted => Failure::Interrupted,
+    }
+}
+
+pub(super) fn run(
+    study: &mut Study,
+    options: &Compare,
+    kernel: &OsStr,
+    recorder: &mut Recorder,
+    cancel: &'static AtomicBool,
+) -> Result<Results, Failure> {
+    prepare(study).map_err(failure)?;
+    let study = &*study;
+    let trace = trace(options.trace.as_deref())?;
+    let stop = interrupt::descriptor()?;
+    let lab = KernelLab::new(study, self::options(kernel)?, stop, trace.as_ref());
+    let lab = lab.map_err(failure)?;
+    let available = || std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = options.threads.map_or_else(available, |threads| threads as usize);
+    let mut setting = Setting {
+        clock: Clock::Virtual,
+        host: host(study, &lab),
+        settings: settings(study, &lab),
+        warnings: vec![
+            "the kernel is real, with one processor, without preemption and at 100 Hz; its drives are \
+             modelled, and its own work takes no time (docs/kernel-lab.md)"
+                .into(),
+        ],
+        capacities: lab.modelled().capacities(),
+    };
+    let drives = lab.modelled().drives();
+    recorder.conditions(study, None, |_| record::host::modelled(study, drives))?;
+    let finished = recorder.begin(study, options, &setting, recorder.probed())?;
+    let bar = Bar::new(options.outputs.quiet);
+    let mut progress = follow(study, &bar, cancel);
+    let mut told = |progress_made: raidlab_study::Progress<'_>| {
+        recorder.keep(study, &progress_made);
+        progress(progress_made)
+    };
+    let samples = resume_rounds_parallel(study, finished, threads, || lab.runner(), &mut told);
+    let samples = samples.map_err(failure);
+    let sensitive = samples.as_ref().ok().filter(|samples| !samples.aborted);
+    let sensitive = sensitive.map(|samples| sensitive_cells(study, samples, lab.runner(), &bar));
+    bar.clear();
+    let samples = samples?;
+    setting.warnings.extend(sensitive.transpose()?.flatten());
+    recorder.ran(&samples);
+    drop(lab);
+    finish(trace, options.trace.as_deref())?;
+    results(study, &samples, setting)
+}
+
+/// Runs each cell of the first round again with a free processor and with one that is four times as slow; tells which
+/// cells depend on that.
+fn sensitive_cells(
+    study: &Study,
+    samples: &Samples,
+    runner: KernelRunner<'_>,
+    bar: &Bar,
+) -> Result<Option<String>, Failure> {
+    let mut named = Vec::new();
+    for (at, (key, of_cell)) in samples.cells.iter().zip(&samples.samples).enumerate() {
+        let Some(plain) = of_cell.first().and_then(Sample::headline) else { continue };
+        let title = cell_title(study, key);
+        bar.show(at, samples.cells.len(), format!("other processors: {title}"));
+        let seed = cell_seed(study, key, 0);
+        let mut values = vec![plain];
+        for cost in Cost::SETTINGS.into_iter().filter(|cost| *cost != Cost::PLAIN) {
+            match runner.with_cost(cost).run(key, 0, seed) {
+                Ok(sample) => values.extend(sample.headline()),
+                Err(KernelError::Interrupted) => return Ok(None),
+                Err(error) => return Err(failure(error)),
+            }
+        }
+        let (least, most) = bounds(&values);
+        if most > least * (1.0 + SENSITIVE) {
+            named.push(format!("{title} ({:.0} %)", (most / least - 1.0) * 100.0));
+        }
+    }
+    Ok(warning(named))
+}
+
+fn bounds(values: &[f64]) -> (f64, f64) {
+    values
+        .iter()
+        .fold((f64::MAX, f64::MIN), |(least, most), &value| (least.min(value), most.max(value)))
+}
+
+fn warning(mut named: Vec<String>) -> Option<String> {
+    let count = named.len();
+    if count > MOST_NAMED {
+        named.truncate(MOST_NAMED);
+        named.push(format!("and {} more", count - MOST_NAMED));
+    }
+    (count > 0).then(|| {
+        format!(
+            "CPU-sensitive: {count} cells move by more than 5 % between a free processor, the study's, and one \
+             with four times its cost of system calls and copies: {}",
+            named.join("; ")
+        )
+    })
+}
+
+fn host(study: &Study, lab: &KernelLab<'_>) -> BTreeMap<String, String> {
+    let mut host = modelled::drives(study, lab.modelled());
+    let [kernel, programs] = lab.names();
+    host.insert("kernel".into(), kernel);
+    host.insert("guest's programs".into(), programs);
+    host
+}
+
+fn settings(study: &Study, lab: &KernelLab<'_>) -> BTreeMap<String, String> {
+    let mut memories: Vec<String> = Vec::new();
+    for layout in 0..study.layouts.len() {
+        let memory = study.host_of(layout).map(|host| Size(host.spec.memory).to_string());
+        memories.extend(memory.filter(|memory| !memories.contains(memory)));
+    }
+    let target = match &study.filesystem {
+        None => "the kernel's block device, past the page cache".to_owned(),
+        Some(name) => format!("{name} of the kernel"),
+    };
+    let mut settings = BTreeMap::from([
+        ("target".to_owned(), target),
+        ("memory of the guest".to_owned(), memories.join(", ")),
+        ("cache state".to_owned(), "drives start cold; memory as the workload says".to_owned()),
+    ]);
+    settings.extend(modelled::figures(lab.modelled()));
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_is_named_after_a_colon() {
+        assert_eq!(named("kernel:6.12".as_ref()), Some("6.12".as_ref()));
+        assert_eq!(named("virtual".as_ref()), None);
+        assert!(options("".as_ref()).is_err());
+    }
+
+    #[test]
+    fn cells_that_depend_on_the_processor_are_named_up_to_a_number() {
+        assert_eq!(warning(Vec::new()), None);
+        let text = warning((0..14).map(|at| format!("cell {at}")).collect()).expect("some");
+        assert!(
+            text.starts_with("CPU-sensitive: 14 cells") && text.ends_with("and 2 more"),
+            "{text}"
+        );
+        assert_eq!(bounds(&[2.0, 1.0, 3.0]), (1.0, 3.0));
+    }
+}

@@ -1,0 +1,405 @@
+//! Runs cells of a study, each in a guest of its own.
+
+use std::io::Write;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use raidlab_core::{Config, Consistency, Limits, MemberConfig, SECTOR_BYTES, Size, Volume};
+use raidlab_kernel_lab::{Class, Failure, Guest, Record, Root, Scheduler, Service, cache, guest};
+use raidlab_models::host::DirtyLimit;
+use raidlab_models::{Drive, HostSpec};
+use raidlab_predict::Modelled;
+use raidlab_random::{Random, mix};
+use raidlab_sim::HostCosts;
+use raidlab_study::{CellKey, Runner, Sample, State, Study, cell_title, lost_member};
+use raidlab_workload::{RunRecord, Setting};
+
+use crate::array::{self, Setup};
+use crate::error::KernelError;
+use crate::job::{Job, Place, RebuildJob, Report, Start};
+use crate::usage::Usage;
+
+/// What the contents of all drives of a guest may take in memory, in bytes.
+const ROOM: u64 = 8 << 30;
+/// For how long in real time a guest may run without a word.
+const SILENCE: Duration = Duration::from_secs(300);
+/// Bytes of each member after which an idle rebuild of whole drives is broken off and its time estimated.
+const REBUILT: u64 = 1 << 30;
+/// Filesystems whose tables are written when they are made, and how large an array they may be made on, in bytes.
+const WITH_TABLES: [&str; 2] = ["ext2", "ext3"];
+const MOST_WITH_TABLES: u64 = 1 << 40;
+/// For which purpose seeds are drawn.
+const FOR_WAIT: u64 = 4;
+/// The period of the kernel's timers that a run may be in step with: write-back looks every 5 s.
+const PERIOD: u64 = 5_000_000_000;
+/// How much later than the run a process begins at most.
+const SPREAD: u64 = 10_000_000;
+
+/// What system calls and copies cost, by the costs of the study's host.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost(f64);
+
+impl Cost {
+    /// The costs of the study's host as they are.
+    pub const PLAIN: Self = Self(1.0);
+    /// The settings that a cell is compared under to see whether it depends on the processor.
+    pub const SETTINGS: [Self; 3] = [Self(0.0), Self::PLAIN, Self(4.0)];
+
+    /// The argument of the kernel.
+    fn argument(self, host: &HostSpec) -> String {
+        let call = host.costs.call.0 as f64 * self.0;
+        let byte = 1e12 / host.costs.copy_rate.max(1) as f64 * self.0;
+        format!("um_cost={:.0},{:.0}", call, byte)
+    }
+}
+
+/// How cells are run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The kernel: a version that `cargo xtask kernel` has built, or a path.
+    pub kernel: String,
+    /// What the processor costs.
+    pub cost: Cost,
+    /// Whether processes begin at different times, and not always in step with the kernel's timers.
+    pub varied_starts: bool,
+}
+
+/// Requests of all cells as text.
+pub type Trace = Mutex<Box<dyn Write + Send>>;
+
+/// Runs the cells of a study on a kernel.
+pub struct KernelLab<'a> {
+    modelled: Modelled<'a>,
+    options: Options,
+    kernel: PathBuf,
+    programs: PathBuf,
+    processors: Vec<usize>,
+    next: AtomicUsize,
+    stop: BorrowedFd<'a>,
+    trace: Option<&'a Trace>,
+}
+
+/// The versions of kernels that can be had.
+pub fn versions() -> [&'static str; 2] {
+    ["6.1", "6.12"]
+}
+
+impl<'a> KernelLab<'a> {
+    /// For a study that was [prepared](crate::prepare). Guests end when `stop` becomes readable. `trace` gets a line
+    /// for each request, under a line for each run.
+    ///
+    /// # Errors
+    /// [`KernelError::Input`] when a kernel or the programs were not built, or the study's drives or workloads cannot
+    /// be.
+    pub fn new(
+        study: &'a Study,
+        options: Options,
+        stop: BorrowedFd<'a>,
+        trace: Option<&'a Trace>,
+    ) -> Result<Self, KernelError> {
+        let kernel = cache::kernel(&options.kernel).map_err(KernelError::input)?;
+        let programs = cache::programs().ok_or_else(|| {
+            KernelError::input("no programs for guests are there: `cargo xtask kernel programs`")
+        })?;
+        let modelled = Modelled::new(study, HostCosts::default()).map_err(KernelError::input)?;
+        for scheduler in study.drives.iter().filter_map(|drives| drives.scheduler) {
+            let wrong = || KernelError::input(format!("drives.scheduler: {}", no_such(scheduler)));
+            scheduler_of(scheduler).ok_or_else(wrong)?;
+        }
+        let name = study.filesystem.as_deref().unwrap_or_default();
+        let largest = modelled.capacities().into_iter().map(|sectors| sectors.bytes()).max();
+        if WITH_TABLES.contains(&name) && largest.is_some_and(|bytes| bytes > MOST_WITH_TABLES) {
+            return Err(KernelError::input(format!(
+                "{name} on arrays of more than {}: mkfs writes all of its inode tables, which a guest would move byte \
+                 by byte; use a smaller member_size or drive, or ext4",
+                Size(MOST_WITH_TABLES)
+            )));
+        }
+        let processors = processors();
+        let next = AtomicUsize::new(0);
+        Ok(Self { modelled, options, kernel, programs, processors, next, stop, trace })
+    }
+
+    /// One that runs cells on a processor of its own, for a thread.
+    pub fn runner(&self) -> KernelRunner<'_> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let processor = self.processors.get(number % self.processors.len().max(1)).copied();
+        KernelRunner { lab: self, processor, cost: self.options.cost }
+    }
+
+    /// The study with its drives loaded.
+    pub fn modelled(&self) -> &Modelled<'a> {
+        &self.modelled
+    }
+
+    /// The name of the kernel and that of the archive of programs, with version and hashes.
+    pub fn names(&self) -> [String; 2] {
+        let name = |path: &Path| {
+            let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+            path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+        };
+        [name(&self.kernel), name(&self.programs)]
+    }
+
+    fn study(&self) -> &'a Study {
+        self.modelled.study()
+    }
+}
+
+fn no_such(scheduler: raidlab_models::Scheduler) -> String {
+    let known = Scheduler::ALL.map(|(_, name)| name).join(", ");
+    format!("kernels of today have no {}; known: {known}", scheduler.name())
+}
+
+fn scheduler_of(scheduler: raidlab_models::Scheduler) -> Option<Scheduler> {
+    let name = match scheduler {
+        raidlab_models::Scheduler::Noop => "none",
+        raidlab_models::Scheduler::Deadline => "mq-deadline",
+        other => other.name(),
+    };
+    Scheduler::ALL.into_iter().find(|(_, known)| *known == name).map(|(one, _)| one)
+}
+
+/// The processors that this process may use.
+fn processors() -> Vec<usize> {
+    let Ok(set) = rustix::thread::sched_getaffinity(None) else { return Vec::new() };
+    (0..rustix::thread::CpuSet::MAX_CPU).filter(|processor| set.is_set(*processor)).collect()
+}
+
+/// Runs cells one after the other.
+#[derive(Clone, Copy)]
+pub struct KernelRunner<'a> {
+    lab: &'a KernelLab<'a>,
+    processor: Option<usize>,
+    cost: Cost,
+}
+
+/// What a run of a cell gave.
+struct Run {
+    report: Report,
+    usage: Usage,
+}
+
+impl<'a> KernelRunner<'a> {
+    /// The same with other costs of the processor.
+    #[must_use]
+    pub fn with_cost(self, cost: Cost) -> Self {
+        Self { cost, ..self }
+    }
+
+    /// Runs a cell of a workload once.
+    ///
+    /// # Errors
+    /// When the guest cannot be started, hangs or stops early, or the workload fails in it.
+    pub fn record(&self, key: &CellKey, seed: u64) -> Result<RunRecord, KernelError> {
+        Ok(self.record_and_run(key, seed)?.0)
+    }
+
+    fn record_and_run(&self, key: &CellKey, seed: u64) -> Result<(RunRecord, Run), KernelError> {
+        let study = self.lab.study();
+        let failed =
+            |what: String| KernelError::failed(format!("{}: {what}", cell_title(study, key)));
+        let spec = key.workload(study).ok_or_else(|| failed("no workload".to_owned()))?;
+        let run = self.run_guest(key, seed)?;
+        let host_memory = Some(self.host(key).memory);
+        let space = run.report.space;
+        let setting =
+            Setting { host_memory, space, checked: false, ..Setting::new(key.processes, seed) };
+        let plan = spec.workload.plan(&setting).map_err(|error| failed(error.to_string()))?;
+        let text = run.report.record.as_deref().ok_or_else(|| failed("no record".to_owned()))?;
+        let mut record = RunRecord::from_text(text, &plan.phases)
+            .map_err(|error| failed(format!("the guest's record: {error}")))?;
+        let members = usize::from(study.layouts[key.layout].layout.drives());
+        let busiest = run.usage.busiest(run.report.span, members);
+        record.bottleneck = busiest.map(|(member, share)| (format!("member {member}"), share));
+        Ok((record, run))
+    }
+
+    fn host(&self, key: &CellKey) -> HostSpec {
+        self.lab.study().host_of(key.layout).map_or_else(HostSpec::default, |host| host.spec)
+    }
+
+    fn sample(&self, key: &CellKey, seed: u64) -> Result<Sample, KernelError> {
+        let study = self.lab.study();
+        let no_time = || KernelError::failed(format!("{}: took no time", cell_title(study, key)));
+        let Some(spec) = key.workload(study) else {
+            let rebuild = self.run_guest(key, seed)?.report.rebuild.ok_or_else(no_time)?;
+            let (seconds, _) = rebuild.seconds().ok_or_else(no_time)?;
+            return Ok(Sample::of_rebuild(seconds, rebuild));
+        };
+        let (record, run) = self.record_and_run(key, seed)?;
+        let sample = Sample::of(&*spec.workload, &record).ok_or_else(no_time)?;
+        Ok(Sample { rebuild: run.report.rebuild, ..sample })
+    }
+
+    fn run_guest(&self, key: &CellKey, seed: u64) -> Result<Run, KernelError> {
+        let title = cell_title(self.lab.study(), key);
+        let failed = |what: String| KernelError::failed(format!("{title}: {what}"));
+        let script = self.script(key, seed).map_err(failed)?;
+        let (mut usage, mut lines) = (Usage::default(), Vec::new());
+        let traced = self.lab.trace.is_some();
+        let mut keep = |record: &Record| {
+            usage.add(record);
+            if traced {
+                let _ = writeln!(lines, "{record}");
+            }
+        };
+        let outcome = guest::run(self.guest(key, seed), &script, self.lab.stop, &mut keep, None);
+        let outcome = outcome.map_err(|error| match error.failure {
+            Failure::Interrupted => KernelError::Interrupted,
+            _ => failed(error.to_string()),
+        })?;
+        if let Some(trace) = self.lab.trace {
+            let written =
+                trace.lock().map_err(|_| failed("the trace".to_owned())).map(|mut trace| {
+                    writeln!(trace, "# {title}, seed {seed}").and_then(|()| trace.write_all(&lines))
+                })?;
+            written.map_err(|error| failed(format!("the trace: {error}")))?;
+        }
+        if outcome.status != 0 {
+            let said = outcome.stderr.trim().lines().rev().take(4).collect::<Vec<_>>();
+            let said: Vec<&str> = said.into_iter().rev().collect();
+            return Err(failed(format!("in the guest: {}", said.join("\n    "))));
+        }
+        let report = serde_json::from_str(outcome.stdout.trim())
+            .map_err(|error| failed(format!("the guest's report: {error}")))?;
+        Ok(Run { report, usage })
+    }
+
+    fn guest(&self, key: &CellKey, seed: u64) -> Guest {
+        let host = self.host(key);
+        let dirty_bytes = match (host.dirty_background, host.dirty) {
+            (DirtyLimit::Bytes(background), DirtyLimit::Bytes(limit)) => Some([background, limit]),
+            _ => None,
+        };
+        Guest {
+            kernel: self.lab.kernel.clone(),
+            root: Root::Archive(self.lab.programs.clone()),
+            memory_mib: host.memory >> 20,
+            seed,
+            page: true,
+            processor: self.processor,
+            queue_depth: 32,
+            dirty_bytes,
+            arguments: vec![self.cost.argument(&host)],
+            files: Vec::new(),
+            silence: SILENCE,
+            drives: self.drives(key, seed),
+            room: ROOM,
+        }
+    }
+
+    /// Members, then the journal's drive, then the spare.
+    fn drives(&self, key: &CellKey, seed: u64) -> Vec<(Class, Service)> {
+        let study = self.lab.study();
+        let layout = &study.layouts[key.layout];
+        let count = usize::from(layout.layout.drives());
+        let journal = usize::from(has_journal(layout.settings.consistency));
+        let spare = usize::from(key.state == State::Rebuilding);
+        let drive = |place: usize| {
+            let group = layout.group(place);
+            let spec = &self.lab.modelled.drives()[group];
+            let plain = Class::of(spec);
+            let size = study.member_size_of(key.layout).map_or(plain.bytes, |size| size.bytes());
+            let scheduler = study.drives[group].scheduler.and_then(scheduler_of);
+            let class = Class {
+                bytes: size.min(plain.bytes) / 4096 * 4096,
+                scheduler: scheduler.unwrap_or(plain.scheduler),
+                ..plain
+            };
+            let drive = Drive::new(&spec.kind, mix(&[seed, place as u64]));
+            (class, Service::Modelled(drive))
+        };
+        (0..count + journal + spare).map(drive).collect()
+    }
+
+    fn script(&self, key: &CellKey, seed: u64) -> Result<String, String> {
+        let study = self.lab.study();
+        let layout = &study.layouts[key.layout];
+        let host = self.host(key);
+        let spec = key.workload(study);
+        // A rebuild alone is one of the array itself.
+        let filesystem = study.filesystem.as_deref().filter(|_| spec.is_some());
+        let setup = Setup {
+            layout,
+            state: key.state,
+            lost: self.lost(key)?,
+            filesystem,
+            read_ahead: spec.and_then(|spec| spec.read_ahead).or(host.read_ahead),
+        };
+        let drives = usize::from(layout.layout.drives());
+        let place = match filesystem {
+            Some(_) => Place::Directory(array::MOUNTED.into()),
+            None => Place::Device(Path::new("/dev").join(array::target(layout))),
+        };
+        let behind = drives + usize::from(has_journal(layout.settings.consistency));
+        let rebuild = (key.state == State::Rebuilding).then(|| RebuildJob {
+            array: array::ARRAY.to_owned(),
+            spare: Path::new("/dev").join(array::device(behind)),
+            most: (spec.is_none() && study.member_size_of(key.layout).is_none()).then_some(REBUILT),
+        });
+        let job = Job {
+            workload: spec.and_then(|spec| spec.recipe.clone()),
+            copies: key.processes,
+            seed,
+            memory: host.memory,
+            place,
+            members: (0..drives).map(array::device).collect(),
+            rebuild,
+            start: self.start(seed),
+        };
+        // With a rebuild under way the kernel would wait for it at its end, without sleeping.
+        let end = job.rebuild.as_ref().map_or_else(String::new, |rebuild| {
+            format!("echo frozen >/sys/block/{}/md/sync_action\n", rebuild.array)
+        });
+        let job = serde_json::to_string(&job).map_err(|error| error.to_string())?;
+        let script = array::script(&setup)?;
+        Ok(format!("{script}cat >/tmp/job <<'JOB'\n{job}\nJOB\nguest-cell /tmp/job >&3\n{end}"))
+    }
+
+    fn start(&self, seed: u64) -> Start {
+        if !self.lab.options.varied_starts {
+            return Start::default();
+        }
+        Start { wait: Random::new(mix(&[seed, FOR_WAIT])).below(PERIOD), spread: SPREAD }
+    }
+
+    /// The member that states besides healthy do without.
+    fn lost(&self, key: &CellKey) -> Result<usize, String> {
+        let layout = &self.lab.study().layouts[key.layout];
+        if key.state == State::Healthy {
+            return Ok(0);
+        }
+        let sectors = raidlab_core::Sectors((64 << 20) / SECTOR_BYTES);
+        let member = MemberConfig { sectors, logical_block: 1 };
+        let config = Config {
+            members: vec![member; usize::from(layout.layout.drives())],
+            layout: layout.layout.clone(),
+            read_policy: layout.read_policy,
+            traits: Vec::new(),
+            limits: Limits::default(),
+            settings: raidlab_core::Settings::default(),
+        };
+        let volume = Volume::new(&config).map_err(|error| error.to_string())?;
+        Ok(usize::from(lost_member(volume.geometry()).0))
+    }
+}
+
+const fn has_journal(consistency: Consistency) -> bool {
+    matches!(consistency, Consistency::Journal { .. })
+}
+
+impl Runner for KernelRunner<'_> {
+    type Error = KernelError;
+
+    fn run(&mut self, key: &CellKey, _round: u32, seed: u64) -> Result<Sample, KernelError> {
+        self.sample(key, seed)
+    }
+
+    fn is_stop(error: &KernelError) -> bool {
+        *error == KernelError::Interrupted
+    }
+}

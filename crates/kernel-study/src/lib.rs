@@ -1,0 +1,32 @@
+//! Studies on the Linux kernel in virtual time: the same study files, drives and workloads as on modelled hosts, but
+//! with the kernel's own md, page cache and filesystems ([`raidlab_kernel_lab`]).
+//!
+//! Each run of a cell is a guest of its own. A script sets the array up with `mdadm` and makes the filesystem; then
+//! [`guest-cell`](inside), a program of this crate, runs the workload by system calls, as on a real directory or
+//! device, and reports what it measured. Nothing is modelled but the drives and what system calls cost.
+//!
+//! [`KernelLab`] runs cells; [`prepare`] fits a study to what guests can be, and refuses by name what they cannot.
+//!
+//! ```
+//! use raidlab_kernel_study::{MEMORY, prepare};
+//!
+//! let mut study = raidlab_study::parse(raidlab_study::default_study(), "default")?;
+//! prepare(&mut study).expect("a study that guests can run");
+//! assert_eq!(study.host.expect("a host").spec.memory, MEMORY);
+//! # Ok::<(), raidlab_study::StudyError>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod array;
+mod error;
+pub mod inside;
+mod job;
+mod lab;
+mod prepare;
+mod resync;
+mod usage;
+
+pub use error::KernelError;
+pub use job::{Job, Place, RebuildJob, Report, Start};
+pub use lab::{Cost, KernelLab, KernelRunner, Options, Trace, versions};
+pub use prepare::{MEMORY, prepare};

@@ -1,0 +1,114 @@
+//! Fits studies to what guests can be.
+
+use raidlab_core::policy::ReadPolicy;
+use raidlab_models::HostSpec;
+use raidlab_models::host::Kernel;
+use raidlab_study::{Host, NamedLayout, Study};
+
+use crate::array;
+use crate::error::KernelError;
+
+/// Memory of a guest in bytes where the study names none.
+pub const MEMORY: u64 = 1 << 30;
+/// The least and the most memory of a guest in bytes.
+const LEAST: u64 = 128 << 20;
+const MOST: u64 = 4 << 30;
+
+/// Gives a study the host that guests are where it names none, and refuses what they cannot be or cannot judge. A
+/// modelled host beside the kernel is then like its guest.
+///
+/// # Errors
+/// [`KernelError::Input`], with the key and what would be right.
+pub fn prepare(study: &mut Study) -> Result<(), KernelError> {
+    let plain = HostSpec { memory: MEMORY, ..HostSpec::default() };
+    study.host.get_or_insert(Host { spec: plain, processor: None });
+    for at in 0..study.layouts.len() {
+        let host = study.host_of(at).map_or(plain, |host| host.spec);
+        check_host(&host)?;
+        check_layout(&study.layouts[at])?;
+    }
+    if let Some(spec) = study.workloads.iter().find(|spec| spec.recipe.is_none()) {
+        let what = format!("{}: cannot be handed to a guest; not supported", spec.name);
+        return Err(KernelError::Input(what));
+    }
+    if study.filesystem.as_deref() == Some("ffs") {
+        return Err(refused("filesystem", "ffs is FreeBSD's; name one of Linux"));
+    }
+    Ok(())
+}
+
+fn refused(key: &str, reason: impl std::fmt::Display) -> KernelError {
+    KernelError::Input(format!("{key}: {reason}"))
+}
+
+fn check_host(host: &HostSpec) -> Result<(), KernelError> {
+    if host.kernel != Kernel::Linux6_1 {
+        let reason =
+            format!("guests do not have {}; leave it out, or write linux-6.1", host.kernel);
+        return Err(refused("host.kernel", reason));
+    }
+    if !(LEAST..=MOST).contains(&host.memory) || !host.memory.is_multiple_of(1 << 20) {
+        let reason = format!(
+            "guests have whole MiB from {} MiB to {} MiB, not {} bytes",
+            LEAST >> 20,
+            MOST >> 20,
+            host.memory
+        );
+        return Err(refused("host.memory", reason));
+    }
+    Ok(())
+}
+
+fn check_layout(layout: &NamedLayout) -> Result<(), KernelError> {
+    let name = format!("layout {}", layout.name);
+    array::check(layout).map_err(|reason| refused(&name, reason))?;
+    if layout.hardware.controller.is_some() || !layout.hardware.routes.is_empty() {
+        return Err(refused(
+            &name,
+            "paths and controllers are not supported between guests and drives",
+        ));
+    }
+    if !matches!(layout.read_policy, ReadPolicy::LeastBusy | ReadPolicy::Md) {
+        let reason = "md reads copies as it sees fit; leave `policy` out, or write md";
+        return Err(refused(&name, reason));
+    }
+    if layout.settings.pacing.share.is_some() {
+        return Err(refused(&name, "md paces by rates; write `least` and `most`"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prepared(text: &str) -> Result<Study, String> {
+        let mut study = raidlab_study::parse(text, "test").map_err(|error| error.to_string())?;
+        prepare(&mut study).map_err(|error| error.to_string())?;
+        Ok(study)
+    }
+
+    const DRIVES: &str = "[[drives]]\nname = \"nas\"\nmodel = \"nas-8tb-7200\"\ncount = 6\n";
+    const WORK: &str = "[[workloads]]\nkind = \"dd-read\"\nsize = \"64MiB\"\n";
+
+    #[test]
+    fn what_guests_cannot_be_is_refused_by_name() {
+        let with = |head: &str, layout: &str| {
+            prepared(&format!("title = \"test\"\n{head}\n{DRIVES}\n[[layouts]]\n{layout}\n{WORK}"))
+        };
+        let single = "level = \"single\"";
+        assert_eq!(with("", single).expect("is right").host.expect("a host").spec.memory, MEMORY);
+        let refusals = [
+            ("host = { memory = \"8GiB\" }", single, "host.memory: guests have"),
+            ("host = { kernel = \"linux-2.6.20\" }", single, "host.kernel: guests do not have"),
+            ("", "level = \"raid3\"\nmembers = 3", "mdadm cannot make raid3"),
+            ("", "level = \"raid5+0\"\narrays = 2\nmembers = 6", "arrays over arrays"),
+            ("", "level = \"raid1\"\nmembers = 2\npolicy = \"gmirror-load\"", "`policy`"),
+            ("", "level = \"raid1\"\nmembers = 2\npacing = { share = \"30%\" }", "`least`"),
+        ];
+        for (head, layout, expected) in refusals {
+            let error = with(head, layout).expect_err(layout);
+            assert!(error.contains(expected), "{layout}: {error}");
+        }
+    }
+}

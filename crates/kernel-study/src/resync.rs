@@ -1,0 +1,156 @@
+//! A rebuild by md, begun and watched by what the kernel says of it under `/sys/block/*/md`.
+
+use std::fs::{self, File};
+use std::io::{Read, Seek};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use raidlab_core::{Nanos, SECTOR_BYTES};
+use raidlab_study::Rebuild;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::job::RebuildJob;
+
+/// A rebuild that has begun.
+pub(crate) struct Watched {
+    directory: PathBuf,
+    /// The name of the fresh drive, and how many sectors were written to it before.
+    spare: String,
+    written_before: u64,
+    began: u64,
+    /// When it ended, once it has.
+    ended: Arc<Mutex<Option<u64>>>,
+    most: Option<u64>,
+}
+
+fn now() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    (now.tv_sec as u64) * 1_000_000_000 + now.tv_nsec as u64
+}
+
+impl Watched {
+    /// Adds the spare, upon which md begins.
+    pub(crate) fn begin(job: &RebuildJob) -> Result<Self, String> {
+        let directory = Path::new("/sys/block").join(&job.array).join("md");
+        if let Some(most) = job.most {
+            write(&directory, "sync_max", &(most / SECTOR_BYTES).to_string())?;
+        }
+        let spare = job.spare.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let began = now();
+        let mut command = Command::new("mdadm");
+        command.arg("--quiet").arg(Path::new("/dev").join(&job.array)).arg("--add").arg(&job.spare);
+        let added = command.stdin(Stdio::null()).status();
+        match added {
+            Ok(status) if status.success() => {}
+            Ok(status) => return Err(format!("mdadm --add: {status}")),
+            Err(error) => return Err(format!("mdadm: {error}")),
+        }
+        let ended = Arc::new(Mutex::new(None));
+        let (told, watched) = (ended.clone(), directory.clone());
+        std::thread::spawn(move || {
+            if wait_until(&watched.join("sync_action"), |text| text == "idle").is_ok()
+                && let Ok(mut told) = told.lock()
+            {
+                *told = Some(now());
+            }
+        });
+        let written_before = written(&spare)?;
+        Ok(Self { directory, spare, written_before, began, ended, most: job.most })
+    }
+
+    /// What it did up to `time` on the clock of the guest.
+    pub(crate) fn up_to(self, time: u64) -> Result<Rebuild, String> {
+        let ended = self.ended.lock().ok().and_then(|ended| *ended);
+        if let Some(ended) = ended.filter(|ended| *ended <= time) {
+            return self.whole(ended);
+        }
+        let elapsed = Nanos(time.saturating_sub(self.began));
+        // md says seldom how far it is: what the fresh drive has taken tells it to the request.
+        let size: u64 = read(&self.directory, "component_size")?.parse().unwrap_or(u64::MAX);
+        let written = written(&self.spare)?.saturating_sub(self.written_before) * SECTOR_BYTES;
+        let done = written as f64 / (size.saturating_mul(1024)) as f64;
+        // Its last superblocks are part of it.
+        Ok(Rebuild { elapsed, done: done.min(0.999_999) })
+    }
+
+    /// Waits for its end, or until as much is done as was asked for.
+    pub(crate) fn wait(self) -> Result<Rebuild, String> {
+        let Some(most) = self.most else {
+            wait_until(&self.directory.join("sync_action"), |text| text == "idle")?;
+            let ended = now();
+            return self.whole(ended);
+        };
+        let mut share = None;
+        wait_until(&self.directory.join("sync_completed"), |text| {
+            share = done_of(text);
+            let sectors = text.split(' ').next().and_then(|word| word.parse::<u64>().ok());
+            sectors.is_none_or(|sectors| sectors >= most / SECTOR_BYTES)
+        })?;
+        let ended = now();
+        match share {
+            Some(done) => Ok(Rebuild { elapsed: Nanos(ended - self.began), done }),
+            None => self.whole(ended),
+        }
+    }
+
+    fn whole(self, ended: u64) -> Result<Rebuild, String> {
+        match read(&self.directory, "degraded")?.as_str() {
+            "0" => Ok(Rebuild { elapsed: Nanos(ended - self.began), done: 1.0 }),
+            missing => Err(format!("the rebuild ended and {missing} members are missing")),
+        }
+    }
+}
+
+/// The share of what md says is done: `123 / 456`; `None` where nothing goes on.
+fn done_of(text: &str) -> Option<f64> {
+    let (done, of) = text.split_once(" / ")?;
+    let (done, of) = (done.parse::<u64>().ok()?, of.parse::<u64>().ok()?);
+    Some(done as f64 / of.max(1) as f64)
+}
+
+fn read(directory: &Path, name: &str) -> Result<String, String> {
+    let path = directory.join(name);
+    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(text.trim().to_owned())
+}
+
+/// Sectors written to a drive.
+fn written(drive: &str) -> Result<u64, String> {
+    let text = read(&Path::new("/sys/block").join(drive), "stat")?;
+    let sectors = text.split_whitespace().nth(6).and_then(|word| word.parse().ok());
+    sectors.ok_or_else(|| format!("/sys/block/{drive}/stat: {text}"))
+}
+
+fn write(directory: &Path, name: &str, text: &str) -> Result<(), String> {
+    let path = directory.join(name);
+    fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Waits until a file of the kernel's, which it says to have changed, holds what is wanted.
+fn wait_until(path: &Path, mut is_wanted: impl FnMut(&str) -> bool) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+    let mut file = File::open(path).map_err(failed)?;
+    loop {
+        let mut text = String::new();
+        file.rewind().and_then(|()| file.read_to_string(&mut text)).map_err(failed)?;
+        if is_wanted(text.trim()) {
+            return Ok(());
+        }
+        let mut polled = [PollFd::new(&file, PollFlags::PRI)];
+        poll(&mut polled, None).map_err(|error| failed(error.into()))?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_says_how_much_is_done() {
+        assert_eq!(done_of("512 / 2048"), Some(0.25));
+        assert_eq!(done_of("none"), None);
+        assert_eq!(done_of("delayed"), None);
+    }
+}

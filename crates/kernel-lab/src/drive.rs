@@ -1,13 +1,13 @@
-//! A drive of the lab: a virtio block device whose requests take as long as its service says.
+//! A drive of the lab as the kernel sees it: a virtio block device with its contents. How long requests take is said
+//! elsewhere.
 
 use raidlab_core::units::{Sector, Time};
-use raidlab_models::{DriveInput, DriveIo, DriveIoId, DriveOp, DriveOutput};
+use raidlab_models::{DriveIo, DriveIoId, DriveOp};
 
 use crate::bus::{Bus, Operation, Record};
 use crate::class::Class;
 use crate::contents::{Contents, Room};
 use crate::failure::Failure;
-use crate::service::Service;
 use crate::vhost::{self, Request};
 use crate::virtqueue::{Chain, Part, Virtqueue};
 
@@ -29,23 +29,22 @@ mod status {
 
 const HEADER_BYTES: usize = 16;
 
-/// Something that a drive wants to happen.
+/// What becomes of a request that was taken from the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Plan {
-    /// The request at this place is done, now.
-    Finish(usize),
-    /// Its service is to be woken then, and not when it was to be before.
-    WakeAt(Time),
+pub(crate) enum Taken {
+    /// It is work for the drive; the number of the I/O is that of its place.
+    Work(DriveIo),
+    /// That at this place needs no time: it is done now.
+    Done(usize),
 }
 
 /// A drive of the lab.
 pub(crate) struct Drive {
     number: usize,
     class: Class,
-    service: Service,
     contents: Contents,
     queue: Virtqueue,
-    /// Requests at work; the number of a place is that of the I/O of its service.
+    /// Requests at work; the number of a place is that of its I/O.
     requests: Vec<Option<InFlight>>,
     outstanding: usize,
     interrupt: bool,
@@ -62,11 +61,10 @@ struct InFlight {
 }
 
 impl Drive {
-    pub(crate) fn new(number: usize, class: Class, service: Service) -> Self {
+    pub(crate) fn new(number: usize, class: Class) -> Self {
         Self {
             number,
             class,
-            service,
             contents: Contents::default(),
             queue: Virtqueue::default(),
             requests: Vec::new(),
@@ -103,45 +101,23 @@ impl Drive {
     }
 
     /// Takes what the guest put on the queue, now.
-    pub(crate) fn take(
-        &mut self,
-        bus: &mut dyn Bus,
-        now: Time,
-        plans: &mut Vec<Plan>,
-    ) -> Result<(), Failure> {
+    pub(crate) fn take(&mut self, bus: &mut dyn Bus, now: Time) -> Result<Vec<Taken>, Failure> {
+        let mut taken = Vec::new();
         while let Some(chain) = self.queue.take(bus, self.number)? {
             let request = self.read_header(bus, now, chain)?;
             let place = self.requests.iter().position(Option::is_none).unwrap_or_else(|| {
                 self.requests.push(None);
                 self.requests.len() - 1
             });
-            match service_io(&request, place) {
-                Some(io) if request.status == status::OK => {
-                    self.service.handle(now, DriveInput::Submit(io));
-                    self.drain(plans);
-                }
-                // It needs no time: what cannot be done is said at once.
-                _ => plans.push(Plan::Finish(place)),
-            }
+            taken.push(match service_io(&request, place) {
+                Some(io) if request.status == status::OK => Taken::Work(io),
+                // What cannot be done is said at once.
+                _ => Taken::Done(place),
+            });
             self.requests[place] = Some(request);
             self.outstanding += 1;
         }
-        Ok(())
-    }
-
-    /// Wakes the service, now.
-    pub(crate) fn wake(&mut self, now: Time, plans: &mut Vec<Plan>) {
-        self.service.handle(now, DriveInput::Wake);
-        self.drain(plans);
-    }
-
-    fn drain(&mut self, plans: &mut Vec<Plan>) {
-        while let Some(output) = self.service.poll() {
-            plans.push(match output {
-                DriveOutput::Complete { id, .. } => Plan::Finish(id.0 as usize),
-                DriveOutput::WakeAt(at) => Plan::WakeAt(at),
-            });
-        }
+        Ok(taken)
     }
 
     fn read_header(&self, bus: &mut dyn Bus, now: Time, chain: Chain) -> Result<InFlight, Failure> {

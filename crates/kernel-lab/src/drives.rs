@@ -7,6 +7,7 @@ use raidlab_models::{Drive, load};
 
 use crate::class::{Class, Scheduler};
 use crate::service::{ClosedForm, Service};
+use crate::units::{bytes, nanos, picos, switch};
 
 /// The keys of a drive, for help.
 pub const KEYS: &str = "\
@@ -29,6 +30,12 @@ impl fmt::Display for SpecError {
 }
 
 impl std::error::Error for SpecError {}
+
+impl From<String> for SpecError {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
 
 /// Reads a line; from the seed comes what differs between equal drives.
 ///
@@ -104,39 +111,6 @@ fn set(class: &mut Class, service: &mut Service, key: &str, value: &str) -> Resu
         _ => return Err(wrong("no such key")),
     }
     Ok(())
-}
-
-fn switch(value: &str) -> Result<bool, SpecError> {
-    match value {
-        "0" => Ok(false),
-        "1" => Ok(true),
-        _ => Err(SpecError(format!("{value} is neither 0 nor 1"))),
-    }
-}
-
-fn bytes(value: &str) -> Result<u64, SpecError> {
-    let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40), ("", 1)];
-    with_unit(value, &units)
-}
-
-fn picos(value: &str) -> Result<u64, SpecError> {
-    let units = [("ns", 1_000), ("us", 1_000_000), ("ms", 1_000_000_000), ("ps", 1)];
-    with_unit(value, &units)
-}
-
-fn nanos(value: &str) -> Result<Nanos, SpecError> {
-    Ok(Nanos(picos(value)? / 1000))
-}
-
-fn with_unit(value: &str, units: &[(&str, u64)]) -> Result<u64, SpecError> {
-    let digits = value.find(|c: char| !c.is_ascii_digit()).unwrap_or(value.len());
-    let (number, unit) = value.split_at(digits);
-    let factor = units.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor);
-    let number = number.parse::<u64>().ok();
-    number.zip(factor).and_then(|(number, factor)| number.checked_mul(factor)).ok_or_else(|| {
-        let names: Vec<&str> = units.iter().map(|(name, _)| *name).collect();
-        SpecError(format!("{value}: a whole number and one of {}", names.join(" ").trim()))
-    })
 }
 
 #[cfg(test)]

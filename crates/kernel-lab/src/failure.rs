@@ -5,6 +5,8 @@ use std::io;
 
 use raidlab_core::units::Time;
 
+use crate::paths::PathError;
+
 /// Why a run cannot go on.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -39,6 +41,8 @@ pub enum Failure {
         /// What they may hold together, in bytes.
         limit: u64,
     },
+    /// There can be no such guest: no kernel, too much memory, paths that cannot be.
+    Refused(String),
     /// It was to end: Ctrl-C, or another signal.
     Interrupted,
     /// The operating system refused something.
@@ -81,6 +85,7 @@ impl fmt::Display for Failure {
             Self::Full { limit } => {
                 write!(f, "the drives hold more than {} MiB of data", limit >> 20)
             }
+            Self::Refused(what) => write!(f, "{what}"),
             Self::Interrupted => write!(f, "interrupted"),
             Self::System { what, error } => write!(f, "{what}: {error}"),
         }
@@ -93,6 +98,12 @@ impl std::error::Error for Failure {
             Self::System { error, .. } => Some(error),
             _ => None,
         }
+    }
+}
+
+impl From<PathError> for Failure {
+    fn from(error: PathError) -> Self {
+        Self::Refused(error.to_string())
     }
 }
 

@@ -11,7 +11,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use raidlab_core::units::Time;
+use raidlab_core::units::{Nanos, Time};
+use raidlab_models::PathSpec;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -23,6 +24,7 @@ use crate::contents::Room;
 use crate::failure::Failure;
 use crate::host::{Kept, Listeners};
 use crate::lab::{Counts, Lab};
+use crate::paths;
 use crate::service::Service;
 use crate::tape::Tape;
 
@@ -87,6 +89,8 @@ pub struct Guest {
     pub silence: Duration,
     /// Its drives, `/dev/vda` first.
     pub drives: Vec<(Class, Service)>,
+    /// What lies between the kernel and the drives: a route for each, or nothing at all.
+    pub paths: PathSpec,
     /// How many bytes their contents may take in memory.
     pub room: u64,
 }
@@ -108,6 +112,8 @@ pub struct Outcome {
     pub bytes_held: u64,
     /// Whether the clock shared its page.
     pub page: bool,
+    /// How long each link of the paths has worked, by name.
+    pub path_busy: Vec<(String, Nanos)>,
 }
 
 /// Why there is no outcome.
@@ -190,21 +196,20 @@ fn outcome(work: &Path, lab: &Lab) -> Result<Outcome, Failure> {
         virtual_time: lab.last_known_time(),
         bytes_held: lab.bytes_held(),
         page: lab.shares_page(),
+        path_busy: lab.path_busy(),
     })
 }
 
 impl Guest {
     fn check(&self) -> Result<(), Failure> {
-        let refuse = |what: String| {
-            let error = std::io::Error::from(std::io::ErrorKind::InvalidInput);
-            Err(Failure::system(what, error))
-        };
+        let refuse = |what: String| Err(Failure::Refused(what));
         if !self.kernel.is_file() {
             return refuse(format!("no kernel at {}", self.kernel.display()));
         }
         if self.drives.len() > MOST_DRIVES {
             return refuse(format!("{} drives, of {MOST_DRIVES} at most", self.drives.len()));
         }
+        paths::check(&self.paths, self.drives.len())?;
         let space = rustix::fs::statvfs(MEMORY).map_err(|error| Failure::system(MEMORY, error))?;
         let free = (space.f_bavail * space.f_frsize) >> 20;
         if free < self.memory_mib {
@@ -325,7 +330,8 @@ impl Guest {
             }
         }
         let drives = std::mem::take(&mut self.drives);
-        let mut lab = Lab::new(drives, Room::of(self.room), self.page);
+        let lab = Lab::new(drives, Room::of(self.room), self.page);
+        let mut lab = lab.with_paths(&self.paths)?;
         let mut host = listeners.accept(self.page, kept)?;
         host.serve(&mut lab, stop, self.silence)?;
         Ok(lab)

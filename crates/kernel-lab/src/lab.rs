@@ -9,14 +9,17 @@
 
 use std::collections::BTreeMap;
 
-use raidlab_core::units::Time;
+use raidlab_core::units::{Nanos, Time};
+use raidlab_models::PathSpec;
 
+use crate::attached::{Attached, Plan};
 use crate::bus::Bus;
 use crate::class::Class;
 use crate::clock::{Clock, Heard, Message, NEVER};
 use crate::contents::Room;
-use crate::drive::{Drive, Plan};
+use crate::drive::{Drive, Taken};
 use crate::failure::Failure;
+use crate::paths::PathError;
 use crate::service::Service;
 use crate::vhost::{self, CALL_ANSWER_BYTES, Head, Request};
 
@@ -25,7 +28,9 @@ enum Event {
     /// The request of a drive at this place is done.
     Finish(usize, usize),
     /// The service of a drive is to be woken.
-    Wake(usize),
+    WakeDrive(usize),
+    /// A command on its path is to be woken.
+    WakePath(u32),
 }
 
 /// What the lab waits for before it goes on.
@@ -62,6 +67,7 @@ pub struct Counts {
 pub struct Lab {
     clock: Clock,
     drives: Vec<Drive>,
+    attached: Attached,
     room: Room,
     /// What is to come, by time and then in the order in which it was planned.
     events: BTreeMap<(Time, u64), Event>,
@@ -76,21 +82,33 @@ impl Lab {
     /// A lab with these drives, which may together hold as many bytes as there is room. With `page` the clock offers to
     /// share a page, which kernels from 6.11 on take.
     pub fn new(drives: Vec<(Class, Service)>, room: Room, page: bool) -> Self {
-        let drives: Vec<Drive> = drives
-            .into_iter()
-            .enumerate()
-            .map(|(number, (class, service))| Drive::new(number, class, service))
-            .collect();
+        let (classes, services): (Vec<Class>, Vec<Service>) = drives.into_iter().unzip();
+        let drive = |(number, class)| Drive::new(number, class);
         Self {
             clock: Clock::new(page),
-            wakes: vec![None; drives.len()],
-            drives,
+            wakes: vec![None; classes.len()],
+            drives: classes.into_iter().enumerate().map(drive).collect(),
+            attached: Attached::new(services),
             room,
             events: BTreeMap::new(),
             planned: 0,
             awaited: Awaited::Nothing,
             counts: Counts::default(),
         }
+    }
+
+    /// Puts paths between the kernel and the drives. Before the first message.
+    ///
+    /// # Errors
+    /// When the paths cannot be, have not one route for each drive, or have links that no kernel would see.
+    pub fn with_paths(mut self, spec: &PathSpec) -> Result<Self, PathError> {
+        self.attached.put_behind(spec)?;
+        Ok(self)
+    }
+
+    /// How long each link of the paths has worked, by name. Work that was promised counts in full.
+    pub fn path_busy(&self) -> Vec<(String, Nanos)> {
+        self.attached.path_busy()
     }
 
     /// How much has happened.
@@ -150,9 +168,13 @@ impl Lab {
     fn kicked(&mut self, bus: &mut dyn Bus, number: usize, head: Head) -> Result<(), Failure> {
         self.counts.kicks += 1;
         let now = self.clock.now(bus)?;
-        let mut plans = Vec::new();
-        self.drives[number].take(bus, now, &mut plans)?;
-        self.plan(number, now, plans);
+        for taken in self.drives[number].take(bus, now)? {
+            match taken {
+                Taken::Work(io) => self.attached.submit(now, number, io),
+                Taken::Done(place) => self.attached.done(number, place),
+            }
+        }
+        self.plan(now);
         if let Some(next) = self.next_event() {
             self.clock.shorten(bus, next)?;
         }
@@ -247,11 +269,14 @@ impl Lab {
                     self.counts.requests += 1;
                     self.drives[number].finish(bus, &mut self.room, place, at)?;
                 }
-                Event::Wake(number) => {
+                Event::WakeDrive(number) => {
                     self.wakes[number] = None;
-                    let mut plans = Vec::new();
-                    self.drives[number].wake(at, &mut plans);
-                    self.plan(number, at, plans);
+                    self.attached.wake_drive(at, number);
+                    self.plan(at);
+                }
+                Event::WakePath(command) => {
+                    self.attached.wake_path(at, command);
+                    self.plan(at);
                 }
             }
         }
@@ -270,21 +295,22 @@ impl Lab {
         Ok(())
     }
 
-    fn plan(&mut self, number: usize, now: Time, plans: Vec<Plan>) {
-        for plan in plans {
+    /// Puts down what drives and paths want to happen.
+    fn plan(&mut self, now: Time) {
+        while let Some(plan) = self.attached.poll() {
             self.planned += 1;
-            match plan {
-                Plan::Finish(place) => {
-                    self.events.insert((now, self.planned), Event::Finish(number, place));
-                }
-                Plan::WakeAt(at) => {
-                    let key = (at.max(now), self.planned);
-                    if let Some(before) = self.wakes[number].replace(key) {
-                        self.events.remove(&before);
-                    }
-                    self.events.insert(key, Event::Wake(number));
-                }
+            let (at, event) = match plan {
+                Plan::Finish { drive, place } => (now, Event::Finish(drive, place)),
+                Plan::WakePath { command, at } => (at, Event::WakePath(command)),
+                Plan::WakeDrive { drive, at } => (at, Event::WakeDrive(drive)),
+            };
+            let key = (at.max(now), self.planned);
+            if let Event::WakeDrive(drive) = event
+                && let Some(before) = self.wakes[drive].replace(key)
+            {
+                self.events.remove(&before);
             }
+            self.events.insert(key, event);
         }
     }
 

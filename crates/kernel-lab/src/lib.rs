@@ -8,6 +8,7 @@
 //!
 //! * [`Lab`] is all of it without I/O: messages of the clock ([`clock`]) and the drives ([`vhost`], [`virtqueue`]) go
 //!   in by its methods and out by a [`Bus`]; drives are [`Service`]s, told to the kernel by their [`Class`].
+//! * Between kernel and drives may lie [`paths`]: buses, channels and links that drives share.
 //! * [`guest`] starts a kernel and serves it; unsafe code is in the mapping of its memory only.
 //!
 //! It knows neither arrays nor workloads nor studies. Times are integer nanoseconds since the guest's start; addresses
@@ -30,6 +31,7 @@
 //! # Ok::<(), raidlab_kernel_lab::drives::SpecError>(())
 //! ```
 
+mod attached;
 pub mod bus;
 pub mod cache;
 pub mod class;
@@ -45,8 +47,10 @@ pub mod guest;
 mod host;
 mod lab;
 mod mapping;
+pub mod paths;
 mod service;
 pub mod tape;
+mod units;
 pub mod vhost;
 pub mod virtqueue;
 

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use raidlab_kernel_lab::tape::Tape;
-use raidlab_kernel_lab::{Failure, Guest, Record, Root, drives, guest};
+use raidlab_kernel_lab::{Failure, Guest, Record, Root, drives, guest, paths};
 
 const USAGE: &str = "\
 usage: raidlab-kernel-lab [OPTION...] SCRIPT
@@ -19,6 +19,7 @@ Runs a shell script in a guest whose kernel lives in virtual time; - reads it fr
 
   --kernel 6.12       the version that `cargo xtask kernel` has built, or the path of a kernel
   --drive KEY=VALUE,  a drive, /dev/vda first; see below
+  --path KEY=VALUE,   a link between kernel and drives, from the kernel on; see below
   --memory 512        of the guest, in MiB
   --seed 1            what the kernel's random numbers and the drives' differences come from
   --trace FILE        a line for each request: arrived and ended in ns, drive, R W U(FUA) F, sector, bytes, depth
@@ -34,14 +35,16 @@ Runs a shell script in a guest whose kernel lives in virtual time; - reads it fr
   --root machine|FILE the guest's programs: this machine's own, or an archive; if not said, the archive of
                       `cargo xtask kernel programs` where there is one, and else this machine's
 
-A drive:
 ";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
         print!("{USAGE}");
-        drives::KEYS.lines().for_each(|line| println!("  {line}"));
+        for (what, keys) in [("drive", drives::KEYS), ("link", paths::KEYS)] {
+            println!("A {what}:");
+            keys.lines().for_each(|line| println!("  {line}"));
+        }
         return ExitCode::SUCCESS;
     }
     match Options::parse(&arguments).and_then(|options| run(&options)) {
@@ -61,6 +64,7 @@ type Error = Box<dyn std::error::Error>;
 struct Options {
     kernel: String,
     drives: Vec<String>,
+    paths: Vec<String>,
     memory: u64,
     seed: u64,
     trace: Option<PathBuf>,
@@ -82,6 +86,7 @@ impl Options {
         let mut options = Self {
             kernel: "6.12".to_owned(),
             drives: Vec::new(),
+            paths: Vec::new(),
             memory: 512,
             seed: 1,
             trace: None,
@@ -121,6 +126,7 @@ impl Options {
         match name {
             "--kernel" => value.clone_into(&mut self.kernel),
             "--drive" => self.drives.push(value.to_owned()),
+            "--path" => self.paths.push(value.to_owned()),
             "--memory" => self.memory = value.parse()?,
             "--seed" => self.seed = value.parse()?,
             "--trace" => self.trace = Some(value.into()),
@@ -147,6 +153,7 @@ impl Options {
         let drives = self.drives.iter().enumerate();
         let drives: Result<Vec<_>, _> =
             drives.map(|(number, line)| drives::parse(line, seed_of(number))).collect();
+        let lines = self.paths.iter().map(String::as_str);
         Ok(Guest {
             kernel: raidlab_kernel_lab::cache::kernel(&self.kernel)?,
             root: self.root.clone().ok_or("no busybox (package busybox-static), and no archive")?,
@@ -160,6 +167,7 @@ impl Options {
             files: self.files.clone(),
             silence: Duration::from_secs(self.silence),
             drives: drives?,
+            paths: paths::parse(lines, self.drives.len())?,
             room: self.room << 20,
         })
     }
@@ -209,6 +217,9 @@ fn run(options: &Options) -> Result<ExitCode, Error> {
         if outcome.page { ", page shared" } else { "" },
         outcome.bytes_held >> 20,
     );
+    for (name, busy) in &outcome.path_busy {
+        eprintln!("kernel lab: {name} worked for {:.9} s", busy.0 as f64 / 1e9);
+    }
     Ok(ExitCode::from(outcome.status as u8))
 }
 

@@ -10,8 +10,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use raidlab_kernel_lab::{
-    Failure, Guest, GuestError, Operation, Outcome, Record, Root, cache, drives, guest,
+    Failure, Guest, GuestError, Operation, Outcome, Record, Root, cache, drives, guest, paths,
 };
+use raidlab_models::PathSpec;
 
 const CLOSED_FORM: &str = "size=1GiB,positioning=5ms,byte=10ns";
 
@@ -50,6 +51,7 @@ fn guest(kernel: &Path, lines: &[&str]) -> Guest {
         files: Vec::new(),
         silence: Duration::from_secs(60),
         drives: lines.iter().enumerate().map(drive).collect(),
+        paths: PathSpec::default(),
         room: 1 << 30,
     }
 }
@@ -130,6 +132,46 @@ fn the_load_of_the_archive_meets_the_closed_form_at_every_depth() {
             assert!(above <= most, "{above} ns above the closed form at depth {depth}");
             assert_eq!((numbers[0], records.len()), (400, 400));
         }
+    }
+}
+
+#[test]
+fn drives_read_at_once_share_their_link() {
+    for kernel in guest_or_skip("drives_read_at_once_share_their_link") {
+        // Each drive alone would be through in 67 ms; one byte takes the link 10 ns.
+        let lines = ["size=1GiB,byte=1ns", "size=1GiB,byte=1ns"];
+        let script = format!(
+            "set -e; {TIMED}
+            both() {{ for drive in vda vdb; do
+                dd if=/dev/$drive of=/dev/null bs=1M count=64 iflag=direct & done; wait; }}
+            timed dd if=/dev/vda of=/dev/null bs=1M count=64 iflag=direct
+            timed both"
+        );
+        let of = |line: &str| {
+            let guest = guest(&kernel, &lines);
+            let paths = paths::parse([line], lines.len()).expect("is right");
+            let (ended, records) = run(Guest { paths, ..guest }, &script);
+            let outcome = ended.unwrap_or_else(|error| panic!("{error}"));
+            let micros: Vec<u64> =
+                outcome.stdout.lines().map(|line| line.parse().expect("a number")).collect();
+            (micros, outcome.path_busy, records)
+        };
+        let (micros, busy, _) = of("kind=bus,rate=100MB/s,name=slot");
+        for (measured, formula) in micros.iter().zip([671_088, 1_342_177]) {
+            assert!((formula..formula + 1500).contains(measured), "{measured} of {formula}");
+        }
+        // Three times 64 MiB.
+        assert_eq!((busy[0].0.as_str(), busy[0].1.0 / 1000), ("slot", 2_013_265));
+        // The device that is not selected waits for the channel, and then until it is.
+        let (_, _, records) = of("kind=pata-udma100,overhead=0us");
+        let both: Vec<&Record> = records.iter().skip_while(|one| one.drive == 0).collect();
+        let changes = both.windows(2).filter(|pair| pair[0].drive != pair[1].drive);
+        let changes = changes.inspect(|pair| {
+            let (took, transfer) =
+                (pair[1].ended.since(pair[0].ended).0, pair[1].bytes * 1000 / 85);
+            assert!(took.abs_diff(1_000_000 + transfer) < 10, "{took}: {} {}", pair[0], pair[1]);
+        });
+        assert!(changes.count() > 50);
     }
 }
 

@@ -82,7 +82,19 @@ pub struct LinkSpec {
     pub turn: Nanos,
 }
 
+/// A kind of link that is known by name: makes one of this name.
+type Preset = fn(&str) -> LinkSpec;
+
 impl LinkSpec {
+    /// The links whose figures are known, by what they are called in files and on command lines.
+    pub const PRESETS: [(&str, Preset); 5] = [
+        ("pata-udma100", Self::pata_udma100),
+        ("sata-150", Self::sata_150),
+        ("sata-300", Self::sata_300),
+        ("sas-300", Self::sas_300),
+        ("pci-32-33", Self::pci_32_33),
+    ];
+
     fn new(name: &str, kind: LinkKind, rate: u64, overhead: Nanos) -> Self {
         let name = name.to_owned();
         Self { name, kind, rate, overhead, switch: Nanos::ZERO, turn: Nanos::ZERO }

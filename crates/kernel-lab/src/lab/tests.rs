@@ -1,4 +1,5 @@
 use raidlab_core::units::Nanos;
+use raidlab_models::LinkSpec;
 
 use super::*;
 use crate::bus::{Operation, Record};
@@ -41,8 +42,12 @@ impl Scene {
     fn new(drives: usize) -> Self {
         let form = || Service::ClosedForm(ClosedForm::new(Nanos(1000), Nanos::ZERO, 0));
         let drives: Vec<_> = (0..drives).map(|_| (Class::plain(1 << 20), form())).collect();
+        Self::with_paths(drives, &PathSpec::default())
+    }
+
+    fn with_paths(drives: Vec<(Class, Service)>, paths: &PathSpec) -> Self {
         let count = drives.len();
-        let lab = Lab::new(drives, Room::of(1 << 20), false);
+        let lab = Lab::new(drives, Room::of(1 << 20), false).with_paths(paths).expect("can be");
         let mut scene = Self { lab, bus: FakeBus::new(), sequence: 0 };
         scene.says(START, 0);
         for drive in 0..count {
@@ -82,6 +87,18 @@ impl Scene {
         raw[4] = 1 | 8;
         let head = Head::decode(raw).expect("is a head");
         self.lab.drive_message(&mut self.bus, drive, head, request)
+    }
+
+    /// Waits until all requests are done, asking for no time of its own.
+    fn waits_it_out(&mut self) {
+        self.says(WAIT, 0);
+        while self.lab.next_event().is_some() {
+            let called = self.sent().into_iter().find_map(|sent| match sent {
+                Sent::Back(drive, _) => Some(drive),
+                _ => None,
+            });
+            self.answers_call(called.expect("a drive was done"));
+        }
     }
 
     /// Puts a request of 512 bytes on the queue of a drive as its so-manieth, with three descriptors.
@@ -266,4 +283,45 @@ fn answers_and_acknowledgements_of_nothing_are_refused() {
     assert!(scene.try_says(ACKNOWLEDGE, 0).is_err());
     let offered = scene.drive_says(0, &Request::SetFeatures(1 << 63));
     assert!(offered.is_err_and(|error| error.to_string().contains("not all were offered")));
+}
+
+/// When the requests of two drives that take 1000 ns each were done, of so many each, all sent at zero.
+fn ends(paths: &PathSpec, requests: u16, kind: u32) -> Vec<(usize, u64)> {
+    let form = || Service::ClosedForm(ClosedForm::new(Nanos(1000), Nanos::ZERO, 0));
+    let drives = (0..2).map(|_| (Class::plain(1 << 20), form())).collect();
+    let mut scene = Scene::with_paths(drives, paths);
+    for drive in 0..2 {
+        (0..requests).for_each(|number| scene.offers(drive, number, kind, 0));
+        scene.kicks(drive, 0);
+    }
+    scene.sent();
+    scene.waits_it_out();
+    scene.bus.records.iter().map(|record| (record.drive, record.ended.0)).collect()
+}
+
+#[test]
+fn drives_on_one_link_are_as_fast_as_the_link() {
+    // 512 bytes at 100 MB/s are 5120 ns: a link that two drives share is what both wait for.
+    let bus = LinkSpec::bus("bus", 100_000_000);
+    let shared = PathSpec::shared(vec![bus.clone()], &[0, 0]);
+    let [first, second, third, fourth] = [1, 2, 3, 4].map(|passed| 5120 * passed);
+    for kind in [0, 1] {
+        // The drive sees a write when its transfer begins, and a read crosses while it is served.
+        let found = ends(&shared, 2, kind);
+        let mut ended: Vec<u64> = found.iter().map(|(_, end)| *end).collect();
+        ended.sort_unstable();
+        assert_eq!(ended, [first, second, third, fourth], "{kind}: {found:?}");
+    }
+    let own =
+        PathSpec::each_its_own(2, |drive| LinkSpec { name: drive.to_string(), ..bus.clone() });
+    assert_eq!(ends(&own, 2, 0), [(0, first), (1, first), (0, second), (1, second)]);
+    assert_eq!(ends(&PathSpec::default(), 2, 0), [(0, 1000), (1, 1000), (0, 2000), (1, 2000)]);
+}
+
+#[test]
+fn a_channel_serves_one_device_at_a_time_and_switches() {
+    // 10 us before the drive has a command, 6.023 us for its bytes, 1 ms to go to the other device.
+    let channel = PathSpec::shared(vec![LinkSpec::pata_udma100("channel")], &[0, 0]);
+    let one = 10_000 + 512_000 / 85;
+    assert_eq!(ends(&channel, 1, 0), [(0, one), (1, 2 * one + 1_000_000)]);
 }

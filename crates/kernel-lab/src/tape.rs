@@ -1,6 +1,7 @@
 //! What a guest said and what it was told, kept so that a lab can be tried without a kernel.
 //!
-//! A tape is text. Each line begins with a letter; numbers are decimal, bytes hexadecimal:
+//! A tape is text. Each line begins with a letter; numbers are decimal, bytes hexadecimal with `.` for a zero and `:`
+//! for four:
 //!
 //! | line | |
 //! |---|---|
@@ -345,15 +346,57 @@ impl Bus for Player {
     }
 }
 
+/// Bytes as they stand on a tape. Most are zero: one is a point, four are a colon.
 fn hex(raw: &[u8]) -> String {
     raw.iter().fold(String::with_capacity(2 * raw.len()), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
+        match byte {
+            0 if text.ends_with("...") => {
+                text.truncate(text.len() - 3);
+                text.push(':');
+            }
+            0 => text.push('.'),
+            // Writing to a string cannot fail.
+            byte => _ = write!(text, "{byte:02x}"),
+        }
         text
     })
 }
 
 fn bytes(text: &str) -> Option<Vec<u8>> {
-    let pairs = text.as_bytes().chunks(2);
-    pairs.map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok()).collect()
+    let mut raw = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            '.' | ':' => {
+                raw.resize(raw.len() + if first == ':' { 4 } else { 1 }, 0);
+                1
+            }
+            _ => {
+                raw.push(u8::from_str_radix(rest.get(..2)?, 16).ok()?);
+                2
+            }
+        };
+        rest = &rest[length..];
+    }
+    Some(raw)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_read_as_they_were_written() {
+        for (raw, text) in [
+            (&[][..], ""),
+            (&[0, 0, 0], "..."),
+            (&[0; 9], "::."),
+            (&[1, 0, 0, 0, 0, 0xab, 0], "01:ab."),
+        ] {
+            assert_eq!((hex(raw).as_str(), bytes(text).as_deref()), (text, Some(raw)));
+        }
+        for wrong in ["0", "0g", ".1", "a\u{e9}"] {
+            assert_eq!(bytes(wrong), None, "{wrong}");
+        }
+    }
 }

@@ -213,7 +213,10 @@ impl Guest {
         let space = rustix::fs::statvfs(MEMORY).map_err(|error| Failure::system(MEMORY, error))?;
         let free = (space.f_bavail * space.f_frsize) >> 20;
         if free < self.memory_mib {
-            return refuse(format!("{} MiB of memory, of {free} in {MEMORY}", self.memory_mib));
+            let asked = self.memory_mib;
+            return refuse(format!(
+                "a guest of {asked} MiB of memory: {MEMORY} has {free} MiB free"
+            ));
         }
         Ok(())
     }

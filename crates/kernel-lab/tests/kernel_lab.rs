@@ -16,12 +16,16 @@ use raidlab_models::PathSpec;
 
 const CLOSED_FORM: &str = "size=1GiB,positioning=5ms,byte=10ns";
 
+/// Says that a test is skipped, past the test harness, which would keep the output of a test that passes.
+fn skipped(test: &str, why: &str) {
+    let line = format!("skipped: {test}: {why}\n");
+    io::stderr().write_all(line.as_bytes()).expect("standard error is open");
+}
+
 /// The kernels that are here; none, after a line on standard error, where nothing can be booted.
 fn guest_or_skip(test: &str) -> Vec<PathBuf> {
     let missing = |what: &str| {
-        // Written past the test harness, which would keep the output of a test that passes.
-        let line = format!("skipped: {test}: {what}\n");
-        io::stderr().write_all(line.as_bytes()).expect("standard error is open");
+        skipped(test, what);
         Vec::new()
     };
     let mdadm = ["/usr/sbin/mdadm", "/sbin/mdadm"].iter().any(|path| Path::new(path).is_file());
@@ -40,7 +44,7 @@ fn guest(kernel: &Path, lines: &[&str]) -> Guest {
         |(number, line): (usize, &&str)| drives::parse(line, number as u64).expect("is right");
     Guest {
         kernel: kernel.to_owned(),
-        root: Root::found().expect("is there"),
+        root: Root::found().unwrap_or_else(|| Root::Archive("/nowhere".into())),
         memory_mib: 256,
         seed: 1,
         page: true,
@@ -117,7 +121,7 @@ fn the_load_of_the_archive_meets_the_closed_form_at_every_depth() {
     let test = "the_load_of_the_archive_meets_the_closed_form_at_every_depth";
     for kernel in guest_or_skip(test) {
         if !matches!(Root::found(), Some(Root::Archive(_))) {
-            eprintln!("skipped: {test}: needs `cargo xtask kernel programs`");
+            skipped(test, "needs `cargo xtask kernel programs`");
             continue;
         }
         for depth in [1, 32] {
@@ -293,6 +297,75 @@ fn what_is_written_is_read_back() {
         );
         assert_eq!(outcome.bytes_held, 1 << 20);
     }
+}
+
+/// Reads so many MiB through the page cache twice, and writes a quarter of it.
+fn uses_its_memory(kernel: &Path, memory_mib: u64, read_mib: u64) {
+    let lines = ["size=8GiB,byte=10ns", "size=8GiB,byte=10ns"];
+    let write_mib = read_mib / 4;
+    // A drive that is open keeps what was read of it.
+    let script = format!(
+        "set -e; {TIMED}
+        exec 9</dev/vda
+        for i in 1 2; do timed dd if=/dev/vda of=/dev/null bs=1M count={read_mib}; done
+        timed dd if=/dev/zero of=/dev/vdb bs=1M count={write_mib} conv=fsync
+        sed -n 's/MemTotal: *//p' /proc/meminfo"
+    );
+    let guest = Guest {
+        memory_mib,
+        // By default the writer would be made to wait, and the drive run dry meanwhile.
+        dirty_bytes: Some([16 << 20, memory_mib << 19]),
+        silence: Duration::from_secs(300),
+        ..guest(kernel, &lines)
+    };
+    let (stdout, records) = output(guest, &script);
+    let numbers: Vec<u64> = stdout
+        .lines()
+        .map(|line| line.trim_end_matches(" kB").parse().expect("a number"))
+        .collect();
+    // 10 ns a byte; the second time nothing is read.
+    for (measured, mib) in numbers.iter().zip([read_mib, 0, write_mib]) {
+        let formula = (mib << 20) / 100;
+        assert!((formula..formula + 1000).contains(measured), "{measured} of {formula} us");
+    }
+    // What the kernel keeps for itself.
+    assert!(numbers[3] > memory_mib * 1024 * 95 / 100, "{} kB", numbers[3]);
+    let moved = |operation| -> u64 {
+        records.iter().filter(|one| one.operation == operation).map(|one| one.bytes).sum()
+    };
+    // Beyond what was asked for, one window is read ahead.
+    let read = moved(Operation::Read) - (read_mib << 20);
+    assert!(read <= 2 << 20, "{read} bytes more");
+    assert_eq!(moved(Operation::Write), write_mib << 20);
+}
+
+#[test]
+fn a_guest_of_a_gibibyte_has_it_for_its_page_cache() {
+    for kernel in guest_or_skip("a_guest_of_a_gibibyte_has_it_for_its_page_cache") {
+        uses_its_memory(&kernel, 1024, 700);
+    }
+}
+
+#[test]
+fn a_guest_of_four_gibibytes_has_them_for_its_page_cache() {
+    let test = "a_guest_of_four_gibibytes_has_them_for_its_page_cache";
+    // One kernel is enough: this takes seconds.
+    let Some(kernel) = guest_or_skip(test).pop() else { return };
+    let space = rustix::fs::statvfs("/dev/shm").expect("is there");
+    if (space.f_bavail * space.f_frsize) >> 20 < 5 << 10 {
+        return skipped(test, "needs 5 GiB in /dev/shm");
+    }
+    uses_its_memory(&kernel, 4096, 2200);
+}
+
+#[test]
+fn memory_that_cannot_be_is_refused_before_anything_starts() {
+    // A kernel that would not be one.
+    let kernel = Path::new("/bin/true");
+    let (ended, _) = run(Guest { memory_mib: 1 << 30, ..guest(kernel, &[]) }, "true");
+    let text = ended.expect_err("there is no such memory").to_string();
+    let expected = "a guest of 1073741824 MiB of memory: /dev/shm has ";
+    assert!(text.starts_with(expected) && text.ends_with(" MiB free"), "{text}");
 }
 
 #[test]

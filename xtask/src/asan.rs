@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::fuzz::{SANITIZER, TRIPLE, sanitized, target_directory};
 
 /// Crates with unsafe code. The allocator of the command has none that a test could reach.
-const CRATES: [&str; 4] = ["engine", "parity", "metadata", "targets"];
+const CRATES: [&str; 5] = ["engine", "kernel-lab", "parity", "metadata", "targets"];
 
 /// Runs the tests of these crates, or of all of them; true if they pass and no access to memory is wrong.
 /// Doc tests are left out: rustdoc links them without the sanitizer's library.

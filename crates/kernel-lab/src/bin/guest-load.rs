@@ -5,6 +5,7 @@
 //! needs nothing of the guest.
 
 use std::fs::{File, OpenOptions};
+use std::mem::ManuallyDrop;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::ExitCode;
@@ -117,8 +118,8 @@ impl Load {
 
     fn run(&self) -> Result<String, Error> {
         let (file, blocks) = self.open()?;
-        // Never given back: where something fails, the kernel may still be at work on it.
-        let memory = vec![0_u8; self.block * self.depth + ALIGNMENT].leak();
+        // Not given back where something fails: the kernel may still be at work on it.
+        let mut memory = ManuallyDrop::new(vec![0_u8; self.block * self.depth + ALIGNMENT]);
         let first = memory.as_ptr().align_offset(ALIGNMENT);
         let mut slots: Vec<&mut [u8]> =
             memory[first..].chunks_exact_mut(self.block).take(self.depth).collect();
@@ -135,8 +136,8 @@ impl Load {
             {
                 let entry = self.entry(&file, slots[slot], places.next_block());
                 since[slot] = now;
-                // SAFETY: the entry's memory is the slot's, which is never given back and in no other entry until this
-                // one has ended, as its number was taken from `free`; the kernel holds the file.
+                // SAFETY: the entry's memory is the slot's, which is not given back before all entries have ended and
+                // in no other entry until this one has, as its number was taken from `free`; the kernel holds the file.
                 unsafe { ring.submission().push(&entry.user_data(slot as u64))? };
                 sent += 1;
             }
@@ -155,6 +156,7 @@ impl Load {
             }
         }
         let all = began.elapsed().as_nanos();
+        drop(ManuallyDrop::into_inner(memory));
         Ok(format!("{done} {all} {} {longest}", total / u128::from(done.max(1))))
     }
 

@@ -251,9 +251,11 @@ fn the_kernel_knows_of_a_drive_what_its_class_says() {
             script += &format!("echo {name} sectors $(cat /sys/block/{name}/size)\n");
             expected += &format!("{name} sectors {}\n", class.bytes / 512);
         }
-        script += "cat /sys/module/virtio_blk/parameters/queue_depth /proc/sys/vm/dirty_bytes\n";
-        script += "cat /sys/block/vda/mq/0/nr_tags\n";
-        expected += "32\n30000000\n32\n";
+        script += "cd /proc/sys/vm; cat dirty_bytes dirty_background_bytes\n";
+        expected += "30000000\n10000000\n";
+        // Twice what suits a drive best is read ahead, at least 128 KiB.
+        script += "cat /sys/block/vdb/queue/read_ahead_kb /sys/block/vdc/queue/read_ahead_kb\n";
+        expected += "128\n1024\n";
         let guest = Guest { dirty_bytes: Some([10_000_000, 30_000_000]), ..guest };
         assert_eq!(output(guest, &script).0, expected);
     }
@@ -273,6 +275,49 @@ fn a_write_with_fua_comes_as_one_where_the_drive_has_it() {
             // A block device that is written with O_DSYNC is flushed, too.
             let found = (count(Operation::WriteThrough), count(Operation::Flush) > 0);
             assert_eq!(found, (through, flushed), "{line}: {records:?}");
+        }
+    }
+}
+
+#[test]
+fn journals_write_through_where_the_bus_has_fua() {
+    for kernel in guest_or_skip("journals_write_through_where_the_bus_has_fua") {
+        let lines = [
+            "model=sas-146gb-10k",
+            "model=ssd-sata-1tb",
+            "model=ssd-nvme4-2tb",
+            "model=nas-8tb-7200",
+        ];
+        let script = "set -e; cd /run/mnt
+            for drive in vda vdb vdc vdd; do
+                mkfs.ext4 -q /dev/$drive 65536 2>/dev/null; mkdir $drive; mount /dev/$drive $drive
+                dd if=/dev/zero of=$drive/file bs=4k count=1 conv=fsync 2>/dev/null; umount $drive
+            done";
+        let (_, records) = output(guest(&kernel, &lines), script);
+        let of = |drive, operation| {
+            let found = |one: &&Record| (one.drive, one.operation) == (drive, operation);
+            records.iter().filter(found).count()
+        };
+        let found = [0, 1, 2, 3].map(|drive| of(drive, Operation::WriteThrough) > 0);
+        assert_eq!(found, [true, false, true, false]);
+        assert!((0..4).all(|drive| of(drive, Operation::Flush) > 0));
+    }
+}
+
+#[test]
+fn a_drive_is_sent_as_many_requests_as_its_queue_takes() {
+    for kernel in guest_or_skip("a_drive_is_sent_as_many_requests_as_its_queue_takes") {
+        for queue_depth in [1, 4, 32] {
+            let script = "set -e
+                for i in {1..48}; do
+                    dd if=/dev/vda of=/dev/null bs=4k count=1 skip=$((i * 99)) iflag=direct 2>/dev/null &
+                done; wait
+                cat /sys/module/virtio_blk/parameters/queue_depth /sys/block/vda/mq/0/nr_tags";
+            let guest = Guest { queue_depth, ..guest(&kernel, &[CLOSED_FORM]) };
+            let (stdout, records) = output(guest, script);
+            assert_eq!(stdout, format!("{queue_depth}\n{queue_depth}\n"));
+            let deepest = records.iter().map(|record| record.depth + 1).max();
+            assert_eq!(deepest, Some(queue_depth as usize));
         }
     }
 }

@@ -191,15 +191,19 @@ fn two_runs_send_the_same_requests_at_the_same_nanoseconds() {
             timed dd if=/dev/md0 of=/dev/null bs=1M count=32 skip=200
             wait"
         );
-        let first = output(guest(&kernel, &lines), &script);
-        assert!(first.1.len() > 100, "{} requests", first.1.len());
         let load = Load::of(2);
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        for (processor, page) in [(0, true), (processors - 1, false)] {
-            let other = Guest { processor: Some(processor), page, ..guest(&kernel, &lines) };
-            let again = output(other, &script);
-            assert_eq!(first.0, again.0, "on processor {processor}, page: {page}");
-            assert!(first.1 == again.1, "on processor {processor}, page: {page}");
+        for path in [&[][..], &["kind=pci-32-33"]] {
+            let paths = paths::parse(path.iter().copied(), lines.len()).expect("is right");
+            let guest = || Guest { paths: paths.clone(), ..guest(&kernel, &lines) };
+            let first = output(guest(), &script);
+            assert!(first.1.len() > 100, "{} requests", first.1.len());
+            for (processor, page) in [(0, true), (processors - 1, false)] {
+                let other = Guest { processor: Some(processor), page, ..guest() };
+                let again = output(other, &script);
+                assert_eq!(first.0, again.0, "on processor {processor}, page: {page}, {path:?}");
+                assert!(first.1 == again.1, "on processor {processor}, page: {page}, {path:?}");
+            }
         }
         drop(load);
     }

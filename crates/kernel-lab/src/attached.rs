@@ -119,3 +119,107 @@ impl Attached {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use raidlab_core::contract::IoOp;
+    use raidlab_core::units::{Sector, Sectors};
+    use raidlab_core::{Config, MemberIndex};
+    use raidlab_models::{Drive, DriveIoId, DriveOp, LinkSpec, load};
+    use raidlab_sim::{HostCosts, World};
+
+    use super::*;
+
+    const CHUNK: u64 = 128;
+
+    /// A request: what, which chunk of raid0, how many sectors of it.
+    type Request = (DriveOp, u64, u32);
+
+    fn drives() -> Vec<Drive> {
+        let spec = load("nas-8tb-7200").expect("is compiled in");
+        (0..2).map(|seed| Drive::new(&spec.kind, seed)).collect()
+    }
+
+    /// When requests that come at once are done, in a lab.
+    fn in_the_lab(paths: &PathSpec, requests: &[Request]) -> Vec<Time> {
+        let mut attached = Attached::new(drives().into_iter().map(Service::Modelled).collect());
+        attached.put_behind(paths).expect("can be");
+        for (number, &(op, chunk, len)) in requests.iter().enumerate() {
+            let (drive, at) = ((chunk % 2) as usize, Sector(chunk / 2 * CHUNK));
+            let id = DriveIoId(number as u32);
+            attached.submit(Time::ZERO, drive, DriveIo { id, op, at, len, fua: false });
+        }
+        let mut ends = vec![Time::ZERO; requests.len()];
+        let (mut paths_wake, mut drives_wake) = (BTreeSet::new(), BTreeMap::new());
+        let mut now = Time::ZERO;
+        loop {
+            while let Some(plan) = attached.poll() {
+                match plan {
+                    Plan::Finish { place, .. } => ends[place] = now,
+                    Plan::WakeDrive { drive, at } => _ = drives_wake.insert(drive, at),
+                    Plan::WakePath { command, at } => _ = paths_wake.insert((at, command)),
+                }
+            }
+            let of_path = paths_wake.first().copied();
+            let of_drive = drives_wake.iter().map(|(drive, at)| (*at, *drive)).min();
+            match (of_path, of_drive) {
+                (Some((at, command)), other) if other.is_none_or(|(drive, _)| at <= drive) => {
+                    now = at;
+                    paths_wake.pop_first();
+                    attached.wake_path(now, command);
+                }
+                (_, Some((at, drive))) => {
+                    now = at.max(now);
+                    drives_wake.remove(&drive);
+                    attached.wake_drive(now, drive);
+                }
+                (_, None) => return ends,
+            }
+        }
+    }
+
+    /// The same of a raid0 in the simulator, whose host takes no time.
+    fn in_the_world(paths: &PathSpec, requests: &[Request]) -> Vec<Time> {
+        let layout = "raid0(2) chunk=64K".parse().expect("is a layout");
+        let config = Config::uniform(layout, Sectors(1 << 24));
+        let costs = HostCosts { request: Nanos::ZERO, ..HostCosts::default() };
+        let world = World::new(&config, drives(), costs).expect("a world");
+        let mut world = if *paths == PathSpec::default() {
+            world
+        } else {
+            world.with_paths(paths).expect("can be")
+        };
+        for &(op, chunk, len) in requests {
+            let op = if op == DriveOp::Read { IoOp::Read } else { IoOp::Write };
+            world.submit(op, Sector(chunk * CHUNK), Sectors(len.into()), false);
+        }
+        let mut ends = vec![Time::ZERO; requests.len()];
+        while world.step() {
+            while let Some(answer) = world.next_answer() {
+                ends[answer.id.0 as usize] = answer.at;
+            }
+        }
+        assert!(world.drive_busy(MemberIndex(1)) > Nanos::ZERO);
+        ends
+    }
+
+    #[test]
+    fn requests_end_when_they_do_in_the_simulator() {
+        let chunk = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 100_000;
+        let reads: Vec<Request> = (0..40).map(|n| (DriveOp::Read, chunk(n), 128)).collect();
+        let writes: Vec<Request> = (0..40).map(|n| (DriveOp::Write, n, 128)).collect();
+        let mixed: Vec<Request> = reads.iter().zip(&writes).flat_map(|(a, b)| [*a, *b]).collect();
+        let channel = PathSpec::shared(vec![LinkSpec::pata_udma100("channel")], &[0, 0]);
+        let each = PathSpec::each_its_own(2, |drive| LinkSpec::sata_150(&drive.to_string()));
+        let bus = each.clone().behind(LinkSpec::pci_32_33("pci"));
+        for paths in [PathSpec::default(), each, bus, channel] {
+            for requests in [&reads, &writes, &mixed] {
+                let [lab, world] = [in_the_lab(&paths, requests), in_the_world(&paths, requests)];
+                assert!(world.iter().all(|end| *end > Time::ZERO));
+                assert_eq!(lab, world, "{paths:?}");
+            }
+        }
+    }
+}

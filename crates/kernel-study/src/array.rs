@@ -117,11 +117,12 @@ fn create(script: &mut String, setup: &Setup<'_>) -> Result<(), String> {
 }
 
 /// Makes and mounts a filesystem. Nothing is left to be initialised in the background, nor is it written now: drives of
-/// guests hold zeroes.
+/// guests hold zeroes. XFS writes its log out, 2 GiB on large arrays, so that is made smaller: 128 MiB are more than
+/// what a guest has time to write in it.
 fn filesystem_on(filesystem: &str, device: &str) -> String {
     let extended = "-E lazy_itable_init=1,lazy_journal_init=1,nodiscard";
     let (make, kind, options) = match filesystem {
-        "xfs" => ("mkfs.xfs -q -f -K".to_owned(), "xfs", ""),
+        "xfs" => ("mkfs.xfs -q -f -K -l size=128m".to_owned(), "xfs", ""),
         "btrfs" => ("mkfs.btrfs -q -f -K".to_owned(), "btrfs", ""),
         "ext2" | "ext3" => (format!("mke2fs -q -F -t {filesystem} -E nodiscard"), filesystem, ""),
         _ => (format!("mke2fs -q -F -t ext4 {extended}"), "ext4", " -o noinit_itable"),

@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use raidlab_core::{Config, Consistency, Limits, MemberConfig, SECTOR_BYTES, Size, Volume};
-use raidlab_kernel_lab::{Class, Failure, Guest, Record, Root, Scheduler, Service, cache, guest};
+use raidlab_kernel_lab::{
+    Class, Failure, Guest, Record, Root, Scheduler, Service, cache, guest, paths,
+};
 use raidlab_models::host::DirtyLimit;
-use raidlab_models::{Drive, HostSpec};
+use raidlab_models::{Drive, HostSpec, PathSpec};
 use raidlab_predict::Modelled;
 use raidlab_random::{Random, mix};
 use raidlab_sim::HostCosts;
@@ -47,6 +49,11 @@ impl Cost {
     pub const PLAIN: Self = Self(1.0);
     /// The settings that a cell is compared under to see whether it depends on the processor.
     pub const SETTINGS: [Self; 3] = [Self(0.0), Self::PLAIN, Self(4.0)];
+
+    /// So many times as much as the host's.
+    pub const fn times(factor: f64) -> Self {
+        Self(factor)
+    }
 
     /// The argument of the kernel.
     fn argument(self, host: &HostSpec) -> String {
@@ -118,14 +125,23 @@ impl<'a> KernelLab<'a> {
                 Size(MOST_WITH_TABLES)
             )));
         }
-        let processors = processors();
-        let next = AtomicUsize::new(0);
-        Ok(Self { modelled, options, kernel, programs, processors, next, stop, trace })
+        let (processors, next) = (processors(), AtomicUsize::new(0));
+        let lab = Self { modelled, options, kernel, programs, processors, next, stop, trace };
+        for (at, layout) in study.layouts.iter().enumerate() {
+            let drives = usize::from(layout.layout.drives());
+            paths::check(&lab.paths(at, drives), drives)
+                .map_err(|error| KernelError::input(format!("layout {}: {error}", layout.name)))?;
+        }
+        Ok(lab)
     }
 
     /// One that runs cells on a processor of its own, for a thread.
     pub fn runner(&self) -> KernelRunner<'_> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.runner_on(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// One on the processor of this number among those that this process may use, counted round.
+    pub fn runner_on(&self, number: usize) -> KernelRunner<'_> {
         let processor = self.processors.get(number % self.processors.len().max(1)).copied();
         KernelRunner { lab: self, processor, cost: self.options.cost }
     }
@@ -146,6 +162,14 @@ impl<'a> KernelLab<'a> {
 
     fn study(&self) -> &'a Study {
         self.modelled.study()
+    }
+
+    /// What lies between the kernel and so many drives of a layout.
+    fn paths(&self, layout: usize, drives: usize) -> PathSpec {
+        match self.study().layouts[layout].hardware.routes.is_empty() {
+            true => PathSpec::default(),
+            false => self.modelled.paths_of(layout, drives),
+        }
     }
 }
 
@@ -288,6 +312,7 @@ impl<'a> KernelRunner<'a> {
             files: Vec::new(),
             silence: SILENCE,
             drives: self.drives(key, seed),
+            paths: self.lab.paths(key.layout, self.drive_count(key)),
             room: ROOM,
         }
     }
@@ -296,9 +321,6 @@ impl<'a> KernelRunner<'a> {
     fn drives(&self, key: &CellKey, seed: u64) -> Vec<(Class, Service)> {
         let study = self.lab.study();
         let layout = &study.layouts[key.layout];
-        let count = usize::from(layout.layout.drives());
-        let journal = usize::from(has_journal(layout.settings.consistency));
-        let spare = usize::from(key.state == State::Rebuilding);
         let drive = |place: usize| {
             let group = layout.group(place);
             let spec = &self.lab.modelled.drives()[group];
@@ -313,7 +335,14 @@ impl<'a> KernelRunner<'a> {
             let drive = Drive::new(&spec.kind, mix(&[seed, place as u64]));
             (class, Service::Modelled(drive))
         };
-        (0..count + journal + spare).map(drive).collect()
+        (0..self.drive_count(key)).map(drive).collect()
+    }
+
+    fn drive_count(&self, key: &CellKey) -> usize {
+        let layout = &self.lab.study().layouts[key.layout];
+        let journal = usize::from(has_journal(layout.settings.consistency));
+        let spare = usize::from(key.state == State::Rebuilding);
+        usize::from(layout.layout.drives()) + journal + spare
     }
 
     fn script(&self, key: &CellKey, seed: u64) -> Result<String, String> {

@@ -18,10 +18,12 @@
 #![forbid(unsafe_code)]
 
 mod array;
+pub mod drawn;
 mod error;
 pub mod inside;
 mod job;
 mod lab;
+pub mod measured;
 mod prepare;
 mod resync;
 mod usage;

@@ -62,10 +62,10 @@ fn check_host(host: &HostSpec) -> Result<(), KernelError> {
 fn check_layout(layout: &NamedLayout) -> Result<(), KernelError> {
     let name = format!("layout {}", layout.name);
     array::check(layout).map_err(|reason| refused(&name, reason))?;
-    if layout.hardware.controller.is_some() || !layout.hardware.routes.is_empty() {
+    if layout.hardware.controller.is_some() {
         return Err(refused(
             &name,
-            "paths and controllers are not supported between guests and drives",
+            "behind a controller that shows one disk the array is not md's",
         ));
     }
     if !matches!(layout.read_policy, ReadPolicy::LeastBusy | ReadPolicy::Md) {

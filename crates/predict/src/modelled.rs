@@ -213,7 +213,7 @@ impl<'a> Modelled<'a> {
             let hardware = &self.study.layouts[layout].hardware;
             let scheduler = self.scheduler(layout);
             if !hardware.routes.is_empty() {
-                world = world.with_paths(&self.path_spec(layout, count))?;
+                world = world.with_paths(&self.paths_of(layout, count))?;
             }
             if let Some(controller) = &hardware.controller {
                 let controller = match scheduler {
@@ -271,9 +271,9 @@ impl<'a> Modelled<'a> {
             .any(|(member, _)| self.drives[named.group(member)].capacity.0 <= 1 << 28)
     }
 
-    /// The paths of a layout's drives. What stands behind the members has none; behind a controller,
+    /// The paths of so many drives of a layout. What stands behind the members has none; behind a controller,
     /// what all members have in common lies between the host and it.
-    fn path_spec(&self, layout: usize, drives: usize) -> PathSpec {
+    pub fn paths_of(&self, layout: usize, drives: usize) -> PathSpec {
         let hardware = &self.study.layouts[layout].hardware;
         let mut routes = hardware.routes.clone();
         routes.resize(drives, Vec::new());

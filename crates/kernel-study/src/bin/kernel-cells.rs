@@ -1,0 +1,295 @@
+//! Draws cells, runs them on a kernel and compares what kernels did: `docs/kernel-lab.md`.
+#![forbid(unsafe_code)]
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use raidlab_kernel_study::drawn::{Drawing, Drawn, FACTORS, RULES, draw};
+use raidlab_kernel_study::measured::{Head, Measured, SEEDS, is_enough, median, off, read};
+use raidlab_kernel_study::{Cost, KernelLab, Options};
+use raidlab_random::mix;
+use raidlab_study::{Runner, Sample, cells};
+
+const USAGE: &str = "\
+usage: kernel-cells list [--seed 1] [--count 600]       the cells, and which pairs cannot be
+       kernel-cells show NUMBER [--seed 1] [--count 600]   a cell as a study file
+       kernel-cells run FILE --kernel 6.12 [--seed 1] [--count 600] [--shard 1/2] [--minutes M] [--threads 2]
+                                                        runs what FILE does not have, and adds it
+       kernel-cells report FILE [FILE]                  a kernel against itself; against the other
+";
+
+type Error = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words[..] {
+        ["list", ref rest @ ..] => Asked::parse(rest).map(|asked| list(&asked.drawing())),
+        ["show", number, ref rest @ ..] => {
+            Asked::parse(rest).and_then(|asked| show(number, &asked))
+        }
+        ["run", file, ref rest @ ..] => {
+            Asked::parse(rest).and_then(|asked| run(file.as_ref(), &asked))
+        }
+        ["report", ref files @ ..] if (1..=2).contains(&files.len()) => report(files),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("kernel-cells: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What the command line asks for.
+struct Asked {
+    seed: u64,
+    count: usize,
+    kernel: String,
+    /// Which part of how many.
+    shard: (usize, usize),
+    time: Option<Duration>,
+    threads: usize,
+}
+
+impl Asked {
+    fn parse(words: &[&str]) -> Result<Self, Error> {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let (shard, time) = ((1, 1), None);
+        let mut asked =
+            Self { seed: 1, count: 600, kernel: "6.12".to_owned(), shard, time, threads };
+        let mut words = words.iter();
+        while let Some(name) = words.next() {
+            let value = words.next().ok_or_else(|| format!("{name}: needs a value"))?;
+            match *name {
+                "--seed" => asked.seed = value.parse()?,
+                "--count" => asked.count = value.parse()?,
+                "--kernel" => (*value).clone_into(&mut asked.kernel),
+                "--shard" => {
+                    let (part, of) = value.split_once('/').ok_or("--shard: PART/OF")?;
+                    asked.shard = (part.parse()?, of.parse()?);
+                }
+                "--minutes" => asked.time = Some(Duration::from_secs(60 * value.parse::<u64>()?)),
+                "--threads" => asked.threads = value.parse::<usize>()?.max(1),
+                _ => return Err(format!("{name}: no such option").into()),
+            }
+        }
+        let (part, of) = asked.shard;
+        if part == 0 || part > of {
+            return Err(format!("--shard {part}/{of}: a part from 1 to {of}").into());
+        }
+        Ok(asked)
+    }
+
+    fn drawing(&self) -> Drawing {
+        draw(self.seed, self.count)
+    }
+}
+
+fn list(drawing: &Drawing) {
+    for cell in &drawing.cells {
+        println!("{:4}  {}", cell.number, cell.name());
+    }
+    println!("\nwhat cannot be together:");
+    for rule in RULES {
+        let values = |(name, values): (&str, &[&str])| format!("{name} {}", values.join("|"));
+        println!("  {} with {}: {}", values(rule.one), values(rule.other), rule.reason);
+    }
+    for [one, other] in &drawing.impossible {
+        println!("  {} {} with {} {}: several of these", one.0, one.1, other.0, other.1);
+    }
+}
+
+fn show(number: &str, asked: &Asked) -> Result<(), Error> {
+    let drawing = asked.drawing();
+    let cell = drawing.cells.get(number.parse::<usize>()?);
+    print!("{}", cell.ok_or("there are not so many cells")?.text()?);
+    Ok(())
+}
+
+/// Runs one cell with one seed after the other.
+struct Bench<'a> {
+    asked: &'a Asked,
+    stop: &'a io::PipeReader,
+}
+
+impl Bench<'_> {
+    fn measure(&self, cell: &Drawn, thread: usize) -> Result<Measured, Error> {
+        let study = cell.study()?;
+        // The study has the costs already.
+        let options =
+            Options { kernel: self.asked.kernel.clone(), cost: Cost::PLAIN, varied_starts: true };
+        let lab = KernelLab::new(&study, options, self.stop.as_fd(), None)?;
+        let key = *cells(&study).first().ok_or("a study without cells")?;
+        let seed_of = |number: usize| mix(&[self.asked.seed, cell.number as u64, number as u64]);
+        let mut runner = lab.runner_on(thread);
+        let mut samples: Vec<Sample> = Vec::new();
+        let values = |samples: &[Sample]| -> Vec<f64> {
+            samples.iter().filter_map(Sample::headline).map(short).collect()
+        };
+        while !is_enough(&values(&samples)) && samples.len() < *SEEDS.end() {
+            samples.push(runner.run(&key, 0, seed_of(samples.len()))?);
+        }
+        let mut other = [0.0; 2];
+        for (value, times) in other.iter_mut().zip([0.0, 4.0]) {
+            let mut runner = runner.with_cost(Cost::times(times));
+            *value = runner.run(&key, 0, seed_of(0))?.headline().map_or(0.0, short);
+        }
+        let done = samples[0].members.unwrap_or_default();
+        let metric = study.workloads[0].workload.metrics().first().map_or("", |metric| metric.name);
+        Ok(Measured {
+            cell: cell.number,
+            metric: metric.to_owned(),
+            values: values(&samples),
+            other_costs: other,
+            members: [done.reads, done.writes, done.bytes_read, done.bytes_written],
+            error: None,
+        })
+    }
+
+    fn head(&self) -> Result<Head, Error> {
+        let name = |path: PathBuf| -> Result<String, Error> {
+            let path = path.canonicalize()?;
+            Ok(path.file_name().unwrap_or_default().to_string_lossy().into_owned())
+        };
+        let kernel = raidlab_kernel_lab::cache::kernel(&self.asked.kernel)?;
+        let programs = raidlab_kernel_lab::cache::programs()
+            .ok_or("no programs for guests are there: `cargo xtask kernel programs`")?;
+        let (seed, count) = (self.asked.seed, self.asked.count);
+        Ok(Head { seed, count, kernel: name(kernel)?, programs: name(programs)? })
+    }
+}
+
+/// Five digits are more than seeds agree in.
+fn short(value: f64) -> f64 {
+    format!("{value:.4e}").parse().unwrap_or(value)
+}
+
+fn run(path: &Path, asked: &Asked) -> Result<(), Error> {
+    let began = Instant::now();
+    let (stop, _kept) = io::pipe()?;
+    let bench = Bench { asked, stop: &stop };
+    let head = bench.head()?;
+    let there = match fs::read_to_string(path) {
+        Ok(text) => {
+            let (of_file, there) =
+                read(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+            if of_file != head {
+                return Err(
+                    format!("{}: is of {of_file:?}, not of {head:?}", path.display()).into()
+                );
+            }
+            there.into_iter().map(|cell| cell.cell).collect()
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::write(path, format!("{}\n", serde_json::to_string(&head)?))?;
+            Vec::new()
+        }
+        Err(error) => return Err(format!("{}: {error}", path.display()).into()),
+    };
+    let (part, of) = asked.shard;
+    let drawing = asked.drawing();
+    let is_open = |cell: &&Drawn| cell.number % of == part - 1 && !there.contains(&cell.number);
+    let open: Vec<&Drawn> = drawing.cells.iter().filter(is_open).collect();
+    let file = Mutex::new(OpenOptions::new().append(true).open(path)?);
+    let next = AtomicUsize::new(0);
+    let is_time = || asked.time.is_none_or(|time| began.elapsed() < time);
+    let work = |thread: usize| -> io::Result<()> {
+        while let Some(cell) = open.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| is_time())
+        {
+            let measured = bench.measure(cell, thread).unwrap_or_else(|error| Measured {
+                cell: cell.number,
+                metric: String::new(),
+                values: Vec::new(),
+                other_costs: [0.0; 2],
+                members: [0; 4],
+                error: Some(error.to_string()),
+            });
+            let line = serde_json::to_string(&measured)?;
+            let mut file = file.lock().map_err(|_| io::Error::other("a thread has failed"))?;
+            writeln!(file, "{line}")?;
+            eprintln!("{} of {}: {}", cell.number, drawing.cells.len(), cell.name());
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let work = &work;
+        let threads = (0..asked.threads).map(|thread| scope.spawn(move || work(thread)));
+        let threads: Vec<_> = threads.collect();
+        threads.into_iter().try_for_each(|thread| {
+            thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread has failed")))
+        })
+    })?;
+    Ok(())
+}
+
+fn report(files: &[&str]) -> Result<(), Error> {
+    let load = |path: &&str| -> Result<(Head, Vec<Measured>), Error> {
+        let text = fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
+        Ok(read(&text).map_err(|error| format!("{path}: {error}"))?)
+    };
+    let all: Vec<(Head, Vec<Measured>)> = files.iter().map(load).collect::<Result<_, _>>()?;
+    let drawing = draw(all[0].0.seed, all[0].0.count);
+    for (head, cells) in &all {
+        let errors = cells.iter().filter(|cell| cell.error.is_some()).count();
+        let sensitive = cells.iter().filter(|cell| cell.error.is_none() && cell.is_cpu_sensitive());
+        println!(
+            "{}: {} of {} cells, {errors} without values, {} CPU-sensitive",
+            head.kernel,
+            cells.len(),
+            drawing.cells.len(),
+            sensitive.count()
+        );
+        let halves = cells.iter().filter_map(|cell| {
+            // Of seeds every other one, so that both halves are alike.
+            let half = |odd: usize| -> Vec<f64> {
+                cell.values.iter().skip(odd).step_by(2).copied().collect()
+            };
+            Some((cell.cell, off(median(&half(0))?, median(&half(1))?)))
+        });
+        table("half of the seeds against the others", &drawing, halves.collect());
+    }
+    if let [(_, one), (_, other)] = &all[..] {
+        let pairs = one.iter().filter_map(|cell| {
+            let there = other.iter().find(|there| there.cell == cell.cell)?;
+            Some((cell.cell, off(cell.median()?, there.median()?)))
+        });
+        table("the second kernel against the first", &drawing, pairs.collect());
+    }
+    Ok(())
+}
+
+/// Medians and the 95th percentile over all cells, and medians by the values of each factor.
+fn table(title: &str, drawing: &Drawing, offs: Vec<(usize, f64)>) {
+    let percent = |values: &[f64], share: f64| {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let at = (share * (sorted.len().max(1) - 1) as f64).round() as usize;
+        sorted.get(at).map_or_else(|| "-".to_owned(), |value| format!("{:.1} %", value * 100.0))
+    };
+    let all: Vec<f64> = offs.iter().map(|(_, off)| *off).collect();
+    println!("  {title}: median {}, 95 of 100 {}", percent(&all, 0.5), percent(&all, 0.95));
+    for factor in FACTORS {
+        let of = |value: &&str| {
+            let has = |at: usize| {
+                drawing.cells.get(at).is_some_and(|cell| cell.value(factor.name) == *value)
+            };
+            let values: Vec<f64> =
+                offs.iter().filter(|(at, _)| has(*at)).map(|(_, off)| *off).collect();
+            format!("{value} {} ({})", percent(&values, 0.5), values.len())
+        };
+        let values: Vec<String> = factor.values.iter().map(of).collect();
+        println!("    {}: {}", factor.name, values.join(", "));
+    }
+}

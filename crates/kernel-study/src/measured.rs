@@ -1,0 +1,140 @@
+//! What kernels did in drawn cells: files of a line for each cell.
+
+use serde::{Deserialize, Serialize};
+
+/// The first line of a file: what all cells were measured with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Head {
+    /// The seed of the drawing.
+    pub seed: u64,
+    /// How many cells it has at least.
+    pub count: usize,
+    /// The kernel's package, its version and what it was built from.
+    pub kernel: String,
+    /// The archive of the guest's programs.
+    pub programs: String,
+}
+
+/// A cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Its number in the drawing.
+    pub cell: usize,
+    /// The first figure of its workload, and what it is called.
+    pub metric: String,
+    /// Its value with each seed, in their order.
+    pub values: Vec<f64>,
+    /// With the first seed, where the processor is free, and where it costs four times as much.
+    pub other_costs: [f64; 2],
+    /// Reads and writes of the members with the first seed, and their bytes.
+    pub members: [u64; 4],
+    /// Why there are no values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// The most that the standard error of a median may be, as a share of it, before no more seeds are run.
+pub const PRECISION: f64 = 0.015;
+/// The fewest and the most seeds.
+pub const SEEDS: std::ops::RangeInclusive<usize> = 5..=25;
+/// How far values of a cell with different costs of the processor may lie apart, as a share, before it is
+/// CPU-sensitive.
+pub const SENSITIVE: f64 = 0.05;
+
+impl Measured {
+    /// The median; `None` without values.
+    pub fn median(&self) -> Option<f64> {
+        median(&self.values)
+    }
+
+    /// Whether it depends on the processor, which the lab cannot judge.
+    pub fn is_cpu_sensitive(&self) -> bool {
+        let all = self.values.first().into_iter().chain(&self.other_costs);
+        let (least, most) = all.fold((f64::MAX, f64::MIN), |(least, most), &value| {
+            (least.min(value), most.max(value))
+        });
+        most > least * (1.0 + SENSITIVE)
+    }
+}
+
+/// The median; of two in the middle their mean.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => None,
+        len if len % 2 == 1 => Some(sorted[middle]),
+        _ => Some((sorted[middle - 1] + sorted[middle]) / 2.0),
+    }
+}
+
+/// Whether enough seeds were run: the standard error of the median, taken as that of a normal sample (1.2533 standard
+/// errors of the mean), is small, or there are as many as there may be.
+pub fn is_enough(values: &[f64]) -> bool {
+    let count = values.len();
+    if count < *SEEDS.start() {
+        return false;
+    }
+    if count >= *SEEDS.end() {
+        return true;
+    }
+    let Some(middle) = median(values) else { return false };
+    let mean = values.iter().sum::<f64>() / count as f64;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let error = 1.2533 * (squares / (count - 1) as f64 / count as f64).sqrt();
+    error <= PRECISION * middle
+}
+
+/// The share by which the second differs from the first.
+pub fn off(truth: f64, other: f64) -> f64 {
+    (other / truth - 1.0).abs()
+}
+
+/// Reads a file: its head and its cells.
+///
+/// # Errors
+/// In words, with the line.
+pub fn read(text: &str) -> Result<(Head, Vec<Measured>), String> {
+    let mut lines = text.lines().enumerate();
+    let wrong = |line: usize, error: serde_json::Error| format!("line {}: {error}", line + 1);
+    let (at, head) = lines.next().ok_or("line 1: is missing")?;
+    let head = serde_json::from_str(head).map_err(|error| wrong(at, error))?;
+    let cell =
+        |(at, line): (usize, &str)| serde_json::from_str(line).map_err(|error| wrong(at, error));
+    Ok((head, lines.map(cell).collect::<Result<_, _>>()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_run_until_the_median_is_known() {
+        assert!(!is_enough(&[1.0; 4]));
+        assert!(is_enough(&[1.0; 5]));
+        let wide: Vec<f64> = (0..25).map(|at| 1.0 + f64::from(at % 5) / 2.0).collect();
+        assert!(!is_enough(&wide[..24]) && is_enough(&wide));
+        assert_eq!(median(&[3.0, 1.0, 2.0, 10.0]), Some(2.5));
+        assert_eq!(median(&[]), None);
+    }
+
+    #[test]
+    fn a_line_is_read_as_it_was_written() {
+        let head = Head { seed: 1, count: 2, kernel: "k".into(), programs: "p".into() };
+        let cell = Measured {
+            cell: 1,
+            metric: "mib_per_s".into(),
+            values: vec![1.5, 2.0],
+            other_costs: [1.5, 1.6],
+            members: [1, 2, 3, 4],
+            error: None,
+        };
+        let line = serde_json::to_string(&cell).expect("is text");
+        let text = format!("{}\n{line}\n", serde_json::to_string(&head).expect("is text"));
+        assert_eq!(read(&text), Ok((head, vec![cell.clone()])));
+        assert!(cell.is_cpu_sensitive());
+        assert!(!Measured { other_costs: [1.5, 1.55], ..cell }.is_cpu_sensitive());
+        assert!(read("{}").is_err_and(|error| error.starts_with("line 1")));
+    }
+}

@@ -87,10 +87,12 @@ impl<'a> Modelled<'a> {
         let study = self.study;
         let (mut capacities, mut blocks) = (Vec::new(), Vec::new());
         for index in 0..study.layouts.len() {
-            let array = Volume::new(&self.config(index)?).map_err(|error| {
+            let config = self.config(index)?;
+            let array = Volume::new(&config).map_err(|error| {
                 let kind = StudyErrorKind::ImpossibleLayout;
                 study.origin.error(kind, ("layouts", index, error.key), error.reason)
             })?;
+            self.check_spares(index, &config)?;
             capacities.push(array.capacity());
             blocks.push(array.logical_block());
         }
@@ -101,6 +103,32 @@ impl<'a> Modelled<'a> {
             let place = ("workloads", index, "read_ahead");
             let reason = "without a filesystem nothing reads ahead; add filesystem = \"native\"";
             return Err(study.origin.error(StudyErrorKind::WrongValue, place, reason));
+        }
+        Ok(())
+    }
+
+    /// A hot spare can take the place of each member, also of one from a group of larger drives.
+    fn check_spares(&self, layout: usize, config: &Config) -> Result<(), StudyError> {
+        let named = &self.study.layouts[layout];
+        if named.spares == 0 {
+            return Ok(());
+        }
+        let error = |reason: String| {
+            let kind = StudyErrorKind::ImpossibleLayout;
+            self.study.origin.error(kind, ("layouts", layout, "spares"), reason)
+        };
+        let behind = World::metadata_sectors(config).map_err(|why| error(why.to_string()))?;
+        let needed = config.members.iter().map(|member| member.sectors).max().unwrap_or_default();
+        let capacity = self.drives[named.drives].capacity;
+        if capacity < needed + behind {
+            let group = &self.study.drives[named.drives].name;
+            let reason = format!(
+                "are of `{group}`, the group of the first member, whose drives have {} bytes: a member uses {}; \
+                 name a group of larger drives first, or give a `member_size`",
+                capacity.bytes(),
+                (needed + behind).bytes(),
+            );
+            return Err(error(reason));
         }
         Ok(())
     }
@@ -196,7 +224,8 @@ impl<'a> Modelled<'a> {
     }
 
     /// The array of a layout as the cells of a state begin with it: its drives cold and idle, members
-    /// lost and replaced as the state says.
+    /// lost and replaced as the state says, hot spares standing by. With one of those an array that loses a member is
+    /// rebuilt, even where the state asks for a degraded one: there are no such cells.
     ///
     /// # Errors
     /// When the world cannot be set up.
@@ -207,7 +236,7 @@ impl<'a> Modelled<'a> {
         let has_journal = matches!(config.settings.consistency, Consistency::Journal { .. });
         let count = members + usize::from(has_journal);
         let drives = (0..count).map(|place| self.drive(layout, place, seed)).collect();
-        let spare = || self.drive(layout, members + 1, seed);
+        let spare = |number: usize| self.drive(layout, members + 1 + number, seed);
         let set_up = || {
             let mut world = World::new(&config, drives, self.of_layouts[layout])?;
             let hardware = &self.study.layouts[layout].hardware;
@@ -228,9 +257,10 @@ impl<'a> Modelled<'a> {
             if let Some(stop) = self.stop {
                 world.stop_on(stop);
             }
-            rebuild::enter(&mut world, state, spare, |world, member, drive| {
-                world.add(member, drive)
-            })?;
+            for number in 0..usize::from(self.study.layouts[layout].spares) {
+                world.add_spare(spare(number))?;
+            }
+            rebuild::enter(&mut world, state, || spare(0))?;
             Ok(world)
         };
         set_up().map_err(|error: raidlab_sim::SimError| {
@@ -298,7 +328,7 @@ impl<'a> Modelled<'a> {
         PathSpec { links, routes, host }
     }
 
-    /// A drive of a layout's group: that of a member, the journal behind them, or the spare.
+    /// A drive of a layout's group: that of a member, the journal after them, or a spare.
     fn drive(&self, layout: usize, place: usize, seed: u64) -> Drive {
         let group = self.study.layouts[layout].group(place);
         Drive::new(&self.drives[group].kind, mix(&[seed, place as u64]))

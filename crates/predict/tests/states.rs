@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use raidlab_core::{Nanos, Sectors};
+use raidlab_core::contract::Event;
+use raidlab_core::{MemberIndex, Nanos, Sectors};
 use raidlab_predict::Modelled;
 use raidlab_results::{Better, Cell, Clock, Results};
-use raidlab_sim::HostCosts;
+use raidlab_sim::{HostCosts, World};
 use raidlab_study::{
-    CellKey, Latency, Progress, Rebuild, Runner, Sample, State, Study, parse, run_rounds, summarise,
+    CellKey, Latency, Progress, Rebuild, Runner, Sample, State, Study, StudyErrorKind, parse,
+    run_rounds, summarise,
 };
 
 const TEXT: &str = r#"
@@ -96,6 +98,90 @@ fn modelled_states_cost_what_they_must() {
 
     let again = run_rounds(&study, &mut modelled, &mut on).expect("runs");
     assert_eq!(summary(&study, &again), found, "the same seed, the same results");
+}
+
+const SPARES: &str = r#"
+title = "Hot spares"
+rounds = 2
+states = ["healthy", "degraded", "rebuilding"]
+member_size = "64MiB"
+pacing = { least = "1GB/s", most = "1GB/s" }
+drives = [{ name = "nas", model = "nas-8tb-7200", count = 8 }]
+layouts = [
+    { name = "none", level = "raid5", members = 4, chunk = "64KiB" },
+    { name = "two", level = "raid5", members = 4, chunk = "64KiB", spares = 2 },
+    { name = "nested", level = "raid50", members = 6, chunk = "64KiB", spares = 2 },
+]
+workloads = [{ kind = "random-write", size = "256KiB" }]
+"#;
+
+/// A spare costs nothing while all is well, and is rebuilt to as a drive that somebody puts in is.
+#[test]
+fn a_hot_spare_takes_the_place_of_the_lost_member() {
+    let study = parse(SPARES, "s.toml").unwrap_or_else(|error| panic!("{error}"));
+    let mut modelled = Modelled::new(&study, HostCosts::default()).expect("modelled");
+    let samples = run_rounds(&study, &mut modelled, &mut on).expect("runs");
+    let found = summary(&study, &samples);
+    let of = |layout: &str, state: &str| -> Vec<_> {
+        let cells =
+            found.cells.iter().filter(|cell| (&*cell.layout, &*cell.state) == (layout, state));
+        cells
+            .map(|cell| (cell.workload.clone(), cell.metric.clone(), cell.samples.clone()))
+            .collect()
+    };
+    for state in ["healthy", "rebuilding"] {
+        assert_eq!(of("none", state), of("two", state), "{state}");
+        assert!(!of("nested", state).is_empty(), "{state}");
+    }
+    assert!(!of("none", "degraded").is_empty());
+    assert!(of("two", "degraded").is_empty(), "it is rebuilt from the moment it loses a member");
+    let never = "with hot spares, so rebuilding and never left degraded: two, nested";
+    assert!(found.warnings.iter().any(|warning| warning == never), "{:?}", found.warnings);
+    let left = |layout, state| modelled.world_in(layout, state, 1).expect("a world").spares();
+    assert_eq!([left(0, State::Healthy), left(0, State::Rebuilding)], [0, 0]);
+    assert_eq!([left(1, State::Healthy), left(1, State::Rebuilding)], [2, 1]);
+}
+
+#[test]
+fn arrays_of_nested_levels_share_the_spares_of_a_study() {
+    let study = parse(SPARES, "s.toml").unwrap_or_else(|error| panic!("{error}"));
+    let modelled = Modelled::new(&study, HostCosts::default()).expect("modelled");
+    let mut world = modelled.world_in(2, State::Rebuilding, 1).expect("a world");
+    // The first member of the first array is lost; now one of the second array, too.
+    world.fail(MemberIndex(4));
+    assert_eq!(world.spares(), 0);
+    let restored =
+        |world: &World, member| world.events().contains(&Event::Restored(MemberIndex(member)));
+    while !(restored(&world, 0) && restored(&world, 4)) {
+        assert!(world.step(), "both are rebuilt: {:?}", world.events());
+    }
+    assert_eq!(world.array().status().failed, [0; 2]);
+}
+
+#[test]
+fn hot_spares_that_cannot_be_are_refused() {
+    let no_other = SPARES.replace(
+        "    { name = \"none\", level = \"raid5\", members = 4, chunk = \"64KiB\" },\n",
+        "",
+    );
+    assert_ne!(no_other, SPARES);
+    let error = parse(&no_other, "s.toml").expect_err("none is ever degraded").to_string();
+    assert!(error.contains("none can be `degraded`, only `rebuilding`"), "{error}");
+    let study = parse(SPARES, "s.toml").expect("a study");
+    let error = study.check_real().expect_err("not on real drives");
+    assert_eq!(error.kind, StudyErrorKind::NotSupported);
+    assert!(error.to_string().contains("layouts.spares"), "{error}");
+    // The spare is of the group of the first member, whose drives are smaller than the second.
+    let unequal = r#"
+title = "Unequal"
+states = ["rebuilding"]
+drives = [{ name = "old", model = "desktop-2tb-7200", count = 3 }, { name = "nas", model = "nas-8tb-7200" }]
+layouts = [{ level = "raid1", members = 2, drives = ["old", "nas"], spares = 1 }]
+workloads = [{ kind = "random-write", size = "256KiB" }]
+"#;
+    let study = parse(unequal, "s.toml").unwrap_or_else(|error| panic!("{error}"));
+    let error = Modelled::new(&study, HostCosts::default()).expect_err("too small").to_string();
+    assert!(error.contains("are of `old`, the group of the first member"), "{error}");
 }
 
 /// A runner whose rebuilds are given.

@@ -98,6 +98,9 @@ fn layout(study: &Study, named: &NamedLayout) -> Value {
     if let Some(size) = named.member_size {
         spelled["member_size"] = json!(size.bytes());
     }
+    if named.spares > 0 {
+        spelled["spares"] = json!(named.spares);
+    }
     if let Some(inner) = &layout.inner {
         spelled["inner"] = json!(inner.to_string());
     }

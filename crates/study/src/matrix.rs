@@ -32,10 +32,10 @@ impl CellKey {
     }
 }
 
-/// Every cell of a study in the order of its results: by workload, processes, state and layout; then, with
-/// the state `rebuilding`, the rebuilds alone. Layouts without redundancy have healthy cells only, and
-/// workloads may run on some layouts only, or with process counts of their own; `study.only` may
-/// limit them further. Where rounds are measured in real time, the first layout of the baseline is there once
+/// Every cell of a study in the order of its results: by workload, processes, state and layout; then, with the state
+/// `rebuilding`, the rebuilds alone. Layouts without redundancy have healthy cells only, those with hot spares none
+/// that are degraded, and workloads may run on some layouts only, or with process counts of their own; `study.only`
+/// may limit them further. Where rounds are measured in real time, the first layout of the baseline is there once
 /// more, at the end.
 pub fn cells(study: &Study) -> Vec<CellKey> {
     let mut cells = Vec::new();
@@ -94,7 +94,7 @@ fn having(
     wanted: impl Fn(&NamedLayout) -> bool,
 ) -> impl Iterator<Item = usize> {
     let layouts = study.layouts.iter().enumerate();
-    let able = layouts.filter(move |(_, one)| state == State::Healthy || one.is_redundant());
+    let able = layouts.filter(move |(_, one)| one.can_be(state));
     able.filter(move |(_, one)| wanted(one)).map(|(index, _)| index)
 }
 

@@ -214,6 +214,8 @@ pub struct NamedLayout {
     pub drives: usize,
     /// The index of the group of each member, where they are not all of one.
     pub each: Vec<usize>,
+    /// Hot spares, drives of the group `drives` besides its members; none where the level survives no loss.
+    pub spares: u16,
     /// What lies between the host and its members, in virtual time.
     pub hardware: Hardware,
     /// The modelled host that it runs on, where it is not the study's.
@@ -278,6 +280,15 @@ impl NamedLayout {
     pub fn is_redundant(&self) -> bool {
         self.layout.survives() > 0
     }
+
+    /// Whether there are cells of a state. With a hot spare an array is not left degraded: it is rebuilt at once.
+    pub fn can_be(&self, state: State) -> bool {
+        match state {
+            State::Healthy => true,
+            State::Degraded => self.is_redundant() && self.spares == 0,
+            State::Rebuilding => self.is_redundant(),
+        }
+    }
 }
 
 /// The member that states without it do without: the first that holds data, which is where the first
@@ -314,6 +325,12 @@ pub(crate) fn check_states(
     if !layouts.iter().any(NamedLayout::is_redundant) {
         let reason = format!("no layout survives the loss of a member: none can be `{state}`");
         return Err((StudyErrorKind::WrongValue, reason));
+    }
+    let in_state = |state: State| layouts.iter().any(|layout| layout.can_be(state));
+    if states.contains(&State::Degraded) && !in_state(State::Degraded) {
+        let reason = "every layout that survives the loss of a member has hot `spares`, which take its place at \
+                      once: none can be `degraded`, only `rebuilding`";
+        return Err((StudyErrorKind::WrongValue, reason.into()));
     }
     let named = |workload: &WorkloadSpec| workload.name == IDLE_REBUILD;
     if states.contains(&State::Rebuilding) && workloads.iter().any(named) {
@@ -397,6 +414,15 @@ impl Study {
         bare.map(|layout| layout.name.as_str()).collect()
     }
 
+    /// Layouts without degraded cells because of their hot spares, where the study has degraded ones.
+    pub fn never_degraded(&self) -> Vec<&str> {
+        if !self.states.contains(&State::Degraded) {
+            return Vec::new();
+        }
+        let with_spares = self.layouts.iter().filter(|layout| layout.spares > 0);
+        with_spares.map(|layout| layout.name.as_str()).collect()
+    }
+
     /// The indices of the baseline's layouts.
     pub fn baseline_layouts(&self) -> Vec<usize> {
         let layouts = self.layouts.iter().enumerate();
@@ -436,7 +462,7 @@ impl Study {
     /// Refuses what only modelled hosts can do.
     ///
     /// # Errors
-    /// [`StudyErrorKind::NotSupported`]: a filesystem or read-ahead that only they have.
+    /// [`StudyErrorKind::NotSupported`]: a filesystem, hot spares or read-ahead that only they have.
     pub fn check_real(&self) -> Result<(), StudyError> {
         let kind = StudyErrorKind::NotSupported;
         if let Some(name) = &self.filesystem
@@ -448,6 +474,11 @@ impl Study {
                 FILESYSTEMS.join(", ")
             );
             return Err(StudyError::new(kind, &self.origin.path, line, "filesystem", reason));
+        }
+        if let Some(index) = self.layouts.iter().position(|layout| layout.spares > 0) {
+            let reason = "hot spares are not supported on real drives; leave `spares` out: with the state \
+                          `rebuilding` a spare file or device takes the lost member's place there";
+            return Err(self.origin.error(kind, ("layouts", index, "spares"), reason));
         }
         match self.workloads.iter().position(|workload| workload.read_ahead.is_some()) {
             None => Ok(()),

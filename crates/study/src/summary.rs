@@ -307,6 +307,11 @@ fn state_warnings(study: &Study, cells: &[Cell]) -> Vec<String> {
             bare.join(", ")
         ));
     }
+    let with_spares = study.never_degraded();
+    if !with_spares.is_empty() {
+        let names = with_spares.join(", ");
+        warnings.push(format!("with hot spares, so rebuilding and never left degraded: {names}"));
+    }
     let estimates = cells.iter().filter(|cell| cell.metric == Measure::RebuildEstimate.name());
     let count = estimates.count();
     if count > 0 {

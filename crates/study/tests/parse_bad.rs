@@ -376,6 +376,13 @@ fn layouts_as_a_whole() {
     check(&unnamed, DuplicateName, 29, "layouts.name", &["`linear(4)`", "another `name`"]);
     let single = with(16, "level = \"single\"\nmembers = 2");
     check(&single, ImpossibleLayout, 17, "layouts.members", &["`single` is one drive alone"]);
+    let spare = with(23, "spares = 1");
+    let too_few = "4 members and 1 spare need more drives than the 4 of `nas`; use fewer of them";
+    check(&spare, TooFewDrives, 23, "layouts.spares", &[too_few]);
+    let bare = with(27, "level = \"linear\"").replace("near = 2", "spares = 1");
+    check(&bare, ImpossibleLayout, 29, "layouts.spares", &["linear has nothing to rebuild"]);
+    check(&with(23, "spares = \"one\""), WrongType, 23, "layouts.spares", &["a whole number"]);
+    check(&with(23, "spares = -1"), WrongValue, 23, "layouts.spares", &["out of range"]);
     let mirror = with(27, "level = \"raid1\"").replace("near = 2", "chunk = \"64KiB\"");
     check(&mirror, ImpossibleLayout, 29, "layouts.chunk", &["raid1 has no chunk; leave it out"]);
     let both = with(29, "offset = 2\nfar = 2");

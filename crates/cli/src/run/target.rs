@@ -332,6 +332,7 @@ fn member_size(layout: &Layout, room: u64) -> Result<Sectors, Failure> {
         settings: Settings::default(),
         drives: 0,
         each: Vec::new(),
+        spares: 0,
         hardware: raidlab_study::Hardware::default(),
         host: None,
         member_size: None,

@@ -1,26 +1,28 @@
 //! States of modelled arrays: members that are lost, and how far a rebuild gets.
 
 use raidlab_core::contract::{Event, Work};
-use raidlab_core::{MemberIndex, Sectors, Time};
+use raidlab_core::{Sectors, Time};
+use raidlab_models::Drive;
 use raidlab_sim::{SimError, World};
 use raidlab_study::{Rebuild, State, lost_member};
 
 /// Bytes of each member after which an idle rebuild of whole drives is broken off and its time estimated.
 pub(super) const SAMPLE: u64 = 8 << 30;
 
-/// Puts a world into a state, at time zero; `spare` makes a fresh drive.
-pub(super) fn enter<D>(
+/// Puts a world into a state, at time zero. A hot spare that stands by takes the lost member's place by itself; without
+/// one, `fresh` makes the drive that somebody puts there.
+pub(super) fn enter(
     world: &mut World,
     state: State,
-    spare: impl FnOnce() -> D,
-    add: impl FnOnce(&mut World, MemberIndex, D) -> Result<(), SimError>,
+    fresh: impl FnOnce() -> Drive,
 ) -> Result<(), SimError> {
     if state == State::Healthy {
         return Ok(());
     }
     let member = lost_member(world.array().geometry());
+    let has_spare = world.spares() > 0;
     world.fail(member);
-    if state == State::Rebuilding { add(world, member, spare()) } else { Ok(()) }
+    if state == State::Rebuilding && !has_spare { world.add(member, fresh()) } else { Ok(()) }
 }
 
 /// What the rebuild that began at time zero did up to now; `None` when there was none.

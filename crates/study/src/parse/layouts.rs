@@ -14,7 +14,7 @@ use super::table::{StudyTable, Table, check_unique};
 use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::study::{Drives, Hardware, Host, NamedLayout};
 
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 20] = [
     "name",
     "level",
     "members",
@@ -29,6 +29,7 @@ const KEYS: [&str; 19] = [
     "zones",
     "policy",
     "drives",
+    "spares",
     "route",
     "controller",
     "longest_request",
@@ -81,11 +82,13 @@ fn read_one(
         Some(first) => *first,
         None => group(table, drives)?,
     };
-    enough_drives(table, drives, &layout, group, &each)?;
+    let spares = spares(table, &layout)?;
+    enough_drives(table, drives, &layout, (group, spares), &each)?;
     let read_policy = policy(table, &layout)?;
     let name = table.optional_name("name")?;
     let settings = settings::read(table)?.over(study, &layout, table)?;
-    let default = || default_name(&layout, read_policy) + &settings::suffix(&settings);
+    let of_spares = if spares > 0 { format!(" spares={spares}") } else { String::new() };
+    let default = || default_name(&layout, read_policy) + &settings::suffix(&settings) + &of_spares;
     let name = name.map_or_else(default, str::to_string);
     let routes = hardware::routes(table, around.servers, layout.drives())?;
     let controller = hardware::controller(table)?;
@@ -104,6 +107,7 @@ fn read_one(
         settings,
         drives,
         each,
+        spares,
         hardware,
         host,
         member_size,
@@ -290,12 +294,22 @@ fn only_for(table: &Table<'_>, parameter: Parameter, level: Level) -> Result<(),
     Err(table.error(Kind::ImpossibleLayout, key, reason))
 }
 
-/// No group has fewer drives than the layout takes of it.
+/// Hot spares, which only a level that survives a loss can use.
+fn spares(table: &Table<'_>, layout: &Layout) -> Result<u16, StudyError> {
+    let spares = table.integer("spares", 0..=u64::from(u16::MAX))?.unwrap_or(0) as u16;
+    if spares > 0 && layout.survives() == 0 {
+        let reason = format!("{} has nothing to rebuild a spare from; leave it out", layout.level);
+        return Err(table.error(Kind::ImpossibleLayout, "spares", reason));
+    }
+    Ok(spares)
+}
+
+/// No group has fewer drives than the layout takes of it: members, and `spares` of the group named with them.
 fn enough_drives(
     table: &Table<'_>,
     drives: &[Drives],
     layout: &Layout,
-    group: usize,
+    (group, spares): (usize, u16),
     each: &[usize],
 ) -> Result<(), StudyError> {
     for (index, of) in drives.iter().enumerate() {
@@ -304,13 +318,19 @@ fn enough_drives(
             [] => 0,
             each => each.iter().filter(|one| **one == index).count() as u16,
         };
+        let spares = if index == group { spares } else { 0 };
         let (available, name) = (of.count, &of.name);
-        if members > available {
+        if u32::from(members) + u32::from(spares) > u32::from(available) {
+            let (with, fewer, key) = match spares {
+                0 => (String::new(), "members", "members"),
+                1 => (" and 1 spare".into(), "of them", "spares"),
+                many => (format!(" and {many} spares"), "of them", "spares"),
+            };
             let reason = format!(
-                "{members} members need more drives than the {available} of `{name}`; \
-                 use fewer members or raise `count`"
+                "{members} members{with} need more drives than the {available} of `{name}`; \
+                 use fewer {fewer} or raise `count`"
             );
-            return Err(table.error(Kind::TooFewDrives, "members", reason));
+            return Err(table.error(Kind::TooFewDrives, key, reason));
         }
     }
     Ok(())

@@ -164,19 +164,41 @@ fn layouts_are_drawn_by_their_names() {
     assert_eq!(drawn(&["raid10(4) far2 chunk=64k"]), drawn(&far));
     // Nested levels of so many drives, where there is one way to share them out.
     assert_eq!(drawn(&["raid50", "-n", "6"]), drawn(&["raid5+0(2x3)"]));
+    // Flags mean what their words mean in a name.
+    for (flags, name) in [
+        (
+            &["raid50", "-n", "6", "--chunk", "64K", "--rotation", "right-asymmetric"][..],
+            "raid5+0(2x3) chunk=64K right-asymmetric",
+        ),
+        (&["raid1+0", "-n", "4", "-c", "64K"], "raid1+0(2x2) chunk=64K"),
+        (
+            &["raid5+10", "-n", "6", "--far", "2", "--far-sets", "0", "--chunk", "128K"],
+            "raid5+10(2x3) far2 chunk=128K",
+        ),
+        (&["raid1+5", "-n", "6", "--rotation", "parity-last"], "raid1+5(3x2) outer-parity-last"),
+    ] {
+        assert_eq!(drawn(flags), drawn(&[name]), "{name}");
+    }
     assert_eq!(drawn(&["raid1+0(4)"]), drawn(&["raid1+0(2x2)"]));
 }
 
 #[test]
 fn layouts_that_cannot_be() {
-    let table: [(&[&str], &[&str]); 24] = [
+    let table: [(&[&str], &[&str]); 28] = [
         (
             &["raid50(7)"],
             &["7 drives cannot be raid0 over arrays of raid5", "2 arrays of 3 drives"],
         ),
         (&["raid50", "-n", "12"], &["12 drives can be raid5+0(2x6), raid5+0(3x4) or raid5+0(4x3)"]),
         (&["raid50"], &["--members <N>", "raid50(6)"]),
-        (&["raid50", "-n", "6", "--chunk", "64K"], &["--chunk", "'raid5+0(2x3) chunk=64K'"]),
+        (&["raid50", "-n", "6", "--near", "2"], &["--near: neither raid5 nor raid0 has such"]),
+        (&["raid50", "-n", "6", "--chunk", "96K"], &["--chunk", "power of two, not 96KiB"]),
+        (&["raid50", "-n", "6", "--rotation", "ddf-N-restart"], &["says nothing about raid5"]),
+        (
+            &["raid01", "-n", "4", "--rotation", "parity-last"],
+            &["--rotation: neither raid0 nor raid1"],
+        ),
+        (&["raid10+0", "-n", "8", "--far", "2", "--far-sets", "1"], &["--far-sets: nested levels"]),
         (&["raid5+0(1x3)"], &["raid0 over arrays takes 2 to 127 of them, not 1"]),
         (&["raid5+0(2x2)"], &["raid5 needs at least 3 members, not 2"]),
         (&["raid5(4)", "-n", "5"], &["--members: `raid5(4)` says all of the layout"]),

@@ -34,8 +34,8 @@ fn layout(options: &args::Layout) -> Result<Layout, String> {
             format!("--members <N> is missing: write {level} --members 6, or {level}(6) in quotes")
         })
     };
-    if nested_levels(&options.level).is_some() {
-        return nested(options, members()?);
+    if let Some(levels) = nested_levels(&options.level) {
+        return nested(options, levels, members()?);
     }
     let level: Level = options.level.parse().map_err(|error: LayoutError| error.reason)?;
     let mut layout = Layout::new(level, members()?);
@@ -81,20 +81,44 @@ fn given(options: &args::Layout) -> [(Parameter, bool); 6] {
     ]
 }
 
-/// Nested levels of so many drives, where there is one way to share them out. What else is to be said of them stands in
-/// their name, which tells of which level it is.
-fn nested(options: &args::Layout, drives: u16) -> Result<Layout, String> {
-    let layout: Layout = format!("{}({drives})", options.level)
-        .parse()
-        .map_err(|error: LayoutError| error.reason)?;
-    let given = given(options).into_iter().find(|(_, is_given)| *is_given);
-    match given {
-        None => Ok(layout),
-        Some((parameter, _)) => Err(format!(
-            "--{}: of nested levels write it behind the name, such as '{layout} chunk=64K'",
-            flag(parameter.key())
-        )),
+/// Nested levels over this many drives, where there is one way to share them out. A flag means what its word means in
+/// a layout's name: it is the lower level's parameter, or the upper one's where only that has it; a chunk is both's.
+fn nested(
+    options: &args::Layout,
+    (lower, upper): (Level, Level),
+    drives: u16,
+) -> Result<Layout, String> {
+    let given: Vec<Parameter> = given(options)
+        .into_iter()
+        .filter_map(|(parameter, is_given)| is_given.then_some(parameter))
+        .collect();
+    let takes = |parameter| lower.takes(parameter) || upper.takes(parameter);
+    if let Some(parameter) = given.iter().find(|parameter| !takes(**parameter)) {
+        let flag = flag(parameter.key());
+        return Err(format!("--{flag}: neither {lower} nor {upper} has such a parameter"));
     }
+    let mut name = format!("{}({drives})", options.level);
+    if let Some(chunk) = options.chunk {
+        name += &format!(" chunk={}", chunk.0);
+    }
+    if let Some(rotation) = options.rotation {
+        name += &format!(" {rotation}");
+    }
+    for (word, copies) in [("near", options.near), ("far", options.far), ("offset", options.offset)]
+    {
+        name += &copies.map_or_else(String::new, |copies| format!(" {word}{copies}"));
+    }
+    match options.far_sets {
+        None | Some(0) => {}
+        Some(2) => name += " sets",
+        Some(_) => return Err("--far-sets: nested levels take 0 or 2".into()),
+    }
+    name.parse().map_err(|error: LayoutError| {
+        match given.iter().find(|parameter| parameter.key() == error.key) {
+            Some(parameter) => format!("--{}: {}", flag(parameter.key()), error.reason),
+            None => error.reason,
+        }
+    })
 }
 
 /// A layout as reports name it, which leaves nothing to flags.

@@ -7,6 +7,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use raidlab_core::Level;
+use raidlab_core::layout::Parameter;
 use serde_json::Value;
 use support::{Scratch, raidlab};
 
@@ -178,6 +180,56 @@ fn a_study_has_the_keys_of_its_parser() {
         ("given", item("given")),
     ] {
         assert_eq!(keys(properties), listed(&parsed(table), "known here: "), "[{table}]");
+    }
+}
+
+/// The names of the levels of which something holds, as tables and descriptions list them: `raid5, raid6`.
+fn levels(holds: impl Fn(Level) -> bool) -> String {
+    let names: Vec<_> = Level::ALL.into_iter().filter(|level| holds(*level)).collect();
+    names.into_iter().map(Level::name).collect::<Vec<_>>().join(", ")
+}
+
+/// Each level of the core's table is in the schema, in the tables for users, and in the command's help.
+#[test]
+fn documents_have_every_level() {
+    let layout = &schema("study")["$defs"]["layout"]["properties"];
+    let mut names = vec!["single"];
+    names.extend(Level::ALL.map(Level::name));
+    assert_eq!(layout["level"]["anyOf"][0]["enum"], serde_json::json!(names));
+    let largest = names.iter().filter_map(|name| name.strip_prefix("raid")?.parse().ok());
+    let largest: u8 = largest.filter(|number| *number < 10).max().expect("raid6");
+    let short = layout["level"]["anyOf"][1]["pattern"].as_str().expect("nested levels");
+    assert!(short.contains(&format!("[0-{largest}]{{2}}")), "{short}");
+    let rotation = layout["rotation"]["description"].as_str().expect("a description");
+    let rotating = levels(|level| !level.rotations().is_empty());
+    assert!(rotation.starts_with(&format!("{rotating}: ")), "{rotation}");
+
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).expect("a document");
+    let study_files = read("docs/study-files.md");
+    let row = |key: &str| {
+        let begin = format!("| `{key}` | ");
+        study_files.lines().find_map(|line| line.strip_prefix(&begin)).expect("a row for the key")
+    };
+    let listed = names.iter().map(|name| format!("`{name}`"));
+    for name in listed {
+        assert!(row("level").contains(&name), "{name} is not in docs/study-files.md");
+    }
+    for parameter in [
+        Parameter::Rotation,
+        Parameter::Near,
+        Parameter::Far,
+        Parameter::Offset,
+        Parameter::FarSets,
+    ] {
+        let (key, having) = (parameter.key(), levels(|level| level.takes(parameter)));
+        assert!(row(key).starts_with(&having), "{key} is for {having}: {}", row(key));
+    }
+    let (levels_doc, help) = (read("docs/levels.md"), raidlab(["layout", "--help"]).good().stdout);
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let argument = Level::names(|_| true).replace(" and ", " or ");
+    assert!(help.contains(&argument), "`raidlab layout --help` does not list {argument}");
+    for name in Level::ALL.map(Level::name) {
+        assert!(levels_doc.contains(name), "{name} is not in docs/levels.md");
     }
 }
 

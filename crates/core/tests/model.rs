@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use raidlab_core::contract::{Admin, Event, Input, IoOp, IoOutcome, Outcome, Segment};
 use raidlab_core::geometry::{Geometry, Holds, Place};
+use raidlab_core::layout::Redundancy;
 use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sector, Sectors};
 use raidlab_random::SplitMix64;
 use support::{Driver, Work, field};
@@ -41,12 +42,18 @@ fn layouts() -> Vec<Layout> {
     all.push(raid10(5).with_far(2).with_offset(true));
     all.push(raid10(4).with_far(2).with_near(2));
     all.push(raid10(4).with_far(2).with_far_sets(2));
+    // And what the table of levels has besides: a new level is here by its row.
+    for small in support::small_arrays(CHUNK) {
+        if !all.contains(&small) {
+            all.push(small);
+        }
+    }
     all
 }
 
 /// The smallest request of a layout, in sectors.
 fn block(layout: &Layout) -> u64 {
-    if layout.level == Level::Raid3 { u64::from(layout.members) - 1 } else { 1 }
+    if layout.level.is_cut_by_sectors() { u64::from(layout.members) - 1 } else { 1 }
 }
 
 fn config(layout: &Layout, limits: Limits) -> Config {
@@ -184,8 +191,7 @@ fn every_level_reads_back_what_was_written() {
 
 #[test]
 fn parity_levels_survive_every_set_of_members_they_promise() {
-    let parity =
-        |l: &Layout| matches!(l.level, Level::Raid3 | Level::Raid4 | Level::Raid5 | Level::Raid6);
+    let parity = |l: &Layout| matches!(l.level.redundancy(), Redundancy::Parity(_));
     for layout in layouts().into_iter().filter(parity) {
         for first in 0..layout.members {
             for seed in 0..3 {
@@ -316,7 +322,7 @@ fn a_bad_sector_is_read_from_elsewhere() {
 
 #[test]
 fn parity_stays_right_where_it_cannot_be_read() {
-    let parity = |l: &Layout| matches!(l.level, Level::Raid4 | Level::Raid5 | Level::Raid6);
+    let parity = |l: &Layout| l.level.has_stripes();
     for layout in layouts().into_iter().filter(parity) {
         for member in 0..layout.members {
             let mut driver = Driver::new(&config(&layout, Limits::default()));

@@ -14,10 +14,21 @@ use raidlab_core::contract::{
     MemberIo, MetaIo, Outcome, Output, ParityOp, Request, RequestId, Role, Scratch, Segment,
     SegmentList, Token,
 };
-use raidlab_core::{Array, Config, MemberIndex, Sector, Sectors, Stack, Time, Volume};
+use raidlab_core::{
+    Array, Config, Layout, Level, MemberIndex, Sector, Sectors, Stack, Time, Volume,
+};
 use raidlab_random::SplitMix64;
 
 use cache::Caches;
+
+/// The small arrays of each level in the table of levels, in chunks of `chunk` sectors where it has chunks.
+#[allow(dead_code, reason = "not every test that uses this module asks for them")]
+pub(crate) fn small_arrays(chunk: u64) -> impl Iterator<Item = Layout> {
+    let all = Level::ALL.into_iter();
+    let all =
+        all.flat_map(|level| level.small_arrays().iter().map(move |n| Layout::new(level, *n)));
+    all.map(move |one| if one.level.has_chunks() { one.with_chunk(Sectors(chunk)) } else { one })
+}
 use records::Records;
 
 /// Something the driver has been asked to do and has not done.

@@ -3,10 +3,11 @@
 
 use raidlab_core::contract::{Admin, Event, Input, IoOp, IoOutcome, Outcome, RequestId, Segment};
 use raidlab_core::geometry::{Geometry, Holds, Place};
+use raidlab_core::layout::Redundancy;
 use raidlab_core::{Config, Layout, Level, Limits, MemberIndex, Sector, Sectors};
 use raidlab_random::SplitMix64;
 
-use crate::support::{Driver, Word, Work, field};
+use crate::support::{Driver, Word, Work, field, small_arrays};
 
 pub(crate) const CHUNK: u64 = 8;
 
@@ -25,11 +26,17 @@ pub(crate) fn layouts() -> Vec<Layout> {
     all.extend([(4, 2), (5, 2)].map(|(n, near)| of(Level::Raid10, n).with_near(near)));
     all.push(of(Level::Raid10, 4).with_far(2));
     all.push(of(Level::Raid10, 5).with_far(2).with_offset(true));
+    // And what the table of levels has besides: a new level is here by its row.
+    for small in small_arrays(CHUNK).filter(|layout| layout.level.is_redundant()) {
+        if !all.contains(&small) {
+            all.push(small);
+        }
+    }
     all
 }
 
 pub(crate) fn has_parity(layout: &Layout) -> bool {
-    matches!(layout.level, Level::Raid3 | Level::Raid4 | Level::Raid5 | Level::Raid6)
+    matches!(layout.level.redundancy(), Redundancy::Parity(_))
 }
 
 pub(crate) fn config(layout: &Layout, limits: Limits) -> Config {
@@ -57,7 +64,7 @@ pub(crate) fn tight() -> Limits {
 
 /// The smallest request of a layout, in sectors.
 pub(crate) fn block(layout: &Layout) -> u64 {
-    if layout.level == Level::Raid3 { u64::from(layout.members) - 1 } else { 1 }
+    if layout.level.is_cut_by_sectors() { u64::from(layout.members) - 1 } else { 1 }
 }
 
 /// An array with a load, and what it should hold.

@@ -36,7 +36,7 @@ impl Random {
 /// Layouts without redundancy, with copies and with one parity, in small chunks so that requests cross many of them.
 pub fn layouts() -> Vec<Layout> {
     let chunk = |level, members, sectors| Layout::new(level, members).with_chunk(Sectors(sectors));
-    vec![
+    let mut all = vec![
         chunk(Level::Linear, 1, 8),
         chunk(Level::Linear, 3, 8),
         chunk(Level::Raid0, 4, 8),
@@ -49,7 +49,19 @@ pub fn layouts() -> Vec<Layout> {
         chunk(Level::Raid10, 4, 8),
         chunk(Level::Raid10, 5, 8),
         chunk(Level::Raid10, 4, 16).with_near(3),
-    ]
+    ];
+    // And what the table of levels has besides: a new level is here by its row. The load has requests of any length,
+    // which levels cut by sectors refuse.
+    for level in Level::ALL.into_iter().filter(|level| !level.is_cut_by_sectors()) {
+        for members in level.small_arrays() {
+            let small = Layout::new(level, *members);
+            let small = if level.has_chunks() { small.with_chunk(Sectors(8)) } else { small };
+            if !all.contains(&small) {
+                all.push(small);
+            }
+        }
+    }
+    all
 }
 
 /// An array that begins in the background at once with what is to be done, and is marked clean soon.

@@ -2,15 +2,15 @@
 //!
 //! * [`content`]: what a sector holds, and parity over it.
 //! * [`device`]: drives with a volatile cache, torn writes, records, faults; what a crash may leave.
-//! * [`shape`]: where everything lies, worked out apart from the array.
+//! * [`shape`]: where everything lies, computed independently of the array.
 //! * [`oracle`]: the legal values of every sector, one definition for all users.
-//! * [`harness`]: one array driven over all of these, step by step, by whoever holds it.
+//! * [`harness`]: one array driven over all of these, step by step, by its owner.
 //! * [`log`]: one line per event, with a legend, and the hash of a run.
 //! * [`crash`]: every crash of small programs.
 //! * [`fault_points`]: every member I/O of every operation fails in turn.
-//! * [`swarm`]: random arrays, work and faults, one seed a run.
-//! * [`part`]: all of these cut into parts that can be run apart, and their sum.
-//! * [`reproduction`]: one run done again, by what a broken promise prints.
+//! * [`swarm`]: random arrays, work and faults, one seed per run.
+//! * [`part`]: all of these divided into parts that can run separately, and their sum.
+//! * [`reproduction`]: repeats one run from what a broken guarantee prints.
 //! * `mutation`: plants bugs, and looks for them with all of these; with the feature `seeded-bugs`.
 //! * [`choices`]: every choice in turn, or by a seed.
 //!

@@ -1,4 +1,4 @@
-//! The RAID planner as a value: it plans member I/O and parity, and does none of it.
+//! The RAID planner as a value: it plans member I/O and parity, and carries out neither.
 //!
 //! No clock, no I/O, no threads, no randomness, no bytes. The same [`Array`] is driven by the engine over
 //! real members, by the simulator in virtual time, and by the checker under injected faults.
@@ -8,7 +8,8 @@
 //! * [`Layout`] is a level with its parameters, [`Config`] a layout with its members, [`Array`] the planner;
 //!   [`Stack`] is an array of arrays, and [`Volume`] either.
 //! * [`geometry`] says where each sector lies and, the other way, what a sector of a member holds.
-//! * [`consistency`] says what each way of keeping redundancy promises over a crash, and how members are told apart.
+//! * [`consistency`] says what each consistency mode guarantees across a crash, and how current members are told from
+//!   outdated ones.
 //!
 //! Addresses and lengths are in sectors of 512 bytes, time in nanoseconds from whatever start the driver has
 //! ([`units`]). Addresses given to members are relative to the start of their data: where data start on a

@@ -4,13 +4,13 @@
 //! * [`Engine`] owns an [`Array`](raidlab_core::Array), its [members](Member) and buffers, and
 //!   carries out what the array asks for. One thread runs the loop; files and devices are reached
 //!   through one `io_uring`, or by threads of their own with blocking system calls.
-//! * [`Device`] tells what a block device is and who uses it, [`Claim`] opens it for nobody else.
-//! * [`MemberStore`] is what a member of your own is, beside those in memory and in files.
+//! * [`Device`] describes a block device and who uses it, [`Claim`] opens it exclusively.
+//! * [`MemberStore`] is the trait for members of your own, besides those in memory and in files.
 //!
-//! It knows neither workloads nor what metadata look like. Places and lengths are in sectors of 512 bytes, payload is
-//! slices of bytes, time is nanoseconds of the machine's steady clock since the engine was made.
+//! It knows neither workloads nor the format of metadata. Places and lengths are in sectors of 512 bytes, payload is
+//! slices of bytes, time is nanoseconds of the machine's steady clock since the engine was created.
 //!
-//! An array is made, written, loses a member, is read without it, and is rebuilt:
+//! An array is created and written, loses a member, is read without it, and is rebuilt:
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;

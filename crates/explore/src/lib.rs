@@ -1,12 +1,12 @@
-//! What is learned by predicting a study many times, with something changed each time.
+//! What can be learned by predicting a study many times, with something changed each time.
 //!
 //! * [`calibrate`] fits a study's free parameters to published figures.
 //! * [`Ablation`] takes a mechanism out of a study, to show what that mechanism does.
 //! * [`tune`] looks for the smallest window of read-ahead that is as good as any.
 //!
-//! It knows neither terminals nor reports. Windows are in bytes, rates in whatever unit who measures them has.
+//! It knows neither terminals nor reports. Windows are in bytes, rates in whatever unit the caller measures them.
 //!
-//! A search, told rates that grow with the window up to 1 MiB and no further:
+//! A search over rates that grow with the window up to 1 MiB and no further:
 //!
 //! ```
 //! use raidlab_explore::tune::{Ended, Rule, Search};

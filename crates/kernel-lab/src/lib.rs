@@ -2,19 +2,19 @@
 //! unprivileged process whose clock and whose drives are this crate.
 //!
 //! The kernel is User Mode Linux with an external clock (`time-travel=ext`) and virtio drives by vhost-user. It runs or
-//! waits; while it waits, drives work in no real time at all, so a run takes as long as it takes to compute, and two
+//! waits; while it waits, drives take no real time at all, so a run takes only as long as its computation, and two
 //! runs with the same seed send the same requests at the same nanoseconds. `docs/kernel-lab.md` says what that can and
 //! cannot judge.
 //!
 //! * [`Lab`] is all of it without I/O: messages of the clock ([`clock`]) and the drives ([`vhost`], [`virtqueue`]) go
-//!   in by its methods and out by a [`Bus`]; drives are [`Service`]s, told to the kernel by their [`Class`].
+//!   in by its methods and out by a [`Bus`]; drives are [`Service`]s, announced to the kernel by their [`Class`].
 //! * Between kernel and drives may lie [`paths`]: buses, channels and links that drives share.
 //! * [`guest`] starts a kernel and serves it; unsafe code is in the mapping of its memory only.
 //!
 //! It knows neither arrays nor workloads nor studies. Times are integer nanoseconds since the guest's start; addresses
-//! of the guest's memory and of drives are in bytes where nothing else is said.
+//! of the guest's memory and of drives are in bytes unless stated otherwise.
 //!
-//! A drive that moves a byte in 10 ns and needs 5 ms to go elsewhere, as the kernel sees it:
+//! A drive that transfers a byte in 10 ns and needs 5 ms for a seek, as the kernel sees it:
 //!
 //! ```
 //! use raidlab_kernel_lab::{Class, ClosedForm, Service, drives};

@@ -2,14 +2,13 @@
 //!
 //! One set of [`Drives`] serves all layouts in turn. [`Sizes`] says how large members and arrays are, in bytes and in
 //! sectors of 512 bytes, [`probe`] sizes the random workloads of the default study by how fast the drives are,
-//! [`Rounds`] runs them. For each cell the array is set up afresh, filled where its processes will read (untimed),
+//! [`Rounds`] runs them. For each cell the array is set up again, filled where its processes will read (untimed),
 //! run (timed), and every member is read and compared (untimed). [`in_directory`] and [`on_array`] run one plan on a
 //! filesystem.
 //!
-//! Nothing here asks or tells a person anything, or knows modelled drives: what may be overwritten is the caller's to
-//! have confirmed.
+//! Nothing here talks to a user or knows modelled drives: the caller must have confirmed what may be overwritten.
 //!
-//! A study on member files that are there only while it runs:
+//! A study on member files that exist only while it runs:
 //!
 //! ```
 //! use std::ops::ControlFlow;

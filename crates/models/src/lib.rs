@@ -1,18 +1,18 @@
 //! Models of drives in virtual time, and the files that describe drives.
 //!
 //! A model has the shape of the core: a value without clock, thread or I/O, which knows nothing of arrays. Hand in
-//! what happens with [`Drive::handle`], then drain [`Drive::poll`] until it gives `None`. Time is integer nanoseconds
+//! inputs with [`Drive::handle`], then drain [`Drive::poll`] until it gives `None`. Time is integer nanoseconds
 //! given by the caller, addresses and lengths are in sectors of 512 bytes; the same inputs give the same outputs on
 //! every machine.
 //!
 //! * [`Drive`] is a [`HardDisk`], an [`Smr`] disk or an [`Ssd`]; [`Queue`] schedules in front of one, and [`path`] and
-//!   [`controller`] are what lies between host and drives.
+//!   [`controller`] model the hardware between host and drives.
 //! * [`host`] is page cache, write-back, read-ahead and filesystem.
 //!
 //! A drive is described by a TOML file in which every figure carries its unit, its status and its
 //! source (`docs/drives.md`). [`load`] reads one, [`builtin`] lists those compiled in.
 //!
-//! A cold read on a disk takes a seek and a part of a turn; then the drive's buffer has it:
+//! A cold read on a disk takes a seek and part of a rotation; the second read hits the drive's buffer:
 //!
 //! ```
 //! use raidlab_core::{Nanos, Sector, Time};

@@ -2,7 +2,7 @@
 //!
 //! Everything here is a pure function of the document. Nothing looks at the environment, so the caller says how wide
 //! the terminal is and whether it takes colour; the same document gives the same bytes everywhere. No report knows a
-//! study, an array, or how a number came about: each value has the unit that its cell says.
+//! study, an array, or how a number was obtained: each value has the unit that its cell says.
 //!
 //! * [`Exporter`] is what [`Terminal`], [`Html`], [`Json`], [`Csv`], [`CsvRounds`] and [`Markdown`] have in common.
 //! * [`Sheet`] is a table of texts for other programs, [`findings`] says what the numbers of a replay show.

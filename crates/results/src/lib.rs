@@ -1,12 +1,12 @@
 //! The results document and the statistics of comparison.
 //!
 //! [`document`] is the document, [`json`] how it is stored, [`find`] how to look things up in it,
-//! [`replay`] what those of published studies have besides, [`comparison`] the rule for every verdict,
-//! [`conduct`] whether the rounds can bear it, [`statistics`] the formulas behind its numbers, [`diff`] what changed
+//! [`replay`] what those of published studies contain in addition, [`comparison`] the rule for every verdict,
+//! [`conduct`] whether the rounds support it, [`statistics`] the formulas behind its numbers, [`diff`] what changed
 //! from one document to another, [`ranks`] the tests behind that. Nothing here knows what was measured or how: a value
-//! has the unit that its [`Cell`] says, and a sample is one value a round.
+//! has the unit that its [`Cell`] says, and a sample is one value per round.
 //!
-//! Two layouts that met the same rounds. The rounds differ by more than the layouts do, but each round shows the
+//! Two layouts measured in the same rounds. The rounds differ by more than the layouts do, but each round shows the
 //! second a tenth faster:
 //!
 //! ```

@@ -1,11 +1,11 @@
 //! Discrete-event simulation of arrays over modelled drives.
 //!
 //! The [`World`] joins one array of the core, its modelled drives and the CPU of the host ([`HostCosts`]) in virtual
-//! time, which is in nanoseconds from 0 on. It knows neither workloads nor studies, and moves no bytes: segments name a
-//! buffer that is never looked at. One seed gives one run, the same on any machine; a world runs on one thread, so
-//! parallel runs are parallel worlds.
+//! time, which is in nanoseconds starting at 0. It knows neither workloads nor studies, and moves no bytes: segments
+//! name a buffer that is never looked at. One seed gives one run, the same on any machine; a world runs on one
+//! thread, so parallel runs are parallel worlds.
 //!
-//! What a raid5 reads for 4 KiB while all is well, and while a member is lost; then that is rebuilt:
+//! What a raid5 reads for 4 KiB when healthy and with a member lost; then the member is rebuilt:
 //!
 //! ```
 //! use raidlab_core::contract::{Event, IoOp};

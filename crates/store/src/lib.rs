@@ -1,12 +1,12 @@
 //! Runs of studies on disk.
 //!
-//! A [`Store`] is a directory with a file a run, `ID.jsonl`: JSON lines that are only ever appended. The first is the
-//! [`RunRecord`], with all that is needed to repeat the run; then comes a line for each finished run of a cell, and at
-//! the end the results document and an [`End`]. Whoever writes a file holds its lock. What a file holds after a
-//! crash at any moment is its complete lines: [`Store::read`] gives them, [`Store::take`] goes on from there. Times are
-//! whole nanoseconds, dates UTC.
+//! A [`Store`] is a directory with one file per run, `ID.jsonl`: JSON lines that are only ever appended. The first is
+//! the [`RunRecord`], with all that is needed to repeat the run; then comes a line for each finished run of a cell,
+//! and at the end the results document and an [`End`]. Whoever writes a file holds its lock. What a file holds after
+//! a crash at any moment is its complete lines: [`Store::read`] gives them, [`Store::take`] continues from there.
+//! Times are whole nanoseconds, dates UTC.
 //!
-//! Nothing here runs a study or knows reports: a run is what somebody hands in.
+//! Nothing here runs a study or knows reports: a run is what the caller hands in.
 //!
 //! A run is recorded, listed, and read again:
 //!

@@ -7,7 +7,7 @@
 //! [`RunRecord`] by a [`Recorder`] and a [`Synchroniser`], so that all targets measure alike. Lengths and places are
 //! in bytes, times in nanoseconds since the start of the run.
 //!
-//! A workload as study files name it, its plan for two processes, and a run on the target that does nothing:
+//! A workload by its name in study files, its plan for two processes, and a run on the target that does nothing:
 //!
 //! ```
 //! use raidlab_workload::null::NullTarget;

@@ -68,6 +68,9 @@ fn check_layout(layout: &NamedLayout) -> Result<(), KernelError> {
             "behind a controller that shows one disk the array is not md's",
         ));
     }
+    if layout.spares != 0 {
+        return Err(refused(&name, "spares are not supported in guests; leave `spares` out"));
+    }
     if !matches!(layout.read_policy, ReadPolicy::LeastBusy | ReadPolicy::Md) {
         let reason = "md reads copies as it sees fit; leave `policy` out, or write md";
         return Err(refused(&name, reason));
@@ -103,6 +106,7 @@ mod tests {
             ("host = { kernel = \"linux-2.6.20\" }", single, "host.kernel: guests do not have"),
             ("", "level = \"raid3\"\nmembers = 3", "mdadm cannot make raid3"),
             ("", "level = \"raid5+0\"\narrays = 2\nmembers = 6", "arrays over arrays"),
+            ("", "level = \"raid1\"\nmembers = 2\nspares = 1", "spares are not supported"),
             ("", "level = \"raid1\"\nmembers = 2\npolicy = \"gmirror-load\"", "`policy`"),
             ("", "level = \"raid1\"\nmembers = 2\npacing = { share = \"30%\" }", "`least`"),
         ];

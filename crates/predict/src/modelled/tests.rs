@@ -91,7 +91,7 @@ fn a_controller_switches_its_channels_as_it_does() {
                value = { us = 250 }\nsource = \"a test\"\n";
     let switches = |layout, behind| {
         let study = study(OLD, OLD_PATA, layout, behind);
-        let spec = modelled(&study).path_spec(0, 2);
+        let spec = modelled(&study).paths_of(0, 2);
         assert_eq!(spec.check(2), Ok(()));
         spec.links.iter().map(|link| link.switch.0 / 1_000).collect::<Vec<_>>()
     };

@@ -33,6 +33,8 @@ const REBUILT: u64 = 1 << 30;
 /// Filesystems whose tables are written when they are made, and how large an array they may be made on, in bytes.
 const WITH_TABLES: [&str; 2] = ["ext2", "ext3"];
 const MOST_WITH_TABLES: u64 = 1 << 40;
+/// The exit status of a shell that does not find a program.
+const NO_SUCH_PROGRAM: i32 = 127;
 /// For which purpose seeds are drawn.
 const FOR_WAIT: u64 = 4;
 /// The period of the kernel's timers that a run may be in step with: write-back looks every 5 s.
@@ -282,6 +284,12 @@ impl<'a> KernelRunner<'a> {
                     writeln!(trace, "# {title}, seed {seed}").and_then(|()| trace.write_all(&lines))
                 })?;
             written.map_err(|error| failed(format!("the trace: {error}")))?;
+        }
+        if outcome.status == NO_SUCH_PROGRAM {
+            return Err(failed(
+                "the archive of guests' programs is older than this raidlab: `cargo xtask kernel programs`"
+                    .to_owned(),
+            ));
         }
         if outcome.status != 0 {
             let said = outcome.stderr.trim().lines().rev().take(4).collect::<Vec<_>>();

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use raidlab_core::contract::Pacing;
 use raidlab_core::{Consistency, Layout, Level, Tie};
+use raidlab_kernel_lab::guest::drive_name;
 use raidlab_study::{NamedLayout, State};
 use raidlab_targets::{InitialSync, mdadm_arguments};
 
@@ -26,11 +27,6 @@ pub(crate) struct Setup<'a> {
     pub(crate) read_ahead: Option<u64>,
 }
 
-/// The name of a drive in the guest.
-pub(crate) fn device(place: usize) -> String {
-    format!("vd{}", char::from(b'a' + place as u8))
-}
-
 /// Whether there is no array at all, but one drive.
 pub(crate) fn is_bare(layout: &NamedLayout) -> bool {
     let Layout { level, members, .. } = layout.layout;
@@ -39,7 +35,7 @@ pub(crate) fn is_bare(layout: &NamedLayout) -> bool {
 
 /// The block device that workloads run on.
 pub(crate) fn target(layout: &NamedLayout) -> String {
-    if is_bare(layout) { device(0) } else { ARRAY.to_owned() }
+    if is_bare(layout) { drive_name(0) } else { ARRAY.to_owned() }
 }
 
 /// Whether md can be told of a layout.
@@ -86,11 +82,11 @@ fn create(script: &mut String, setup: &Setup<'_>) -> Result<(), String> {
     let is_missing = |place: usize| setup.state != State::Healthy && place == setup.lost;
     let member = |place: usize| match is_missing(place) {
         true => "missing".to_owned(),
-        false => format!("/dev/{}", device(place)),
+        false => format!("/dev/{}", drive_name(place)),
     };
     let mut words = arguments(layout)?;
     if matches!(layout.settings.consistency, Consistency::Journal { .. }) {
-        words.push(format!("--write-journal=/dev/{}", device(members)));
+        words.push(format!("--write-journal=/dev/{}", drive_name(members)));
     }
     words.extend((0..members).map(member));
     let _ = writeln!(script, "mdadm --create /dev/{ARRAY} {}", words.join(" "));

@@ -44,7 +44,7 @@ fn setting(job: &Job, space: Option<u64>) -> Setting {
 }
 
 /// Nanoseconds of the guest's own clock.
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     (now.tv_sec as u64) * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -49,13 +49,9 @@ pub struct Cost(f64);
 impl Cost {
     /// The costs of the study's host as they are.
     pub const PLAIN: Self = Self(1.0);
-    /// The settings that a cell is compared under to see whether it depends on the processor.
-    pub const SETTINGS: [Self; 3] = [Self(0.0), Self::PLAIN, Self(4.0)];
-
-    /// So many times as much as the host's.
-    pub const fn times(factor: f64) -> Self {
-        Self(factor)
-    }
+    /// The other settings that a cell is compared under to see whether it depends on the processor: free, and four
+    /// times as much.
+    pub const OTHERS: [Self; 2] = [Self(0.0), Self(4.0)];
 
     /// The argument of the kernel.
     fn argument(self, host: &HostSpec) -> String {
@@ -375,7 +371,7 @@ impl<'a> KernelRunner<'a> {
         let behind = drives + usize::from(has_journal(layout.settings.consistency));
         let rebuild = (key.state == State::Rebuilding).then(|| RebuildJob {
             array: array::ARRAY.to_owned(),
-            spare: Path::new("/dev").join(array::device(behind)),
+            spare: Path::new("/dev").join(guest::drive_name(behind)),
             most: (spec.is_none() && study.member_size_of(key.layout).is_none()).then_some(REBUILT),
         });
         let job = Job {
@@ -384,7 +380,7 @@ impl<'a> KernelRunner<'a> {
             seed,
             memory: host.memory,
             place,
-            members: (0..drives).map(array::device).collect(),
+            members: (0..drives).map(guest::drive_name).collect(),
             rebuild,
             start: self.start(seed),
         };

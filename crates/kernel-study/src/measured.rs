@@ -1,5 +1,6 @@
 //! What kernels did in drawn cells: files of a line for each cell.
 
+use raidlab_results::statistics::median;
 use serde::{Deserialize, Serialize};
 
 /// The first line of a file: what all cells were measured with.
@@ -49,24 +50,18 @@ impl Measured {
 
     /// Whether it depends on the processor, which the lab cannot judge.
     pub fn is_cpu_sensitive(&self) -> bool {
-        let all = self.values.first().into_iter().chain(&self.other_costs);
-        let (least, most) = all.fold((f64::MAX, f64::MIN), |(least, most), &value| {
-            (least.min(value), most.max(value))
-        });
-        most > least * (1.0 + SENSITIVE)
+        let plain = self.values.first().into_iter();
+        let all: Vec<f64> = plain.chain(&self.other_costs).copied().collect();
+        spread(&all) > SENSITIVE
     }
 }
 
-/// The median; of two in the middle their mean.
-pub fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        len if len % 2 == 1 => Some(sorted[middle]),
-        _ => Some((sorted[middle - 1] + sorted[middle]) / 2.0),
-    }
+/// How much larger the largest of some values is than the smallest, as a share.
+pub fn spread(values: &[f64]) -> f64 {
+    let (least, most) = values
+        .iter()
+        .fold((f64::MAX, f64::MIN), |(least, most), &value| (least.min(value), most.max(value)));
+    most / least - 1.0
 }
 
 /// Whether enough seeds were run: the standard error of the median, taken as that of a normal sample (1.2533 standard
@@ -115,8 +110,7 @@ mod tests {
         assert!(is_enough(&[1.0; 5]));
         let wide: Vec<f64> = (0..25).map(|at| 1.0 + f64::from(at % 5) / 2.0).collect();
         assert!(!is_enough(&wide[..24]) && is_enough(&wide));
-        assert_eq!(median(&[3.0, 1.0, 2.0, 10.0]), Some(2.5));
-        assert_eq!(median(&[]), None);
+        assert!((spread(&[2.0, 1.0, 3.0]) - 2.0).abs() < 1e-12);
     }
 
     #[test]

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use raidlab_core::{Nanos, SECTOR_BYTES};
 use raidlab_study::Rebuild;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::time::{ClockId, clock_gettime};
 
+use crate::inside::now;
 use crate::job::RebuildJob;
 
 /// A rebuild that has begun.
@@ -23,11 +23,6 @@ pub(crate) struct Watched {
     /// When it ended, once it has.
     ended: Arc<Mutex<Option<u64>>>,
     most: Option<u64>,
-}
-
-fn now() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    (now.tv_sec as u64) * 1_000_000_000 + now.tv_nsec as u64
 }
 
 impl Watched {

@@ -66,6 +66,7 @@ const KERNEL_STUDY: &[&str] = &[
     "engine",
     "targets",
     "workload",
+    "results",
     "study",
     "predict",
 ];

@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use raidlab_core::Size;
+use raidlab_kernel_study::measured::{SENSITIVE, spread};
 use raidlab_kernel_study::{Cost, KernelError, KernelLab, KernelRunner, Options, Trace, prepare};
 use raidlab_results::{Clock, Results};
 use raidlab_study::{
@@ -26,8 +27,6 @@ use crate::progress::Bar;
 /// `--on` and `--target` for a kernel begin with this.
 pub(crate) const PREFIX: &str = "kernel:";
 
-/// How far values of a cell may lie apart, as a share, that depend on the processor by more than noise.
-const SENSITIVE: f64 = 0.05;
 /// How many cells a warning names.
 const MOST_NAMED: usize = 12;
 
@@ -83,8 +82,7 @@ pub(super) fn run(
     let stop = interrupt::descriptor()?;
     let lab = KernelLab::new(study, self::options(kernel)?, stop, trace.as_ref());
     let lab = lab.map_err(failure)?;
-    let available = || std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = options.threads.map_or_else(available, |threads| threads as usize);
+    let threads = modelled::threads(options);
     let mut setting = Setting {
         clock: Clock::Virtual,
         host: host(study, &lab),
@@ -133,25 +131,19 @@ fn sensitive_cells(
         bar.show(at, samples.cells.len(), format!("other processors: {title}"));
         let seed = cell_seed(study, key, 0);
         let mut values = vec![plain];
-        for cost in Cost::SETTINGS.into_iter().filter(|cost| *cost != Cost::PLAIN) {
+        for cost in Cost::OTHERS {
             match runner.with_cost(cost).run(key, 0, seed) {
                 Ok(sample) => values.extend(sample.headline()),
                 Err(KernelError::Interrupted) => return Ok(None),
                 Err(error) => return Err(failure(error)),
             }
         }
-        let (least, most) = bounds(&values);
-        if most > least * (1.0 + SENSITIVE) {
-            named.push(format!("{title} ({:.0} %)", (most / least - 1.0) * 100.0));
+        let spread = spread(&values);
+        if spread > SENSITIVE {
+            named.push(format!("{title} ({:.0} %)", spread * 100.0));
         }
     }
     Ok(warning(named))
-}
-
-fn bounds(values: &[f64]) -> (f64, f64) {
-    values
-        .iter()
-        .fold((f64::MAX, f64::MIN), |(least, most), &value| (least.min(value), most.max(value)))
 }
 
 fn warning(mut named: Vec<String>) -> Option<String> {
@@ -215,6 +207,5 @@ mod tests {
             text.starts_with("CPU-sensitive: 14 cells") && text.ends_with("and 2 more"),
             "{text}"
         );
-        assert_eq!(bounds(&[2.0, 1.0, 3.0]), (1.0, 3.0));
     }
 }

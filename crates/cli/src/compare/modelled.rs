@@ -24,10 +24,7 @@ pub(super) fn run(
 ) -> Result<Results, Failure> {
     let modelled = Modelled::new(study, HostCosts::default());
     let modelled = modelled.map_err(|error| super::bad_study(options, error))?.stopping_on(cancel);
-    let threads = options.threads.map_or_else(
-        || std::thread::available_parallelism().map_or(1, usize::from),
-        |threads| threads as usize,
-    );
+    let threads = threads(options);
     if let Some(warning) = effort::warning(study, threads).filter(|_| !options.outputs.quiet) {
         note(&warning);
     }
@@ -57,6 +54,12 @@ pub(super) fn run(
     let samples = samples.map_err(Failure::failed)?;
     recorder.ran(&samples);
     results(study, &samples, setting)
+}
+
+/// How many threads run cells in virtual time.
+pub(super) fn threads(options: &Compare) -> usize {
+    let available = || std::thread::available_parallelism().map_or(1, usize::from);
+    options.threads.map_or_else(available, |threads| threads as usize)
 }
 
 /// The drives of each group.

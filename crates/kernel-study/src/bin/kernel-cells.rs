@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use raidlab_kernel_study::drawn::{Drawing, Drawn, FACTORS, RULES, draw};
-use raidlab_kernel_study::measured::{Head, Measured, SEEDS, is_enough, median, off, read};
+use raidlab_kernel_study::measured::{Head, Measured, SEEDS, is_enough, off, read};
 use raidlab_kernel_study::{Cost, KernelLab, Options};
 use raidlab_random::mix;
+use raidlab_results::statistics::median;
 use raidlab_study::{Runner, Sample, cells};
 
 const USAGE: &str = "\
@@ -142,8 +143,8 @@ impl Bench<'_> {
             samples.push(runner.run(&key, 0, seed_of(samples.len()))?);
         }
         let mut other = [0.0; 2];
-        for (value, times) in other.iter_mut().zip([0.0, 4.0]) {
-            let mut runner = runner.with_cost(Cost::times(times));
+        for (value, cost) in other.iter_mut().zip(Cost::OTHERS) {
+            let mut runner = runner.with_cost(cost);
             *value = runner.run(&key, 0, seed_of(0))?.headline().map_or(0.0, short);
         }
         let done = samples[0].members.unwrap_or_default();

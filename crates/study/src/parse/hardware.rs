@@ -165,16 +165,6 @@ fn time(table: &Table<'_>, key: &str) -> Result<Option<Nanos>, StudyError> {
     })
 }
 
-type Preset = fn(&str) -> LinkSpec;
-
-const PRESETS: [(&str, Preset); 5] = [
-    ("pata-udma100", LinkSpec::pata_udma100),
-    ("sata-150", LinkSpec::sata_150),
-    ("sata-300", LinkSpec::sata_300),
-    ("sas-300", LinkSpec::sas_300),
-    ("pci-32-33", LinkSpec::pci_32_33),
-];
-
 /// `[[paths]]`: what lies between the host and its drives.
 pub(super) fn paths(tables: &[Table<'_>]) -> Result<Vec<LinkSpec>, StudyError> {
     let mut links: Vec<LinkSpec> = Vec::new();
@@ -190,11 +180,11 @@ fn path(table: &Table<'_>) -> Result<LinkSpec, StudyError> {
     table.check_keys(&PATH_KEYS)?;
     let name = table.required_text("name", "name = \"channel 0\"")?;
     table.required_text("kind", "kind = \"pata-udma100\"")?;
-    let mut known: Vec<&str> = PRESETS.iter().map(|(name, _)| *name).collect();
+    let mut known: Vec<&str> = LinkSpec::PRESETS.iter().map(|(name, _)| *name).collect();
     known.extend(["memory", "bus"]);
     let rate = rate(table, "rate")?;
     let at = named(table, "kind", &known)?.unwrap_or_default();
-    let mut link = match (PRESETS.get(at), rate) {
+    let mut link = match (LinkSpec::PRESETS.get(at), rate) {
         (Some((_, preset)), None) => preset(name),
         (Some((_, preset)), Some(rate)) => preset(name).with_rate(rate),
         (None, Some(rate)) if known.get(at) == Some(&"bus") => LinkSpec::bus(name, rate),

@@ -149,12 +149,13 @@ fn tasks(documents: &BTreeMap<String, String>) -> Vec<Task> {
     tasks
 }
 
-/// The tasks of a sample, or all; what is not run belongs to each sample.
+/// The tasks of a sample, or all. Each sample has what is not run, and what shows output: any change
+/// can make that stale.
 fn sampled(tasks: Vec<Task>, sample: Option<usize>) -> Vec<Task> {
     let mut number = 0;
     let mut chosen = |task: &Task| {
         let Some(sample) = sample else { return true };
-        if block::reason(&task.block).is_some() {
+        if block::reason(&task.block).is_some() || task.shown.is_some() {
             return true;
         }
         number += 1;
@@ -259,11 +260,14 @@ mod tests {
     }
 
     #[test]
-    fn every_block_is_in_one_sample_and_those_not_run_in_each() {
-        let text = format!("<!-- not run: a -->\n{}", "```sh\na\n```\n\n".repeat(13));
+    fn every_block_is_in_one_sample_and_those_not_run_or_with_output_in_each() {
+        let shown = "```sh\na\n```\n\n<!-- output -->\n```\nb\n```\n\n";
+        let text = format!("<!-- not run: a -->\n{}{shown}", "```sh\na\n```\n\n".repeat(13));
         let names = |sample| {
-            let chosen = sampled(tasks_of(&text), sample).into_iter();
-            chosen.skip(1).map(|task| task.name).collect::<Vec<_>>()
+            let mut chosen = sampled(tasks_of(&text), sample);
+            assert!(chosen.remove(0).shown.is_none(), "not run");
+            assert!(chosen.pop().is_some_and(|task| task.shown.is_some()), "shows output");
+            chosen.into_iter().map(|task| task.name).collect::<Vec<_>>()
         };
         let mut all: Vec<String> = (0..PARTS).flat_map(|sample| names(Some(sample))).collect();
         all.sort();

@@ -217,6 +217,9 @@ fn run(path: &Path, asked: &Asked) -> Result<(), Error> {
                 members: [0; 4],
                 error: Some(error.to_string()),
             });
+            if bench.head().is_ok_and(|now| now != head) {
+                return Err(io::Error::other("the kernel or the guests' programs were built anew"));
+            }
             let line = serde_json::to_string(&measured)?;
             let mut file = file.lock().map_err(|_| io::Error::other("a thread has failed"))?;
             writeln!(file, "{line}")?;

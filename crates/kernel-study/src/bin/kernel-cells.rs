@@ -13,8 +13,10 @@ use std::time::{Duration, Instant};
 use raidlab_kernel_study::drawn::{Drawing, Drawn, FACTORS, RULES, draw};
 use raidlab_kernel_study::measured::{Head, Measured, SEEDS, is_enough, off, read};
 use raidlab_kernel_study::{Cost, KernelLab, Options};
+use raidlab_predict::Modelled;
 use raidlab_random::mix;
 use raidlab_results::statistics::median;
+use raidlab_sim::HostCosts;
 use raidlab_study::{Runner, Sample, cells};
 
 const USAGE: &str = "\
@@ -23,6 +25,7 @@ usage: kernel-cells list [--seed 1] [--count 600]       the cells, and which pai
        kernel-cells run FILE --kernel 6.12 [--seed 1] [--count 600] [--shard 1/2] [--minutes M] [--threads 2]
                                                         runs what FILE does not have, and adds it
        kernel-cells report FILE [FILE]                  a kernel against itself; against the other
+       kernel-cells model FILE [--worst 20]             the model against a kernel, on the same drives
 ";
 
 type Error = Box<dyn std::error::Error>;
@@ -37,6 +40,10 @@ fn main() -> ExitCode {
         }
         ["run", file, ref rest @ ..] => {
             Asked::parse(rest).and_then(|asked| run(file.as_ref(), &asked))
+        }
+        ["model", file] => model(file, 20),
+        ["model", file, "--worst", count] => {
+            count.parse().map_err(Error::from).and_then(|count| model(file, count))
         }
         ["report", ref files @ ..] if (1..=2).contains(&files.len()) => report(files),
         _ => {
@@ -238,12 +245,58 @@ fn run(path: &Path, asked: &Asked) -> Result<(), Error> {
     Ok(())
 }
 
+fn load(path: &str) -> Result<(Head, Vec<Measured>), Error> {
+    let text = fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
+    Ok(read(&text).map_err(|error| format!("{path}: {error}"))?)
+}
+
+/// What the model says of a cell: its median over as many seeds as a kernel has at least.
+fn predicted(cell: &Drawn, seed: u64) -> Result<f64, Error> {
+    let study = cell.study()?;
+    let mut modelled = Modelled::new(&study, HostCosts::default())?;
+    let key = *cells(&study).first().ok_or("a study without cells")?;
+    let mut values = Vec::new();
+    for number in 0..*SEEDS.start() {
+        let seed = mix(&[seed, cell.number as u64, number as u64]);
+        values.extend(modelled.run(&key, 0, seed)?.headline());
+    }
+    Ok(median(&values).ok_or("no figure")?)
+}
+
+fn model(path: &str, worst: usize) -> Result<(), Error> {
+    let (head, measured) = load(path)?;
+    let drawing = draw(head.seed, head.count);
+    let (mut offs, mut signed) = (Vec::new(), Vec::new());
+    for cell in measured.iter().filter(|cell| !cell.is_cpu_sensitive()) {
+        let (Some(truth), Some(drawn)) = (cell.median(), drawing.cells.get(cell.cell)) else {
+            continue;
+        };
+        match predicted(drawn, head.seed) {
+            Ok(value) => {
+                offs.push((cell.cell, off(truth, value)));
+                signed.push((drawn, truth, value, &cell.metric));
+            }
+            Err(error) => println!("{}: not predicted: {error}", drawn.name()),
+        }
+    }
+    println!("{}: {} cells that do not depend on the processor", head.kernel, offs.len());
+    table("the model against the kernel", &drawing, offs);
+    signed.sort_by(|one, other| off(other.1, other.2).total_cmp(&off(one.1, one.2)));
+    println!("  worst:");
+    for (drawn, truth, value, metric) in signed.iter().take(worst) {
+        let percent = (value / truth - 1.0) * 100.0;
+        println!(
+            "    {:4} {metric} {truth:.4} model {value:.4} {percent:+.0} %: {}",
+            drawn.number,
+            drawn.name()
+        );
+    }
+    Ok(())
+}
+
 fn report(files: &[&str]) -> Result<(), Error> {
-    let load = |path: &&str| -> Result<(Head, Vec<Measured>), Error> {
-        let text = fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
-        Ok(read(&text).map_err(|error| format!("{path}: {error}"))?)
-    };
-    let all: Vec<(Head, Vec<Measured>)> = files.iter().map(load).collect::<Result<_, _>>()?;
+    let all: Vec<(Head, Vec<Measured>)> =
+        files.iter().map(|path| load(path)).collect::<Result<_, _>>()?;
     let drawing = draw(all[0].0.seed, all[0].0.count);
     for (head, cells) in &all {
         let errors = cells.iter().filter(|cell| cell.error.is_some()).count();

@@ -75,7 +75,7 @@ fn completion_times_are_those_of_every_machine() {
     ];
     let expected: [u64; 4] = [
         0x6ec5_8e6e_eb2f_733d,
-        0x433b_83d4_a33d_2671,
+        0xd1b6_3a7e_0708_1aa6,
         0xa284_1f7b_f75f_bedb,
         0xa21f_1ca0_902e_8495,
     ];

@@ -17,7 +17,7 @@ use raidlab_predict::Modelled;
 use raidlab_random::mix;
 use raidlab_results::statistics::median;
 use raidlab_sim::HostCosts;
-use raidlab_study::{Runner, Sample, cells};
+use raidlab_study::{Runner, Sample, cell_title, cells};
 
 const USAGE: &str = "\
 usage: kernel-cells list [--seed 1] [--count 600]       the cells, and which pairs cannot be
@@ -26,6 +26,7 @@ usage: kernel-cells list [--seed 1] [--count 600]       the cells, and which pai
                                                         runs what FILE does not have, and adds it
        kernel-cells report FILE [FILE]                  a kernel against itself; against the other
        kernel-cells model FILE [--worst 20]             the model against a kernel, on the same drives
+       kernel-cells try STUDY --kernel 6.1 [--count 1]  cells of a study file on a kernel and on the model, so many seeds
 ";
 
 type Error = Box<dyn std::error::Error>;
@@ -44,6 +45,9 @@ fn main() -> ExitCode {
         ["model", file] => model(file, 20),
         ["model", file, "--worst", count] => {
             count.parse().map_err(Error::from).and_then(|count| model(file, count))
+        }
+        ["try", study, ref rest @ ..] => {
+            Asked::parse(rest).and_then(|asked| try_out(study.as_ref(), &asked))
         }
         ["report", ref files @ ..] if (1..=2).contains(&files.len()) => report(files),
         _ => {
@@ -290,6 +294,29 @@ fn model(path: &str, worst: usize) -> Result<(), Error> {
             drawn.number,
             drawn.name()
         );
+    }
+    Ok(())
+}
+
+/// Each cell of a study with a workload on a kernel and on the model, with the same seeds.
+fn try_out(path: &Path, asked: &Asked) -> Result<(), Error> {
+    let mut study = raidlab_study::load(path)?;
+    raidlab_kernel_study::prepare(&mut study)?;
+    let (stop, _kept) = io::pipe()?;
+    let options = Options { kernel: asked.kernel.clone(), cost: Cost::PLAIN, varied_starts: true };
+    let lab = KernelLab::new(&study, options, stop.as_fd(), None)?;
+    let mut modelled = Modelled::new(&study, HostCosts::default())?;
+    let mut runner = lab.runner();
+    for key in cells(&study).into_iter().filter(|key| key.workload(&study).is_some()) {
+        let mut values = [Vec::new(), Vec::new()];
+        for number in 0..asked.count as u64 {
+            let seed = mix(&[asked.seed, number]);
+            values[0].extend(runner.run(&key, 0, seed)?.headline());
+            values[1].extend(modelled.run(&key, 0, seed)?.headline());
+        }
+        let [kernel, model] = values.map(|values| median(&values).unwrap_or_default());
+        let percent = (model / kernel - 1.0) * 100.0;
+        println!("{kernel:12.4} {model:12.4} {percent:+6.1} %  {}", cell_title(&study, &key));
     }
     Ok(())
 }

@@ -141,6 +141,8 @@ pub struct HardDisk {
     wake: Option<Time>,
     wake_told: Option<Time>,
     reads_since_destage: u32,
+    /// When the head last went elsewhere to read.
+    stays_since: Time,
     /// Until then the mechanism is at work for commands, or holds on to a reader in order.
     reserved: Time,
     /// When the electronics are done with the last command.
@@ -189,6 +191,7 @@ impl HardDisk {
             wake: None,
             wake_told: None,
             reads_since_destage: 0,
+            stays_since: Time::ZERO,
             reserved: Time::ZERO,
             electronics: Time::ZERO,
             link_free: Time::ZERO,

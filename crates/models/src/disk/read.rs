@@ -86,6 +86,7 @@ impl HardDisk {
             Some(passed) => passed,
             None => {
                 self.stop_reading(self.now);
+                self.stays_since = self.now;
                 let segment = self.segments.open(from);
                 let limit = self.ahead(start, end, continued);
                 self.make_room(segment, continued, (from, limit));

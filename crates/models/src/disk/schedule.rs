@@ -1,12 +1,20 @@
 //! What the mechanism does next: the command queue, destaging, holding on to a reader in order.
 
-use raidlab_core::units::Time;
+use raidlab_core::units::{Nanos, Time};
 
 use super::mechanism::Work;
 use super::{Command, CommandStep, HardDisk, NEVER};
 
 /// Reads that may go before destaging gets a turn.
 const READS_PER_DESTAGE: u32 = 16;
+
+/// For how many times as long as it takes to get elsewhere the head stays with a reader in order while others wait. An
+/// estimate between two measurements: a drive that had 256 reads of 4 KiB each of two files, behind a scheduler, read 8 %
+/// slower than with one (linux-raid, "md raid0 2 * HDD direct reads"), so it stays long, here 12 %; and of 32 random reads
+/// 99 % took less than 518 ms, so nobody is kept waiting for much longer.
+const STAYS: u64 = 16;
+/// What the head would come to within this time by reading on is of the reader in order: some 60 MB.
+const AHEAD: Nanos = Nanos::from_millis(250);
 
 impl HardDisk {
     /// When the mechanism ends what it does, or begins something.
@@ -65,7 +73,9 @@ impl HardDisk {
         }
     }
 
-    /// The next command: the one with the least time to reach it times what is left of its patience,
+    /// The next command: the one with the least time to reach it times what is left of its patience. To a reader
+    /// in order, which is always reached at once, a share of the time counts for which the head was with it, else
+    /// others would wait until they are past the age limit. Patience is the
     /// age limit less age (weighted shortest time first: Seltzer, Chen, Ousterhout, *Disk scheduling
     /// revisited*, USENIX 1990), among as many of the oldest as the firmware compares. One beyond the
     /// age limit goes first, and among those the oldest.
@@ -82,15 +92,21 @@ impl HardDisk {
             return oldest;
         }
         let place = self.mechanism.place(self.now);
+        let stayed = Nanos(self.now.since(self.stays_since).0 / STAYS);
         let mut best = (u64::MAX, oldest);
         for (index, command) in waiting() {
             let write = matches!(command.step, CommandStep::Write);
             let mut time = self.mechanism.reach(place, self.now, &command.spot, write);
             if let (CommandStep::Read { from }, Work::Reading(stream)) =
                 (command.step, &self.mechanism.work)
-                && self.kept(stream, from, self.now)
             {
-                time = time.min(stream.time(command.spot.media));
+                let streamed = stream.time(command.spot.media);
+                if self.kept(stream, from, self.now) {
+                    time = time.min(streamed);
+                }
+                if streamed <= self.now + AHEAD {
+                    time = time.max(self.now) + stayed;
+                }
             }
             // At most a few seconds by ten: fits.
             let cost = time.since(self.now).0.saturating_mul(patience(command));

@@ -9,7 +9,9 @@ use raidlab_core::contract::{
     Admin, Event, Input, IoOp, Outcome, Pacing, RepairSource, Scrub, Segment, Work,
 };
 use raidlab_core::geometry::{Holds, Place};
-use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Sector, Sectors};
+use raidlab_core::{
+    Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sector, Sectors,
+};
 use support::Driver;
 use worst::{Bench, config, has_parity, layouts, tight};
 
@@ -37,6 +39,56 @@ fn every_level_is_rebuilt_under_load() {
                 bench.assert_whole();
             }
         }
+    }
+}
+
+#[test]
+fn a_request_that_waits_for_work_as_in_md_goes_on_when_that_is_over() {
+    let layout = Layout::new(Level::Raid10, 4).with_chunk(Sectors(8));
+    for fails in [false, true] {
+        let mut config = config(&layout, Limits::default());
+        config.settings.resync_tick = Some(Nanos(40));
+        let mut bench = Bench::new(&config, 1);
+        bench.fail(0);
+        bench.add(0);
+        while bench.driver.work.is_empty() {
+            assert!(bench.step(), "it sleeps for a tick");
+        }
+        let under_way = bench.driver.work.len();
+        let read = bench.driver.submit_range(IoOp::Read, 0, 8);
+        assert_eq!(bench.driver.work.len(), under_way, "it waits");
+        if fails {
+            bench.fail(0);
+        }
+        while bench.driver.outcome(read).is_none() {
+            assert!(bench.step(), "it waits for ever");
+        }
+        assert!(!bench.has(Event::Restored(M(0))), "it need not wait for the end of all");
+    }
+}
+
+/// Where the array stands for one of md, requests and work wait for each other; all end, also when the member that is
+/// rebuilt fails meanwhile.
+#[test]
+fn every_level_is_rebuilt_under_load_as_md_does_it() {
+    for (layout, seed) in
+        layouts().into_iter().flat_map(|layout| (0..8).map(move |seed| (layout.clone(), seed)))
+    {
+        let mut config = config(&layout, if seed % 2 == 0 { tight() } else { Limits::default() });
+        config.settings.resync_tick = Some(Nanos(40));
+        let mut bench = Bench::new(&config, seed);
+        bench.fail(0);
+        bench.add(0);
+        let count = bench.driver.log.len();
+        bench.load_until(|bench| bench.driver.log.len() > count + 15 * seed as usize);
+        bench.fail(0);
+        bench.idle();
+        bench.add(0);
+        let count = bench.driver.log.len();
+        bench.load_until(|bench| bench.driver.log.len() > count + 200);
+        bench.idle();
+        assert!(bench.has(Event::Restored(M(0))), "{layout}");
+        bench.assert_whole();
     }
 }
 
@@ -255,27 +307,38 @@ fn background_work_is_never_faster_than_the_most() {
     }
 }
 
+/// In use is a member that moved more than 64 sectors for somebody else since it was last found to be.
 #[test]
 fn beside_other_work_it_goes_one_by_one_unless_it_is_behind() {
-    for (least, most_at_once) in [(0, 1), (1 << 50, 7)] {
+    for (least, sectors, most_at_once) in [(0, 40, 1), (0, 1, 7), (1 << 50, 40, 7)] {
         let mut config = config(&Layout::new(Level::Raid1, 2), Limits::default());
         config.settings.pacing = Pacing { least, most: 1 << 60, share: None };
         let mut bench = Bench::new(&config, 1);
         bench.fail(1);
-        // A read that is never answered.
-        let token = bench.driver.buffer(vec![0; 1]);
-        let segment = Segment { token, offset: 0, len: 1 };
-        bench.driver.submit(IoOp::Read, 0, &[segment]);
-        let read = bench.driver.work.pop_front();
+        let token = bench.driver.buffer(vec![0; 40 * 512]);
+        let segment = Segment { token, offset: 0, len: sectors };
         bench.add(1);
-        let mut at_once = 0;
+        let is_move =
+            |work: &support::Work| matches!(work, support::Work::Io(io) if io.op != IoOp::Flush);
+        let (mut most, mut after, mut waned) = (0, 0, false);
         while !bench.has(Event::Restored(M(1))) {
-            let moves = |work: &&support::Work| matches!(work, support::Work::Io(io) if io.op != IoOp::Flush);
-            at_once = at_once.max(bench.driver.work.iter().filter(moves).count());
-            assert!(bench.step(), "it goes on beside other work");
+            // Two reads are answered first, then something of the work.
+            for _ in 0..2 {
+                bench.driver.submit(IoOp::Read, 0, &[segment]);
+                let last = bench.driver.work.len() - 1;
+                bench.driver.step(last);
+            }
+            let at_once = bench.driver.work.iter().filter(|work| is_move(work)).count();
+            most = most.max(at_once);
+            // What was begun before the first read ends first.
+            waned |= at_once == 1;
+            after = after.max(if waned { at_once } else { 0 });
+            if !bench.driver.work.is_empty() {
+                bench.driver.step(0);
+            }
         }
-        assert_eq!(at_once, most_at_once, "with a least of {least}");
-        bench.driver.work.extend(read);
+        let at_once = if most_at_once == 1 { after } else { most };
+        assert_eq!(at_once, most_at_once, "with a least of {least}, beside two reads of {sectors}");
         bench.idle();
         bench.assert_whole();
     }

@@ -8,6 +8,8 @@ use raidlab_study::{Host, NamedLayout, Study};
 use crate::array;
 use crate::error::KernelError;
 
+/// Ticks a second of User Mode Linux (`arch/um/Kconfig`).
+const GUESTS_HZ: u32 = 100;
 /// Memory of a guest in bytes where the study names none.
 pub const MEMORY: u64 = 1 << 30;
 /// The least and the most memory of a guest in bytes.
@@ -21,7 +23,11 @@ const MOST: u64 = 4 << 30;
 /// [`KernelError::Input`], with the key and what would be right.
 pub fn prepare(study: &mut Study) -> Result<(), KernelError> {
     let plain = HostSpec { memory: MEMORY, ..HostSpec::default() };
-    study.host.get_or_insert(Host { spec: plain, processor: None });
+    let host = study.host.get_or_insert(Host { spec: plain, processor: None });
+    // What is compared with guests ticks as they do.
+    host.spec.hz = GUESTS_HZ;
+    let own = study.layouts.iter_mut().filter_map(|layout| layout.host.as_mut());
+    own.for_each(|host| host.spec.hz = GUESTS_HZ);
     for at in 0..study.layouts.len() {
         let host = study.host_of(at).map_or(plain, |host| host.spec);
         check_host(&host)?;

@@ -13,9 +13,10 @@ pub use raw::run_raw_plan;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use raidlab_core::{
-    Config, Consistency, Limits, MemberConfig, MemberIndex, Nanos, SECTOR_BYTES, Sectors, Volume,
+    Config, Consistency, Level, Limits, MemberConfig, MemberIndex, Nanos, SECTOR_BYTES, Sectors,
+    Volume,
 };
-use raidlab_models::host::{CallCosts, HostSpec, READ_AHEAD};
+use raidlab_models::host::{CallCosts, HostSpec, Kernel, READ_AHEAD};
 use raidlab_models::{Drive, DriveSpec, LinkKind, PathSpec, QueueSpec, Scheduler, load_beside};
 use raidlab_random::mix;
 use raidlab_sim::{HostCosts, World};
@@ -202,6 +203,18 @@ impl<'a> Modelled<'a> {
             limits: Limits::default(),
             settings: named.settings,
         };
+        let host = self.host_spec(layout);
+        if host.kernel == Kernel::Linux6_1 && config.layout.level.is_redundant() {
+            config.settings.resync_tick = Some(Nanos(1_000_000_000 / u64::from(host.hz.max(1))));
+            // RESYNC_DEPTH of 32 ranges of 64 KiB (raid1.c), or 256 stripes of 4 KiB (raid5.c); raid10 of 6.1 has up to
+            // 32 MiB under way in the kernel lab. And one range for healing.
+            let level = config.layout.level;
+            config.limits.windows = match level {
+                Level::Raid10 => 257,
+                Level::Raid1 => 17,
+                _ => 9,
+            };
+        }
         let behind = World::metadata_sectors(&config).map_err(|error| {
             let place = ("layouts", layout, "level");
             let reason = error.to_string();

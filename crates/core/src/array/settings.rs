@@ -85,6 +85,9 @@ pub struct Settings {
     pub most_bad_blocks: u16,
     /// How fast background work goes until told otherwise.
     pub pacing: Pacing,
+    /// A tick of the kernel whose md the array stands for: requests and background work then wait for each other as
+    /// they do there. `None`: for the ranges that they share only.
+    pub resync_tick: Option<Nanos>,
     /// Idle time after which the array is marked clean; md's `safe_mode_delay`.
     pub clean_after: Nanos,
     /// How often quiet bits of the bitmap are looked for; two quiet looks clear one, as in md.
@@ -112,6 +115,7 @@ impl Default for Settings {
             most_corrected: 20,
             most_bad_blocks: 512,
             pacing: Pacing::default(),
+            resync_tick: None,
             clean_after: Nanos(200_000_000),
             bitmap_delay: Nanos(5_000_000_000),
             tie: Tie::default(),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use raidlab_kernel_study::drawn::{Drawing, Drawn, FACTORS, RULES, draw};
 use raidlab_kernel_study::measured::{Head, Measured, SEEDS, is_enough, off, read};
-use raidlab_kernel_study::{Cost, KernelLab, Options};
+use raidlab_kernel_study::{Cost, KernelLab, Options, Trace};
 use raidlab_predict::Modelled;
 use raidlab_random::mix;
 use raidlab_results::statistics::median;
@@ -26,7 +26,8 @@ usage: kernel-cells list [--seed 1] [--count 600]       the cells, and which pai
                                                         runs what FILE does not have, and adds it
        kernel-cells report FILE [FILE]                  a kernel against itself; against the other
        kernel-cells model FILE [--worst 20]             the model against a kernel, on the same drives
-       kernel-cells try STUDY --kernel 6.1 [--count 1]  cells of a study file on a kernel and on the model, so many seeds
+       kernel-cells try STUDY --count 1 [--kernel 6.1] [--trace FILE]
+                                                        cells of a study on a kernel and on the model, so many seeds
 ";
 
 type Error = Box<dyn std::error::Error>;
@@ -73,20 +74,29 @@ struct Asked {
     shard: (usize, usize),
     time: Option<Duration>,
     threads: usize,
+    trace: Option<PathBuf>,
 }
 
 impl Asked {
     fn parse(words: &[&str]) -> Result<Self, Error> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let (shard, time) = ((1, 1), None);
-        let mut asked =
-            Self { seed: 1, count: 600, kernel: "6.12".to_owned(), shard, time, threads };
+        let mut asked = Self {
+            seed: 1,
+            count: 600,
+            kernel: "6.12".to_owned(),
+            shard,
+            time,
+            threads,
+            trace: None,
+        };
         let mut words = words.iter();
         while let Some(name) = words.next() {
             let value = words.next().ok_or_else(|| format!("{name}: needs a value"))?;
             match *name {
                 "--seed" => asked.seed = value.parse()?,
                 "--count" => asked.count = value.parse()?,
+                "--trace" => asked.trace = Some(value.into()),
                 "--kernel" => (*value).clone_into(&mut asked.kernel),
                 "--shard" => {
                     let (part, of) = value.split_once('/').ok_or("--shard: PART/OF")?;
@@ -304,7 +314,11 @@ fn try_out(path: &Path, asked: &Asked) -> Result<(), Error> {
     raidlab_kernel_study::prepare(&mut study)?;
     let (stop, _kept) = io::pipe()?;
     let options = Options { kernel: asked.kernel.clone(), cost: Cost::PLAIN, varied_starts: true };
-    let lab = KernelLab::new(&study, options, stop.as_fd(), None)?;
+    let trace: Option<Trace> = match &asked.trace {
+        Some(path) => Some(Mutex::new(Box::new(io::BufWriter::new(fs::File::create(path)?)))),
+        None => None,
+    };
+    let lab = KernelLab::new(&study, options, stop.as_fd(), trace.as_ref())?;
     let mut modelled = Modelled::new(&study, HostCosts::default())?;
     let mut runner = lab.runner();
     for key in cells(&study).into_iter().filter(|key| key.workload(&study).is_some()) {

@@ -8,10 +8,10 @@ use super::{Command, CommandStep, HardDisk, NEVER};
 /// Reads that may go before destaging gets a turn.
 const READS_PER_DESTAGE: u32 = 16;
 
-/// For how many times as long as it takes to get elsewhere the head stays with a reader in order while others wait. An
-/// estimate between two measurements: a drive that had 256 reads of 4 KiB each of two files, behind a scheduler, read 8 %
-/// slower than with one (linux-raid, "md raid0 2 * HDD direct reads"), so it stays long, here 12 %; and of 32 random reads
-/// 99 % took less than 518 ms, so nobody is kept waiting for much longer.
+/// For how many times as long as it takes to get elsewhere the head stays with a reader in order while others wait.
+/// An estimate between two measurements: a drive that had 256 reads of 4 KiB each of two files, behind a scheduler,
+/// read 8 % slower than with one (linux-raid, "md raid0 2 * HDD direct reads"), so it stays long, here 12 %; and of 32
+/// random reads 99 % took less than 518 ms, so nobody is kept waiting for much longer.
 const STAYS: u64 = 16;
 /// What the head would come to within this time by reading on is of the reader in order: some 60 MB.
 const AHEAD: Nanos = Nanos::from_millis(250);

@@ -201,6 +201,9 @@ pub struct HostSpec {
     pub longest_request: u64,
     /// Writes on their way to the array at once. Default 128: `nr_requests`.
     pub requests: u32,
+    /// Ticks of the kernel's timers a second, by which md's background work sleeps (`CONFIG_HZ`). Default 250, as
+    /// Debian's kernels have it.
+    pub hz: u32,
     /// Processor cores. Default 4.
     pub cores: u32,
     /// CPU time after which a process makes room for another. Default 3 ms: `base_slice` of the
@@ -235,6 +238,7 @@ impl Default for HostSpec {
             read_ahead_start: 16 << 10,
             longest_request: 512 << 10,
             requests: 128,
+            hz: 250,
             cores: 4,
             slice: Nanos::from_millis(3),
             costs: CallCosts::default(),
@@ -264,6 +268,7 @@ impl HostSpec {
             (self.longest_request >= BLOCK, "longest_request: at least 4 KiB"),
             (self.longest_request <= 1 << 30, "longest_request: at most 1 GiB"),
             (self.requests > 0, "requests: at least 1"),
+            ((24..=1_000).contains(&self.hz), "hz: 24 to 1,000"),
             (self.cores > 0, "cores: at least 1"),
             (self.slice > Nanos::ZERO, "slice: more than nothing"),
             (filesystem.group_bytes >= 16 << 20, "group_bytes: at least 16 MiB"),

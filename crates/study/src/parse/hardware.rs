@@ -10,12 +10,13 @@ use super::table::{StudyTable, Table, check_unique};
 use crate::error::{StudyError, StudyErrorKind as Kind};
 use crate::study::Host;
 
-const HOST_KEYS: [&str; 9] = [
+const HOST_KEYS: [&str; 10] = [
     "kernel",
     "processor",
     "memory",
     "cache",
     "cores",
+    "hz",
     "read_ahead",
     "copy_rate",
     "read_max",
@@ -93,6 +94,9 @@ fn read_host(table: &HostTable<'_>, filesystem: FilesystemOf<'_, '_>) -> Result<
     }
     if let Some(size) = table.saying("cache").size("cache")? {
         spec.cache = Some(size.0);
+    }
+    if let Some(hz) = table.saying("ticks a second").integer("hz", 24..=1_000)? {
+        spec.hz = hz as u32;
     }
     if let Some(cores) = table.saying("cores").integer("cores", 1..=4096)? {
         spec.cores = cores as u32;

@@ -16,6 +16,7 @@
 //! replacements; a scrub only when nothing else is. [`work`] begins and ends it, [`pace`] says how
 //! fast it goes, [`window`] is one range, [`sources`] says from what its contents are had.
 
+mod barrier;
 mod pace;
 mod sources;
 mod status;
@@ -34,8 +35,9 @@ use crate::contract::Work;
 use crate::geometry::Geometry;
 use crate::layout::Layout;
 use crate::units::{MemberIndex, Time};
+pub(super) use barrier::Barrier;
 pub(super) use pace::MayBegin;
-use pace::Pace;
+use pace::{Activity, Pace};
 use sources::Trust;
 pub use status::{Status, WorkStatus};
 pub(super) use window::{Finding, FindingRun, Phase, ResyncWindow, Task, WindowJob, places};
@@ -106,6 +108,8 @@ pub(super) struct Background {
     /// A member that is rebuilt and waits for the superblocks to say so; whether those on their way do.
     restoring: Option<(MemberIndex, bool)>,
     pace: Pace,
+    activity: Activity,
+    pub(super) barrier: Barrier,
     /// Ranges are being handed out: not anew from within.
     pumping: bool,
 }
@@ -169,7 +173,12 @@ impl Hash for Background {
 }
 
 impl Background {
-    pub(super) fn new(windows: u32, pace: crate::contract::Pacing) -> Self {
+    pub(super) fn new(
+        devices: usize,
+        windows: u32,
+        pace: crate::contract::Pacing,
+        barrier: Barrier,
+    ) -> Self {
         Self {
             windows: Slab::new(windows, ResyncWindow::idle()),
             work: None,
@@ -185,7 +194,9 @@ impl Background {
             flush: None,
             taking_over: None,
             restoring: None,
-            pace: Pace::new(pace),
+            pace: if barrier.is_of_md() { Pace::of_md(pace) } else { Pace::new(pace) },
+            activity: Activity::new(devices),
+            barrier,
             pumping: false,
         }
     }

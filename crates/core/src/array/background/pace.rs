@@ -1,8 +1,9 @@
 //! How fast background work goes: between a least and a most, or a share of the time.
 //!
-//! As Linux md has it (`md_do_sync`, kernel 6.1 and 6.12): never faster than the most; slower than
-//! the least as much at once as there is room for, whatever else goes on; in between, while there is
-//! other work, one range after another, each when the one before is done.
+//! As Linux md has it (`md_do_sync` and `is_mddev_idle` in drivers/md/md.c, kernel 6.1 and 6.12): never faster than
+//! the most; slower than the least as much at once as there is room for, whatever else goes on; in between, each range
+//! looks at what the members did for others first. When that was more than 32 KiB on one of them since it was last
+//! found to be, what is in flight ends before the range is begun. So a few small requests a second hardly slow it down.
 //!
 //! Rates are kept as moments: what was begun at rate r moves the moment on by its bytes / r, and
 //! work is ahead of the rate while that moment lies ahead. How far behind it may fall is bounded, so
@@ -16,10 +17,88 @@ const MOST_CREDIT: u64 = 20_000_000;
 /// As far back as md's marks, of which the least speed is reckoned: 3 s.
 const LEAST_CREDIT: u64 = 3_000_000_000;
 
+/// Sectors that a member may move for others before it is held to be in use.
+const IDLE: i64 = 64;
+
+/// What members moved for others than background work while there is some.
+#[derive(Clone, Debug)]
+pub(super) struct Activity {
+    /// Sectors, of each member.
+    moved: Vec<u64>,
+    /// The same when it was last found to be in use, less what work had in flight there.
+    noted: Vec<i64>,
+}
+
+impl Activity {
+    pub(super) fn new(devices: usize) -> Self {
+        Self { moved: vec![0; devices], noted: vec![0; devices] }
+    }
+
+    /// Work begins.
+    pub(super) fn begin(&mut self) {
+        self.moved.fill(0);
+        self.noted.fill(0);
+    }
+
+    /// A member has moved so many sectors for somebody else.
+    pub(super) fn count(&mut self, device: usize, sectors: u32) {
+        self.moved[device] += u64::from(sectors);
+    }
+
+    /// Whether no member was in use since it was last found to be; `in_flight`: sectors of each that work has begun and
+    /// not ended, which md takes off.
+    pub(super) fn is_idle(&mut self, in_flight: u64) -> bool {
+        let mut is_idle = true;
+        for (moved, noted) in self.moved.iter().zip(&mut self.noted) {
+            let now = *moved as i64 - in_flight as i64;
+            if now - *noted > IDLE {
+                *noted = now;
+                is_idle = false;
+            }
+        }
+        is_idle
+    }
+}
+
+/// How many marks md keeps, and how far apart: `SYNC_MARKS` and `SYNC_MARK_STEP`.
+const MARKS: usize = 10;
+const STEP: u64 = 3_000_000_000;
+/// How long md sleeps when work was too fast.
+const SLEEP: u64 = 500_000_000;
+
+/// How fast md takes work to be: since a mark up to 30 s old, in whole seconds begun.
+#[derive(Clone, Copy, Debug)]
+struct Marks {
+    /// When, and how many bytes of a member were done.
+    marks: [(u64, u64); MARKS],
+    last: usize,
+    since: (u64, u64),
+}
+
+impl Marks {
+    const fn new(now: u64) -> Self {
+        Self { marks: [(now, 0); MARKS], last: 0, since: (now, 0) }
+    }
+
+    /// Bytes a second.
+    fn speed(&mut self, now: u64, done: u64) -> u64 {
+        if now >= self.marks[self.last].0 + STEP {
+            self.last = (self.last + 1) % MARKS;
+            self.since = std::mem::replace(&mut self.marks[self.last], (now, done));
+        }
+        done.saturating_sub(self.since.1) / ((now - self.since.0) / 1_000_000_000 + 1)
+    }
+}
+
 /// How fast, and how far ahead of that work is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     pub(super) pacing: Pacing,
+    /// Goes by speeds as md does, not by moments.
+    marks: Option<Marks>,
+    /// Bytes that were begun, and of the last range.
+    begun: u64,
+    range: u64,
     /// What was begun is as much as the most allows up to this moment.
     most_at: u64,
     /// The same for the least.
@@ -29,21 +108,44 @@ pub(super) struct Pace {
     /// By share of time: when the ranges in flight were begun, and that no more may join them.
     busy_since: u64,
     closed: bool,
+    /// Members were found to be in use: nothing is begun before all in flight has ended.
+    gives_way: bool,
 }
 
 impl Pace {
     pub(super) const fn new(pacing: Pacing) -> Self {
-        Self { pacing, most_at: 0, least_at: 0, rests_until: 0, busy_since: 0, closed: false }
+        let (most_at, least_at, rests_until, busy_since) = (0, 0, 0, 0);
+        let (closed, gives_way) = (false, false);
+        let (marks, begun, range) = (None, 0, 0);
+        Self {
+            pacing,
+            marks,
+            begun,
+            range,
+            most_at,
+            least_at,
+            rests_until,
+            busy_since,
+            closed,
+            gives_way,
+        }
+    }
+
+    /// The same as md does it: by the speed it has had.
+    pub(super) const fn of_md(pacing: Pacing) -> Self {
+        Self { marks: Some(Marks::new(0)), ..Self::new(pacing) }
     }
 
     /// Work begins at `now`, with nothing in flight.
-    pub(super) const fn begin(&mut self, now: Time) {
-        *self = Self { most_at: now.0, least_at: now.0, ..Self::new(self.pacing) };
+    pub(super) fn begin(&mut self, now: Time) {
+        let marks = self.marks.map(|_| Marks::new(now.0));
+        *self = Self { marks, most_at: now.0, least_at: now.0, ..Self::new(self.pacing) };
     }
 
     /// A range of `bytes` a member is begun.
     pub(super) fn started(&mut self, now: Time, bytes: u64, first: bool) {
         let Pacing { least, most, .. } = self.pacing;
+        (self.begun, self.range) = (self.begun + bytes, bytes);
         self.most_at = self.most_at.max(now.0.saturating_sub(MOST_CREDIT));
         self.most_at = self.most_at.saturating_add(nanos(bytes, most));
         self.least_at = self.least_at.max(now.0.saturating_sub(LEAST_CREDIT));
@@ -53,15 +155,42 @@ impl Pace {
         }
     }
 
-    /// Whether another range may be begun beside those in flight; `is_alone`: nothing else is under way.
-    pub(super) fn may_begin(&self, now: Time, in_flight: u32, is_alone: bool) -> MayBegin {
-        let at = self.most_at.max(self.rests_until);
+    /// Whether another range may be begun beside those in flight; `is_idle`: whether members were in use for others.
+    pub(super) fn may_begin(
+        &mut self,
+        now: Time,
+        in_flight: u32,
+        is_idle: impl FnOnce() -> bool,
+    ) -> MayBegin {
+        let by_moments = if self.marks.is_some() { 0 } else { self.most_at };
+        let at = by_moments.max(self.rests_until);
         if at > now.0 {
             return MayBegin::At(Time(at));
         }
+        let mut is_slow = self.least_at <= now.0;
+        if let Some(marks) = &mut self.marks
+            && self.pacing.share.is_none()
+        {
+            let done = self.begun.saturating_sub(u64::from(in_flight) * self.range);
+            let speed = marks.speed(now.0, done);
+            if speed > self.pacing.most {
+                self.rests_until = now.0 + SLEEP;
+                return MayBegin::At(Time(self.rests_until));
+            }
+            is_slow = speed <= self.pacing.least;
+        }
         let may = match self.pacing.share {
             Some(_) => !self.closed,
-            None => self.least_at <= now.0 || is_alone || in_flight == 0,
+            None if in_flight == 0 => {
+                // Looked at all the same: what was moved up to now counts no more.
+                let _ = self.gives_way || is_slow || is_idle();
+                self.gives_way = false;
+                true
+            }
+            None => {
+                self.gives_way = self.gives_way || !is_slow && !is_idle();
+                !self.gives_way
+            }
         };
         if may { MayBegin::Yes } else { MayBegin::No }
     }
@@ -106,22 +235,57 @@ mod tests {
     fn work_is_never_faster_than_the_most() {
         let mut pace = Pace::new(Pacing { least: 1000, most: 1000, share: None });
         pace.begin(Time(SECOND));
-        assert_eq!(pace.may_begin(Time(SECOND), 0, true), MayBegin::Yes);
+        assert_eq!(pace.may_begin(Time(SECOND), 0, || true), MayBegin::Yes);
         pace.started(Time(SECOND), 2000, true);
         let at = Time(3 * SECOND);
-        assert_eq!(pace.may_begin(Time(SECOND), 1, true), MayBegin::At(at));
-        assert_eq!(pace.may_begin(at, 1, true), MayBegin::Yes);
+        assert_eq!(pace.may_begin(Time(SECOND), 1, || true), MayBegin::At(at));
+        assert_eq!(pace.may_begin(at, 1, || true), MayBegin::Yes);
     }
 
     #[test]
-    fn beside_other_work_ranges_go_one_after_another() {
+    fn where_members_are_in_use_all_in_flight_ends_first() {
         let mut pace = Pace::new(Pacing { least: 1, most: u64::MAX, share: None });
         pace.begin(Time(SECOND));
         pace.started(Time(SECOND), 1000, true);
         let now = Time(2 * SECOND);
-        assert_eq!(pace.may_begin(now, 1, false), MayBegin::No);
-        assert_eq!(pace.may_begin(now, 1, true), MayBegin::Yes);
-        assert_eq!(pace.may_begin(now, 0, false), MayBegin::Yes);
+        assert_eq!(pace.may_begin(now, 1, || true), MayBegin::Yes);
+        assert_eq!(pace.may_begin(now, 2, || false), MayBegin::No);
+        assert_eq!(pace.may_begin(now, 1, || unreachable!("it gives way already")), MayBegin::No);
+        assert_eq!(pace.may_begin(now, 0, || unreachable!("it was looked at")), MayBegin::Yes);
+        assert_eq!(pace.may_begin(now, 1, || true), MayBegin::Yes);
+        // Slower than the least, nobody is asked.
+        pace.pacing.least = u64::MAX;
+        pace.begin(now);
+        assert_eq!(pace.may_begin(now, 1, || unreachable!("too slow")), MayBegin::Yes);
+    }
+
+    #[test]
+    fn md_sleeps_when_it_was_too_fast_in_the_seconds_begun() {
+        let mut pace = Pace::of_md(Pacing { least: 1_000, most: 200_000, share: None });
+        pace.begin(Time(SECOND));
+        for _ in 0..20 {
+            assert_eq!(pace.may_begin(Time(SECOND), 0, || true), MayBegin::Yes);
+            pace.started(Time(SECOND), 10_000, false);
+        }
+        assert_eq!(pace.may_begin(Time(SECOND), 1, || true), MayBegin::Yes, "190,000 are done");
+        pace.started(Time(SECOND), 10_000, false);
+        let at = Time(SECOND + SECOND / 2);
+        assert_eq!(pace.may_begin(Time(SECOND), 0, || true), MayBegin::At(at));
+        assert_eq!(pace.may_begin(Time(2 * SECOND), 0, || true), MayBegin::Yes, "of 400,000");
+        assert_eq!(pace.may_begin(Time(2 * SECOND), 1, || false), MayBegin::No);
+    }
+
+    #[test]
+    fn a_member_is_in_use_when_it_moved_more_than_64_sectors() {
+        let mut activity = Activity::new(2);
+        activity.begin();
+        activity.count(1, 64);
+        assert!(activity.is_idle(0));
+        activity.count(1, 1);
+        assert!(!activity.is_idle(0) && activity.is_idle(0), "once");
+        activity.count(0, 100);
+        assert!(activity.is_idle(50), "less what is in flight");
+        assert!(!activity.is_idle(0));
     }
 
     #[test]
@@ -130,8 +294,8 @@ mod tests {
         pace.begin(Time(0));
         pace.started(Time(0), 1000, true);
         pace.ended(Time(SECOND), 1);
-        assert_eq!(pace.may_begin(Time(SECOND), 1, true), MayBegin::No, "none joins");
+        assert_eq!(pace.may_begin(Time(SECOND), 1, || true), MayBegin::No, "none joins");
         pace.ended(Time(SECOND), 0);
-        assert_eq!(pace.may_begin(Time(SECOND), 0, true), MayBegin::At(Time(4 * SECOND)));
+        assert_eq!(pace.may_begin(Time(SECOND), 0, || true), MayBegin::At(Time(4 * SECOND)));
     }
 }

@@ -135,6 +135,8 @@ impl Background {
         self.serial = self.serial.wrapping_add(1);
         self.halted = false;
         self.pace.begin(now);
+        self.activity.begin();
+        self.barrier.begin(now);
         self.work = Some(Running {
             work,
             cursor: from,
@@ -214,15 +216,29 @@ impl Background {
 
 /// Range by range.
 impl Background {
-    /// Whether another range may be begun now; `is_alone`: no requests are under way.
-    pub(in crate::array) fn may_begin(&self, now: Time, is_alone: bool) -> MayBegin {
+    /// A member has moved so many sectors for others.
+    #[inline]
+    pub(in crate::array) fn count(&mut self, device: MemberIndex, sectors: u32) {
+        if self.work.is_some() {
+            self.activity.count(device.at(), sectors);
+        }
+    }
+
+    /// Whether another range may be begun now.
+    pub(in crate::array) fn may_begin(&mut self, setup: &Setup, now: Time) -> MayBegin {
         // One range is left for healing, where there is more than one.
         let most = self.windows.capacity().saturating_sub(1).max(1);
         let in_flight = self.work.map_or(0, |running| running.windows);
+        if let Some(at) = self.barrier.sleeps(now) {
+            return MayBegin::At(at);
+        }
         if in_flight >= most || self.windows.available() == 0 {
+            self.barrier.exhaust();
             return MayBegin::No;
         }
-        self.pace.may_begin(now, in_flight, is_alone)
+        let rows = u64::from(in_flight) * setup.window_rows;
+        let Self { pace, activity, .. } = self;
+        pace.may_begin(now, in_flight, || activity.is_idle(rows))
     }
 
     /// How fast it goes from now on.
@@ -337,7 +353,36 @@ impl Background {
         running.lost += u64::from(window.lost);
         let left = running.windows;
         self.pace.ended(now, left);
+        self.barrier.ended(now);
         true
+    }
+}
+
+/// Requests and work wait for each other.
+impl Background {
+    /// Where work is: from the lowest range under way to where the next one begins.
+    fn at_work(&self) -> Option<(u64, u64)> {
+        let running = self.work?;
+        Some((self.frontier(&running, false), running.cursor))
+    }
+
+    /// Whether a request is to wait for work.
+    pub(in crate::array) fn holds_back(&self, is_read: bool, request: (u64, u64)) -> bool {
+        let is_raised = self.barrier.raising || self.work.is_some_and(|work| work.windows > 0);
+        let Some(range) = self.at_work().filter(|_| is_raised) else { return false };
+        self.barrier.holds_back(is_read, request, range)
+    }
+
+    /// Whether work waits for a request that is under way to end.
+    pub(in crate::array) fn waits_for(&self, request: (u64, u64)) -> bool {
+        let Some((_, next)) = self.at_work() else { return false };
+        self.barrier.waits_for(request, (next, next))
+    }
+
+    /// Whether requests that waited may begin.
+    pub(in crate::array) fn is_lowered(&self) -> bool {
+        let is_under_way = self.work.is_some_and(|work| work.windows > 0 || self.barrier.raising);
+        !self.barrier.waiting.is_empty() && !is_under_way
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::Array;
-use crate::array::background::{Background, window_rows};
+use crate::array::background::{Background, Barrier, window_rows};
 use crate::array::config::{Config, check_policy, copy_kind, logical_block, traits};
 use crate::array::ios::Ios;
 use crate::array::jobs::Jobs;
@@ -216,6 +216,8 @@ fn with_room(config: &Config, geometry: Geometry, shape: &Shape, policy: PolicyS
     let (layout, limits, settings) = (&config.layout, config.limits, config.settings);
     let sizes = Sizes::new(config, shape, &geometry);
     let gate = write_intent_gate(config, covered(&geometry, shape), sizes.owners);
+    let (tick, copies) = (settings.resync_tick, geometry.copies());
+    let barrier = Barrier::new(tick, copies, copy_kind(layout), limits.requests);
     Array {
         setup: setup(config, geometry, shape, &sizes, policy.watches()),
         policy,
@@ -233,7 +235,7 @@ fn with_room(config: &Config, geometry: Geometry, shape: &Shape, policy: PolicyS
         starved: Starved::new(MOST_UPDATES, limits.windows, sizes.plans, limits.requests),
         gate,
         log: Log::new(settings.consistency, layout, sizes.plans),
-        background: Background::new(limits.windows, settings.pacing),
+        background: Background::new(sizes.devices, limits.windows, settings.pacing, barrier),
         updates: MetadataUpdates::new(),
         timers: Timers::default(),
         outputs: VecDeque::with_capacity(sizes.outputs),

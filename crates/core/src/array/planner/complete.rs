@@ -37,6 +37,9 @@ impl Array {
         if self.setup.policy_watches && !io.meta && self.setup.is_member(io.member) {
             self.policy.completed(self.now, io.seen_by_policy(), io.sent_at);
         }
+        if !matches!(io.owner, Owner::Window(_)) {
+            self.background.count(io.member, io.len);
+        }
         match io.owner {
             Owner::Request(request) => {
                 if outcome != IoOutcome::Ok {

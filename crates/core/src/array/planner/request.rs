@@ -46,7 +46,10 @@ impl Array {
     }
 
     #[inline]
-    fn start(&mut self, slot: u32) {
+    pub(super) fn start(&mut self, slot: u32) {
+        if self.waits_for_work(slot) {
+            return;
+        }
         let request = &self.requests[slot];
         if changes_data(request.op) {
             if self.members.stopped {
@@ -268,6 +271,7 @@ impl Array {
         if locks && self.locks.release(slot) {
             self.start_granted();
         }
+        self.request_left();
     }
 
     /// Whether a planted bug has answered a request before its time.

@@ -37,6 +37,10 @@ fn bench(level: Level, members: u16, consistency: Consistency) -> Bench {
     bench_of(&layout, consistency)
 }
 
+fn no_barrier() -> Barrier {
+    Barrier::new(None, 0, crate::policy::CopyKind::Raid1, 4)
+}
+
 fn bench_of(layout: &Layout, consistency: Consistency) -> Bench {
     let setup = setup(layout, consistency);
     Bench {
@@ -44,7 +48,7 @@ fn bench_of(layout: &Layout, consistency: Consistency) -> Bench {
         setup,
         members: Members::new(usize::from(layout.members) * 2 + 1, 8),
         locks: RangeLocks::new(8),
-        background: Background::new(4, PACING),
+        background: Background::new(usize::from(layout.members) * 2 + 1, 4, PACING, no_barrier()),
     }
 }
 
@@ -115,7 +119,11 @@ fn what_is_done_ends_where_the_lowest_range_in_flight_begins() {
     bench.members.begin_rebuild(ONE, None);
     bench.begin(Work::Rebuild(ONE));
     let ranges: Vec<u32> = (0..3).map(|_| bench.range().expect("there is work")).collect();
-    assert_eq!(bench.background.may_begin(Time(1), true), MayBegin::No, "one is for healing");
+    assert_eq!(
+        bench.background.may_begin(&bench.setup, Time(1)),
+        MayBegin::No,
+        "one is for healing"
+    );
     bench.end(ranges[1]);
     assert_eq!(bench.members[ONE].good_to, 0, "the first is not done");
     bench.end(ranges[0]);

@@ -343,10 +343,10 @@ fn who_is_busy_and_who_is_quiet() {
 fn as_many_ranges_as_there_are_units_but_one() {
     for (windows, most) in [(4, 3), (2, 1), (1, 1)] {
         let mut bench = bench(Level::Raid5, 4, Consistency::None);
-        bench.background = Background::new(windows, PACING);
+        bench.background = Background::new(9, windows, PACING, no_barrier());
         bench.begin(SCRUB);
         let mut begun = 0;
-        while bench.background.may_begin(Time(1 << 60), true) == MayBegin::Yes {
+        while bench.background.may_begin(&bench.setup, Time(1 << 60)) == MayBegin::Yes {
             bench.range().expect("there is work");
             begun += 1;
         }
@@ -355,7 +355,11 @@ fn as_many_ranges_as_there_are_units_but_one() {
     let mut full = bench(Level::Raid5, 4, Consistency::None);
     full.begin(SCRUB);
     while full.background.windows.insert(ResyncWindow::idle()).is_some() {}
-    assert_eq!(full.background.may_begin(Time(1), true), MayBegin::No, "all are for healing");
+    assert_eq!(
+        full.background.may_begin(&full.setup, Time(1)),
+        MayBegin::No,
+        "all are for healing"
+    );
 }
 
 #[test]
@@ -487,14 +491,14 @@ fn a_new_pace_counts_from_now_on() {
     bench.range().expect("there is work");
     let second = 1_000_000_000;
     let at = Time(5 + 64 * 512 * second);
-    assert_eq!(bench.background.may_begin(Time(6), true), MayBegin::At(at));
+    assert_eq!(bench.background.may_begin(&bench.setup, Time(6)), MayBegin::At(at));
     // Of mirrors a range is so much of each member.
     let mut mirror = super::bench(Level::Raid10, 4, Consistency::None);
     mirror.begin(SCRUB);
     mirror.background.set_pacing(Time(5), slow);
     mirror.range().expect("there is work");
     let at = Time(5 + 32 * 512 * second);
-    assert_eq!(mirror.background.may_begin(Time(6), true), MayBegin::At(at));
+    assert_eq!(mirror.background.may_begin(&mirror.setup, Time(6)), MayBegin::At(at));
 }
 
 #[test]

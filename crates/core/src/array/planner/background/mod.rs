@@ -9,7 +9,7 @@ use crate::array::member_set::MemberSet;
 use crate::array::metadata_updates::Purpose;
 use crate::array::timers::Timer;
 use crate::bugs::Bug;
-use crate::contract::{Event, Output, Pacing, Work};
+use crate::contract::{Event, IoOp, Output, Pacing, Work};
 use crate::units::{MemberIndex, Sector};
 
 impl Array {
@@ -99,18 +99,73 @@ impl Array {
             }
         }
         self.background.end_pumping();
+        self.release_waiting();
     }
 
     /// Whether another range may be begun now; if it is only a matter of time, the array is woken.
     fn may_begin_window(&mut self) -> bool {
-        let requests = &self.requests.slots;
-        let is_alone = requests.available() == requests.capacity() as usize;
-        match self.background.may_begin(self.now, is_alone) {
-            MayBegin::Yes => return true,
+        match self.background.may_begin(&self.setup, self.now) {
+            MayBegin::Yes => return self.passes_barrier(),
             MayBegin::No => {}
             MayBegin::At(at) => self.timers.set(Timer::Pace, at),
         }
         false
+    }
+
+    /// Whether neither requests that wait nor those under way keep a range from being begun.
+    fn passes_barrier(&mut self) -> bool {
+        let Self { background, requests, now, .. } = self;
+        if !background.barrier.is_used() {
+            return true;
+        }
+        if !background.barrier.waiting.is_empty() && !background.barrier.raising {
+            let at = background.barrier.sleep(*now);
+            self.timers.set(Timer::Pace, at);
+            return false;
+        }
+        let is_waiting =
+            |slot| background.barrier.waiting.contains(&slot) || requests.held.contains(&slot);
+        let mut others = requests.slots.used().filter(|(slot, _)| !is_waiting(*slot));
+        if others.any(|(_, request)| background.waits_for((request.at, request.end))) {
+            background.barrier.raising = true;
+            return false;
+        }
+        background.barrier.begun(*now);
+        true
+    }
+
+    /// Whether a request waits for background work, as md has it.
+    #[inline]
+    pub(in crate::array::planner) fn waits_for_work(&mut self, slot: u32) -> bool {
+        if !self.background.barrier.is_used() || self.background.work().is_none() {
+            return false;
+        }
+        let request = &self.requests[slot];
+        let waits = request.op != IoOp::Flush
+            && self.background.holds_back(request.op == IoOp::Read, (request.at, request.end));
+        if waits {
+            self.background.barrier.waiting.push_back(slot);
+        }
+        waits
+    }
+
+    /// Requests that waited for background work begin, if nothing of it is under way.
+    fn release_waiting(&mut self) {
+        if self.background.is_lowered() {
+            for _ in 0..self.background.barrier.waiting.len() {
+                if let Some(slot) = self.background.barrier.waiting.pop_front() {
+                    self.start(slot);
+                }
+            }
+        }
+    }
+
+    /// A request has ended: work may have waited for that.
+    #[inline]
+    pub(in crate::array::planner) fn request_left(&mut self) {
+        if self.background.barrier.raising {
+            self.pump();
+        }
     }
 
     /// A window has come to its end: frees its range.
@@ -128,6 +183,7 @@ impl Array {
             self.begin_heal(member, at, len);
         }
         self.background_may_be_quiet();
+        self.release_waiting();
         self.pump();
     }
 
@@ -262,6 +318,7 @@ impl Array {
         if let Some(work) = self.background.interrupt() {
             self.outputs.push_back(Output::Event(Event::Interrupted(work)));
         }
+        self.release_waiting();
     }
 
     /// Begins nothing more until a command asks for it. A replacement is given up, as nothing

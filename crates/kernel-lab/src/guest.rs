@@ -22,7 +22,7 @@ use crate::cache;
 use crate::class::Class;
 use crate::contents::Room;
 use crate::failure::Failure;
-use crate::host::{Kept, Listeners};
+use crate::host::{Kept, LOOK, Listeners};
 use crate::lab::{Counts, Lab};
 use crate::paths;
 use crate::service::Service;
@@ -170,10 +170,11 @@ pub fn run(
     let listeners = Listeners::bind(work.path(), guest.drives.len())?;
     let _pinned = guest.processor.map(Pinned::to).transpose()?;
     let mut process = guest.start(work.path())?;
-    let served = guest.serve(&mut process, listeners, stop, Kept { trace, tape });
+    let is_over = || has_powered_off(work.path());
+    let served = guest.serve((&mut process, &is_over), listeners, stop, Kept { trace, tape });
     let tail = |failure| GuestError { failure, console: last_lines(work.path()) };
     let lab = served.map_err(tail)?;
-    process.end().map_err(tail)?;
+    process.end(work.path()).map_err(tail)?;
     outcome(work.path(), &lab).map_err(tail)
 }
 
@@ -317,7 +318,7 @@ impl Guest {
 
     fn serve(
         mut self,
-        process: &mut Process,
+        (process, is_over): (&mut Process, &dyn Fn() -> bool),
         listeners: Listeners,
         stop: BorrowedFd<'_>,
         kept: Kept<'_>,
@@ -336,7 +337,7 @@ impl Guest {
         let lab = Lab::new(drives, Room::of(self.room), self.page);
         let mut lab = lab.with_paths(&self.paths)?;
         let mut host = listeners.accept(self.page, kept)?;
-        host.serve(&mut lab, stop, self.silence)?;
+        host.serve(&mut lab, stop, self.silence, is_over)?;
         Ok(lab)
     }
 }
@@ -358,6 +359,13 @@ fn is_readable(file: impl std::os::fd::AsFd, within: Duration) -> Result<bool, F
 }
 
 /// The last lines of the console; of a panic all from its first line on, without the addresses of its stack.
+/// Whether the script has ended and the kernel's last word is that it powers off. User Mode Linux of 6.12 then goes on
+/// computing for ever now and then, after the last of its messages.
+fn has_powered_off(work: &Path) -> bool {
+    let is_last = |line: &String| line.contains("reboot: Power down");
+    work.join("status").exists() && last_lines(work).last().is_some_and(is_last)
+}
+
 fn last_lines(work: &Path) -> Vec<String> {
     let raw = fs::read(work.join("console")).unwrap_or_default();
     last_lines_of(&String::from_utf8_lossy(&raw))
@@ -381,11 +389,13 @@ struct Process {
 }
 
 impl Process {
-    /// Waits for the end of a guest that has closed its clock.
-    fn end(&mut self) -> Result<(), Failure> {
+    /// Waits for the end of a guest that has closed its clock; one that has powered off is ended when it does not end.
+    fn end(&mut self, work: &Path) -> Result<(), Failure> {
         let began = Instant::now();
         loop {
             match self.child.try_wait() {
+                // Ended when this is dropped.
+                Ok(None) if began.elapsed() > LOOK && has_powered_off(work) => return Ok(()),
                 Ok(None) if began.elapsed() < PATIENCE => {
                     std::thread::sleep(Duration::from_millis(2));
                 }

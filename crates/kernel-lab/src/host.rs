@@ -108,6 +108,9 @@ impl Page {
     }
 }
 
+/// After so long without a word it is looked whether the guest is over.
+pub(crate) const LOOK: Duration = Duration::from_secs(2);
+
 /// Something the guest has to say.
 enum Ready {
     Clock,
@@ -118,14 +121,15 @@ enum Ready {
 
 impl Host<'_> {
     /// Serves the guest until it has closed the clock, or something fails; `stop` becomes readable when it is to end
-    /// early.
+    /// early. A guest that says nothing and `is_over` has closed it, too.
     pub(crate) fn serve(
         &mut self,
         lab: &mut Lab,
         stop: BorrowedFd<'_>,
         silence: Duration,
+        is_over: &dyn Fn() -> bool,
     ) -> Result<(), Failure> {
-        match self.serve_for_ever(lab, stop, silence) {
+        match self.serve_for_ever(lab, stop, (silence, is_over)) {
             // A guest that powers off does not wait for answers.
             Err(Failure::Closed) => lab.look_at_the_clock(self),
             Err(failure) => Err(failure),
@@ -136,10 +140,10 @@ impl Host<'_> {
         &mut self,
         lab: &mut Lab,
         stop: BorrowedFd<'_>,
-        silence: Duration,
+        (silence, is_over): (Duration, &dyn Fn() -> bool),
     ) -> Result<Infallible, Failure> {
         loop {
-            let Some(ready) = self.wait(stop, silence)? else {
+            let Some(ready) = self.wait(stop, (silence, is_over))? else {
                 lab.look_at_the_clock(self)?;
                 let (now, seconds) = (lab.last_known_time(), silence.as_secs());
                 return Err(Failure::Silence { now, seconds });
@@ -165,7 +169,11 @@ impl Host<'_> {
     }
 
     /// Waits for the guest. A drive's message goes before the clock's: the guest is blocked on its answer.
-    fn wait(&self, stop: BorrowedFd<'_>, silence: Duration) -> Result<Option<Ready>, Failure> {
+    fn wait(
+        &self,
+        stop: BorrowedFd<'_>,
+        (silence, is_over): (Duration, &dyn Fn() -> bool),
+    ) -> Result<Option<Ready>, Failure> {
         let mut files = Vec::with_capacity(2 + 2 * self.ports.len());
         let mut what = Vec::with_capacity(files.capacity());
         for (number, port) in self.ports.iter().enumerate() {
@@ -184,9 +192,13 @@ impl Host<'_> {
         what.push(Ready::Clock);
         files.push(PollFd::from_borrowed_fd(stop, PollFlags::IN));
         what.push(Ready::Stop);
-        let timeout = Timespec { tv_sec: silence.as_secs() as i64, tv_nsec: 0 };
+        let mut left = silence.as_secs();
         loop {
+            let look = left.min(LOOK.as_secs());
+            let timeout = Timespec { tv_sec: look as i64, tv_nsec: 0 };
             match poll(&mut files, Some(&timeout)) {
+                Ok(0) if is_over() => return Err(Failure::Closed),
+                Ok(0) if left > look => left -= look,
                 Ok(_) => break,
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(Failure::system("waiting for the guest", error)),

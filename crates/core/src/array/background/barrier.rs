@@ -7,7 +7,8 @@
 //! * raid10 has one barrier. While work is under way on the members no request begins; before more of it is begun,
 //!   requests under way end, and those that wait have gone.
 //! * raid1 has a barrier for each 64 MiB, and reads pass it. They keep work out nonetheless, while they are under way.
-//! * With parity, work takes what stripes there are, and then sleeps for a tick.
+//! * With parity, work takes what stripes there are, and then sleeps for a tick, if anybody else used the array since.
+//!   (md sleeps always, but its cache grows meanwhile, so that stripes run out less and less; here it does not.)
 //! * When work finds requests that wait, it sleeps for a tick first.
 
 use std::collections::VecDeque;
@@ -44,6 +45,8 @@ pub(in crate::array) struct Barrier {
     sleeps_until: Time,
     /// Stripes have run out.
     exhausted: bool,
+    /// What was moved for others when they did so last.
+    moved: u64,
 }
 
 impl Barrier {
@@ -71,6 +74,7 @@ impl Barrier {
             }),
             sleeps_until: Time::ZERO,
             exhausted: false,
+            moved: 0,
         }
     }
 
@@ -115,6 +119,7 @@ impl Barrier {
     /// Work begins anew: superblocks are written first, and a thread is woken, so requests that come now are before it.
     pub(in crate::array) fn begin(&mut self, now: Time) {
         (self.raising, self.sleeps_until, self.exhausted) = (false, Time::ZERO, false);
+        self.moved = 0;
         if self.is_of_md() {
             self.sleep(now);
         }
@@ -139,9 +144,10 @@ impl Barrier {
         }
     }
 
-    /// No range can be begun, as all stripes are taken.
-    pub(in crate::array) fn exhaust(&mut self) {
-        self.exhausted = self.is_of_md();
+    /// No range can be begun, as all stripes are taken; so many sectors were moved for others up to now.
+    pub(in crate::array) fn exhaust(&mut self, moved: u64) {
+        self.exhausted |= self.is_of_md() && moved != self.moved;
+        self.moved = moved;
     }
 
     /// A range has ended, and stripes are free again.
@@ -177,12 +183,16 @@ mod tests {
         assert!(!parity.is_used());
         parity.ended(Time(1));
         assert_eq!(parity.sleeps(Time(1)), None, "there were stripes");
-        parity.exhaust();
+        parity.exhaust(0);
+        parity.ended(Time(5_000_000));
+        assert_eq!(parity.sleeps(Time(5_000_000)), None, "it is alone");
+        parity.exhaust(8);
+        parity.exhaust(8);
         parity.ended(Time(5_000_000));
         assert_eq!(parity.sleeps(Time(5_000_000)), Some(Time(12_000_000)));
         assert_eq!(parity.sleeps(Time(12_000_000)), None);
         let mut own = Barrier::new(None, 0, CopyKind::Raid1, 8);
-        own.exhaust();
+        own.exhaust(8);
         own.ended(Time(5));
         assert_eq!(own.sleeps(Time(5)), None);
     }

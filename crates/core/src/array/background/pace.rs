@@ -45,6 +45,11 @@ impl Activity {
         self.moved[device] += u64::from(sectors);
     }
 
+    /// What all of them have moved.
+    pub(super) fn total(&self) -> u64 {
+        self.moved.iter().sum()
+    }
+
     /// Whether no member was in use since it was last found to be; `in_flight`: sectors of each that work has begun and
     /// not ended, which md takes off.
     pub(super) fn is_idle(&mut self, in_flight: u64) -> bool {

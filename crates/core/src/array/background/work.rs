@@ -233,7 +233,7 @@ impl Background {
             return MayBegin::At(at);
         }
         if in_flight >= most || self.windows.available() == 0 {
-            self.barrier.exhaust();
+            self.barrier.exhaust(self.activity.total());
             return MayBegin::No;
         }
         let rows = u64::from(in_flight) * setup.window_rows;

@@ -22,7 +22,7 @@ use crate::cache;
 use crate::class::Class;
 use crate::contents::Room;
 use crate::failure::Failure;
-use crate::host::{Kept, LOOK, Listeners};
+use crate::host::{Kept, LOOK, Listeners, Until};
 use crate::lab::{Counts, Lab};
 use crate::paths;
 use crate::service::Service;
@@ -171,7 +171,8 @@ pub fn run(
     let _pinned = guest.processor.map(Pinned::to).transpose()?;
     let mut process = guest.start(work.path())?;
     let is_over = || has_powered_off(work.path());
-    let served = guest.serve((&mut process, &is_over), listeners, stop, Kept { trace, tape });
+    let until = Until { stop, silence: guest.silence, is_over: &is_over };
+    let served = guest.serve(&mut process, listeners, until, Kept { trace, tape });
     let tail = |failure| GuestError { failure, console: last_lines(work.path()) };
     let lab = served.map_err(tail)?;
     process.end(work.path()).map_err(tail)?;
@@ -318,14 +319,14 @@ impl Guest {
 
     fn serve(
         mut self,
-        (process, is_over): (&mut Process, &dyn Fn() -> bool),
+        process: &mut Process,
         listeners: Listeners,
-        stop: BorrowedFd<'_>,
+        until: Until<'_>,
         kept: Kept<'_>,
     ) -> Result<Lab, Failure> {
         let began = Instant::now();
         while !is_readable(&listeners.clock, Duration::from_millis(100))? {
-            if is_readable(stop, Duration::ZERO)? {
+            if is_readable(until.stop, Duration::ZERO)? {
                 return Err(Failure::Interrupted);
             }
             let ended = process.child.try_wait();
@@ -337,7 +338,7 @@ impl Guest {
         let lab = Lab::new(drives, Room::of(self.room), self.page);
         let mut lab = lab.with_paths(&self.paths)?;
         let mut host = listeners.accept(self.page, kept)?;
-        host.serve(&mut lab, stop, self.silence, is_over)?;
+        host.serve(&mut lab, until)?;
         Ok(lab)
     }
 }

@@ -111,6 +111,17 @@ impl Page {
 /// After so long without a word it is looked whether the guest is over.
 pub(crate) const LOOK: Duration = Duration::from_secs(2);
 
+/// Until when a guest is served.
+#[derive(Clone, Copy)]
+pub(crate) struct Until<'a> {
+    /// Becomes readable when it is to end early.
+    pub(crate) stop: BorrowedFd<'a>,
+    /// For how long it may say nothing.
+    pub(crate) silence: Duration,
+    /// Whether one that says nothing has come to its end without closing the clock.
+    pub(crate) is_over: &'a dyn Fn() -> bool,
+}
+
 /// Something the guest has to say.
 enum Ready {
     Clock,
@@ -120,32 +131,20 @@ enum Ready {
 }
 
 impl Host<'_> {
-    /// Serves the guest until it has closed the clock, or something fails; `stop` becomes readable when it is to end
-    /// early. A guest that says nothing and `is_over` has closed it, too.
-    pub(crate) fn serve(
-        &mut self,
-        lab: &mut Lab,
-        stop: BorrowedFd<'_>,
-        silence: Duration,
-        is_over: &dyn Fn() -> bool,
-    ) -> Result<(), Failure> {
-        match self.serve_for_ever(lab, stop, (silence, is_over)) {
+    /// Serves the guest until it has closed the clock or is over, or something fails.
+    pub(crate) fn serve(&mut self, lab: &mut Lab, until: Until<'_>) -> Result<(), Failure> {
+        match self.serve_for_ever(lab, until) {
             // A guest that powers off does not wait for answers.
             Err(Failure::Closed) => lab.look_at_the_clock(self),
             Err(failure) => Err(failure),
         }
     }
 
-    fn serve_for_ever(
-        &mut self,
-        lab: &mut Lab,
-        stop: BorrowedFd<'_>,
-        (silence, is_over): (Duration, &dyn Fn() -> bool),
-    ) -> Result<Infallible, Failure> {
+    fn serve_for_ever(&mut self, lab: &mut Lab, until: Until<'_>) -> Result<Infallible, Failure> {
         loop {
-            let Some(ready) = self.wait(stop, (silence, is_over))? else {
+            let Some(ready) = self.wait(until)? else {
                 lab.look_at_the_clock(self)?;
-                let (now, seconds) = (lab.last_known_time(), silence.as_secs());
+                let (now, seconds) = (lab.last_known_time(), until.silence.as_secs());
                 return Err(Failure::Silence { now, seconds });
             };
             match ready {
@@ -169,11 +168,7 @@ impl Host<'_> {
     }
 
     /// Waits for the guest. A drive's message goes before the clock's: the guest is blocked on its answer.
-    fn wait(
-        &self,
-        stop: BorrowedFd<'_>,
-        (silence, is_over): (Duration, &dyn Fn() -> bool),
-    ) -> Result<Option<Ready>, Failure> {
+    fn wait(&self, until: Until<'_>) -> Result<Option<Ready>, Failure> {
         let mut files = Vec::with_capacity(2 + 2 * self.ports.len());
         let mut what = Vec::with_capacity(files.capacity());
         for (number, port) in self.ports.iter().enumerate() {
@@ -190,14 +185,14 @@ impl Host<'_> {
         }
         files.push(PollFd::new(&self.clock, PollFlags::IN));
         what.push(Ready::Clock);
-        files.push(PollFd::from_borrowed_fd(stop, PollFlags::IN));
+        files.push(PollFd::from_borrowed_fd(until.stop, PollFlags::IN));
         what.push(Ready::Stop);
-        let mut left = silence.as_secs();
+        let mut left = until.silence.as_secs();
         loop {
             let look = left.min(LOOK.as_secs());
             let timeout = Timespec { tv_sec: look as i64, tv_nsec: 0 };
             match poll(&mut files, Some(&timeout)) {
-                Ok(0) if is_over() => return Err(Failure::Closed),
+                Ok(0) if (until.is_over)() => return Err(Failure::Closed),
                 Ok(0) if left > look => left -= look,
                 Ok(_) => break,
                 Err(Errno::INTR) => {}

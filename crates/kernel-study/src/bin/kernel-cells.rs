@@ -26,29 +26,36 @@ usage: kernel-cells list [--seed 1] [--count 600]       the cells, and which pai
                                                         runs what FILE does not have, and adds it
        kernel-cells report FILE [FILE]                  a kernel against itself; against the other
        kernel-cells model FILE [--worst 20]             the model against a kernel, on the same drives
-       kernel-cells try STUDY --count 1 [--kernel 6.1] [--trace FILE]
-                                                        cells of a study on a kernel and on the model, so many seeds
+       kernel-cells try STUDY [--kernel 6.12] [--rounds 1] [--seed 1] [--trace FILE]
+                                                        cells of a study on a kernel and on the model
 ";
 
 type Error = Box<dyn std::error::Error>;
+
+/// Prints a line; an error, not a panic, when nobody reads any more.
+macro_rules! say {
+    ($($what:tt)*) => { writeln!(io::stdout(), $($what)*)? };
+}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words[..] {
-        ["list", ref rest @ ..] => Asked::parse(rest).map(|asked| list(&asked.drawing())),
+        ["list", ref rest @ ..] => {
+            Asked::parse(rest, &DRAWING).and_then(|asked| list(&asked.drawing()))
+        }
         ["show", number, ref rest @ ..] => {
-            Asked::parse(rest).and_then(|asked| show(number, &asked))
+            Asked::parse(rest, &DRAWING).and_then(|asked| show(number, &asked))
         }
         ["run", file, ref rest @ ..] => {
-            Asked::parse(rest).and_then(|asked| run(file.as_ref(), &asked))
+            Asked::parse(rest, &RUN).and_then(|asked| run(file.as_ref(), &asked))
         }
         ["model", file] => model(file, 20),
         ["model", file, "--worst", count] => {
             count.parse().map_err(Error::from).and_then(|count| model(file, count))
         }
         ["try", study, ref rest @ ..] => {
-            Asked::parse(rest).and_then(|asked| try_out(study.as_ref(), &asked))
+            Asked::parse(rest, &TRY).and_then(|asked| try_out(study.as_ref(), &asked))
         }
         ["report", ref files @ ..] if (1..=2).contains(&files.len()) => report(files),
         _ => {
@@ -58,12 +65,24 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("kernel-cells: {error}");
             ExitCode::FAILURE
         }
     }
 }
+
+/// Whether whoever read the output has gone: `| head` is no failure.
+fn is_broken_pipe(error: &Error) -> bool {
+    let error = error.downcast_ref::<io::Error>();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// The options of commands.
+const DRAWING: [&str; 2] = ["--seed", "--count"];
+const RUN: [&str; 6] = ["--seed", "--count", "--kernel", "--shard", "--minutes", "--threads"];
+const TRY: [&str; 4] = ["--seed", "--rounds", "--kernel", "--trace"];
 
 /// What the command line asks for.
 struct Asked {
@@ -74,11 +93,14 @@ struct Asked {
     shard: (usize, usize),
     time: Option<Duration>,
     threads: usize,
+    /// Seeds of each cell of a study.
+    rounds: u64,
     trace: Option<PathBuf>,
 }
 
 impl Asked {
-    fn parse(words: &[&str]) -> Result<Self, Error> {
+    /// Reads a command's options, which are the `known`.
+    fn parse(words: &[&str], known: &[&str]) -> Result<Self, Error> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let (shard, time) = ((1, 1), None);
         let mut asked = Self {
@@ -88,10 +110,15 @@ impl Asked {
             shard,
             time,
             threads,
+            rounds: 1,
             trace: None,
         };
         let mut words = words.iter();
         while let Some(name) = words.next() {
+            if !known.contains(name) {
+                let known = known.join(", ");
+                return Err(format!("{name}: no such option; known: {known}").into());
+            }
             let value = words.next().ok_or_else(|| format!("{name}: needs a value"))?;
             match *name {
                 "--seed" => asked.seed = value.parse()?,
@@ -104,7 +131,8 @@ impl Asked {
                 }
                 "--minutes" => asked.time = Some(Duration::from_secs(60 * value.parse::<u64>()?)),
                 "--threads" => asked.threads = value.parse::<usize>()?.max(1),
-                _ => return Err(format!("{name}: no such option").into()),
+                "--rounds" => asked.rounds = value.parse::<u64>()?.max(1),
+                _ => return Err(format!("{name}: is not read").into()),
             }
         }
         let (part, of) = asked.shard;
@@ -119,25 +147,26 @@ impl Asked {
     }
 }
 
-fn list(drawing: &Drawing) {
+fn list(drawing: &Drawing) -> Result<(), Error> {
     for cell in &drawing.cells {
-        println!("{:4}  {}", cell.number, cell.name());
+        say!("{:4}  {}", cell.number, cell.name());
     }
-    println!("\nwhat cannot be together:");
+    say!("\nwhat cannot be together:");
     for rule in RULES {
         let values = |(name, values): (&str, &[&str])| format!("{name} {}", values.join("|"));
-        println!("  {} with {}: {}", values(rule.one), values(rule.other), rule.reason);
+        say!("  {} with {}: {}", values(rule.one), values(rule.other), rule.reason);
     }
     for [one, other] in &drawing.impossible {
-        println!("  {} {} with {} {}: several of these", one.0, one.1, other.0, other.1);
+        say!("  {} {} with {} {}: several of these", one.0, one.1, other.0, other.1);
     }
+    Ok(())
 }
 
 fn show(number: &str, asked: &Asked) -> Result<(), Error> {
     let drawing = asked.drawing();
     let cell = drawing.cells.get(number.parse::<usize>()?);
-    print!("{}", cell.ok_or("there are not so many cells")?.text()?);
-    Ok(())
+    let text = cell.ok_or("there are not so many cells")?.text()?;
+    Ok(io::stdout().write_all(text.as_bytes())?)
 }
 
 /// Runs one cell with one seed after the other.
@@ -154,7 +183,7 @@ impl Bench<'_> {
             Options { kernel: self.asked.kernel.clone(), cost: Cost::PLAIN, varied_starts: true };
         let lab = KernelLab::new(&study, options, self.stop.as_fd(), None)?;
         let key = *cells(&study).first().ok_or("a study without cells")?;
-        let seed_of = |number: usize| mix(&[self.asked.seed, cell.number as u64, number as u64]);
+        let seed_of = |number: usize| seed_of(self.asked.seed, cell, number);
         let mut runner = lab.runner_on(thread);
         let mut samples: Vec<Sample> = Vec::new();
         let values = |samples: &[Sample]| -> Vec<f64> {
@@ -264,6 +293,11 @@ fn load(path: &str) -> Result<(Head, Vec<Measured>), Error> {
     Ok(read(&text).map_err(|error| format!("{path}: {error}"))?)
 }
 
+/// The seed of a run of a cell, of those of a drawing.
+fn seed_of(drawing: u64, cell: &Drawn, number: usize) -> u64 {
+    mix(&[drawing, cell.number as u64, number as u64])
+}
+
 /// What the model says of a cell: its median over as many seeds as a kernel has at least.
 fn predicted(cell: &Drawn, seed: u64) -> Result<f64, Error> {
     let study = cell.study()?;
@@ -271,8 +305,7 @@ fn predicted(cell: &Drawn, seed: u64) -> Result<f64, Error> {
     let key = *cells(&study).first().ok_or("a study without cells")?;
     let mut values = Vec::new();
     for number in 0..*SEEDS.start() {
-        let seed = mix(&[seed, cell.number as u64, number as u64]);
-        values.extend(modelled.run(&key, 0, seed)?.headline());
+        values.extend(modelled.run(&key, 0, seed_of(seed, cell, number))?.headline());
     }
     Ok(median(&values).ok_or("no figure")?)
 }
@@ -290,16 +323,16 @@ fn model(path: &str, worst: usize) -> Result<(), Error> {
                 offs.push((cell.cell, off(truth, value)));
                 signed.push((drawn, truth, value, &cell.metric));
             }
-            Err(error) => println!("{}: not predicted: {error}", drawn.name()),
+            Err(error) => say!("{}: not predicted: {error}", drawn.name()),
         }
     }
-    println!("{}: {} cells that do not depend on the processor", head.kernel, offs.len());
-    table("the model against the kernel", &drawing, offs);
+    say!("{}: {} cells that do not depend on the processor", head.kernel, offs.len());
+    table("the model against the kernel", &drawing, offs)?;
     signed.sort_by(|one, other| off(other.1, other.2).total_cmp(&off(one.1, one.2)));
-    println!("  worst:");
+    say!("  worst:");
     for (drawn, truth, value, metric) in signed.iter().take(worst) {
         let percent = (value / truth - 1.0) * 100.0;
-        println!(
+        say!(
             "    {:4} {metric} {truth:.4} model {value:.4} {percent:+.0} %: {}",
             drawn.number,
             drawn.name()
@@ -319,18 +352,23 @@ fn try_out(path: &Path, asked: &Asked) -> Result<(), Error> {
         None => None,
     };
     let lab = KernelLab::new(&study, options, stop.as_fd(), trace.as_ref())?;
-    let mut modelled = Modelled::new(&study, HostCosts::default())?;
+    let mut modelled = lab.modelled().clone();
     let mut runner = lab.runner();
     for key in cells(&study).into_iter().filter(|key| key.workload(&study).is_some()) {
         let mut values = [Vec::new(), Vec::new()];
-        for number in 0..asked.count as u64 {
+        for number in 0..asked.rounds {
             let seed = mix(&[asked.seed, number]);
             values[0].extend(runner.run(&key, 0, seed)?.headline());
             values[1].extend(modelled.run(&key, 0, seed)?.headline());
         }
-        let [kernel, model] = values.map(|values| median(&values).unwrap_or_default());
+        let [Some(kernel), Some(model)] = values.map(|values| median(&values)) else {
+            return Err(format!("{}: no figure", cell_title(&study, &key)).into());
+        };
         let percent = (model / kernel - 1.0) * 100.0;
-        println!("{kernel:12.4} {model:12.4} {percent:+6.1} %  {}", cell_title(&study, &key));
+        say!("{kernel:12.4} {model:12.4} {percent:+6.1} %  {}", cell_title(&study, &key));
+    }
+    if let Some(mut trace) = trace.as_ref().and_then(|trace| trace.lock().ok()) {
+        trace.flush()?;
     }
     Ok(())
 }
@@ -342,7 +380,7 @@ fn report(files: &[&str]) -> Result<(), Error> {
     for (head, cells) in &all {
         let errors = cells.iter().filter(|cell| cell.error.is_some()).count();
         let sensitive = cells.iter().filter(|cell| cell.error.is_none() && cell.is_cpu_sensitive());
-        println!(
+        say!(
             "{}: {} of {} cells, {errors} without values, {} CPU-sensitive",
             head.kernel,
             cells.len(),
@@ -356,20 +394,20 @@ fn report(files: &[&str]) -> Result<(), Error> {
             };
             Some((cell.cell, off(median(&half(0))?, median(&half(1))?)))
         });
-        table("half of the seeds against the others", &drawing, halves.collect());
+        table("half of the seeds against the others", &drawing, halves.collect())?;
     }
     if let [(_, one), (_, other)] = &all[..] {
         let pairs = one.iter().filter_map(|cell| {
             let there = other.iter().find(|there| there.cell == cell.cell)?;
             Some((cell.cell, off(cell.median()?, there.median()?)))
         });
-        table("the second kernel against the first", &drawing, pairs.collect());
+        table("the second kernel against the first", &drawing, pairs.collect())?;
     }
     Ok(())
 }
 
 /// Medians and the 95th percentile over all cells, and medians by the values of each factor.
-fn table(title: &str, drawing: &Drawing, offs: Vec<(usize, f64)>) {
+fn table(title: &str, drawing: &Drawing, offs: Vec<(usize, f64)>) -> io::Result<()> {
     let percent = |values: &[f64], share: f64| {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -377,7 +415,7 @@ fn table(title: &str, drawing: &Drawing, offs: Vec<(usize, f64)>) {
         sorted.get(at).map_or_else(|| "-".to_owned(), |value| format!("{:.1} %", value * 100.0))
     };
     let all: Vec<f64> = offs.iter().map(|(_, off)| *off).collect();
-    println!("  {title}: median {}, 95 of 100 {}", percent(&all, 0.5), percent(&all, 0.95));
+    say!("  {title}: median {}, 95 of 100 {}", percent(&all, 0.5), percent(&all, 0.95));
     for factor in FACTORS {
         let of = |value: &&str| {
             let has = |at: usize| {
@@ -388,6 +426,7 @@ fn table(title: &str, drawing: &Drawing, offs: Vec<(usize, f64)>) {
             format!("{value} {} ({})", percent(&values, 0.5), values.len())
         };
         let values: Vec<String> = factor.values.iter().map(of).collect();
-        println!("    {}: {}", factor.name, values.join(", "));
+        say!("    {}: {}", factor.name, values.join(", "));
     }
+    Ok(())
 }

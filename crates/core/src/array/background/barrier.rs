@@ -63,15 +63,12 @@ impl Barrier {
             (_, CopyKind::Raid10 { .. }) => Scope::All,
             _ => Scope::Units,
         };
+        let waiting = if scope == Scope::None { 0 } else { requests as usize };
         Self {
             scope,
             tick: tick.unwrap_or(Nanos::ZERO),
             raising: false,
-            waiting: VecDeque::with_capacity(if scope == Scope::None {
-                0
-            } else {
-                requests as usize
-            }),
+            waiting: VecDeque::with_capacity(waiting),
             sleeps_until: Time::ZERO,
             exhausted: false,
             moved: 0,
@@ -89,31 +86,28 @@ impl Barrier {
         self.scope != Scope::None
     }
 
-    /// Whether a request is one that a barrier from `low` up to `high` stands before.
+    /// Whether a request waits for work at `range`.
     pub(in crate::array) fn holds_back(
         &self,
-        reads: bool,
+        is_read: bool,
         request: (u64, u64),
         range: (u64, u64),
+    ) -> bool {
+        let passes = is_read && self.scope == Scope::Units;
+        !passes && self.waits_for(request, range)
+    }
+
+    /// Whether work at `range` must let a request end first.
+    pub(in crate::array) fn waits_for(
+        &self,
+        (at, end): (u64, u64),
+        (from, to): (u64, u64),
     ) -> bool {
         match self.scope {
             Scope::None => false,
             Scope::All => true,
-            Scope::Units => !reads && Self::is_near(request, range),
+            Scope::Units => at / UNIT <= to / UNIT && from / UNIT <= end.saturating_sub(1) / UNIT,
         }
-    }
-
-    /// Whether work at `range` must let a request end first.
-    pub(in crate::array) fn waits_for(&self, request: (u64, u64), range: (u64, u64)) -> bool {
-        match self.scope {
-            Scope::None => false,
-            Scope::All => true,
-            Scope::Units => Self::is_near(request, range),
-        }
-    }
-
-    fn is_near(request: (u64, u64), range: (u64, u64)) -> bool {
-        request.0 / UNIT <= range.1 / UNIT && range.0 / UNIT <= request.1.saturating_sub(1) / UNIT
     }
 
     /// Work begins anew: superblocks are written first, and a thread is woken, so requests that come now are before it.

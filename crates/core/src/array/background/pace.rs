@@ -119,20 +119,17 @@ pub(super) struct Pace {
 
 impl Pace {
     pub(super) const fn new(pacing: Pacing) -> Self {
-        let (most_at, least_at, rests_until, busy_since) = (0, 0, 0, 0);
-        let (closed, gives_way) = (false, false);
-        let (marks, begun, range) = (None, 0, 0);
         Self {
             pacing,
-            marks,
-            begun,
-            range,
-            most_at,
-            least_at,
-            rests_until,
-            busy_since,
-            closed,
-            gives_way,
+            marks: None,
+            begun: 0,
+            range: 0,
+            most_at: 0,
+            least_at: 0,
+            rests_until: 0,
+            busy_since: 0,
+            closed: false,
+            gives_way: false,
         }
     }
 

@@ -99,7 +99,6 @@ impl Array {
             }
         }
         self.background.end_pumping();
-        self.release_waiting();
     }
 
     /// Whether another range may be begun now; if it is only a matter of time, the array is woken.

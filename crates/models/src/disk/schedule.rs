@@ -73,12 +73,11 @@ impl HardDisk {
         }
     }
 
-    /// The next command: the one with the least time to reach it times what is left of its patience. To a reader
-    /// in order, which is always reached at once, a share of the time counts for which the head was with it, else
-    /// others would wait until they are past the age limit. Patience is the
-    /// age limit less age (weighted shortest time first: Seltzer, Chen, Ousterhout, *Disk scheduling
-    /// revisited*, USENIX 1990), among as many of the oldest as the firmware compares. One beyond the
-    /// age limit goes first, and among those the oldest.
+    /// The next command: the one with the least time to reach it times what is left of its patience, age limit less age
+    /// (weighted shortest time first: Seltzer, Chen, Ousterhout, *Disk scheduling revisited*, USENIX 1990), among as
+    /// many of the oldest as the firmware compares. One beyond the age limit goes first, and among those the oldest.
+    /// The next read of a reader in order is always reached at once: to it a share of the time counts for which the
+    /// head was with that reader, else others would wait until they are past the age limit.
     fn choose(&self) -> usize {
         let waiting = || {
             let all = self.commands.iter().enumerate();

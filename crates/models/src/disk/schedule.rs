@@ -92,6 +92,7 @@ impl HardDisk {
         }
         let place = self.mechanism.place(self.now);
         let stayed = Nanos(self.now.since(self.stays_since).0 / STAYS);
+        let near = self.now + AHEAD;
         let mut best = (u64::MAX, oldest);
         for (index, command) in waiting() {
             let write = matches!(command.step, CommandStep::Write);
@@ -99,11 +100,12 @@ impl HardDisk {
             if let (CommandStep::Read { from }, Work::Reading(stream)) =
                 (command.step, &self.mechanism.work)
             {
+                // What lies farther ahead is reached sooner by itself.
                 let streamed = stream.time(command.spot.media);
-                if self.kept(stream, from, self.now) {
-                    time = time.min(streamed);
-                }
-                if streamed <= self.now + AHEAD {
+                if streamed <= near {
+                    if self.kept(stream, from, self.now) {
+                        time = time.min(streamed);
+                    }
                     time = time.max(self.now) + stayed;
                 }
             }

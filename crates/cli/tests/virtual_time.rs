@@ -264,6 +264,33 @@ fn errors_name_what_the_user_gave() {
     ran.refused(&["error: --filesystem: `ffs` is for modelled hosts"]);
 }
 
+/// Not modelled as ext4 without a word: XFS may take five times as long, or a fifth.
+#[test]
+fn filesystems_that_are_not_modelled_are_refused() {
+    for name in ["xfs", "btrfs"] {
+        let ran = raidlab(["compare", "--filesystem", name]);
+        let not_modelled = format!("error: --filesystem: {name} is not modelled");
+        ran.refused(&[&not_modelled, "ext2, ext3, ext4, ffs", "--on kernel:6.12"]);
+        let scratch = Scratch::new(name);
+        let title = "title = \"A small study\"\n";
+        let named = format!("{title}filesystem = \"{name}\"\n");
+        let text = SMALL
+            .replace(title, &named)
+            .replace("size = \"64KiB\"", "size = \"64KiB\"\nspan = \"1MiB\"");
+        let study = scratch.file("mine.toml", &text).display().to_string();
+        let line = format!("{study}:3: filesystem: {name} is not modelled");
+        raidlab(["compare", &study]).refused(&[&line]);
+        raidlab(["compare", &study, "--on", "virtual,kernel:6.12"]).refused(&[&line]);
+        let good = raidlab(["study", "check", &study]).good();
+        assert!(good.stdout.contains("with --on DIR or --on kernel:6.12 only"), "{}", good.stdout);
+        let around = format!("{title}filesystem = \"ext4\"\nhost = {{ kernel = \"linux-6.1\" }}\n");
+        let of_layout = format!("level = \"single\"\nfilesystem = \"{name}\"\n");
+        let text = SMALL.replace(title, &around).replace("level = \"single\"\n", &of_layout);
+        let study = scratch.file("layout.toml", text).display().to_string();
+        raidlab(["compare", &study]).refused(&["filesystem", &format!("{name} is not modelled")]);
+    }
+}
+
 #[test]
 fn states_are_columns_of_every_report() {
     let scratch = Scratch::new("states");

@@ -109,7 +109,8 @@ impl<'a> KernelLab<'a> {
         let programs = cache::programs().ok_or_else(|| {
             KernelError::input("no programs for guests are there: `cargo xtask kernel programs`")
         })?;
-        let modelled = Modelled::new(study, HostCosts::default()).map_err(KernelError::input)?;
+        let modelled =
+            Modelled::of_drives(study, HostCosts::default()).map_err(KernelError::input)?;
         for scheduler in study.drives.iter().filter_map(|drives| drives.scheduler) {
             let wrong = || KernelError::input(format!("drives.scheduler: {}", no_such(scheduler)));
             scheduler_of(scheduler).ok_or_else(wrong)?;

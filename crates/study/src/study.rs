@@ -245,7 +245,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// Puts a filesystem in place: [`NATIVE`] and those that are not modelled are the kernel's own.
+    /// Puts a filesystem in place: [`NATIVE`] is the kernel's own. So are those that are not modelled, until the study
+    /// is run in virtual time and [refused](Study::check_virtual_filesystem).
     ///
     /// # Errors
     /// When the kernel does not have it.
@@ -302,6 +303,18 @@ pub const FILESYSTEMS: [&str; 5] = ["ext4", "ext3", "ext2", "xfs", "btrfs"];
 
 /// The filesystem that the kernel's distribution made by default.
 pub const NATIVE: &str = "native";
+
+/// Why virtual time does not have a filesystem; none when it does.
+pub(crate) fn not_modelled(filesystem: &str) -> Option<String> {
+    if filesystem == NATIVE || filesystem.parse::<FilesystemKind>().is_ok() {
+        return None;
+    }
+    let known = FilesystemKind::ALL.map(FilesystemKind::name).join(", ");
+    Some(format!(
+        "{filesystem} is not modelled; in virtual time there are {known} and {NATIVE}; the real one runs with \
+         --on DIR, --on DEVICES and --on kernel:6.12"
+    ))
+}
 
 /// Filesystems that only modelled hosts have.
 pub const MODELLED_FILESYSTEMS: [&str; 2] = [NATIVE, "ffs"];
@@ -445,6 +458,22 @@ impl Study {
         }
         self.filesystem = Some(name.to_string());
         Ok(())
+    }
+
+    /// Virtual time has the study's filesystem.
+    ///
+    /// # Errors
+    /// [`StudyErrorKind::NotSupported`]: a filesystem that only real kernels have.
+    pub fn check_virtual_filesystem(&self) -> Result<(), StudyError> {
+        let Some(reason) = self.filesystem.as_deref().and_then(not_modelled) else { return Ok(()) };
+        let line = self.origin.lines.get("filesystem").copied();
+        Err(StudyError::new(
+            StudyErrorKind::NotSupported,
+            &self.origin.path,
+            line,
+            "filesystem",
+            reason,
+        ))
     }
 
     /// The modelled host of a layout: its own, or the study's; `None` for today's defaults.

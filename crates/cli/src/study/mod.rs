@@ -111,22 +111,23 @@ fn check(file: &Path) -> Result<String, Failure> {
     let is_modelled =
         study.drives.iter().all(|group| matches!(group.source, DriveSource::Model(_)));
     if is_modelled {
-        Modelled::new(&study, HostCosts::default()).map_err(Failure::input)?;
+        Modelled::of_drives(&study, HostCosts::default()).map_err(Failure::input)?;
     } else {
         Sizes::of(&study).map_err(Failure::input)?;
     }
-    Ok(format!("{}: good: {}\n", file.display(), amount(&study, is_modelled)))
+    let clock = match study.check_virtual_filesystem() {
+        _ if !is_modelled => "; with --on DIR only",
+        Err(_) => "; with --on DIR or --on kernel:6.12 only",
+        Ok(()) => "",
+    };
+    Ok(format!("{}: good: {}{clock}\n", file.display(), amount(&study)))
 }
 
-fn amount(study: &Study, is_modelled: bool) -> String {
+fn amount(study: &Study) -> String {
     let (layouts, workloads) = (study.layouts.len(), study.workloads.len());
     let rounds = match (study.rounds, study.max_rounds) {
         (least, most) if least == most => format!("{least} rounds"),
         (least, most) => format!("{least} to {most} rounds"),
     };
-    let clock = if is_modelled { "" } else { "; with --on DIR only" };
-    format!(
-        "{layouts} layouts, {workloads} workloads, {} cells, {rounds}{clock}",
-        cells(study).len()
-    )
+    format!("{layouts} layouts, {workloads} workloads, {} cells, {rounds}", cells(study).len())
 }

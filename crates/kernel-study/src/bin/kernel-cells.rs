@@ -352,7 +352,7 @@ fn try_out(path: &Path, asked: &Asked) -> Result<(), Error> {
         None => None,
     };
     let lab = KernelLab::new(&study, options, stop.as_fd(), trace.as_ref())?;
-    let mut modelled = lab.modelled().clone();
+    let mut modelled = Modelled::new(&study, HostCosts::default())?;
     let mut runner = lab.runner();
     for key in cells(&study).into_iter().filter(|key| key.workload(&study).is_some()) {
         let mut values = [Vec::new(), Vec::new()];

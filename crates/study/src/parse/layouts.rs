@@ -12,7 +12,7 @@ use super::hardware;
 use super::settings::{self, Given};
 use super::table::{StudyTable, Table, check_unique};
 use crate::error::{StudyError, StudyErrorKind as Kind};
-use crate::study::{Drives, Hardware, Host, NamedLayout};
+use crate::study::{Drives, Hardware, Host, NamedLayout, not_modelled};
 
 const KEYS: [&str; 20] = [
     "name",
@@ -188,6 +188,9 @@ fn host(table: &Table<'_>, around: &Around<'_, '_>) -> Result<Option<Host>, Stud
     let filesystem = own.map(|name| (table, name));
     let filesystem = filesystem.or(around.filesystem.map(|name| (table, name)));
     let wrong = |reason: &str| Err(table.error(Kind::WrongValue, "filesystem", reason));
+    if let Some(reason) = own.and_then(not_modelled) {
+        return wrong(&reason);
+    }
     if own.is_some() && around.filesystem.is_none() {
         return wrong("the study runs without filesystem; name one there too");
     }

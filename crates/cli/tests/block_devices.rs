@@ -1,5 +1,7 @@
 //! `raidlab compare --on DEVICE,..`: nothing is written that was not meant. On loop devices, which need root.
 
+#[path = "../../../tests/support/root.rs"]
+mod root;
 mod support;
 
 use std::fs::{self, OpenOptions};
@@ -9,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use raidlab_results::{Clock, Results};
+use root::{skip, tool};
 use support::{Ran, Running, Scratch};
 
 const BYTES: u64 = 16 << 20;
@@ -38,22 +41,6 @@ size = "1MiB"
 kind = "random-read"
 size = "64KiB"
 "#;
-
-fn tool(program: &str, arguments: &[&str]) -> Result<String, String> {
-    let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
-    let output = Command::new(program).args(arguments).env("PATH", path).output();
-    let output = output.map_err(|error| format!("{program}: {error}"))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_string());
-    }
-    Err(format!("{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr).trim()))
-}
-
-fn skip(test: &str, why: &str) {
-    // Written past the test harness, which would keep the output of a test that passes.
-    let line = format!("skipped: {test}: {why}\n");
-    std::io::stderr().write_all(line.as_bytes()).expect("standard error is open");
-}
 
 /// A loop device over a file; taken away at the end.
 struct Loop {

@@ -13,7 +13,7 @@ use std::process::Command;
 
 use extent::Extent;
 use raidlab_results::{Cell, Clock, Results};
-use root::{can_mount, traces};
+use root::{can_mount, skip, traces};
 use support::{Ran, Running, Scratch, names};
 
 const EXT4: [&str; 2] = ["mkfs.ext4", "e2fsck"];
@@ -296,7 +296,7 @@ fn devices_carry_filesystems_and_are_free_afterwards() {
     let name = "devices_carry_filesystems_and_are_free_afterwards";
     let Some(bench) = Bench::new(name) else { return };
     let Some(loops) = Loops::new(&bench.scratch) else {
-        eprintln!("skipped: {name}: needs losetup and loop devices");
+        skip(name, "needs losetup and loop devices");
         return;
     };
     let join = |parts: [String; 2]| parts.join(",");

@@ -1,5 +1,7 @@
 //! `raidlab compare --on DIR`: real bytes in files of its own, and nothing else touched.
 
+#[path = "../../../tests/support/root.rs"]
+mod root;
 mod support;
 
 use std::fs;
@@ -69,8 +71,7 @@ fn the_first_round_is_shown_above_the_bar() {
         .args(["--quiet", "--return", "--command", &line, "/dev/null"])
         .env("RAIDLAB_STORE", "off");
     let Ok(output) = script.stdin(std::process::Stdio::null()).output() else {
-        eprintln!("skipped: the_first_round_is_shown_above_the_bar: no `script`");
-        return;
+        return root::skip("the_first_round_is_shown_above_the_bar", "no `script`");
     };
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{told}");

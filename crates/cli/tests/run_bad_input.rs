@@ -5,13 +5,12 @@ mod root;
 mod support;
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use root::{can_mount, traces};
+use root::{can_mount, skip, traces};
 use support::{Ran, Running, Scratch, command, names, raidlab};
 
 fn run(words: &str) -> Ran {
@@ -323,8 +322,7 @@ fn the_examples_of_the_help_run() {
             && ran.code == Some(2)
             && ran.stderr.contains("`cargo xtask kernel")
         {
-            let line = format!("skipped: the_examples_of_the_help_run: {}", ran.stderr);
-            std::io::stderr().write_all(line.as_bytes()).expect("standard error");
+            skip("the_examples_of_the_help_run", ran.stderr.trim_end());
             continue;
         }
         assert!(!ran.good().stdout.is_empty(), "{example}");

@@ -310,10 +310,7 @@ pub(crate) fn not_modelled(filesystem: &str) -> Option<String> {
         return None;
     }
     let known = FilesystemKind::ALL.map(FilesystemKind::name).join(", ");
-    Some(format!(
-        "{filesystem} is not modelled; in virtual time there are {known} and {NATIVE}; the real one runs with \
-         --on DIR, --on DEVICES and --on kernel:6.12"
-    ))
+    Some(format!("{filesystem} is not modelled; in virtual time there are {known} and {NATIVE}"))
 }
 
 /// Filesystems that only modelled hosts have.
@@ -379,6 +376,16 @@ impl Origin {
         let table = format!("{name}[{index}]");
         let exact = self.lines.get(&format!("{table}.{key}"));
         exact.or_else(|| self.lines.get(&table)).copied()
+    }
+
+    /// An error about a key of the study itself, such as `filesystem`.
+    pub fn error_of_key(
+        &self,
+        kind: StudyErrorKind,
+        key: &str,
+        reason: impl Into<String>,
+    ) -> StudyError {
+        StudyError::new(kind, &self.path, self.lines.get(key).copied(), key, reason)
     }
 
     /// An error about a key in the table `name[index]`, such as the `model` of `drives[0]`.
@@ -466,14 +473,9 @@ impl Study {
     /// [`StudyErrorKind::NotSupported`]: a filesystem that only real kernels have.
     pub fn check_virtual_filesystem(&self) -> Result<(), StudyError> {
         let Some(reason) = self.filesystem.as_deref().and_then(not_modelled) else { return Ok(()) };
-        let line = self.origin.lines.get("filesystem").copied();
-        Err(StudyError::new(
-            StudyErrorKind::NotSupported,
-            &self.origin.path,
-            line,
-            "filesystem",
-            reason,
-        ))
+        let reason =
+            format!("{reason}; the real one runs with --on DIR, --on DEVICES and --on kernel:6.12");
+        Err(self.origin.error_of_key(StudyErrorKind::NotSupported, "filesystem", reason))
     }
 
     /// The modelled host of a layout: its own, or the study's; `None` for today's defaults.
@@ -497,12 +499,11 @@ impl Study {
         if let Some(name) = &self.filesystem
             && MODELLED_FILESYSTEMS.contains(&name.as_str())
         {
-            let line = self.origin.lines.get("filesystem").copied();
             let reason = format!(
                 "`{name}` is for modelled hosts; on real drives name one of {}",
                 FILESYSTEMS.join(", ")
             );
-            return Err(StudyError::new(kind, &self.origin.path, line, "filesystem", reason));
+            return Err(self.origin.error_of_key(kind, "filesystem", reason));
         }
         if let Some(index) = self.layouts.iter().position(|layout| layout.spares > 0) {
             let reason = "hot spares are not supported on real drives; leave `spares` out: with the state \

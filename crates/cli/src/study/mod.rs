@@ -110,15 +110,13 @@ fn check(file: &Path) -> Result<String, Failure> {
     let study = raidlab_study::load(file).map_err(Failure::input)?;
     let is_modelled =
         study.drives.iter().all(|group| matches!(group.source, DriveSource::Model(_)));
-    if is_modelled {
+    let clock = if is_modelled {
         Modelled::of_drives(&study, HostCosts::default()).map_err(Failure::input)?;
+        let is_virtual = study.check_virtual_filesystem().is_ok();
+        if is_virtual { "" } else { "; with --on DIR or --on kernel:6.12 only" }
     } else {
         Sizes::of(&study).map_err(Failure::input)?;
-    }
-    let clock = match study.check_virtual_filesystem() {
-        _ if !is_modelled => "; with --on DIR only",
-        Err(_) => "; with --on DIR or --on kernel:6.12 only",
-        Ok(()) => "",
+        "; with --on DIR only"
     };
     Ok(format!("{}: good: {}{clock}\n", file.display(), amount(&study)))
 }

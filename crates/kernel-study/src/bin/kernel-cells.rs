@@ -345,6 +345,8 @@ fn model(path: &str, worst: usize) -> Result<(), Error> {
 fn try_out(path: &Path, asked: &Asked) -> Result<(), Error> {
     let mut study = raidlab_study::load(path)?;
     raidlab_kernel_study::prepare(&mut study)?;
+    // What is not modelled is refused before the trace is begun.
+    let mut modelled = Modelled::new(&study, HostCosts::default())?;
     let (stop, _kept) = io::pipe()?;
     let options = Options { kernel: asked.kernel.clone(), cost: Cost::PLAIN, varied_starts: true };
     let trace: Option<Trace> = match &asked.trace {
@@ -352,7 +354,6 @@ fn try_out(path: &Path, asked: &Asked) -> Result<(), Error> {
         None => None,
     };
     let lab = KernelLab::new(&study, options, stop.as_fd(), trace.as_ref())?;
-    let mut modelled = Modelled::new(&study, HostCosts::default())?;
     let mut runner = lab.runner();
     for key in cells(&study).into_iter().filter(|key| key.workload(&study).is_some()) {
         let mut values = [Vec::new(), Vec::new()];

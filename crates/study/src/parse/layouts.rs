@@ -189,7 +189,7 @@ fn host(table: &Table<'_>, around: &Around<'_, '_>) -> Result<Option<Host>, Stud
     let filesystem = filesystem.or(around.filesystem.map(|name| (table, name)));
     let wrong = |reason: &str| Err(table.error(Kind::WrongValue, "filesystem", reason));
     if let Some(reason) = own.and_then(not_modelled) {
-        return wrong(&reason);
+        return Err(table.error(Kind::NotSupported, "filesystem", reason));
     }
     if own.is_some() && around.filesystem.is_none() {
         return wrong("the study runs without filesystem; name one there too");

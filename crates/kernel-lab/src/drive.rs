@@ -48,6 +48,8 @@ pub(crate) struct Drive {
     requests: Vec<Option<InFlight>>,
     outstanding: usize,
     interrupt: bool,
+    /// Nothing takes time, until it is asked for its name.
+    is_free: bool,
 }
 
 struct InFlight {
@@ -70,7 +72,13 @@ impl Drive {
             requests: Vec::new(),
             outstanding: 0,
             interrupt: false,
+            is_free: false,
         }
+    }
+
+    /// Lets requests take no time until it is asked for its name.
+    pub(crate) fn be_free(&mut self) {
+        self.is_free = true;
     }
 
     /// Takes what concerns the device and its queue; gives the answer that a message has instead of an acknowledgement.
@@ -109,9 +117,10 @@ impl Drive {
                 self.requests.push(None);
                 self.requests.len() - 1
             });
+            self.is_free &= request.operation != Operation::Identify;
             taken.push(match service_io(&request, place) {
-                Some(io) if request.status == status::OK => Taken::Work(io),
-                // What cannot be done is said at once.
+                Some(io) if request.status == status::OK && !self.is_free => Taken::Work(io),
+                // What is free is done at once, and what cannot be done is said at once.
                 _ => Taken::Done(place),
             });
             self.requests[place] = Some(request);

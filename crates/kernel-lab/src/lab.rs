@@ -97,6 +97,14 @@ impl Lab {
         }
     }
 
+    /// Lets a drive's requests take no time until the guest reads its serial number, by which a script says that all is
+    /// set up. Before the first message.
+    #[must_use]
+    pub fn with_free_setup(mut self) -> Self {
+        self.drives.iter_mut().for_each(Drive::be_free);
+        self
+    }
+
     /// Puts paths between the kernel and the drives. Before the first message.
     ///
     /// # Errors

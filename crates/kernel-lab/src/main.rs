@@ -168,6 +168,7 @@ impl Options {
             silence: Duration::from_secs(self.silence),
             drives: drives?,
             paths: paths::parse(lines, self.drives.len())?,
+            free_setup: false,
             room: self.room << 20,
         })
     }

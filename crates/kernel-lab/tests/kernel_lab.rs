@@ -56,6 +56,7 @@ fn guest(kernel: &Path, lines: &[&str]) -> Guest {
         silence: Duration::from_secs(60),
         drives: lines.iter().enumerate().map(drive).collect(),
         paths: PathSpec::default(),
+        free_setup: false,
         room: 1 << 30,
     }
 }

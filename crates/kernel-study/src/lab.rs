@@ -318,6 +318,7 @@ impl<'a> KernelRunner<'a> {
             silence: SILENCE,
             drives: self.drives(key, seed),
             paths: self.lab.paths(key.layout, self.drive_count(key)),
+            free_setup: true,
             room: ROOM,
         }
     }

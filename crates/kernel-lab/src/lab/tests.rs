@@ -161,6 +161,25 @@ fn kick_answer(drive: usize) -> Sent {
 }
 
 #[test]
+fn a_free_drive_takes_no_time_until_it_is_asked_for_its_name() {
+    let [write, read, identify] = [1, 0, 8];
+    for (kinds, expected) in [([write, read], [100, 100]), ([identify, read], [100, 1100])] {
+        let mut scene = Scene::new(1);
+        scene.lab.drives.iter_mut().for_each(Drive::be_free);
+        scene.bus.memory[CONTENTS as usize..][..512].fill(7);
+        for (number, kind) in kinds.into_iter().enumerate() {
+            scene.offers(0, number as u16, kind, 3);
+        }
+        scene.kicks(0, 100);
+        scene.waits_it_out();
+        let ends: Vec<u64> = scene.bus.records.iter().map(|record| record.ended.0).collect();
+        assert_eq!(ends, expected);
+        let is_read_back = scene.bus.memory[CONTENTS as usize + 512..][..512] == [7; 512];
+        assert_eq!(is_read_back, kinds[0] == write);
+    }
+}
+
+#[test]
 fn a_write_and_a_read_take_their_time_and_move_their_bytes() {
     let mut scene = Scene::new(1);
     scene.bus.memory[CONTENTS as usize..][..512].fill(7);

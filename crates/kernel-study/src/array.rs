@@ -16,6 +16,9 @@ pub(crate) const MOUNTED: &str = "/run/mnt";
 /// Stripes that md keeps at least and at most: `stripe_cache_size`.
 const STRIPES: std::ops::RangeInclusive<u32> = 17..=32_768;
 
+/// Tables of large arrays are larger than the memory of a small guest, and hardly touched: they may be asked for.
+const HEAD: &str = "set -eu\nexec 3>&1 1>&2\necho 1 >/proc/sys/vm/overcommit_memory\n";
+
 /// From here on drives take the time they need. Before, md marks its array clean (after 200 ms), and ext4 reads all of
 /// its block bitmaps, which it begins up to 5 s after it was mounted (`ext4_lazyinit_thread` in fs/ext4/super.c): on
 /// large drives that goes on for minutes, and nobody means to measure it.
@@ -67,7 +70,7 @@ fn arguments(layout: &NamedLayout) -> Result<Vec<String>, String> {
 pub(crate) fn script(setup: &Setup<'_>) -> Result<String, String> {
     let layout = setup.layout;
     let device_of_run = format!("/dev/{}", target(layout));
-    let mut script = String::from("set -eu\nexec 3>&1 1>&2\n");
+    let mut script = HEAD.to_owned();
     if !is_bare(layout) {
         create(&mut script, setup)?;
     }

@@ -295,6 +295,9 @@ fn candidate(
 mod tests {
     use std::sync::LazyLock;
 
+    use raidlab_predict::Modelled;
+    use raidlab_sim::HostCosts;
+
     use super::*;
 
     static DRAWING: LazyLock<Drawing> = LazyLock::new(|| draw(1, 600));
@@ -340,6 +343,11 @@ mod tests {
         for cell in &DRAWING.cells {
             let study = cell.study().unwrap_or_else(|error| panic!("{}: {error}", cell.name()));
             assert_eq!((study.layouts.len(), study.workloads.len()), (1, 1));
+            // To fit workloads to drives takes a while: those that look at memory, and a sample.
+            if cell.value("workload") == "bonnie" || cell.number % 16 == 0 {
+                let drives = Modelled::of_drives(&study, HostCosts::default());
+                drives.unwrap_or_else(|error| panic!("{}: {error}", cell.name()));
+            }
         }
     }
 }

@@ -133,7 +133,7 @@ impl Drawn {
             "bonnie" => {
                 let sync = mode == "fsync";
                 format!(
-                    "kind = \"bonnie-2.00\"\nsize = \"{size}MiB\"\nram = \"16MiB\"\nn = \"1\"\nfast = true\n\
+                    "kind = \"bonnie-2.00\"\nsize = \"{size}MiB\"\nram = \"8MiB\"\nn = \"1\"\nfast = true\n\
                      sync = {sync}\nseeks = {many}\nsettle = \"1s\"\n"
                 )
             }

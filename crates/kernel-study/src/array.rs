@@ -20,8 +20,8 @@ const STRIPES: std::ops::RangeInclusive<u32> = 17..=32_768;
 const HEAD: &str = "set -eu\nexec 3>&1 1>&2\necho 1 >/proc/sys/vm/overcommit_memory\n";
 
 /// From here on drives take the time they need. Before, md marks its array clean (after 200 ms), and ext4 reads all of
-/// its block bitmaps, which it begins up to 5 s after it was mounted (`ext4_lazyinit_thread` in fs/ext4/super.c): on
-/// large drives that goes on for minutes, and nobody means to measure it.
+/// its block bitmaps, which it begins up to 5 s after it was mounted (`ext4_lazyinit_thread` in fs/ext4/super.c): on a
+/// drive of 6 TB those are 2,798 reads in 7 s, and nobody means to measure them.
 const SET_UP: &str = "sleep 6\ncat /sys/block/vd*/serial >/dev/null\n";
 
 /// What an array is set up with.

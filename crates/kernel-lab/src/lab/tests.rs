@@ -165,7 +165,7 @@ fn a_free_drive_takes_no_time_until_it_is_asked_for_its_name() {
     let [write, read, identify] = [1, 0, 8];
     for (kinds, expected) in [([write, read], [100, 100]), ([identify, read], [100, 1100])] {
         let mut scene = Scene::new(1);
-        scene.lab.drives.iter_mut().for_each(Drive::be_free);
+        scene.lab = scene.lab.with_free_setup();
         scene.bus.memory[CONTENTS as usize..][..512].fill(7);
         for (number, kind) in kinds.into_iter().enumerate() {
             scene.offers(0, number as u16, kind, 3);

@@ -138,7 +138,7 @@ struct Slot {
     area: Area,
     /// Where the buffer starts in the area.
     offset: usize,
-    bytes: usize,
+    sectors: u64,
     /// Segments of unanswered requests that lie in this buffer.
     in_flight: u32,
     /// Segments of unanswered requests that have a part of each [`BLOCK`] of it, and [`FILLS`] times those that are
@@ -152,6 +152,10 @@ const BLOCK: u32 = 8;
 const FILLS: u64 = 1 << 32;
 
 impl Slot {
+    fn bytes(&self) -> usize {
+        self.sectors as usize * SECTOR
+    }
+
     /// Of each block that a segment has a part of. Most are one whole block, for which no loop is set up.
     #[inline]
     fn uses(&mut self, segment: Segment, mut each: impl FnMut(&mut u64)) {
@@ -219,7 +223,7 @@ impl Buffers {
         // Half way round from the scratch buffer of the same number, which is used together with it.
         let offset = self.users.stagger(index + ALIGNMENT / self.users.alignment / 2);
         let uses = vec![0; (sectors as usize).div_ceil(BLOCK as usize)];
-        let slot = Slot { area: Area::new(bytes + offset)?, offset, bytes, in_flight: 0, uses };
+        let slot = Slot { area: Area::new(bytes + offset)?, offset, sectors, in_flight: 0, uses };
         if free.is_none() {
             self.slots.push(None);
         }
@@ -243,7 +247,7 @@ impl Buffers {
     /// When there is no such buffer, or a request is using it.
     pub(crate) fn bytes(&self, token: Token) -> Result<&[u8], EngineError> {
         let slot = self.idle(token, "look at a buffer")?;
-        Ok(&slot.area.bytes()[slot.offset..][..slot.bytes])
+        Ok(&slot.area.bytes()[slot.offset..][..slot.bytes()])
     }
 
     /// The contents of a buffer, to be changed.
@@ -253,7 +257,10 @@ impl Buffers {
     pub(crate) fn bytes_mut(&mut self, token: Token) -> Result<&mut [u8], EngineError> {
         self.idle(token, "fill a buffer")?;
         match self.slots[token.0 as usize].as_mut() {
-            Some(slot) => Ok(&mut slot.area.bytes_mut()[slot.offset..][..slot.bytes]),
+            Some(slot) => {
+                let (offset, bytes) = (slot.offset, slot.bytes());
+                Ok(&mut slot.area.bytes_mut()[offset..][..bytes])
+            }
             None => Ok(&mut []),
         }
     }
@@ -270,9 +277,12 @@ impl Buffers {
         Ok(slot)
     }
 
-    /// Whether the segment lies within a buffer of the user's.
+    /// Whether the segment lies within a buffer of the user's, which scratch is not.
+    #[inline]
     pub(crate) fn fits(&self, segment: Segment) -> bool {
-        Scratch::index(segment.token).is_none() && self.piece(segment).is_some()
+        let Some(Some(slot)) = self.slots.get(segment.token.0 as usize) else { return false };
+        let end = u64::from(segment.offset) + u64::from(segment.len);
+        end <= slot.sectors
     }
 
     /// The memory of a segment, scratch included; `None` when it does not lie within a buffer.
@@ -283,7 +293,7 @@ impl Buffers {
         let (start, bytes) = match Scratch::index(segment.token) {
             None => {
                 let slot = self.slots.get(segment.token.0 as usize)?.as_ref()?;
-                (slot.area.start().wrapping_add(slot.offset), slot.bytes)
+                (slot.area.start().wrapping_add(slot.offset), slot.bytes())
             }
             Some(index) if index < self.scratch_count => {
                 (self.scratch.start().wrapping_add(index * self.scratch_stride), self.scratch_bytes)
@@ -300,14 +310,15 @@ impl Buffers {
     pub(crate) fn hold(&mut self, segment: Segment, fills: bool) -> bool {
         let Some(Some(slot)) = self.slots.get_mut(segment.token.0 as usize) else { return false };
         slot.in_flight += 1;
-        // What reads memory meets who fills it, what fills it anyone.
+        // What reads memory meets who fills it, what fills it anyone. All counts are joined and compared once, which
+        // several blocks at a time do.
         let (one, unbearable) = if fills { (FILLS + 1, 0) } else { (1, FILLS - 1) };
-        let mut meets = false;
+        let mut all = 0;
         slot.uses(segment, |uses| {
-            meets |= *uses > unbearable;
+            all |= *uses;
             *uses += one;
         });
-        meets
+        all > unbearable
     }
 
     /// A request that used a segment was answered.

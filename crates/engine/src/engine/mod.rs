@@ -300,9 +300,13 @@ impl Engine {
         pending.generation = pending.generation.wrapping_add(1);
         let id = RequestId(u64::from(pending.generation) << 32 | u64::from(slot));
         pending.fills = fills;
-        let mut own = segments.iter().copied();
-        pending.first = own.next();
-        pending.more.extend(own);
+        // Most have one segment: for them no list is gone through, here and where they are answered.
+        pending.first = segments.first().copied();
+        if let [_, more @ ..] = segments
+            && !more.is_empty()
+        {
+            pending.more.extend_from_slice(more);
+        }
         self.outstanding += 1;
         self.hand_in(Input::Request(Request { id, op, at, len, segments, fua }));
         Ok(id)
@@ -524,8 +528,13 @@ impl Engine {
         let slot = id.0 as u32;
         let pending = &mut self.pending[slot as usize];
         debug_assert_eq!(u64::from(pending.generation), id.0 >> 32, "answered twice");
-        for segment in pending.first.take().into_iter().chain(pending.more.drain(..)) {
-            self.buffers.let_go(segment, pending.fills);
+        if let Some(first) = pending.first.take() {
+            self.buffers.let_go(first, pending.fills);
+        }
+        if !pending.more.is_empty() {
+            for segment in pending.more.drain(..) {
+                self.buffers.let_go(segment, pending.fills);
+            }
         }
         self.free.push(slot);
         self.replies.push(Reply { id, outcome });

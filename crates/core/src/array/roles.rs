@@ -12,7 +12,10 @@ impl Roles {
 
     /// One role; none, if there cannot be as many.
     pub(super) const fn one(role: u16) -> Self {
-        Self::range(role, role + 1)
+        match 1u128.checked_shl(role as u32) {
+            Some(role) => Self(role),
+            None => Self::NONE,
+        }
     }
 
     /// Roles `first..end`.
@@ -29,7 +32,9 @@ impl Roles {
     }
 
     pub(super) const fn contains(self, role: u16) -> bool {
-        !Self::one(role).is_apart(self)
+        // Of the half that it is in: shifting both takes three times as long.
+        let half = if role < 64 { self.0 as u64 } else { (self.0 >> 64) as u64 };
+        role < 128 && half >> (role % 64) & 1 == 1
     }
 
     pub(super) const fn is_empty(self) -> bool {

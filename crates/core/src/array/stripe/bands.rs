@@ -196,19 +196,21 @@ impl<F: Fn(u16) -> bool> Health<F> {
             band.method = Method::FullStripe;
             return true;
         }
-        let readable =
-            |inside: bool| (0..self.data).all(|k| band.covers(k) != inside || !self.lacks(k));
         let parity_readable = self.live & !self.readable == 0;
+        let lacks = |mut chunks: std::ops::Range<u16>| chunks.any(|k| self.lacks(k));
         // What is in memory is not read.
-        let cached = |inside: bool| {
-            (0..self.data).filter(|k| band.covers(*k) == inside && self.is_cached(*k)).count()
-                as u16
+        let wanted = |chunks: std::ops::Range<u16>| match self.cached.is_empty() {
+            true => chunks.len() as u16,
+            false => chunks.filter(|k| !self.is_cached(*k)).count() as u16,
         };
+        let (inside, before, after) =
+            (band.first..band.last + 1, 0..band.first, band.last + 1..self.data);
         let parities = (self.data..self.data + 2)
             .filter(|role| self.live >> (role - self.data) & 1 == 1 && !self.is_cached(*role));
-        let modify = (!zeroes && parity_readable && readable(true))
-            .then(|| covered - cached(true) + parities.count() as u16);
-        let reconstruct = readable(false).then(|| self.data - covered - cached(false));
+        let modify = (!zeroes && parity_readable && !lacks(inside.clone()))
+            .then(|| wanted(inside) + parities.count() as u16);
+        let reconstruct = (!lacks(before.clone()) && !lacks(after.clone()))
+            .then(|| wanted(before) + wanted(after));
         let wins = |modify: u16, reconstruct: u16| match self.tie {
             Tie::ReconstructWrite => modify < reconstruct,
             Tie::ReadModifyWrite => modify <= reconstruct,

@@ -1,9 +1,9 @@
-//! The memory of programs that use this crate: mimalloc. Modelled hosts make and forget a hundred thousand
-//! files a second; with the system's allocator a replay takes a seventh longer.
+//! The memory allocator of raidlab's command: mimalloc. Modelled hosts create and drop a hundred thousand files a
+//! second; with the system's allocator a replay takes a seventh longer.
 //!
-//! It knows nothing of raidlab, and a library has no business with it: an allocator is a program's to choose. A
-//! program that has this crate among its own takes all memory from it; called once at the start,
-//! [`keep_freed_memory`] keeps what is freed for 1,000 milliseconds:
+//! It knows nothing of raidlab. Libraries must not use it, since the choice of an allocator is the program's. A program
+//! that links this crate takes all its memory from it. Called once at the start, [`keep_freed_memory`] makes the
+//! allocator keep freed memory for 1,000 milliseconds:
 //!
 //! ```
 //! raidlab_allocator::keep_freed_memory();

@@ -1,23 +1,24 @@
-//! The checker: the array core on drives that fail in every way, judged by one oracle.
+//! The checker: runs the array core on simulated drives that fail in every way, and judges every answer by one oracle.
+//! `docs/reliability.md` lists the faults and the promises that it checks.
 //!
 //! * [`content`]: what a sector holds, and parity over it.
 //! * [`device`]: drives with a volatile cache, torn writes, records, faults; what a crash may leave.
 //! * [`shape`]: where everything lies, computed independently of the array.
 //! * [`oracle`]: the legal values of every sector, one definition for all users.
-//! * [`harness`]: one array driven over all of these, step by step, by its owner.
+//! * [`harness`]: drives one array over all of these, step by step.
 //! * [`log`]: one line per event, with a legend, and the hash of a run.
-//! * [`crash`]: every crash of small programs.
-//! * [`fault_points`]: every member I/O of every operation fails in turn.
+//! * [`crash`]: crash enumeration, every crash of small programs.
+//! * [`fault_points`]: the fault-point sweep, in which every member I/O of every operation fails in turn.
 //! * [`swarm`]: random arrays, work and faults, one seed per run.
 //! * [`part`]: all of these divided into parts that can run separately, and their sum.
 //! * [`reproduction`]: repeats one run from what a broken guarantee prints.
-//! * `mutation`: plants bugs, and looks for them with all of these; with the feature `seeded-bugs`.
-//! * [`choices`]: every choice in turn, or by a seed.
+//! * `mutation`: plants bugs, and searches for them with all of these; needs the feature `seeded-bugs`.
+//! * [`choices`]: makes every choice in turn, or by a seed.
 //!
-//! Nothing here reads a clock, starts a thread or draws from anything but a seed, nor knows modelled drives. A sector
-//! is one value here, whatever its 512 bytes; all is counted in sectors.
+//! Nothing here reads a clock, starts a thread, draws from anything but a seed, or knows modelled drives. A sector
+//! is one value here, not 512 bytes; all lengths are in sectors.
 //!
-//! One seed is one array with its work and its faults, the same each time:
+//! A seed determines an array, its work and its faults, the same each time:
 //!
 //! ```
 //! use raidlab_checker::swarm::{Options, run};

@@ -1,9 +1,9 @@
 //! The RAID planner as a value: it plans member I/O and parity, and carries out neither.
 //!
-//! No clock, no I/O, no threads, no randomness, no bytes. The same [`Array`] is driven by the engine over
-//! real members, by the simulator in virtual time, and by the checker under injected faults.
-//! The contract is written down in [`contract`]; in one sentence: **hand in every input that is
-//! ready at `now`, then drain [`Array::poll`] until it gives `None`.**
+//! It has no clock, I/O, threads or randomness, and sees no bytes; a *driver* provides these. The same [`Array`] is
+//! driven by the engine over real members, by the simulator in virtual time, and by the checker under injected
+//! faults. The module [`contract`] has the rules between array and driver; in one sentence: **hand in every input
+//! that is ready at `now`, then drain [`Array::poll`] until it gives `None`.**
 //!
 //! * [`Layout`] is a level with its parameters, [`Config`] a layout with its members, [`Array`] the planner;
 //!   [`Stack`] is an array of arrays, and [`Volume`] either.
@@ -11,12 +11,12 @@
 //! * [`consistency`] says what each consistency mode guarantees across a crash, and how current members are told from
 //!   outdated ones.
 //!
-//! Addresses and lengths are in sectors of 512 bytes, time in nanoseconds from whatever start the driver has
-//! ([`units`]). Addresses given to members are relative to the start of their data: where data start on a
-//! drive is the driver's business.
+//! Addresses and lengths are in sectors of 512 bytes, time in nanoseconds since a start that the driver chooses
+//! ([`units`]). Addresses on members are relative to the start of their data; the driver knows where data start on a
+//! drive.
 //!
-//! A mirrored write, carried out by hand. The planner asks for one I/O to each of two members, and answers when
-//! both are done:
+//! The example carries a mirrored write out by hand. The planner asks for one I/O to each of two members, and answers
+//! when both are done:
 //!
 //! ```
 //! use raidlab_core::contract::{

@@ -1,5 +1,5 @@
-//! Runs the RAID core on real members: bytes, clock, threads and system calls live here, RAID logic
-//! does not.
+//! Runs the RAID core on real members. Bytes, clock, threads and system calls are here; RAID logic is in
+//! [`raidlab_core`].
 //!
 //! * [`Engine`] owns an [`Array`](raidlab_core::Array), its [members](Member) and buffers, and
 //!   carries out what the array asks for. One thread runs the loop; files and devices are reached
@@ -7,10 +7,10 @@
 //! * [`Device`] describes a block device and who uses it, [`Claim`] opens it exclusively.
 //! * [`MemberStore`] is the trait for members of your own, besides those in memory and in files.
 //!
-//! It knows neither workloads nor the format of metadata. Places and lengths are in sectors of 512 bytes, payload is
-//! slices of bytes, time is nanoseconds of the machine's steady clock since the engine was created.
+//! It knows neither workloads nor the format of metadata. Addresses and lengths are in sectors of 512 bytes, payload is
+//! slices of bytes, and time is in nanoseconds of the machine's steady clock since the engine was created.
 //!
-//! An array is created and written, loses a member, is read without it, and is rebuilt:
+//! In the example an array is created and written, loses a member, is read without it, and is rebuilt:
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;
@@ -37,8 +37,8 @@
 //!
 //! Fault model: members may fail any I/O, answer short, late or with wrong bytes, and vanish. An error
 //! of a member is an [`IoOutcome`](raidlab_core::contract::IoOutcome) for the core to act on; wrong
-//! bytes are found by whoever knows what was written: [`Mismatch`] says where they lie. Durability is
-//! what `fdatasync` gives. Metadata of arrays lie behind the data of each member, in raidlab's own form.
+//! bytes are found by the caller that knows what was written: [`Mismatch`] says where they lie. Durability is
+//! what `fdatasync` gives. Metadata of arrays lie after the data of each member, in raidlab's own format.
 
 mod buffers;
 mod compute;

@@ -1,12 +1,13 @@
-//! What can be learned by predicting a study many times, with something changed each time.
+//! Predicts a study many times with something changed each time, to fit parameters, explain effects or find the best
+//! read-ahead.
 //!
 //! * [`calibrate`] fits a study's free parameters to published figures.
 //! * [`Ablation`] takes a mechanism out of a study, to show what that mechanism does.
-//! * [`tune`] looks for the smallest window of read-ahead that is as good as any.
+//! * [`tune`] searches for the smallest read-ahead window that is as good as any.
 //!
 //! It knows neither terminals nor reports. Windows are in bytes, rates in whatever unit the caller measures them.
 //!
-//! A search over rates that grow with the window up to 1 MiB and no further:
+//! A search where rates grow with the window up to 1 MiB and no further:
 //!
 //! ```
 //! use raidlab_explore::tune::{Ended, Rule, Search};

@@ -1,12 +1,12 @@
-//! What comes from outside, as functions of bytes that must not panic, hang or take memory without bound.
+//! Parsers of all input from outside, as functions of bytes that must not panic, hang or take memory without bound.
 //!
-//! Each function of [`TARGETS`] takes any bytes and holds raidlab to what it promises of them: what is read and
-//! printed is read again to the same, what is decoded was encoded, an array of damaged members never starts by itself
-//! unless the rule says so. `tests/corpora.rs` replays every input of `corpora/` in each run of the tests;
-//! `cargo xtask fuzz TARGET` looks for new ones with libFuzzer.
+//! Each function of [`TARGETS`] takes any bytes and checks what raidlab promises of them: what is parsed and
+//! printed parses to the same again, decoding is the inverse of encoding, and an array of damaged members never
+//! starts by itself unless the rule allows it. `tests/corpora.rs` replays every input of `corpora/` in each run of
+//! the tests; `cargo xtask fuzz TARGET` searches for new inputs with libFuzzer.
 //!
-//! libFuzzer is an optional dependency of this crate instead of a package with a lock file of its own: what is fuzzed
-//! is then built of the very versions that are shipped, and nothing of it is built without the feature.
+//! libFuzzer is an optional dependency of this crate, not a package with a lock file of its own, so that the fuzzed
+//! code is built from the very versions that are shipped. Without the feature nothing of it is built.
 
 #![forbid(unsafe_code)]
 

@@ -1,15 +1,16 @@
-//! The Linux kernel in virtual time on modelled drives: its own md, page cache, schedulers and filesystems, as one
-//! unprivileged process whose clock and whose drives are this crate.
+//! Runs the Linux kernel in virtual time on modelled drives: its own md, page cache, schedulers and filesystems, in one
+//! unprivileged process that gets its clock and its drives from this crate.
 //!
-//! The kernel is User Mode Linux with an external clock (`time-travel=ext`) and virtio drives by vhost-user. It runs or
-//! waits; while it waits, drives take no real time at all, so a run takes only as long as its computation, and two
-//! runs with the same seed send the same requests at the same nanoseconds. `docs/kernel-lab.md` says what that can and
-//! cannot judge.
+//! The kernel is User Mode Linux with an external clock (`time-travel=ext`) and virtio drives by vhost-user. It
+//! runs or waits. While it waits, drives take no real time at all, so a run takes only as long as its computation,
+//! and two runs with the same seed send the same requests at the same nanoseconds. `docs/kernel-lab.md` says what
+//! that can and cannot judge.
 //!
-//! * [`Lab`] is all of it without I/O: messages of the clock ([`clock`]) and the drives ([`vhost`], [`virtqueue`]) go
-//!   in by its methods and out by a [`Bus`]; drives are [`Service`]s, announced to the kernel by their [`Class`].
+//! * [`Lab`] is the logic without I/O: messages of the clock ([`clock`]) and of the drives ([`vhost`],
+//!   [`virtqueue`]) come in through its methods and go out through a [`Bus`]; drives are [`Service`]s, described to
+//!   the kernel by a [`Class`].
 //! * Between kernel and drives may lie [`paths`]: buses, channels and links that drives share.
-//! * [`guest`] starts a kernel and serves it; unsafe code is in the mapping of its memory only.
+//! * [`guest`] starts a kernel and serves it. Only the mapping of the guest's memory needs unsafe code.
 //!
 //! It knows neither arrays nor workloads nor studies. Times are integer nanoseconds since the guest's start; addresses
 //! of the guest's memory and of drives are in bytes unless stated otherwise.

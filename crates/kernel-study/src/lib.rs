@@ -3,9 +3,9 @@
 //!
 //! Each run of a cell is a guest of its own. A script sets the array up with `mdadm` and makes the filesystem; then
 //! [`guest-cell`](inside), a program of this crate, runs the workload by system calls, as on a real directory or
-//! device, and reports what it measured. Nothing is modelled but the drives and what system calls cost.
+//! device, and reports what it measured. Only the drives and the cost of system calls are modelled.
 //!
-//! [`KernelLab`] runs cells; [`prepare`] fits a study to what guests can be, and refuses by name what they cannot.
+//! [`KernelLab`] runs cells; [`prepare`] adapts a study to what guests support, and refuses by name what they do not.
 //!
 //! ```
 //! use raidlab_kernel_study::{MEMORY, prepare};

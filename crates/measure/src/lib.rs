@@ -1,10 +1,10 @@
-//! A study's cells on member files of a directory or on block devices, in real time, every byte verified.
+//! Runs a study's cells on member files of a directory or on block devices, in real time, and verifies every byte.
 //!
-//! One set of [`Drives`] serves all layouts in turn. [`Sizes`] says how large members and arrays are, in bytes and in
-//! sectors of 512 bytes, [`probe`] sizes the random workloads of the default study by how fast the drives are,
-//! [`Rounds`] runs them. For each cell the array is set up again, filled where its processes will read (untimed),
-//! run (timed), and every member is read and compared (untimed). [`in_directory`] and [`on_array`] run one plan on a
-//! filesystem.
+//! One set of [`Drives`] serves all layouts in turn. [`Sizes`] says how large members and arrays are, in bytes and
+//! in sectors of 512 bytes; [`probe`] sizes the random workloads of the default study by the speed of the drives;
+//! [`Rounds`] runs the cells. For each cell the array is set up again, filled where its processes will read
+//! (untimed), run (timed), and every member is read and compared (untimed). [`in_directory`] and [`on_array`] run
+//! one plan on a filesystem.
 //!
 //! Nothing here talks to a user or knows modelled drives: the caller must have confirmed what may be overwritten.
 //!

@@ -1,16 +1,16 @@
-//! Metadata of arrays on their members, as bytes.
+//! Encodes and decodes the metadata of arrays on their members.
 //!
-//! Pure: bytes in, values out. It opens nothing, and does not know how an array is run. A [`MetadataFormat`] says
-//! where each record goes and what its bytes are, and reads what a device carries through a [`Source`] that the
-//! caller has opened. [`Own`] is the format of raidlab's own arrays, [`RecordWriter`] writes it. Places are in
-//! sectors of 512 bytes from the start of the device.
+//! This crate is pure: bytes in, values out. It opens nothing, and does not know how an array is run. A
+//! [`MetadataFormat`] says where each record goes and what its bytes are, and reads what a device carries through a
+//! [`Source`] that the caller has opened. [`Own`] is the format of raidlab's own arrays, [`RecordWriter`] writes
+//! it. Positions are in sectors of 512 bytes from the start of the device.
 //!
 //! Fault model: any sector may be unreadable or hold anything at all; a device may be blank, come from another array
 //! or another place of this one, be a copy made earlier, or have been cut off or have grown. What was never written
 //! is distinguished from what was damaged, since a damaged place may have held the newest record. No input makes a
 //! format panic, or use more memory than a device of its size can fill. Tests: `tests/formats.rs`, `tests/damage.rs`.
 //!
-//! A superblock is written to a device in memory and found on it:
+//! In the example a superblock is written to a device in memory and found on it:
 //!
 //! ```
 //! use raidlab_core::consistency::{MetaArea, Parameters};

@@ -1,13 +1,13 @@
 //! Models of drives in virtual time, and the files that describe drives.
 //!
-//! A model has the shape of the core: a value without clock, thread or I/O, which knows nothing of arrays. Hand in
+//! A model is used like the core: it is a value without clock, thread or I/O, and knows nothing of arrays. Hand in
 //! inputs with [`Drive::handle`], then drain [`Drive::poll`] until it gives `None`. Time is integer nanoseconds
 //! given by the caller, addresses and lengths are in sectors of 512 bytes; the same inputs give the same outputs on
 //! every machine.
 //!
 //! * [`Drive`] is a [`HardDisk`], an [`Smr`] disk or an [`Ssd`]; [`Queue`] schedules in front of one, and [`path`] and
 //!   [`controller`] model the hardware between host and drives.
-//! * [`host`] is page cache, write-back, read-ahead and filesystem.
+//! * [`host`] models page cache, write-back, read-ahead and filesystem.
 //!
 //! A drive is described by a TOML file in which every figure carries its unit, its status and its
 //! source (`docs/drives.md`). [`load`] reads one, [`builtin`] lists those compiled in.

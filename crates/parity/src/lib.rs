@@ -1,14 +1,14 @@
-//! Parity arithmetic: XOR of blocks, P and Q, lost data from them, comparing blocks and locating the wrong
-//! one, with run-time dispatch, and a scalar oracle for everything.
+//! Parity arithmetic: computes P (XOR) and Q of blocks, recovers lost blocks from them, compares blocks and finds
+//! the one that is wrong. It chooses vector code at run time, and has a scalar oracle for everything.
 //!
-//! It knows blocks of bytes and nothing of arrays. [`Kernels`] has it all, by one [`InstructionSet`] and one way to
-//! [`Store`]; [`xor`] and [`pq`] are the fastest of it in a call. P is the XOR of the data of a row; Q the sum of the
-//! data, each times 2 to its exponent, in GF(2^8) with polynomial 0x11d, as Linux md has it. Blocks of a row are
-//! slices of one length in bytes. Functions that take slices check them; those called `_raw` are unsafe, for a caller
-//! whose target may be one of the sources. Every path equals [`scalar`] byte for byte (`tests/equal.rs`,
+//! It knows blocks of bytes and nothing of arrays. [`Kernels`] has all functions for one [`InstructionSet`] and one
+//! way to [`Store`]; [`xor`] and [`pq`] call the fastest ones. P is the XOR of the data of a row; Q is the sum of
+//! the data, each times 2 to its exponent, in GF(2^8) with polynomial 0x11d, as in Linux md. Blocks of a row are
+//! slices of one length in bytes. Functions that take slices check them; those called `_raw` are unsafe, for
+//! callers whose target may be one of the sources. Every path equals [`scalar`] byte for byte (`tests/equal.rs`,
 //! `tests/pq.rs`, `tests/losses.rs`, `tests/inspect.rs`).
 //!
-//! P and Q of three blocks, of which any two may then be lost:
+//! P and Q of three blocks, and the recovery of two of the blocks:
 //!
 //! ```
 //! use raidlab_parity::{Kernels, ParityError, pq};

@@ -1,10 +1,10 @@
-//! The cells of a study in virtual time: on modelled drives, with or without a modelled host.
+//! Runs the cells of a study in virtual time, on modelled drives, with or without a modelled host.
 //!
 //! [`Modelled`] is the [`Runner`](raidlab_study::Runner) of a study's cells; [`host`] runs a plan on a host over an
-//! array that the caller has set up. It knows no real members and no terminals. One seed gives one run, the same on any
-//! machine; times are virtual, in nanoseconds, and values have the units of their workloads' metrics.
+//! array that the caller has set up. It knows no real members and no terminals. A seed determines the run, which is the
+//! same on any machine. Times are virtual, in nanoseconds, and values have the units of their workloads' metrics.
 //!
-//! How many small reads a second a mirror gives one process, and four:
+//! How many small reads a second a mirror delivers to one process, and to four:
 //!
 //! ```
 //! use std::ops::ControlFlow;

@@ -7,8 +7,8 @@
 //! Draws below a bound are unbiased: D. Lemire, "Fast random integer generation in an interval",
 //! ACM Transactions on Modeling and Computer Simulation 29 (2019), 3.
 //!
-//! There is no seed from elsewhere: who draws says from what. [`Random`] draws much, [`SplitMix64`] little, and [`mix`]
-//! makes the seed of each part out of the numbers that name it. Not for secrets.
+//! No seed comes from the environment: the caller names it. [`Random`] is for many draws, [`SplitMix64`] for a few, and
+//! [`mix`] makes the seed of each part from the numbers that identify it. Not for secrets.
 //!
 //! ```
 //! use raidlab_random::{Random, mix};

@@ -1,13 +1,13 @@
 //! Reports of a results document: for the terminal, as one self-contained HTML file, as JSON.
 //!
-//! Everything here is a pure function of the document. Nothing looks at the environment, so the caller says how wide
-//! the terminal is and whether it takes colour; the same document gives the same bytes everywhere. No report knows a
-//! study, an array, or how a number was obtained: each value has the unit that its cell says.
+//! Everything here is a pure function of the document, so the same document gives the same bytes everywhere.
+//! Nothing reads the environment; the caller says how wide the terminal is and whether it shows colour. No report
+//! knows a study, an array, or how a number was obtained: each value has the unit that its cell states.
 //!
 //! * [`Exporter`] is what [`Terminal`], [`Html`], [`Json`], [`Csv`], [`CsvRounds`] and [`Markdown`] have in common.
-//! * [`Sheet`] is a table of texts for other programs, [`findings`] says what the numbers of a replay show.
+//! * [`Sheet`] is a table of texts for other programs; [`findings`] puts into words what the numbers of a replay show.
 //!
-//! What `raidlab compare --json` wrote, as text:
+//! A document as `raidlab compare --json` writes it, shown as text:
 //!
 //! ```
 //! use raidlab_report::{Exporter, Markdown, ReportErrorKind, Terminal};

@@ -1,13 +1,16 @@
 //! The results document and the statistics of comparison.
 //!
-//! [`document`] is the document, [`json`] how it is stored, [`find`] how to look things up in it,
-//! [`replay`] what those of published studies contain in addition, [`comparison`] the rule for every verdict,
-//! [`conduct`] whether the rounds support it, [`statistics`] the formulas behind its numbers, [`diff`] what changed
-//! from one document to another, [`ranks`] the tests behind that. Nothing here knows what was measured or how: a value
-//! has the unit that its [`Cell`] says, and a sample is one value per round.
+//! * [`document`] is the document, [`json`] stores it, [`find`] looks things up in it; [`replay`] has what documents of
+//!   published studies contain in addition.
+//! * [`comparison`] is the rule for every verdict, [`conduct`] checks whether the rounds support it, [`statistics`]
+//!   has the formulas.
+//! * [`diff`] says what changed from one document to another, by the tests in [`ranks`].
 //!
-//! Two layouts measured in the same rounds. The rounds differ by more than the layouts do, but each round shows the
-//! second a tenth faster:
+//! Nothing here knows what was measured or how: a value has the unit that its [`Cell`] states, and a sample is one
+//! value per round.
+//!
+//! The example compares two layouts measured in the same rounds. The rounds differ by more than the layouts do, but in
+//! each round the second is a tenth faster:
 //!
 //! ```
 //! use raidlab_results::comparison::Row;

@@ -1,11 +1,11 @@
 //! Discrete-event simulation of arrays over modelled drives.
 //!
-//! The [`World`] joins one array of the core, its modelled drives and the CPU of the host ([`HostCosts`]) in virtual
-//! time, which is in nanoseconds starting at 0. It knows neither workloads nor studies, and moves no bytes: segments
-//! name a buffer that is never looked at. One seed gives one run, the same on any machine; a world runs on one
-//! thread, so parallel runs are parallel worlds.
+//! The [`World`] joins one array of the core, its modelled drives and the CPU of the host ([`HostCosts`]) in
+//! virtual time, which is in nanoseconds starting at 0. It knows neither workloads nor studies, and moves no bytes:
+//! segments name a buffer that is never read. A seed determines the run, which is the same on any machine. A world
+//! runs on one thread; for parallel runs, create several worlds.
 //!
-//! What a raid5 reads for 4 KiB when healthy and with a member lost; then the member is rebuilt:
+//! What a raid5 reads from its members for 4 KiB, healthy and with a member lost; then the member is rebuilt:
 //!
 //! ```
 //! use raidlab_core::contract::{Event, IoOp};

@@ -1,14 +1,14 @@
-//! Runs of studies on disk.
+//! Records runs of studies on disk, and lists, reads and continues them.
 //!
 //! A [`Store`] is a directory with one file per run, `ID.jsonl`: JSON lines that are only ever appended. The first is
 //! the [`RunRecord`], with all that is needed to repeat the run; then comes a line for each finished run of a cell,
-//! and at the end the results document and an [`End`]. Whoever writes a file holds its lock. What a file holds after
-//! a crash at any moment is its complete lines: [`Store::read`] gives them, [`Store::take`] continues from there.
-//! Times are whole nanoseconds, dates UTC.
+//! and at the end the results document and an [`End`]. The writer of a file holds its lock. After a crash at any
+//! moment the complete lines of a file count: [`Store::read`] returns them, [`Store::take`] continues from there. Times
+//! are whole nanoseconds, dates are in UTC.
 //!
-//! Nothing here runs a study or knows reports: a run is what the caller hands in.
+//! Nothing here runs a study or knows reports: a run consists of what the caller hands in.
 //!
-//! A run is recorded, listed, and read again:
+//! In the example a run is recorded, listed, and read again:
 //!
 //! ```
 //! use raidlab_core::Nanos;

@@ -1,11 +1,13 @@
 //! Study files, the matrix of cells, and how a study is run.
 //!
-//! A study file is read by [`parse`] into a checked [`Study`]; [`cells`] and [`order`] say which cells are run and in
-//! which order; [`run_rounds`] and [`run_rounds_parallel`] run them by a [`Runner`], which is all that differs
-//! between real and virtual time; [`resume_rounds`] and [`resume_rounds_parallel`] continue a run where it was
-//! stopped; [`summarise`] makes the results document from the samples. Nothing here knows who runs a study, a
-//! terminal or a report. Sizes are written with their units in study files, and are bytes or sectors of 512 bytes by
-//! their types.
+//! * [`parse`] reads a study file into a checked [`Study`]; [`cells`] and [`order`] say which cells are run and in
+//!   which order.
+//! * [`run_rounds`] and [`run_rounds_parallel`] run them by a [`Runner`], which is all that differs between real
+//!   and virtual time; [`resume_rounds`] and [`resume_rounds_parallel`] continue a run where it was stopped.
+//! * [`summarise`] makes the results document from the samples.
+//!
+//! Nothing here knows who runs a study, a terminal or a report. Sizes have their units in study files; in the code
+//! their types say whether they are bytes or sectors of 512 bytes.
 //!
 //! A study, its cells, and the error for an impossible one:
 //!

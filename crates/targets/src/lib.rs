@@ -1,18 +1,19 @@
-//! The real targets of workloads: bytes, clock, threads and system calls on top of the engine.
+//! The real targets on which workloads run, with bytes, clock, threads and system calls, on top of the engine.
 //!
 //! * [`RawTarget`] runs workloads on an engine and verifies every byte they read.
 //! * [`DirectoryTarget`] runs workloads on a mounted filesystem, by system calls.
-//! * [`FuseExport`] shows an array as a file, [`MountedArray`] has a filesystem on it.
+//! * [`FuseExport`] exports an array as a file, [`MountedArray`] puts a filesystem on it.
 //! * [`KernelMdArray`] is an array of the kernel's md driver over loop devices.
 //! * [`RunDirectory`] creates and removes member files in a directory of the user's.
 //!
-//! Nothing here knows studies. Lengths and places of files are in bytes, those of arrays in sectors of 512 bytes; times
-//! are nanoseconds of the machine's steady clock.
+//! Nothing here knows studies. Lengths and positions in files are in bytes, those in arrays in sectors of 512
+//! bytes; times are in nanoseconds of the machine's steady clock.
 //!
 //! Fault model: members fail as described for the engine; the process may be killed at any point. Wrong bytes are found
-//! by [`RawTarget`] and [`DirectoryTarget`]; what a killed run left is removed by [`clean_leftovers`].
+//! by [`RawTarget`] and [`DirectoryTarget`]; [`clean_leftovers`] removes what a killed run left.
 //!
-//! Two processes each write a file in a directory; what they wrote is compared, and the files are gone afterwards:
+//! In the example two processes each write a file in a directory. What they wrote is compared, and the files are
+//! removed afterwards:
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;

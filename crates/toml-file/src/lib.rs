@@ -1,9 +1,9 @@
-//! TOML files, read key by key: every error has the file, the line and the key, says what would be right, and which
-//! key was probably meant.
+//! Reads TOML files key by key: every error has the file, the line and the key, and says what would be right or
+//! which key was probably meant.
 //!
-//! For files that people write: studies and drives. It knows what tables, texts, numbers, sizes and lists look
-//! like, not what any key means. [`Source`] is the text of a file, [`Table`] a table in it; what is wrong is a
-//! [`Wrong`], of which each reader makes an error of its own ([`FileError`]).
+//! It is for files that people write: studies and drives. It knows the form of tables, texts, numbers, sizes and
+//! lists, not what any key means. [`Source`] is the text of a file and [`Table`] a table in it. A mistake is a
+//! [`Wrong`], which each reader turns into an error of its own ([`FileError`]).
 //!
 //! Units: lines count from 1; sizes are bytes.
 //!

@@ -1,13 +1,14 @@
-//! Workloads as generators of operations: what each process asks for next, given how the last
-//! operation went.
+//! Workloads as generators of operations: each says what its processes ask for next, given the result of the last
+//! operation.
 //!
-//! A workload knows neither kernel nor model: it has no clock, does no I/O and draws its random places from a seed,
-//! so the same workload runs on a real filesystem, on real members and in virtual time. A [`Workload`] gives a
-//! [`Plan`] of [`Process`]es; a target carries out their [`Op`]s by the loop in [`processes`] and measures a
-//! [`RunRecord`] by a [`Recorder`] and a [`Synchroniser`], so that all targets measure alike. Lengths and places are
-//! in bytes, times in nanoseconds since the start of the run.
+//! A workload knows neither kernel nor model: it has no clock, does no I/O and draws its random positions from a
+//! seed, so the same workload runs on a real filesystem, on real members and in virtual time. A [`Workload`] gives
+//! a [`Plan`] of [`Process`]es. A *target* carries out their [`Op`]s by the loop in [`processes`], and fills a
+//! [`RunRecord`] through a [`Recorder`] and a [`Synchroniser`], so that all targets measure alike. Lengths and
+//! positions are in bytes, times in nanoseconds since the start of the run.
 //!
-//! A workload by its name in study files, its plan for two processes, and a run on the target that does nothing:
+//! The example makes a workload by its name in study files, plans it for two processes, and runs it on the target that
+//! does nothing:
 //!
 //! ```
 //! use raidlab_workload::null::NullTarget;

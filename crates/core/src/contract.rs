@@ -1,16 +1,22 @@
-//! What goes into an [`Array`](crate::Array) and what comes out of it: the whole contract, as types.
+//! What goes into an [`Array`](crate::Array) and what comes out of it: the whole contract between the
+//! array and its *driver* (the program that has clock, members and memory), as types.
+//!
+//! One round of the driver: it hands in [`Input`]s (requests, ends of I/Os and jobs, commands, the time) and
+//! drains [`Output`]s (I/Os to members, jobs to compute, answers, events). It carries the outputs out, in
+//! whatever order they end, and hands in what ended.
 //!
 //! Rules of the contract:
 //! * Hand in every input that is ready at `now`, then drain [`poll`](crate::Array::poll) until it
 //!   gives `None`. Asserted in debug builds.
 //! * Completions and results of jobs are always accepted; requests only while
-//!   [`can_accept`](crate::Array::can_accept) says so.
-//! * Payload lives with the driver; the core sees [`Segment`]s. A token is the driver's again once
-//!   the request it came with was answered. Scratch tokens are declared at set-up
-//!   ([`Scratch`]). After a completion, also [`IoOutcome::Timeout`], the driver no longer touches
-//!   the token for that I/O, or it quarantines it.
-//! * A reply to a write promises visibility. Durable = `fua`, or answered before a flush was
-//!   submitted and that flush answered.
+//!   [`can_accept`](crate::Array::can_accept) is true.
+//! * Payload stays with the driver; the core sees [`Segment`]s, which name a buffer by a [`Token`]. A token belongs
+//!   to the driver again once the request it came with is answered. Scratch tokens, for buffers that the
+//!   core itself needs, are declared at set-up ([`Scratch`]). After it has handed in a completion, including
+//!   [`IoOutcome::Timeout`], the driver no longer touches the token for that I/O; if it cannot be sure, it
+//!   quarantines the token.
+//! * A reply to a write promises that later reads see it. It is durable if it had `fua` (forced to the medium), or
+//!   was answered before the submission of a flush that has been answered.
 
 use crate::units::{MemberIndex, Sector, Sectors, Time};
 
@@ -25,14 +31,14 @@ pub struct IoId {
     pub(crate) generation: u32,
 }
 
-/// The core's name for a piece of computing; given back in [`Input::Computed`].
+/// The core's name for a job (parity to compute); given back in [`Input::Computed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId {
     pub(crate) slot: u32,
     pub(crate) generation: u32,
 }
 
-/// A buffer of the driver, by name. Tokens from [`Scratch::FIRST`] on name scratch buffers.
+/// The name of a buffer of the driver. Tokens from [`Scratch::FIRST`] on name scratch buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub u32);
 
@@ -47,7 +53,7 @@ pub struct Segment {
     pub len: u32,
 }
 
-/// A list of segments: the first in place, the rest in a slab of the core.
+/// A list of segments: the first is stored here, the rest in a slab of the core.
 ///
 /// Read it with [`Array::segments`](crate::Array::segments).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,11 +93,11 @@ pub enum IoOp {
     Read,
     /// Write from the segments.
     Write,
-    /// Make every write answered before this durable.
+    /// Make every write that was answered before this durable.
     Flush,
     /// The range's contents are no longer needed.
     Discard,
-    /// The range is to read as zeroes.
+    /// The range must read as zeroes afterwards.
     WriteZeroes,
 }
 
@@ -100,15 +106,15 @@ pub enum IoOp {
 pub struct Request<'a> {
     /// The driver's name for it.
     pub id: RequestId,
-    /// What it asks for.
+    /// The operation.
     pub op: IoOp,
     /// The first sector of the array.
     pub at: Sector,
     /// How many sectors; zero for [`IoOp::Flush`].
     pub len: Sectors,
-    /// Where the payload lies; as long as `len` for reads and writes, empty for the others.
+    /// The memory of the payload: as long as `len` for reads and writes, empty for the others.
     pub segments: &'a [Segment],
-    /// Write only: answer when the data are durable.
+    /// Writes only: answer when the data are durable.
     pub fua: bool,
 }
 
@@ -119,19 +125,19 @@ pub struct MemberIo {
     pub io: IoId,
     /// Which member.
     pub member: MemberIndex,
-    /// What is asked.
+    /// The operation.
     pub op: IoOp,
-    /// Write only: complete when durable.
+    /// Writes only: complete when durable.
     pub fua: bool,
     /// The first sector, relative to the start of the member's data.
     pub at: Sector,
     /// How many sectors.
     pub len: u32,
-    /// Where the payload lies.
+    /// The memory of the payload.
     pub segments: SegmentList,
 }
 
-/// How an I/O to a member went. A member's error is data, not a Rust error.
+/// The result of an I/O to a member. A member's error is data for the core, not a Rust error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IoOutcome {
     /// Done.
@@ -141,13 +147,13 @@ pub enum IoOutcome {
         /// The first bad sector, relative to the start of the member's data.
         first_bad: Sector,
     },
-    /// No answer within the deadline.
+    /// It was not answered within the deadline.
     Timeout,
     /// The member no longer answers at all.
     Gone,
-    /// The member has no room for what is to be written (thin or sparse members): it holds what it held, or
-    /// part of what was to be written. Not for a flush, also not one that is part of a write: what it lost
-    /// is not known, and the member counts as [`Gone`](Self::Gone).
+    /// The member has no room for what is to be written (thin or sparse members): it holds its old contents, or
+    /// part of the new ones. Never the result of a flush, even as part of a write: nobody knows what such a flush
+    /// lost, so the member counts as [`Gone`](Self::Gone).
     NoSpace,
 }
 
@@ -156,7 +162,7 @@ pub enum IoOutcome {
 pub struct Completion {
     /// Which I/O.
     pub io: IoId,
-    /// How it went.
+    /// Its result.
     pub outcome: IoOutcome,
 }
 
@@ -167,7 +173,7 @@ pub enum JobResult {
     Done,
     /// Compare: the operands are equal.
     Equal,
-    /// Compare: they differ in this range of sectors of the operands.
+    /// Compare: the operands differ in this range of their sectors.
     Differs {
         /// First differing sector.
         from: u32,
@@ -178,19 +184,19 @@ pub enum JobResult {
     Located(u16),
     /// Checksum: its value.
     Checksum(u32),
-    /// The computing failed; the targets are undefined.
+    /// The job failed; the contents of the targets are undefined.
     Failed,
 }
 
-/// What a repair may take for right where redundancy disagrees.
+/// Which contents a repair may trust where redundancy disagrees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RepairSource {
-    /// None: mend only what P and Q together can name (raid6).
+    /// None: mend only what P and Q together can identify (raid6).
     #[default]
     Nobody,
-    /// The data: parity is written anew. On mirrors the first copy.
+    /// The data: parity is rewritten. On mirrors the first copy.
     Data,
-    /// What this member holds is wrong: it is written anew from the others.
+    /// All but this member: its contents are wrong and are rewritten from the others.
     NotMember(MemberIndex),
 }
 
@@ -199,20 +205,20 @@ pub enum RepairSource {
 pub enum Scrub {
     /// Count and list; write nothing.
     Check,
-    /// Count, list and mend, as far as it is known what is right.
+    /// Count, list and mend, as far as it is known which contents are right.
     Repair(RepairSource),
 }
 
 /// How fast background work goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pacing {
-    /// Bytes a second and member that it takes even while there is other work; md's
+    /// Bytes a second and member that it may take even beside other work; md's
     /// `speed_limit_min`, by default 1,000 KiB/s.
     pub least: u64,
     /// Bytes a second and member that it never exceeds; md's `speed_limit_max`, by default
     /// 200,000 KiB/s.
     pub most: u64,
-    /// Instead of `least`: the share of time in percent, 1 to 100, that it may be at work.
+    /// Instead of `least`: the share of time, 1 to 100 percent, in which it may work.
     pub share: Option<u8>,
 }
 
@@ -222,29 +228,29 @@ impl Default for Pacing {
     }
 }
 
-/// Commands of the administrator. One that makes no sense now is answered with
+/// Commands of the administrator. A command that cannot be carried out now is answered with
 /// [`Event::Refused`] and changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Admin {
     /// Take a member out of service.
     Fail(MemberIndex),
-    /// A fresh drive is in the place of a failed member: rebuild it. Its log area, where the mode has
-    /// one, holds no whole entry: the driver has seen to that, also for a drive that was here before.
+    /// A fresh drive has taken the place of a failed member: rebuild it. Its log area, where the mode has
+    /// one, holds no whole entry: the driver ensures that, also for a drive that was here before.
     Add {
-        /// Whose place.
+        /// Whose place it takes.
         member: MemberIndex,
         /// Sectors it has for data.
         sectors: Sectors,
     },
-    /// The same drive is back: rebuild what changed while it was away, by the bitmap. Whether it is one that
-    /// may come back is for [`Array::judge_return`](crate::Array::judge_return) to say, which makes this.
+    /// The same drive is back: rebuild what changed while it was away, by the bitmap. Only
+    /// [`Array::judge_return`](crate::Array::judge_return) decides whether it may come back, and makes this command.
     ReAdd {
         /// Which member.
         member: MemberIndex,
         /// The events of the newest superblock found on it.
         events: u64,
-        /// From here on the drive holds nothing yet, as a rebuild of it had come no further;
-        /// [`Sector::MAX`] when it was in service in full.
+        /// The drive holds nothing from here on, as a rebuild of it had come no further; [`Sector::MAX`] when it was
+        /// fully in service.
         good_to: Sector,
     },
     /// Copy a member to a fresh drive while it goes on serving, then swap them. Its log area holds no
@@ -255,16 +261,16 @@ pub enum Admin {
         member: MemberIndex,
         /// Sectors the fresh drive has for data.
         sectors: Sectors,
-        /// Replace it although it is healthy (no corrected error, no bad block).
+        /// Replace it even if it is healthy (no corrected error, no bad block).
         consent: bool,
     },
     /// Compare redundancy everywhere.
     StartScrub(Scrub),
-    /// How fast background work goes from now on.
+    /// Change the pace of background work, from now on.
     Pace(Pacing),
     /// Stop scrubbing; a rebuild or resync goes on when the array is assembled again.
     StopBackground,
-    /// No more writes: make everything durable and mark the array clean.
+    /// Accept no more writes, make everything durable and mark the array clean.
     Stop,
 }
 
@@ -274,7 +280,7 @@ pub enum Admin {
 pub enum Refusal {
     /// There is no such member.
     NoSuchMember,
-    /// The level has no redundancy to do it with.
+    /// The level lacks the redundancy for it.
     NoRedundancy,
     /// The member is in service; fail it first, or give consent.
     InService,
@@ -290,13 +296,13 @@ pub enum Refusal {
     Busy,
     /// I/O is still in flight to the drive that was there before.
     InFlight,
-    /// Nothing tells what changed while the member was away: add it as a fresh drive.
+    /// Nothing records what changed while the member was away: add it as a fresh drive.
     NothingKnown,
-    /// What is believed cannot be told apart on this level.
+    /// This level cannot tell apart what the command trusts and what it does not.
     NobodyToBelieve,
     /// A figure is out of its range.
     OutOfRange,
-    /// This version does not carry it out.
+    /// This version does not support it.
     NotSupported,
 }
 
@@ -316,25 +322,25 @@ pub enum Input<'a> {
     },
     /// Requests that follow belong together: plan them at [`Input::Unplug`].
     Plug,
-    /// Plan what was held back since [`Input::Plug`].
+    /// Plan the requests held back since [`Input::Plug`].
     Unplug,
     /// A command.
     Admin(Admin),
-    /// The time asked for by [`Output::WakeAt`] has come.
+    /// The time named by [`Output::WakeAt`] has come.
     Wake,
 }
 
-/// How a request went.
+/// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// Done.
     Done,
-    /// Start or length is not a multiple of the array's logical block.
+    /// Start or length is not a multiple of the array's logical block size.
     Misaligned,
     /// The range does not lie within the array.
     OutOfRange,
-    /// The segments are not as long as the request, too many, empty or name scratch; or the request
-    /// is longer than 512 GiB.
+    /// The segments are not as long as the request, or are too many, or empty, or name scratch; or the request is
+    /// longer than 512 GiB.
     BadSegments,
     /// No remaining copy of this sector of the array can be read.
     MediaError {
@@ -349,24 +355,23 @@ pub enum Outcome {
     Inconsistent,
     /// The array was stopped.
     Stopped,
-    /// This version does not carry out the operation.
+    /// This version does not support the operation.
     NotSupported,
     /// The request came while `can_accept()` was false.
     Busy,
 }
 
-/// Which kernel a job runs. Sources and targets are segment lists of equal length.
+/// Which function of the parity code a job runs. Sources and targets are segment lists of equal length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ParityOp {
-    /// Target 0 = XOR of all sources. The target may be one of the sources, exactly.
+    /// Target 0 = XOR of all sources. The target may be exactly one of the sources.
     Xor,
-    /// Each target is the P or the Q of the sources, which are all data of the row.
+    /// Each target becomes the P or the Q of the sources, which are all data of the row.
     Pq,
-    /// Sources are pairs of old and new data; each target, a P or a Q, is changed in place by the
-    /// difference.
+    /// Sources are pairs of old and new data; each target, a P or a Q, is changed in place by their difference.
     Delta,
-    /// Targets are the lost data of the row, one or two; sources are all other data and as many of P
-    /// and Q as data are lost.
+    /// Targets are the lost data of the row, one or two; sources are all other data, and as many of P and Q as there
+    /// are lost data.
     Recover,
     /// Are the operands equal?
     Compare,
@@ -380,7 +385,7 @@ pub enum ParityOp {
     Zero,
 }
 
-/// What an operand of a job is in its row of the stripe.
+/// The role of a job's operand in its row of the stripe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Data whose coefficient in Q is 2 to this power, in GF(2^8) with polynomial 0x11d.
@@ -392,80 +397,80 @@ pub enum Role {
     Q,
 }
 
-/// A piece of computing, as [`Array::job`](crate::Array::job) shows it.
+/// A job: parity to compute, as [`Array::job`](crate::Array::job) shows it.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
-    /// What to run.
+    /// The function to run.
     pub op: ParityOp,
     /// Length of every operand, in sectors.
     pub len: u32,
-    /// What is read.
+    /// The segments that are read.
     pub sources: &'a [SegmentList],
-    /// What is written.
+    /// The segments that are written.
     pub targets: &'a [SegmentList],
-    /// What the sources are, in their order, then the targets. [`ParityOp::Xor`] does not need it.
+    /// The roles of the sources, in their order, then of the targets. [`ParityOp::Xor`] does not need them.
     pub roles: &'a [Role],
 }
 
-/// A set of members, as records have it: member m is bit m mod 64 of word m div 64.
+/// A set of members, as records store it: member m is bit m mod 64 of word m div 64.
 pub type MemberBits = [u64; 2];
 
-/// A stretch of an array's life, which begins with the first change of state after a start.
+/// A period of an array's life, which begins with the first change of state after a start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Epoch {
-    /// Tells it from all others of the array; 0 for none.
+    /// Distinguishes it from all other epochs of the array; 0 for none.
     pub id: u64,
-    /// What carries the epoch before it in the list, and these many events or more, belongs to others that
-    /// went on from there by themselves.
+    /// A superblock that names the preceding epoch in the list, and has this many events or more, belongs to members
+    /// that went on from there by themselves.
     pub from: u64,
 }
 
 impl Epoch {
-    /// The first of every array.
+    /// The first epoch of every array.
     pub const FIRST: Self = Self { id: 1, from: 1 };
 }
 
-/// The epochs that led to a state of an array, newest first; none behind the last.
+/// The epochs that led to a state of an array, newest first; unused entries follow the last.
 pub type History = [Epoch; 6];
 
-/// The state of the array as a member's superblock tells it.
+/// The state of the array as a member's superblock records it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Superblock {
     /// Grows by one with every change of state.
     pub events: u64,
     /// Members out of service.
     pub failed: MemberBits,
-    /// Members being rebuilt, which are good below `rebuilt_to` only.
+    /// Members being rebuilt, whose data are valid only below `rebuilt_to`.
     pub rebuilding: MemberBits,
-    /// No write was under way: redundancy is consistent.
+    /// No write was in flight: redundancy is consistent.
     pub clean: bool,
     /// The journal is in use.
     pub journal: bool,
-    /// The rebuild goes by the bitmap: what it does not name is good beyond `rebuilt_to` too.
+    /// The rebuild goes by the bitmap: what it does not name is valid beyond `rebuilt_to` too.
     pub by_bitmap: bool,
-    /// Members being rebuilt are good below this sector.
+    /// The data of members being rebuilt are valid below this sector.
     pub rebuilt_to: Sector,
-    /// Redundancy is consistent below this sector: of a member for levels with parity, of the array
-    /// for mirrors; [`Sector::MAX`] when everywhere.
+    /// Redundancy is consistent below this sector (of a member for levels with parity, of the array for mirrors);
+    /// [`Sector::MAX`] when it is consistent everywhere.
     pub synced_to: Sector,
     /// The first sequence number of the journal that is not yet retired.
     pub journal_tail: u64,
-    /// Bits of the bitmap set since this many events name everything a member missed that left then
-    /// or later.
+    /// The bits of the bitmap set since this event count name everything that a member missed which left then or
+    /// later.
     pub bitmap_since: u64,
     /// How the array came to this state.
     pub history: History,
-    /// Bit k: a member left service in epoch k of `history`, and may come back with a superblock of then.
+    /// Bit k: a member left service in epoch k of `history`, and may come back with a superblock of that epoch.
     pub left: u8,
 }
 
-/// A metadata record: plain values, which the driver turns into bytes with a checksum. A record
-/// whose checksum is wrong when it is read was never written.
+/// A metadata record: plain values, which the driver encodes as bytes with a checksum. A record whose checksum is
+/// wrong when it is read counts as never written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Record {
-    /// The state of the array; one a member.
+    /// The state of the array; one record for each member.
     Superblock(Superblock),
-    /// Part of the write-intent bitmap; every member has all pages.
+    /// A page of the write-intent bitmap; every member has all pages.
     BitmapPage {
         /// Which page.
         page: u32,
@@ -475,7 +480,7 @@ pub enum Record {
     /// An entry of the log on the member that holds P (raid5): its payload is the XOR of the data
     /// chunks of these rows that are not being written; nothing when all are.
     PartialParity {
-        /// Which place of the member's log, from 0.
+        /// The index of its place in the member's log, from 0.
         slot: u32,
         /// Grows with each entry of this member.
         generation: u64,
@@ -485,14 +490,14 @@ pub enum Record {
         from: u32,
         /// One past the last row.
         to: u32,
-        /// Which data chunks are being written, a bit each.
+        /// The data chunks that are being written, one bit each.
         written: MemberBits,
-        /// Entries of this member whose generations lie between these, the second left out, were durable when
-        /// this one was made.
+        /// The entries of this member with generations from the first of these up to, but without, the second were
+        /// durable when this one was made.
         settled: [u64; 2],
     },
-    /// An entry of the journal: its payload is what is about to be written to each of `roles`, in
-    /// their order, `to - from` sectors each.
+    /// An entry of the journal: its payload is what will be written to each of `roles`, in their order, `to - from`
+    /// sectors each.
     JournalEntry {
         /// Where in the journal's log area it starts, in sectors.
         at: Sector,
@@ -511,7 +516,7 @@ pub enum Record {
     },
 }
 
-/// The sectors that the record at the head of a log entry takes; its payload follows.
+/// The length in sectors of the record at the head of a log entry; its payload follows.
 pub const LOG_HEADER: u32 = 8;
 
 /// A metadata I/O, as [`Array::meta`](crate::Array::meta) shows it. The record and its payload are
@@ -522,8 +527,8 @@ pub struct MetaIo {
     pub member: MemberIndex,
     /// What is written.
     pub record: Record,
-    /// Where in the member's log area an entry of a log starts, header first; 0 for other records.
-    /// The log area of a member lies behind its data, that of the journal at its start.
+    /// Where an entry of a log starts in the member's log area, header first; 0 for other records. The log area of
+    /// a member lies after its data, that of the journal at the start of the log device.
     pub at: Sector,
     /// The payload of a log entry.
     pub payload: SegmentList,
@@ -533,18 +538,18 @@ pub struct MetaIo {
     pub fua: bool,
 }
 
-/// What goes on in the background.
+/// Work in the background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Work {
-    /// The journal or the partial-parity log is written out after an unclean stop.
+    /// The journal or the partial-parity log is replayed after an unclean stop.
     LogReplay,
     /// Redundancy is made consistent.
     Resync,
-    /// This member is computed anew.
+    /// The contents of this member are computed from the others.
     Rebuild(MemberIndex),
     /// This member is copied to its replacement.
     Replace(MemberIndex),
-    /// Redundancy is compared.
+    /// A scrub: redundancy is compared.
     Scrub(Scrub),
 }
 
@@ -559,12 +564,12 @@ pub enum Event {
         /// How many members are out of service.
         missing: u16,
     },
-    /// More members are lost than the level survives: nothing is written any more, and reads are
-    /// answered as far as what they ask for can still be computed.
+    /// More members are lost than the level survives: nothing is written any more, and reads are answered as far as
+    /// their data can still be computed.
     ArrayFailed,
     /// A read that failed on this member was answered from the others.
     ReadRecovered(MemberIndex),
-    /// What a member could not read was written anew and reads well now.
+    /// Sectors that a member could not read were rewritten, and can be read again.
     Corrected {
         /// Which member.
         member: MemberIndex,
@@ -573,7 +578,7 @@ pub enum Event {
         /// How many.
         len: u32,
     },
-    /// These sectors of a member cannot be read, and what they held could not be written anew.
+    /// These sectors of a member cannot be read, and their contents could not be restored.
     BadBlocks {
         /// Which member.
         member: MemberIndex,
@@ -584,7 +589,7 @@ pub enum Event {
     },
     /// Background work begins, at the start or where it was interrupted.
     Started(Work),
-    /// How far background work is.
+    /// Progress of background work.
     Progress {
         /// What.
         work: Work,
@@ -592,11 +597,11 @@ pub enum Event {
         done: Sectors,
         /// Sectors in all.
         of: Sectors,
-        /// When it will end at the present pace.
+        /// When it will end at its present pace.
         ends: Time,
     },
-    /// This member, replacement or log device has no room for what is to be written: writes wait until it
-    /// has, or until it counts as failed.
+    /// This member, replacement or log device has no room for what is to be written: writes wait until there is
+    /// room, or until it counts as failed.
     WaitsForRoom(MemberIndex),
     /// Redundancy disagrees here.
     Mismatch {
@@ -607,11 +612,11 @@ pub enum Event {
         /// The member that P and Q say is wrong, where they can.
         guilty: Option<MemberIndex>,
     },
-    /// A mismatch was mended by writing this member anew.
+    /// A mismatch was mended by rewriting this member.
     Mended {
         /// Which member.
         member: MemberIndex,
-        /// First sector of it.
+        /// Its first sector.
         at: Sector,
         /// How many.
         len: u32,
@@ -622,43 +627,43 @@ pub enum Event {
         work: Work,
         /// Sectors in which redundancy disagreed (scrub).
         mismatched: Sectors,
-        /// Sectors that could not be had from anywhere (rebuild, resync, scrub).
+        /// Sectors whose contents could not be obtained from anywhere (rebuild, resync, scrub).
         lost: Sectors,
     },
     /// Background work was stopped before its end.
     Interrupted(Work),
-    /// A member that was rebuilt, or came back, serves in full, and superblocks say so.
+    /// A member that was rebuilt, or came back, is fully in service, and superblocks say so.
     Restored(MemberIndex),
-    /// A member's replacement has taken its place: from this output on, the drive that was
-    /// [`Array::replacement`](crate::Array::replacement) of it is meant by the member's own number.
+    /// A member's replacement has taken its place: from this output on, the member's own number means the drive that
+    /// was its [`Array::replacement`](crate::Array::replacement).
     Replaced(MemberIndex),
-    /// The replacement of this member failed; the member serves on.
+    /// The replacement of this member failed; the member stays in service.
     ReplacementFailed(MemberIndex),
     /// The journal failed: from now on the array works in mode `resync`, with the write hole open.
     JournalFailed,
     /// After [`Admin::Stop`]: everything is durable and the array is marked clean.
     Stopped,
-    /// The answer to a command that makes no sense now, given as the command is handed in; nothing has changed.
+    /// The answer to a command that cannot be carried out now, given when it is handed in; nothing has changed.
     Refused(Refusal),
 }
 
 /// An output of the core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Do this I/O; answer with [`Input::Completion`].
+    /// Carry out this I/O; answer with [`Input::Completion`].
     MemberIo(MemberIo),
-    /// Do this metadata I/O; answer with [`Input::Completion`].
+    /// Carry out this metadata I/O; answer with [`Input::Completion`].
     Meta {
         /// Look it up with [`Array::meta`](crate::Array::meta).
         io: IoId,
     },
-    /// The deadline of this I/O has passed: answer it with [`IoOutcome::Timeout`] as soon as its
-    /// buffers are safe from it.
+    /// The deadline of this I/O has passed: answer it with [`IoOutcome::Timeout`] as soon as it can no longer touch its
+    /// buffers.
     Abandon {
         /// Which I/O.
         io: IoId,
     },
-    /// Do this computing; answer with [`Input::Computed`].
+    /// Compute this job; answer with [`Input::Computed`].
     Compute {
         /// Look it up with [`Array::job`](crate::Array::job).
         job: JobId,

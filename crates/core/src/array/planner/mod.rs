@@ -1,6 +1,9 @@
 //! The array itself: takes inputs, lets its parts decide, and carries out what they say.
 //!
-//! Levels without parity take a straight path: one look-up, one or n member I/Os, no stripe state.
+//! Only this module knows [`Array`]. The parts (requests, locks, stripes, logs, background work, ...) own their
+//! state and do not know the array; ARCHITECTURE.md lists them. Levels without parity take a straight path: one
+//! look-up, one or n member I/Os, no stripe state. With parity a request becomes one plan for each stripe, which
+//! locks its rows, reads, computes and writes.
 
 mod admin;
 mod background;
@@ -55,9 +58,9 @@ pub struct Array {
     members: Members,
     requests: Requests,
     ios: Ios,
-    /// Of these, what found no room on its member and goes out again.
+    /// Those of them that found no room on their member and are sent again.
     room: Room,
-    /// What is being gathered for each member while one request is planned.
+    /// The I/O that is being gathered for each member while one request is planned.
     runs: Runs,
     plans: Slab<StripePlan>,
     /// Stripes kept in memory.
@@ -79,15 +82,15 @@ impl Array {
     /// An array over members whose redundancy is consistent; all memory is taken here.
     ///
     /// # Errors
-    /// When the layout, the members or the limits cannot be; the error names the key.
+    /// When the layout, the members or the limits are not valid; the error names the key.
     pub fn new(config: &Config) -> Result<Self, ConfigError> {
         build::build(config)
     }
 
-    /// The same for a driver that moves no bytes, as in virtual time: lists then have the right lengths
-    /// only. On raid3, whose payload goes to the members sector by sector, they are two segments each
-    /// instead of hundreds, which count as hundreds where room is looked for, so that with requests of
-    /// one segment nothing else changes. Before the first request.
+    /// Call before the first request if the driver moves no bytes, as in virtual time: segment lists then only have
+    /// the right lengths. On raid3, whose payload goes to the members sector by sector, they have two segments each
+    /// instead of hundreds. They still count as hundreds where room is checked, so that with requests of one segment
+    /// nothing else changes.
     #[must_use]
     pub fn without_payload(mut self) -> Self {
         self.setup.has_payload = false;
@@ -109,7 +112,7 @@ impl Array {
         &self.setup.layout
     }
 
-    /// Where everything lies.
+    /// The address maths: where each sector lies.
     pub fn geometry(&self) -> &Geometry {
         &self.setup.geometry
     }
@@ -231,22 +234,22 @@ impl Array {
 }
 
 impl Array {
-    /// Whether nothing is in flight anywhere, and nobody waits for it.
+    /// Whether nothing is in flight anywhere, and nothing waits.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.ios.slots.used().next().is_none()
             && self.jobs.is_idle()
             && self.requests.slots.used().next().is_none()
     }
 
-    /// Makes this array one of a stack's: its lists carry `tag`, its scratch buffers are those from
-    /// `scratch_base` on, and requests to inner ones (tags above 0) may name the outer one's scratch.
+    /// Makes this array part of a stack: its lists carry `tag`, its scratch buffers are those from `scratch_base`
+    /// on, and requests to inner arrays (tags above 0) may name the outer one's scratch.
     pub(crate) fn nest(&mut self, tag: u32, scratch_base: u32) {
         self.lists.set_tag(tag);
         self.setup.scratch_base = scratch_base;
         self.setup.nested = tag > 0;
     }
 
-    /// Sectors that members read and write at least.
+    /// The least number of sectors that members read and write.
     pub(crate) fn member_block(&self) -> u64 {
         self.setup.member_block()
     }
@@ -261,7 +264,7 @@ impl Array {
         self.setup.journal()
     }
 
-    /// Sectors of log that a member or replacement has behind its data, or the log device in all.
+    /// Sectors of log that a member or replacement has after its data, or the log device in all.
     pub fn log_sectors(&self, device: MemberIndex) -> Sectors {
         self.setup.log_sectors(device)
     }

@@ -1,4 +1,8 @@
 //! One array, its drives and the host's CPU, joined in virtual time.
+//!
+//! A [`World`] is a driver of the core: a request is submitted, reaches the array when the host's CPU has worked on
+//! it, and becomes I/Os to modelled drives, through request queues, paths or a controller where there are any. One
+//! event queue orders all that will happen; [`World::step`] moves time on to the next event and handles it.
 
 mod controller;
 mod event_queue;
@@ -32,9 +36,9 @@ use raidlab_models::path::PathInput;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Answer {
-    /// Which request.
+    /// The request.
     pub id: RequestId,
-    /// How it went.
+    /// Its result.
     pub outcome: Outcome,
     /// When.
     pub at: Time,
@@ -46,20 +50,20 @@ pub struct Answer {
 pub struct IoRecord {
     /// Which member.
     pub member: MemberIndex,
-    /// What was asked.
+    /// The operation.
     pub op: IoOp,
-    /// Where.
+    /// The first sector.
     pub at: Sector,
     /// How many sectors.
     pub len: u32,
 }
 
-/// Something that happens at a known time.
+/// An event, which happens at a known time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum TimedEvent {
     /// A request reaches the array.
     Arrival(u32),
-    /// A piece of parity is computed.
+    /// The computing of parity has ended.
     Computed(JobId),
     /// A drive asked to be woken.
     Drive(u16),
@@ -79,9 +83,9 @@ enum TimedEvent {
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     io: IoId,
-    /// What follows when it went well; metadata that make durable first.
+    /// What follows when it succeeds; for metadata that must make earlier data durable first.
     then: Option<DriveIo>,
-    /// Answered with a timeout already.
+    /// It has been answered with a timeout already.
     abandoned: bool,
 }
 
@@ -96,15 +100,15 @@ struct Pending {
     process: u32,
 }
 
-/// On whose behalf member I/Os go out that follow from the end of others, not from an arrival: md's
-/// thread, not any process.
+/// The process to which the schedulers attribute member I/Os that follow from the end of others, not from an
+/// arrival: md's thread, no process of a workload.
 const KERNEL: u32 = u32::MAX;
 
 /// A simulated array, of one level or nested.
 #[derive(Debug)]
 pub struct World {
     array: Volume,
-    /// Nothing happens any more once this is set.
+    /// Once this is set, nothing happens any more.
     stop: Option<&'static AtomicBool>,
     drives: Vec<Drive>,
     /// The drive of each member, replacement and the journal, as the core numbers them.
@@ -112,30 +116,30 @@ pub struct World {
     area: MetaArea,
     /// Sectors for data of each member.
     data: Vec<Sectors>,
-    /// Which of two places a record goes to.
+    /// Which of its two places a record goes to next.
     turn: bool,
     /// When the array wants to be woken.
     wake: Option<Time>,
-    /// The wake-up each drive waits for; later entries of the queue for it are stale.
+    /// The wake-up that each drive waits for; later entries for it in the event queue are stale.
     wakes: Vec<Option<Time>>,
     /// The request queue of each drive; none when I/Os go to the drives as they come.
     queues: Vec<Queue>,
     queue_wakes: Vec<Option<Time>>,
-    /// Drives that stand by, and members that failed and have none yet.
+    /// Hot spares that stand by, and failed members that have none yet.
     spares: VecDeque<Drive>,
     without_drive: VecDeque<MemberIndex>,
-    /// What the queue of a drive added later is like.
+    /// The kind of queue that a drive added later gets.
     queue_spec: Option<QueueSpec>,
-    /// What lies between host and drives; without it, drives are limited by themselves only.
+    /// The paths between host and drives; without them only the drives limit.
     paths: Option<Box<Paths>>,
-    /// What stands in front of the array; without it, the host's requests are the array's.
+    /// The controller in front of the array; without it, the host's requests go to the array.
     controller: Option<Box<Controller>>,
-    /// Drives answer writes when on the medium, since a controller has their caches off.
+    /// Drives answer writes when they are on the medium, since a controller has switched their caches off.
     writes_through: bool,
-    /// On whose behalf member I/Os go out at present.
+    /// The process for which member I/Os go out at present.
     process: u32,
     happened: u64,
-    /// See [`lay_out`](Self::lay_out).
+    /// See [`prefill`](Self::prefill).
     lays_out: bool,
     costs: HostCosts,
     cores: Cores,
@@ -159,7 +163,7 @@ pub struct World {
     record: Option<Vec<IoRecord>>,
 }
 
-/// Refuses a drive that is smaller than what lies on it.
+/// Refuses a drive that is smaller than what it must hold.
 fn check_room(drives: &[Drive], needs: impl Iterator<Item = Sectors>) -> Result<(), SimError> {
     for (index, (drive, needed)) in drives.iter().zip(needs).enumerate() {
         if drive.capacity() < needed {
@@ -172,9 +176,9 @@ fn check_room(drives: &[Drive], needs: impl Iterator<Item = Sectors>) -> Result<
 }
 
 impl World {
-    /// An array as `config` says over `drives`, at time zero: one for each member, and with
-    /// [`Consistency::Journal`] the log device behind them. Log and metadata of a member lie behind its
-    /// data ([`metadata_sectors`](Self::metadata_sectors)).
+    /// The array of `config` over `drives`, at time zero: one drive for each member, and with
+    /// [`Consistency::Journal`] the log device after them. Log and metadata of a member lie after its data
+    /// ([`metadata_sectors`](Self::metadata_sectors)).
     ///
     /// # Errors
     /// When the configuration cannot be, or a drive is smaller than its member.
@@ -245,7 +249,7 @@ impl World {
         })
     }
 
-    /// Sectors that log and metadata take behind the data of each member.
+    /// Sectors that log and metadata take after the data of each member.
     ///
     /// # Errors
     /// When the configuration cannot be.
@@ -253,8 +257,8 @@ impl World {
         Ok(MetaArea::of_volume(&Volume::new(config)?, config).sectors())
     }
 
-    /// Puts a request queue with its scheduler in front of every drive. Before the first request. With a
-    /// controller the host sees one disk: then the one queue in front of that is of this kind.
+    /// Puts a request queue with its scheduler in front of every drive; call it before the first request. With a
+    /// controller the host sees one disk, and the one queue in front of that disk is of this kind.
     #[must_use]
     pub fn with_queues(mut self, spec: &QueueSpec) -> Self {
         if let Some(controller) = &mut self.controller {
@@ -267,7 +271,7 @@ impl World {
         self
     }
 
-    /// Lets nothing happen any more once `stop` is set: [`step`](Self::step) then gives false.
+    /// Makes [`step`](Self::step) return false once `stop` is set; nothing happens any more then.
     pub fn stop_on(&mut self, stop: &'static AtomicBool) {
         self.stop = Some(stop);
     }
@@ -287,7 +291,7 @@ impl World {
         self.now
     }
 
-    /// Lets time pass up to `at` when nothing happens before; otherwise does nothing and gives false.
+    /// Moves time on to `at` if nothing happens before; otherwise does nothing and returns false.
     #[inline]
     pub fn idle_until(&mut self, at: Time) -> bool {
         if self.is_stopped() || self.event_queue.next_at().is_some_and(|next| next <= at) {
@@ -297,7 +301,7 @@ impl World {
         true
     }
 
-    /// When the next of what is known to happen will happen; `None` when nothing will.
+    /// The time of the next known event; `None` when there is none.
     #[inline]
     pub fn next_at(&self) -> Option<Time> {
         self.event_queue.next_at()
@@ -308,17 +312,17 @@ impl World {
         self.member_requests
     }
 
-    /// What the members were asked for so far.
+    /// Totals of what the members were asked for so far.
     pub fn member_totals(&self) -> MemberTotals {
         self.totals
     }
 
-    /// Entries of the event queue that were worked off so far, stale ones included.
+    /// Entries of the event queue handled so far, stale ones included.
     pub fn happened(&self) -> u64 {
         self.happened
     }
 
-    /// Gives the host so many cores; one, where nothing is said. Requests and parity are worked on by the first.
+    /// Sets the number of the host's cores (one by default). The first works on requests and parity.
     pub fn set_cores(&mut self, cores: u32) {
         self.cores.set_count(cores);
     }
@@ -333,20 +337,20 @@ impl World {
         self.cores.busy()
     }
 
-    /// When the first core has done all that it was given so far.
+    /// When the first core will have done all the work it was given so far.
     #[inline]
     pub fn cpu_free(&self) -> Time {
         self.cores.first_free()
     }
 
-    /// Gives the CPU work of `cost` that is nobody's request, for the last core that is idle, else for the one that is
-    /// free first; says when it is done.
+    /// Gives the CPU work of `cost` that belongs to no request: to the last core that is idle, else to the one that
+    /// is free first. Says when it is done.
     #[inline]
     pub fn work(&mut self, cost: Nanos) -> Time {
         self.cores.serve_process(self.now, cost)
     }
 
-    /// How long a drive's bottleneck has worked: the mechanism of a disk.
+    /// How long a drive's bottleneck, such as the mechanism of a disk, has worked.
     pub fn drive_busy(&self, member: MemberIndex) -> Nanos {
         let drive = self.places[member.at()].map(usize::from);
         drive.map_or(Nanos::ZERO, |drive| self.drives[drive].busy_by(self.now))
@@ -362,12 +366,12 @@ impl World {
         self.record.as_deref().unwrap_or(&[])
     }
 
-    /// News of the array so far.
+    /// Events of the array so far.
     pub fn events(&self) -> &[Event] {
         &self.events
     }
 
-    /// When each of the [`events`](Self::events) was.
+    /// The time of each of the [`events`](Self::events).
     pub fn event_times(&self) -> &[Time] {
         &self.event_times
     }
@@ -390,7 +394,7 @@ impl World {
         self.submit_for(0, op, at, len, fua)
     }
 
-    /// The same on behalf of a process, for the schedulers that tell processes apart.
+    /// The same on behalf of a process, for schedulers that distinguish processes.
     pub fn submit_for(
         &mut self,
         process: u32,
@@ -424,10 +428,10 @@ impl World {
         self.answers.pop_front()
     }
 
-    /// From now on, or no more, drives and what lies before them take no time and no notice: for files
-    /// that must lie somewhere before a run begins. Says whether that can be: drives must be disks
-    /// without shingles, whose times do not depend on what was ever written, attached without a
-    /// controller and at rest, and the array must not have begun to rebuild or check anything.
+    /// Switches prefilling on or off. While it is on, drives and the queues and paths in front of them take no time
+    /// and keep no trace of I/O, so that files can be placed before a run begins. Says whether it is on: drives
+    /// must be idle disks without shingles, whose times do not depend on what was ever written, attached without a
+    /// controller, and the array must not have begun to rebuild or check anything.
     pub fn prefill(&mut self, on: bool) -> bool {
         let is_disk = |drive: &Drive| matches!(drive, Drive::HardDisk(_));
         let works = |event: &Event| matches!(event, Event::Started(_));
@@ -445,8 +449,7 @@ impl World {
         !self.answers.is_empty()
     }
 
-    /// Moves on to the next moment at which something happens, and lets it happen; false when
-    /// nothing will.
+    /// Moves time on to the next event and handles all that happens at that time; false when there is none.
     pub fn step(&mut self) -> bool {
         if self.is_stopped() {
             return false;
@@ -484,13 +487,13 @@ impl World {
         }
     }
 
-    /// Takes what a drive has to say, and lets what follows from it happen.
+    /// Drains the outputs of a drive, and handles what follows from them.
     fn drain_drive(&mut self, member: u16) {
         self.hear_drive(member);
         self.settle_paths();
     }
 
-    /// What was dispatched is on its way to a drive, or with it.
+    /// A dispatched I/O is on its way to a drive, or has reached it.
     #[inline]
     fn dispatched(&mut self, drive: u16) {
         if self.paths.is_some() {
@@ -510,7 +513,7 @@ impl World {
         }
     }
 
-    /// A drive has ended a command; with paths its end is still to come to the host.
+    /// A drive has ended a command; with paths, its end has yet to reach the host.
     #[inline]
     fn command_ended(&mut self, member: u16, id: DriveIoId, outcome: IoOutcome) {
         if let Some(paths) = &mut self.paths {
@@ -520,7 +523,7 @@ impl World {
         }
     }
 
-    /// The end of a command has come to the host.
+    /// The end of a command has reached the host.
     #[inline]
     fn completed(&mut self, member: u16, id: DriveIoId, outcome: IoOutcome) {
         if self.queues.is_empty() {
@@ -556,7 +559,7 @@ impl World {
         self.free_ios.push(id.0);
     }
 
-    /// The array is woken, unless it asked for another time since.
+    /// Wakes the array, unless it has asked for another time since.
     fn woken(&mut self) {
         if self.wake == Some(self.now) {
             self.wake = None;
@@ -586,8 +589,8 @@ impl World {
         }
     }
 
-    /// Hands an input to a request queue. What it sends is handed to the drive, whose outputs the caller
-    /// drains.
+    /// Hands an input to a request queue, and what the queue sends to the drive; the caller drains the drive's
+    /// outputs.
     fn feed_queue(&mut self, member: u16, input: QueueInput) {
         let index = usize::from(member);
         self.queues[index].handle(self.now, input);
@@ -603,7 +606,7 @@ impl World {
         }
     }
 
-    /// Hands in everything that is ready now, then drains the array; again while that makes more.
+    /// Hands in everything that is ready now, then drains the array; repeats while that makes more ready.
     fn hand_in(&mut self) {
         loop {
             let mut any = false;
@@ -692,7 +695,7 @@ impl World {
         self.submit_to(io.member, io.io, request, None);
     }
 
-    /// Submits an I/O to the drive in a place; there is none for members that are not there.
+    /// Submits an I/O to the drive of a member; missing members have none.
     #[inline(always)]
     fn submit_to(&mut self, place: MemberIndex, io: IoId, first: DriveIo, then: Option<DriveIo>) {
         let Some(drive) = self.places[place.at()] else {
@@ -711,7 +714,7 @@ impl World {
         self.dispatched(drive);
     }
 
-    /// A record is a small write at its place.
+    /// Writes a record, a small write at its place.
     fn send_meta(&mut self, io: IoId) {
         let Some(meta) = self.array.meta(io).copied() else { return };
         self.member_requests += 1;
@@ -739,7 +742,7 @@ impl World {
         }
     }
 
-    /// A modelled drive answers late at worst, and nobody waits for that.
+    /// Abandons an I/O with a timeout: a modelled drive answers late at worst, and nothing waits for that.
     fn abandon(&mut self, io: IoId) {
         let free = &self.free_ios;
         let all = self.ios.iter_mut().enumerate();

@@ -1,11 +1,16 @@
-//! What a process asks of a target, one operation after the other.
+//! The operations that a process asks a target for, one after the other.
+//!
+//! Most are calls on files ([`Op::Open`], [`Op::Read`], [`Op::Unlink`], ...). The others control the process
+//! itself: reads and writes that it does not wait for ([`Op::Start`], [`Op::Finish`]), barriers, queues of
+//! *tickets* (numbers that processes hand to each other, such as the position to seek to next), and marks where
+//! measuring starts and ends. Positions and lengths are in bytes.
 
 use std::fmt;
 use std::sync::Arc;
 
 use raidlab_core::Nanos;
 
-/// A process's own number for an open file, chosen by the process; below [`MOST_SLOTS`].
+/// A process's number for an open file, chosen by the process; below [`MOST_SLOTS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileDescriptor(pub u16);
 
@@ -17,19 +22,18 @@ pub const MOST_SLOTS: usize = 1024;
 pub enum Root {
     /// The directory under test, or the raw device: what is measured.
     Target,
-    /// Material from elsewhere, such as an archive to be unpacked; see
-    /// [`SourceFile`](crate::SourceFile).
+    /// Files from outside the target, such as an archive to be unpacked; see [`SourceFile`](crate::SourceFile).
     Source,
-    /// `/dev/null`: takes every write at once. The text is empty.
+    /// `/dev/null`, which accepts every write at once. The text is empty.
     Null,
 }
 
 /// The name of a file: a root and a relative path with `/` between its parts, never `..` or absolute.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FilePath {
-    /// Where it starts.
+    /// The root.
     pub root: Root,
-    /// The rest; empty for the root itself.
+    /// The relative path; empty for the root itself.
     pub text: Arc<str>,
 }
 
@@ -39,7 +43,7 @@ impl FilePath {
         Self { root: Root::Target, text: text.into() }
     }
 
-    /// A path of material from elsewhere.
+    /// The path of a file from outside the target.
     pub fn source(text: impl Into<Arc<str>>) -> Self {
         Self { root: Root::Source, text: text.into() }
     }
@@ -67,13 +71,13 @@ pub struct OpenFlags {
     pub read: bool,
     /// For writing.
     pub write: bool,
-    /// Made when it is not there (`O_CREAT`), with mode 0644.
+    /// Created if it does not exist (`O_CREAT`), with mode 0644.
     pub create: bool,
-    /// An error when it is there (`O_EXCL`).
+    /// An error if it exists (`O_EXCL`).
     pub exclusive: bool,
     /// Emptied (`O_TRUNC`).
     pub truncate: bool,
-    /// Past the page cache (`O_DIRECT`).
+    /// Bypasses the page cache (`O_DIRECT`).
     pub direct: bool,
     /// Every write is durable when it is answered (`O_SYNC`).
     pub sync: bool,
@@ -82,9 +86,9 @@ pub struct OpenFlags {
 impl OpenFlags {
     /// For reading.
     pub const READ: Self = Self { read: true, ..Self::NOTHING };
-    /// For writing, made or emptied.
+    /// For writing; created or emptied.
     pub const WRITE: Self = Self { write: true, create: true, truncate: true, ..Self::NOTHING };
-    /// For reading and writing what is there.
+    /// For reading and writing an existing file.
     pub const BOTH: Self = Self { read: true, write: true, ..Self::NOTHING };
     const NOTHING: Self = Self {
         read: false,
@@ -97,31 +101,31 @@ impl OpenFlags {
     };
 }
 
-/// What a write puts down. Each process has one buffer, at first all zeroes, as long as its longest
-/// operation so far; reads fill it from its start.
+/// The data of a write. Each process has one buffer, at first all zeroes, as long as its longest operation so far;
+/// reads fill it from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Content {
     /// Zeroes; the buffer stays as it is.
     Zeroes,
-    /// The buffer, from this byte on: what was read last.
+    /// The buffer from this byte on, that is, what was read last.
     Buffer {
         /// The first byte of the buffer that is written.
         from: u32,
     },
-    /// The buffer after its byte `number` (modulo the length of the write) was increased by one; with
-    /// `times`, the number increases by one each time. What bonnie++ writes.
+    /// The buffer, after adding one to its byte `number` (modulo the length of the write); with `times`, the number
+    /// increases by one each time. This is what bonnie++ writes.
     Stamp {
         /// The number.
         number: u64,
     },
-    /// Bytes that are a function of `seed` and the place in the file: [`crate::content::fill`].
+    /// Bytes that are a function of `seed` and the position in the file: [`crate::content::fill`].
     Seeded {
         /// The seed.
         seed: u64,
     },
 }
 
-/// A read or a write at a place, for operations that overlap.
+/// A read or a write at a given position, for operations that overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Io {
     /// Read.
@@ -141,7 +145,7 @@ pub enum Io {
         at: u64,
         /// How many bytes.
         len: u64,
-        /// What is written; not [`Content::Buffer`] or [`Content::Stamp`].
+        /// The data; not [`Content::Buffer`] or [`Content::Stamp`].
         content: Content,
     },
 }
@@ -158,26 +162,26 @@ impl Io {
 /// Where a seek goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Seek {
-    /// So many bytes from the start.
+    /// To this many bytes from the start.
     Start(u64),
-    /// So many bytes from where the position is.
+    /// By this many bytes from the current position.
     Current(i64),
     /// To the end.
     End,
 }
 
-/// Attributes that are set.
+/// An attribute of a file that can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Attribute {
     /// Times (`utimensat`).
     Times,
     /// Mode (`fchmod`, `fchmodat`).
     Mode,
-    /// Owner and group (`fchown`, `fchownat`): those it has.
+    /// Owner and group (`fchown`, `fchownat`), set to those the file has already.
     Owner,
 }
 
-/// What attributes are set on.
+/// The object whose attribute is set.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AttributeTarget {
     /// An open file.
@@ -186,48 +190,48 @@ pub enum AttributeTarget {
     Path(FilePath),
 }
 
-/// What is measured as one.
+/// The classes in which operations are counted and timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// Reads.
     Read,
     /// Writes.
     Write,
-    /// Everything else that was asked to be measured.
+    /// All other operations that are to be measured.
     Other,
 }
 
-/// What takes no time: where measuring starts and ends. Outside a phase nothing is measured.
+/// Where measuring starts and ends. A mark takes no time; outside a phase nothing is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mark {
     /// A phase begins for this process, by its index in the plan. Phases of a process do not overlap.
     Begin(u16),
     /// It ends.
     End(u16),
-    /// What follows up to [`Mark::GroupEnd`] counts as one operation with one latency.
+    /// The operations up to [`Mark::GroupEnd`] count as one operation with one latency.
     GroupBegin,
-    /// The group ends and is counted as an operation of this class, with the bytes that were moved.
+    /// The group ends and is counted as an operation of this class, with the bytes that it moved.
     GroupEnd(Class),
 }
 
-/// An operation. The first that fails ends the run with an error that names it; nothing is tolerated.
+/// An operation. The first one that fails ends the run with an error that names it; no failure is tolerated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Opens a file into a file descriptor that is free.
+    /// Opens a file under a file descriptor that is not in use.
     Open {
         /// The file descriptor.
         fd: FileDescriptor,
         /// The file.
         path: FilePath,
-        /// How.
+        /// The flags.
         flags: OpenFlags,
     },
-    /// Closes it.
+    /// Closes a file descriptor.
     Close {
         /// The file descriptor.
         fd: FileDescriptor,
     },
-    /// Reads at the position and moves it, `times` times; ends early where the file ends. Answered by
+    /// Reads at the file's position and advances it, `times` times; ends early at the end of the file. Answered by
     /// [`OpResult::Moved`].
     Read {
         /// The file.
@@ -237,20 +241,20 @@ pub enum Op {
         /// How often, at least 1.
         times: u64,
     },
-    /// Writes at the position and moves it, `times` times. Answered by [`OpResult::Moved`].
+    /// Writes at the file's position and advances it, `times` times. Answered by [`OpResult::Moved`].
     Write {
         /// The file.
         fd: FileDescriptor,
         /// Bytes of each write.
         len: u64,
-        /// What.
+        /// The data.
         content: Content,
         /// How often, at least 1.
         times: u64,
     },
-    /// Reads at the position, goes back, and writes what was read with a stamp, `times` times: each a group
-    /// that counts as one write. The file is at least so long. Answered by [`OpResult::Moved`], with what
-    /// was written. See [`Plan::in_single_operations`](crate::Plan::in_single_operations).
+    /// Reads at the file's position, seeks back, and writes what was read with a stamp, `times` times. Each time is a
+    /// group that counts as one write. The file must be long enough. Answered by [`OpResult::Moved`], with the bytes
+    /// written. See [`Plan::in_single_operations`](crate::Plan::in_single_operations).
     Rewrite {
         /// The file.
         fd: FileDescriptor,
@@ -261,19 +265,19 @@ pub enum Op {
         /// How often, at least 1.
         times: u64,
     },
-    /// Reads at one position and writes what came at the other, until a read finds nothing. Answered by
-    /// [`OpResult::Moved`]. See [`Plan::in_single_operations`](crate::Plan::in_single_operations).
+    /// Reads at the position of one file and writes what it read at that of another, until a read returns nothing.
+    /// Answered by [`OpResult::Moved`]. See [`Plan::in_single_operations`](crate::Plan::in_single_operations).
     Copy {
-        /// From: a file, or material from elsewhere.
+        /// From: a file on the target or from outside.
         from: FileDescriptor,
         /// To: a file.
         to: FileDescriptor,
         /// Bytes of each read, and of each write but the last.
         len: u64,
     },
-    /// Reads at the position and moves it, `times` times, and takes what came from its buffer one byte
-    /// after the other, as `getc` of the C library does. The file is at least so long. Answered by
-    /// [`OpResult::Moved`]. See [`Plan::in_single_operations`](crate::Plan::in_single_operations).
+    /// Reads at the file's position and advances it, `times` times, and takes what it read from its buffer byte by
+    /// byte, as `getc` of the C library does. The file must be long enough. Answered by [`OpResult::Moved`]. See
+    /// [`Plan::in_single_operations`](crate::Plan::in_single_operations).
     ReadStdioBytes {
         /// The file.
         fd: FileDescriptor,
@@ -282,8 +286,8 @@ pub enum Op {
         /// How often, at least 1.
         times: u64,
     },
-    /// Puts zeroes into a buffer one after the other, as `putc` of the C library does, writes it at the
-    /// position and moves that, `times` times. Answered by [`OpResult::Moved`]. See
+    /// Puts zeroes into a buffer byte by byte, as `putc` of the C library does, writes it at the file's position and
+    /// advances that, `times` times. Answered by [`OpResult::Moved`]. See
     /// [`Plan::in_single_operations`](crate::Plan::in_single_operations).
     WriteStdioBytes {
         /// The file.
@@ -293,9 +297,9 @@ pub enum Op {
         /// How often, at least 1.
         times: u64,
     },
-    /// Reads or writes at a place; the position stays. Answered by [`OpResult::Moved`].
+    /// Reads or writes at a given position; the file's own position stays. Answered by [`OpResult::Moved`].
     At(Io),
-    /// Moves the position.
+    /// Moves the file's position.
     Seek {
         /// The file.
         fd: FileDescriptor,
@@ -319,44 +323,44 @@ pub enum Op {
         /// The directory.
         path: FilePath,
     },
-    /// Cuts or lengthens a file (`ftruncate`).
+    /// Shortens or extends a file (`ftruncate`).
     Truncate {
         /// The file.
         fd: FileDescriptor,
         /// Its new length.
         len: u64,
     },
-    /// Reserves room for a file up to a length, which becomes its length when it is shorter (`fallocate`);
-    /// where that is not supported nothing happens, as where there is no filesystem to reserve it.
+    /// Reserves space for a file up to a length, and extends the file to that length if it is shorter (`fallocate`).
+    /// Nothing happens where that is not supported or where there is no filesystem.
     Allocate {
         /// The file.
         fd: FileDescriptor,
         /// How long it is to be.
         len: u64,
     },
-    /// Copies from one position to the other within the kernel (`copy_file_range`), moving both.
-    /// Answered by [`OpResult::Moved`]; nothing moved is the end of the file.
+    /// Copies from one file's position to another's within the kernel (`copy_file_range`), and advances both. Answered
+    /// by [`OpResult::Moved`]; zero bytes mean the end of the file.
     CopyRange {
         /// From.
         from: FileDescriptor,
         /// To.
         to: FileDescriptor,
-        /// At most so many bytes.
+        /// At most this many bytes.
         len: u64,
     },
-    /// Removes a name.
+    /// Removes a name (`unlink`).
     Unlink {
-        /// Which.
+        /// The name.
         path: FilePath,
     },
-    /// Makes a directory, with mode 0755.
+    /// Creates a directory, with mode 0755.
     Mkdir {
-        /// Which.
+        /// Its path.
         path: FilePath,
     },
     /// Removes an empty directory.
     Rmdir {
-        /// Which.
+        /// Its path.
         path: FilePath,
     },
     /// Gives a file another name (`rename`).
@@ -366,21 +370,21 @@ pub enum Op {
         /// The new name.
         to: FilePath,
     },
-    /// Gives a file one name more.
+    /// Gives a file another name besides those it has (`link`).
     Link {
         /// The file.
         from: FilePath,
         /// The name.
         to: FilePath,
     },
-    /// Makes a symbolic link.
+    /// Creates a symbolic link.
     Symlink {
-        /// What it says.
+        /// The path it points to.
         text: Arc<str>,
         /// Its name.
         path: FilePath,
     },
-    /// Lists a directory in its own order. Answered by [`OpResult::Entries`].
+    /// Lists a directory, in the directory's own order. Answered by [`OpResult::Entries`].
     List {
         /// The directory.
         path: FilePath,
@@ -392,28 +396,27 @@ pub enum Op {
     },
     /// Sets an attribute.
     Set {
-        /// Of what.
+        /// The object.
         of: AttributeTarget,
-        /// Which.
+        /// The attribute.
         attribute: Attribute,
     },
-    /// Drops what memory holds of the open file or device: `BLKFLSBUF` on a device,
+    /// Drops the cached pages of the open file or device: `BLKFLSBUF` on a device,
     /// `posix_fadvise(DONTNEED)` on a file.
     DropCached {
         /// The file.
         fd: FileDescriptor,
     },
-    /// Does nothing for a while.
+    /// Sleeps for this long.
     Sleep(Nanos),
-    /// Uses the CPU for a while.
+    /// Uses the CPU for this long.
     Compute(Nanos),
-    /// Puts so many bytes into a buffer one by one, or takes them from it, as `putc` and `getc` of the C
-    /// library do.
+    /// Puts this many bytes into a buffer one by one, or takes them from it, as `putc` and `getc` of the C library do.
     StdioBytes(u64),
-    /// Waits until as many processes have come here as the plan says for this barrier; may be used
-    /// again afterwards.
+    /// Waits at a barrier until as many processes have arrived as the plan says for it; it can be used again
+    /// afterwards.
     Barrier(u16),
-    /// Puts tickets into a queue: `times` times the same.
+    /// Puts a ticket into a queue, `times` times.
     Put {
         /// The queue.
         queue: u16,
@@ -422,28 +425,28 @@ pub enum Op {
         /// How often.
         times: u64,
     },
-    /// Takes a ticket from a queue, waiting until there is one. Answered by [`OpResult::Ticket`].
+    /// Takes a ticket from a queue, and waits until there is one. Answered by [`OpResult::Ticket`].
     Take {
         /// The queue.
         queue: u16,
     },
-    /// Starts a read or write and does not wait for it: how queue depth comes about. At most
-    /// [`MOST_STARTED`] are under way.
+    /// Starts a read or write without waiting for it; this makes queue depths above 1. At most [`MOST_STARTED`] may be
+    /// in flight.
     Start {
-        /// The process's own number for it, not in use.
+        /// The process's own number for it, which must not be in use.
         tag: u32,
-        /// What.
+        /// The read or write.
         io: Io,
     },
-    /// Waits until one of those that were started is done. Answered by [`OpResult::Finished`].
+    /// Waits until one of the operations started has ended. Answered by [`OpResult::Finished`].
     Finish,
     /// Where measuring starts and ends.
     Mark(Mark),
-    /// Nothing more: the process is done, and is not asked again.
+    /// The process is done, and is not asked again.
     Done,
 }
 
-/// The most operations of a process that are under way at once.
+/// The most operations of a process that may be in flight at once.
 pub const MOST_STARTED: u32 = 4096;
 
 /// An entry of a directory; `.` and `..` are left out.
@@ -455,7 +458,7 @@ pub struct Entry {
     pub is_directory: bool,
 }
 
-/// What `stat` tells.
+/// The result of `stat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Status {
     /// Bytes.
@@ -464,16 +467,16 @@ pub struct Status {
     pub is_directory: bool,
 }
 
-/// How the last operation of a process went. An operation that failed has ended the run.
+/// The result of a process's last operation. An operation that failed has ended the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpResult {
-    /// There was none yet.
+    /// There was no operation yet.
     Start,
     /// It was carried out.
     Done,
-    /// So many bytes were read, written or copied.
+    /// This many bytes were read, written or copied.
     Moved(u64),
-    /// An operation with this tag was carried out and moved so many bytes.
+    /// The started operation with this tag has ended and moved this many bytes.
     Finished {
         /// The tag.
         tag: u32,
@@ -482,9 +485,9 @@ pub enum OpResult {
     },
     /// A ticket.
     Ticket(i64),
-    /// The entries of a directory, in its own order.
+    /// The entries of a directory, in the directory's own order.
     Entries(Vec<Entry>),
-    /// What `stat` told.
+    /// The result of `stat`.
     Status(Status),
 }
 

@@ -1,4 +1,4 @@
-//! A world whose array lies behind a controller that shows the host one disk.
+//! A controller in front of the array, which presents it to the host as one disk.
 
 use raidlab_core::contract::{IoOp, Outcome, RequestId};
 use raidlab_core::{Sector, Sectors, Time};
@@ -8,16 +8,16 @@ use raidlab_models::{Controller, ControllerSpec, DriveOp};
 use super::{Answer, KERNEL, Pending, TimedEvent, World};
 use crate::error::SimError;
 
-/// Marks requests to the array that a controller made; the host's count from 0.
+/// Marks requests to the array that a controller made; the host's requests are numbered from 0.
 const MADE: u64 = 1 << 63;
 
 impl World {
-    /// Puts a controller in front of the array: the host sees one disk, with one request queue of the
-    /// controller's scheduler - or of the kind of the queues that stood in front of the members, which
-    /// are gone. Before the first request.
+    /// Puts a controller in front of the array; call it before the first request. The host then sees one disk, with one
+    /// request queue of the controller's scheduler, or of the kind of the queues in front of the members, which it
+    /// replaces.
     ///
     /// # Errors
-    /// When the controller cannot be.
+    /// When the controller's description is not valid.
     pub fn with_controller(mut self, spec: &ControllerSpec) -> Result<Self, SimError> {
         spec.check().map_err(|wrong| SimError::controller(&wrong))?;
         // Requests are cut to whole blocks of the array.
@@ -37,7 +37,7 @@ impl World {
         Ok(self)
     }
 
-    /// A request of the host comes to the controller.
+    /// A request of the host reaches the controller.
     #[inline(never)]
     pub(super) fn ask(&mut self, slot: u32) {
         let Pending { op, at, len, fua, process, .. } = self.pending[slot as usize];
@@ -78,7 +78,7 @@ impl World {
         self.feed_controller(ControllerInput::Answered { request, outcome });
     }
 
-    /// When parity over so many bytes of operands is computed, by whoever does that.
+    /// When parity over this many bytes of operands will be computed, by the controller or the host's CPU.
     #[inline]
     pub(super) fn compute(&mut self, bytes: u64) -> Time {
         let now = self.now;
@@ -87,8 +87,8 @@ impl World {
         done.unwrap_or_else(|| self.cores.serve_request(now, self.costs.parity(bytes)))
     }
 
-    /// Hands an input to the controller, and does what it asks for until it is silent. Its requests wait
-    /// in the backlog for the array.
+    /// Hands an input to the controller, and carries out its outputs until there are none. Its requests wait for the
+    /// array in the backlog.
     #[inline(never)]
     fn feed_controller(&mut self, input: ControllerInput) {
         let Some(mut controller) = self.controller.take() else { return };
@@ -120,7 +120,7 @@ impl World {
         self.controller = Some(controller);
     }
 
-    /// A request of the controller to the array.
+    /// The controller sends a request to the array.
     fn made(&mut self, request: u32, op: DriveOp, (at, len): (Sector, Sectors), fua: bool) {
         let op = match op {
             DriveOp::Read => IoOp::Read,

@@ -1,4 +1,4 @@
-//! What will happen, in order: by time, and of what happens at one time what was asked for first.
+//! The event queue: what will happen, ordered by time, and at equal times in the order in which it was asked for.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -7,7 +7,7 @@ use raidlab_core::Time;
 
 use super::TimedEvent;
 
-/// Something that will happen.
+/// An entry of the queue: an event and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     at: Time,
@@ -15,10 +15,10 @@ struct Entry {
     what: TimedEvent,
 }
 
-/// What will happen, in order.
+/// The event queue.
 #[derive(Debug)]
 pub(super) struct EventQueue {
-    /// What comes in order as it is: the requests of the host, whose CPU does one after the other.
+    /// Entries that are asked for in order of time: the requests of the host, whose CPU handles them one by one.
     lane: VecDeque<Entry>,
     others: BinaryHeap<Reverse<Entry>>,
     numbers: u64,
@@ -30,7 +30,7 @@ impl EventQueue {
         Self { lane, others, numbers: 0 }
     }
 
-    /// When the next of all happens.
+    /// The time of the next entry.
     #[inline]
     pub(super) fn next_at(&self) -> Option<Time> {
         let (lane, other) = (self.lane.front(), self.others.peek());
@@ -40,7 +40,7 @@ impl EventQueue {
         }
     }
 
-    /// The next of all that happen at `now`.
+    /// Takes the next of the entries that happen at `now`.
     #[inline]
     pub(super) fn due(&mut self, now: Time) -> Option<TimedEvent> {
         let lane = self.lane.front().filter(|entry| entry.at == now).map(|entry| entry.number);
@@ -54,14 +54,14 @@ impl EventQueue {
         next.map(|entry| entry.what)
     }
 
-    /// Asks for something.
+    /// Adds an entry.
     #[inline]
     pub(super) fn ask(&mut self, at: Time, what: TimedEvent) {
         let entry = self.entry(at, what);
         self.others.push(Reverse(entry));
     }
 
-    /// The same for something that mostly is later than what was asked for in this way before.
+    /// The same for an entry that is usually later than those added in this way before.
     #[inline]
     pub(super) fn ask_in_order(&mut self, at: Time, what: TimedEvent) {
         let entry = self.entry(at, what);

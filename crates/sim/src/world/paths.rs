@@ -1,4 +1,4 @@
-//! A world whose drives lie at the end of paths.
+//! Paths between the host and the drives of a world.
 
 use raidlab_core::{Nanos, Time};
 use raidlab_models::path::{PathInput, PathOutput};
@@ -8,10 +8,10 @@ use super::{TimedEvent, World};
 use crate::error::SimError;
 
 impl World {
-    /// Puts paths between the host and the drives. Before the first request.
+    /// Puts paths between the host and the drives; call it before the first request.
     ///
     /// # Errors
-    /// When the paths cannot be, or have not one route for each drive.
+    /// When the paths are not valid, or do not have one route for each drive.
     pub fn with_paths(mut self, spec: &PathSpec) -> Result<Self, SimError> {
         spec.check(self.drives.len()).map_err(|wrong| SimError::paths(&wrong))?;
         self.paths = Some(Box::new(Paths::new(spec)));
@@ -21,8 +21,8 @@ impl World {
         Ok(self)
     }
 
-    /// How long each link of the paths has worked, and the controller with its parity, by name. Work
-    /// that was promised counts in full, so while requests are under way it may be more than has passed.
+    /// How long each link of the paths has worked, and the controller with its parity, by name. Work that is scheduled
+    /// counts in full, so while requests are in flight it may be more than the time that has passed.
     pub fn path_busy(&self) -> Vec<(String, Nanos)> {
         let links = self.paths.iter().flat_map(|paths| paths.busy());
         let mut busy: Vec<_> = links.map(|(name, busy)| (name.to_owned(), busy)).collect();
@@ -37,28 +37,27 @@ impl World {
         busy
     }
 
-    /// Whether the paths have a link for the memory of the host.
+    /// Whether the paths have a link for the host's memory.
     pub fn has_memory_path(&self) -> bool {
         self.paths.as_ref().is_some_and(|paths| paths.has_memory())
     }
 
-    /// A copy by a CPU that takes so long and begins at `at`; gives when it is done. It waits on the
-    /// memory path behind transfers and copies that were promised before, so hand it in when it begins,
-    /// not ahead. Times gone by are now. Without a memory path it waits for nothing.
+    /// A copy by a CPU that takes this long and begins at `at`; returns when it is done. On the memory path it
+    /// waits for transfers and copies that were scheduled before, so hand it in when it begins, not ahead. A time
+    /// in the past counts as now. Without a memory path it waits for nothing.
     pub fn memory_copy(&mut self, cost: Nanos, at: Time) -> Time {
         let at = at.max(self.now);
         self.paths.as_mut().map_or(at + cost, |paths| paths.copy(at, cost))
     }
 
-    /// Reads under way on PATA channels stand still for so long.
+    /// Holds up reads in flight on PATA channels for this long.
     pub fn pause_transfers(&mut self, cost: Nanos) {
         if let Some(paths) = &mut self.paths {
             paths.pause(cost);
         }
     }
 
-    /// Has a drive, and its path, ask for no more wake-ups than ends of commands need, where that is
-    /// possible.
+    /// Makes a drive and its path ask only for the wake-ups that ends of commands need, where that is possible.
     pub(super) fn foresee(&mut self, drive: usize) {
         if self.drives[drive].predict_completions()
             && let Some(paths) = &mut self.paths
@@ -84,8 +83,8 @@ impl World {
         }
     }
 
-    /// Takes what the paths have to say until they are silent: commands come to drives, their ends to
-    /// the host, which sends more.
+    /// Drains the outputs of the paths until there are none: commands reach drives, and their ends reach the host,
+    /// which sends more.
     #[inline]
     pub(super) fn settle_paths(&mut self) {
         if self.paths.as_ref().is_some_and(|paths| paths.has_output()) {

@@ -1,4 +1,4 @@
-//! Drives that take the places of failed ones: put there, or standing by as hot spares.
+//! Drives that take the places of failed ones: added by a caller, or standing by as hot spares.
 
 use raidlab_core::contract::{Admin, Event, Input, Refusal};
 use raidlab_core::{MemberIndex, Sectors};
@@ -15,7 +15,7 @@ impl World {
     /// Puts a fresh drive into the place of a failed member, which is rebuilt from now on.
     ///
     /// # Errors
-    /// When the drive is too small or the array refuses; then the array is as before.
+    /// When the drive is too small or the array refuses it; the array is then unchanged.
     pub fn add(&mut self, member: MemberIndex, drive: impl Into<Drive>) -> Result<(), SimError> {
         let drive = drive.into();
         if self.places.get(member.at()).is_none() {
@@ -29,9 +29,9 @@ impl World {
         Ok(())
     }
 
-    /// Lets a fresh drive stand by as a hot spare: it takes the place of the first member that fails and has no drive
-    /// yet, which is rebuilt from then on. Nested levels share their spares, whichever array has lost a drive; an array
-    /// that has lost too many is made anew when there is one for each.
+    /// Adds a fresh drive as a hot spare. It takes the place of the first member that fails and has no new drive yet,
+    /// which is rebuilt from then on. Nested levels share their spares, whichever array has lost a drive; an array that
+    /// has lost too many drives is rebuilt when there is a spare for each.
     ///
     /// # Errors
     /// When the drive is smaller than a member.
@@ -52,7 +52,7 @@ impl World {
         self.spares.len()
     }
 
-    /// Gives members that failed the spares that stand by, as far as the array takes them now.
+    /// Gives failed members the spares that stand by, as far as the array accepts them now.
     #[inline]
     pub(super) fn place_spares(&mut self) {
         if !self.spares.is_empty() && !self.without_drive.is_empty() {
@@ -83,7 +83,7 @@ impl World {
         }
     }
 
-    /// Puts a drive into the place of a failed member, or gives it back with the reason why the array refuses it.
+    /// Puts a drive into the place of a failed member, or returns it with the reason why the array refuses it.
     #[expect(clippy::result_large_err, reason = "a drive goes in and comes back as it is")]
     fn put(&mut self, member: MemberIndex, drive: Drive) -> Result<(), (Drive, Refusal)> {
         let sectors = Sectors(drive.capacity().0 - self.area.sectors().0);

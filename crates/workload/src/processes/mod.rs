@@ -1,24 +1,27 @@
 //! The loop that drives a workload's processes, one for all targets.
 //!
-//! Three values, none of which has a clock or does I/O. [`ProcessState`] takes what a process asks for and says what
-//! is to be done next; it is told how that went. [`Processes`] holds those of a stage and what they wait for of each
-//! other. [`run`] drives them all on one thread over a [`Target`] that knows what time it is and when something ends:
-//! arrays, the modelled host, the target that does nothing. Where each process has a thread of its own and its calls
-//! block, the thread drives its own [`ProcessState`].
+//! It consists of three parts, none of which has a clock or does I/O:
 //!
-//! What is the same everywhere is decided here:
+//! * [`ProcessState`] takes what one process asks for and says what is to be done next; it is told the result.
+//! * [`Processes`] holds the processes of a stage and what they wait for of each other.
+//! * [`run`] drives them all on one thread over a [`Target`] that knows the time and when something ends: arrays, the
+//!   modelled host, the target that does nothing. Where each process has a thread of its own and its calls block, the
+//!   thread drives its own [`ProcessState`].
 //!
-//! * a process that goes on keeps going on until it waits; those that it frees go on after it, behind all that could
-//!   go on before, in the order in which they came to wait;
-//! * to sleep or to compute for no time at all is no operation: nobody else's turn comes;
-//! * what was started is told in the order in which it ended; to wait for it when nothing was started, or to have more
-//!   than `MOST_STARTED` under way, is a fault of the workload and ends the run;
-//! * a process is done when it asks for nothing more and all that it started has ended;
-//! * marks, barriers and tickets take no time.
+//! The rules that hold on all targets are decided here:
 //!
-//! What differs is a parameter of the target, with its reason there: how long computing takes and whom it keeps from
-//! the CPU ([`Target::compute`]), whether a request must wait for another ([`Begun::Refused`]), which CPU time a
-//! process has used ([`Target::cpu`]), whether only part of the operations is known as yet ([`Asked::Nothing`]).
+//! * A process runs until it waits. Processes that it frees run after it, after all that were ready before, in the
+//!   order in which they began to wait.
+//! * Sleeping or computing for no time is no operation: no other process gets a turn.
+//! * The ends of started operations are reported in the order in which they ended. Waiting for one when nothing was
+//!   started, or having more than `MOST_STARTED` in flight, is a fault of the workload and ends the run.
+//! * A process is done when it asks for nothing more and all that it started has ended.
+//! * Marks, barriers and tickets take no time.
+//!
+//! What differs between targets is a parameter of the target, with the reason stated there: how long computing
+//! takes and which processes it keeps from the CPU ([`Target::compute`]), whether a request must wait for another
+//! ([`Begun::Refused`]), how much CPU time a process has used ([`Target::cpu`]), and whether only part of the
+//! operations is known yet ([`Asked::Nothing`]).
 
 mod run;
 mod state;
@@ -32,14 +35,14 @@ pub use run::{Begun, Processes, Ran, Target, run};
 pub use state::{Fault, ProcessState};
 pub use timers::Timers;
 
-/// What a process asks for, as the loop sees it; `O` is what targets carry out.
+/// What a process asks for, as the loop sees it; `O` is the type of operation that targets carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked<O> {
     /// An operation that it waits for.
     Operation(O),
-    /// One that it does not wait for; the number is its own for it.
+    /// An operation that it does not wait for, with the process's own number for it.
     Start(u32, O),
-    /// To wait for any of those.
+    /// To wait until any operation that it started has ended.
     Finish,
     /// To sleep.
     Sleep(Nanos),
@@ -53,7 +56,7 @@ pub enum Asked<O> {
     Put(u16, i64, u64),
     /// To take a ticket from a queue.
     Take(u16),
-    /// What it asks for next is not known yet: where operations are prepared in batches.
+    /// Nothing yet: where operations are prepared in batches, the next is not known yet.
     Nothing,
     /// Nothing more.
     Done,
@@ -68,10 +71,10 @@ impl<O> Asked<O> {
         }
     }
 
-    /// The same with its operation made another.
+    /// The same with its operation converted.
     ///
     /// # Errors
-    /// Those of making it.
+    /// Those of the conversion.
     pub fn try_map<P, E>(self, make: impl FnOnce(O) -> Result<P, E>) -> Result<Asked<P>, E> {
         Ok(match self {
             Self::Operation(operation) => Asked::Operation(make(operation)?),
@@ -92,9 +95,9 @@ impl<O> Asked<O> {
 /// What a process uses the CPU for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// So much time on it.
+    /// This much CPU time.
     Time(Nanos),
-    /// So many bytes put into a buffer, or taken from it, one after the other.
+    /// Putting this many bytes into a buffer, or taking them from it, one by one.
     StdioBytes(u64),
 }
 
@@ -104,16 +107,16 @@ impl Work {
     }
 }
 
-/// What is done next for a process.
+/// What the loop does next for a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next<O> {
     /// Nothing: it is asked again.
     Ask,
     /// An operation is carried out, and [`answered`](ProcessState::answered).
     Operation(O),
-    /// One is started; when it ends, that is [told](ProcessState::started_ended).
+    /// An operation is started; its end is [reported](ProcessState::started_ended).
     Start(u32, O),
-    /// It waits until one that it started has ended; at its end, until all have.
+    /// It waits until one operation that it started has ended; when the process ends, until all have.
     Wait,
     /// It sleeps, and is answered then.
     Sleep(Nanos),
@@ -121,13 +124,13 @@ pub enum Next<O> {
     Compute(Work),
     /// The mark is [set](ProcessState::mark), with the time and the CPU time.
     Mark(Mark),
-    /// It comes to a barrier, and is answered when it may go on.
+    /// It arrives at a barrier, and is answered when it may go on.
     Barrier(u16),
     /// It puts tickets into a queue.
     Put(u16, i64, u64),
     /// It takes a ticket, and is answered with it.
     Take(u16),
-    /// It stands still until more is known of what it asks for.
+    /// It waits until more of its operations are known.
     Nothing,
     /// It is done: its record is [closed](ProcessState::end).
     Done,

@@ -1,4 +1,4 @@
-//! All processes of a stage on one thread.
+//! Runs all processes of a stage on one thread.
 
 use std::collections::VecDeque;
 
@@ -9,9 +9,9 @@ use crate::op::{Class, OpResult};
 use crate::record::{Cpu, ProcessRecord, Recorder};
 use crate::synchroniser::{ProcessIndex, Synchroniser};
 
-/// What carries operations out, on one thread. It tells [`Processes`] what ended.
+/// A target that carries operations out, on one thread. It tells [`Processes`] what ended.
 pub trait Target {
-    /// What it carries out.
+    /// The operations it carries out.
     type Operation;
     /// Why a run ends early.
     type Error;
@@ -22,7 +22,7 @@ pub trait Target {
     /// The time since the stage began.
     fn now(&self) -> Time;
 
-    /// What a process asks for next, told how its last operation went.
+    /// Asks a process for its next operation, given the result of its last one.
     ///
     /// # Errors
     /// When the process failed.
@@ -33,7 +33,7 @@ pub trait Target {
         last: OpResult,
     ) -> Result<Asked<Self::Operation>, Self::Error>;
 
-    /// Begins an operation, which the process waits for, or, with a number of its own for it, does not.
+    /// Begins an operation. The process waits for it, unless it has given a number of its own for it.
     ///
     /// # Errors
     /// When it cannot be carried out at all.
@@ -44,7 +44,7 @@ pub trait Target {
         operation: Self::Operation,
     ) -> Result<Begun, Self::Error>;
 
-    /// A process sleeps for so long.
+    /// A process sleeps for this long.
     fn sleep(&mut self, process: ProcessIndex, time: Nanos);
 
     /// A process uses the CPU.
@@ -53,16 +53,16 @@ pub trait Target {
     /// When the run was cancelled meanwhile.
     fn compute(&mut self, process: ProcessIndex, work: Work) -> Result<(), Self::Error>;
 
-    /// The CPU time that a process has used; `None` where nothing tells.
+    /// The CPU time that a process has used; `None` where that is unknown.
     fn cpu(&self, process: ProcessIndex) -> Option<Cpu> {
         let _ = process;
         None
     }
 
-    /// A process has gone on as far as it can: what it has begun is under way now at the latest.
+    /// A process has gone on as far as it can: the operations it has begun must be in flight now at the latest.
     ///
     /// # Errors
-    /// When that cannot be.
+    /// When they cannot be sent.
     fn hand_on(&mut self) -> Result<(), Self::Error> {
         Ok(())
     }
@@ -72,35 +72,35 @@ pub trait Target {
         let _ = process;
     }
 
-    /// Lets time pass until something has ended, and tells what. False when nothing ever will, or, after
-    /// [`Processes::stop`], when nothing is under way any more.
+    /// Lets time pass until something has ended, and reports it. False when nothing ever will, or, after
+    /// [`Processes::stop`], when nothing is in flight any more.
     ///
     /// # Errors
     /// When an operation failed.
     fn wait(&mut self) -> Result<bool, Self::Error>;
 
-    /// A process asks for what cannot be.
+    /// A process asks for something that is not allowed.
     fn fault(&self, process: ProcessIndex, fault: Fault) -> Self::Error;
 }
 
-/// How far an operation has come when it was begun.
+/// The state of an operation that was begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Begun {
-    /// It took no time. Only of operations that the process waits for.
+    /// It took no time. Only for operations that the process waits for.
     Ended(OpResult),
-    /// It is under way.
+    /// It is in flight.
     UnderWay,
-    /// It cannot begin before something else has ended: the process asks for it again then.
+    /// It cannot begin before something else has ended; then the process asks for it again.
     Refused,
 }
 
-/// Why [`run`] came back.
+/// Why [`run`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ran {
     /// All processes are done.
     Done,
-    /// All that are not done wait, and nothing will end: for each other, for more to be known of what they ask for, or
-    /// because they were stopped.
+    /// All processes that are not done wait, and nothing will end: they wait for each other or for more operations
+    /// to be known, or were stopped.
     Waiting,
 }
 
@@ -110,9 +110,9 @@ pub struct Processes {
     states: Vec<ProcessState>,
     records: Vec<ProcessRecord>,
     synchroniser: Synchroniser,
-    /// Those that go on, in this order.
+    /// The processes that can go on, in this order.
     ready: VecDeque<ProcessIndex>,
-    /// Those whose operation was refused, and those of whom no more is known.
+    /// The processes whose operation was refused, and those whose next operation is not known yet.
     refused: Vec<ProcessIndex>,
     unknown: Vec<ProcessIndex>,
     left: usize,
@@ -122,7 +122,7 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// Of a plan with so many phases; each belongs to a copy of the workload. All go on.
+    /// The processes of a plan with this many phases; each belongs to a copy of the workload. All can go on.
     pub fn new(
         copies: impl IntoIterator<Item = u32>,
         phases: usize,
@@ -143,12 +143,12 @@ impl Processes {
         }
     }
 
-    /// Those that are not done.
+    /// How many processes are not done.
     pub fn left(&self) -> usize {
         self.left
     }
 
-    /// Whether nobody goes on before something ends.
+    /// Whether no process can go on before something ends.
     #[inline]
     pub fn all_wait(&self) -> bool {
         self.ready.is_empty()
@@ -159,17 +159,17 @@ impl Processes {
         self.steps
     }
 
-    /// Nobody goes on any more, until they [do again](Self::resume).
+    /// Stops all processes, until they are [resumed](Self::resume).
     pub fn stop(&mut self) {
         self.stops = true;
     }
 
-    /// Whether nobody goes on any more.
+    /// Whether all processes are stopped.
     pub fn is_stopped(&self) -> bool {
         self.stops
     }
 
-    /// They go on again, also those of whom nothing more was known.
+    /// Lets them go on again, also those whose next operation was not known.
     pub fn resume(&mut self) {
         self.stops = false;
         self.ready.extend(self.unknown.drain(..));
@@ -181,21 +181,22 @@ impl Processes {
         self.records
     }
 
-    /// What a process waits for has ended: an operation, sleep, its use of the CPU.
+    /// Reports the end of what a process waits for: an operation, sleep, its use of the CPU.
     #[inline]
     pub fn ended(&mut self, process: ProcessIndex, result: OpResult) {
         self.states[process].answered(result);
         self.ready.push_back(process);
     }
 
-    /// An operation that a process started has ended.
+    /// Reports the end of an operation that a process started.
     pub fn started_ended(&mut self, process: ProcessIndex, tag: u32, moved: u64) {
         if self.states[process].started_ended(tag, moved) {
             self.ready.push_back(process);
         }
     }
 
-    /// Operations of a class ended that together took so long and moved so many bytes, each like the others.
+    /// Records operations of a class that have ended: together they took this long and moved this many bytes, in
+    /// equal shares.
     #[inline]
     pub fn measured(
         &mut self,
@@ -207,7 +208,7 @@ impl Processes {
         self.states[process].measured(class, count, bytes, took);
     }
 
-    /// Those whose operations were refused try again, before anybody else.
+    /// Lets processes whose operations were refused try again, before all others.
     fn refused_go_on(&mut self) {
         while let Some(process) = self.refused.pop() {
             self.ready.push_front(process);
@@ -240,7 +241,7 @@ pub fn run<T: Target>(target: &mut T) -> Result<Ran, T::Error> {
     }
 }
 
-/// Asks a process once and does what is to be done; whether it waits now.
+/// Asks a process once and carries out what it asks for; says whether it waits now.
 #[inline]
 fn step<T: Target>(target: &mut T, process: ProcessIndex) -> Result<bool, T::Error> {
     let now = target.now();

@@ -1,4 +1,4 @@
-//! One process: what is done next for it, and what it is told.
+//! One process: decides what is done next for it, and what it is told.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,19 +16,19 @@ enum Waits {
     Nothing,
     /// The answer to an operation, sleep, work, barrier or ticket.
     Answer,
-    /// The end of any that it started.
+    /// The end of any operation that it started.
     Any,
-    /// The end of all that it started: it is done then.
+    /// The end of all operations that it started; then it is done.
     All,
 }
 
-/// What a workload asks for that cannot be.
+/// Something that a workload asks for and that is not allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// To wait for what was started, when nothing was.
+    /// To wait for a started operation when none was started.
     NothingStarted,
-    /// More than [`MOST_STARTED`] at once.
+    /// To have more than [`MOST_STARTED`] in flight at once.
     TooManyStarted,
 }
 
@@ -48,24 +48,24 @@ impl fmt::Display for Fault {
 /// What the loop knows of a process.
 #[derive(Clone, Debug)]
 pub struct ProcessState {
-    /// How the last operation went, until the process is told.
+    /// The result of the last operation, until the process is told.
     last: OpResult,
     waits: Waits,
-    /// Started and not ended.
+    /// The operations started that have not ended.
     under_way: u32,
-    /// Ended and not told: number and bytes.
+    /// Those that have ended and are not reported yet: number and bytes.
     ended: VecDeque<(u32, u64)>,
     recorder: Recorder,
 }
 
 impl ProcessState {
-    /// Of a process that begins.
+    /// The state of a process that begins.
     pub fn new(recorder: Recorder) -> Self {
         let (last, waits, ended) = (OpResult::Start, Waits::Nothing, VecDeque::new());
         Self { last, waits, under_way: 0, ended, recorder }
     }
 
-    /// What the process is told when it is asked: how the last operation went.
+    /// What the process is told when it is asked: the result of its last operation.
     #[inline]
     pub fn take_last(&mut self) -> OpResult {
         std::mem::replace(&mut self.last, OpResult::Done)
@@ -77,7 +77,7 @@ impl ProcessState {
         self.waits == Waits::All && self.under_way == 0
     }
 
-    /// Says what is to be done for what the process asks for.
+    /// Says what is to be done, given what the process asks for.
     ///
     /// # Errors
     /// When that cannot be.
@@ -123,14 +123,14 @@ impl ProcessState {
         Ok(Next::Wait)
     }
 
-    /// What it waited for was carried out.
+    /// Reports that what it waited for was carried out.
     #[inline]
     pub fn answered(&mut self, result: OpResult) {
         self.last = result;
         self.waits = Waits::Nothing;
     }
 
-    /// One that it started has ended; says whether the process goes on now.
+    /// Reports the end of an operation that it started; says whether the process can go on now.
     pub fn started_ended(&mut self, tag: u32, moved: u64) -> bool {
         self.under_way -= 1;
         match self.waits {
@@ -144,13 +144,14 @@ impl ProcessState {
         true
     }
 
-    /// What it asked for cannot be begun yet, and will be asked for again.
+    /// Reports that what it asked for cannot begin yet, and will be asked for again.
     pub(super) fn refused(&mut self, is_started: bool) {
         self.waits = Waits::Nothing;
         self.under_way -= u32::from(is_started);
     }
 
-    /// Operations of a class ended that together took so long and moved so many bytes, each like the others.
+    /// Records operations of a class that have ended: together they took this long and moved this many bytes, in
+    /// equal shares.
     #[inline]
     pub fn measured(&mut self, class: Class, count: u64, bytes: u64, took: Nanos) {
         self.recorder.operations(class, count, bytes, took);

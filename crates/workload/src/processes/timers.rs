@@ -2,8 +2,8 @@
 
 use raidlab_core::Time;
 
-/// What ends when, by time, then in the order in which it was set. Little is set at once - about one for a process -
-/// so it is a sorted list.
+/// What ends when, by time, then in the order in which it was set. As little is set at once, about one entry for each
+/// process, it is a sorted list.
 #[derive(Clone, Debug)]
 pub struct Timers<T> {
     /// Backwards: the next is the last.
@@ -17,7 +17,7 @@ impl<T> Default for Timers<T> {
 }
 
 impl<T> Timers<T> {
-    /// Something ends then.
+    /// Adds something that ends at this time.
     #[inline]
     pub fn set(&mut self, at: Time, what: T) {
         // Of those at one time the later ones come after the earlier ones.
@@ -28,7 +28,7 @@ impl<T> Timers<T> {
         self.set.insert(place, (at, what));
     }
 
-    /// The same in place of what is equal and was set before.
+    /// The same, in place of an equal entry that was set before.
     pub fn move_to(&mut self, at: Time, what: T)
     where
         T: PartialEq,
@@ -39,13 +39,13 @@ impl<T> Timers<T> {
         self.set(at, what);
     }
 
-    /// When the next ends.
+    /// When the next entry ends.
     #[inline]
     pub fn next_at(&self) -> Option<Time> {
         self.set.last().map(|(at, _)| *at)
     }
 
-    /// The next that ends at `now` or has before.
+    /// The next entry that ends at or before `now`.
     #[inline]
     pub fn due(&mut self, now: Time) -> Option<T> {
         self.set.pop_if(|(at, _)| *at <= now).map(|(_, what)| what)

@@ -95,11 +95,11 @@ impl Ablation {
         let text = match self {
             Self::Host(mechanism) => return of_host(*mechanism).into(),
             Self::Servers(kind) => {
-                return format!("nothing waits for any {kind}", kind = kind_name(*kind));
+                return format!("every {kind} carries data in no time", kind = kind_name(*kind));
             }
-            Self::Link(name) => return format!("nothing waits for the path `{name}`"),
+            Self::Link(name) => return format!("the path `{name}` carries data in no time"),
             Self::ChannelRate => "PATA channels carry any rate, one command at a time",
-            Self::ChannelHold => "PATA channels do not belong to one command at a time",
+            Self::ChannelHold => "a PATA channel serves the commands of both its drives at once",
             Self::ChannelSwitch => "PATA channels change devices at no cost",
             Self::Controller => "no controller: the host runs the array itself",
             Self::OneRequest => "controllers take 64 requests at once, not one",
@@ -111,7 +111,7 @@ impl Ablation {
                 return format!("parity takes {} times its CPU time", factor(*tenths));
             }
             Self::RequestCost => "requests to drives take no CPU time",
-            Self::DriveWriteCache => "drives answer writes from the medium only",
+            Self::DriveWriteCache => "drives answer writes only once they are on the medium",
             Self::DriveReadAhead => "drives read nothing ahead",
             Self::CommandQueue => "drives take one command at a time",
             Self::Scheduler => "request queues serve first come, first served, with merging",

@@ -66,6 +66,7 @@
 //! assert_eq!((carried.array, carried.device, carried.superblock.events), ([7; 16], 1, 3));
 //! # Ok::<(), raidlab_core::ConfigError>(())
 //! ```
+#![forbid(unsafe_code)]
 
 mod checksum;
 mod log;

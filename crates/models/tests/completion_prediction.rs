@@ -68,29 +68,29 @@ fn the_same_ends_and_the_same_work_with_fewer_wake_ups() {
         f.write_cache = random.below(5) > 0;
         f.cache.immediate_report = f.write_cache && random.below(3) == 0;
         f.cache.whole_track = random.below(2) == 0;
-        let (mut plain, mut foreseeing) = (One::new(&f, false), One::new(&f, true));
+        let (mut plain, mut predicting) = (One::new(&f, false), One::new(&f, true));
         let (mut now, mut near) = (Time::ZERO, 0);
         for id in 0..300 {
             now = now + Nanos(random.below([3_000_000, 40_000, 60_000_000][id as usize % 3]));
             let io = drawn(&mut random, id, &mut near, f.capacity.0);
-            for one in [&mut plain, &mut foreseeing] {
+            for one in [&mut plain, &mut predicting] {
                 one.pass(now);
             }
-            let busy = foreseeing.disk.busy_by(now);
+            let busy = predicting.disk.busy_by(now);
             assert_eq!(plain.disk.busy(), busy, "seed {seed}, before {id}");
-            for one in [&mut plain, &mut foreseeing] {
+            for one in [&mut plain, &mut predicting] {
                 one.submit(now, io);
             }
-            let busy = foreseeing.disk.busy_by(now);
+            let busy = predicting.disk.busy_by(now);
             assert_eq!(plain.disk.busy(), busy, "seed {seed}, with {id}");
         }
-        for one in [&mut plain, &mut foreseeing] {
+        for one in [&mut plain, &mut predicting] {
             one.pass(now + Nanos::from_millis(100_000));
         }
         assert_eq!(plain.ended.len(), 300);
-        assert_eq!(plain.ended, foreseeing.ended, "seed {seed}");
-        assert!(foreseeing.wakes <= 300, "seed {seed}: {}", foreseeing.wakes);
-        (few, many) = (few + foreseeing.wakes, many + plain.wakes);
+        assert_eq!(plain.ended, predicting.ended, "seed {seed}");
+        assert!(predicting.wakes <= 300, "seed {seed}: {}", predicting.wakes);
+        (few, many) = (few + predicting.wakes, many + plain.wakes);
     }
     assert!(many > 2 * few, "{few} wake-ups in place of {many}");
 }
@@ -100,24 +100,24 @@ fn the_same_ends_and_the_same_work_with_fewer_wake_ups() {
 fn a_command_may_come_ahead_of_time() {
     for seed in 0..40 {
         let f = figures(NAMES[seed as usize % 2]);
-        let (mut plain, mut foreseeing) = (One::new(&f, true), One::new(&f, true));
+        let (mut plain, mut predicting) = (One::new(&f, true), One::new(&f, true));
         let mut random = SplitMix64::new(seed);
         let (mut now, mut near) = (Time::ZERO, 0);
         for id in 0..200 {
             let io = drawn(&mut random, id, &mut near, f.capacity.0);
             let at = now + Nanos(random.below(8_000_000));
-            foreseeing.disk.submit_at(at, io);
-            foreseeing.hear(now);
+            predicting.disk.submit_at(at, io);
+            predicting.hear(now);
             let between = now + Nanos(random.below(at.since(now).0 + 1));
-            assert_eq!(plain.disk.busy_by(between), foreseeing.disk.busy_by(between), "{seed}");
+            assert_eq!(plain.disk.busy_by(between), predicting.disk.busy_by(between), "{seed}");
             plain.submit(at, io);
             let ends = plain.wake.expect("it is at work");
-            assert_eq!(foreseeing.wake, Some(ends), "seed {seed}, {id}");
+            assert_eq!(predicting.wake, Some(ends), "seed {seed}, {id}");
             now = ends;
             plain.pass(now);
-            foreseeing.pass(now);
+            predicting.pass(now);
         }
-        assert_eq!(plain.ended, foreseeing.ended, "seed {seed}");
+        assert_eq!(plain.ended, predicting.ended, "seed {seed}");
     }
 }
 

@@ -140,7 +140,7 @@ pub struct World {
     process: u32,
     happened: u64,
     /// See [`prefill`](Self::prefill).
-    lays_out: bool,
+    is_prefilling: bool,
     costs: HostCosts,
     cores: Cores,
     now: Time,
@@ -227,7 +227,7 @@ impl World {
             writes_through: false,
             process: KERNEL,
             happened: 0,
-            lays_out: false,
+            is_prefilling: false,
             costs,
             cores: Cores::default(),
             now: Time::ZERO,
@@ -435,12 +435,12 @@ impl World {
     pub fn prefill(&mut self, on: bool) -> bool {
         let is_disk = |drive: &Drive| matches!(drive, Drive::HardDisk(_));
         let works = |event: &Event| matches!(event, Event::Started(_));
-        self.lays_out = on
+        self.is_prefilling = on
             && self.controller.is_none()
             && self.drives.iter().all(is_disk)
             && self.free_ios.len() == self.ios.len()
             && !self.events.iter().any(works);
-        self.lays_out
+        self.is_prefilling
     }
 
     /// Whether an answer is there.
@@ -571,7 +571,7 @@ impl World {
     /// An I/O goes to a drive, or into the queue in front of it. The caller drains the drive.
     #[inline(always)]
     fn hand_to_drive(&mut self, drive: u16, io: DriveIo) {
-        if self.lays_out {
+        if self.is_prefilling {
             self.drive_done(drive, io.id, IoOutcome::Ok);
         } else if self.queues.is_empty() {
             self.dispatch(drive, io);

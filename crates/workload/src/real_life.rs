@@ -147,7 +147,8 @@ impl Workload for RealLife {
     fn plan(&self, setting: &Setting) -> Result<Plan, WorkloadError> {
         let copies = setting.copies;
         if setting.space.is_some() {
-            let reason = "deletes files and makes them anew, so it needs a filesystem".to_string();
+            let reason =
+                "deletes files and creates them again, so it needs a filesystem".to_string();
             return Err(WorkloadError::new(WorkloadErrorKind::NotSupported, "kind", reason));
         }
         if copies.checked_mul(self.processes).is_none_or(|all| all > MOST_PROCESSES) {
@@ -165,7 +166,7 @@ impl Workload for RealLife {
             phases: vec!["work"],
             barriers: vec![self.processes; copies as usize],
             queues,
-            needs_filesystem: Some("it deletes files and makes them anew"),
+            needs_filesystem: Some("it deletes files and creates them again"),
             room: day.room.saturating_mul(u64::from(copies)),
             ..Plan::default()
         };

@@ -102,7 +102,7 @@ pub(crate) static TABLE: &[Row] = &[
         "mib_per_s_4KiB mib_per_s_64KiB", Writes),
     row("real-life", "processes=2 files=4 operations=8 smallest=16KiB largest=64KiB blocks=4KiB,32KiB",
         "work", "seconds", Writes)
-        .not_raw("deletes files and makes them anew, so it needs a filesystem"),
+        .not_raw("deletes files and creates them again, so it needs a filesystem"),
     row("dd", "bs=4KiB size=256KiB conv=fdatasync", "write", "mib_per_s seconds mb_per_s", Writes),
     row("cp-null", "size=1MiB", "copy", TIMES, Reads),
     row("cp-tar", "size=1MiB", "copy", TIMES, Memory),

@@ -16,7 +16,7 @@ impl World {
         spec.check(self.drives.len()).map_err(|wrong| SimError::paths(&wrong))?;
         self.paths = Some(Box::new(Paths::new(spec)));
         for drive in 0..self.drives.len() {
-            self.foresee(drive);
+            self.predict_completions_of(drive);
         }
         Ok(self)
     }
@@ -58,7 +58,7 @@ impl World {
     }
 
     /// Makes a drive and its path ask only for the wake-ups that ends of commands need, where that is possible.
-    pub(super) fn foresee(&mut self, drive: usize) {
+    pub(super) fn predict_completions_of(&mut self, drive: usize) {
         if self.drives[drive].predict_completions()
             && let Some(paths) = &mut self.paths
         {

@@ -98,7 +98,7 @@ impl World {
         if let Some(paths) = &mut self.paths {
             paths.add_drive(member.at());
         }
-        self.foresee(index);
+        self.predict_completions_of(index);
         self.places[member.at()] = Some(index as u16);
         let told = self.events.len();
         self.array.handle(self.now, Input::Admin(Admin::Add { member, sectors }));

@@ -33,6 +33,7 @@ pub(crate) enum Command {
     Diff(crate::diff::args::DiffOptions),
     Run(crate::run::Run),
     Layout(Layout),
+    Array(crate::array::args::Array),
     Check(crate::check::args::Check),
     Drive(Drive),
     Tune(crate::tune::args::Tune),

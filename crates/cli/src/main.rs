@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod array;
 mod calibrate;
 mod check;
 mod compare;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         args::Command::Show(options) => history::show::run(options),
         args::Command::Rm(options) => history::remove::run(options),
         args::Command::Layout(options) => layout::run(options),
+        args::Command::Array(options) => array::run(options),
         args::Command::Run(options) => run::run(options),
         args::Command::Check(options) => check::run(options),
         args::Command::Diff(options) => diff::run(options),

@@ -33,7 +33,7 @@ const EACH: [(FileIo, bool); 4] = [
 
 fn options(sectors: u64, (engine, direct): (FileIo, bool)) -> FileOptions {
     let sectors = Some(Sectors(sectors));
-    FileOptions { data_offset: OFFSET, sectors, direct, threads: 3, engine }
+    FileOptions { data_offset: OFFSET, sectors, direct, threads: 3, engine, read_only: false }
 }
 
 fn member(directory: &TestDirectory, name: &str, sectors: u64, how: (FileIo, bool)) -> Member {

@@ -31,6 +31,7 @@ fn a_full_member_fails_the_write_or_leaves_it_to_the_mirror() {
             direct: false,
             threads: 2,
             engine: FileIo::Auto,
+            read_only: false,
         };
         Member::File(Box::new(FileMember::open(&path, options).unwrap()))
     };

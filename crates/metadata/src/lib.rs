@@ -70,6 +70,7 @@
 
 mod checksum;
 mod log;
+pub mod md;
 mod own;
 mod places;
 mod read;

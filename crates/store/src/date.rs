@@ -80,6 +80,18 @@ impl Date {
         format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
     }
 
+    /// As `asctime` of C has it: `Sun Nov 22 21:50:13 2026`.
+    fn asctime(self) -> String {
+        const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+        const MONTHS: [&str; 12] =
+            ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+        let Self { year, day, hour, minute, second, .. } = self;
+        let since = self.moment().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() / DAY;
+        let (week, month) =
+            (DAYS[(since % 7) as usize], MONTHS[usize::from(self.month.clamp(1, 12)) - 1]);
+        format!("{week} {month} {day:>2} {hour:02}:{minute:02}:{second:02} {year}")
+    }
+
     /// The date that a name begins with.
     fn of_name(name: &str) -> Option<Self> {
         let (date, time) = (name.get(..8)?, name.get(9..15)?);
@@ -99,6 +111,12 @@ impl Date {
 /// The moment that the name of a run tells; `None` for what is no such name.
 pub fn date_of(id: &str) -> Option<SystemTime> {
     Date::of_name(id).map(Date::moment)
+}
+
+/// A moment, in seconds since 1970, as `asctime` of C has it, in UTC: `Sun Nov 22 21:50:13 2026`.
+pub fn asctime(seconds: u64) -> String {
+    let moment = UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
+    Date::of(moment.unwrap_or(UNIX_EPOCH)).asctime()
 }
 
 /// How old something is.
@@ -133,6 +151,8 @@ mod tests {
     #[test]
     fn moments_are_dates_and_back() {
         assert_eq!(at(0).text(), "1970-01-01T00:00:00Z");
+        assert_eq!(asctime(0), "Thu Jan  1 00:00:00 1970");
+        assert_eq!(asctime(1_795_573_977), "Wed Nov 25 02:32:57 2026");
         assert_eq!(at(951_782_399).text(), "2000-02-28T23:59:59Z");
         assert_eq!(at(951_782_400).text(), "2000-02-29T00:00:00Z");
         assert_eq!(at(4_107_542_400).text(), "2100-03-01T00:00:00Z");

@@ -69,7 +69,7 @@ mod spelled;
 mod store;
 mod write;
 
-pub use date::{Age, date_of};
+pub use date::{Age, asctime, date_of};
 pub use differences::differences;
 pub use error::{StoreError, StoreErrorKind};
 pub use hash::{Salt, hash_file};

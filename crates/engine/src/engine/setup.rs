@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use raidlab_core::consistency::{Allow, AssembleError, Found, MetaArea, Unusable, Unused, Wanted};
-use raidlab_core::contract::{Input, MetaIo, Record};
+use raidlab_core::contract::{Input, MemberBits, MetaIo, Record};
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{
     Array, Config, ConfigError, Consistency, Layout, Limits, MemberConfig, MemberIndex,
-    MemberTotals, Nanos, Sectors, Settings, Time, Volume,
+    MemberTotals, Nanos, Sector, Sectors, Settings, Time, Volume,
 };
 
 use super::{Engine, Wait};
@@ -241,6 +241,33 @@ impl Engine {
         engine.turn(Wait::No);
         engine.check_fault()?;
         Ok(engine)
+    }
+
+    /// An array that is only read, whatever keeps its metadata: members that are missing are `None`, and `config` says
+    /// how much each has; `bad` are ranges of members that must not be read. Nothing is written, not even to mend what
+    /// cannot be read, and changes are refused; open files with [`FileOptions::read_only`] so that nothing can be.
+    ///
+    /// [`FileOptions::read_only`]: crate::FileOptions::read_only
+    ///
+    /// # Errors
+    /// [`EngineErrorKind::Config`] when layout, members or limits cannot be, or too many members are missing;
+    /// [`EngineErrorKind::NoMemory`].
+    pub fn read_only(
+        config: &Config,
+        members: Vec<Option<Member>>,
+        bad: &[(MemberIndex, Sector, Sectors)],
+    ) -> Result<Self, EngineError> {
+        let mut failed: MemberBits = [0; 2];
+        for (index, _) in members.iter().enumerate().filter(|(_, member)| member.is_none()) {
+            if let Some(word) = failed.get_mut(index / 64) {
+                *word |= 1 << (index % 64);
+            }
+        }
+        let array = Array::read_only(config, failed, bad).map_err(|error| impossible(&error))?;
+        let Config { layout, read_policy, limits, settings, .. } = config.clone();
+        let own = EngineConfig { layout, read_policy, limits, settings };
+        let members = members.into_iter().map(|one| one.unwrap_or(Member::Absent)).collect();
+        Self::build(&own, config, Volume::Flat(array), (members, None))
     }
 
     /// How the array began that was found on its members; of a new one nothing is told.

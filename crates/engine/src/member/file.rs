@@ -61,13 +61,16 @@ pub struct FileOptions {
     pub threads: usize,
     /// Who carries them out.
     pub engine: FileIo,
+    /// It is opened for reading only: whatever goes wrong, no byte of it changes. It is not claimed either, so that
+    /// nothing is taken away from whoever else has it.
+    pub read_only: bool,
 }
 
 impl Default for FileOptions {
     /// The whole file, direct where possible, by `io_uring` where that helps, 8 threads otherwise.
     fn default() -> Self {
         let (data_offset, engine) = (Sectors::ZERO, FileIo::Auto);
-        Self { data_offset, sectors: None, direct: true, threads: 8, engine }
+        Self { data_offset, sectors: None, direct: true, threads: 8, engine, read_only: false }
     }
 }
 
@@ -96,14 +99,14 @@ const OPEN: &str = "open a member";
 
 impl FileMember {
     /// Opens a member for reading and writing, and claims it: as long as this lives, no other member, engine
-    /// or process gets the bytes it uses, by whatever name.
+    /// or process gets the bytes it uses, by whatever name. With [`FileOptions::read_only`] neither.
     ///
     /// # Errors
     /// [`EngineErrorKind::Busy`] when something else uses any of these bytes. When it cannot be opened, is
     /// neither a file nor a block device, or is too short for the data offset and size asked for;
     /// [`EngineErrorKind::NotSupported`] for [`FileIo::Uring`] where the kernel refuses that.
     pub fn open(path: &Path, options: FileOptions) -> Result<Self, EngineError> {
-        let file = OpenOptions::new().read(true).write(true).open(path);
+        let file = OpenOptions::new().read(true).write(!options.read_only).open(path);
         Self::new(file.map_err(|error| EngineError::io(OPEN, path, error))?, path, options)
     }
 
@@ -128,7 +131,10 @@ impl FileMember {
             return Err(unusable(format!("is {length} bytes long, must be at least {needed}")));
         }
         let start = options.data_offset.bytes();
-        let (file, hold) = Hold::take(file, path, start..start + sectors.bytes())?;
+        let (file, hold) = match options.read_only {
+            true => (file, Hold::default()),
+            false => Hold::take(file, path, start..start + sectors.bytes())?,
+        };
         let mut logical_block = 1;
         let mut cache = CacheState::Buffered;
         if options.direct
@@ -150,7 +156,11 @@ impl FileMember {
             CacheState::Direct => logical_block as usize * SECTOR_BYTES as usize,
             CacheState::Buffered => 1,
         };
-        let room = Room::of(&file, sectors).map_err(|e| EngineError::io(OPEN, path, e))?;
+        let room = match options.read_only {
+            true => Ok(Room::default()),
+            false => Room::of(&file, sectors),
+        };
+        let room = room.map_err(|e| EngineError::io(OPEN, path, e))?;
         let disk = Disk {
             file,
             data_offset: options.data_offset,

@@ -1,13 +1,18 @@
 //! An array starts from what was found on its members.
+//!
+//! One that is only read is one that was stopped before anything was written.
 
 use super::Array;
 use crate::array::background::{Resync, Todo};
+use crate::array::config::Config;
 use crate::array::member_set::MemberSet;
-use crate::array::settings::Consistency;
+use crate::array::settings::{ConfigError, Consistency};
 use crate::array::timers::Timer;
 use crate::array::write_intent::Start;
 use crate::bugs::Bug;
 use crate::contract::MemberBits;
+#[cfg(doc)]
+use crate::contract::Outcome;
 use crate::units::{MemberIndex, Sector, Sectors, Time};
 
 impl Array {
@@ -95,8 +100,39 @@ impl Array {
         }
     }
 
+    /// An array that is read only: without these members, and without these ranges of others. Nothing is written, not
+    /// even to heal what cannot be read; changes are answered with [`Outcome::Stopped`].
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); `members` when too many are missing.
+    pub fn read_only(
+        config: &Config,
+        failed: MemberBits,
+        bad: &[(MemberIndex, Sector, Sectors)],
+    ) -> Result<Self, ConfigError> {
+        let mut array = Self::new(config)?;
+        if array.is_lost_without(failed) {
+            let reason = format!("{} is lost without that many members", config.layout);
+            return Err(ConfigError { key: "members", reason });
+        }
+        array.members.failed = MemberSet::from_words(failed);
+        array.members.stopped = true;
+        for (member, at, len) in bad {
+            if !array.setup.is_member(*member) || array.members.failed.contains(*member) {
+                continue;
+            }
+            let end = at.0.saturating_add(len.0);
+            if !array.members[*member].bad.insert(at.0, end) {
+                let reason = format!("member {member} has more bad blocks than a list may hold");
+                return Err(ConfigError { key: "members", reason });
+            }
+            array.members.note_partial(*member);
+        }
+        Ok(array)
+    }
+
     /// Whether the array is lost without these members.
-    pub(crate) fn is_lost_without(&self, missing: MemberBits) -> bool {
+    pub fn is_lost_without(&self, missing: MemberBits) -> bool {
         self.setup.is_lost_without(MemberSet::from_words(missing))
     }
 

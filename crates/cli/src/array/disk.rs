@@ -1,0 +1,58 @@
+//! A file or block device that is only read.
+
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::path::Path;
+
+use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
+use raidlab_metadata::md::{Inspected, inspect};
+use raidlab_metadata::{Source, Unreadable};
+
+use crate::failure::Failure;
+
+/// A device that is read.
+#[derive(Debug)]
+pub(super) struct Disk {
+    file: File,
+    sectors: Sectors,
+}
+
+impl Disk {
+    /// Opens it for reading only: no byte of it can be changed through it.
+    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
+        let failed = |error: io::Error| Failure::failed(format!("{}: {error}", path.display()));
+        let mut file = File::open(path).map_err(failed)?;
+        let kind = file.metadata().map_err(failed)?.file_type();
+        if !kind.is_file() && !kind.is_block_device() {
+            let what = "is neither a file nor a block device";
+            return Err(Failure::input(format!("{} {what}", path.display())));
+        }
+        let length = file.seek(SeekFrom::End(0)).map_err(failed)?;
+        Ok(Self { file, sectors: Sectors(length / SECTOR_BYTES) })
+    }
+
+    /// The file.
+    pub(super) const fn file(&self) -> &File {
+        &self.file
+    }
+}
+
+impl Source for Disk {
+    fn sectors(&self) -> Sectors {
+        self.sectors
+    }
+
+    fn logical_block(&self) -> u32 {
+        1
+    }
+
+    fn read(&mut self, at: Sector, into: &mut [u8]) -> Result<(), Unreadable> {
+        self.file.read_exact_at(into, at.bytes()).map_err(|_| Unreadable)
+    }
+}
+
+/// What a device carries of md.
+pub(super) fn look(path: &Path) -> Result<Inspected, Failure> {
+    Ok(inspect(&mut Disk::open(path)?))
+}

@@ -1,0 +1,135 @@
+//! `raidlab array dump-metadata` and `restore-metadata`: what stands on members besides data, kept in sparse files.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use raidlab_core::SECTOR_BYTES;
+use raidlab_metadata::Source;
+use raidlab_metadata::md::{Aside, BitmapSeen, Inspected, Superblock, inspect};
+
+use super::args::{Dump, Restore};
+use super::disk::Disk;
+use super::examine::uuid;
+use crate::failure::Failure;
+use crate::output;
+
+/// Ranges of a member, in sectors, that hold metadata.
+fn ranges(found: &Inspected, one: &Superblock) -> Vec<(u64, u64)> {
+    let sectors = (one.len() as u64).div_ceil(SECTOR_BYTES);
+    let mut ranges = vec![(one.super_offset, sectors)];
+    let mut add = |offset: i32, len: u64| {
+        if let Some(at) = one.beside(offset).filter(|_| len > 0) {
+            ranges.push((at.0, len));
+        }
+    };
+    add(one.bad_blocks.offset, u64::from(one.bad_blocks.size));
+    match (one.aside, &found.bitmap) {
+        (Aside::Bitmap(offset), BitmapSeen::Found(bitmap, _)) => {
+            add(offset, bitmap.sectors().map_or(0, |len| len.0));
+        }
+        (Aside::PartialParity { offset, size }, _) => add(i32::from(offset), u64::from(size)),
+        _ => {}
+    }
+    let is_inside =
+        |(at, len): &(u64, u64)| at.checked_add(*len).is_some_and(|end| end <= found.sectors.0);
+    ranges.retain(is_inside);
+    ranges
+}
+
+/// Where what was saved of a member lies.
+fn saved(directory: &Path, member: &Path) -> Result<PathBuf, Failure> {
+    let name = member.file_name();
+    let name = name.ok_or_else(|| Failure::input(format!("{} has no name", member.display())))?;
+    Ok(directory.join(name))
+}
+
+fn at(path: &Path) -> impl Fn(io::Error) -> Failure + '_ {
+    move |error| Failure::failed(format!("{}: {error}", path.display()))
+}
+
+pub(super) fn dump(options: &Dump) -> Result<(), Failure> {
+    fs::create_dir_all(&options.to).map_err(at(&options.to))?;
+    let mut text = String::new();
+    for member in &options.members {
+        let mut disk = Disk::open(member)?;
+        let found = inspect(&mut disk);
+        let Some(one) = found.superblock() else {
+            return Err(Failure::failed(format!("{}: no md superblock", member.display())));
+        };
+        let path = saved(&options.to, member)?;
+        let written = save(&disk, &path, &ranges(&found, one), found.sectors.bytes());
+        if let Err(error) = written {
+            // Nothing half written stays; the first error is the one to tell.
+            if error.kind() != io::ErrorKind::AlreadyExists {
+                let _ = fs::remove_file(&path);
+            }
+            return Err(at(&path)(error));
+        }
+        text.push_str(&format!("{} saved as {}\n", member.display(), path.display()));
+    }
+    output::print(&text)
+}
+
+fn save(disk: &Disk, path: &Path, ranges: &[(u64, u64)], length: u64) -> io::Result<()> {
+    let file = File::create_new(path)?;
+    file.set_len(length)?;
+    for (at, len) in ranges {
+        copy(disk.file(), &file, *at, *len)?;
+    }
+    file.sync_all()
+}
+
+fn copy(from: &File, to: &File, at: u64, len: u64) -> io::Result<()> {
+    let mut bytes = vec![0; (len * SECTOR_BYTES) as usize];
+    from.read_exact_at(&mut bytes, at * SECTOR_BYTES)?;
+    to.write_all_at(&bytes, at * SECTOR_BYTES)
+}
+
+pub(super) fn restore(options: &Restore) -> Result<(), Failure> {
+    let mut ready = Vec::new();
+    for member in &options.members {
+        let path = saved(&options.from, member)?;
+        let mut disk = Disk::open(&path)?;
+        let found = inspect(&mut disk);
+        let Some(one) = found.superblock().cloned() else {
+            return Err(Failure::failed(format!("{}: no md superblock was saved", path.display())));
+        };
+        let there = Disk::open(member)?;
+        if there.sectors() != found.sectors {
+            let (now, then) = (there.sectors(), found.sectors);
+            return Err(Failure::input(format!(
+                "{} has {now}, it had {then} when it was saved",
+                member.display()
+            )));
+        }
+        if !fs::metadata(member).map_err(at(member))?.is_file() {
+            let what = "is a block device, which this version does not restore; mdadm --restore reads the same file";
+            return Err(Failure::input(format!("{} {what}", member.display())));
+        }
+        ready.push((member, disk, ranges(&found, &one), one));
+    }
+    let mut text = String::new();
+    for (member, disk, ranges, one) in ready {
+        let bytes: u64 = ranges.iter().map(|(_, len)| len * SECTOR_BYTES).sum();
+        let what = format!(
+            "{}: {bytes} bytes of metadata of {} {}",
+            member.display(),
+            one.name(),
+            uuid(&one.array)
+        );
+        if !options.destructive {
+            text.push_str(&format!("{what} would be written; --destructive does it\n"));
+            continue;
+        }
+        let file = OpenOptions::new().write(true).open(member).map_err(at(member))?;
+        // The superblock, which comes first, is written last: without it the rest is nothing.
+        for (from, len) in ranges.iter().rev() {
+            copy(disk.file(), &file, *from, *len).map_err(at(member))?;
+            file.sync_all().map_err(at(member))?;
+        }
+        text.push_str(&format!("{what} written\n"));
+    }
+    output::print(&text)
+}

@@ -1,0 +1,129 @@
+//! `raidlab array status`: whether an array can be read from the members that are there.
+
+use raidlab_core::{Array, Size};
+use raidlab_metadata::md::{Assembly, LogSeen};
+use serde_json::{Value, json};
+
+use super::args::Status;
+use super::examine::uuid;
+use super::open::Found;
+use crate::failure::Failure;
+use crate::json::pretty;
+use crate::output;
+
+pub(super) fn run(options: &Status) -> Result<(), Failure> {
+    let found = Found::new(&options.members)?;
+    if options.json {
+        output::print(&pretty(&as_json(&found)))?;
+        return found.assembly().map(|_| ());
+    }
+    let assembly = found.assembly()?;
+    output::print(&text(&found, assembly))
+}
+
+/// Bytes of the array.
+pub(super) fn capacity(assembly: &Assembly) -> u64 {
+    let array = Array::new(&assembly.config());
+    array.map_or(0, |array| array.capacity().bytes())
+}
+
+/// What it is, and what of it is there.
+fn state(assembly: &Assembly) -> String {
+    let missing = assembly.missing();
+    let whole = match missing.len() {
+        0 => "all members there".to_owned(),
+        1 => format!("degraded, without member {}", missing[0]),
+        _ => {
+            let list: Vec<_> = missing.iter().map(u16::to_string).collect();
+            format!("degraded, without members {}", list.join(", "))
+        }
+    };
+    let stopped = match (assembly.clean, assembly.dirty_bits) {
+        (true, _) => "stopped cleanly".to_owned(),
+        (false, None) => "not stopped cleanly".to_owned(),
+        (false, Some((dirty, bits))) => {
+            format!("not stopped cleanly, {dirty} of {bits} ranges may be inconsistent")
+        }
+    };
+    format!("{whole}; {stopped}")
+}
+
+fn text(found: &Found, assembly: &Assembly) -> String {
+    let name = if assembly.name.is_empty() { "(no name)" } else { &assembly.name };
+    let mut text = format!(
+        "{name}: {}, {}, events {}, UUID {}\n{}\n\n",
+        assembly.layout,
+        Size(capacity(assembly)),
+        assembly.events,
+        uuid(&assembly.array),
+        state(assembly)
+    );
+    for (place, one) in assembly.places.iter().enumerate() {
+        let device = one
+            .given
+            .map_or_else(|| "missing".into(), |given| found.paths[given].display().to_string());
+        text.push_str(&format!("  member {place}  {device}"));
+        let bad: u64 = one.bad.iter().map(|(_, _, len)| len.0).sum();
+        if bad > 0 {
+            text.push_str(&format!("  ({bad} sectors listed as bad)"));
+        }
+        text.push('\n');
+    }
+    for out in &assembly.out {
+        text.push_str(&format!("  not used  {}\n", found.told(out)));
+    }
+    for note in notes(found, assembly) {
+        text.push_str(&format!("note: {note}\n"));
+    }
+    text
+}
+
+/// What is worth knowing.
+fn notes(found: &Found, assembly: &Assembly) -> Vec<String> {
+    let mut notes = assembly.notes.clone();
+    if assembly.has_unequal_copies() {
+        notes.push("copies of a block may differ; always the same one is read".into());
+    }
+    let logs = assembly.places.iter().filter_map(|one| one.given);
+    let is_logged = logs.map(|given| found.inspected[given].log).any(|log| log == LogSeen::Used);
+    if is_logged && !assembly.clean {
+        notes.push("partial parity was logged, from which md would recover parity".into());
+    }
+    notes
+}
+
+fn as_json(found: &Found) -> Value {
+    let assembly = match &found.decision {
+        Ok(assembly) => assembly,
+        Err(cannot) => {
+            return json!({ "schema_version": 1, "readable": false, "reason": found.why(cannot) });
+        }
+    };
+    let path = |given: usize| found.paths[given].display().to_string();
+    let members = assembly.places.iter().enumerate().map(|(place, one)| {
+        json!({
+            "member": place,
+            "path": one.given.map(path),
+            "data_offset_sectors": one.data_offset.0,
+            "sectors": one.sectors.0,
+            "bad_sectors": one.bad.iter().map(|(_, _, len)| len.0).sum::<u64>(),
+        })
+    });
+    let out = assembly.out.iter().map(|out| {
+        json!({ "path": path(out.given), "member": out.place, "reason": out.why.to_string() })
+    });
+    json!({
+        "schema_version": 1,
+        "readable": true,
+        "name": assembly.name,
+        "array_uuid": uuid(&assembly.array),
+        "layout": assembly.layout.to_string(),
+        "bytes": capacity(assembly),
+        "events": assembly.events,
+        "clean": assembly.clean,
+        "missing": assembly.missing(),
+        "members": members.collect::<Value>(),
+        "not_used": out.collect::<Value>(),
+        "notes": notes(found, assembly),
+    })
+}

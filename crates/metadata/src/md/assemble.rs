@@ -1,0 +1,603 @@
+//! Which devices are the members of an array, and which of them are to be believed.
+//!
+//! As the kernel, a device counts when it has the newest events, or is one behind, since the power may have failed
+//! between two superblocks. Stricter than md, it must be named by the newest superblock too, and two halves that each
+//! went on without the other are told apart, where md takes the one with more events without a word.
+//! `docs/md-format.md` has the table.
+
+use std::fmt;
+
+use raidlab_core::consistency::ArrayId;
+use raidlab_core::contract::MemberBits;
+use raidlab_core::layout::ZoneOrder;
+use raidlab_core::policy::MemberTraits;
+use raidlab_core::{
+    Array, Config, ConfigError, Layout, Limits, MemberConfig, MemberIndex, Redundancy, Sector,
+    Sectors,
+};
+
+use super::{
+    BitmapKind, BitmapSeen, Features, Inspected, LogSeen, Obstacle, Role, Superblock, layout,
+};
+
+/// Why a device that was given is not in service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// No usable superblock; what is wrong.
+    NoSuperblock(String),
+    /// It belongs to another array, with this name.
+    AnotherArray(String),
+    /// It missed something: its events, and the newest.
+    Stale(u64, u64),
+    /// The newest superblock says that it failed or was taken out.
+    Failed,
+    /// It was being rebuilt, and has everything up to this sector.
+    Rebuilding(Sector),
+    /// A spare.
+    Spare,
+    /// The log device of a journal.
+    Journal,
+    /// It is to replace a member that is still there.
+    Replacement,
+    /// It says it is the same device as another that was given: a copy.
+    Copy(usize),
+    /// Two devices say they are this member; neither is believed.
+    Contested(u16),
+    /// It ends before its data do.
+    TooSmall(Sectors),
+    /// The administrator left it out.
+    LeftOut,
+    /// Its list of bad blocks cannot be read, so that no block of it is known to be good.
+    BadBlocksUnreadable,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuperblock(what) => f.write_str(what),
+            Self::AnotherArray(name) => write!(f, "of another array ({name})"),
+            Self::Stale(own, newest) => {
+                write!(f, "out of date: its events are {own}, the newest {newest}")
+            }
+            Self::Failed => f.write_str("failed, or taken out, as the newest superblock says"),
+            Self::Rebuilding(to) => write!(f, "being rebuilt, good up to sector {} only", to.0),
+            Self::Spare => f.write_str("a spare"),
+            Self::Journal => f.write_str("the journal"),
+            Self::Replacement => f.write_str("to replace a member that is still there"),
+            Self::Copy(other) => {
+                write!(f, "the same device as number {} of those given: a copy", other + 1)
+            }
+            Self::Contested(place) => write!(f, "one of several that say they are member {place}"),
+            Self::TooSmall(needed) => write!(f, "cut off: its data need {needed}"),
+            Self::LeftOut => f.write_str("left out as asked"),
+            Self::BadBlocksUnreadable => f.write_str("its list of bad blocks cannot be read"),
+        }
+    }
+}
+
+/// A device that is not in service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Out {
+    /// Which of those given.
+    pub given: usize,
+    /// The member it was or would be.
+    pub place: Option<u16>,
+    /// Why not.
+    pub why: Why,
+}
+
+/// A member's place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Which of the devices that were given; `None`: the member is missing.
+    pub given: Option<usize>,
+    /// Where its data start on the device.
+    pub data_offset: Sectors,
+    /// Sectors of it that the array may use.
+    pub sectors: Sectors,
+    /// Ranges of its data that are listed as bad.
+    pub bad: Vec<(MemberIndex, Sector, Sectors)>,
+}
+
+/// What the administrator allows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Allowed {
+    /// Parity of an array that was not stopped cleanly may be used for members that are missing: what was being written
+    /// may come out wrong.
+    pub dirty_degraded: bool,
+    /// Writes that stand in a journal and not on the members may be missing in what is read.
+    pub ignore_journal: bool,
+    /// Devices, by the order they were given in, that are left out.
+    pub without: Vec<usize>,
+    /// How zones are ordered where a raid0 does not say.
+    pub zones: Option<ZoneOrder>,
+}
+
+/// An array as it can be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assembly {
+    /// What it is.
+    pub layout: Layout,
+    /// Its identity.
+    pub array: ArrayId,
+    /// Its name.
+    pub name: String,
+    /// The newest events.
+    pub events: u64,
+    /// Redundancy was consistent when it was stopped.
+    pub clean: bool,
+    /// The bitmap names what may not be consistent: bits set, and how many there are.
+    pub dirty_bits: Option<(u64, u64)>,
+    /// Each member, in order.
+    pub places: Vec<Place>,
+    /// Devices that were given and are not in service.
+    pub out: Vec<Out>,
+    /// Members whose copies are read only when there is no other, so that of copies that may differ always the same
+    /// one is read.
+    pub last: MemberBits,
+    /// What is worth knowing, in words.
+    pub notes: Vec<String>,
+}
+
+impl Assembly {
+    /// Members that are not in service.
+    pub fn missing(&self) -> Vec<u16> {
+        let absent = self.places.iter().enumerate().filter(|(_, place)| place.given.is_none());
+        absent.map(|(place, _)| place as u16).collect()
+    }
+
+    /// The same as bits.
+    pub fn failed(&self) -> MemberBits {
+        let mut bits = [0; 2];
+        for place in self.missing() {
+            insert(&mut bits, place);
+        }
+        bits
+    }
+
+    /// The core's array of it.
+    pub fn config(&self) -> Config {
+        let member = |place: &Place| MemberConfig { sectors: place.sectors, logical_block: 1 };
+        let shun = |place: u16| MemberTraits {
+            write_mostly: self.last[usize::from(place / 64)] >> (place % 64) & 1 == 1,
+            ..MemberTraits::default()
+        };
+        Config {
+            members: self.places.iter().map(member).collect(),
+            traits: (0..self.layout.members).map(shun).collect(),
+            ..Config::uniform(self.layout.clone(), Sectors::ZERO)
+        }
+    }
+
+    /// Where data are the array's: how long it is.
+    ///
+    /// # Errors
+    /// When it cannot be, or too few members are there.
+    fn check(&mut self) -> Result<(), Cannot> {
+        let limits = Limits { requests: 1, segments: 1, ios: 1, plans: 1, windows: 1 };
+        let config = Config { limits, ..self.config() };
+        let wrong = |error: ConfigError| Cannot::Obstacle(Obstacle::Shape(error.to_string()));
+        let array = Array::new(&config).map_err(wrong)?;
+        let mut absent = self.failed();
+        if array.is_lost_without(absent) {
+            let (missing, layout, out) = (self.missing(), self.layout.clone(), self.out.clone());
+            return Err(Cannot::TooFew { missing, layout, out });
+        }
+        if self.has_unequal_copies() {
+            let places = (0..self.layout.members).rev();
+            for place in places.filter(|place| self.places[usize::from(*place)].given.is_some()) {
+                let mut without = absent;
+                insert(&mut without, place);
+                if !array.is_lost_without(without) {
+                    absent = without;
+                    insert(&mut self.last, place);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether copies of a block may differ from each other.
+    pub fn has_unequal_copies(&self) -> bool {
+        let copies =
+            matches!(self.layout.level.redundancy(), Redundancy::Mirror | Redundancy::Copies);
+        copies && !self.clean
+    }
+}
+
+/// Why nothing is assembled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cannot {
+    /// No device has a usable superblock.
+    NoMember(Vec<Out>),
+    /// As many devices are of one array as of another: their names and identities.
+    SeveralArrays([(String, ArrayId); 2]),
+    /// It is of a kind that is not read.
+    Obstacle(Obstacle),
+    /// Too few members.
+    TooFew {
+        /// What is missing.
+        missing: Vec<u16>,
+        /// The layout.
+        layout: Layout,
+        /// What was given and is not in service.
+        out: Vec<Out>,
+    },
+    /// Parity may be wrong where it would be needed.
+    DirtyDegraded(Vec<u16>),
+    /// Writes stand in a log that only md can replay; which.
+    Log(&'static str),
+    /// Two halves each went on without the other: who is with the newest, and who is not.
+    Diverged(Vec<usize>, Vec<usize>),
+}
+
+impl fmt::Display for Cannot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoMember(_) => f.write_str("none of the devices is a member of an md array"),
+            Self::SeveralArrays([one, other]) => {
+                write!(
+                    f,
+                    "the devices belong to several arrays, {} and {}: give those of one",
+                    one.0, other.0
+                )
+            }
+            Self::Obstacle(obstacle) => obstacle.fmt(f),
+            Self::TooFew { missing, layout, .. } => {
+                let missing: Vec<_> = missing.iter().map(u16::to_string).collect();
+                write!(f, "{layout} cannot be read without member {}", missing.join(" and "))
+            }
+            Self::DirtyDegraded(missing) => {
+                let missing: Vec<_> = missing.iter().map(u16::to_string).collect();
+                write!(
+                    f,
+                    "the array was not stopped cleanly and member {} is missing: where writes were under way, what \
+                     that member held may come out wrong; --allow-dirty-degraded reads it nevertheless",
+                    missing.join(" and ")
+                )
+            }
+            Self::Log(which) => write!(
+                f,
+                "writes stand in its {which} of which it is not known whether they are on the members too; only md \
+                 replays it (mdadm --assemble), --ignore-journal reads what is on the members"
+            ),
+            Self::Diverged(newest, other) => {
+                let list = |of: &[usize]| {
+                    of.iter().map(|one| (one + 1).to_string()).collect::<Vec<_>>().join(" and ")
+                };
+                write!(
+                    f,
+                    "two halves of the array each went on without the other: of the devices in the order given, {} \
+                     (the newer) and {}; leave one half out with --without",
+                    list(newest),
+                    list(other)
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for Cannot {}
+
+fn insert(bits: &mut MemberBits, place: u16) {
+    if let Some(word) = bits.get_mut(usize::from(place / 64)) {
+        *word |= 1 << (place % 64);
+    }
+}
+
+/// The devices that were given, with what is to be said of each.
+struct Devices<'a> {
+    all: &'a [Inspected],
+    /// Superblocks of those that may be members.
+    with: Vec<Option<&'a Superblock>>,
+    out: Vec<Out>,
+}
+
+impl<'a> Devices<'a> {
+    fn new(all: &'a [Inspected], allowed: &Allowed) -> Self {
+        let mut devices = Self { all, with: Vec::with_capacity(all.len()), out: Vec::new() };
+        for (given, one) in all.iter().enumerate() {
+            let superblock = one.superblock();
+            devices.with.push(superblock);
+            let place = superblock.and_then(|one| member(one.role()));
+            if allowed.without.contains(&given) {
+                devices.take_out(given, place, Why::LeftOut);
+            } else if superblock.is_none() {
+                devices.take_out(given, None, Why::NoSuperblock(no_superblock(one)));
+            }
+        }
+        devices
+    }
+
+    fn take_out(&mut self, given: usize, place: Option<u16>, why: Why) {
+        self.with[given] = None;
+        self.out.push(Out { given, place, why });
+    }
+
+    fn there(&self) -> impl Iterator<Item = (usize, &'a Superblock)> {
+        self.with.iter().enumerate().filter_map(|(given, one)| Some((given, (*one)?)))
+    }
+
+    /// Takes out all of which something holds.
+    fn exclude(&mut self, why: impl Fn(usize, &'a Superblock) -> Option<Why>) {
+        let found: Vec<_> = self
+            .there()
+            .filter_map(|(given, one)| Some((given, member(one.role()), why(given, one)?)))
+            .collect();
+        for (given, place, why) in found {
+            self.take_out(given, place, why);
+        }
+    }
+}
+
+/// The member that a role is.
+const fn member(role: Role) -> Option<u16> {
+    match role {
+        Role::Member(place) => Some(place),
+        _ => None,
+    }
+}
+
+/// What is wrong with a device without a usable superblock.
+fn no_superblock(one: &Inspected) -> String {
+    if let Some(seen) = one.seen.first()
+        && let Some(damage) = seen.damage
+    {
+        return damage.to_string();
+    }
+    match (one.broken.first(), one.unreadable.first()) {
+        (_, Some(version)) => {
+            format!("the place of a superblock of version {version} cannot be read")
+        }
+        (Some((_, damage)), None) => damage.to_string(),
+        (None, None) => "no md superblock".to_string(),
+    }
+}
+
+/// Decides which devices make an array that can be read.
+///
+/// # Errors
+/// [`Cannot`], which says what would be needed.
+pub fn assemble(all: &[Inspected], allowed: &Allowed) -> Result<Assembly, Cannot> {
+    let mut devices = Devices::new(all, allowed);
+    let array = identity(&devices)?;
+    devices.exclude(|_, one| (one.array != array).then(|| Why::AnotherArray(one.name())));
+    copies(&mut devices);
+    let newest = newest(&devices).ok_or_else(|| Cannot::NoMember(devices.out.clone()))?;
+    diverged(&devices, newest)?;
+    devices.exclude(|_, one| out_of_date(one, newest));
+    contested(&mut devices);
+    devices.exclude(|given, one| {
+        let end = one.data_offset.saturating_add(used(one));
+        let inspected = &all[given];
+        if end > inspected.sectors.0 {
+            return Some(Why::TooSmall(Sectors(end)));
+        }
+        inspected.bad.is_none().then_some(Why::BadBlocksUnreadable)
+    });
+    build(&devices, newest, allowed)
+}
+
+/// Sectors that the array may use of a device.
+fn used(one: &Superblock) -> u64 {
+    if one.size == 0 { one.data_size } else { one.size }
+}
+
+/// The array that most devices belong to.
+fn identity(devices: &Devices<'_>) -> Result<ArrayId, Cannot> {
+    let count = |array: ArrayId| devices.there().filter(|(_, one)| one.array == array).count();
+    let mut most: Option<(&Superblock, usize)> = None;
+    let mut tied = None;
+    for (_, one) in devices.there() {
+        let devices = count(one.array);
+        match most {
+            Some((known, _)) if known.array == one.array => {}
+            Some((_, known)) if known > devices => {}
+            Some((known, before)) if before == devices => tied = Some((known, one)),
+            _ => (most, tied) = (Some((one, devices)), None),
+        }
+    }
+    if let Some((one, other)) = tied {
+        return Err(Cannot::SeveralArrays([(one.name(), one.array), (other.name(), other.array)]));
+    }
+    most.map(|(one, _)| one.array).ok_or_else(|| Cannot::NoMember(devices.out.clone()))
+}
+
+/// Of two devices with one identity the one with fewer events, or the later one, is a copy.
+fn copies(devices: &mut Devices<'_>) {
+    let there: Vec<_> = devices.there().collect();
+    for (index, (given, one)) in there.iter().enumerate() {
+        let same = |(at, (_, other)): &(usize, &(usize, &Superblock))| {
+            *at != index
+                && other.device == one.device
+                && (other.events > one.events || (other.events == one.events && *at < index))
+        };
+        if let Some((_, (other, _))) = there.iter().enumerate().find(same) {
+            devices.take_out(*given, member(one.role()), Why::Copy(*other));
+        }
+    }
+}
+
+/// The member with the newest superblock: what it says of others counts. Spares have no say.
+fn newest<'a>(devices: &Devices<'a>) -> Option<&'a Superblock> {
+    let members = || devices.there().filter(|(_, one)| member(one.role()).is_some());
+    let whole = || members().filter(|(_, one)| one.rebuilt_to().is_none());
+    let latest = |one: &(usize, &Superblock)| (one.1.events, std::cmp::Reverse(one.0));
+    whole().max_by_key(latest).or_else(|| members().max_by_key(latest)).map(|(_, one)| one)
+}
+
+/// Whether one superblock has the other's device as a member.
+fn names(one: &Superblock, other: &Superblock) -> bool {
+    member(one.role_of(other.number)).is_some()
+}
+
+/// Two halves that each wrote that the other is gone.
+fn diverged(devices: &Devices<'_>, newest: &Superblock) -> Result<(), Cannot> {
+    let members = || devices.there().filter(|(_, one)| member(one.role()).is_some());
+    let other: Vec<usize> = members()
+        .filter(|(_, one)| !names(newest, one) && !names(one, newest))
+        .map(|(given, _)| given)
+        .collect();
+    if other.is_empty() {
+        return Ok(());
+    }
+    let with = members().filter(|(_, one)| names(newest, one)).map(|(given, _)| given).collect();
+    Err(Cannot::Diverged(with, other))
+}
+
+/// Why a device is not one of those in service now.
+fn out_of_date(one: &Superblock, newest: &Superblock) -> Option<Why> {
+    let is_stale = one.events.saturating_add(1) < newest.events;
+    let stale = is_stale.then_some(Why::Stale(one.events, newest.events));
+    match one.role() {
+        Role::Spare => return Some(Why::Spare),
+        Role::Faulty => return Some(Why::Failed),
+        Role::Journal => return Some(stale.unwrap_or(Why::Journal)),
+        Role::Member(_) => {}
+    }
+    if stale.is_some() {
+        return stale;
+    }
+    if newest.role_of(one.number) != one.role() {
+        return Some(Why::Failed);
+    }
+    one.rebuilt_to().map(|to| Why::Rebuilding(Sector(to)))
+}
+
+/// A replacement serves when the member it replaces does not; of two others that claim one place none does.
+fn contested(devices: &mut Devices<'_>) {
+    let there: Vec<_> = devices.there().collect();
+    for (given, one) in &there {
+        let Some(place) = member(one.role()) else { continue };
+        let is_replacement = |one: &Superblock| one.features.has(Features::REPLACEMENT);
+        let rival = there.iter().find(|(other, theirs)| {
+            other != given
+                && theirs.role() == one.role()
+                && (!is_replacement(theirs) || is_replacement(one))
+        });
+        if let Some(_rival) = rival {
+            let why = if is_replacement(one) { Why::Replacement } else { Why::Contested(place) };
+            devices.take_out(*given, Some(place), why);
+        }
+    }
+}
+
+fn build(
+    devices: &Devices<'_>,
+    newest: &Superblock,
+    allowed: &Allowed,
+) -> Result<Assembly, Cannot> {
+    let count = newest.members.min(u32::from(u16::MAX)) as usize;
+    let mut places =
+        vec![Place::default(); count.min(usize::from(raidlab_core::layout::MOST_MEMBERS) + 1)];
+    for (given, one) in devices.there() {
+        let Some(place) = member(one.role()) else { continue };
+        let Some(seat) = places.get_mut(usize::from(place)) else { continue };
+        let bad = devices.all[given].bad.iter().flatten();
+        *seat = Place {
+            given: Some(given),
+            data_offset: Sectors(one.data_offset),
+            sectors: Sectors(used(one)),
+            bad: bad.map(|(at, len)| (MemberIndex(place), *at, *len)).collect(),
+        };
+    }
+    let sizes: Vec<_> = places.iter().map(|seat| seat.given.map(|_| seat.sectors)).collect();
+    let layout = layout(newest, &sizes, allowed.zones).map_err(Cannot::Obstacle)?;
+    let smallest = sizes.iter().flatten().min().copied().unwrap_or_default();
+    for seat in places.iter_mut().filter(|seat| seat.given.is_none()) {
+        seat.sectors = smallest;
+    }
+    let clean = newest.is_clean();
+    let mut assembly = Assembly {
+        layout,
+        array: newest.array,
+        name: newest.name(),
+        events: newest.events,
+        clean,
+        dirty_bits: None,
+        places,
+        out: devices.out.clone(),
+        last: [0; 2],
+        notes: Vec::new(),
+    };
+    assembly.check()?;
+    judge(devices, newest, allowed, &mut assembly)?;
+    Ok(assembly)
+}
+
+/// Whether what is there is enough, and what must be said of it.
+fn judge(
+    devices: &Devices<'_>,
+    newest: &Superblock,
+    allowed: &Allowed,
+    assembly: &mut Assembly,
+) -> Result<(), Cannot> {
+    let missing = assembly.missing();
+    let parity = matches!(assembly.layout.level.redundancy(), Redundancy::Parity(_));
+    let with: Vec<_> = assembly.places.iter().filter_map(|seat| seat.given).collect();
+    let bitmaps = with.iter().map(|given| &devices.all[*given].bitmap);
+    let mut lockless = false;
+    let mut most = None;
+    for bitmap in bitmaps {
+        match bitmap {
+            BitmapSeen::Found(head, bits) if head.events >= newest.events => {
+                lockless |= head.kind == BitmapKind::Lockless;
+                let found = bits.and_then(|bits| Some((bits, head.bits()?)));
+                most = most.max(found);
+            }
+            BitmapSeen::Found(head, _) => lockless |= head.kind == BitmapKind::Lockless,
+            BitmapSeen::Lost | BitmapSeen::None => {}
+        }
+    }
+    assembly.dirty_bits = most;
+    if parity && !missing.is_empty() && !allowed.dirty_degraded {
+        if !assembly.clean {
+            return Err(Cannot::DirtyDegraded(missing));
+        }
+        if lockless {
+            assembly.notes.push(
+                "its bitmap is lockless (Linux 6.18): parity of ranges that were never written was never made".into(),
+            );
+        }
+    }
+    if newest.features.has(Features::JOURNAL) {
+        judge_journal(devices, newest, allowed, assembly)?;
+    }
+    if let Some(block) = Some(newest.logical_block).filter(|block| *block > 512) {
+        assembly.notes.push(format!("the array was made to be used in blocks of {block} bytes"));
+    }
+    if newest.features.has(Features::CLUSTERED) {
+        assembly
+            .notes
+            .push("the array is shared by a cluster: another machine may be writing to it".into());
+    }
+    Ok(())
+}
+
+/// Data that are in the journal only are not on the members.
+fn judge_journal(
+    devices: &Devices<'_>,
+    newest: &Superblock,
+    allowed: &Allowed,
+    assembly: &mut Assembly,
+) -> Result<(), Cannot> {
+    let is_log = |out: &&Out| out.why == Why::Journal;
+    let log = devices.out.iter().find(is_log).map(|out| devices.all[out.given].log);
+    match log {
+        Some(LogSeen::Empty) => Ok(()),
+        Some(_) if allowed.ignore_journal => {
+            assembly
+                .notes
+                .push("the journal was not replayed: what it holds is not in what is read".into());
+            Ok(())
+        }
+        Some(_) => Err(Cannot::Log("journal")),
+        None => {
+            let what = if newest.is_clean() { "may hold" } else { "probably holds" };
+            assembly.notes.push(format!(
+                "the journal is not among the devices; it {what} writes that are not on the members"
+            ));
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,462 @@
+//! Where everything of a new array goes: the choices of `mdadm --create`, as observed of mdadm 4.2, so that
+//! an array made here lies as one that mdadm made of the same devices. `docs/md-format.md` has the rules in words.
+
+use std::fmt;
+
+use raidlab_core::consistency::ArrayId;
+use raidlab_core::{Layout, Level, Redundancy, SECTOR_BYTES, Sector, Sectors};
+
+use super::bitmap::HEAD as BITMAP_HEAD;
+use super::superblock::{HEAD, MOST_DEVICES};
+use super::{
+    ALL, Aside, BadBlockLog, Bitmap, BitmapKind, Features, PplHeader, Reshape, Role, Superblock,
+    Version, word,
+};
+
+/// Data start on multiples of 1 MiB.
+const MIB: u64 = 2048;
+/// Sectors of a list of bad blocks, and of the place of a superblock.
+const PAGE: u64 = 8;
+/// Sectors kept for partial parity.
+const PPL: u64 = 2048;
+/// A bit of the bitmap stands for at least so many bytes.
+const LEAST_BITMAP_CHUNK: u64 = 64 << 20;
+/// mdadm adds a bitmap by itself where a member has more for data: 100 GiB.
+const BITMAP_FROM: u64 = 100 << 21;
+/// Members of partial parity at most.
+const MOST_PPL: u16 = 64;
+
+/// Whether there is to be a bitmap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WantedBitmap {
+    /// On redundant arrays of members of more than 100 GiB, as mdadm 4.2.
+    #[default]
+    Auto,
+    /// No.
+    None,
+    /// Yes.
+    Internal,
+}
+
+/// A device for a new array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Sectors of it.
+    pub sectors: Sectors,
+    /// A random number, its own.
+    pub id: [u8; 16],
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Creation {
+    /// Level, members, chunk and layout.
+    pub layout: Layout,
+    /// Where superblocks go.
+    pub version: Version,
+    /// A device for each member, in order; `None`: missing.
+    pub devices: Vec<Option<Device>>,
+    /// Whether there is a bitmap.
+    pub bitmap: WantedBitmap,
+    /// Partial parity is logged (raid5).
+    pub ppl: bool,
+    /// Redundancy is consistent already.
+    pub assume_clean: bool,
+    /// Where data start, instead of where mdadm has them start.
+    pub data_offset: Option<Sectors>,
+    /// Sectors to use of each member, instead of all of the smallest.
+    pub size: Option<Sectors>,
+    /// The identity: random.
+    pub array: ArrayId,
+    /// `homehost:name`, or the name alone.
+    pub name: String,
+    /// Now, in seconds since 1970.
+    pub now: u64,
+}
+
+/// Why an array cannot be made; says what would be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Impossible(pub String);
+
+impl fmt::Display for Impossible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Impossible {}
+
+/// What is written to a device: each piece of bytes, and the sector it goes to. The superblock is the last, so that
+/// what was interrupted is no member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// What its superblock says.
+    pub superblock: Superblock,
+    /// What is written, in this order.
+    pub pieces: Vec<(Sector, Vec<u8>)>,
+}
+
+/// A new array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Sectors used of each member; 0 where each is used to its end.
+    pub size: Sectors,
+    /// Where data start on each member.
+    pub data_offset: Sectors,
+    /// The bitmap, if there is one.
+    pub bitmap: Option<Bitmap>,
+    /// What is written to each device that is there.
+    pub members: Vec<Option<Made>>,
+}
+
+/// Sectors kept for a bitmap on a device, or below so many sectors of data.
+const fn bitmap_room(sectors: u64) -> u64 {
+    match sectors {
+        0..128 => 0,
+        more if more - 128 >= 200 << 21 => 256,
+        more if more - 8 > 8 << 21 => 128,
+        _ => 8,
+    }
+}
+
+impl Creation {
+    /// Where everything goes, and the bytes.
+    ///
+    /// # Errors
+    /// What cannot be, and what would be.
+    pub fn plan(&self) -> Result<Plan, Impossible> {
+        let wrong = |what: String| Err(Impossible(what));
+        let (level, layout_word) = self.check()?;
+        let present = || self.devices.iter().flatten();
+        let Some(first) = present().next() else { return wrong("all members are missing".into()) };
+        let smallest = present().map(|device| device.sectors).min().unwrap_or(first.sectors);
+        let data_offset = self.data_offset_on(first.sectors);
+        let Some(data) = self.data_on(smallest, data_offset) else {
+            return wrong(format!(
+                "a member of {smallest} is too small: data would start at {data_offset}"
+            ));
+        };
+        let chunk = self.layout.chunk.0;
+        let size = self.size(data)?;
+        let has_bitmap = match self.bitmap {
+            WantedBitmap::None => false,
+            WantedBitmap::Internal => true,
+            WantedBitmap::Auto => {
+                self.layout.level.is_redundant() && !self.ppl && size > BITMAP_FROM
+            }
+        };
+        let bitmap = has_bitmap.then(|| self.bitmap(size));
+        let mut superblock = Superblock {
+            features: Features(0),
+            array: self.array,
+            name: self.name_bytes()?,
+            created: self.now,
+            level,
+            layout: layout_word,
+            size,
+            chunk: chunk as u32,
+            members: u32::from(self.layout.members),
+            aside: Aside::Nothing,
+            reshape: Reshape::default(),
+            data_offset,
+            data_size: 0,
+            super_offset: 0,
+            recovery: 0,
+            number: 0,
+            corrected: 0,
+            device: [0; 16],
+            flags: 0,
+            bad_blocks: BadBlockLog { shift: 0, size: PAGE as u16, offset: 0 },
+            updated: self.now,
+            events: 0,
+            resync: self.resync(),
+            logical_block: 0,
+            roles: self.roles(),
+        };
+        self.say_zones(&mut superblock, data_offset);
+        self.say_beside(&mut superblock, bitmap.as_ref());
+        let member = |(place, device): (usize, &Option<Device>)| {
+            device
+                .as_ref()
+                .map(|device| self.member(place, device, &superblock, bitmap.as_ref()))
+                .transpose()
+        };
+        let members = self.devices.iter().enumerate().map(member).collect::<Result<_, _>>()?;
+        Ok(Plan { size: Sectors(size), data_offset: Sectors(data_offset), bitmap, members })
+    }
+
+    /// The level and the word for its layout, if all that is asked for can be.
+    fn check(&self) -> Result<(i32, u32), Impossible> {
+        let wrong = |what: String| Err(Impossible(what));
+        let layout = &self.layout;
+        if let Err(error) = layout.check() {
+            return wrong(error.to_string());
+        }
+        if layout.inner.is_some() {
+            return wrong(
+                "nested levels are arrays of their own to md: create the lower ones first".into(),
+            );
+        }
+        let Some(numbers) = word(layout) else {
+            return wrong(format!("Linux md has no {}", layout.level));
+        };
+        if self.devices.len() != usize::from(layout.members) {
+            return wrong(format!(
+                "{} devices are given for {} members",
+                self.devices.len(),
+                layout.members
+            ));
+        }
+        let is_striped = layout.level.has_chunks() && layout.level != Level::Raid0;
+        if is_striped && layout.chunk.0 < PAGE || !layout.chunk.0.is_multiple_of(2) {
+            return wrong(format!(
+                "md takes no chunk of {}: at least 4 KiB (raid0: 1 KiB)",
+                layout.chunk
+            ));
+        }
+        let missing = self.devices.iter().filter(|device| device.is_none()).count();
+        if missing > usize::from(layout.survives()) {
+            return wrong(format!("{layout} does not survive {missing} missing members"));
+        }
+        if self.ppl && (layout.level != Level::Raid5 || layout.members > MOST_PPL) {
+            return wrong(format!(
+                "partial parity is logged on raid5 of at most {MOST_PPL} members"
+            ));
+        }
+        if self.ppl && self.bitmap == WantedBitmap::Internal {
+            return wrong("an array has a bitmap or a log of partial parity, not both".into());
+        }
+        if self.bitmap == WantedBitmap::Internal && !layout.level.is_redundant() {
+            return wrong(format!(
+                "{} has no redundancy that a bitmap could be about",
+                layout.level
+            ));
+        }
+        Ok(numbers)
+    }
+
+    /// Where data start: behind superblock, bitmap and room for a reshape. The first device decides for all.
+    fn data_offset_on(&self, device: Sectors) -> u64 {
+        if let Some(given) = self.data_offset {
+            return given.0;
+        }
+        if self.version == Version::V1_0 {
+            return 0;
+        }
+        let chunk = self.layout.chunk.0;
+        let mut headroom = 128 << 11;
+        while headroom << 10 > device.0 && (chunk == 0 || headroom / 2 >= 2 * chunk) {
+            headroom /= 2;
+        }
+        let beside = if self.ppl { PPL } else { bitmap_room(device.0) };
+        (24 + beside + headroom).next_multiple_of(MIB)
+    }
+
+    /// Sectors for data on a device.
+    fn data_on(&self, device: Sectors, data_offset: u64) -> Option<u64> {
+        let end = match self.version {
+            Version::V1_0 => {
+                let beside = if self.ppl { PPL } else { bitmap_room(device.0) };
+                (device.0 / PAGE * PAGE).checked_sub(16 + PAGE + beside)?
+            }
+            Version::V1_1 | Version::V1_2 => device.0,
+        };
+        end.checked_sub(data_offset).filter(|data| *data >= 10)
+    }
+
+    /// Sectors used of each member, of which the smallest has so many for data.
+    fn size(&self, data: u64) -> Result<u64, Impossible> {
+        let wrong = |what: String| Err(Impossible(what));
+        let level = self.layout.level;
+        if !level.is_redundant() {
+            return match self.size {
+                Some(_) => wrong(format!("{level} uses each member to its end: leave --size out")),
+                None => Ok(0),
+            };
+        }
+        if let Some(asked) = self.size.filter(|asked| asked.0 > data) {
+            return wrong(format!(
+                "the smallest member has {} for data, not {asked}",
+                Sectors(data)
+            ));
+        }
+        let most = self.size.map_or(data, |asked| asked.0);
+        let round = match level.redundancy() {
+            // 64 KiB.
+            Redundancy::Mirror => 128,
+            _ => self.layout.chunk.0,
+        };
+        match most / round * round {
+            0 => wrong(format!(
+                "the smallest member has {} for data, less than a chunk",
+                Sectors(data)
+            )),
+            size => Ok(size),
+        }
+    }
+
+    /// The bitmap of members of which so much is used.
+    fn bitmap(&self, size: u64) -> Bitmap {
+        let covered = match self.layout.level.redundancy() {
+            Redundancy::Copies => {
+                let copies = u64::from(self.layout.near) * u64::from(self.layout.far);
+                size * u64::from(self.layout.members) / copies
+            }
+            _ => size,
+        };
+        let room = bitmap_room(size).max(PAGE) * SECTOR_BYTES;
+        let most = (room - BITMAP_HEAD as u64) * 8;
+        let mut chunk = 4096;
+        while covered.div_ceil(chunk / SECTOR_BYTES) > most {
+            chunk *= 2;
+        }
+        Bitmap {
+            kind: BitmapKind::Plain,
+            array: self.array,
+            events: 0,
+            events_cleared: 0,
+            covered,
+            state: 0,
+            chunk: chunk.max(LEAST_BITMAP_CHUNK) as u32,
+            delay: 5,
+            write_behind: 0,
+            reserved: 0,
+        }
+    }
+
+    fn name_bytes(&self) -> Result<[u8; 32], Impossible> {
+        let mut name = [0; 32];
+        let text = self.name.as_bytes();
+        if text.len() > name.len() || text.contains(&0) {
+            return Err(Impossible(format!(
+                "`{}` is no name of an array: at most 32 bytes",
+                self.name
+            )));
+        }
+        name[..text.len()].copy_from_slice(text);
+        Ok(name)
+    }
+
+    /// Whether the last member is to be rebuilt rather than all parity made: what md does with raid4 and raid5, since
+    /// it reads and writes in one direction on each drive.
+    fn begins_with_rebuild(&self) -> bool {
+        let level = self.layout.level;
+        let one_parity = level.has_stripes() && level.redundancy() == Redundancy::Parity(1);
+        one_parity && !self.assume_clean && self.devices.iter().all(Option::is_some)
+    }
+
+    fn resync(&self) -> u64 {
+        let missing = self.devices.iter().filter(|device| device.is_none()).count();
+        let nothing = match self.layout.level.redundancy() {
+            Redundancy::None => true,
+            Redundancy::Parity(1) => true,
+            Redundancy::Parity(parities) => missing == usize::from(parities),
+            Redundancy::Mirror | Redundancy::Copies => false,
+        };
+        if self.assume_clean || nothing { ALL } else { 0 }
+    }
+
+    fn roles(&self) -> Vec<Role> {
+        let devices = usize::from(self.layout.members) + usize::from(self.begins_with_rebuild());
+        let all = ((HEAD + 2 * devices).next_multiple_of(512) - HEAD) / 2;
+        let mut roles = vec![Role::Spare; all.min(MOST_DEVICES)];
+        let last =
+            if self.begins_with_rebuild() { self.devices.len() - 1 } else { self.devices.len() };
+        for (place, device) in self.devices[..last].iter().enumerate() {
+            if device.is_some() {
+                roles[place] = Role::Member(place as u16);
+            }
+        }
+        roles
+    }
+
+    /// raid0 says how its zones are ordered where there is more than one.
+    fn say_zones(&self, superblock: &mut Superblock, data_offset: u64) {
+        if self.layout.level != Level::Raid0 {
+            return;
+        }
+        let chunk = self.layout.chunk.0.max(1);
+        let chunks =
+            |device: &Device| self.data_on(device.sectors, data_offset).map(|data| data / chunk);
+        let mut all = self.devices.iter().flatten().map(chunks);
+        let first = all.next();
+        if all.any(|other| Some(other) != first) {
+            superblock.features = superblock.features.with(Features::RAID0_LAYOUT);
+            superblock.layout = self.layout.zones as u32 + 1;
+        }
+    }
+
+    /// Where bitmap, partial parity and bad blocks lie.
+    fn say_beside(&self, superblock: &mut Superblock, bitmap: Option<&Bitmap>) {
+        let bitmap_sectors = bitmap.and_then(Bitmap::sectors).map_or(0, |sectors| sectors.0);
+        let behind = self.version != Version::V1_0;
+        if bitmap.is_some() {
+            superblock.features = superblock.features.with(Features::BITMAP);
+            let offset = if behind { PAGE as i64 } else { -((bitmap_sectors + PAGE) as i64) };
+            superblock.aside = Aside::Bitmap(offset as i32);
+        } else if self.ppl {
+            superblock.features = superblock.features.with(Features::PPLS);
+            let offset = if behind { PAGE as i64 } else { -((PPL + PAGE) as i64) };
+            superblock.aside = Aside::PartialParity { offset: offset as i16, size: PPL as u16 };
+        }
+        let beside = match (bitmap, self.ppl) {
+            (Some(_), _) => bitmap_sectors,
+            (None, true) => PPL,
+            (None, false) => bitmap_room(superblock.size),
+        };
+        let offset = if behind { (PAGE + beside) as i64 } else { -(PAGE as i64) };
+        superblock.bad_blocks.offset = offset as i32;
+    }
+
+    /// What a device is given.
+    fn member(
+        &self,
+        place: usize,
+        device: &Device,
+        array: &Superblock,
+        bitmap: Option<&Bitmap>,
+    ) -> Result<Made, Impossible> {
+        let wrong = |what: &str| Impossible(format!("member {place}: {what}"));
+        let at = self.version.superblock(device.sectors).ok_or_else(|| wrong("too small"))?;
+        let data =
+            self.data_on(device.sectors, array.data_offset).ok_or_else(|| wrong("too small"))?;
+        let mut superblock = array.clone();
+        let is_last = place + 1 == self.devices.len();
+        superblock.number = match self.begins_with_rebuild() && is_last {
+            true => place as u32 + 1,
+            false => place as u32,
+        };
+        (superblock.device, superblock.super_offset, superblock.data_size) =
+            (device.id, at.0, data);
+        let bad_end = at.0 as i64 + i64::from(superblock.bad_blocks.offset) + PAGE as i64;
+        if self.version != Version::V1_0 && bad_end > array.data_offset as i64 {
+            superblock.bad_blocks.offset = array.data_offset as i32 - PAGE as i32 - at.0 as i32;
+        }
+        let mut pieces = Vec::new();
+        let beside = |offset| superblock.beside(offset).ok_or_else(|| wrong("too small"));
+        pieces.push((
+            beside(superblock.bad_blocks.offset)?,
+            vec![0xff; (PAGE * SECTOR_BYTES) as usize],
+        ));
+        match (superblock.aside, bitmap) {
+            (Aside::Bitmap(offset), Some(bitmap)) => {
+                let sectors = bitmap.sectors().ok_or_else(|| wrong("no bitmap"))?;
+                let mut bytes = vec![0xff; sectors.bytes() as usize];
+                bytes[..BITMAP_HEAD].fill(0);
+                bitmap.emit(&mut bytes);
+                pieces.push((beside(offset)?, bytes));
+            }
+            (Aside::PartialParity { offset, .. }, _) => {
+                let signature = PplHeader::signature_of(&self.array);
+                let mut bytes = vec![0; super::logs::BLOCK];
+                PplHeader { signature, generation: 0, entries: 0 }.emit(&mut bytes);
+                pieces.push((beside(i32::from(offset))?, bytes));
+            }
+            _ => {}
+        }
+        let mut bytes = vec![0; superblock.len().next_multiple_of(SECTOR_BYTES as usize)];
+        superblock.emit(&mut bytes).map_err(|damage| wrong(&damage.to_string()))?;
+        pieces.push((at, bytes));
+        Ok(Made { superblock, pieces })
+    }
+}

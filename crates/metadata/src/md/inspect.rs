@@ -1,0 +1,228 @@
+//! What a device carries of md.
+
+use raidlab_core::consistency::ArrayId;
+use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
+
+use super::logs::BLOCK;
+use super::{
+    Aside, Bitmap, BitmapKind, Damage, Features, Frame, JournalBlock, PplHeader, Role, Superblock,
+    Version, bad_blocks,
+};
+use crate::{Source, Unreadable};
+
+/// Bytes that are read for a superblock: as many as the largest has.
+const READ: usize = 4096;
+/// Bits that are counted at most: those of a bitmap of 2 MiB, four times what mdadm makes.
+const MOST_BITMAP: Sectors = Sectors(4096);
+
+/// A superblock that was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// By the place where it stands.
+    pub version: Version,
+    /// What it says.
+    pub superblock: Superblock,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// The checksum that stands there, and that of the bytes.
+    pub checksums: (u32, u32),
+    /// Why it cannot be used.
+    pub damage: Option<Damage>,
+}
+
+/// What was seen of a bitmap.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum BitmapSeen {
+    /// The superblock names none.
+    #[default]
+    None,
+    /// It cannot be read, or no bitmap stands there.
+    Lost,
+    /// Its head, and how many bits are set; `None` for kinds whose bits are not read, or too many of them.
+    Found(Bitmap, Option<u64>),
+}
+
+/// What was seen of a log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogSeen {
+    /// The device has none.
+    #[default]
+    None,
+    /// It can be read, and nothing in it would be replayed.
+    Empty,
+    /// Something in it would be replayed.
+    Used,
+    /// It cannot be read, or is none.
+    Lost,
+}
+
+/// What a device carries of md.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inspected {
+    /// Sectors of the device.
+    pub sectors: Sectors,
+    /// Superblocks, the one to be used first.
+    pub seen: Vec<Seen>,
+    /// Places that bytes were found in which begin as a superblock and are none.
+    pub broken: Vec<(Version, Damage)>,
+    /// Places that cannot be read.
+    pub unreadable: Vec<Version>,
+    /// The bitmap.
+    pub bitmap: BitmapSeen,
+    /// Ranges of the data that are listed as bad; `None` where the list cannot be read.
+    pub bad: Option<Vec<(Sector, Sectors)>>,
+    /// Partial parity, or the journal.
+    pub log: LogSeen,
+}
+
+impl Inspected {
+    /// The superblock to be used: whole, in its place, the youngest array of several.
+    pub fn superblock(&self) -> Option<&Superblock> {
+        self.seen.first().filter(|seen| seen.damage.is_none()).map(|seen| &seen.superblock)
+    }
+}
+
+/// Looks at a device.
+pub fn inspect(device: &mut dyn Source) -> Inspected {
+    let mut found = Inspected { sectors: device.sectors(), ..Inspected::default() };
+    for version in Version::ALL {
+        let Some(at) = version.superblock(found.sectors) else { continue };
+        match look(device, version, at) {
+            Ok(Some(Ok(seen))) => found.seen.push(seen),
+            Ok(Some(Err(damage))) => found.broken.push((version, damage)),
+            Ok(None) => {}
+            Err(Unreadable) => found.unreadable.push(version),
+        }
+    }
+    found.seen.sort_by_key(|seen| {
+        (seen.damage.is_some(), std::cmp::Reverse(seen.superblock.created & SECONDS))
+    });
+    let Some(one) = found.superblock().cloned() else { return found };
+    found.bitmap = bitmap(device, &one);
+    found.bad = bad(device, &one);
+    found.log = log(device, &one);
+    found
+}
+
+/// The seconds of a time stamp.
+const SECONDS: u64 = (1 << 40) - 1;
+
+/// A superblock in a place, if one begins there.
+fn look(
+    device: &mut dyn Source,
+    version: Version,
+    at: Sector,
+) -> Result<Option<Result<Seen, Damage>>, Unreadable> {
+    let room = device.sectors().0.saturating_sub(at.0).saturating_mul(SECTOR_BYTES);
+    let mut bytes = vec![0; READ.min(usize::try_from(room).unwrap_or(READ))];
+    device.read(at, &mut bytes)?;
+    let frame = match Frame::new(&bytes[..]) {
+        Ok(frame) => frame,
+        Err(Damage::NotMd) => return Ok(None),
+        // Version 0.90 has the same magic.
+        Err(damage) => return Ok(Some(Err(damage))),
+    };
+    let superblock = Superblock::parse(&frame);
+    let checksums = (frame.stored_checksum(), frame.checksum());
+    let damage = frame.check(at).err();
+    bytes.truncate(superblock.len());
+    Ok(Some(Ok(Seen { version, superblock, bytes, checksums, damage })))
+}
+
+/// Reads sectors that lie on the device; `None` otherwise.
+fn read(device: &mut dyn Source, at: Sector, len: Sectors) -> Option<Vec<u8>> {
+    let end = at.0.checked_add(len.0)?;
+    if end > device.sectors().0 {
+        return None;
+    }
+    let mut bytes = vec![0; usize::try_from(len.bytes()).ok()?];
+    device.read(at, &mut bytes).ok()?;
+    Some(bytes)
+}
+
+fn bitmap(device: &mut dyn Source, one: &Superblock) -> BitmapSeen {
+    let Aside::Bitmap(offset) = one.aside else { return BitmapSeen::None };
+    let head = one.beside(offset).and_then(|at| {
+        let bytes = read(device, at, Sectors(1))?;
+        Some((at, Bitmap::parse(&bytes)?))
+    });
+    let Some((at, head)) = head.filter(|(_, head)| head.array == one.array) else {
+        return BitmapSeen::Lost;
+    };
+    let plain = matches!(head.kind, BitmapKind::Plain);
+    let len = head.sectors().filter(|len| plain && *len <= MOST_BITMAP);
+    let bits = len.and_then(|len| head.count(&read(device, at, len)?));
+    BitmapSeen::Found(head, bits)
+}
+
+fn bad(device: &mut dyn Source, one: &Superblock) -> Option<Vec<(Sector, Sectors)>> {
+    let log = one.bad_blocks;
+    if log.size == 0 || !one.features.has(Features::BAD_BLOCKS) {
+        return Some(Vec::new());
+    }
+    let bytes = read(device, one.beside(log.offset)?, Sectors(u64::from(log.size)))?;
+    Some(bad_blocks::parse(&bytes, log.shift))
+}
+
+fn log(device: &mut dyn Source, one: &Superblock) -> LogSeen {
+    let block = Sectors(BLOCK as u64 / SECTOR_BYTES);
+    if let Aside::PartialParity { offset, size } = one.aside {
+        return one
+            .beside(i32::from(offset))
+            .map_or(LogSeen::Lost, |at| ppl(device, &one.array, at, size));
+    }
+    if one.role() != Role::Journal {
+        return LogSeen::None;
+    }
+    let at = one.data_offset.checked_add(one.recovery).map(Sector);
+    match at.and_then(|at| read(device, at, block)) {
+        None => LogSeen::Lost,
+        Some(bytes) => match JournalBlock::parse(&bytes, &one.array, one.recovery) {
+            Some(found) if found.has_payload() => LogSeen::Used,
+            // What follows a block without payload would be replayed; what is no block at all ends the log.
+            Some(found) => next(device, one, found),
+            None => LogSeen::Empty,
+        },
+    }
+}
+
+/// The block of the journal behind an empty one.
+fn next(device: &mut dyn Source, one: &Superblock, before: JournalBlock) -> LogSeen {
+    let block = Sectors(BLOCK as u64 / SECTOR_BYTES);
+    let ring = one.data_size / block.0 * block.0;
+    let mut position = before.position.saturating_add(block.0);
+    if position >= ring {
+        position = 0;
+    }
+    let at = one.data_offset.checked_add(position).map(Sector);
+    let Some(bytes) = at.and_then(|at| read(device, at, block)) else { return LogSeen::Lost };
+    match JournalBlock::parse(&bytes, &one.array, position) {
+        Some(found) if found.sequence == before.sequence.wrapping_add(1) => LogSeen::Used,
+        _ => LogSeen::Empty,
+    }
+}
+
+/// Headers of partial parity stand at multiples of a slot, or alone at the start; the newest counts.
+fn ppl(device: &mut dyn Source, array: &ArrayId, at: Sector, size: u16) -> LogSeen {
+    let block = Sectors(BLOCK as u64 / SECTOR_BYTES);
+    let mut newest: Option<PplHeader> = None;
+    let signature = PplHeader::signature_of(array);
+    let mut position = 0;
+    while position + block.0 <= u64::from(size) {
+        let Some(bytes) = read(device, Sector(at.0 + position), block) else {
+            return LogSeen::Lost;
+        };
+        let found = PplHeader::parse(&bytes).filter(|found| found.signature == signature);
+        if let Some(found) = found
+            && newest.is_none_or(|known| known.generation < found.generation)
+        {
+            newest = Some(found);
+        }
+        position += block.0;
+    }
+    match newest {
+        None => LogSeen::Lost,
+        Some(found) if found.entries == 0 => LogSeen::Empty,
+        Some(_) => LogSeen::Used,
+    }
+}

@@ -1,0 +1,122 @@
+//! The logs of raid4, raid5 and raid6, as far as it must be known whether something stands in them.
+//!
+//! Partial parity: a header of 4 KiB on the member with P, with entries of 24 bytes. Journal: blocks of 4 KiB in a ring
+//! on the log device. Both are sealed with CRC-32C seeded with that of the array's identity.
+
+use raidlab_core::consistency::ArrayId;
+
+use super::fields::{put, u32_at, u64_at};
+
+/// Bytes of a header of partial parity, and of a block of the journal.
+pub(super) const BLOCK: usize = 4096;
+/// Bytes of a header before its fields, all set.
+const RESERVED: usize = 512;
+const ENTRY: usize = 24;
+/// The most entries of a header.
+pub(super) const MOST_ENTRIES: u32 = ((BLOCK - RESERVED - 24) / ENTRY) as u32;
+const JOURNAL_MAGIC: u32 = 0x6433_c509;
+
+/// CRC-32C as the kernel has it, seeded with all ones and not inverted at the end.
+fn raw(seed: u32, bytes: &[u8]) -> u32 {
+    !crc32c::crc32c_append(!seed, bytes)
+}
+
+/// A header of partial parity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PplHeader {
+    /// Which array wrote it: derived from its identity.
+    pub signature: u32,
+    /// The newest of several.
+    pub generation: u64,
+    /// How many entries: 0 in one that nothing must be recovered from.
+    pub entries: u32,
+}
+
+impl PplHeader {
+    /// The signature of an array.
+    pub fn signature_of(array: &ArrayId) -> u32 {
+        !raw(!0, array)
+    }
+
+    /// What the bytes say; `None` unless they are whole.
+    pub fn parse(block: &[u8]) -> Option<Self> {
+        let block = block.get(..BLOCK)?;
+        let fields = &block[RESERVED..];
+        let (signature, generation) = (u32_at(fields, 0), u64_at(fields, 8));
+        let entries = u32_at(fields, 16);
+        let mut copy = block.to_vec();
+        put(&mut copy, RESERVED + 20, [0; 4]);
+        let whole = !raw(!0, &copy) == u32_at(fields, 20) && entries <= MOST_ENTRIES;
+        whole.then_some(Self { signature, generation, entries })
+    }
+
+    /// Fills a block with it, without entries.
+    pub fn emit(&self, block: &mut [u8]) {
+        block.fill(0);
+        let reserved = block.len().min(RESERVED);
+        block[..reserved].fill(0xff);
+        put(block, RESERVED, self.signature.to_le_bytes());
+        put(block, RESERVED + 8, self.generation.to_le_bytes());
+        put(block, RESERVED + 16, self.entries.to_le_bytes());
+        let checksum = !raw(!0, block);
+        put(block, RESERVED + 20, checksum.to_le_bytes());
+    }
+}
+
+/// A block of the journal that begins an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JournalBlock {
+    /// Bytes of it that are used, this head of 32 included.
+    pub used: u32,
+    /// Grows by one with each.
+    pub sequence: u64,
+    /// Where in the ring it stands, in sectors.
+    pub position: u64,
+}
+
+impl JournalBlock {
+    /// What the bytes say; `None` unless they are whole, of this array and of the place `position` of the ring.
+    pub fn parse(block: &[u8], array: &ArrayId, position: u64) -> Option<Self> {
+        let block = block.get(..BLOCK)?;
+        let version = block[8];
+        let mut copy = block.to_vec();
+        put(&mut copy, 4, [0; 4]);
+        let seed = raw(!0, array);
+        let one = Self {
+            used: u32_at(block, 12),
+            sequence: u64_at(block, 16),
+            position: u64_at(block, 24),
+        };
+        let whole = u32_at(block, 0) == JOURNAL_MAGIC
+            && version == 1
+            && one.position == position
+            && (32..=BLOCK as u32).contains(&one.used)
+            && raw(seed, &copy) == u32_at(block, 4);
+        whole.then_some(one)
+    }
+
+    /// Whether it says anything that would have to be replayed.
+    pub const fn has_payload(&self) -> bool {
+        self.used > 32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_whole_or_none() {
+        let header =
+            PplHeader { signature: PplHeader::signature_of(&[9; 16]), generation: 4, entries: 0 };
+        let mut block = vec![0; BLOCK];
+        header.emit(&mut block);
+        assert_eq!(PplHeader::parse(&block), Some(header));
+        for bit in [0, 512 * 8, 530 * 8 + 3, 8 * BLOCK - 1] {
+            block[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(PplHeader::parse(&block), None, "bit {bit}");
+            block[bit / 8] ^= 1 << (bit % 8);
+        }
+        assert_eq!(PplHeader::parse(&block[..4095]), None);
+    }
+}

@@ -1,0 +1,317 @@
+//! md's superblocks as bytes: what is written is read, what has no name stays, what cannot be is named; and which
+//! devices make an array.
+
+#[path = "md/decisions.rs"]
+mod decisions;
+#[path = "md/device.rs"]
+mod device;
+#[path = "md/hostile.rs"]
+mod hostile;
+
+use raidlab_core::{Layout, Level, Rotation, Sector, Sectors};
+use raidlab_metadata::md::{
+    ALL, Aside, BadBlockLog, Creation, Damage, Device, Features, Frame, Obstacle, Reshape, Role,
+    Superblock, Version, WantedBitmap, layout, word,
+};
+
+use device::Numbers;
+
+/// A superblock with something in each field.
+fn any(numbers: &mut Numbers) -> Superblock {
+    let mut role = |_| Role::from(numbers.next() as u16);
+    let roles = (0..129).map(&mut role).collect();
+    let aside = Aside::Bitmap(numbers.next() as i32);
+    Superblock {
+        features: Features(numbers.next() as u32 & 0x1fff & !3072 | 1),
+        array: numbers.bytes(),
+        name: *b"host:some-name\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+        created: numbers.next(),
+        level: numbers.next() as i32,
+        layout: numbers.next() as u32,
+        size: numbers.next(),
+        chunk: numbers.next() as u32,
+        members: numbers.next() as u32,
+        aside,
+        reshape: Reshape {
+            level: numbers.next() as i32,
+            position: numbers.next(),
+            delta: numbers.next() as i32,
+            layout: numbers.next() as u32,
+            chunk: numbers.next() as u32,
+            offset: numbers.next() as i32,
+        },
+        data_offset: numbers.next(),
+        data_size: numbers.next(),
+        super_offset: numbers.next(),
+        recovery: numbers.next(),
+        number: numbers.next() as u32,
+        corrected: numbers.next() as u32,
+        device: numbers.bytes(),
+        flags: numbers.next() as u8,
+        bad_blocks: BadBlockLog {
+            shift: numbers.next() as u8,
+            size: numbers.next() as u16,
+            offset: numbers.next() as i32,
+        },
+        updated: numbers.next(),
+        events: numbers.next(),
+        resync: numbers.next(),
+        logical_block: numbers.next() as u32,
+        roles,
+    }
+}
+
+#[test]
+fn every_field_is_read_as_it_was_written_and_bytes_without_a_name_stay() {
+    let mut numbers = Numbers(7);
+    for _ in 0..200 {
+        let one = any(&mut numbers);
+        for fill in [0, 0xa5] {
+            let mut bytes = vec![fill; 4096];
+            one.emit(&mut bytes).unwrap();
+            let frame = Frame::new(&bytes[..]).unwrap();
+            assert_eq!(Superblock::parse(&frame), one);
+            assert_eq!(frame.stored_checksum(), frame.checksum());
+            // `pad0`, what is left of `pad3`, and all behind the roles.
+            let unnamed = [12..16, 228..256, 256 + 2 * 129..4096];
+            assert!(unnamed.into_iter().flatten().all(|at| bytes[at] == fill));
+        }
+    }
+}
+
+/// Bytes 96 to 99 are left alone where neither bitmap nor partial parity is said to be.
+#[test]
+fn what_lies_aside_is_one_of_two_things_or_left_alone() {
+    let mut one = any(&mut Numbers(1));
+    let mut bytes = vec![0; 4096];
+    one.emit(&mut bytes).unwrap();
+    let aside = bytes[96..100].to_vec();
+    (one.features, one.aside) = (Features(0), Aside::Nothing);
+    one.emit(&mut bytes).unwrap();
+    assert_eq!(bytes[96..100], aside[..]);
+    assert_eq!(Superblock::parse(&Frame::new(&bytes[..]).unwrap()), one);
+    for features in [Features::PPL, Features::PPLS] {
+        let aside = Aside::PartialParity { offset: -2056, size: 2048 };
+        (one.features, one.aside) = (features, aside);
+        one.emit(&mut bytes).unwrap();
+        let read = Superblock::parse(&Frame::new(&bytes[..]).unwrap());
+        assert_eq!(read.aside, aside);
+    }
+}
+
+/// Bytes 152 to 159 are how far a member is rebuilt only with the feature that says so; a number is no role.
+#[test]
+fn a_number_is_no_role_and_a_tail_no_frontier() {
+    let mut one = device::raid5(3, 0);
+    one.recovery = 4096;
+    assert_eq!((one.rebuilt_to(), one.role()), (None, Role::Member(0)));
+    one.features = Features::RECOVERY;
+    assert_eq!(one.rebuilt_to(), Some(4096));
+    one.number = 7;
+    one.roles[7] = Role::Member(2);
+    assert_eq!(one.role(), Role::Member(2));
+    one.number = 4_000_000;
+    assert_eq!(one.role(), Role::Spare);
+}
+
+#[test]
+fn superblocks_stand_where_md_has_them() {
+    // 64 MiB: as mdadm put it there.
+    let all = |sectors| Version::ALL.map(|version| version.superblock(Sectors(sectors)));
+    assert_eq!(all(131_072), [Some(Sector(131_056)), Some(Sector(0)), Some(Sector(8))]);
+    assert_eq!(all(131_079)[0], Some(Sector(131_056)));
+    assert_eq!(all(23), [None; 3]);
+    assert_eq!(all(24)[0], Some(Sector(8)));
+}
+
+#[test]
+fn what_the_kernel_refuses_is_named() {
+    let good = device::raid5(3, 0);
+    let check = |change: &dyn Fn(&mut Vec<u8>), sealed: bool| {
+        let mut bytes = vec![0; 4096];
+        good.emit(&mut bytes).unwrap();
+        change(&mut bytes);
+        if sealed && let Ok(frame) = Frame::new(bytes.clone()) {
+            let sum = frame.checksum();
+            bytes[216..220].copy_from_slice(&sum.to_le_bytes());
+        }
+        Frame::new(&bytes[..]).and_then(|frame| frame.check(Sector(8)))
+    };
+    assert_eq!(check(&|_| {}, false), Ok(()));
+    assert_eq!(check(&|bytes| bytes[0] = 0, true), Err(Damage::NotMd));
+    assert_eq!(check(&|bytes| bytes[4] = 0, true), Err(Damage::Major(0)));
+    assert_eq!(check(&|bytes| bytes.truncate(255), true), Err(Damage::Short));
+    assert_eq!(check(&|bytes| bytes.truncate(300), true), Err(Damage::Short));
+    assert_eq!(check(&|bytes| bytes[221] = 8, true), Err(Damage::Devices(0x880)));
+    assert!(matches!(check(&|bytes| bytes[40] ^= 1, false), Err(Damage::Checksum { .. })));
+    assert_eq!(check(&|bytes| bytes[144] = 16, true), Err(Damage::Misplaced(Sector(16))));
+    for at in [12, 15, 228, 255] {
+        assert_eq!(check(&|bytes| bytes[at] = 1, true), Err(Damage::Padding), "{at}");
+    }
+    assert_eq!(check(&|bytes| bytes[136..144].fill(0), true), Err(Damage::NoData));
+    assert_eq!(check(&|bytes| bytes[128..136].fill(0), true), Err(Damage::Overlap));
+    assert_eq!(check(&|bytes| bytes[186] = 9, true), Err(Damage::BadBlockLog(9)));
+}
+
+#[test]
+fn layouts_go_both_ways() {
+    let raid10 = Layout::new(Level::Raid10, 5).with_chunk(Sectors(128));
+    let mut layouts = vec![
+        Layout::new(Level::Linear, 3).with_chunk(Sectors(128)),
+        Layout::new(Level::Raid0, 3),
+        Layout::new(Level::Raid1, 3),
+        Layout::new(Level::Raid4, 3),
+        raid10.clone(),
+        raid10.clone().with_far(2),
+        raid10.clone().with_far(2).with_offset(true),
+        raid10.clone().with_far(2).with_near(2),
+        raid10.with_far(2).with_far_sets(2),
+    ];
+    layouts.extend(Rotation::RAID5.map(|one| Layout::new(Level::Raid5, 4).with_rotation(one)));
+    // Those of a takeover, 16 to 20, among them.
+    layouts.extend(Rotation::ALL.map(|one| Layout::new(Level::Raid6, 5).with_rotation(one)));
+    for one in layouts {
+        let (level, number) = word(&one).unwrap();
+        let superblock = Superblock {
+            level,
+            layout: number,
+            chunk: one.chunk.0 as u32,
+            members: u32::from(one.members),
+            ..device::raid5(3, 0)
+        };
+        assert_eq!(layout(&superblock, &[], None), Ok(one));
+    }
+    assert_eq!(word(&Layout::new(Level::Raid3, 3)), None);
+}
+
+#[test]
+fn what_is_not_read_is_refused_by_name() {
+    let refused = |change: &dyn Fn(&mut Superblock)| {
+        let mut one = device::raid5(3, 0);
+        change(&mut one);
+        layout(&one, &[], None).unwrap_err()
+    };
+    assert_eq!(
+        refused(&|one| one.features = Features(1 << 13)),
+        Obstacle::Features(Features(1 << 13))
+    );
+    assert_eq!(refused(&|one| one.features = Features::RESHAPE), Obstacle::Reshape);
+    for level in [-4, -5, -100, 7] {
+        assert_eq!(refused(&|one| one.level = level), Obstacle::Level(level));
+    }
+    assert_eq!(refused(&|one| one.layout = 16), Obstacle::Layout { level: "raid5", word: 16 });
+    let raid10 = |word: u32| refused(&|one| (one.level, one.layout) = (10, word));
+    assert_eq!(raid10(0x2_0201), Obstacle::FarSets);
+    assert_eq!(raid10(0x8_0102), Obstacle::Layout { level: "raid10", word: 0x8_0102 });
+    assert!(matches!(raid10(0x101), Obstacle::Shape(_)));
+    assert!(matches!(refused(&|one| one.chunk = 3), Obstacle::Shape(_)));
+    assert!(matches!(refused(&|one| one.members = 200), Obstacle::Shape(_)));
+    assert!(matches!(refused(&|one| one.members = 70_000), Obstacle::Shape(_)));
+    // raid0 of members that end at different places must say how its zones are ordered, or be told.
+    let raid0 = Superblock { level: 0, layout: 0, ..device::raid5(3, 0) };
+    let sizes = [4096, 8192, 8192].map(|size| Some(Sectors(size)));
+    assert_eq!(layout(&raid0, &sizes, None), Err(Obstacle::ZoneOrder));
+    let told = layout(&raid0, &sizes, Some(raidlab_core::layout::ZoneOrder::Alternate)).unwrap();
+    assert_eq!(told.zones.name(), "alternate");
+    assert!(layout(&raid0, &[Some(Sectors(4097)), Some(Sectors(4096)), None], None).is_ok());
+    let said = Superblock { features: Features::RAID0_LAYOUT, layout: 2, ..raid0 };
+    assert_eq!(layout(&said, &sizes, None).unwrap().zones.name(), "alternate");
+}
+
+/// Sizes, places of data and lists of bad blocks as mdadm 4.2 chose them (raid5 of four members, chunk 512 KiB).
+#[test]
+fn a_new_array_lies_as_mdadm_has_it() {
+    const KIB: u64 = 2;
+    const GIB: u64 = 1 << 21;
+    let plan = |level, sectors, bitmap, change: &dyn Fn(&mut Creation)| {
+        let mut creation = device::creation(Layout::new(level, 4), sectors);
+        creation.bitmap = bitmap;
+        change(&mut creation);
+        let plan = creation.plan().unwrap();
+        let one = plan.members[0].as_ref().unwrap().superblock.clone();
+        (one.data_offset, one.bad_blocks.offset)
+    };
+    let plain = |level, sectors| plan(level, sectors, WantedBitmap::None, &|_| {});
+    for (sectors, expected) in [
+        (4096 * KIB, (4096, 16)),
+        (GIB, (4096, 16)),
+        (4 * GIB, (10_240, 16)),
+        (8 * GIB, (18_432, 16)),
+        (10 * GIB, (18_432, 136)),
+        (64 * GIB, (133_120, 136)),
+        (100 * GIB, (133_120, 136)),
+        (128 * GIB, (264_192, 136)),
+        (200 * GIB, (264_192, 136)),
+        (256 * GIB, (264_192, 264)),
+        (12 << 31, (264_192, 264)),
+    ] {
+        assert_eq!(plain(Level::Raid5, sectors), expected, "{sectors}");
+    }
+    assert_eq!(plain(Level::Raid1, GIB / 16), (2048, 16));
+    let rounded = Layout::new(Level::Linear, 4);
+    assert_eq!(
+        plan(Level::Linear, GIB / 16, WantedBitmap::None, &|one| one.layout = rounded.clone()),
+        (2048, 8)
+    );
+    let small = Layout::new(Level::Raid5, 4).with_chunk(Sectors(128));
+    assert_eq!(
+        plan(Level::Raid5, GIB / 16, WantedBitmap::None, &|one| one.layout = small.clone()),
+        (2048, 16)
+    );
+    assert_eq!(
+        plan(Level::Raid5, GIB / 16, WantedBitmap::None, &|one| one.ppl = true),
+        (6144, 2056)
+    );
+    for (sectors, expected) in [(256 * GIB, (264_192, 16)), (4 << 31, (264_192, 32))] {
+        assert_eq!(plan(Level::Raid5, sectors, WantedBitmap::Internal, &|_| {}), expected);
+    }
+    // By itself there is a bitmap from 100 GiB on.
+    assert_eq!(plan(Level::Raid5, 256 * GIB, WantedBitmap::Auto, &|_| {}), (264_192, 16));
+    assert_eq!(plan(Level::Raid5, 64 * GIB, WantedBitmap::Auto, &|_| {}), (133_120, 136));
+}
+
+/// raid5 begins as a rebuild of its last member: a spare with a number of its own, on an array that is clean.
+#[test]
+fn raid5_is_born_as_a_rebuild_onto_a_spare() {
+    let creation = device::creation(Layout::new(Level::Raid5, 4), 131_072);
+    let plan = creation.plan().unwrap();
+    let all: Vec<_> = plan.members.iter().map(|one| &one.as_ref().unwrap().superblock).collect();
+    assert_eq!(all.iter().map(|one| one.number).collect::<Vec<_>>(), [0, 1, 2, 4]);
+    assert!(all.iter().all(|one| one.resync == ALL));
+    assert_eq!(
+        all[0].roles[..5],
+        [Role::Member(0), Role::Member(1), Role::Member(2), Role::Spare, Role::Spare]
+    );
+    assert_eq!((all[3].role(), all[0].roles.len()), (Role::Spare, 128));
+    let clean = Creation { assume_clean: true, ..creation }.plan().unwrap();
+    let last = &clean.members[3].as_ref().unwrap().superblock;
+    assert_eq!((last.number, last.role()), (3, Role::Member(3)));
+}
+
+#[test]
+fn what_cannot_be_made_says_why() {
+    let error = |change: &dyn Fn(&mut Creation)| {
+        let mut creation = device::creation(Layout::new(Level::Raid5, 4), 131_072);
+        change(&mut creation);
+        creation.plan().unwrap_err().to_string()
+    };
+    for (change, words) in [
+        (
+            &(|one: &mut Creation| one.devices.truncate(2)) as &dyn Fn(&mut Creation),
+            "2 devices are given for 4",
+        ),
+        (&|one| one.devices = vec![None; 4], "does not survive 4 missing"),
+        (
+            &|one| one.devices = vec![Some(Device { sectors: Sectors(30), id: [0; 16] }); 4],
+            "too small",
+        ),
+        (&|one| one.layout = Layout::new(Level::Raid3, 5), "Linux md has no raid3"),
+        (&|one| one.layout.chunk = Sectors(4), "no chunk of"),
+        (&|one| one.name = "n".repeat(33), "at most 32 bytes"),
+        (&|one| (one.ppl, one.bitmap) = (true, WantedBitmap::Internal), "not both"),
+        (&|one| one.size = Some(Sectors(1 << 30)), "has 62MiB for data"),
+    ] {
+        let error = error(change);
+        assert!(error.contains(words), "{words}: {error}");
+    }
+}

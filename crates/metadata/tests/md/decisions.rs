@@ -1,0 +1,167 @@
+//! Which devices make an array: missing, out of date, half rebuilt, gone on alone, dirty, copies, of another array.
+
+use raidlab_core::{Sector, Sectors};
+use raidlab_metadata::md::{
+    Allowed, Assembly, Cannot, Features, Inspected, Obstacle, Role, Superblock, Why, assemble,
+};
+
+use super::device::{raid5, seen};
+
+fn three() -> [Superblock; 3] {
+    [0, 1, 2].map(|place| raid5(3, place))
+}
+
+fn decide(all: &[Superblock]) -> Result<Assembly, Cannot> {
+    decide_with(all, &Allowed::default())
+}
+
+fn decide_with(all: &[Superblock], allowed: &Allowed) -> Result<Assembly, Cannot> {
+    let all: Vec<Inspected> = all.iter().map(seen).collect();
+    assemble(&all, allowed)
+}
+
+/// Why each device is out, by the order it was given in.
+fn out(assembly: &Assembly) -> Vec<(usize, Why)> {
+    let mut out: Vec<_> = assembly.out.iter().map(|out| (out.given, out.why.clone())).collect();
+    out.sort_by_key(|(given, _)| *given);
+    out
+}
+
+#[test]
+fn members_are_taken_by_their_role_whatever_their_order() {
+    let [a, b, c] = three();
+    let whole = decide(&[c.clone(), a.clone(), b.clone()]).unwrap();
+    let given: Vec<_> = whole.places.iter().map(|place| place.given).collect();
+    assert_eq!(given, [Some(1), Some(2), Some(0)]);
+    assert_eq!((whole.name.as_str(), whole.events, whole.clean), ("nas:data", 100, true));
+    let place = &whole.places[0];
+    assert_eq!((place.data_offset, place.sectors), (Sectors(2048), Sectors(1024)));
+    // Without one, and without two.
+    let degraded = decide(&[c.clone(), a.clone()]).unwrap();
+    assert_eq!(degraded.missing(), [1]);
+    assert!(matches!(decide(&[c]), Err(Cannot::TooFew { missing, .. }) if missing == [0, 1]));
+    assert!(matches!(decide(&[]), Err(Cannot::NoMember(_))));
+}
+
+#[test]
+fn who_missed_something_is_out() {
+    let [a, b, c] = three();
+    // One behind is what a power cut between two superblocks leaves.
+    let one_behind = Superblock { events: 99, ..b.clone() };
+    assert_eq!(decide(&[a.clone(), one_behind, c.clone()]).unwrap().missing(), []);
+    let stale = Superblock { events: 98, ..b.clone() };
+    let degraded = decide(&[a.clone(), stale, c.clone()]).unwrap();
+    assert_eq!((degraded.missing(), out(&degraded)), (vec![1], vec![(1, Why::Stale(98, 100))]));
+    // The newest says that it failed, although its events are not behind.
+    let mut newer = [a, c];
+    for one in &mut newer {
+        (one.events, one.roles[1]) = (101, Role::Faulty);
+    }
+    let [a, c] = newer;
+    let degraded = decide(&[a, b, c]).unwrap();
+    assert_eq!(out(&degraded), [(1, Why::Failed)]);
+}
+
+#[test]
+fn who_is_half_rebuilt_is_out_as_is_who_serves_otherwise() {
+    let [a, b, mut c] = three();
+    (c.features, c.recovery) = (Features::RECOVERY, 512);
+    let degraded = decide(&[a.clone(), b.clone(), c]).unwrap();
+    assert_eq!(out(&degraded), [(2, Why::Rebuilding(Sector(512)))]);
+    let [_, _, c] = three();
+    let spare = Superblock { number: 3, device: [77; 16], ..c.clone() };
+    let whole = decide(&[a.clone(), b.clone(), c.clone(), spare]).unwrap();
+    assert_eq!((whole.missing(), out(&whole)), (vec![], vec![(3, Why::Spare)]));
+    // A replacement is out as long as the member is there, and in when it is not.
+    let mut all = [a, b, c.clone(), c];
+    all.iter_mut().for_each(|one| one.roles[5] = Role::Member(2));
+    (all[3].number, all[3].device, all[3].features) = (5, [78; 16], Features::REPLACEMENT);
+    assert_eq!(out(&decide(&all).unwrap()), [(3, Why::Replacement)]);
+    let [a, b, _, d] = all;
+    assert_eq!(decide(&[a, b, d]).unwrap().missing(), []);
+}
+
+#[test]
+fn halves_that_went_on_alone_are_told_apart() {
+    let mut pair =
+        [0, 1].map(|place| Superblock { level: 1, layout: 0, chunk: 0, ..raid5(2, place) });
+    (pair[0].events, pair[0].roles[1]) = (120, Role::Faulty);
+    (pair[1].events, pair[1].roles[0]) = (110, Role::Faulty);
+    // md takes the first, which has more events, and drops what was written to the second.
+    assert_eq!(decide(&pair), Err(Cannot::Diverged(vec![0], vec![1])));
+    for (without, kept) in [(0, 1), (1, 0)] {
+        let allowed = Allowed { without: vec![without], ..Allowed::default() };
+        let half = decide_with(&pair, &allowed).unwrap();
+        assert_eq!(out(&half), [(without, Why::LeftOut)]);
+        assert_eq!(half.places[kept].given, Some(kept));
+    }
+    // One that only missed things names the other still.
+    pair[1].roles[0] = Role::Member(0);
+    assert_eq!(out(&decide(&pair).unwrap()), [(1, Why::Stale(110, 120))]);
+}
+
+#[test]
+fn parity_that_may_be_wrong_is_not_used_without_consent() {
+    let dirty = three().map(|one| Superblock { resync: 0, ..one });
+    let whole = decide(&dirty).unwrap();
+    assert!(!whole.clean && whole.missing().is_empty());
+    assert_eq!(decide(&dirty[..2]), Err(Cannot::DirtyDegraded(vec![2])));
+    let allowed = Allowed { dirty_degraded: true, ..Allowed::default() };
+    assert_eq!(decide_with(&dirty[..2], &allowed).unwrap().missing(), [2]);
+}
+
+/// Of copies that may differ always the same is read: the others only when there is none.
+#[test]
+fn unequal_copies_are_read_in_one_order() {
+    let mirror = |place| Superblock { level: 1, layout: 0, chunk: 0, ..raid5(3, place) };
+    let clean = [0, 1, 2].map(mirror);
+    assert_eq!(decide(&clean).unwrap().last, [0, 0]);
+    let dirty = clean.map(|one| Superblock { resync: 0, ..one });
+    assert_eq!(decide(&dirty).unwrap().last, [0b110, 0]);
+    assert_eq!(decide(&dirty[1..]).unwrap().last, [0b100, 0]);
+    let raid10 = |place| Superblock { level: 10, layout: 0x102, resync: 0, ..raid5(4, place) };
+    assert_eq!(decide(&[0, 1, 2, 3].map(raid10)).unwrap().last, [0b1010, 0]);
+}
+
+#[test]
+fn copies_and_strangers_are_named() {
+    let [a, b, c] = three();
+    let copy = Superblock { events: 90, ..b.clone() };
+    let whole = decide(&[a.clone(), copy, b.clone(), c.clone()]).unwrap();
+    assert_eq!((whole.missing(), out(&whole)), (vec![], vec![(1, Why::Copy(2))]));
+    let whole = decide(&[a.clone(), b.clone(), c.clone(), c.clone()]).unwrap();
+    assert_eq!(out(&whole), [(3, Why::Copy(2))]);
+    let stranger = Superblock { array: [8; 16], device: [70; 16], ..c.clone() };
+    let degraded = decide(&[a.clone(), b.clone(), stranger.clone()]).unwrap();
+    assert_eq!(out(&degraded), [(2, Why::AnotherArray("nas:data".into()))]);
+    assert!(matches!(decide(&[a.clone(), stranger]), Err(Cannot::SeveralArrays(_))));
+    // Two devices that are not copies and say that they are one member.
+    let rival = Superblock { device: [79; 16], ..c.clone() };
+    let degraded = decide(&[a, b, c, rival]).unwrap();
+    assert_eq!(out(&degraded), [(2, Why::Contested(2)), (3, Why::Contested(2))]);
+}
+
+#[test]
+fn what_is_cut_off_is_out() {
+    let [a, b, c] = three();
+    let long = Superblock { size: 4096, ..c };
+    let all = [a, b, long].map(|one| Superblock { events: 100, ..one });
+    let degraded = decide(&all).unwrap();
+    assert_eq!(out(&degraded), [(2, Why::TooSmall(Sectors(6144)))]);
+    assert_eq!(degraded.missing(), [2]);
+}
+
+#[test]
+fn what_is_not_carried_out_is_refused() {
+    let all = three().map(|one| Superblock { features: Features::RESHAPE, ..one });
+    assert_eq!(decide(&all), Err(Cannot::Obstacle(Obstacle::Reshape)));
+}
+
+/// raid5 of two members is a mirror, a mirror of one member a single drive.
+#[test]
+fn small_arrays_are_what_they_amount_to() {
+    let pair = [0, 1].map(|place| raid5(2, place));
+    assert_eq!(decide(&pair).unwrap().layout.to_string(), "raid1(2)");
+    let alone = Superblock { level: 1, layout: 0, chunk: 0, ..raid5(1, 0) };
+    assert_eq!(decide(&[alone]).unwrap().layout.to_string(), "single");
+}

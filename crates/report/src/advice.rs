@@ -3,6 +3,7 @@
 use raidlab_results::comparison::fewest_rounds;
 use raidlab_results::document::{Cell, Clock, Verdict};
 
+use crate::conclusion::MOST_MORE_ROUNDS;
 use crate::number;
 use crate::view::{ROUNDS_FOR_INTERVAL, View, half_range};
 
@@ -99,8 +100,10 @@ fn undecided(view: &View<'_>) -> Option<String> {
     let needed =
         cells.iter().filter_map(|cell| Some(cell.samples.len() + cell.more_rounds? as usize));
     let advice = match needed.max() {
-        Some(rounds) => format!("--rounds {rounds} would likely resolve {them}"),
-        None => format!("no reasonable number of rounds would resolve {them}"),
+        Some(rounds) if rounds <= MOST_MORE_ROUNDS as usize => {
+            format!("--rounds {rounds} would likely resolve {them}")
+        }
+        _ => format!("no reasonable number of rounds would resolve {them}"),
     };
     Some(format!(
         "{} from {} by {MATTERS_PERCENT} % or more, but that is not resolved, first {}: {advice}.",

@@ -1,172 +1,148 @@
-//! What a section shows, in sentences: which layout wins, by how much, and what held it back.
+//! What a document shows, in sentences, each with the cells that its numbers are taken from.
+//!
+//! Of each row who is best, by how much, how sure, and what was busiest ([`lead`]). Then what no single row shows:
+//! what does not differ, what limits which layout, where the order of layouts turns with the number of processes,
+//! what redundancy costs, and what a lost drive does. No sentence is made without a cell behind it.
 
-use raidlab_results::document::{Better, Cell};
+mod equal;
+mod failure;
+mod lead;
+mod limits;
+mod order;
+mod redundancy;
 
-use crate::number::{self, listed};
+use raidlab_results::document::{Better, Cell, Clock, Results};
+
 use crate::shown;
-use crate::view::{self, Lead, Row, Section, View};
+use crate::view::{Row, Section, View};
+use crate::{ReportError, number};
 
-/// One sentence for each group of rows with the same outcome.
+/// What modelled drives are off where they were taken from the drive itself, at worst (docs/fidelity.md), in percent:
+/// who is ahead by less in virtual time is not called a winner.
+pub(crate) const MODEL_PERCENT: f64 = 2.5;
+/// More rounds than this nobody runs to learn which of two layouts is ahead.
+pub(crate) const MOST_MORE_ROUNDS: u32 = 100;
+/// Sentences of one kind at the most, so that one does not hide the others.
+const MOST_OF_A_KIND: usize = 3;
+
+/// What a conclusion is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum About {
+    /// Which layout is best in some rows, or that this is not resolved.
+    Best,
+    /// What does not differ from the baseline.
+    Equal,
+    /// Where the order of layouts, or the way more processes go, turns.
+    Order,
+    /// What redundancy costs.
+    Redundancy,
+    /// What a lost drive does.
+    Failure,
+    /// What was busiest.
+    Limit,
+}
+
+/// What a document shows, with what that is taken from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conclusion<'a> {
+    /// What it is about.
+    pub about: About,
+    /// The workload, and the metric where it has several, as reports head its table; none where it is about several.
+    pub section: Option<String>,
+    /// The sentence.
+    pub text: String,
+    /// The cells that its numbers are taken from: each number is one of theirs, a ratio of two of them or a count.
+    pub cells: Vec<&'a Cell>,
+    /// How large the effect is, as a factor from 1 up.
+    pub effect: f64,
+}
+
+/// What a document shows: first, workload by workload, which layout is best, then what no single row shows.
+///
+/// # Errors
+/// A document that contradicts itself, see [`crate::ReportErrorKind`].
+pub fn conclusions(results: &Results) -> Result<Vec<Conclusion<'_>>, ReportError> {
+    let view = View::new(results)?;
+    let mut all: Vec<_> =
+        view.sections.iter().flat_map(|section| lead::of_section(&view, section)).collect();
+    all.extend(across(&view));
+    Ok(all)
+}
+
+/// Which layout is best in the rows of a section.
 pub(crate) fn sentences(view: &View<'_>, section: &Section<'_>) -> Vec<String> {
-    let mut groups: Vec<Vec<&Row<'_>>> = Vec::new();
-    for row in &section.rows {
-        let same = |first: &Row<'_>| {
-            (&first.lead, first.state, first.settings) == (&row.lead, row.state, row.settings)
-                && unknown(first) == unknown(row)
-        };
-        match groups.iter_mut().find(|group| same(group[0])) {
-            Some(group) => group.push(row),
-            None => groups.push(vec![row]),
-        }
+    lead::of_section(view, section).into_iter().map(|one| one.text).collect()
+}
+
+/// What no single row shows.
+pub(crate) fn across<'a>(view: &View<'a>) -> Vec<Conclusion<'a>> {
+    if view.results.cells.iter().any(|cell| cell.published.is_some()) {
+        // A replay has findings of its own.
+        return Vec::new();
     }
-    groups.iter().map(|rows| sentence(view, section, rows)).collect()
+    let found = [
+        equal::of(view),
+        order::of(view),
+        redundancy::of(view),
+        failure::of(view),
+        limits::of(view),
+    ];
+    found.into_iter().flat_map(largest).collect()
 }
 
-fn sentence(view: &View<'_>, section: &Section<'_>, rows: &[&Row<'_>]) -> String {
-    let last = rows[rows.len() - 1];
-    let Some(best) = last.best_cell() else { return String::new() };
-    let when = when(rows);
-    if last.has_unknown() {
-        return not_known(section, rows);
-    }
-    if last.measured() == 1 {
-        let value = shown::value_with_unit(best, section.unit);
-        return format!("Only {} was measured {when}: {value}{}.", best.layout, busiest(best));
-    }
-    let verb = match &last.lead {
-        Lead::Alike => {
-            let value = shown::value_with_unit(best, section.unit);
-            let floor = floor(last);
-            return format!(
-                "All are equal {when}, within {floor}: the best median is {}'s ({value}{}).",
-                best.layout,
-                quoted(rows)
-            );
-        }
-        Lead::Shared { good, open } => return shared_lead(view, section, rows, (good, open)),
-        Lead::Open(open) => return undecided(view, section, rows, open),
-        Lead::Preliminary(_) => "leads",
-        Lead::Winner(_) => "wins",
+/// The largest of a kind, in their order.
+fn largest(found: Vec<Conclusion<'_>>) -> Vec<Conclusion<'_>> {
+    let mut effects: Vec<f64> = found.iter().map(|one| one.effect).collect();
+    effects.sort_by(|one, other| other.total_cmp(one));
+    let least = effects.get(MOST_OF_A_KIND - 1).copied().unwrap_or(f64::NEG_INFINITY);
+    found.into_iter().filter(|one| one.effect >= least).take(MOST_OF_A_KIND).collect()
+}
+
+/// Whether a section says how fast work is done: not how long single requests or rebuilds take.
+fn is_work(section: &Section<'_>) -> bool {
+    let mut cells = section.rows.iter().flat_map(|row| row.cells.iter().flatten());
+    cells.all(|cell| cell.metric != "p99_ms" && !shown::is_rebuild(&cell.metric))
+}
+
+/// How many times as good a cell is as another: above 1 when it is better.
+fn gain(cell: &Cell, than: &Cell) -> f64 {
+    let ratio = match cell.better {
+        Better::Higher => cell.median / than.median,
+        Better::Lower => than.median / cell.median,
     };
-    let winner = match view.is_baseline(last.best) && view.results.baseline.len() == 1 {
-        true => format!("{}, the baseline, {verb} {when}", best.layout),
-        false => format!("{} {verb} {when}", best.layout),
+    if ratio.is_finite() { ratio } else { 1.0 }
+}
+
+/// From which factor on one cell may be called better than another by its median.
+fn least_gain(view: &View<'_>) -> f64 {
+    let floor = view.cells().find_map(|cell| cell.floor_percent).unwrap_or(1.0);
+    let percent = match view.results.clock {
+        Clock::Virtual if floor < MODEL_PERCENT => MODEL_PERCENT,
+        _ => floor,
     };
-    let margin = margin(view, section, rows);
-    let evidence = evidence(last, best, section.unit);
-    match rows {
-        [_] if margin.is_empty() => format!("{winner}: {evidence}{}.", busiest(best)),
-        [_] => format!("{winner}: {margin} ({evidence}){}.", busiest(best)),
-        _ => {
-            let margin = if margin.is_empty() { margin } else { format!(": {margin}") };
-            let busiest = busiest(best);
-            format!("{winner}{margin}. With {}: {evidence}{busiest}.", last.label())
-        }
-    }
+    1.0 + percent / 100.0
 }
 
-/// The layouts of a row whose rebuilds take nobody knows how long.
-fn unknown(row: &Row<'_>) -> Vec<usize> {
-    (0..row.cells.len()).filter(|&at| row.cells[at].is_some_and(shown::is_unknown)).collect()
-}
-
-/// How long rebuilds take is not known of all layouts, so that there is no best.
-fn not_known(section: &Section<'_>, rows: &[&Row<'_>]) -> String {
-    let last = rows[rows.len() - 1];
-    let known = last.cells.iter().flatten().filter(|cell| !shown::is_unknown(cell));
-    let known: Vec<String> = known
-        .map(|cell| format!("{} takes {}", cell.layout, shown::value_with_unit(cell, section.unit)))
-        .collect();
-    let rest = match known.is_empty() {
-        true => String::new(),
-        false => format!("; {}{}", listed(&known), quoted(rows)),
+/// Whether a cell is better than another beyond doubt: intervals apart, and by more than means something.
+fn is_clearly_better(cell: &Cell, than: &Cell, least: f64) -> bool {
+    let (Some([low, high]), Some([other_low, other_high])) = (cell.ci95, than.ci95) else {
+        return false;
     };
-    format!(
-        "Not known of {} {}: less than 1 % of the rebuild was done beside the load{rest}.",
-        listed_names(last, &unknown(last)),
-        when(rows)
-    )
-}
-
-/// Layouts that are as good as the best, and those that may be.
-fn shared_lead(
-    view: &View<'_>,
-    section: &Section<'_>,
-    rows: &[&Row<'_>],
-    (good, open): (&[usize], &[usize]),
-) -> String {
-    let last = rows[rows.len() - 1];
-    let names = names(last, good);
-    let are = if good.len() == 1 { "is" } else { "are" };
-    let rest = match open {
-        [] => String::new(),
-        [one] => format!("; {} may be the best, too", listed_names(last, &[*one])),
-        several => format!("; {} may be the best, too", listed_names(last, several)),
+    let apart = match cell.better {
+        Better::Higher => low > other_high,
+        Better::Lower => high < other_low,
     };
-    format!(
-        "{} {are} as good as the best {}, within {}: {}{}{rest}.",
-        listed(&names),
-        when(rows),
-        floor(last),
-        values(view, section, last, good),
-        quoted(rows)
-    )
+    apart && gain(cell, than) >= least
 }
 
-/// Nobody is shown to be as good as the best.
-fn undecided(view: &View<'_>, section: &Section<'_>, rows: &[&Row<'_>], open: &[usize]) -> String {
-    let last = rows[rows.len() - 1];
-    let more = open.iter().filter_map(|&at| last.cells[at]?.more_rounds).max();
-    let more = more.map_or_else(String::new, |more| {
-        format!("; about {} might tell", number::counted(more as usize, "more round"))
-    });
-    format!(
-        "Not resolved {} which is best of {}: {}{}{more}.",
-        when(rows),
-        listed_names(last, open),
-        values(view, section, last, open),
-        quoted(rows)
-    )
+/// `729 against 486 MiB/s`.
+fn against(cell: &Cell, other: &Cell, unit: &str) -> String {
+    format!("{} against {}", shown::value(cell), shown::value_with_unit(other, unit))
 }
 
-fn names<'a>(row: &Row<'a>, layouts: &[usize]) -> Vec<&'a str> {
-    layouts.iter().filter_map(|&at| row.cells[at]).map(|cell| cell.layout.as_str()).collect()
-}
-
-fn listed_names(row: &Row<'_>, layouts: &[usize]) -> String {
-    listed(&names(row, layouts))
-}
-
-/// `647 IOPS (+276 %) and 649 IOPS (+277 %) against single`.
-fn values(view: &View<'_>, section: &Section<'_>, row: &Row<'_>, layouts: &[usize]) -> String {
-    let cells: Vec<&Cell> = layouts.iter().filter_map(|&at| row.cells[at]).collect();
-    let shown = |cell: &&Cell| {
-        let value = shown::value_with_unit(cell, section.unit);
-        match cell.percent_vs_baseline.filter(|_| cell.verdict.is_some()) {
-            Some(percent) => format!("{value} ({})", number::percent(percent)),
-            None => value,
-        }
-    };
-    let all: Vec<String> = cells.iter().map(shown).collect();
-    let against = match cells.iter().any(|cell| cell.verdict.is_some()) {
-        true => format!(" against {}", view.baseline()),
-        false => String::new(),
-    };
-    format!("{}{against}", listed(&all))
-}
-
-/// `1 %`: below that ratios mean nothing.
-fn floor(row: &Row<'_>) -> String {
-    let floor = row.cells.iter().flatten().find_map(|cell| cell.floor_percent);
-    format!("{:.1} %", floor.unwrap_or(0.0))
-}
-
-/// `, with 4 processes` where a group has several rows and only the last one is quoted.
-fn quoted(rows: &[&Row<'_>]) -> String {
-    match rows {
-        [.., last] if rows.len() > 1 => format!(", with {}", last.label()),
-        _ => String::new(),
-    }
+/// The change from one cell to another in percent, from ten times on as a factor.
+fn change(cell: &Cell, from: &Cell) -> String {
+    number::percent((cell.median / from.median - 1.0) * 100.0)
 }
 
 /// `with 1, 2 and 4 processes, degraded`.
@@ -179,66 +155,4 @@ fn when(rows: &[&Row<'_>]) -> String {
     }
     text.push_str(&last.label());
     text
-}
-
-/// `+280 %, +262 % and +251 % over single`; for the baseline itself, the distance to the next.
-fn margin(view: &View<'_>, section: &Section<'_>, rows: &[&Row<'_>]) -> String {
-    let last = rows[rows.len() - 1];
-    if view.is_baseline(last.best) && view.results.baseline.len() == 1 {
-        let Some(next) = runner_up(section, last) else { return String::new() };
-        let percent = next.percent_vs_baseline.map(number::percent).unwrap_or_default();
-        return format!("next is {}, {percent}{}", next.layout, quoted(rows));
-    }
-    let percents: Option<Vec<String>> = rows
-        .iter()
-        .map(|row| row.best_cell().and_then(|cell| cell.percent_vs_baseline).map(number::percent))
-        .collect();
-    let over = match section.better {
-        Better::Higher => "over",
-        Better::Lower => "against",
-    };
-    // Its median is the best, its rounds are not.
-    let is_behind = |row: &&Row<'_>| {
-        let percent = row.best_cell().and_then(|cell| cell.percent_vs_baseline);
-        percent.is_some_and(|percent| match section.better {
-            Better::Higher => percent < 0.0,
-            Better::Lower => percent > 0.0,
-        })
-    };
-    if rows.iter().any(is_behind) {
-        return format!("by its median, but not round by round beside {}", view.baseline());
-    }
-    percents
-        .map(|percents| format!("{} {over} {}", listed(&percents), view.baseline()))
-        .unwrap_or_default()
-}
-
-fn runner_up<'a>(section: &Section<'_>, row: &Row<'a>) -> Option<&'a Cell> {
-    let others = (0..row.cells.len()).filter(|&at| at != row.best);
-    let order = |one: &&Cell, other: &&Cell| match section.better {
-        Better::Higher => one.median.total_cmp(&other.median),
-        Better::Lower => other.median.total_cmp(&one.median),
-    };
-    others.filter_map(|at| row.cells[at]).max_by(order)
-}
-
-/// `762 MiB/s, between 755 and 770 with 97 % confidence, 6 rounds`.
-fn evidence(row: &Row<'_>, cell: &Cell, unit: &str) -> String {
-    let value = shown::value_with_unit(cell, unit);
-    let rounds = number::counted(cell.samples.len(), "round");
-    match shown::confidence(cell) {
-        Some(confidence) => format!("{value}, {confidence}, {rounds}"),
-        None if cell.samples.len() > 1 => {
-            let word = if row.is_preliminary() { ", preliminary" } else { "" };
-            let range = shown::range(cell, view::extent(cell));
-            format!("{value}, range {range} of {rounds}{word}")
-        }
-        None => format!("{value}, {rounds}, preliminary"),
-    }
-}
-
-fn busiest(cell: &Cell) -> String {
-    cell.bottleneck.as_ref().map_or_else(String::new, |one| {
-        format!("; busiest: {}, {}", one.resource, number::share(one.busy))
-    })
 }

@@ -5,6 +5,7 @@
 //! knows a study, an array, or how a number was obtained: each value has the unit that its cell states.
 //!
 //! * [`Exporter`] is what [`Terminal`], [`Html`], [`Json`], [`Csv`], [`CsvRounds`] and [`Markdown`] have in common.
+//! * [`conclusions`] says what a document shows, each sentence with the cells that its numbers are from.
 //! * [`Sheet`] is a table of texts for other programs; [`findings`] puts into words what the numbers of a replay show.
 //!
 //! A document as `raidlab compare --json` writes it, shown as text:
@@ -53,6 +54,7 @@ mod view;
 
 use raidlab_results::document::Results;
 
+pub use conclusion::{About, Conclusion, conclusions};
 pub use csv::{Csv, CsvRounds};
 pub use error::{ReportError, ReportErrorKind};
 pub use findings::findings;

@@ -4,15 +4,17 @@
 
 pub(crate) mod diff;
 mod replay;
+mod spark;
 mod table;
 mod text;
+mod turned;
 
 use std::collections::BTreeMap;
 
-use raidlab_results::document::{Clock, Results, Verdict};
+use raidlab_results::document::{Cell, Clock, Results, Verdict};
 
 use crate::view::{Mark, Row, View, half_range};
-use crate::{Exporter, ReportError, advice, conclusion, shown};
+use crate::{Exporter, ReportError, advice, conclusion, number, shown};
 pub(crate) use replay::{in_words, missed};
 use text::{Line, Span, Style};
 
@@ -20,13 +22,16 @@ use text::{Line, Span, Style};
 const PROSE_COLUMNS: usize = 100;
 /// Columns below which lines are no longer broken.
 const FEWEST_COLUMNS: usize = 30;
+/// Cells whose rounds are drawn at the most.
+const MOST_CELLS_OF_ROUNDS: usize = 5;
 /// Half ranges below this many percent of the median are left out of the table.
 const RANGE_SHOWN_PERCENT: f64 = 1.0;
 
 /// Plain text for a terminal or a pipe.
 ///
-/// The table takes the widest form that fits: each cell on one line, on two or on three; where even
-/// that is too wide, one block of lines for each row with a line for each layout.
+/// The table takes the widest form that fits: each cell on one line, on two or on three; where even that is too wide
+/// it is turned, with a line for each layout; and where one column of that does not fit beside the names, one block of
+/// lines for each row. Small bars show how layouts go with more processes, and rounds that vary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terminal {
     /// Columns of the terminal; `None` for as many as the table takes, with prose at 100.
@@ -47,6 +52,7 @@ impl Exporter for Terminal {
         page.gap();
         page.legend(&view);
         page.remarks(&view);
+        page.rounds(&view);
         page.descriptions(&view);
         page.conclusions(&view);
         Ok(page.painted())
@@ -209,10 +215,19 @@ impl Page {
                 ),
             ));
         }
+        if self.terminal.unicode && view.sections.iter().any(|one| !spark::runs(one).is_empty()) {
+            let meaning = "from fewest to most processes, as shares of the largest median there";
+            entries.push(("▁▅█", meaning.to_owned()));
+        }
         if rows().any(|row| row.cells.iter().any(Option::is_none)) {
             entries.push(("-", "not measured".to_owned()));
         }
         entries.push(("survives", "lost members, whichever they are".to_owned()));
+        self.entries(entries);
+    }
+
+    /// Signs with what they mean.
+    fn entries(&mut self, entries: Vec<(&str, String)>) {
         for (sign, meaning) in entries {
             let sign = text::clean(sign, self.terminal.unicode);
             self.hanging(
@@ -236,6 +251,30 @@ impl Page {
         }
         for remark in advice::remarks(view) {
             self.hanging(vec![Span::new("advice:  ", Style::Bold)], &remark, Style::Plain);
+        }
+    }
+
+    /// The rounds of the cells that vary most, in which two groups of rounds are seen.
+    fn rounds(&mut self, view: &View<'_>) {
+        let wide = view.cells().filter(|cell| !shown::is_unknown(cell));
+        let mut wide: Vec<(f64, String, &Cell)> =
+            wide.filter_map(|cell| Some((half_range(cell)?, spark::rounds(cell)?, cell))).collect();
+        if wide.is_empty() || !self.terminal.unicode {
+            return;
+        }
+        wide.sort_by(|one, other| other.0.total_cmp(&one.0));
+        self.heading("Rounds that vary most");
+        for (half, bars, cell) in wide.into_iter().take(MOST_CELLS_OF_ROUNDS) {
+            let prefix = vec![Span::new(format!("  {bars}  "), Style::Plain)];
+            let processes = number::processes(cell.processes);
+            let what = format!(
+                "{} {} with {processes}, {}: {}",
+                cell.layout,
+                cell.workload,
+                cell.state,
+                number::spread(half)
+            );
+            self.hanging(prefix, &what.replace(", healthy", ""), Style::Dim);
         }
     }
 
@@ -266,6 +305,20 @@ impl Page {
                 self.hanging(vec![span], &sentence, Style::Plain);
                 prefix = " ".repeat(indent);
             }
+        }
+        self.across(view);
+    }
+
+    /// What no single row shows.
+    fn across(&mut self, view: &View<'_>) {
+        let found = conclusion::across(view);
+        if !found.is_empty() {
+            self.heading("Across the rows");
+        }
+        for one in found {
+            let title = one.section.map_or_else(String::new, |section| format!("{section}: "));
+            let dot = vec![Span::new("  - ", Style::Dim)];
+            self.hanging(dot, &format!("{title}{}", one.text), Style::Plain);
         }
     }
 }

@@ -64,6 +64,84 @@ fn no_line_is_wider_than_the_terminal() {
     }
 }
 
+/// Many layouts, as sweeps have them, some with long names.
+fn many() -> raidlab_results::Results {
+    let mut results = common::full();
+    for number in 0..30 {
+        let name = format!("raid6(8) chunk={}K", 4 << (number % 10));
+        let name = if number < 10 { name } else { format!("{name} n{number}") };
+        let mut layout = results.layouts[4].clone();
+        let of = layout.name.clone();
+        layout.name.clone_from(&name);
+        results.layouts.push(layout);
+        let more: Vec<Cell> =
+            results.cells.iter().filter(|cell| cell.layout == of).cloned().collect();
+        results.cells.extend(more.into_iter().map(|cell| Cell { layout: name.clone(), ..cell }));
+    }
+    results
+}
+
+/// Where layouts do not fit beside each other the table is turned: a line for each, all rows of a workload beside it.
+#[test]
+fn a_narrow_terminal_turns_the_table() {
+    let results = many();
+    let export =
+        |width| Terminal { width: Some(width), ..TERMINAL }.export(&results).expect("a report");
+    for width in [50, 60, 80, 132] {
+        for line in export(width).lines() {
+            assert!(columns(line) <= usize::from(width), "{width}: {line}");
+        }
+    }
+    let text = export(80);
+    let table: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("dd-write")).collect();
+    assert!(table[1].contains("1 process") && table[1].contains("4 processes"), "{}", table[1]);
+    assert!(
+        table[2].starts_with("  single ") || table[2].trim_start().starts_with("1 to"),
+        "{text}"
+    );
+    let lines = text.lines().take_while(|line| !line.starts_with("Conclusions")).count();
+    assert!(lines < 400, "{lines} lines for 4 workloads of 36 layouts");
+    // Every layout has its medians in the line of its name.
+    let line = table.iter().find(|line| line.starts_with("  raid0(4) ")).expect("a line");
+    for processes in [1, 2, 4] {
+        let cell = results.cells.iter().find(|cell| {
+            cell.layout == "raid0(4)" && cell.workload == "dd-write" && cell.processes == processes
+        });
+        let number = raidlab_report::number::number(cell.expect("a cell").median);
+        assert!(line.contains(&number), "{number}: {line}");
+    }
+}
+
+/// Small bars say how a layout goes with more processes, where it goes anywhere, and not in ASCII.
+#[test]
+fn bars_over_processes_where_they_say_something() {
+    let results = common::full();
+    for width in [None, Some(120), Some(80)] {
+        let text = Terminal { width, ..TERMINAL }.export(&results).expect("a report");
+        assert!(text.contains("1 to 4") && text.contains("as shares of the largest"), "{text}");
+        let plain =
+            Terminal { width, unicode: false, ..TERMINAL }.export(&results).expect("a report");
+        assert!(!plain.contains("1 to 4"), "{plain}");
+    }
+    let mut flat = results;
+    for cell in &mut flat.cells {
+        cell.median = 100.0;
+    }
+    let text = TERMINAL.export(&flat).expect("a report");
+    assert!(!text.contains("1 to 4"), "{text}");
+}
+
+/// Two groups of rounds are seen as such.
+#[test]
+fn rounds_that_vary_are_drawn() {
+    let mut results = common::small();
+    let cell = &mut results.cells[2];
+    cell.samples = vec![760.0, 380.0, 760.0, 380.0, 760.0, 380.0, 760.0, 760.0, 760.0];
+    let text = TERMINAL.export(&results).expect("a report");
+    assert!(text.contains("  █▅█▅█▅███  raid0(4) dd-write with 1 process: ±25 %"), "{text}");
+    assert!(!TERMINAL.export(&common::empty()).expect("a report").contains("Rounds that vary"));
+}
+
 #[test]
 fn every_form_of_the_table_shows_every_median() {
     let results = common::full();

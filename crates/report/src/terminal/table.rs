@@ -3,16 +3,16 @@
 use raidlab_results::document::Verdict;
 
 use super::text::{self, Line, Span, Style};
-use super::{Terminal, shown_range};
+use super::{Terminal, shown_range, spark, turned};
 use crate::view::{Mark, Row, Section, View, half_range};
 use crate::{number, shown};
 
 /// Columns between two layouts.
-const GAP: usize = 2;
+pub(super) const GAP: usize = 2;
 
 /// How many lines a cell takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+pub(super) enum Form {
     /// Median, percent and range beside each other.
     OneLine,
     /// The range below the median.
@@ -32,18 +32,32 @@ pub(super) fn lines(view: &View<'_>, terminal: Terminal) -> Vec<Line> {
             return table.lines();
         }
     }
-    blocks(view, terminal)
+    turned::lines(view, terminal).unwrap_or_else(|| blocks(view, terminal))
 }
 
 /// What a cell shows; each part ends in a column for its mark.
-struct Parts {
+pub(super) struct Parts {
     value: Span,
     percent: Option<Span>,
     range: Option<Span>,
 }
 
 impl Parts {
-    fn new(view: &View<'_>, row: &Row<'_>, layout: usize, terminal: Terminal) -> Option<Self> {
+    /// Of a layout that was not measured.
+    pub(super) fn missing() -> Self {
+        Self { value: Span::new("- ", Style::Dim), percent: None, range: None }
+    }
+
+    pub(super) fn has_range(&self) -> bool {
+        self.range.is_some()
+    }
+
+    pub(super) fn new(
+        view: &View<'_>,
+        row: &Row<'_>,
+        layout: usize,
+        terminal: Terminal,
+    ) -> Option<Self> {
         let cell = row.cells[layout]?;
         let mark = row.mark(layout);
         let sign = match mark {
@@ -74,14 +88,14 @@ impl Parts {
 
 /// The widths of a column's parts.
 #[derive(Clone, Copy, Default)]
-struct Slots {
+pub(super) struct Slots {
     value: usize,
     percent: usize,
     range: usize,
 }
 
 impl Slots {
-    fn include(&mut self, parts: &Parts) {
+    pub(super) fn include(&mut self, parts: &Parts) {
         let width = |span: &Option<Span>| span.as_ref().map_or(0, |span| text::width(&span.text));
         self.value = self.value.max(text::width(&parts.value.text));
         self.percent = self.percent.max(width(&parts.percent));
@@ -94,7 +108,13 @@ impl Slots {
     }
 
     /// A cell's lines, of equal width in all rows of the column.
-    fn fill(&self, parts: Parts, form: Form, has_percent: bool, has_range: bool) -> Vec<Line> {
+    pub(super) fn fill(
+        &self,
+        parts: Parts,
+        form: Form,
+        has_percent: bool,
+        has_range: bool,
+    ) -> Vec<Line> {
         let Parts { value, percent, range } = parts;
         match form {
             Form::OneLine => {
@@ -163,7 +183,12 @@ impl Table {
                 items.push(Item::Heading(Vec::new()));
             }
             items.push(Item::Heading(heading(section, terminal)));
-            items.extend(section.rows.iter().map(|row| cells(view, row, &slots, form, terminal)));
+            let runs = if terminal.unicode { spark::runs(section) } else { Vec::new() };
+            for (at, row) in section.rows.iter().enumerate() {
+                items.push(cells(view, row, &slots, form, terminal));
+                let run = runs.iter().find(|(_, end)| *end == at + 1);
+                items.extend(run.map(|(start, end)| sparks(&section.rows[*start..*end])));
+            }
         }
         let mut label_width = 0;
         let mut widths = vec![0; layouts];
@@ -242,7 +267,7 @@ fn head(view: &View<'_>, terminal: Terminal) -> Vec<Item> {
     ]
 }
 
-fn heading(section: &Section<'_>, terminal: Terminal) -> Line {
+pub(super) fn heading(section: &Section<'_>, terminal: Terminal) -> Line {
     vec![
         terminal.span(&section.title, Style::Bold),
         terminal.span(&format!("  {}", shown::direction(section)), Style::Dim),
@@ -255,10 +280,17 @@ fn cells(view: &View<'_>, row: &Row<'_>, slots: &[Slots], form: Form, terminal: 
     let has_percent = all.iter().flatten().any(|parts| parts.percent.is_some());
     let has_range = all.iter().flatten().any(|parts| parts.range.is_some());
     let cells = all.into_iter().zip(slots).map(|(parts, slots)| {
-        let missing = Parts { value: Span::new("- ", Style::Dim), percent: None, range: None };
-        slots.fill(parts.unwrap_or(missing), form, has_percent, has_range)
+        slots.fill(parts.unwrap_or_else(Parts::missing), form, has_percent, has_range)
     });
     Item::Cells { label: label(row, form, terminal), cells: cells.collect() }
+}
+
+/// How each layout goes over rows that differ in the number of processes alone.
+fn sparks(rows: &[Row<'_>]) -> Item {
+    // The space keeps bars flush with the numbers.
+    let line = |layout| vec![vec![Span::new(spark::line(rows, layout) + " ", Style::Dim)]];
+    let label = vec![vec![Span::new(format!(" {}", spark::label(rows)), Style::Dim)]];
+    Item::Cells { label, cells: (0..rows[0].cells.len()).map(line).collect() }
 }
 
 /// The row's name: on one line where its cells are.
@@ -307,14 +339,34 @@ impl Names {
     }
 }
 
-/// For narrow terminals: a line for each layout, a block of them for each row.
+/// What a layout offers.
+fn fact(view: &View<'_>, layout: usize) -> Line {
+    let listed = &view.results.layouts[layout];
+    let mut line = right(Some(Span::new(number::bytes(listed.capacity), Style::Plain)), 9);
+    line.push(Span::new(format!(" usable, survives {}", listed.survives), Style::Dim));
+    line
+}
+
+/// What each layout offers, a line each behind its name.
+pub(super) fn facts(view: &View<'_>, names: &[Span], room: usize) -> Vec<Line> {
+    let line = |(at, name): (usize, &Span)| {
+        let blank = GAP + room - text::width(&name.text);
+        let mut line = vec![Span::blank(GAP), name.clone(), Span::blank(blank)];
+        line.extend(fact(view, at));
+        if view.is_baseline(at) {
+            line.push(Span::new(", baseline", Style::Dim));
+        }
+        line
+    };
+    names.iter().enumerate().map(line).collect()
+}
+
+/// For terminals that are narrower still: a line for each layout, a block of them for each row.
 fn blocks(view: &View<'_>, terminal: Terminal) -> Vec<Line> {
     let names = Names::new(view, terminal);
     let mut lines = Vec::new();
-    for (at, layout) in view.results.layouts.iter().enumerate() {
-        let mut fact = right(Some(Span::new(number::bytes(layout.capacity), Style::Plain)), 9);
-        fact.push(Span::new(format!(" usable, survives {}", layout.survives), Style::Dim));
-        lines.extend(names.with(at, fact));
+    for at in 0..names.spans.len() {
+        lines.extend(names.with(at, fact(view, at)));
     }
     for section in &view.sections {
         lines.push(Vec::new());

@@ -1,0 +1,224 @@
+//! Sentences say nothing that the cells they cite do not.
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use raidlab_report::{About, Conclusion, Exporter, Terminal, conclusions, number};
+use raidlab_results::document::{Better, Bottleneck, Cell, Clock, Results};
+
+/// Rules' own numbers: shares of the time that count as busy, what medians and models are near by.
+const OF_RULES: [&str; 5] = ["80", "50", "1.0", "2.5", "1"];
+
+/// Numbers drawn one after the other, the same in each run.
+struct Draws(u64);
+
+impl Draws {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % most
+    }
+
+    fn from(&mut self, all: &[f64]) -> f64 {
+        all[self.below(all.len() as u64) as usize]
+    }
+}
+
+/// A document with all that sentences are made of: rows of all states, ties, few rounds, missing cells, busy drives,
+/// paths and CPUs.
+fn drawn(seed: u64) -> Results {
+    let draws = &mut Draws(seed);
+    let mut results = common::small();
+    results.cells.clear();
+    results.clock = if draws.below(3) == 0 { Clock::Real } else { Clock::Virtual };
+    let rounds = draws.from(&[1.0, 3.0, 9.0, 12.0]) as usize;
+    let better = if draws.below(2) == 0 { Better::Higher } else { Better::Lower };
+    let names: Vec<String> = results.layouts.iter().map(|layout| layout.name.clone()).collect();
+    for workload in ["dd-write", "random-read"] {
+        for state in ["healthy", "degraded", "rebuilding"] {
+            for processes in [1, 2, 4] {
+                let unit = if better == Better::Higher { "1/s" } else { "s" };
+                let shared = common::Shared { workload, processes, state, unit, better };
+                let base = draws.from(&[0.4, 80.0, 2_000.0]);
+                let mut row: Vec<Cell> = Vec::new();
+                for name in &names {
+                    let factor = draws.from(&[1.0, 1.0, 1.000_3, 1.003, 1.02, 1.3, 3.0, 0.5, 40.0]);
+                    let spread = draws.from(&[0.0, 0.3, 1.0, 15.0]);
+                    let mut cell = common::cell(&shared, name, base * factor, spread, rounds);
+                    let resource = ["member 3", "cpu", "bus"][draws.below(3) as usize].to_owned();
+                    let busy = draws.from(&[0.2, 0.5, 0.813, 0.99]);
+                    cell.bottleneck = Some(Bottleneck { resource, busy });
+                    if draws.below(12) > 0 {
+                        row.push(cell);
+                    }
+                }
+                common::compare(&mut row, "single");
+                results.cells.extend(row);
+            }
+        }
+    }
+    results
+}
+
+fn documents() -> impl Iterator<Item = Results> {
+    let made = [common::small(), common::full(), common::real()];
+    made.into_iter().chain((0..60).map(drawn))
+}
+
+/// The numbers of a text, without the names that have some.
+fn numbers(results: &Results, one: &Conclusion<'_>) -> Vec<String> {
+    let mut text = one.text.clone();
+    let mut names: Vec<&str> = results.layouts.iter().map(|layout| layout.name.as_str()).collect();
+    names.extend(results.workloads.iter().map(|workload| workload.name.as_str()));
+    names.extend(["member 3", "member 0", "block=64KiB"]);
+    names.sort_by_key(|name| std::cmp::Reverse(name.len()));
+    for name in names {
+        text = text.replace(name, "");
+    }
+    text = text.replace("..", " ");
+    let is_part = |char: char| char.is_ascii_digit() || char == '.' || char == '\u{202f}';
+    let parts = text.split(|char: char| !is_part(char));
+    let parts = parts.map(|part| part.trim_matches(['.', '\u{202f}']).replace('\u{202f}', ""));
+    parts.filter(|part| part.contains(|char: char| char.is_ascii_digit())).collect()
+}
+
+fn digits(text: String) -> String {
+    let is_part = |char: &char| char.is_ascii_digit() || *char == '.';
+    text.chars().filter(is_part).collect()
+}
+
+/// What may be said of one cell, and of one beside another.
+fn said_of(cells: &[&Cell]) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for cell in cells {
+        let samples = cell.samples.iter().chain(cell.ci95.iter().flatten());
+        all.extend(samples.chain([&cell.median]).map(|value| number::number(*value)));
+        all.extend(cell.percent_vs_baseline.map(number::percent));
+        all.extend(cell.coverage.map(number::share));
+        all.extend(cell.floor_percent.map(|floor| format!("{floor:.1}")));
+        all.extend(cell.bottleneck.as_ref().map(|one| number::share(one.busy)));
+        all.extend(cell.more_rounds.map(|more| more.to_string()));
+        all.extend([cell.processes.to_string(), cell.samples.len().to_string()]);
+        let same = |other: &&&Cell| {
+            other.workload == cell.workload
+                && (other.processes == cell.processes && other.state == cell.state
+                    || other.layout == cell.layout)
+        };
+        for other in cells.iter().filter(same) {
+            let ratio = cell.median / other.median;
+            all.extend([number::percent((ratio - 1.0) * 100.0), number::share(ratio)]);
+        }
+    }
+    all.into_iter().map(digits).collect()
+}
+
+/// How many of something there are: cells, rows, those of each layout.
+fn counts(results: &Results, one: &Conclusion<'_>) -> BTreeSet<String> {
+    let mut all = BTreeSet::from([one.cells.len(), results.cells.len()]);
+    let of = |layout: &str| one.cells.iter().filter(|cell| cell.layout == layout).count();
+    all.extend(results.layouts.iter().map(|layout| of(&layout.name)));
+    all.insert(results.layouts.iter().filter(|layout| of(&layout.name) > 0).count());
+    if one.about == About::Redundancy {
+        // Two cells of each row, behind those that it names.
+        all.extend(0..one.cells.len() / 2);
+    }
+    all.into_iter().map(|count| count.to_string()).collect()
+}
+
+#[test]
+fn every_number_of_a_sentence_is_one_of_its_cells() {
+    let mut seen = BTreeSet::new();
+    for (at, results) in documents().enumerate() {
+        for one in conclusions(&results).expect("a good document") {
+            assert!(!one.cells.is_empty(), "{at}: {}", one.text);
+            let in_document =
+                |cell: &&Cell| results.cells.iter().any(|own| std::ptr::eq(own, *cell));
+            assert!(one.cells.iter().all(in_document), "{at}: {}", one.text);
+            let mut known = said_of(&one.cells);
+            known.extend(counts(&results, &one));
+            known.extend(OF_RULES.map(str::to_owned));
+            for number in numbers(&results, &one) {
+                assert!(known.contains(&number), "{at}: {number} in: {}\n{known:?}", one.text);
+            }
+            seen.insert(one.about);
+        }
+    }
+    assert_eq!(seen.len(), 6, "sentences of every kind: {seen:?}");
+}
+
+/// A sentence about who is ahead has somebody ahead.
+#[test]
+fn nobody_leads_by_nothing() {
+    for (at, results) in documents().enumerate() {
+        for one in conclusions(&results).expect("a good document") {
+            let plain = one.text.replace(['\u{a0}', '\u{202f}'], " ");
+            let leads = [" leads ", " wins ", " is ahead "].iter().any(|verb| plain.contains(verb));
+            let nothing = plain.contains(": 0 % over") || plain.contains(": 0 % against");
+            assert!(!(leads && nothing), "{at}: {plain}");
+        }
+    }
+}
+
+fn one_row(medians: &[(&str, f64)], rounds: usize) -> Results {
+    let mut results = common::small();
+    let mut cells: Vec<Cell> = Vec::new();
+    let shared = common::Shared {
+        workload: "dd-write",
+        processes: 1,
+        state: "healthy",
+        unit: "MiB/s",
+        better: Better::Higher,
+    };
+    for (name, median) in medians {
+        cells.push(common::cell(&shared, name, *median, 0.1, rounds));
+    }
+    common::compare(&mut cells, "single");
+    results.cells = cells;
+    results
+}
+
+fn text_of(results: &Results) -> String {
+    let all = conclusions(results).expect("a good document");
+    all[0].text.replace(['\u{a0}', '\u{202f}'], " ")
+}
+
+#[test]
+fn one_round_and_medians_side_by_side_have_no_leader() {
+    let results = one_row(&[("single", 243.0), ("raid1(2)", 243.1), ("raid5(4)", 200.0)], 1);
+    let text = text_of(&results);
+    let expected = "No layout leads with 1 process: single and raid1(2) are within 1.0 % of each other (243 MiB/s and \
+                    243 MiB/s against single; 1 round, preliminary).";
+    assert_eq!(text.replace(" (0 %)", ""), expected);
+    let results = one_row(&[("single", 243.0), ("raid1(2)", 250.0)], 1);
+    assert!(text_of(&results).starts_with("raid1(2) leads with 1 process: +2.9 % over single"));
+}
+
+/// What is nearer than a model is right is no win, by however many rounds; on real drives it is.
+#[test]
+fn a_winner_within_the_models_own_error_is_not_sold_as_sure() {
+    let mut results = one_row(&[("single", 200.0), ("raid0(4)", 204.0)], 9);
+    let text = text_of(&results);
+    assert!(text.starts_with("raid0(4) is ahead with 1 process: +2.0 % over single"), "{text}");
+    let doubt =
+        "the next is single with 200 MiB/s: nearer than the 2.5 % that models are off at best";
+    assert!(text.contains(doubt), "{text}");
+    results.clock = Clock::Real;
+    let text = text_of(&results);
+    assert!(text.starts_with("raid0(4) wins") && !text.contains("models"), "{text}");
+    let far = one_row(&[("single", 200.0), ("raid0(4)", 206.0)], 9);
+    assert!(text_of(&far).starts_with("raid0(4) wins with 1 process: +3.0 % over single"));
+}
+
+/// The terminal prints what others are given.
+#[test]
+fn the_terminal_prints_every_sentence() {
+    let results = drawn(7);
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let unbroken = |text: &str| words(&text.replace(['\u{a0}', '\u{202f}'], " "));
+    let text =
+        Terminal { unicode: true, ..Terminal::default() }.export(&results).expect("a report");
+    for one in conclusions(&results).expect("a good document") {
+        assert!(unbroken(&text).contains(&unbroken(&one.text)), "{}", one.text);
+    }
+}

@@ -8,12 +8,42 @@ use std::path::Path;
 use raidlab_results::Results;
 use support::{SMALL, Scratch, raidlab, small_on_files};
 
+/// The studies for common questions, each with two sentences on when to use it.
+const READY: [&str; 10] = [
+    "nas-4-bays",
+    "vm-host",
+    "backup",
+    "chunks",
+    "processes",
+    "failures",
+    "ssd-mirror",
+    "unequal-drives",
+    "shared-controller",
+    "filesystems",
+];
+
 #[test]
 fn what_is_compiled_in_is_listed_and_shown() {
     let list = raidlab(["study", "list"]).good().stdout;
-    let names: Vec<&str> = list.lines().filter_map(|line| line.split(' ').next()).collect();
+    let heads =
+        list.lines().take_while(|line| !line.is_empty()).filter(|line| !line.starts_with(' '));
+    let names: Vec<&str> = heads.filter_map(|line| line.split(' ').next()).collect();
     let replays = ["pata-2005", "ite8212-2006", "freebsd-2007", "sas-2008", "sata-2018"];
-    assert_eq!(names, [&["default", "files"][..], &replays].concat(), "{list}");
+    assert_eq!(names, [&["default", "files"][..], &READY, &replays].concat(), "{list}");
+    assert!(list.lines().all(|line| line.chars().count() <= 110), "{list}");
+    let json = raidlab(["study", "list", "--json"]).good().stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    for study in json["studies"].as_array().expect("a list") {
+        let (name, when) =
+            (study["name"].as_str().expect("text"), study["when"].as_str().expect("text"));
+        if READY.contains(&name) {
+            assert!(
+                when.starts_with("Use it ") && when.matches(". It shows ").count() == 1,
+                "{name}: {when}"
+            );
+            assert!(when.ends_with('.') && when.len() < 260, "{name}: {when}");
+        }
+    }
     assert!(list.contains("Four NAS drives, which layout?"), "{list}");
     let shown = raidlab(["study", "show", "default"]).good().stdout;
     assert_eq!(shown, include_str!("../../../studies/default.toml"));

@@ -48,7 +48,9 @@ pub use error::{StudyError, StudyErrorKind};
 pub use matrix::{CellKey, cell_seed, cell_title, cells, order};
 pub use parallel::{resume_rounds_parallel, run_rounds_parallel};
 pub use parameters::{Owner, Parameter, most_free};
-pub use parse::{DEFAULT_STUDY, builtin, default_study, load, parse, parse_with, read_text};
+pub use parse::{
+    DEFAULT_STUDY, builtin, default_study, load, parse, parse_with, preamble, read_text,
+};
 pub use raidlab_core::suggest::did_you_mean;
 pub use rebuild::Rebuild;
 pub use run::{

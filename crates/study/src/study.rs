@@ -9,7 +9,7 @@ use raidlab_core::geometry::Geometry;
 use raidlab_core::layout::is_same_name;
 use raidlab_core::policy::ReadPolicy;
 use raidlab_core::{Layout, MemberIndex, SECTOR_BYTES, Sector, Sectors, Settings, Size};
-use raidlab_models::host::{FilesystemKind, FilesystemSpec, HostSpec, Processor};
+use raidlab_models::host::{FilesystemKind, HostSpec, Processor};
 use raidlab_models::{ControllerSpec, LinkSpec, Scheduler};
 use raidlab_workload::{Setting, WorkloadError, WorkloadErrorKind, WorkloadSpec};
 
@@ -262,10 +262,7 @@ impl Host {
                 format!("{kernel} has no {name}; write {own}, or {NATIVE}, which is the same");
             return Err(reason);
         }
-        // A kernel's own filesystem has the figures of its time.
-        let is_own = kind == own;
-        self.spec.filesystem =
-            if is_own { kernel.spec().filesystem } else { FilesystemSpec::of(kind) };
+        self.spec.filesystem = kernel.mounted(kind);
         Ok(())
     }
 }

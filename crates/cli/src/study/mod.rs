@@ -8,7 +8,10 @@ use raidlab_predict::Modelled;
 use raidlab_sim::HostCosts;
 use raidlab_study::{DriveSource, Study, cells, did_you_mean, replay};
 
+use serde_json::json;
+
 use crate::failure::Failure;
+use crate::json::pretty;
 use crate::output;
 use raidlab_measure::Sizes;
 
@@ -18,7 +21,7 @@ const DEFAULT: &str = "default";
 /// Lists and shows the studies that are compiled in, begins a study file, checks one
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
-    raidlab study list                 what is compiled in\n  \
+    raidlab study list                 what is compiled in, and when to use it\n  \
     raidlab study show sata-2018       its text\n  \
     raidlab study new mine.toml        a copy of the default study, to be changed\n  \
     raidlab study check mine.toml      whether it can be run, and how much it is\n\n\
@@ -30,8 +33,12 @@ pub(crate) struct StudyOptions {
 
 #[derive(Debug, Subcommand)]
 enum StudyCommand {
-    /// Lists the studies that are compiled in
-    List,
+    /// Lists the studies that are compiled in, with when to use each
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Prints the text of a study that is compiled in
     Show {
         /// A name of `raidlab study list`
@@ -54,7 +61,7 @@ enum StudyCommand {
 
 pub(crate) fn run(options: &StudyOptions) -> Result<(), Failure> {
     match &options.command {
-        StudyCommand::List => output::print(&list()?),
+        StudyCommand::List { json } => output::print(&list(*json)?),
         StudyCommand::Show { name } => output::print(text_of(name)?),
         StudyCommand::New { file, from } => new(file, text_of(from)?),
         StudyCommand::Check { file } => output::print(&check(file)?),
@@ -78,15 +85,45 @@ fn text_of(name: &str) -> Result<&'static str, Failure> {
     })
 }
 
-fn list() -> Result<String, Failure> {
+/// Columns of a listing.
+const COLUMNS: usize = 80;
+/// Columns before what tells when to use a study.
+const INDENT: usize = 4;
+
+fn list(is_json: bool) -> Result<String, Failure> {
     let mut lines = String::new();
+    let mut all = Vec::new();
     for (name, text) in builtin() {
         let study = raidlab_study::parse(text, name).map_err(Failure::failed)?;
         let is_compared = raidlab_study::builtin().iter().any(|(known, _)| *known == name);
         let how = if is_compared { "compare" } else { "replay" };
-        lines += &format!("{name:14}{how:9}{}\n", study.title);
+        let when = raidlab_study::preamble(text);
+        lines += &format!("{name:18}{how:9}{}\n", study.title);
+        wrapped(&when, &mut lines);
+        all.push(json!({ "name": name, "command": how, "title": study.title, "when": when }));
     }
-    Ok(lines)
+    if is_json {
+        return Ok(pretty(&json!({ "schema_version": 1, "studies": all })));
+    }
+    let end = "raidlab compare NAME or raidlab replay NAME runs one; raidlab study new mine.toml --from NAME \
+               begins yours\n";
+    Ok(lines + "\n" + end)
+}
+
+/// A text in lines that fit a terminal.
+fn wrapped(text: &str, lines: &mut String) {
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() && INDENT + line.chars().count() + 1 + word.chars().count() > COLUMNS {
+            *lines += &format!("{:INDENT$}{line}\n", "");
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    *lines += &format!("{:INDENT$}{line}\n", "");
 }
 
 fn new(file: &Path, text: &str) -> Result<(), Failure> {

@@ -63,8 +63,32 @@ pub const fn default_study() -> &'static str {
 }
 
 /// The studies to compare by that are compiled in: name and text, the default one first.
-pub const fn builtin() -> [(&'static str, &'static str); 2] {
-    [("default", default_study()), ("files", include_str!("../../../../studies/files.toml"))]
+pub const fn builtin() -> [(&'static str, &'static str); 12] {
+    macro_rules! studies {
+        ($($name:literal),* $(,)?) => {
+            [$(($name, include_str!(concat!("../../../../studies/", $name, ".toml")))),*]
+        };
+    }
+    studies![
+        "default",
+        "files",
+        "nas-4-bays",
+        "vm-host",
+        "backup",
+        "chunks",
+        "processes",
+        "failures",
+        "ssd-mirror",
+        "unequal-drives",
+        "shared-controller",
+        "filesystems",
+    ]
+}
+
+/// The comment that a study file begins with, as running text: when to use it.
+pub fn preamble(text: &str) -> String {
+    let lines = text.lines().map_while(|line| line.strip_prefix('#')).map(str::trim);
+    lines.collect::<Vec<_>>().join(" ")
 }
 
 /// What errors call the study that is run where none is named: its user has no file of it.

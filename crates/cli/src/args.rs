@@ -11,14 +11,16 @@ use raidlab_study::State;
 /// Compares RAID layouts by evidence: one study, on modelled drives in virtual time or on real
 /// files, through the same RAID code.
 #[derive(Debug, Parser)]
-#[command(name = "raidlab", version, about, max_term_width = 100)]
+#[command(name = "raidlab", version, long_version = long_version(), about, max_term_width = 100)]
 #[command(after_help = "Examples:\n  \
     raidlab compare                       the default study on modelled drives\n  \
     raidlab compare --on /mnt/scratch     the same on member files, bytes verified\n  \
     raidlab run bonnie-2.00               one workload, printed as the original does\n  \
     raidlab layout raid5 --members 5      where every chunk and parity lies\n  \
     raidlab replay pata-2005              a published study on its modelled machine\n  \
-    raidlab check                         whether the RAID code keeps its promises")]
+    raidlab check                         whether the RAID code keeps its promises\n  \
+    raidlab doctor                        what this machine can run, and how to get the rest\n\n\
+    --version names the commit, -V the version alone.")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -41,6 +43,23 @@ pub(crate) enum Command {
     Replay(crate::replay::args::Replay),
     Study(crate::study::StudyOptions),
     Schema(crate::schema::Schema),
+    Doctor(crate::doctor::Doctor),
+    Completions(crate::shell::Completions),
+    #[command(hide = true)]
+    Man(crate::shell::ManPages),
+}
+
+/// The version with the commit that it was built from, where git knew.
+pub(crate) fn long_version() -> &'static str {
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+    static TEXT: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
+        let commit = option_env!("RAIDLAB_COMMIT").filter(|commit| !commit.is_empty());
+        match commit {
+            Some(commit) => format!("{VERSION} (commit {commit})"),
+            None => format!("{VERSION} (built without git, so the commit is not known)"),
+        }
+    });
+    &TEXT
 }
 
 /// Runs a study and prints which layout is fastest for which work, by how much, and how sure

@@ -10,6 +10,7 @@ mod calibrate;
 mod check;
 mod compare;
 mod diff;
+mod doctor;
 #[cfg(test)]
 mod documents;
 mod drive;
@@ -24,6 +25,7 @@ mod progress;
 mod replay;
 mod run;
 mod schema;
+mod shell;
 mod study;
 mod tune;
 
@@ -51,6 +53,9 @@ fn main() -> ExitCode {
         args::Command::Replay(options) => replay::run(options),
         args::Command::Study(options) => study::run(options),
         args::Command::Schema(options) => schema::run(options),
+        args::Command::Doctor(options) => doctor::run(options),
+        args::Command::Completions(options) => shell::completions(options),
+        args::Command::Man(options) => shell::man_pages(options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

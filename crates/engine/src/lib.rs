@@ -60,7 +60,7 @@ pub use engine::{
 pub use error::{EngineError, EngineErrorKind};
 pub use member::{
     CacheState, FileIo, FileMember, FileOptions, Member, MemberRequest, MemberStore, MemoryMember,
-    NullMember, OwnMember,
+    NullMember, OwnMember, io_uring_unusable,
 };
 pub use mismatch::{Holding, Mismatch};
 pub use paths::{Reach, open_without_links};

@@ -15,6 +15,7 @@ pub use file::{CacheState, FileIo, FileMember, FileOptions};
 pub use memory::MemoryMember;
 pub use own::{MemberRequest, MemberStore, OwnMember};
 pub(crate) use uring::Ring;
+pub use uring::unusable as io_uring_unusable;
 pub(crate) use worker::{Finished, Hub, Ticket, Work};
 
 use std::sync::Arc;

@@ -40,8 +40,8 @@ const LONGEST: usize = 1 << 30;
 /// Between attempts to reach the kernel at the end, when it refuses.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Why this kernel's `io_uring` cannot be used; looked at once.
-pub(crate) fn unusable() -> Option<&'static str> {
+/// Why this kernel's `io_uring` cannot be used, in words; `None` when it can. Looked at once.
+pub fn unusable() -> Option<&'static str> {
     static PROBED: OnceLock<Option<String>> = OnceLock::new();
     PROBED.get_or_init(|| probe().err()).as_deref()
 }

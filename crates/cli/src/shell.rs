@@ -1,0 +1,72 @@
+//! What shells and `man` are given: completions and man pages, made from the command line's own description.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Command, CommandFactory};
+use clap_complete::Shell;
+
+use crate::args::Arguments;
+use crate::failure::Failure;
+use crate::output;
+
+/// Prints completions for a shell
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    raidlab completions bash > ~/.local/share/bash-completion/completions/raidlab\n  \
+    raidlab completions zsh > ~/.zfunc/_raidlab\n  \
+    raidlab completions fish > ~/.config/fish/completions/raidlab.fish\n\n\
+    The Debian package has them in place.")]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+pub(crate) fn completions(options: &Completions) -> Result<(), Failure> {
+    let mut text = Vec::new();
+    clap_complete::generate(options.shell, &mut Arguments::command(), "raidlab", &mut text);
+    output::print(&String::from_utf8_lossy(&text))
+}
+
+/// Writes man pages into a directory, one for each command
+#[derive(Args, Debug)]
+pub(crate) struct ManPages {
+    /// The directory; it is made if it is not there
+    directory: PathBuf,
+}
+
+pub(crate) fn man_pages(options: &ManPages) -> Result<(), Failure> {
+    let directory = &options.directory;
+    let failed = |path: &Path, error: std::io::Error| {
+        Failure::failed(format!("cannot write {}: {error}", path.display()))
+    };
+    fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;
+    for (name, command) in pages(Arguments::command()) {
+        let path = directory.join(format!("{name}.1"));
+        let mut text = Vec::new();
+        let page = clap_mangen::Man::new(command).title(name.to_uppercase()).section("1");
+        page.render(&mut text).map_err(|error| failed(&path, error))?;
+        output::write(&path, &String::from_utf8_lossy(&text))?;
+    }
+    Ok(())
+}
+
+/// Each command that is shown with the name of its page: `raidlab`, `raidlab-compare`, `raidlab-drive-list`.
+pub(crate) fn pages(mut command: Command) -> Vec<(String, Command)> {
+    command.build();
+    fn walk(name: String, command: &Command, found: &mut Vec<(String, Command)>) {
+        for below in command.get_subcommands() {
+            if !below.is_hide_set() && below.get_name() != "help" {
+                walk(format!("{name}-{}", below.get_name()), below, found);
+            }
+        }
+        // A page tells of the whole command line, not only of its last word. The names live as long as the program,
+        // which ends when the pages are written.
+        let own = command.clone().name(&*name.clone().leak()).bin_name(name.replace('-', " "));
+        found.push((name, own));
+    }
+    let mut found = Vec::new();
+    walk("raidlab".to_owned(), &command, &mut found);
+    found
+}

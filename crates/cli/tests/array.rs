@@ -7,6 +7,8 @@ mod examined;
 mod guest;
 #[path = "array/kernel_made.rs"]
 mod kernel_made;
+#[path = "array/made.rs"]
+mod made;
 mod support;
 
 use std::fs;

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
-use raidlab_core::LayoutError;
+use clap::{Args, Subcommand, ValueEnum};
 use raidlab_core::layout::ZoneOrder;
+use raidlab_core::{LayoutError, Size};
+use raidlab_metadata::md::Version;
 
 /// Arrays of Linux md without md: looks at members, reads what an array holds, makes new ones
 ///
@@ -14,7 +15,8 @@ use raidlab_core::layout::ZoneOrder;
     raidlab array examine disk1.img disk2.img disk3.img    what stands on them, in mdadm's words\n  \
     raidlab array examine --scan *.img                     a line for mdadm.conf for each array\n  \
     raidlab array status disk1.img disk2.img disk3.img     whether the array can be read, and by whom\n  \
-    raidlab array export-file disk1.img disk2.img disk3.img array.img   copies what it holds to a file")]
+    raidlab array export-file disk1.img disk2.img disk3.img array.img   copies what it holds to a file\n  \
+    raidlab array create 'raid5 chunk=64K' a.img b.img c.img    a new array on files")]
 pub(crate) struct Array {
     #[command(subcommand)]
     pub(crate) command: ArrayCommand,
@@ -25,6 +27,7 @@ pub(crate) enum ArrayCommand {
     Examine(Examine),
     Status(Status),
     ExportFile(Export),
+    Create(Create),
     DumpMetadata(Dump),
     RestoreMetadata(Restore),
 }
@@ -109,6 +112,82 @@ pub(crate) struct Export {
     /// No progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+/// Makes a new md array on files: superblocks, and bitmap, bad-block list and log of partial parity where there are any
+///
+/// Everything is placed where mdadm 4.2 places it, and md takes over from there: it is assembled by `mdadm --assemble` over
+/// loop devices, or on the drives that the files are written to. Block devices are not written to in this version.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    truncate -s 1G a.img b.img c.img\n  \
+    raidlab array create raid5 a.img b.img c.img --dry-run\n  \
+    raidlab array create 'raid5 chunk=64K left-asymmetric' a.img b.img c.img --name data --assume-clean\n  \
+    raidlab array create 'raid10 far2' a.img b.img c.img missing --bitmap internal\n\n\
+    Exit status: 0 done, 1 failed, 2 bad input, 3 refused because something stands on a file.")]
+pub(crate) struct Create {
+    /// The layout as reports name it, with or without the number of members: raid5, 'raid10(4) far2 chunk=64K'
+    #[arg(value_name = "LAYOUT")]
+    pub(crate) layout: String,
+    /// Files, in the order of the members; `missing` for a member that is not there yet
+    #[arg(required = true, value_name = "MEMBER")]
+    pub(crate) members: Vec<PathBuf>,
+    /// Version of the superblock: 1.0 (at the end), 1.1 (at the start), 1.2 (4 KiB behind the start)
+    #[arg(long, value_name = "VERSION", default_value = "1.2")]
+    pub(crate) metadata: Version,
+    /// Write-intent bitmap: internal, none, or auto, which is internal where members are larger than 100 GiB
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(crate) bitmap: BitmapChoice,
+    /// raid5: log partial parity, which closes the write hole
+    #[arg(long)]
+    pub(crate) ppl: bool,
+    /// Redundancy is consistent already, so that md begins neither rebuild nor resync: true of files that are all zero
+    #[arg(long)]
+    pub(crate) assume_clean: bool,
+    /// The array's name
+    #[arg(long, value_name = "NAME", default_value = "array")]
+    pub(crate) name: String,
+    /// The machine that the array belongs to, which stands before the name; empty for none [default: this
+    /// one's name]
+    #[arg(long, value_name = "HOST")]
+    pub(crate) homehost: Option<String>,
+    /// The array's identity, 32 hexadecimal digits [default: random]
+    #[arg(long, value_name = "UUID", value_parser = parse_uuid)]
+    pub(crate) uuid: Option<[u8; 16]>,
+    /// Where data start on each member [default: as mdadm chooses]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) data_offset: Option<Size>,
+    /// How much of each member is used [default: all of the smallest]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) size: Option<Size>,
+    /// Only print what would be made
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Also where md superblocks, or anything else, stand on the files
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+}
+
+/// Whether there is a bitmap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BitmapChoice {
+    /// As mdadm 4.2 decides
+    Auto,
+    /// No
+    None,
+    /// Yes
+    Internal,
+}
+
+fn parse_uuid(text: &str) -> Result<[u8; 16], String> {
+    let digits: Vec<u8> = text.bytes().filter(|byte| !b":-".contains(byte)).collect();
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    let bytes: Option<Vec<u8>> =
+        digits.chunks(2).map(|two| Some(digit(two[0])? << 4 | digit(*two.get(1)?)?)).collect();
+    let bytes = bytes.and_then(|bytes| <[u8; 16]>::try_from(bytes).ok());
+    bytes.ok_or_else(|| {
+        "not 32 hexadecimal digits, such as 00112233:44556677:8899aabb:ccddeeff".into()
+    })
 }
 
 /// Saves what stands on members besides data: superblock, bitmap, list of bad blocks, log of partial parity

@@ -110,7 +110,7 @@ fn sectors(count: u64) -> String {
 }
 
 /// The name of this machine.
-fn hostname() -> String {
+pub(super) fn hostname() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     name.trim_end().to_owned()
 }

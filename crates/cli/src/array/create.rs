@@ -1,0 +1,253 @@
+//! `raidlab array create`: a new md array on files.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use raidlab_core::{Layout, SECTOR_BYTES, Sector, Sectors, Size};
+use raidlab_engine::{FileMember, FileOptions};
+use raidlab_metadata::Source;
+use raidlab_metadata::md::{Creation, Device, Plan, Version, WantedBitmap, inspect};
+
+use super::args::{BitmapChoice, Create};
+use super::disk::Disk;
+use super::examine::{hostname, uuid};
+use crate::failure::Failure;
+use crate::output;
+
+/// What stands for a member that is not there.
+const MISSING: &str = "missing";
+/// A file counts as blank when so many bytes at both ends are zero: all that tools for partition tables,
+/// filesystems and arrays look at first lies there.
+const LOOKED_AT: u64 = 1 << 20;
+/// Bytes that are cleared of a superblock that is there.
+const CLEARED: usize = 4096;
+
+/// A member that is there.
+struct Target {
+    path: PathBuf,
+    file: File,
+    /// Places of superblocks that are there.
+    old: Vec<Sector>,
+    /// Keeps other programs, and other members, away.
+    _claim: FileMember,
+}
+
+pub(super) fn run(options: &Create) -> Result<(), Failure> {
+    let layout = layout(options)?;
+    let targets = targets(options)?;
+    let creation = creation(options, layout, &targets)?;
+    let plan = creation.plan().map_err(Failure::input)?;
+    if !options.dry_run {
+        write(&targets, &plan)?;
+    }
+    output::print(&told(options, &creation, &plan))
+}
+
+/// The layout, with as many members as there are files unless it says how many.
+fn layout(options: &Create) -> Result<Layout, Failure> {
+    let text = options.layout.trim();
+    let (level, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let text = match level.contains('(') {
+        true => text.to_owned(),
+        false => format!("{level}({}) {rest}", options.members.len()),
+    };
+    let layout: Layout = text.parse().map_err(Failure::input)?;
+    if usize::from(layout.drives()) != options.members.len() {
+        let (needed, given) = (layout.drives(), options.members.len());
+        return Err(Failure::input(format!("{layout} has {needed} members, {given} are given")));
+    }
+    Ok(layout)
+}
+
+/// Opens and claims each file, and looks at what is on it.
+fn targets(options: &Create) -> Result<Vec<Option<Target>>, Failure> {
+    let mut targets = Vec::new();
+    for path in &options.members {
+        targets.push(if path == Path::new(MISSING) {
+            None
+        } else {
+            Some(target(path, options.overwrite)?)
+        });
+    }
+    Ok(targets)
+}
+
+fn target(path: &Path, overwrite: bool) -> Result<Target, Failure> {
+    let failed = |error: io::Error| Failure::failed(format!("{}: {error}", path.display()));
+    let mut disk = Disk::open(path)?;
+    if !disk.file().metadata().map_err(failed)?.is_file() {
+        let what = "is a block device: this version makes arrays on files only (mdadm --create takes devices)";
+        return Err(Failure::input(format!("{} {what}", path.display())));
+    }
+    let found = inspect(&mut disk);
+    let old: Vec<_> =
+        found.seen.iter().filter_map(|seen| seen.version.superblock(found.sectors)).collect();
+    if !overwrite {
+        let hint = "; --overwrite makes the array nevertheless";
+        if let Some(seen) = found.seen.first() {
+            let (name, id) = (seen.superblock.name(), uuid(&seen.superblock.array));
+            let what = format!("is a member of an md array already ({name}, {id})");
+            return Err(Failure::Refused(format!("{} {what}{hint}", path.display())));
+        }
+        if !is_blank(&disk).map_err(failed)? {
+            return Err(Failure::Refused(format!(
+                "{}: something stands on it{hint}",
+                path.display()
+            )));
+        }
+    }
+    // Through the page cache, as it is written here.
+    let claim = FileMember::open(path, FileOptions { direct: false, ..FileOptions::default() });
+    let claim = claim.map_err(Failure::failed)?;
+    let file = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
+    Ok(Target { path: path.to_owned(), file, old, _claim: claim })
+}
+
+/// Whether both ends are zero.
+fn is_blank(disk: &Disk) -> io::Result<bool> {
+    let length = disk.sectors().bytes();
+    let len = LOOKED_AT.min(length);
+    let mut bytes = vec![0; len as usize];
+    for at in [0, length - len] {
+        disk.file().read_exact_at(&mut bytes, at)?;
+        if bytes.iter().any(|byte| *byte != 0) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn creation(
+    options: &Create,
+    layout: Layout,
+    targets: &[Option<Target>],
+) -> Result<Creation, Failure> {
+    let sectors = |flag: &str, size: Option<Size>| {
+        let whole = |size: Size| {
+            Sectors::from_bytes(size.0).ok_or_else(|| {
+                Failure::input(format!("--{flag}: {size} is not a multiple of 512 bytes"))
+            })
+        };
+        size.map(whole).transpose()
+    };
+    let device = |target: &Option<Target>| {
+        let Some(target) = target else { return Ok(None) };
+        let length = target.file.metadata().map(|there| there.len() / SECTOR_BYTES);
+        let length = length
+            .map_err(|error| Failure::failed(format!("{}: {error}", target.path.display())))?;
+        Ok(Some(Device { sectors: Sectors(length), id: random()? }))
+    };
+    let homehost = options.homehost.clone().unwrap_or_else(hostname);
+    let name = match homehost.is_empty() {
+        true => options.name.clone(),
+        false => format!("{homehost}:{}", options.name),
+    };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    Ok(Creation {
+        version: options.metadata,
+        devices: targets.iter().map(device).collect::<Result<_, Failure>>()?,
+        bitmap: match options.bitmap {
+            BitmapChoice::Auto => WantedBitmap::Auto,
+            BitmapChoice::None => WantedBitmap::None,
+            BitmapChoice::Internal => WantedBitmap::Internal,
+        },
+        ppl: options.ppl,
+        assume_clean: options.assume_clean,
+        data_offset: sectors("data-offset", options.data_offset)?,
+        size: sectors("size", options.size)?,
+        array: options.uuid.map_or_else(random, Ok)?,
+        name,
+        now,
+        layout,
+    })
+}
+
+/// Random bytes of the system's.
+fn random() -> Result<[u8; 16], Failure> {
+    let mut bytes = [0; 16];
+    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    read.map_err(|error| Failure::failed(format!("/dev/urandom: {error}")))?;
+    Ok(bytes)
+}
+
+/// Writes everything, superblocks last; when that fails what was made of them goes again.
+fn write(targets: &[Option<Target>], plan: &Plan) -> Result<(), Failure> {
+    let all = || {
+        targets
+            .iter()
+            .zip(&plan.members)
+            .filter_map(|(target, made)| Some((target.as_ref()?, made.as_ref()?)))
+    };
+    let failed = |target: &Target, error: io::Error| {
+        Failure::failed(format!("{}: {error}", target.path.display()))
+    };
+    let clear = |target: &Target, at: Sector| target.file.write_all_at(&[0; CLEARED], at.bytes());
+    for (target, made) in all() {
+        for at in &target.old {
+            clear(target, *at).map_err(|error| failed(target, error))?;
+        }
+        let beside = made.pieces.split_last().map_or(&[][..], |(_, beside)| beside);
+        let written =
+            beside.iter().try_for_each(|(at, bytes)| target.file.write_all_at(bytes, at.bytes()));
+        written.and_then(|()| target.file.sync_all()).map_err(|error| failed(target, error))?;
+    }
+    let superblocks = all().try_for_each(|(target, made)| {
+        let Some((at, bytes)) = made.pieces.last() else { return Ok(()) };
+        let written = target.file.write_all_at(bytes, at.bytes());
+        written.and_then(|()| target.file.sync_all()).map_err(|error| failed(target, error))
+    });
+    if superblocks.is_err() {
+        for (target, made) in all() {
+            // The first error is the one to tell.
+            let _ = clear(target, Sector(made.superblock.super_offset));
+        }
+    }
+    superblocks
+}
+
+fn told(options: &Create, creation: &Creation, plan: &Plan) -> String {
+    let made = if options.dry_run { "would be made" } else { "made" };
+    let mut text = format!(
+        "{}: {} of version {}, UUID {}, {made}\n",
+        creation.name,
+        creation.layout,
+        creation.version,
+        uuid(&creation.array)
+    );
+    let used = match plan.size {
+        Sectors::ZERO => "each used to its end".to_owned(),
+        size => format!("{} of each used", Size(size.bytes())),
+    };
+    text.push_str(&format!(
+        "data start at {} of each member, {used}\n",
+        Size(plan.data_offset.bytes())
+    ));
+    if let Some(bitmap) = &plan.bitmap {
+        let bits = bitmap.bits().unwrap_or(0);
+        text.push_str(&format!("bitmap: {bits} bits of {} each\n", Size(u64::from(bitmap.chunk))));
+    }
+    for (place, path) in options.members.iter().enumerate() {
+        text.push_str(&format!("  member {place}  {}\n", path.display()));
+    }
+    text.push_str(begins(creation));
+    if creation.version == Version::V1_0 && options.dry_run {
+        text.push_str("the superblock is at the end: a file must not be lengthened afterwards\n");
+    }
+    text
+}
+
+/// What md does first.
+fn begins(creation: &Creation) -> &'static str {
+    if creation.layout.survives() == 0 {
+        ""
+    } else if creation.assume_clean {
+        "redundancy is taken to be consistent: md begins neither rebuild nor resync\n"
+    } else if creation.layout.parities() == 1 {
+        "md begins with a rebuild of the last member\n"
+    } else {
+        "md begins with a resync\n"
+    }
+}

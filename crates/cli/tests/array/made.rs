@@ -1,0 +1,215 @@
+//! Arrays that raidlab made: placed as mdadm places them, assembled, used and found consistent by the kernel.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::process::Command;
+
+use crate::guest::{TempDir, guest_or_skip};
+use crate::support::{Ran, command, raidlab};
+use crate::{text, zeroes};
+
+const MIB: u64 = 1 << 20;
+const MEMBER: u64 = 6 * MIB;
+
+/// Name, layout, flags, members.
+type Made = (&'static str, &'static str, &'static [&'static str], usize);
+
+const ARRAYS: [Made; 8] = [
+    ("five", "raid5 chunk=64K", &[], 4),
+    ("six", "raid6 chunk=64K", &["--bitmap", "internal", "--metadata", "1.1"], 4),
+    ("mirror", "raid1", &["--metadata", "1.0", "--bitmap", "internal"], 2),
+    ("far", "raid10 chunk=64K far2", &["--assume-clean"], 4),
+    ("stripe", "raid0 chunk=64K", &[], 3),
+    ("line", "linear", &["--metadata", "1.0"], 3),
+    ("four", "raid4 chunk=64K", &["--metadata", "1.0", "--assume-clean"], 3),
+    ("ppl", "raid5 chunk=64K left-asymmetric", &["--ppl", "--assume-clean"], 3),
+];
+
+/// Creations whose places are compared: sizes of devices in MiB, raidlab's flags and mdadm's.
+const SIZES: [u64; 6] = [4, 16, 64, 1024, 4096, 8192];
+const PLACED: [(&str, &str, &str); 4] = [
+    ("raid10", "--bitmap none", "--level=10 --layout=n2"),
+    ("raid1", "--bitmap internal", "--level=1 --bitmap=internal"),
+    ("raid1", "--bitmap none --metadata 1.0", "--level=1 --metadata=1.0"),
+    (
+        "raid10 chunk=64K",
+        "--bitmap internal --metadata 1.1",
+        "--level=10 --layout=n2 --chunk=64 --bitmap=internal --metadata=1.1",
+    ),
+];
+
+/// Each size is made in two ways, in turn: a creation takes the guest half a second.
+fn placed(
+    number: usize,
+) -> impl Iterator<Item = (usize, &'static (&'static str, &'static str, &'static str))> {
+    PLACED.iter().enumerate().filter(move |(kind, _)| (kind + number).is_multiple_of(2))
+}
+
+fn create(layout: &str, flags: &[&str], paths: &[String]) -> Ran {
+    let ran = command()
+        .args(["array", "create", layout])
+        .args(flags)
+        .args(["--homehost", "nas"])
+        .args(paths)
+        .output();
+    ran.unwrap().into()
+}
+
+/// The lines of `mdadm --examine` that say where something lies.
+fn places(text: &str) -> Vec<&str> {
+    const KEYS: [&str; 8] = [
+        "Feature Map",
+        "Avail Dev Size",
+        "Array Size",
+        "Used Dev Size",
+        "Data Offset",
+        "Super Offset",
+        "Internal Bitmap",
+        "Bad Block Log",
+    ];
+    text.lines().filter(|line| KEYS.iter().any(|key| line.trim_start().starts_with(key))).collect()
+}
+
+#[test]
+fn arrays_of_raidlab_are_taken_by_md_and_lie_where_mdadm_puts_them() {
+    let test = "arrays_of_raidlab_are_taken_by_md_and_lie_where_mdadm_puts_them";
+    let Some(guest) = guest_or_skip(test) else { return };
+    let directory = TempDir::new("array-made");
+    let share = directory.path().join("share");
+    fs::create_dir(&share).unwrap();
+    let path = |name: &str, member: usize| directory.path().join(format!("{name}{member}"));
+    let mut files: Vec<_> =
+        ["a", "b", "c", "d"].map(|name| directory.file(name, ARRAYS.len() as u64 * MEMBER)).into();
+    let pattern: Vec<u8> = (0..2 * MIB).map(|at| (at * 7 + (at >> 9) * 13) as u8).collect();
+    fs::write(share.join("pattern"), &pattern).unwrap();
+    let mut script = SCRIPT.to_owned();
+    for (index, (name, layout, flags, members)) in ARRAYS.iter().enumerate() {
+        let paths: Vec<String> = (0..*members)
+            .map(|member| text(&directory.file(&format!("{name}{member}"), MEMBER)))
+            .collect();
+        let flags = [&["--name", name], *flags].concat();
+        let ran = create(layout, &flags, &paths).good();
+        assert!(ran.stdout.contains(&format!("nas:{name}")), "{ran:?}");
+        let examined = Command::new("mdadm").arg("--examine").args(&paths).output().unwrap();
+        let examined = String::from_utf8(examined.stdout).unwrap();
+        assert_eq!(examined.matches(" - correct").count(), *members, "{examined}");
+        for (member, file) in files.iter().enumerate().take(*members) {
+            let bytes = fs::read(path(name, member)).unwrap();
+            let file = File::options().write(true).open(file).unwrap();
+            file.write_all_at(&bytes, index as u64 * MEMBER).unwrap();
+        }
+        script.push_str(&format!("section={} use {name} {members}\n", index + 1));
+    }
+    for (number, size) in SIZES.iter().enumerate() {
+        files.push(directory.file(&format!("size{number}"), size * MIB));
+        for (kind, (_, _, mdadm)) in placed(number) {
+            let letter = char::from(b'e' + number as u8);
+            script.push_str(&format!("place /dev/ubd{letter} {number}-{kind} {mdadm}\n"));
+        }
+    }
+    let sections = vec![MEMBER; ARRAYS.len()];
+    let said = guest
+        .cut(&sections)
+        .run(&script, &files, &share)
+        .expect_success("md takes raidlab's arrays");
+    let good: String =
+        ARRAYS.iter().map(|(name, ..)| format!("{name} mismatches 0 equal\n")).collect();
+    assert_eq!(said, good);
+    // What md wrote to them raidlab reads.
+    for (index, (name, _, _, members)) in ARRAYS.iter().enumerate() {
+        let mut paths = Vec::new();
+        for (member, file) in files.iter().enumerate().take(*members) {
+            let mut bytes = vec![0; MEMBER as usize];
+            File::open(file).unwrap().read_exact_at(&mut bytes, index as u64 * MEMBER).unwrap();
+            fs::write(path(name, member), bytes).unwrap();
+            paths.push(text(&path(name, member)));
+        }
+        let out = directory.path().join(format!("{name}.out"));
+        paths.push(text(&out));
+        raidlab([&["array", "export-file"].map(String::from)[..], &paths].concat()).good();
+        assert!(fs::read(&out).unwrap().starts_with(&pattern), "{name}");
+    }
+    for (number, size) in SIZES.iter().enumerate() {
+        for (kind, (layout, flags, _)) in placed(number) {
+            let expected = fs::read_to_string(share.join(format!("{number}-{kind}"))).unwrap();
+            let file = directory.file(&format!("{number}-{kind}"), size * MIB);
+            let flags: Vec<&str> = flags.split(' ').chain(["--assume-clean"]).collect();
+            create(layout, &flags, &[text(&file), "missing".into()]).good();
+            let ours = raidlab(["array", "examine", &text(&file)]).good().stdout;
+            assert_eq!(places(&ours), places(&expected), "{size} MiB, {layout} {flags:?}");
+            fs::remove_file(file).unwrap();
+        }
+    }
+}
+
+const SCRIPT: &str = r#"
+set -e
+use() { # name, devices
+    local devices=() file md=/dev/md$section
+    for file in a b c d; do
+        [ ${#devices[@]} -ge $2 ] || devices+=(/dev/ubd$file$section)
+    done
+    mdadm --assemble $md --run "${devices[@]}" 2>/dev/null
+    mdadm --wait $md || true
+    dd if=$SHARE/pattern of=$md bs=1M oflag=direct 2>/dev/null
+    mismatches=0
+    if [ -e /sys/block/md$section/md/sync_action ]; then
+        echo check >/sys/block/md$section/md/sync_action
+        mdadm --wait $md || true
+        mismatches=$(cat /sys/block/md$section/md/mismatch_cnt)
+    fi
+    equal=differs
+    ! dd if=$md bs=1M count=2 iflag=direct 2>/dev/null | cmp -s - $SHARE/pattern || equal=equal
+    echo $1 mismatches $mismatches $equal
+    mdadm --stop $md 2>/dev/null
+}
+place() { # device, name, arguments
+    local device=$1 name=$2
+    shift 2
+    mdadm --create /dev/md99 --run --homehost=nas --raid-devices=2 --assume-clean "$@" $device missing 2>/dev/null
+    mdadm --stop /dev/md99 2>/dev/null
+    mdadm --examine $device >$SHARE/$name
+    mdadm --zero-superblock $device
+}
+"#;
+
+#[test]
+fn nothing_is_made_over_what_is_there() {
+    let scratch = crate::Scratch::new("array-made");
+    let files = ["a", "b", "c"].map(|name| zeroes(&scratch, name, 8 * MIB));
+    let contents = || files.clone().map(|path| fs::read(path).unwrap());
+    let blank = contents();
+    let dry = create("raid5 chunk=64K", &["--dry-run"], &files).good().stdout;
+    assert!(dry.contains("would be made") && dry.contains("rebuild of the last member"), "{dry}");
+    assert!(contents() == blank, "a dry run writes nothing");
+    let uuid = "00112233:44556677:8899aabb:ccddeeff";
+    create("raid5 chunk=64K", &["--uuid", uuid, "--name", "one"], &files).good();
+    let made = contents();
+    let again = create("raid1(3)", &[], &files);
+    assert_eq!((again.code, contents() == made), (Some(3), true), "{again:?}");
+    assert!(again.stderr.contains("nas:one") && again.stderr.contains(uuid), "{again:?}");
+    // A superblock of another place goes when a new one is made.
+    create("raid1(3)", &["--overwrite", "--metadata", "1.0", "--name", "two"], &files).good();
+    let scan = raidlab([&["array", "examine", "--scan"].map(String::from)[..], &files].concat());
+    assert_eq!(scan.stdout.matches("ARRAY").count(), 1, "{scan:?}");
+    let mut bytes = vec![0; 8 * MIB as usize];
+    bytes[5] = 1;
+    fs::write(&files[0], &bytes).unwrap();
+    assert_eq!(create("raid1(3)", &[], &files).code, Some(3));
+    for (layout, flags, words) in [
+        ("raid3", &[][..], "Linux md has no raid3"),
+        ("raid5(4)", &[], "has 4 members, 3 are given"),
+        ("raid0", &["--bitmap", "internal"], "no redundancy"),
+        ("raid1", &["--size", "1GiB"], "the smallest member has"),
+        ("raid1", &["--data-offset", "100"], "multiple of 512"),
+        ("raid1", &["--uuid", "12"], "32 hexadecimal digits"),
+    ] {
+        let ran = create(layout, &[&["--overwrite"], flags].concat(), &files);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stderr.contains(words), "{words}: {ran:?}");
+    }
+    let twice = [files[1].clone(), files[1].clone()];
+    let ran = create("raid1", &["--overwrite"], &twice);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("a member already"), "{ran:?}");
+}

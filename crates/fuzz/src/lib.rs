@@ -16,6 +16,7 @@ mod device;
 mod documents;
 mod images;
 mod kernel;
+mod md;
 mod measured;
 mod metadata;
 mod script;
@@ -25,6 +26,7 @@ pub use archive::tar;
 pub use assembly::assembly;
 pub use documents::{results, store};
 pub use kernel::fuse;
+pub use md::md;
 pub use measured::{parameters, trace};
 pub use metadata::metadata;
 pub use text::{drive, fio, layout, study};
@@ -39,6 +41,7 @@ pub const TARGETS: &[Target] = &[
     ("fio", fio),
     ("fuse", fuse),
     ("layout", layout),
+    ("md", md),
     ("metadata", metadata),
     ("parameters", parameters),
     ("results", results),

@@ -48,7 +48,8 @@ macro_rules! replays {
 }
 
 replays!(
-    assembly, drive, fio, fuse, layout, metadata, parameters, results, store, study, tar, trace,
+    assembly, drive, fio, fuse, layout, md, metadata, parameters, results, store, study, tar,
+    trace,
 );
 
 #[test]

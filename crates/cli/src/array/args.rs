@@ -116,7 +116,7 @@ pub(crate) struct Export {
 
 /// Makes a new md array on files: superblocks, and bitmap, bad-block list and log of partial parity where there are any
 ///
-/// Everything is placed where mdadm 4.2 places it, and md takes over from there: it is assembled by `mdadm --assemble` over
+/// Everything is placed where mdadm 4.2 places it, and md takes over from there: `mdadm --assemble` takes it over
 /// loop devices, or on the drives that the files are written to. Block devices are not written to in this version.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \

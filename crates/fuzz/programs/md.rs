@@ -1,0 +1,4 @@
+//! [`md`](raidlab_fuzz::md) driven by libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| raidlab_fuzz::md(data));

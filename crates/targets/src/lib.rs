@@ -1,6 +1,7 @@
 //! The real targets on which workloads run, with bytes, clock, threads and system calls, on top of the engine.
 //!
 //! * [`RawTarget`] runs workloads on an engine and verifies every byte they read.
+//! * [`UncheckedTarget`] runs them without, with hardly any memory: in guests of the kernel lab.
 //! * [`DirectoryTarget`] runs workloads on a mounted filesystem, by system calls.
 //! * [`FuseExport`] exports an array as a file, [`MountedArray`] puts a filesystem on it.
 //! * [`KernelMdArray`] is an array of the kernel's md driver over loop devices.
@@ -46,5 +47,5 @@ pub use export::messages;
 pub use export::{ExportCache, FuseExport};
 pub use kernel_md::{InitialSync, KernelMdArray, KernelMdOptions, mdadm_arguments};
 pub use mounted::{Filesystem, MountOptions, MountedArray, StripeHint, clean_mounts};
-pub use raw::{Begin, RawResult, RawTarget};
+pub use raw::{Begin, RawResult, RawTarget, UncheckedTarget};
 pub use rundir::{Cleaned, Extra, RunDirectory, clean_leftovers};

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex};
 use common::memory_members;
 use raidlab_core::{Layout, Level, Nanos, Sectors, Time};
 use raidlab_engine::{Engine, EngineConfig, EngineError, EngineErrorKind};
-use raidlab_targets::{RawResult, RawTarget};
+use raidlab_targets::{RawResult, RawTarget, UncheckedTarget};
 use raidlab_workload::raw::RawPlan;
 use raidlab_workload::{
     Content, FileDescriptor, FileNeed, FilePath, Io, Mark, Op, OpResult, OpenFlags, Plan, Planned,
-    Process,
+    Process, RunRecord,
 };
 
 static GO: AtomicBool = AtomicBool::new(false);
@@ -22,13 +22,22 @@ const FILE: u64 = 1 << 20;
 const SLOT: FileDescriptor = FileDescriptor(0);
 
 fn target(requests: Option<u32>) -> RawTarget {
+    RawTarget::new(engine(requests), true).unwrap()
+}
+
+fn engine(requests: Option<u32>) -> Engine {
     let layout = Layout::new(Level::Raid5, 4).with_chunk(Sectors(16));
     let mut config = EngineConfig::new(layout);
     if let Some(requests) = requests {
         config.limits.requests = requests;
     }
-    let engine = Engine::new(&config, memory_members(4, Sectors(4096))).unwrap();
-    RawTarget::new(engine, true).unwrap()
+    Engine::new(&config, memory_members(4, Sectors(4096))).unwrap()
+}
+
+fn run_unchecked(requests: Option<u32>, plan: Plan) -> Result<RunRecord, EngineError> {
+    let engine = engine(requests);
+    let space = engine.array().capacity().bytes();
+    UncheckedTarget::new(engine).unwrap().run(RawPlan::new(plan, space).unwrap(), &GO)
 }
 
 /// A process that is a function.
@@ -282,4 +291,57 @@ fn processes_that_wait_for_ever_are_told() {
     // What cannot be on it is named.
     let error = run(plan(vec![script(vec![Op::Finish])])).unwrap_err();
     assert_eq!(error.kind(), EngineErrorKind::NotSupported, "{error}");
+}
+
+/// Without looking at the bytes the same is asked of the array.
+#[test]
+fn an_unchecked_run_makes_the_same_requests() {
+    for requests in [None, Some(3)] {
+        let run_all = || {
+            let long = |n: u64| Io::Write {
+                fd: SLOT,
+                at: n * 3 * BLOCK,
+                len: 3 * BLOCK,
+                content: Content::Zeroes,
+            };
+            let writes = (0..100).map(|n| write(n * 37 % 200));
+            let mixed = (0..400).map(|n| if n % 3 == 0 { write(n % 50) } else { read(n % 70) });
+            let one_by_one = (0..50).flat_map(|n| [Op::At(long(n % 9)), Op::At(read(n))]);
+            let begin = [open(), Op::Mark(Mark::Begin(0))];
+            let one_by_one = begin.into_iter().chain(one_by_one).chain([Op::Mark(Mark::End(0))]);
+            plan(vec![at_once(writes, true), at_once(mixed, false), script(one_by_one.collect())])
+        };
+        let counts = |record: &RunRecord| -> Vec<_> {
+            let of = |process: &raidlab_workload::ProcessRecord| {
+                let phase = &process.phases[0];
+                [&phase.reads, &phase.writes].map(|class| (class.count, class.bytes))
+            };
+            record.processes.iter().map(of).collect()
+        };
+        let checked = run_on(&mut target(requests), run_all()).unwrap().record;
+        let unchecked = run_unchecked(requests, run_all()).unwrap();
+        assert_eq!(counts(&unchecked), counts(&checked));
+        assert!(unchecked.members.is_some_and(|members| members.bytes_written > 0));
+        let (last, slowest) = (unchecked.last_done(), unchecked.totals().writes.max);
+        assert!(last >= slowest && slowest > Nanos::ZERO);
+    }
+}
+
+#[test]
+fn an_unchecked_run_deals_with_tickets_sleepers_and_deadlocks() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let put = |ticket| Op::Put { queue: 0, ticket, times: 1 };
+    let late = vec![put(5), Op::Sleep(Nanos::from_millis(2)), put(6), put(-1)];
+    let record = run_unchecked(None, plan(vec![taker(&told), script(late)])).unwrap();
+    assert_eq!(*told.lock().unwrap(), [5, 6]);
+    assert!(record.last_done() >= Nanos::from_millis(2));
+    let error = run_unchecked(None, plan(vec![script(vec![Op::Barrier(0)])])).unwrap_err();
+    assert_eq!(error.kind(), EngineErrorKind::Internal, "{error}");
+    let error = run_unchecked(None, plan(vec![script(vec![Op::Finish])])).unwrap_err();
+    assert_eq!(error.kind(), EngineErrorKind::NotSupported, "{error}");
+    let stop = AtomicBool::new(true);
+    let space = engine(None).array().capacity().bytes();
+    let all = RawPlan::new(plan(vec![at_once((0..9).map(write), true)]), space).unwrap();
+    let error = UncheckedTarget::new(engine(None)).unwrap().run(all, &stop).unwrap_err();
+    assert_eq!(error.kind(), EngineErrorKind::Cancelled, "{error}");
 }

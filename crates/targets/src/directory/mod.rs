@@ -65,11 +65,15 @@ pub struct DirectoryOptions {
     /// Whether operations that overlap go through io_uring where that is permitted; at first they do.
     /// Otherwise through threads.
     pub io_uring: bool,
+    /// Whether the files are removed after a run that went well; at first they are. Where the filesystem itself is
+    /// thrown away that is work for nothing.
+    pub removes_files: bool,
 }
 
 impl Default for DirectoryOptions {
     fn default() -> Self {
-        Self { source_directory: std::env::temp_dir(), system_caches: true, io_uring: true }
+        let source_directory = std::env::temp_dir();
+        Self { source_directory, system_caches: true, io_uring: true, removes_files: true }
     }
 }
 
@@ -206,6 +210,9 @@ impl DirectoryTarget {
         let members = members().zip(before).map(|(after, before)| after.since(before));
         tell(RunStep::Verify);
         verify::verify(&roots, &plan.expected, cancel)?;
+        if !self.options.removes_files {
+            std::mem::forget(target);
+        }
         Ok(RunRecord {
             phases: plan.phases,
             processes: measured.processes,

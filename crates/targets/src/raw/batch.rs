@@ -111,18 +111,18 @@ impl<S> Client<'_, S> {
             read.expected = from;
         }
     }
+}
 
-    /// Checks where a request lies: each block is verified, so it is whole ones.
-    fn check(&self, request: Request) -> Result<(), EngineError> {
-        let (at, _) = request.span();
-        request.check(BLOCK, self.capacity).map_err(|error| {
-            let kind = match error.kind {
-                WorkloadErrorKind::Block => EngineErrorKind::NotSupported,
-                _ => EngineErrorKind::InvalidRequest,
-            };
-            EngineError::new(kind, super::RUN, error.reason).at_offset(at)
-        })
-    }
+/// Checks where a request lies: in whole blocks, each of which can be verified, of so many bytes.
+pub(super) fn check(request: Request, capacity: u64) -> Result<(), EngineError> {
+    let (at, _) = request.span();
+    request.check(BLOCK, capacity).map_err(|error| {
+        let kind = match error.kind {
+            WorkloadErrorKind::Block => EngineErrorKind::NotSupported,
+            _ => EngineErrorKind::InvalidRequest,
+        };
+        EngineError::new(kind, super::RUN, error.reason).at_offset(at)
+    })
 }
 
 impl RawTarget {
@@ -206,7 +206,7 @@ impl RawTarget {
             _ => {}
         }
         if let Some(request) = asked.operation() {
-            client.check(*request)?;
+            check(*request, client.capacity)?;
             let len = request.span().1;
             if client.used > 0 && client.used + len > client.share {
                 client.held = Some(asked);

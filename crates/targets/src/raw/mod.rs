@@ -22,6 +22,7 @@ pub(crate) mod cpu;
 mod known;
 mod pattern;
 mod timed;
+mod unchecked;
 mod verify;
 mod versions;
 
@@ -38,6 +39,7 @@ use raidlab_workload::{Cpu, ProcessIndex, RunRecord, Synchroniser};
 use batch::{Client, InFlight, ahead_after, ahead_at_first};
 use cpu::CpuTimes;
 use pattern::BLOCK;
+pub use unchecked::UncheckedTarget;
 use versions::Versions;
 
 /// Memory for prepared operations of all processes, in bytes, where the user sets none.

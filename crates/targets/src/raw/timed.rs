@@ -16,7 +16,7 @@ use super::{RUN, RawTarget, Run, Source, nanos};
 use crate::work;
 
 /// How long a sleeper sleeps at once, so that it hears of Ctrl-C.
-const NAP: Duration = Duration::from_millis(50);
+pub(super) const NAP: Duration = Duration::from_millis(50);
 
 /// A batch, from its start on.
 struct Batch<'b, 'a, S> {

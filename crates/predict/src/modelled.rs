@@ -47,17 +47,18 @@ impl<'a> Modelled<'a> {
     /// Loads the drives of a study and checks that its workloads fit.
     ///
     /// # Errors
-    /// When a group's drives are not modelled ones, a drive file cannot be used, the filesystem is not modelled, or a
-    /// workload does not fit on a layout; with file, line and key.
+    /// When a group's drives are not modelled ones, a drive file cannot be used, the filesystem or a layout's threads
+    /// are not modelled, or a workload does not fit on a layout; with file, line and key.
     pub fn new(study: &'a Study, costs: HostCosts) -> Result<Self, StudyError> {
         study.check_virtual_filesystem()?;
+        study.check_group_threads()?;
         Self::of_drives(study, costs)
     }
 
     /// The same for a study whose drives alone are modelled, as those of a guest: with any filesystem.
     ///
     /// # Errors
-    /// As of [`new`](Self::new), but for filesystems.
+    /// As of [`new`](Self::new), but for filesystems and threads.
     pub fn of_drives(study: &'a Study, costs: HostCosts) -> Result<Self, StudyError> {
         let modelled = Self::unchecked(study, costs)?;
         modelled.check()?;

@@ -210,6 +210,8 @@ pub struct NamedLayout {
     pub read_policy: ReadPolicy,
     /// How it keeps redundancy consistent, how background work goes.
     pub settings: Settings,
+    /// Threads of md's that handle its stripes besides the array's own (`group_thread_cnt`); only kernels have them.
+    pub group_threads: u16,
     /// The index of the group its members are from, or its first member; the group has enough.
     pub drives: usize,
     /// The index of the group of each member, where they are not all of one.
@@ -224,6 +226,9 @@ pub struct NamedLayout {
     /// those of a run on real drives, for a model beside it.
     pub member_size: Option<Sectors>,
 }
+
+/// The key of [`NamedLayout::group_threads`], by md's name.
+pub(crate) const GROUP_THREADS: &str = "group_thread_cnt";
 
 /// What lies between the host and the members of an array, in virtual time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -487,11 +492,25 @@ impl Study {
         if only.is_empty() { &self.processes } else { only }
     }
 
+    /// Refuses threads of md's, which neither models nor arrays of raidlab's own code have.
+    ///
+    /// # Errors
+    /// [`StudyErrorKind::NotSupported`].
+    pub fn check_group_threads(&self) -> Result<(), StudyError> {
+        let Some(index) = self.layouts.iter().position(|layout| layout.group_threads > 0) else {
+            return Ok(());
+        };
+        let reason = "threads that handle stripes are md's: run the study with --on kernel:6.12, or leave it out";
+        let place = ("layouts", index, GROUP_THREADS);
+        Err(self.origin.error(StudyErrorKind::NotSupported, place, reason))
+    }
+
     /// Refuses what only modelled hosts can do.
     ///
     /// # Errors
-    /// [`StudyErrorKind::NotSupported`]: a filesystem, hot spares or read-ahead that only they have.
+    /// [`StudyErrorKind::NotSupported`]: a filesystem, hot spares or read-ahead that only they have, threads of md's.
     pub fn check_real(&self) -> Result<(), StudyError> {
+        self.check_group_threads()?;
         let kind = StudyErrorKind::NotSupported;
         if let Some(name) = &self.filesystem
             && MODELLED_FILESYSTEMS.contains(&name.as_str())

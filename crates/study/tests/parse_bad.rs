@@ -169,6 +169,7 @@ fn consistency_and_pacing() {
         ("journal_size = \"513\"", WrongValue, "journal_size", ["not a multiple of 4KiB", ""]),
         ("tie = \"rmw\"", UnknownName, "tie", ["known: reconstruct-write", "read-modify-write"]),
         ("cached_stripes = -1", WrongValue, "cached_stripes", ["out of range", ""]),
+        ("group_thread_cnt = 8193", WrongValue, "group_thread_cnt", ["out of range", ""]),
         ("pacing = \"1MB/s\"", WrongType, "pacing", ["must be a table", "least"]),
         ("pacing = { lest = \"1MB/s\" }", UnknownKey, "pacing.lest", ["did you mean `least`?", ""]),
         ("pacing = { least = \"1MB\" }", WrongUnit, "pacing.least", ["bytes a second", "200MiB/s"]),
@@ -198,6 +199,7 @@ fn consistency_and_pacing() {
         ("consistency = \"resync\"", "consistency"),
         ("tie = \"never-modify\"", "tie"),
         ("cached_stripes = 4", "cached_stripes"),
+        ("group_thread_cnt = 4", "group_thread_cnt"),
         ("pacing = { share = \"5%\" }", "pacing"),
     ] {
         check(&single(line), ImpossibleLayout, 17, &format!("layouts.{key}"), &["linear has no"]);

@@ -284,6 +284,7 @@ fn states_and_settings() {
         consistency = "bitmap"
         bitmap_chunk = "1MiB"
         cached_stripes = 7
+        group_thread_cnt = 2
         pacing = { least = "2MB/s" }
         drives = [{ name = "nas", model = "nas-8tb-7200", count = 6 }]
         layouts = [
@@ -291,7 +292,7 @@ fn states_and_settings() {
             { level = "raid1", members = 2, pacing = { share = "30%" } },
             { level = "raid5", members = 4, consistency = "ppl", tie = "never-modify" },
             { level = "raid5", members = 4, consistency = "journal", journal_size = "1GiB", cached_stripes = 0 },
-            { level = "raid6", members = 6, consistency = "none" },
+            { level = "raid6", members = 6, consistency = "none", group_thread_cnt = 0 },
             { level = "raid0", members = 2 },
         ]
         workloads = [{ kind = "dd-read", size = "6MiB" }]
@@ -306,8 +307,8 @@ fn states_and_settings() {
         [
             "single",
             "raid1(2) bitmap bitmap_chunk=1M",
-            "raid5(4) ppl tie=never-modify cached_stripes=7",
-            "raid5(4) journal",
+            "raid5(4) ppl tie=never-modify cached_stripes=7 group_thread_cnt=2",
+            "raid5(4) journal group_thread_cnt=2",
             "raid6(6) cached_stripes=7",
             "raid0(2)",
         ]

@@ -330,6 +330,7 @@ fn member_size(layout: &Layout, room: u64) -> Result<Sectors, Failure> {
         layout: layout.clone(),
         read_policy: ReadPolicy::default(),
         settings: Settings::default(),
+        group_threads: 0,
         drives: 0,
         each: Vec::new(),
         spares: 0,

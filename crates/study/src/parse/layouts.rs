@@ -12,7 +12,7 @@ use super::hardware;
 use super::settings::{self, Given};
 use super::table::{StudyTable, Table, check_unique};
 use crate::error::{StudyError, StudyErrorKind as Kind};
-use crate::study::{Drives, Hardware, Host, NamedLayout, not_modelled};
+use crate::study::{Drives, GROUP_THREADS, Hardware, Host, NamedLayout, not_modelled};
 
 const KEYS: [&str; 20] = [
     "name",
@@ -86,9 +86,17 @@ fn read_one(
     enough_drives(table, drives, &layout, (group, spares), &each)?;
     let read_policy = policy(table, &layout)?;
     let name = table.optional_name("name")?;
-    let settings = settings::read(table)?.over(study, &layout, table)?;
+    let given = settings::read(table)?;
+    let settings = given.over(study, &layout, table)?;
+    let group_threads = given.group_threads(study, &layout, table)?;
+    let of_threads = match group_threads {
+        0 => String::new(),
+        threads => format!(" {GROUP_THREADS}={threads}"),
+    };
     let of_spares = if spares > 0 { format!(" spares={spares}") } else { String::new() };
-    let default = || default_name(&layout, read_policy) + &settings::suffix(&settings) + &of_spares;
+    let default = || {
+        default_name(&layout, read_policy) + &settings::suffix(&settings) + &of_threads + &of_spares
+    };
     let name = name.map_or_else(default, str::to_string);
     let routes = hardware::routes(table, around.servers, layout.drives())?;
     let controller = hardware::controller(table)?;
@@ -105,6 +113,7 @@ fn read_one(
         layout,
         read_policy,
         settings,
+        group_threads,
         drives,
         each,
         spares,

@@ -7,10 +7,18 @@ use raidlab_core::{Consistency, Layout, Limits, SECTOR_BYTES, Sectors, Settings,
 
 use super::table::{StudyTable, Table};
 use crate::error::{StudyError, StudyErrorKind as Kind};
+use crate::study::GROUP_THREADS;
 
 /// The keys, of the study as of a layout.
-pub(super) const KEYS: [&str; 6] =
-    ["consistency", "bitmap_chunk", "journal_size", "pacing", "tie", "cached_stripes"];
+pub(super) const KEYS: [&str; 7] = [
+    "consistency",
+    "bitmap_chunk",
+    "journal_size",
+    "pacing",
+    "tie",
+    "cached_stripes",
+    GROUP_THREADS,
+];
 
 const MODES: [&str; 5] = ["none", "resync", "bitmap", "ppl", "journal"];
 const TIES: [(&str, Tie); 3] = [
@@ -25,6 +33,8 @@ const BITMAP_CHUNK: u64 = 64 << 20;
 const JOURNAL: u64 = 256 << 20;
 /// The most stripes that are kept in memory.
 const MOST_CACHED: u64 = 1 << 20;
+/// The most threads that md takes for its stripes (`raid5_store_group_thread_cnt` in drivers/md/raid5.c).
+const MOST_THREADS: u64 = 8192;
 
 /// What a table says; `None` where it says nothing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,6 +45,7 @@ pub(super) struct Given {
     pacing: Option<Pacing>,
     tie: Option<Tie>,
     cached_stripes: Option<u32>,
+    group_threads: Option<u16>,
 }
 
 /// Reads the keys of a table.
@@ -46,6 +57,7 @@ pub(super) fn read(table: &Table<'_>) -> Result<Given, StudyError> {
         pacing: pacing(table)?,
         tie: one_of(table, "tie", TIES)?,
         cached_stripes: table.integer("cached_stripes", 0..=MOST_CACHED)?.map(|count| count as u32),
+        group_threads: table.integer(GROUP_THREADS, 0..=MOST_THREADS)?.map(|count| count as u16),
     };
     if let Some(chunk) = given.bitmap_chunk
         && !chunk.0.is_power_of_two()
@@ -101,6 +113,24 @@ impl Given {
             table.error(Kind::ImpossibleLayout, error.key, error.reason.clone()).with_source(error)
         })?;
         Ok(settings)
+    }
+}
+
+impl Given {
+    /// The threads of md's own that handle a layout's stripes besides its one, by the same rules.
+    pub(super) fn group_threads(
+        &self,
+        study: &Self,
+        layout: &Layout,
+        table: &Table<'_>,
+    ) -> Result<u16, StudyError> {
+        let has_stripes = layout.floors().any(|floor| floor.level.has_stripes());
+        if self.group_threads.is_some() && !has_stripes {
+            let reason = format!("{} has no stripes to handle; leave it out", layout.level);
+            return Err(table.error(Kind::ImpossibleLayout, GROUP_THREADS, reason));
+        }
+        let of_study = study.group_threads.filter(|_| has_stripes);
+        Ok(self.group_threads.or(of_study).unwrap_or_default())
     }
 }
 

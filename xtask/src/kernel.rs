@@ -12,7 +12,7 @@ mod programs;
 
 /// How it is used.
 pub(crate) const USAGE: &str = "\
-usage: cargo xtask kernel VERSION [--source FILE.deb] [--jobs N] [--again] [--keep]
+usage: cargo xtask kernel VERSION [--hz N] [--source FILE.deb] [--jobs N] [--again] [--keep]
        cargo xtask kernel programs
 
   Builds a User Mode Linux kernel for the kernel lab (docs/kernel-lab.md) from Debian's package linux-source-VERSION,
@@ -21,6 +21,7 @@ usage: cargo xtask kernel VERSION [--source FILE.deb] [--jobs N] [--again] [--ke
   (~/.cache/raidlab/kernel-lab). A kernel that was built from the same is there at once.
 
   VERSION       6.1 or 6.12
+  --hz N        so many ticks a second, in place of 100; such a kernel is called VERSION-hzN: --on kernel:6.12-hz250
   --source FILE the package, in place of the one that apt-get finds
   --jobs N      as many as there are processors, if not said
   --again       builds it even if it is there
@@ -33,6 +34,11 @@ usage: cargo xtask kernel VERSION [--source FILE.deb] [--jobs N] [--again] [--ke
 
 /// The kernels that the patches fit.
 const VERSIONS: [&str; 2] = ["6.1", "6.12"];
+/// Ticks a second of User Mode Linux, and what may be had in their place.
+const UML_HZ: u32 = 100;
+const HZ: std::ops::RangeInclusive<u32> = 24..=1000;
+/// Where they are set, by text alone: no configuration reaches it.
+const HZ_FILE: &str = "arch/um/Kconfig";
 /// The guest's programs, in place of a version.
 const PROGRAMS: &str = "programs";
 /// What a kernel is built from, beside its source.
@@ -56,6 +62,8 @@ const TOOLS: [(&str, &str); 9] = [
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {
     version: String,
+    /// Ticks a second, where not as many as User Mode Linux has.
+    hz: Option<u32>,
     source: Option<PathBuf>,
     jobs: Option<usize>,
     again: bool,
@@ -70,6 +78,10 @@ impl Options {
         while let Some(argument) = rest.next() {
             match *argument {
                 "--source" => options.source = Some(rest.next()?.into()),
+                "--hz" => {
+                    let hz = rest.next()?.parse().ok().filter(|hz| HZ.contains(hz))?;
+                    options.hz = Some(hz).filter(|hz| *hz != UML_HZ);
+                }
                 "--jobs" => options.jobs = Some(rest.next()?.parse().ok()?),
                 "--again" => options.again = true,
                 "--keep" => options.keep = true,
@@ -79,7 +91,8 @@ impl Options {
                 _ => return None,
             }
         }
-        (!options.version.is_empty()).then_some(options)
+        let has_ticks = options.version != PROGRAMS || options.hz.is_none();
+        (!options.version.is_empty() && has_ticks).then_some(options)
     }
 }
 
@@ -117,7 +130,8 @@ fn build(root: &Path, options: &Options, cache: &Path, work: &Path) -> io::Resul
     };
     let of_package = output(Command::new("dpkg-deb").arg("-f").arg(&package).arg("Version"))?;
     let parts = Parts::read(&root.join(FOLDER), version)?;
-    let name = format!("linux-{version}-{}-{:016x}", of_package.trim(), parts.hash());
+    let ticks = options.hz.map_or_else(String::new, |hz| format!("-hz{hz}"));
+    let name = format!("linux-{version}-{}-{:016x}{ticks}", of_package.trim(), parts.hash());
     let kernel = cache.join(&name);
     if options.again || !kernel.is_file() {
         println!("xtask: building {name} ...");
@@ -128,7 +142,7 @@ fn build(root: &Path, options: &Options, cache: &Path, work: &Path) -> io::Resul
         let about = format!("linux-source-{version} {} sha256 {hash}\n", of_package.trim());
         fs::write(cache.join(format!("{name}.source")), about)?;
     }
-    link_to(cache, &name, &format!("linux-{version}"))
+    link_to(cache, &name, &format!("linux-{version}{ticks}"))
 }
 
 /// Lets a name lead to what was built last.
@@ -253,6 +267,10 @@ fn compile(parts: &Parts, options: &Options, package: &Path, work: &Path) -> io:
     for (patch, _) in &parts.patches {
         done(Command::new("patch").args(["-s", "-p1", "-d"]).arg(&source).arg("-i").arg(patch))?;
     }
+    if let Some(hz) = options.hz {
+        let path = source.join(HZ_FILE);
+        fs::write(&path, with_hz(&fs::read_to_string(&path)?, hz)?)?;
+    }
     let fragment: String = parts.fragments.iter().map(|(_, text)| text.as_str()).collect();
     let all = work.join("fragment");
     fs::write(&all, &fragment)?;
@@ -276,6 +294,16 @@ fn compile(parts: &Parts, options: &Options, package: &Path, work: &Path) -> io:
     let kernel = work.join("stripped");
     done(Command::new("strip").arg("-o").arg(&kernel).arg(build.join("linux")))?;
     Ok(kernel)
+}
+
+/// The file that says how many ticks a second there are, with another number.
+fn with_hz(text: &str, hz: u32) -> io::Result<String> {
+    let entry = |hz| format!("config HZ\n\tint\n\tdefault {hz}\n");
+    let plain = entry(UML_HZ);
+    match text.contains(&plain) {
+        true => Ok(text.replace(&plain, &entry(hz))),
+        false => Err(io::Error::other(format!("{HZ_FILE}: does not set {UML_HZ} ticks a second"))),
+    }
 }
 
 /// Settings of the fragment that the configuration does not have.
@@ -325,11 +353,23 @@ mod tests {
         let version = |arguments: &[&str]| Options::parse(arguments).map(|options| options.version);
         assert_eq!(version(&["6.12"]).as_deref(), Some("6.12"));
         assert_eq!(version(&["--jobs", "1", "6.1", "--again"]).as_deref(), Some("6.1"));
+        let hz = |hz: &str| Options::parse(&["6.12", "--hz", hz]).map(|options| options.hz);
+        assert_eq!(["100", "250"].map(hz), [Some(None), Some(Some(250))]);
+        assert_eq!(["0", "1001", "x"].map(hz), [None; 3]);
+        assert_eq!(Options::parse(&["programs", "--hz", "250"]), None);
         for wrong in
             [&[][..], &["6.6"], &["6.1", "6.12"], &["6.1", "--jobs"], &["6.1", "--jobs", "x"]]
         {
             assert_eq!(version(wrong), None, "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn ticks_are_set_where_the_kernel_sets_them() {
+        let file =
+            |hz| format!("config X\n\tbool\n\nconfig HZ\n\tint\n\tdefault {hz}\n\nconfig Y\n");
+        assert_eq!(with_hz(&file(100), 250).expect("is there"), file(250));
+        assert!(with_hz(&file(1000), 250).is_err());
     }
 
     #[test]

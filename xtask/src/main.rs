@@ -61,7 +61,8 @@ usage: cargo xtask TASK
   bench --against COMMIT [NAME...] [--rounds N] [--limit PERCENT]
                    benches of now and of COMMIT in turns (planner, engine, ...), 7 rounds or more: the
                    ratios with intervals; --limit: fails when one is surely more than PERCENT slower
-  kernel VERSION   builds the kernel of that version for the kernel lab, or finds it built; without: says more
+  kernel VERSION [--hz N]
+                   builds the kernel of that version for the kernel lab, or finds it built; without: says more
   instructions [--record]
                    counts the instructions of the hot paths and fails when one has 3 % more than
                    xtask/instructions.txt says; --record: writes that file

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs;
 use std::io::Write;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use raidlab_core::units::{Nanos, Time};
 use raidlab_models::PathSpec;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -96,6 +97,17 @@ pub struct Guest {
     pub free_setup: bool,
     /// How many bytes their contents may take in memory.
     pub room: u64,
+    /// When it is over.
+    pub end: End,
+}
+
+/// When a guest is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// When it has powered off, before which the kernel writes down what it holds.
+    PowerOff,
+    /// As soon as the script has ended: what is not written down then is lost.
+    Script,
 }
 
 /// What came of it.
@@ -173,13 +185,33 @@ pub fn run(
     let listeners = Listeners::bind(work.path(), guest.drives.len())?;
     let _pinned = guest.processor.map(Pinned::to).transpose()?;
     let mut process = guest.start(work.path())?;
-    let is_over = || has_powered_off(work.path());
-    let until = Until { stop, silence: guest.silence, is_over: &is_over };
+    let (end, events) = (guest.end, events_of(work.path(), guest.end)?);
+    let is_over = || match end {
+        End::PowerOff => has_powered_off(work.path()),
+        End::Script => fs::read(work.path().join("status")).is_ok_and(|raw| !raw.is_empty()),
+    };
+    let until = Until { stop, silence: guest.silence, is_over: &is_over, events: events.as_ref() };
     let served = guest.serve(&mut process, listeners, until, Kept { trace, tape });
     let tail = |failure| GuestError { failure, console: last_lines(work.path()) };
     let lab = served.map_err(tail)?;
-    process.end(work.path()).map_err(tail)?;
+    if end == End::PowerOff {
+        process.end(work.path()).map_err(tail)?;
+    }
     outcome(work.path(), &lab).map_err(tail)
+}
+
+/// What tells that a file in the guest's directory has changed, where the end of the script is the guest's.
+fn events_of(work: &Path, end: End) -> Result<Option<OwnedFd>, Failure> {
+    if end == End::PowerOff {
+        return Ok(None);
+    }
+    let watch = || {
+        let events = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        inotify::add_watch(&events, work, WatchFlags::MODIFY)?;
+        Ok(events)
+    };
+    let system = |error: rustix::io::Errno| Failure::system(format!("{}", work.display()), error);
+    watch().map(Some).map_err(system)
 }
 
 /// What the script left and what the lab counted.
@@ -363,14 +395,14 @@ fn is_readable(file: impl std::os::fd::AsFd, within: Duration) -> Result<bool, F
     }
 }
 
-/// The last lines of the console; of a panic all from its first line on, without the addresses of its stack.
-/// Whether the script has ended and the kernel's last word is that it powers off. User Mode Linux of 6.12 then goes on
-/// computing for ever now and then, after the last of its messages.
+/// Whether the script has ended and the kernel has said that it powers off. User Mode Linux of 6.12 then goes on
+/// computing for ever now and then, after the last of its messages, and XFS may complain of drives that are gone.
 fn has_powered_off(work: &Path) -> bool {
-    let is_last = |line: &String| line.contains("reboot: Power down");
-    work.join("status").exists() && last_lines(work).last().is_some_and(is_last)
+    let console = fs::read(work.join("console")).unwrap_or_default();
+    work.join("status").exists() && String::from_utf8_lossy(&console).contains("reboot: Power down")
 }
 
+/// The last lines of the console; of a panic all from its first line on, without the addresses of its stack.
 fn last_lines(work: &Path) -> Vec<String> {
     let raw = fs::read(work.join("console")).unwrap_or_default();
     last_lines_of(&String::from_utf8_lossy(&raw))

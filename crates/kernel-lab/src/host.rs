@@ -118,8 +118,10 @@ pub(crate) struct Until<'a> {
     pub(crate) stop: BorrowedFd<'a>,
     /// For how long it may say nothing.
     pub(crate) silence: Duration,
-    /// Whether one that says nothing has come to its end without closing the clock.
+    /// Whether it has come to its end without closing the clock.
     pub(crate) is_over: &'a dyn Fn() -> bool,
+    /// Becomes readable when it may have; without, one that says nothing is looked at.
+    pub(crate) events: Option<&'a OwnedFd>,
 }
 
 /// Something the guest has to say.
@@ -128,6 +130,7 @@ enum Ready {
     Drive(usize),
     Back(usize),
     Stop,
+    Event,
 }
 
 impl Host<'_> {
@@ -149,6 +152,16 @@ impl Host<'_> {
             };
             match ready {
                 Ready::Stop => return Err(Failure::Interrupted),
+                Ready::Event => {
+                    // Taken before it is looked, so that what comes later is an event again.
+                    let taken = until.events.map(|events| rustix::io::read(events, &mut [0; 4096]));
+                    taken
+                        .transpose()
+                        .map_err(|error| Failure::system("the guest's files", error))?;
+                    if (until.is_over)() {
+                        return Err(Failure::Closed);
+                    }
+                }
                 Ready::Drive(number) => self.drive_message(lab, number)?,
                 Ready::Back(number) => {
                     let mut raw = [0; CALL_ANSWER_BYTES];
@@ -187,6 +200,10 @@ impl Host<'_> {
         what.push(Ready::Clock);
         files.push(PollFd::from_borrowed_fd(until.stop, PollFlags::IN));
         what.push(Ready::Stop);
+        if let Some(events) = until.events {
+            files.push(PollFd::new(events, PollFlags::IN));
+            what.push(Ready::Event);
+        }
         let mut left = until.silence.as_secs();
         loop {
             let look = left.min(LOOK.as_secs());

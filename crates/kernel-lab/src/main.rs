@@ -169,6 +169,7 @@ impl Options {
             drives: drives?,
             paths: paths::parse(lines, self.drives.len())?,
             free_setup: false,
+            end: guest::End::PowerOff,
             room: self.room << 20,
         })
     }

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use raidlab_kernel_lab::{
-    Failure, Guest, GuestError, Operation, Outcome, Record, Root, cache, drives, guest, paths,
+    End, Failure, Guest, GuestError, Operation, Outcome, Record, Root, cache, drives, guest, paths,
 };
 use raidlab_models::PathSpec;
 
@@ -58,6 +58,7 @@ fn guest(kernel: &Path, lines: &[&str]) -> Guest {
         paths: PathSpec::default(),
         free_setup: false,
         room: 1 << 30,
+        end: End::PowerOff,
     }
 }
 

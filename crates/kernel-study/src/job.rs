@@ -41,8 +41,10 @@ pub enum Place {
 pub struct RebuildJob {
     /// The array, such as `md0`.
     pub array: String,
-    /// The drive that takes the place of the lost member.
-    pub spare: PathBuf,
+    /// The block devices of which one takes the place of the lost member, by name. It is added, unless a member fails.
+    pub fresh: Vec<String>,
+    /// The member that fails as the rebuild begins; a hot spare takes its place. `None` where it is lost already.
+    pub fails: Option<String>,
     /// After how many bytes of each member a rebuild alone is broken off and its time estimated.
     pub most: Option<u64>,
 }

@@ -7,9 +7,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use raidlab_core::{Config, Consistency, Limits, MemberConfig, SECTOR_BYTES, Size, Volume};
+use raidlab_core::{Config, Limits, MemberConfig, SECTOR_BYTES, Size, Volume};
 use raidlab_kernel_lab::{
-    Class, Failure, Guest, Record, Root, Scheduler, Service, cache, guest, paths,
+    Class, End, Failure, Guest, Record, Root, Scheduler, Service, cache, guest, paths,
 };
 use raidlab_models::host::DirtyLimit;
 use raidlab_models::{Drive, HostSpec, PathSpec};
@@ -21,7 +21,7 @@ use raidlab_workload::{RunRecord, Setting};
 
 use crate::array::{self, Setup};
 use crate::error::KernelError;
-use crate::job::{Job, Place, RebuildJob, Report, Start};
+use crate::job::{Job, Place, Report, Start};
 use crate::usage::Usage;
 
 /// What the contents of all drives of a guest may take in memory, in bytes.
@@ -61,11 +61,43 @@ impl Cost {
     }
 }
 
+/// The kernel and the programs of guests: where they are at one moment, whatever is built anew afterwards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binaries {
+    kernel: PathBuf,
+    programs: PathBuf,
+}
+
+impl Binaries {
+    /// Those of a version that `cargo xtask kernel` has built, or a kernel at a path.
+    ///
+    /// # Errors
+    /// [`KernelError::Input`] when kernel or programs were not built, with the command that does.
+    pub fn find(version_or_path: &str) -> Result<Self, KernelError> {
+        let real = |path: PathBuf| {
+            let found = path.canonicalize();
+            found.map_err(|error| KernelError::input(format!("{}: {error}", path.display())))
+        };
+        let programs = cache::programs().ok_or_else(|| {
+            KernelError::input("no programs for guests are there: `cargo xtask kernel programs`")
+        })?;
+        let kernel = cache::kernel(version_or_path).map_err(KernelError::input)?;
+        Ok(Self { kernel: real(kernel)?, programs: real(programs)? })
+    }
+
+    /// The name of the kernel and that of the archive of programs, with version and hashes.
+    pub fn names(&self) -> [String; 2] {
+        [&self.kernel, &self.programs].map(|path| {
+            path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+        })
+    }
+}
+
 /// How cells are run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The kernel: a version that `cargo xtask kernel` has built, or a path.
-    pub kernel: String,
+    /// The kernel and its programs.
+    pub binaries: Binaries,
     /// What the processor costs.
     pub cost: Cost,
     /// Whether processes begin at different times, and not always in step with the kernel's timers.
@@ -79,8 +111,6 @@ pub type Trace = Mutex<Box<dyn Write + Send>>;
 pub struct KernelLab<'a> {
     modelled: Modelled<'a>,
     options: Options,
-    kernel: PathBuf,
-    programs: PathBuf,
     processors: Vec<usize>,
     next: AtomicUsize,
     stop: BorrowedFd<'a>,
@@ -97,18 +127,13 @@ impl<'a> KernelLab<'a> {
     /// for each request, under a line for each run.
     ///
     /// # Errors
-    /// [`KernelError::Input`] when a kernel or the programs were not built, or the study's drives or workloads cannot
-    /// be.
+    /// [`KernelError::Input`] when the study's drives or workloads cannot be.
     pub fn new(
         study: &'a Study,
         options: Options,
         stop: BorrowedFd<'a>,
         trace: Option<&'a Trace>,
     ) -> Result<Self, KernelError> {
-        let kernel = cache::kernel(&options.kernel).map_err(KernelError::input)?;
-        let programs = cache::programs().ok_or_else(|| {
-            KernelError::input("no programs for guests are there: `cargo xtask kernel programs`")
-        })?;
         let modelled =
             Modelled::of_drives(study, HostCosts::default()).map_err(KernelError::input)?;
         for scheduler in study.drives.iter().filter_map(|drives| drives.scheduler) {
@@ -125,7 +150,7 @@ impl<'a> KernelLab<'a> {
             )));
         }
         let (processors, next) = (processors(), AtomicUsize::new(0));
-        let lab = Self { modelled, options, kernel, programs, processors, next, stop, trace };
+        let lab = Self { modelled, options, processors, next, stop, trace };
         for (at, layout) in study.layouts.iter().enumerate() {
             let drives = usize::from(layout.layout.drives());
             paths::check(&lab.paths(at, drives), drives)
@@ -152,11 +177,7 @@ impl<'a> KernelLab<'a> {
 
     /// The name of the kernel and that of the archive of programs, with version and hashes.
     pub fn names(&self) -> [String; 2] {
-        let name = |path: &Path| {
-            let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-            path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
-        };
-        [name(&self.kernel), name(&self.programs)]
+        self.options.binaries.names()
     }
 
     fn study(&self) -> &'a Study {
@@ -305,8 +326,8 @@ impl<'a> KernelRunner<'a> {
             _ => None,
         };
         Guest {
-            kernel: self.lab.kernel.clone(),
-            root: Root::Archive(self.lab.programs.clone()),
+            kernel: self.lab.options.binaries.kernel.clone(),
+            root: Root::Archive(self.lab.options.binaries.programs.clone()),
             memory_mib: host.memory >> 20,
             seed,
             page: true,
@@ -320,6 +341,7 @@ impl<'a> KernelRunner<'a> {
             paths: self.lab.paths(key.layout, self.drive_count(key)),
             free_setup: true,
             room: ROOM,
+            end: End::Script,
         }
     }
 
@@ -345,10 +367,7 @@ impl<'a> KernelRunner<'a> {
     }
 
     fn drive_count(&self, key: &CellKey) -> usize {
-        let layout = &self.lab.study().layouts[key.layout];
-        let journal = usize::from(has_journal(layout.settings.consistency));
-        let spare = usize::from(key.state == State::Rebuilding);
-        usize::from(layout.layout.drives()) + journal + spare
+        array::drives(&self.lab.study().layouts[key.layout], key.state)
     }
 
     fn script(&self, key: &CellKey, seed: u64) -> Result<String, String> {
@@ -370,12 +389,8 @@ impl<'a> KernelRunner<'a> {
             Some(_) => Place::Directory(array::MOUNTED.into()),
             None => Place::Device(Path::new("/dev").join(array::target(layout))),
         };
-        let behind = drives + usize::from(has_journal(layout.settings.consistency));
-        let rebuild = (key.state == State::Rebuilding).then(|| RebuildJob {
-            array: array::ARRAY.to_owned(),
-            spare: Path::new("/dev").join(guest::drive_name(behind)),
-            most: (spec.is_none() && study.member_size_of(key.layout).is_none()).then_some(REBUILT),
-        });
+        let is_estimated = spec.is_none() && study.member_size_of(key.layout).is_none();
+        let rebuild = array::rebuild(&setup, is_estimated.then_some(REBUILT));
         let job = Job {
             workload: spec.and_then(|spec| spec.recipe.clone()),
             copies: key.processes,
@@ -386,13 +401,9 @@ impl<'a> KernelRunner<'a> {
             rebuild,
             start: self.start(seed),
         };
-        // With a rebuild under way the kernel would wait for it at its end, without sleeping.
-        let end = job.rebuild.as_ref().map_or_else(String::new, |rebuild| {
-            format!("echo frozen >/sys/block/{}/md/sync_action\n", rebuild.array)
-        });
         let job = serde_json::to_string(&job).map_err(|error| error.to_string())?;
         let script = array::script(&setup)?;
-        Ok(format!("{script}cat >/tmp/job <<'JOB'\n{job}\nJOB\nguest-cell /tmp/job >&3\n{end}"))
+        Ok(format!("{script}cat >/tmp/job <<'JOB'\n{job}\nJOB\nguest-cell /tmp/job >&3\n"))
     }
 
     fn start(&self, seed: u64) -> Start {
@@ -421,10 +432,6 @@ impl<'a> KernelRunner<'a> {
         let volume = Volume::new(&config).map_err(|error| error.to_string())?;
         Ok(usize::from(lost_member(volume.geometry()).0))
     }
-}
-
-const fn has_journal(consistency: Consistency) -> bool {
-    matches!(consistency, Consistency::Journal { .. })
 }
 
 impl Runner for KernelRunner<'_> {

@@ -30,5 +30,5 @@ mod usage;
 
 pub use error::KernelError;
 pub use job::{Job, Place, RebuildJob, Report, Start};
-pub use lab::{Cost, KernelLab, KernelRunner, Options, Trace, versions};
+pub use lab::{Binaries, Cost, KernelLab, KernelRunner, Options, Trace, versions};
 pub use prepare::{MEMORY, prepare};

@@ -14,6 +14,8 @@ pub struct Head {
     pub kernel: String,
     /// The archive of the guest's programs.
     pub programs: String,
+    /// The drives, by [`drives_hash`](crate::drawn::drives_hash).
+    pub drives: String,
 }
 
 /// A cell.
@@ -21,7 +23,7 @@ pub struct Head {
 pub struct Measured {
     /// Its number in the drawing.
     pub cell: usize,
-    /// The first figure of its workload, and what it is called.
+    /// The first figure of its workload that every run has: programs leave out what took them too short a time.
     pub metric: String,
     /// Its value with each seed, in their order.
     pub values: Vec<f64>,
@@ -50,10 +52,13 @@ impl Measured {
 
     /// Whether it depends on the processor, which the lab cannot judge.
     pub fn is_cpu_sensitive(&self) -> bool {
-        let plain = self.values.first().into_iter();
-        let all: Vec<f64> = plain.chain(&self.other_costs).copied().collect();
-        spread(&all) > SENSITIVE
+        depends_on_processor(&self.values, self.other_costs)
     }
+}
+
+/// Whether the first of some values differs from those with other costs of the processor.
+fn depends_on_processor(values: &[f64], [free, slow]: [f64; 2]) -> bool {
+    values.first().is_some_and(|&plain| spread(&[plain, free, slow]) > SENSITIVE)
 }
 
 /// How much larger the largest of some values is than the smallest, as a share.
@@ -65,13 +70,14 @@ pub fn spread(values: &[f64]) -> f64 {
 }
 
 /// Whether enough seeds were run: the standard error of the median, taken as that of a normal sample (1.2533 standard
-/// errors of the mean), is small, or there are as many as there may be.
-pub fn is_enough(values: &[f64]) -> bool {
+/// errors of the mean), is small, or there are as many as there may be. A cell that depends on the processor is not
+/// judged, and has the fewest.
+pub fn is_enough(values: &[f64], other_costs: [f64; 2]) -> bool {
     let count = values.len();
     if count < *SEEDS.start() {
         return false;
     }
-    if count >= *SEEDS.end() {
+    if count >= *SEEDS.end() || depends_on_processor(values, other_costs) {
         return true;
     }
     let Some(middle) = median(values) else { return false };
@@ -84,6 +90,17 @@ pub fn is_enough(values: &[f64]) -> bool {
 /// The share by which the second differs from the first.
 pub fn off(truth: f64, other: f64) -> f64 {
     (other / truth - 1.0).abs()
+}
+
+/// Which figure of a workload all runs have: the first, by its place.
+pub fn figure<'a>(runs: impl IntoIterator<Item = &'a [Option<f64>]>) -> Option<usize> {
+    let mut runs = runs.into_iter();
+    let mut there: Vec<bool> = runs.next()?.iter().map(Option::is_some).collect();
+    for run in runs {
+        let has = |at: usize| run.get(at).is_some_and(Option::is_some);
+        there.iter_mut().enumerate().for_each(|(at, there)| *there &= has(at));
+    }
+    there.into_iter().position(|there| there)
 }
 
 /// Reads a file: its head and its cells.
@@ -106,16 +123,33 @@ mod tests {
 
     #[test]
     fn seeds_are_run_until_the_median_is_known() {
-        assert!(!is_enough(&[1.0; 4]));
-        assert!(is_enough(&[1.0; 5]));
+        let others = [1.0; 2];
+        assert!(!is_enough(&[1.0; 4], others));
+        assert!(is_enough(&[1.0; 5], others));
         let wide: Vec<f64> = (0..25).map(|at| 1.0 + f64::from(at % 5) / 2.0).collect();
-        assert!(!is_enough(&wide[..24]) && is_enough(&wide));
+        assert!(!is_enough(&wide[..24], others) && is_enough(&wide, others));
+        assert!(!is_enough(&wide[..4], [1.0, 1.1]) && is_enough(&wide[..5], [1.0, 1.1]));
         assert!((spread(&[2.0, 1.0, 3.0]) - 2.0).abs() < 1e-12);
     }
 
     #[test]
+    fn a_figure_is_one_that_every_run_has() {
+        let runs = [[None, Some(1.0), Some(2.0)], [Some(3.0), None, Some(4.0)]];
+        assert_eq!(figure(runs.iter().map(|run| &run[..])), Some(2));
+        assert_eq!(figure(runs[..1].iter().map(|run| &run[..])), Some(1));
+        assert_eq!(figure([&[None][..], &[Some(1.0)]]), None);
+        assert_eq!(figure([]), None);
+    }
+
+    #[test]
     fn a_line_is_read_as_it_was_written() {
-        let head = Head { seed: 1, count: 2, kernel: "k".into(), programs: "p".into() };
+        let head = Head {
+            seed: 1,
+            count: 2,
+            kernel: "k".into(),
+            programs: "p".into(),
+            drives: "d".into(),
+        };
         let cell = Measured {
             cell: 1,
             metric: "mib_per_s".into(),

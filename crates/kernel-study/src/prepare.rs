@@ -74,9 +74,6 @@ fn check_layout(layout: &NamedLayout) -> Result<(), KernelError> {
             "behind a controller that shows one disk the array is not md's",
         ));
     }
-    if layout.spares != 0 {
-        return Err(refused(&name, "spares are not supported in guests; leave `spares` out"));
-    }
     if !matches!(layout.read_policy, ReadPolicy::LeastBusy | ReadPolicy::Md) {
         let reason = "md reads copies as it sees fit; leave `policy` out, or write md";
         return Err(refused(&name, reason));
@@ -97,7 +94,7 @@ mod tests {
         Ok(study)
     }
 
-    const DRIVES: &str = "[[drives]]\nname = \"nas\"\nmodel = \"nas-8tb-7200\"\ncount = 6\n";
+    const DRIVES: &str = "[[drives]]\nname = \"nas\"\nmodel = \"nas-8tb-7200\"\ncount = 9\n";
     const WORK: &str = "[[workloads]]\nkind = \"dd-read\"\nsize = \"64MiB\"\n";
 
     #[test]
@@ -111,8 +108,8 @@ mod tests {
             ("host = { memory = \"8GiB\" }", single, "host.memory: guests have"),
             ("host = { kernel = \"linux-2.6.20\" }", single, "host.kernel: guests do not have"),
             ("", "level = \"raid3\"\nmembers = 3", "mdadm cannot make raid3"),
-            ("", "level = \"raid5+0\"\narrays = 2\nmembers = 6", "arrays over arrays"),
-            ("", "level = \"raid1\"\nmembers = 2\nspares = 1", "spares are not supported"),
+            ("", "level = \"raid5+3\"\narrays = 3\nmembers = 9", "mdadm cannot make raid3"),
+            ("", "level = \"raid1+0\"\narrays = 2\nmembers = 4\nspares = 1", "mdadm --monitor"),
             ("", "level = \"raid1\"\nmembers = 2\npolicy = \"gmirror-load\"", "`policy`"),
             ("", "level = \"raid1\"\nmembers = 2\npacing = { share = \"30%\" }", "`least`"),
         ];

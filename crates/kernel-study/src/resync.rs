@@ -16,8 +16,8 @@ use crate::job::RebuildJob;
 /// A rebuild that has begun.
 pub(crate) struct Watched {
     directory: PathBuf,
-    /// The name of the fresh drive, and how many sectors were written to it before.
-    spare: String,
+    /// The names of fresh drives, and how many sectors were written to them before.
+    fresh: Vec<String>,
     written_before: u64,
     began: u64,
     /// When it ended, once it has.
@@ -26,21 +26,17 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Adds the spare, upon which md begins.
+    /// Adds the fresh drive, or lets a member fail that has a hot spare: md begins.
     pub(crate) fn begin(job: &RebuildJob) -> Result<Self, String> {
         let directory = Path::new("/sys/block").join(&job.array).join("md");
         if let Some(most) = job.most {
             write(&directory, "sync_max", &(most / SECTOR_BYTES).to_string())?;
         }
-        let spare = job.spare.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let began = now();
-        let mut command = Command::new("mdadm");
-        command.arg("--quiet").arg(Path::new("/dev").join(&job.array)).arg("--add").arg(&job.spare);
-        let added = command.stdin(Stdio::null()).status();
-        match added {
-            Ok(status) if status.success() => {}
-            Ok(status) => return Err(format!("mdadm --add: {status}")),
-            Err(error) => return Err(format!("mdadm: {error}")),
+        match (&job.fails, job.fresh.first()) {
+            (Some(member), _) => mdadm(&job.array, "--fail", member)?,
+            (None, Some(fresh)) => mdadm(&job.array, "--add", fresh)?,
+            (None, None) => return Err("neither a fresh drive nor one that fails".to_owned()),
         }
         let ended = Arc::new(Mutex::new(None));
         let (told, watched) = (ended.clone(), directory.clone());
@@ -51,8 +47,9 @@ impl Watched {
                 *told = Some(now());
             }
         });
-        let written_before = written(&spare)?;
-        Ok(Self { directory, spare, written_before, began, ended, most: job.most })
+        let fresh = job.fresh.clone();
+        let written_before = written(&fresh)?;
+        Ok(Self { directory, fresh, written_before, began, ended, most: job.most })
     }
 
     /// What it did up to `time` on the clock of the guest.
@@ -64,7 +61,7 @@ impl Watched {
         let elapsed = Nanos(time.saturating_sub(self.began));
         // md says seldom how far it is: what the fresh drive has taken tells it to the request.
         let size: u64 = read(&self.directory, "component_size")?.parse().unwrap_or(u64::MAX);
-        let written = written(&self.spare)?.saturating_sub(self.written_before) * SECTOR_BYTES;
+        let written = written(&self.fresh)?.saturating_sub(self.written_before) * SECTOR_BYTES;
         let done = written as f64 / (size.saturating_mul(1024)) as f64;
         // Its last superblocks are part of it.
         Ok(Rebuild { elapsed, done: done.min(0.999_999) })
@@ -111,11 +108,26 @@ fn read(directory: &Path, name: &str) -> Result<String, String> {
     Ok(text.trim().to_owned())
 }
 
-/// Sectors written to a drive.
-fn written(drive: &str) -> Result<u64, String> {
-    let text = read(&Path::new("/sys/block").join(drive), "stat")?;
-    let sectors = text.split_whitespace().nth(6).and_then(|word| word.parse().ok());
-    sectors.ok_or_else(|| format!("/sys/block/{drive}/stat: {text}"))
+fn mdadm(array: &str, what: &str, device: &str) -> Result<(), String> {
+    let mut command = Command::new("mdadm");
+    command.arg("--quiet").arg(Path::new("/dev").join(array)).arg(what);
+    command.arg(Path::new("/dev").join(device)).stdin(Stdio::null());
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("mdadm {what} {device}: {status}")),
+        Err(error) => Err(format!("mdadm: {error}")),
+    }
+}
+
+/// Sectors written to drives.
+fn written(drives: &[String]) -> Result<u64, String> {
+    let of = |drive: &String| {
+        let text = read(&Path::new("/sys/block").join(drive), "stat")?;
+        let sectors: Option<u64> =
+            text.split_whitespace().nth(6).and_then(|word| word.parse().ok());
+        sectors.ok_or_else(|| format!("/sys/block/{drive}/stat: {text}"))
+    };
+    drives.iter().map(of).sum()
 }
 
 fn write(directory: &Path, name: &str, text: &str) -> Result<(), String> {

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
 
 use raidlab_kernel_lab::cache;
-use raidlab_kernel_study::{Cost, KernelError, KernelLab, Options, Trace, prepare};
+use raidlab_kernel_study::{Binaries, Cost, KernelError, KernelLab, Options, Trace, prepare};
 use raidlab_study::{Runner, Sample, Study, cells};
 
 /// The versions that are here with the programs of guests; none after a line on standard error.
@@ -43,7 +43,8 @@ fn study(head: &str, rest: &str) -> Study {
 }
 
 fn options(version: &str) -> Options {
-    Options { kernel: version.to_owned(), cost: Cost::PLAIN, varied_starts: false }
+    let binaries = Binaries::find(version).expect("is here");
+    Options { binaries, cost: Cost::PLAIN, varied_starts: false }
 }
 
 /// Every cell once.
@@ -148,14 +149,82 @@ fn what_cannot_be_is_told_before_a_guest_starts() {
     let Some(version) = versions_or_skip(test).pop() else { return };
     let mut study = study("", RAID5);
     let (stop, _keeps_it_quiet) = io::pipe().expect("can be made");
-    let error = |study: &Study, version: &str| {
-        let lab = KernelLab::new(study, options(version), stop.as_fd(), None);
-        match lab.err() {
-            Some(KernelError::Input(what)) => what,
-            other => panic!("{other:?}"),
-        }
-    };
-    assert!(error(&study, "7.1").contains("cargo xtask kernel 7.1"));
+    let missing = Binaries::find("7.1").expect_err("is not built");
+    assert!(missing.to_string().contains("cargo xtask kernel 7.1"), "{missing}");
     study.workloads[0].resize(5 << 30).expect("another size");
-    assert!(error(&study, version).contains("dd-read"));
+    match KernelLab::new(&study, options(version), stop.as_fd(), None).err() {
+        Some(KernelError::Input(what)) => assert!(what.contains("dd-read"), "{what}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+const NESTED: &str = "\
+[[layouts]]
+level = \"raid5+0\"
+arrays = 2
+members = 6
+[[layouts]]
+level = \"raid0+1\"
+arrays = 2
+members = 4
+[[workloads]]
+kind = \"dd-read\"
+size = \"32MiB\"
+";
+
+#[test]
+fn nested_levels_are_md_on_md_in_all_states() {
+    let Some(version) = versions_or_skip("nested_levels_are_md_on_md_in_all_states").pop() else {
+        return;
+    };
+    let head = "states = [\"healthy\", \"degraded\", \"rebuilding\"]\n";
+    let study = study(head, NESTED);
+    let samples = samples(&study, version, 1);
+    assert_eq!(samples.len(), 8, "four of each layout");
+    let read = |sample: &Sample| sample.members.expect("counted").bytes_read;
+    let keys = cells(&study);
+    let of = |layout: usize| -> Vec<&Sample> {
+        let all = keys.iter().zip(&samples).filter(|(key, _)| key.layout == layout);
+        all.map(|(_, sample)| sample).collect()
+    };
+    let took = |sample: &Sample| sample.rebuild.expect("it ended").elapsed.as_secs();
+    for layout in 0..2 {
+        let [healthy, degraded, rebuilding, alone] = of(layout)[..] else { panic!("four") };
+        // The lower array computes what is lost from as much as it reads anyway; the upper one has another copy.
+        for sample in [healthy, degraded] {
+            assert!((31 << 20..35 << 20).contains(&read(sample)), "{}", read(sample));
+        }
+        let rebuild = rebuilding.rebuild.expect("one goes on");
+        assert!(rebuild.done > 0.0 && rebuild.done < 1.0, "{rebuild:?}");
+        assert!(alone.rebuild.is_some_and(|rebuild| rebuild.done >= 1.0));
+        // No drive is written faster.
+        assert!(took(alone) > (2_u64 << 30) as f64 / 260e6, "{}", took(alone));
+    }
+}
+
+const SPARED: &str = "\
+[[layouts]]
+level = \"raid5\"
+members = 3
+spares = 1
+group_thread_cnt = 2
+[[workloads]]
+kind = \"dd-read\"
+size = \"32MiB\"
+";
+
+#[test]
+fn a_hot_spare_takes_over_when_a_member_fails() {
+    let Some(version) = versions_or_skip("a_hot_spare_takes_over_when_a_member_fails").pop() else {
+        return;
+    };
+    let study = study("states = [\"healthy\", \"rebuilding\"]\n", SPARED);
+    assert!(study.layouts[0].name.ends_with("group_thread_cnt=2 spares=1"));
+    let samples = samples(&study, version, 1);
+    let [healthy, rebuilding, alone] = &samples[..] else { panic!("{} cells", samples.len()) };
+    assert!(healthy.rebuild.is_none());
+    let rebuild = rebuilding.rebuild.expect("one goes on");
+    assert!(rebuild.done > 0.0 && rebuild.done < 1.0, "{rebuild:?}");
+    let rebuild = alone.rebuild.expect("it ended");
+    assert!(rebuild.done >= 1.0 && rebuild.elapsed.as_secs() > (2_u64 << 30) as f64 / 260e6);
 }

@@ -11,7 +11,9 @@ use std::sync::atomic::AtomicBool;
 
 use raidlab_core::Size;
 use raidlab_kernel_study::measured::{SENSITIVE, spread};
-use raidlab_kernel_study::{Cost, KernelError, KernelLab, KernelRunner, Options, Trace, prepare};
+use raidlab_kernel_study::{
+    Binaries, Cost, KernelError, KernelLab, KernelRunner, Options, Trace, prepare,
+};
 use raidlab_results::{Clock, Results};
 use raidlab_study::{
     Runner, Sample, Samples, Study, cell_seed, cell_title, resume_rounds_parallel,
@@ -42,7 +44,8 @@ pub(crate) fn options(kernel: &OsStr) -> Result<Options, Failure> {
         let known = raidlab_kernel_study::versions().join(" or ");
         return Err(Failure::input(format!("{PREFIX}: name a version, {known}, or a path")));
     }
-    Ok(Options { kernel: kernel.to_owned(), cost: Cost::PLAIN, varied_starts: false })
+    let binaries = Binaries::find(kernel).map_err(failure)?;
+    Ok(Options { binaries, cost: Cost::PLAIN, varied_starts: false })
 }
 
 /// The file that requests are written to.

@@ -10,9 +10,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use raidlab_kernel_study::drawn::{Drawing, Drawn, FACTORS, RULES, draw};
-use raidlab_kernel_study::measured::{Head, Measured, SEEDS, is_enough, off, read};
-use raidlab_kernel_study::{Cost, KernelLab, Options, Trace};
+use raidlab_kernel_study::drawn::{Drawing, Drawn, FACTORS, RULES, draw, drives_hash};
+use raidlab_kernel_study::measured::{Head, Measured, SEEDS, figure, is_enough, off, read};
+use raidlab_kernel_study::{Binaries, Cost, KernelLab, Options, Trace};
 use raidlab_predict::Modelled;
 use raidlab_random::mix;
 use raidlab_results::statistics::median;
@@ -22,8 +22,8 @@ use raidlab_study::{Runner, Sample, cell_title, cells};
 const USAGE: &str = "\
 usage: kernel-cells list [--seed 1] [--count 600]       the cells, and which pairs cannot be
        kernel-cells show NUMBER [--seed 1] [--count 600]   a cell as a study file
-       kernel-cells run FILE --kernel 6.12 [--seed 1] [--count 600] [--shard 1/2] [--minutes M] [--threads 2]
-                                                        runs what FILE does not have, and adds it
+       kernel-cells run FILE --kernel 6.12 [--seed 1] [--count 600] [--cells 2,14,29] [--shard 1/2] [--minutes M]
+                    [--threads 2]                       runs what FILE does not have, and adds it
        kernel-cells report FILE [FILE]                  a kernel against itself; against the other
        kernel-cells model FILE [--worst 20]             the model against a kernel, on the same drives
        kernel-cells try STUDY [--kernel 6.12] [--rounds 1] [--seed 1] [--trace FILE]
@@ -40,36 +40,48 @@ macro_rules! say {
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let done = match words[..] {
-        ["list", ref rest @ ..] => {
-            Asked::parse(rest, &DRAWING).and_then(|asked| list(&asked.drawing()))
-        }
-        ["show", number, ref rest @ ..] => {
-            Asked::parse(rest, &DRAWING).and_then(|asked| show(number, &asked))
-        }
-        ["run", file, ref rest @ ..] => {
-            Asked::parse(rest, &RUN).and_then(|asked| run(file.as_ref(), &asked))
-        }
-        ["model", file] => model(file, 20),
-        ["model", file, "--worst", count] => {
-            count.parse().map_err(Error::from).and_then(|count| model(file, count))
-        }
-        ["try", study, ref rest @ ..] => {
-            Asked::parse(rest, &TRY).and_then(|asked| try_out(study.as_ref(), &asked))
-        }
-        ["report", ref files @ ..] if (1..=2).contains(&files.len()) => report(files),
-        _ => {
+    if words.iter().any(|word| ["--help", "-h"].contains(word)) {
+        print!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
+    match carry_out(&words) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => {
             eprint!("{USAGE}");
-            return ExitCode::from(2);
+            ExitCode::from(2)
         }
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("kernel-cells: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Carries a command out; whether there is such a command.
+fn carry_out(words: &[&str]) -> Result<bool, Error> {
+    match *words {
+        ["list", ref rest @ ..] => list(&Asked::parse(rest, &DRAWING)?.drawing())?,
+        ["show", number, ref rest @ ..] => show(number, &Asked::parse(rest, &DRAWING)?)?,
+        ["run", path, ref rest @ ..] => run(file(path)?.as_ref(), &Asked::parse(rest, &RUN)?)?,
+        ["model", path] => model(file(path)?, 20)?,
+        ["model", path, "--worst", count] => model(file(path)?, count.parse()?)?,
+        ["try", study, ref rest @ ..] => {
+            try_out(file(study)?.as_ref(), &Asked::parse(rest, &TRY)?)?;
+        }
+        ["report", ref paths @ ..] if (1..=2).contains(&paths.len()) => {
+            report(&paths.iter().map(|path| file(path)).collect::<Result<Vec<_>, _>>()?)?;
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// The name of a file, which an option that stands in its place is not.
+fn file(word: &str) -> Result<&str, Error> {
+    match word.starts_with('-') {
+        true => Err(format!("{word}: the name of a file goes here (./{word} is one)").into()),
+        false => Ok(word),
     }
 }
 
@@ -81,7 +93,8 @@ fn is_broken_pipe(error: &Error) -> bool {
 
 /// The options of commands.
 const DRAWING: [&str; 2] = ["--seed", "--count"];
-const RUN: [&str; 6] = ["--seed", "--count", "--kernel", "--shard", "--minutes", "--threads"];
+const RUN: [&str; 7] =
+    ["--seed", "--count", "--kernel", "--cells", "--shard", "--minutes", "--threads"];
 const TRY: [&str; 4] = ["--seed", "--rounds", "--kernel", "--trace"];
 
 /// What the command line asks for.
@@ -89,6 +102,8 @@ struct Asked {
     seed: u64,
     count: usize,
     kernel: String,
+    /// Which cells, where not all.
+    cells: Option<Vec<usize>>,
     /// Which part of how many.
     shard: (usize, usize),
     time: Option<Duration>,
@@ -107,6 +122,7 @@ impl Asked {
             seed: 1,
             count: 600,
             kernel: "6.12".to_owned(),
+            cells: None,
             shard,
             time,
             threads,
@@ -125,6 +141,9 @@ impl Asked {
                 "--count" => asked.count = value.parse()?,
                 "--trace" => asked.trace = Some(value.into()),
                 "--kernel" => (*value).clone_into(&mut asked.kernel),
+                "--cells" => {
+                    asked.cells = Some(value.split(',').map(str::parse).collect::<Result<_, _>>()?);
+                }
                 "--shard" => {
                     let (part, of) = value.split_once('/').ok_or("--shard: PART/OF")?;
                     asked.shard = (part.parse()?, of.parse()?);
@@ -172,53 +191,57 @@ fn show(number: &str, asked: &Asked) -> Result<(), Error> {
 /// Runs one cell with one seed after the other.
 struct Bench<'a> {
     asked: &'a Asked,
+    binaries: Binaries,
     stop: &'a io::PipeReader,
+}
+
+/// Of runs of a cell the figure that all of them have: its place, and its values.
+fn figures(samples: &[Sample]) -> Option<(usize, Vec<f64>)> {
+    let place = figure(samples.iter().map(|sample| &sample.values[..]))?;
+    let value = |sample: &Sample| sample.values.get(place).copied().flatten().map(short);
+    Some((place, samples.iter().filter_map(value).collect()))
 }
 
 impl Bench<'_> {
     fn measure(&self, cell: &Drawn, thread: usize) -> Result<Measured, Error> {
         let study = cell.study()?;
         // The study has the costs already.
-        let options =
-            Options { kernel: self.asked.kernel.clone(), cost: Cost::PLAIN, varied_starts: true };
+        let binaries = self.binaries.clone();
+        let options = Options { binaries, cost: Cost::PLAIN, varied_starts: true };
         let lab = KernelLab::new(&study, options, self.stop.as_fd(), None)?;
         let key = *cells(&study).first().ok_or("a study without cells")?;
         let seed_of = |number: usize| seed_of(self.asked.seed, cell, number);
         let mut runner = lab.runner_on(thread);
+        // The runs with other costs first: they have a say in which figure all have.
         let mut samples: Vec<Sample> = Vec::new();
-        let values = |samples: &[Sample]| -> Vec<f64> {
-            samples.iter().filter_map(Sample::headline).map(short).collect()
+        for cost in Cost::OTHERS {
+            samples.push(runner.with_cost(cost).run(&key, 0, seed_of(0))?);
+        }
+        let (place, other_costs, plain) = loop {
+            samples.push(runner.run(&key, 0, seed_of(samples.len() - Cost::OTHERS.len()))?);
+            let (place, values) = figures(&samples).ok_or("no figure that all runs have")?;
+            if let [free, slow, ref plain @ ..] = values[..]
+                && is_enough(plain, [free, slow])
+            {
+                break (place, [free, slow], plain.to_vec());
+            }
         };
-        while !is_enough(&values(&samples)) && samples.len() < *SEEDS.end() {
-            samples.push(runner.run(&key, 0, seed_of(samples.len()))?);
-        }
-        let mut other = [0.0; 2];
-        for (value, cost) in other.iter_mut().zip(Cost::OTHERS) {
-            let mut runner = runner.with_cost(cost);
-            *value = runner.run(&key, 0, seed_of(0))?.headline().map_or(0.0, short);
-        }
-        let done = samples[0].members.unwrap_or_default();
-        let metric = study.workloads[0].workload.metrics().first().map_or("", |metric| metric.name);
+        let done = samples[Cost::OTHERS.len()].members.unwrap_or_default();
+        let metrics = study.workloads[0].workload.metrics();
         Ok(Measured {
             cell: cell.number,
-            metric: metric.to_owned(),
-            values: values(&samples),
-            other_costs: other,
+            metric: metrics.get(place).map_or("", |metric| metric.name).to_owned(),
+            values: plain,
+            other_costs,
             members: [done.reads, done.writes, done.bytes_read, done.bytes_written],
             error: None,
         })
     }
 
     fn head(&self) -> Result<Head, Error> {
-        let name = |path: PathBuf| -> Result<String, Error> {
-            let path = path.canonicalize()?;
-            Ok(path.file_name().unwrap_or_default().to_string_lossy().into_owned())
-        };
-        let kernel = raidlab_kernel_lab::cache::kernel(&self.asked.kernel)?;
-        let programs = raidlab_kernel_lab::cache::programs()
-            .ok_or("no programs for guests are there: `cargo xtask kernel programs`")?;
+        let [kernel, programs] = self.binaries.names();
         let (seed, count) = (self.asked.seed, self.asked.count);
-        Ok(Head { seed, count, kernel: name(kernel)?, programs: name(programs)? })
+        Ok(Head { seed, count, kernel, programs, drives: drives_hash()? })
     }
 }
 
@@ -229,8 +252,12 @@ fn short(value: f64) -> f64 {
 
 fn run(path: &Path, asked: &Asked) -> Result<(), Error> {
     let began = Instant::now();
+    let drawing = asked.drawing();
+    if let Some(cell) = asked.cells.iter().flatten().find(|cell| **cell >= drawing.cells.len()) {
+        return Err(format!("--cells {cell}: there are {} cells", drawing.cells.len()).into());
+    }
     let (stop, _kept) = io::pipe()?;
-    let bench = Bench { asked, stop: &stop };
+    let bench = Bench { asked, binaries: Binaries::find(&asked.kernel)?, stop: &stop };
     let head = bench.head()?;
     let there = match fs::read_to_string(path) {
         Ok(text) => {
@@ -250,8 +277,10 @@ fn run(path: &Path, asked: &Asked) -> Result<(), Error> {
         Err(error) => return Err(format!("{}: {error}", path.display()).into()),
     };
     let (part, of) = asked.shard;
-    let drawing = asked.drawing();
-    let is_open = |cell: &&Drawn| cell.number % of == part - 1 && !there.contains(&cell.number);
+    let is_asked = |cell: usize| {
+        cell % of == part - 1 && asked.cells.as_ref().is_none_or(|cells| cells.contains(&cell))
+    };
+    let is_open = |cell: &&Drawn| is_asked(cell.number) && !there.contains(&cell.number);
     let open: Vec<&Drawn> = drawing.cells.iter().filter(is_open).collect();
     let file = Mutex::new(OpenOptions::new().append(true).open(path)?);
     let next = AtomicUsize::new(0);
@@ -267,9 +296,6 @@ fn run(path: &Path, asked: &Asked) -> Result<(), Error> {
                 members: [0; 4],
                 error: Some(error.to_string()),
             });
-            if bench.head().is_ok_and(|now| now != head) {
-                return Err(io::Error::other("the kernel or the guests' programs were built anew"));
-            }
             let line = serde_json::to_string(&measured)?;
             let mut file = file.lock().map_err(|_| io::Error::other("a thread has failed"))?;
             writeln!(file, "{line}")?;
@@ -298,16 +324,20 @@ fn seed_of(drawing: u64, cell: &Drawn, number: usize) -> u64 {
     mix(&[drawing, cell.number as u64, number as u64])
 }
 
-/// What the model says of a cell: its median over as many seeds as a kernel has at least.
-fn predicted(cell: &Drawn, seed: u64) -> Result<f64, Error> {
+/// What the model says of a figure of a cell: its median over as many seeds as a kernel has at least.
+fn predicted(cell: &Drawn, metric: &str, seed: u64) -> Result<f64, Error> {
     let study = cell.study()?;
     let mut modelled = Modelled::new(&study, HostCosts::default())?;
     let key = *cells(&study).first().ok_or("a study without cells")?;
+    let metrics = study.workloads[0].workload.metrics();
+    let place = metrics.iter().position(|one| one.name == metric);
+    let place = place.ok_or_else(|| format!("the workload has no {metric}"))?;
     let mut values = Vec::new();
     for number in 0..*SEEDS.start() {
-        values.extend(modelled.run(&key, 0, seed_of(seed, cell, number))?.headline());
+        let sample = modelled.run(&key, 0, seed_of(seed, cell, number))?;
+        values.extend(sample.values.get(place).copied().flatten());
     }
-    Ok(median(&values).ok_or("no figure")?)
+    Ok(median(&values).ok_or_else(|| format!("too short a time for {metric}"))?)
 }
 
 fn model(path: &str, worst: usize) -> Result<(), Error> {
@@ -318,7 +348,7 @@ fn model(path: &str, worst: usize) -> Result<(), Error> {
         let (Some(truth), Some(drawn)) = (cell.median(), drawing.cells.get(cell.cell)) else {
             continue;
         };
-        match predicted(drawn, head.seed) {
+        match predicted(drawn, &cell.metric, head.seed) {
             Ok(value) => {
                 offs.push((cell.cell, off(truth, value)));
                 signed.push((drawn, truth, value, &cell.metric));
@@ -348,7 +378,8 @@ fn try_out(path: &Path, asked: &Asked) -> Result<(), Error> {
     // What is not modelled is refused before the trace is begun.
     let mut modelled = Modelled::new(&study, HostCosts::default())?;
     let (stop, _kept) = io::pipe()?;
-    let options = Options { kernel: asked.kernel.clone(), cost: Cost::PLAIN, varied_starts: true };
+    let binaries = Binaries::find(&asked.kernel)?;
+    let options = Options { binaries, cost: Cost::PLAIN, varied_starts: true };
     let trace: Option<Trace> = match &asked.trace {
         Some(path) => Some(Mutex::new(Box::new(io::BufWriter::new(fs::File::create(path)?)))),
         None => None,
@@ -356,13 +387,15 @@ fn try_out(path: &Path, asked: &Asked) -> Result<(), Error> {
     let lab = KernelLab::new(&study, options, stop.as_fd(), trace.as_ref())?;
     let mut runner = lab.runner();
     for key in cells(&study).into_iter().filter(|key| key.workload(&study).is_some()) {
-        let mut values = [Vec::new(), Vec::new()];
+        let mut samples = Vec::new();
         for number in 0..asked.rounds {
             let seed = mix(&[asked.seed, number]);
-            values[0].extend(runner.run(&key, 0, seed)?.headline());
-            values[1].extend(modelled.run(&key, 0, seed)?.headline());
+            samples.push(runner.run(&key, 0, seed)?);
+            samples.push(modelled.run(&key, 0, seed)?);
         }
-        let [Some(kernel), Some(model)] = values.map(|values| median(&values)) else {
+        let values = figures(&samples).map(|(_, values)| values).unwrap_or_default();
+        let of = |one: usize| -> Vec<f64> { values.iter().skip(one).step_by(2).copied().collect() };
+        let [Some(kernel), Some(model)] = [0, 1].map(|one| median(&of(one))) else {
             return Err(format!("{}: no figure", cell_title(&study, &key)).into());
         };
         let percent = (model / kernel - 1.0) * 100.0;

@@ -5,11 +5,13 @@
 //! 1997); pairs that cannot be are in [`RULES`] with the reason. What is no factor (drive of its class, memory, cost of
 //! the processor) is drawn from ranges. Seed and number of cells give the same cells on every machine.
 
+mod drives;
 mod rules;
 mod text;
 
 use raidlab_random::{Random, mix};
 
+pub use drives::drives_hash;
 pub use rules::{RULES, Rule};
 
 /// In how many cells each pair of values is at least.

@@ -8,12 +8,15 @@ use raidlab_workload::{Recipe, WorkloadSpec};
 
 use super::Drawn;
 
+/// Classes and the drives of each.
+pub(super) const CLASSES: [(&str, &[&str]); 2] = [
+    ("hdd", &["nas-8tb-7200", "nas-4tb-5400", "desktop-2tb-7200", "dc-6tb-7200"]),
+    ("ssd", &["ssd-sata-1tb", "ssd-sata-960gb-dc"]),
+];
+
 /// The drives of a class.
 pub(super) fn drives(class: &str) -> &'static [&'static str] {
-    match class {
-        "ssd" => &["ssd-sata-1tb", "ssd-sata-960gb-dc"],
-        _ => &["nas-8tb-7200", "nas-4tb-5400", "desktop-2tb-7200", "dc-6tb-7200"],
-    }
+    CLASSES.iter().find(|(name, _)| *name == class).map_or(&[], |(_, drives)| drives)
 }
 
 /// Bits of a bitmap on a page of 4 KiB.

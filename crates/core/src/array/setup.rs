@@ -181,25 +181,7 @@ impl Setup {
 
     /// Whether some data can be had from no member when `missing` are out of service.
     pub(super) fn is_lost_without(&self, missing: MemberSet) -> bool {
-        let members = self.layout.members;
-        match &self.geometry {
-            // Of nested levels each is an array of its own: none is asked here.
-            Geometry::Linear(_) | Geometry::Raid0(_) | Geometry::Nested(_) => !missing.is_empty(),
-            Geometry::Mirror(_) => missing.count() == members,
-            Geometry::Parity(_) | Geometry::Raid3(_) => missing.count() > self.parities,
-            Geometry::Raid10(_) => {
-                // The pattern of copies repeats after as many chunks as there are members, or
-                // members times far copies.
-                let chunk = self.layout.chunk.0;
-                let copies = self.copies;
-                let period = u64::from(members) * u64::from(copies);
-                let chunks = (self.geometry.capacity().0 / chunk).min(period);
-                (0..chunks).any(|index| {
-                    let at = Sector(index * chunk);
-                    (0..copies).all(|c| missing.contains(self.geometry.place(at, c).member))
-                })
-            }
-        }
+        !missing.is_empty() && self.geometry.is_lost_without(&|member| missing.contains(member))
     }
 }
 

@@ -49,6 +49,10 @@ impl Linear {
         Place { member: MemberIndex(index as u16), at: Sector(at.0 - start) }
     }
 
+    pub(super) fn members(&self) -> u16 {
+        self.ends.len() as u16
+    }
+
     pub(super) fn used(&self, member: MemberIndex) -> Sectors {
         let index = member.at();
         let start = if index == 0 { 0 } else { self.ends[index - 1] };

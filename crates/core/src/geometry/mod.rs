@@ -7,6 +7,7 @@
 
 mod divide;
 mod linear;
+mod loss;
 mod mirror;
 mod nested;
 mod parity;

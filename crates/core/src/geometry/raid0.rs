@@ -97,6 +97,10 @@ impl Raid0 {
         }
     }
 
+    pub(super) fn members(&self) -> u16 {
+        self.sizes.len() as u16
+    }
+
     pub(super) fn used(&self, member: MemberIndex) -> Sectors {
         Sectors(self.sizes[member.at()])
     }

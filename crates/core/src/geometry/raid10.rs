@@ -113,6 +113,14 @@ impl Raid10 {
 
     /// Copies of each chunk.
     #[inline]
+    /// A sector of each chunk until the pattern of copies repeats: after as many chunks as there are members, or
+    /// members times far copies.
+    pub(super) fn pattern(&self) -> impl Iterator<Item = Sector> + use<> {
+        let chunk = self.chunk.value();
+        let chunks = self.chunks.min(self.members.value() * u64::from(self.copies()));
+        (0..chunks).map(move |index| Sector(index * chunk))
+    }
+
     pub(super) fn copies(&self) -> u16 {
         self.near * self.far.value() as u16
     }

@@ -17,6 +17,7 @@ use raidlab_study::State;
     raidlab compare --on /mnt/scratch     the same on member files, bytes verified\n  \
     raidlab run bonnie-2.00               one workload, printed as the original does\n  \
     raidlab layout raid5 --members 5      where every chunk and parity lies\n  \
+    raidlab risk 'raid5(8)' 'raid6(8)'    how likely each is to lose data\n  \
     raidlab replay pata-2005              a published study on its modelled machine\n  \
     raidlab check                         whether the RAID code keeps its promises\n  \
     raidlab doctor                        what this machine can run, and how to get the rest\n\n\
@@ -42,6 +43,7 @@ pub(crate) enum Command {
     Calibrate(crate::calibrate::args::Calibrate),
     Replay(crate::replay::args::Replay),
     Study(crate::study::StudyOptions),
+    Risk(crate::risk::args::RiskOptions),
     Schema(crate::schema::Schema),
     Doctor(crate::doctor::Doctor),
     Completions(crate::shell::Completions),

@@ -23,6 +23,7 @@ mod layout;
 mod output;
 mod progress;
 mod replay;
+mod risk;
 mod run;
 mod schema;
 mod shell;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         args::Command::Tune(options) => tune::run(options),
         args::Command::Calibrate(options) => calibrate::run(options),
         args::Command::Replay(options) => replay::run(options),
+        args::Command::Risk(options) => risk::run(options),
         args::Command::Study(options) => study::run(options),
         args::Command::Schema(options) => schema::run(options),
         args::Command::Doctor(options) => doctor::run(options),

@@ -5,13 +5,14 @@ use super::tree::{Breach, Tree};
 const RULE: &str = "arrows";
 
 /// What each crate may depend on, besides in its tests.
-const ARROWS: [(&str, &[&str]); 24] = [
+const ARROWS: [(&str, &[&str]); 25] = [
     ("allocator", &[]),
     ("core", &[]),
     ("parity", &[]),
     ("random", &[]),
     ("toml-file", &["core"]),
     ("models", &["core", "random", "toml-file"]),
+    ("risk", &["core", "random"]),
     ("sim", &["core", "models"]),
     ("kernel-lab", &["core", "models"]),
     ("checker", &["core", "random", "metadata"]),
@@ -53,6 +54,7 @@ const CLI: &[&str] = &[
     "measure",
     "explore",
     "report",
+    "risk",
     "store",
 ];
 

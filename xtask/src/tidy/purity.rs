@@ -9,9 +9,9 @@ use super::tree::Breach;
 
 const RULE: &str = "pure";
 
-const PURE: [&str; 12] = [
+const PURE: [&str; 13] = [
     "core", "parity", "metadata", "models", "sim", "checker", "workload", "study", "predict",
-    "explore", "results", "report",
+    "explore", "results", "report", "risk",
 ];
 
 /// What a pure crate goes without, and the paths that lead there.

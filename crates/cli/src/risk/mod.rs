@@ -1,0 +1,42 @@
+//! `raidlab risk`: how likely layouts are to lose data.
+
+pub(crate) mod args;
+mod inputs;
+mod json;
+mod print;
+mod rebuild;
+mod values;
+
+use std::path::Path;
+
+use raidlab_risk::NoAnswer;
+
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::output;
+use crate::progress::Bar;
+use args::RiskOptions;
+
+pub(crate) fn run(options: &RiskOptions) -> Result<(), Failure> {
+    output::check(&[("--json", options.json.as_deref())])?;
+    let stop = interrupt::flag()?;
+    let bar = Bar::share(options.quiet);
+    let asked = inputs::asked(options, &bar)?;
+    let answer = asked.question.answer(&mut |done, total| {
+        bar.show(done, total, "what nobody knows".into());
+        rebuild::goes_on(stop)
+    });
+    bar.clear();
+    let answer = answer.map_err(|error| match error {
+        NoAnswer::Layout(error) => Failure::input(error),
+        NoAnswer::Input(what) => Failure::input(what),
+        NoAnswer::Stopped => Failure::Interrupted,
+    })?;
+    if let Some(path) = &options.json {
+        output::write(path, &json::document(&asked, &answer))?;
+        if options.quiet || path == Path::new("-") {
+            return Ok(());
+        }
+    }
+    output::print(&print::text(&asked, &answer))
+}

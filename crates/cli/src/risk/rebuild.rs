@@ -1,0 +1,230 @@
+//! How long rebuilds take: as told, by the drive's own rates, or simulated under a load.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
+
+use raidlab_core::{Layout, SECTOR_BYTES};
+use raidlab_models::DriveSpec;
+use raidlab_predict::Modelled;
+use raidlab_random::mix;
+use raidlab_risk::Span;
+use raidlab_sim::HostCosts;
+use raidlab_study::{CellKey, DriveSource, State, Study, did_you_mean};
+use raidlab_workload::{Recipe, WorkloadErrorKind, WorkloadSpec};
+
+use super::args::RiskOptions;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::progress::Bar;
+
+/// Rebuilds without anything known of the load: from one full pass to so many.
+const SLOWEST: f64 = 3.0;
+/// No load.
+const IDLE: &str = "idle";
+
+/// A full pass over a hard disk in hours, at rates that fall evenly from the outer edge to the inner one; and how
+/// much longer it takes than at the outer rate.
+pub(super) fn full_pass(drive: &DriveSpec) -> Option<(f64, f64)> {
+    let (outer, inner) = (drive.amount("outer_rate")? as f64, drive.amount("inner_rate")? as f64);
+    let bytes = (drive.capacity.0 * SECTOR_BYTES) as f64;
+    let at_outer = bytes / outer;
+    let whole =
+        if outer > inner { bytes * (outer / inner).ln() / (outer - inner) } else { at_outer };
+    Some((whole / 3600.0, whole / at_outer))
+}
+
+/// Where no flag says anything.
+pub(super) fn assumed(drive: Option<&DriveSpec>) -> Result<Span, Failure> {
+    let pass = drive.and_then(full_pass);
+    let (hours, _) = pass.ok_or_else(|| {
+        let what = drive.map_or("--size gives".into(), |drive| format!("`{}` has", drive.name));
+        Failure::input(format!(
+            "--rebuild <TIME> is missing: {what} no figures for a full pass; give --rebuild, or a \
+             drive and --load, which simulates it"
+        ))
+    })?;
+    Ok(Span::Uniform(hours, SLOWEST * hours))
+}
+
+/// What simulated rebuilds of a layout took.
+#[derive(Clone, Debug)]
+pub(super) struct Simulated {
+    pub(super) span: Span,
+    /// Hours of each run, before what extrapolation leaves open.
+    pub(super) runs: Vec<f64>,
+    /// How many were broken off and are extrapolated.
+    pub(super) extrapolated: usize,
+}
+
+/// Rebuilds of each layout under the loads. Of an extrapolated one both ends are drawn: all of the drive as fast as
+/// the stretch at its outer edge that was simulated, and slower inwards as the drive's rates are.
+pub(super) fn simulate(
+    options: &RiskOptions,
+    drive: &DriveSpec,
+    bar: &Bar,
+) -> Result<Vec<Simulated>, Failure> {
+    let study = study(options, options.drive_name())?;
+    let stop = interrupt::flag()?;
+    let modelled = Modelled::new(&study, HostCosts::default())
+        .map_err(|error| Failure::input(format!("--load: {}", error.reason)))?
+        .stopping_on(stop);
+    let jobs = jobs(options);
+    let inward = full_pass(drive).map_or(1.0, |(_, longer)| longer);
+    let results = run(&jobs, options, &modelled, stop, bar)?;
+    let of_layout = |layout: usize| {
+        let of = jobs.iter().zip(&results).filter(|(job, _)| job.layout == layout);
+        let told: Vec<(f64, bool)> = of.map(|(_, told)| *told).collect();
+        let both = |(hours, is_estimate): &(f64, bool)| match is_estimate {
+            true => [*hours, hours * inward],
+            false => [*hours; 2],
+        };
+        Simulated {
+            span: Span::Samples(told.iter().flat_map(both).collect()),
+            runs: told.iter().map(|one| one.0).collect(),
+            extrapolated: told.iter().filter(|one| one.1).count(),
+        }
+    };
+    Ok((0..options.layouts.len()).map(of_layout).collect())
+}
+
+/// A run: which layout, under which load, which seed.
+struct Job {
+    layout: usize,
+    load: usize,
+    seed: u64,
+}
+
+fn jobs(options: &RiskOptions) -> Vec<Job> {
+    let redundant = options.layouts.iter().enumerate();
+    let redundant = redundant.filter(|(_, layout)| layout.survives() > 0);
+    let job = |layout, load, seed| {
+        let seed = mix(&[options.seed, u64::from(seed)]);
+        Job { layout, load, seed }
+    };
+    let loads = 0..options.load.len();
+    redundant
+        .flat_map(|(layout, _)| loads.clone().map(move |load| (layout, load)))
+        .flat_map(|(layout, load)| (0..options.seeds).map(move |seed| job(layout, load, seed)))
+        .collect()
+}
+
+/// Hours of each job, and whether they are extrapolated.
+fn run(
+    jobs: &[Job],
+    options: &RiskOptions,
+    modelled: &Modelled<'_>,
+    stop: &AtomicBool,
+    bar: &Bar,
+) -> Result<Vec<(f64, bool)>, Failure> {
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
+    let (next, (send, receive)) = (AtomicUsize::new(0), channel());
+    let mut results = vec![None; jobs.len()];
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            let (send, next) = (send.clone(), &next);
+            scope.spawn(move || {
+                while let Some((at, job)) = {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    jobs.get(at).map(|job| (at, job))
+                } {
+                    // Who listens has an error already.
+                    let _ = send.send((at, one(job, options, modelled)));
+                }
+            });
+        }
+        drop(send);
+        let mut failure = None;
+        for (done, (at, told)) in receive.iter().enumerate() {
+            match told {
+                Ok(told) => results[at] = Some(told),
+                Err(error) => {
+                    next.store(jobs.len(), Ordering::Relaxed);
+                    failure.get_or_insert(error);
+                }
+            }
+            let layout = &options.layouts[jobs[at].layout];
+            bar.show(done + 1, jobs.len(), format!("rebuilding {layout}"));
+        }
+        match failure {
+            _ if stop.load(Ordering::Relaxed) => Err(Failure::Interrupted),
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    })?;
+    results.into_iter().collect::<Option<_>>().ok_or(Failure::Interrupted)
+}
+
+fn one(job: &Job, options: &RiskOptions, modelled: &Modelled<'_>) -> Result<(f64, bool), Failure> {
+    // A rebuild while nothing else goes on is one past the last workload.
+    let busy = busy(options);
+    let place = busy.iter().position(|load| *load == job.load);
+    let key = CellKey {
+        layout: job.layout,
+        workload: place.unwrap_or(busy.len()),
+        processes: if place.is_some() { options.processes } else { 0 },
+        state: State::Rebuilding,
+        again: false,
+    };
+    let failed =
+        |what: String| Failure::input(format!("--load {}: {what}", options.load[job.load]));
+    let mut world = modelled
+        .world_in(job.layout, State::Rebuilding, job.seed)
+        .map_err(|error| failed(error.reason))?;
+    let sample =
+        modelled.run_on(&mut world, &key, job.seed).map_err(|error| failed(error.reason))?;
+    let seconds = sample.rebuild.and_then(|rebuild| rebuild.seconds());
+    let (seconds, is_estimate) = seconds.ok_or_else(|| {
+        failed("the load was over before the rebuild had done anything; give it more to do, such as size=".into())
+    })?;
+    Ok((seconds / 3600.0, is_estimate))
+}
+
+/// A study with the layouts and loads.
+fn study(options: &RiskOptions, drive: &str) -> Result<Study, Failure> {
+    let text = raidlab_study::default_study();
+    let mut study = raidlab_study::parse(text, "--load").map_err(Failure::failed)?;
+    let loads = busy(options).into_iter().map(|at| load(&options.load[at]));
+    study.workloads = loads.collect::<Result<_, _>>()?;
+    study.processes = vec![options.processes];
+    let template = study.layouts.swap_remove(0);
+    let named = |layout: &Layout| {
+        let mut named = template.clone();
+        (named.name, named.layout) = (layout.to_string(), layout.clone());
+        named
+    };
+    study.layouts = options.layouts.iter().map(named).collect();
+    study.drives.truncate(1);
+    study.drives[0].source = DriveSource::Model(drive.to_owned());
+    study.drives[0].count = options.layouts.iter().map(Layout::drives).max().unwrap_or(1);
+    Ok(study)
+}
+
+/// Which of the loads are workloads.
+fn busy(options: &RiskOptions) -> Vec<usize> {
+    (0..options.load.len()).filter(|at| options.load[*at].trim() != IDLE).collect()
+}
+
+/// A workload with its parameters.
+fn load(text: &str) -> Result<WorkloadSpec, Failure> {
+    let mut words = text.split_whitespace();
+    let kind = words.next().unwrap_or_default();
+    let pairs = words.map(|word| match word.split_once('=') {
+        Some((key, value)) => (key.to_owned(), value.to_owned()),
+        None => (word.to_owned(), if kind == "fio" { "1" } else { "true" }.to_owned()),
+    });
+    WorkloadSpec::from_recipe(Recipe::of_kind(kind, pairs.collect())).map_err(|error| {
+        let known: Vec<&str> = error.known.iter().map(String::as_str).collect();
+        let (what, name) = match error.kind {
+            WorkloadErrorKind::UnknownKind => (error.reason.clone(), kind),
+            _ => (format!("{kind}: {error}"), error.key.as_str()),
+        };
+        Failure::input(format!("--load: {what}{}", did_you_mean(name, &known)))
+    })
+}
+
+/// What the simulation of risk is told to go on, or that it was interrupted.
+pub(super) fn goes_on(stop: &AtomicBool) -> ControlFlow<()> {
+    if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}

@@ -1,0 +1,349 @@
+//! The whole answer for layouts: chances by mission, their ranges, ratios, and what would change them.
+
+use std::ops::ControlFlow;
+
+use raidlab_core::{Layout, LayoutError, Sectors};
+use raidlab_random::{Random, mix};
+
+use crate::array::Array;
+use crate::model::Model;
+use crate::prior::Range;
+use crate::simulate::{Effort, Outcome, simulate};
+use crate::span::Span;
+
+/// The relative standard error of central figures.
+const CENTRAL: f64 = 0.007;
+/// The chances of losing the array and of losing anything, by draw.
+type Drawn = Vec<(f64, f64)>;
+
+/// Draws of what nobody knows.
+const DRAWS: u64 = 64;
+/// Paths of each draw: to about a seventh of a chance, where ranges span factors of ten.
+const PATHS: u64 = 1_200;
+
+/// A question about layouts of equal drives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// The layouts.
+    pub layouts: Vec<Layout>,
+    /// What each drive holds.
+    pub drive: Sectors,
+    /// What is assumed of all of them, with the central figures. The write hole is per layout: see
+    /// [`write_holes`](Self::write_holes).
+    pub model: Model,
+    /// The write hole of each layout.
+    pub write_holes: Vec<crate::model::WriteHole>,
+    /// Lengths of rebuilds of each layout; empty: those of the model.
+    pub rebuilds: Vec<Span>,
+    /// Failures a year; the central one is what the model's hazard stands for.
+    pub failures: Range,
+    /// Defects a year of each drive.
+    pub defects: Range,
+    /// The chance that a failure takes another drive with it.
+    pub common_cause: Range,
+    /// Missions in hours.
+    pub missions: Vec<f64>,
+    /// The one that what-if rows and ratios are about: its place in `missions`.
+    pub main: usize,
+    /// Draws everything.
+    pub seed: u64,
+}
+
+/// A chance with its range over what nobody knows: 5 % of draws lie below, 5 % above.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Within {
+    /// With the central figures.
+    pub central: f64,
+    /// 5 %.
+    pub low: f64,
+    /// 95 %.
+    pub high: f64,
+}
+
+/// What a layout loses by the end of a mission.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mission {
+    /// With the central figures.
+    pub outcome: Outcome,
+    /// Losing the array.
+    pub array: Within,
+    /// Losing anything.
+    pub sector: Within,
+}
+
+/// The answer with something changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WhatIf {
+    /// What is changed, in a few words.
+    pub what: String,
+    /// What is lost then by the end of the main mission.
+    pub outcome: Outcome,
+}
+
+/// The answer for a layout.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Risk {
+    /// The layout.
+    pub layout: Layout,
+    /// Bytes that users have.
+    pub usable: u64,
+    /// By mission.
+    pub missions: Vec<Mission>,
+    /// The share of the array's risk that is due to waiting for a drive; 0 where there is no risk.
+    pub waiting: f64,
+    /// Rows of what would change the answer.
+    pub what_ifs: Vec<WhatIf>,
+}
+
+/// How many times as likely one layout loses as another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ratio {
+    /// The place of the layout in the question that loses more.
+    pub more: usize,
+    /// That of the one that loses less.
+    pub less: usize,
+    /// Losing the array, over the main mission.
+    pub array: Within,
+    /// Losing anything.
+    pub sector: Within,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// For each layout.
+    pub risks: Vec<Risk>,
+    /// From each layout to the safest one.
+    pub ratios: Vec<Ratio>,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NoAnswer {
+    /// A layout is impossible over these drives.
+    Layout(LayoutError),
+    /// An input cannot be, in words.
+    Input(String),
+    /// Whoever asked has broken off.
+    Stopped,
+}
+
+impl Question {
+    /// What is assumed of a layout.
+    pub fn model_of(&self, layout: usize) -> Model {
+        let mut model = self.model.clone();
+        if let Some(hole) = self.write_holes.get(layout) {
+            model.write_hole = *hole;
+        }
+        if let Some(rebuild) = self.rebuilds.get(layout) {
+            model.rebuild = rebuild.clone();
+        }
+        model
+    }
+
+    /// The model of a draw of what nobody knows.
+    fn drawn(&self, layout: usize, draw: u64) -> Model {
+        let mut random = Random::new(mix(&[self.seed, draw]));
+        let mut model = self.model_of(layout);
+        let failures = self.failures.at(strata(draw, 0, self.seed, &mut random));
+        if self.failures.central > 0.0 {
+            model.hazard = model.hazard.times(failures / self.failures.central);
+        }
+        let per_hour = self.model.latent.rate / self.defects.central.max(f64::MIN_POSITIVE);
+        let defects = self.defects.at(strata(draw, 1, self.seed, &mut random));
+        model.latent.rate = defects * per_hour;
+        let cause = self.common_cause.at(strata(draw, 2, self.seed, &mut random));
+        model.common_cause = cause.min(1.0);
+        model
+    }
+
+    /// Answers; `step` is told how many of how many steps are done, and may break off.
+    ///
+    /// # Errors
+    /// When an input cannot be, or `step` broke off.
+    pub fn answer(
+        &self,
+        step: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+    ) -> Result<Answer, NoAnswer> {
+        let mut arrays = Vec::new();
+        for (index, layout) in self.layouts.iter().enumerate() {
+            self.model_of(index).check().map_err(NoAnswer::Input)?;
+            arrays.push(Array::new(layout, self.drive).map_err(NoAnswer::Layout)?);
+        }
+        let changes: Vec<_> = (0..self.layouts.len()).map(|layout| self.changes(layout)).collect();
+        let what_ifs: usize = changes.iter().map(Vec::len).sum();
+        let each = self.missions.len() * (DRAWS as usize + 1);
+        let total = self.layouts.len() * each + what_ifs;
+        let mut done = 0;
+        let mut told = || {
+            done += 1;
+            step(done, total).is_continue().then_some(()).ok_or(NoAnswer::Stopped)
+        };
+        let (mut risks, mut draws) = (Vec::new(), Vec::new());
+        for (index, (array, changes)) in arrays.iter_mut().zip(changes).enumerate() {
+            let (missions, drawn) = self.missions_of(index, array, &mut told)?;
+            let central = missions[self.main].outcome;
+            let (mut what_ifs, mut waiting) = (Vec::new(), 0.0);
+            for (what, model) in changes {
+                let effort = Effort { error: 0.02, paths: 50_000, ..Effort::new(self.seed) };
+                let outcome = simulate(array, &model, central.until, effort);
+                if what == AT_ONCE && central.array.value > 0.0 {
+                    waiting = (1.0 - outcome.array.value / central.array.value).clamp(0.0, 1.0);
+                }
+                what_ifs.push(WhatIf { what: what.into(), outcome });
+                told()?;
+            }
+            let (layout, usable) = (self.layouts[index].clone(), array.usable());
+            risks.push(Risk { layout, usable, missions, waiting, what_ifs });
+            draws.push(drawn);
+        }
+        let ratios = self.ratios(&risks, &draws);
+        Ok(Answer { risks, ratios })
+    }
+
+    /// Each mission of a layout, and what each draw of the main one gave.
+    fn missions_of(
+        &self,
+        layout: usize,
+        array: &mut Array,
+        told: &mut dyn FnMut() -> Result<(), NoAnswer>,
+    ) -> Result<(Vec<Mission>, Drawn), NoAnswer> {
+        let (model, mut missions, mut main) = (self.model_of(layout), Vec::new(), Vec::new());
+        for (index, until) in self.missions.iter().enumerate() {
+            let outcome = simulate(
+                array,
+                &model,
+                *until,
+                Effort { error: CENTRAL, ..Effort::new(self.seed) },
+            );
+            told()?;
+            let mut drawn = Vec::new();
+            for draw in 0..DRAWS {
+                let model = self.drawn(layout, draw);
+                let effort = Effort { paths: PATHS, error: 0.1, ..Effort::new(self.seed) };
+                let outcome = simulate(array, &model, *until, effort);
+                drawn.push((outcome.array.value, outcome.sector.value));
+                told()?;
+            }
+            let array = within(outcome.array.value, drawn.iter().map(|one| one.0));
+            let sector = within(outcome.sector.value, drawn.iter().map(|one| one.1));
+            missions.push(Mission { outcome, array, sector });
+            if index == self.main {
+                main = drawn;
+            }
+        }
+        Ok((missions, main))
+    }
+
+    /// Models with something changed that belongs to the structure of the question.
+    fn changes(&self, layout: usize) -> Vec<(&'static str, Model)> {
+        let base = self.model_of(layout);
+        let with = |what, change: &dyn Fn(&mut Model)| {
+            let mut model = base.clone();
+            change(&mut model);
+            (what, model)
+        };
+        let mut rows = Vec::new();
+        if base.replace.mean() > 0.0 {
+            rows.push(with(AT_ONCE, &|model| model.replace = Span::Fixed(0.0)));
+        }
+        if base.spares > 0 {
+            rows.push(with("no hot spare", &|model| model.spares = 0));
+        } else {
+            rows.push(with("one hot spare", &|model| model.spares = 1));
+        }
+        if base.latent.rate > 0.0 {
+            rows.push(with("latent errors x 10", &|model| model.latent.rate *= 10.0));
+            rows.push(with("latent errors / 10", &|model| model.latent.rate /= 10.0));
+            if base.latent.found.is_some() {
+                rows.push(with("no scrub", &|model| model.latent.found = None));
+            }
+        }
+        rows.push(with("common cause 5 %", &|model| model.common_cause = 0.05));
+        if base.batch > 0.0 {
+            rows.push(with("drives of mixed batches", &|model| model.batch = 0.0));
+        }
+        if base.wrong_pull == 0.0 {
+            rows.push(with("wrong drive pulled 1 %", &|model| model.wrong_pull = 0.01));
+        } else {
+            rows.push(with("never the wrong drive pulled", &|model| model.wrong_pull = 0.0));
+        }
+        if !matches!(base.rebuild, Span::Fixed(_)) {
+            let mean = Span::Fixed(base.rebuild.mean());
+            rows.push(with("rebuild always its mean", &|model| model.rebuild = mean.clone()));
+        }
+        rows
+    }
+
+    fn ratios(&self, risks: &[Risk], draws: &[Drawn]) -> Vec<Ratio> {
+        let of = |index: usize| risks[index].missions[self.main].outcome;
+        let safest = (0..risks.len())
+            .min_by(|one, other| of(*one).array.value.total_cmp(&of(*other).array.value));
+        let Some(less) = safest else { return Vec::new() };
+        let ratio = |more: usize| {
+            let quotient = |one: f64, other: f64| if other > 0.0 { one / other } else { f64::NAN };
+            let pairs = || draws[more].iter().zip(&draws[less]);
+            let array = pairs().map(|(one, other)| quotient(one.0, other.0));
+            let sector = pairs().map(|(one, other)| quotient(one.1, other.1));
+            let central = (of(more), of(less));
+            Ratio {
+                more,
+                less,
+                array: within(quotient(central.0.array.value, central.1.array.value), array),
+                sector: within(quotient(central.0.sector.value, central.1.sector.value), sector),
+            }
+        };
+        (0..risks.len()).filter(|more| *more != less).map(ratio).collect()
+    }
+}
+
+/// The what-if row that tells what waiting for a drive is worth.
+pub const AT_ONCE: &str = "drive replaced at once";
+
+/// A normal number for a draw: each of equal parts of the law has one draw, in an order of its own for each figure.
+fn strata(draw: u64, figure: u64, seed: u64, random: &mut Random) -> f64 {
+    let mut order: Vec<u64> = (0..DRAWS).collect();
+    Random::new(mix(&[seed, figure, DRAWS])).shuffle(&mut order);
+    let within = (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+    normal((order[draw as usize] as f64 + within.clamp(1e-9, 1.0 - 1e-9)) / DRAWS as f64)
+}
+
+/// The normal quantile of a chance, by bisection of the error function.
+fn normal(chance: f64) -> f64 {
+    let below = |value: f64| 0.5 * libm::erfc(-value / std::f64::consts::SQRT_2);
+    let (mut low, mut high) = (-9.0, 9.0);
+    for _ in 0..60 {
+        let middle = (low + high) / 2.0;
+        if below(middle) < chance { low = middle } else { high = middle }
+    }
+    (low + high) / 2.0
+}
+
+fn within(central: f64, drawn: impl Iterator<Item = f64>) -> Within {
+    let mut drawn: Vec<f64> = drawn.filter(|one| one.is_finite()).collect();
+    drawn.sort_by(f64::total_cmp);
+    let at = |share: f64| {
+        let place = share * drawn.len().saturating_sub(1) as f64;
+        let (below, part) = (place as usize, place.fract());
+        let above = drawn.get(below + 1).or(drawn.last()).copied().unwrap_or(central);
+        drawn.get(below).map_or(central, |one| one + part * (above - one))
+    };
+    Within { central, low: at(0.05), high: at(0.95) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_are_normal() {
+        let all: Vec<f64> =
+            (0..DRAWS).map(|draw| strata(draw, 0, 7, &mut Random::new(draw))).collect();
+        let mean = all.iter().sum::<f64>() / DRAWS as f64;
+        let square = all.iter().map(|one| one * one).sum::<f64>() / DRAWS as f64;
+        assert!(mean.abs() < 0.05 && (square - 1.0).abs() < 0.1, "{mean} {square}");
+        assert!((normal(0.95) - 1.644_853_6).abs() < 1e-6);
+        let range = within(5.0, (0..=100).map(f64::from));
+        assert_eq!((range.low, range.high), (5.0, 95.0));
+    }
+}

@@ -1,0 +1,160 @@
+//! What is assumed of drives, rebuilds and the people who replace drives.
+
+use crate::hazard::Hazard;
+use crate::span::Span;
+
+/// All that is assumed. Times in hours, rates an hour, chances from 0 to 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    /// How drives fail.
+    pub hazard: Hazard,
+    /// The drives' age at the start.
+    pub age: f64,
+    /// Sectors that have become unreadable and nobody has noticed yet.
+    pub latent: Latent,
+    /// From a failure until a person has put another drive in.
+    pub replace: Span,
+    /// From the start of a rebuild to its end.
+    pub rebuild: Span,
+    /// Hot spares: a rebuild begins at once. Spares do not fail, and are replaced as members are.
+    pub spares: u16,
+    /// How many drives are rebuilt at once.
+    pub order: RepairOrder,
+    /// The chance that who replaces a drive pulls a good one, which is then rebuilt.
+    pub wrong_pull: f64,
+    /// The chance that a failure takes another drive with it: power, heat, cables, firmware.
+    pub common_cause: f64,
+    /// How much the first drives are alike: the standard deviation of the logarithm of a factor on their failure rate
+    /// that they share, with mean 1. Drives put in later are of other batches.
+    pub batch: f64,
+    /// Stripes that a crash leaves torn.
+    pub write_hole: WriteHole,
+}
+
+/// How many drives are rebuilt at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RepairOrder {
+    /// All that are there, each in its own time.
+    #[default]
+    Parallel,
+    /// One after another, as they failed; of nested levels in each lower array. So does md, but where two drives were
+    /// put in before it began.
+    Serial,
+}
+
+/// Latent defects: they come with time that drives run, not with bits that are read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Latent {
+    /// Defects an hour, of each drive; with [`Law::PerRebuild`] the chance of any on a drive that must be read whole.
+    pub rate: f64,
+    /// From a defect to the scrub that finds and repairs it; `None`: nobody looks.
+    pub found: Option<Span>,
+    /// How defects come.
+    pub law: Law,
+    /// Defects that come while an array waits for its rebuild count as well, until the rebuild has read there.
+    pub while_rebuilding: bool,
+    /// Bytes that one defect makes unreadable.
+    pub bytes: f64,
+}
+
+/// How defects come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Law {
+    /// Each for itself.
+    Independent,
+    /// None before the last one is found, as Elerath and Pecht (2007) have it.
+    OneAtATime,
+    /// By a chance for each drive that a rebuild reads, as calculators make of a data sheet's errors per bit. For
+    /// comparison with those only.
+    PerRebuild,
+}
+
+/// Crashes (power, kernel) that leave parity and data of a stripe unlike. Rates of losing a stripe, an hour.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WriteHole {
+    /// While all drives are there.
+    pub whole: f64,
+    /// While some are missing.
+    pub degraded: f64,
+    /// Bytes of a torn stripe.
+    pub bytes: f64,
+}
+
+impl Latent {
+    /// No defects.
+    pub const NONE: Self =
+        Self { rate: 0.0, found: None, law: Law::Independent, while_rebuilding: false, bytes: 0.0 };
+
+    /// How many undetected defects a drive that had none `hours` ago has on average.
+    pub(crate) fn mean(&self, hours: f64) -> f64 {
+        let found = |found: &Span| found.mean_up_to(hours);
+        self.rate * self.found.as_ref().map_or(hours, found)
+    }
+
+    /// The chance that a drive that had none `hours` ago has a defect in a part of it.
+    pub(crate) fn chance(&self, hours: f64, part: f64) -> f64 {
+        if self.rate == 0.0 || part == 0.0 {
+            return 0.0;
+        }
+        match self.law {
+            Law::Independent => -libm::expm1(-part * self.mean(hours)),
+            Law::PerRebuild => part * self.rate,
+            Law::OneAtATime => match &self.found {
+                None => part * -libm::expm1(-self.rate * hours),
+                Some(found) => {
+                    let kept = found.mean();
+                    let share = self.rate * kept / (1.0 + self.rate * kept);
+                    part * share * -libm::expm1(-hours * (self.rate + 1.0 / kept.max(1e-9)))
+                }
+            },
+        }
+    }
+}
+
+impl Model {
+    /// Drives that fail at a yearly rate and are rebuilt in a fixed time, and nothing else.
+    pub fn plain(yearly: f64, rebuild: f64) -> Self {
+        Self {
+            hazard: Hazard::yearly(yearly),
+            age: 0.0,
+            latent: Latent::NONE,
+            replace: Span::Fixed(0.0),
+            rebuild: Span::Fixed(rebuild),
+            spares: 0,
+            order: RepairOrder::Parallel,
+            wrong_pull: 0.0,
+            common_cause: 0.0,
+            batch: 0.0,
+            write_hole: WriteHole::default(),
+        }
+    }
+
+    /// What is impossible, in words that name the input.
+    ///
+    /// # Errors
+    /// With the first input that cannot be.
+    pub fn check(&self) -> Result<(), String> {
+        let named = |name: &str, problem: Option<&str>| match problem {
+            Some(problem) => Err(format!("{name}: {problem}")),
+            None => Ok(()),
+        };
+        named("failure rate", self.hazard.problem())?;
+        named("replacement", self.replace.problem())?;
+        named("rebuild", self.rebuild.problem())?;
+        named("scrub", self.latent.found.as_ref().and_then(Span::problem))?;
+        let chance = |name: &str, value: f64| {
+            let is_chance = (0.0..=1.0).contains(&value);
+            named(name, (!is_chance).then_some("a chance is from 0 to 1"))
+        };
+        chance("wrong pull", self.wrong_pull)?;
+        chance("common cause", self.common_cause)?;
+        if self.latent.law == Law::PerRebuild {
+            chance("unreadable drives", self.latent.rate)?;
+        }
+        let rates = [self.latent.rate, self.write_hole.whole, self.write_hole.degraded, self.age];
+        let are_rates = rates.iter().all(|rate| rate.is_finite() && *rate >= 0.0);
+        named("rates and age", (!are_rates).then_some("are 0 or more and finite"))?;
+        let is_spread = (0.0..=2.0).contains(&self.batch);
+        named("batch", (!is_spread).then_some("the spread of batches is from 0 to 2"))
+    }
+}

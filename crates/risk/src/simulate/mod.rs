@@ -1,0 +1,270 @@
+//! The chance of losing data, by simulation of rare events.
+
+mod cycle;
+mod path;
+mod state;
+
+use raidlab_random::mix;
+
+use crate::array::Array;
+use crate::hazard::YEAR;
+use crate::model::{Law, Model};
+use path::{Paths, Sums};
+use state::State;
+
+/// How rare events are found. All give the same within their errors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Method {
+    /// Failures as often as they happen; the last one, which loses the array, in closed form.
+    Conditional,
+    /// Failures far more often than they happen, with weights; also the last one.
+    Balanced,
+    /// Failures more often than they happen, and the last one in closed form.
+    #[default]
+    Both,
+}
+
+impl Method {
+    const fn is_conditional(self) -> bool {
+        matches!(self, Self::Conditional | Self::Both)
+    }
+
+    const fn is_biased(self) -> bool {
+        matches!(self, Self::Balanced | Self::Both)
+    }
+}
+
+/// Which losses count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Losses {
+    /// The first: results are chances.
+    #[default]
+    First,
+    /// Each: results are numbers of losses. After one the array waits for its drives and goes on.
+    Every,
+}
+
+/// How much is simulated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Effort {
+    /// Draws everything.
+    pub seed: u64,
+    /// The relative standard error of both chances at which it is enough.
+    pub error: f64,
+    /// Paths at most.
+    pub paths: u64,
+    /// How rare events are found.
+    pub method: Method,
+    /// Which losses count.
+    pub losses: Losses,
+}
+
+impl Effort {
+    /// To a relative standard error of 0.5 %, with at most a million paths.
+    pub const fn new(seed: u64) -> Self {
+        let (method, losses) = (Method::Both, Losses::First);
+        Self { seed, error: 0.005, paths: 1_000_000, method, losses }
+    }
+}
+
+/// A chance with the standard error of its computing, relative to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Chance {
+    /// From 0 to 1; the number of losses where each counts.
+    pub value: f64,
+    /// Relative standard error; 0 where it is exact.
+    pub error: f64,
+}
+
+/// What is lost by the end of a mission.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// The mission in hours.
+    pub until: f64,
+    /// Losing the array.
+    pub array: Chance,
+    /// Losing anything: a sector, a stripe, or the array.
+    pub sector: Chance,
+    /// Bytes expected to be lost for each usable byte.
+    pub lost_share: f64,
+    /// Hours with a drive missing, expected.
+    pub degraded: f64,
+    /// The mean weight of all walks: 1 but for chance.
+    pub mass: f64,
+    /// Paths that were simulated; 0 where the result is a closed form.
+    pub paths: u64,
+}
+
+/// Paths of one batch factor, and what they told.
+#[derive(Clone, Debug)]
+struct Node {
+    factor: f64,
+    share: f64,
+    paths: u64,
+    sum: Sums,
+    squares: (f64, f64),
+}
+
+impl Node {
+    fn new(factor: f64, share: f64) -> Self {
+        Self { factor, share, paths: 0, sum: Sums::default(), squares: (0.0, 0.0) }
+    }
+
+    fn add(&mut self, told: &Sums) {
+        self.paths += 1;
+        self.sum.array += told.array;
+        self.sum.any += told.any;
+        self.sum.defects += told.defects;
+        self.sum.degraded += told.degraded;
+        self.sum.mass += told.mass;
+        self.sum.cycles += told.cycles;
+        self.squares.0 += told.array * told.array;
+        self.squares.1 += told.any * told.any;
+    }
+
+    fn mean(&self, sum: f64) -> f64 {
+        if self.paths == 0 { 0.0 } else { self.share * sum / self.paths as f64 }
+    }
+
+    /// The variance of what this node adds to a chance.
+    fn variance(&self, sum: f64, squares: f64) -> f64 {
+        if self.paths < 2 {
+            return 0.0;
+        }
+        let paths = self.paths as f64;
+        let mean = sum / paths;
+        self.share * self.share * (squares / paths - mean * mean).max(0.0) / (paths - 1.0)
+    }
+}
+
+/// The share of each batch factor: the log-normal law in steps of half a standard deviation, which integrates what is
+/// smooth to many digits. Far above the middle, as it takes several failures.
+fn nodes(sigma: f64) -> Vec<Node> {
+    if sigma == 0.0 {
+        return vec![Node::new(1.0, 1.0)];
+    }
+    let places = (-7..=12).map(|step| f64::from(step) * 0.5);
+    let density = |place: f64| libm::exp(-place * place / 2.0);
+    let all: f64 = places.clone().map(density).sum();
+    let factor = |place: f64| libm::exp(sigma * place - sigma * sigma / 2.0);
+    places.map(|place| Node::new(factor(place), density(place) / all)).collect()
+}
+
+/// What an array loses within a mission of `until` hours.
+pub fn simulate(array: &mut Array, model: &Model, until: f64, effort: Effort) -> Outcome {
+    let nodes = nodes(model.batch);
+    if !array.is_redundant() {
+        return without_redundancy(array, model, until, &nodes);
+    }
+    let mut paths = Paths {
+        model,
+        array,
+        method: effort.method,
+        losses: effort.losses,
+        until,
+        walked: State::default(),
+        tried: State::default(),
+    };
+    let nodes = run(&mut paths, nodes, effort);
+    let usable = paths.array.usable();
+    outcome(model, &nodes, until, usable)
+}
+
+/// Paths until the error is small enough: a round over all factors, then where the error comes from.
+fn run(paths: &mut Paths<'_>, mut nodes: Vec<Node>, effort: Effort) -> Vec<Node> {
+    let count = nodes.len() as u64;
+    let first = (effort.paths / (8 * count)).clamp(1, 1_000);
+    let mut done = 0;
+    for (index, node) in nodes.iter_mut().enumerate() {
+        add(paths, node, index, first, effort.seed);
+        done += first;
+    }
+    while done < effort.paths && errors(&nodes).any(|error| error > effort.error) {
+        let total = |of: fn(&Node) -> f64| nodes.iter().map(of).sum::<f64>();
+        let sums = (total(|node| node.mean(node.sum.array)), total(|node| node.mean(node.sum.any)));
+        // What a path more takes off the relative variances.
+        let gain = |node: &Node| {
+            let array =
+                node.variance(node.sum.array, node.squares.0) / (sums.0 * sums.0).max(1e-300);
+            let any = node.variance(node.sum.any, node.squares.1) / (sums.1 * sums.1).max(1e-300);
+            (array + any) / node.paths as f64
+        };
+        let gains = nodes.iter().map(gain).enumerate();
+        let best = gains.fold((0, -1.0), |one, other| if other.1 > one.1 { other } else { one });
+        let more = nodes[best.0].paths.clamp(1, effort.paths - done);
+        add(paths, &mut nodes[best.0], best.0, more, effort.seed);
+        done += more;
+    }
+    nodes
+}
+
+fn add(paths: &mut Paths<'_>, node: &mut Node, index: usize, count: u64, seed: u64) {
+    for _ in 0..count {
+        let told = paths.path(mix(&[seed, index as u64, node.paths]), node.factor);
+        node.add(&told);
+    }
+}
+
+/// The relative standard errors of both chances.
+fn errors(nodes: &[Node]) -> impl Iterator<Item = f64> {
+    let of = |sum: fn(&Node) -> f64, squares: fn(&Node) -> f64| {
+        let mean: f64 = nodes.iter().map(|node| node.mean(sum(node))).sum();
+        let variance: f64 = nodes.iter().map(|node| node.variance(sum(node), squares(node))).sum();
+        if mean > 0.0 { variance.sqrt() / mean } else { 0.0 }
+    };
+    let array = of(|node| node.sum.array, |node| node.squares.0);
+    [array, of(|node| node.sum.any, |node| node.squares.1)].into_iter()
+}
+
+fn outcome(model: &Model, nodes: &[Node], until: f64, usable: u64) -> Outcome {
+    let total = |of: fn(&Sums) -> f64| nodes.iter().map(|node| node.mean(of(&node.sum))).sum();
+    let (array, any): (f64, f64) = (total(|told| told.array), total(|told| told.any));
+    let (defects, degraded): (f64, f64) = (total(|told| told.defects), total(|told| told.degraded));
+    let errors: Vec<f64> = errors(nodes).collect();
+    let hole = model.write_hole;
+    let torn = hole.whole * (until - degraded).max(0.0) + hole.degraded * degraded;
+    let sector = any + (1.0 - any) * -libm::expm1(-torn);
+    let bytes = defects * model.latent.bytes + torn * hole.bytes;
+    let all = |of: fn(&Sums) -> f64| nodes.iter().map(|node| of(&node.sum)).sum::<f64>();
+    let part = if sector > 0.0 { any / sector } else { 0.0 };
+    Outcome {
+        until,
+        array: Chance { value: array, error: errors[0] },
+        sector: Chance { value: sector, error: errors[1] * part },
+        lost_share: array + if usable > 0 { bytes / usable as f64 } else { 0.0 },
+        degraded,
+        mass: all(|told| told.mass) / all(|told| told.cycles).max(1.0),
+        paths: nodes.iter().map(|node| node.paths).sum(),
+    }
+}
+
+/// Every failure loses all of it, and every defect a sector.
+fn without_redundancy(array: &Array, model: &Model, until: f64, nodes: &[Node]) -> Outcome {
+    let drives = f64::from(array.drives());
+    let ages = (model.age + until, model.age);
+    let each = model.hazard.cumulative(ages.0) - model.hazard.cumulative(ages.1);
+    let defects = match model.latent.law {
+        Law::PerRebuild => 0.0,
+        Law::Independent | Law::OneAtATime => drives * model.latent.rate * until,
+    };
+    let of = |more: f64| {
+        let lost = |node: &Node| node.share * -libm::expm1(-node.factor * drives * each - more);
+        nodes.iter().map(lost).sum::<f64>()
+    };
+    let (array_lost, sector) = (of(0.0), of(defects));
+    let bytes = defects * model.latent.bytes / array.usable().max(1) as f64;
+    Outcome {
+        until,
+        array: Chance { value: array_lost, error: 0.0 },
+        sector: Chance { value: sector, error: 0.0 },
+        lost_share: array_lost + bytes,
+        degraded: 0.0,
+        mass: 1.0,
+        paths: 0,
+    }
+}
+
+/// Years as hours.
+pub fn years(years: f64) -> f64 {
+    years * YEAR
+}

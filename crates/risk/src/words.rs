@@ -1,0 +1,129 @@
+//! Chances in words, to one digit: more is not known.
+
+/// What every figure is about.
+pub const SCOPE: &str = "drives and rebuilds only, not fire, theft, deletion, ransomware, software";
+
+/// Below this other causes dominate.
+pub const LEAST: f64 = 1e-5;
+
+/// A chance, such as `1 in 300`, `4 in 10`, `almost certain`.
+pub fn chance(value: f64) -> String {
+    if value < LEAST {
+        return "less than 1 in 100,000".into();
+    }
+    if value > 0.95 {
+        return "almost certain".into();
+    }
+    if value >= 0.15 {
+        return format!("{:.0} in 10", (value * 10.0).clamp(1.0, 9.0));
+    }
+    format!("1 in {}", grouped(one_digit(1.0 / value)))
+}
+
+/// A chance with what it may be: `about 1 in 300; between 1 in 60 and 1 in 2,000`.
+pub fn chance_within(value: f64, (low, high): (f64, f64)) -> String {
+    if value < LEAST && high < LEAST {
+        return "less than 1 in 100,000: other causes dominate".into();
+    }
+    if value < LEAST {
+        let high = chance(high);
+        return format!("less than 1 in 100,000: other causes dominate; up to {high}");
+    }
+    let (about, likely, rarely) = (chance(value), chance(high), chance(low));
+    let about = if value > 0.95 { about } else { format!("about {about}") };
+    if likely == rarely {
+        return about;
+    }
+    format!("{about}; between {likely} and {rarely}")
+}
+
+/// How many times as often, to one digit: `40`, `1.5`, `1`, `1/3`.
+pub fn times(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio <= 0.0 => "0".into(),
+        ratio if ratio < 0.8 => format!("1/{}", times(1.0 / ratio)),
+        ratio if ratio < 1.25 => "1".into(),
+        ratio if ratio < 2.75 => format!("{}", (ratio * 2.0).round() / 2.0),
+        ratio => grouped(one_digit(ratio)),
+    }
+}
+
+/// A share, such as `about 70 %`.
+pub fn share(value: f64) -> String {
+    match value {
+        value if value < 0.05 => "less than 5 %".into(),
+        value => format!("about {:.0} %", (value * 10.0).round() * 10.0),
+    }
+}
+
+/// Bytes lost for each usable TB, such as `300 MB`.
+pub fn bytes(of_each: f64) -> String {
+    if of_each < LEAST {
+        return "less than 10 MB: other causes dominate".into();
+    }
+    let bytes = of_each * 1e12;
+    let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    let unit = units.into_iter().find(|(size, _)| bytes >= 0.95 * size);
+    match unit {
+        Some((size, name)) => format!("{} {name}", grouped(one_digit(bytes / size))),
+        None => "nothing".into(),
+    }
+}
+
+/// Rounded to the first digit.
+fn one_digit(value: f64) -> f64 {
+    let mut scale = 1.0;
+    while value / scale >= 10.0 {
+        scale *= 10.0;
+    }
+    (value / scale).round() * scale
+}
+
+fn grouped(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chances_have_one_digit() {
+        for (value, text) in [
+            (0.0033, "1 in 300"),
+            (1.0 / 96.0, "1 in 100"),
+            (0.000_51, "1 in 2,000"),
+            (0.14, "1 in 7"),
+            (0.36, "4 in 10"),
+            (0.97, "almost certain"),
+            (1.05e-5, "1 in 100,000"),
+            (9.9e-6, "less than 1 in 100,000"),
+            (0.0, "less than 1 in 100,000"),
+        ] {
+            assert_eq!(chance(value), text, "{value}");
+        }
+        let within = chance_within(1.0 / 310.0, (1.0 / 2_100.0, 1.0 / 58.0));
+        assert_eq!(within, "about 1 in 300; between 1 in 60 and 1 in 2,000");
+        let rare = chance_within(1e-7, (1e-9, 2e-6));
+        assert_eq!(rare, "less than 1 in 100,000: other causes dominate");
+        assert!(chance_within(1e-6, (1e-7, 1e-4)).ends_with("up to 1 in 10,000"));
+        assert_eq!(chance_within(0.1, (0.1, 0.1)), "about 1 in 10");
+    }
+
+    #[test]
+    fn ratios_shares_and_bytes() {
+        let told = [1.1, 1.5, 2.1, 4.4, 41.0, 5_300.0, 0.31].map(times);
+        assert_eq!(told, ["1", "1.5", "2", "4", "40", "5,000", "1/3"]);
+        assert_eq!(share(0.71), "about 70 %");
+        assert_eq!(bytes(3.3e-4), "300 MB");
+        assert_eq!(bytes(9e-6), "less than 10 MB: other causes dominate");
+    }
+}

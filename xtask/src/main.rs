@@ -9,6 +9,7 @@ use std::process::{Command, ExitCode, Stdio};
 mod asan;
 mod bench;
 mod bits;
+mod book;
 mod budget;
 mod child;
 #[path = "../../tests/support/corpus.rs"]
@@ -21,6 +22,7 @@ mod kernel;
 #[path = "../../tests/support/markdown.rs"]
 mod markdown;
 mod mutants;
+mod package;
 #[path = "../../tests/support/packages.rs"]
 mod packages;
 mod suite;
@@ -57,6 +59,13 @@ usage: cargo xtask TASK
   docs [--sample N] [--with FILE] [DOCUMENT...]
                    runs the commands that the documents show; --sample: a third of them, chosen by N;
                    --with: with this raidlab instead of building it
+  book [--with FILE]
+                   the documents as a site, in target/book, by mdBook, with the help of all commands;
+                   --with: of this raidlab instead of building it
+  package [--with FILE] [--try]
+                   a static program, a Debian package of it with man pages and completions, in
+                   target/package; --with: packs this static program instead of building one;
+                   --try: unpacks it in an empty root directory and runs it there; by root
   bench [ARG...]   all benchmarks; ARG is handed to `cargo bench`
   bench --against COMMIT [NAME...] [--rounds N] [--limit PERCENT]
                    benches of now and of COMMIT in turns (planner, engine, ...), 7 rounds or more: the
@@ -107,6 +116,12 @@ fn main() -> ExitCode {
                 eprint!("{}", kernel::USAGE);
                 return ExitCode::from(2);
             }
+        },
+        ["book"] => book::run(&root(), None),
+        ["book", "--with", program] => book::run(&root(), Some(Path::new(program))),
+        ["package", ref more @ ..] => match package::Options::parse(more) {
+            Some(options) => package::run(&root(), &options),
+            None => return usage(),
         },
         ["bits"] => bits::run(&root(), false),
         ["bits", "--install"] => bits::run(&root(), true),

@@ -19,8 +19,9 @@ const COMMANDS: [(&str, &[&str]); 3] =
     [("raidlab", &[]), ("cargo run --release --", &[]), ("cargo xtask bugs", &["check", "--bugs"])];
 
 /// Flags that sentences name and that are of other programs.
-const OF_OTHERS: [&str; 7] = [
+const OF_OTHERS: [&str; 8] = [
     "--assume-clean",
+    "--data-offset",
     "--directory",
     "--full",
     "--install",
@@ -169,5 +170,19 @@ fn a_command_or_flag_that_is_not_there_is_found() {
     ] {
         let found = wrong(bad);
         assert!(found.len() == 1 && found[0].starts_with(&format!("{line}: ")), "{bad}: {found:?}");
+    }
+}
+
+/// The page of commands that the site has leaves none out.
+#[test]
+fn the_page_of_commands_has_the_help_of_each() {
+    let page = crate::shell::markdown();
+    for (name, command) in crate::shell::pages(Arguments::command()) {
+        let title = format!("\n## {}\n", name.replace('-', " "));
+        assert!(page.contains(&title), "{name}");
+        let flags = command.get_arguments().filter(|one| !one.is_hide_set());
+        for flag in flags.filter_map(|argument| argument.get_long()) {
+            assert!(page.contains(&format!("--{flag}")), "{name}: {flag}");
+        }
     }
 }

@@ -33,11 +33,18 @@ pub(crate) fn completions(options: &Completions) -> Result<(), Failure> {
 #[derive(Args, Debug)]
 pub(crate) struct ManPages {
     /// The directory; it is made if it is not there
-    directory: PathBuf,
+    #[arg(required_unless_present = "markdown")]
+    directory: Option<PathBuf>,
+    /// Write the help of all commands to this file instead, as Markdown
+    #[arg(long, value_name = "FILE", conflicts_with = "directory")]
+    markdown: Option<PathBuf>,
 }
 
 pub(crate) fn man_pages(options: &ManPages) -> Result<(), Failure> {
-    let directory = &options.directory;
+    if let Some(file) = &options.markdown {
+        return output::write(file, &markdown());
+    }
+    let Some(directory) = &options.directory else { return Ok(()) };
     let failed = |path: &Path, error: std::io::Error| {
         Failure::failed(format!("cannot write {}: {error}", path.display()))
     };
@@ -50,6 +57,27 @@ pub(crate) fn man_pages(options: &ManPages) -> Result<(), Failure> {
         output::write(&path, &String::from_utf8_lossy(&text))?;
     }
     Ok(())
+}
+
+/// Columns of the help in a document.
+const COLUMNS: usize = 100;
+
+/// The help of all commands as a document.
+pub(crate) fn markdown() -> String {
+    let mut text = String::from(
+        "# Every command\n\nThis is what each command says when it is asked for help. Reports and data go to \
+         standard output, progress and errors to\nstandard error; colour follows `--color` and `NO_COLOR`.\n",
+    );
+    let mut pages = pages(Arguments::command().term_width(COLUMNS));
+    // The program before its commands, these in the order of its help.
+    pages.rotate_right(1);
+    for (name, mut command) in pages {
+        let help = command.render_long_help().to_string();
+        let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
+        let title = name.replace('-', " ");
+        text += &format!("\n## {title}\n\n```text\n{}\n```\n", lines.join("\n").trim_end());
+    }
+    text
 }
 
 /// Each command that is shown with the name of its page: `raidlab`, `raidlab-compare`, `raidlab-drive-list`.

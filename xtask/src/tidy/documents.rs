@@ -28,10 +28,22 @@ pub(crate) fn check(tree: &Tree) -> Vec<Breach> {
     invariants(tree, &mut breaches);
     commands(tree, &mut breaches);
     protocols(tree, &mut breaches);
+    contents(tree, &mut breaches);
     if tree.get("CHANGELOG.md").is_none() {
         breaches.push(Breach::new("CHANGELOG.md", 1, "changelog", "there is none"));
     }
     breaches
+}
+
+/// The site's table of contents has every document. What links lead to is checked in `names`.
+fn contents(tree: &Tree, breaches: &mut Vec<Breach>) {
+    const SUMMARY: &str = "docs/SUMMARY.md";
+    let Some(summary) = tree.get(SUMMARY) else { return };
+    let names = tree.files.keys().filter_map(|path| path.strip_prefix("docs/"));
+    let names = names.filter(|name| name.ends_with(".md") && !name.contains('/'));
+    let names: Vec<String> = names.map(str::to_owned).collect();
+    let wrong = crate::book::unlisted(&names, summary);
+    breaches.extend(wrong.into_iter().map(|what| Breach::new(SUMMARY, 1, "contents", what)));
 }
 
 /// Files with a protocol open with what may go wrong, why that is safe, and what shows it.

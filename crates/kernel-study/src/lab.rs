@@ -22,7 +22,7 @@ use raidlab_workload::{RunRecord, Setting};
 use crate::array::{self, Setup};
 use crate::error::KernelError;
 use crate::job::{Job, Place, Report, Start};
-use crate::usage::Usage;
+use crate::usage::{self, Usage};
 
 /// What the contents of all drives of a guest may take in memory, in bytes.
 const ROOM: u64 = 8 << 30;
@@ -257,8 +257,10 @@ impl<'a> KernelRunner<'a> {
         let mut record = RunRecord::from_text(text, &plan.phases)
             .map_err(|error| failed(format!("the guest's record: {error}")))?;
         let members = usize::from(study.layouts[key.layout].layout.drives());
-        let busiest = run.usage.busiest(run.report.span, members);
-        record.bottleneck = busiest.map(|(member, share)| (format!("member {member}"), share));
+        let shares = run.usage.shares(run.report.span, members);
+        let named = |(member, share)| (format!("member {member}"), share);
+        record.bottleneck = usage::busiest(&shares).map(named);
+        record.busy = shares.into_iter().enumerate().map(named).collect();
         Ok((record, run))
     }
 

@@ -23,21 +23,26 @@ impl Usage {
         stretches.push((began, ended));
     }
 
-    /// The busiest of the first `drives` drives between two times, and the share of that time it was busy, 0 to 1.
-    pub(crate) fn busiest(&self, [from, until]: [u64; 2], drives: usize) -> Option<(usize, f64)> {
+    /// The share of the time between two times that each of the first `drives` drives was busy, 0 to 1; empty when no time
+    /// passed.
+    pub(crate) fn shares(&self, [from, until]: [u64; 2], drives: usize) -> Vec<f64> {
         let span = until.saturating_sub(from);
         if span == 0 {
-            return None;
+            return Vec::new();
         }
         let busy = |stretches: &Vec<(u64, u64)>| -> u64 {
             let within =
                 |&(began, ended): &(u64, u64)| ended.min(until).saturating_sub(began.max(from));
             stretches.iter().map(within).sum()
         };
-        let shares = self.0.iter().take(drives).map(|one| busy(one) as f64 / span as f64);
-        // Of equals the first.
-        shares.enumerate().reduce(|most, one| if one.1 > most.1 { one } else { most })
+        self.0.iter().take(drives).map(|one| busy(one) as f64 / span as f64).collect()
     }
+}
+
+/// The busiest drive by its share; of equals the first.
+pub(crate) fn busiest(shares: &[f64]) -> Option<(usize, f64)> {
+    let shares = shares.iter().copied().enumerate();
+    shares.reduce(|most, one| if one.1 > most.1 { one } else { most })
 }
 
 #[cfg(test)]
@@ -68,9 +73,9 @@ mod tests {
             usage.add(&record(drive, arrived, ended));
         }
         assert_eq!(usage.0[0], [(5, 50)]);
-        assert_eq!(usage.busiest([0, 100], 2), Some((1, 0.7)));
-        assert_eq!(usage.busiest([0, 100], 1), Some((0, 0.45)));
-        assert_eq!(usage.busiest([10, 30], 2), Some((0, 1.0)));
-        assert_eq!(usage.busiest([10, 10], 2), None);
+        assert_eq!(busiest(&usage.shares([0, 100], 2)), Some((1, 0.7)));
+        assert_eq!(busiest(&usage.shares([0, 100], 1)), Some((0, 0.45)));
+        assert_eq!(busiest(&usage.shares([10, 30], 2)), Some((0, 1.0)));
+        assert_eq!(busiest(&usage.shares([10, 10], 2)), None);
     }
 }

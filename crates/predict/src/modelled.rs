@@ -21,7 +21,7 @@ use raidlab_models::{Drive, DriveSpec, LinkKind, PathSpec, QueueSpec, Scheduler,
 use raidlab_random::mix;
 use raidlab_sim::{HostCosts, World};
 use raidlab_study::{
-    CellKey, DriveSource, Host, NamedLayout, Runner, Sample, State, Study, StudyError,
+    CellKey, Detail, DriveSource, Host, NamedLayout, Runner, Sample, State, Study, StudyError,
     StudyErrorKind, cell_title,
 };
 use raidlab_workload::raw::RawPlan;
@@ -466,10 +466,13 @@ impl Modelled<'_> {
             let place = ("layouts", key.layout, "level");
             self.study.origin.error(StudyErrorKind::WrongValue, place, reason)
         })?;
+        let busy = busy_of(world, rebuild.elapsed);
+        let sample = Sample::of_rebuild(value, rebuild);
         Ok(Sample {
             system_cpu_s: Some(world.cpu_busy().as_secs()),
-            bottleneck: Some(busiest_of(world, rebuild.elapsed)),
-            ..Sample::of_rebuild(value, rebuild)
+            bottleneck: Some(busiest(&busy)),
+            detail: Detail { busy, ..sample.detail },
+            ..sample
         })
     }
 }
@@ -494,7 +497,8 @@ fn record_raw(
     let mut record = run_raw_plan(world, costs, plan.map_err(|error| error.to_string())?)?;
     record.members = Some(world.member_totals().since(before));
     record.system_cpu = Some(world.cpu_busy());
-    record.bottleneck = Some(busiest_of(world, record.last_done()));
+    record.busy = busy_of(world, record.last_done());
+    record.bottleneck = Some(busiest(&record.busy));
     record.memory = "no filesystem and no page cache; drives start cold and idle".into();
     Ok(record)
 }
@@ -519,23 +523,36 @@ fn resources(world: &World) -> Vec<(String, Nanos)> {
     members.chain(world.path_busy()).collect()
 }
 
-/// The busiest resource and the share of `elapsed` it was busy; of equals the first.
-fn busiest(elapsed: Nanos, resources: impl Iterator<Item = (String, Nanos)>) -> (String, f64) {
+/// The share of `elapsed` that each resource was busy, 0 to 1.
+fn shares(elapsed: Nanos, resources: impl Iterator<Item = (String, Nanos)>) -> Vec<(String, f64)> {
     let elapsed = elapsed.as_secs().max(1e-9);
-    let mut busiest = ("cpu".to_string(), 0.0);
-    for (name, busy) in resources {
-        let share = (busy.as_secs() / elapsed).min(1.0);
-        if share > busiest.1 {
-            busiest = (name, share);
-        }
-    }
-    busiest
+    resources.map(|(name, busy)| (name, (busy.as_secs() / elapsed).min(1.0))).collect()
 }
 
-/// The busiest resource of a world that has done nothing else.
-fn busiest_of(world: &World, elapsed: Nanos) -> (String, f64) {
-    let cores = world.cores_busy().map(|busy| ("cpu".to_string(), busy));
-    busiest(elapsed, cores.chain(resources(world)))
+/// The busiest of resources; of equals the first. Which core it is says nothing.
+fn busiest(shares: &[(String, f64)]) -> (String, f64) {
+    let none = (CPU.to_string(), 0.0);
+    let most = shares.iter().fold(&none, |most, one| if one.1 > most.1 { one } else { most });
+    let name = if most.0.starts_with(CPU_NUMBER) { CPU } else { &most.0 };
+    (name.to_string(), most.1)
+}
+
+/// What a host's only core is called.
+const CPU: &str = "cpu";
+/// How the names of several cores begin.
+const CPU_NUMBER: &str = "cpu ";
+
+/// The cores with their names.
+fn named_cores(cores: impl ExactSizeIterator<Item = Nanos>) -> Vec<(String, Nanos)> {
+    let several = cores.len() > 1;
+    let name = |at| if several { format!("{CPU_NUMBER}{at}") } else { CPU.to_string() };
+    cores.enumerate().map(|(at, busy)| (name(at), busy)).collect()
+}
+
+/// How busy everything in a world was that has done nothing else.
+fn busy_of(world: &World, elapsed: Nanos) -> Vec<(String, f64)> {
+    let cores: Vec<Nanos> = world.cores_busy().collect();
+    shares(elapsed, named_cores(cores.into_iter()).into_iter().chain(resources(world)))
 }
 
 impl Runner for Modelled<'_> {

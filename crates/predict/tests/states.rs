@@ -210,6 +210,7 @@ impl Runner for Given {
             members: None,
             bytes_written: 0,
             rebuild: (key.state == State::Rebuilding).then(|| (self.0)(round)),
+            detail: raidlab_study::Detail::default(),
         })
     }
 }

@@ -34,6 +34,10 @@ pub struct Results {
     pub layouts: Vec<LayoutRow>,
     /// The workloads of the study, in its order.
     pub workloads: Vec<WorkloadRow>,
+    /// The shares of reads and writes that `latency_curve_ms` of the cells is about, 0 to 1; absent where no cell has
+    /// that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latency_shares: Vec<f64>,
     /// One entry per layout, workload, process count and state.
     pub cells: Vec<Cell>,
     /// How near a replay comes to published figures; absent outside one.
@@ -69,6 +73,13 @@ pub struct LayoutRow {
     pub capacity: u64,
     /// Lost members it survives, whichever they are.
     pub survives: u16,
+    /// Contiguous bytes on one member; absent where the level has no chunks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chunk: Option<u64>,
+    /// Where the first chunks lie: a text for each row of chunks, with a word for each member. A word is the chunk's
+    /// number, with `'` for each copy after the first, `P` or `Q` for parity, `-` for nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocks: Vec<String>,
 }
 
 /// A workload of the study.
@@ -142,6 +153,32 @@ pub struct MembersRow {
     pub bytes_written: f64,
     /// Bytes written to the members for each byte the processes wrote; null when they wrote nothing.
     pub write_amplification: Option<f64>,
+}
+
+/// The shares of reads and writes whose latencies a cell's `latency_curve_ms` gives, as the document's `latency_shares`
+/// lists them.
+pub const LATENCY_SHARES: [f64; 17] =
+    [0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.995, 0.999, 1.0];
+
+/// Reads and writes over the time of one round, in bins of equal width from its start on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TimelineRow {
+    /// Which round, from 1: the one whose value is the median, or next below it.
+    pub round: u32,
+    /// The width of a bin in seconds.
+    pub bin_s: f64,
+    /// Of `rate`: `MiB/s` or `1/s`.
+    pub unit: String,
+    /// What ended within each bin, a second.
+    pub rate: Vec<f64>,
+    /// The mean latency of what ended within each bin, in milliseconds; null where nothing did.
+    pub mean_ms: Vec<Option<f64>>,
+    /// The longest.
+    pub max_ms: Vec<Option<f64>>,
+    /// How much of a rebuild was done when each bin began, in percent; null where none was under way, absent
+    /// where none was at all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rebuilt_percent: Vec<Option<f64>>,
 }
 
 /// A published figure that a replay is held against.
@@ -231,6 +268,20 @@ pub struct Cell {
     /// How long reads and writes took, in milliseconds; absent where nothing tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<LatencyRow>,
+    /// When the first, second and so on of the processes was done, in seconds: medians over the rounds, of the first
+    /// metric of a run. Absent for one process.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub done_s: Vec<f64>,
+    /// The latencies that the document's `latency_shares` stayed within, in milliseconds: medians over the rounds, of the
+    /// first metric of a run. Absent where nothing tells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latency_curve_ms: Vec<f64>,
+    /// How busy each resource was, the median over the rounds, of the first metric of a run. Absent where nothing tells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub busy: Vec<Bottleneck>,
+    /// What was done over time in one round, of the first metric of a run. Absent where nothing tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<TimelineRow>,
     /// What the members did; absent where nothing counts that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub members: Option<MembersRow>,

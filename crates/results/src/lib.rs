@@ -44,8 +44,8 @@ mod walsh;
 
 pub use diff::{CellDiff, CellName, Change, Diff, DiffKind};
 pub use document::{
-    Better, Bottleneck, Cell, Clock, LatencyRow, LayoutRow, MembersRow, Published, Results,
-    SCHEMA_VERSION, Verdict, WorkloadRow,
+    Better, Bottleneck, Cell, Clock, LATENCY_SHARES, LatencyRow, LayoutRow, MembersRow, Published,
+    Results, SCHEMA_VERSION, TimelineRow, Verdict, WorkloadRow,
 };
 pub use error::{ResultsError, ResultsErrorKind};
 pub use replay::{

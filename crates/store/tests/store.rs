@@ -12,7 +12,7 @@ use raidlab_store::{
     Setting, Source, State, Store, StoreError, StoreErrorKind, Writer, cell_names, date_of,
     default_directory, spelled_out,
 };
-use raidlab_study::{CellRun, Latency, Rebuild, Sample, Samples, Study, parse, summarise};
+use raidlab_study::{CellRun, Detail, Latency, Rebuild, Sample, Samples, Study, parse, summarise};
 
 const STUDY: &str = r#"
 title = "Two cells"
@@ -101,6 +101,12 @@ fn sample(n: u64) -> Sample {
         members: Some(MemberTotals { reads: 1, writes: 2, bytes_read: 3, bytes_written: n }),
         bytes_written: 1 << 60,
         rebuild: Some(Rebuild { elapsed: Nanos(n), done: 0.999_999 }),
+        detail: Detail {
+            ends: vec![n, u64::MAX],
+            latencies: vec![1, n],
+            busy: vec![("cpu".into(), odd)],
+            series: None,
+        },
     }
 }
 

@@ -32,6 +32,12 @@ pub(crate) fn named<S: Serializer>(
     value.serialize(to)
 }
 
+/// The same of several with names.
+pub(crate) fn all_named<S: Serializer>(values: &[(String, f64)], to: S) -> Result<S::Ok, S::Error> {
+    values.iter().try_for_each(|(_, value)| check(*value))?;
+    values.serialize(to)
+}
+
 fn check<E: Error>(value: f64) -> Result<(), E> {
     if value.is_finite() {
         return Ok(());

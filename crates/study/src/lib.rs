@@ -31,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 mod conduct;
+mod course;
 mod error;
 mod exact;
 mod matrix;
@@ -54,7 +55,7 @@ pub use parse::{
 pub use raidlab_core::suggest::did_you_mean;
 pub use rebuild::Rebuild;
 pub use run::{
-    CellRun, Event, Latency, Progress, Runner, Sample, Samples, resume_rounds, run_rounds,
+    CellRun, Detail, Event, Latency, Progress, Runner, Sample, Samples, resume_rounds, run_rounds,
 };
 pub use study::{
     Calibration, DriveSource, Drives, FILESYSTEMS, GivenCell, Hardware, Host, IDLE_REBUILD,

@@ -4,8 +4,9 @@ use std::ops::{ControlFlow, Range};
 
 use raidlab_core::{MemberTotals, Nanos};
 use raidlab_results::Better;
+use raidlab_results::LATENCY_SHARES;
 use raidlab_results::statistics::{CONFIDENCE, FEWEST_SAMPLES, median, median_interval};
-use raidlab_workload::{RunRecord, Workload};
+use raidlab_workload::{RunRecord, TimeSeries, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::exact;
@@ -56,6 +57,45 @@ pub struct Sample {
     pub bytes_written: u64,
     /// What a rebuild did meanwhile.
     pub rebuild: Option<Rebuild>,
+    /// What figures show besides.
+    #[serde(default, skip_serializing_if = "Detail::is_empty")]
+    pub detail: Detail,
+}
+
+/// What figures show of a run besides its values; what nothing tells is empty.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Detail {
+    /// When each copy of the workload was done, rising.
+    pub ends: Vec<u64>,
+    /// The latencies that the shares of [`LATENCY_SHARES`] of reads and writes stayed within, in nanoseconds.
+    pub latencies: Vec<u64>,
+    /// How busy each resource was, 0 to 1.
+    #[serde(serialize_with = "exact::all_named")]
+    pub busy: Vec<(String, f64)>,
+    /// Reads and writes over time.
+    pub series: Option<TimeSeries>,
+}
+
+impl Detail {
+    fn of(record: &RunRecord) -> Self {
+        let mut all = record.totals();
+        all.reads.merge(&all.writes);
+        let quantile = |share| Some(all.reads.quantile(share)?.0);
+        let latencies: Option<Vec<u64>> = LATENCY_SHARES.into_iter().map(quantile).collect();
+        let mut ends: Vec<u64> = record.ends().into_iter().map(|end| end.0).collect();
+        ends.sort_unstable();
+        Self {
+            ends,
+            latencies: latencies.unwrap_or_default(),
+            busy: record.busy.clone(),
+            series: record.series.clone().filter(|series| !series.bins().is_empty()),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// How long reads and writes took.
@@ -110,6 +150,7 @@ impl Sample {
             members: record.members,
             bytes_written: totals.writes.bytes,
             rebuild: None,
+            detail: Detail::of(record),
         })
     }
 
@@ -129,6 +170,7 @@ impl Sample {
             members: None,
             bytes_written: 0,
             rebuild: Some(rebuild),
+            detail: Detail::default(),
         }
     }
 

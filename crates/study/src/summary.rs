@@ -2,23 +2,28 @@
 
 use std::collections::BTreeMap;
 
-use raidlab_core::{Nanos, Sectors};
+use raidlab_core::geometry::{Chunk, ChunkMap};
+use raidlab_core::{Layout, Nanos, Sectors};
 use raidlab_results::conduct::outliers;
 use raidlab_results::statistics::{
     baseline_per_round, mean, median, median_interval, percent_vs_baseline, spread_percent,
 };
 use raidlab_results::{
-    Better, Bottleneck, Cell, Clock, LatencyRow, LayoutRow, MembersRow, Published, Results,
-    SCHEMA_VERSION, WorkloadRow,
+    Better, Bottleneck, Cell, Clock, LATENCY_SHARES, LatencyRow, LayoutRow, MembersRow, Published,
+    Results, SCHEMA_VERSION, WorkloadRow,
 };
 use raidlab_workload::Metric;
 
 use crate::conduct;
+use crate::course::Course;
 use crate::matrix::CellKey;
 use crate::rebuild::Rebuild;
 use crate::run::{Latency, Sample, Samples};
 use crate::study::{IDLE_REBUILD, State, Study};
 use crate::verdicts::{Cells, Shown, Values, better_of, floors_of};
+
+/// Rows of chunks that a document shows of a layout at the most.
+const MOST_BLOCK_ROWS: usize = 12;
 
 /// The results document of a study.
 ///
@@ -52,6 +57,8 @@ pub fn summarise(
     all_settings.insert("noise floor".to_string(), floor);
     warnings.extend(conduct::warnings(study, samples));
     warnings.extend(state_warnings(study, &cells));
+    let has_curves = cells.iter().any(|cell| !cell.latency_curve_ms.is_empty());
+    let latency_shares = if has_curves { LATENCY_SHARES.to_vec() } else { Vec::new() };
     Results {
         schema_version: SCHEMA_VERSION,
         raidlab: env!("CARGO_PKG_VERSION").to_string(),
@@ -64,6 +71,7 @@ pub fn summarise(
         baseline: study.baseline.clone(),
         layouts: layout_rows(study, capacities),
         workloads: workload_rows(study),
+        latency_shares,
         cells,
         fidelity: None,
         findings: Vec::new(),
@@ -343,6 +351,9 @@ fn measured(study: &Study, key: &CellKey, own: &[Sample], measure: Measure) -> O
         .and_then(|spec| spec.shown.iter().find(|(shown, _)| shown == measure.name()));
     let metric = shown.map_or(measure.name(), |(_, name)| name);
     let samples = measure.values(own)?;
+    let is_first = matches!(measure, Measure::Value(_, 0)) || spec.is_none();
+    let course =
+        if is_first { Course::of(own, &samples, measure.unit()) } else { Course::default() };
     let middle = median(&samples)?;
     let interval = median_interval(&samples);
     Some(Cell {
@@ -374,6 +385,10 @@ fn measured(study: &Study, key: &CellKey, own: &[Sample], measure: Measure) -> O
         process_cpu_s: median_of(own, |sample| sample.process_cpu_s),
         system_cpu_s: median_of(own, |sample| sample.system_cpu_s),
         bottleneck: bottleneck(own),
+        done_s: course.done_s,
+        latency_curve_ms: course.latency_curve_ms,
+        busy: course.busy,
+        timeline: course.timeline,
         fairness: median_of(own, |sample| sample.fairness),
         latency_ms: latency(own),
         members: members(own),
@@ -437,7 +452,7 @@ fn members(own: &[Sample]) -> Option<MembersRow> {
 }
 
 /// The median of what every sample has; `None` when one has it not.
-fn median_of(samples: &[Sample], get: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
+pub(crate) fn median_of(samples: &[Sample], get: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
     let values: Option<Vec<f64>> = samples.iter().map(get).collect();
     median(&values?)
 }
@@ -460,8 +475,24 @@ fn layout_rows(study: &Study, capacities: &[Sectors]) -> Vec<LayoutRow> {
         name: layout.name.clone(),
         capacity: capacity.bytes(),
         survives: layout.layout.survives(),
+        chunk: chunk(&layout.layout),
+        blocks: blocks(&layout.layout),
     })
     .collect()
+}
+
+/// The chunk that requests are cut by first: of nested levels the upper one's.
+fn chunk(layout: &Layout) -> Option<u64> {
+    let chunks = layout.floors().filter(|floor| floor.level.has_chunks());
+    chunks.map(|floor| floor.chunk.bytes()).next()
+}
+
+/// Where the first chunks lie; nothing where a map cannot be drawn.
+fn blocks(layout: &Layout) -> Vec<String> {
+    let map = ChunkMap::new(layout, None).ok();
+    let rows = map.iter().flat_map(|map| &map.rows).take(MOST_BLOCK_ROWS);
+    let row = |row: &Vec<Chunk>| row.iter().map(Chunk::to_string).collect::<Vec<_>>().join(" ");
+    rows.map(row).collect()
 }
 
 fn workload_rows(study: &Study) -> Vec<WorkloadRow> {

@@ -75,7 +75,9 @@ pub use plan::{
     Zeroes,
 };
 pub use recipe::Recipe;
-pub use record::{Cpu, IoRecord, PhaseRecord, ProcessRecord, Recorder, RunRecord};
+pub use record::{
+    Cpu, IoRecord, PhaseRecord, ProcessRecord, Recorder, RunRecord, TimeBin, TimeSeries,
+};
 pub use simple::{Kind, LARGEST_BLOCK, MOST_PROCESSES, Simple, Span};
 pub use spec::WorkloadSpec;
 pub use synchroniser::{ProcessIndex, Synchroniser};

@@ -1,11 +1,14 @@
 //! What a run of a workload measured.
 
+mod series;
 mod text;
 
 use hdrhistogram::Histogram;
 use raidlab_core::{MemberTotals, Nanos, Time};
 
 use crate::op::{Class, Mark};
+
+pub use series::{TimeBin, TimeSeries};
 
 /// The longest latency that is told apart from longer ones: a day, in nanoseconds.
 const LONGEST: u64 = 86_400_000_000_000;
@@ -197,6 +200,10 @@ pub struct RunRecord {
     pub members: Option<MemberTotals>,
     /// The busiest resource and the share of the time it was busy, 0 to 1, where something tells.
     pub bottleneck: Option<(String, f64)>,
+    /// How busy each resource was, 0 to 1; empty where nothing tells.
+    pub busy: Vec<(String, f64)>,
+    /// Reads and writes over time; `None` where nobody saw when they ended.
+    pub series: Option<TimeSeries>,
     /// What memory held at the start, in words for reports.
     pub memory: String,
     /// What a reader must know, such as that memory could not be dropped.

@@ -2,36 +2,10 @@
 
 use std::fmt::Write;
 
-use raidlab_core::geometry::{Geometry, Holds, Place};
-use raidlab_core::{Layout, LayoutError, Level, MemberIndex, Redundancy, Sector, Sectors, Size};
+use raidlab_core::geometry::{Chunk, ChunkMap, drawn_chunk};
+use raidlab_core::{Layout, LayoutError, Size};
 
-use super::drawn_chunk;
-
-/// What a chunk of a member holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Chunk {
-    /// This chunk of the array, and which copy.
-    Data { number: u64, copy: u16 },
-    /// Parity.
-    P,
-    /// The second parity.
-    Q,
-    /// Nothing.
-    Nothing,
-}
-
-impl Chunk {
-    pub(super) fn text(self) -> String {
-        match self {
-            Self::Data { number, .. } => number.to_string(),
-            Self::P => "P".into(),
-            Self::Q => "Q".into(),
-            Self::Nothing => "-".into(),
-        }
-    }
-}
-
-/// Rows of chunks.
+/// What is drawn of a layout.
 #[derive(Debug)]
 pub(super) struct Map {
     pub(super) layout: Layout,
@@ -41,29 +15,7 @@ pub(super) struct Map {
 
 impl Map {
     pub(super) fn new(layout: &Layout, rows: Option<u64>) -> Result<Self, LayoutError> {
-        let rows = rows.unwrap_or_else(|| rows_until_repeated(layout));
-        let chunk = drawn_chunk(layout).0;
-        // Where copies or members lie one behind another, the whole array is drawn; else one row more
-        // than drawn exists, so that the last row is one among others.
-        let is_whole =
-            |floor: &Layout| floor.level == Level::Linear || (floor.far > 1 && !floor.offset);
-        let drawn = if layout.floors().any(is_whole) { rows } else { rows + 1 };
-        // A lower array has room for a chunk of the upper one at least.
-        let least =
-            layout.floors().map(|floor| floor.chunk.0.div_ceil(chunk) * u64::from(floor.far));
-        let size = Sectors(drawn.max(least.max().unwrap_or(0)) * chunk);
-        let geometry = Geometry::new(layout, &vec![size; usize::from(layout.drives())])?;
-        let holds = |row: u64, member| {
-            let place = Place { member: MemberIndex(member), at: Sector(row * chunk) };
-            match geometry.holds(place) {
-                Holds::Data { at, copy } => Chunk::Data { number: at.0 / chunk, copy },
-                Holds::P { .. } => Chunk::P,
-                Holds::Q { .. } => Chunk::Q,
-                Holds::Nothing => Chunk::Nothing,
-            }
-        };
-        let row = |row| (0..layout.drives()).map(|member| holds(row, member)).collect();
-        Ok(Self { layout: layout.clone(), rows: (0..rows).map(row).collect() })
+        Ok(Self { layout: layout.clone(), rows: ChunkMap::new(layout, rows)?.rows })
     }
 
     /// What the picture shows, in a line.
@@ -95,7 +47,7 @@ impl Map {
         let of_array = self.layout.inner.as_ref().map_or(members, |inner| inner.members.into());
         let between =
             |member: usize| if member > 0 && member.is_multiple_of(of_array) { "  |" } else { "" };
-        let cells = self.rows.iter().flatten().map(|chunk| chunk.text().len());
+        let cells = self.rows.iter().flatten().map(|chunk| word(chunk).len());
         let head = (0..members).map(|member| format!("m{member}").len());
         let width = cells.chain(head).max().unwrap_or(1);
         let label = format!("row {}", self.rows.len().saturating_sub(1)).len();
@@ -108,7 +60,7 @@ impl Map {
         for (index, row) in self.rows.iter().enumerate() {
             let _ = write!(text, "{:label$}", format!("row {index}"));
             for (member, chunk) in row.iter().enumerate() {
-                let _ = write!(text, "{}  {:>width$}", between(member), chunk.text());
+                let _ = write!(text, "{}  {:>width$}", between(member), word(chunk));
             }
             text.push('\n');
         }
@@ -124,34 +76,15 @@ impl Map {
     }
 }
 
-/// Rows after which the pattern repeats, at least 4.
-fn rows_until_repeated(layout: &Layout) -> u64 {
-    let of_floors = layout.floors().map(rows_of_level);
-    of_floors.max().unwrap_or(4)
-}
-
-fn rows_of_level(layout: &Layout) -> u64 {
-    let members = u64::from(layout.members);
-    match layout.level.redundancy() {
-        Redundancy::Parity(_) if !layout.level.rotations().is_empty() => members.max(4),
-        Redundancy::Copies => {
-            let near = u64::from(layout.near);
-            let slots = members / greatest_common_divisor(members, near) * near;
-            (slots / members).max(2) * u64::from(layout.far).max(2)
-        }
-        Redundancy::None | Redundancy::Mirror | Redundancy::Parity(_) => 4,
-    }
-}
-
-fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a
+/// What of a chunk stands in text, where copies are not told apart.
+fn word(chunk: &Chunk) -> String {
+    chunk.to_string().trim_end_matches('\'').to_owned()
 }
 
 #[cfg(test)]
 mod tests {
+    use raidlab_core::Level;
+
     use super::*;
 
     #[test]
@@ -197,17 +130,17 @@ m0, m1, ...: drives, an array between |; numbers: chunks of the array; P: parity
     #[test]
     fn odd_raid10_repeats_after_two_rows_and_linear_goes_on() {
         let raid10 = Map::new(&Layout::new(Level::Raid10, 3), Some(2)).expect("possible");
-        let numbers: Vec<_> = raid10.rows.concat().into_iter().map(Chunk::text).collect();
+        let numbers: Vec<_> = raid10.rows.concat().into_iter().map(|chunk| word(&chunk)).collect();
         assert_eq!(numbers, ["0", "0", "1", "1", "2", "2"]);
         let linear = Map::new(&Layout::new(Level::Linear, 2), Some(2)).expect("possible");
-        let numbers: Vec<_> = linear.rows.concat().into_iter().map(Chunk::text).collect();
+        let numbers: Vec<_> = linear.rows.concat().into_iter().map(|chunk| word(&chunk)).collect();
         assert_eq!(numbers, ["0", "2", "1", "3"]);
     }
     #[test]
     fn parities_and_far_copies_are_drawn() {
         let numbers = |layout: &Layout| -> Vec<String> {
             let map = Map::new(layout, None).expect("possible");
-            let row = |row: &Vec<Chunk>| row.iter().map(|c| c.text()).collect::<Vec<_>>().join(" ");
+            let row = |row: &Vec<Chunk>| row.iter().map(word).collect::<Vec<_>>().join(" ");
             map.rows.iter().map(row).collect()
         };
         let raid6 = Layout::new(Level::Raid6, 4);

@@ -4,7 +4,7 @@ mod map;
 mod svg;
 
 use raidlab_core::layout::{Parameter, nested_levels};
-use raidlab_core::{Layout, LayoutError, Level, Sectors};
+use raidlab_core::{Layout, LayoutError, Level};
 
 use crate::args;
 use crate::failure::Failure;
@@ -133,14 +133,4 @@ fn named(options: &args::Layout) -> Result<Layout, String> {
         ));
     }
     options.level.parse().map_err(|error: LayoutError| error.reason)
-}
-
-/// The chunk to draw with: the layout's, the smallest of nested levels, a sector for raid3, or 512 KiB where there is
-/// none.
-fn drawn_chunk(layout: &Layout) -> Sectors {
-    if layout.floors().any(|floor| floor.level.is_cut_by_sectors()) {
-        return Sectors(1);
-    }
-    let chunks = layout.floors().map(|floor| floor.chunk).filter(|chunk| *chunk > Sectors::ZERO);
-    chunks.min().unwrap_or(raidlab_core::layout::DEFAULT_CHUNK)
 }

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use super::map::{Chunk, Map};
+use raidlab_core::geometry::Chunk;
+
+use super::map::Map;
 
 const CELL: (usize, usize) = (72, 30);
 const GAP: usize = 6;
@@ -58,11 +60,7 @@ fn cell(svg: &mut String, x: usize, y: usize, chunk: Chunk, members: usize) {
         "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" rx=\"4\" \
          fill=\"{fill}\" stroke=\"#555555\"/>"
     );
-    let text = match chunk {
-        Chunk::Data { number, copy } if copy > 0 => format!("{number}{}", "'".repeat(copy.into())),
-        _ => chunk.text(),
-    };
-    label(svg, x + width / 2, y + 20, "middle", &text);
+    label(svg, x + width / 2, y + 20, "middle", &chunk.to_string());
 }
 
 fn label(svg: &mut String, x: usize, y: usize, anchor: &str, text: &str) {

@@ -8,6 +8,7 @@
 mod divide;
 mod linear;
 mod loss;
+mod map;
 mod mirror;
 mod nested;
 mod parity;
@@ -21,6 +22,7 @@ mod stripe;
 
 pub(crate) use divide::Divisor;
 pub use linear::Linear;
+pub use map::{Chunk, ChunkMap, drawn_chunk};
 pub use mirror::Mirror;
 pub use nested::Nested;
 pub use parity::{Parity, StripePlace};

@@ -23,7 +23,7 @@ use raidlab_workload::names::{Descriptors, FileId, Names};
 use raidlab_workload::processes::{self, Asked, Begun, Fault, Processes, Ran, Work};
 use raidlab_workload::{
     Class, Cpu, FilePath, Memory, Op, OpResult, Plan, Planned, Process, ProcessRecord, RunRecord,
-    Synchroniser,
+    Synchroniser, TimeSeries,
 };
 
 use super::timeline::Timeline;
@@ -245,6 +245,10 @@ impl processes::Target for Target<'_> {
         Ok(true)
     }
 
+    fn rebuilt(&self) -> Option<f64> {
+        super::rebuild::share_done(self.timeline.world)
+    }
+
     fn fault(&self, index: usize, fault: Fault) -> StudyError {
         failed(index, "the workload", fault)
     }
@@ -311,9 +315,9 @@ impl<'w> Target<'w> {
         );
         let base = self.base();
         let synchroniser = Synchroniser::new(&plan.barriers, plan.queues);
-        let processes = self.stage(plan.run, phases, synchroniser)?;
-        let mut record = RunRecord { phases: plan.phases, memory, ..RunRecord::default() };
-        record.processes = processes;
+        let (processes, series) = self.stage(plan.run, phases, synchroniser)?;
+        let (phases, series) = (plan.phases, Some(series));
+        let mut record = RunRecord { phases, memory, processes, series, ..RunRecord::default() };
         self.fill(&mut record, &base);
         Ok(record)
     }
@@ -341,8 +345,8 @@ impl<'w> Target<'w> {
         let cores: Vec<Nanos> = cores.collect();
         let others = now.busy.into_iter().zip(&base.busy);
         let others = others.map(|((name, now), (_, then))| (name, spent(now, *then)));
-        let cpus = cores.iter().map(|busy| ("cpu".to_string(), *busy));
-        let busiest = super::busiest(now.at.since(base.at), cpus.chain(others));
+        let cpus = super::named_cores(cores.iter().copied());
+        let busy = super::shares(now.at.since(base.at), cpus.into_iter().chain(others));
         record.members = Some(now.members.since(base.members));
         record.system_cpu = Some(Nanos(cores.iter().map(|busy| busy.0).sum()));
         let mut cpu = Cpu::default();
@@ -351,7 +355,8 @@ impl<'w> Target<'w> {
             cpu.system += one.cpu.system;
         }
         record.process_cpu = Some(cpu);
-        record.bottleneck = Some(busiest);
+        record.bottleneck = Some(super::busiest(&busy));
+        record.busy = busy;
         let left = self.host.unwritten();
         if left >= 1 << 20 {
             record.warnings.push(format!(
@@ -367,7 +372,7 @@ impl<'w> Target<'w> {
         planned: Vec<Planned>,
         phases: usize,
         synchroniser: Synchroniser,
-    ) -> Result<Vec<ProcessRecord>, StudyError> {
+    ) -> Result<(Vec<ProcessRecord>, TimeSeries), StudyError> {
         self.began = self.timeline.now();
         let copies = planned.iter().map(|planned| planned.copy);
         self.processes = Processes::new(copies, phases, synchroniser);
@@ -381,8 +386,9 @@ impl<'w> Target<'w> {
         self.running = planned.into_iter().map(running).collect();
         match processes::run(self)? {
             Ran::Done => {
-                let processes = std::mem::replace(&mut self.processes, no_processes());
-                Ok(processes.into_records())
+                let mut processes = std::mem::replace(&mut self.processes, no_processes());
+                let series = processes.take_series();
+                Ok((processes.into_records(), series))
             }
             Ran::Waiting => {
                 let reason = "all processes wait for each other; see barriers and queues";

@@ -69,8 +69,9 @@ pub fn run_raw_plan(
         Ran::Done => {}
         Ran::Waiting => return Err("processes wait for each other for ever".into()),
     }
+    let series = Some(target.processes.take_series());
     let processes = target.processes.into_records();
-    Ok(RunRecord { phases: plan.phases, processes, ..RunRecord::default() })
+    Ok(RunRecord { phases: plan.phases, processes, series, ..RunRecord::default() })
 }
 
 impl raidlab_workload::processes::Target for Target<'_> {
@@ -162,6 +163,10 @@ impl raidlab_workload::processes::Target for Target<'_> {
                 return Ok(false);
             }
         }
+    }
+
+    fn rebuilt(&self) -> Option<f64> {
+        super::rebuild::share_done(self.timeline.world)
     }
 
     fn fault(&self, _process: ProcessIndex, fault: Fault) -> String {

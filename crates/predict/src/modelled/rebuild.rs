@@ -37,6 +37,14 @@ fn under_way(world: &World) -> Option<(Sectors, Sectors)> {
     matches!(status.work, Work::Rebuild(_)).then_some((status.done, status.of))
 }
 
+/// The share of a rebuild that is done, 0 to 1; `None` where there is none.
+pub(super) fn share_done(world: &World) -> Option<f64> {
+    match under_way(world) {
+        Some((done, of)) => Some(done.0 as f64 / (of.0 as f64).max(1.0)),
+        None => has_ended(world).then_some(1.0),
+    }
+}
+
 /// Lets a rebuild go on alone until it ends, or `most` of each member is done.
 pub(super) fn run_alone(world: &mut World, most: Sectors) -> Option<Rebuild> {
     while let Some((done, _)) = under_way(world) {

@@ -64,6 +64,10 @@ pub fn cell(shared: &Shared<'_>, layout: &str, median: f64, spread: f64, rounds:
         bottleneck: Some(Bottleneck { resource: "member 0".to_owned(), busy: 0.98 }),
         fairness: None,
         latency_ms: None,
+        done_s: Vec::new(),
+        latency_curve_ms: Vec::new(),
+        busy: Vec::new(),
+        timeline: None,
         members: None,
         published: None,
         moved: None,
@@ -117,6 +121,8 @@ pub fn empty() -> Results {
         name: (*name).to_owned(),
         capacity: drives * 8_001_563_222_016,
         survives: *survives,
+        chunk: None,
+        blocks: Vec::new(),
     });
     Results {
         schema_version: SCHEMA_VERSION,
@@ -133,6 +139,7 @@ pub fn empty() -> Results {
         baseline: vec!["single".to_owned()],
         layouts: layouts.collect(),
         workloads: Vec::new(),
+        latency_shares: Vec::new(),
         cells: Vec::new(),
         fidelity: None,
         findings: Vec::new(),
@@ -332,4 +339,39 @@ pub fn golden_cases() -> Vec<(&'static str, Terminal, Results)> {
         ("small-colour-120.txt", Terminal { colour: true, ..terminal(Some(120)) }, small()),
         ("real-ascii-80.txt", Terminal { unicode: false, ..terminal(Some(80)) }, real()),
     ]
+}
+
+/// A document of so many cells of 9 rounds, with a timeline and a latency curve each.
+pub fn large(cells: usize) -> Results {
+    let mut results = empty();
+    let layouts = results.layouts.len();
+    results.latency_shares = raidlab_results::LATENCY_SHARES.to_vec();
+    results.workloads = (0..cells.div_ceil(layouts * 8))
+        .map(|at| WorkloadRow { name: format!("made-up-{at} 4KiB"), description: String::new() })
+        .collect();
+    for at in 0..cells {
+        let (row, layout) = (at / layouts, at % layouts);
+        let workload = results.workloads[row / 8].name.clone();
+        let shared = Shared {
+            workload: &workload,
+            processes: 1 << (row % 8),
+            state: "healthy",
+            unit: "MiB/s",
+            better: Better::Higher,
+        };
+        let median = 100.0 / 3.0 + (at * 7_919 % 10_007) as f64 / 7.0;
+        let mut one = cell(&shared, LAYOUTS[layout].0, median, 3.0, 9);
+        one.latency_curve_ms = results.latency_shares.iter().map(|one| one * median).collect();
+        one.timeline = Some(raidlab_results::TimelineRow {
+            round: 1,
+            bin_s: 0.5,
+            unit: "MiB/s".to_owned(),
+            rate: vec![median; 60],
+            mean_ms: vec![Some(1.5); 60],
+            max_ms: vec![Some(2.5); 60],
+            rebuilt_percent: Vec::new(),
+        });
+        results.cells.push(one);
+    }
+    results
 }

@@ -340,6 +340,7 @@ impl RawTarget {
             }
         }
         outcome.and(drained)?;
+        run.result.record.series = Some(run.processes.take_series());
         run.result.record.processes = run.processes.into_records();
         let cpu = Cpu { user: run.process_cpu, system: Nanos::ZERO };
         run.result.record.process_cpu = Some(cpu);

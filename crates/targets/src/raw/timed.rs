@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use raidlab_core::contract::{IoOp, Outcome, Segment};
+use raidlab_core::contract::{IoOp, Outcome, Segment, Work as Background};
 use raidlab_core::{Nanos, SECTOR_BYTES, Sector, Time};
 use raidlab_engine::{EngineError, EngineErrorKind, Reply, check_outcome};
 use raidlab_workload::processes::{self, Asked, Begun, Fault, Processes, Target, Work};
@@ -119,6 +119,12 @@ impl<S: Source> Target for Batch<'_, '_, S> {
         }
         self.wake_sleepers();
         Ok(true)
+    }
+
+    fn rebuilt(&self) -> Option<f64> {
+        let under_way = self.target.engine.array().status().work?;
+        let done = under_way.done.0 as f64 / (under_way.of.0 as f64).max(1.0);
+        matches!(under_way.work, Background::Rebuild(_)).then_some(done)
     }
 
     fn fault(&self, _process: ProcessIndex, fault: Fault) -> EngineError {

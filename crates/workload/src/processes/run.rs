@@ -6,7 +6,7 @@ use raidlab_core::{Nanos, Time};
 
 use super::{Asked, Fault, Next, ProcessState, Work};
 use crate::op::{Class, OpResult};
-use crate::record::{Cpu, ProcessRecord, Recorder};
+use crate::record::{Cpu, ProcessRecord, Recorder, TimeSeries};
 use crate::synchroniser::{ProcessIndex, Synchroniser};
 
 /// A target that carries operations out, on one thread. It tells [`Processes`] what ended.
@@ -79,6 +79,11 @@ pub trait Target {
     /// When an operation failed.
     fn wait(&mut self) -> Result<bool, Self::Error>;
 
+    /// The share of a rebuild under way that is done, 0 to 1; `None` where there is none.
+    fn rebuilt(&self) -> Option<f64> {
+        None
+    }
+
     /// A process asks for something that is not allowed.
     fn fault(&self, process: ProcessIndex, fault: Fault) -> Self::Error;
 }
@@ -109,6 +114,7 @@ pub enum Ran {
 pub struct Processes {
     states: Vec<ProcessState>,
     records: Vec<ProcessRecord>,
+    series: TimeSeries,
     synchroniser: Synchroniser,
     /// The processes that can go on, in this order.
     ready: VecDeque<ProcessIndex>,
@@ -137,6 +143,7 @@ impl Processes {
             unknown: Vec::new(),
             left: states.len(),
             states,
+            series: TimeSeries::default(),
             synchroniser,
             steps: 0,
             stops: false,
@@ -176,6 +183,11 @@ impl Processes {
         self.refused_go_on();
     }
 
+    /// What they did over time, which is given once.
+    pub fn take_series(&mut self) -> TimeSeries {
+        std::mem::take(&mut self.series)
+    }
+
     /// What they measured.
     pub fn into_records(self) -> Vec<ProcessRecord> {
         self.records
@@ -205,6 +217,9 @@ impl Processes {
         (count, bytes): (u64, u64),
         took: Nanos,
     ) {
+        if class != Class::Other {
+            self.series.ended(count, bytes, took);
+        }
         self.states[process].measured(class, count, bytes, took);
     }
 
@@ -236,6 +251,12 @@ pub fn run<T: Target>(target: &mut T) -> Result<Ran, T::Error> {
         }
         if !target.wait()? {
             return Ok(Ran::Waiting);
+        }
+        let now = target.now();
+        if target.processes().series.now(now)
+            && let Some(done) = target.rebuilt()
+        {
+            target.processes().series.rebuilt(done);
         }
         target.processes().refused_go_on();
     }

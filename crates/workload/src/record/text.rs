@@ -5,7 +5,7 @@ use std::error::Error;
 use raidlab_core::{MemberTotals, Nanos, Time};
 use serde::{Deserialize, Serialize};
 
-use super::{Cpu, IoRecord, PhaseRecord, ProcessRecord, RunRecord, histogram};
+use super::{Cpu, IoRecord, PhaseRecord, ProcessRecord, RunRecord, TimeSeries, histogram};
 
 #[derive(Serialize, Deserialize)]
 struct Run {
@@ -15,6 +15,10 @@ struct Run {
     /// Reads, writes, bytes read, bytes written.
     members: Option<[u64; 4]>,
     bottleneck: Option<(String, f64)>,
+    #[serde(default)]
+    busy: Vec<(String, f64)>,
+    #[serde(default)]
+    series: Option<TimeSeries>,
     memory: String,
     warnings: Vec<String>,
 }
@@ -61,6 +65,8 @@ impl RunRecord {
                 .members
                 .map(|done| [done.reads, done.writes, done.bytes_read, done.bytes_written]),
             bottleneck: self.bottleneck.clone(),
+            busy: self.busy.clone(),
+            series: self.series.clone(),
             memory: self.memory.clone(),
             warnings: self.warnings.clone(),
         };
@@ -94,6 +100,8 @@ impl RunRecord {
             system_cpu: run.system_cpu.map(Nanos),
             members: run.members.map(members),
             bottleneck: run.bottleneck,
+            busy: run.busy,
+            series: run.series,
             memory: run.memory,
             warnings: run.warnings,
         })
@@ -187,12 +195,15 @@ mod tests {
             system_cpu: Some(Nanos(12)),
             members: Some(MemberTotals { reads: 5, bytes_read: 20480, ..Default::default() }),
             bottleneck: Some(("member 0".to_owned(), 0.1 + 0.2)),
+            busy: vec![("member 0".to_owned(), 0.1 + 0.2), ("cpu".to_owned(), 0.0)],
+            series: Some(TimeSeries::default()),
             memory: "cold".to_owned(),
             warnings: vec!["one".to_owned()],
         };
         let text = record.to_text().expect("is text");
         let read = RunRecord::from_text(&text, &["read"]).expect("is a record");
         assert_eq!(read.to_text().expect("is text"), text);
+        assert_eq!((&read.busy, &read.series), (&record.busy, &record.series));
         assert_eq!(read.phases, record.phases);
         let quantiles =
             |record: &RunRecord| [0.5, 0.99].map(|at| record.totals().reads.quantile(at));

@@ -25,6 +25,7 @@ mod mutants;
 mod package;
 #[path = "../../tests/support/packages.rs"]
 mod packages;
+mod pages;
 mod suite;
 mod targets;
 mod tidy;
@@ -66,6 +67,9 @@ usage: cargo xtask TASK
                    a static program, a Debian package of it with man pages and completions, in
                    target/package; --with: packs this static program instead of building one;
                    --try: unpacks it in an empty root directory and runs it there; by root
+  pages [--install] [--shots DIR]
+                   opens reports in headless Chromium (chromium, node and npm; --install gets them): errors,
+                   requests, figures, sorting, filters, downloads, what is cut off, axe-core; --shots: pictures
   bench [ARG...]   all benchmarks; ARG is handed to `cargo bench`
   bench --against COMMIT [NAME...] [--rounds N] [--limit PERCENT]
                    benches of now and of COMMIT in turns (planner, engine, ...), 7 rounds or more: the
@@ -126,6 +130,9 @@ fn main() -> ExitCode {
         ["bits"] => bits::run(&root(), false),
         ["bits", "--install"] => bits::run(&root(), true),
         ["docs", ref more @ ..] => docs::run(&root(), more),
+        ["pages"] => pages::run(&root(), false, None),
+        ["pages", "--install"] => pages::run(&root(), true, None),
+        ["pages", "--shots", directory] => pages::run(&root(), false, Some(directory)),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             Ok(true)

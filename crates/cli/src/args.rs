@@ -34,6 +34,7 @@ pub(crate) enum Command {
     Show(crate::history::args::Show),
     Rm(crate::history::args::Remove),
     Diff(crate::diff::args::DiffOptions),
+    Plot(crate::plot::args::Plot),
     Run(crate::run::Run),
     Layout(Layout),
     Array(crate::array::args::Array),

@@ -21,6 +21,7 @@ mod interrupt;
 mod json;
 mod layout;
 mod output;
+mod plot;
 mod progress;
 mod replay;
 mod risk;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         args::Command::Rm(options) => history::remove::run(options),
         args::Command::Layout(options) => layout::run(options),
         args::Command::Array(options) => array::run(options),
+        args::Command::Plot(options) => plot::run(options),
         args::Command::Run(options) => run::run(options),
         args::Command::Check(options) => check::run(options),
         args::Command::Diff(options) => diff::run(options),

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use raidlab_report::{Exporter, Html, Json, Terminal};
+use raidlab_report::{Exporter, Terminal};
 use raidlab_results::Results;
 
 use crate::args::Color;
@@ -14,15 +14,15 @@ use crate::exports::Exports;
 use crate::failure::Failure;
 
 /// Where a report goes that is to be printed.
-const STDOUT: &str = "-";
+pub(crate) const STDOUT: &str = "-";
 /// What a file of the modelled run has in its name, that stands beside the measured one's.
 const MODELLED: &str = "virtual";
 /// The same of what the model is off.
 pub(crate) const RESIDUALS: &str = "residuals";
 
 /// Checks that every file can be written, before hours of work: flags with their paths.
-pub(crate) fn check(outputs: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
-    let given = || outputs.iter().filter_map(|(flag, path)| Some((*flag, (*path)?)));
+pub(crate) fn check<F: AsRef<str>>(outputs: &[(F, Option<&Path>)]) -> Result<(), Failure> {
+    let given = || outputs.iter().filter_map(|(flag, path)| Some((flag.as_ref(), (*path)?)));
     for (number, (flag, path)) in given().enumerate() {
         if let Some((other, _)) = given().take(number).find(|(_, earlier)| *earlier == path) {
             let both = if path == Path::new(STDOUT) { "print" } else { "write to one file" };
@@ -78,9 +78,10 @@ fn part_of(path: &Path) -> PathBuf {
 }
 
 /// Writes a file through a temporary one beside it, so that it is whole or not there; `-` prints.
-pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+pub(crate) fn write(path: &Path, contents: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), Failure> {
+    let contents = contents.as_ref();
     if path == Path::new(STDOUT) {
-        return print(text);
+        return print(contents);
     }
     let path = &resolved(path);
     let failed = |error: std::io::Error| {
@@ -89,10 +90,10 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let there = fs::symlink_metadata(path).ok();
     if there.as_ref().is_some_and(|there| !there.is_file()) {
         // A device or a pipe cannot be replaced: write to it.
-        return fs::write(path, text).map_err(failed);
+        return fs::write(path, contents).map_err(failed);
     }
     let part = part_of(path);
-    let written = fs::write(&part, text).and_then(|()| {
+    let written = fs::write(&part, contents).and_then(|()| {
         if let Some(there) = &there {
             fs::set_permissions(&part, there.permissions())?;
         }
@@ -106,9 +107,9 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 /// Prints; a reader that has gone away is no error.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
+pub(crate) fn print(contents: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(contents.as_ref()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(|error| Failure::failed(format!("cannot print: {error}"))),
     }
@@ -127,12 +128,6 @@ pub(crate) fn removed(path: &Path) {
 /// What is to become of results, as `compare` and `show` are told.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Outputs {
-    /// Write the results document to this file; `-` prints it instead of the table
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
-    /// Write a report that needs nothing but a browser to this file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) exports: Exports,
     /// No progress, nothing provisional, and no report on the terminal when a file is written
@@ -144,22 +139,17 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
-    /// Each flag with its file.
-    fn paths(&self) -> Vec<(&'static str, Option<&Path>)> {
-        let files = [("--json", self.json.as_deref()), ("--html", self.html.as_deref())];
-        [&files[..], &self.exports.paths()].concat()
-    }
-
     /// Checks that every file can be written, before hours of work.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        check(&self.paths())
+        check(&self.exports.paths())
     }
 
     /// The same with the files of the modelled run, and what it is off.
     pub(crate) fn check_with(&self, modelled: &Self) -> Result<(), Failure> {
-        let residuals = self.json.as_deref().map(|path| with_word(path, RESIDUALS));
-        let residuals = [("--json", residuals.as_deref())];
-        check(&[self.paths(), modelled.paths(), residuals.to_vec()].concat())
+        let residuals = self.exports.path("json").map(|path| with_word(path, RESIDUALS));
+        let residuals = residuals.iter().map(|path| ("--json".to_owned(), Some(path.as_path())));
+        let all = self.exports.paths().into_iter().chain(modelled.exports.paths());
+        check(&all.chain(residuals).collect::<Vec<_>>())
     }
 
     /// What the modelled run is written to, beside these files of the measured one.
@@ -167,29 +157,18 @@ impl Outputs {
     /// # Errors
     /// When something is to be printed: of two documents a reader could not tell where the second begins.
     pub(crate) fn beside(&self) -> Result<Self, Failure> {
-        let printed = self.paths().into_iter().find(|(_, path)| *path == Some(Path::new(STDOUT)));
-        if let Some((flag, _)) = printed {
+        let paths = self.exports.paths();
+        if let Some((flag, _)) = paths.iter().find(|(_, path)| *path == Some(Path::new(STDOUT))) {
             let reason = "prints one document, but there are two by two clocks: name a file";
             return Err(Failure::input(format!("{flag} -: {reason}")));
         }
-        let beside = |path: &Option<PathBuf>| path.as_deref().map(|path| with_word(path, MODELLED));
-        Ok(Self {
-            json: beside(&self.json),
-            html: beside(&self.html),
-            exports: Exports {
-                csv: beside(&self.exports.csv),
-                csv_rounds: beside(&self.exports.csv_rounds),
-                markdown: beside(&self.exports.markdown),
-            },
-            ..*self
-        })
+        Ok(Self { exports: self.exports.map(|path| with_word(path, MODELLED)), ..*self })
     }
 
     /// Whether there is a report on the terminal.
     pub(crate) fn is_shown(&self) -> bool {
-        let paths: Vec<&Path> = self.paths().into_iter().filter_map(|(_, path)| path).collect();
-        let quiet = self.quiet && !paths.is_empty();
-        !(paths.contains(&Path::new(STDOUT)) || quiet)
+        let quiet = self.quiet && !self.exports.is_empty();
+        !(self.exports.prints() || quiet)
     }
 }
 
@@ -205,15 +184,7 @@ pub(crate) fn reports(options: &Outputs, results: &Results) -> Result<(), Failur
 
 /// The files that the user asked for; all of them even when one cannot be written.
 pub(crate) fn files(options: &Outputs, results: &Results) -> Result<(), Failure> {
-    let export = |exporter: &dyn Exporter| exporter.export(results).map_err(Failure::failed);
-    let outputs: [(Option<&Path>, &dyn Exporter); 2] =
-        [(options.json.as_deref(), &Json), (options.html.as_deref(), &Html)];
-    let mut written = Ok(());
-    for (path, exporter) in outputs {
-        let Some(path) = path else { continue };
-        written = written.and(export(exporter).and_then(|text| write(path, &text)));
-    }
-    written.and(options.exports.write(std::slice::from_ref(results)))
+    options.exports.write(std::slice::from_ref(results))
 }
 
 /// The terminal that reports are printed on.

@@ -26,7 +26,7 @@ pub(crate) struct Completions {
 pub(crate) fn completions(options: &Completions) -> Result<(), Failure> {
     let mut text = Vec::new();
     clap_complete::generate(options.shell, &mut Arguments::command(), "raidlab", &mut text);
-    output::print(&String::from_utf8_lossy(&text))
+    output::print(&text)
 }
 
 /// Writes man pages into a directory, one for each command
@@ -54,7 +54,7 @@ pub(crate) fn man_pages(options: &ManPages) -> Result<(), Failure> {
         let mut text = Vec::new();
         let page = clap_mangen::Man::new(command).title(name.to_uppercase()).section("1");
         page.render(&mut text).map_err(|error| failed(&path, error))?;
-        output::write(&path, &String::from_utf8_lossy(&text))?;
+        output::write(&path, &text)?;
     }
     Ok(())
 }

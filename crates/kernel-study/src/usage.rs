@@ -23,8 +23,8 @@ impl Usage {
         stretches.push((began, ended));
     }
 
-    /// The share of the time between two times that each of the first `drives` drives was busy, 0 to 1; empty when no time
-    /// passed.
+    /// The share of the time between two times that each of the first `drives` drives was busy, 0 to 1; empty when no
+    /// time passed.
     pub(crate) fn shares(&self, [from, until]: [u64; 2], drives: usize) -> Vec<f64> {
         let span = until.saturating_sub(from);
         if span == 0 {

@@ -19,11 +19,7 @@ pub struct Csv;
 pub struct CsvRounds;
 
 impl Exporter for Csv {
-    fn export(&self, results: &Results) -> Result<String, ReportError> {
-        self.export_all(std::slice::from_ref(results))
-    }
-
-    fn export_all(&self, documents: &[Results]) -> Result<String, ReportError> {
+    fn write(&self, documents: &[Results]) -> Result<Vec<u8>, ReportError> {
         let columns: Vec<&str> = FIGURES.iter().map(|(name, _)| *name).collect();
         table(documents, &columns, |cell| {
             vec![FIGURES.iter().map(|(_, figure)| figure(cell)).collect()]
@@ -32,11 +28,7 @@ impl Exporter for Csv {
 }
 
 impl Exporter for CsvRounds {
-    fn export(&self, results: &Results) -> Result<String, ReportError> {
-        self.export_all(std::slice::from_ref(results))
-    }
-
-    fn export_all(&self, documents: &[Results]) -> Result<String, ReportError> {
+    fn write(&self, documents: &[Results]) -> Result<Vec<u8>, ReportError> {
         table(documents, &["round", "value", "outlier", "detail"], |cell| {
             let row = |(round, sample): (u32, &f64)| {
                 let outlier = cell.outlier_rounds.contains(&round);
@@ -120,7 +112,7 @@ fn table(
     documents: &[Results],
     columns: &[&str],
     rows_of: impl Fn(&Cell) -> Vec<Vec<String>>,
-) -> Result<String, ReportError> {
+) -> Result<Vec<u8>, ReportError> {
     for results in documents {
         View::new(results)?;
     }
@@ -146,11 +138,11 @@ fn table(
             sheet.rows.extend(rows_of(cell).into_iter().map(whole));
         }
     }
-    Ok(sheet.csv())
+    Ok(sheet.csv().into_bytes())
 }
 
 /// What stands for a verdict, as in the JSON.
-fn word(verdict: Verdict) -> &'static str {
+pub(crate) fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Faster => "faster",
         Verdict::Slower => "slower",

@@ -21,6 +21,12 @@ pub enum ReportErrorKind {
     NoSamples,
     /// A number is infinite or not a number, which neither a table nor JSON can hold.
     NotFinite,
+    /// There is no figure of that name, or the document lacks what it shows.
+    NoSuchFigure,
+    /// The form is no text.
+    NotText,
+    /// A spreadsheet could not be put together.
+    Archive,
     /// The document could not be turned into JSON.
     Json,
 }

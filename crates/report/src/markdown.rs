@@ -13,18 +13,22 @@ use crate::{Exporter, ReportError, shown};
 pub struct Markdown;
 
 impl Exporter for Markdown {
-    fn export(&self, results: &Results) -> Result<String, ReportError> {
-        let view = View::new(results)?;
-        let mut text = head(&view);
-        for section in &view.sections {
-            text.push_str(&table(&view, section));
-        }
-        text.push_str(&legend(&view));
-        for warning in &results.warnings {
-            text.push_str(&format!("\n> Warning: {}\n", escaped(warning)));
-        }
-        Ok(text.replace([NO_BREAK, THIN], " "))
+    fn write(&self, documents: &[Results]) -> Result<Vec<u8>, ReportError> {
+        crate::joined(documents, markdown)
     }
+}
+
+fn markdown(results: &Results) -> Result<String, ReportError> {
+    let view = View::new(results)?;
+    let mut text = head(&view);
+    for section in &view.sections {
+        text.push_str(&table(&view, section));
+    }
+    text.push_str(&legend(&view));
+    for warning in &results.warnings {
+        text.push_str(&format!("\n> Warning: {}\n", escaped(warning)));
+    }
+    Ok(text.replace([NO_BREAK, THIN], " "))
 }
 
 /// The title, and in one line what it ran by.

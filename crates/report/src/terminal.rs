@@ -43,7 +43,14 @@ pub struct Terminal {
 }
 
 impl Exporter for Terminal {
-    fn export(&self, results: &Results) -> Result<String, ReportError> {
+    fn write(&self, documents: &[Results]) -> Result<Vec<u8>, ReportError> {
+        crate::joined(documents, |results| self.report(results))
+    }
+}
+
+impl Terminal {
+    /// The whole report.
+    fn report(&self, results: &Results) -> Result<String, ReportError> {
         let view = View::new(results)?;
         let mut page = Page { terminal: *self, lines: Vec::new() };
         page.settings(&view);

@@ -87,6 +87,12 @@ impl<'a> View<'a> {
             .flat_map(|row| row.cells.iter().copied().flatten())
     }
 
+    /// Where each cell stands in the document.
+    pub(crate) fn places(&self) -> BTreeMap<*const Cell, usize> {
+        let cells = self.results.cells.iter().enumerate();
+        cells.map(|(at, cell)| (std::ptr::from_ref(cell), at)).collect()
+    }
+
     /// How many further figures of workloads the document has besides what is shown; in words.
     pub(crate) fn more(&self) -> Option<String> {
         let details = self.results.cells.iter().filter(|cell| cell.detail);

@@ -83,6 +83,6 @@ fn pages_have_every_cell_of_both() {
     }
     let residuals = of(&before, &measured);
     let page = html_with_residuals(&measured, &residuals).expect("a page");
-    assert!(page.contains("<table class=\"overview\"") && page.contains("<table class=\"diff\""));
+    assert!(page.contains("<table class=\"overview") && page.contains("<table class=\"diff\""));
     assert!(page.contains("id=\"raidlab-results\"") && page.contains("Modelled beside measured"));
 }

@@ -272,11 +272,12 @@ pub struct Cell {
     /// metric of a run. Absent for one process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub done_s: Vec<f64>,
-    /// The latencies that the document's `latency_shares` stayed within, in milliseconds: medians over the rounds, of the
-    /// first metric of a run. Absent where nothing tells.
+    /// The latencies that the document's `latency_shares` stayed within, in milliseconds: medians over the rounds, of
+    /// the first metric of a run. Absent where nothing tells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latency_curve_ms: Vec<f64>,
-    /// How busy each resource was, the median over the rounds, of the first metric of a run. Absent where nothing tells.
+    /// How busy each resource was, the median over the rounds, of the first metric of a run. Absent where nothing
+    /// tells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub busy: Vec<Bottleneck>,
     /// What was done over time in one round, of the first metric of a run. Absent where nothing tells.

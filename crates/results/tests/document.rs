@@ -43,7 +43,13 @@ fn results() -> Results {
         host: BTreeMap::from([("b".into(), "2".into()), ("a".into(), "1".into())]),
         warnings: vec!["mind the gap".into()],
         baseline: vec!["single".into()],
-        layouts: vec![LayoutRow { name: "single".into(), capacity: 1 << 40, survives: 0 }],
+        layouts: vec![LayoutRow {
+            name: "single".into(),
+            capacity: 1 << 40,
+            survives: 0,
+            chunk: None,
+            blocks: Vec::new(),
+        }],
         workloads: vec![WorkloadRow { name: "dd".into(), description: "copies".into() }],
         ..support::document(Clock::Virtual, cells)
     }

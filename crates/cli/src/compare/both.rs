@@ -146,11 +146,11 @@ fn residuals(real: &Compare, measured: &Ended, modelled: &Ended) -> Result<(), F
     let other = std::slice::from_ref(&modelled.results);
     let diff = Diff::of((&before, one), (&after, other), None);
     let outputs = &real.outputs;
-    if let Some(path) = &outputs.json {
+    if let Some(path) = outputs.exports.path("json") {
         let text = raidlab_report::diff_json(&diff).map_err(Failure::failed)?;
         output::write(&output::with_word(path, output::RESIDUALS), &text)?;
     }
-    if let Some(path) = &outputs.html {
+    if let Some(path) = outputs.exports.path("html") {
         let text = raidlab_report::html_with_residuals(&measured.results, &diff);
         output::write(path, &text.map_err(Failure::failed)?)?;
     }

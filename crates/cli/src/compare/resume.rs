@@ -42,9 +42,8 @@ pub(super) fn prepare(now: &Compare, name: Option<&str>) -> Result<(Compare, Rec
     if taken.stored.is_done() {
         return Err(Failure::input(format!("run {id} is done; `raidlab show {id}` shows it")));
     }
-    let output = |path: &Option<PathBuf>| {
-        path.as_ref().map(|path| if path == Path::new("-") { path.clone() } else { absolute(path) })
-    };
+    let place = |path: &Path| if path == Path::new("-") { path.into() } else { absolute(path) };
+    let output = |path: &Option<PathBuf>| path.as_deref().map(place);
     let options = Compare {
         devices: Devices {
             destructive: now.devices.destructive,
@@ -54,16 +53,7 @@ pub(super) fn prepare(now: &Compare, name: Option<&str>) -> Result<(Compare, Rec
             save_dir: output(&now.devices.save_dir),
         },
         store: StoreDirectory { store: output(&now.store.store) },
-        outputs: Outputs {
-            json: output(&now.outputs.json),
-            html: output(&now.outputs.html),
-            exports: Exports {
-                csv: output(&now.outputs.exports.csv),
-                csv_rounds: output(&now.outputs.exports.csv_rounds),
-                markdown: output(&now.outputs.exports.markdown),
-            },
-            ..now.outputs
-        },
+        outputs: Outputs { exports: now.outputs.exports.map(place), ..now.outputs },
         threads: now.threads,
         ..begun_with(record)?
     };
@@ -95,13 +85,7 @@ fn begun_with(record: &RunRecord) -> Result<Compare, Failure> {
         resume: None,
         store: StoreDirectory { store: None },
         no_store: false,
-        outputs: Outputs {
-            json: None,
-            html: None,
-            exports: Exports::default(),
-            quiet: false,
-            color: Color::Auto,
-        },
+        outputs: Outputs { exports: Exports::default(), quiet: false, color: Color::Auto },
         seed: options.seed,
         rounds: options.rounds,
         size: options.size.map(Size),

@@ -9,7 +9,7 @@ use crate::compare::resume;
 use crate::failure::Failure;
 
 /// The documents that a name stands for: the path of what `--json` wrote, else a recorded run.
-pub(super) fn load(name: &str, directory: &StoreDirectory) -> Result<Vec<Results>, Failure> {
+pub(crate) fn load(name: &str, directory: &StoreDirectory) -> Result<Vec<Results>, Failure> {
     let documents = if Path::new(name).exists() {
         let text = std::fs::read_to_string(name)
             .map_err(|error| Failure::input(format!("{name}: {error}")))?;

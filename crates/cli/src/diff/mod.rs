@@ -1,7 +1,7 @@
 //! `raidlab diff`: what changed from one run to another.
 
 pub(crate) mod args;
-mod load;
+pub(crate) mod load;
 
 use std::path::Path;
 

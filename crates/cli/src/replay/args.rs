@@ -1,7 +1,5 @@
 //! Arguments of `raidlab replay`.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use raidlab_explore::Ablation;
 
@@ -32,13 +30,6 @@ pub(crate) struct Replay {
     /// Replay all of them
     #[arg(long)]
     pub(crate) all: bool,
-    /// Write the results document to this file, with --all one that holds all; `-` prints it instead of
-    /// the report
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
-    /// Write a report that needs nothing but a browser to this file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) exports: crate::exports::Exports,
     /// Run each cell with this many seeds [default: the study's, 3; with --ablate 1]

@@ -4,13 +4,12 @@ mod ablate;
 pub(crate) mod args;
 mod study;
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use raidlab_core::layout::is_same_name;
 use raidlab_explore::Ablation;
 use raidlab_predict::Modelled;
-use raidlab_report::{Exporter, Html, findings, replay_html};
+use raidlab_report::findings;
 use raidlab_results::{Fidelity, Moved, NamedCell, Replays, Results};
 use raidlab_sim::HostCosts;
 use raidlab_study::{Study, replay};
@@ -23,8 +22,7 @@ use study::{Prepared, run_study};
 pub(crate) fn run(options: &Replay) -> Result<(), Failure> {
     let studies = studies(options)?;
     let left_out = left_out(&studies, options)?;
-    let files = [("--json", options.json.as_deref()), ("--html", options.html.as_deref())];
-    output::check(&[&files[..], &options.exports.paths()].concat())?;
+    output::check(&options.exports.paths())?;
     let cancel = interrupt::flag()?;
     let mut documents = Vec::new();
     for (study, left_out) in studies.iter().zip(&left_out) {
@@ -192,18 +190,11 @@ fn without(
 
 /// Writes and prints what was asked for.
 fn reports(options: &Replay, documents: Vec<Results>) -> Result<(), Failure> {
-    let mut written = Ok(());
-    if let Some(path) = &options.html {
-        let text = match &*documents {
-            [one] => Html.export(one),
-            several => replay_html(several),
-        };
-        written = text.map_err(Failure::failed).and_then(|text| output::write(path, &text));
-    }
-    written = written.and(options.exports.write(&documents));
+    let mut written = options.exports.write_but("json", &documents);
     let terminal = output::terminal(options.color);
     let report = terminal.replays(&documents).map_err(Failure::failed);
-    if let Some(path) = &options.json {
+    if let Some(path) = options.exports.path("json") {
+        // With --all it is one document that holds all, also where only one study has a chosen cell.
         let text = match options.all {
             true => Replays::new(documents).to_json(),
             false => documents.iter().map(Results::to_json).collect(),
@@ -211,11 +202,8 @@ fn reports(options: &Replay, documents: Vec<Results>) -> Result<(), Failure> {
         let text = text.map_err(Failure::failed).and_then(|text| output::write(path, &text));
         written = written.and(text);
     }
-    let others = options.exports.paths().map(|(_, path)| path);
-    let paths = [&[options.json.as_deref(), options.html.as_deref()][..], &others].concat();
-    let printed = paths.contains(&Some(Path::new("-")));
-    let quiet = options.quiet && paths.iter().any(Option::is_some);
-    if written.is_err() || !(printed || quiet) {
+    let quiet = options.quiet && !options.exports.is_empty();
+    if written.is_err() || !(options.exports.prints() || quiet) {
         output::print(&report?)?;
     }
     written

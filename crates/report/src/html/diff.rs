@@ -5,9 +5,10 @@ use raidlab_results::diff::{CellName, Change, Diff, DiffKind, Side};
 use raidlab_results::document::Results;
 use raidlab_results::{Better, Clock};
 
-use super::{Page, page};
+use super::{Page, single};
+use crate::figure;
+use crate::figure::draw::picture;
 use crate::terminal::diff as words;
-use crate::view::View;
 use crate::{ReportError, number, shown};
 
 /// What two documents tell of each other as one HTML file, with the comparison as JSON in the element `raidlab-diff`.
@@ -19,13 +20,14 @@ pub fn diff_html(diff: &Diff) -> Result<String, ReportError> {
     let page = Page {
         title: words::heading(diff),
         generator: None,
-        content: html! { main { (section(diff)) } },
+        content: html! { main id="main" { h1 { (words::heading(diff)) } (section(diff)) } },
         footer: html! {
             "Written by raidlab. The comparison is part of this file: the script element \
              raidlab-diff holds it as JSON."
         },
         id: "raidlab-diff",
         json: &json,
+        rows: "",
     };
     Ok(page.into_text())
 }
@@ -35,9 +37,7 @@ pub fn diff_html(diff: &Diff) -> Result<String, ReportError> {
 /// # Errors
 /// As [`Exporter::export`](crate::Exporter::export).
 pub fn html_with_residuals(measured: &Results, residuals: &Diff) -> Result<String, ReportError> {
-    let view = View::new(measured)?;
-    let json = serde_json::to_string(measured).map_err(ReportError::json)?;
-    Ok(page(&view, &json, &section(residuals)))
+    single(measured, Some(section(residuals)))
 }
 
 fn section(diff: &Diff) -> Markup {
@@ -67,8 +67,9 @@ fn section(diff: &Diff) -> Markup {
                 }
             }
             p { strong { (words::conclusion(diff)) } }
+            (pictures(diff))
             @if !diff.cells.is_empty() {
-                div.scroll {
+                div.scroll role="region" aria-label="Table of every cell of both" tabindex="0" {
                     table.diff {
                         thead {
                             tr {
@@ -84,7 +85,9 @@ fn section(diff: &Diff) -> Markup {
                                         (words::title(&cell.name))
                                         small { (unit(cell)) }
                                     }
-                                    @for figure in figures { td { (figure) } }
+                                    @for (head, figure) in words::heads(diff.kind).iter().zip(figures) {
+                                        td data-head=(head) { (figure) }
+                                    }
                                     @if is_change { td { (words::chance_of(cell)) } }
                                     @if is_change { td { (verdict(cell.verdict)) } }
                                 }
@@ -95,6 +98,21 @@ fn section(diff: &Diff) -> Markup {
             }
             (missing(&diff.before, &diff.only_before))
             (missing(&diff.after, &diff.only_after))
+        }
+    }
+}
+
+/// Both runs against each other as figures.
+fn pictures(diff: &Diff) -> Markup {
+    let figure = figure::diff_figure(diff, 8).ok();
+    html! {
+        @if let Some(figure) = figure {
+            p.note { (figure.caption) }
+            div.charts data-figure=(figure.name) {
+                @for panel in &figure.panels {
+                    figure { figcaption { (panel.title) } (picture(&figure, panel)) }
+                }
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use raidlab_results::document::{Cell, Results};
 use raidlab_results::{AblationRow, Replays};
 
-use super::{Page, body};
+use super::{Page, body, figures, kept};
 use crate::ReportError;
 use crate::number;
 use crate::terminal::{in_words, missed};
@@ -16,13 +16,16 @@ use crate::view::View;
 /// As [`Exporter::export`](crate::Exporter::export).
 pub fn replay_html(documents: &[Results]) -> Result<String, ReportError> {
     let views = documents.iter().map(View::new).collect::<Result<Vec<_>, _>>()?;
-    let json = Replays::new(documents.to_vec()).to_json()?;
+    let documents: Vec<Results> =
+        documents.iter().map(|one| kept(one).unwrap_or_else(|| one.clone())).collect();
+    let json = Replays::new(documents).to_json()?;
+    let rows = figures::rows_json(&views)?;
     let page = Page {
         title: "Replays of published studies",
         generator: None,
         content: html! {
-            @for (at, view) in views.iter().enumerate() {
-                article { (body(view, &format!("r{at}-"))) }
+            main id="main" {
+                @for (at, view) in views.iter().enumerate() { article { (body(view, at)) } }
             }
         },
         footer: html! {
@@ -31,6 +34,7 @@ pub fn replay_html(documents: &[Results]) -> Result<String, ReportError> {
         },
         id: "raidlab-results",
         json: &json,
+        rows: &rows,
     };
     Ok(page.into_text())
 }

@@ -66,6 +66,10 @@ pub(crate) fn cell(layout: &str, samples: &[f64]) -> Cell {
         bottleneck: None,
         fairness: None,
         latency_ms: None,
+        done_s: Vec::new(),
+        latency_curve_ms: Vec::new(),
+        busy: Vec::new(),
+        timeline: None,
         members: None,
         published: None,
         moved: None,
@@ -76,8 +80,13 @@ pub(crate) fn cell(layout: &str, samples: &[f64]) -> Cell {
 
 /// A document of these cells.
 pub(crate) fn document(clock: Clock, cells: Vec<Cell>) -> Results {
-    let layout =
-        |cell: &Cell| LayoutRow { name: cell.layout.clone(), capacity: 1 << 30, survives: 0 };
+    let layout = |cell: &Cell| LayoutRow {
+        name: cell.layout.clone(),
+        capacity: 1 << 30,
+        survives: 0,
+        chunk: None,
+        blocks: Vec::new(),
+    };
     Results {
         schema_version: SCHEMA_VERSION,
         raidlab: "0.1.0".into(),
@@ -90,6 +99,7 @@ pub(crate) fn document(clock: Clock, cells: Vec<Cell>) -> Results {
         baseline: Vec::new(),
         layouts: cells.iter().map(layout).collect(),
         workloads: vec![WorkloadRow { name: "write".into(), description: "writes".into() }],
+        latency_shares: Vec::new(),
         cells,
         fidelity: None,
         findings: Vec::new(),

@@ -130,9 +130,7 @@ fn main() -> ExitCode {
         ["bits"] => bits::run(&root(), false),
         ["bits", "--install"] => bits::run(&root(), true),
         ["docs", ref more @ ..] => docs::run(&root(), more),
-        ["pages"] => pages::run(&root(), false, None),
-        ["pages", "--install"] => pages::run(&root(), true, None),
-        ["pages", "--shots", directory] => pages::run(&root(), false, Some(directory)),
+        ["pages", ref more @ ..] => pages::run(&root(), more),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             Ok(true)

@@ -68,11 +68,17 @@ const PAGES: [Page; 5] = [
     },
 ];
 
-/// Writes the pages and opens them; `shots` is a directory for pictures. Whether all are good.
-pub(crate) fn run(root: &Path, install: bool, shots: Option<&str>) -> io::Result<bool> {
-    if install {
-        apt_get()?;
-    }
+/// Writes the pages and opens them; `--shots` names a directory for pictures. Whether all are good.
+pub(crate) fn run(root: &Path, options: &[&str]) -> io::Result<bool> {
+    let shots = match options {
+        [] => None,
+        ["--install"] => {
+            apt_get()?;
+            None
+        }
+        ["--shots", directory] => Some(*directory),
+        _ => return Err(io::Error::other("pages takes --install or --shots DIR")),
+    };
     let Some(browser) = found("chromium").filter(|_| found("npm").is_some()) else {
         let packages = DEBIAN.join(" ");
         println!(

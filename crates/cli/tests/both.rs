@@ -105,7 +105,7 @@ fn a_study_runs_by_both_clocks_and_shows_what_the_model_is_off() {
         page.contains("of 16\u{a0}cells (absolute residual)"),
         "the measured page has the residuals"
     );
-    assert!(page.contains("<table class=\"overview\""));
+    assert!(page.contains("<table class=\"overview"));
     // Modelled members are as large as the files.
     assert_eq!(measured.layouts, modelled.layouts);
 }

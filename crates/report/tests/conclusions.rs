@@ -194,6 +194,16 @@ fn one_round_and_medians_side_by_side_have_no_leader() {
     assert!(text_of(&results).starts_with("raid1(2) leads with 1 process: +2.9 % over single"));
 }
 
+/// Medians of few rounds may differ where the rounds, one by one, do not: percentages say so, and so must the sentence.
+#[test]
+fn who_leads_by_medians_alone_is_no_leader() {
+    let mut results = one_row(&[("single", 203.0), ("raid1(2)", 199.0)], 3);
+    assert!(text_of(&results).starts_with("single, the baseline, leads"));
+    results.cells[1].percent_vs_baseline = Some(-0.4);
+    let text = text_of(&results);
+    assert!(text.starts_with("No layout leads with 1 process: single and raid1(2) are"), "{text}");
+}
+
 /// What is nearer than a model is right is no win, by however many rounds; on real drives it is.
 #[test]
 fn a_winner_within_the_models_own_error_is_not_sold_as_sure() {

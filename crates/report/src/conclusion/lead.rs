@@ -89,17 +89,30 @@ fn sentence(view: &View<'_>, section: &Section<'_>, rows: &[&Row<'_>]) -> String
     }
 }
 
-/// The layouts whose medians lie so near to the best that a round or two could turn their order; none where there are
-/// rounds enough to say so.
+/// The layouts that lie so near to the best, by medians or round by round, that a round or two could turn their order;
+/// none where there are rounds enough to say so.
 fn nearest(row: &Row<'_>) -> Vec<usize> {
     let Some(best) = row.cells[row.best].filter(|_| row.is_preliminary()) else {
         return Vec::new();
     };
     let near = |at: &usize| {
-        row.cells[*at].is_some_and(|cell| gain(best, cell) < 1.0 + NEAR_PERCENT / 100.0)
+        let limit = 1.0 + NEAR_PERCENT / 100.0;
+        let by_rounds = |cell| gain_by_rounds(best, cell).is_some_and(|gain| gain < limit);
+        row.cells[*at].is_some_and(|cell| gain(best, cell) < limit || by_rounds(cell))
     };
     let all: Vec<usize> = (0..row.cells.len()).filter(near).collect();
     if all.len() > 1 { all } else { Vec::new() }
+}
+
+/// How many times as good a cell is as another by the ratios of their rounds to the baseline, which percentages say;
+/// `None` where there are none.
+fn gain_by_rounds(cell: &Cell, than: &Cell) -> Option<f64> {
+    let ratio = |cell: &Cell| Some(1.0 + cell.percent_vs_baseline? / 100.0);
+    let gain = match cell.better {
+        Better::Higher => ratio(cell)? / ratio(than)?,
+        Better::Lower => ratio(than)? / ratio(cell)?,
+    };
+    gain.is_finite().then_some(gain)
 }
 
 /// Too few rounds, and too near to call one of them the leader.

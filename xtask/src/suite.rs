@@ -57,6 +57,9 @@ impl Options {
     }
 }
 
+/// The step that all later ones need.
+const BUILD: &str = "build";
+
 /// What tests are told.
 struct Facts {
     guest: String,
@@ -86,7 +89,8 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
         ("format", &|_| component(root, "rustfmt", &["fmt", "--all", "--check"])),
         ("tidy", &|_| crate::tidy(root).map(Outcome::from)),
         ("clippy", &|_| component(root, "clippy", &clippy)),
-        ("build", &|totals| test(&["--no-run"], totals)),
+        ("rustdoc", &|_| document(root)),
+        (BUILD, &|totals| test(&["--no-run"], totals)),
         ("tests", &|totals| test(&targets.without_guests(), totals)),
         ("guests", &|totals| test(&targets.with_guests(), totals)),
         ("doc tests", &|totals| test(&["--doc"], totals)),
@@ -96,21 +100,20 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
         ("instructions", &|_| crate::instructions::run(root, false)),
         // With the raidlab that the checker is part of, so that there is none to build.
         ("documents", &|totals| documents(root, told.sample, totals)),
-        ("rustdoc", &|_| document(root)),
     ];
     let mut totals = Totals::default();
-    let failed = first_failure(&steps, &mut totals, &mut table)?;
+    let failed = failures(&steps, &mut totals, &mut table)?;
     print!("\n{table}");
     if table.total().wall > budget::LIMIT {
         println!("xtask: that is more than the {} s a run may take", budget::LIMIT.as_secs());
     }
     totals.skipped().for_each(|line| println!("{line}"));
-    if let Some(name) = failed {
+    for name in &failed {
         totals.count_failed_step();
         println!("xtask: failed step: {name}");
     }
     println!("{totals}");
-    Ok(failed.is_none())
+    Ok(failed.is_empty())
 }
 
 impl Facts {
@@ -130,20 +133,25 @@ impl Facts {
     }
 }
 
-/// Runs the steps up to the first that fails, and names it.
-fn first_failure(
+/// Runs the steps and names those that fail, so that one run tells all there is to mend. What does not compile
+/// ends it: later steps would only say so again.
+fn failures(
     steps: &[Step<'_>],
     totals: &mut Totals,
     table: &mut Table,
-) -> io::Result<Option<&'static str>> {
+) -> io::Result<Vec<&'static str>> {
+    let mut failed = Vec::new();
     for (name, step) in steps {
         match timed(name, table, || step(totals))? {
             Outcome::Passed => {}
-            Outcome::Failed => return Ok(Some(name)),
+            Outcome::Failed => failed.push(*name),
             Outcome::LeftOut(why) => totals.skip(name, &why),
         }
+        if failed.contains(&BUILD) {
+            break;
+        }
     }
-    Ok(None)
+    Ok(failed)
 }
 
 fn timed<T>(
@@ -296,21 +304,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_end_at_the_first_that_fails() {
+    fn all_steps_run_but_those_after_a_build_that_fails() {
         let passes = |_: &mut Totals| Ok(Outcome::Passed);
         let fails = |_: &mut Totals| Ok(Outcome::Failed);
         let absent = |_: &mut Totals| Ok(Outcome::LeftOut("needs a".to_owned()));
         let never = |_: &mut Totals| -> io::Result<Outcome> { panic!("must not run") };
         let mut totals = Totals::default();
-        let steps: [Step<'_>; 4] =
-            [("one", &passes), ("two", &absent), ("three", &fails), ("four", &never)];
+        let steps: [Step<'_>; 5] = [
+            ("one", &fails),
+            ("two", &absent),
+            ("three", &passes),
+            (BUILD, &fails),
+            ("after it", &never),
+        ];
         let mut table = Table::default();
-        assert_eq!(first_failure(&steps, &mut totals, &mut table).ok(), Some(Some("three")));
+        assert_eq!(failures(&steps, &mut totals, &mut table).ok(), Some(vec!["one", BUILD]));
         let listed = table.to_string();
         let named = |name: &str| listed.lines().any(|line| line.starts_with(name));
-        assert!(named("one ") && named("two ") && named("three ") && !named("four "), "{listed}");
+        assert!(named("one ") && named("two ") && named("three "), "{listed}");
+        assert!(named("build ") && !named("after it "), "{listed}");
         assert_eq!(totals.skipped().collect::<Vec<_>>(), ["skipped: two (needs a)"]);
-        assert_eq!(first_failure(&steps[..2], &mut totals, &mut table).ok(), Some(None));
+        assert_eq!(failures(&steps[1..3], &mut totals, &mut table).ok(), Some(vec![]));
     }
 
     #[test]

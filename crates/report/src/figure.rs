@@ -1,6 +1,6 @@
 //! Figures of a results document: data and scales first, then SVG.
 //!
-//! [`FIGURES`] lists them all; each is made from the document alone, by [`figure`], as a [`Figure`](model::Figure):
+//! [`FIGURES`] lists them all; each is made from the document alone, by [`figure`], as a [`Figure`]:
 //! panels with axes, values, intervals and words. [`Figure::svg`](model::Figure::svg) draws it as a file of its own;
 //! the page draws its panels one by one. What a document lacks is an error that says what it has.
 

@@ -95,7 +95,7 @@ impl Bitmap {
         })
     }
 
-    /// Writes all fields over the first bytes, of which there must be [`HEAD`]. Those without a name here stay.
+    /// Writes all fields over the first bytes, of which there must be 256. Those without a name here stay.
     pub fn emit(&self, into: &mut [u8]) {
         put(into, 0, MAGIC.to_le_bytes());
         put(into, 4, self.kind.version().to_le_bytes());

@@ -9,8 +9,10 @@ mod worst;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use raidlab_core::contract::{Event, Input, IoOp, IoOutcome, Outcome, RequestId};
-use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sectors};
+use raidlab_core::contract::{
+    Event, Input, IoOp, IoOutcome, MemberIo, Outcome, RequestId, Segment,
+};
+use raidlab_core::{Config, Consistency, Layout, Level, Limits, MemberIndex, Nanos, Sectors, Time};
 use support::Work;
 use worst::{Bench, config, layouts, tight};
 
@@ -154,6 +156,35 @@ fn a_deadline_does_not_run_while_a_write_waits() {
         if let Some(index) = bench.driver.work.iter().position(given_up) {
             bench.driver.step(index);
         }
+    }
+}
+
+/// What went out again has all of its deadline from then on, although another I/O's makes the array look meanwhile.
+#[test]
+fn what_goes_out_again_has_a_deadline_of_its_own() {
+    let layout = Layout::new(Level::Raid1, 2);
+    let mut config = waiting(&layout, Limits::default(), Consistency::None);
+    config.settings.deadline = Some(Nanos::from_millis(300));
+    let mut bench = Bench::new(&config, 1);
+    fill(&mut bench, 1);
+    bench.driver.begin_write(8, &[7; 8], false);
+    bench.settle_all();
+    assert!(bench.has(Event::WaitsForRoom(FULL)) && !bench.in_flight_to(FULL));
+    assert!(wake(&mut bench), "deadlines are looked at, and none has passed");
+    // A read that is never answered, from shortly before the write goes out again.
+    let again = bench.driver.wake.expect("it is tried again");
+    bench.driver.now = Time(again.0 - Nanos::from_millis(100).0);
+    let token = bench.driver.buffer(vec![0; 8]);
+    bench.driver.submit(IoOp::Read, 0, &[Segment { token, offset: 0, len: 8 }]);
+    bench.driver.now = again;
+    bench.driver.input(Input::Wake);
+    let given_up = |bench: &Bench| {
+        bench.driver.work.iter().filter(|work| matches!(work, Work::Abandoned(_))).count()
+    };
+    for (millis, expected) in [(199, 0), (200, 1), (299, 1), (300, 2)] {
+        bench.driver.now = again + Nanos::from_millis(millis);
+        bench.driver.input(Input::Wake);
+        assert_eq!(given_up(&bench), expected, "{millis} ms");
     }
 }
 

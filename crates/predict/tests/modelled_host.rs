@@ -132,6 +132,21 @@ fn a_cached_read_costs_copying_and_its_calls() {
     assert_eq!(record.members.expect("counted").reads, 0);
 }
 
+/// What drives and links did before the run is none of its.
+#[test]
+fn what_preparing_kept_busy_does_not_count() {
+    let prepare = vec![open(OpenFlags::WRITE), write(MIB, 256), Op::Fsync { fd: S }];
+    let mut plan = plan(prepare, vec![open(OpenFlags::READ), read(MIB, 256)]);
+    plan.memory = Memory::AsIs;
+    let record = run(&HostSpec::default(), plan);
+    assert_eq!(record.members.expect("counted").reads, 0);
+    for (name, share) in &record.busy {
+        assert!((0.0..=1.0).contains(share), "{name} {share}");
+        assert!(!name.starts_with("member") || *share == 0.0, "{name} {share}");
+    }
+    assert!(record.busy.iter().any(|(name, _)| name == "member 0"), "{:?}", record.busy);
+}
+
 #[test]
 fn a_cold_sequential_read_is_as_fast_as_the_drive() {
     let bytes = 1_200 * MIB;

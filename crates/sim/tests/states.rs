@@ -214,6 +214,22 @@ fn a_hot_spare_takes_the_place_of_the_first_that_fails() {
     until(&mut small, |event| *event == Event::Restored(MemberIndex(2)));
 }
 
+/// A spare is refused while I/O of its place is under way, which nobody asked for and nobody is told.
+#[test]
+fn a_spare_that_waits_for_io_leaves_every_event_its_time() {
+    let mut world = with_spares("raid5(4) chunk=64K", 1, &[]);
+    world.submit(IoOp::Write, Sector(0), Sectors(2048), false);
+    assert!(world.step());
+    world.fail(MemberIndex(1));
+    assert_eq!(world.spares(), 1, "it is refused as yet");
+    assert_eq!(world.events().len(), world.event_times().len());
+    let restored = until(&mut world, |event| *event == Event::Restored(MemberIndex(1)));
+    assert_eq!(restored, world.now());
+    assert_eq!(world.events().len(), world.event_times().len());
+    let refused = |event: &Event| matches!(event, Event::Refused(_));
+    assert!(!world.events().iter().any(refused), "{:?}", world.events());
+}
+
 #[test]
 fn arrays_of_nested_levels_share_their_hot_spares() {
     for (name, lost) in [

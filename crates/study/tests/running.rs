@@ -7,6 +7,8 @@ use std::ops::ControlFlow;
 use std::sync::{Condvar, Mutex};
 
 use raidlab_core::{Nanos, Sectors};
+use raidlab_results::conduct::outliers;
+use raidlab_results::statistics::{mean, median, median_interval, spread_percent};
 use raidlab_results::{Clock, Results, Verdict};
 use raidlab_study::{
     CellKey, Event, Progress, Runner, Sample, Samples, State, Study, cell_seed, cells,
@@ -148,6 +150,16 @@ fn what_a_layout_differs_from_itself_is_the_floor() {
     let shown = (cell.median / base.median - 1.0) * 100.0;
     assert!((cell.percent_vs_baseline.unwrap() - shown).abs() < 1e-9, "{shown}");
     assert_eq!(base.samples.len(), cell.samples.len());
+    // All that is said of a cell is said of the values beside it.
+    for cell in &found.cells {
+        let interval = median_interval(&cell.samples);
+        assert_eq!(cell.ci95, interval.map(|interval| [interval.low, interval.high]));
+        assert_eq!(cell.coverage, interval.map(|interval| interval.coverage));
+        assert_eq!(Some(cell.median), median(&cell.samples));
+        assert_eq!(Some(cell.mean), mean(&cell.samples));
+        assert_eq!(cell.spread_percent, spread_percent(&cell.samples));
+        assert_eq!(cell.outlier_rounds, outliers(&cell.samples));
+    }
 }
 
 #[test]

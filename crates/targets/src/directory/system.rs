@@ -61,14 +61,15 @@ pub(super) fn write_at(file: impl AsFd, from: &[u8], at: u64) -> io::Result<usiz
     again(|| rustix::io::pwrite(&file, from, at))
 }
 
-/// Calls until everything is written.
+/// Calls with what is left and its place until everything is written, the first byte to `at`.
 pub(super) fn in_full(
     from: &[u8],
+    at: u64,
     mut call: impl FnMut(&[u8], u64) -> io::Result<usize>,
 ) -> io::Result<()> {
     let mut written = 0;
     loop {
-        let moved = call(&from[written..], written as u64)?;
+        let moved = call(&from[written..], at + written as u64)?;
         written += moved;
         if written >= from.len() {
             return Ok(());
@@ -272,17 +273,19 @@ mod tests {
     #[test]
     fn short_writes_are_continued() {
         let from: Vec<u8> = (0..10).collect();
-        let mut to = Vec::new();
-        let three = |to: &mut Vec<u8>, rest: &[u8], at: u64| {
-            assert_eq!(at, to.len() as u64);
-            let moved = rest.len().min(3);
-            to.extend_from_slice(&rest[..moved]);
-            Ok(moved)
-        };
-        in_full(&from, |rest, at| three(&mut to, rest, at)).unwrap();
-        assert_eq!(to, from);
-        let error = in_full(&from, |_, at| Ok(3 - at.min(3) as usize)).unwrap_err();
+        for at in [0, 4096] {
+            let mut to = Vec::new();
+            let three = |rest: &[u8], place: u64| {
+                assert_eq!(place, at + to.len() as u64);
+                let moved = rest.len().min(3);
+                to.extend_from_slice(&rest[..moved]);
+                Ok(moved)
+            };
+            in_full(&from, at, three).unwrap();
+            assert_eq!(to, from);
+        }
+        let error = in_full(&from, 0, |_, at| Ok(3 - at.min(3) as usize)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::WriteZero);
-        in_full(&[], |_, _| Ok(0)).unwrap();
+        in_full(&[], 0, |_, _| Ok(0)).unwrap();
     }
 }

@@ -83,7 +83,7 @@ impl Worker<'_> {
         for turn in 0..times {
             self.run.pool.check()?;
             let bytes = self.blocks.content(content, len, at, turn);
-            let written = system::in_full(bytes, |rest, _| system::write(&file, rest));
+            let written = system::in_full(bytes, at, |rest, _| system::write(&file, rest));
             if let Err(error) = written {
                 return Err(self.failed(WRITE, fd, error).at_offset(at).into());
             }
@@ -111,8 +111,8 @@ impl Worker<'_> {
                 check_content(content)?;
                 self.blocks.reserve(len, Some(content))?;
                 let bytes = self.blocks.content(content, len, at, 0);
-                let write = |rest: &[u8], done| system::write_at(&file, rest, at + done);
-                let written = system::in_full(bytes, write);
+                let write = |rest: &[u8], at| system::write_at(&file, rest, at);
+                let written = system::in_full(bytes, at, write);
                 written.map_err(|error| self.failed(WRITE, fd, error).at_offset(at))?;
                 (Class::Write, len)
             }
@@ -168,7 +168,8 @@ impl Worker<'_> {
                 Err(error) => return Err(self.failed(READ, from, error).into()),
             };
             let bytes = &self.blocks.made(step)[..got];
-            let written = system::in_full(bytes, |rest, _| system::write(&target, rest));
+            let written =
+                system::in_full(bytes, moved as u64, |rest, _| system::write(&target, rest));
             written.map_err(|error| self.failed(WRITE, to, error))?;
             moved += got;
         }

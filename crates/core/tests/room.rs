@@ -178,6 +178,8 @@ fn what_goes_out_again_has_a_deadline_of_its_own() {
     bench.driver.submit(IoOp::Read, 0, &[Segment { token, offset: 0, len: 8 }]);
     bench.driver.now = again;
     bench.driver.input(Input::Wake);
+    let written = |io: &&MemberIo| (io.member, io.op) == (FULL, IoOp::Write);
+    assert_eq!(bench.driver.log.iter().filter(written).count(), 2);
     let given_up = |bench: &Bench| {
         bench.driver.work.iter().filter(|work| matches!(work, Work::Abandoned(_))).count()
     };

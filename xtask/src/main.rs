@@ -15,6 +15,7 @@ mod child;
 #[path = "../../tests/support/corpus.rs"]
 mod corpus;
 mod docs;
+mod fidelity;
 mod fuzz;
 mod guests;
 mod instructions;
@@ -74,6 +75,9 @@ usage: cargo xtask TASK
   bench --against COMMIT [NAME...] [--rounds N] [--limit PERCENT]
                    benches of now and of COMMIT in turns (planner, engine, ...), 7 rounds or more: the
                    ratios with intervals; --limit: fails when one is surely more than PERCENT slower
+  fidelity [--seed N] [--cells 300] [--kernel 6.1|6.12] [--stored] [--minutes N]
+                   how near the model comes to a kernel in cells drawn by a seed, by group; --stored: with the
+                   measured cells of the repository; --help says more
   kernel VERSION [--hz N]
                    builds the kernel of that version for the kernel lab, or finds it built; without: says more
   instructions [--record]
@@ -121,6 +125,7 @@ fn main() -> ExitCode {
                 return ExitCode::from(2);
             }
         },
+        ["fidelity", ref more @ ..] => fidelity::task(&root(), more),
         ["book"] => book::run(&root(), None),
         ["book", "--with", program] => book::run(&root(), Some(Path::new(program))),
         ["package", ref more @ ..] => match package::Options::parse(more) {

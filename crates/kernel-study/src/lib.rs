@@ -20,6 +20,7 @@
 mod array;
 pub mod drawn;
 mod error;
+pub mod fidelity;
 pub mod inside;
 mod job;
 mod lab;

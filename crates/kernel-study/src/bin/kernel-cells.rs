@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use raidlab_kernel_study::drawn::{Drawing, Drawn, FACTORS, RULES, draw, drives_hash};
-use raidlab_kernel_study::measured::{Head, Measured, SEEDS, figure, is_enough, off, read};
+use raidlab_kernel_study::fidelity::{self, Compared, predict_all, seed_of};
+use raidlab_kernel_study::measured::{Head, Measured, figure, is_enough, off, read};
 use raidlab_kernel_study::{Binaries, Cost, KernelLab, Options, Trace};
 use raidlab_predict::Modelled;
 use raidlab_random::mix;
@@ -22,10 +23,16 @@ use raidlab_study::{Runner, Sample, cell_title, cells};
 const USAGE: &str = "\
 usage: kernel-cells list [--seed 1] [--count 600]       the cells, and which pairs cannot be
        kernel-cells show NUMBER [--seed 1] [--count 600]   a cell as a study file
-       kernel-cells run FILE --kernel 6.12 [--seed 1] [--count 600] [--cells 2,14,29] [--shard 1/2] [--minutes M]
-                    [--threads 2]                       runs what FILE does not have, and adds it
+       kernel-cells run FILE --kernel 6.12 [--seed 1] [--count 600] [--cells 2,14,29] [--first 300] [--shard 1/2]
+                    [--minutes M] [--threads 2] [--beside FILE]
+                                                        runs what FILE does not have, and adds it;
+                                                        --first: of the first so many cells;
+                                                        --beside: nor what this file has
        kernel-cells report FILE [FILE]                  a kernel against itself; against the other
-       kernel-cells model FILE [--worst 20]             the model against a kernel, on the same drives
+       kernel-cells model FILE... [--worst 20] [--first 300] [--threads 2] [--commit NAME]
+                                                        the model against a kernel, on the same drives: errors,
+                                                        orderings, limits by group; --commit: also a row of
+                                                        the record in docs/fidelity.md
        kernel-cells try STUDY [--kernel 6.12] [--rounds 1] [--seed 1] [--trace FILE]
                                                         cells of a study on a kernel and on the model
 ";
@@ -64,8 +71,13 @@ fn carry_out(words: &[&str]) -> Result<bool, Error> {
         ["list", ref rest @ ..] => list(&Asked::parse(rest, &DRAWING)?.drawing())?,
         ["show", number, ref rest @ ..] => show(number, &Asked::parse(rest, &DRAWING)?)?,
         ["run", path, ref rest @ ..] => run(file(path)?.as_ref(), &Asked::parse(rest, &RUN)?)?,
-        ["model", path] => model(file(path)?, 20)?,
-        ["model", path, "--worst", count] => model(file(path)?, count.parse()?)?,
+        ["model", path, ref rest @ ..] => {
+            let options = rest.iter().position(|word| word.starts_with('-')).unwrap_or(rest.len());
+            let (more, options) = rest.split_at(options);
+            let mut paths = vec![file(path)?];
+            paths.extend(more);
+            model(&paths, &Asked::parse(options, &MODEL)?)?;
+        }
         ["try", study, ref rest @ ..] => {
             try_out(file(study)?.as_ref(), &Asked::parse(rest, &TRY)?)?;
         }
@@ -93,8 +105,18 @@ fn is_broken_pipe(error: &Error) -> bool {
 
 /// The options of commands.
 const DRAWING: [&str; 2] = ["--seed", "--count"];
-const RUN: [&str; 7] =
-    ["--seed", "--count", "--kernel", "--cells", "--shard", "--minutes", "--threads"];
+const RUN: [&str; 9] = [
+    "--seed",
+    "--count",
+    "--kernel",
+    "--cells",
+    "--first",
+    "--shard",
+    "--minutes",
+    "--threads",
+    "--beside",
+];
+const MODEL: [&str; 4] = ["--worst", "--first", "--threads", "--commit"];
 const TRY: [&str; 4] = ["--seed", "--rounds", "--kernel", "--trace"];
 
 /// What the command line asks for.
@@ -104,6 +126,14 @@ struct Asked {
     kernel: String,
     /// Which cells, where not all.
     cells: Option<Vec<usize>>,
+    /// Of the first so many, where not all.
+    first: usize,
+    /// Has cells that are not to be run again.
+    beside: Option<PathBuf>,
+    /// How many of the cells with the largest errors are listed.
+    worst: usize,
+    /// The model's commit, for a row of the record.
+    commit: Option<String>,
     /// Which part of how many.
     shard: (usize, usize),
     time: Option<Duration>,
@@ -123,6 +153,10 @@ impl Asked {
             count: 600,
             kernel: "6.12".to_owned(),
             cells: None,
+            first: usize::MAX,
+            beside: None,
+            worst: 20,
+            commit: None,
             shard,
             time,
             threads,
@@ -139,6 +173,10 @@ impl Asked {
             match *name {
                 "--seed" => asked.seed = value.parse()?,
                 "--count" => asked.count = value.parse()?,
+                "--first" => asked.first = value.parse()?,
+                "--beside" => asked.beside = Some(value.into()),
+                "--worst" => asked.worst = value.parse()?,
+                "--commit" => asked.commit = Some((*value).to_owned()),
                 "--trace" => asked.trace = Some(value.into()),
                 "--kernel" => (*value).clone_into(&mut asked.kernel),
                 "--cells" => {
@@ -250,6 +288,27 @@ fn short(value: f64) -> f64 {
     format!("{value:.4e}").parse().unwrap_or(value)
 }
 
+/// Which cells a file has already; one that is not there is begun.
+fn begin(path: &Path, head: &Head) -> Result<Vec<usize>, Error> {
+    match fs::read_to_string(path) {
+        Ok(text) => {
+            let (of_file, there) =
+                read(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+            if of_file != *head {
+                return Err(
+                    format!("{}: is of {of_file:?}, not of {head:?}", path.display()).into()
+                );
+            }
+            Ok(there.into_iter().map(|cell| cell.cell).collect())
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::write(path, format!("{}\n", serde_json::to_string(head)?))?;
+            Ok(Vec::new())
+        }
+        Err(error) => Err(format!("{}: {error}", path.display()).into()),
+    }
+}
+
 fn run(path: &Path, asked: &Asked) -> Result<(), Error> {
     let began = Instant::now();
     let drawing = asked.drawing();
@@ -259,31 +318,22 @@ fn run(path: &Path, asked: &Asked) -> Result<(), Error> {
     let (stop, _kept) = io::pipe()?;
     let bench = Bench { asked, binaries: Binaries::find(&asked.kernel)?, stop: &stop };
     let head = bench.head()?;
-    let there = match fs::read_to_string(path) {
-        Ok(text) => {
-            let (of_file, there) =
-                read(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-            if of_file != head {
-                return Err(
-                    format!("{}: is of {of_file:?}, not of {head:?}", path.display()).into()
-                );
-            }
-            there.into_iter().map(|cell| cell.cell).collect()
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            fs::write(path, format!("{}\n", serde_json::to_string(&head)?))?;
-            Vec::new()
-        }
-        Err(error) => return Err(format!("{}: {error}", path.display()).into()),
+    let there = begin(path, &head)?;
+    let beside = match &asked.beside {
+        Some(path) => beside(path, &head)?,
+        None => Vec::new(),
     };
     let (part, of) = asked.shard;
     let is_asked = |cell: usize| {
-        cell % of == part - 1 && asked.cells.as_ref().is_none_or(|cells| cells.contains(&cell))
+        cell % of == part - 1
+            && cell < asked.first
+            && !beside.contains(&cell)
+            && asked.cells.as_ref().is_none_or(|cells| cells.contains(&cell))
     };
     let is_open = |cell: &&Drawn| is_asked(cell.number) && !there.contains(&cell.number);
     let open: Vec<&Drawn> = drawing.cells.iter().filter(is_open).collect();
     let file = Mutex::new(OpenOptions::new().append(true).open(path)?);
-    let next = AtomicUsize::new(0);
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let is_time = || asked.time.is_none_or(|time| began.elapsed() < time);
     let work = |thread: usize| -> io::Result<()> {
         while let Some(cell) = open.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| is_time())
@@ -299,7 +349,8 @@ fn run(path: &Path, asked: &Asked) -> Result<(), Error> {
             let line = serde_json::to_string(&measured)?;
             let mut file = file.lock().map_err(|_| io::Error::other("a thread has failed"))?;
             writeln!(file, "{line}")?;
-            eprintln!("{} of {}: {}", cell.number, drawing.cells.len(), cell.name());
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            eprintln!("{done} of {}: cell {}: {}", open.len(), cell.number, cell.name());
         }
         Ok(())
     };
@@ -319,54 +370,117 @@ fn load(path: &str) -> Result<(Head, Vec<Measured>), Error> {
     Ok(read(&text).map_err(|error| format!("{path}: {error}"))?)
 }
 
-/// The seed of a run of a cell, of those of a drawing.
-fn seed_of(drawing: u64, cell: &Drawn, number: usize) -> u64 {
-    mix(&[drawing, cell.number as u64, number as u64])
-}
-
-/// What the model says of a figure of a cell: its median over as many seeds as a kernel has at least.
-fn predicted(cell: &Drawn, metric: &str, seed: u64) -> Result<f64, Error> {
-    let study = cell.study()?;
-    let mut modelled = Modelled::new(&study, HostCosts::default())?;
-    let key = *cells(&study).first().ok_or("a study without cells")?;
-    let metrics = study.workloads[0].workload.metrics();
-    let place = metrics.iter().position(|one| one.name == metric);
-    let place = place.ok_or_else(|| format!("the workload has no {metric}"))?;
-    let mut values = Vec::new();
-    for number in 0..*SEEDS.start() {
-        let sample = modelled.run(&key, 0, seed_of(seed, cell, number))?;
-        values.extend(sample.values.get(place).copied().flatten());
+/// Which cells another file has values of, that the same kernel measured with the same drives.
+fn beside(path: &Path, head: &Head) -> Result<Vec<usize>, Error> {
+    let path = path.to_str().ok_or("--beside: the name is not text")?;
+    let (of_file, cells) = load(path)?;
+    let same = |head: &Head| (head.seed, head.kernel.clone(), head.drives.clone());
+    if same(&of_file) != same(head) {
+        return Err(format!("{path}: is of {of_file:?}, not of {head:?}").into());
     }
-    Ok(median(&values).ok_or_else(|| format!("too short a time for {metric}"))?)
+    Ok(cells.into_iter().filter(|cell| cell.error.is_none()).map(|cell| cell.cell).collect())
 }
 
-fn model(path: &str, worst: usize) -> Result<(), Error> {
-    let (head, measured) = load(path)?;
-    let drawing = draw(head.seed, head.count);
-    let (mut offs, mut signed) = (Vec::new(), Vec::new());
-    for cell in measured.iter().filter(|cell| !cell.is_cpu_sensitive()) {
-        let (Some(truth), Some(drawn)) = (cell.median(), drawing.cells.get(cell.cell)) else {
-            continue;
-        };
-        match predicted(drawn, &cell.metric, head.seed) {
-            Ok(value) => {
-                offs.push((cell.cell, off(truth, value)));
-                signed.push((drawn, truth, value, &cell.metric));
+/// What files of cells have of one kernel.
+struct Kernel {
+    name: String,
+    seed: u64,
+    drawing: Drawing,
+    cells: Vec<Measured>,
+}
+
+/// Files by their kernels; refused are cells that were measured with drives that are no more.
+fn kernels(paths: &[&str]) -> Result<Vec<Kernel>, Error> {
+    let drives = drives_hash()?;
+    let mut all: Vec<Kernel> = Vec::new();
+    for path in paths {
+        let (head, cells) = load(path)?;
+        if head.drives != drives {
+            let (was, is) = (head.drives, drives);
+            let what = format!("{path}: was measured with other drives ({was}, now {is})");
+            return Err(format!("{what}: run its cells again, into a new file").into());
+        }
+        match all.iter_mut().find(|one| (&one.name, one.seed) == (&head.kernel, head.seed)) {
+            Some(known) => {
+                let is_new = |cell: &Measured| !known.cells.iter().any(|one| one.cell == cell.cell);
+                let new: Vec<Measured> = cells.into_iter().filter(is_new).collect();
+                known.cells.extend(new);
             }
-            Err(error) => say!("{}: not predicted: {error}", drawn.name()),
+            None => all.push(Kernel {
+                name: head.kernel,
+                seed: head.seed,
+                drawing: draw(head.seed, head.count),
+                cells,
+            }),
         }
     }
-    say!("{}: {} cells that do not depend on the processor", head.kernel, offs.len());
-    table("the model against the kernel", &drawing, offs)?;
-    signed.sort_by(|one, other| off(other.1, other.2).total_cmp(&off(one.1, one.2)));
-    say!("  worst:");
-    for (drawn, truth, value, metric) in signed.iter().take(worst) {
-        let percent = (value / truth - 1.0) * 100.0;
+    Ok(all)
+}
+
+impl Kernel {
+    /// What the model says of the cells that the lab can judge, in the order of their numbers; others are counted.
+    fn compare(&self, asked: &Asked) -> Result<Vec<Compared<'_>>, Error> {
+        let mut of: Vec<&Measured> =
+            self.cells.iter().filter(|cell| cell.cell < asked.first).collect();
+        of.sort_by_key(|cell| cell.cell);
+        let count = of.len();
+        of.retain(|cell| cell.error.is_none() && !cell.is_cpu_sensitive());
+        let judged: Vec<(&Drawn, &Measured)> = of
+            .into_iter()
+            .filter_map(|cell| Some((self.drawing.cells.get(cell.cell)?, cell)))
+            .collect();
+        let wanted: Vec<(&Drawn, &str)> =
+            judged.iter().map(|(drawn, cell)| (*drawn, cell.metric.as_str())).collect();
+        let progress = |done: usize| {
+            if done.is_multiple_of(10) || done == wanted.len() {
+                eprintln!("{}: modelled {done} of {}", self.name, wanted.len());
+            }
+        };
+        let values = predict_all(&wanted, self.seed, asked.threads, &progress);
+        let mut refused: Vec<(String, usize)> = Vec::new();
+        let mut compared = Vec::new();
+        for ((drawn, cell), values) in judged.iter().zip(values) {
+            match values {
+                Ok(values) => {
+                    compared.extend(Compared::new(
+                        drawn,
+                        &cell.metric,
+                        cell.values.clone(),
+                        values,
+                    ));
+                }
+                Err(error) => {
+                    let reason = error.to_string();
+                    match refused.iter_mut().find(|(known, _)| *known == reason) {
+                        Some((_, count)) => *count += 1,
+                        None => refused.push((reason, 1)),
+                    }
+                }
+            }
+        }
         say!(
-            "    {:4} {metric} {truth:.4} model {value:.4} {percent:+.0} %: {}",
-            drawn.number,
-            drawn.name()
+            "{}: {count} cells, {} can be judged, {} modelled\n",
+            self.name,
+            judged.len(),
+            compared.len()
         );
+        for (reason, count) in refused {
+            say!("not modelled: {count}: {reason}");
+        }
+        Ok(compared)
+    }
+}
+
+fn model(paths: &[&str], asked: &Asked) -> Result<(), Error> {
+    for kernel in kernels(paths)? {
+        let compared = kernel.compare(asked)?;
+        say!("{}", fidelity::scores(&compared, kernel.seed));
+        say!("the largest errors (cells of groups that are held out are not listed):");
+        say!("{}", fidelity::worst(&compared, asked.worst));
+        if let Some(commit) = &asked.commit {
+            let row = fidelity::log_row("DATE", commit, &kernel.name, &compared);
+            say!("for the record in docs/fidelity.md:\n{row}");
+        }
     }
     Ok(())
 }

@@ -39,6 +39,6 @@ pub mod words;
 pub use answer::{AT_ONCE, Answer, Mission, NoAnswer, Question, Ratio, Risk, WhatIf, Within};
 pub use array::Array;
 pub use hazard::{Hazard, YEAR};
-pub use model::{Latent, Law, Model, RepairOrder, WriteHole};
+pub use model::{Latent, Law, Model, REPLACED, RepairOrder, WriteHole};
 pub use simulate::{Chance, Effort, Losses, Method, Outcome, simulate, years};
 pub use span::Span;

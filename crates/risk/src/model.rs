@@ -1,7 +1,15 @@
 //! What is assumed of drives, rebuilds and the people who replace drives.
 
-use crate::hazard::Hazard;
+use crate::hazard::{Hazard, YEAR};
+use crate::prior::{self, Class};
 use crate::span::Span;
+
+/// Hours until somebody has put another drive in, where nobody says: three days, an estimate.
+pub const REPLACED: f64 = 72.0;
+/// Hours from one scrub to the next: Debian's monthly check.
+const SCRUB: f64 = 720.0;
+/// How unequal batches are: an estimate.
+const BATCH: f64 = 0.7;
 
 /// All that is assumed. Times in hours, rates an hour, chances from 0 to 1.
 #[derive(Clone, Debug, PartialEq)]
@@ -126,6 +134,25 @@ impl Model {
             common_cause: 0.0,
             batch: 0.0,
             write_hole: WriteHole::default(),
+        }
+    }
+
+    /// What is usual of a class of drives where nobody says anything: its rates, three days until somebody replaces a
+    /// drive, a scrub a month, drives of one batch, repairs one after another. The rebuild is to be set.
+    pub fn usual(class: Class) -> Self {
+        Self {
+            latent: Latent {
+                rate: class.defects().central / YEAR,
+                found: Some(Span::Uniform(0.0, SCRUB)),
+                law: Law::Independent,
+                while_rebuilding: true,
+                bytes: 4_096.0,
+            },
+            replace: Span::Fixed(REPLACED),
+            order: RepairOrder::Serial,
+            common_cause: prior::COMMON_CAUSE.central,
+            batch: BATCH,
+            ..Self::plain(class.failures().central, 0.0)
         }
     }
 

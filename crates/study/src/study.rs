@@ -273,6 +273,24 @@ impl Host {
 }
 
 impl NamedLayout {
+    /// A layout under the name it is printed by, of drives of the first group, all else as where a study file says
+    /// nothing.
+    pub fn plain(layout: Layout) -> Self {
+        Self {
+            name: layout.to_string(),
+            read_policy: crate::parse::default_policy(&layout),
+            layout,
+            settings: Settings::default(),
+            group_threads: 0,
+            drives: 0,
+            each: Vec::new(),
+            spares: 0,
+            hardware: Hardware::default(),
+            host: None,
+            member_size: None,
+        }
+    }
+
     /// The index of the group that the drive in a place is from: that of a member, or what stands behind
     /// the members (a log device, a spare), which is of the first one's group.
     pub fn group(&self, place: usize) -> usize {

@@ -5,7 +5,8 @@ use super::tree::{Breach, Tree};
 const RULE: &str = "arrows";
 
 /// What each crate may depend on, besides in its tests.
-const ARROWS: [(&str, &[&str]); 25] = [
+const ARROWS: [(&str, &[&str]); 26] = [
+    ("advise", ADVISE),
     ("allocator", &[]),
     ("core", &[]),
     ("parity", &[]),
@@ -33,8 +34,13 @@ const ARROWS: [(&str, &[&str]); 25] = [
     ("hot-paths", &["core", "parity", "models", "sim", "workload", "engine"]),
 ];
 
+/// Advice asks the models and the chances of loss.
+const ADVISE: &[&str] =
+    &["core", "random", "models", "sim", "workload", "study", "predict", "risk"];
+
 /// The command line joins everything.
 const CLI: &[&str] = &[
+    "advise",
     "allocator",
     "core",
     "parity",

@@ -9,9 +9,9 @@ use super::tree::Breach;
 
 const RULE: &str = "pure";
 
-const PURE: [&str; 13] = [
+const PURE: [&str; 14] = [
     "core", "parity", "metadata", "models", "sim", "checker", "workload", "study", "predict",
-    "explore", "results", "report", "risk",
+    "explore", "results", "report", "risk", "advise",
 ];
 
 /// What a pure crate goes without, and the paths that lead there.

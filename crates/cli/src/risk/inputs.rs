@@ -6,7 +6,9 @@ use raidlab_core::geometry::Geometry;
 use raidlab_core::{Consistency, Layout, Sectors, Settings};
 use raidlab_models::{DriveKind, DriveSpec};
 use raidlab_risk::prior::{Class, Range};
-use raidlab_risk::{Hazard, Latent, Law, Model, Question, Span, WriteHole, YEAR, years};
+use raidlab_risk::{
+    Hazard, Latent, Law, Model, Question, REPLACED, Span, WriteHole, YEAR, years,
+};
 
 use super::args::{Mode, RiskOptions};
 use super::rebuild::{self, Simulated};
@@ -14,8 +16,6 @@ use super::values::{Hours, percents, span, time};
 use crate::failure::Failure;
 use crate::progress::Bar;
 
-/// Until somebody replaces a drive, where nobody says.
-const REPLACED: f64 = 72.0;
 /// Bytes of a stripe that a crash tears: a chunk, as md's default.
 const TORN: f64 = 524_288.0;
 

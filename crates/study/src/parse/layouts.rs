@@ -210,7 +210,7 @@ fn host(table: &Table<'_>, around: &Around<'_, '_>) -> Result<Option<Host>, Stud
 }
 
 /// Of nested levels, that of the upper one which has a choice.
-fn default_policy(layout: &Layout) -> ReadPolicy {
+pub(crate) fn default_policy(layout: &Layout) -> ReadPolicy {
     let mut policies = layout.floors().map(|floor| ReadPolicy::of_level(floor.level));
     policies.find(|policy| *policy != ReadPolicy::default()).unwrap_or_default()
 }

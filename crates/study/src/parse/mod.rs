@@ -28,6 +28,7 @@ use crate::study::{
     FILESYSTEMS, MODELLED_FILESYSTEMS, NamedLayout, Only, Origin, State, Study, check_states,
 };
 use errors::Errors;
+pub(crate) use layouts::default_policy;
 use table::{StudyTable, Table};
 
 /// The most rounds a study may ask for.

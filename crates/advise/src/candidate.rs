@@ -1,0 +1,361 @@
+//! Candidates: level, copies, width, chunk, spares, nesting, what keeps parity consistent; and what is left out, why.
+
+use std::fmt;
+
+use raidlab_core::geometry::Geometry;
+use raidlab_core::{Consistency, Layout, Level, Limits, Sectors, Settings};
+
+use crate::wanted::{Among, CHUNKS, Wanted};
+
+/// What keeps redundancy consistent over a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mode {
+    /// A write-intent bitmap, as mdadm makes it on all but small arrays.
+    Bitmap,
+    /// A log of partial parity, which closes the write hole of raid5.
+    PartialParity,
+    /// Nothing to keep: no redundancy, or nested levels.
+    None,
+}
+
+/// md's bitmap: a bit for 64 MiB.
+const BITMAP: Sectors = Sectors(131_072);
+
+/// A candidate.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Candidate {
+    /// Level, width, copies, chunk.
+    pub layout: Layout,
+    /// Hot spares.
+    pub spares: u16,
+    /// What keeps redundancy consistent.
+    pub mode: Mode,
+}
+
+/// What layouts have in common that differ in chunk and consistency only.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Structure {
+    /// The layout with the default chunk.
+    pub layout: Layout,
+    /// Hot spares.
+    pub spares: u16,
+}
+
+impl Candidate {
+    /// Drives, spares included.
+    pub const fn drives(&self) -> u16 {
+        self.layout.drives() + self.spares
+    }
+
+    /// Without chunk and consistency.
+    pub fn structure(&self) -> Structure {
+        Structure { layout: with_chunk(&self.layout, Sectors(1024)), spares: self.spares }
+    }
+
+    /// Whether chunk and consistency are what mdadm takes where nobody says.
+    pub fn is_default(&self) -> bool {
+        self.structure().layout == self.layout && self.mode != Mode::PartialParity
+    }
+
+    /// Settings of the modelled array.
+    pub fn settings(&self) -> Settings {
+        let consistency = match self.mode {
+            Mode::Bitmap => Consistency::Bitmap { chunk: BITMAP },
+            Mode::PartialParity => {
+                Consistency::PartialParity { slots: Limits::default().plans }
+            }
+            Mode::None => Consistency::None,
+        };
+        Settings { consistency, ..Settings::default() }
+    }
+
+    /// Usable bytes; `None` where the drives are too small.
+    pub fn usable(&self, member: Sectors) -> Option<u64> {
+        let sizes = vec![member; usize::from(self.layout.drives())];
+        Some(Geometry::new(&self.layout, &sizes).ok()?.capacity().bytes())
+    }
+}
+
+impl fmt::Display for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.layout)?;
+        if self.mode == Mode::PartialParity {
+            f.write_str(" ppl")?;
+        }
+        match self.spares {
+            0 => Ok(()),
+            1 => f.write_str(" + spare"),
+            spares => write!(f, " + {spares} spares"),
+        }
+    }
+}
+
+impl fmt::Display for Structure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Candidate { layout: self.layout.clone(), spares: self.spares, mode: Mode::None }.fmt(f)
+    }
+}
+
+/// Structures that were left out for one reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dropped {
+    /// Which, as they are named.
+    pub names: Vec<String>,
+    /// Why.
+    pub reason: String,
+}
+
+/// What is searched, and what is not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Candidates {
+    /// All that meet the limits that can be told without a simulation.
+    pub all: Vec<Candidate>,
+    /// The others, by reason.
+    pub dropped: Vec<Dropped>,
+}
+
+/// Widths of arrays beyond which one group of parity is not offered: a rebuild reads all of them.
+const WIDEST_PARITY: [(Level, u16); 2] = [(Level::Raid5, 12), (Level::Raid6, 24)];
+
+/// Everything there is to choose from.
+pub fn candidates(wanted: &Wanted) -> Candidates {
+    let mut found = Candidates::default();
+    for drives in wanted.drives.clone() {
+        for spares in 0..=wanted.spares.min(drives.saturating_sub(1)) {
+            for layout in layouts(drives - spares) {
+                if layout.survives() == 0 && spares > 0 {
+                    continue;
+                }
+                found.consider(wanted, &Structure { layout, spares });
+            }
+        }
+    }
+    found
+}
+
+impl Candidates {
+    fn consider(&mut self, wanted: &Wanted, structure: &Structure) {
+        if !is_among(wanted, &structure.layout) {
+            return;
+        }
+        if let Some(reason) = violated(wanted, structure) {
+            let name = structure.to_string();
+            match self.dropped.iter_mut().find(|one| one.reason == reason) {
+                Some(one) => one.names.push(name),
+                None => self.dropped.push(Dropped { names: vec![name], reason }),
+            }
+            return;
+        }
+        for layout in chunked(wanted, &structure.layout) {
+            for mode in modes(&layout) {
+                let (layout, spares) = (layout.clone(), structure.spares);
+                let candidate = Candidate { layout, spares, mode };
+                if !self.all.contains(&candidate) {
+                    self.all.push(candidate);
+                }
+            }
+        }
+    }
+}
+
+fn is_among(wanted: &Wanted, layout: &Layout) -> bool {
+    let is = |among: &Among| match among {
+        Among::Layout(one) => with_chunk(one, Sectors(1024)) == *layout,
+        Among::Level(level) => layout.inner.is_none() && layout.level == *level,
+        Among::Nested(inner, outer) => {
+            layout.level == *outer && layout.inner.as_ref().is_some_and(|one| one.level == *inner)
+        }
+    };
+    wanted.among.is_empty() || wanted.among.iter().any(is)
+}
+
+/// Which limit a structure violates, in words; `None` when none.
+fn violated(wanted: &Wanted, structure: &Structure) -> Option<String> {
+    let (layout, limits) = (&structure.layout, &wanted.limits);
+    let survives = layout.survives();
+    if survives < limits.survive {
+        let what = match survives {
+            0 => "lose everything with one drive".to_owned(),
+            survives => format!("survive any {survives} lost, not {}", limits.survive),
+        };
+        return Some(what);
+    }
+    if wanted.among.is_empty() {
+        let floor = layout.floors().find(|one| one.parities() > 0);
+        let widest = floor.and_then(|one| WIDEST_PARITY.iter().find(|(level, _)| *level == one.level));
+        if let (Some(floor), Some((level, most))) = (floor, widest)
+            && floor.members > *most
+        {
+            return Some(format!("are {level} of more than {most} drives, all of which a rebuild reads"));
+        }
+    }
+    let candidate = Candidate { layout: layout.clone(), spares: structure.spares, mode: Mode::None };
+    let usable = candidate.usable(wanted.member()).unwrap_or(0);
+    if let Some(least) = limits.capacity.filter(|least| usable < *least) {
+        return Some(format!("have less than {} usable", terabytes(least)));
+    }
+    let drives = f64::from(candidate.drives());
+    if let Some((all, each)) = limits.budget.filter(|(all, each)| drives * each > *all) {
+        return Some(format!("cost more than {all:.0}, at {each:.2} a drive"));
+    }
+    if let Some((all, each)) = limits.watts.filter(|(all, each)| drives * each > *all) {
+        return Some(format!("take more than {all:.0} W, at {each:.1} W a drive"));
+    }
+    None
+}
+
+/// Bytes as terabytes, as drives are sold.
+pub fn terabytes(bytes: u64) -> String {
+    format!("{:.1} TB", bytes as f64 / 1e12)
+}
+
+/// Layouts of all of so many drives, with the default chunk.
+fn layouts(drives: u16) -> Vec<Layout> {
+    let mut all = Vec::new();
+    let mut add = |layout: Layout| {
+        if layout.check().is_ok() {
+            all.push(layout);
+        }
+    };
+    if drives == 1 {
+        add(Layout::new(Level::Linear, 1));
+        return all;
+    }
+    add(Layout::new(Level::Raid0, drives));
+    if drives <= 4 {
+        add(Layout::new(Level::Raid1, drives));
+    }
+    for level in [Level::Raid5, Level::Raid6] {
+        add(Layout::new(level, drives));
+    }
+    if drives >= 3 {
+        let raid10 = Layout::new(Level::Raid10, drives);
+        add(raid10.clone());
+        add(raid10.clone().with_far(2));
+        add(raid10.clone().with_far(2).with_offset(true));
+        if drives >= 6 && drives.is_multiple_of(3) {
+            add(raid10.with_near(3));
+        }
+    }
+    for (level, fewest) in [(Level::Raid5, 3), (Level::Raid6, 4)] {
+        for arrays in 2..=drives / fewest {
+            if drives.is_multiple_of(arrays) {
+                let inner = Layout::new(level, drives / arrays);
+                add(Layout::new(Level::Raid0, arrays).over(inner));
+            }
+        }
+    }
+    all
+}
+
+/// A layout with each chunk.
+fn chunked(wanted: &Wanted, layout: &Layout) -> Vec<Layout> {
+    let named = wanted.among.iter().find_map(|among| match among {
+        Among::Layout(one) if with_chunk(one, Sectors(1024)) == *layout && one != layout => Some(one),
+        _ => None,
+    });
+    if let Some(named) = named {
+        return vec![named.clone()];
+    }
+    if !layout.floors().any(|floor| floor.level.has_chunks()) {
+        return vec![layout.clone()];
+    }
+    let chunks = if wanted.chunks.is_empty() { &CHUNKS[..] } else { &wanted.chunks };
+    let with = |chunk: &Sectors| with_chunk(layout, *chunk);
+    chunks.iter().map(with).filter(|one| one.check().is_ok()).collect()
+}
+
+/// A layout with a chunk on all floors that have some.
+fn with_chunk(layout: &Layout, chunk: Sectors) -> Layout {
+    let mut layout = layout.clone();
+    if layout.level.has_chunks() {
+        layout.chunk = chunk;
+    }
+    if let Some(inner) = layout.inner.as_deref_mut()
+        && inner.level.has_chunks()
+    {
+        inner.chunk = chunk;
+    }
+    layout
+}
+
+fn modes(layout: &Layout) -> Vec<Mode> {
+    if layout.survives() == 0 || layout.inner.is_some() {
+        return vec![Mode::None];
+    }
+    match layout.level.has_partial_parity() {
+        true => vec![Mode::Bitmap, Mode::PartialParity],
+        false => vec![Mode::Bitmap],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::profile::Profile;
+
+    fn wanted(drives: u16) -> Wanted {
+        let drive = raidlab_models::load("nas-8tb-7200").expect("compiled in");
+        Wanted::new(drives..=drives, drive, Profile::named("nas").expect("there"))
+    }
+
+    fn structures(found: &Candidates) -> BTreeSet<String> {
+        found.all.iter().map(|one| one.structure().to_string()).collect()
+    }
+
+    #[test]
+    fn four_drives_have_what_people_choose_from() {
+        let found = candidates(&wanted(4));
+        let expected = [
+            "raid1(3) + spare",
+            "raid1(4)",
+            "raid10(3) + spare",
+            "raid10(3) far2 + spare",
+            "raid10(3) offset2 + spare",
+            "raid10(4)",
+            "raid10(4) far2",
+            "raid10(4) offset2",
+            "raid5(3) + spare",
+            "raid5(4)",
+            "raid6(4)",
+        ];
+        assert_eq!(structures(&found), expected.map(str::to_owned).into());
+        assert_eq!(found.dropped.len(), 1);
+        assert_eq!(found.dropped[0].names, ["raid0(4)"]);
+        assert_eq!(found.dropped[0].reason, "lose everything with one drive");
+        let raid5 = found.all.iter().filter(|one| one.layout.level == Level::Raid5);
+        assert_eq!(raid5.count(), 2 * 4 * 2, "chunks and modes of both");
+    }
+
+    #[test]
+    fn what_violates_a_limit_is_left_out_with_the_reason() {
+        let mut asked = wanted(6);
+        asked.limits.capacity = Some(30_000_000_000_000);
+        asked.limits.survive = 1;
+        let found = candidates(&asked);
+        assert_eq!(structures(&found), ["raid5(5) + spare", "raid5(6)", "raid5+0(2x3)", "raid6(6)"].map(str::to_owned).into());
+        assert!(found.dropped.iter().any(|one| one.reason == "have less than 30.0 TB usable"));
+        asked.limits.budget = Some((1_000.0, 200.0));
+        let found = candidates(&asked);
+        assert!(found.all.is_empty());
+        assert!(found.dropped.iter().any(|one| one.reason.starts_with("cost more than 1000")));
+    }
+
+    #[test]
+    fn only_what_is_named_is_looked_at() {
+        let mut asked = wanted(6);
+        asked.among = vec![
+            Among::Layout("raid6(6)".parse().expect("one")),
+            Among::Level(Level::Raid5),
+            Among::Layout("raid10(6) chunk=64K".parse().expect("one")),
+        ];
+        asked.spares = 0;
+        let found = candidates(&asked);
+        let expected = ["raid10(6)", "raid5(6)", "raid6(6)"].map(str::to_owned);
+        assert_eq!(structures(&found), expected.into());
+        let raid10 = found.all.iter().filter(|one| one.layout.level == Level::Raid10);
+        assert_eq!(raid10.map(ToString::to_string).collect::<Vec<_>>(), ["raid10(6) chunk=64K"]);
+    }
+}

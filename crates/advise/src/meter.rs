@@ -1,0 +1,185 @@
+//! Runs candidates on modelled drives: a run is each part of the work in each state of the array.
+
+use std::sync::atomic::AtomicBool;
+
+use raidlab_core::Layout;
+use raidlab_predict::Modelled;
+use raidlab_sim::HostCosts;
+use raidlab_study::{CellKey, DriveSource, Drives, NamedLayout, Only, Origin, Sample, State, Study};
+
+use crate::candidate::{Candidate, Mode};
+use crate::profile::{Counted, Part};
+use crate::wanted::{Wanted, idle_rebuild, rebuild_hours};
+
+/// What is simulated of a candidate: spares make no difference while they stand by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Plan {
+    /// The layout.
+    pub layout: Layout,
+    /// What keeps it consistent.
+    pub mode: Mode,
+}
+
+impl From<&Candidate> for Plan {
+    fn from(candidate: &Candidate) -> Self {
+        Self { layout: candidate.layout.clone(), mode: candidate.mode }
+    }
+}
+
+/// What a run of a plan gave.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Part of the work, state of the array, what was measured.
+    pub samples: Vec<(usize, State, Sample)>,
+}
+
+/// Large requests are this many times as much work as small ones: so much fewer of them are run.
+const LARGE: u64 = 3;
+
+/// A study of some plans: what all runs of a length have in common.
+pub fn study(wanted: &Wanted, plans: &[Plan], requests: u64) -> Result<Study, String> {
+    let workload = |part: &Part| {
+        let requests = if part.counted == Counted::Megabytes { requests / LARGE } else { requests };
+        part.workload(wanted.streams, requests)
+    };
+    let workloads = wanted.profile.parts.iter().map(workload).collect::<Result<_, _>>()?;
+    let layout = |plan: &Plan| {
+        let candidate = Candidate { layout: plan.layout.clone(), spares: 0, mode: plan.mode };
+        let plain = NamedLayout::plain(plan.layout.clone());
+        NamedLayout { name: candidate.to_string(), settings: candidate.settings(), ..plain }
+    };
+    let most = plans.iter().map(|plan| plan.layout.drives()).max().unwrap_or(1);
+    Ok(Study {
+        title: format!("Advice for {}", wanted.profile.name),
+        seed: wanted.seed,
+        rounds: 1,
+        max_rounds: 1,
+        precision_percent: 2.0,
+        baseline: Vec::new(),
+        processes: vec![1],
+        states: State::ALL.to_vec(),
+        member_size: (!wanted.sizes.is_empty()).then(|| wanted.member()),
+        filesystem: None,
+        drives: vec![Drives {
+            name: wanted.drive.name.clone(),
+            source: DriveSource::Model(wanted.drive.name.clone()),
+            count: most,
+            scheduler: None,
+        }],
+        layouts: plans.iter().map(layout).collect(),
+        workloads,
+        host: None,
+        paths: Vec::new(),
+        parameters: Vec::new(),
+        calibration: None,
+        given: Vec::new(),
+        measured: false,
+        only: Only::default(),
+        origin: Origin::default(),
+    })
+}
+
+/// The study on the wanted drives.
+///
+/// # Errors
+/// In words, when a drive cannot be loaded.
+pub fn modelled<'a>(
+    wanted: &Wanted,
+    study: &'a Study,
+    stop: Option<&'static AtomicBool>,
+) -> Result<Modelled<'a>, String> {
+    let modelled = Modelled::unchecked(study, HostCosts::default());
+    let modelled = modelled.map_err(|error| error.to_string())?;
+    let modelled = modelled.with(|_| wanted.drive.clone(), |costs| costs);
+    Ok(match stop {
+        Some(stop) => modelled.stopping_on(stop),
+        None => modelled,
+    })
+}
+
+/// Runs a plan with a seed that is the same for all plans.
+///
+/// # Errors
+/// In words, when a run fails.
+pub fn run(modelled: &Modelled<'_>, plan: usize, seed: u64) -> Result<Measured, String> {
+    let study = modelled.study();
+    let mut samples = Vec::new();
+    for part in 0..study.workloads.len() {
+        for state in State::ALL {
+            if !study.layouts[plan].can_be(state) {
+                continue;
+            }
+            let key = CellKey { layout: plan, workload: part, processes: 1, state, again: false };
+            let seed = raidlab_random::mix(&[seed, part as u64, state as u64]);
+            let world = modelled.world_in(plan, state, seed);
+            let sample = world.and_then(|mut world| modelled.run_on(&mut world, &key, seed));
+            let sample = sample.map_err(|error| {
+                format!("{}: {}", study.layouts[plan].name, error.reason)
+            })?;
+            samples.push((part, state, sample));
+        }
+    }
+    Ok(Measured { samples })
+}
+
+impl Measured {
+    fn of(&self, state: State) -> impl Iterator<Item = &(usize, State, Sample)> {
+        self.samples.iter().filter(move |(_, of, _)| *of == state)
+    }
+
+    /// Requests that were simulated.
+    pub fn requests(&self) -> u64 {
+        self.samples.iter().map(|(_, _, sample)| sample.ops).sum()
+    }
+
+    /// What a part did in a second, as people count it: bytes, or reads and writes; `None` without such a state.
+    pub fn rate(&self, wanted: &Wanted, part: usize, state: State) -> Option<f64> {
+        let (_, _, sample) = self.of(state).find(|(of, _, _)| *of == part)?;
+        let seconds = sample.last_done.as_secs().max(1e-9);
+        Some(match wanted.profile.parts[part].counted {
+            Counted::Megabytes => sample.bytes as f64 / seconds,
+            Counted::Operations => sample.ops as f64 / seconds,
+        })
+    }
+
+    /// The geometric mean of the rates of all parts.
+    pub fn speed(&self, wanted: &Wanted, state: State) -> Option<f64> {
+        let parts = wanted.profile.parts.len();
+        let rates = (0..parts).map(|part| self.rate(wanted, part, state));
+        let logs: f64 = rates.map(|rate| rate.map(libm::log)).sum::<Option<f64>>()?;
+        Some(libm::exp(logs / parts as f64))
+    }
+
+    /// Seconds that 99 of 100 requests of the slowest part took at most.
+    pub fn tail(&self, state: State) -> Option<f64> {
+        let tails = self.of(state).filter_map(|(_, _, sample)| sample.latency);
+        tails.map(|latency| latency.p99.as_secs()).reduce(f64::max)
+    }
+
+    /// Hours of a rebuild while the work goes on all the time; infinite where it got nowhere.
+    fn loaded(&self) -> Option<f64> {
+        let rebuilds: Vec<_> =
+            self.of(State::Rebuilding).filter_map(|(_, _, sample)| sample.rebuild).collect();
+        let done: f64 = rebuilds.iter().map(|one| one.done).sum();
+        let elapsed: f64 = rebuilds.iter().map(|one| one.elapsed.as_secs()).sum();
+        (!rebuilds.is_empty()).then(|| if done > 0.0 { elapsed / done / 3_600.0 } else { f64::INFINITY })
+    }
+
+    /// Hours of a rebuild as the work goes on and off; `None` without redundancy.
+    pub fn rebuild(&self, wanted: &Wanted) -> Option<f64> {
+        let idle = idle_rebuild(&wanted.drive, wanted.member());
+        // No load makes a rebuild faster: what was simulated is the fast beginning of the drive.
+        let loaded = self.loaded()?.max(idle);
+        Some(rebuild_hours(idle, loaded, wanted.busy).min(MOST_HOURS))
+    }
+
+    /// The least share of what its streams must get that it gave in any state; 1 of other work.
+    pub fn keeps_up(&self, wanted: &Wanted) -> f64 {
+        let Some(demand) = wanted.profile.demand(wanted.streams) else { return 1.0 };
+        let rates = State::ALL.into_iter().filter_map(|state| self.speed(wanted, state));
+        rates.fold(f64::INFINITY, f64::min) / demand
+    }
+}
+
+/// A rebuild that takes longer is none: md's least rate, 1,000 KiB/s, ends one of 24 TB in 271 days.
+const MOST_HOURS: f64 = 8_760.0;

@@ -1,0 +1,272 @@
+//! What layouts are compared by, in steps of indifference: fixed and printed.
+
+use crate::wanted::Prefer;
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Objective {
+    /// What is done in a time, all drives working.
+    Speed,
+    /// What 99 of 100 requests take at most with a drive missing.
+    Tail,
+    /// Usable bytes.
+    Capacity,
+    /// The chance of losing the array.
+    Risk,
+    /// Money.
+    Price,
+    /// Watts.
+    Watts,
+}
+
+/// How many objectives there are.
+pub const COUNT: usize = 6;
+
+impl Objective {
+    /// All, in the order of [`Costs`].
+    pub const ALL: [Self; COUNT] =
+        [Self::Speed, Self::Tail, Self::Capacity, Self::Risk, Self::Price, Self::Watts];
+
+    /// What it is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Speed => "speed",
+            Self::Tail => "degraded p99",
+            Self::Capacity => "capacity",
+            Self::Risk => "risk",
+            Self::Price => "price",
+            Self::Watts => "watts",
+        }
+    }
+
+    /// The factor by which figures may differ and mean nothing to anybody.
+    pub const fn step(self) -> f64 {
+        match self {
+            Self::Speed | Self::Capacity | Self::Price | Self::Watts => 1.05,
+            Self::Tail => 1.10,
+            Self::Risk => 1.5,
+        }
+    }
+
+    /// A factor as a number of steps.
+    pub fn steps(self, factor: f64) -> f64 {
+        libm::log(factor) / libm::log(self.step())
+    }
+}
+
+/// A chance below which other causes dominate: layouts are not told apart there.
+pub const LEAST_RISK: f64 = raidlab_risk::words::LEAST;
+/// What a degraded p99 counts for that there is none of, as all data are gone: so many times the healthy one.
+pub const NO_TAIL: f64 = 100.0;
+
+/// A candidate's figures in steps, the fewer the better.
+pub type Costs = [f64; COUNT];
+
+/// Figures that are made costs of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figures {
+    /// What is done in a time, over the parts of the work.
+    pub speed: f64,
+    /// Seconds.
+    pub tail: f64,
+    /// Bytes.
+    pub capacity: f64,
+    /// From 0 to 1.
+    pub risk: f64,
+    /// Money, 0 where nobody named any.
+    pub price: f64,
+    /// Watts, 0 where nobody named any.
+    pub watts: f64,
+}
+
+impl Figures {
+    /// In steps.
+    pub fn costs(&self) -> Costs {
+        let steps = |objective: Objective, value: f64| objective.steps(value.max(1e-12));
+        [
+            -steps(Objective::Speed, self.speed),
+            steps(Objective::Tail, self.tail),
+            -steps(Objective::Capacity, self.capacity),
+            steps(Objective::Risk, self.risk.max(LEAST_RISK)),
+            if self.price > 0.0 { steps(Objective::Price, self.price) } else { 0.0 },
+            if self.watts > 0.0 { steps(Objective::Watts, self.watts) } else { 0.0 },
+        ]
+    }
+}
+
+/// How much each objective counts.
+pub type Weights = [f64; COUNT];
+
+/// What a preferred objective counts more than others.
+const PREFERRED: f64 = 3.0;
+/// What space counts beyond the capacity that was asked for.
+const BEYOND: f64 = 0.25;
+
+/// The weights of a preference; with `has_capacity` some space was asked for, and more of it is worth less.
+pub const fn weights(prefer: Prefer, has_capacity: bool) -> Weights {
+    let mut weights = [1.0; COUNT];
+    if has_capacity {
+        weights[2] = BEYOND;
+    }
+    match prefer {
+        Prefer::Balance => {}
+        Prefer::Speed => {
+            weights[0] = PREFERRED;
+            weights[1] = PREFERRED;
+        }
+        Prefer::Capacity => weights[2] = PREFERRED,
+        Prefer::Safety => weights[3] = PREFERRED,
+    }
+    weights
+}
+
+/// The weighted sum of costs: the less, the better.
+pub fn score(costs: &Costs, weights: &Weights) -> f64 {
+    costs.iter().zip(weights).map(|(cost, weight)| cost * weight).sum()
+}
+
+/// Whether one is nowhere worse by more than a step, and somewhere better by more than one.
+pub fn dominates(one: &Costs, other: &Costs) -> bool {
+    let pairs = || one.iter().zip(other);
+    pairs().all(|(one, other)| *one <= other + 1.0) && pairs().any(|(one, other)| *one < other - 1.0)
+}
+
+/// Those that none of the better ones dominates, by score: the best first.
+pub fn front(costs: &[Costs], weights: &Weights) -> Vec<usize> {
+    let mut kept: Vec<usize> = Vec::new();
+    for at in by_score(costs, weights) {
+        if !kept.iter().any(|better| dominates(&costs[*better], &costs[at])) {
+            kept.push(at);
+        }
+    }
+    kept
+}
+
+fn by_score(costs: &[Costs], weights: &Weights) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..costs.len()).collect();
+    let of = |at: usize| score(&costs[at], weights);
+    order.sort_by(|one, other| of(*one).total_cmp(&of(*other)).then(one.cmp(other)));
+    order
+}
+
+/// So many to look closer at: of the front those that are furthest from each other, then the others by score.
+pub fn keep(costs: &[Costs], weights: &Weights, count: usize) -> Vec<usize> {
+    let mut front = front(costs, weights);
+    if front.len() < count {
+        let others = by_score(costs, weights).into_iter().filter(|at| !front.contains(at));
+        let others: Vec<usize> = others.take(count - front.len()).collect();
+        front.extend(others);
+        return front;
+    }
+    let mut kept = vec![front.remove(0)];
+    while kept.len() < count {
+        let near = |at: &usize| {
+            let distances = kept.iter().map(|one| distance(&costs[*one], &costs[*at]));
+            distances.fold(f64::INFINITY, f64::min)
+        };
+        let furthest = (0..front.len()).max_by(|one, other| {
+            near(&front[*one]).total_cmp(&near(&front[*other])).then(other.cmp(one))
+        });
+        let Some(furthest) = furthest else { break };
+        kept.push(front.remove(furthest));
+    }
+    kept
+}
+
+/// The steps between two in the objective in which they differ most.
+pub fn distance(one: &Costs, other: &Costs) -> f64 {
+    one.iter().zip(other).map(|(one, other)| (one - other).abs()).fold(0.0, f64::max)
+}
+
+/// The share of the full length of each look, and how many are left after it.
+pub const LOOKS: [(u64, usize); 4] = [(27, 3), (9, 3), (3, 3), (1, 1)];
+/// No look leaves fewer than these.
+pub const FEWEST: usize = 8;
+
+/// Successive halving: all candidates for a short time, a third of them for three times as long, and so on.
+/// `look` gives the costs of those that are left, at a share of the full length.
+///
+/// # Errors
+/// What `look` gave.
+pub fn halve<E>(
+    count: usize,
+    weights: &Weights,
+    mut look: impl FnMut(&[usize], u64) -> Result<Vec<Costs>, E>,
+) -> Result<Vec<(usize, Costs)>, E> {
+    let mut left: Vec<usize> = (0..count).collect();
+    let mut costs = Vec::new();
+    // Where there are few, the first looks would leave as many.
+    let needed = |at: usize| LOOKS[at..].iter().map(|(_, part)| part).product::<usize>() * FEWEST;
+    let first = (0..LOOKS.len() - 1).find(|at| count * 3 > needed(*at)).unwrap_or(LOOKS.len() - 1);
+    for (share, part) in &LOOKS[first..] {
+        costs = look(&left, *share)?;
+        if *part == 1 {
+            break;
+        }
+        let most = left.len().div_ceil(*part).max(FEWEST);
+        let mut kept = keep(&costs, weights, most);
+        kept.sort_unstable();
+        left = kept.into_iter().map(|at| left[at]).collect();
+    }
+    Ok(left.into_iter().zip(costs).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WEIGHTS: Weights = [1.0; COUNT];
+
+    fn of(speed: f64, capacity: f64) -> Costs {
+        [-speed, 0.0, -capacity, 0.0, 0.0, 0.0]
+    }
+
+    #[test]
+    fn a_step_is_a_step() {
+        assert!((Objective::Risk.steps(2.25) - 2.0).abs() < 1e-12);
+        let figures = Figures { speed: 1.0, tail: 1.0, capacity: 1.0, risk: 1e-9, price: 0.0, watts: 0.0 };
+        let rarer = Figures { risk: 1e-7, ..figures };
+        assert_eq!(figures.costs(), rarer.costs(), "other causes dominate both");
+    }
+
+    #[test]
+    fn within_a_step_nobody_dominates() {
+        assert!(dominates(&of(5.0, 5.0), &of(3.9, 5.9)));
+        assert!(!dominates(&of(5.0, 5.0), &of(4.1, 5.0)), "less than a step better");
+        assert!(!dominates(&of(9.0, 5.0), &of(5.0, 6.1)), "more than a step worse");
+        let costs = [of(0.0, 9.0), of(5.0, 5.0), of(9.0, 0.0), of(3.0, 3.0)];
+        let mut front = front(&costs, &WEIGHTS);
+        front.sort_unstable();
+        assert_eq!(front, [0, 1, 2]);
+    }
+
+    #[test]
+    fn what_is_kept_of_a_front_lies_far_apart() {
+        let costs: Vec<Costs> = (0..30).map(|at| of(f64::from(at) * 3.0, 90.0 - f64::from(at) * 3.0)).collect();
+        let kept = keep(&costs, &WEIGHTS, 3);
+        assert!(kept.contains(&0) && kept.contains(&29), "{kept:?}: both ends");
+        assert_eq!(keep(&costs[..2], &WEIGHTS, 5).len(), 2);
+    }
+
+    /// Each look is three times as long over a third: at most a fifth of a full look at all.
+    #[test]
+    fn halving_finds_the_front_at_a_fifth_of_the_cost() {
+        for count in [200usize, 400, 1_000] {
+            let truth: Vec<Costs> = (0..count)
+                .map(|at| of((at * 37 % count) as f64 / 4.0, (at * 91 % count) as f64 / 4.0))
+                .collect();
+            let mut spent = 0.0;
+            let found = halve(count, &WEIGHTS, |left, share| {
+                spent += left.len() as f64 / share as f64;
+                Ok::<_, ()>(left.iter().map(|at| truth[*at]).collect())
+            });
+            let found = found.expect("nothing fails");
+            assert!(spent <= count as f64 / 5.0, "{spent} of {count}");
+            let near = |at: usize| found.iter().any(|(_, costs)| {
+                costs.iter().zip(&truth[at]).all(|(one, other)| *one <= other + 1.0)
+            });
+            let best = front(&truth, &WEIGHTS)[0];
+            assert!(near(best), "the best of {count}");
+        }
+    }
+}

@@ -1,7 +1,21 @@
 #![forbid(unsafe_code)]
 mod candidate;
+mod decide;
 mod fidelity;
-mod profile;
-mod wanted;
+mod growth;
 mod meter;
 mod objectives;
+mod profile;
+mod relax;
+mod remarks;
+mod search;
+mod wanted;
+pub use decide::*;
+pub use search::*;
+pub use wanted::*;
+pub use profile::*;
+pub use meter::*;
+pub use candidate::*;
+pub use objectives::*;
+pub use growth::*;
+pub use remarks::*;

@@ -17,6 +17,7 @@ use raidlab_study::State;
     raidlab compare --on /mnt/scratch     the same on member files, bytes verified\n  \
     raidlab run bonnie-2.00               one workload, printed as the original does\n  \
     raidlab layout raid5 --members 5      where every chunk and parity lies\n  \
+    raidlab advise --drives 4 --work nas  which layout to use, and how sure that is\n  \
     raidlab risk 'raid5(8)' 'raid6(8)'    how likely each is to lose data\n  \
     raidlab replay pata-2005              a published study on its modelled machine\n  \
     raidlab check                         whether the RAID code keeps its promises\n  \
@@ -44,6 +45,7 @@ pub(crate) enum Command {
     Calibrate(crate::calibrate::args::Calibrate),
     Replay(crate::replay::args::Replay),
     Study(crate::study::StudyOptions),
+    Advise(crate::advise::args::AdviseOptions),
     Risk(crate::risk::args::RiskOptions),
     Schema(crate::schema::Schema),
     Doctor(crate::doctor::Doctor),

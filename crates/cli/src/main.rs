@@ -4,6 +4,7 @@
 //! be, 3 refused because it might destroy something, 4 what was compared got worse, 130 interrupted.
 #![forbid(unsafe_code)]
 
+mod advise;
 mod args;
 mod array;
 mod calibrate;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         args::Command::Calibrate(options) => calibrate::run(options),
         args::Command::Replay(options) => replay::run(options),
         args::Command::Risk(options) => risk::run(options),
+        args::Command::Advise(options) => advise::run(options),
         args::Command::Study(options) => study::run(options),
         args::Command::Schema(options) => schema::run(options),
         args::Command::Doctor(options) => doctor::run(options),

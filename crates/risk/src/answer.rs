@@ -35,6 +35,8 @@ pub struct Question {
     pub write_holes: Vec<crate::model::WriteHole>,
     /// Lengths of rebuilds of each layout; empty: those of the model.
     pub rebuilds: Vec<Span>,
+    /// Hot spares of each layout; empty: those of the model.
+    pub spares: Vec<u16>,
     /// Failures a year; the central one is what the model's hazard stands for.
     pub failures: Range,
     /// Defects a year of each drive.
@@ -137,6 +139,9 @@ impl Question {
         }
         if let Some(rebuild) = self.rebuilds.get(layout) {
             model.rebuild = rebuild.clone();
+        }
+        if let Some(spares) = self.spares.get(layout) {
+            model.spares = *spares;
         }
         model
     }

@@ -73,6 +73,7 @@ pub(super) fn asked(options: &RiskOptions, bar: &Bar) -> Result<Asked, Failure> 
         drive: sectors,
         write_holes: write_holes(options, &model)?,
         rebuilds: spans_of_redundant(spans, &model.rebuild),
+        spares: Vec::new(),
         model,
         failures,
         defects: latent,

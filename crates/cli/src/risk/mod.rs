@@ -3,9 +3,9 @@
 pub(crate) mod args;
 mod inputs;
 mod json;
-mod print;
+pub(crate) mod print;
 mod rebuild;
-mod values;
+pub(crate) mod values;
 
 use std::path::Path;
 

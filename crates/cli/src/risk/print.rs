@@ -45,7 +45,7 @@ fn told_of(simulated: &super::rebuild::Simulated) -> String {
 }
 
 /// Text in lines, the first after `head`, the others indented.
-fn folded(text: &str, head: &str, indent: usize) -> String {
+pub(crate) fn folded(text: &str, head: &str, indent: usize) -> String {
     let (mut out, mut line) = (String::new(), head.to_owned());
     let mut is_fresh = true;
     for word in text.split_whitespace() {

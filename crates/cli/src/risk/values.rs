@@ -7,7 +7,7 @@ use raidlab_risk::{Span, YEAR};
 
 /// A length of time, a range, samples, or never.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Hours(pub(super) Option<Span>);
+pub(crate) struct Hours(pub(crate) Option<Span>);
 
 const UNITS: [(&str, f64); 6] =
     [("min", 1.0 / 60.0), ("m", 1.0 / 60.0), ("h", 1.0), ("d", 24.0), ("w", 168.0), ("y", YEAR)];
@@ -48,7 +48,7 @@ fn hours(text: &str) -> Result<f64, String> {
 }
 
 /// A time in words: `36 h`, `3 d`.
-pub(super) fn time(hours: f64) -> String {
+pub(crate) fn time(hours: f64) -> String {
     let with = |value: f64, unit: &str| {
         let digits = usize::from(value < 9.95 && (value - value.round()).abs() > 0.05);
         format!("{value:.digits$} {unit}")
@@ -63,7 +63,7 @@ pub(super) fn time(hours: f64) -> String {
 }
 
 /// A length of time that varies, in words.
-pub(super) fn span(span: &Span) -> String {
+pub(crate) fn span(span: &Span) -> String {
     match span {
         Span::Fixed(hours) => time(*hours),
         Span::Uniform(low, high) => format!("{} to {}", time(*low), time(*high)),
@@ -78,7 +78,7 @@ pub(super) fn span(span: &Span) -> String {
 
 /// A percentage that is known, or low, central, high. Kept as shares of 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Percents(pub(super) Range);
+pub(crate) struct Percents(pub(crate) Range);
 
 impl FromStr for Percents {
     type Err = String;
@@ -104,7 +104,7 @@ impl FromStr for Percents {
 
 impl Percents {
     /// The figure where a range means nothing, as a chance.
-    pub(super) fn chance(self, flag: &str) -> Result<f64, String> {
+    pub(crate) fn chance(self, flag: &str) -> Result<f64, String> {
         let Range { low, central, high } = self.0;
         if low != high {
             return Err(format!("{flag}: write one figure, not a range"));
@@ -117,7 +117,7 @@ impl Percents {
 }
 
 /// A range of shares, as percentages.
-pub(super) fn percents(range: Range) -> String {
+pub(crate) fn percents(range: Range) -> String {
     let one = |share: f64| {
         let text = format!("{:.2}", share * 100.0);
         text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -1,0 +1,329 @@
+//! The search: all candidates shortly, fewer for longer, the last ones again on fresh seeds.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::atomic::AtomicBool;
+
+use raidlab_risk::{Array, Effort, Model, Span, simulate};
+use raidlab_study::State;
+
+use crate::candidate::{Candidate, Structure};
+use crate::meter::{self, Measured, Plan};
+use crate::objectives::{Costs, Figures, NO_TAIL, Weights, halve, keep, score};
+use crate::wanted::Wanted;
+
+/// Runs of the last candidates, each with a seed that nobody chose by.
+pub const ROUNDS: u64 = 7;
+/// How many structures come to the last runs at most.
+const FINALISTS: usize = 8;
+/// What is a reason to look at another candidate first: a limit that is violated.
+const VIOLATED: f64 = 1e4;
+
+/// Where runs are carried out, on as many threads as there are.
+pub trait Pool {
+    /// Carries out so many runs; `what` is told while they go on.
+    ///
+    /// # Errors
+    /// Of the first run that failed; [`NoAdvice::Stopped`] when the user broke it off.
+    fn run(
+        &self,
+        count: usize,
+        what: &str,
+        one: &(dyn Fn(usize) -> Result<Measured, String> + Sync),
+    ) -> Result<Vec<Measured>, NoAdvice>;
+
+    /// What ends runs early when it is set.
+    fn stop(&self) -> Option<&'static AtomicBool> {
+        None
+    }
+
+    /// Whether to go on.
+    fn goes_on(&self) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+/// Why there is no advice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoAdvice {
+    /// What was asked cannot be, in words.
+    Input(String),
+    /// No layout meets the limits: which to relax, by how much.
+    Limits(Vec<String>),
+    /// A run failed.
+    Failed(String),
+    /// Broken off.
+    Stopped,
+}
+
+/// A candidate that came to the last runs.
+#[derive(Clone, Debug)]
+pub struct Finalist {
+    /// The candidate.
+    pub candidate: Candidate,
+    /// Usable bytes.
+    pub usable: u64,
+    /// Its runs, on seeds that all finalists share.
+    pub rounds: Vec<Measured>,
+    /// Chance of losing the array by the end of the mission, with the central figures.
+    pub risk: f64,
+    /// Its medians as costs.
+    pub costs: Costs,
+}
+
+/// What was spent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Candidates.
+    pub candidates: usize,
+    /// Runs.
+    pub runs: usize,
+    /// Simulated requests.
+    pub requests: u64,
+    /// What looking at all candidates at full length with as many seeds would have been, in runs of full length.
+    pub exhaustive: u64,
+}
+
+/// Measures candidates and remembers what it spent.
+pub(crate) struct Search<'a> {
+    pub(crate) wanted: &'a Wanted,
+    pub(crate) pool: &'a dyn Pool,
+    pub(crate) candidates: &'a [Candidate],
+    pub(crate) weights: Weights,
+    pub(crate) spent: Spent,
+    risks: BTreeMap<(String, u64), f64>,
+}
+
+impl<'a> Search<'a> {
+    pub(crate) fn new(
+        wanted: &'a Wanted,
+        pool: &'a dyn Pool,
+        candidates: &'a [Candidate],
+        weights: Weights,
+    ) -> Self {
+        let count = candidates.len();
+        let spent = Spent { candidates: count, ..Spent::default() };
+        Self { wanted, pool, candidates, weights, spent, risks: BTreeMap::new() }
+    }
+
+    /// Costs of all candidates, measured at full length: what halving saves.
+    pub(crate) fn exhaustive(&mut self, seed: u64) -> Result<Vec<Costs>, NoAdvice> {
+        let all: Vec<usize> = (0..self.candidates.len()).collect();
+        self.look(&all, 1, seed)
+    }
+
+    /// The candidates that are left, with their costs at full length.
+    pub(crate) fn halved(&mut self, seed: u64) -> Result<Vec<(usize, Costs)>, NoAdvice> {
+        let weights = self.weights;
+        let mut look = 0;
+        halve(self.candidates.len(), &weights, |left, share| {
+            look += 1;
+            self.look(left, share, raidlab_random::mix(&[seed, look]))
+        })
+    }
+
+    /// Costs of some candidates by one run of each plan.
+    fn look(&mut self, left: &[usize], share: u64, seed: u64) -> Result<Vec<Costs>, NoAdvice> {
+        let (plans, of) = plans(left.iter().map(|at| &self.candidates[*at]));
+        let what = format!("{} candidates, 1/{share} of the length", left.len());
+        let requests = (self.wanted.requests / share).max(90);
+        let measured = self.measure(&plans, requests, &[seed], &what)?;
+        let mut costs = Vec::new();
+        for (at, plan) in left.iter().zip(of) {
+            let candidate = &self.candidates[*at];
+            let runs = &measured[plan..=plan];
+            let risk = self.risk(candidate, runs);
+            costs.push(self.costs(candidate, runs, risk));
+        }
+        Ok(costs)
+    }
+
+    /// Runs of plans, by plan and then by seed.
+    fn measure(
+        &mut self,
+        plans: &[Plan],
+        requests: u64,
+        seeds: &[u64],
+        what: &str,
+    ) -> Result<Vec<Measured>, NoAdvice> {
+        let study = meter::study(self.wanted, plans, requests).map_err(NoAdvice::Failed)?;
+        let modelled = meter::modelled(self.wanted, &study, self.pool.stop());
+        let modelled = modelled.map_err(NoAdvice::Input)?;
+        let count = plans.len() * seeds.len();
+        let measured = self.pool.run(count, what, &|job| {
+            meter::run(&modelled, job / seeds.len(), seeds[job % seeds.len()])
+        })?;
+        self.spent.runs += measured.iter().map(|one| one.samples.len()).sum::<usize>();
+        self.spent.requests += measured.iter().map(Measured::requests).sum::<u64>();
+        Ok(measured)
+    }
+
+    /// The chance of losing the array, to some percent: candidates whose rebuilds take about as long share it.
+    pub(crate) fn risk(&mut self, candidate: &Candidate, runs: &[Measured]) -> f64 {
+        let wanted = self.wanted;
+        let rebuilds: Vec<f64> = runs.iter().filter_map(|one| one.rebuild(wanted)).collect();
+        let hours = median(&rebuilds).unwrap_or(0.0);
+        // To 5 %.
+        let length = (libm::log(hours.max(1e-3)) / 0.05) as i64 as u64;
+        let structure = candidate.structure().to_string();
+        let (seed, mission) = (wanted.seed, wanted.mission);
+        *self.risks.entry((structure, length)).or_insert_with(|| {
+            let model = Model {
+                rebuild: Span::Fixed(hours),
+                spares: candidate.spares,
+                ..wanted.model.clone()
+            };
+            let array = Array::new(&candidate.layout, wanted.member());
+            let effort = Effort { error: 0.04, paths: 20_000, ..Effort::new(seed) };
+            array.map_or(1.0, |mut array| simulate(&mut array, &model, mission, effort).array.value)
+        })
+    }
+
+    /// Figures of a candidate as costs: the medians of its runs.
+    fn costs(&self, candidate: &Candidate, runs: &[Measured], risk: f64) -> Costs {
+        let wanted = self.wanted;
+        let figures = figures(wanted, candidate, runs, risk);
+        let mut costs = figures.costs();
+        if let Some(violation) = violation(wanted, runs) {
+            costs[0] += VIOLATED * violation;
+        }
+        costs
+    }
+
+    /// The last runs: the best structures, each as it did best and as mdadm makes it.
+    pub(crate) fn finals(
+        &mut self,
+        left: &[(usize, Costs)],
+        seed: u64,
+    ) -> Result<Vec<Finalist>, NoAdvice> {
+        let chosen = self.chosen(left);
+        let (plans, of) = plans(chosen.iter());
+        let seeds: Vec<u64> = (0..ROUNDS).map(|round| raidlab_random::mix(&[seed, round])).collect();
+        let what = format!("the last {} on fresh seeds", chosen.len());
+        let requests = self.wanted.requests;
+        let measured = self.measure(&plans, requests, &seeds, &what)?;
+        let mut finalists = Vec::new();
+        for (candidate, plan) in chosen.into_iter().zip(of) {
+            let runs = measured[plan * seeds.len()..(plan + 1) * seeds.len()].to_vec();
+            let risk = self.risk(&candidate, &runs);
+            let costs = self.costs(&candidate, &runs, risk);
+            let usable = candidate.usable(self.wanted.member()).unwrap_or(0);
+            finalists.push(Finalist { candidate, usable, rounds: runs, risk, costs });
+        }
+        Ok(finalists)
+    }
+
+    fn chosen(&self, left: &[(usize, Costs)]) -> Vec<Candidate> {
+        // Of each structure that is left the best one.
+        let mut best: Vec<(Structure, usize, Costs)> = Vec::new();
+        for (at, costs) in left {
+            let structure = self.candidates[*at].structure();
+            let better = |other: &Costs| score(costs, &self.weights) < score(other, &self.weights);
+            match best.iter_mut().find(|(one, _, _)| *one == structure) {
+                Some(one) if better(&one.2) => (one.1, one.2) = (*at, *costs),
+                Some(_) => {}
+                None => best.push((structure, *at, *costs)),
+            }
+        }
+        // Who names a few layouts wants to see each.
+        if !self.wanted.among.is_empty() {
+            for candidate in self.candidates {
+                let structure = candidate.structure();
+                if best.len() < FINALISTS && !best.iter().any(|(one, _, _)| *one == structure) {
+                    let at = self.candidates.iter().position(|one| one == candidate).unwrap_or(0);
+                    best.push((structure, at, [f64::MAX / 1e300; 6]));
+                }
+            }
+        }
+        let costs: Vec<Costs> = best.iter().map(|(_, _, costs)| *costs).collect();
+        let mut chosen = Vec::new();
+        for place in keep(&costs, &self.weights, FINALISTS) {
+            let (structure, at, _) = &best[place];
+            let of = |one: &&Candidate| one.structure() == *structure && one.is_default();
+            for candidate in [Some(&self.candidates[*at]), self.candidates.iter().find(of)] {
+                if let Some(candidate) = candidate.filter(|one| !chosen.contains(*one)) {
+                    chosen.push(candidate.clone());
+                }
+            }
+        }
+        chosen
+    }
+}
+
+/// The plans of candidates, each once, and which of them is each candidate's.
+fn plans<'c>(candidates: impl Iterator<Item = &'c Candidate>) -> (Vec<Plan>, Vec<usize>) {
+    let (mut plans, mut of): (Vec<Plan>, Vec<usize>) = (Vec::new(), Vec::new());
+    for candidate in candidates {
+        let plan = Plan::from(candidate);
+        let at = plans.iter().position(|one| *one == plan).unwrap_or_else(|| {
+            plans.push(plan);
+            plans.len() - 1
+        });
+        of.push(at);
+    }
+    (plans, of)
+}
+
+/// The medians of runs, and what is known without any.
+pub(crate) fn figures(
+    wanted: &Wanted,
+    candidate: &Candidate,
+    runs: &[Measured],
+    risk: f64,
+) -> Figures {
+    let of = |figure: &dyn Fn(&Measured) -> Option<f64>| {
+        median(&runs.iter().filter_map(figure).collect::<Vec<f64>>())
+    };
+    let drives = f64::from(candidate.drives());
+    let limits = &wanted.limits;
+    let price = limits.budget.map(|budget| budget.1).or(limits.price).unwrap_or(0.0);
+    let healthy = of(&|run| run.tail(State::Healthy)).unwrap_or(0.0);
+    // Work that comes at a rate of its own is done at that rate.
+    let is_paced = wanted.profile.demand(wanted.streams).is_some();
+    let speed = of(&|run| run.speed(wanted, State::Healthy)).unwrap_or(0.0);
+    Figures {
+        speed: if is_paced { 1.0 } else { speed },
+        tail: of(&|run| run.tail(State::Degraded)).unwrap_or(healthy * NO_TAIL),
+        capacity: candidate.usable(wanted.member()).unwrap_or(0) as f64,
+        risk,
+        price: drives * price,
+        watts: drives * limits.watts.map_or(0.0, |watts| watts.1),
+    }
+}
+
+/// By what factor, as a logarithm, runs miss limits that only runs can tell; `None` where they meet them.
+pub(crate) fn violation(wanted: &Wanted, runs: &[Measured]) -> Option<f64> {
+    let limits = &wanted.limits;
+    let mut missed = 0.0;
+    let mut miss = |factor: f64| missed += libm::log(factor.max(1.0));
+    if let Some(most) = limits.tail {
+        miss(worst_tail(runs) / most);
+    }
+    if let Some(least) = limits.speed {
+        let speeds: Vec<f64> =
+            runs.iter().filter_map(|run| run.speed(wanted, State::Healthy)).collect();
+        miss(least / median(&speeds).unwrap_or(0.0).max(1e-9));
+    }
+    let kept: Vec<f64> = runs.iter().map(|run| run.keeps_up(wanted)).collect();
+    miss(KEEPS_UP / median(&kept).unwrap_or(1.0).max(1e-9));
+    (missed > 0.0).then_some(missed)
+}
+
+/// Streams that get this share of their rate are kept up with: the ends of a run are not.
+pub(crate) const KEEPS_UP: f64 = 0.95;
+
+/// The p99 of the worse of both states, of the median run.
+pub(crate) fn worst_tail(runs: &[Measured]) -> f64 {
+    let of = |state| median(&runs.iter().filter_map(|run| run.tail(state)).collect::<Vec<f64>>());
+    let tails = [State::Healthy, State::Degraded].into_iter().filter_map(of);
+    tails.fold(0.0, f64::max)
+}
+
+/// The median; `None` of none.
+pub(crate) fn median(values: &[f64]) -> Option<f64> {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    let above = *values.get(middle)?;
+    Some(if values.len().is_multiple_of(2) { (values[middle - 1] + above) / 2.0 } else { above })
+}

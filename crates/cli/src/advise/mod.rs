@@ -1,0 +1,48 @@
+//! `raidlab advise`: which layout to use.
+
+pub(crate) mod args;
+mod inputs;
+mod json;
+mod pool;
+mod print;
+
+use std::path::Path;
+use std::thread;
+
+use raidlab_advise::{NoAdvice, advise};
+
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::output;
+use crate::progress::Bar;
+use args::AdviseOptions;
+use pool::Threads;
+
+pub(crate) fn run(options: &AdviseOptions) -> Result<(), Failure> {
+    if options.list {
+        return output::print(&print::profiles());
+    }
+    output::check(&[("--json", options.json.as_deref()), ("--html", options.html.as_deref())])?;
+    let wanted = inputs::wanted(options)?;
+    let stop = interrupt::flag()?;
+    let bar = Bar::share(options.quiet);
+    let count = options.threads.map(|count| count as usize);
+    let count = count.or_else(|| thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
+    let pool = Threads { count, bar: &bar, stop };
+    let advice = advise(&wanted, &pool);
+    bar.clear();
+    let advice = advice.map_err(|error| match error {
+        NoAdvice::Input(what) => Failure::input(what),
+        NoAdvice::Failed(what) => Failure::failed(what),
+        NoAdvice::Stopped => Failure::Interrupted,
+        NoAdvice::Limits(relax) => Failure::input(print::no_layout(&relax)),
+    })?;
+    if let Some(path) = &options.json {
+        output::write(path, &json::document(&wanted, &advice))?;
+    }
+    let is_printed = options.json.as_deref() == Some(Path::new("-"));
+    if is_printed || (options.quiet && options.json.is_some()) {
+        return Ok(());
+    }
+    output::print(&print::text(&wanted, &advice))
+}

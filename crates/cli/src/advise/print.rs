@@ -1,0 +1,298 @@
+//! The advice on a terminal: the recommendation first, 80 columns.
+
+use std::fmt::Write;
+
+use raidlab_advise::{
+    Advice, Finalist, Mode, NO_TAIL, Objective, PROFILES, Wanted, checks, chunk_in_words, commands,
+    days, growth_in_words, terabytes, warnings,
+};
+use raidlab_risk::{YEAR, words};
+use raidlab_study::State;
+
+use crate::risk::print::folded;
+
+/// Kinds of work with what they are, for `--list`.
+pub(super) fn profiles() -> String {
+    let mut out = String::new();
+    for profile in &PROFILES {
+        let head = format!("{:<13} ", profile.name);
+        let busy = profile.busy * 100.0;
+        let text = format!(
+            "{}; {} at once, {busy:.0} % of the time unless --streams and --busy say otherwise. {}",
+            profile.about, profile.streams, profile.source
+        );
+        out.push_str(&folded(&text, &head, 14));
+    }
+    out
+}
+
+/// Why there is no layout, and what would help.
+pub(super) fn no_layout(relax: &[String]) -> String {
+    format!("no layout meets the limits; relax one of them:\n  {}", relax.join("\n  "))
+}
+
+pub(super) fn text(wanted: &Wanted, advice: &Advice) -> String {
+    let mut out = String::new();
+    recommendation(wanted, advice, &mut out);
+    table(wanted, advice, &mut out);
+    changes(advice, &mut out);
+    if !advice.growths.is_empty() {
+        out.push_str("Growing later\n");
+        for (at, growth) in &advice.growths {
+            let name = advice.finalists[*at].candidate.to_string();
+            out.push_str(&folded(&growth_in_words(&name, growth), "  ", 4));
+        }
+        out.push('\n');
+    }
+    out.push_str("Warnings\n");
+    for warning in warnings(wanted, advice) {
+        out.push_str(&folded(&warning, "  - ", 4));
+    }
+    out.push_str("\nCheck first\n");
+    for check in checks(wanted, advice) {
+        out.push_str(&folded(&check, "  - ", 4));
+    }
+    out.push_str("\nTo make it\n");
+    for command in commands(&advice.finalists[advice.verdict.pick].candidate) {
+        let _ = writeln!(out, "  {command}");
+    }
+    out.push('\n');
+    closing(wanted, advice, &mut out);
+    out
+}
+
+fn recommendation(wanted: &Wanted, advice: &Advice, out: &mut String) {
+    let verdict = &advice.verdict;
+    let name = |at: usize| advice.finalists[at].candidate.to_string();
+    let pick = name(verdict.pick);
+    let Some(next) = verdict.next else {
+        let _ = writeln!(out, "Recommended: {pick} (no other structure meets the limits)");
+        return variants(advice, out);
+    };
+    let sure = words::chance(verdict.sure);
+    let sure = if verdict.sure >= 0.995 { "more than 99 in 100".to_owned() } else { sure };
+    if verdict.is_either() {
+        let text = format!(
+            "Recommended: {pick} or {}, either. The first is ahead by less than the model may be off: the chance that it \
+             is the better one is {sure}.",
+            name(next)
+        );
+        out.push_str(&folded(&text, "", 2));
+    } else {
+        let _ = writeln!(out, "Recommended: {pick}");
+        let text = format!("Next best: {}; the chance that the first is better is {sure}.", name(next));
+        out.push_str(&folded(&text, "  ", 4));
+    }
+    let by = verdict.by.iter().filter(|(_, steps)| steps.abs() >= 1.0);
+    let mut by: Vec<&(Objective, f64)> = by.collect();
+    by.sort_by(|one, other| other.1.total_cmp(&one.1));
+    let told: Vec<String> = by
+        .iter()
+        .map(|(one, steps)| {
+            let (first, second) = (&advice.finalists[verdict.pick], &advice.finalists[next]);
+            format!("{} {}", in_words(wanted, *one, first, second), signed(*steps))
+        })
+        .collect();
+    if told.is_empty() {
+        out.push_str("  No objective tells them apart by a step.\n");
+    } else {
+        let all = signed(verdict.lead);
+        out.push_str(&folded(&format!("By how much: {}; together {all} steps.", told.join("; ")), "  ", 4));
+    }
+    variants(advice, out);
+}
+
+fn signed(steps: f64) -> String {
+    format!("({steps:+.0})")
+}
+
+/// An objective of one against that of another.
+fn in_words(wanted: &Wanted, objective: Objective, one: &Finalist, other: &Finalist) -> String {
+    let at = Objective::ALL.iter().position(|of| *of == objective).unwrap_or(0);
+    let steps = other.costs[at] - one.costs[at];
+    let factor = libm::exp(steps.abs() * libm::log(objective.step()));
+    let way = |better: &str, worse: &str| if steps > 0.0 { better.to_owned() } else { worse.to_owned() };
+    let percent = (factor - 1.0) * 100.0;
+    let amount = match factor {
+        factor if factor < 1.95 => format!("{percent:.0} %"),
+        factor => format!("{} times", words::times(factor)),
+    };
+    match objective {
+        Objective::Speed => format!("{amount} {}", way("faster", "slower")),
+        Objective::Tail if factor >= 0.9 * NO_TAIL => {
+            format!("data {} with a drive missing", way("are there", "are gone"))
+        }
+        Objective::Tail => format!("degraded p99 {amount} {}", way("shorter", "longer")),
+        Objective::Capacity => format!("{amount} {} space", way("more", "less")),
+        Objective::Risk => {
+            let times = words::times(factor);
+            format!("loses the array {times} times {}", way("more seldom", "more often"))
+        }
+        Objective::Price => format!("{amount} {}", way("cheaper", "dearer")),
+        Objective::Watts => {
+            let _ = wanted;
+            format!("{amount} {} power", way("less", "more"))
+        }
+    }
+}
+
+fn variants(advice: &Advice, out: &mut String) {
+    let pick = &advice.finalists[advice.verdict.pick].candidate;
+    let has_chunks = pick.layout.floors().any(|floor| floor.level.has_chunks());
+    if !has_chunks {
+        return out.push('\n');
+    }
+    let mut told = format!("Chunk: {}", chunk_in_words(pick));
+    match advice.variants.first() {
+        None => told.push_str(", which no other that was tried beat."),
+        Some(variant) => {
+            let other = &advice.finalists[variant.finalist].candidate;
+            let named = chunk_in_words(other);
+            if variant.is_alike {
+                let _ = write!(
+                    told,
+                    ", mdadm's own; {named} did {} here, by less than the model may be off: either.",
+                    if variant.lead > 0.0 { "better" } else { "no better" }
+                );
+            } else {
+                let way = if variant.lead > 0.0 { "ahead" } else { "behind" };
+                let _ = write!(told, "; {named} is {way} by {:.0} steps.", variant.lead.abs());
+            }
+            if other.mode == Mode::PartialParity {
+                told.push_str(" ppl closes the write hole.");
+            }
+        }
+    }
+    out.push_str(&folded(&told, "  ", 4));
+    out.push('\n');
+}
+
+fn milliseconds(seconds: Option<f64>) -> String {
+    match seconds {
+        None => "lost".to_owned(),
+        Some(seconds) if seconds >= 10.0 => format!("{seconds:.0} s"),
+        Some(seconds) if seconds >= 1.0 => format!("{seconds:.1} s"),
+        Some(seconds) if seconds >= 0.01 => format!("{:.0} ms", seconds * 1e3),
+        Some(seconds) => format!("{:.2} ms", seconds * 1e3),
+    }
+}
+
+fn rate(value: Option<f64>, unit: &str) -> String {
+    match (value, unit) {
+        (None, _) => "lost".to_owned(),
+        (Some(bytes), "MB/s") => format!("{:.0}", bytes / 1e6),
+        (Some(operations), _) => format!("{operations:.0}"),
+    }
+}
+
+fn table(wanted: &Wanted, advice: &Advice, out: &mut String) {
+    let part = &wanted.profile.parts[0];
+    let unit = part.counted.unit();
+    let _ = writeln!(
+        out,
+        "{:<26} {:>8} {:>7} {:>9} {:>9} {:>10} {:>8}",
+        "", "usable", unit, "p99", "degraded", "rebuilding", "rebuilt"
+    );
+    for (at, one) in advice.finalists.iter().enumerate() {
+        let mark = if advice.front.contains(&at) { '*' } else { ' ' };
+        let tail = |state: State| milliseconds(one.median(|run| run.tail(state)));
+        let rebuilt = one.median(|run| run.rebuild(wanted)).map_or("-".to_owned(), days);
+        let _ = writeln!(
+            out,
+            "{mark}{:<25} {:>8} {:>7} {:>9} {:>9} {:>10} {:>8}",
+            one.candidate.to_string(),
+            terabytes(one.usable),
+            rate(one.median(|run| run.rate(wanted, 0, State::Healthy)), unit),
+            tail(State::Healthy),
+            tail(State::Degraded),
+            tail(State::Rebuilding),
+            rebuilt
+        );
+    }
+    for (number, part) in wanted.profile.parts.iter().enumerate().skip(1) {
+        let unit = part.counted.unit();
+        let of = |one: &Finalist| rate(one.median(|run| run.rate(wanted, number, State::Healthy)), unit);
+        let rates = advice.finalists.iter().map(|one| format!("{} {}", one.candidate, of(one)));
+        let text = format!("{} ({unit}): {}", part.name, rates.collect::<Vec<_>>().join(", "));
+        out.push_str(&folded(&text, "  ", 4));
+    }
+    let years = wanted.mission / YEAR;
+    let _ = writeln!(out, "\nLosing data in {years:.0} years ({})", words::SCOPE);
+    for (at, one) in advice.finalists.iter().enumerate() {
+        let same = (0..at).any(|other| advice.finalists[other].candidate.structure() == one.candidate.structure());
+        if same {
+            continue;
+        }
+        let risk = &advice.risks.risks[at].missions[0];
+        let of = |range: raidlab_risk::Within| words::chance_within(range.central, (range.low, range.high));
+        let (array, sector) = (of(risk.array), of(risk.sector));
+        let text = format!("the array: {array}; a sector or more: {sector}");
+        out.push_str(&folded(&text, &format!(" {:<25} ", one.candidate.structure().to_string()), 27));
+    }
+    out.push('\n');
+}
+
+fn changes(advice: &Advice, out: &mut String) {
+    out.push_str("What would change the answer\n");
+    let (mut same, mut any) = (Vec::new(), false);
+    for change in &advice.changes {
+        if change.then == advice.verdict.pick {
+            same.push(change.when.clone());
+            continue;
+        }
+        any = true;
+        let name = &advice.finalists[change.then].candidate;
+        out.push_str(&folded(&format!("{}: {name}", change.when), "  - ", 4));
+    }
+    if !same.is_empty() {
+        let but = if any { "It stays" } else { "Nothing that was tried; it stays" };
+        out.push_str(&folded(&format!("{but} {}.", same.join(", ")), "  - ", 4));
+    }
+    out.push('\n');
+}
+
+fn closing(wanted: &Wanted, advice: &Advice, out: &mut String) {
+    let spent = &advice.spent;
+    let busy = wanted.busy * 100.0;
+    let drives = match (wanted.drives.start(), wanted.drives.end()) {
+        (least, most) if least == most => format!("{least}"),
+        (least, most) => format!("{least} to {most}"),
+    };
+    let dropped = advice.dropped.dropped.iter().map(|one| {
+        let (few, more) = (one.names.iter().take(3).cloned().collect::<Vec<_>>().join(", "), one.names.len());
+        let and = if more > 3 { format!(" and {} more", more - 3) } else { String::new() };
+        format!("{few}{and} {}", one.reason)
+    });
+    let dropped: Vec<String> = dropped.collect();
+    let mut texts = vec![format!(
+        "Asked: {drives} drives of {} ({}); work `{}`, {} at once, {busy:.0} % of the time: {}.",
+        terabytes(wanted.member().bytes()),
+        wanted.drive.title,
+        wanted.profile.name,
+        wanted.streams,
+        wanted.profile.about
+    )];
+    if !dropped.is_empty() {
+        texts.push(format!("Left out: {}.", dropped.join("; ")));
+    }
+    texts.push(format!(
+        "Budget: {} candidates, {} runs, {:.1} million simulated requests; the last {} again on {} fresh seeds, which \
+         alone are shown. Seed {}.",
+        spent.candidates,
+        spent.runs,
+        spent.requests as f64 / 1e6,
+        advice.finalists.len(),
+        raidlab_advise::ROUNDS,
+        wanted.seed
+    ));
+    texts.push(
+        "Steps below which nothing is told apart: 5 % of speed, space, price and watts, 10 % of p99, factor 1.5 of \
+         risk. * no other is better at something without being worse at something else. Rebuilding: p99 while the \
+         work goes on; rebuilt: with the hours in which it does not."
+            .to_owned(),
+    );
+    texts.push("Figures are of modelled drives; RAID is not a backup.".to_owned());
+    for text in texts {
+        out.push_str(&folded(&text, "", 2));
+    }
+}

@@ -14,7 +14,7 @@ pub enum Mode {
     Bitmap,
     /// A log of partial parity, which closes the write hole of raid5.
     PartialParity,
-    /// Nothing to keep: no redundancy, or nested levels.
+    /// Nothing: how layouts are compared with each other.
     None,
 }
 
@@ -52,9 +52,9 @@ impl Candidate {
         Structure { layout: with_chunk(&self.layout, Sectors(1024)), spares: self.spares }
     }
 
-    /// Whether chunk and consistency are what mdadm takes where nobody says.
+    /// Whether the chunk is what mdadm takes where nobody says.
     pub fn is_default(&self) -> bool {
-        self.structure().layout == self.layout && self.mode != Mode::PartialParity
+        self.structure().layout == self.layout
     }
 
     /// Settings of the modelled array.
@@ -79,8 +79,10 @@ impl Candidate {
 impl fmt::Display for Candidate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.layout)?;
-        if self.mode == Mode::PartialParity {
-            f.write_str(" ppl")?;
+        match self.mode {
+            Mode::Bitmap => f.write_str(" bitmap")?,
+            Mode::PartialParity => f.write_str(" ppl")?,
+            Mode::None => {}
         }
         match self.spares {
             0 => Ok(()),
@@ -147,12 +149,10 @@ impl Candidates {
             return;
         }
         for layout in chunked(wanted, &structure.layout) {
-            for mode in modes(&layout) {
-                let (layout, spares) = (layout.clone(), structure.spares);
-                let candidate = Candidate { layout, spares, mode };
-                if !self.all.contains(&candidate) {
-                    self.all.push(candidate);
-                }
+            // Layouts are compared without what keeps them consistent: of nested ones it is not modelled.
+            let candidate = Candidate { layout, spares: structure.spares, mode: Mode::None };
+            if !self.all.contains(&candidate) {
+                self.all.push(candidate);
             }
         }
     }
@@ -279,9 +279,10 @@ fn with_chunk(layout: &Layout, chunk: Sectors) -> Layout {
     layout
 }
 
-fn modes(layout: &Layout) -> Vec<Mode> {
+/// What can keep a layout consistent over a crash, as it is modelled.
+pub fn modes(layout: &Layout) -> Vec<Mode> {
     if layout.survives() == 0 || layout.inner.is_some() {
-        return vec![Mode::None];
+        return Vec::new();
     }
     match layout.level.has_partial_parity() {
         true => vec![Mode::Bitmap, Mode::PartialParity],
@@ -326,7 +327,7 @@ mod tests {
         assert_eq!(found.dropped[0].names, ["raid0(4)"]);
         assert_eq!(found.dropped[0].reason, "lose everything with one drive");
         let raid5 = found.all.iter().filter(|one| one.layout.level == Level::Raid5);
-        assert_eq!(raid5.count(), 2 * 4 * 2, "chunks and modes of both");
+        assert_eq!(raid5.count(), 2 * 4, "chunks of both");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use raidlab_risk::{Answer, NoAnswer, Question, Span, WriteHole};
 use raidlab_study::State;
 
-use crate::candidate::{Candidates, candidates};
+use crate::candidate::{Candidate, Candidates, Mode, candidates, modes};
 use crate::fidelity::{Figure, median_error, spread};
 use crate::growth::{Growth, growth};
 use crate::objectives::{Costs, Objective, Weights, dominates, score, weights};
@@ -13,6 +13,9 @@ use crate::wanted::{Prefer, Wanted};
 
 /// A recommendation stands alone where the model's error could hardly turn it round: 19 times of 20.
 pub const SURE: f64 = 0.95;
+
+/// What the last runs' seeds are drawn for.
+const FRESH: u64 = 2;
 
 /// The whole advice.
 #[derive(Clone, Debug)]
@@ -29,8 +32,10 @@ pub struct Advice {
     pub front: Vec<usize>,
     /// The recommendation against the next best of another structure.
     pub verdict: Verdict,
-    /// What chunk and consistency are worth on the recommended structure.
+    /// What another chunk is worth on the recommended structure.
     pub variants: Vec<Variant>,
+    /// What keeping it consistent costs.
+    pub consistency: Vec<Consistency>,
     /// What would change the answer.
     pub changes: Vec<Change>,
     /// What growing costs, of each finalist that is of another structure; empty where nobody asked.
@@ -59,15 +64,26 @@ impl Verdict {
     }
 }
 
-/// Another chunk or consistency of the recommended structure.
-#[derive(Clone, Debug, PartialEq)]
+/// Another chunk of the recommended structure.
+#[derive(Clone, Debug)]
 pub struct Variant {
-    /// Which finalist.
-    pub finalist: usize,
+    /// It.
+    pub candidate: Candidate,
     /// By how many steps it is better than the pick; below 0 worse.
     pub lead: f64,
     /// Whether the model's error could flip that.
     pub is_alike: bool,
+}
+
+/// What keeping the recommendation consistent over a crash costs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Consistency {
+    /// By what.
+    pub mode: Mode,
+    /// Speed with it over speed without.
+    pub speed: f64,
+    /// p99 with it over p99 without, all drives working.
+    pub tail: f64,
 }
 
 /// Something else, and what is best then.
@@ -92,23 +108,23 @@ pub fn advise(wanted: &Wanted, pool: &dyn Pool) -> Result<Advice, NoAdvice> {
     let weights = weights(wanted.prefer, wanted.limits.capacity.is_some());
     let mut search = Search::new(wanted, pool, &found.all, weights);
     let left = search.halved(raidlab_random::mix(&[wanted.seed, 1]))?;
-    let mut finalists = search.finals(&left, raidlab_random::mix(&[wanted.seed, 2]))?;
-    let mut spent = search.spent;
-    let full = search.wanted.requests;
-    spent.exhaustive = full * 3 * found.all.len() as u64 * crate::search::ROUNDS;
+    let mut finalists = search.finals(&left, raidlab_random::mix(&[wanted.seed, FRESH]))?;
     if finalists.iter().all(|one| violation(wanted, &one.rounds).is_some()) {
         return Err(NoAdvice::Limits(relax::after_runs(wanted, &finalists)));
     }
     finalists.retain(|one| violation(wanted, &one.rounds).is_none());
     let order = |one: &Finalist| score(&one.costs, &weights);
     finalists.sort_by(|one, other| order(one).total_cmp(&order(other)));
-    let pick = pick(wanted, &finalists, &weights);
-    let verdict = verdict(wanted, &finalists, &weights, pick);
+    let (mut finalists, others) = represented(wanted, finalists, &weights);
+    finalists.sort_by(|one, other| order(one).total_cmp(&order(other)));
+    let verdict = verdict(wanted, &finalists, &weights);
+    let consistency = consistency(wanted, &mut search, &finalists[verdict.pick])?;
+    let spent = search.spent;
     let front = front(&finalists);
-    let variants = variants(wanted, &finalists, &weights, pick);
-    let changes = changes(wanted, &finalists, &weights, &verdict);
+    let variants = variants(wanted, &finalists[verdict.pick], &others, &weights);
+    let changes = changes(wanted, &finalists, &weights);
     let risks = risks(wanted, pool, &finalists)?;
-    let growths = growths(wanted, &finalists, pick);
+    let growths = growths(wanted, &finalists);
     Ok(Advice {
         dropped: found,
         spent,
@@ -117,21 +133,30 @@ pub fn advise(wanted: &Wanted, pool: &dyn Pool) -> Result<Advice, NoAdvice> {
         front,
         verdict,
         variants,
+        consistency,
         changes,
         growths,
     })
 }
 
-/// The best structure, as mdadm makes it unless another chunk or consistency is better beyond the model's error.
-fn pick(wanted: &Wanted, finalists: &[Finalist], weights: &Weights) -> usize {
-    let structure = finalists[0].candidate.structure();
-    let default = finalists
-        .iter()
-        .position(|one| one.candidate.structure() == structure && one.candidate.is_default());
-    match default {
-        Some(default) if compared(wanted, finalists, weights, (0, default)).sure < SURE => default,
-        _ => 0,
+/// Of each structure one: with mdadm's chunk, unless another is better beyond the model's error; and the rest.
+fn represented(
+    wanted: &Wanted,
+    finalists: Vec<Finalist>,
+    weights: &Weights,
+) -> (Vec<Finalist>, Vec<Finalist>) {
+    let (mut shown, mut others): (Vec<Finalist>, Vec<Finalist>) = (Vec::new(), Vec::new());
+    for one in finalists {
+        let structure = one.candidate.structure();
+        let Some(at) = shown.iter().position(|other| other.candidate.structure() == structure) else {
+            shown.push(one);
+            continue;
+        };
+        // The first one is the better one.
+        let is_taken = one.candidate.is_default() && compared(wanted, (&shown[at], &one), weights).sure < SURE;
+        others.push(if is_taken { std::mem::replace(&mut shown[at], one) } else { one });
     }
+    (shown, others)
 }
 
 /// How much better one finalist is than another, and how surely.
@@ -143,11 +168,9 @@ struct Compared {
 
 fn compared(
     wanted: &Wanted,
-    finalists: &[Finalist],
+    (one, other): (&Finalist, &Finalist),
     weights: &Weights,
-    (one, other): (usize, usize),
 ) -> Compared {
-    let (one, other) = (&finalists[one], &finalists[other]);
     let gain = |at: usize| (other.costs[at] - one.costs[at]) * weights[at];
     let by = Objective::ALL.into_iter().enumerate().map(|(at, objective)| (objective, gain(at)));
     let by: Vec<(Objective, f64)> = by.collect();
@@ -206,28 +229,13 @@ fn luck(one: &Finalist, other: &Finalist, of: impl Fn(&Finalist, usize) -> Optio
     libm::sqrt(squares / (count - 1.0) / count)
 }
 
-fn verdict(wanted: &Wanted, finalists: &[Finalist], weights: &Weights, pick: usize) -> Verdict {
-    let structure = finalists[pick].candidate.structure();
-    let next = finalists.iter().position(|one| one.candidate.structure() != structure);
-    let Some(next) = next else {
-        return Verdict { pick, next: None, lead: 0.0, sure: 1.0, by: Vec::new() };
+/// The first against the second.
+fn verdict(wanted: &Wanted, finalists: &[Finalist], weights: &Weights) -> Verdict {
+    let [pick, next, ..] = finalists else {
+        return Verdict { pick: 0, next: None, lead: 0.0, sure: 1.0, by: Vec::new() };
     };
-    // The next best, too, as mdadm makes it where that is no worse beyond the error.
-    let structure = finalists[next].candidate.structure();
-    let default = finalists
-        .iter()
-        .position(|one| one.candidate.structure() == structure && one.candidate.is_default());
-    let next = match default {
-        Some(default) if compared(wanted, finalists, weights, (next, default)).sure < SURE => default,
-        _ => next,
-    };
-    let Compared { lead, sure, by } = compared(wanted, finalists, weights, (pick, next));
-    if lead < 0.0 {
-        // Only a chunk that nobody can vouch for made the difference.
-        let by = by.into_iter().map(|(objective, gain)| (objective, -gain)).collect();
-        return Verdict { pick: next, next: Some(pick), lead: -lead, sure: 1.0 - sure, by };
-    }
-    Verdict { pick, next: Some(next), lead, sure, by }
+    let Compared { lead, sure, by } = compared(wanted, (pick, next), weights);
+    Verdict { pick: 0, next: Some(1), lead, sure, by }
 }
 
 /// Those that no other dominates beyond the steps of indifference.
@@ -237,36 +245,61 @@ fn front(finalists: &[Finalist]) -> Vec<usize> {
     (0..costs.len()).filter(free).collect()
 }
 
-fn variants(wanted: &Wanted, finalists: &[Finalist], weights: &Weights, pick: usize) -> Vec<Variant> {
-    let structure = finalists[pick].candidate.structure();
-    let others = (0..finalists.len())
-        .filter(|at| *at != pick && finalists[*at].candidate.structure() == structure);
-    others
-        .map(|finalist| {
-            let Compared { lead, sure, .. } = compared(wanted, finalists, weights, (finalist, pick));
-            let is_alike = (1.0 - SURE..=SURE).contains(&sure);
-            Variant { finalist, lead, is_alike }
-        })
-        .collect()
+fn variants(
+    wanted: &Wanted,
+    pick: &Finalist,
+    others: &[Finalist],
+    weights: &Weights,
+) -> Vec<Variant> {
+    let structure = pick.candidate.structure();
+    let variant = |one: &Finalist| {
+        let Compared { lead, sure, .. } = compared(wanted, (one, pick), weights);
+        let is_alike = (1.0 - SURE..=SURE).contains(&sure);
+        Variant { candidate: one.candidate.clone(), lead, is_alike }
+    };
+    others.iter().filter(|one| one.candidate.structure() == structure).map(variant).collect()
+}
+
+/// The recommendation with what keeps it consistent, on the same seeds.
+fn consistency(
+    wanted: &Wanted,
+    search: &mut Search<'_>,
+    pick: &Finalist,
+) -> Result<Vec<Consistency>, NoAdvice> {
+    let with = |mode: Mode| Candidate { mode, ..pick.candidate.clone() };
+    let all: Vec<Candidate> = modes(&pick.candidate.layout).into_iter().map(with).collect();
+    if all.is_empty() {
+        return Ok(Vec::new());
+    }
+    let seed = raidlab_random::mix(&[wanted.seed, FRESH]);
+    let measured = search.runs_of(all, seed, "what consistency costs")?;
+    let figures = |one: &Finalist| {
+        let speed = one.median(|run| run.speed(wanted, State::Healthy));
+        let tail = one.median(|run| run.tail(State::Healthy));
+        (speed.unwrap_or(1.0), tail.unwrap_or(1.0))
+    };
+    let (speed, tail) = figures(pick);
+    let cost = |one: &Finalist| {
+        let with = figures(one);
+        Consistency { mode: one.candidate.mode, speed: with.0 / speed, tail: with.1 / tail }
+    };
+    Ok(measured.iter().map(cost).collect())
 }
 
 fn changes(
     wanted: &Wanted,
     finalists: &[Finalist],
     given: &Weights,
-    verdict: &Verdict,
 ) -> Vec<Change> {
     let best = |weights: &Weights, able: &dyn Fn(&Finalist) -> bool| {
         let able = (0..finalists.len()).filter(|at| able(&finalists[*at]));
         let of = |at: &usize| score(&finalists[*at].costs, weights);
         able.min_by(|one, other| of(one).total_cmp(&of(other)))
     };
-    let pick = verdict.pick;
-    let same = |at: usize| finalists[at].candidate.structure() == finalists[pick].candidate.structure();
     let mut changes = Vec::new();
     let mut note = |when: String, then: Option<usize>| {
         if let Some(then) = then {
-            changes.push(Change { when, then: if same(then) { pick } else { then } });
+            changes.push(Change { when, then });
         }
     };
     for prefer in Prefer::ALL {
@@ -316,20 +349,10 @@ fn risks(wanted: &Wanted, pool: &dyn Pool, finalists: &[Finalist]) -> Result<Ans
     })
 }
 
-/// What growing costs, of the first finalist of each structure.
-fn growths(wanted: &Wanted, finalists: &[Finalist], pick: usize) -> Vec<(usize, Growth)> {
+/// What growing each of them costs.
+fn growths(wanted: &Wanted, finalists: &[Finalist]) -> Vec<(usize, Growth)> {
     let Some(later) = wanted.later else { return Vec::new() };
-    let mut seen = Vec::new();
-    let mut all = Vec::new();
-    let order = [pick].into_iter().chain((0..finalists.len()).filter(|at| *at != pick));
-    for at in order {
-        let structure = finalists[at].candidate.structure();
-        if !seen.contains(&structure) {
-            all.push((at, growth(wanted, &finalists[at], later)));
-            seen.push(structure);
-        }
-    }
-    all
+    finalists.iter().enumerate().map(|(at, one)| (at, growth(wanted, one, later))).collect()
 }
 
 impl Finalist {

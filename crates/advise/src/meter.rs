@@ -37,14 +37,19 @@ pub struct Measured {
 const LARGE: u64 = 3;
 
 /// A study of some plans: what all runs of a length have in common.
+///
+/// # Errors
+/// In words, when the work cannot be made.
 pub fn study(wanted: &Wanted, plans: &[Plan], requests: u64) -> Result<Study, String> {
+    let candidate = |plan: &Plan| Candidate { layout: plan.layout.clone(), spares: 0, mode: plan.mode };
+    let space = plans.iter().filter_map(|plan| candidate(plan).usable(wanted.member())).min();
     let workload = |part: &Part| {
         let requests = if part.counted == Counted::Megabytes { requests / LARGE } else { requests };
-        part.workload(wanted.streams, requests)
+        part.workload(wanted.streams, requests, space.unwrap_or(0))
     };
     let workloads = wanted.profile.parts.iter().map(workload).collect::<Result<_, _>>()?;
     let layout = |plan: &Plan| {
-        let candidate = Candidate { layout: plan.layout.clone(), spares: 0, mode: plan.mode };
+        let candidate = candidate(plan);
         let plain = NamedLayout::plain(plan.layout.clone());
         NamedLayout { name: candidate.to_string(), settings: candidate.settings(), ..plain }
     };
@@ -83,7 +88,7 @@ pub fn study(wanted: &Wanted, plans: &[Plan], requests: u64) -> Result<Study, St
 ///
 /// # Errors
 /// In words, when a drive cannot be loaded.
-pub fn modelled<'a>(
+pub(crate) fn modelled<'a>(
     wanted: &Wanted,
     study: &'a Study,
     stop: Option<&'static AtomicBool>,
@@ -101,7 +106,7 @@ pub fn modelled<'a>(
 ///
 /// # Errors
 /// In words, when a run fails.
-pub fn run(modelled: &Modelled<'_>, plan: usize, seed: u64) -> Result<Measured, String> {
+pub(crate) fn run(modelled: &Modelled<'_>, plan: usize, seed: u64) -> Result<Measured, String> {
     let study = modelled.study();
     let mut samples = Vec::new();
     for part in 0..study.workloads.len() {

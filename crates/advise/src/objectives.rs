@@ -20,7 +20,7 @@ pub enum Objective {
 }
 
 /// How many objectives there are.
-pub const COUNT: usize = 6;
+pub(crate) const COUNT: usize = 6;
 
 impl Objective {
     /// All, in the order of [`Costs`].
@@ -179,9 +179,9 @@ pub fn distance(one: &Costs, other: &Costs) -> f64 {
 }
 
 /// The share of the full length of each look, and how many are left after it.
-pub const LOOKS: [(u64, usize); 4] = [(27, 3), (9, 3), (3, 3), (1, 1)];
+pub(crate) const LOOKS: [(u64, usize); 4] = [(27, 3), (9, 3), (3, 3), (1, 1)];
 /// No look leaves fewer than these.
-pub const FEWEST: usize = 8;
+pub(crate) const FEWEST: usize = 8;
 
 /// Successive halving: all candidates for a short time, a third of them for three times as long, and so on.
 /// `look` gives the costs of those that are left, at a share of the full length.

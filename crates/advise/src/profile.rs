@@ -222,14 +222,18 @@ impl Profile {
 }
 
 impl Part {
-    /// The part as a workload of about so many requests, by so many streams.
-    pub fn workload(&self, streams: u32, requests: u64) -> Result<WorkloadSpec, String> {
+    /// The part as a workload of about so many requests, by so many streams, on arrays of `space` bytes or more.
+    ///
+    /// # Errors
+    /// In words, when it cannot be.
+    pub fn workload(&self, streams: u32, requests: u64, space: u64) -> Result<WorkloadSpec, String> {
         let each = (requests / u64::from(streams.max(1))).max(8);
         let job = self.job.replace("{streams}", &streams.to_string());
-        // Streams have a part of the array each; random places are anywhere in it.
-        let place = match self.job.contains("rw=rand") {
-            true => "filename=array\nsize=100%\nnorandommap=1\nrandrepeat=0\n".to_owned(),
-            false => format!("size={}%\n", (90 / streams.max(1)).max(1)),
+        // Streams have a part of the array each; random places are anywhere in it. Percentages are whole ones.
+        let place = match (self.job.contains("rw=rand"), 90 / streams.max(1)) {
+            (true, _) => "filename=array\nsize=100%\nnorandommap=1\nrandrepeat=0\n".to_owned(),
+            (false, 0) => format!("size={}m\n", (space / 10 * 9 / u64::from(streams)) >> 20),
+            (false, percent) => format!("size={percent}%\n"),
         };
         let text = format!("[work]\nioengine=libaio\ndirect=1\n{job}{place}number_ios={each}\n");
         let recipe = Recipe::of_fio_jobs(&text, self.name, Vec::new());
@@ -247,8 +251,8 @@ mod tests {
     fn every_profile_makes_its_workloads() {
         for profile in &PROFILES {
             for part in profile.parts {
-                for streams in [1, profile.streams, 64] {
-                    let made = part.workload(streams, 4_000);
+                for streams in [1, profile.streams, 64, 256] {
+                    let made = part.workload(streams, 4_000, 1 << 40);
                     made.unwrap_or_else(|error| panic!("{} {}: {error}", profile.name, part.name));
                 }
             }

@@ -58,7 +58,7 @@ fn of_levels<'a>(
                 .into(),
         );
     }
-    if shown.clone().any(|one| one.layout.has_parity() && one.mode == Mode::Bitmap) {
+    if shown.clone().any(|one| one.layout.has_parity()) {
         told.push(
             "Parity has the write hole: a crash while a drive is missing may tear stripes. On raid5 \
              --consistency-policy=ppl closes it; a UPS helps any level."
@@ -167,14 +167,18 @@ pub fn checks(wanted: &Wanted, advice: &Advice) -> Vec<String> {
     told
 }
 
-/// The commands that make the recommendation: of mdadm on devices, of raidlab on files.
+/// The commands that make the recommendation, with a bitmap as mdadm makes it: of mdadm on devices, of raidlab on files.
 pub fn commands(candidate: &Candidate) -> Vec<String> {
     let layout = &candidate.layout;
+    let mode = match candidate.mode {
+        Mode::None if layout.survives() > 0 => Mode::Bitmap,
+        mode => mode,
+    };
     if let Some(inner) = &layout.inner {
         let mut all = Vec::new();
         for array in 1..=layout.members {
             let spare = u16::from(array <= candidate.spares);
-            all.push(create(&format!("/dev/md{array}"), inner, candidate.mode, spare));
+            all.push(create(&format!("/dev/md{array}"), inner, mode, spare));
         }
         let names: Vec<String> = (1..=layout.members).map(|array| format!("/dev/md{array}")).collect();
         let outer = layout.upper();
@@ -190,9 +194,9 @@ pub fn commands(candidate: &Candidate) -> Vec<String> {
     if layout.level == Level::Linear && layout.members == 1 {
         return vec!["# one drive alone needs no array".to_owned()];
     }
-    let mut all = vec![create("/dev/md0", layout, candidate.mode, candidate.spares)];
+    let mut all = vec![create("/dev/md0", layout, mode, candidate.spares)];
     let files: Vec<String> = (0..layout.drives()).map(|at| format!("drive{at}.img")).collect();
-    if candidate.mode != Mode::PartialParity {
+    if mode != Mode::PartialParity && candidate.spares == 0 {
         all.push(format!("raidlab array create '{layout}' {}   # to try it on files", files.join(" ")));
     }
     all
@@ -258,10 +262,7 @@ pub fn days(hours: f64) -> String {
 pub fn chunk_in_words(candidate: &Candidate) -> String {
     let floor = candidate.layout.floors().find(|floor| floor.level.has_chunks());
     let chunk = floor.map_or_else(String::new, |floor| Size(floor.chunk.bytes()).to_string());
-    match candidate.mode {
-        Mode::PartialParity => format!("{chunk}, ppl"),
-        _ => chunk,
-    }
+    chunk
 }
 
 #[cfg(test)]
@@ -286,6 +287,7 @@ mod tests {
         assert!(of("raid1(2)", 0, Mode::Bitmap).contains("--raid-devices=2 --bitmap=internal <2 drives>"));
         let nested = commands(&candidate("raid5+0(2x3)", 0, Mode::None));
         assert_eq!(nested.len(), 3);
+        assert!(nested[0].contains("--bitmap=internal"));
         assert!(nested[2].ends_with("--level=0 --raid-devices=2 --chunk=512K /dev/md1 /dev/md2"), "{}", nested[2]);
     }
 }

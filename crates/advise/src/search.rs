@@ -80,22 +80,22 @@ pub struct Spent {
     pub runs: usize,
     /// Simulated requests.
     pub requests: u64,
-    /// What looking at all candidates at full length with as many seeds would have been, in runs of full length.
-    pub exhaustive: u64,
 }
 
 /// Measures candidates and remembers what it spent.
-pub(crate) struct Search<'a> {
-    pub(crate) wanted: &'a Wanted,
-    pub(crate) pool: &'a dyn Pool,
-    pub(crate) candidates: &'a [Candidate],
-    pub(crate) weights: Weights,
-    pub(crate) spent: Spent,
+pub struct Search<'a> {
+    wanted: &'a Wanted,
+    pool: &'a dyn Pool,
+    candidates: &'a [Candidate],
+    weights: Weights,
+    /// What was spent.
+    pub spent: Spent,
     risks: BTreeMap<(String, u64), f64>,
 }
 
 impl<'a> Search<'a> {
-    pub(crate) fn new(
+    /// Nothing is measured yet.
+    pub fn new(
         wanted: &'a Wanted,
         pool: &'a dyn Pool,
         candidates: &'a [Candidate],
@@ -107,13 +107,19 @@ impl<'a> Search<'a> {
     }
 
     /// Costs of all candidates, measured at full length: what halving saves.
-    pub(crate) fn exhaustive(&mut self, seed: u64) -> Result<Vec<Costs>, NoAdvice> {
+    ///
+    /// # Errors
+    /// Of the first run that failed.
+    pub fn exhaustive(&mut self, seed: u64) -> Result<Vec<Costs>, NoAdvice> {
         let all: Vec<usize> = (0..self.candidates.len()).collect();
         self.look(&all, 1, seed)
     }
 
     /// The candidates that are left, with their costs at full length.
-    pub(crate) fn halved(&mut self, seed: u64) -> Result<Vec<(usize, Costs)>, NoAdvice> {
+    ///
+    /// # Errors
+    /// Of the first run that failed.
+    pub fn halved(&mut self, seed: u64) -> Result<Vec<(usize, Costs)>, NoAdvice> {
         let weights = self.weights;
         let mut look = 0;
         halve(self.candidates.len(), &weights, |left, share| {
@@ -197,11 +203,21 @@ impl<'a> Search<'a> {
         seed: u64,
     ) -> Result<Vec<Finalist>, NoAdvice> {
         let chosen = self.chosen(left);
+        let what = format!("the last {} on fresh seeds", chosen.len());
+        self.runs_of(chosen, seed, &what)
+    }
+
+    /// Full runs of candidates on seeds that they share.
+    pub(crate) fn runs_of(
+        &mut self,
+        chosen: Vec<Candidate>,
+        seed: u64,
+        what: &str,
+    ) -> Result<Vec<Finalist>, NoAdvice> {
         let (plans, of) = plans(chosen.iter());
         let seeds: Vec<u64> = (0..ROUNDS).map(|round| raidlab_random::mix(&[seed, round])).collect();
-        let what = format!("the last {} on fresh seeds", chosen.len());
         let requests = self.wanted.requests;
-        let measured = self.measure(&plans, requests, &seeds, &what)?;
+        let measured = self.measure(&plans, requests, &seeds, what)?;
         let mut finalists = Vec::new();
         for (candidate, plan) in chosen.into_iter().zip(of) {
             let runs = measured[plan * seeds.len()..(plan + 1) * seeds.len()].to_vec();

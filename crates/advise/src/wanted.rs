@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use raidlab_core::{Layout, Level, Sectors};
 use raidlab_models::{DriveKind, DriveSpec};
 use raidlab_risk::prior::{Class, Range};
-use raidlab_risk::{Model, Span};
+use raidlab_risk::Model;
 
 use crate::profile::Profile;
 
@@ -223,11 +223,6 @@ pub fn idle_rebuild(drive: &DriveSpec, member: Sectors) -> f64 {
 pub fn rebuild_hours(idle: f64, loaded: f64, busy: f64) -> f64 {
     let rate = (1.0 - busy) / idle + if loaded.is_finite() { busy / loaded } else { 0.0 };
     1.0 / rate
-}
-
-/// A length of time as it is.
-pub fn fixed(hours: f64) -> Span {
-    Span::Fixed(hours)
 }
 
 #[cfg(test)]

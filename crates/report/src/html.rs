@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 
 use crate::figure::palette;
 use crate::view::View;
-pub use diff::{diff_html, html_with_residuals};
+pub use diff::{diff_html, html_with_residuals, html_with_words};
 pub use replay::replay_html;
 
 use crate::{Exporter, ReportError, advice, conclusion, number, shown};

@@ -63,7 +63,7 @@ pub use csv::{Csv, CsvRounds};
 pub use error::{ReportError, ReportErrorKind};
 pub use figure::model::Figure;
 pub use findings::findings;
-pub use html::{Html, diff_html, html_with_residuals, replay_html};
+pub use html::{Html, diff_html, html_with_residuals, html_with_words, replay_html};
 pub use json::{Json, diff_json};
 pub use markdown::Markdown;
 pub use ods::Ods;

@@ -1,7 +1,7 @@
 //! The advice for other programs.
 
 use raidlab_advise::{
-    Advice, Finalist, Growth, Measured, Objective, Wanted, checks, commands, growth_in_words,
+    Advice, Finalist, Growth, Measured, Mode, Objective, Wanted, checks, commands, growth_in_words,
     warnings, weights,
 };
 use raidlab_risk::{Within, YEAR, words};
@@ -60,7 +60,16 @@ pub(super) fn document(wanted: &Wanted, advice: &Advice) -> String {
             "objective": one.name(), "steps": steps,
         })).collect::<Vec<Value>>(),
         "variants": advice.variants.iter().map(|one| json!({
-            "layout": name(one.finalist), "better_by_steps": one.lead, "alike": one.is_alike,
+            "layout": one.candidate.to_string(), "better_by_steps": one.lead, "alike": one.is_alike,
+        })).collect::<Vec<Value>>(),
+        "consistency": advice.consistency.iter().map(|one| json!({
+            "mode": match one.mode {
+                Mode::Bitmap => "bitmap",
+                Mode::PartialParity => "ppl",
+                Mode::None => "none",
+            },
+            "speed_ratio": one.speed,
+            "p99_ratio": one.tail,
         })).collect::<Vec<Value>>(),
         "changes": advice.changes.iter().map(|one| json!({
             "when": one.when, "then": name(one.then), "changes": one.then != verdict.pick,

@@ -1,8 +1,10 @@
 //! `raidlab advise`: which layout to use.
 
 pub(crate) mod args;
+mod html;
 mod inputs;
 mod json;
+mod merged;
 mod pool;
 mod print;
 
@@ -23,7 +25,7 @@ pub(crate) fn run(options: &AdviseOptions) -> Result<(), Failure> {
         return output::print(&print::profiles());
     }
     output::check(&[("--json", options.json.as_deref()), ("--html", options.html.as_deref())])?;
-    let wanted = inputs::wanted(options)?;
+    let wanted = inputs::wanted(&merged::all(options)?)?;
     let stop = interrupt::flag()?;
     let bar = Bar::share(options.quiet);
     let count = options.threads.map(|count| count as usize);
@@ -40,8 +42,12 @@ pub(crate) fn run(options: &AdviseOptions) -> Result<(), Failure> {
     if let Some(path) = &options.json {
         output::write(path, &json::document(&wanted, &advice))?;
     }
+    if let Some(path) = &options.html {
+        output::write(path, &html::page(&wanted, &advice)?)?;
+    }
     let is_printed = options.json.as_deref() == Some(Path::new("-"));
-    if is_printed || (options.quiet && options.json.is_some()) {
+    let is_written = options.json.is_some() || options.html.is_some();
+    if is_printed || (options.quiet && is_written) {
         return Ok(());
     }
     output::print(&print::text(&wanted, &advice))

@@ -61,45 +61,83 @@ pub(super) fn text(wanted: &Wanted, advice: &Advice) -> String {
     out
 }
 
+/// The chances of each layout.
+pub(super) fn risks_in_words(advice: &Advice) -> Vec<String> {
+    let told = advice.finalists.iter().zip(&advice.risks.risks).map(|(one, risk)| {
+        let risk = &risk.missions[0];
+        let of = |range: raidlab_risk::Within| words::chance_within(range.central, (range.low, range.high));
+        format!("{}: the array: {}; a sector or more: {}", one.candidate, of(risk.array), of(risk.sector))
+    });
+    told.chain([format!("All of it: {}.", words::SCOPE)]).collect()
+}
+
+/// What would change the answer, a line each.
+pub(super) fn changes_in_words(advice: &Advice) -> Vec<String> {
+    let told = advice.changes.iter().map(|change| {
+        let name = &advice.finalists[change.then].candidate;
+        match change.then == advice.verdict.pick {
+            true => format!("{}: it stays", change.when),
+            false => format!("{}: {name}", change.when),
+        }
+    });
+    told.collect()
+}
+
 fn recommendation(wanted: &Wanted, advice: &Advice, out: &mut String) {
+    for (number, sentence) in verdict_in_words(wanted, advice).iter().enumerate() {
+        let (head, indent) = if number == 0 { ("", 2) } else { ("  ", 4) };
+        out.push_str(&folded(sentence, head, indent));
+    }
+    out.push('\n');
+}
+
+/// The recommendation, the next best, by how much, chunk and consistency: a sentence or two each.
+pub(super) fn verdict_in_words(wanted: &Wanted, advice: &Advice) -> Vec<String> {
     let verdict = &advice.verdict;
     let name = |at: usize| advice.finalists[at].candidate.to_string();
     let pick = name(verdict.pick);
-    let Some(next) = verdict.next else {
-        let _ = writeln!(out, "Recommended: {pick} (no other structure meets the limits)");
-        return variants(advice, out);
-    };
-    let sure = words::chance(verdict.sure);
-    let sure = if verdict.sure >= 0.995 { "more than 99 in 100".to_owned() } else { sure };
-    if verdict.is_either() {
-        let text = format!(
-            "Recommended: {pick} or {}, either. The first is ahead by less than the model may be off: the chance that it \
-             is the better one is {sure}.",
-            name(next)
-        );
-        out.push_str(&folded(&text, "", 2));
-    } else {
-        let _ = writeln!(out, "Recommended: {pick}");
-        let text = format!("Next best: {}; the chance that the first is better is {sure}.", name(next));
-        out.push_str(&folded(&text, "  ", 4));
+    let mut told = Vec::new();
+    match verdict.next {
+        None => told.push(format!("Recommended: {pick} (no other structure meets the limits)")),
+        Some(next) => {
+            let sure = match verdict.sure {
+                sure if sure >= 0.995 => "more than 99 in 100".to_owned(),
+                sure => format!("{:.0} in 100", sure * 100.0),
+            };
+            if verdict.is_either() {
+                told.push(format!(
+                    "Recommended: {pick} or {}, either. The first is ahead by less than the model may be off: the \
+                     chance that it is the better one is {sure}.",
+                    name(next)
+                ));
+            } else {
+                told.push(format!("Recommended: {pick}"));
+                let other = name(next);
+                told.push(format!("Next best: {other}; the chance that the first is better is {sure}."));
+            }
+            told.push(by_how_much(wanted, advice, next));
+        }
     }
-    let by = verdict.by.iter().filter(|(_, steps)| steps.abs() >= 1.0);
-    let mut by: Vec<&(Objective, f64)> = by.collect();
+    told.extend(chunk(advice));
+    told.extend(consistency(advice));
+    told
+}
+
+fn by_how_much(wanted: &Wanted, advice: &Advice, next: usize) -> String {
+    let verdict = &advice.verdict;
+    let mut by: Vec<&(Objective, f64)> =
+        verdict.by.iter().filter(|(_, steps)| steps.abs() >= 1.0).collect();
     by.sort_by(|one, other| other.1.total_cmp(&one.1));
-    let told: Vec<String> = by
-        .iter()
-        .map(|(one, steps)| {
-            let (first, second) = (&advice.finalists[verdict.pick], &advice.finalists[next]);
-            format!("{} {}", in_words(wanted, *one, first, second), signed(*steps))
-        })
-        .collect();
-    if told.is_empty() {
-        out.push_str("  No objective tells them apart by a step.\n");
-    } else {
-        let all = signed(verdict.lead);
-        out.push_str(&folded(&format!("By how much: {}; together {all} steps.", told.join("; ")), "  ", 4));
+    if by.is_empty() {
+        return "No objective tells them apart by a step.".to_owned();
     }
-    variants(advice, out);
+    let (first, second) = (&advice.finalists[verdict.pick], &advice.finalists[next]);
+    let told = by.iter().map(|(one, steps)| {
+        format!("{} {}", in_words(wanted, *one, first, second), signed(*steps))
+    });
+    let told: Vec<String> = told.collect();
+    let all = signed(verdict.lead);
+    format!("By how much, in steps: {}; together {all}.", told.join("; "))
 }
 
 fn signed(steps: f64) -> String {
@@ -112,17 +150,21 @@ fn in_words(wanted: &Wanted, objective: Objective, one: &Finalist, other: &Final
     let steps = other.costs[at] - one.costs[at];
     let factor = libm::exp(steps.abs() * libm::log(objective.step()));
     let way = |better: &str, worse: &str| if steps > 0.0 { better.to_owned() } else { worse.to_owned() };
-    let percent = (factor - 1.0) * 100.0;
+    // Less by a share, or more by one; beyond twice as much by how many times.
+    let is_more = matches!(objective, Objective::Speed | Objective::Capacity) == (steps > 0.0);
     let amount = match factor {
-        factor if factor < 1.95 => format!("{percent:.0} %"),
-        factor => format!("{} times", words::times(factor)),
+        factor if is_more && factor >= 1.95 => format!("{} times", words::times(factor)),
+        factor if is_more => format!("{:.0} %", (factor - 1.0) * 100.0),
+        factor => format!("{:.0} %", (1.0 - 1.0 / factor) * 100.0),
     };
     match objective {
+        Objective::Speed if is_more && factor >= 1.95 => format!("{amount} as fast"),
         Objective::Speed => format!("{amount} {}", way("faster", "slower")),
         Objective::Tail if factor >= 0.9 * NO_TAIL => {
             format!("data {} with a drive missing", way("are there", "are gone"))
         }
         Objective::Tail => format!("degraded p99 {amount} {}", way("shorter", "longer")),
+        Objective::Capacity if is_more && factor >= 1.95 => format!("{amount} the space"),
         Objective::Capacity => format!("{amount} {} space", way("more", "less")),
         Objective::Risk => {
             let times = words::times(factor);
@@ -136,35 +178,43 @@ fn in_words(wanted: &Wanted, objective: Objective, one: &Finalist, other: &Final
     }
 }
 
-fn variants(advice: &Advice, out: &mut String) {
+fn chunk(advice: &Advice) -> Option<String> {
     let pick = &advice.finalists[advice.verdict.pick].candidate;
-    let has_chunks = pick.layout.floors().any(|floor| floor.level.has_chunks());
-    if !has_chunks {
-        return out.push('\n');
+    if !pick.layout.floors().any(|floor| floor.level.has_chunks()) {
+        return None;
     }
     let mut told = format!("Chunk: {}", chunk_in_words(pick));
     match advice.variants.first() {
-        None => told.push_str(", which no other that was tried beat."),
+        None => told.push_str("; no other that was tried did better."),
+        Some(variant) if variant.is_alike => {
+            let named = chunk_in_words(&variant.candidate);
+            let way = if variant.lead > 0.0 { "better" } else { "no better" };
+            let _ = write!(told, "; {named} did {way} here, by less than the model may be off: either.");
+        }
         Some(variant) => {
-            let other = &advice.finalists[variant.finalist].candidate;
-            let named = chunk_in_words(other);
-            if variant.is_alike {
-                let _ = write!(
-                    told,
-                    ", mdadm's own; {named} did {} here, by less than the model may be off: either.",
-                    if variant.lead > 0.0 { "better" } else { "no better" }
-                );
-            } else {
-                let way = if variant.lead > 0.0 { "ahead" } else { "behind" };
-                let _ = write!(told, "; {named} is {way} by {:.0} steps.", variant.lead.abs());
-            }
-            if other.mode == Mode::PartialParity {
-                told.push_str(" ppl closes the write hole.");
-            }
+            let named = chunk_in_words(&variant.candidate);
+            let way = if variant.lead > 0.0 { "ahead" } else { "behind" };
+            let _ = write!(told, "; {named} is {way} by {:.0} steps.", variant.lead.abs());
         }
     }
-    out.push_str(&folded(&told, "  ", 4));
-    out.push('\n');
+    Some(told)
+}
+
+fn consistency(advice: &Advice) -> Option<String> {
+    let costs = advice.consistency.iter().map(|one| {
+        let what = match one.mode {
+            Mode::PartialParity => "ppl closes the write hole",
+            _ => "a bitmap makes the resync after a crash one of minutes instead of a full pass",
+        };
+        match (1.0 - one.speed) * 100.0 {
+            percent if percent < 1.0 => format!("{what} and costs nothing here"),
+            percent => format!("{what} and costs {percent:.0} % of the speed here"),
+        }
+    });
+    let costs: Vec<String> = costs.collect();
+    (!costs.is_empty()).then(|| {
+        format!("Consistency: {}. The other figures are without either.", costs.join("; "))
+    })
 }
 
 fn milliseconds(seconds: Option<f64>) -> String {
@@ -217,17 +267,15 @@ fn table(wanted: &Wanted, advice: &Advice, out: &mut String) {
         out.push_str(&folded(&text, "  ", 4));
     }
     let years = wanted.mission / YEAR;
-    let _ = writeln!(out, "\nLosing data in {years:.0} years ({})", words::SCOPE);
+    let head = format!("Losing data in {years:.0} years ({})", words::SCOPE);
+    out.push('\n');
+    out.push_str(&folded(&head, "", 2));
     for (at, one) in advice.finalists.iter().enumerate() {
-        let same = (0..at).any(|other| advice.finalists[other].candidate.structure() == one.candidate.structure());
-        if same {
-            continue;
-        }
         let risk = &advice.risks.risks[at].missions[0];
         let of = |range: raidlab_risk::Within| words::chance_within(range.central, (range.low, range.high));
         let (array, sector) = (of(risk.array), of(risk.sector));
         let text = format!("the array: {array}; a sector or more: {sector}");
-        out.push_str(&folded(&text, &format!(" {:<25} ", one.candidate.structure().to_string()), 27));
+        out.push_str(&folded(&text, &format!(" {:<25} ", one.candidate.to_string()), 27));
     }
     out.push('\n');
 }
@@ -276,11 +324,12 @@ fn closing(wanted: &Wanted, advice: &Advice, out: &mut String) {
         texts.push(format!("Left out: {}.", dropped.join("; ")));
     }
     texts.push(format!(
-        "Budget: {} candidates, {} runs, {:.1} million simulated requests; the last {} again on {} fresh seeds, which \
+        "Budget: {} candidate{}, {} runs, {} thousand simulated requests; the last {} again on {} fresh seeds, which \
          alone are shown. Seed {}.",
         spent.candidates,
+        if spent.candidates == 1 { "" } else { "s" },
         spent.runs,
-        spent.requests as f64 / 1e6,
+        spent.requests.div_ceil(1_000),
         advice.finalists.len(),
         raidlab_advise::ROUNDS,
         wanted.seed

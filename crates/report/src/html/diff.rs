@@ -40,6 +40,25 @@ pub fn html_with_residuals(measured: &Results, residuals: &Diff) -> Result<Strin
     single(measured, Some(section(residuals)))
 }
 
+/// The report of a document, and before it parts in words: each with its heading and lines, which are lists.
+///
+/// # Errors
+/// As [`Exporter::export`](crate::Exporter::export).
+pub fn html_with_words(
+    results: &Results,
+    parts: &[(String, Vec<String>)],
+) -> Result<String, ReportError> {
+    let words = html! {
+        section.diff {
+            @for (heading, lines) in parts {
+                h2 { (heading) }
+                ul { @for line in lines { li { (line) } } }
+            }
+        }
+    };
+    single(results, Some(words))
+}
+
 fn section(diff: &Diff) -> Markup {
     let is_change = diff.kind == DiffKind::Change;
     html! {

@@ -1,0 +1,152 @@
+//! `raidlab advise` as its users call it: what it answers, and what it says when there is no answer.
+
+mod support;
+
+use serde_json::Value;
+use support::{Scratch, raidlab};
+
+/// Short runs: these tests are about the answer's form.
+const SHORT: [&str; 4] = ["--requests", "300", "--threads", "2"];
+
+fn advise(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let ran = raidlab([&["advise"], &SHORT[..], arguments].concat());
+    (ran.code, ran.stdout, ran.stderr)
+}
+
+#[test]
+fn an_answer_has_all_its_parts() {
+    let directory = Scratch::new("advise");
+    let html = directory.path().join("advice.html");
+    let html = html.to_str().expect("text");
+    let (code, json, error) =
+        advise(&["--drives", "4", "--work", "vm", "--drives-later", "6", "--json", "-", "--html", html]);
+    assert_eq!(code, Some(0), "{error}");
+    let advice: Value = serde_json::from_str(&json).expect("a document");
+    let finalists = advice["finalists"].as_array().expect("a list");
+    let named = |name: &Value| finalists.iter().any(|one| one["name"] == *name);
+    assert!(named(&advice["recommended"]) && named(&advice["runner_up"]));
+    assert!(advice["note"] == "RAID is not a backup" && !advice["warnings"].as_array().expect("some").is_empty());
+    assert!(advice["budget"]["requests"].as_u64().expect("a number") > 10_000);
+    let sure = advice["sure"].as_f64().expect("a chance");
+    assert_eq!(advice["either"].as_bool(), Some(sure < 0.95));
+    for one in finalists {
+        let rebuild = one["rebuild_hours"].as_f64().expect("hours");
+        assert!((5.0..200.0).contains(&rebuild), "a rebuild of 8 TB beside work a third of the time: {rebuild}");
+    }
+    let grows = advice["growth"].as_array().expect("a list");
+    assert!(grows.iter().any(|one| one["grows"] == true) && !advice["commands"][0].is_null());
+    let page = std::fs::read_to_string(html).expect("a page");
+    assert!(page.contains("RAID is not a backup") && page.contains("mdadm --create /dev/md0"));
+    // The same seed on other threads: the same answer.
+    let again = raidlab([
+        "advise", "--requests", "300", "--threads", "1", "--drives", "4", "--work", "vm", "--drives-later", "6",
+        "--json", "-",
+    ]);
+    assert_eq!(again.stdout, json);
+}
+
+#[test]
+fn limits_that_nothing_meets_say_which_to_relax() {
+    let (code, _, error) = advise(&["--drives", "4", "--capacity", "30TB", "--survive", "2"]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("--capacity: 16.0 TB instead of 30.0 TB, 47 % less"), "{error}");
+    let (_, _, error) = advise(&["--drives", "4..6", "--budget", "500", "--price", "200"]);
+    assert!(error.contains("--budget: 800 instead of 500, 60 % more"), "{error}");
+    let (code, _, error) = advise(&["--drives", "2", "--work", "vm", "--p99", "1us"]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("--p99:") && error.contains("instead of"), "{error}");
+    let (code, _, error) = advise(&["--drives", "2", "--work", "surveillance", "--streams", "256", "--drive", "nas-4tb-5400"]);
+    assert!(code == Some(2) && error.contains("--streams: about"), "{error}");
+}
+
+#[test]
+fn bad_input_is_named() {
+    for (arguments, told) in [
+        (&["--drives", "4", "--survive", "4"][..], "contradict each other"),
+        (&["--drives", "4", "--work", "survelliance"], "did you mean `surveillance`"),
+        (&["--drives", "4", "--work", "varmail"], "not supported"),
+        (&["--drives", "4", "--drive", "nas-9tb-7200"], "nas-9tb-7200"),
+        (&["--drives", "4", "--among", "raid6(8)"], "they contradict each other"),
+        (&["--drives", "4", "--work", "vm", "--speed", "400MB/s"], "counted in I/O/s"),
+        (&["--drives", "x"], "--drives x"),
+        (&[], "--drives is missing"),
+        (&["no-such-file.toml"], "no-such-file.toml"),
+        (&["--drives", "4", "--work", "surveillance", "--speed", "1MB/s"], "say --streams"),
+    ] {
+        let (code, _, error) = advise(arguments);
+        assert_eq!(code, Some(2), "{arguments:?}: {error}");
+        assert!(error.contains(told), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn drives_of_a_machine_are_found() {
+    let directory = Scratch::new("advise-machine");
+    let disk = |name: &str, bytes: u64| {
+        format!(r#"{{"name":"{name}","type":"disk","size":{bytes},"rota":true,"model":"X","mountpoint":null}}"#)
+    };
+    let disks = [disk("sda", 4_000_000_000_000), disk("sdb", 8_000_000_000_000)].join(",");
+    let lsblk = directory.file("lsblk.json", format!(r#"{{"blockdevices":[{disks}]}}"#));
+    let mdstat = directory.file("mdstat", "md0 : active raid1 sda[0] sdb[1]\n");
+    let lsblk = lsblk.to_str().expect("text");
+    let (code, out, error) = advise(&["--lsblk", lsblk, "--mdstat", mdstat.to_str().expect("text")]);
+    assert_eq!(code, Some(0), "{error}");
+    let out = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(out.starts_with("Recommended: raid1(2)") && out.contains("4.0 TB are unused"), "{out}");
+    assert!(error.contains("there is an array now: md0 raid1 sda sdb"), "{error}");
+}
+
+/// The 34 questions: what an answer must say and must never. All of them take minutes.
+#[test]
+#[ignore = "minutes: cargo test --release -p raidlab-cli --test advise -- --ignored --nocapture questions"]
+fn the_questions_are_answered_as_they_must_be() {
+    let (mut answered, mut not_modelled, mut failed) = (0, 0, Vec::new());
+    for question in questions() {
+        let text = |key: &str| question.get(key).and_then(|one| one.as_str()).unwrap_or_default().to_owned();
+        let number = question["number"].as_integer().expect("a number");
+        if question.get("not_modelled").is_some() {
+            println!("{number}. {}\n   not what raidlab models: {}\n", text("asked"), text("not_modelled"));
+            not_modelled += 1;
+            continue;
+        }
+        let flags = shlex::split(&text("flags")).expect("flags");
+        let flags: Vec<&str> = ["advise", "--quiet"].into_iter().chain(flags.iter().map(String::as_str)).collect();
+        let ran = raidlab(&flags);
+        println!("{number}. {}\n   raidlab {}\n{}{}", text("asked"), flags.join(" "), ran.stdout, ran.stderr);
+        answered += u32::from(ran.code == Some(0));
+        let words = |key: &str| -> Vec<String> {
+            let list = question[key].as_array().expect("a list").iter();
+            list.map(|one| one.as_str().expect("text").to_lowercase()).collect()
+        };
+        // Lines are folded.
+        let said = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+        for must in words("must") {
+            if !must.split('|').any(|one| said.contains(one)) {
+                failed.push(format!("{number}: must say `{must}`"));
+            }
+        }
+        failed.extend(words("never").iter().filter(|one| said.contains(*one)).map(|one| format!("{number}: says `{one}`")));
+    }
+    println!("{answered} answered, {not_modelled} not what raidlab models");
+    assert!(failed.is_empty(), "{failed:#?}");
+    assert_eq!(answered + not_modelled, 34);
+}
+
+/// The file of questions, whose flags are checked without answering them.
+fn questions() -> Vec<toml_edit::Table> {
+    let text = include_str!("advise/questions.toml");
+    let document: toml_edit::DocumentMut = text.parse().expect("TOML");
+    let list = document["question"].as_array_of_tables().expect("questions");
+    list.iter().cloned().collect()
+}
+
+#[test]
+fn there_are_34_questions() {
+    let questions = questions();
+    assert_eq!(questions.len(), 34);
+    for (at, question) in questions.iter().enumerate() {
+        assert_eq!(question["number"].as_integer(), Some(at as i64 + 1));
+        assert!(question.get("flags").is_some() != question.get("not_modelled").is_some());
+        assert!(question.get("flags").is_none() || question.get("must").is_some());
+    }
+}

@@ -61,9 +61,7 @@ impl Candidate {
     pub fn settings(&self) -> Settings {
         let consistency = match self.mode {
             Mode::Bitmap => Consistency::Bitmap { chunk: BITMAP },
-            Mode::PartialParity => {
-                Consistency::PartialParity { slots: Limits::default().plans }
-            }
+            Mode::PartialParity => Consistency::PartialParity { slots: Limits::default().plans },
             Mode::None => Consistency::None,
         };
         Settings { consistency, ..Settings::default() }
@@ -182,14 +180,18 @@ fn violated(wanted: &Wanted, structure: &Structure) -> Option<String> {
     }
     if wanted.among.is_empty() {
         let floor = layout.floors().find(|one| one.parities() > 0);
-        let widest = floor.and_then(|one| WIDEST_PARITY.iter().find(|(level, _)| *level == one.level));
+        let widest =
+            floor.and_then(|one| WIDEST_PARITY.iter().find(|(level, _)| *level == one.level));
         if let (Some(floor), Some((level, most))) = (floor, widest)
             && floor.members > *most
         {
-            return Some(format!("are {level} of more than {most} drives, all of which a rebuild reads"));
+            return Some(format!(
+                "are {level} of more than {most} drives, all of which a rebuild reads"
+            ));
         }
     }
-    let candidate = Candidate { layout: layout.clone(), spares: structure.spares, mode: Mode::None };
+    let candidate =
+        Candidate { layout: layout.clone(), spares: structure.spares, mode: Mode::None };
     let usable = candidate.usable(wanted.member()).unwrap_or(0);
     if let Some(least) = limits.capacity.filter(|least| usable < *least) {
         return Some(format!("have less than {} usable", terabytes(least)));
@@ -251,7 +253,9 @@ fn layouts(drives: u16) -> Vec<Layout> {
 /// A layout with each chunk.
 fn chunked(wanted: &Wanted, layout: &Layout) -> Vec<Layout> {
     let named = wanted.among.iter().find_map(|among| match among {
-        Among::Layout(one) if with_chunk(one, Sectors(1024)) == *layout && one != layout => Some(one),
+        Among::Layout(one) if with_chunk(one, Sectors(1024)) == *layout && one != layout => {
+            Some(one)
+        }
         _ => None,
     });
     if let Some(named) = named {
@@ -336,7 +340,10 @@ mod tests {
         asked.limits.capacity = Some(30_000_000_000_000);
         asked.limits.survive = 1;
         let found = candidates(&asked);
-        assert_eq!(structures(&found), ["raid5(5) + spare", "raid5(6)", "raid5+0(2x3)", "raid6(6)"].map(str::to_owned).into());
+        assert_eq!(
+            structures(&found),
+            ["raid5(5) + spare", "raid5(6)", "raid5+0(2x3)", "raid6(6)"].map(str::to_owned).into()
+        );
         assert!(found.dropped.iter().any(|one| one.reason == "have less than 30.0 TB usable"));
         asked.limits.budget = Some((1_000.0, 200.0));
         let found = candidates(&asked);

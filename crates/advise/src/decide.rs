@@ -148,12 +148,14 @@ fn represented(
     let (mut shown, mut others): (Vec<Finalist>, Vec<Finalist>) = (Vec::new(), Vec::new());
     for one in finalists {
         let structure = one.candidate.structure();
-        let Some(at) = shown.iter().position(|other| other.candidate.structure() == structure) else {
+        let Some(at) = shown.iter().position(|other| other.candidate.structure() == structure)
+        else {
             shown.push(one);
             continue;
         };
         // The first one is the better one.
-        let is_taken = one.candidate.is_default() && compared(wanted, (&shown[at], &one), weights).sure < SURE;
+        let is_taken =
+            one.candidate.is_default() && compared(wanted, (&shown[at], &one), weights).sure < SURE;
         others.push(if is_taken { std::mem::replace(&mut shown[at], one) } else { one });
     }
     (shown, others)
@@ -166,11 +168,7 @@ struct Compared {
     by: Vec<(Objective, f64)>,
 }
 
-fn compared(
-    wanted: &Wanted,
-    (one, other): (&Finalist, &Finalist),
-    weights: &Weights,
-) -> Compared {
+fn compared(wanted: &Wanted, (one, other): (&Finalist, &Finalist), weights: &Weights) -> Compared {
     let gain = |at: usize| (other.costs[at] - one.costs[at]) * weights[at];
     let by = Objective::ALL.into_iter().enumerate().map(|(at, objective)| (objective, gain(at)));
     let by: Vec<(Objective, f64)> = by.collect();
@@ -181,8 +179,10 @@ fn compared(
         .map(|((objective, _), weight)| off(wanted, *objective, (one, other)) * weight)
         .map(|off| off * off)
         .sum();
-    let deviations = if variance > 0.0 { lead / libm::sqrt(variance) } else { lead * f64::INFINITY };
-    let sure = if lead == 0.0 { 0.5 } else { 0.5 * libm::erfc(-deviations / std::f64::consts::SQRT_2) };
+    let deviations =
+        if variance > 0.0 { lead / libm::sqrt(variance) } else { lead * f64::INFINITY };
+    let sure =
+        if lead == 0.0 { 0.5 } else { 0.5 * libm::erfc(-deviations / std::f64::consts::SQRT_2) };
     Compared { lead, sure, by }
 }
 
@@ -286,11 +286,7 @@ fn consistency(
     Ok(measured.iter().map(cost).collect())
 }
 
-fn changes(
-    wanted: &Wanted,
-    finalists: &[Finalist],
-    given: &Weights,
-) -> Vec<Change> {
+fn changes(wanted: &Wanted, finalists: &[Finalist], given: &Weights) -> Vec<Change> {
     let best = |weights: &Weights, able: &dyn Fn(&Finalist) -> bool| {
         let able = (0..finalists.len()).filter(|at| able(&finalists[*at]));
         let of = |at: &usize| score(&finalists[*at].costs, weights);

@@ -53,11 +53,8 @@ pub fn growth(wanted: &Wanted, finalist: &Finalist, drives: u16) -> Growth {
     let pass = idle_rebuild(&wanted.drive, member);
     let least = pass * (1.0 + f64::from(layout.data_members()) / f64::from(grown.data_members()));
     let most = (member.bytes() as f64 / MEASURED / 3_600.0).max(least);
-    let model = Model {
-        rebuild: Span::Fixed(pass),
-        spares: candidate.spares,
-        ..wanted.model.clone()
-    };
+    let model =
+        Model { rebuild: Span::Fixed(pass), spares: candidate.spares, ..wanted.model.clone() };
     let risk = Array::new(&grown, member).map_or(1.0, |mut array| {
         let effort = Effort { error: 0.05, paths: 20_000, ..Effort::new(wanted.seed) };
         simulate(&mut array, &model, most, effort).array.value
@@ -105,7 +102,10 @@ fn target(layout: &Layout, members: u16) -> Result<Layout, String> {
 fn commands(layout: &Layout, grown: &Layout) -> Vec<String> {
     let mut commands = Vec::new();
     let added = grown.members.saturating_sub(layout.members);
-    commands.push(format!("mdadm /dev/md0 --add <{added} new drive{}>", if added == 1 { "" } else { "s" }));
+    commands.push(format!(
+        "mdadm /dev/md0 --add <{added} new drive{}>",
+        if added == 1 { "" } else { "s" }
+    ));
     if layout.level != grown.level
         && let Some(level) = grown.level.md_name()
     {

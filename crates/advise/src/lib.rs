@@ -52,7 +52,9 @@ mod remarks;
 mod search;
 mod wanted;
 
-pub use candidate::{Candidate, Candidates, Dropped, Mode, Structure, candidates, modes, terabytes};
+pub use candidate::{
+    Candidate, Candidates, Dropped, Mode, Structure, candidates, modes, terabytes,
+};
 pub use decide::{Advice, Change, Consistency, SURE, Variant, Verdict, advise};
 pub use fidelity::{Figure, Group, median_error, spread};
 pub use growth::{Growth, growth};
@@ -65,4 +67,6 @@ pub use objectives::{
 pub use profile::{Counted, PROFILES, Part, Profile};
 pub use remarks::{checks, chunk_in_words, commands, days, growth_in_words, warnings};
 pub use search::{Finalist, NoAdvice, Pool, ROUNDS, Search, Spent};
-pub use wanted::{Among, CHUNKS, Limits, Prefer, REQUESTS, Wanted, class, idle_rebuild, rebuild_hours};
+pub use wanted::{
+    Among, CHUNKS, Limits, Prefer, REQUESTS, Wanted, class, idle_rebuild, rebuild_hours,
+};

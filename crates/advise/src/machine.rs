@@ -28,7 +28,14 @@ pub struct Machine {
 
 /// Names of shingled drives that were sold without saying so, or whose sheets say it.
 const SHINGLED: [&str; 8] = [
-    "WD20EFAX", "WD30EFAX", "WD40EFAX", "WD60EFAX", "ST8000DM004", "ST4000DM004", "ST2000DM008", "ST6000DM003",
+    "WD20EFAX",
+    "WD30EFAX",
+    "WD40EFAX",
+    "WD60EFAX",
+    "ST8000DM004",
+    "ST4000DM004",
+    "ST2000DM008",
+    "ST6000DM003",
 ];
 
 /// Smaller ones are sticks and cards.
@@ -74,7 +81,13 @@ fn drive(device: &Value) -> Option<FoundDrive> {
     // Older ones print numbers and truths as texts.
     let bytes = device["size"].as_u64().or_else(|| device["size"].as_str()?.parse().ok())?;
     let rotates = device["rota"].as_bool().unwrap_or(device["rota"] == "1");
-    Some(FoundDrive { name: text("name"), bytes, rotates, model: text("model"), used: used(device) })
+    Some(FoundDrive {
+        name: text("name"),
+        bytes,
+        rotates,
+        model: text("model"),
+        used: used(device),
+    })
 }
 
 /// A mount point on a device or anything upon it, or that it is a member.

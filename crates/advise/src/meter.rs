@@ -5,7 +5,9 @@ use std::sync::atomic::AtomicBool;
 use raidlab_core::Layout;
 use raidlab_predict::Modelled;
 use raidlab_sim::HostCosts;
-use raidlab_study::{CellKey, DriveSource, Drives, NamedLayout, Only, Origin, Sample, State, Study};
+use raidlab_study::{
+    CellKey, DriveSource, Drives, NamedLayout, Only, Origin, Sample, State, Study,
+};
 
 use crate::candidate::{Candidate, Mode};
 use crate::profile::{Counted, Part};
@@ -41,7 +43,8 @@ const LARGE: u64 = 3;
 /// # Errors
 /// In words, when the work cannot be made.
 pub fn study(wanted: &Wanted, plans: &[Plan], requests: u64) -> Result<Study, String> {
-    let candidate = |plan: &Plan| Candidate { layout: plan.layout.clone(), spares: 0, mode: plan.mode };
+    let candidate =
+        |plan: &Plan| Candidate { layout: plan.layout.clone(), spares: 0, mode: plan.mode };
     let space = plans.iter().filter_map(|plan| candidate(plan).usable(wanted.member())).min();
     let workload = |part: &Part| {
         let requests = if part.counted == Counted::Megabytes { requests / LARGE } else { requests };
@@ -118,9 +121,8 @@ pub(crate) fn run(modelled: &Modelled<'_>, plan: usize, seed: u64) -> Result<Mea
             let seed = raidlab_random::mix(&[seed, part as u64, state as u64]);
             let world = modelled.world_in(plan, state, seed);
             let sample = world.and_then(|mut world| modelled.run_on(&mut world, &key, seed));
-            let sample = sample.map_err(|error| {
-                format!("{}: {}", study.layouts[plan].name, error.reason)
-            })?;
+            let sample = sample
+                .map_err(|error| format!("{}: {}", study.layouts[plan].name, error.reason))?;
             samples.push((part, state, sample));
         }
     }
@@ -167,7 +169,8 @@ impl Measured {
             self.of(State::Rebuilding).filter_map(|(_, _, sample)| sample.rebuild).collect();
         let done: f64 = rebuilds.iter().map(|one| one.done).sum();
         let elapsed: f64 = rebuilds.iter().map(|one| one.elapsed.as_secs()).sum();
-        (!rebuilds.is_empty()).then(|| if done > 0.0 { elapsed / done / 3_600.0 } else { f64::INFINITY })
+        (!rebuilds.is_empty())
+            .then(|| if done > 0.0 { elapsed / done / 3_600.0 } else { f64::INFINITY })
     }
 
     /// Hours of a rebuild as the work goes on and off; `None` without redundancy.

@@ -128,7 +128,8 @@ pub fn score(costs: &Costs, weights: &Weights) -> f64 {
 /// Whether one is nowhere worse by more than a step, and somewhere better by more than one.
 pub fn dominates(one: &Costs, other: &Costs) -> bool {
     let pairs = || one.iter().zip(other);
-    pairs().all(|(one, other)| *one <= other + 1.0) && pairs().any(|(one, other)| *one < other - 1.0)
+    pairs().all(|(one, other)| *one <= other + 1.0)
+        && pairs().any(|(one, other)| *one < other - 1.0)
 }
 
 /// Those that none of the better ones dominates, by score: the best first.
@@ -224,7 +225,8 @@ mod tests {
     #[test]
     fn a_step_is_a_step() {
         assert!((Objective::Risk.steps(2.25) - 2.0).abs() < 1e-12);
-        let figures = Figures { speed: 1.0, tail: 1.0, capacity: 1.0, risk: 1e-9, price: 0.0, watts: 0.0 };
+        let figures =
+            Figures { speed: 1.0, tail: 1.0, capacity: 1.0, risk: 1e-9, price: 0.0, watts: 0.0 };
         let rarer = Figures { risk: 1e-7, ..figures };
         assert_eq!(figures.costs(), rarer.costs(), "other causes dominate both");
     }
@@ -242,7 +244,8 @@ mod tests {
 
     #[test]
     fn what_is_kept_of_a_front_lies_far_apart() {
-        let costs: Vec<Costs> = (0..30).map(|at| of(f64::from(at) * 3.0, 90.0 - f64::from(at) * 3.0)).collect();
+        let costs: Vec<Costs> =
+            (0..30).map(|at| of(f64::from(at) * 3.0, 90.0 - f64::from(at) * 3.0)).collect();
         let kept = keep(&costs, &WEIGHTS, 3);
         assert!(kept.contains(&0) && kept.contains(&29), "{kept:?}: both ends");
         assert_eq!(keep(&costs[..2], &WEIGHTS, 5).len(), 2);
@@ -262,9 +265,11 @@ mod tests {
             });
             let found = found.expect("nothing fails");
             assert!(spent <= count as f64 / 5.0, "{spent} of {count}");
-            let near = |at: usize| found.iter().any(|(_, costs)| {
-                costs.iter().zip(&truth[at]).all(|(one, other)| *one <= other + 1.0)
-            });
+            let near = |at: usize| {
+                found.iter().any(|(_, costs)| {
+                    costs.iter().zip(&truth[at]).all(|(one, other)| *one <= other + 1.0)
+                })
+            };
             let best = front(&truth, &WEIGHTS)[0];
             assert!(near(best), "the best of {count}");
         }

@@ -226,7 +226,12 @@ impl Part {
     ///
     /// # Errors
     /// In words, when it cannot be.
-    pub fn workload(&self, streams: u32, requests: u64, space: u64) -> Result<WorkloadSpec, String> {
+    pub fn workload(
+        &self,
+        streams: u32,
+        requests: u64,
+        space: u64,
+    ) -> Result<WorkloadSpec, String> {
         let each = (requests / u64::from(streams.max(1))).max(8);
         let job = self.job.replace("{streams}", &streams.to_string());
         // Streams have a part of the array each; random places are anywhere in it. Percentages are whole ones.

@@ -63,7 +63,9 @@ pub(crate) fn before_runs(wanted: &Wanted) -> Vec<String> {
 pub(crate) fn after_runs(wanted: &Wanted, finalists: &[Finalist]) -> Vec<String> {
     let limits = &wanted.limits;
     let mut told = Vec::new();
-    let named = |best: Option<(f64, &Finalist)>| best.map(|(value, one)| (value, one.candidate.to_string()));
+    let named = |best: Option<(f64, &Finalist)>| {
+        best.map(|(value, one)| (value, one.candidate.to_string()))
+    };
     if let Some(most) = limits.tail {
         let tails = finalists.iter().map(|one| (worst_tail(&one.rounds), one));
         if let Some((least, name)) = named(tails.min_by(|one, other| one.0.total_cmp(&other.0)))

@@ -20,7 +20,10 @@ pub fn warnings(wanted: &Wanted, advice: &Advice) -> Vec<String> {
     let pick = &advice.finalists[advice.verdict.pick].candidate;
     let shown = || advice.finalists.iter().map(|one| &one.candidate);
     if pick.layout.survives() == 0 {
-        told.push("One failed drive loses everything on it: keep nothing there that is nowhere else.".into());
+        told.push(
+            "One failed drive loses everything on it: keep nothing there that is nowhere else."
+                .into(),
+        );
     }
     told.push(
         "RAID is not a backup: it does not help against deletion, ransomware, fire, theft, software.".into(),
@@ -31,7 +34,10 @@ pub fn warnings(wanted: &Wanted, advice: &Advice) -> Vec<String> {
         told.extend(unequal(wanted));
     }
     if wanted.busy >= 1.0 {
-        told.push("The work never stops, so each rebuild goes on beside it: see p99 while rebuilding.".into());
+        told.push(
+            "The work never stops, so each rebuild goes on beside it: see p99 while rebuilding."
+                .into(),
+        );
     }
     told
 }
@@ -73,7 +79,10 @@ fn of_levels<'a>(
         );
     }
     if pick.layout.inner.is_none() && pick.layout.has_parity() && pick.layout.members > WIDE {
-        told.push(format!("{} drives in one group: a rebuild reads all of them.", pick.layout.members));
+        told.push(format!(
+            "{} drives in one group: a rebuild reads all of them.",
+            pick.layout.members
+        ));
     }
     if *wanted.drives.end() != *wanted.drives.start() {
         told.push(
@@ -180,7 +189,8 @@ pub fn commands(candidate: &Candidate) -> Vec<String> {
             let spare = u16::from(array <= candidate.spares);
             all.push(create(&format!("/dev/md{array}"), inner, mode, spare));
         }
-        let names: Vec<String> = (1..=layout.members).map(|array| format!("/dev/md{array}")).collect();
+        let names: Vec<String> =
+            (1..=layout.members).map(|array| format!("/dev/md{array}")).collect();
         let outer = layout.upper();
         all.push(format!(
             "mdadm --create /dev/md0 --level={} --raid-devices={}{} {}",
@@ -197,7 +207,10 @@ pub fn commands(candidate: &Candidate) -> Vec<String> {
     let mut all = vec![create("/dev/md0", layout, mode, candidate.spares)];
     let files: Vec<String> = (0..layout.drives()).map(|at| format!("drive{at}.img")).collect();
     if mode != Mode::PartialParity && candidate.spares == 0 {
-        all.push(format!("raidlab array create '{layout}' {}   # to try it on files", files.join(" ")));
+        all.push(format!(
+            "raidlab array create '{layout}' {}   # to try it on files",
+            files.join(" ")
+        ));
     }
     all
 }
@@ -211,7 +224,8 @@ fn chunk(layout: &raidlab_core::Layout) -> String {
 
 fn create(name: &str, layout: &raidlab_core::Layout, mode: Mode, spares: u16) -> String {
     let level = layout.level.md_name().unwrap_or("linear");
-    let mut text = format!("mdadm --create {name} --level={level} --raid-devices={}", layout.members);
+    let mut text =
+        format!("mdadm --create {name} --level={level} --raid-devices={}", layout.members);
     text += &chunk(layout);
     if layout.level == Level::Raid10 {
         let copies = match (layout.far, layout.offset) {
@@ -281,13 +295,23 @@ mod tests {
             "mdadm --create /dev/md0 --level=6 --raid-devices=5 --chunk=64K --bitmap=internal --spare-devices=1 \
              <6 drives>"
         );
-        assert!(of("raid10(4) far2", 0, Mode::Bitmap).contains("--level=10 --raid-devices=4 --chunk=512K --layout=f2"));
+        assert!(
+            of("raid10(4) far2", 0, Mode::Bitmap)
+                .contains("--level=10 --raid-devices=4 --chunk=512K --layout=f2")
+        );
         assert!(of("raid10(4) offset2", 0, Mode::Bitmap).contains("--layout=o2"));
         assert!(of("raid5(4)", 0, Mode::PartialParity).contains("--consistency-policy=ppl"));
-        assert!(of("raid1(2)", 0, Mode::Bitmap).contains("--raid-devices=2 --bitmap=internal <2 drives>"));
+        assert!(
+            of("raid1(2)", 0, Mode::Bitmap)
+                .contains("--raid-devices=2 --bitmap=internal <2 drives>")
+        );
         let nested = commands(&candidate("raid5+0(2x3)", 0, Mode::None));
         assert_eq!(nested.len(), 3);
         assert!(nested[0].contains("--bitmap=internal"));
-        assert!(nested[2].ends_with("--level=0 --raid-devices=2 --chunk=512K /dev/md1 /dev/md2"), "{}", nested[2]);
+        assert!(
+            nested[2].ends_with("--level=0 --raid-devices=2 --chunk=512K /dev/md1 /dev/md2"),
+            "{}",
+            nested[2]
+        );
     }
 }

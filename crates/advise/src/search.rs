@@ -215,7 +215,8 @@ impl<'a> Search<'a> {
         what: &str,
     ) -> Result<Vec<Finalist>, NoAdvice> {
         let (plans, of) = plans(chosen.iter());
-        let seeds: Vec<u64> = (0..ROUNDS).map(|round| raidlab_random::mix(&[seed, round])).collect();
+        let seeds: Vec<u64> =
+            (0..ROUNDS).map(|round| raidlab_random::mix(&[seed, round])).collect();
         let requests = self.wanted.requests;
         let measured = self.measure(&plans, requests, &seeds, what)?;
         let mut finalists = Vec::new();

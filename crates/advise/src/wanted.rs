@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 
 use raidlab_core::{Layout, Level, Sectors};
 use raidlab_models::{DriveKind, DriveSpec};
-use raidlab_risk::prior::{Class, Range};
 use raidlab_risk::Model;
+use raidlab_risk::prior::{Class, Range};
 
 use crate::profile::Profile;
 
@@ -208,14 +208,12 @@ pub fn idle_rebuild(drive: &DriveSpec, member: Sectors) -> f64 {
     };
     let fast = outer.min(MOST);
     // The share of the drive, from its edge, that is faster than the most.
-    let capped = if outer > inner { ((outer - fast) / (outer - inner)).clamp(0.0, 1.0) } else { 0.0 };
+    let capped =
+        if outer > inner { ((outer - fast) / (outer - inner)).clamp(0.0, 1.0) } else { 0.0 };
     let slow = inner.min(MOST);
     let rest = 1.0 - capped;
-    let falling = if fast > slow {
-        rest * libm::log(fast / slow) / (fast - slow)
-    } else {
-        rest / fast
-    };
+    let falling =
+        if fast > slow { rest * libm::log(fast / slow) / (fast - slow) } else { rest / fast };
     (capped / fast + falling) * bytes / 3_600.0
 }
 

@@ -18,20 +18,36 @@ fn an_answer_has_all_its_parts() {
     let directory = Scratch::new("advise");
     let html = directory.path().join("advice.html");
     let html = html.to_str().expect("text");
-    let (code, json, error) =
-        advise(&["--drives", "4", "--work", "vm", "--drives-later", "6", "--json", "-", "--html", html]);
+    let (code, json, error) = advise(&[
+        "--drives",
+        "4",
+        "--work",
+        "vm",
+        "--drives-later",
+        "6",
+        "--json",
+        "-",
+        "--html",
+        html,
+    ]);
     assert_eq!(code, Some(0), "{error}");
     let advice: Value = serde_json::from_str(&json).expect("a document");
     let finalists = advice["finalists"].as_array().expect("a list");
     let named = |name: &Value| finalists.iter().any(|one| one["name"] == *name);
     assert!(named(&advice["recommended"]) && named(&advice["runner_up"]));
-    assert!(advice["note"] == "RAID is not a backup" && !advice["warnings"].as_array().expect("some").is_empty());
+    assert!(
+        advice["note"] == "RAID is not a backup"
+            && !advice["warnings"].as_array().expect("some").is_empty()
+    );
     assert!(advice["budget"]["requests"].as_u64().expect("a number") > 10_000);
     let sure = advice["sure"].as_f64().expect("a chance");
     assert_eq!(advice["either"].as_bool(), Some(sure < 0.95));
     for one in finalists {
         let rebuild = one["rebuild_hours"].as_f64().expect("hours");
-        assert!((5.0..200.0).contains(&rebuild), "a rebuild of 8 TB beside work a third of the time: {rebuild}");
+        assert!(
+            (5.0..200.0).contains(&rebuild),
+            "a rebuild of 8 TB beside work a third of the time: {rebuild}"
+        );
     }
     let grows = advice["growth"].as_array().expect("a list");
     assert!(grows.iter().any(|one| one["grows"] == true) && !advice["commands"][0].is_null());
@@ -39,8 +55,19 @@ fn an_answer_has_all_its_parts() {
     assert!(page.contains("RAID is not a backup") && page.contains("mdadm --create /dev/md0"));
     // The same seed on other threads: the same answer.
     let again = raidlab([
-        "advise", "--requests", "300", "--threads", "1", "--drives", "4", "--work", "vm", "--drives-later", "6",
-        "--json", "-",
+        "advise",
+        "--requests",
+        "300",
+        "--threads",
+        "1",
+        "--drives",
+        "4",
+        "--work",
+        "vm",
+        "--drives-later",
+        "6",
+        "--json",
+        "-",
     ]);
     assert_eq!(again.stdout, json);
 }
@@ -55,7 +82,16 @@ fn limits_that_nothing_meets_say_which_to_relax() {
     let (code, _, error) = advise(&["--drives", "2", "--work", "vm", "--p99", "1us"]);
     assert_eq!(code, Some(2));
     assert!(error.contains("--p99:") && error.contains("instead of"), "{error}");
-    let (code, _, error) = advise(&["--drives", "2", "--work", "surveillance", "--streams", "256", "--drive", "nas-4tb-5400"]);
+    let (code, _, error) = advise(&[
+        "--drives",
+        "2",
+        "--work",
+        "surveillance",
+        "--streams",
+        "256",
+        "--drive",
+        "nas-4tb-5400",
+    ]);
     assert!(code == Some(2) && error.contains("--streams: about"), "{error}");
 }
 
@@ -83,13 +119,16 @@ fn bad_input_is_named() {
 fn drives_of_a_machine_are_found() {
     let directory = Scratch::new("advise-machine");
     let disk = |name: &str, bytes: u64| {
-        format!(r#"{{"name":"{name}","type":"disk","size":{bytes},"rota":true,"model":"X","mountpoint":null}}"#)
+        format!(
+            r#"{{"name":"{name}","type":"disk","size":{bytes},"rota":true,"model":"X","mountpoint":null}}"#
+        )
     };
     let disks = [disk("sda", 4_000_000_000_000), disk("sdb", 8_000_000_000_000)].join(",");
     let lsblk = directory.file("lsblk.json", format!(r#"{{"blockdevices":[{disks}]}}"#));
     let mdstat = directory.file("mdstat", "md0 : active raid1 sda[0] sdb[1]\n");
     let lsblk = lsblk.to_str().expect("text");
-    let (code, out, error) = advise(&["--lsblk", lsblk, "--mdstat", mdstat.to_str().expect("text")]);
+    let (code, out, error) =
+        advise(&["--lsblk", lsblk, "--mdstat", mdstat.to_str().expect("text")]);
     assert_eq!(code, Some(0), "{error}");
     let out = out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(out.starts_with("Recommended: raid1(2)") && out.contains("4.0 TB are unused"), "{out}");
@@ -102,17 +141,30 @@ fn drives_of_a_machine_are_found() {
 fn the_questions_are_answered_as_they_must_be() {
     let (mut answered, mut not_modelled, mut failed) = (0, 0, Vec::new());
     for question in questions() {
-        let text = |key: &str| question.get(key).and_then(|one| one.as_str()).unwrap_or_default().to_owned();
+        let text = |key: &str| {
+            question.get(key).and_then(|one| one.as_str()).unwrap_or_default().to_owned()
+        };
         let number = question["number"].as_integer().expect("a number");
         if question.get("not_modelled").is_some() {
-            println!("{number}. {}\n   not what raidlab models: {}\n", text("asked"), text("not_modelled"));
+            println!(
+                "{number}. {}\n   not what raidlab models: {}\n",
+                text("asked"),
+                text("not_modelled")
+            );
             not_modelled += 1;
             continue;
         }
         let flags = shlex::split(&text("flags")).expect("flags");
-        let flags: Vec<&str> = ["advise", "--quiet"].into_iter().chain(flags.iter().map(String::as_str)).collect();
+        let flags: Vec<&str> =
+            ["advise", "--quiet"].into_iter().chain(flags.iter().map(String::as_str)).collect();
         let ran = raidlab(&flags);
-        println!("{number}. {}\n   raidlab {}\n{}{}", text("asked"), flags.join(" "), ran.stdout, ran.stderr);
+        println!(
+            "{number}. {}\n   raidlab {}\n{}{}",
+            text("asked"),
+            flags.join(" "),
+            ran.stdout,
+            ran.stderr
+        );
         answered += u32::from(ran.code == Some(0));
         let words = |key: &str| -> Vec<String> {
             let list = question[key].as_array().expect("a list").iter();
@@ -125,7 +177,12 @@ fn the_questions_are_answered_as_they_must_be() {
                 failed.push(format!("{number}: must say `{must}`"));
             }
         }
-        failed.extend(words("never").iter().filter(|one| said.contains(*one)).map(|one| format!("{number}: says `{one}`")));
+        failed.extend(
+            words("never")
+                .iter()
+                .filter(|one| said.contains(*one))
+                .map(|one| format!("{number}: says `{one}`")),
+        );
     }
     println!("{answered} answered, {not_modelled} not what raidlab models");
     assert!(failed.is_empty(), "{failed:#?}");

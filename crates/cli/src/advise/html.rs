@@ -46,7 +46,8 @@ pub(super) fn page(wanted: &Wanted, advice: &Advice) -> Result<String, Failure> 
     }
     let names = study.workloads.iter().map(|one| one.name.clone()).collect();
     study.only.workloads = names;
-    let samples = resume_rounds(&study, finished, &mut Nothing, &mut |_| std::ops::ControlFlow::Continue(()));
+    let samples =
+        resume_rounds(&study, finished, &mut Nothing, &mut |_| std::ops::ControlFlow::Continue(()));
     let samples = samples.map_err(Failure::failed)?;
     let capacities: Vec<Sectors> =
         advice.finalists.iter().map(|one| Sectors(one.usable / 512)).collect();
@@ -73,9 +74,10 @@ fn parts(wanted: &Wanted, advice: &Advice) -> Vec<(String, Vec<String>)> {
         ("Losing data".to_owned(), print::risks_in_words(advice)),
         ("What would change the answer".to_owned(), print::changes_in_words(advice)),
     ];
-    let growths = advice.growths.iter().map(|(at, growth)| {
-        growth_in_words(&advice.finalists[*at].candidate.to_string(), growth)
-    });
+    let growths = advice
+        .growths
+        .iter()
+        .map(|(at, growth)| growth_in_words(&advice.finalists[*at].candidate.to_string(), growth));
     let growths: Vec<String> = growths.collect();
     if !growths.is_empty() {
         parts.push(("Growing later".to_owned(), growths));

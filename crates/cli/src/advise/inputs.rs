@@ -60,7 +60,8 @@ fn drives(options: &AdviseOptions) -> Result<RangeInclusive<u16>, Failure> {
         return Ok(count..=count);
     }
     let Some(text) = &options.drives else {
-        let reason = "is missing: how many drives, such as 4, or 4..8 to buy (--ask asks for all there is)";
+        let reason =
+            "is missing: how many drives, such as 4, or 4..8 to buy (--ask asks for all there is)";
         return Err(Failure::input(format!("--drives {reason}")));
     };
     let number = |part: &str| part.trim().parse::<u16>().map_err(|_| wrong(text));
@@ -82,7 +83,8 @@ fn drive(options: &AdviseOptions) -> Result<DriveSpec, Failure> {
     let Some(size) = options.size.or(largest) else { return Ok(drive) };
     let size = sectors("--size", size)?;
     let changed = drive.with_amounts(&[("capacity", size.0, "given")]);
-    changed.map_err(|error| Failure::input(format!("--size: {name} cannot be of that size: {error}")))
+    changed
+        .map_err(|error| Failure::input(format!("--size: {name} cannot be of that size: {error}")))
 }
 
 fn sectors(flag: &str, size: Size) -> Result<Sectors, Failure> {
@@ -109,7 +111,9 @@ fn among(name: &str, drives: &RangeInclusive<u16>) -> Result<Vec<Among>, Failure
     if layout.drives() > *drives.end() {
         let (needed, most) = (layout.drives(), drives.end());
         let reason = format!("has {needed} drives and --drives allows {most}");
-        return Err(Failure::input(format!("--among {layout} {reason}: they contradict each other")));
+        return Err(Failure::input(format!(
+            "--among {layout} {reason}: they contradict each other"
+        )));
     }
     Ok(vec![Among::Layout(layout)])
 }
@@ -168,7 +172,10 @@ fn rate(text: &str, profile: &Profile) -> Result<f64, Failure> {
     };
     value.filter(|value| *value > 0.0).ok_or_else(|| {
         let example = if unit == "MB/s" { "400MB/s" } else { "2000 (reads and writes a second)" };
-        Failure::input(format!("--speed {text}: `{}` is counted in {unit}: write {example}", profile.name))
+        Failure::input(format!(
+            "--speed {text}: `{}` is counted in {unit}: write {example}",
+            profile.name
+        ))
     })
 }
 

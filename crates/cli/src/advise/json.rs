@@ -100,7 +100,8 @@ fn finalist(wanted: &Wanted, advice: &Advice, at: usize) -> Value {
             "rebuilding": rate(at, State::Rebuilding),
         })
     });
-    let within = |range: Within| json!({ "central": range.central, "p5": range.low, "p95": range.high });
+    let within =
+        |range: Within| json!({ "central": range.central, "p5": range.low, "p95": range.high });
     json!({
         "layout": one.candidate.layout.to_string(),
         "name": one.candidate.to_string(),
@@ -126,7 +127,9 @@ fn finalist(wanted: &Wanted, advice: &Advice, at: usize) -> Value {
 fn growth(name: &str, growth: &Growth) -> Value {
     let told = growth_in_words(name, growth);
     match growth {
-        Growth::Not { reason } => json!({ "layout": name, "grows": false, "why": reason, "words": told }),
+        Growth::Not { reason } => {
+            json!({ "layout": name, "grows": false, "why": reason, "words": told })
+        }
         Growth::Reshape { layout, usable, hours, risk, commands } => json!({
             "layout": name,
             "grows": true,

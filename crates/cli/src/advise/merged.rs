@@ -15,9 +15,30 @@ use crate::output::note;
 
 /// What a file may name: options, with hyphens or underscores.
 const KEYS: [&str; 24] = [
-    "drives", "drives-later", "drive", "size", "sizes", "work", "streams", "busy", "capacity", "survive", "p99",
-    "speed", "price", "budget", "drive-watts", "watts", "prefer", "spares", "among", "chunks", "replace", "afr",
-    "years", "requests",
+    "drives",
+    "drives-later",
+    "drive",
+    "size",
+    "sizes",
+    "work",
+    "streams",
+    "busy",
+    "capacity",
+    "survive",
+    "p99",
+    "speed",
+    "price",
+    "budget",
+    "drive-watts",
+    "watts",
+    "prefer",
+    "spares",
+    "among",
+    "chunks",
+    "replace",
+    "afr",
+    "years",
+    "requests",
 ];
 
 /// Options by themselves.
@@ -43,7 +64,9 @@ pub(super) fn all(options: &AdviseOptions) -> Result<AdviseOptions, Failure> {
     }
     if options.ask {
         if !std::io::stdin().is_terminal() {
-            return Err(Failure::input("--ask asks on a terminal, and there is none: use flags or a file"));
+            return Err(Failure::input(
+                "--ask asks on a terminal, and there is none: use flags or a file",
+            ));
         }
         let answers = ask(&mut std::io::stdin().lock(), &mut std::io::stderr(), &all)?;
         merge(&mut all, parsed("--ask", &answers)?);
@@ -57,7 +80,8 @@ fn pairs(path: &str, text: &str) -> Result<Vec<(String, String)>, Failure> {
         text.parse().map_err(|error| Failure::input(format!("{path}: {error}")))?;
     let mut pairs = Vec::new();
     for (key, item) in document.iter() {
-        let line = || 1 + text.lines().position(|line| line.trim_start().starts_with(key)).unwrap_or(0);
+        let line =
+            || 1 + text.lines().position(|line| line.trim_start().starts_with(key)).unwrap_or(0);
         let name = key.replace('_', "-");
         if !KEYS.contains(&name.as_str()) {
             let (hint, known) = (did_you_mean(&name, &KEYS), KEYS.join(", "));
@@ -112,8 +136,26 @@ fn merge(all: &mut AdviseOptions, more: AdviseOptions) {
         take!(drives, drive, size, sizes);
     }
     take!(
-        drives_later, work, streams, busy, capacity, survive, p99, speed, price, budget, drive_watts, watts, prefer,
-        spares, among, chunks, replace, afr, years, requests
+        drives_later,
+        work,
+        streams,
+        busy,
+        capacity,
+        survive,
+        p99,
+        speed,
+        price,
+        budget,
+        drive_watts,
+        watts,
+        prefer,
+        spares,
+        among,
+        chunks,
+        replace,
+        afr,
+        years,
+        requests
     );
 }
 
@@ -135,14 +177,17 @@ fn machine(options: &AdviseOptions) -> Result<Option<Machine>, Failure> {
     } else {
         return Ok(None);
     };
-    Machine::read(&lsblk, &mdstat).map(Some).map_err(|error| Failure::input(format!("lsblk: {error}")))
+    Machine::read(&lsblk, &mdstat)
+        .map(Some)
+        .map_err(|error| Failure::input(format!("lsblk: {error}")))
 }
 
 /// Drives of a machine as options, and what is noticed of them.
 fn of_machine(machine: &Machine) -> Result<Vec<(String, String)>, Failure> {
     let usable = machine.usable();
     if usable.is_empty() {
-        let reason = "no drive of 32 GB or more that nothing mounted lies on; say --drives and --drive";
+        let reason =
+            "no drive of 32 GB or more that nothing mounted lies on; say --drives and --drive";
         return Err(Failure::input(format!("lsblk shows {reason}")));
     }
     for array in &machine.arrays {
@@ -152,7 +197,8 @@ fn of_machine(machine: &Machine) -> Result<Vec<(String, String)>, Failure> {
         let what = "is a shingled drive by its model: leave it out of arrays";
         note(&format!("warning: {} ({}) {what}", drive.name, drive.model));
     }
-    let names: Vec<String> = usable.iter().map(|one| format!("{} {}", one.name, one.model)).collect();
+    let names: Vec<String> =
+        usable.iter().map(|one| format!("{} {}", one.name, one.model)).collect();
     note(&format!("drives: {}", names.join(", ")));
     let model = modelled_as(usable[0].rotates, usable[0].bytes, &usable[0].name);
     note(&format!("modelled as {model}, the nearest of its kind; --drive names another"));
@@ -251,7 +297,8 @@ fn ask(
     let mut answers: Vec<(String, String)> = Vec::new();
     for question in QUESTIONS.iter().filter(|one| !is_said(one.name)) {
         loop {
-            let asked = format!("{}\n  ({}) [{}]: ", question.asked, question.why, question.default);
+            let asked =
+                format!("{}\n  ({}) [{}]: ", question.asked, question.why, question.default);
             let failed = |error: std::io::Error| Failure::failed(format!("cannot ask: {error}"));
             out.write_all(asked.as_bytes()).and_then(|()| out.flush()).map_err(failed)?;
             let mut answer = String::new();
@@ -292,9 +339,13 @@ mod tests {
 
     #[test]
     fn a_file_has_options_by_their_names() {
-        let read = pairs("mine.toml", "drives = \"4..8\"\nstreams = 9\nsizes = [\"4TB\", \"8TB\"]\nbusy = 12.5\n");
+        let read = pairs(
+            "mine.toml",
+            "drives = \"4..8\"\nstreams = 9\nsizes = [\"4TB\", \"8TB\"]\nbusy = 12.5\n",
+        );
         let read = read.ok().expect("is right");
-        let expected = [("drives", "4..8"), ("streams", "9"), ("sizes", "4TB,8TB"), ("busy", "12.5")];
+        let expected =
+            [("drives", "4..8"), ("streams", "9"), ("sizes", "4TB,8TB"), ("busy", "12.5")];
         let expected = expected.map(|(key, value)| (key.to_owned(), value.to_owned()));
         assert_eq!(read, expected);
         let options = parsed("mine.toml", &read).ok().expect("are options");
@@ -308,7 +359,9 @@ mod tests {
             assert!(error.contains(told), "{error}");
         }
         let wrong = [("streams".to_owned(), "many".to_owned())];
-        assert!(matches!(parsed("mine.toml", &wrong), Err(Failure::Input(why)) if why.contains("many")));
+        assert!(
+            matches!(parsed("mine.toml", &wrong), Err(Failure::Input(why)) if why.contains("many"))
+        );
     }
 
     #[test]
@@ -326,8 +379,12 @@ mod tests {
         let mut input = "8\nnas-9tb\nnas-4tb-5400\n2\n\nsafety\n\n".as_bytes();
         let mut out = Vec::new();
         let answers = ask(&mut input, &mut out, &said).ok().expect("answers");
-        let told: Vec<String> = answers.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        assert_eq!(told, ["drives=8", "drive=nas-4tb-5400", "survive=2", "replace=3d", "prefer=safety"]);
+        let told: Vec<String> =
+            answers.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        assert_eq!(
+            told,
+            ["drives=8", "drive=nas-4tb-5400", "survive=2", "replace=3d", "prefer=safety"]
+        );
         let out = String::from_utf8(out).expect("text");
         assert!(!out.contains("What is it for?") && out.contains("(these days often outweigh"));
     }

@@ -29,7 +29,8 @@ pub(crate) fn run(options: &AdviseOptions) -> Result<(), Failure> {
     let stop = interrupt::flag()?;
     let bar = Bar::share(options.quiet);
     let count = options.threads.map(|count| count as usize);
-    let count = count.or_else(|| thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
+    let count =
+        count.or_else(|| thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
     let pool = Threads { count, bar: &bar, stop };
     let advice = advise(&wanted, &pool);
     bar.clear();

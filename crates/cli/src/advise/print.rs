@@ -65,8 +65,15 @@ pub(super) fn text(wanted: &Wanted, advice: &Advice) -> String {
 pub(super) fn risks_in_words(advice: &Advice) -> Vec<String> {
     let told = advice.finalists.iter().zip(&advice.risks.risks).map(|(one, risk)| {
         let risk = &risk.missions[0];
-        let of = |range: raidlab_risk::Within| words::chance_within(range.central, (range.low, range.high));
-        format!("{}: the array: {}; a sector or more: {}", one.candidate, of(risk.array), of(risk.sector))
+        let of = |range: raidlab_risk::Within| {
+            words::chance_within(range.central, (range.low, range.high))
+        };
+        format!(
+            "{}: the array: {}; a sector or more: {}",
+            one.candidate,
+            of(risk.array),
+            of(risk.sector)
+        )
     });
     told.chain([format!("All of it: {}.", words::SCOPE)]).collect()
 }
@@ -113,7 +120,9 @@ pub(super) fn verdict_in_words(wanted: &Wanted, advice: &Advice) -> Vec<String> 
             } else {
                 told.push(format!("Recommended: {pick}"));
                 let other = name(next);
-                told.push(format!("Next best: {other}; the chance that the first is better is {sure}."));
+                told.push(format!(
+                    "Next best: {other}; the chance that the first is better is {sure}."
+                ));
             }
             told.push(by_how_much(wanted, advice, next));
         }
@@ -149,7 +158,8 @@ fn in_words(wanted: &Wanted, objective: Objective, one: &Finalist, other: &Final
     let at = Objective::ALL.iter().position(|of| *of == objective).unwrap_or(0);
     let steps = other.costs[at] - one.costs[at];
     let factor = libm::exp(steps.abs() * libm::log(objective.step()));
-    let way = |better: &str, worse: &str| if steps > 0.0 { better.to_owned() } else { worse.to_owned() };
+    let way =
+        |better: &str, worse: &str| if steps > 0.0 { better.to_owned() } else { worse.to_owned() };
     // Less by a share, or more by one; beyond twice as much by how many times.
     let is_more = matches!(objective, Objective::Speed | Objective::Capacity) == (steps > 0.0);
     let amount = match factor {
@@ -189,7 +199,10 @@ fn chunk(advice: &Advice) -> Option<String> {
         Some(variant) if variant.is_alike => {
             let named = chunk_in_words(&variant.candidate);
             let way = if variant.lead > 0.0 { "better" } else { "no better" };
-            let _ = write!(told, "; {named} did {way} here, by less than the model may be off: either.");
+            let _ = write!(
+                told,
+                "; {named} did {way} here, by less than the model may be off: either."
+            );
         }
         Some(variant) => {
             let named = chunk_in_words(&variant.candidate);
@@ -261,7 +274,8 @@ fn table(wanted: &Wanted, advice: &Advice, out: &mut String) {
     }
     for (number, part) in wanted.profile.parts.iter().enumerate().skip(1) {
         let unit = part.counted.unit();
-        let of = |one: &Finalist| rate(one.median(|run| run.rate(wanted, number, State::Healthy)), unit);
+        let of =
+            |one: &Finalist| rate(one.median(|run| run.rate(wanted, number, State::Healthy)), unit);
         let rates = advice.finalists.iter().map(|one| format!("{} {}", one.candidate, of(one)));
         let text = format!("{} ({unit}): {}", part.name, rates.collect::<Vec<_>>().join(", "));
         out.push_str(&folded(&text, "  ", 4));
@@ -272,7 +286,9 @@ fn table(wanted: &Wanted, advice: &Advice, out: &mut String) {
     out.push_str(&folded(&head, "", 2));
     for (at, one) in advice.finalists.iter().enumerate() {
         let risk = &advice.risks.risks[at].missions[0];
-        let of = |range: raidlab_risk::Within| words::chance_within(range.central, (range.low, range.high));
+        let of = |range: raidlab_risk::Within| {
+            words::chance_within(range.central, (range.low, range.high))
+        };
         let (array, sector) = (of(risk.array), of(risk.sector));
         let text = format!("the array: {array}; a sector or more: {sector}");
         out.push_str(&folded(&text, &format!(" {:<25} ", one.candidate.to_string()), 27));
@@ -307,7 +323,8 @@ fn closing(wanted: &Wanted, advice: &Advice, out: &mut String) {
         (least, most) => format!("{least} to {most}"),
     };
     let dropped = advice.dropped.dropped.iter().map(|one| {
-        let (few, more) = (one.names.iter().take(3).cloned().collect::<Vec<_>>().join(", "), one.names.len());
+        let (few, more) =
+            (one.names.iter().take(3).cloned().collect::<Vec<_>>().join(", "), one.names.len());
         let and = if more > 3 { format!(" and {} more", more - 3) } else { String::new() };
         format!("{few}{and} {}", one.reason)
     });

@@ -6,9 +6,7 @@ use raidlab_core::geometry::Geometry;
 use raidlab_core::{Consistency, Layout, Sectors, Settings};
 use raidlab_models::{DriveKind, DriveSpec};
 use raidlab_risk::prior::{Class, Range};
-use raidlab_risk::{
-    Hazard, Latent, Law, Model, Question, REPLACED, Span, WriteHole, YEAR, years,
-};
+use raidlab_risk::{Hazard, Latent, Law, Model, Question, REPLACED, Span, WriteHole, YEAR, years};
 
 use super::args::{Mode, RiskOptions};
 use super::rebuild::{self, Simulated};

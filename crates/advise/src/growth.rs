@@ -1,4 +1,5 @@
-//! Growing an array by drives, by md's rules of reshaping: what becomes of it, how long it takes, what is at risk meanwhile.
+//! Growing an array by drives, by md's rules of reshaping: what becomes of it, how long it takes, what is at risk
+//! meanwhile.
 
 use raidlab_core::geometry::Geometry;
 use raidlab_core::{Layout, Level};
@@ -83,7 +84,9 @@ fn target(layout: &Layout, members: u16) -> Result<Layout, String> {
         Level::Raid0 | Level::Raid5 | Level::Raid6 => with(layout.level),
         // A pair of mirrors is a raid5 of two to md, which then grows.
         Level::Raid1 if layout.members == 2 && members >= 3 => with(Level::Raid5),
-        Level::Raid1 => Err("more copies give no more space: of a mirror of two md makes raid5, of more it does not".into()),
+        Level::Raid1 => {
+            Err("more copies give no more space; md makes a raid5 of a mirror of two only".into())
+        }
         Level::Raid10 if layout.far > 1 && !layout.offset => {
             Err("md does not reshape raid10 with far copies: all is copied to a new array".into())
         }
@@ -112,7 +115,7 @@ fn commands(layout: &Layout, grown: &Layout) -> Vec<String> {
         commands.push(format!("mdadm --grow /dev/md0 --level={level}"));
     }
     commands.push(format!(
-        "mdadm --grow /dev/md0 --raid-devices={} --backup-file=/root/md0-grow",
+        "mdadm --grow /dev/md0 --raid-devices={} --backup-file=<a file on another drive>",
         grown.members
     ));
     commands

@@ -50,7 +50,10 @@ impl Machine {
         let document: Value = serde_json::from_str(lsblk)
             .map_err(|error| format!("this is no JSON of lsblk -bJ: {error}"))?;
         let devices = document["blockdevices"].as_array();
-        let devices = devices.ok_or("there is no list `blockdevices`: write lsblk -bJ -o NAME,TYPE,SIZE,ROTA,MODEL,MOUNTPOINT")?;
+        let devices = devices.ok_or(
+            "there is no list `blockdevices`: write lsblk -bJ \
+             -o NAME,TYPE,SIZE,ROTA,MODEL,MOUNTPOINT",
+        )?;
         let drives = devices.iter().filter(|one| one["type"] == "disk").filter_map(drive);
         let drives = drives.filter(|one| one.bytes >= SMALLEST).collect();
         Ok(Self { drives, arrays: arrays(mdstat) })

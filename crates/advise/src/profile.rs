@@ -64,7 +64,7 @@ pub const PROFILES: [Profile; 8] = [
     Profile {
         name: "nas",
         about: "a few people copy files to and from it",
-        source: "estimate: 7 of 10 requests read, 1 MiB each as a file server sends them, as in studies/nas-4-bays.toml",
+        source: "estimate: 7 of 10 requests read, 1 MiB each as file servers send them, as in studies/nas-4-bays.toml",
         parts: &[Part {
             name: "files copied",
             job: "rw=rw\nrwmixread=70\nbs=1m\nnumjobs={streams}\n",

@@ -99,13 +99,13 @@ fn of_drives(wanted: &Wanted, parity: bool) -> Vec<String> {
     let drive = &wanted.drive;
     match &drive.kind {
         DriveKind::Smr(_) => told.push(
-            "Shingled drives: a rebuild that is not in order takes days (RAIDZ1 of 4 x 4 TB: over 9 days against 16 h). \
-             Use drives of conventional recording in arrays."
+            "Shingled drives: a rebuild that is not in order takes days (RAIDZ1 of 4 x 4 TB: over 9 days against 16 h).\
+              Use drives of conventional recording in arrays."
                 .into(),
         ),
         DriveKind::HardDisk(_) => told.push(
-            "Check by its model that the drive is no shingled one (SMR): the kernel does not know, and a rebuild of one \
-             may take days."
+            "Check by its model that the drive is no shingled one (SMR): the kernel does not know, and a rebuild of \
+             one may take days."
                 .into(),
         ),
         DriveKind::Ssd(spec) => {
@@ -160,7 +160,7 @@ fn unequal(wanted: &Wanted) -> Vec<String> {
 pub fn checks(wanted: &Wanted, advice: &Advice) -> Vec<String> {
     let mut told = vec![
         "that backups can be restored".to_owned(),
-        "that the drives give up on a bad sector within seconds (smartctl -l scterc,70,70), or md waits".to_owned(),
+        "that drives give up on a bad sector within seconds (smartctl -l scterc,70,70), or md waits".to_owned(),
         "that a monthly check runs (Debian: /etc/cron.d/mdadm) and that its mail reaches somebody".to_owned(),
     ];
     let pick = &advice.finalists[advice.verdict.pick].candidate;
@@ -176,7 +176,8 @@ pub fn checks(wanted: &Wanted, advice: &Advice) -> Vec<String> {
     told
 }
 
-/// The commands that make the recommendation, with a bitmap as mdadm makes it: of mdadm on devices, of raidlab on files.
+/// The commands that make the recommendation, with a bitmap as mdadm makes it: of mdadm on devices, of raidlab on
+/// files.
 pub fn commands(candidate: &Candidate) -> Vec<String> {
     let layout = &candidate.layout;
     let mode = match candidate.mode {
@@ -275,8 +276,7 @@ pub fn days(hours: f64) -> String {
 /// A chunk in words.
 pub fn chunk_in_words(candidate: &Candidate) -> String {
     let floor = candidate.layout.floors().find(|floor| floor.level.has_chunks());
-    let chunk = floor.map_or_else(String::new, |floor| Size(floor.chunk.bytes()).to_string());
-    chunk
+    floor.map_or_else(String::new, |floor| Size(floor.chunk.bytes()).to_string())
 }
 
 #[cfg(test)]

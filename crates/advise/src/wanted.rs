@@ -197,8 +197,8 @@ pub const fn class(drive: &DriveSpec) -> Class {
 /// The rate of md's `speed_limit_max`: 200,000 KiB/s of each member.
 const MOST: f64 = 204_800_000.0;
 
-/// Hours in which a rebuild that nothing disturbs goes over a member: a full pass at the drive's rates, which fall evenly
-/// from the outer edge inwards, and never faster than md's `speed_limit_max`.
+/// Hours in which a rebuild that nothing disturbs goes over a member: a full pass at the drive's rates, which fall
+/// evenly from the outer edge inwards, and never faster than md's `speed_limit_max`.
 pub fn idle_rebuild(drive: &DriveSpec, member: Sectors) -> f64 {
     let bytes = member.bytes() as f64;
     let rate = |key: &str| drive.amount(key).map(|rate| rate as f64);

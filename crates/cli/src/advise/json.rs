@@ -13,36 +13,15 @@ use crate::json::pretty;
 pub(super) fn document(wanted: &Wanted, advice: &Advice) -> String {
     let verdict = &advice.verdict;
     let name = |at: usize| advice.finalists[at].candidate.to_string();
-    let limits = &wanted.limits;
     let dropped = advice.dropped.dropped.iter();
-    let weights = weights(wanted.prefer, limits.capacity.is_some());
+    let weights = weights(wanted.prefer, wanted.limits.capacity.is_some());
     let steps = Objective::ALL.into_iter().zip(weights);
     pretty(&json!({
         "schema_version": 1,
         "scope": words::SCOPE,
         "note": "RAID is not a backup",
         "seed": wanted.seed,
-        "asked": {
-            "drives": [wanted.drives.start(), wanted.drives.end()],
-            "drives_later": wanted.later,
-            "drive": wanted.drive.name,
-            "member_bytes": wanted.member().bytes(),
-            "work": wanted.profile.name,
-            "work_source": wanted.profile.source,
-            "streams": wanted.streams,
-            "busy": wanted.busy,
-            "prefer": wanted.prefer.name(),
-            "years": wanted.mission / YEAR,
-            "limits": {
-                "capacity": limits.capacity,
-                "survive": limits.survive,
-                "p99_s": limits.tail,
-                "speed": limits.speed,
-                "budget": limits.budget.map(|budget| budget.0),
-                "price": limits.price,
-                "watts": limits.watts.map(|watts| watts.0),
-            },
-        },
+        "asked": asked(wanted),
         "steps": steps.map(|(one, weight)| json!({
             "objective": one.name(), "factor": one.step(), "weight": weight,
         })).collect::<Vec<Value>>(),
@@ -84,6 +63,32 @@ pub(super) fn document(wanted: &Wanted, advice: &Advice) -> String {
         "check_first": checks(wanted, advice),
         "commands": commands(&advice.finalists[verdict.pick].candidate),
     }))
+}
+
+/// What was asked.
+fn asked(wanted: &Wanted) -> Value {
+    let limits = &wanted.limits;
+    json!({
+        "drives": [wanted.drives.start(), wanted.drives.end()],
+        "drives_later": wanted.later,
+        "drive": wanted.drive.name,
+        "member_bytes": wanted.member().bytes(),
+        "work": wanted.profile.name,
+        "work_source": wanted.profile.source,
+        "streams": wanted.streams,
+        "busy": wanted.busy,
+        "prefer": wanted.prefer.name(),
+        "years": wanted.mission / YEAR,
+        "limits": {
+            "capacity": limits.capacity,
+            "survive": limits.survive,
+            "p99_s": limits.tail,
+            "speed": limits.speed,
+            "budget": limits.budget.map(|budget| budget.0),
+            "price": limits.price,
+            "watts": limits.watts.map(|watts| watts.0),
+        },
+    })
 }
 
 fn finalist(wanted: &Wanted, advice: &Advice, at: usize) -> Value {

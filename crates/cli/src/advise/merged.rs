@@ -343,12 +343,12 @@ mod tests {
             "mine.toml",
             "drives = \"4..8\"\nstreams = 9\nsizes = [\"4TB\", \"8TB\"]\nbusy = 12.5\n",
         );
-        let read = read.ok().expect("is right");
+        let read = read.expect("is right");
         let expected =
             [("drives", "4..8"), ("streams", "9"), ("sizes", "4TB,8TB"), ("busy", "12.5")];
         let expected = expected.map(|(key, value)| (key.to_owned(), value.to_owned()));
         assert_eq!(read, expected);
-        let options = parsed("mine.toml", &read).ok().expect("are options");
+        let options = parsed("mine.toml", &read).expect("are options");
         assert_eq!((options.streams, options.drives.as_deref()), (Some(9), Some("4..8")));
         for (text, told) in [
             ("drives = 4\nwrok = \"nas\"", "mine.toml:2: wrok: unknown key (did you mean `work`?)"),
@@ -367,18 +367,18 @@ mod tests {
     #[test]
     fn flags_go_before_what_is_read() {
         let flag = |text: &str| vec![("drives".to_owned(), text.to_owned())];
-        let mut all = parsed("flags", &flag("6")).ok().expect("right");
+        let mut all = parsed("flags", &flag("6")).expect("right");
         let more = [("drives".to_owned(), "4".to_owned()), ("work".to_owned(), "vm".to_owned())];
-        merge(&mut all, parsed("file", &more).ok().expect("right"));
+        merge(&mut all, parsed("file", &more).expect("right"));
         assert_eq!((all.drives.as_deref(), all.work.as_deref()), (Some("6"), Some("vm")));
     }
 
     #[test]
     fn what_cannot_be_is_asked_again() {
-        let said = parsed("flags", &[("work".to_owned(), "vm".to_owned())]).ok().expect("right");
+        let said = parsed("flags", &[("work".to_owned(), "vm".to_owned())]).expect("right");
         let mut input = "8\nnas-9tb\nnas-4tb-5400\n2\n\nsafety\n\n".as_bytes();
         let mut out = Vec::new();
-        let answers = ask(&mut input, &mut out, &said).ok().expect("answers");
+        let answers = ask(&mut input, &mut out, &said).expect("answers");
         let told: Vec<String> =
             answers.iter().map(|(key, value)| format!("{key}={value}")).collect();
         assert_eq!(

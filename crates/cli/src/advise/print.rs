@@ -226,7 +226,11 @@ fn consistency(advice: &Advice) -> Option<String> {
     });
     let costs: Vec<String> = costs.collect();
     (!costs.is_empty()).then(|| {
-        format!("Consistency: {}. The other figures are without either.", costs.join("; "))
+        format!(
+            "Consistency: {}. Places all over the array are the worst case of a \
+                 bitmap. The other figures are without.",
+            costs.join("; ")
+        )
     })
 }
 

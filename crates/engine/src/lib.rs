@@ -55,7 +55,8 @@ pub use device::{
     Claim, Device, DeviceRefusal, LoopStatus, SAVED_BYTES, SaveDirectory, SaveLog, Signature,
 };
 pub use engine::{
-    Beginning, Engine, EngineConfig, Recorded, Reply, check_outcome, log_device_sectors,
+    Beginning, Engine, EngineConfig, MdFound, MdOptions, Recorded, Reply, check_outcome,
+    log_device_sectors,
 };
 pub use error::{EngineError, EngineErrorKind};
 pub use member::{

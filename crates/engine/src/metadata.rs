@@ -3,7 +3,10 @@
 use raidlab_core::consistency::{ArrayId, Examined, MetaArea};
 use raidlab_core::contract::MetaIo;
 use raidlab_core::{Config, MemberIndex, SECTOR_BYTES, Sector, Sectors};
-use raidlab_metadata::{Looked, MetadataFormat, Own, Places, RecordWriter, Source, Unreadable};
+use raidlab_metadata::md::Md;
+use raidlab_metadata::{
+    Looked, MetadataFormat, Own, Places, Put, RecordWriter, Source, Unreadable,
+};
 
 use rustix::rand::{GetRandomFlags, getrandom};
 
@@ -11,8 +14,26 @@ use crate::buffers::{Area, Piece};
 use crate::error::{EngineError, EngineErrorKind};
 use crate::member::Member;
 
-/// How arrays keep metadata.
-pub(crate) const FORMAT: &dyn MetadataFormat = &Own;
+/// Bytes that any format has of a record without its payload, at most.
+const HEAD: usize = 4096;
+
+/// How an array keeps metadata.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Form {
+    /// raidlab's own format.
+    Own,
+    /// Linux md's.
+    Md(Md),
+}
+
+impl Form {
+    pub(crate) fn format(&self) -> &dyn MetadataFormat {
+        match self {
+            Self::Own => &Own,
+            Self::Md(md) => md,
+        }
+    }
+}
 
 impl Source for Member {
     fn sectors(&self) -> Sectors {
@@ -29,13 +50,13 @@ impl Source for Member {
 }
 
 /// What a device carries; that none is there is a finding, too.
-pub(crate) fn look(member: &mut Member) -> Looked {
+pub(crate) fn look(form: &Form, member: &mut Member) -> Looked {
     match member {
         Member::Absent => {
             let examined = Examined::absent();
             Looked { examined, places: Places::default(), sequence: 0 }
         }
-        there => FORMAT.examine(there),
+        there => form.format().examine(there),
     }
 }
 
@@ -59,6 +80,7 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], EngineError> {
 #[derive(Debug)]
 pub(crate) struct Metadata {
     pub(crate) records: RecordWriter,
+    pub(crate) form: Form,
     /// A block for each metadata I/O under way.
     blocks: Area,
     free: Vec<u32>,
@@ -74,27 +96,38 @@ impl Metadata {
         array: ArrayId,
         config: &Config,
         area: &MetaArea,
-        blocks: u32,
+        (blocks, form): (u32, Form),
     ) -> Result<Self, EngineError> {
+        debug_assert!(form.format().head() <= HEAD, "a record has room in its block");
         Ok(Self {
             records: RecordWriter::new(array, config, area),
-            blocks: Area::new(blocks as usize * FORMAT.head())?,
+            form,
+            blocks: Area::new(blocks as usize * HEAD)?,
             free: (0..blocks).rev().collect(),
         })
     }
 
-    /// Puts a record into a block; gives the block and where it goes on the device. `None` when there are
-    /// more under way than the array may have.
+    /// Puts a record, or a part of it, into a block; gives the block and where it goes on the device. `None` when there
+    /// are more under way than the array may have, or the format has no such record.
     pub(crate) fn begin<'a>(
         &mut self,
         meta: &MetaIo,
         mut payload: impl Iterator<Item = &'a [u8]>,
-        sectors: u32,
-    ) -> Option<(BlockId, Piece, Sector)> {
+        (part, sectors): (u32, u32),
+    ) -> Option<(BlockId, Piece, Put)> {
+        if let Form::Md(_) = self.form {
+            self.records.crew().now = now();
+        }
         let number = self.free.pop()?;
-        let (piece, block) = block(&mut self.blocks, number);
-        let at = self.records.encode(FORMAT, block, meta, (sectors, &mut payload));
-        Some((BlockId(number), piece, at))
+        let (mut piece, block) = block(&mut self.blocks, number);
+        let form = self.form;
+        let put = self.records.encode(form.format(), block, meta, (part, sectors, &mut payload));
+        let Some(put) = put else {
+            self.free.push(number);
+            return None;
+        };
+        piece.len = put.bytes;
+        Some((BlockId(number), piece, put))
     }
 
     /// Puts into a block that a place of a device is ready for a superblock.
@@ -105,7 +138,7 @@ impl Metadata {
     ) -> Option<(BlockId, Piece)> {
         let number = self.free.pop()?;
         let (piece, block) = block(&mut self.blocks, number);
-        self.records.encode_vacant(FORMAT, block, device, at);
+        self.records.encode_vacant(block, device, at);
         Some((BlockId(number), piece))
     }
 
@@ -116,15 +149,21 @@ impl Metadata {
 }
 
 fn block(blocks: &mut Area, number: u32) -> (Piece, &mut [u8]) {
-    let len = FORMAT.head();
-    let from = number as usize * len;
-    let piece = Piece { start: blocks.start().wrapping_add(from), len };
-    (piece, &mut blocks.bytes_mut()[from..from + len])
+    let from = number as usize * HEAD;
+    let piece = Piece { start: blocks.start().wrapping_add(from), len: HEAD };
+    (piece, &mut blocks.bytes_mut()[from..from + HEAD])
 }
 
-/// Bytes of the block of a record and its payload.
-pub(crate) fn bytes(payload_sectors: u64) -> u64 {
-    FORMAT.head() as u64 + payload_sectors * SECTOR_BYTES
+/// The time as md's superblocks have it: seconds since 1970 in the low 40 bits, microseconds above.
+fn now() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let since = since.unwrap_or_default();
+    since.as_secs() & ((1 << 40) - 1) | u64::from(since.subsec_micros()) << 40
+}
+
+/// Sectors of a record of so many bytes and its payload.
+pub(crate) fn sectors(head: usize, payload: u64) -> Sectors {
+    Sectors(head as u64 / SECTOR_BYTES + payload)
 }
 
 #[cfg(test)]
@@ -133,7 +172,10 @@ mod tests {
 
     #[test]
     fn a_record_takes_its_head_and_its_payload() {
-        assert_eq!(bytes(0), FORMAT.head() as u64);
-        assert_eq!(bytes(8), bytes(0) + 8 * 512);
+        assert_eq!(sectors(HEAD, 0), Sectors(8));
+        assert_eq!(sectors(512, 8), Sectors(9));
+        assert!(
+            [Form::Own, Form::Md(Md { block: 8 })].iter().all(|form| form.format().head() <= HEAD)
+        );
     }
 }

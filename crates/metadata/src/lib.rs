@@ -2,8 +2,8 @@
 //!
 //! This crate is pure: bytes in, values out. It opens nothing, and does not know how an array is run. A
 //! [`MetadataFormat`] says where each record goes and what its bytes are, and reads what a device carries through a
-//! [`Source`] that the caller has opened. [`Own`] is the format of raidlab's own arrays, [`RecordWriter`] writes
-//! it. Positions are in sectors of 512 bytes from the start of the device.
+//! [`Source`] that the caller has opened. [`Own`] is the format of raidlab's own arrays, [`md::Md`] that of Linux md,
+//! [`RecordWriter`] writes either. Positions are in sectors of 512 bytes from the start of the device.
 //!
 //! Fault model: any sector may be unreadable or hold anything at all; a device may be blank, come from another array
 //! or another place of this one, be a copy made earlier, or have been cut off or have grown. What was never written
@@ -51,14 +51,15 @@
 //! writer.set_places(member, writer.blank(member, disk.sectors()));
 //! let mut head = vec![0; Own.head()];
 //! for at in Own.superblocks(disk.sectors()) {
-//!     writer.encode_vacant(&Own, &mut head, member, at);
+//!     writer.encode_vacant(&mut head, member, at);
 //!     disk.at(at, head.len()).copy_from_slice(&head);
 //! }
 //!
 //! let record = Record::Superblock(Superblock { events: 3, clean: true, ..Superblock::default() });
 //! let (at, payload) = (Sector(0), SegmentList::EMPTY);
 //! let meta = MetaIo { member, record, at, payload, flush: false, fua: true };
-//! let at = writer.encode(&Own, &mut head, &meta, (0, &mut std::iter::empty()));
+//! let put = writer.encode(&Own, &mut head, &meta, (0, 0, &mut std::iter::empty()));
+//! let at = put.expect("own records are never left out").at;
 //! disk.at(at, head.len()).copy_from_slice(&head);
 //!
 //! let found = Own.examine(&mut disk).examined.superblock;
@@ -81,7 +82,7 @@ mod writer;
 use std::fmt::Debug;
 
 use raidlab_core::consistency::{Examined, Parameters};
-use raidlab_core::contract::{MetaIo, Record};
+use raidlab_core::contract::MetaIo;
 use raidlab_core::{Sector, Sectors};
 
 pub use checksum::Checksum;
@@ -92,35 +93,53 @@ pub use writer::RecordWriter;
 
 /// A way to keep the records of an array on its members.
 pub trait MetadataFormat: Debug + Send + Sync {
-    /// Bytes of a record without its payload: what [`encode`](Self::encode) fills. At least all that lies in
+    /// Bytes of a record without its payload: what [`put`](Self::put) fills at most. At least all that lies in
     /// the first 512 of them is written together or not at all, whatever the device.
     fn head(&self) -> usize;
 
     /// Looks at a device: its superblock, its bitmap and its log.
     fn examine(&self, device: &mut dyn Source) -> Looked;
 
-    /// Both places of the superblock on a device of so many sectors.
-    fn superblocks(&self, total: Sectors) -> [Sector; 2];
-
-    /// Where a record goes on a device; of two places the one with the older record, which is thereby the newer.
-    fn place(&self, device: &mut Places, meta: &MetaIo) -> Sector;
-
-    /// Fills `head` with a record, sealed together with its payload. `parameters` go with superblocks.
-    fn encode(
+    /// Fills `head` with a record, sealed with its payload where the format has that, and says where it goes; `None` for a
+    /// record that the format does not have. What `device` is known to hold is as if it had been written.
+    fn put(
         &self,
         head: &mut [u8],
-        label: &Label,
-        record: &Record,
-        parameters: Option<&Parameters>,
+        device: &mut Places,
+        entry: &Entry<'_>,
         payload: &mut dyn Iterator<Item = &[u8]>,
-    );
+    ) -> Option<Put>;
 
-    /// Fills `head` with what says that a place is ready for a superblock and has none yet. A drive that is made
-    /// ready for a member's place gets it in both places of the superblock: zeroes beside a superblock are damage.
-    fn vacant(&self, head: &mut [u8], label: &Label);
+    /// Whether records of a device are written one after another: where two of them change the same bytes.
+    fn in_turn(&self) -> bool {
+        false
+    }
+}
 
-    /// What a record says; `None` when head and payload are not as they were sealed.
-    fn decode(&self, head: &[u8], payload: &[u8]) -> Option<(Label, Record)>;
+/// A record that is to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    /// What goes to which device.
+    pub meta: &'a MetaIo,
+    /// What stands in every record, but for where it stands.
+    pub label: Label,
+    /// What the device's superblocks say besides the state of the array.
+    pub parameters: &'a Parameters,
+    /// Of a record that is several writes, which of them; from 0.
+    pub part: u32,
+    /// Whose numbers md's superblocks list.
+    pub crew: &'a md::Crew,
+}
+
+/// Where a record goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Put {
+    /// The sector of the device.
+    pub at: Sector,
+    /// Bytes of the head that are written.
+    pub bytes: usize,
+    /// The next part is written when this one has been.
+    pub more: bool,
 }
 
 /// A device that can be looked at.

@@ -14,26 +14,20 @@ use raidlab_core::contract::{MetaIo, Record};
 use raidlab_core::{Sector, Sectors};
 
 use crate::record::{self, BLOCK};
-use crate::{Label, Looked, MetadataFormat, Places, Source, read};
+use crate::{Entry, Label, Looked, MetadataFormat, Places, Put, Source, read};
 
 /// raidlab's own format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Own;
 
-impl MetadataFormat for Own {
-    fn head(&self) -> usize {
-        BLOCK
-    }
-
-    fn examine(&self, device: &mut dyn Source) -> Looked {
-        read::examine(device)
-    }
-
-    fn superblocks(&self, total: Sectors) -> [Sector; 2] {
+impl Own {
+    /// Both places of the superblock on a device of so many sectors.
+    pub fn superblocks(&self, total: Sectors) -> [Sector; 2] {
         [0, 1].map(|place| MetaArea::superblock(total, place))
     }
 
-    fn place(&self, device: &mut Places, meta: &MetaIo) -> Sector {
+    /// Where a record goes on a device; of two places the one with the older record, which is thereby the newer.
+    pub fn place(&self, device: &mut Places, meta: &MetaIo) -> Sector {
         let total = device.total;
         match meta.record {
             Record::Superblock(_) => MetaArea::superblock(total, device.turn(0)),
@@ -44,7 +38,8 @@ impl MetadataFormat for Own {
         }
     }
 
-    fn encode(
+    /// Fills `head` with a record, sealed together with its payload. `parameters` go with superblocks.
+    pub fn encode(
         &self,
         head: &mut [u8],
         label: &Label,
@@ -56,13 +51,39 @@ impl MetadataFormat for Own {
         record::seal(head, payload);
     }
 
-    fn vacant(&self, head: &mut [u8], label: &Label) {
+    /// Fills `head` with what says that a place is ready for a superblock and has none yet. A drive that is made
+    /// ready for a member's place gets it in both places of the superblock: zeroes beside a superblock are damage.
+    pub fn vacant(&self, head: &mut [u8], label: &Label) {
         record::put(head, label, None, None);
         record::seal(head, std::iter::empty());
     }
 
-    fn decode(&self, head: &[u8], payload: &[u8]) -> Option<(Label, Record)> {
+    /// What a record says; `None` when head and payload are not as they were sealed.
+    pub fn decode(&self, head: &[u8], payload: &[u8]) -> Option<(Label, Record)> {
         let record::Stands::Record(found) = record::look(head) else { return None };
         found.holds(payload).then_some((found.label, found.record))
+    }
+}
+
+impl MetadataFormat for Own {
+    fn head(&self) -> usize {
+        BLOCK
+    }
+
+    fn examine(&self, device: &mut dyn Source) -> Looked {
+        read::examine(device)
+    }
+
+    fn put(
+        &self,
+        head: &mut [u8],
+        device: &mut Places,
+        entry: &Entry<'_>,
+        payload: &mut dyn Iterator<Item = &[u8]>,
+    ) -> Option<Put> {
+        let at = self.place(device, entry.meta);
+        let label = Label { at, ..entry.label };
+        self.encode(head, &label, &entry.meta.record, Some(entry.parameters), payload);
+        Some(Put { at, bytes: BLOCK, more: false })
     }
 }

@@ -3,6 +3,8 @@
 use raidlab_core::consistency::Parameters;
 use raidlab_core::{Sector, Sectors};
 
+use crate::md::Kept;
+
 /// Where the records of a device lie, and which of two places is the older.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Places {
@@ -12,18 +14,39 @@ pub struct Places {
     pub data: Sectors,
     /// The place that is written next, of the superblock and then of each page.
     next: Vec<bool>,
+    /// What stands on a device of an md array.
+    md: Option<Box<Kept>>,
 }
 
 impl Places {
     /// Of a device of so many sectors with no record of this array yet, whose superblocks say this.
     pub fn blank(total: Sectors, parameters: &Parameters) -> Self {
         let next = vec![false; parameters.pages as usize + 1];
-        Self { total, data: parameters.data, next }
+        Self { total, data: parameters.data, next, md: None }
+    }
+
+    /// Of a device of an md array.
+    pub(crate) fn of_md(total: Sectors, data: Sectors, kept: Kept) -> Self {
+        Self { total, data, next: Vec::new(), md: Some(Box::new(kept)) }
+    }
+
+    /// What stands on it, if it is of an md array.
+    pub fn md(&self) -> Option<&Kept> {
+        self.md.as_deref()
+    }
+
+    pub(crate) fn md_mut(&mut self) -> Option<&mut Kept> {
+        self.md.as_deref_mut()
     }
 
     /// Of a device that carries this, whose older places are `next`.
     pub(crate) fn found(total: Sectors, parameters: &Parameters, next: Vec<bool>) -> Self {
-        Self { total, data: parameters.data, next }
+        Self { total, data: parameters.data, next, md: None }
+    }
+
+    /// Where records may lie besides data: from where, and how many sectors.
+    pub fn beside_data(&self) -> (Sector, Sectors) {
+        self.md().map_or_else(|| self.behind_data(), |kept| kept.beside_data(self.total))
     }
 
     /// Everything behind the data: from where, and how many sectors.

@@ -4,10 +4,11 @@
 //! The engine and the checker both write by it: what is checked is what runs.
 
 use raidlab_core::consistency::{MetaArea, Parameters};
-use raidlab_core::contract::{MetaIo, Record};
+use raidlab_core::contract::MetaIo;
 use raidlab_core::{Config, MemberIndex, Sector, Sectors};
 
-use crate::{ArrayId, Label, Looked, MetadataFormat, Places, place_of};
+use crate::md::Crew;
+use crate::{ArrayId, Entry, Label, Looked, MetadataFormat, Own, Places, Put, place_of};
 
 /// Which record goes where next on each device of an array: members, their replacements, the log device.
 #[derive(Clone, Debug)]
@@ -20,6 +21,8 @@ pub struct RecordWriter {
     places: Vec<Places>,
     /// What the superblocks of each device say besides the state of the array.
     parameters: Vec<Parameters>,
+    /// The numbers of an md array's devices.
+    crew: Crew,
 }
 
 impl RecordWriter {
@@ -29,7 +32,8 @@ impl RecordWriter {
         let devices = (0..=2 * members).map(MemberIndex);
         let parameters: Vec<_> = devices.map(|one| Parameters::of(config, area, one)).collect();
         let places = parameters.iter().map(|one| Places::blank(Sectors::ZERO, one)).collect();
-        Self { array, members, area: *area, sequence: 0, places, parameters }
+        let crew = Crew::new(members);
+        Self { array, members, area: *area, sequence: 0, places, parameters, crew }
     }
 
     /// What identifies the array.
@@ -49,11 +53,13 @@ impl RecordWriter {
 
     /// Another device is in a place from now on; gives what was known of the one before.
     pub fn set_places(&mut self, device: MemberIndex, places: Places) -> Places {
+        self.crew.set(device.at(), places.md().map(|kept| kept.number()));
         std::mem::replace(&mut self.places[device.at()], places)
     }
 
     /// A replacement is the member from now on.
     pub fn take_over(&mut self, member: MemberIndex, replacement: MemberIndex) {
+        self.crew.take_over(member.at(), replacement.at());
         self.places[member.at()] = std::mem::take(&mut self.places[replacement.at()]);
     }
 
@@ -99,35 +105,33 @@ impl RecordWriter {
         self.set_places(device, places)
     }
 
-    /// Fills `head` with a record, sealed with its payload of so many sectors; gives where it goes on its device.
+    /// Fills `head` with a record, sealed with its payload of so many sectors; says where it goes on its device, and
+    /// whether more of it follows. Of what is several writes the next is `part`. `None`: the format has no such record.
     pub fn encode(
         &mut self,
         format: &dyn MetadataFormat,
         head: &mut [u8],
         meta: &MetaIo,
-        (sectors, payload): (u32, &mut dyn Iterator<Item = &[u8]>),
-    ) -> Sector {
+        (part, sectors, payload): (u32, u32, &mut dyn Iterator<Item = &[u8]>),
+    ) -> Option<Put> {
         let device = meta.member.at();
-        let at = format.place(&mut self.places[device], meta);
-        let label = self.label(place_of(meta.member.0, self.members), sectors, at);
+        let label = self.label(place_of(meta.member.0, self.members), sectors, Sector(0));
         // Another drive may be in the place since.
         self.parameters[device].data = self.places[device].data;
-        let is_superblock = matches!(meta.record, Record::Superblock(_));
-        let parameters = is_superblock.then_some(&self.parameters[device]);
-        format.encode(head, &label, &meta.record, parameters, payload);
-        at
+        let (parameters, crew) = (&self.parameters[device], &self.crew);
+        let entry = Entry { meta, label, parameters, part, crew };
+        format.put(head, &mut self.places[device], &entry, payload)
     }
 
-    /// Fills `head` with what says that the place `at` of a device is ready for a superblock.
-    pub fn encode_vacant(
-        &mut self,
-        format: &dyn MetadataFormat,
-        head: &mut [u8],
-        device: MemberIndex,
-        at: Sector,
-    ) {
+    /// Fills `head` with what says that the place `at` of a device is ready for a superblock of the own format.
+    pub fn encode_vacant(&mut self, head: &mut [u8], device: MemberIndex, at: Sector) {
         let label = self.label(device.0, 0, at);
-        format.vacant(head, &label);
+        Own.vacant(head, &label);
+    }
+
+    /// The numbers of an md array's devices.
+    pub fn crew(&mut self) -> &mut Crew {
+        &mut self.crew
     }
 
     fn label(&mut self, device: u16, payload: u32, at: Sector) -> Label {

@@ -6,7 +6,7 @@ mod disk;
 use disk::{ARRAY, BITMAP, Disk, FORMAT, Random, SECTOR, TOTAL, Writer};
 use raidlab_core::consistency::{Carried, Finding, MetaArea};
 use raidlab_core::{Consistency, SECTOR_BYTES, Sector, Sectors};
-use raidlab_metadata::{Checksum, Label};
+use raidlab_metadata::{Checksum, Label, MetadataFormat};
 
 /// A device with superblocks 1 and 2, and pages written once and twice.
 fn written() -> (Disk, Writer) {

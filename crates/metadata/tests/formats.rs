@@ -6,7 +6,7 @@ use disk::{ARRAY, Disk, FORMAT, JOURNAL, SECTOR, TOTAL, Writer, partial};
 use raidlab_core::consistency::{Finding, LogEntry, MetaArea};
 use raidlab_core::contract::{Epoch, MetaIo, Record, SegmentList, Superblock};
 use raidlab_core::{Config, Consistency, Layout, Level, MemberIndex, Sector, Sectors};
-use raidlab_metadata::RecordWriter;
+use raidlab_metadata::{MetadataFormat, RecordWriter};
 
 #[test]
 fn what_was_written_is_found() {
@@ -214,7 +214,7 @@ fn a_replacement_that_takes_over_is_known_as_the_member() {
     let mut disk = Disk::blank();
     let mut head = vec![0; FORMAT.head()];
     for at in FORMAT.superblocks(TOTAL) {
-        writer.encode_vacant(FORMAT, &mut head, replacement, at);
+        writer.encode_vacant(&mut head, replacement, at);
         disk.write(at, &head);
     }
     let mut write = |writer: &mut RecordWriter, member, disk: &mut Disk, events| {
@@ -222,7 +222,8 @@ fn a_replacement_that_takes_over_is_known_as_the_member() {
         let record = Record::Superblock(superblock);
         let (at, payload, flush, fua) = (Sector(0), SegmentList::EMPTY, false, true);
         let meta = MetaIo { member, record, at, payload, flush, fua };
-        let at = writer.encode(FORMAT, &mut head, &meta, (0, &mut std::iter::empty()));
+        let put = writer.encode(&FORMAT, &mut head, &meta, (0, 0, &mut std::iter::empty()));
+        let at = put.expect("a record of the format").at;
         disk.write(at, &head);
         let found = disk.superblock();
         let found = found.whole().map(|one| (one.device, one.superblock.events));

@@ -17,7 +17,7 @@ use raidlab_metadata::{ArrayId, Looked, MetadataFormat, Own, RecordWriter, Sourc
 use super::{Content, Drives, EMPTY, IDENTITY, IN_FLIGHT, Pending, Ticket, hash_all, mix};
 
 /// How arrays under check keep their records.
-const FORMAT: &dyn MetadataFormat = &Own;
+const FORMAT: Own = Own;
 const SECTOR: usize = SECTOR_BYTES as usize;
 /// What identifies another array.
 const ANOTHER: ArrayId = *b"some other array";
@@ -170,7 +170,7 @@ impl Drives {
         let total = Sectors(self.total(device));
         for at in FORMAT.superblocks(total).into_iter().take(places) {
             let mut head = vec![0; FORMAT.head()];
-            records.writer.encode_vacant(FORMAT, &mut head, device, at);
+            records.writer.encode_vacant(&mut head, device, at);
             self.store_head(&mut records, device, at, &head);
         }
         self.bytes = Some(records);
@@ -207,9 +207,12 @@ impl Drives {
         let sectors: Vec<Bytes512> = payload.iter().map(|one| records.expand(*one)).collect();
         let mut bytes = sectors.iter().map(|sector| &sector[..]);
         let mut head = vec![0; FORMAT.head()];
-        let at =
-            records.writer.encode(FORMAT, &mut head, &meta, (payload.len() as u32, &mut bytes));
-        let first = self.index(device, at.0);
+        let payload_of = (0, payload.len() as u32, &mut bytes as &mut dyn Iterator<Item = &[u8]>);
+        let Some(put) = records.writer.encode(&FORMAT, &mut head, &meta, payload_of) else {
+            self.bytes = Some(records);
+            return Ticket(ticket);
+        };
+        let first = self.index(device, put.at.0);
         let contents =
             head.chunks_exact(SECTOR).map(|bytes| bytes.try_into().unwrap_or([0; SECTOR]));
         let contents: Vec<Content> = contents.map(|bytes| records.intern(&bytes)).collect();
@@ -356,9 +359,10 @@ impl Drives {
             let (at, flush, fua) = (Sector(0), false, true);
             let meta = MetaIo { member: device, record, at, payload, flush, fua };
             let mut head = vec![0; FORMAT.head()];
-            let none = (0, &mut std::iter::empty() as &mut dyn Iterator<Item = &[u8]>);
-            let at = records.other.encode(FORMAT, &mut head, &meta, none);
-            self.store_head(&mut records, device, at, &head);
+            let none = (0, 0, &mut std::iter::empty() as &mut dyn Iterator<Item = &[u8]>);
+            if let Some(put) = records.other.encode(&FORMAT, &mut head, &meta, none) {
+                self.store_head(&mut records, device, put.at, &head);
+            }
         }
         self.bytes = Some(records);
     }

@@ -9,8 +9,8 @@ use raidlab_core::{MemberIndex, SECTOR_BYTES, Sector, Sectors, Time};
 use super::{Engine, Wait};
 use crate::error::{EngineError, EngineErrorKind};
 use crate::member::{Member, Submission};
-use crate::metadata::{FORMAT, look};
-use raidlab_metadata::Places;
+use crate::metadata::{Form, look};
+use raidlab_metadata::{Own, Places};
 
 /// How long nothing is looked at but members' answers, while background work is waited for.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -68,8 +68,8 @@ impl Engine {
         self.existing(member, OPERATION)?;
         self.idle(member, OPERATION)?;
         self.drain(member)?;
-        let (device, sectors) = self.prepare(member, device, OPERATION)?;
-        self.with_device(member, device, Admin::Add { member, sectors })
+        let (device, sectors, known) = self.prepare(member, device, OPERATION)?;
+        self.with_device((member, known), device, Admin::Add { member, sectors })
     }
 
     /// Copies a member to a fresh device while it goes on serving, then swaps them; the old device is
@@ -87,8 +87,8 @@ impl Engine {
         self.existing(member, OPERATION)?;
         let place = self.array.replacement(member);
         self.idle(place, OPERATION)?;
-        let (device, sectors) = self.prepare(member, device, OPERATION)?;
-        self.with_device(place, device, Admin::Replace { member, sectors, consent })
+        let (device, sectors, known) = self.prepare(member, device, OPERATION)?;
+        self.with_device((place, known), device, Admin::Replace { member, sectors, consent })
     }
 
     /// Brings a member back that was away: `device`, or the one that was there where it is `None`. What
@@ -116,12 +116,15 @@ impl Engine {
         }
         let mut device = device;
         let candidate = device.as_mut().unwrap_or(&mut self.members[member.at()]);
-        let looked = look(candidate);
+        let mut looked = look(&metadata.form, candidate);
         let Some(array) = self.array.flat() else {
             return Err(wrong(
                 "nested levels have no metadata that tell what changed; add it".into(),
             ));
         };
+        if let Form::Md(md) = metadata.form {
+            md.returning(&mut looked, &array.superblock());
+        }
         let judged = array.judge_return(metadata.records.array(), member, &looked.examined);
         let command = judged.map_err(|refusal| {
             let error = wrong(refusal.to_string());
@@ -132,7 +135,7 @@ impl Engine {
         })?;
         let before = metadata.records.know(member, &looked);
         let outcome = match device {
-            Some(device) => self.with_device(member, device, command),
+            Some(device) => self.with_device((member, None), device, command),
             None => self.admin(command),
         };
         if outcome.is_err() {
@@ -244,9 +247,10 @@ impl Engine {
         for (index, member) in (0..).map(MemberIndex).zip(&mut self.members[..self.count]) {
             let all = member.config().sectors.0;
             let sectors = metadata.map_or(all, |metadata| metadata.records.places(index).data.0);
+            let start = self.starts[index.at()];
             for at in (0..sectors).step_by(STEP as usize) {
                 let len = Sectors(STEP.min(sectors - at));
-                member.zero_direct(OPERATION, Sector(at), len, false)?;
+                member.zero_direct(OPERATION, Sector(start + at), len, false)?;
             }
         }
         Ok(())
@@ -325,6 +329,8 @@ impl Engine {
         }
         self.retired.push(old);
         self.swap_in_flight(self.array.replacement(member), member);
+        self.starts.swap(place, member.at());
+        self.turns.swap(place, member.at());
         if let Some(metadata) = &mut self.metadata {
             metadata.records.take_over(member, self.array.replacement(member));
         }
@@ -358,13 +364,13 @@ impl Engine {
         self.check_fault()
     }
 
-    /// Makes a fresh device ready for a member's place; gives it and its sectors for data.
+    /// Makes a fresh device ready for a member's place; gives it, its sectors for data, and where its records lie.
     fn prepare(
         &mut self,
         member: MemberIndex,
         device: Member,
         operation: &'static str,
-    ) -> Result<(Member, Sectors), EngineError> {
+    ) -> Result<(Member, Sectors, Option<Places>), EngineError> {
         let config = device.config();
         let wrong = |reason: String| EngineError::new(EngineErrorKind::Config, operation, reason);
         if config.logical_block > self.block {
@@ -374,13 +380,16 @@ impl Engine {
             )));
         }
         let mut device = device;
-        let Some(metadata) = &self.metadata else { return Ok((device, config.sectors)) };
+        let Some(metadata) = &self.metadata else { return Ok((device, config.sectors, None)) };
+        if let Form::Md(md) = metadata.form {
+            return self.prepare_md(md, device, operation);
+        }
         let sectors = metadata.records.room(member, config.sectors);
         // One that is too small is refused, and stays as it is.
         if sectors >= metadata.records.least(member) {
             self.make_ready(member, &mut device)?;
         }
-        Ok((device, sectors))
+        Ok((device, sectors, None))
     }
 
     /// Makes all that lies behind the data of a fresh device known, durably.
@@ -390,7 +399,7 @@ impl Engine {
         let total = device.config().sectors;
         let (from, len) = metadata.records.fresh(member, total).behind_data();
         device.zero_direct(OPERATION, from, len, true)?;
-        for at in FORMAT.superblocks(total) {
+        for at in Own.superblocks(total) {
             let Some((block, piece)) = metadata.begin_vacant(member, at) else { continue };
             let len = Sectors(piece.len as u64 / SECTOR_BYTES);
             let (op, fua) = (IoOp::Write, true);
@@ -402,10 +411,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Hands in a command with a device in its place; takes the device out again when it is refused.
+    /// Hands in a command with a device in its place, whose records lie as `ready` says; takes the device out again
+    /// when it is refused.
     fn with_device(
         &mut self,
-        place: MemberIndex,
+        (place, ready): (MemberIndex, Option<Places>),
         mut device: Member,
         command: Admin,
     ) -> Result<(), EngineError> {
@@ -416,13 +426,16 @@ impl Engine {
         let total = device.config().sectors;
         let fresh = !matches!(command, Admin::ReAdd { .. });
         let metadata = self.metadata.as_ref().filter(|_| fresh);
-        let known = metadata.map(|metadata| metadata.records.fresh(place, total));
+        let known = ready.or_else(|| metadata.map(|metadata| metadata.records.fresh(place, total)));
         let before = std::mem::replace(&mut self.members[place.at()], device);
         let was_dead = self.dead[place.at()];
         self.set_dead(place, false);
         let known = known.map(|known| self.swap_metadata(place, known));
+        let started = self.starts[place.at()];
+        self.note_start(place);
         let outcome = self.admin(command);
         if outcome.is_err() {
+            self.starts[place.at()] = started;
             self.set_dead(place, was_dead);
             let mut refused = std::mem::replace(&mut self.members[place.at()], before);
             if let Member::File(file) = &mut refused {

@@ -11,30 +11,30 @@
 use std::io;
 use std::time::Duration;
 
-use raidlab_core::contract::{
-    IoId, IoOp, IoOutcome, MemberIo, MetaIo, Record, SegmentList, Superblock,
-};
+use raidlab_core::contract::{IoId, IoOp, IoOutcome, MemberIo, SegmentList};
 use raidlab_core::{MemberIndex, Sector, Sectors};
 
 use super::{Engine, RUN, Recorded, Wait};
 use crate::buffers::{Area, Piece};
 use crate::error::{EngineError, EngineErrorKind};
 use crate::member::{Finished, Member, Ring, Submission, Ticket, Work};
-use crate::metadata::{self, BlockId};
+use crate::metadata::BlockId;
 
 /// An I/O at the threads of a member.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InFlight {
     pub(super) io: IoId,
     /// Where its member is, or was, as the core numbers them.
-    member: MemberIndex,
-    op: IoOp,
-    segments: SegmentList,
+    pub(super) member: MemberIndex,
+    pub(super) op: IoOp,
+    pub(super) segments: SegmentList,
+    /// It writes a record.
+    pub(super) record: bool,
     /// The block of a metadata I/O.
-    block: Option<BlockId>,
+    pub(super) block: Option<BlockId>,
     /// It was answered with a timeout; what the thread answers is of no interest.
-    abandoned: bool,
-    used: bool,
+    pub(super) abandoned: bool,
+    pub(super) used: bool,
 }
 
 impl InFlight {
@@ -42,7 +42,8 @@ impl InFlight {
     #[inline]
     const fn of(io: MemberIo) -> Self {
         let MemberIo { io, member, op, segments, .. } = io;
-        Self { io, member, op, segments, block: None, abandoned: false, used: true }
+        let record = false;
+        Self { io, member, op, segments, record, block: None, abandoned: false, used: true }
     }
 
     /// Whether it was given up and may change its device late.
@@ -65,7 +66,8 @@ impl Engine {
         }
         let len = Sectors(u64::from(io.len));
         self.totals.count(io.op, len);
-        let (op, at, fua) = (io.op, io.at, io.fua);
+        let start = self.starts[io.member.at()];
+        let (op, at, fua) = (io.op, Sector(io.at.0 + start), io.fua);
         let submission = Submission { op, at, len, fua, flush_first: false };
         let outcome = match &mut self.members[io.member.at()] {
             Member::Null(_) => IoOutcome::Ok,
@@ -79,7 +81,8 @@ impl Engine {
                 let pieces = segments.filter_map(|segment| buffers.piece(segment));
                 // SAFETY: the core lends the segments' memory to this I/O until it is completed;
                 // buffers are apart from members.
-                unsafe { member.carry_out(&submission, pieces) }
+                let outcome = unsafe { member.carry_out(&submission, pieces) };
+                of_data(outcome, start)
             }
             Member::File(file) => {
                 if file.may_need_room() && self.is_in_hole(*io) {
@@ -93,120 +96,21 @@ impl Engine {
         self.complete(io.io, outcome);
     }
 
-    /// Turns a record into bytes and writes it.
-    pub(super) fn meta_io(&mut self, io: IoId) {
-        // `None`: no longer wanted.
-        let Some(meta) = self.array.meta(io).copied() else { return };
-        if let Member::Null(_) = self.members[meta.member.at()] {
-            return self.complete(io, IoOutcome::Ok);
-        }
-        if self.doubts > 0
-            && let Some(outcome) = self.doubt(meta.member, IoOp::Write)
-        {
-            return self.complete(io, outcome);
-        }
-        let Some((block, head, submission)) = self.encode(&meta) else {
-            return self.broken(io, "metadata that has no room");
-        };
-        self.totals.count(submission.op, submission.len);
-        match &mut self.members[meta.member.at()] {
-            Member::Memory(member) => {
-                if member.is_stalled() {
-                    self.stalled.push((io, Some(block)));
-                    return;
-                }
-                let buffers = &self.buffers;
-                let payload = self.array.segments(&meta.payload);
-                let pieces = std::iter::once(head)
-                    .chain(payload.filter_map(|segment| buffers.piece(segment)));
-                // SAFETY: the block is this I/O's, the payload is lent to it until it is completed, and
-                // both are apart from members.
-                let outcome = unsafe { member.carry_out(&submission, pieces) };
-                self.end_block(Some(block));
-                self.complete(io, outcome);
-            }
-            Member::File(_) | Member::Own(_) => {
-                let sent = InFlight {
-                    io,
-                    member: meta.member,
-                    op: IoOp::Write,
-                    segments: meta.payload,
-                    block: Some(block),
-                    abandoned: false,
-                    used: true,
-                };
-                self.queue(sent, submission, Some(head));
-            }
-            Member::Null(_) | Member::Absent => {
-                self.end_block(Some(block));
-                self.complete(io, IoOutcome::Gone);
-            }
-        }
-    }
-
-    /// The block of a record, sealed, and the I/O that writes it with its payload.
-    fn encode(&mut self, meta: &MetaIo) -> Option<(BlockId, Piece, Submission)> {
-        let metadata = self.metadata.as_mut()?;
-        let (array, buffers) = (&self.array, &self.buffers);
-        let pieces = || array.segments(&meta.payload).filter_map(|one| buffers.piece(one));
-        let sectors: u64 = array.segments(&meta.payload).map(|one| u64::from(one.len)).sum();
-        let payload = pieces().map(|piece| {
-            // SAFETY: the core lends the payload to this I/O; nobody writes it meanwhile.
-            unsafe { std::slice::from_raw_parts(piece.start.cast_const(), piece.len) }
-        });
-        let (block, head, at) = metadata.begin(meta, payload, sectors as u32)?;
-        let len = Sectors(metadata::bytes(sectors) / raidlab_core::SECTOR_BYTES);
-        let (fua, flush_first) = (meta.fua, meta.flush);
-        Some((block, head, Submission { op: IoOp::Write, at, len, fua, flush_first }))
-    }
-
-    fn end_block(&mut self, block: Option<BlockId>) {
+    pub(super) fn end_block(&mut self, block: Option<BlockId>) {
         if let (Some(metadata), Some(block)) = (&mut self.metadata, block) {
             metadata.end(block);
         }
     }
 
-    pub(super) fn no_meta() -> MetaIo {
-        let record = Record::Superblock(Superblock::default());
-        MetaIo {
-            member: MemberIndex(0),
-            record,
-            at: Sector(0),
-            payload: SegmentList::EMPTY,
-            flush: false,
-            fua: false,
-        }
-    }
-
-    /// Writes a record without payload on the calling thread.
-    pub(super) fn write_record_now(&mut self, meta: &MetaIo) -> Result<(), EngineError> {
-        let Some((block, head, submission)) = self.encode(meta) else { return Ok(()) };
-        let outcome = self.members[meta.member.at()].write_now(&submission, head);
-        self.end_block(Some(block));
-        if outcome == IoOutcome::Ok {
-            return Ok(());
-        }
-        let kind = match outcome {
-            IoOutcome::NoSpace => EngineErrorKind::NoRoom,
-            _ => EngineErrorKind::Member,
-        };
-        let reason = format!("member {} answered {outcome:?}", meta.member);
-        let error = EngineError::new(kind, "write a superblock", reason);
-        Err(match &self.members[meta.member.at()] {
-            Member::File(file) => error.at_path(file.path()),
-            _ => error,
-        })
-    }
-
     #[cold]
-    fn broken(&mut self, io: IoId, what: &str) {
+    pub(super) fn broken(&mut self, io: IoId, what: &str) {
         let reason = format!("the core asked for {what}");
         self.fault = Some(EngineError::new(EngineErrorKind::Internal, RUN, reason));
         self.complete(io, IoOutcome::Gone);
     }
 
     /// Hands an I/O to a member that answers later.
-    fn queue(&mut self, sent: InFlight, submission: Submission, head: Option<Piece>) {
+    pub(super) fn queue(&mut self, sent: InFlight, submission: Submission, head: Option<Piece>) {
         let mut pieces = self.spare_pieces.pop().unwrap_or_default();
         pieces.clear();
         pieces.extend(head);
@@ -232,7 +136,10 @@ impl Engine {
                 }
                 None => {
                     self.end_block(sent.block);
-                    return self.complete(sent.io, IoOutcome::Gone);
+                    return match sent.record {
+                        true => self.record_done(sent.io, sent.member, IoOutcome::Gone),
+                        false => self.complete(sent.io, IoOutcome::Gone),
+                    };
                 }
             }
         }
@@ -395,7 +302,13 @@ impl Engine {
             {
                 file.note_full();
             }
-            self.complete(sent.io, outcome);
+            match sent.record {
+                true => self.record_done(sent.io, sent.member, outcome),
+                false => {
+                    let outcome = of_data(outcome, self.starts[sent.member.at()]);
+                    self.complete(sent.io, outcome);
+                }
+            }
         }
         self.spare_pieces.push(pieces);
         self.spare_bounces.extend(bounce);
@@ -436,7 +349,14 @@ impl Engine {
     pub(super) fn abandon(&mut self, io: IoId) {
         if let Some(position) = self.stalled.iter().position(|(one, _)| *one == io) {
             let (io, block) = self.stalled.swap_remove(position);
+            let member = self.array.meta(io).map(|meta| meta.member).filter(|_| block.is_some());
             self.end_block(block);
+            return match member {
+                Some(member) => self.record_done(io, member, IoOutcome::Timeout),
+                None => self.complete(io, IoOutcome::Timeout),
+            };
+        }
+        if self.forget_waiting(io) {
             return self.complete(io, IoOutcome::Timeout);
         }
         let known = self.in_flight.iter().position(|one| one.used && one.io == io);
@@ -462,12 +382,15 @@ impl Engine {
         }
         self.in_flight[index].abandoned = true;
         self.doubts += u32::from(self.in_flight[index].is_late_change());
-        self.complete(io, IoOutcome::Timeout);
+        match sent.record {
+            true => self.record_done(io, sent.member, IoOutcome::Timeout),
+            false => self.complete(io, IoOutcome::Timeout),
+        }
     }
 
     /// How an I/O is answered that must not be begun on a device.
     #[cold]
-    fn doubt(&self, device: MemberIndex, op: IoOp) -> Option<IoOutcome> {
+    pub(super) fn doubt(&self, device: MemberIndex, op: IoOp) -> Option<IoOutcome> {
         if self.dead[device.at()] {
             return Some(IoOutcome::Gone);
         }
@@ -479,6 +402,17 @@ impl Engine {
     pub(super) fn set_dead(&mut self, place: MemberIndex, dead: bool) {
         let was = std::mem::replace(&mut self.dead[place.at()], dead);
         self.doubts = self.doubts + u32::from(dead) - u32::from(was);
+    }
+}
+
+/// An outcome of data as the array counts sectors: from the start of the member's data.
+#[inline]
+fn of_data(outcome: IoOutcome, start: u64) -> IoOutcome {
+    match outcome {
+        IoOutcome::MediaError { first_bad } => {
+            IoOutcome::MediaError { first_bad: Sector(first_bad.0.saturating_sub(start)) }
+        }
+        other => other,
     }
 }
 

@@ -7,6 +7,8 @@
 mod admin;
 mod blocking;
 mod io;
+mod md;
+mod records;
 mod release;
 mod room;
 mod setup;
@@ -14,6 +16,7 @@ mod setup;
 mod tests;
 
 pub use blocking::check_outcome;
+pub use md::{MdFound, MdOptions};
 pub use setup::{Beginning, EngineConfig, log_device_sectors};
 
 use std::fs::File;
@@ -85,6 +88,12 @@ pub struct Engine {
     /// Dropped before `buffers`: their threads use buffers until they are joined.
     /// Members, their replacements and the journal, as the core numbers them.
     members: Vec<Member>,
+    /// Where the data of each start.
+    starts: Vec<u64>,
+    /// Of each the records that are written one after another.
+    turns: Vec<records::Turn>,
+    /// Devices that take the place of a member that fails.
+    spares: Vec<Member>,
     /// How many are members.
     count: usize,
     /// The members' block in sectors.
@@ -482,7 +491,9 @@ impl Engine {
                 self.wake = None;
                 self.hand_in(Input::Wake);
             }
-            if self.completions.is_empty() && self.computed.is_empty() && !self.undrained {
+            let nothing =
+                self.completions.is_empty() && self.computed.is_empty() && self.queued == 0;
+            if nothing && !self.undrained {
                 return;
             }
             self.hand_in_answers();

@@ -40,10 +40,10 @@ impl Engine {
                 if with_parity {
                     // Parity lies in the same rows, of nested levels as of one.
                     for member in 0..self.count {
-                        self.reserve(member, place.at, run)?;
+                        self.reserve_data(member, place.at, run)?;
                     }
                 } else {
-                    self.reserve(place.member.at(), place.at, run)?;
+                    self.reserve_data(place.member.at(), place.at, run)?;
                 }
             }
             at += run;
@@ -57,9 +57,9 @@ impl Engine {
     pub(super) fn is_in_hole(&self, io: MemberIo) -> bool {
         let Member::File(file) = &self.members[io.member.at()] else { return false };
         let len = Sectors(u64::from(io.len));
+        let at = Sector(io.at.0 + self.starts[io.member.at()]);
         // A durable write makes more durable than itself.
-        if io.op != IoOp::Write || io.fua || file.has_room(io.at, len) || !file.is_hole(io.at, len)
-        {
+        if io.op != IoOp::Write || io.fua || file.has_room(at, len) || !file.is_hole(at, len) {
             return false;
         }
         let pieces = self.array.segments(&io.segments).map(|one| self.buffers.piece(one));
@@ -76,14 +76,20 @@ impl Engine {
     fn ask_for_records(&mut self) -> Result<(), EngineError> {
         for index in 0..self.count {
             let Some(metadata) = &self.metadata else { break };
-            let data = metadata.records.places(MemberIndex(index as u16)).data;
+            let places = metadata.records.places(MemberIndex(index as u16));
+            let (from, len) = places.beside_data();
             let total = self.members[index].config().sectors;
-            self.reserve(index, Sector(data.0), Sectors(total.0.saturating_sub(data.0)))?;
+            self.reserve(index, from, Sectors(total.0.saturating_sub(from.0)).min(len))?;
         }
         match self.members.last_mut() {
             Some(Member::File(log)) => log.reserve(Sector(0), log.sectors()),
             _ => Ok(()),
         }
+    }
+
+    /// Room for data at a member and at what is to replace it.
+    fn reserve_data(&mut self, member: usize, at: Sector, len: Sectors) -> Result<(), EngineError> {
+        self.reserve(member, Sector(at.0 + self.starts[member]), len)
     }
 
     /// Room at a member and at what is to replace it.

@@ -16,7 +16,7 @@ use crate::buffers::Buffers;
 use crate::compute::Computer;
 use crate::error::{EngineError, EngineErrorKind};
 use crate::member::{Hub, Member};
-use crate::metadata::{Metadata, look, random};
+use crate::metadata::{Form, Metadata, look, random};
 
 /// What an engine's array is, besides its members.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl EngineConfig {
         }
     }
 
-    fn wanted(&self) -> Wanted {
+    pub(super) fn wanted(&self) -> Wanted {
         Wanted {
             layout: self.layout.clone(),
             read_policy: self.read_policy,
@@ -98,7 +98,7 @@ pub struct Beginning {
 const MAKE: &str = "make the array";
 const ASSEMBLE: &str = "assemble the array";
 
-fn impossible(error: &ConfigError) -> EngineError {
+pub(super) fn impossible(error: &ConfigError) -> EngineError {
     let reason = format!("{}: {}", error.key, error.reason);
     EngineError::new(EngineErrorKind::Config, MAKE, reason)
 }
@@ -211,7 +211,7 @@ impl Engine {
         }
         let mut devices: Vec<Member> =
             members.into_iter().chain([journal]).map(|one| one.unwrap_or(Member::Absent)).collect();
-        let mut looked: Vec<_> = devices.iter_mut().map(look).collect();
+        let mut looked: Vec<_> = devices.iter_mut().map(|one| look(&Form::Own, one)).collect();
         // Logs are long: there is one copy of what was found in them.
         let mut members: Vec<_> =
             looked.iter_mut().map(|one| std::mem::take(&mut one.examined)).collect();
@@ -282,10 +282,10 @@ impl Engine {
         area: &MetaArea,
     ) -> Result<Metadata, EngineError> {
         let blocks = core.limits.ios.max(8 * self.count as u32 + 8);
-        Metadata::new(identity, core, area, blocks)
+        Metadata::new(identity, core, area, (blocks, Form::Own))
     }
 
-    fn build(
+    pub(super) fn build(
         config: &EngineConfig,
         core: &Config,
         array: Volume,
@@ -306,6 +306,9 @@ impl Engine {
             buffers: Buffers::for_members(array.scratch(), &members)?,
             array,
             ring,
+            starts: vec![0; members.len()],
+            turns: std::iter::repeat_with(Default::default).take(members.len()).collect(),
+            spares: Vec::new(),
             members,
             count,
             block: core.members.iter().map(|member| member.logical_block).max().unwrap_or(1),
@@ -387,7 +390,7 @@ impl Engine {
 }
 
 /// Why an array does not start, with the files of the devices that are to blame; the log device is the last.
-fn cannot(error: &AssembleError, devices: &[Member]) -> EngineError {
+pub(super) fn cannot(error: &AssembleError, devices: &[Member]) -> EngineError {
     let path = |index: usize| match devices.get(index) {
         Some(Member::File(file)) => Some(file.path()),
         _ => None,

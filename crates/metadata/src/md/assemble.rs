@@ -227,6 +227,8 @@ pub enum Cannot {
     DirtyDegraded(Vec<u16>),
     /// Writes stand in a log that only md can replay; which.
     Log(&'static str),
+    /// It is of a kind that this version only reads.
+    NotWritten(String),
     /// Two halves each went on without the other: who is with the newest, and who is not.
     Diverged(Vec<usize>, Vec<usize>),
 }
@@ -261,6 +263,9 @@ impl fmt::Display for Cannot {
                 "writes stand in its {which} of which it is not known whether they are on the members too; only md \
                  replays it (mdadm --assemble), --ignore-journal reads what is on the members"
             ),
+            Self::NotWritten(what) => {
+                write!(f, "the array is only read in this version: {what}")
+            }
             Self::Diverged(newest, other) => {
                 let list = |of: &[usize]| {
                     of.iter().map(|one| (one + 1).to_string()).collect::<Vec<_>>().join(" and ")
@@ -359,13 +364,31 @@ fn no_superblock(one: &Inspected) -> String {
 /// # Errors
 /// [`Cannot`], which says what would be needed.
 pub fn assemble(all: &[Inspected], allowed: &Allowed) -> Result<Assembly, Cannot> {
+    decide(all, allowed, Purpose::Read).map(|(assembly, _)| assembly)
+}
+
+/// What an array is assembled for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// To be read: who has everything is believed, nobody else.
+    Read,
+    /// To be written: who is being rebuilt is a member, too, and what is enough is for the core to say.
+    Write,
+}
+
+/// The same, with the newest superblock.
+pub(super) fn decide<'a>(
+    all: &'a [Inspected],
+    allowed: &Allowed,
+    purpose: Purpose,
+) -> Result<(Assembly, &'a Superblock), Cannot> {
     let mut devices = Devices::new(all, allowed);
     let array = identity(&devices)?;
     devices.exclude(|_, one| (one.array != array).then(|| Why::AnotherArray(one.name())));
     copies(&mut devices);
     let newest = newest(&devices).ok_or_else(|| Cannot::NoMember(devices.out.clone()))?;
     diverged(&devices, newest)?;
-    devices.exclude(|_, one| out_of_date(one, newest));
+    devices.exclude(|_, one| out_of_date(one, newest, purpose));
     contested(&mut devices);
     devices.exclude(|given, one| {
         let end = one.data_offset.saturating_add(used(one));
@@ -375,7 +398,7 @@ pub fn assemble(all: &[Inspected], allowed: &Allowed) -> Result<Assembly, Cannot
         }
         inspected.bad.is_none().then_some(Why::BadBlocksUnreadable)
     });
-    build(&devices, newest, allowed)
+    build(&devices, newest, allowed, purpose).map(|assembly| (assembly, newest))
 }
 
 /// Sectors that the array may use of a device.
@@ -446,7 +469,7 @@ fn diverged(devices: &Devices<'_>, newest: &Superblock) -> Result<(), Cannot> {
 }
 
 /// Why a device is not one of those in service now.
-fn out_of_date(one: &Superblock, newest: &Superblock) -> Option<Why> {
+fn out_of_date(one: &Superblock, newest: &Superblock, purpose: Purpose) -> Option<Why> {
     let is_stale = one.events.saturating_add(1) < newest.events;
     let stale = is_stale.then_some(Why::Stale(one.events, newest.events));
     match one.role() {
@@ -461,7 +484,8 @@ fn out_of_date(one: &Superblock, newest: &Superblock) -> Option<Why> {
     if newest.role_of(one.number) != one.role() {
         return Some(Why::Failed);
     }
-    one.rebuilt_to().map(|to| Why::Rebuilding(Sector(to)))
+    let is_out = purpose == Purpose::Read;
+    one.rebuilt_to().filter(|_| is_out).map(|to| Why::Rebuilding(Sector(to)))
 }
 
 /// A replacement serves when the member it replaces does not; of two others that claim one place none does.
@@ -486,6 +510,7 @@ fn build(
     devices: &Devices<'_>,
     newest: &Superblock,
     allowed: &Allowed,
+    purpose: Purpose,
 ) -> Result<Assembly, Cannot> {
     let count = newest.members.min(u32::from(u16::MAX)) as usize;
     let mut places =
@@ -521,7 +546,9 @@ fn build(
         notes: Vec::new(),
     };
     assembly.check()?;
-    judge(devices, newest, allowed, &mut assembly)?;
+    if purpose == Purpose::Read {
+        judge(devices, newest, allowed, &mut assembly)?;
+    }
     Ok(assembly)
 }
 

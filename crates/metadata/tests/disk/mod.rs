@@ -11,7 +11,7 @@ use raidlab_metadata::{Label, MetadataFormat, Own, Places, Source, Unreadable};
 pub const SECTOR: usize = SECTOR_BYTES as usize;
 pub const TOTAL: Sectors = Sectors(2_003);
 pub const ARRAY: ArrayId = [7; 16];
-pub const FORMAT: &dyn MetadataFormat = &Own;
+pub const FORMAT: Own = Own;
 pub const BITMAP: Consistency = Consistency::Bitmap { chunk: Sectors(8) };
 pub const PARTIAL: Consistency = Consistency::PartialParity { slots: 8 };
 /// Of the log device.

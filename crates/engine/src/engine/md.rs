@@ -1,0 +1,277 @@
+//! Arrays of Linux md, which are written as md writes them.
+
+use raidlab_core::consistency::Allow;
+use raidlab_core::contract::{Input, IoOp, IoOutcome};
+use raidlab_core::policy::ReadPolicy;
+use raidlab_core::{
+    Array, Config, Consistency, Limits, MemberConfig, MemberIndex, SECTOR_BYTES, Sector, Sectors,
+    Settings, Volume,
+};
+use raidlab_metadata::md::{Allowed, Cannot, Inspected, Joined, Md, inspect, join};
+use raidlab_metadata::{Looked, Places};
+
+use super::setup::{Beginning, EngineConfig, cannot, impossible};
+use super::{Engine, Wait};
+use crate::buffers::{Area, Piece};
+use crate::error::{EngineError, EngineErrorKind};
+use crate::member::{Member, Submission};
+use crate::metadata::{Form, Metadata, look, random};
+
+const ASSEMBLE: &str = "assemble the md array";
+
+/// What is to be allowed and set of an md array that is started to be written.
+#[derive(Clone, Debug, Default)]
+pub struct MdOptions {
+    /// What the administrator allows.
+    pub allowed: Allowed,
+    /// Start although members are missing that the newest superblock has in service.
+    pub run: bool,
+    /// What it does about errors, and how fast background work goes; what keeps it consistent comes from the members.
+    pub settings: Settings,
+    /// Which copy a read takes.
+    pub read_policy: ReadPolicy,
+    /// How much at once.
+    pub limits: Limits,
+}
+
+/// What was found of an md array.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct MdFound {
+    /// Who is a member, and why others are not.
+    pub joined: Joined,
+    /// What each device carries, in the order given.
+    pub inspected: Vec<Inspected>,
+}
+
+impl Engine {
+    /// An md array on these devices, in any order, which is written from now on: superblocks and bitmap as md has them.
+    /// Members are whole devices, opened from their first sector to their last; what is given and is no member is let
+    /// go, but for spares, which are kept.
+    ///
+    /// # Errors
+    /// [`EngineErrorKind::Assemble`] when too little is there, or `options` must allow more;
+    /// [`EngineErrorKind::NotSupported`] for what is only read; as [`Engine::assemble`].
+    pub fn assemble_md(
+        mut devices: Vec<Member>,
+        options: &MdOptions,
+    ) -> Result<(Self, MdFound), EngineError> {
+        let inspected: Vec<Inspected> = devices.iter_mut().map(|one| inspect(one)).collect();
+        let joined = join(&inspected, &options.allowed).map_err(|why| not_joined(&why))?;
+        let numbers = joined.spare_numbers(&inspected);
+        let mut devices: Vec<Option<Member>> = devices.into_iter().map(Some).collect();
+        let mut take = |given: usize| devices.get_mut(given).and_then(Option::take);
+        let members: Vec<Option<Member>> =
+            joined.order.iter().map(|given| given.and_then(&mut take)).collect();
+        let spares: Vec<Member> = joined.spares.iter().copied().filter_map(&mut take).collect();
+        let mut engine = match joined.consistency {
+            Consistency::None => Self::unrecorded_md(&joined, members, options)?,
+            _ => Self::recorded_md(&joined, members, options)?,
+        };
+        engine.spares = spares;
+        if let Some(metadata) = &mut engine.metadata {
+            numbers.into_iter().for_each(|number| metadata.records.crew().add_spare(number));
+        }
+        // The array begins with outputs.
+        engine.turn(Wait::No);
+        engine.hand_in(Input::Wake);
+        engine.turn(Wait::No);
+        engine.check_fault()?;
+        Ok((engine, MdFound { joined, inspected }))
+    }
+
+    /// An array without redundancy: its superblocks never change.
+    fn unrecorded_md(
+        joined: &Joined,
+        members: Vec<Option<Member>>,
+        options: &MdOptions,
+    ) -> Result<Self, EngineError> {
+        let devices: Vec<Member> =
+            members.into_iter().map(|one| one.unwrap_or(Member::Absent)).collect();
+        let member = |(device, sectors): (&Member, Sectors)| {
+            let block = device.config().logical_block;
+            let whole = sectors.0 / u64::from(block) * u64::from(block);
+            MemberConfig { sectors: Sectors(whole), logical_block: block }
+        };
+        let sizes = (0..devices.len()).map(|place| joined.sectors(place));
+        let own = config(joined, options);
+        let core = Config {
+            layout: own.layout.clone(),
+            members: devices.iter().zip(sizes).map(member).collect(),
+            read_policy: own.read_policy,
+            traits: Vec::new(),
+            limits: own.limits,
+            settings: own.settings,
+        };
+        let array = Array::new(&core).map_err(|error| impossible(&error))?;
+        let mut engine = Self::build(&own, &core, Volume::Flat(array), (devices, None))?;
+        for (start, data) in engine.starts.iter_mut().zip(&joined.starts) {
+            *start = data.0;
+        }
+        Ok(engine)
+    }
+
+    fn recorded_md(
+        joined: &Joined,
+        members: Vec<Option<Member>>,
+        options: &MdOptions,
+    ) -> Result<Self, EngineError> {
+        let mut devices: Vec<Member> =
+            members.into_iter().map(|one| one.unwrap_or(Member::Absent)).collect();
+        let block = devices.iter().map(|one| one.config().logical_block).max().unwrap_or(1);
+        let form = Form::Md(Md { block });
+        let mut looked: Vec<Option<Looked>> = devices
+            .iter_mut()
+            .map(|one| (!matches!(one, Member::Absent)).then(|| look(&form, one)))
+            .collect();
+        for (one, device) in looked.iter().zip(&devices) {
+            let Some(one) = one else { continue };
+            joined.check(&one.places).map_err(|why| on(not_joined(&why), device))?;
+        }
+        let found = joined.found(&mut looked, block, u64::from_le_bytes(random()?));
+        let without = if options.run { joined.absent } else { [0; 2] };
+        let dirty_degraded = options.allowed.dirty_degraded;
+        let allow = Allow { without, dirty_degraded, ..Allow::default() };
+        let own = config(joined, options);
+        let mut wanted = own.wanted();
+        wanted.traits.clone_from(&joined.traits);
+        let assembled =
+            Array::assemble(&wanted, &found, allow).map_err(|error| cannot(&error, &devices))?;
+        let (core, area) = (&assembled.config, &assembled.area);
+        let array = Volume::Flat(assembled.array);
+        let mut engine = Self::build(&own, core, array, (devices, None))?;
+        let blocks = core.limits.ios.max(8 * engine.count as u32 + 8);
+        let mut metadata = Metadata::new(assembled.identity, core, area, (blocks, form))?;
+        for (place, looked) in (0..).map(MemberIndex).zip(&looked) {
+            if let Some(looked) = looked {
+                metadata.records.know(place, looked);
+            }
+        }
+        engine.metadata = Some(metadata);
+        for (start, data) in engine.starts.iter_mut().zip(&joined.starts) {
+            *start = data.0;
+        }
+        engine.beginning =
+            Beginning { unused: assembled.unused, journal_lost: None, resync: assembled.resync };
+        Ok(engine)
+    }
+
+    /// Where the data of a place start, by what is known of its device.
+    pub(super) fn note_start(&mut self, place: MemberIndex) {
+        let known = self.metadata.as_ref().and_then(|one| one.records.places(place).md());
+        if let Some(kept) = known {
+            self.starts[place.at()] = kept.superblock().data_offset;
+        }
+    }
+
+    /// Spares that wait for a member to fail.
+    pub fn spares(&self) -> &[Member] {
+        &self.spares
+    }
+
+    /// Makes a device a spare of an md array: it takes the place of a member that fails, at
+    /// [`use_spare`](Self::use_spare). Old metadata on it are wiped.
+    ///
+    /// # Errors
+    /// [`EngineErrorKind::NotSupported`] for an array without md's metadata; as [`Engine::add`].
+    pub fn add_spare(&mut self, device: Member) -> Result<(), EngineError> {
+        const OPERATION: &str = "add a spare";
+        let Some(Form::Md(md)) = self.metadata.as_ref().map(|one| one.form) else {
+            let reason = "only arrays of md with redundancy have spares";
+            return Err(EngineError::new(EngineErrorKind::NotSupported, OPERATION, reason));
+        };
+        let (mut device, _, places) = self.prepare_md(md, device, OPERATION)?;
+        if let (Some(metadata), Some(mut places)) = (&mut self.metadata, places)
+            && let Some((at, bytes)) = md.spare(&mut places, metadata.records.crew())
+        {
+            write(&mut device, at, &bytes, OPERATION)?;
+        }
+        self.spares.push(device);
+        Ok(())
+    }
+
+    /// Puts a spare into the place of a member that is out of service, if there are both; gives the place.
+    ///
+    /// # Errors
+    /// As [`Engine::add`]; the spare is gone then.
+    pub fn use_spare(&mut self) -> Result<Option<MemberIndex>, EngineError> {
+        if self.spares.is_empty() || !self.background.is_empty() || self.is_read_only() {
+            return Ok(None);
+        }
+        let failed = (0..self.count as u16).map(MemberIndex).find(|one| self.array.is_failed(*one));
+        let Some(member) = failed.filter(|member| !self.hangs(*member)) else { return Ok(None) };
+        let spare = self.spares.remove(0);
+        self.add(member, spare)?;
+        Ok(Some(member))
+    }
+
+    /// Takes a spare away, by its place among [`spares`](Self::spares).
+    pub fn take_spare(&mut self, index: usize) -> Option<Member> {
+        (index < self.spares.len()).then(|| self.spares.remove(index))
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.array.status().stopped
+    }
+
+    /// Makes a fresh device ready for a place of an md array.
+    pub(super) fn prepare_md(
+        &mut self,
+        md: Md,
+        mut device: Member,
+        operation: &'static str,
+    ) -> Result<(Member, Sectors, Option<Places>), EngineError> {
+        let Some(metadata) = &mut self.metadata else {
+            return Ok((device, Sectors::ZERO, None));
+        };
+        let serving =
+            (0..self.count as u16).map(MemberIndex).find(|one| !self.array.is_failed(*one));
+        let model = metadata.records.places(serving.unwrap_or(MemberIndex(0))).clone();
+        let ready = md.ready(&mut device, &model, metadata.records.crew(), random()?);
+        let ready = ready.map_err(|reason| {
+            on(EngineError::new(EngineErrorKind::Config, operation, reason), &device)
+        })?;
+        for (at, bytes) in &ready.pieces {
+            write(&mut device, *at, bytes, operation)?;
+        }
+        Ok((device, ready.data, Some(ready.places)))
+    }
+}
+
+/// Writes bytes to a device, durably.
+fn write(
+    device: &mut Member,
+    at: Sector,
+    bytes: &[u8],
+    operation: &'static str,
+) -> Result<(), EngineError> {
+    let mut area = Area::new(bytes.len())?;
+    area.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+    let len = Sectors(bytes.len() as u64 / SECTOR_BYTES);
+    let submission = Submission { op: IoOp::Write, at, len, fua: true, flush_first: false };
+    let piece = Piece { start: area.start(), len: bytes.len() };
+    let outcome: IoOutcome = device.write_now(&submission, piece);
+    device.direct(outcome, operation, at)
+}
+
+fn config(joined: &Joined, options: &MdOptions) -> EngineConfig {
+    let settings = Settings { consistency: joined.consistency, ..options.settings };
+    let (read_policy, limits) = (options.read_policy, options.limits);
+    EngineConfig { layout: joined.layout.clone(), read_policy, limits, settings }
+}
+
+fn not_joined(why: &Cannot) -> EngineError {
+    let kind = match why {
+        Cannot::NotWritten(_) | Cannot::Obstacle(_) => EngineErrorKind::NotSupported,
+        _ => EngineErrorKind::Assemble,
+    };
+    EngineError::new(kind, ASSEMBLE, why.to_string())
+}
+
+/// The same with the file of a device.
+fn on(error: EngineError, device: &Member) -> EngineError {
+    match device {
+        Member::File(file) => error.at_path(file.path()),
+        _ => error,
+    }
+}

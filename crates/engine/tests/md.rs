@@ -1,0 +1,229 @@
+//! Arrays of Linux md on members in memory: assembled as md left them, written, degraded, rebuilt and stopped, and what then
+//! stands on them.
+
+use std::sync::atomic::AtomicBool;
+
+use raidlab_core::contract::{Event, Work};
+use raidlab_core::{Layout, MemberIndex, Sector, Sectors};
+use raidlab_engine::{Engine, EngineErrorKind, MdOptions, Member, MemoryMember};
+use raidlab_metadata::md::{
+    ALL, BitmapSeen, Creation, Device, Features, Inspected, Role, Version, WantedBitmap, inspect,
+};
+
+const SECTORS: u64 = 8192;
+
+/// A new array on devices in memory, as mdadm would make it.
+fn created(layout: &str, version: Version, bitmap: WantedBitmap, clean: bool) -> Vec<Member> {
+    let layout: Layout = layout.parse().unwrap();
+    let device = |place: u16| Some(Device { sectors: Sectors(SECTORS), id: [place as u8 + 1; 16] });
+    let creation = Creation {
+        devices: (0..layout.members).map(device).collect(),
+        layout,
+        version,
+        bitmap,
+        ppl: false,
+        assume_clean: clean,
+        data_offset: None,
+        size: None,
+        array: [5; 16],
+        name: "host:name".into(),
+        now: 1_700_000_000,
+    };
+    let plan = creation.plan().unwrap();
+    let made = plan.members.iter().flatten();
+    made.map(|made| {
+        let mut bytes = vec![0; (SECTORS * 512) as usize];
+        for (at, piece) in &made.pieces {
+            bytes[at.bytes() as usize..][..piece.len()].copy_from_slice(piece);
+        }
+        with(&bytes)
+    })
+    .collect()
+}
+
+/// A device that holds this.
+fn with(bytes: &[u8]) -> Member {
+    let mut member = MemoryMember::new(Sectors(SECTORS)).unwrap();
+    member.bytes_mut().copy_from_slice(bytes);
+    Member::Memory(member)
+}
+
+fn bytes(member: &Member) -> Vec<u8> {
+    let Member::Memory(memory) = member else { unreachable!("in memory") };
+    memory.bytes().to_vec()
+}
+
+fn contents(engine: &Engine) -> Vec<Vec<u8>> {
+    let there = engine.members().iter().filter(|one| matches!(one, Member::Memory(_)));
+    there.map(bytes).collect()
+}
+
+fn seen(bytes: &[u8]) -> Inspected {
+    inspect(&mut with(bytes))
+}
+
+fn assemble(devices: Vec<Member>) -> Engine {
+    Engine::assemble_md(devices, &MdOptions::default()).unwrap().0
+}
+
+fn pattern(bytes: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed | 1;
+    let word = |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    (0..bytes / 8).flat_map(word).collect()
+}
+
+fn finish(engine: &mut Engine) {
+    engine.finish_background(&AtomicBool::new(false)).unwrap();
+}
+
+/// What is written is there after a stop and a start, and superblocks say what md would say.
+#[test]
+fn what_is_written_is_there_again_and_superblocks_say_so() {
+    for (layout, version, bitmap) in [
+        ("raid1(2)", Version::V1_0, WantedBitmap::Internal),
+        ("raid5(3) chunk=64K", Version::V1_2, WantedBitmap::None),
+        ("raid6(4) chunk=64K", Version::V1_1, WantedBitmap::Internal),
+        ("raid10(4) chunk=64K far2", Version::V1_0, WantedBitmap::Internal),
+        ("raid4(3) chunk=64K", Version::V1_0, WantedBitmap::None),
+        ("raid0(3) chunk=64K", Version::V1_2, WantedBitmap::None),
+        ("linear(2)", Version::V1_1, WantedBitmap::None),
+    ] {
+        let devices = created(layout, version, bitmap, true);
+        let before: Vec<_> = devices.iter().map(bytes).collect();
+        let mut engine = assemble(devices);
+        let data = pattern(1 << 20, 7);
+        engine.write_at(Sector(64), &data).unwrap();
+        engine.stop().unwrap();
+        let after = contents(&engine);
+        for (place, (before, after)) in before.iter().zip(&after).enumerate() {
+            let (old, new) = (seen(before), seen(after));
+            let (old, new) = (old.superblock().unwrap(), new.superblock().unwrap());
+            assert_eq!((new.resync, new.role()), (ALL, Role::Member(place as u16)), "{layout}");
+            assert_eq!((new.number, new.device, &new.name), (old.number, old.device, &old.name));
+            if layout.starts_with("raid0") || layout.starts_with("linear") {
+                assert_eq!(new, old, "{layout}: md's superblocks of it never change");
+            } else {
+                assert!(new.events > old.events && new.updated > old.updated, "{layout}");
+            }
+            if let BitmapSeen::Found(head, bits) = seen(after).bitmap {
+                assert!(head.events >= new.events && bits.is_some(), "{layout}: {head:?}");
+            }
+        }
+        // Given in any order, they are found again.
+        let mut engine = assemble(after.iter().rev().map(|one| with(one)).collect());
+        let mut back = vec![0; data.len()];
+        engine.read_at(Sector(64), &mut back).unwrap();
+        assert!(back == data, "{layout}");
+        assert!(engine.background().is_empty(), "{layout}: nothing is to be made consistent");
+    }
+}
+
+/// While it is written an array is dirty on all members, and what a crash leaves is made consistent: all of it, or
+/// what the bitmap names.
+#[test]
+fn a_crash_leaves_an_array_that_is_made_consistent() {
+    for (layout, bitmap) in [
+        ("raid5(3) chunk=64K", WantedBitmap::None),
+        ("raid5(3) chunk=64K", WantedBitmap::Internal),
+        ("raid1(2)", WantedBitmap::Internal),
+    ] {
+        let mut engine = assemble(created(layout, Version::V1_2, bitmap, true));
+        engine.write_at(Sector(0), &pattern(256 << 10, 3)).unwrap();
+        let mut crashed = contents(&engine);
+        for one in &crashed {
+            assert_eq!(seen(one).superblock().unwrap().resync, 0, "{layout}: dirty");
+            if let BitmapSeen::Found(_, bits) = seen(one).bitmap {
+                assert!(bits > Some(0), "{layout}: the bitmap names what was written");
+            }
+        }
+        // Redundancy is wrong where the crash came between two members.
+        let start = seen(&crashed[1]).superblock().unwrap().data_offset as usize * 512;
+        crashed[1][start + 4096] ^= 1;
+        let (mut engine, _) = Engine::assemble_md(
+            crashed.iter().map(|one| with(one)).collect(),
+            &MdOptions::default(),
+        )
+        .unwrap();
+        finish(&mut engine);
+        assert_eq!(engine.scrub(&AtomicBool::new(false)).unwrap(), Sectors(0), "{layout}");
+        engine.stop().unwrap();
+        for one in contents(&engine) {
+            assert_eq!(seen(&one).superblock().unwrap().resync, ALL, "{layout}");
+        }
+    }
+}
+
+/// A member fails, another device is rebuilt in its place: a number of its own, the role of the member.
+#[test]
+fn a_fresh_device_gets_a_number_and_the_place() {
+    for bitmap in [WantedBitmap::None, WantedBitmap::Internal] {
+        for version in Version::ALL {
+            let mut engine = assemble(created("raid5(3) chunk=64K", version, bitmap, true));
+            let data = pattern(1 << 20, 9);
+            engine.write_at(Sector(0), &data).unwrap();
+            engine.fail(MemberIndex(1)).unwrap();
+            engine.write_at(Sector(512), &data).unwrap();
+            let one = seen(&bytes(&engine.members()[0]));
+            assert_eq!(one.superblock().unwrap().roles[1], Role::Faulty);
+            // Something else stands on it.
+            let fresh = with(&bytes(&created("raid1(2)", Version::V1_0, bitmap, true)[0]));
+            engine.add(MemberIndex(1), fresh).unwrap();
+            assert!(matches!(engine.background(), [Work::Rebuild(MemberIndex(1))]));
+            finish(&mut engine);
+            engine.stop().unwrap();
+            let after = contents(&engine);
+            for (place, one) in after.iter().enumerate() {
+                let found = seen(one);
+                let one = found.superblock().unwrap();
+                assert_eq!(one.role(), Role::Member(place as u16), "{version}");
+                assert_eq!(&one.roles[..4], [0, 0xffff, 2, 1].map(Role::from), "{version}");
+                assert!(!one.features.has(Features::RECOVERY));
+                assert_eq!(found.seen.len(), 1, "{version}: an old superblock is still there");
+                assert_eq!(found.bitmap == BitmapSeen::None, bitmap == WantedBitmap::None);
+            }
+            assert_eq!(seen(&after[1]).superblock().unwrap().number, 3);
+            let mut engine = assemble(after.iter().map(|one| with(one)).collect());
+            let mut back = vec![0; data.len()];
+            engine.read_at(Sector(512), &mut back).unwrap();
+            assert!(back == data);
+            assert_eq!(engine.scrub(&AtomicBool::new(false)).unwrap(), Sectors(0));
+        }
+    }
+}
+
+/// What mdadm begins as a rebuild onto the last device goes on as one: its spare takes the place.
+#[test]
+fn an_array_that_is_born_as_a_rebuild_is_rebuilt() {
+    let devices = created("raid5(3) chunk=64K", Version::V1_2, WantedBitmap::None, false);
+    let mut engine = assemble(devices);
+    assert_eq!(engine.spares().len(), 1);
+    assert_eq!(engine.use_spare().unwrap(), Some(MemberIndex(2)));
+    finish(&mut engine);
+    assert!(engine.take_events().contains(&Event::Restored(MemberIndex(2))));
+    engine.stop().unwrap();
+    let numbers: Vec<_> =
+        contents(&engine).iter().map(|one| seen(one).superblock().unwrap().number).collect();
+    assert_eq!(numbers, [0, 1, 3]);
+}
+
+/// An interrupted rebuild goes on where it was.
+#[test]
+fn a_member_missing_without_being_named_needs_consent() {
+    let mut devices = created("raid5(3) chunk=64K", Version::V1_2, WantedBitmap::None, true);
+    devices.pop();
+    let left: Vec<_> = devices.iter().map(bytes).collect();
+    let again = || left.iter().map(|one| with(one)).collect::<Vec<_>>();
+    let error = Engine::assemble_md(again(), &MdOptions::default()).unwrap_err();
+    assert_eq!(error.kind(), EngineErrorKind::Assemble, "{error}");
+    let run = MdOptions { run: true, ..MdOptions::default() };
+    let (mut engine, _) = Engine::assemble_md(again(), &run).unwrap();
+    engine.write_at(Sector(0), &pattern(4096, 5)).unwrap();
+    engine.stop().unwrap();
+    // From then on it is known.
+    assemble(contents(&engine).iter().map(|one| with(one)).collect());
+}

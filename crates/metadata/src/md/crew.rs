@@ -1,0 +1,118 @@
+//! Which numbers the devices of an array have, which is what superblocks list the roles of.
+
+use raidlab_core::contract::MemberBits;
+
+use super::Role;
+use super::superblock::MOST_DEVICES;
+
+/// The numbers of an array's devices: members, then their replacements.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Crew {
+    members: usize,
+    numbers: Vec<Option<u16>>,
+    /// Of devices that were exchanged, and may still be given as members.
+    faulty: Vec<u16>,
+    /// Of spares.
+    spares: Vec<u16>,
+    /// What superblocks say that they are written at: seconds since 1970 in the low 40 bits, microseconds above.
+    pub now: u64,
+}
+
+impl Crew {
+    /// Of an array of so many members, none of which is known.
+    pub fn new(members: u16) -> Self {
+        let members = usize::from(members);
+        Self { members, numbers: vec![None; 2 * members + 1], ..Self::default() }
+    }
+
+    /// Another device is in a place.
+    pub(crate) fn set(&mut self, device: usize, number: Option<u16>) {
+        if let Some(place) = self.numbers.get_mut(device) {
+            *place = number;
+        }
+        if let Some(number) = number {
+            self.spares.retain(|spare| *spare != number);
+            self.faulty.retain(|faulty| *faulty != number);
+        }
+    }
+
+    /// A replacement is the member from now on; what was there counts as faulty.
+    pub(crate) fn take_over(&mut self, member: usize, replacement: usize) {
+        let fresh = self.numbers.get_mut(replacement).and_then(Option::take);
+        if let Some(place) = self.numbers.get_mut(member) {
+            self.faulty.extend(std::mem::replace(place, fresh));
+        }
+    }
+
+    /// A device with this number is a spare.
+    pub fn add_spare(&mut self, number: u16) {
+        self.spares.push(number);
+    }
+
+    /// A number that nobody has: the first behind those of the members, as mdadm gives them; then any.
+    pub fn free(&self) -> Option<u16> {
+        let is_used = |number: &u16| {
+            self.numbers.contains(&Some(*number))
+                || self.faulty.contains(number)
+                || self.spares.contains(number)
+        };
+        let first = self.members as u16;
+        (first..MOST_DEVICES as u16).chain(0..first).find(|number| !is_used(number))
+    }
+
+    /// What each number is, by this set of members that are out of service. In what goes to a replacement that is about to
+    /// take over that is named, too.
+    pub(crate) fn roles(&self, failed: MemberBits, device: usize, least: usize) -> Vec<Role> {
+        let used = self.numbers.iter().flatten().chain(&self.faulty).chain(&self.spares);
+        let most = used.map(|number| usize::from(*number) + 1).max().unwrap_or(0);
+        let mut roles = vec![Role::Spare; least.max(most).min(MOST_DEVICES)];
+        let mut say = |number: u16, role: Role| {
+            if let Some(place) = roles.get_mut(usize::from(number)) {
+                *place = role;
+            }
+        };
+        self.faulty.iter().for_each(|number| say(*number, Role::Faulty));
+        for (place, number) in self.numbers.iter().take(self.members).enumerate() {
+            let is_failed = failed[place / 64] >> (place % 64) & 1 == 1;
+            let role = if is_failed { Role::Faulty } else { Role::Member(place as u16) };
+            number.iter().for_each(|number| say(*number, role));
+        }
+        if device >= self.members
+            && let Some(Some(number)) = self.numbers.get(device)
+        {
+            say(*number, Role::Member((device - self.members) as u16));
+        }
+        roles
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_no_places() {
+        let mut crew = Crew::new(3);
+        for (place, number) in [(0, 0), (1, 4), (2, 2)] {
+            crew.set(place, Some(number));
+        }
+        crew.add_spare(3);
+        assert_eq!(crew.free(), Some(5));
+        let (member, spare) = (Role::Member, Role::Spare);
+        assert_eq!(
+            crew.roles([0, 0], 0, 6),
+            [member(0), spare, member(2), spare, member(1), spare]
+        );
+        let failed = crew.roles([0b10, 0], 0, 0);
+        assert_eq!(failed, [member(0), spare, member(2), spare, Role::Faulty]);
+        // A replacement of member 1 is named to itself alone, until it is the member.
+        crew.set(3 + 1, Some(3));
+        assert_eq!(crew.roles([0, 0], 0, 0)[3], spare);
+        let own = crew.roles([0, 0], 4, 0);
+        assert_eq!((own[3], own[4]), (member(1), member(1)));
+        crew.take_over(1, 4);
+        let after = crew.roles([0, 0], 0, 0);
+        assert_eq!(after, [member(0), spare, member(2), member(1), Role::Faulty]);
+        assert_eq!(crew.free(), Some(5), "a number that somebody may still carry is not given");
+    }
+}

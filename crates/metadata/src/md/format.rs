@@ -1,0 +1,251 @@
+//! md's metadata as a format that an array's records are kept in.
+//!
+//! Fault model: as [`super`]; a superblock has one place and may be torn, a bit of the bitmap may be lost by a torn or
+//! rotten write without a trace. Why it is safe all the same: a torn superblock counts as a member that is missing;
+//! records of a device are written one after another, so that a write of the bitmap never takes back bits of another one;
+//! the head of a bitmap goes before the superblock, and one that is behind makes all bits count. What stands besides the
+//! fields with a name goes out as it was read. Tests: `tests/md/written.rs`, against the kernel
+//! `crates/cli/tests/array/kernel_and_raidlab.rs`.
+
+use raidlab_core::consistency::{Carried, Examined, Finding, LogFound, MetaArea, Parameters};
+use raidlab_core::contract::{Epoch, History, Record, Superblock as Said};
+use raidlab_core::{Consistency, Sector, Sectors};
+
+use super::kept::{Fresh, Kept};
+use super::{Crew, Damage, Features, Inspected, Role, Superblock, Version, inspect, layout};
+use crate::{Entry, Looked, MetadataFormat, Places, Put, Source};
+
+/// Bytes of a head: of a superblock at most, and of what a device writes together.
+const HEAD: usize = 4096;
+
+/// The metadata of Linux md.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Md {
+    /// Sectors that the array reads and writes together on each member.
+    pub block: u32,
+}
+
+/// What is written to a device that is made ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ready {
+    /// Where its records lie from then on.
+    pub places: Places,
+    /// Sectors it has for data.
+    pub data: Sectors,
+    /// What is written, in this order: old superblocks are gone first.
+    pub pieces: Vec<(Sector, Vec<u8>)>,
+}
+
+/// The history of every md array, which keeps none.
+pub(super) const HISTORY: History = {
+    let mut history = [Epoch { id: 0, from: 0 }; 6];
+    history[0] = Epoch::FIRST;
+    history
+};
+
+impl MetadataFormat for Md {
+    fn head(&self) -> usize {
+        HEAD
+    }
+
+    fn examine(&self, device: &mut dyn Source) -> Looked {
+        let found = inspect(device);
+        let (sectors, logical_block) = (found.sectors, device.logical_block());
+        let kept = Kept::of(device, &found, self.block);
+        let superblock = match kept.as_ref().map(|kept| self.carried(kept, logical_block)) {
+            Some(Some(carried)) => Finding::Whole(carried),
+            // A spare holds nothing of the array.
+            Some(None) => Finding::Blank,
+            None => nothing(&found),
+        };
+        // As many sectors as one has that fits: of md's devices another place says whether one does.
+        let fits = superblock.whole().map(|carried| room(&carried.parameters));
+        let bitmap = kept.as_ref().map(bits).unwrap_or_default();
+        let log = LogFound::default();
+        let sectors_shown = fits.unwrap_or(sectors);
+        let examined = Examined { sectors: sectors_shown, logical_block, superblock, bitmap, log };
+        let places = match kept {
+            Some(kept) => Places::of_md(sectors, Sectors(kept.superblock().size), kept),
+            None => Places::default(),
+        };
+        Looked { examined, places, sequence: 0 }
+    }
+
+    fn put(
+        &self,
+        head: &mut [u8],
+        device: &mut Places,
+        entry: &Entry<'_>,
+        _payload: &mut dyn Iterator<Item = &[u8]>,
+    ) -> Option<Put> {
+        let kept = device.md_mut()?;
+        let number = usize::from(entry.meta.member.0);
+        match &entry.meta.record {
+            Record::Superblock(said) => {
+                let place = (number, usize::from(entry.label.device), entry.part);
+                kept.put_superblock(head, said, place, entry.crew)
+            }
+            Record::BitmapPage { page, bits } => kept.put_page(head, *page, *bits),
+            Record::PartialParity { .. } | Record::JournalEntry { .. } => None,
+        }
+    }
+
+    fn in_turn(&self) -> bool {
+        true
+    }
+}
+
+impl Md {
+    /// What the superblock of a member says, as far as it can be said of one device; `None` of what is no member.
+    fn carried(&self, kept: &Kept, block: u32) -> Option<Carried> {
+        let one = kept.superblock();
+        let Role::Member(device) = one.role() else { return None };
+        let layout = layout(one, &[], None).ok()?;
+        let consistency = kept.bitmap().map_or(Consistency::Resync, |bitmap| Consistency::Bitmap {
+            chunk: Sectors(u64::from(bitmap.chunk) / 512),
+        });
+        let used = Sectors(if one.size == 0 { one.data_size } else { one.size });
+        let parameters = Parameters {
+            layout: layout.to_string(),
+            consistency,
+            data: used,
+            least: used,
+            log: Sectors::ZERO,
+            pages: kept.pages().len() as u32,
+            block: self.block.max(block),
+        };
+        let superblock = said(one, kept);
+        Some(Carried { array: one.array, device, parameters, superblock })
+    }
+
+    /// What a running array is to take for the history of a device that comes back: md's superblocks have none, so it is
+    /// the array's own up to its events, unless the device calls a member gone that the array has in service, as one
+    /// does that went on alone.
+    pub fn returning(&self, looked: &mut Looked, newest: &Said) {
+        let Finding::Whole(carried) = &mut looked.examined.superblock else { return };
+        let theirs = &mut carried.superblock;
+        let alone = [0, 1].map(|word| theirs.failed[word] & !newest.failed[word]);
+        if alone != [0; 2] {
+            theirs.history = [Epoch { id: u64::MAX, from: theirs.events }; 6];
+            return;
+        }
+        let known =
+            newest.history.iter().filter(|epoch| epoch.id != 0 && epoch.from <= theirs.events);
+        theirs.history = History::default();
+        for (place, epoch) in theirs.history.iter_mut().zip(known) {
+            *place = *epoch;
+        }
+    }
+
+    /// What makes a device ready for a place of an array, whose member `model` is in service.
+    ///
+    /// # Errors
+    /// When it is too small, in words.
+    pub fn ready(
+        &self,
+        device: &mut dyn Source,
+        model: &Places,
+        crew: &Crew,
+        id: [u8; 16],
+    ) -> Result<Ready, String> {
+        let Some(model) = model.md() else { return Err("no member is known to be like it".into()) };
+        let sectors = device.sectors();
+        let own = inspect(device);
+        let is_spare =
+            |one: &&Superblock| one.array == model.superblock().array && one.role() == Role::Spare;
+        // A spare keeps its number and identity.
+        let spare = own.superblock().filter(is_spare);
+        let number = spare.and_then(|one| u16::try_from(one.number).ok()).or_else(|| crew.free());
+        let Some(number) = number else { return Err("the array has no number left for it".into()) };
+        let id = spare.map_or(id, |one| one.device);
+        let fresh = Fresh { sectors, block: device.logical_block(), number, id };
+        let Some(kept) = model.like(fresh) else {
+            let one = model.superblock();
+            let needed = Sectors(one.data_offset.saturating_add(one.size).saturating_add(24));
+            return Err(format!("it has {sectors}, and needs some {needed}"));
+        };
+        let mut pieces = Vec::new();
+        for version in Version::ALL {
+            if let Some(at) = version.superblock(sectors)
+                && own.seen.iter().any(|seen| seen.version == version)
+            {
+                pieces.push((at, vec![0; 4096]));
+            }
+        }
+        pieces.extend(kept.pieces());
+        let data = Sectors(kept.superblock().size.max(1));
+        Ok(Ready { places: Places::of_md(sectors, data, kept), data, pieces })
+    }
+
+    /// What makes a device a spare, besides [`Self::ready`].
+    pub fn spare(&self, places: &mut Places, crew: &mut Crew) -> Option<(Sector, Vec<u8>)> {
+        let kept = places.md_mut()?;
+        crew.add_spare(kept.number());
+        kept.spare(crew)
+    }
+}
+
+/// The state that one device tells of.
+fn said(one: &Superblock, kept: &Kept) -> Said {
+    let Role::Member(place) = one.role() else { return Said::default() };
+    let mut rebuilding = [0; 2];
+    if let (Some(_), Some(word)) = (one.rebuilt_to(), rebuilding.get_mut(usize::from(place / 64))) {
+        *word |= 1 << (place % 64);
+    }
+    Said {
+        events: one.events,
+        failed: unnamed(one),
+        rebuilding,
+        clean: one.resync > 0,
+        journal: false,
+        by_bitmap: one.features.has(Features::RECOVERY_BITMAP),
+        rebuilt_to: Sector(one.rebuilt_to().unwrap_or(0)),
+        synced_to: Sector(one.resync),
+        journal_tail: 0,
+        bitmap_since: since(one, kept),
+        history: HISTORY,
+        left: 1,
+    }
+}
+
+/// Members that no device has by this superblock.
+pub(super) fn unnamed(one: &Superblock) -> [u64; 2] {
+    let mut absent = [0; 2];
+    for place in 0..one.members.min(128) as u16 {
+        if !one.roles.contains(&Role::Member(place)) {
+            absent[usize::from(place / 64)] |= 1 << (place % 64);
+        }
+    }
+    absent
+}
+
+/// Since which events bits name everything that a device missed.
+pub(super) fn since(one: &Superblock, kept: &Kept) -> u64 {
+    match kept.bitmap() {
+        Some(bitmap) if bitmap.events >= one.events => bitmap.events_cleared.min(one.events),
+        _ => one.events,
+    }
+}
+
+/// The bits that a device has; of a bitmap that is behind its superblock none is known.
+fn bits(kept: &Kept) -> Vec<Finding<u64>> {
+    let is_behind = kept.bitmap().is_none_or(|bitmap| bitmap.events < kept.superblock().events);
+    let page = |bits| if is_behind { Finding::Damaged(None) } else { Finding::Whole(bits) };
+    kept.pages().into_iter().map(page).collect()
+}
+
+/// What stands where no superblock is.
+fn nothing(found: &Inspected) -> Finding<Carried> {
+    let damaged = found.broken.iter().any(|(_, damage)| *damage != Damage::NotMd);
+    match found.seen.is_empty() && !damaged {
+        _ if !found.unreadable.is_empty() => Finding::Unreadable(None),
+        true => Finding::Blank,
+        false => Finding::Damaged(None),
+    }
+}
+
+/// Sectors that the core takes a device to have which these parameters fit.
+pub(super) fn room(parameters: &Parameters) -> Sectors {
+    let area = MetaArea { log: parameters.log, pages: parameters.pages, used: true };
+    parameters.data + area.sectors()
+}

@@ -1,0 +1,267 @@
+//! An md array that is to be written: who is in service, in the words of the core.
+//!
+//! Who is a member is decided as for reading ([`super::assemble`]), but that a member being rebuilt is one, too. Whether that is
+//! enough to start with, and what must be made consistent, the core decides ([`raidlab_core::consistency`]).
+
+use raidlab_core::consistency::{ArrayId, Carried, Finding, Found, Parameters};
+use raidlab_core::contract::{MemberBits, Superblock as Said};
+use raidlab_core::policy::MemberTraits;
+use raidlab_core::{Consistency, Layout, Sector, Sectors};
+
+use super::assemble::{Purpose, decide};
+use super::format::{HISTORY, room, unnamed};
+use super::{
+    Allowed, BitmapKind, BitmapSeen, Cannot, Features, Inspected, Out, Role, Superblock, Why,
+};
+use crate::{Looked, Places};
+
+/// An array that can be written, by what stands on its devices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Joined {
+    /// What it is.
+    pub layout: Layout,
+    /// What keeps its redundancy consistent.
+    pub consistency: Consistency,
+    /// Its identity.
+    pub array: ArrayId,
+    /// Its name.
+    pub name: String,
+    /// What must be known of each member by whoever chooses which to read.
+    pub traits: Vec<MemberTraits>,
+    /// The device of each member, by the order they were given in.
+    pub order: Vec<Option<usize>>,
+    /// Where data start on each member.
+    pub starts: Vec<Sectors>,
+    /// Spares, by the order they were given in.
+    pub spares: Vec<usize>,
+    /// What was given and is not in service.
+    pub out: Vec<Out>,
+    /// Members that are missing although the newest superblock has them in service.
+    pub absent: MemberBits,
+    /// What is worth knowing, in words.
+    pub notes: Vec<String>,
+    /// The state of the array.
+    state: Said,
+    /// The events of each member.
+    events: Vec<u64>,
+    /// Sectors used of each member.
+    sectors: Vec<Sectors>,
+}
+
+/// Decides which devices make an array that is written.
+///
+/// # Errors
+/// [`Cannot`], which says what would be needed; [`Cannot::NotWritten`] for what this version does not write.
+pub fn join(all: &[Inspected], allowed: &Allowed) -> Result<Joined, Cannot> {
+    let (assembly, newest) = decide(all, allowed, Purpose::Write)?;
+    let with: Vec<Option<&Superblock>> = assembly
+        .places
+        .iter()
+        .map(|place| place.given.and_then(|given| all[given].superblock()))
+        .collect();
+    let consistency = consistency(all, &assembly.places, newest, &assembly.layout)?;
+    writable(all, &assembly, newest)?;
+    let named = unnamed(newest);
+    let mut absent = assembly.failed();
+    absent.iter_mut().zip(named).for_each(|(word, named)| *word &= !named);
+    let state = state(&with, newest, consistency, all, &assembly.places);
+    let is_spare = |out: &&Out| out.why == Why::Spare;
+    let traits = with.iter().map(|one| MemberTraits {
+        write_mostly: one.is_some_and(|one| one.flags & 1 == 1),
+        ..MemberTraits::default()
+    });
+    Ok(Joined {
+        traits: traits.collect(),
+        consistency,
+        array: assembly.array,
+        name: assembly.name,
+        order: assembly.places.iter().map(|place| place.given).collect(),
+        starts: assembly.places.iter().map(|place| place.data_offset).collect(),
+        spares: assembly.out.iter().filter(is_spare).map(|out| out.given).collect(),
+        absent,
+        notes: assembly.notes,
+        state,
+        events: with.iter().map(|one| one.map_or(0, |one| one.events)).collect(),
+        sectors: assembly.places.iter().map(|place| place.sectors).collect(),
+        out: assembly.out,
+        layout: assembly.layout,
+    })
+}
+
+/// What the array keeps its redundancy consistent by.
+fn consistency(
+    all: &[Inspected],
+    places: &[super::Place],
+    newest: &Superblock,
+    layout: &Layout,
+) -> Result<Consistency, Cannot> {
+    if !layout.level.is_redundant() {
+        return Ok(Consistency::None);
+    }
+    if !newest.features.has(Features::BITMAP) {
+        return Ok(Consistency::Resync);
+    }
+    let mut chunk = None;
+    for given in places.iter().filter_map(|place| place.given) {
+        match &all[given].bitmap {
+            BitmapSeen::Found(head, _)
+                if head.kind == BitmapKind::Plain && head.bits().is_some() =>
+            {
+                chunk = chunk.or(Some(head.chunk));
+            }
+            BitmapSeen::Found(head, _) => {
+                let kind = head.kind.version();
+                return Err(not_written(format!(
+                    "its bitmap is of version {kind}, of which only 4 is"
+                )));
+            }
+            BitmapSeen::Lost | BitmapSeen::None => {
+                return Err(not_written(format!(
+                    "the bitmap of device {} of those given cannot be read: leave the device out, and add it as a fresh \
+                     one",
+                    given + 1
+                )));
+            }
+        }
+    }
+    let chunk = chunk.map_or(0, |bytes| u64::from(bytes) / 512);
+    Ok(Consistency::Bitmap { chunk: Sectors(chunk) })
+}
+
+fn not_written(what: String) -> Cannot {
+    Cannot::NotWritten(what)
+}
+
+/// Whether this version writes such an array.
+fn writable(
+    all: &[Inspected],
+    assembly: &super::Assembly,
+    newest: &Superblock,
+) -> Result<(), Cannot> {
+    for (feature, what) in [
+        (Features::JOURNAL, "it has a journal, which md writes all to first"),
+        (Features::PPL, "it logs partial parity"),
+        (Features::PPLS, "it logs partial parity"),
+        (Features::CLUSTERED, "it is shared by a cluster"),
+    ] {
+        if newest.features.has(feature) {
+            return Err(not_written(what.into()));
+        }
+    }
+    if let Some(out) = assembly.out.iter().find(|out| out.why == Why::Replacement) {
+        return Err(not_written(format!(
+            "device {} of those given is about to replace a member: leave one of both out",
+            out.given + 1
+        )));
+    }
+    for given in assembly.places.iter().filter_map(|place| place.given) {
+        if all[given].bad.as_ref().is_none_or(|list| !list.is_empty()) {
+            return Err(not_written(format!(
+                "device {} of those given has a list of bad blocks, which is only read: leave the device out, and \
+                 replace it",
+                given + 1
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The state of the array, which md's superblocks tell each in part.
+fn state(
+    with: &[Option<&Superblock>],
+    newest: &Superblock,
+    consistency: Consistency,
+    all: &[Inspected],
+    places: &[super::Place],
+) -> Said {
+    let mut rebuilding = [0; 2];
+    let mut rebuilt_to = u64::MAX;
+    let mut by_bitmap = true;
+    for (place, one) in with.iter().enumerate() {
+        let Some((one, to)) = one.and_then(|one| Some((one, one.rebuilt_to()?))) else { continue };
+        rebuilding[place / 64] |= 1 << (place % 64);
+        rebuilt_to = rebuilt_to.min(to);
+        by_bitmap &= one.features.has(Features::RECOVERY_BITMAP);
+    }
+    let is_rebuilding = rebuilding != [0; 2];
+    let mut since = 0;
+    for given in places.iter().filter_map(|place| place.given) {
+        since = since.max(match &all[given].bitmap {
+            BitmapSeen::Found(head, _) if head.events + 1 >= newest.events => head.events_cleared,
+            _ => newest.events,
+        });
+    }
+    let has_bitmap = matches!(consistency, Consistency::Bitmap { .. });
+    Said {
+        events: newest.events,
+        failed: unnamed(newest),
+        rebuilding,
+        clean: newest.resync > 0,
+        journal: false,
+        by_bitmap: is_rebuilding && by_bitmap && has_bitmap,
+        rebuilt_to: Sector(if is_rebuilding { rebuilt_to } else { 0 }),
+        synced_to: Sector(newest.resync),
+        journal_tail: 0,
+        bitmap_since: since.min(newest.events),
+        history: HISTORY,
+        left: 1,
+    }
+}
+
+impl Joined {
+    /// What the core is told was found, of members that were looked at in their order; `block` is the largest that any of
+    /// them writes together.
+    pub fn found(&self, looked: &mut [Option<Looked>], block: u32, nonce: u64) -> Found {
+        let least = self.sectors.iter().min().copied().unwrap_or_default();
+        let mut members = Vec::new();
+        for (place, one) in looked.iter_mut().enumerate() {
+            let Some(one) = one else {
+                members.push(Default::default());
+                continue;
+            };
+            let parameters = Parameters {
+                layout: self.layout.to_string(),
+                consistency: self.consistency,
+                data: self.sectors.get(place).copied().unwrap_or_default(),
+                least,
+                log: Sectors::ZERO,
+                pages: one.examined.bitmap.len() as u32,
+                block,
+            };
+            one.examined.sectors = room(&parameters);
+            one.places.data = parameters.data;
+            let events = self.events.get(place).copied().unwrap_or_default();
+            let superblock = Said { events, ..self.state };
+            let (array, device) = (self.array, place as u16);
+            let carried = Carried { array, device, parameters, superblock };
+            one.examined.superblock = Finding::Whole(carried);
+            members.push(one.examined.clone());
+        }
+        Found { members, journal: Default::default(), nonce }
+    }
+
+    /// Sectors used of a member.
+    pub fn sectors(&self, place: usize) -> Sectors {
+        self.sectors.get(place).copied().unwrap_or_default()
+    }
+
+    /// What was given for a place is written so that records lie where the device takes them.
+    ///
+    /// # Errors
+    /// [`Cannot::NotWritten`] where they do not.
+    pub fn check(&self, places: &Places) -> Result<(), Cannot> {
+        match places.md() {
+            Some(kept) if kept.is_aligned() => Ok(()),
+            _ => Err(not_written(
+                "its superblock or bitmap lies askew to the blocks of a device".into(),
+            )),
+        }
+    }
+
+    /// Numbers that spares have.
+    pub fn spare_numbers(&self, all: &[Inspected]) -> Vec<u16> {
+        let of = |given: &usize| all.get(*given)?.superblock();
+        let spares = self.spares.iter().filter_map(of).filter(|one| one.role() == Role::Spare);
+        spares.filter_map(|one| u16::try_from(one.number).ok()).collect()
+    }
+}

@@ -1,0 +1,233 @@
+//! A device of an md array as one who goes on writing it knows it: the bytes of its superblock and of its bitmap.
+
+use raidlab_core::contract::Superblock as Said;
+use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
+
+use super::bitmap::HEAD;
+use super::crew::Crew;
+use super::{Aside, Bitmap, BitmapKind, Features, Inspected, Superblock};
+use crate::{Put, Source};
+
+/// Sectors of a superblock's place.
+const PLACE: u64 = 8;
+/// Bytes of a page of the core's bitmap.
+const PAGE: usize = 8;
+/// Sectors of a bitmap at most: 2^24 bits.
+const MOST_BITMAP: u64 = 4104;
+
+/// A bitmap as it stands on a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Shadow {
+    at: Sector,
+    head: Bitmap,
+    bytes: Vec<u8>,
+}
+
+/// What stands on a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    superblock: Superblock,
+    /// The place of the superblock, with all that is not understood.
+    frame: Vec<u8>,
+    bitmap: Option<Shadow>,
+    /// Sectors that the device writes together.
+    block: u32,
+}
+
+impl Kept {
+    /// Of a device that was inspected and has a superblock.
+    pub(super) fn of(device: &mut dyn Source, found: &Inspected, block: u32) -> Option<Self> {
+        let superblock = found.superblock()?.clone();
+        let at = Sector(superblock.super_offset);
+        let room = found.sectors.0.checked_sub(at.0)?.min(PLACE);
+        let mut frame = vec![0; Sectors(room).bytes() as usize];
+        device.read(at, &mut frame).ok()?;
+        let bitmap = Shadow::of(device, &superblock);
+        Some(Self { superblock, frame, bitmap, block })
+    }
+
+    /// Of a fresh device that is made ready as one like this: with its own number and identity, on so many sectors. The
+    /// bitmap is the same.
+    pub(super) fn like(&self, fresh: Fresh) -> Option<Self> {
+        let mut superblock = self.superblock.clone();
+        let at = superblock.version().superblock(fresh.sectors)?;
+        superblock.super_offset = at.0;
+        superblock.number = u32::from(fresh.number);
+        superblock.device = fresh.id;
+        let plain = [Features::RECOVERY, Features::RECOVERY_BITMAP, Features::REPLACEMENT];
+        let without = plain.iter().fold(Features::BAD_BLOCKS.0, |all, one| all | one.0);
+        superblock.features = Features(superblock.features.0 & !without);
+        (superblock.recovery, superblock.corrected, superblock.flags) = (0, 0, 0);
+        let aside = match superblock.aside {
+            Aside::Bitmap(offset) => i64::from(offset).min(i64::from(superblock.bad_blocks.offset)),
+            _ => i64::from(superblock.bad_blocks.offset),
+        };
+        let end = if at.0 > superblock.data_offset {
+            at.0.checked_add_signed(aside.min(0))?
+        } else {
+            fresh.sectors.0
+        };
+        superblock.data_size = end.checked_sub(superblock.data_offset)?;
+        if superblock.data_size < superblock.size || superblock.len() > self.frame.len() {
+            return None;
+        }
+        let bitmap = self.bitmap.clone().and_then(|mut shadow| {
+            let Aside::Bitmap(offset) = superblock.aside else { return None };
+            shadow.at = superblock.beside(offset)?;
+            Some(shadow)
+        });
+        let frame = self.frame.clone();
+        Some(Self { superblock, frame, bitmap, block: fresh.block.max(self.block) })
+    }
+
+    /// What its superblock says.
+    pub fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+
+    /// Which of the roles is its.
+    pub fn number(&self) -> u16 {
+        self.superblock.number.min(u32::from(u16::MAX)) as u16
+    }
+
+    /// The head of its bitmap.
+    pub(super) fn bitmap(&self) -> Option<&Bitmap> {
+        self.bitmap.as_ref().map(|shadow| &shadow.head)
+    }
+
+    /// The bits of its bitmap, 64 at a time.
+    pub(super) fn pages(&self) -> Vec<u64> {
+        let Some(shadow) = &self.bitmap else { return Vec::new() };
+        let pages = shadow.head.bits().unwrap_or(0).div_ceil(64) as usize;
+        let (words, _) = shadow.bytes[HEAD..].as_chunks::<PAGE>();
+        words.iter().take(pages).map(|word| u64::from_le_bytes(*word)).collect()
+    }
+
+    /// Whether records start and end on what the device writes together.
+    pub(super) fn is_aligned(&self) -> bool {
+        let places = [Some(self.superblock.super_offset), self.bitmap.as_ref().map(|one| one.at.0)];
+        let block = u64::from(self.block.max(1));
+        places.iter().flatten().all(|at| at.is_multiple_of(block))
+            && self.superblock.data_offset.is_multiple_of(block)
+    }
+
+    /// Where records may lie on a device of so many sectors: before the data, or behind them.
+    pub(crate) fn beside_data(&self, total: Sectors) -> (Sector, Sectors) {
+        let one = &self.superblock;
+        if one.super_offset < one.data_offset {
+            return (Sector(0), Sectors(one.data_offset));
+        }
+        let end = one.data_offset.saturating_add(one.size.max(1).min(one.data_size));
+        (Sector(end), Sectors(total.0.saturating_sub(end)))
+    }
+
+    /// The superblock that says this, in parts: the head of the bitmap goes before it, as events that are behind the
+    /// superblock's make all of the bitmap dirty.
+    pub(super) fn put_superblock(
+        &mut self,
+        into: &mut [u8],
+        said: &Said,
+        (device, place, part): (usize, usize, u32),
+        crew: &Crew,
+    ) -> Option<Put> {
+        if part == 0
+            && let Some(shadow) = &mut self.bitmap
+        {
+            shadow.head.events = said.events;
+            shadow.head.events_cleared = said.bitmap_since.min(said.events);
+            shadow.head.emit(&mut shadow.bytes);
+            let put = shadow.put(into, 0, self.block)?;
+            return Some(Put { more: true, ..put });
+        }
+        let one = &mut self.superblock;
+        one.roles = crew.roles(said.failed, device, one.roles.len());
+        one.events = said.events;
+        one.updated = crew.now;
+        one.resync = if said.clean { said.synced_to.0 } else { 0 };
+        let is_rebuilding = said.rebuilding[place / 64] >> (place % 64) & 1 == 1;
+        let has_bitmap = self.bitmap.is_some();
+        for (feature, on) in [
+            (Features::RECOVERY, is_rebuilding),
+            (Features::RECOVERY_BITMAP, is_rebuilding && said.by_bitmap && has_bitmap),
+            (Features::REPLACEMENT, device != place),
+        ] {
+            let others = one.features.0 & !feature.0;
+            one.features = Features(if on { others | feature.0 } else { others });
+        }
+        one.recovery = if is_rebuilding { said.rebuilt_to.0 } else { 0 };
+        one.emit(&mut self.frame).ok()?;
+        let block = u64::from(self.block.max(1)) * SECTOR_BYTES;
+        let bytes = (one.len() as u64).next_multiple_of(block) as usize;
+        let from = self.frame.get(..bytes)?;
+        into.get_mut(..bytes)?.copy_from_slice(from);
+        Some(Put { at: Sector(one.super_offset), bytes, more: false })
+    }
+
+    /// A page of the bitmap.
+    pub(super) fn put_page(&mut self, into: &mut [u8], page: u32, bits: u64) -> Option<Put> {
+        let shadow = self.bitmap.as_mut()?;
+        let at = HEAD + PAGE * page as usize;
+        shadow.bytes.get_mut(at..at + PAGE)?.copy_from_slice(&bits.to_le_bytes());
+        shadow.put(into, at, self.block)
+    }
+
+    /// All that stands on it besides data, to be written to a fresh device: the bitmap, an empty list of bad blocks.
+    pub(super) fn pieces(&self) -> Vec<(Sector, Vec<u8>)> {
+        let mut pieces = Vec::new();
+        if let Some(shadow) = &self.bitmap {
+            pieces.push((shadow.at, shadow.bytes.clone()));
+        }
+        let list = self.superblock.bad_blocks;
+        if list.size > 0
+            && let Some(at) = self.superblock.beside(list.offset)
+        {
+            pieces.push((at, vec![0xff; usize::from(list.size) * SECTOR_BYTES as usize]));
+        }
+        pieces
+    }
+
+    /// The superblock of a spare: the array's, with no role for it.
+    pub(super) fn spare(&mut self, crew: &Crew) -> Option<(Sector, Vec<u8>)> {
+        let one = &mut self.superblock;
+        one.roles = crew.roles([0; 2], usize::MAX, one.roles.len());
+        one.updated = crew.now;
+        one.emit(&mut self.frame).ok()?;
+        Some((Sector(one.super_offset), self.frame.clone()))
+    }
+}
+
+/// A device that is to be made ready.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fresh {
+    pub(super) sectors: Sectors,
+    pub(super) block: u32,
+    pub(super) number: u16,
+    pub(super) id: [u8; 16],
+}
+
+impl Shadow {
+    fn of(device: &mut dyn Source, one: &Superblock) -> Option<Self> {
+        let Aside::Bitmap(offset) = one.aside else { return None };
+        let at = one.beside(offset)?;
+        let mut first = vec![0; 4096];
+        device.read(at, &mut first).ok()?;
+        let head = Bitmap::parse(&first)?;
+        let len = head.sectors().filter(|len| len.0 <= MOST_BITMAP)?;
+        if head.kind != BitmapKind::Plain || head.array != one.array {
+            return None;
+        }
+        let mut bytes = vec![0; len.bytes() as usize];
+        device.read(at, &mut bytes).ok()?;
+        Some(Self { at, head, bytes })
+    }
+
+    /// What the device writes together around a byte of the bitmap.
+    fn put(&self, into: &mut [u8], byte: usize, block: u32) -> Option<Put> {
+        let len = block.max(1) as usize * SECTOR_BYTES as usize;
+        let first = byte / len;
+        let from = self.bytes.get(first * len..(first + 1) * len)?;
+        into.get_mut(..len)?.copy_from_slice(from);
+        let at = Sector(self.at.0 + (first * len) as u64 / SECTOR_BYTES);
+        Some(Put { at, bytes: len, more: false })
+    }
+}

@@ -16,7 +16,8 @@ use raidlab_metadata::md::Version;
     raidlab array examine --scan *.img                     a line for mdadm.conf for each array\n  \
     raidlab array status disk1.img disk2.img disk3.img     whether the array can be read, and by whom\n  \
     raidlab array export-file disk1.img disk2.img disk3.img array.img   copies what it holds to a file\n  \
-    raidlab array create 'raid5 chunk=64K' a.img b.img c.img    a new array on files")]
+    raidlab array create 'raid5 chunk=64K' a.img b.img c.img    a new array on files\n  \
+    raidlab array assemble --write a.img b.img c.img &   runs it; then `raidlab array check NAME`, `fail`, `add`, `stop`")]
 pub(crate) struct Array {
     #[command(subcommand)]
     pub(crate) command: ArrayCommand,
@@ -26,6 +27,14 @@ pub(crate) struct Array {
 pub(crate) enum ArrayCommand {
     Examine(Examine),
     Status(Status),
+    Assemble(super::running::args::Assemble),
+    Stop(super::running::args::Stop),
+    Fail(super::running::args::Fail),
+    Remove(super::running::args::Remove),
+    Add(super::running::args::Add),
+    Replace(super::running::args::Replace),
+    Check(super::running::args::Check),
+    Repair(super::running::args::Repair),
     ExportFile(Export),
     Create(Create),
     DumpMetadata(Dump),
@@ -81,14 +90,27 @@ fn parse_zones(text: &str) -> Result<ZoneOrder, String> {
 }
 
 /// Tells whether an array can be read from these members, and why each is in service or not; writes nothing
+///
+/// With one name or socket of an array that `assemble` runs: how that is.
 #[derive(Args, Debug)]
-#[command(after_help = "Exit status: 0 it can be read, 1 it cannot, 2 bad input.")]
+#[command(after_help = "Examples:\n  \
+    raidlab array status disk1.img disk2.img disk3.img\n  \
+    raidlab array status data --watch       of a running array, until it is stopped\n  \
+    raidlab array status data --test        for scripts\n\n\
+    Exit status: 0 it can be read, 1 it cannot, 2 bad input. With --test, as `mdadm --detail --test`: 0 all members are \
+    in service, 1 some are not, 2 more are missing than the level survives, 4 it cannot be told.")]
 pub(crate) struct Status {
     #[command(flatten)]
     pub(crate) members: Members,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Of a running array: print a line whenever something changes, until it is stopped
+    #[arg(long, conflicts_with = "test")]
+    pub(crate) watch: bool,
+    /// The exit status tells how the array is
+    #[arg(long)]
+    pub(crate) test: bool,
 }
 
 /// Copies what an array holds to a file, with members missing too; no byte of a member changes

@@ -8,20 +8,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use raidlab_core::{Layout, SECTOR_BYTES, Sector, Sectors, Size};
 use raidlab_engine::{FileMember, FileOptions};
-use raidlab_metadata::Source;
 use raidlab_metadata::md::{Creation, Device, Plan, Version, WantedBitmap, inspect};
 
 use super::args::{BitmapChoice, Create};
-use super::disk::Disk;
+use super::disk::{Disk, is_blank};
 use super::examine::{hostname, uuid};
 use crate::failure::Failure;
 use crate::output;
 
 /// What stands for a member that is not there.
 const MISSING: &str = "missing";
-/// A file counts as blank when so many bytes at both ends are zero: all that tools for partition tables,
-/// filesystems and arrays look at first lies there.
-const LOOKED_AT: u64 = 1 << 20;
 /// Bytes that are cleared of a superblock that is there.
 const CLEARED: usize = 4096;
 
@@ -104,20 +100,6 @@ fn target(path: &Path, overwrite: bool) -> Result<Target, Failure> {
     let claim = claim.map_err(Failure::failed)?;
     let file = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
     Ok(Target { path: path.to_owned(), file, old, _claim: claim })
-}
-
-/// Whether both ends are zero.
-fn is_blank(disk: &Disk) -> io::Result<bool> {
-    let length = disk.sectors().bytes();
-    let len = LOOKED_AT.min(length);
-    let mut bytes = vec![0; len as usize];
-    for at in [0, length - len] {
-        disk.file().read_exact_at(&mut bytes, at)?;
-        if bytes.iter().any(|byte| *byte != 0) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
 
 fn creation(

@@ -11,6 +11,10 @@ use raidlab_metadata::{Source, Unreadable};
 
 use crate::failure::Failure;
 
+/// A file counts as blank when so many bytes at both ends are zero: all that tools for partition tables,
+/// filesystems and arrays look at first lies there.
+const LOOKED_AT: u64 = 1 << 20;
+
 /// A device that is read.
 #[derive(Debug)]
 pub(super) struct Disk {
@@ -36,6 +40,11 @@ impl Disk {
     pub(super) const fn file(&self) -> &File {
         &self.file
     }
+
+    /// The file alone.
+    pub(super) fn into_file(self) -> File {
+        self.file
+    }
 }
 
 impl Source for Disk {
@@ -55,4 +64,18 @@ impl Source for Disk {
 /// What a device carries of md.
 pub(super) fn look(path: &Path) -> Result<Inspected, Failure> {
     Ok(inspect(&mut Disk::open(path)?))
+}
+
+/// Whether both ends are zero.
+pub(super) fn is_blank(disk: &Disk) -> io::Result<bool> {
+    let length = disk.sectors().bytes();
+    let len = LOOKED_AT.min(length);
+    let mut bytes = vec![0; len as usize];
+    for at in [0, length - len] {
+        disk.file().read_exact_at(&mut bytes, at)?;
+        if bytes.iter().any(|byte| *byte != 0) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

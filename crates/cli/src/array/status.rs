@@ -1,5 +1,8 @@
 //! `raidlab array status`: whether an array can be read from the members that are there.
 
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
 use raidlab_core::{Array, Size};
 use raidlab_metadata::md::{Assembly, LogSeen};
 use serde_json::{Value, json};
@@ -7,11 +10,21 @@ use serde_json::{Value, json};
 use super::args::Status;
 use super::examine::uuid;
 use super::open::Found;
+use super::running::client;
 use crate::failure::Failure;
 use crate::json::pretty;
 use crate::output;
 
 pub(super) fn run(options: &Status) -> Result<(), Failure> {
+    if let [one] = &options.members.members[..]
+        && let Some(array) = running(one)
+    {
+        return client::status(array, (options.json, options.watch, options.test));
+    }
+    if options.watch || options.test {
+        let what = "for one array that runs, by its name or socket";
+        return Err(Failure::input(format!("--watch and --test are {what}")));
+    }
     let found = Found::new(&options.members)?;
     if options.json {
         output::print(&pretty(&as_json(&found)))?;
@@ -19,6 +32,15 @@ pub(super) fn run(options: &Status) -> Result<(), Failure> {
     }
     let assembly = found.assembly()?;
     output::print(&text(&found, assembly))
+}
+
+/// The name or socket of a running array, where no member is given.
+fn running(one: &Path) -> Option<&str> {
+    let text = one.to_str()?;
+    match one.metadata() {
+        Ok(there) => there.file_type().is_socket().then_some(text),
+        Err(_) => (!text.contains('/')).then_some(text),
+    }
 }
 
 /// Bytes of the array.

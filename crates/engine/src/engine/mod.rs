@@ -420,7 +420,7 @@ impl Engine {
 
     /// The descriptors that members use.
     pub fn descriptors(&self) -> Vec<RawFd> {
-        let all = self.members.iter().chain(&self.retired);
+        let all = self.members.iter().chain(&self.retired).chain(&self.spares);
         let descriptor = |member: &Member| match member {
             Member::File(file) => Some(file.descriptor()),
             _ => None,

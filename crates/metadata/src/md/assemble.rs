@@ -454,11 +454,19 @@ fn names(one: &Superblock, other: &Superblock) -> bool {
     member(one.role_of(other.number)).is_some()
 }
 
-/// Two halves that each wrote that the other is gone.
+/// Two halves that each wrote that the other is gone. One that left before another device came in its place does not know
+/// that device either, but it knows others, or calls nobody gone.
 fn diverged(devices: &Devices<'_>, newest: &Superblock) -> Result<(), Cannot> {
     let members = || devices.there().filter(|(_, one)| member(one.role()).is_some());
+    let knows_anybody =
+        |one: &Superblock| members().any(|(_, other)| names(newest, other) && names(one, other));
+    let calls_gone = |one: &Superblock| {
+        let fills = |of: &Superblock, role: &Role| of.roles.contains(role);
+        let filled = newest.roles.iter().filter(|role| member(**role).is_some());
+        filled.into_iter().any(|role| !fills(one, role))
+    };
     let other: Vec<usize> = members()
-        .filter(|(_, one)| !names(newest, one) && !names(one, newest))
+        .filter(|(_, one)| !names(newest, one) && !knows_anybody(one) && calls_gone(one))
         .map(|(given, _)| given)
         .collect();
     if other.is_empty() {

@@ -95,6 +95,15 @@ fn halves_that_went_on_alone_are_told_apart() {
         assert_eq!(out(&half), [(without, Why::LeftOut)]);
         assert_eq!(half.places[kept].given, Some(kept));
     }
+    // One that was exchanged for a device which it does not know is no half: the device has another number.
+    let [a, b, c] = three();
+    let mut exchanged = [a, Superblock { number: 5, device: [55; 16], ..b.clone() }, c];
+    for one in &mut exchanged {
+        (one.events, one.roles[1], one.roles[5]) = (120, Role::Faulty, Role::Member(1));
+    }
+    let [a, fresh, c] = exchanged;
+    let whole = decide(&[fresh, b.clone(), a, c]).unwrap();
+    assert_eq!((whole.missing(), out(&whole)), (vec![], vec![(1, Why::Stale(100, 120))]));
     // One that only missed things names the other still.
     pair[1].roles[0] = Role::Member(0);
     assert_eq!(out(&decide(&pair).unwrap()), [(1, Why::Stale(110, 120))]);

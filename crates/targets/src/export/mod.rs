@@ -34,7 +34,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use raidlab_core::{MemberIndex, MemberTotals};
-use raidlab_engine::{Engine, EngineError, EngineErrorKind};
+use raidlab_engine::{Engine, EngineError, EngineErrorKind, Member};
 
 use crate::mounted::mounts;
 use serve::{Command, ServerLoop};
@@ -49,6 +49,8 @@ pub enum ExportCache {
     Kept,
     /// Nothing: every read and write comes to the array.
     None,
+    /// As `Kept`, and the file cannot be written.
+    ReadOnly,
 }
 
 /// What the serving thread and its owner have in common.
@@ -77,7 +79,8 @@ impl Shared {
     }
 }
 
-type Ended = (Engine, Result<(), EngineError>);
+/// The engine, unless it was let go of, and how serving ended.
+type Ended = (Option<Engine>, Result<(), EngineError>);
 
 /// An array that is served as the file `array` in a directory. Dropped, it is taken down, whoever still
 /// uses the file.
@@ -145,7 +148,7 @@ impl FuseExport {
     /// # Errors
     /// As there; when the export has ended.
     pub fn fail(&self, member: MemberIndex) -> Result<(), EngineError> {
-        self.command(|answer| Command::Fail(member, answer))
+        self.with_engine(move |engine| engine.fail(member))?
     }
 
     /// Lets a member in memory vanish: it answers every I/O with that from now on.
@@ -153,17 +156,46 @@ impl FuseExport {
     /// # Errors
     /// When there is no such member in memory, or the export has ended.
     pub fn vanish(&self, member: MemberIndex) -> Result<(), EngineError> {
-        self.command(|answer| Command::Vanish(member, answer))
+        self.with_engine(move |engine| vanish(engine, member))?
     }
 
-    fn command(
+    /// Does something with the engine, between requests, on the thread that serves the file. That thread has a table of
+    /// descriptors of its own: what is opened for the engine must be opened there.
+    ///
+    /// # Errors
+    /// When the export has ended.
+    pub fn with_engine<R: Send + 'static>(
         &self,
-        command: impl FnOnce(Sender<Result<(), EngineError>>) -> Command,
-    ) -> Result<(), EngineError> {
+        work: impl FnOnce(&mut Engine) -> R + Send + 'static,
+    ) -> Result<R, EngineError> {
         let (answer, told) = channel();
-        self.commands.send(command(answer)).map_err(|_| ended_early())?;
+        let work = move |engine: &mut Engine| {
+            // Who asked may have stopped waiting.
+            let _ = answer.send(work(engine));
+        };
+        self.commands.send(Command::Do(Box::new(work))).map_err(|_| ended_early())?;
         self.ring();
-        told.recv().unwrap_or_else(|_| Err(ended_early()))
+        told.recv().map_err(|_| ended_early())
+    }
+
+    /// Unmounts it, does something with the engine on the thread that served it, and lets go of the engine there.
+    ///
+    /// # Errors
+    /// [`EngineErrorKind::Busy`] when somebody uses the file: it is served as before then; a fault of the engine.
+    pub fn end<R: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&mut Engine) -> R + Send + 'static,
+    ) -> Result<R, EngineError> {
+        let (answer, told) = channel();
+        let work = move |engine: &mut Engine| {
+            let _ = answer.send(work(engine));
+        };
+        self.commands.send(Command::Last(Box::new(work))).map_err(|_| ended_early())?;
+        self.ring();
+        mounts::unmount(&self.directory)?;
+        let Some((_, outcome)) = self.join() else { return Err(ended_early()) };
+        outcome?;
+        told.recv().map_err(|_| ended_early())
     }
 
     fn ring(&self) {
@@ -179,7 +211,8 @@ impl FuseExport {
     pub fn finish(mut self) -> Result<Engine, EngineError> {
         mounts::unmount(&self.directory)?;
         let Some((engine, outcome)) = self.join() else { return Err(ended_early()) };
-        outcome.map(|()| engine)
+        outcome?;
+        engine.ok_or_else(ended_early)
     }
 
     fn join(&mut self) -> Option<Ended> {
@@ -215,18 +248,21 @@ fn run(
     let mut keep = engine.descriptors();
     keep.extend([shared.bell.as_raw_fd(), shared.members.as_raw_fd()]);
     let mounted = system::own_descriptors(keep).and_then(|()| system::open_device());
-    let mounted = mounted.and_then(|device| system::mount(&device, &directory).map(|()| device));
+    let mounted = mounted.and_then(|device| {
+        let read_only = cache == ExportCache::ReadOnly;
+        system::mount(&device, &directory, read_only).map(|()| device)
+    });
     let device = match mounted {
         Ok(device) => device,
         Err(error) => {
             let _ = ready.send(Err(EngineError::io(EXPORT, &directory, error)));
-            return (engine, Ok(()));
+            return (Some(engine), Ok(()));
         }
     };
     // Without the permission there is only less protection when memory is short.
     system::be_flusher();
     let open_flags = match cache {
-        ExportCache::Kept => protocol::OPEN_KEEP_CACHE,
+        ExportCache::Kept | ExportCache::ReadOnly => protocol::OPEN_KEEP_CACHE,
         ExportCache::None => protocol::OPEN_DIRECT | protocol::OPEN_PARALLEL_WRITES,
     };
     match ServerLoop::slots(&mut engine) {
@@ -237,7 +273,7 @@ fn run(
         Err(error) => {
             let _ = mounts::unmount_lazily(&directory);
             let _ = ready.send(Err(error));
-            (engine, Ok(()))
+            (Some(engine), Ok(()))
         }
     }
 }
@@ -250,6 +286,19 @@ pub(crate) fn need_device() -> Result<(), EngineError> {
         Err(error) => {
             let reason = format!("{error}; the kernel must have FUSE (`modprobe fuse`)");
             Err(EngineError::new(EngineErrorKind::NotSupported, EXPORT, reason).at_path(device))
+        }
+    }
+}
+
+fn vanish(engine: &mut Engine, member: MemberIndex) -> Result<(), EngineError> {
+    match engine.member_mut(member) {
+        Some(Member::Memory(memory)) => {
+            memory.vanish();
+            Ok(())
+        }
+        _ => {
+            let reason = format!("there is no member {member} in memory");
+            Err(EngineError::new(EngineErrorKind::InvalidRequest, "let a member vanish", reason))
         }
     }
 }

@@ -8,30 +8,29 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::Receiver;
 
 use raidlab_core::contract::{IoOp, Outcome, RequestId, Segment, Token};
-use raidlab_core::{MemberIndex, Sector, Sectors};
-use raidlab_engine::{Engine, EngineError, EngineErrorKind, Member, Reply};
+use raidlab_core::{Sector, Sectors};
+use raidlab_engine::{Engine, EngineError, EngineErrorKind, Reply};
 
 use super::answers::{self, Decision, Served};
 use super::protocol::{self, ANSWER_HEADER, Ask, Message, WRITE_HEAD};
 use super::requests::{Order, Span};
-use super::{Shared, system};
+use super::{Ended, Shared, system};
 
 /// Messages that are worked on at once.
 const SLOTS: usize = 64;
 const SERVE: &str = "serve the array";
 
 /// What the owner of an export asks of its thread.
-#[derive(Debug)]
 pub(super) enum Command {
     /// End the export, whoever uses it.
     Stop,
-    /// Take a member out of service.
-    Fail(MemberIndex, Sender<Result<(), EngineError>>),
-    /// Let a member in memory answer nothing but that it is gone.
-    Vanish(MemberIndex, Sender<Result<(), EngineError>>),
+    /// Do something with the engine.
+    Do(Box<dyn FnOnce(&mut Engine) + Send>),
+    /// Do this at the end, here, and then let go of the engine.
+    Last(Box<dyn FnOnce(&mut Engine) + Send>),
 }
 
 /// What a slot is at.
@@ -86,6 +85,8 @@ pub(super) struct ServerLoop {
     shared: Arc<Shared>,
     commands: Receiver<Command>,
     stopping: bool,
+    /// What is done at the end.
+    last: Option<Box<dyn FnOnce(&mut Engine) + Send>>,
 }
 
 impl ServerLoop {
@@ -124,14 +125,15 @@ impl ServerLoop {
             shared,
             commands,
             stopping: false,
+            last: None,
             slots,
             engine,
         }
     }
 
     /// Serves until the filesystem is unmounted or the owner stops it. The device is closed then, which
-    /// ends whatever still waits for an answer; the engine comes back idle.
-    pub(super) fn run(mut self) -> (Engine, Result<(), EngineError>) {
+    /// ends whatever still waits for an answer; the engine comes back idle, unless something is done with it at the end here.
+    pub(super) fn run(mut self) -> Ended {
         let mut outcome = self.serve();
         drop(self.device);
         self.replies.clear();
@@ -144,7 +146,19 @@ impl ServerLoop {
         }
         self.engine.disarm();
         self.shared.publish(self.engine.totals());
-        (self.engine, outcome)
+        // A command may have come after the last look.
+        for command in self.commands.try_iter() {
+            if let Command::Last(work) = command {
+                self.last = Some(work);
+            }
+        }
+        match self.last.take() {
+            Some(work) => {
+                work(&mut self.engine);
+                (None, outcome)
+            }
+            None => (Some(self.engine), outcome),
+        }
     }
 
     fn serve(&mut self) -> Result<(), EngineError> {
@@ -200,15 +214,10 @@ impl ServerLoop {
 
     fn obey(&mut self) {
         for command in self.commands.try_iter() {
-            // Who asked may have stopped waiting.
             match command {
                 Command::Stop => self.stopping = true,
-                Command::Fail(member, answer) => {
-                    let _ = answer.send(self.engine.fail(member));
-                }
-                Command::Vanish(member, answer) => {
-                    let _ = answer.send(vanish(&mut self.engine, member));
-                }
+                Command::Do(work) => work(&mut self.engine),
+                Command::Last(work) => self.last = Some(work),
             }
         }
     }
@@ -480,19 +489,6 @@ fn error_number(outcome: Outcome) -> i32 {
         Outcome::NotSupported => libc::EOPNOTSUPP,
         Outcome::OutOfRange => libc::ENOSPC,
         _ => libc::EIO,
-    }
-}
-
-fn vanish(engine: &mut Engine, member: MemberIndex) -> Result<(), EngineError> {
-    match engine.member_mut(member) {
-        Some(Member::Memory(memory)) => {
-            memory.vanish();
-            Ok(())
-        }
-        _ => {
-            let reason = format!("there is no member {member} in memory");
-            Err(EngineError::new(EngineErrorKind::InvalidRequest, "let a member vanish", reason))
-        }
     }
 }
 

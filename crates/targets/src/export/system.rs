@@ -24,10 +24,11 @@ pub(super) fn open_device() -> io::Result<File> {
 }
 
 /// Mounts the filesystem that `device` will be answered for.
-pub(super) fn mount(device: &File, at: &Path) -> io::Result<()> {
+pub(super) fn mount(device: &File, at: &Path, read_only: bool) -> io::Result<()> {
     let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", device.as_raw_fd());
     let options = CString::new(options)?;
-    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    let mut flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    flags.set(MountFlags::RDONLY, read_only);
     Ok(rustix::mount::mount("raidlab", at, TYPE, flags, Some(options.as_c_str()))?)
 }
 

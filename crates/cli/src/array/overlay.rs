@@ -1,0 +1,250 @@
+//! Members that are only read: what is written to them goes to one file beside, and is read back from there.
+//!
+//! ```text
+//! | head: which devices, how long | maps: a bit for each 4 KiB of each device | blocks, in place, sparse |
+//! ```
+//!
+//! Fault model: the power may go at any moment, the disk of the file may be full. Why it is safe: a bit is written only at
+//! a flush, when what it stands for is durable; so a block is the device's or whole. The devices are open for reading only.
+//! Tests: `tests/array/running.rs`.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use raidlab_core::contract::{IoOp, IoOutcome};
+use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
+use raidlab_engine::{Member, MemberRequest, MemberStore};
+
+use super::disk::Disk;
+use crate::failure::Failure;
+use raidlab_metadata::Source;
+use raidlab_metadata::md::inspect;
+
+const MAGIC: &[u8; 16] = b"raidlab overlay1";
+/// Bytes of a block, of the head, and what maps are rounded to.
+const BLOCK: u64 = 4096;
+/// Bytes that the head has for each device: its identity and its sectors.
+const ENTRY: usize = 24;
+/// Devices that the head has room for.
+const MOST: usize = (BLOCK as usize - MAGIC.len()) / ENTRY;
+
+/// The file.
+#[derive(Debug)]
+struct Overlay {
+    file: File,
+    maps: Vec<Map>,
+}
+
+/// What of a device stands in the file.
+#[derive(Debug)]
+struct Map {
+    bits: Vec<u8>,
+    /// Where its map and its blocks stand.
+    at: u64,
+    blocks: u64,
+    /// Bits were set since the last flush.
+    is_dirty: bool,
+}
+
+/// A device with what was written to it.
+struct Layered {
+    base: File,
+    sectors: Sectors,
+    number: usize,
+    overlay: Arc<Mutex<Overlay>>,
+}
+
+/// Opens devices for reading, with one file for what is written.
+pub(super) fn open(paths: &[PathBuf], overlay: &Path) -> Result<Vec<Member>, Failure> {
+    let failed = |error: io::Error| Failure::failed(format!("{}: {error}", overlay.display()));
+    let mut disks = paths.iter().map(|path| Disk::open(path)).collect::<Result<Vec<_>, _>>()?;
+    if disks.len() > MOST {
+        return Err(Failure::input(format!("an overlay is for at most {MOST} devices")));
+    }
+    let head = head(&mut disks);
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(overlay);
+    let file = file.map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(std::fs::TryLockError::Error(error)) => return Err(failed(error)),
+        Err(std::fs::TryLockError::WouldBlock) => {
+            let what = "is the overlay of an array that runs";
+            return Err(Failure::Refused(format!("{} {what}", overlay.display())));
+        }
+    }
+    if file.metadata().map_err(failed)?.len() == 0 {
+        file.write_all_at(&head, 0).map_err(failed)?;
+    } else {
+        let mut known = vec![0; BLOCK as usize];
+        let read = file.read_exact_at(&mut known, 0);
+        if read.is_err() || !known.starts_with(MAGIC) {
+            let what = "is no overlay, and is left as it is: name a file that does not exist";
+            return Err(Failure::input(format!("{} {what}", overlay.display())));
+        }
+        if known != head {
+            let what = "holds what was written to other devices, or to these in another order";
+            return Err(Failure::input(format!("{} {what}", overlay.display())));
+        }
+    }
+    let sizes: Vec<u64> = disks.iter().map(|disk| disk.sectors().bytes()).collect();
+    let maps = maps(&file, &sizes).map_err(failed)?;
+    let overlay = Arc::new(Mutex::new(Overlay { file, maps }));
+    let member = |(number, disk): (usize, Disk)| {
+        let (sectors, overlay) = (disk.sectors(), Arc::clone(&overlay));
+        Member::from(Layered { base: disk.into_file(), sectors, number, overlay })
+    };
+    Ok(disks.into_iter().enumerate().map(member).collect())
+}
+
+/// Which devices it is for.
+fn head(disks: &mut [Disk]) -> Vec<u8> {
+    let mut head = vec![0; BLOCK as usize];
+    head[..MAGIC.len()].copy_from_slice(MAGIC);
+    for (disk, entry) in disks.iter_mut().zip(head[MAGIC.len()..].chunks_exact_mut(ENTRY)) {
+        let id = inspect(disk).superblock().map(|one| one.device).unwrap_or_default();
+        entry[..16].copy_from_slice(&id);
+        entry[16..].copy_from_slice(&disk.sectors().0.to_le_bytes());
+    }
+    head
+}
+
+fn maps(file: &File, sizes: &[u64]) -> io::Result<Vec<Map>> {
+    let mut at = BLOCK;
+    let mut maps = Vec::new();
+    for size in sizes {
+        let bytes = size.div_ceil(BLOCK).div_ceil(8).next_multiple_of(BLOCK);
+        maps.push(Map { bits: vec![0; bytes as usize], at, blocks: 0, is_dirty: false });
+        at += bytes;
+    }
+    for (map, size) in maps.iter_mut().zip(sizes) {
+        map.blocks = at;
+        at += size.next_multiple_of(BLOCK);
+    }
+    if file.metadata()?.len() < at {
+        file.set_len(at)?;
+    }
+    for map in &mut maps {
+        file.read_exact_at(&mut map.bits, map.at)?;
+    }
+    Ok(maps)
+}
+
+impl Overlay {
+    fn has(&self, number: usize, block: u64) -> bool {
+        self.maps[number].bits[(block / 8) as usize] >> (block % 8) & 1 == 1
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.sync_data()?;
+        if self.maps.iter().all(|map| !map.is_dirty) {
+            return Ok(());
+        }
+        for map in self.maps.iter_mut().filter(|map| map.is_dirty) {
+            self.file.write_all_at(&map.bits, map.at)?;
+            map.is_dirty = false;
+        }
+        self.file.sync_data()
+    }
+}
+
+impl Layered {
+    fn overlay(&self) -> MutexGuard<'_, Overlay> {
+        // What a thread that panicked left is whole: bits are set last.
+        self.overlay.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read(&self, overlay: &Overlay, at: u64, into: &mut [u8]) -> io::Result<()> {
+        let mut done = 0;
+        while done < into.len() {
+            let from = at + done as u64;
+            let block = from / BLOCK;
+            let len = ((BLOCK - from % BLOCK) as usize).min(into.len() - done);
+            let part = &mut into[done..done + len];
+            match overlay.has(self.number, block) {
+                true => {
+                    overlay.file.read_exact_at(part, overlay.maps[self.number].blocks + from)?
+                }
+                false => self.base.read_exact_at(part, from)?,
+            }
+            done += len;
+        }
+        Ok(())
+    }
+
+    fn write(&self, overlay: &mut Overlay, at: u64, from: &[u8]) -> io::Result<()> {
+        let length = self.sectors.bytes();
+        let mut done = 0;
+        while done < from.len() {
+            let here = at + done as u64;
+            let block = here / BLOCK;
+            let len = ((BLOCK - here % BLOCK) as usize).min(from.len() - done);
+            let blocks = overlay.maps[self.number].blocks;
+            let start = block * BLOCK;
+            let whole = BLOCK.min(length - start) as usize;
+            if !overlay.has(self.number, block) && len < whole {
+                let mut bytes = vec![0; whole];
+                self.base.read_exact_at(&mut bytes, start)?;
+                overlay.file.write_all_at(&bytes, blocks + start)?;
+            }
+            overlay.file.write_all_at(&from[done..done + len], blocks + here)?;
+            let map = &mut overlay.maps[self.number];
+            map.bits[(block / 8) as usize] |= 1 << (block % 8);
+            map.is_dirty = true;
+            done += len;
+        }
+        Ok(())
+    }
+
+    fn carry_out(&self, request: &MemberRequest) -> io::Result<Option<Vec<u8>>> {
+        let mut overlay = self.overlay();
+        let (at, len) = (request.at().bytes(), request.len().bytes() as usize);
+        match request.op() {
+            IoOp::Read => {
+                let mut bytes = vec![0; len];
+                self.read(&overlay, at, &mut bytes)?;
+                return Ok(Some(bytes));
+            }
+            IoOp::Write | IoOp::WriteZeroes => {
+                if request.flushes_first() {
+                    overlay.flush()?;
+                }
+                let zeroes = vec![0; if request.op() == IoOp::Write { 0 } else { len }];
+                let bytes = if request.op() == IoOp::Write { request.payload() } else { &zeroes };
+                self.write(&mut overlay, at, bytes)?;
+                if request.is_durable() {
+                    overlay.flush()?;
+                }
+            }
+            IoOp::Flush => overlay.flush()?,
+            // What is discarded may be anything, so it may be what it was.
+            IoOp::Discard => {}
+        }
+        Ok(None)
+    }
+}
+
+impl MemberStore for Layered {
+    fn sectors(&self) -> Sectors {
+        self.sectors
+    }
+
+    fn submit(&mut self, request: MemberRequest) {
+        match self.carry_out(&request) {
+            Ok(Some(bytes)) => request.complete_read(&bytes),
+            Ok(None) => request.complete(IoOutcome::Ok),
+            Err(error) => {
+                let first_bad = Sector(request.at().bytes() / SECTOR_BYTES);
+                let is_full = error.kind() == io::ErrorKind::StorageFull;
+                let outcome = match request.op() {
+                    _ if is_full => IoOutcome::NoSpace,
+                    IoOp::Read => IoOutcome::MediaError { first_bad },
+                    _ => IoOutcome::Gone,
+                };
+                request.complete(outcome);
+            }
+        }
+    }
+}

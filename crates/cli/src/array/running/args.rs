@@ -1,0 +1,151 @@
+//! The command line of arrays that run.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::super::args::Members;
+
+/// Runs an array until it is stopped; for reading only, unless told to write
+///
+/// The process holds every member, and stays in the foreground: `stop`, or Ctrl-C, ends it in order, with everything
+/// durable and the array marked clean. Without --write and --overlay no byte of any member changes. With --write what
+/// is inconsistent after a crash is made consistent, a spare takes the place of a member that failed, and superblocks and
+/// bitmap are kept as md keeps them, so that md takes the array over at any time after. Members that are block devices
+/// are claimed exclusively, so that nothing else assembles them meanwhile.
+#[derive(Args, Debug)]
+#[command(
+    visible_alias = "serve",
+    after_help = "Examples:\n  \
+    raidlab array assemble disk1.img disk3.img disk4.img --fuse data.img     what it holds, as a file, for reading\n  \
+    raidlab array assemble --write a.img b.img c.img                   resync, and administration by its name\n  \
+    raidlab array serve --overlay changes.img /dev/sd[bcd] --fuse data.img   all writes go to changes.img\n\n\
+    Exit status: 0 stopped in order, 1 failed, 2 bad input, 3 refused for safety, 130 interrupted before it ran."
+)]
+pub(crate) struct Assemble {
+    #[command(flatten)]
+    pub(crate) members: Members,
+    /// Write to the members
+    #[arg(long, conflicts_with = "overlay")]
+    pub(crate) write: bool,
+    /// Write, but keep all writes in this file, which is made where it is missing; no byte of a member changes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) overlay: Option<PathBuf>,
+    /// With --write or --overlay: start although members are missing that were in service when it was stopped
+    #[arg(long)]
+    pub(crate) run: bool,
+    /// Serve what the array holds as this file, which must not exist (root)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) fuse: Option<PathBuf>,
+    /// With --write: the device takes the place of a member that fails; what is on it is lost
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) spare: Vec<PathBuf>,
+    /// With --spare: also where something stands on it
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+    /// The program is run with the event, the array and the member as arguments when a member fails, a rebuild ends
+    /// or a spare takes over, as `mdadm --monitor --program` does
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) program: Option<PathBuf>,
+    /// Where commands come in [default: the array's name in the runtime directory]
+    #[arg(long, value_name = "SOCKET")]
+    pub(crate) socket: Option<PathBuf>,
+}
+
+/// An array that `assemble` runs.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Running {
+    /// Its name, or the path of its socket
+    #[arg(value_name = "ARRAY")]
+    pub(crate) array: String,
+}
+
+/// Stops a running array: everything durable, marked clean
+#[derive(Args, Debug)]
+pub(crate) struct Stop {
+    #[command(flatten)]
+    pub(crate) running: Running,
+}
+
+/// Takes a member of a running array out of service
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  raidlab array fail data 2\n  raidlab array fail data disk3.img"
+)]
+pub(crate) struct Fail {
+    #[command(flatten)]
+    pub(crate) running: Running,
+    /// Its number, or its device
+    #[arg(value_name = "MEMBER")]
+    pub(crate) member: String,
+}
+
+/// Lets go of the device of a member that failed, or of a spare
+#[derive(Args, Debug)]
+pub(crate) struct Remove {
+    #[command(flatten)]
+    pub(crate) running: Running,
+    /// The member's number or device, or the spare
+    #[arg(value_name = "MEMBER")]
+    pub(crate) member: String,
+}
+
+/// Gives a running array a device: one that was away comes back, any other one is rebuilt in the place of a member that
+/// is missing, or waits as a spare
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    raidlab array add data new.img         everything on new.img is lost\n  \
+    raidlab array add data disk2.img       a member that was away: only what changed is rebuilt, by the bitmap")]
+pub(crate) struct Add {
+    #[command(flatten)]
+    pub(crate) running: Running,
+    /// The device
+    #[arg(value_name = "DEVICE")]
+    pub(crate) device: PathBuf,
+    /// Also where something stands on it
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+}
+
+/// Copies a member of a running array to a fresh device while it goes on serving, then swaps them
+#[derive(Args, Debug)]
+pub(crate) struct Replace {
+    #[command(flatten)]
+    pub(crate) running: Running,
+    /// The member's number or device
+    #[arg(value_name = "MEMBER")]
+    pub(crate) member: String,
+    /// The fresh device
+    #[arg(value_name = "DEVICE")]
+    pub(crate) device: PathBuf,
+    /// Also where something stands on it
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+}
+
+/// Compares the redundancy of a running array everywhere, and waits for the end
+#[derive(Args, Debug)]
+#[command(after_help = "Exit status: 0 consistent, 1 differences were found, or it failed.")]
+pub(crate) struct Check {
+    #[command(flatten)]
+    pub(crate) running: Running,
+    /// Only begin it
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+    /// No progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// The same, and makes redundancy consistent: parity of the data, or all copies as the first
+#[derive(Args, Debug)]
+pub(crate) struct Repair {
+    #[command(flatten)]
+    pub(crate) running: Running,
+    /// Only begin it
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+    /// No progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}

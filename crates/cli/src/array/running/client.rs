@@ -1,0 +1,221 @@
+//! Commands to an array that runs in another process.
+
+use std::path::Path;
+use std::process::exit;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use raidlab_core::Size;
+use serde_json::{Value, json};
+
+use super::args::{Add, Check, Fail, Remove, Repair, Replace, Running, Stop};
+use super::socket::ask;
+use super::state::absolute;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::json::pretty;
+use crate::output;
+use crate::progress::Bar;
+
+/// How often a running array is asked how it is.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// Asks for something that is done at once, and says what was done.
+fn once(running: &Running, command: &Value) -> Result<(), Failure> {
+    let answer = ask(&running.array, command)?;
+    output::print(&format!("{}\n", answer["done"].as_str().unwrap_or("done")))
+}
+
+pub(in super::super) fn stop(options: &Stop) -> Result<(), Failure> {
+    once(&options.running, &json!({ "do": "stop" }))
+}
+
+pub(in super::super) fn fail(options: &Fail) -> Result<(), Failure> {
+    once(&options.running, &json!({ "do": "fail", "member": named(&options.member) }))
+}
+
+pub(in super::super) fn remove(options: &Remove) -> Result<(), Failure> {
+    once(&options.running, &json!({ "do": "remove", "member": named(&options.member) }))
+}
+
+pub(in super::super) fn add(options: &Add) -> Result<(), Failure> {
+    let (device, overwrite) = (path(&options.device)?, options.overwrite);
+    once(&options.running, &json!({ "do": "add", "device": device, "overwrite": overwrite }))
+}
+
+pub(in super::super) fn replace(options: &Replace) -> Result<(), Failure> {
+    let (device, overwrite) = (path(&options.device)?, options.overwrite);
+    let member = named(&options.member);
+    let command =
+        json!({ "do": "replace", "member": member, "device": device, "overwrite": overwrite });
+    once(&options.running, &command)
+}
+
+/// A member as it was given; a path means the same in the other process.
+fn named(member: &str) -> String {
+    match member.parse::<u16>() {
+        Ok(_) => member.to_owned(),
+        Err(_) => absolute(Path::new(member)).display().to_string(),
+    }
+}
+
+fn path(device: &Path) -> Result<String, Failure> {
+    let path = absolute(device);
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| Failure::input(format!("{}: the name is no UTF-8", path.display())))
+}
+
+pub(in super::super) fn check(options: &Check) -> Result<(), Failure> {
+    scrub(&options.running, "check", options.no_wait, options.quiet)
+}
+
+pub(in super::super) fn repair(options: &Repair) -> Result<(), Failure> {
+    scrub(&options.running, "repair", options.no_wait, options.quiet)
+}
+
+fn scrub(running: &Running, what: &str, no_wait: bool, quiet: bool) -> Result<(), Failure> {
+    let stop = interrupt::flag()?;
+    let begun = ask(&running.array, &json!({ "do": what }))?;
+    if no_wait {
+        return output::print(&format!("{what} has begun\n"));
+    }
+    let bar = Bar::share(quiet);
+    let status = loop {
+        let status = ask(&running.array, &json!({ "do": "status" }))?;
+        if status["scrubs"] != begun["scrubs"] {
+            break status;
+        }
+        let sectors = |key: &str| status["work"][key].as_u64().unwrap_or(0) as usize;
+        bar.show(sectors("done_sectors"), sectors("of_sectors").max(1), what.to_owned());
+        if stop.load(Ordering::Relaxed) {
+            let goes_on = format!("the {what} goes on; `raidlab array status` tells how far");
+            return Err(Failure::Interrupted.and(Some(goes_on)));
+        }
+        std::thread::sleep(AGAIN);
+    };
+    bar.clear();
+    let how = &status["scrubbed"];
+    let sectors = |key: &str| how[key].as_u64().unwrap_or(0);
+    if how["interrupted"] == true {
+        return Err(Failure::failed(format!("the {what} was broken off")));
+    }
+    let (differ, lost) = (sectors("mismatched_sectors"), sectors("lost_sectors"));
+    let told = format!("{what}: {differ} sectors differ, {lost} cannot be read\n");
+    output::print(&told)?;
+    match (what, differ, lost) {
+        (_, 0, 0) | ("repair", _, 0) => Ok(()),
+        _ => Err(Failure::failed("redundancy is not consistent everywhere")),
+    }
+}
+
+/// How a running array is.
+pub(in super::super) fn status(
+    array: &str,
+    (json, watch, test): (bool, bool, bool),
+) -> Result<(), Failure> {
+    let command = json!({ "do": "status" });
+    if watch {
+        return follow(array, &command, json);
+    }
+    let asked = ask(array, &command);
+    if test && let Err(failure) = &asked {
+        output::note(&format!("error: {}", failure.what()));
+        exit(4);
+    }
+    let status = asked?;
+    output::print(&if json { pretty(&status) } else { text(&status) })?;
+    match () {
+        () if !test => Ok(()),
+        () if status["lost"] == true => exit(2),
+        () if status["missing"] != 0 || status["incomplete"] != 0 => exit(1),
+        () => Ok(()),
+    }
+}
+
+/// Prints the state whenever it changes, until the array is stopped.
+fn follow(array: &str, command: &Value, json: bool) -> Result<(), Failure> {
+    let stop = interrupt::flag()?;
+    let mut last = String::new();
+    let mut status = ask(array, command)?;
+    loop {
+        let line = if json { format!("{status}\n") } else { format!("{}\n", line(&status)) };
+        if line != last {
+            output::print(&line)?;
+            last = line;
+        }
+        std::thread::sleep(AGAIN);
+        if stop.load(Ordering::Relaxed) {
+            return Err(Failure::Interrupted);
+        }
+        match ask(array, command) {
+            Ok(now) => status = now,
+            // It was there, and is no longer.
+            Err(_) => return output::print("stopped\n"),
+        }
+    }
+}
+
+/// The state in a line, as /proc/mdstat has it: who is in service, what goes on.
+fn line(status: &Value) -> String {
+    let members = status["members"].as_array().map_or(&[][..], Vec::as_slice);
+    let letter = |member: &Value| if member["state"] == "in service" { 'U' } else { '_' };
+    let letters: String = members.iter().map(letter).collect();
+    let name = status["name"].as_str().unwrap_or("");
+    format!("{name}: [{}/{}] [{letters}]{}", count(&letters), members.len(), work(status))
+}
+
+fn count(letters: &str) -> usize {
+    letters.chars().filter(|letter| *letter == 'U').count()
+}
+
+fn work(status: &Value) -> String {
+    let work = &status["work"];
+    let Some(kind) = work["kind"].as_str() else { return String::new() };
+    let number = |key: &str| work[key].as_u64().unwrap_or(0);
+    let percent = 100 * number("done_sectors") / number("of_sectors").max(1);
+    let of =
+        work["member"].as_u64().map_or_else(String::new, |member| format!(" of member {member}"));
+    format!(" {kind}{of} {percent}%, {} s left", number("seconds_left"))
+}
+
+/// A status in words.
+pub(super) fn text(status: &Value) -> String {
+    let word = |key: &str| status[key].as_str().unwrap_or("").to_owned();
+    let name = match word("name") {
+        name if name.is_empty() => "(no name)".to_owned(),
+        name => name,
+    };
+    let bytes = status["bytes"].as_u64().unwrap_or(0);
+    let mut text = format!(
+        "{name}: {}, {}, UUID {}, {}\n",
+        word("layout"),
+        Size(bytes),
+        word("array_uuid"),
+        word("mode")
+    );
+    let out = status["missing"].as_u64().unwrap_or(0) + status["incomplete"].as_u64().unwrap_or(0);
+    text.push_str(&match (status["lost"] == true, out) {
+        (true, _) => "lost: more members are missing than the level survives".to_owned(),
+        (false, 0) => "all members in service".to_owned(),
+        (false, out) => format!("degraded: {out} not fully in service"),
+    });
+    text.push_str(&format!("{}\n\n", work(status).replacen(' ', "; ", 1)));
+    for member in status["members"].as_array().map_or(&[][..], Vec::as_slice) {
+        let number = member["member"].as_u64().unwrap_or(0);
+        let path = member["path"].as_str().unwrap_or("-");
+        let state = member["state"].as_str().unwrap_or("");
+        let by = member["replacement"].as_str();
+        let by = by.map_or_else(String::new, |by| format!(" by {by}"));
+        text.push_str(&format!("  member {number}  {path}  {state}{by}\n"));
+    }
+    for spare in status["spares"].as_array().map_or(&[][..], Vec::as_slice) {
+        text.push_str(&format!("  spare     {}\n", spare.as_str().unwrap_or("")));
+    }
+    if let Some(file) = status["file"].as_str() {
+        text.push_str(&format!("served as {file}\n"));
+    }
+    if let Some(differ) = status["scrubbed"]["mismatched_sectors"].as_u64() {
+        text.push_str(&format!("the last check or repair found {differ} sectors that differ\n"));
+    }
+    text
+}

@@ -1,0 +1,218 @@
+//! What the other commands ask a running array for.
+
+use std::path::{Path, PathBuf};
+
+use raidlab_core::MemberIndex;
+use raidlab_core::contract::{Admin, RepairSource, Scrub};
+use raidlab_engine::Engine;
+use raidlab_metadata::md::{Role, inspect};
+use serde_json::{Value, json};
+
+use super::super::disk::{Disk, is_blank};
+use super::super::examine::uuid;
+use super::owner::Owner;
+use super::state::{Mode, Names, absolute};
+use super::{open_device, serve};
+use crate::failure::Failure;
+
+fn failed(what: impl std::fmt::Display) -> Value {
+    json!({ "error": what.to_string() })
+}
+
+/// Carries out a command; gives what is answered, either way.
+pub(super) fn carry_out(
+    owner: &mut Owner,
+    names: &mut Names,
+    command: &Value,
+) -> Result<Value, Value> {
+    let text = |key: &str| {
+        let given = command[key].as_str();
+        given.map(str::to_owned).ok_or_else(|| failed(format!("`{key}` is missing")))
+    };
+    let what = text("do")?;
+    if what == "status" {
+        return serve::document(owner, names).map_err(|error| failed(error.what()));
+    }
+    if names.mode == Mode::Read {
+        return Err(failed("the array runs for reading only: assemble it with --write"));
+    }
+    match what.as_str() {
+        "fail" => {
+            let member = names.member(&text("member")?).map_err(failed)?;
+            on_engine(owner, move |engine| engine.fail(member))?;
+            Ok(json!({ "done": format!("member {member} is out of service") }))
+        }
+        "remove" => remove(owner, names, &text("member")?),
+        "add" => {
+            let overwrite = command["overwrite"] == true;
+            add(owner, names, &absolute(Path::new(&text("device")?)), overwrite)
+        }
+        "replace" => {
+            let overwrite = command["overwrite"] == true;
+            let device = absolute(Path::new(&text("device")?));
+            replace(owner, names, &text("member")?, &device, overwrite)
+        }
+        "check" => scrub(owner, names, Scrub::Check),
+        "repair" => scrub(owner, names, Scrub::Repair(RepairSource::Data)),
+        other => Err(failed(format!("`{other}` is no command"))),
+    }
+}
+
+fn on_engine<R: Send + 'static>(
+    owner: &mut Owner,
+    work: impl FnOnce(&mut Engine) -> Result<R, raidlab_engine::EngineError> + Send + 'static,
+) -> Result<R, Value> {
+    owner.with(work).map_err(failed)?.map_err(failed)
+}
+
+fn scrub(owner: &mut Owner, names: &Names, scrub: Scrub) -> Result<Value, Value> {
+    on_engine(owner, move |engine| engine.admin(Admin::StartScrub(scrub)))?;
+    Ok(json!({ "done": "begun", "scrubs": names.scrubs }))
+}
+
+fn remove(owner: &mut Owner, names: &mut Names, member: &str) -> Result<Value, Value> {
+    let path = absolute(Path::new(member));
+    if let Some(index) = names.spares.iter().position(|spare| *spare == path) {
+        owner.with(move |engine| drop(engine.take_spare(index))).map_err(failed)?;
+        names.spares.remove(index);
+        return Ok(json!({ "done": format!("{} is no spare any more", path.display()) }));
+    }
+    let member = names.member(member).map_err(failed)?;
+    on_engine(owner, move |engine| {
+        // It is closed where it was opened.
+        engine.take_out(member).map(drop)
+    })?;
+    let was = names.members[member.at()].take();
+    let device = was.map_or_else(|| "nothing".to_owned(), |path| path.display().to_string());
+    Ok(json!({ "done": format!("{device} is let go of; member {member} is missing") }))
+}
+
+/// That a device may be written all over.
+pub(super) fn consent(path: &Path, overwrite: bool, array: &[u8; 16]) -> Result<(), Failure> {
+    if overwrite {
+        return Ok(());
+    }
+    let mut disk = Disk::open(path)?;
+    let hint = "; --overwrite takes it nevertheless, and all that is on it is lost";
+    let found = inspect(&mut disk);
+    if let Some(seen) = found.seen.first() {
+        let one = &seen.superblock;
+        if one.array == *array && one.role() == Role::Spare {
+            return Ok(());
+        }
+        let (name, id) = (one.name(), uuid(&one.array));
+        let what = format!("is a member of an md array ({name}, {id})");
+        return Err(Failure::Refused(format!("{} {what}{hint}", path.display())));
+    }
+    let blank = is_blank(&disk);
+    let blank = blank.map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+    if blank {
+        return Ok(());
+    }
+    Err(Failure::Refused(format!("{}: something stands on it{hint}", path.display())))
+}
+
+fn refused(failure: &Failure) -> Value {
+    match failure {
+        Failure::Refused(what) => json!({ "refused": what }),
+        other => failed(other.what()),
+    }
+}
+
+fn add(
+    owner: &mut Owner,
+    names: &mut Names,
+    device: &PathBuf,
+    overwrite: bool,
+) -> Result<Value, Value> {
+    let array = names.array;
+    let place = of_this_array(device, &array).map_err(|error| refused(&error))?;
+    if let Some(place) = place.filter(|_| !overwrite) {
+        return come_back(owner, names, place, device);
+    }
+    consent(device, overwrite, &array).map_err(|error| refused(&error))?;
+    let path = device.clone();
+    let taken = on_engine(owner, move |engine| {
+        let count = engine.members().len() as u16;
+        let mut places = (0..count).map(MemberIndex);
+        let missing = places.find(|one| engine.array().is_failed(*one));
+        match missing {
+            Some(member) => engine.add(member, open_device(&path)?).map(|()| Some(member)),
+            None => engine.add_spare(open_device(&path)?).map(|()| None),
+        }
+    })?;
+    let shown = device.display();
+    Ok(match taken {
+        Some(member) => {
+            names.members[member.at()] = Some(device.clone());
+            json!({ "done": format!("{shown} is rebuilt as member {member}") })
+        }
+        None => {
+            names.spares.push(device.clone());
+            json!({ "done": format!("{shown} waits as a spare") })
+        }
+    })
+}
+
+/// The place in this array that a device says it has.
+fn of_this_array(device: &Path, array: &[u8; 16]) -> Result<Option<u16>, Failure> {
+    let found = inspect(&mut Disk::open(device)?);
+    Ok(match found.superblock() {
+        Some(one) if one.array == *array => match one.role() {
+            Role::Member(place) => Some(place),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+/// A device that was a member comes back.
+fn come_back(
+    owner: &mut Owner,
+    names: &mut Names,
+    place: u16,
+    device: &Path,
+) -> Result<Value, Value> {
+    let member = MemberIndex(place);
+    if usize::from(place) >= names.members.len() / 2 {
+        return Err(failed(format!("{}: the array has no member {place}", device.display())));
+    }
+    let path = device.to_owned();
+    let back = on_engine(owner, move |engine| {
+        if !engine.array().is_failed(member) {
+            return Ok(Err("another device is in its place".to_owned()));
+        }
+        Ok(engine.re_add(member, Some(open_device(&path)?)).map_err(|error| error.to_string()))
+    })?;
+    match back {
+        Ok(()) => {
+            names.members[member.at()] = Some(device.to_owned());
+            Ok(json!({ "done": format!("{} is member {member} again", device.display()) }))
+        }
+        Err(why) => Err(json!({
+            "refused": format!(
+                "{} was member {member}, and cannot come back as it is: {why}; --overwrite adds it as a fresh device",
+                device.display()
+            )
+        })),
+    }
+}
+
+fn replace(
+    owner: &mut Owner,
+    names: &mut Names,
+    member: &str,
+    device: &Path,
+    overwrite: bool,
+) -> Result<Value, Value> {
+    let member = names.member(member).map_err(failed)?;
+    consent(device, overwrite, &names.array).map_err(|error| refused(&error))?;
+    let path = device.to_owned();
+    on_engine(owner, move |engine| {
+        // Who asks for it has made up their mind.
+        engine.replace(member, open_device(&path)?, true)
+    })?;
+    let count = names.members.len() / 2;
+    names.members[count + member.at()] = Some(device.to_owned());
+    Ok(json!({ "done": format!("member {member} is copied to {}", device.display()) }))
+}

@@ -1,0 +1,182 @@
+//! The loop of a running array: commands, events, spares.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use raidlab_core::contract::{Event, Work};
+use raidlab_engine::{Engine, EngineError};
+use serde_json::{Value, json};
+
+use super::args::Assemble;
+use super::commands;
+use super::owner::Owner;
+use super::socket::Asked;
+use super::state::{Mode, Names, Scrubbed, kind};
+use crate::failure::Failure;
+use crate::output;
+use crate::output::note;
+
+/// How long the array works before commands are looked at.
+const SLICE: Duration = Duration::from_millis(20);
+/// How long a command is waited for when nothing goes on.
+const IDLE: Duration = Duration::from_millis(200);
+
+/// Runs the array until it is stopped.
+pub(super) fn run(
+    mut owner: Owner,
+    mut names: Names,
+    requests: &Receiver<Asked>,
+    options: &Assemble,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
+    let first = document(&mut owner, &names)?;
+    output::print(&super::client::text(&first))?;
+    let mut is_busy = true;
+    loop {
+        owner.work(SLICE).map_err(Failure::failed)?;
+        let patience = if is_busy { Duration::from_millis(1) } else { IDLE };
+        match requests.recv_timeout(patience) {
+            Ok(Asked { command, answer, sent }) => {
+                if command["do"] == "stop" {
+                    let ended = owner.end(names.mode);
+                    let told = match &ended {
+                        Ok(()) => json!({ "done": "stopped" }),
+                        Err(error) => json!({ "error": error.to_string() }),
+                    };
+                    // Who asked may have gone.
+                    let _ = answer.send(told);
+                    if ended.is_ok() {
+                        note("stopped");
+                        // The answer goes by a thread of its own, which would end with this process.
+                        let _ = sent.recv();
+                        return Ok(());
+                    }
+                } else {
+                    let told = commands::carry_out(&mut owner, &mut names, &command);
+                    let _ = answer.send(told.unwrap_or_else(|error| error));
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Failure::failed("nobody takes commands in any more"));
+            }
+        }
+        if stop.load(Ordering::Relaxed) {
+            owner.end(names.mode).map_err(Failure::failed)?;
+            note("stopped");
+            return Ok(());
+        }
+        is_busy = look(&mut owner, &mut names, options).map_err(Failure::failed)?;
+    }
+}
+
+/// The array as it is.
+pub(super) fn document(owner: &mut Owner, names: &Names) -> Result<Value, Failure> {
+    let (known, file) = (names.clone(), owner.file().map(ToOwned::to_owned));
+    let work = move |engine: &mut Engine| known.document(engine, file.as_deref());
+    owner.with(work).map_err(Failure::failed)
+}
+
+/// Takes note of what happened, and puts spares to use; whether something goes on.
+fn look(owner: &mut Owner, names: &mut Names, options: &Assemble) -> Result<bool, EngineError> {
+    let is_writing = names.mode != Mode::Read;
+    let (events, used, is_busy) = owner.with(move |engine| {
+        let events = engine.take_events();
+        let used = if is_writing { engine.use_spare() } else { Ok(None) };
+        // What was replaced is let go of where it was opened.
+        drop(engine.take_retired());
+        (events, used, !engine.background().is_empty())
+    })?;
+    for event in events {
+        tell(&event, names, options);
+    }
+    match used {
+        Ok(Some(member)) => {
+            let spare = names.spares.remove(0);
+            note(&format!("{} takes the place of member {member}", spare.display()));
+            names.members[member.at()] = Some(spare);
+            hook(options, names, "SpareActive", Some(member.at()));
+        }
+        Ok(None) => {}
+        Err(error) => {
+            let spare = names.spares.remove(0);
+            note(&format!("spare {} cannot be used: {error}", spare.display()));
+        }
+    }
+    Ok(is_busy)
+}
+
+fn tell(event: &Event, names: &mut Names, options: &Assemble) {
+    match event {
+        Event::MemberFailed(member) => {
+            let device = names.members[member.at()].as_ref().map(|path| path.display().to_string());
+            note(&format!("member {member} failed ({})", device.as_deref().unwrap_or("missing")));
+            hook(options, names, "Fail", Some(member.at()));
+        }
+        Event::ArrayFailed => {
+            note("more members are lost than the level survives: nothing is written any more");
+            hook(options, names, "ArrayFailed", None);
+        }
+        Event::Restored(member) => {
+            note(&format!("member {member} is fully in service"));
+            hook(options, names, "RebuildFinished", Some(member.at()));
+        }
+        Event::Replaced(member) => {
+            names.replaced(*member);
+            note(&format!("member {member} was replaced"));
+            hook(options, names, "RebuildFinished", Some(member.at()));
+        }
+        Event::ReplacementFailed(member) => {
+            let count = names.members.len() / 2;
+            names.members[count + member.at()] = None;
+            note(&format!("the replacement of member {member} failed"));
+        }
+        Event::Corrected { member, at, len } => {
+            note(&format!(
+                "member {member}: {len} sectors at sector {at} of its data were rewritten"
+            ));
+        }
+        Event::BadBlocks { member, at, len } => {
+            note(&format!(
+                "member {member}: {len} sectors at sector {at} of its data cannot be read"
+            ));
+        }
+        Event::WaitsForRoom(member) => note(&format!("member {member} has no room; writes wait")),
+        Event::Started(work) => note(&format!("{} begins", kind(*work))),
+        Event::Interrupted(work) => {
+            if let Work::Scrub(_) = work {
+                let none = raidlab_core::Sectors::ZERO;
+                scrubbed(names, Scrubbed { mismatched: none, lost: none, interrupted: true });
+            }
+            note(&format!("{} was broken off", kind(*work)));
+        }
+        Event::Finished { work, mismatched, lost } => {
+            if let Work::Scrub(_) = work {
+                let (mismatched, lost) = (*mismatched, *lost);
+                scrubbed(names, Scrubbed { mismatched, lost, interrupted: false });
+            }
+            let lost = if lost.0 > 0 { format!(", {lost} are lost") } else { String::new() };
+            note(&format!("{} is done{lost}", kind(*work)));
+        }
+        _ => {}
+    }
+}
+
+fn scrubbed(names: &mut Names, how: Scrubbed) {
+    names.scrubs += 1;
+    names.scrubbed = Some(how);
+}
+
+/// Runs the administrator's program.
+fn hook(options: &Assemble, names: &Names, event: &str, member: Option<usize>) {
+    let Some(program) = &options.program else { return };
+    let device = member.and_then(|member| names.members[member].clone()).unwrap_or_default();
+    let started = Command::new(program).arg(event).arg(names.short()).arg(device).spawn();
+    match started {
+        // Waited for beside: the array goes on.
+        Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
+        Err(error) => note(&format!("{}: {error}", program.display())),
+    }
+}

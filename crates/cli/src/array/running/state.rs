@@ -1,0 +1,195 @@
+//! What is known of a running array besides what its engine knows.
+
+use std::path::{Path, PathBuf};
+
+use raidlab_core::contract::Work;
+use raidlab_core::{Layout, MemberIndex, Sectors};
+use raidlab_engine::Engine;
+use serde_json::{Value, json};
+
+use super::super::examine::uuid;
+
+/// What of the members may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Nothing.
+    Read,
+    /// Nothing: what is written goes elsewhere.
+    Overlay,
+    /// All of them.
+    Write,
+}
+
+impl Mode {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read-only",
+            Self::Overlay => "overlay",
+            Self::Write => "writing",
+        }
+    }
+}
+
+/// How a scrub ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scrubbed {
+    pub(super) mismatched: Sectors,
+    pub(super) lost: Sectors,
+    /// It was broken off.
+    pub(super) interrupted: bool,
+}
+
+/// Names of an array and its devices.
+#[derive(Clone, Debug)]
+pub(super) struct Names {
+    pub(super) mode: Mode,
+    pub(super) array: [u8; 16],
+    name: String,
+    layout: String,
+    /// Devices of members, then of what is to replace them.
+    pub(super) members: Vec<Option<PathBuf>>,
+    pub(super) spares: Vec<PathBuf>,
+    pub(super) scrubs: u64,
+    pub(super) scrubbed: Option<Scrubbed>,
+}
+
+impl Names {
+    pub(super) fn new(
+        mode: Mode,
+        paths: &[PathBuf],
+        order: &[Option<usize>],
+        spares: &[usize],
+    ) -> Self {
+        let path = |given: usize| absolute(&paths[given]);
+        let members = order.iter().map(|given| given.map(path));
+        Self {
+            mode,
+            array: [0; 16],
+            name: String::new(),
+            layout: String::new(),
+            members: members.chain(order.iter().map(|_| None)).collect(),
+            spares: spares.iter().copied().map(path).collect(),
+            scrubs: 0,
+            scrubbed: None,
+        }
+    }
+
+    pub(super) fn of(self, name: &str, array: [u8; 16], layout: &Layout) -> Self {
+        Self { name: name.to_owned(), array, layout: layout.to_string(), ..self }
+    }
+
+    /// The name without the machine's.
+    pub(super) fn short(&self) -> String {
+        let short = self.name.split_once(':').map_or(self.name.as_str(), |(_, name)| name);
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        match !short.is_empty() && short.bytes().all(is_plain) && !short.starts_with('.') {
+            true => short.to_owned(),
+            false => uuid(&self.array).replace(':', ""),
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.members.len() / 2
+    }
+
+    /// The member that is meant by its number or its device.
+    pub(super) fn member(&self, text: &str) -> Result<MemberIndex, String> {
+        if let Ok(number) = text.parse::<u16>() {
+            return match usize::from(number) < self.count() {
+                true => Ok(MemberIndex(number)),
+                false => Err(format!("the array has members 0 to {}", self.count() - 1)),
+            };
+        }
+        let path = absolute(Path::new(text));
+        let place = self.members[..self.count()].iter().position(|one| one.as_ref() == Some(&path));
+        match place {
+            Some(place) => Ok(MemberIndex(place as u16)),
+            None => Err(format!("{text} is no member, by number or device")),
+        }
+    }
+
+    /// A replacement is the member from now on.
+    pub(super) fn replaced(&mut self, member: MemberIndex) {
+        let place = member.at();
+        let replacement = place + self.count();
+        self.members[place] = self.members[replacement].take();
+    }
+
+    /// The array as it is, as a document.
+    pub(super) fn document(&self, engine: &Engine, fuse: Option<&Path>) -> Value {
+        let status = engine.array().status();
+        let bit = |bits: [u64; 2], place: usize| bits[place / 64] >> (place % 64) & 1 == 1;
+        let state = |place: usize| match () {
+            () if bit(status.failed, place) && self.members[place].is_none() => "missing",
+            () if bit(status.failed, place) => "failed",
+            () if bit(status.rebuilding, place) => "rebuilding",
+            () if bit(status.replacing, place) => "being replaced",
+            () => "in service",
+        };
+        let members: Vec<Value> = (0..self.count())
+            .map(|place| {
+                let path = self.members[place].as_ref().map(|path| path.display().to_string());
+                let by = self.members[place + self.count()].as_ref();
+                let by = by.map(|path| path.display().to_string());
+                json!({ "member": place, "path": path, "state": state(place), "replacement": by })
+            })
+            .collect();
+        let out = (0..self.count()).filter(|place| bit(status.failed, *place)).count();
+        let incomplete = (0..self.count()).filter(|place| bit(status.rebuilding, *place)).count();
+        let survives = usize::from(engine.array().layout().survives());
+        let work = status.work.map(|work| {
+            let left = work.ends.since(engine.clock());
+            let member = match work.work {
+                Work::Rebuild(member) | Work::Replace(member) => Some(member.0),
+                _ => None,
+            };
+            json!({
+                "kind": kind(work.work),
+                "member": member,
+                "done_sectors": work.done.0,
+                "of_sectors": work.of.0,
+                "seconds_left": left.0 / 1_000_000_000,
+            })
+        });
+        json!({
+            "schema_version": 1,
+            "name": self.name,
+            "array_uuid": uuid(&self.array),
+            "layout": self.layout,
+            "bytes": engine.array().capacity().bytes(),
+            "mode": self.mode.name(),
+            "missing": out,
+            "incomplete": incomplete,
+            "survives_more": survives.saturating_sub(out + incomplete),
+            "lost": out + incomplete > survives,
+            "consistent": status.synced_to == raidlab_core::Sector::MAX,
+            "members": members,
+            "spares": self.spares.iter().map(|path| path.display().to_string()).collect::<Value>(),
+            "work": work,
+            "scrubs": self.scrubs,
+            "scrubbed": self.scrubbed.map(|one| json!({
+                "mismatched_sectors": one.mismatched.0,
+                "lost_sectors": one.lost.0,
+                "interrupted": one.interrupted,
+            })),
+            "file": fuse.map(|path| path.display().to_string()),
+        })
+    }
+}
+
+/// Background work in a word.
+pub(super) const fn kind(work: Work) -> &'static str {
+    match work {
+        Work::LogReplay => "replay of the log",
+        Work::Resync => "resync",
+        Work::Rebuild(_) => "rebuild",
+        Work::Replace(_) => "replace",
+        Work::Scrub(raidlab_core::contract::Scrub::Check) => "check",
+        Work::Scrub(_) => "repair",
+    }
+}
+
+/// A path that means the same in every directory; as it is given when it cannot be told.
+pub(super) fn absolute(path: &Path) -> PathBuf {
+    path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
+}

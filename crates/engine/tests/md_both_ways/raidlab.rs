@@ -1,0 +1,212 @@
+//! raidlab's side: makes, writes, degrades and rebuilds arrays on sections of the guest's files.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use raidlab_core::contract::{Pacing, Work};
+use raidlab_core::{MemberIndex, Sector, Sectors};
+use raidlab_engine::{Engine, FileMember, FileOptions, MdOptions, Member};
+use raidlab_metadata::md::{Creation, Device, Inspected, inspect};
+
+use crate::cases::{Case, Left, MEMBER, Maker};
+use crate::guest::TempDir;
+
+const MIB: usize = 1 << 20;
+/// The device beside those of four members.
+const FRESH: usize = 4;
+/// The member that fails.
+pub(crate) const LOST: usize = 1;
+
+/// The guest's files, of which each array has a section.
+pub(crate) struct Files {
+    devices: Vec<PathBuf>,
+    share: PathBuf,
+    pattern: Vec<u8>,
+}
+
+impl Files {
+    pub(crate) fn new(directory: &TempDir, sections: usize) -> Self {
+        let file = |name| directory.file(name, sections as u64 * MEMBER);
+        let share = directory.path().join("share");
+        fs::create_dir(&share).unwrap();
+        let mut state = 0x1234_5678_9abc_def1_u64;
+        let word = |_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state.to_le_bytes()
+        };
+        let pattern = (0..3 * MIB / 8).flat_map(word).collect();
+        Self { devices: ["a", "b", "c", "d", "e"].map(file).into(), share, pattern }
+    }
+
+    pub(crate) fn devices(&self) -> &[PathBuf] {
+        &self.devices
+    }
+
+    pub(crate) fn share(&self) -> &Path {
+        &self.share
+    }
+
+    pub(crate) fn pattern(&self) -> &[u8] {
+        &self.pattern
+    }
+
+    /// A device, from its first sector to its last.
+    fn device(&self, section: usize, number: usize) -> Member {
+        self.open(section, number, false)
+    }
+
+    fn open(&self, section: usize, number: usize, read_only: bool) -> Member {
+        let data_offset = Sectors(section as u64 * MEMBER / 512);
+        let options = FileOptions {
+            data_offset,
+            sectors: Some(Sectors(MEMBER / 512)),
+            read_only,
+            ..FileOptions::default()
+        };
+        FileMember::open(&self.devices[number], options).unwrap().into()
+    }
+
+    fn members(&self, section: usize, case: &Case, without: &[usize]) -> Vec<Member> {
+        let there = (0..case.members()).filter(|number| !without.contains(number));
+        there.map(|number| self.device(section, number)).collect()
+    }
+
+    fn write(&self, number: usize, at: u64, bytes: &[u8]) {
+        let file = File::options().write(true).open(&self.devices[number]).unwrap();
+        file.write_all_at(bytes, at).unwrap();
+    }
+
+    fn seen(&self, section: usize, number: usize) -> Inspected {
+        inspect(&mut self.open(section, number, true))
+    }
+
+    /// Makes an array with raidlab, and leaves it as it is to be.
+    pub(crate) fn make(&self, section: usize, case: &Case) {
+        let layout = case.layout();
+        let device =
+            |place: u16| Some(Device { sectors: Sectors(MEMBER / 512), id: [place as u8 + 1; 16] });
+        let creation = Creation {
+            devices: (0..layout.members).map(device).collect(),
+            layout,
+            version: case.level.version,
+            bitmap: case.wanted_bitmap(),
+            ppl: false,
+            assume_clean: false,
+            data_offset: None,
+            size: None,
+            array: [section as u8 + 1; 16],
+            name: format!("host:{}", case.level.name),
+            now: 1_700_000_000,
+        };
+        for (number, made) in creation.plan().unwrap().members.iter().flatten().enumerate() {
+            for (at, bytes) in &made.pieces {
+                self.write(number, section as u64 * MEMBER + at.bytes(), bytes);
+            }
+        }
+        let mut engine = assemble(self.members(section, case, &[]), &MdOptions::default());
+        // raid4 and raid5 are born as a rebuild.
+        while engine.use_spare().unwrap().is_some() || !engine.background().is_empty() {
+            finish(&mut engine);
+        }
+        engine.write_at(Sector(0), &self.pattern[..MIB]).unwrap();
+        if case.lost_one() {
+            engine.fail(MemberIndex(LOST as u16)).unwrap();
+            drop(engine.take_out(MemberIndex(LOST as u16)).unwrap());
+        }
+        engine.write_at(Sector(2048), &self.pattern[MIB..2 * MIB]).unwrap();
+        match case.left {
+            Left::Clean | Left::Degraded => engine.stop().unwrap(),
+            Left::Dirty => {
+                drop(engine);
+                self.spoil(section, case);
+            }
+            Left::Rebuilt => {
+                engine.add(MemberIndex(LOST as u16), self.device(section, FRESH)).unwrap();
+                finish(&mut engine);
+                engine.stop().unwrap();
+            }
+            Left::HalfRebuilt => {
+                engine.pace(Pacing { least: 1, most: 64 << 10, share: None }).unwrap();
+                engine.add(MemberIndex(LOST as u16), self.device(section, FRESH)).unwrap();
+                assert!(matches!(engine.background(), [Work::Rebuild(_)]), "{case}");
+                engine.stop().unwrap();
+                let found = self.seen(section, FRESH);
+                assert!(found.superblock().unwrap().rebuilt_to().is_some(), "{case}");
+            }
+        }
+    }
+
+    /// Makes redundancy wrong, as a crash between two members would.
+    fn spoil(&self, section: usize, case: &Case) {
+        let Some(number) = case.level.redundant else { return };
+        let start = self.seen(section, number).superblock().unwrap().data_offset * 512;
+        self.write(number, section as u64 * MEMBER + start + 4096, &[0x5a; 512]);
+    }
+
+    /// What the guest copied while it was running is what a crash would have left.
+    pub(crate) fn copied_back(&self, section: usize, case: &Case) {
+        if (case.maker, case.left) != (Maker::Kernel, Left::Dirty) {
+            return;
+        }
+        for number in 0..case.members() {
+            let bytes = fs::read(self.share.join(format!("{section}-{number}"))).unwrap();
+            self.write(number, section as u64 * MEMBER, &bytes);
+        }
+        self.spoil(section, case);
+    }
+
+    /// The numbers of the devices that hold the array when the guest has run first.
+    fn holding(&self, section: usize, case: &Case) -> Vec<usize> {
+        let of = |number: &usize| {
+            let found = self.seen(section, *number);
+            found.superblock().is_some()
+        };
+        (0..=FRESH)
+            .filter(of)
+            .filter(|number| *number < case.members() || *number == FRESH)
+            .collect()
+    }
+
+    /// Takes an array over from the guest, makes its redundancy consistent, compares and writes it.
+    pub(crate) fn take(&self, section: usize, case: &Case) {
+        let mut devices: Vec<Member> = Vec::new();
+        for number in self.holding(section, case) {
+            devices.push(self.device(section, number));
+        }
+        // The disks come in any order.
+        devices.reverse();
+        let mut engine = assemble(devices, &MdOptions::default());
+        let failed = (0..case.members() as u16).map(MemberIndex);
+        let failed: Vec<_> = failed.filter(|one| engine.array().is_failed(*one)).collect();
+        let is_degraded = case.maker == Maker::Kernel && case.left == Left::Degraded;
+        assert_eq!(failed.len(), usize::from(is_degraded), "{case}: {failed:?} failed");
+        for member in failed {
+            engine.add(member, self.device(section, FRESH)).unwrap();
+        }
+        finish(&mut engine);
+        if case.is_redundant() {
+            let differing = engine.scrub(&AtomicBool::new(false)).unwrap();
+            assert_eq!(differing, Sectors(0), "{case}: raidlab's scrub");
+        }
+        let len = if case.maker == Maker::Raidlab { 3 } else { 2 };
+        let mut back = vec![0; len * MIB];
+        engine.read_at(Sector(0), &mut back).unwrap();
+        assert!(back == self.pattern[..len * MIB], "{case}: what raidlab reads differs");
+        engine.write_at(Sector(4096), &self.pattern[2 * MIB..]).unwrap();
+        engine.stop().unwrap();
+    }
+}
+
+fn assemble(devices: Vec<Member>, options: &MdOptions) -> Engine {
+    Engine::assemble_md(devices, options).unwrap().0
+}
+
+fn finish(engine: &mut Engine) {
+    let fast = Pacing { least: u64::MAX, most: u64::MAX, share: None };
+    engine.pace(fast).unwrap();
+    engine.finish_background(&AtomicBool::new(false)).unwrap();
+}

@@ -116,7 +116,7 @@ impl Metadata {
         (part, sectors): (u32, u32),
     ) -> Option<(BlockId, Piece, Put)> {
         if let Form::Md(_) = self.form {
-            self.records.crew().now = now();
+            self.records.device_numbers().now = now();
         }
         let number = self.free.pop()?;
         let (mut piece, block) = block(&mut self.blocks, number);

@@ -1,5 +1,5 @@
-//! Arrays of Linux md on members in memory: assembled as md left them, written, degraded, rebuilt and stopped, and what then
-//! stands on them.
+//! Arrays of Linux md on members in memory: assembled as md left them, written, degraded, rebuilt and stopped, and
+//! what then stands on them.
 
 use std::sync::atomic::AtomicBool;
 

@@ -1,5 +1,5 @@
-//! Against the real kernel: md and raidlab each write arrays that the other made, degraded, left dirty or half rebuilt, and
-//! take them back.
+//! Against the real kernel: md and raidlab each write arrays that the other made, degraded, left dirty or half
+//! rebuilt, and take them back.
 //!
 //! An array has 1 MiB each of what was written first, of what was written after a member was lost, and of what the
 //! other side writes at the end. Whoever takes over makes redundancy consistent, and compares all of it.

@@ -100,8 +100,8 @@ pub trait MetadataFormat: Debug + Send + Sync {
     /// Looks at a device: its superblock, its bitmap and its log.
     fn examine(&self, device: &mut dyn Source) -> Looked;
 
-    /// Fills `head` with a record, sealed with its payload where the format has that, and says where it goes; `None` for a
-    /// record that the format does not have. What `device` is known to hold is as if it had been written.
+    /// Fills `head` with a record, sealed with its payload where the format has that, and says where it goes; `None`
+    /// for a record that the format does not have. What `device` is known to hold is as if it had been written.
     fn put(
         &self,
         head: &mut [u8],
@@ -128,7 +128,7 @@ pub struct Entry<'a> {
     /// Of a record that is several writes, which of them; from 0.
     pub part: u32,
     /// Whose numbers md's superblocks list.
-    pub crew: &'a md::Crew,
+    pub device_numbers: &'a md::DeviceNumbers,
 }
 
 /// Where a record goes.

@@ -7,7 +7,7 @@ use raidlab_core::consistency::{MetaArea, Parameters};
 use raidlab_core::contract::MetaIo;
 use raidlab_core::{Config, MemberIndex, Sector, Sectors};
 
-use crate::md::Crew;
+use crate::md::DeviceNumbers;
 use crate::{ArrayId, Entry, Label, Looked, MetadataFormat, Own, Places, Put, place_of};
 
 /// Which record goes where next on each device of an array: members, their replacements, the log device.
@@ -22,7 +22,7 @@ pub struct RecordWriter {
     /// What the superblocks of each device say besides the state of the array.
     parameters: Vec<Parameters>,
     /// The numbers of an md array's devices.
-    crew: Crew,
+    device_numbers: DeviceNumbers,
 }
 
 impl RecordWriter {
@@ -32,8 +32,8 @@ impl RecordWriter {
         let devices = (0..=2 * members).map(MemberIndex);
         let parameters: Vec<_> = devices.map(|one| Parameters::of(config, area, one)).collect();
         let places = parameters.iter().map(|one| Places::blank(Sectors::ZERO, one)).collect();
-        let crew = Crew::new(members);
-        Self { array, members, area: *area, sequence: 0, places, parameters, crew }
+        let device_numbers = DeviceNumbers::new(members);
+        Self { array, members, area: *area, sequence: 0, places, parameters, device_numbers }
     }
 
     /// What identifies the array.
@@ -53,13 +53,13 @@ impl RecordWriter {
 
     /// Another device is in a place from now on; gives what was known of the one before.
     pub fn set_places(&mut self, device: MemberIndex, places: Places) -> Places {
-        self.crew.set(device.at(), places.md().map(|kept| kept.number()));
+        self.device_numbers.set(device.at(), places.md().map(|kept| kept.number()));
         std::mem::replace(&mut self.places[device.at()], places)
     }
 
     /// A replacement is the member from now on.
     pub fn take_over(&mut self, member: MemberIndex, replacement: MemberIndex) {
-        self.crew.take_over(member.at(), replacement.at());
+        self.device_numbers.take_over(member.at(), replacement.at());
         self.places[member.at()] = std::mem::take(&mut self.places[replacement.at()]);
     }
 
@@ -118,8 +118,8 @@ impl RecordWriter {
         let label = self.label(place_of(meta.member.0, self.members), sectors, Sector(0));
         // Another drive may be in the place since.
         self.parameters[device].data = self.places[device].data;
-        let (parameters, crew) = (&self.parameters[device], &self.crew);
-        let entry = Entry { meta, label, parameters, part, crew };
+        let (parameters, device_numbers) = (&self.parameters[device], &self.device_numbers);
+        let entry = Entry { meta, label, parameters, part, device_numbers };
         format.put(head, &mut self.places[device], &entry, payload)
     }
 
@@ -130,8 +130,8 @@ impl RecordWriter {
     }
 
     /// The numbers of an md array's devices.
-    pub fn crew(&mut self) -> &mut Crew {
-        &mut self.crew
+    pub fn device_numbers(&mut self) -> &mut DeviceNumbers {
+        &mut self.device_numbers
     }
 
     fn label(&mut self, device: u16, payload: u32, at: Sector) -> Label {

@@ -17,7 +17,7 @@ use raidlab_metadata::md::Version;
     raidlab array status disk1.img disk2.img disk3.img     whether the array can be read, and by whom\n  \
     raidlab array export-file disk1.img disk2.img disk3.img array.img   copies what it holds to a file\n  \
     raidlab array create 'raid5 chunk=64K' a.img b.img c.img    a new array on files\n  \
-    raidlab array assemble --write a.img b.img c.img &   runs it; then `raidlab array check NAME`, `fail`, `add`, `stop`")]
+    raidlab array assemble --write a.img b.img c.img &   runs it, for `check`, `fail`, `add`, `stop`")]
 pub(crate) struct Array {
     #[command(subcommand)]
     pub(crate) command: ArrayCommand,
@@ -97,8 +97,8 @@ fn parse_zones(text: &str) -> Result<ZoneOrder, String> {
     raidlab array status disk1.img disk2.img disk3.img\n  \
     raidlab array status data --watch       of a running array, until it is stopped\n  \
     raidlab array status data --test        for scripts\n\n\
-    Exit status: 0 it can be read, 1 it cannot, 2 bad input. With --test, as `mdadm --detail --test`: 0 all members are \
-    in service, 1 some are not, 2 more are missing than the level survives, 4 it cannot be told.")]
+    Exit status: 0 it can be read, 1 it cannot, 2 bad input. With --test, as `mdadm --detail --test`: 0 all members \
+    are in service, 1 some are not, 2 more are missing than the level survives, 4 it cannot be told.")]
 pub(crate) struct Status {
     #[command(flatten)]
     pub(crate) members: Members,

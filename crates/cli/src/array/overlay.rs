@@ -4,9 +4,9 @@
 //! | head: which devices, how long | maps: a bit for each 4 KiB of each device | blocks, in place, sparse |
 //! ```
 //!
-//! Fault model: the power may go at any moment, the disk of the file may be full. Why it is safe: a bit is written only at
-//! a flush, when what it stands for is durable; so a block is the device's or whole. The devices are open for reading only.
-//! Tests: `tests/array/running.rs`.
+//! Fault model: the power may go at any moment, the disk of the file may be full. Why it is safe: a bit is written
+//! only at a flush, when what it stands for is durable; so a block is the device's or whole. The devices are open for
+//! reading only. Tests: `tests/array/running.rs`.
 
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -70,7 +70,9 @@ impl Engine {
         };
         engine.spares = spares;
         if let Some(metadata) = &mut engine.metadata {
-            numbers.into_iter().for_each(|number| metadata.records.crew().add_spare(number));
+            numbers
+                .into_iter()
+                .for_each(|number| metadata.records.device_numbers().add_spare(number));
         }
         // The array begins with outputs.
         engine.turn(Wait::No);
@@ -160,7 +162,7 @@ impl Engine {
     pub(super) fn note_start(&mut self, place: MemberIndex) {
         let known = self.metadata.as_ref().and_then(|one| one.records.places(place).md());
         if let Some(kept) = known {
-            self.starts[place.at()] = kept.superblock().data_offset;
+            self.starts[place.at()] = kept.data_start().0;
         }
     }
 
@@ -182,7 +184,7 @@ impl Engine {
         };
         let (mut device, _, places) = self.prepare_md(md, device, OPERATION)?;
         if let (Some(metadata), Some(mut places)) = (&mut self.metadata, places)
-            && let Some((at, bytes)) = md.spare(&mut places, metadata.records.crew())
+            && let Some((at, bytes)) = md.spare(&mut places, metadata.records.device_numbers())
         {
             write(&mut device, at, &bytes, OPERATION)?;
         }
@@ -227,7 +229,7 @@ impl Engine {
         let serving =
             (0..self.count as u16).map(MemberIndex).find(|one| !self.array.is_failed(*one));
         let model = metadata.records.places(serving.unwrap_or(MemberIndex(0))).clone();
-        let ready = md.ready(&mut device, &model, metadata.records.crew(), random()?);
+        let ready = md.ready(&mut device, &model, metadata.records.device_numbers(), random()?);
         let ready = ready.map_err(|reason| {
             on(EngineError::new(EngineErrorKind::Config, operation, reason), &device)
         })?;

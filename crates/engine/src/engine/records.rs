@@ -1,8 +1,8 @@
 //! Writing records of metadata: the bytes of each, where it goes, and in which order.
 //!
-//! In a format where two records change the same bytes of a device, as the bits of md's bitmap lie in one sector, those of a
-//! device are written one after another: each is put down when the one before has been answered, so that none takes back
-//! what another one set. A record of several parts is answered with its last. Tests: `tests/md.rs`.
+//! In a format where two records change the same bytes of a device, as the bits of md's bitmap lie in one sector,
+//! those of a device are written one after another: each is put down when the one before has been answered, so that
+//! none takes back what another one set. A record of several parts is answered with its last. Tests: `tests/md.rs`.
 
 use std::collections::VecDeque;
 

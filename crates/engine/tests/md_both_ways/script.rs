@@ -104,8 +104,8 @@ fn make(section: usize, case: &Case) -> String {
     let chunk =
         if case.level.name == "raid1" || case.level.name == "linear" { "" } else { "--chunk=64" };
     let mut script = format!(
-        "quietly mdadm --create $md --run --homehost=host --name={} {} -n{} {chunk} --metadata={version} {bitmap} {all}\n\
-         wait_for\nwrite 0\n",
+        "quietly mdadm --create $md --run --homehost=host --name={} {} -n{} {chunk} --metadata={version} {bitmap} \
+         {all}\nwait_for\nwrite 0\n",
         case.level.name,
         case.level.mdadm,
         case.members(),

@@ -454,8 +454,8 @@ fn names(one: &Superblock, other: &Superblock) -> bool {
     member(one.role_of(other.number)).is_some()
 }
 
-/// Two halves that each wrote that the other is gone. One that left before another device came in its place does not know
-/// that device either, but it knows others, or calls nobody gone.
+/// Two halves that each wrote that the other is gone. One that left before another device came in its place does not
+/// know that device either, but it knows others, or calls nobody gone.
 fn diverged(devices: &Devices<'_>, newest: &Superblock) -> Result<(), Cannot> {
     let members = || devices.there().filter(|(_, one)| member(one.role()).is_some());
     let knows_anybody =

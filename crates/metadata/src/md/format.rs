@@ -2,9 +2,9 @@
 //!
 //! Fault model: as [`super`]; a superblock has one place and may be torn, a bit of the bitmap may be lost by a torn or
 //! rotten write without a trace. Why it is safe all the same: a torn superblock counts as a member that is missing;
-//! records of a device are written one after another, so that a write of the bitmap never takes back bits of another one;
-//! the head of a bitmap goes before the superblock, and one that is behind makes all bits count. What stands besides the
-//! fields with a name goes out as it was read. Tests: `tests/md/written.rs`, against the kernel
+//! records of a device are written one after another, so that a write of the bitmap never takes back bits of another
+//! one; the head of a bitmap goes before the superblock, and one that is behind makes all bits count. What stands
+//! besides the fields with a name goes out as it was read. Tests: `tests/md/written.rs`, against the kernel
 //! `crates/cli/tests/array/kernel_and_raidlab.rs`.
 
 use raidlab_core::consistency::{Carried, Examined, Finding, LogFound, MetaArea, Parameters};
@@ -12,7 +12,9 @@ use raidlab_core::contract::{Epoch, History, Record, Superblock as Said};
 use raidlab_core::{Consistency, Sector, Sectors};
 
 use super::kept::{Fresh, Kept};
-use super::{Crew, Damage, Features, Inspected, Role, Superblock, Version, inspect, layout};
+use super::{
+    Damage, DeviceNumbers, Features, Inspected, Role, Superblock, Version, inspect, layout,
+};
 use crate::{Entry, Looked, MetadataFormat, Places, Put, Source};
 
 /// Bytes of a head: of a superblock at most, and of what a device writes together.
@@ -39,7 +41,8 @@ pub struct Ready {
 /// The history of every md array, which keeps none.
 pub(super) const HISTORY: History = {
     let mut history = [Epoch { id: 0, from: 0 }; 6];
-    history[0] = Epoch::FIRST;
+    // mdadm makes arrays with no events.
+    history[0] = Epoch { id: Epoch::FIRST.id, from: 0 };
     history
 };
 
@@ -83,7 +86,7 @@ impl MetadataFormat for Md {
         match &entry.meta.record {
             Record::Superblock(said) => {
                 let place = (number, usize::from(entry.label.device), entry.part);
-                kept.put_superblock(head, said, place, entry.crew)
+                kept.put_superblock(head, said, place, entry.device_numbers)
             }
             Record::BitmapPage { page, bits } => kept.put_page(head, *page, *bits),
             Record::PartialParity { .. } | Record::JournalEntry { .. } => None,
@@ -118,9 +121,9 @@ impl Md {
         Some(Carried { array: one.array, device, parameters, superblock })
     }
 
-    /// What a running array is to take for the history of a device that comes back: md's superblocks have none, so it is
-    /// the array's own up to its events, unless the device calls a member gone that the array has in service, as one
-    /// does that went on alone.
+    /// What a running array is to take for the history of a device that comes back: md's superblocks have none, so
+    /// it is the array's own up to its events, unless the device calls a member gone that the array has in service,
+    /// as one does that went on alone.
     pub fn returning(&self, looked: &mut Looked, newest: &Said) {
         let Finding::Whole(carried) = &mut looked.examined.superblock else { return };
         let theirs = &mut carried.superblock;
@@ -145,7 +148,7 @@ impl Md {
         &self,
         device: &mut dyn Source,
         model: &Places,
-        crew: &Crew,
+        device_numbers: &DeviceNumbers,
         id: [u8; 16],
     ) -> Result<Ready, String> {
         let Some(model) = model.md() else { return Err("no member is known to be like it".into()) };
@@ -155,7 +158,8 @@ impl Md {
             |one: &&Superblock| one.array == model.superblock().array && one.role() == Role::Spare;
         // A spare keeps its number and identity.
         let spare = own.superblock().filter(is_spare);
-        let number = spare.and_then(|one| u16::try_from(one.number).ok()).or_else(|| crew.free());
+        let number =
+            spare.and_then(|one| u16::try_from(one.number).ok()).or_else(|| device_numbers.free());
         let Some(number) = number else { return Err("the array has no number left for it".into()) };
         let id = spare.map_or(id, |one| one.device);
         let fresh = Fresh { sectors, block: device.logical_block(), number, id };
@@ -178,10 +182,14 @@ impl Md {
     }
 
     /// What makes a device a spare, besides [`Self::ready`].
-    pub fn spare(&self, places: &mut Places, crew: &mut Crew) -> Option<(Sector, Vec<u8>)> {
+    pub fn spare(
+        &self,
+        places: &mut Places,
+        device_numbers: &mut DeviceNumbers,
+    ) -> Option<(Sector, Vec<u8>)> {
         let kept = places.md_mut()?;
-        crew.add_spare(kept.number());
-        kept.spare(crew)
+        device_numbers.add_spare(kept.number());
+        kept.spare(device_numbers)
     }
 }
 

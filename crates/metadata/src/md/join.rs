@@ -1,7 +1,8 @@
 //! An md array that is to be written: who is in service, in the words of the core.
 //!
-//! Who is a member is decided as for reading ([`super::assemble`]), but that a member being rebuilt is one, too. Whether that is
-//! enough to start with, and what must be made consistent, the core decides ([`raidlab_core::consistency`]).
+//! Who is a member is decided as for reading ([`super::assemble`]), but that a member being rebuilt is one, too.
+//! Whether that is enough to start with, and what must be made consistent, the core decides
+//! ([`raidlab_core::consistency`]).
 
 use raidlab_core::consistency::{ArrayId, Carried, Finding, Found, Parameters};
 use raidlab_core::contract::{MemberBits, Superblock as Said};
@@ -117,8 +118,8 @@ fn consistency(
             }
             BitmapSeen::Lost | BitmapSeen::None => {
                 return Err(not_written(format!(
-                    "the bitmap of device {} of those given cannot be read: leave the device out, and add it as a fresh \
-                     one",
+                    "the bitmap of device {} of those given cannot be read: leave the device out, and add it as a \
+                     fresh one",
                     given + 1
                 )));
             }
@@ -209,8 +210,8 @@ fn state(
 }
 
 impl Joined {
-    /// What the core is told was found, of members that were looked at in their order; `block` is the largest that any of
-    /// them writes together.
+    /// What the core is told was found, of members that were looked at in their order; `block` is the largest that
+    /// any of them writes together.
     pub fn found(&self, looked: &mut [Option<Looked>], block: u32, nonce: u64) -> Found {
         let least = self.sectors.iter().min().copied().unwrap_or_default();
         let mut members = Vec::new();

@@ -4,7 +4,7 @@ use raidlab_core::contract::Superblock as Said;
 use raidlab_core::{SECTOR_BYTES, Sector, Sectors};
 
 use super::bitmap::HEAD;
-use super::crew::Crew;
+use super::device_numbers::DeviceNumbers;
 use super::{Aside, Bitmap, BitmapKind, Features, Inspected, Superblock};
 use crate::{Put, Source};
 
@@ -85,6 +85,11 @@ impl Kept {
         &self.superblock
     }
 
+    /// Where its data start.
+    pub fn data_start(&self) -> Sectors {
+        Sectors(self.superblock.data_offset)
+    }
+
     /// Which of the roles is its.
     pub fn number(&self) -> u16 {
         self.superblock.number.min(u32::from(u16::MAX)) as u16
@@ -128,7 +133,7 @@ impl Kept {
         into: &mut [u8],
         said: &Said,
         (device, place, part): (usize, usize, u32),
-        crew: &Crew,
+        device_numbers: &DeviceNumbers,
     ) -> Option<Put> {
         if part == 0
             && let Some(shadow) = &mut self.bitmap
@@ -140,9 +145,9 @@ impl Kept {
             return Some(Put { more: true, ..put });
         }
         let one = &mut self.superblock;
-        one.roles = crew.roles(said.failed, device, one.roles.len());
+        one.roles = device_numbers.roles(said.failed, device, one.roles.len());
         one.events = said.events;
-        one.updated = crew.now;
+        one.updated = device_numbers.now;
         one.resync = if said.clean { said.synced_to.0 } else { 0 };
         let is_rebuilding = said.rebuilding[place / 64] >> (place % 64) & 1 == 1;
         let has_bitmap = self.bitmap.is_some();
@@ -187,10 +192,10 @@ impl Kept {
     }
 
     /// The superblock of a spare: the array's, with no role for it.
-    pub(super) fn spare(&mut self, crew: &Crew) -> Option<(Sector, Vec<u8>)> {
+    pub(super) fn spare(&mut self, device_numbers: &DeviceNumbers) -> Option<(Sector, Vec<u8>)> {
         let one = &mut self.superblock;
-        one.roles = crew.roles([0; 2], usize::MAX, one.roles.len());
-        one.updated = crew.now;
+        one.roles = device_numbers.roles([0; 2], usize::MAX, one.roles.len());
+        one.updated = device_numbers.now;
         one.emit(&mut self.frame).ok()?;
         Some((Sector(one.super_offset), self.frame.clone()))
     }

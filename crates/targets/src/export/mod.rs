@@ -27,6 +27,7 @@ pub mod messages {
 
 use std::fs::File;
 use std::io::Write;
+use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -100,6 +101,29 @@ impl FuseExport {
     /// [`EngineErrorKind::NotSupported`] when this is not root or there is no FUSE;
     /// [`EngineErrorKind::Io`] when the system refuses.
     pub fn new(engine: Engine, directory: &Path, cache: ExportCache) -> Result<Self, EngineError> {
+        let (totals, keep) = (engine.totals(), engine.descriptors());
+        Self::begin(move || Ok(engine), (keep, totals), directory, cache)
+    }
+
+    /// The same with an engine that is made on the thread that serves the file, and belongs to it: all descriptors of its
+    /// members are in that thread's table alone, so that members may come and go by [`with_engine`](Self::with_engine).
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); what `make` gives.
+    pub fn of(
+        make: impl FnOnce() -> Result<Engine, EngineError> + Send + 'static,
+        directory: &Path,
+        cache: ExportCache,
+    ) -> Result<Self, EngineError> {
+        Self::begin(make, (Vec::new(), MemberTotals::default()), directory, cache)
+    }
+
+    fn begin(
+        make: impl FnOnce() -> Result<Engine, EngineError> + Send + 'static,
+        (keep, totals): (Vec<RawFd>, MemberTotals),
+        directory: &Path,
+        cache: ExportCache,
+    ) -> Result<Self, EngineError> {
         mounts::need_root(EXPORT)?;
         need_device()?;
         let directory =
@@ -108,14 +132,13 @@ impl FuseExport {
             let made = system::event().map(Arc::new);
             made.map_err(|error| EngineError::io(EXPORT, &directory, error))
         };
-        let totals = engine.totals();
         let shared =
             Arc::new(Shared { members: event()?, bell: event()?, totals: Default::default() });
         shared.publish(totals);
         let (commands, orders) = channel();
         let (ready, started) = channel();
         let (ours, place) = (Arc::clone(&shared), directory.clone());
-        let serve = move || run(engine, (place, cache), ours, orders, &ready);
+        let serve = move || run(make, keep, (place, cache), ours, orders, &ready);
         let thread = std::thread::Builder::new()
             .name("export".into())
             .spawn(serve)
@@ -238,17 +261,25 @@ impl Drop for FuseExport {
 
 /// The thread: mounts, says so, serves.
 fn run(
-    mut engine: Engine,
+    make: impl FnOnce() -> Result<Engine, EngineError>,
+    mut keep: Vec<RawFd>,
     (directory, cache): (PathBuf, ExportCache),
     shared: Arc<Shared>,
     orders: Receiver<Command>,
     ready: &Sender<Result<(), EngineError>>,
 ) -> Ended {
     use std::os::fd::AsRawFd;
-    let mut keep = engine.descriptors();
     keep.extend([shared.bell.as_raw_fd(), shared.members.as_raw_fd()]);
-    let mounted = system::own_descriptors(keep).and_then(|()| system::open_device());
-    let mounted = mounted.and_then(|device| {
+    let io = |error| EngineError::io(EXPORT, &directory, error);
+    let made = system::own_descriptors(keep).map_err(io).and_then(|()| make());
+    let mut engine = match made {
+        Ok(engine) => engine,
+        Err(error) => {
+            let _ = ready.send(Err(error));
+            return (None, Ok(()));
+        }
+    };
+    let mounted = system::open_device().and_then(|device| {
         let read_only = cache == ExportCache::ReadOnly;
         system::mount(&device, &directory, read_only).map(|()| device)
     });

@@ -28,10 +28,13 @@ pub(super) enum Command {
     /// End the export, whoever uses it.
     Stop,
     /// Do something with the engine.
-    Do(Box<dyn FnOnce(&mut Engine) + Send>),
+    Do(OnEngine),
     /// Do this at the end, here, and then let go of the engine.
-    Last(Box<dyn FnOnce(&mut Engine) + Send>),
+    Last(OnEngine),
 }
+
+/// Something that is done with the engine.
+pub(super) type OnEngine = Box<dyn FnOnce(&mut Engine) + Send>;
 
 /// What a slot is at.
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +89,7 @@ pub(super) struct ServerLoop {
     commands: Receiver<Command>,
     stopping: bool,
     /// What is done at the end.
-    last: Option<Box<dyn FnOnce(&mut Engine) + Send>>,
+    last: Option<OnEngine>,
 }
 
 impl ServerLoop {
@@ -132,7 +135,8 @@ impl ServerLoop {
     }
 
     /// Serves until the filesystem is unmounted or the owner stops it. The device is closed then, which
-    /// ends whatever still waits for an answer; the engine comes back idle, unless something is done with it at the end here.
+    /// ends whatever still waits for an answer; the engine comes back idle, unless something is done with it at the
+    /// end here.
     pub(super) fn run(mut self) -> Ended {
         let mut outcome = self.serve();
         drop(self.device);

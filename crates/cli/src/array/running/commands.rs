@@ -1,6 +1,6 @@
 //! What the other commands ask a running array for.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use raidlab_core::MemberIndex;
 use raidlab_core::contract::{Admin, RepairSource, Scrub};
@@ -35,6 +35,10 @@ pub(super) fn carry_out(
     }
     if names.mode == Mode::Read {
         return Err(failed("the array runs for reading only: assemble it with --write"));
+    }
+    if names.mode == Mode::Overlay && ["add", "replace"].contains(&what.as_str()) {
+        let what = "with an overlay nothing else is written to: assemble the array with --write";
+        return Err(failed(what));
     }
     match what.as_str() {
         "fail" => {
@@ -122,7 +126,7 @@ fn refused(failure: &Failure) -> Value {
 fn add(
     owner: &mut Owner,
     names: &mut Names,
-    device: &PathBuf,
+    device: &Path,
     overwrite: bool,
 ) -> Result<Value, Value> {
     let array = names.array;
@@ -131,7 +135,7 @@ fn add(
         return come_back(owner, names, place, device);
     }
     consent(device, overwrite, &array).map_err(|error| refused(&error))?;
-    let path = device.clone();
+    let path = device.to_owned();
     let taken = on_engine(owner, move |engine| {
         let count = engine.members().len() as u16;
         let mut places = (0..count).map(MemberIndex);
@@ -144,11 +148,11 @@ fn add(
     let shown = device.display();
     Ok(match taken {
         Some(member) => {
-            names.members[member.at()] = Some(device.clone());
+            names.members[member.at()] = Some(device.to_owned());
             json!({ "done": format!("{shown} is rebuilt as member {member}") })
         }
         None => {
-            names.spares.push(device.clone());
+            names.spares.push(device.to_owned());
             json!({ "done": format!("{shown} waits as a spare") })
         }
     })

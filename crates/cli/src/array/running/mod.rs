@@ -1,5 +1,5 @@
-//! Arrays that run: `assemble` holds the members, keeps the array going and carries out what the other commands ask it for
-//! through a socket.
+//! Arrays that run: `assemble` holds the members, keeps the array going and carries out what the other commands ask
+//! it for through a socket.
 
 pub(crate) mod args;
 pub(super) mod client;
@@ -28,19 +28,32 @@ use state::{Mode, Names};
 pub(super) fn assemble(options: &Assemble) -> Result<(), Failure> {
     let stop = interrupt::flag()?;
     check(options)?;
-    let mut started = start(options)?;
-    for path in &options.spare {
-        commands::consent(path, options.overwrite, &started.names.array)?;
-        started.engine.add_spare(device(path)?).map_err(Failure::failed)?;
-        started.names.spares.push(path.clone());
-    }
+    let asked = options.clone();
+    let make = move || {
+        let Started { mut engine, mut names } = start(&asked)?;
+        for path in &asked.spare {
+            commands::consent(path, asked.overwrite, &names.array)?;
+            engine.add_spare(device(path)?).map_err(Failure::failed)?;
+            names.spares.push(state::absolute(path));
+        }
+        Ok((engine, names))
+    };
+    let is_read = !options.write && options.overlay.is_none();
+    let (mut owner, names) = Owner::new(make, options.fuse.as_deref(), is_read)?;
     let path = match &options.socket {
         Some(path) => path.clone(),
-        None => socket::default(&started.names.short())?,
+        None => socket::default(&names.short())?,
     };
-    let requests = socket::listen(&path)?;
-    let owner = Owner::new(started.engine, options.fuse.as_deref(), started.names.mode)?;
-    let served = serve::run(owner, started.names, &requests, options, stop);
+    let requests = match socket::listen(&path) {
+        Ok(requests) => requests,
+        Err(failure) => {
+            let mode = names.mode;
+            // The first error is the one to tell.
+            let _ = owner.end(mode);
+            return Err(failure);
+        }
+    };
+    let served = serve::run(owner, names, &requests, options, stop);
     drop(requests);
     // Whoever comes now finds nobody.
     let _ = std::fs::remove_file(&path);

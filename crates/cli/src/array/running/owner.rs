@@ -3,12 +3,13 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use raidlab_engine::{Engine, EngineError};
 use raidlab_targets::{ExportCache, FuseExport};
 
-use super::state::{Mode, absolute};
+use super::state::{Mode, Names, absolute};
 use crate::failure::Failure;
 
 /// The engine, wherever it is.
@@ -25,28 +26,54 @@ pub(super) struct Served {
 }
 
 impl Owner {
-    /// Serves the array as `file`, if there is to be one.
-    pub(super) fn new(engine: Engine, file: Option<&Path>, mode: Mode) -> Result<Self, Failure> {
-        let Some(file) = file else { return Ok(Self::Here(Box::new(engine))) };
+    /// Serves an array as `file`, if there is to be one. It is made where it will be: the thread that serves it has
+    /// descriptors of its own.
+    pub(super) fn new(
+        make: impl FnOnce() -> Result<(Engine, Names), Failure> + Send + 'static,
+        file: Option<&Path>,
+        is_read: bool,
+    ) -> Result<(Self, Names), Failure> {
+        let Some(file) = file else {
+            let (engine, names) = make()?;
+            return Ok((Self::Here(Box::new(engine)), names));
+        };
+        let (told, names) = channel();
+        let make = move || {
+            let (engine, names) = match make() {
+                Ok((engine, names)) => (Ok(engine), Ok(names)),
+                Err(failure) => (Err(EngineError::cancelled("serve the array")), Err(failure)),
+            };
+            // Somebody waits for it as long as the process lives.
+            let _ = told.send(names);
+            engine
+        };
         let name = format!("raidlab-array-{}", std::process::id());
         let directory = std::env::temp_dir().join(name);
         let failed = |path: &Path, error: std::io::Error| {
             Failure::failed(format!("{}: {error}", path.display()))
         };
         fs::create_dir(&directory).map_err(|error| failed(&directory, error))?;
-        let cache = if mode == Mode::Read { ExportCache::ReadOnly } else { ExportCache::Kept };
-        let export = FuseExport::new(engine, &directory, cache).map_err(|error| {
-            // The first error is the one to tell.
-            let _ = fs::remove_dir(&directory);
-            Failure::failed(error)
-        })?;
+        let cache = if is_read { ExportCache::ReadOnly } else { ExportCache::Kept };
+        let export = FuseExport::of(make, &directory, cache);
+        let (export, names) = match (export, names.try_recv()) {
+            (Ok(export), Ok(Ok(names))) => (export, names),
+            (served, made) => {
+                // The first error is the one to tell.
+                let _ = fs::remove_dir(&directory);
+                return Err(match (made, served) {
+                    (Ok(Err(failure)), _) => failure,
+                    (_, Err(error)) => Failure::failed(error),
+                    _ => Failure::failed("the array was not made"),
+                });
+            }
+        };
         let link = std::path::absolute(file).unwrap_or_else(|_| absolute(file));
         if let Err(error) = symlink(export.file(), &link) {
             drop(export);
             let _ = fs::remove_dir(&directory);
             return Err(failed(&link, error));
         }
-        Ok(Self::Served(Box::new(Served { export, directory, link })))
+        Ok((Self::Served(Box::new(Served { export, directory, link })), names))
     }
 
     /// The file that is served.

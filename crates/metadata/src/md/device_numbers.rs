@@ -7,7 +7,7 @@ use super::superblock::MOST_DEVICES;
 
 /// The numbers of an array's devices: members, then their replacements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Crew {
+pub struct DeviceNumbers {
     members: usize,
     numbers: Vec<Option<u16>>,
     /// Of devices that were exchanged, and may still be given as members.
@@ -18,7 +18,7 @@ pub struct Crew {
     pub now: u64,
 }
 
-impl Crew {
+impl DeviceNumbers {
     /// Of an array of so many members, none of which is known.
     pub fn new(members: u16) -> Self {
         let members = usize::from(members);
@@ -60,8 +60,8 @@ impl Crew {
         (first..MOST_DEVICES as u16).chain(0..first).find(|number| !is_used(number))
     }
 
-    /// What each number is, by this set of members that are out of service. In what goes to a replacement that is about to
-    /// take over that is named, too.
+    /// What each number is, by this set of members that are out of service. In what goes to a replacement that is
+    /// about to take over that is named, too.
     pub(crate) fn roles(&self, failed: MemberBits, device: usize, least: usize) -> Vec<Role> {
         let used = self.numbers.iter().flatten().chain(&self.faulty).chain(&self.spares);
         let most = used.map(|number| usize::from(*number) + 1).max().unwrap_or(0);
@@ -92,27 +92,31 @@ mod tests {
 
     #[test]
     fn numbers_are_no_places() {
-        let mut crew = Crew::new(3);
+        let mut device_numbers = DeviceNumbers::new(3);
         for (place, number) in [(0, 0), (1, 4), (2, 2)] {
-            crew.set(place, Some(number));
+            device_numbers.set(place, Some(number));
         }
-        crew.add_spare(3);
-        assert_eq!(crew.free(), Some(5));
+        device_numbers.add_spare(3);
+        assert_eq!(device_numbers.free(), Some(5));
         let (member, spare) = (Role::Member, Role::Spare);
         assert_eq!(
-            crew.roles([0, 0], 0, 6),
+            device_numbers.roles([0, 0], 0, 6),
             [member(0), spare, member(2), spare, member(1), spare]
         );
-        let failed = crew.roles([0b10, 0], 0, 0);
+        let failed = device_numbers.roles([0b10, 0], 0, 0);
         assert_eq!(failed, [member(0), spare, member(2), spare, Role::Faulty]);
         // A replacement of member 1 is named to itself alone, until it is the member.
-        crew.set(3 + 1, Some(3));
-        assert_eq!(crew.roles([0, 0], 0, 0)[3], spare);
-        let own = crew.roles([0, 0], 4, 0);
+        device_numbers.set(3 + 1, Some(3));
+        assert_eq!(device_numbers.roles([0, 0], 0, 0)[3], spare);
+        let own = device_numbers.roles([0, 0], 4, 0);
         assert_eq!((own[3], own[4]), (member(1), member(1)));
-        crew.take_over(1, 4);
-        let after = crew.roles([0, 0], 0, 0);
+        device_numbers.take_over(1, 4);
+        let after = device_numbers.roles([0, 0], 0, 0);
         assert_eq!(after, [member(0), spare, member(2), member(1), Role::Faulty]);
-        assert_eq!(crew.free(), Some(5), "a number that somebody may still carry is not given");
+        assert_eq!(
+            device_numbers.free(),
+            Some(5),
+            "a number that somebody may still carry is not given"
+        );
     }
 }

@@ -106,7 +106,8 @@ impl FuseExport {
     }
 
     /// The same with an engine that is made on the thread that serves the file, and belongs to it: all descriptors of
-    /// its members are in that thread's table alone, so that members may come and go by [`with_engine`](Self::with_engine).
+    /// its members are in that thread's table alone, so that members may come and go by
+    /// [`with_engine`](Self::with_engine).
     ///
     /// # Errors
     /// As [`new`](Self::new); what `make` gives.

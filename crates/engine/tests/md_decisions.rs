@@ -19,13 +19,13 @@ const BYTES: u64 = 4 << 20;
 /// Rows of one guest.
 const MOST: usize = 15;
 
-/// A state: the superblocks of three devices of an array and of a fourth one that is like the last, and which are given.
+/// A state: the superblocks of an array's devices and of another one that is like the last, and which are given.
 struct Row {
     name: &'static str,
     layout: &'static str,
     change: fn(&mut [Superblock]),
     given: &'static [usize],
-    /// What md does, what it does with `--run`, and the same of raidlab: members in service, `-` when it does not start.
+    /// What md does, what it does with `--run`, and the same of raidlab: members in service, `-` for no start.
     expected: [&'static str; 4],
 }
 

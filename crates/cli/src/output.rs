@@ -182,6 +182,19 @@ pub(crate) fn reports(options: &Outputs, results: &Results) -> Result<(), Failur
     written
 }
 
+/// The same of what a file holds: one document, or several replays.
+pub(crate) fn documents(options: &Outputs, documents: &[Results]) -> Result<(), Failure> {
+    let written = options.exports.write(documents);
+    if written.is_err() || options.is_shown() {
+        let terminal = terminal(options.color);
+        let replays = documents.iter().any(|one| one.fidelity.is_some());
+        let text =
+            if replays { terminal.replays(documents) } else { terminal.export_all(documents) };
+        print(&text.map_err(Failure::failed)?)?;
+    }
+    written
+}
+
 /// The files that the user asked for; all of them even when one cannot be written.
 pub(crate) fn files(options: &Outputs, results: &Results) -> Result<(), Failure> {
     options.exports.write(std::slice::from_ref(results))

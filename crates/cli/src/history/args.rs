@@ -18,15 +18,16 @@ pub(crate) struct History {
     pub(crate) json: bool,
 }
 
-/// Reports a recorded run again
+/// Reports a recorded run again, or a results document
 ///
 /// Of a run that is not done, the rounds that are complete.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     raidlab show last\n  \
-    raidlab show 20261122-2150 --html report.html")]
+    raidlab show 20261122-2150 --html report.html\n  \
+    raidlab show out.json --ods out.ods")]
 pub(crate) struct Show {
-    /// Its name in `raidlab history`, the beginning of it, or `last`
+    /// Its name in `raidlab history`, the beginning of it, or `last`; or the path of what --json wrote
     pub(crate) run: String,
     #[command(flatten)]
     pub(crate) store: StoreDirectory,

@@ -1,12 +1,18 @@
-//! `raidlab show`: the report of a recorded run.
+//! `raidlab show`: the report of a recorded run, or of a results document.
+
+use std::path::Path;
 
 use crate::compare::resume::{failure, results, store};
+use crate::diff::load::load;
 use crate::failure::Failure;
 use crate::history::args::Show;
 use crate::output::{self, note};
 
 pub(crate) fn run(options: &Show) -> Result<(), Failure> {
     options.outputs.check()?;
+    if Path::new(&options.run).exists() {
+        return output::documents(&options.outputs, &load(&options.run, &options.store)?);
+    }
     let store = store(&options.store)?;
     let id = store.find(&options.run).map_err(failure)?;
     let stored = store.read(&id).map_err(failure)?;

@@ -58,10 +58,12 @@ pub(crate) fn run(options: &Plot) -> Result<(), Failure> {
         None => figure::figure(&results, name, most),
     };
     let figure = figure.map_err(Failure::input)?;
-    if let Some(left_out) = (figure.left_out > 0).then_some(figure.left_out) {
-        output::note(&format!(
-            "{left_out} more panels are left out; choose cells, or draw more with --panels"
-        ));
+    match figure.left_out {
+        0 => {}
+        1 => output::note("1 more panel is left out; choose cells, or draw more with --panels"),
+        more => output::note(&format!(
+            "{more} more panels are left out; choose cells, or draw more with --panels"
+        )),
     }
     output::write(&options.svg, &figure.svg())
 }

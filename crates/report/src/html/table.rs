@@ -22,12 +22,13 @@ pub(super) fn top_rows<'v, 'a>(
 /// Half ranges below this many percent of the median are left out.
 const RANGE_SHOWN_PERCENT: f64 = 1.0;
 
-/// How soon the table is turned: the more layouts, the wider is too narrow.
-const fn turns(layouts: usize) -> &'static str {
-    match layouts {
-        0..=4 => "few",
-        5..=7 => "some",
-        8..=11 => "many",
+/// How soon the table is turned: the more layouts, the wider is too narrow. Times of rebuilds take more room.
+const fn turns(layouts: usize, rebuilds: bool) -> &'static str {
+    match (layouts, rebuilds) {
+        (0..=4, false) => "few",
+        (5..=7, false) | (0..=4, true) => "some",
+        (8..=11, false) | (5..=6, true) => "many",
+        (7..=10, true) => "wide",
         _ => "crowd",
     }
 }
@@ -38,6 +39,7 @@ pub(super) fn overview(view: &View<'_>) -> Markup {
     let shown_rows = top_rows(view).count();
     // Cells of a replay carry more words.
     let width = if is_replay(view) { 2 * layouts.len() } else { layouts.len() };
+    let rebuilds = view.cells().any(|cell| shown::is_rebuild(&cell.metric));
     let mut left = shown_rows;
     let sections: Vec<(&Section<'_>, &[Row<'_>])> = view
         .sections
@@ -55,7 +57,7 @@ pub(super) fn overview(view: &View<'_>) -> Markup {
             @if view.sections.is_empty() { p { "No cell was measured." } }
             @else {
                 div.scroll role="region" aria-label="Table of all layouts" tabindex="0" {
-                    table class={ "overview " (turns(width)) } {
+                    table class={ "overview " (turns(width, rebuilds)) } {
                         (head(view))
                         @for (section, rows) in sections {
                             tbody {

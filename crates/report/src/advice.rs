@@ -1,6 +1,5 @@
 //! What a reader should know about weak measurements, each with what to do about it.
 
-use raidlab_results::comparison::fewest_rounds;
 use raidlab_results::document::{Cell, Clock, Verdict};
 
 use crate::conclusion::MOST_MORE_ROUNDS;
@@ -16,21 +15,8 @@ const MATTERS_PERCENT: f64 = 2.0;
 
 /// Remarks on the whole document, the most important first.
 pub(crate) fn remarks(view: &View<'_>) -> Vec<String> {
-    let all = [few_rounds, no_baseline, wide, outliers, short, undecided];
+    let all = [no_baseline, wide, outliers, short, undecided];
     all.iter().filter_map(|remark| remark(view)).collect()
-}
-
-fn few_rounds(view: &View<'_>) -> Option<String> {
-    let rows = view.sections.iter().flat_map(|section| &section.rows);
-    let largest = rows.filter(|row| row.is_preliminary()).max_by_key(|row| row.measured())?;
-    let comparisons = largest.measured().saturating_sub(1);
-    let needed = fewest_rounds(comparisons).max(ROUNDS_FOR_INTERVAL as u32);
-    let rounds = largest.cells.iter().flatten().map(|cell| cell.samples.len()).min()?;
-    Some(format!(
-        "{} too few for a verdict among {}, so differences are preliminary: use --rounds {needed} or more.",
-        counted_are(rounds, "round"),
-        number::counted(largest.measured(), "layout")
-    ))
 }
 
 fn no_baseline(view: &View<'_>) -> Option<String> {
@@ -66,7 +52,7 @@ fn wide(view: &View<'_>) -> Option<String> {
     Some(format!(
         "{} by more than ±{WIDE_PERCENT} % between rounds, most of all {} ({}). {what_to_do}",
         cells_do(wide.len(), "varies", "vary"),
-        name(cell),
+        name(view, cell),
         number::spread(*half)
     ))
 }
@@ -82,7 +68,7 @@ fn short(view: &View<'_>) -> Option<String> {
         "{} less than {} a round, the shortest {} ({}): use a larger --size.",
         cells_do(short.len(), "took", "took"),
         number::duration(SHORT_SECONDS),
-        name(shortest),
+        name(view, shortest),
         number::duration(shortest.last_done_s)
     ))
 }
@@ -109,7 +95,7 @@ fn undecided(view: &View<'_>) -> Option<String> {
         "{} from {} by {MATTERS_PERCENT} % or more, but that is not resolved, first {}: {advice}.",
         cells_do(cells.len(), "differs", "differ"),
         view.baseline(),
-        name(first)
+        name(view, first)
     ))
 }
 
@@ -125,7 +111,7 @@ fn outliers(view: &View<'_>) -> Option<String> {
         "{} rounds far apart from their others, first {} (round {}): they count, and the median does not mind \
          few of them{look}.",
         cells_do(odd.len(), "has", "have"),
-        name(cell),
+        name(view, cell),
         number::listed(&rounds)
     ))
 }
@@ -134,19 +120,13 @@ fn distance(one: f64, other: f64) -> f64 {
     if one > other { one - other } else { other - one }
 }
 
-fn name(cell: &Cell) -> String {
-    let processes = number::processes(cell.processes);
-    format!("{} {} with {processes}", cell.layout, cell.workload)
+fn name(view: &View<'_>, cell: &Cell) -> String {
+    format!("{} {}", cell.layout, view.place(cell))
 }
 
 fn cells_do(count: usize, one: &str, several: &str) -> String {
     let verb = if count == 1 { one } else { several };
     format!("{} {verb}", number::counted(count, "cell"))
-}
-
-fn counted_are(count: usize, noun: &str) -> String {
-    let verb = if count == 1 { "is" } else { "are" };
-    format!("{} {verb}", number::counted(count, noun))
 }
 
 fn rows_have(count: usize) -> String {

@@ -13,9 +13,21 @@ const HEALTHY: &str = "healthy";
 /// The metrics of rebuilds, in seconds.
 const REBUILD: &str = "rebuild_s";
 const REBUILD_ESTIMATE: &str = "rebuild_estimate_s";
-/// A rebuild beside load is not extrapolated from less than this many percent of it: in the first moments of
-/// a load the array's turns between both are not what they are later.
+/// A rebuild beside load is not extrapolated from less than this many percent of it in less than so many seconds: in
+/// the first moments of a load the array's turns between both are not what they are later. md averages over 3 s.
 const LEAST_PERCENT: f64 = 1.0;
+const LEAST_SECONDS: f64 = 10.0;
+
+/// What is said of a rebuild whose time is not known.
+pub(crate) fn too_little() -> String {
+    let percent = with_percent(LEAST_PERCENT);
+    let seconds = format!("{LEAST_SECONDS:.0}{}s", number::NO_BREAK);
+    format!("less than {percent} of the rebuild was done beside the load, in less than {seconds}")
+}
+
+fn with_percent(value: f64) -> String {
+    format!("{value:.0}{}%", number::NO_BREAK)
+}
 
 /// Whether a metric is the time of a rebuild, whose seconds nobody reads.
 pub(crate) fn is_rebuild(metric: &str) -> bool {
@@ -30,6 +42,7 @@ pub(crate) fn is_unknown(cell: &Cell) -> bool {
     };
     cell.metric == REBUILD_ESTIMATE
         && cell.processes > 0
+        && cell.last_done_s < LEAST_SECONDS
         && percent().is_some_and(|percent| percent < LEAST_PERCENT)
 }
 
@@ -63,7 +76,7 @@ pub(crate) fn confidence(cell: &Cell) -> Option<String> {
     let share = number::share(cell.coverage.unwrap_or(0.95));
     let (low, high) = (amount(cell, low), amount(cell, high));
     if low == high {
-        return Some(format!("to its last digit with {share} confidence"));
+        return Some(format!("known to its last digit with {share} confidence"));
     }
     Some(format!("between {low} and {high} with {share} confidence"))
 }

@@ -194,11 +194,7 @@ impl Page {
             entries.push(("+x %", meaning));
         }
         if view.cells().any(shown::is_unknown) {
-            entries.push((
-                "unknown",
-                "less than 1 % of the rebuild was done beside the load: too little to tell its time"
-                    .to_owned(),
-            ));
+            entries.push(("unknown", shown::too_little() + ": too little to tell its time"));
         }
         let verdicts = |verdict: Verdict| {
             let known = rows().filter(|row| !row.is_preliminary());
@@ -273,15 +269,8 @@ impl Page {
         self.heading("Rounds that vary most");
         for (half, bars, cell) in wide.into_iter().take(MOST_CELLS_OF_ROUNDS) {
             let prefix = vec![Span::new(format!("  {bars}  "), Style::Plain)];
-            let processes = number::processes(cell.processes);
-            let what = format!(
-                "{} {} with {processes}, {}: {}",
-                cell.layout,
-                cell.workload,
-                cell.state,
-                number::spread(half)
-            );
-            self.hanging(prefix, &what.replace(", healthy", ""), Style::Dim);
+            let what = format!("{} {}: {}", cell.layout, view.place(cell), number::spread(half));
+            self.hanging(prefix, &what, Style::Dim);
         }
     }
 

@@ -93,6 +93,21 @@ impl<'a> View<'a> {
         cells.map(|(at, cell)| (std::ptr::from_ref(cell), at)).collect()
     }
 
+    /// Where a cell stands, in words: `random reads, latency that 99 % of requests stay within, with 1 process`.
+    pub(crate) fn place(&self, cell: &Cell) -> String {
+        let rows = self.sections.iter().flat_map(|one| one.rows.iter().map(move |row| (one, row)));
+        let holds = |(_, row): &(&Section<'_>, &Row<'_>)| {
+            row.cells.iter().flatten().any(|one| std::ptr::eq(*one, cell))
+        };
+        match rows.into_iter().find(holds) {
+            Some((section, row)) if section.title == section.workload.name => {
+                format!("{} with {}", section.title, row.label())
+            }
+            Some((section, row)) => format!("{}, with {}", section.title, row.label()),
+            None => cell.title(),
+        }
+    }
+
     /// How many further figures of workloads the document has besides what is shown; in words.
     pub(crate) fn more(&self) -> Option<String> {
         let details = self.results.cells.iter().filter(|cell| cell.detail);

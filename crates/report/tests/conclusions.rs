@@ -119,6 +119,20 @@ fn counts(results: &Results, one: &Conclusion<'_>) -> BTreeSet<String> {
     let of = |layout: &str| one.cells.iter().filter(|cell| cell.layout == layout).count();
     all.extend(results.layouts.iter().map(|layout| of(&layout.name)));
     all.insert(results.layouts.iter().filter(|layout| of(&layout.name) > 0).count());
+    if one.about == About::Limit {
+        // What was busy, by layout.
+        for layout in &results.layouts {
+            for what in ["member", "cpu", "bus"] {
+                let held = |cell: &&&Cell| {
+                    let bottleneck = cell.bottleneck.as_ref();
+                    cell.layout == layout.name
+                        && bottleneck
+                            .is_some_and(|one| one.busy >= 0.8 && one.resource.starts_with(what))
+                };
+                all.insert(one.cells.iter().filter(held).count());
+            }
+        }
+    }
     if one.about == About::Redundancy {
         // Two cells of each row, behind those that it names.
         all.extend(0..one.cells.len() / 2);
@@ -231,4 +245,80 @@ fn the_terminal_prints_every_sentence() {
     for one in conclusions(&results).expect("a good document") {
         assert!(unbroken(&text).contains(&unbroken(&one.text)), "{}", one.text);
     }
+}
+
+/// Cells of two layouts at these process counts, in these states: by how much each is faster than the first.
+fn rows(
+    states: &[&'static str],
+    processes: &[u32],
+    faster: impl Fn(&str, &str, u32) -> f64,
+) -> Results {
+    let mut results = common::small();
+    results.cells.clear();
+    for &state in states {
+        for &processes in processes {
+            let unit = "MiB/s";
+            let better = Better::Higher;
+            let shared = common::Shared { workload: "dd-write", processes, state, unit, better };
+            let cell = |name: &str| {
+                common::cell(&shared, name, 200.0 * faster(name, state, processes), 0.1, 9)
+            };
+            let mut row = vec![cell("single"), cell("raid0(4)")];
+            common::compare(&mut row, "single");
+            results.cells.extend(row);
+        }
+    }
+    results
+}
+
+fn said(results: &Results, about: About) -> Vec<String> {
+    let all = conclusions(results).expect("a good document");
+    let own = all.iter().filter(|one| one.about == about);
+    own.map(|one| one.text.replace(['\u{a0}', '\u{202f}'], " ")).collect()
+}
+
+/// What is faster with a drive lost keeps no share of its speed.
+#[test]
+fn what_gets_faster_without_a_drive_is_said_as_such() {
+    let faster = |layout: &str, state: &str, _| match (layout, state) {
+        ("single", "degraded") => 0.5,
+        ("raid0(4)", "degraded") => 1.25,
+        _ => 1.0,
+    };
+    let text = said(&rows(&["healthy", "degraded"], &[1], faster), About::Failure);
+    let expected = "With 1 process, degraded, single keeps 50 % of its healthy speed (100 MiB/s after 200); \
+                    raid0(4) is faster than healthy, +25 % (250 MiB/s after 200).";
+    assert_eq!(text, [expected]);
+}
+
+/// Of six percentages nobody reads all.
+#[test]
+fn many_percentages_are_told_by_their_ends() {
+    let faster = |layout: &str, _: &str, processes: u32| match layout {
+        "single" => 1.0,
+        _ => 1.5 + f64::from(processes) / 100.0,
+    };
+    let text = said(&rows(&["healthy"], &[1, 2, 4, 10], faster), About::Best);
+    let start = "raid0(4) wins with 1, 2, 4 and 10 processes: +51 % to +60 % over single. With 10";
+    assert!(text[0].starts_with(start), "{}", text[0]);
+    let text = said(&rows(&["healthy"], &[1, 2], faster), About::Best);
+    assert!(text[0].contains(": +51 % and +52 % over single."), "{}", text[0]);
+}
+
+#[test]
+fn what_limits_is_told_layout_by_layout() {
+    let mut results = rows(&["healthy"], &[1, 2], |_, _, _| 1.0);
+    for (cell, (resource, busy)) in results.cells.iter_mut().zip([
+        ("member 0", 0.9),
+        ("cpu", 0.95),
+        ("member 1", 0.8),
+        ("member 1", 0.7),
+    ]) {
+        cell.bottleneck = Some(Bottleneck { resource: resource.to_owned(), busy });
+    }
+    let text = said(&results, About::Limit);
+    let expected = "What limits each, busy for 80 % of the time or more: on single a drive in 2 of 2 cells; \
+                    on raid0(4) the CPU in 1 of 2 cells.";
+    assert_eq!(text[0], expected);
+    assert!(text[1].starts_with("Not a drive but the CPU is busiest"), "{}", text[1]);
 }

@@ -3,7 +3,7 @@
 use raidlab_results::Better;
 use raidlab_results::comparison::DEPENDENT;
 use raidlab_results::conduct::{drift, predecessors, steady};
-use raidlab_results::statistics::median;
+use raidlab_results::statistics::{FEWEST_SAMPLES, median};
 
 use crate::matrix::{cell_title, order_of};
 use crate::run::Samples;
@@ -40,7 +40,11 @@ fn too_few(study: &Study, samples: &Samples) -> Option<String> {
         let rounds = samples.rounds;
         let layouts = if comparisons == 1 { "comparison" } else { "comparisons" };
         let is = if rounds == 1 { "round is" } else { "rounds are" };
-        format!("{rounds} {is} too few for {comparisons} {layouts} in a row: use --rounds {needed} or more")
+        let needed = needed.max(FEWEST_SAMPLES as u32);
+        format!(
+            "{rounds} {is} too few for {comparisons} {layouts} in a row, so differences are preliminary: use --rounds \
+             {needed} or more"
+        )
     })
 }
 

@@ -13,7 +13,7 @@ use crate::exact;
 use crate::matrix::{CellKey, cell_seed, cell_title, cells, order_of};
 use crate::rebuild::Rebuild;
 use crate::study::Study;
-use crate::verdicts::{Cells, Values, better_of, floors_of};
+use crate::verdicts::{Cells, Values, better_of, family, floors_of};
 
 /// How many cells a warning names.
 const MOST_NAMED: usize = 8;
@@ -445,6 +445,10 @@ impl Collected {
 
     /// Names the cells that missed the precision.
     fn precision_warning(&self, study: &Study, complete: usize) -> Option<String> {
+        if complete < FEWEST_SAMPLES && family(study, &self.cells).0 > 0 {
+            // The warning about comparisons says so.
+            return None;
+        }
         if complete < FEWEST_SAMPLES {
             let rounds = if complete == 1 { "round is" } else { "rounds are" };
             return Some(format!(

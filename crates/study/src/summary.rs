@@ -294,7 +294,8 @@ fn note(key: &CellKey, own: &[Sample], measure: Measure) -> Option<String> {
     let done = share(&|sample| Some(sample.rebuild?.done))?;
     if measure == Measure::RebuildEstimate {
         let percent = done * 100.0;
-        return Some(format!("estimated from {percent:.2} % of the rebuild"));
+        let digits = if percent < 0.1 { 4 } else { 2 };
+        return Some(format!("estimated from {percent:.digits$} % of the rebuild"));
     }
     let shorter = share(&|sample| {
         let rebuild = sample.rebuild?;

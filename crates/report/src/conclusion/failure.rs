@@ -44,18 +44,18 @@ fn of_row<'a>(section: &Section<'a>, row: &Row<'a>) -> Option<Conclusion<'a>> {
         both.filter(|(one, other)| one.median > 0.0 && other.median > 0.0).collect();
     pairs.sort_by(|one, other| kept(*one).total_cmp(&kept(*other)));
     let (worst, best) = (*pairs.first()?, *pairs.last()?);
-    let keeps = |(healthy, now): Pair<'_>| {
-        format!(
-            "{} {} ({} after {})",
-            now.layout,
-            number::share(kept((healthy, now))),
-            shown::value_with_unit(now, section.unit),
-            shown::value(healthy)
-        )
+    let values = |(healthy, now): Pair<'_>| {
+        let after = shown::value(healthy);
+        format!("{} after {after}", shown::value_with_unit(now, section.unit))
     };
+    let keeps = |pair: Pair<'_>| format!("{} ({})", number::share(kept(pair)), values(pair));
     let rest = match pairs.len() {
         1 => String::new(),
-        _ => format!(", {}", keeps(best)),
+        _ if kept(best) > LEAST_LOSS => {
+            let faster = number::percent((kept(best) - 1.0) * 100.0);
+            format!("; {} is faster than healthy, {faster} ({})", best.1.layout, values(best))
+        }
+        _ => format!(", {} {}", best.1.layout, keeps(best)),
     };
     let mut cells = vec![worst.0, worst.1];
     if pairs.len() > 1 {
@@ -68,7 +68,13 @@ fn of_row<'a>(section: &Section<'a>, row: &Row<'a>) -> Option<Conclusion<'a>> {
     Some(Conclusion {
         about: About::Failure,
         section: Some(section.title.clone()),
-        text: format!("Of its speed healthy keeps, with {}: {}{rest}.", row.label(), keeps(worst)),
+        text: format!(
+            "With {}, {} keeps {} of its healthy speed ({}){rest}.",
+            row.label(),
+            worst.1.layout,
+            number::share(kept(worst)),
+            values(worst)
+        ),
         cells,
         effect,
     })

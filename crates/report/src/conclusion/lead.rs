@@ -9,6 +9,8 @@ use crate::view::{self, Lead, Row, Section, View};
 
 /// Medians nearer than this many percent say nothing of who leads, where too few rounds give no floor.
 const NEAR_PERCENT: f64 = 1.0;
+/// More percentages than this are told by their ends.
+const MOST_PERCENTS: usize = 3;
 
 /// One sentence for each group of rows with the same outcome.
 pub(super) fn of_section<'a>(view: &View<'a>, section: &Section<'a>) -> Vec<Conclusion<'a>> {
@@ -168,9 +170,10 @@ fn not_known(section: &Section<'_>, rows: &[&Row<'_>]) -> String {
         false => format!("; {}{}", listed(&known), quoted(rows)),
     };
     format!(
-        "Not known of {} {}: less than 1 % of the rebuild was done beside the load{rest}.",
+        "Not known of {} {}: {}{rest}.",
         listed_names(last, &unknown(last)),
-        when(rows)
+        when(rows),
+        shown::too_little()
     )
 }
 
@@ -263,10 +266,8 @@ fn margin(view: &View<'_>, section: &Section<'_>, rows: &[&Row<'_>]) -> String {
         let percent = next.percent_vs_baseline.map(number::percent).unwrap_or_default();
         return format!("next is {}, {percent}{}", next.layout, quoted(rows));
     }
-    let percents: Option<Vec<String>> = rows
-        .iter()
-        .map(|row| row.best_cell().and_then(|cell| cell.percent_vs_baseline).map(number::percent))
-        .collect();
+    let values: Option<Vec<f64>> =
+        rows.iter().map(|row| row.best_cell()?.percent_vs_baseline).collect();
     let over = match section.better {
         Better::Higher => "over",
         Better::Lower => "against",
@@ -282,10 +283,22 @@ fn margin(view: &View<'_>, section: &Section<'_>, rows: &[&Row<'_>]) -> String {
     if rows.iter().any(is_behind) {
         return format!("by its median, but not round by round beside {}", view.baseline());
     }
-    let percents = percents.filter(|all| all.iter().any(|one| *one != number::percent(0.0)));
-    percents
-        .map(|percents| format!("{} {over} {}", listed(&percents), view.baseline()))
+    let told = |value: &f64| number::percent(*value) != number::percent(0.0);
+    let values = values.filter(|all| all.iter().any(told));
+    values
+        .map(|values| format!("{} {over} {}", percents(values), view.baseline()))
         .unwrap_or_default()
+}
+
+/// `+280 %, +262 % and +251 %`; of many the smallest and the largest: `+251 % to +280 %`.
+fn percents(mut values: Vec<f64>) -> String {
+    if values.len() > MOST_PERCENTS {
+        values.sort_by(f64::total_cmp);
+        let ends = [values.first(), values.last()].map(|one| one.copied().unwrap_or_default());
+        let [low, high] = ends.map(number::percent);
+        return if low == high { low } else { format!("{low} to {high}") };
+    }
+    listed(&values.into_iter().map(number::percent).collect::<Vec<_>>())
 }
 
 fn runner_up<'a>(section: &Section<'_>, row: &Row<'a>) -> Option<&'a Cell> {

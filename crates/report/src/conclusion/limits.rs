@@ -1,4 +1,4 @@
-//! What held layouts up: a drive, the CPU, a path, or nothing that was busy all the time.
+//! What held each layout up: a drive, the CPU, a path, or nothing that was busy all the time.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::view::View;
 const BUSY: f64 = 0.8;
 /// Below this share nothing was busy for half of the time: work waits for one drive after the other.
 const IDLE: f64 = 0.5;
-/// Layouts that a sentence names at the most.
-const MOST_NAMED: usize = 10;
+/// Groups of layouts that a sentence names at the most.
+const MOST_GROUPS: usize = 10;
 
 pub(super) fn of<'a>(view: &View<'a>) -> Vec<Conclusion<'a>> {
     let sections = view.sections.iter().filter(|section| is_work(section));
@@ -22,8 +22,8 @@ pub(super) fn of<'a>(view: &View<'a>) -> Vec<Conclusion<'a>> {
         .flat_map(|row| row.cells.iter().copied().flatten())
         .filter(|cell| cell.bottleneck.is_some())
         .collect();
-    let mut all = others(&cells);
-    all.extend(drives(&cells));
+    let mut all = Vec::from_iter(each(&cells));
+    all.extend(others(&cells));
     all.extend(idle(&cells));
     all
 }
@@ -50,12 +50,11 @@ fn others<'a>(cells: &[&'a Cell]) -> Vec<Conclusion<'a>> {
         let most = held.iter().copied().max_by(|one, other| busy(one).total_cmp(&busy(other)))?;
         let what = if resource == "cpu" { "the CPU" } else { resource };
         let text = format!(
-            "Not a drive but {what} is busiest, for {} of the time or more, in {} of {}: {}; most at {} with {} \
-             on {} ({}).",
+            "Not a drive but {what} is busiest, for {} of the time or more, in {} of {}, most at {} with {} on {} \
+             ({}).",
             number::share(BUSY),
             held.len(),
             number::counted(cells.len(), "cell"),
-            by_layout(&held),
             most.workload,
             number::processes(most.processes),
             most.layout,
@@ -73,21 +72,68 @@ fn others<'a>(cells: &[&'a Cell]) -> Vec<Conclusion<'a>> {
     held.into_iter().filter_map(of).collect()
 }
 
-/// In how many cells of which layout a drive is the limit.
-fn drives<'a>(cells: &[&'a Cell]) -> Option<Conclusion<'a>> {
-    let held: Vec<&Cell> =
-        cells.iter().copied().filter(|cell| busy(cell) >= BUSY && is_drive(cell)).collect();
-    let most = held.iter().copied().max_by(|one, other| busy(one).total_cmp(&busy(other)))?;
-    let count = number::counted(cells.len(), "cell");
-    let where_it_is = match held.len() == cells.len() {
-        true => format!("all {count}"),
-        false => format!("{} of {count}: {}", held.len(), by_layout(&held)),
-    };
-    let busy = number::share(BUSY);
-    let text =
-        format!("A drive is the limit, busy for {busy} of the time or more, in {where_it_is}.");
-    let effect = 1.0 + held.len() as f64 / cells.len() as f64;
-    Some(Conclusion { about: About::Limit, section: None, text, cells: first(most, held), effect })
+/// What limits each layout, and in how many of its cells.
+fn each<'a>(cells: &[&'a Cell]) -> Option<Conclusion<'a>> {
+    let mut layouts: Vec<(&str, Vec<&'a Cell>)> = Vec::new();
+    for &cell in cells {
+        match layouts.iter_mut().find(|(layout, _)| *layout == cell.layout) {
+            Some((_, own)) => own.push(cell),
+            None => layouts.push((&cell.layout, vec![cell])),
+        }
+    }
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for (layout, own) in layouts {
+        let limits = limits(&own);
+        match groups.iter_mut().find(|(same, _)| *same == limits) {
+            Some((_, names)) => names.push(layout),
+            None => groups.push((limits, vec![layout])),
+        }
+    }
+    if groups.len() > MOST_GROUPS {
+        groups = vec![(limits(cells), vec!["all layouts"])];
+    }
+    let told: Vec<String> =
+        groups.iter().map(|(limits, names)| format!("on {} {limits}", listed(names))).collect();
+    let text = format!(
+        "What limits each, busy for {} of the time or more: {}.",
+        number::share(BUSY),
+        told.join("; ")
+    );
+    // Before all others: it is about every layout.
+    let effect = 4.0;
+    (!cells.is_empty()).then(|| Conclusion {
+        about: About::Limit,
+        section: None,
+        text,
+        cells: cells.to_vec(),
+        effect,
+    })
+}
+
+/// `a drive in 14 and the CPU in 2 of 18 cells`.
+fn limits(own: &[&Cell]) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for cell in own.iter().filter(|cell| busy(cell) >= BUSY) {
+        let what = match resource(cell) {
+            _ if is_drive(cell) => "a drive",
+            "cpu" => "the CPU",
+            other => other,
+        };
+        match counts.iter_mut().find(|(one, _)| *one == what) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((what, 1)),
+        }
+    }
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let cells = number::counted(own.len(), "cell");
+    match counts.as_slice() {
+        [] => format!("nothing in {cells}"),
+        some => {
+            let some: Vec<String> =
+                some.iter().map(|(what, count)| format!("{what} in {count}")).collect();
+            format!("{} of {cells}", listed(&some))
+        }
+    }
 }
 
 /// Where nothing is busy for half of the time, more requests at once would do more.
@@ -110,23 +156,6 @@ fn idle<'a>(cells: &[&'a Cell]) -> Option<Conclusion<'a>> {
     let effect = 1.0 + waiting.len() as f64 / cells.len() as f64;
     let cells = first(least, waiting);
     Some(Conclusion { about: About::Limit, section: None, text, cells, effect })
-}
-
-/// `8 on raid5(4), 4 on raid1(2)`.
-fn by_layout(cells: &[&Cell]) -> String {
-    let mut counts: Vec<(&str, usize)> = Vec::new();
-    for cell in cells {
-        match counts.iter_mut().find(|(layout, _)| *layout == cell.layout) {
-            Some((_, count)) => *count += 1,
-            None => counts.push((&cell.layout, 1)),
-        }
-    }
-    if counts.len() > MOST_NAMED {
-        return format!("on {} layouts", counts.len());
-    }
-    let named: Vec<String> =
-        counts.iter().map(|(layout, count)| format!("{count} on {layout}")).collect();
-    listed(&named)
 }
 
 /// The cell that is named before the others.

@@ -243,12 +243,12 @@ impl Table {
 /// Names of the layouts and what they offer.
 fn head(view: &View<'_>, terminal: Terminal) -> Vec<Item> {
     let layouts = || view.results.layouts.iter().enumerate();
-    // A word a line keeps columns narrow: parameters stand below the level. The space below the
-    // marks keeps names flush with the numbers.
+    // The space below the marks keeps names flush with the numbers.
     let names = layouts().map(|(at, layout)| {
-        let words = layout.name.split(' ').filter(|word| !word.is_empty());
-        let mut lines: Vec<Line> =
-            words.map(|word| vec![terminal.span(&format!("{word} "), Style::Bold)]).collect();
+        let mut lines: Vec<Line> = name_lines(&layout.name)
+            .iter()
+            .map(|line| vec![terminal.span(&format!("{line} "), Style::Bold)])
+            .collect();
         if view.is_baseline(at) {
             lines.push(vec![Span::new("baseline ", Style::Dim)]);
         }
@@ -265,6 +265,26 @@ fn head(view: &View<'_>, terminal: Terminal) -> Vec<Item> {
         facts("survives", &|at| listed[at].survives.to_string()),
         Item::Rule,
     ]
+}
+
+/// Short words of a name share a line of this many columns.
+const NAME_COLUMNS: usize = 11;
+
+/// The lines of a layout's name: parameters stand below the level, which keeps columns narrow.
+fn name_lines(name: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in name.split(' ').filter(|word| !word.is_empty()) {
+        let fits = |line: &String| text::width(line) + 1 + text::width(word) <= NAME_COLUMNS;
+        let is_level = |line: &String| line.ends_with(')');
+        match lines.last_mut().filter(|line| fits(line) && !is_level(line) && !word.contains('=')) {
+            Some(line) => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 pub(super) fn heading(section: &Section<'_>, terminal: Terminal) -> Line {
@@ -398,4 +418,20 @@ fn block(view: &View<'_>, row: &Row<'_>, names: &Names, terminal: Terminal) -> V
         names.with(at, line.collect())
     });
     lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_words_of_a_name_share_a_line_and_parameters_do_not() {
+        assert_eq!(name_lines("raid5(4) in a box"), ["raid5(4)", "in a box"]);
+        assert_eq!(name_lines("mirror of the new"), ["mirror of", "the new"]);
+        assert_eq!(
+            name_lines("raid5(4) chunk=64K policy=md"),
+            ["raid5(4)", "chunk=64K", "policy=md"]
+        );
+        assert_eq!(name_lines("raid10(4) far2"), ["raid10(4)", "far2"]);
+    }
 }

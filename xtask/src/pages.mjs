@@ -34,6 +34,42 @@ const cutOff = () => {
   return bad;
 };
 
+// What a finger does on a phone: a tap shows a tooltip and one beside it hides it, rows open, buttons look closer.
+const fingers = async (file, defects) => {
+  const context = await browser.newContext({ viewport: { width: 420, height: 900 }, hasTouch: true, isMobile: true });
+  const page = await context.newPage();
+  page.on("pageerror", (error) => defects.push(`script, by touch: ${error.message}`));
+  await page.goto(pathToFileURL(file).href);
+  await page.waitForSelector("html[data-ready=yes]");
+  const tip = page.locator("#tip");
+  for (const [what, marks] of [["a figure", "svg.fig [role=img]"], ["the table", "td[data-tip]"]]) {
+    const mark = page.locator(marks).first();
+    if (!(await mark.count())) continue;
+    // Marks may lie on one another; the finger then meets the upper one.
+    await mark.tap({ force: true });
+    if (!(await tip.isVisible())) defects.push(`no tooltip by touch in ${what}`);
+    const box = await tip.boundingBox();
+    if (box && (box.x < 0 || box.x + box.width > 420)) defects.push(`the tooltip in ${what} is cut off on a phone`);
+    await page.locator("h1").first().tap();
+    if (await tip.isVisible()) defects.push(`the tooltip in ${what} stays`);
+  }
+  const row = page.locator("details[data-row]").first();
+  if (await row.count()) {
+    await row.evaluate((one) => { one.parentElement.open = true; });
+    await row.locator("summary").tap();
+    await page.waitForFunction(() => document.querySelector("details[data-row] svg.fig"));
+  }
+  const timed = page.locator("details.figure:has(svg.zoom)").first();
+  if (await timed.count()) {
+    await timed.locator("summary").first().tap();
+    const view = () => timed.locator("svg.zoom").first().getAttribute("viewBox");
+    const before = await view();
+    await timed.locator(".zooms button").first().tap();
+    if ((await view()) === before) defects.push("closer changes nothing by touch");
+  }
+  await context.close();
+};
+
 const check = async (argument) => {
   const [file, wanted] = argument.split("=");
   const figures = wanted ? wanted.split(",") : [];
@@ -118,6 +154,7 @@ const check = async (argument) => {
     }
   }
 
+  await fingers(file, defects);
   for (const width of WIDTHS) {
     await page.setViewportSize({ width, height: 900 });
     for (const one of await page.evaluate(cutOff)) defects.push(`cut off at ${width}: ${one}`);

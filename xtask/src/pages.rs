@@ -1,5 +1,5 @@
 //! Pages that raidlab writes, opened in headless Chromium and used as people use them: the default run, a run with
-//! members lost and rebuilt, one on member files beside the model, a replay, one on a kernel, and 10,000 cells.
+//! members lost and rebuilt, one on member files and one beside the model, a replay, one on a kernel, and 10,000 cells.
 //!
 //! `pages.mjs` looks for errors, requests, figures that are missing, what is cut off, what sorting takes, and by
 //! axe-core for what people cannot read or reach.
@@ -23,9 +23,11 @@ struct Page {
     needs_kernel: bool,
 }
 
+/// The page of made-up cells.
+const LARGE: &str = "ten-thousand";
 const SMALL: &[&str] = &["--size", "4MiB", "--rounds", "2", "--no-store", "--quiet"];
 
-const PAGES: [Page; 5] = [
+const PAGES: [Page; 6] = [
     Page {
         name: "default",
         arguments: &["compare", "--no-store", "--quiet", "--html", "{html}"],
@@ -49,6 +51,12 @@ const PAGES: [Page; 5] = [
         needs_kernel: false,
     },
     Page {
+        name: "real",
+        arguments: &["compare", "--on", "{members}", "--html", "{html}"],
+        figures: "percent,scaling,finish,latency,ecdf,rate,heat,blocks,choice",
+        needs_kernel: false,
+    },
+    Page {
         name: "files",
         arguments: &["compare", "--on", "virtual,{members}", "--html", "{html}"],
         figures: "percent,rate,latency,ecdf,residuals",
@@ -68,50 +76,148 @@ const PAGES: [Page; 5] = [
     },
 ];
 
-/// Writes the pages and opens them; `--shots` names a directory for pictures. Whether all are good.
-pub(crate) fn run(root: &Path, options: &[&str]) -> io::Result<bool> {
-    let shots = match options {
-        [] => None,
-        ["--install"] => {
-            apt_get()?;
-            None
+/// What to do.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Options {
+    /// Fetch the browser and what drives it.
+    install: bool,
+    /// A directory for pictures.
+    shots: Option<PathBuf>,
+    /// This raidlab instead of building one.
+    with: Option<PathBuf>,
+    /// This page alone.
+    only: Option<String>,
+}
+
+impl Options {
+    fn parse(arguments: &[&str]) -> Option<Self> {
+        let mut options = Self::default();
+        let mut arguments = arguments.iter();
+        while let Some(argument) = arguments.next() {
+            match *argument {
+                "--install" => options.install = true,
+                "--shots" => options.shots = Some(arguments.next()?.into()),
+                "--with" => options.with = Some(arguments.next()?.into()),
+                "--only" => options.only = Some((*arguments.next()?).to_owned()),
+                _ => return None,
+            }
         }
-        ["--shots", directory] => Some(*directory),
-        _ => return Err(io::Error::other("pages takes --install or --shots DIR")),
+        Some(options)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only == name)
+    }
+}
+
+/// What opens pages.
+struct Opener {
+    browser: PathBuf,
+    /// Where npm has put the packages.
+    place: PathBuf,
+}
+
+impl Opener {
+    /// Looks for all it needs; with `install` it fetches that. What is missing otherwise.
+    fn find(root: &Path, install: bool) -> io::Result<Result<Self, String>> {
+        let place = root.join("target/pages");
+        if install {
+            apt_get()?;
+        }
+        let browser = found("chromium").filter(|_| found("node").is_some());
+        let Some(browser) = browser.filter(|_| found("npm").is_some()) else {
+            return Ok(Err(format!("needs {}", DEBIAN.join(", "))));
+        };
+        fs::create_dir_all(&place)?;
+        let there = |package: &str| {
+            let name = package.split('@').next().unwrap_or(package);
+            place.join("node_modules").join(name).is_dir()
+        };
+        if !PACKAGES.iter().all(|package| there(package)) {
+            if !install {
+                return Ok(Err("needs playwright-core and axe-core of npm".to_owned()));
+            }
+            let mut npm = Command::new("npm");
+            npm.current_dir(&place).args(["install", "--no-audit", "--no-fund", "--silent"]);
+            good(npm.args(PACKAGES))?;
+        }
+        Ok(Ok(Self { browser, place }))
+    }
+
+    /// Opens pages, each with the figures it must have; whether all are good.
+    fn open(&self, root: &Path, shots: Option<&Path>, pages: &[String]) -> io::Result<bool> {
+        let mut node = Command::new("node");
+        node.arg(root.join("xtask/src/pages.mjs")).arg(&self.place).arg(&self.browser);
+        node.arg(shots.unwrap_or(Path::new("-"))).args(pages);
+        Ok(node.status()?.success())
+    }
+}
+
+/// Writes the pages and opens them. Whether all are good.
+pub(crate) fn run(root: &Path, arguments: &[&str]) -> io::Result<bool> {
+    let Some(options) = Options::parse(arguments) else {
+        let what = "pages takes --install, --shots DIR, --with FILE and --only PAGE";
+        return Err(io::Error::other(what));
     };
-    let Some(browser) = found("chromium").filter(|_| found("npm").is_some()) else {
-        let packages = DEBIAN.join(" ");
-        println!(
-            "SKIPPED pages: needs {packages}; cargo xtask pages --install gets them by apt-get"
-        );
-        return Ok(true);
+    let opener = match Opener::find(root, options.install)? {
+        Ok(opener) => opener,
+        Err(missing) => {
+            println!("SKIPPED pages: {missing}; cargo xtask pages --install gets them");
+            return Ok(true);
+        }
     };
-    let place = root.join("target/pages");
-    fs::create_dir_all(&place)?;
-    let mut npm = Command::new("npm");
-    npm.current_dir(&place).args(["install", "--no-audit", "--no-fund", "--silent"]).args(PACKAGES);
-    good(&mut npm)?;
-    let mut cargo = super::cargo(root);
-    good(cargo.args(["build", "--release", "--package", "raidlab-cli"]))?;
+    let program = match &options.with {
+        Some(program) => program.clone(),
+        None => {
+            let mut cargo = super::cargo(root);
+            good(cargo.args(["build", "--release", "--package", "raidlab-cli"]))?;
+            root.join("target/release/raidlab")
+        }
+    };
     let mut pages = Vec::new();
-    for page in &PAGES {
-        if page.needs_kernel && !has_kernel(root) {
+    for page in PAGES.iter().filter(|page| options.has(page.name)) {
+        if page.needs_kernel && !has_kernel(&program) {
             println!(
                 "SKIPPED page {}: no kernel 6.12; cargo xtask kernel 6.12 builds it",
                 page.name
             );
             continue;
         }
-        pages.push(format!("{}={}", written(root, &place, page)?.display(), page.figures));
+        let html = written(&program, &opener.place, page)?;
+        pages.push(format!("{}={}", html.display(), page.figures));
     }
-    pages.push(large(root, &place)?.display().to_string());
-    let mut node = Command::new("node");
-    node.arg(root.join("xtask/src/pages.mjs")).arg(&place).arg(browser);
-    node.arg(shots.unwrap_or("-")).args(&pages);
-    Ok(node.status()?.success())
+    if options.has(LARGE) {
+        pages.push(large(root, &opener.place)?.display().to_string());
+    }
+    if pages.is_empty() {
+        return Err(io::Error::other("no such page"));
+    }
+    opener.open(root, options.shots.as_deref(), &pages)
 }
 
+/// Fetches what [`one`] needs, so that the test command counts that as packages; without it the page is left out.
+pub(crate) fn fetch(root: &Path) {
+    if let Err(error) = Opener::find(root, true) {
+        println!("xtask: no page will be opened: {error}");
+    }
+}
+
+/// The default run's page by this raidlab, for the test command; or why it is left out.
+pub(crate) fn one(root: &Path, program: &Path) -> io::Result<Result<bool, String>> {
+    let opener = match Opener::find(root, false)? {
+        Ok(opener) => opener,
+        Err(missing) => return Ok(Err(missing)),
+    };
+    let html = written(program, &opener.place, &PAGES[0])?;
+    let page = format!("{}={}", html.display(), PAGES[0].figures);
+    opener.open(root, None, &[page]).map(Ok)
+}
+
+/// Installs what is missing.
 fn apt_get() -> io::Result<()> {
+    if DEBIAN.iter().all(|name| found(name.trim_end_matches("js")).is_some()) {
+        return Ok(());
+    }
     let mut install = Command::new("apt-get");
     good(install.args(["install", "-y", "--no-install-recommends"]).args(DEBIAN))
 }
@@ -130,19 +236,15 @@ fn good(command: &mut Command) -> io::Result<()> {
     Err(io::Error::other(format!("{command:?} failed: {status}")))
 }
 
-fn raidlab(root: &Path) -> Command {
-    Command::new(root.join("target/release/raidlab"))
-}
-
 /// Whether a kernel is built: a study of one cell runs on it.
-fn has_kernel(root: &Path) -> bool {
-    let mut run = raidlab(root);
-    run.args(["run", "dd-read", "--target", "kernel-raw:6.12", "--size", "1MiB"]);
+fn has_kernel(program: &Path) -> bool {
+    let mut run = Command::new(program);
+    run.args(["run", "dd-read", "size=1MiB", "--target", "kernel-raw:6.12"]);
     run.output().is_ok_and(|output| output.status.success())
 }
 
 /// Writes a page anew.
-fn written(root: &Path, place: &Path, page: &Page) -> io::Result<PathBuf> {
+fn written(program: &Path, place: &Path, page: &Page) -> io::Result<PathBuf> {
     let html = place.join(format!("{}.html", page.name));
     let members = place.join("members");
     fs::create_dir_all(&members)?;
@@ -150,7 +252,7 @@ fn written(root: &Path, place: &Path, page: &Page) -> io::Result<PathBuf> {
         let word = word.replace("{html}", &html.display().to_string());
         word.replace("{members}", &members.display().to_string())
     };
-    let mut run = raidlab(root);
+    let mut run = Command::new(program);
     run.args(page.arguments.iter().map(argument));
     if page.arguments.contains(&"--on") {
         run.args(SMALL);
@@ -161,10 +263,24 @@ fn written(root: &Path, place: &Path, page: &Page) -> io::Result<PathBuf> {
 
 /// A page of 10,000 made-up cells, by an example of the crate of reports.
 fn large(root: &Path, place: &Path) -> io::Result<PathBuf> {
-    let html = place.join("ten-thousand.html");
+    let html = place.join(format!("{LARGE}.html"));
     let mut cargo = super::cargo(root);
     cargo.args(["run", "--quiet", "--package", "raidlab-report", "--example=golden", "--"]);
     cargo.args(["--html", "large"]).stdout(fs::File::create(&html)?);
     good(&mut cargo)?;
     Ok(html)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_refused() {
+        let some =
+            Options { only: Some("real".into()), with: Some("a".into()), ..Options::default() };
+        assert_eq!(Options::parse(&["--only", "real", "--with", "a"]), Some(some));
+        assert_eq!(Options::parse(&["--shots"]), None);
+        assert_eq!(Options::parse(&["--nothing"]), None);
+    }
 }

@@ -71,7 +71,12 @@ struct Facts {
 /// Runs all steps; true if all went well. The last line printed has the totals.
 pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
     let mut table = Table::default();
-    let packages = || Ok(packages_for_tests(options.install));
+    let packages = || {
+        if options.install {
+            crate::pages::fetch(root);
+        }
+        Ok(packages_for_tests(options.install))
+    };
     let [guest, grub] = timed("packages", &mut table, packages)?;
     let told = Facts { guest, grub, sample: sample(root), full: options.full };
     told.print();
@@ -100,6 +105,7 @@ pub(crate) fn run(root: &Path, options: Options) -> io::Result<bool> {
         ("instructions", &|_| crate::instructions::run(root, false)),
         // With the raidlab that the checker is part of, so that there is none to build.
         ("documents", &|totals| documents(root, told.sample, totals)),
+        ("page", &|_| page(root)),
     ];
     let mut totals = Totals::default();
     let failed = failures(&steps, &mut totals, &mut table)?;
@@ -235,6 +241,15 @@ fn documents(root: &Path, sample: u32, totals: &mut Totals) -> io::Result<Outcom
     command.args(["xtask", "docs", "--sample", &sample.to_string()]);
     command.args(["--with", "target/checker/raidlab"]);
     read_totals(command, (io::stdout(), io::stderr()), totals).map(Outcome::from)
+}
+
+/// Opens the page of the default run in a browser.
+fn page(root: &Path) -> io::Result<Outcome> {
+    let program = root.join("target/checker/raidlab");
+    Ok(match crate::pages::one(root, &program)? {
+        Ok(good) => good.into(),
+        Err(missing) => Outcome::LeftOut(missing),
+    })
 }
 
 /// Builds and runs a program outside of the workspace that uses its libraries. What it needs is built already, as

@@ -67,10 +67,13 @@ usage: cargo xtask TASK
   package [--with FILE] [--try]
                    a static program, a Debian package of it with man pages and completions, in
                    target/package; --with: packs this static program instead of building one;
-                   --try: unpacks it in an empty root directory and runs it there; by root
-  pages [--install] [--shots DIR]
+                   --try: installs it in a clean Debian (by debootstrap), runs it, its man pages and
+                   completions there, and removes it; by root
+  pages [--install] [--shots DIR] [--with FILE] [--only PAGE]
                    opens reports in headless Chromium (chromium, node and npm; --install gets them): errors,
-                   requests, figures, sorting, filters, downloads, what is cut off, axe-core; --shots: pictures
+                   requests, figures, sorting, filters, downloads, touch, what is cut off, axe-core;
+                   --shots: pictures; --with: of this raidlab instead of building it; --only: default, states,
+                   real, files, replay, kernel or ten-thousand alone
   bench [ARG...]   all benchmarks; ARG is handed to `cargo bench`
   bench --against COMMIT [NAME...] [--rounds N] [--limit PERCENT]
                    benches of now and of COMMIT in turns (planner, engine, ...), 7 rounds or more: the

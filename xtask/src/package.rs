@@ -3,6 +3,8 @@
 //! The program is linked statically with glibc, which needs nothing from where it runs. The package is put together by
 //! `dpkg-deb`, which every Debian has.
 
+mod clean;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -20,7 +22,7 @@ const ARCHITECTURE: &str = "amd64";
 pub(crate) struct Options {
     /// This program instead of building one.
     with: Option<PathBuf>,
-    /// Install what was packed in an empty root directory, and run it there.
+    /// Install what was packed in a Debian that has nothing else, use it, and remove it there.
     is_tried: bool,
 }
 
@@ -61,7 +63,8 @@ pub(crate) fn run(root: &Path, options: &Options) -> io::Result<bool> {
     )?;
     println!("{}\n{}", own.display(), package.display());
     if options.is_tried {
-        tried(&package, &place.join("root"))?;
+        clean::alone(&own, &place.join("root"))?;
+        clean::tried(&package, &place.join("debian"))?;
     }
     Ok(true)
 }
@@ -156,37 +159,6 @@ fn install(from: &Path, to: &Path, mode: u32) -> io::Result<()> {
     fs::create_dir_all(to.parent().unwrap_or(to))?;
     fs::copy(from, to)?;
     fs::set_permissions(to, fs::Permissions::from_mode(mode))
-}
-
-/// Unpacks the package into an empty root directory and runs it in there: no library, no shell, no `/proc`.
-fn tried(package: &Path, place: &Path) -> io::Result<()> {
-    if place.exists() {
-        fs::remove_dir_all(place)?;
-    }
-    fs::create_dir_all(place.join("tmp"))?;
-    checked(Command::new("dpkg-deb").arg("--extract").args([package, place]))?;
-    for arguments in [
-        &["--version"][..],
-        &["study", "list"],
-        &["doctor", "--need", "virtual-time"],
-        &["compare", "nas-4-bays", "--rounds", "1", "--no-store", "--markdown", "/tmp/report.md"],
-        &["completions", "bash"],
-    ] {
-        let mut command = Command::new("/usr/sbin/chroot");
-        command.arg(place).arg("/usr/bin/raidlab").args(arguments).env_clear();
-        let done = command.output()?;
-        if !done.status.success() {
-            let told = String::from_utf8_lossy(&done.stderr);
-            let what = arguments.join(" ");
-            return Err(io::Error::other(format!("raidlab {what}: {}: {told}", done.status)));
-        }
-        println!(
-            "in an empty root: raidlab {}: {} bytes printed",
-            arguments.join(" "),
-            done.stdout.len()
-        );
-    }
-    Ok(())
 }
 
 fn checked(command: &mut Command) -> io::Result<()> {

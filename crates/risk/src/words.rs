@@ -80,7 +80,11 @@ fn one_digit(value: f64) -> f64 {
 }
 
 fn grouped(value: f64) -> String {
-    let digits = format!("{value:.0}");
+    thousands(&format!("{value:.0}"))
+}
+
+/// The digits of a whole number with commas between the thousands: `1,234,567`.
+pub fn thousands(digits: &str) -> String {
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at).is_multiple_of(3) {
@@ -125,5 +129,12 @@ mod tests {
         assert_eq!(share(0.71), "about 70 %");
         assert_eq!(bytes(3.3e-4), "300 MB");
         assert_eq!(bytes(9e-6), "less than 10 MB: other causes dominate");
+    }
+
+    #[test]
+    fn numbers_have_commas() {
+        for text in ["0", "999", "1,000", "12,345", "1,234,567"] {
+            assert_eq!(thousands(&text.replace(',', "")), text);
+        }
     }
 }

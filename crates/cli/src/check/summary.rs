@@ -5,6 +5,7 @@ use std::fmt::Write;
 use raidlab_checker::part::{Broken, Choice, Tally};
 use raidlab_checker::swarm::{Class, Mode, Outcome, Special};
 use raidlab_core::{Level, Redundancy};
+use raidlab_risk::words;
 
 use super::Done;
 
@@ -223,28 +224,12 @@ pub(super) fn of_seed(seed: &str, outcome: &Outcome) -> String {
 
 /// With commas between the thousands.
 pub(super) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    words::thousands(&number.to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_have_commas() {
-        let cases = [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")];
-        for (number, text) in cases {
-            assert_eq!(thousands(number), text);
-        }
-    }
 
     #[test]
     fn a_generator_is_asked_for_where_it_can_be() {

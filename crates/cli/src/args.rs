@@ -47,6 +47,7 @@ pub(crate) enum Command {
     Study(crate::study::StudyOptions),
     Advise(crate::advise::args::AdviseOptions),
     Risk(crate::risk::args::RiskOptions),
+    Throttle(crate::throttle::args::ThrottleOptions),
     Schema(crate::schema::Schema),
     Doctor(crate::doctor::Doctor),
     Completions(crate::shell::Completions),

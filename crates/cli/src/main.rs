@@ -30,6 +30,7 @@ mod run;
 mod schema;
 mod shell;
 mod study;
+mod throttle;
 mod tune;
 
 use std::process::ExitCode;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         args::Command::Replay(options) => replay::run(options),
         args::Command::Risk(options) => risk::run(options),
         args::Command::Advise(options) => advise::run(options),
+        args::Command::Throttle(options) => throttle::run(options),
         args::Command::Study(options) => study::run(options),
         args::Command::Schema(options) => schema::run(options),
         args::Command::Doctor(options) => doctor::run(options),

@@ -4,6 +4,7 @@
 //! * [`calibrate`] fits a study's free parameters to published figures.
 //! * [`Ablation`] takes a mechanism out of a study, to show what that mechanism does.
 //! * [`tune`] searches for the smallest read-ahead window that is as good as any.
+//! * [`throttle`] paces rebuilds by policies and says what each costs the foreground.
 //!
 //! It knows neither terminals nor reports. Windows are in bytes, rates in whatever unit the caller measures them.
 //!
@@ -25,6 +26,7 @@
 
 mod ablation;
 pub mod calibrate;
+pub mod throttle;
 pub mod tune;
 
 pub use ablation::Ablation;

@@ -36,4 +36,4 @@
 
 mod modelled;
 
-pub use modelled::{Modelled, host, run_raw_plan};
+pub use modelled::{Modelled, Pacer, host, run_raw_plan};

@@ -4,10 +4,12 @@
 //! an angle drawn from the seed of the run.
 
 pub mod host;
+mod pacer;
 mod raw;
 mod rebuild;
 mod timeline;
 
+pub use pacer::Pacer;
 pub use raw::run_raw_plan;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -369,6 +371,20 @@ impl Modelled<'_> {
         key: &CellKey,
         seed: u64,
     ) -> Result<Sample, StudyError> {
+        self.run_paced(world, key, seed, None)
+    }
+
+    /// The same with a rebuild that is paced by what requests take.
+    ///
+    /// # Errors
+    /// As [`run_on`](Self::run_on); [`StudyErrorKind::NotSupported`] with a pacer and a filesystem.
+    pub fn run_paced(
+        &self,
+        world: &mut World,
+        key: &CellKey,
+        seed: u64,
+        pacer: Option<Pacer>,
+    ) -> Result<Sample, StudyError> {
         let Some(workload) = key.workload(self.study) else {
             return self.rebuild_alone(world, key);
         };
@@ -380,9 +396,18 @@ impl Modelled<'_> {
         let setting = Setting::new(key.processes, seed);
         let ahead = workload.read_ahead;
         let workload = &*workload.workload;
-        let record = match self.study.filesystem {
-            Some(_) => self.record_on_host_of(key.layout, ahead, world, workload, setting),
-            None => record_raw(world, self.host_spec(key.layout).costs, workload, setting),
+        let record = match (&self.study.filesystem, &pacer) {
+            (Some(_), Some(_)) => {
+                let reason =
+                    "pacing by feedback sees requests of the array: leave the filesystem out";
+                let kind = StudyErrorKind::NotSupported;
+                return Err(self.study.origin.error_of_key(kind, "filesystem", reason));
+            }
+            (Some(_), None) => self.record_on_host_of(key.layout, ahead, world, workload, setting),
+            (None, _) => {
+                let costs = self.host_spec(key.layout).costs;
+                record_raw(world, costs, workload, setting, pacer)
+            }
         };
         let mut record = record.map_err(failed)?;
         if let Some((resource, _)) = &mut record.bottleneck {
@@ -418,7 +443,7 @@ impl Modelled<'_> {
         setting: Setting,
     ) -> Result<RunRecord, String> {
         let host = self.study.host.as_ref().map_or_else(HostSpec::default, |host| host.spec);
-        record_raw(world, host.costs, workload, setting)
+        record_raw(world, host.costs, workload, setting, None)
     }
 
     /// Runs a workload on a filesystem of the study's modelled host on the array.
@@ -489,12 +514,14 @@ fn record_raw(
     costs: CallCosts,
     workload: &dyn Workload,
     setting: Setting,
+    pacer: Option<Pacer>,
 ) -> Result<RunRecord, String> {
     let space = world.array().capacity().bytes();
     let setting = Setting { space: Some(space), checked: false, ..setting };
     let plan = workload.plan(&setting).and_then(|plan| RawPlan::new(plan, space));
     let before = world.member_totals();
-    let mut record = run_raw_plan(world, costs, plan.map_err(|error| error.to_string())?)?;
+    let plan = plan.map_err(|error| error.to_string())?;
+    let mut record = raw::run_paced(world, costs, plan, pacer)?;
     record.members = Some(world.member_totals().since(before));
     record.system_cpu = Some(world.cpu_busy());
     record.busy = busy_of(world, record.last_done());

@@ -137,7 +137,7 @@ fn limits(options: &AdviseOptions, wanted: &mut Wanted) -> Result<(), Failure> {
         limits.watts = Some((above("--watts", all)?, above("--drive-watts", each)?));
     }
     if let Some(text) = &options.p99 {
-        limits.tail = Some(time(text)?.as_secs());
+        limits.tail = Some(time("--p99", text)?.as_secs());
     }
     if let Some(text) = &options.speed {
         limits.speed = Some(rate(text, wanted.profile)?);
@@ -146,7 +146,7 @@ fn limits(options: &AdviseOptions, wanted: &mut Wanted) -> Result<(), Failure> {
 }
 
 /// `50ms`, `800us`, `1s`.
-fn time(text: &str) -> Result<Nanos, Failure> {
+pub(crate) fn time(flag: &str, text: &str) -> Result<Nanos, Failure> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let scale = match unit.trim() {
@@ -157,7 +157,7 @@ fn time(text: &str) -> Result<Nanos, Failure> {
     };
     match number.parse::<f64>() {
         Ok(value) if value > 0.0 && scale > 0.0 => Ok(Nanos((value * scale) as u64)),
-        _ => Err(Failure::input(format!("--p99 {text}: write a time such as 50ms, 800us or 1s"))),
+        _ => Err(Failure::input(format!("{flag} {text}: write a time such as 50ms, 800us or 1s"))),
     }
 }
 

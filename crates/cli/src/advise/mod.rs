@@ -2,7 +2,7 @@
 
 pub(crate) mod args;
 mod html;
-mod inputs;
+pub(crate) mod inputs;
 mod json;
 mod merged;
 mod pool;

@@ -8,6 +8,7 @@ use raidlab_workload::processes::{Asked, Begun, Fault, Processes, Ran, Work, run
 use raidlab_workload::raw::{Process, RawPlan, Request};
 use raidlab_workload::{OpResult, ProcessIndex, RunRecord, Synchroniser};
 
+use super::pacer::Pacer;
 use super::timeline::Timeline;
 
 /// A process on the target.
@@ -39,6 +40,8 @@ struct Target<'w> {
     processes: Processes,
     running: Vec<Running>,
     in_flight: Vec<InFlight>,
+    /// Paces the rebuild by what requests take.
+    pacer: Option<Pacer>,
 }
 
 /// Runs processes on a world from now to the end of the last; of `costs` count those of a process's own work.
@@ -50,6 +53,19 @@ pub fn run_raw_plan(
     costs: CallCosts,
     plan: RawPlan,
 ) -> Result<RunRecord, String> {
+    run_paced(world, costs, plan, None)
+}
+
+/// The same with a rebuild that is paced by what requests take.
+pub(super) fn run_paced(
+    world: &mut World,
+    costs: CallCosts,
+    plan: RawPlan,
+    pacer: Option<Pacer>,
+) -> Result<RunRecord, String> {
+    if let Some(pacer) = &pacer {
+        pacer.begin(world);
+    }
     let copies = plan.processes.iter().map(Process::copy);
     let synchroniser = Synchroniser::new(&plan.barriers, plan.queues);
     let processes = Processes::new(copies, plan.phases.len(), synchroniser);
@@ -64,6 +80,7 @@ pub fn run_raw_plan(
         processes,
         running: plan.processes.into_iter().map(running).collect(),
         in_flight: Vec::new(),
+        pacer,
     };
     match run(&mut target)? {
         Ran::Done => {}
@@ -185,6 +202,9 @@ impl Target<'_> {
         };
         let InFlight { process, tag, request, since, .. } = self.in_flight.swap_remove(at);
         let took = self.timeline.now().since(since);
+        if let Some(pacer) = &mut self.pacer {
+            pacer.answered(self.timeline.world, took);
+        }
         let bytes = request.span().1;
         self.processes.measured(process, request.class(), (1, bytes), took);
         match tag {

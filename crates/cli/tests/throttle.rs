@@ -1,0 +1,66 @@
+//! `raidlab throttle`: curves by policy, the setting to use, and what is refused.
+
+mod support;
+
+use serde_json::Value;
+use support::{Scratch, raidlab};
+
+const STUDY: &str = r#"
+title = "Rebuild beside reads"
+processes = [2]
+drives = [{ name = "nas", model = "nas-8tb-7200", count = 4 }]
+layouts = [{ level = "raid0", members = 2 }, { level = "raid5", members = 4 }]
+[[workloads]]
+kind = "fio"
+name = "paced"
+rw = "randread"
+bs = "8k"
+size = "4g"
+number_ios = 150
+thinktime = 100000
+"#;
+
+#[test]
+fn curves_end_in_a_setting_to_use() {
+    let scratch = Scratch::new("throttle");
+    let study = scratch.file("mine.toml", STUDY);
+    let study = study.to_str().expect("text");
+    let arguments = ["throttle", study, "--policy", "md-max,feedback", "--seeds", "3", "--quiet"];
+    let text = raidlab(arguments).good().stdout;
+    assert!(text.starts_with("raid5(4), paced, 2 processes, rebuilding"), "{text}");
+    assert!(
+        text.contains("sysctl dev.raid.speed_limit_max=") && text.contains("RAID is not a backup"),
+        "{text}"
+    );
+    let held = raidlab([&arguments[..], &["--p99", "1us"]].concat()).good().stdout;
+    assert!(held.contains("No setting of md's that was run holds"), "{held}");
+    let json = raidlab([&arguments[..], &["--json", "-"]].concat()).good().stdout;
+    let told: Value = serde_json::from_str(&json).expect("a document");
+    let hours: Vec<f64> = told["points"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .take(8)
+        .map(|point| point["rebuild_hours"].as_f64().expect("hours"))
+        .collect();
+    assert!(
+        hours.windows(2).all(|pair| pair[0] >= 0.98 * pair[1]),
+        "slower settings take longer: {hours:?}"
+    );
+    assert!(told["feedback_against_md_at_equal_rebuild_time"].is_array());
+}
+
+#[test]
+fn what_cannot_be_is_refused_by_name() {
+    let scratch = Scratch::new("throttle-bad");
+    let study = scratch.file("mine.toml", STUDY);
+    let study = study.to_str().expect("text");
+    let refused = |flags: &[&str], words: &[&str]| {
+        raidlab([&["throttle", study], flags].concat()).refused(words);
+    };
+    refused(&["--policy", "feedbak"], &["did you mean `feedback`"]);
+    refused(&["--layout", "raid6(4)"], &["raid6(4)", "raid5(4)"]);
+    refused(&["--layout", "raid0(2)"], &["does not survive"]);
+    refused(&["--workload", "dd"], &["paced"]);
+    refused(&["--p99", "fast"], &["--p99 fast"]);
+}

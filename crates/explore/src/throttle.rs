@@ -1,0 +1,221 @@
+//! What a rebuild costs the foreground, by how it is paced: policies by name, curves of rebuild time against p99, the
+//! knee.
+
+use raidlab_core::Nanos;
+use raidlab_core::contract::{Admin, Pacing};
+use raidlab_predict::{Modelled, Pacer};
+use raidlab_study::{CellKey, State, StudyError};
+
+/// A way of pacing rebuilds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// md before 6.16 (also dm-raid, whose `--minrecoveryrate` it is): the least rate beside others.
+    Md,
+    /// The same, by the most.
+    MdMax,
+    /// A share of the time, as mClock's shares of what an OSD does; of mClock itself only the share.
+    MclockLike,
+    /// So many milliseconds of each 5 s, as ZFS's least times for scrubs and resilvers: of ZFS only the share.
+    ZfsLike,
+    /// raidlab's own: a share of the time that holds a p99 of the foreground, never below 5 %.
+    Feedback,
+}
+
+impl Policy {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Md, Self::MdMax, Self::MclockLike, Self::ZfsLike, Self::Feedback];
+
+    /// The name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Md => "md",
+            Self::MdMax => "md-max",
+            Self::MclockLike => "mclock-like",
+            Self::ZfsLike => "zfs-like",
+            Self::Feedback => "feedback",
+        }
+    }
+
+    /// Its settings, from the slowest rebuild to the fastest; `alone` is the p99 without a rebuild.
+    pub fn settings(self, alone: Nanos) -> Vec<Setting> {
+        let shares = |all: &[u8]| all.iter().map(|share| Setting::Share(*share)).collect();
+        match self {
+            Self::Md => RATES.map(Setting::Least).to_vec(),
+            Self::MdMax => RATES.map(Setting::Most).to_vec(),
+            Self::MclockLike => shares(&[5, 10, 20, 30, 50, 60, 80, 100]),
+            Self::ZfsLike => shares(&[20, 60]),
+            Self::Feedback => {
+                let target = |tenths| Nanos(alone.0 / 10 * tenths);
+                [11, 12, 15, 20, 30, 40, 60, 100].map(|one| Setting::Target(target(one))).to_vec()
+            }
+        }
+    }
+}
+
+/// KiB a second of each member.
+const RATES: [u64; 8] = [1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000];
+/// Percent of the time that feedback leaves a rebuild at least.
+const FLOOR: u8 = 5;
+
+/// A setting of a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setting {
+    /// KiB a second at least, also beside others.
+    Least(u64),
+    /// KiB a second at most.
+    Most(u64),
+    /// Percent of the time.
+    Share(u8),
+    /// The p99 that feedback holds.
+    Target(Nanos),
+}
+
+impl Setting {
+    /// In a few words.
+    pub fn in_words(self) -> String {
+        match self {
+            Self::Least(rate) => format!("speed_limit_min {rate}"),
+            Self::Most(rate) => format!("speed_limit_max {rate}"),
+            Self::Share(share) => format!("{share} % of the time"),
+            Self::Target(target) => format!("p99 of {:.1} ms", target.as_secs() * 1e3),
+        }
+    }
+
+    /// What sets it on Linux; `None` where nothing does.
+    pub fn command(self) -> Option<String> {
+        match self {
+            Self::Least(rate) => Some(format!("sysctl dev.raid.speed_limit_min={rate}")),
+            Self::Most(rate) => Some(format!("sysctl dev.raid.speed_limit_max={rate}")),
+            Self::Share(_) | Self::Target(_) => None,
+        }
+    }
+
+    fn pacing(self) -> Option<Pacing> {
+        let plain = Pacing::default();
+        match self {
+            Self::Least(rate) => {
+                let least = rate << 10;
+                Some(Pacing { least, most: plain.most.max(least), share: None })
+            }
+            Self::Most(rate) => {
+                let most = rate << 10;
+                Some(Pacing { least: plain.least.min(most), most, share: None })
+            }
+            Self::Share(share) => Some(Pacing { share: Some(share), ..plain }),
+            Self::Target(_) => None,
+        }
+    }
+}
+
+/// What a run with a setting gave.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    /// Hours of the whole rebuild if it went on as it did in the run; infinite where it got nowhere.
+    pub hours: f64,
+    /// Seconds that 99 of 100 requests took at most.
+    pub tail: f64,
+    /// Reads and writes a second.
+    pub rate: f64,
+}
+
+/// Runs a cell of a study that is rebuilt, with a setting.
+///
+/// # Errors
+/// As of the cell.
+pub fn run(
+    modelled: &Modelled<'_>,
+    key: &CellKey,
+    setting: Setting,
+    seed: u64,
+) -> Result<Outcome, StudyError> {
+    let mut world = modelled.world_in(key.layout, State::Rebuilding, seed)?;
+    if let Some(pacing) = setting.pacing() {
+        world.command(Admin::Pace(pacing));
+    }
+    let pacer = match setting {
+        Setting::Target(target) => Some(Pacer::new(target, FLOOR)),
+        _ => None,
+    };
+    let sample = modelled.run_paced(&mut world, key, seed, pacer)?;
+    let hours = sample.rebuild.and_then(|rebuild| rebuild.seconds());
+    Ok(Outcome {
+        hours: hours.map_or(f64::INFINITY, |(seconds, _)| seconds / 3_600.0),
+        tail: sample.latency.map_or(0.0, |latency| latency.p99.as_secs()),
+        rate: sample.ops as f64 / sample.last_done.as_secs().max(1e-9),
+    })
+}
+
+/// The p99 and the rate of a cell without a rebuild, with the drive missing.
+///
+/// # Errors
+/// As of the cell.
+pub fn without(modelled: &Modelled<'_>, key: &CellKey, seed: u64) -> Result<Outcome, StudyError> {
+    let mut world = modelled.world_in(key.layout, State::Degraded, seed)?;
+    let key = CellKey { state: State::Degraded, ..*key };
+    let sample = modelled.run_on(&mut world, &key, seed)?;
+    Ok(Outcome {
+        hours: f64::INFINITY,
+        tail: sample.latency.map_or(0.0, |latency| latency.p99.as_secs()),
+        rate: sample.ops as f64 / sample.last_done.as_secs().max(1e-9),
+    })
+}
+
+/// The knee of a curve of hours and seconds: the point that is furthest below the line from its slowest rebuild to its
+/// fastest, in logarithms; `None` of fewer than three points, or where none is below.
+pub fn knee(points: &[(f64, f64)]) -> Option<usize> {
+    let logs: Vec<(f64, f64)> =
+        points.iter().map(|(hours, tail)| (libm::log(*hours), libm::log(*tail))).collect();
+    let finite = || logs.iter().filter(|(hours, tail)| hours.is_finite() && tail.is_finite());
+    let first = finite().copied().reduce(|one, other| if other.0 > one.0 { other } else { one })?;
+    let last = finite().copied().reduce(|one, other| if other.0 < one.0 { other } else { one })?;
+    let (wide, high) = (first.0 - last.0, last.1 - first.1);
+    if finite().count() < 3 || wide <= 0.0 {
+        return None;
+    }
+    let below = |(hours, tail): (f64, f64)| first.1 + high * (first.0 - hours) / wide - tail;
+    let all = logs.iter().enumerate().filter(|(_, one)| one.0.is_finite() && one.1.is_finite());
+    let best = all.max_by(|(_, one), (_, other)| below(**one).total_cmp(&below(**other)))?;
+    (below(*best.1) > 1e-9).then_some(best.0)
+}
+
+/// The p99 of a curve at a rebuild time, between its two nearest points; `None` beyond its ends.
+pub fn tail_at(curve: &[(f64, f64)], hours: f64) -> Option<f64> {
+    let mut sorted: Vec<(f64, f64)> =
+        curve.iter().copied().filter(|one| one.0.is_finite() && one.1 > 0.0).collect();
+    sorted.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let above = sorted.iter().position(|one| one.0 >= hours)?;
+    let right = sorted[above];
+    if right.0 == hours {
+        return Some(right.1);
+    }
+    let left = *sorted.get(above.checked_sub(1)?)?;
+    let part = libm::log(hours / left.0) / libm::log(right.0 / left.0);
+    Some(libm::exp(libm::log(left.1) + part * libm::log(right.1 / left.1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_knee_is_where_the_curve_bends() {
+        let points = [(100.0, 10.0), (50.0, 11.0), (20.0, 12.0), (15.0, 30.0), (10.0, 100.0)];
+        assert_eq!(knee(&points), Some(2));
+        assert_eq!(knee(&[(100.0, 10.0), (10.0, 100.0)]), None);
+        let line = [(100.0, 10.0), (31.622_776_601_683_79, 31.622_776_601_683_79), (10.0, 100.0)];
+        assert_eq!(knee(&line), None);
+        assert_eq!(
+            knee(&[(f64::INFINITY, 9.0), (100.0, 10.0), (20.0, 12.0), (10.0, 100.0)]),
+            Some(2)
+        );
+    }
+
+    #[test]
+    fn curves_are_read_between_their_points() {
+        let curve = [(100.0, 10.0), (10.0, 40.0)];
+        assert!((tail_at(&curve, 31.622_776_601_683_79).expect("between") - 20.0).abs() < 1e-9);
+        assert_eq!(tail_at(&curve, 10.0), Some(40.0));
+        assert_eq!((tail_at(&curve, 9.0), tail_at(&curve, 101.0)), (None, None));
+    }
+}

@@ -1,0 +1,82 @@
+//! Pacing of rebuilds from the study to the figure: what theory says of a rebuild alone, and that less pacing is faster
+//! and costs more.
+
+use raidlab_core::contract::{Admin, Pacing};
+use raidlab_explore::throttle::{Policy, Setting, run, without};
+use raidlab_predict::Modelled;
+use raidlab_sim::HostCosts;
+use raidlab_study::{CellKey, State, parse};
+
+const STUDY: &str = r#"
+title = "A rebuild"
+rounds = 1
+max_rounds = 1
+drives = [{ name = "nas", model = "nas-8tb-7200", count = 4 }]
+layouts = [{ level = "raid1", members = 2 }, { level = "raid5", members = 4 }]
+[[workloads]]
+kind = "fio"
+name = "paced"
+rw = "randread"
+bs = "8k"
+size = "4g"
+number_ios = 150
+thinktime = 100000
+"#;
+
+fn key(layout: usize, workload: usize) -> CellKey {
+    let processes = if workload == 0 { 4 } else { 0 };
+    CellKey { layout, workload, processes, state: State::Rebuilding, again: false }
+}
+
+/// A rebuild that nothing disturbs takes one pass over the drive. Tracks take a turn each, so the pass takes
+/// 2 B / (o + i); a rate that falls evenly with the address, B ln(o/i) / (o - i), would be 4 % more. With parity the
+/// members wait for each other here and there.
+#[test]
+fn a_rebuild_alone_is_a_full_pass() {
+    let study = parse(STUDY, "rebuild").expect("is right");
+    let sectors = 16_000_000;
+    let modelled = Modelled::unchecked(&study, HostCosts::default()).expect("drives");
+    let small = |drive: raidlab_models::DriveSpec| {
+        drive
+            .with_amounts(&[("capacity", sectors, "a small one"), ("heads", 1, "of one surface")])
+            .expect("can be")
+    };
+    let modelled = modelled.with(small, |costs| costs);
+    let pass = sectors as f64 * 512.0 / 190e6;
+    for (layout, off) in [(0, 0.02), (1, 0.05)] {
+        let mut world = modelled.world_in(layout, State::Rebuilding, 7).expect("a world");
+        let (least, most) = (u64::MAX, u64::MAX);
+        world.command(Admin::Pace(Pacing { least, most, share: None }));
+        let sample = modelled.run_on(&mut world, &key(layout, 1), 7).expect("runs");
+        let seconds = sample.values[0].expect("a time");
+        assert!((seconds / pass - 1.0).abs() < off, "{seconds} s, a pass takes {pass} s");
+    }
+}
+
+#[test]
+fn a_faster_rebuild_costs_the_foreground_more() {
+    let study = parse(STUDY, "rebuild").expect("is right");
+    let modelled = Modelled::new(&study, HostCosts::default()).expect("drives");
+    let of = |setting: Setting| run(&modelled, &key(1, 0), setting, 3).expect("runs");
+    let alone = without(&modelled, &key(1, 0), 3).expect("runs");
+    let shares = [5, 30, 100].map(|share| of(Setting::Share(share)));
+    for pair in shares.windows(2) {
+        assert!(pair[0].hours > 1.3 * pair[1].hours, "{shares:?}");
+        assert!(pair[0].tail < 1.05 * pair[1].tail, "{shares:?}");
+    }
+    assert!(alone.tail < shares[2].tail);
+    // Half of the time is between: 50 % within the curve's ends, and md's most is a rate.
+    let capped = of(Setting::Most(20_000));
+    let hours = 8_001_563_222_016.0 / 20_480_000.0 / 3_600.0;
+    assert!((capped.hours / hours - 1.0).abs() < 0.1, "{} h against {hours} h", capped.hours);
+    // Feedback holds what it can: a target that nothing reaches leaves it at its floor of 5 %.
+    let target = raidlab_core::Nanos(1_000);
+    let floor = of(Setting::Target(target));
+    assert!(
+        (floor.hours / shares[0].hours - 1.0).abs() < 0.05,
+        "{} {}",
+        floor.hours,
+        shares[0].hours
+    );
+    assert_eq!(Policy::ALL.map(Policy::name).len(), 5);
+}
